@@ -1,0 +1,168 @@
+/**
+ * The actor contract. A kind is a table row: how state starts, how a command is decided, how an event changes the
+ * state. `decide` is pure and synchronous; what it returns is committed before anything leaves (write before answer).
+ */
+import type { ErrorName } from '../../domain/errors.ts';
+import type { SettingsReader } from '../../domain/settings.ts';
+import type { Ports } from './ports.ts';
+
+/** Everything a turn may know of the world. No clock and no randomness of its own. */
+export interface Turn {
+  readonly nowMs: number;
+  /** Id of the command under decision; name it in `answers` to reply to it from a later turn. */
+  readonly commandId: string;
+  readonly settings: SettingsReader;
+  /** A fresh gateway id (domain/ids.ts), decimal. Unique over restarts. */
+  tick(): string;
+  randomBytes(length: number): Uint8Array;
+}
+
+/** An expected failure: nothing is written, the caller gets the row. */
+export interface Refusal {
+  readonly refuse: ErrorName;
+  readonly detail?: string;
+  readonly retryAfterSeconds?: number;
+}
+
+/** A unique name across actors, written in the same commit as the events. */
+export interface Claim {
+  readonly index: IndexName;
+  readonly key: string;
+  /** Stored value: the owner, in whatever form the index uses; null releases the name. */
+  readonly owner: string | null;
+  /** The value that may be replaced (or released). Without it any present value of another owner is a conflict. */
+  readonly replaces?: string;
+  /** The row the caller gets when the name is taken. */
+  readonly onConflict: ErrorName;
+}
+
+/** Indexes of the journal: name to owner. */
+export type IndexName = 'publicKey' | 'credentialId' | 'sessionHash' | 'sidHash' | 'appId' | 'crc32';
+
+/** A durable message: a mailbox row in the sender's commit, removed in the receiver's. */
+export interface Message {
+  readonly toKind: string;
+  readonly toId: string;
+  readonly command: object;
+}
+
+/** A named timer of this actor; setting the same name again replaces it, `dueMs: null` cancels it. */
+export interface Timer {
+  readonly name: string;
+  readonly dueMs: number | null;
+  readonly command: object;
+}
+
+/** The reply comes from a later turn of this actor that lists `commandId` in its `answers`. */
+export class Later {
+  readonly commandId: string;
+  constructor(commandId: string) {
+    this.commandId = commandId;
+  }
+}
+
+export type Answer =
+  | { readonly commandId: string; readonly reply: unknown }
+  | { readonly commandId: string; readonly refusal: Refusal };
+
+/** A record of the audit log. It rides in the group commit of the turn. */
+export interface AuditRecord {
+  readonly utcMs: number;
+  readonly event: string;
+  readonly userId: string | null;
+  readonly fields: Readonly<Record<string, string | number | boolean | null>>;
+}
+
+export interface Outcome<Event> {
+  /** Committed before anything below leaves. */
+  readonly events?: readonly Event[];
+  readonly claims?: readonly Claim[];
+  readonly send?: readonly Message[];
+  readonly timers?: readonly Timer[];
+  readonly audit?: readonly AuditRecord[];
+  /** Undefined with `next`: the turn that decides the command of `next` answers in its place. */
+  readonly reply?: unknown;
+  readonly answers?: readonly Answer[];
+  /** Slow work. Starts after the commit; what it resolves with comes back as a command. It never rejects. */
+  readonly next?: (ports: Ports) => Promise<object>;
+}
+
+export interface ActorLimits {
+  /** Commands waiting for this actor; one more is refused with `Overloaded`. */
+  readonly mailbox: number;
+  /** Events between snapshots. */
+  readonly snapshotEvery: number;
+  /** An actor idle for so long leaves memory. */
+  readonly idleMs: number;
+}
+
+/**
+ * One kind of actor. `Volatile` is state that is never written: limiter windows, last-seen times. It starts anew
+ * whenever the actor is loaded.
+ */
+export interface ActorKind<State, Command extends object, Event, Query, Volatile = undefined> {
+  readonly kind: string;
+  /** Version of the rows written. A newer one on disk refuses to start; older ones pass through `upcast`. */
+  readonly version: number;
+  readonly limits: ActorLimits;
+  initial(id: string): State;
+  volatile?(id: string): Volatile;
+  /** Pure and synchronous. */
+  decide(state: State, command: Command, turn: Turn): Outcome<Event> | Refusal;
+  /** Pure and total: used live and on replay. */
+  evolve(state: State, event: Event): State;
+  query?(state: State, query: Query, volatile: Volatile): unknown;
+  /** Volatile commands: synchronous, no event. The answer goes straight to the caller; a Refusal is thrown there. */
+  decideNow?(state: State, volatile: Volatile, command: object, turn: Turn): unknown;
+  /** Rows of an earlier version to the present form: pure and kept for ever. */
+  upcast?(row: { version: number; events?: unknown[]; state?: unknown }): {
+    events?: unknown[];
+    state?: unknown;
+  };
+}
+
+/** Any kind, for the places that hold all of them. */
+// biome-ignore lint/suspicious/noExplicitAny: a list of kinds is contravariant in each of its parameters
+export type AnyKind = ActorKind<any, any, any, any, any>;
+
+export interface AskOptions {
+  /** Repeats with the same key within the actor's ring of 64 get the first reply again. */
+  readonly idempotencyKey?: string;
+}
+
+/** The door to all actors. Refusals reject (ask, query) or throw (now) as `GatewayError`. */
+export interface ActorSystem {
+  /** Durable command: resolves when the commit that holds its events is on disk. */
+  ask<Reply>(kind: AnyKind, id: string, command: object, options?: AskOptions): Promise<Reply>;
+  /** Volatile command: synchronous, nothing written. */
+  now<Reply>(kind: AnyKind, id: string, command: object): Reply;
+  /** Answered at once, or after the commit that is pending for this actor. Creates nothing. */
+  query<Reply>(kind: AnyKind, id: string, query: object): Reply | Promise<Reply>;
+  /** A durable message from outside: resolves when its mailbox row is on disk. */
+  tell(kind: AnyKind, id: string, command: object): Promise<void>;
+  /** Owner of a name, with the group that is being committed taken into account. */
+  lookup(index: IndexName, key: string): string | undefined;
+  /** Does this actor have any state, live or on disk? Creates nothing. */
+  exists(kind: AnyKind, id: string): boolean;
+  /** An audit record that belongs to no turn; rides in the next group commit and is not awaited. */
+  audit(record: AuditRecord): void;
+}
+
+export function refuse(row: ErrorName, detail?: string, retryAfterSeconds?: number): Refusal {
+  return {
+    refuse: row,
+    ...(detail === undefined ? {} : { detail }),
+    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+  };
+}
+
+export function isRefusal(value: unknown): value is Refusal {
+  return typeof value === 'object' && value !== null && 'refuse' in value;
+}
+
+/** Types a kind's definition where it stands. */
+export function defineActor<State, Command extends object, Event, Query, Volatile = undefined>(
+  kind: ActorKind<State, Command, Event, Query, Volatile>,
+): ActorKind<State, Command, Event, Query, Volatile> {
+  return kind;
+}

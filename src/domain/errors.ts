@@ -1,0 +1,97 @@
+/**
+ * THE error table. Every failure that a caller may see is a row here: its name in the code, its number and message
+ * on the wire, its HTTP status and its JSON-RPC code. Anything else that is thrown is a bug and is answered as
+ * `InternalError` without a word of its message.
+ *
+ * Sources: 1002, 1101 and 1301 to 1310 are spec 7.4; the messages of 1001 to 1105 are spec 7.2; JSON-RPC codes are
+ * spec 7.3; the other numbers are Gatehouse's own.
+ */
+
+export interface ErrorRow {
+  /** `error.code` of the REST envelope. */
+  readonly code: number;
+  /** HTTP status of a REST answer. */
+  readonly status: number;
+  readonly message: string;
+  /** `error.code` of a JSON-RPC answer; -32000 (tool execution error) unless the row says otherwise. */
+  readonly rpc?: number;
+  /** Seconds for the `Retry-After` header, where waiting helps and the refusal does not bring its own figure. */
+  readonly retryAfterSeconds?: number;
+}
+
+export const ERRORS = {
+  InternalError: { code: 1000, status: 500, message: 'Internal error' },
+  InvalidInput: { code: 1001, status: 400, message: 'Invalid input format', rpc: -32602 },
+  AccessRateLimit: { code: 1002, status: 429, message: 'Access rate limit', rpc: 1002 },
+  Overloaded: { code: 1003, status: 503, message: 'Overloaded', retryAfterSeconds: 1 },
+  NotFound: { code: 1004, status: 404, message: 'Not found' },
+  MethodNotAllowed: { code: 1005, status: 405, message: 'Method not allowed' },
+  BodyTooLarge: { code: 1006, status: 413, message: 'Body too large' },
+  UnsupportedMediaType: { code: 1007, status: 415, message: 'Unsupported media type' },
+  ModuleFailed: { code: 1008, status: 502, message: 'Module failed' },
+  ModuleTimedOut: { code: 1009, status: 504, message: 'Module timed out' },
+  ModuleUnavailable: { code: 1010, status: 503, message: 'Module unavailable', retryAfterSeconds: 10 },
+  JournalUnavailable: { code: 1011, status: 503, message: 'Storage unavailable', retryAfterSeconds: 5 },
+  Quarantined: { code: 1012, status: 503, message: 'Temporarily unavailable', retryAfterSeconds: 30 },
+  StorageFull: { code: 1013, status: 503, message: 'Storage full', retryAfterSeconds: 60 },
+  Stopping: { code: 1014, status: 503, message: 'Stopping', retryAfterSeconds: 5 },
+  SessionNotFound: { code: 1101, status: 401, message: 'Session not found', rpc: -32001 },
+  AccountNotFound: { code: 1102, status: 401, message: 'Account not found', rpc: -32001 },
+  AccessDenied: { code: 1103, status: 401, message: 'Access denied', rpc: -32001 },
+  /** The same number as `AccessDenied`, for requests that logging in again would not help: origin, role, membership. */
+  Forbidden: { code: 1103, status: 403, message: 'Access denied', rpc: -32001 },
+  ChallengeExpired: { code: 1104, status: 401, message: 'Challenge expired', rpc: -32001 },
+  InvalidSignature: { code: 1105, status: 401, message: 'Invalid signature', rpc: -32001 },
+  KeyLimitReached: { code: 1106, status: 409, message: 'Key limit reached' },
+  KeyAlreadyRegistered: { code: 1107, status: 409, message: 'Key already registered' },
+  KeyNotFound: { code: 1108, status: 404, message: 'Key not found' },
+  InvalidCode: { code: 1109, status: 401, message: 'Invalid code' },
+  FreshLoginRequired: { code: 1110, status: 403, message: 'Fresh login required' },
+  DeliveryUnavailable: { code: 1111, status: 503, message: 'Delivery unavailable', retryAfterSeconds: 60 },
+  MaxFileSize: { code: 1301, status: 413, message: 'Max file size' },
+  AlreadyDownload: { code: 1302, status: 409, message: 'Already download' },
+  TooManyDownloads: { code: 1303, status: 503, message: 'Too many downloads', retryAfterSeconds: 5 },
+  CRC32AlreadyUsed: { code: 1304, status: 409, message: 'CRC32 already used' },
+  InvalidID: { code: 1305, status: 404, message: 'Invalid ID' },
+  InvalidPart: { code: 1306, status: 400, message: 'Invalid part' },
+  WrongPart: { code: 1307, status: 413, message: 'Wrong part' },
+  ChecksumError: { code: 1308, status: 422, message: 'Checksum error' },
+  InvalidFileName: { code: 1309, status: 400, message: 'Invalid file name' },
+  ChartApiFileError: { code: 1310, status: 502, message: 'Chart API file error' },
+  FileNotFound: { code: 1311, status: 404, message: 'File not found' },
+  /** JSON-RPC rows (spec 7.3): they leave as HTTP 200 unless the row says otherwise. */
+  ParseError: { code: -32700, status: 400, message: 'Parse error', rpc: -32700 },
+  InvalidRequest: { code: -32600, status: 200, message: 'Invalid request', rpc: -32600 },
+  MethodNotFound: { code: -32601, status: 200, message: 'Method not found', rpc: -32601 },
+  InvalidParams: { code: -32602, status: 200, message: 'Invalid params', rpc: -32602 },
+  Unauthorized: { code: -32001, status: 200, message: 'Unauthorized', rpc: -32001 },
+  ResourceNotFound: { code: -32002, status: 200, message: 'Resource not found', rpc: -32002 },
+  ToolFailed: { code: -32000, status: 200, message: 'Tool execution error', rpc: -32000 },
+} as const satisfies Record<string, ErrorRow>;
+
+export type ErrorName = keyof typeof ERRORS;
+
+export function errorRow(name: ErrorName): ErrorRow {
+  return ERRORS[name];
+}
+
+/** JSON-RPC code of a row: its own, or -32000 (tool execution error). */
+export function rpcCode(name: ErrorName): number {
+  return errorRow(name).rpc ?? -32000;
+}
+
+/** An expected failure on its way to the caller. `detail` is public: it names the field or the reason, never a secret. */
+export class GatewayError extends Error {
+  readonly row: ErrorName;
+  readonly detail: string | undefined;
+  /** Overrides the row's `Retry-After`, in whole seconds. */
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(row: ErrorName, detail?: string, retryAfterSeconds?: number) {
+    super(ERRORS[row].message);
+    this.name = 'GatewayError';
+    this.row = row;
+    this.detail = detail;
+    this.retryAfterSeconds = retryAfterSeconds ?? errorRow(row).retryAfterSeconds;
+  }
+}

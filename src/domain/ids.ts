@@ -1,0 +1,68 @@
+/**
+ * Identifiers and tokens. A gateway id is an int64 "tick": Unix milliseconds times 2^20 plus a counter, a decimal
+ * string on the wire and in the code. Tokens (`sid`, `sessionId`) are 2 bytes of partition and 32 random bytes in
+ * base64url, 46 characters; only their SHA-256 is ever stored.
+ */
+import { createHash } from 'node:crypto';
+
+/** Largest id that fits int64. */
+export const ID_MAX = 2n ** 63n - 1n;
+const COUNTER_BITS = 20n;
+const PARTITIONS = 256;
+export const TOKEN_LENGTH = 46;
+const TOKEN_PATTERN = /^[A-Za-z0-9_-]{46}$/;
+const DECIMAL_PATTERN = /^(?:0|[1-9][0-9]{0,18})$/;
+
+/** Strictly increasing ticks. Starts above `floor`, so ids stay unique when the clock was set back. */
+export class TickSource {
+  #last: bigint;
+
+  constructor(floor = 0n) {
+    this.#last = floor;
+  }
+
+  next(nowMs: number): bigint {
+    const fromClock = BigInt(Math.trunc(nowMs)) << COUNTER_BITS;
+    this.#last = fromClock > this.#last ? fromClock : this.#last + 1n;
+    return this.#last;
+  }
+
+  get last(): bigint {
+    return this.#last;
+  }
+}
+
+/** Reads an id from a decimal string or a safe integer; undefined when it is neither, negative or above int64. */
+export function parseId(value: unknown): string | undefined {
+  if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? String(value) : undefined;
+  if (typeof value !== 'string' || !DECIMAL_PATTERN.test(value)) return undefined;
+  return BigInt(value) <= ID_MAX ? value : undefined;
+}
+
+/** Strict canonical base64url (auth.md A2): one spelling per byte string, exact length where one is given. */
+export function decodeBase64url(text: string, byteLength?: number): Buffer | undefined {
+  if (!/^[A-Za-z0-9_-]+$/.test(text)) return undefined;
+  const bytes = Buffer.from(text, 'base64url');
+  if (byteLength !== undefined && bytes.length !== byteLength) return undefined;
+  return bytes.toString('base64url') === text ? bytes : undefined;
+}
+
+/** The partition of a user, 0 to 255: leads every token, so that any node finds the owner without a look-up. */
+export function partitionOf(userId: string): number {
+  return createHash('sha256').update(userId).digest().readUInt8(0) % PARTITIONS;
+}
+
+/** A fresh token for `userId` from 32 random bytes. */
+export function makeToken(userId: string, random: Uint8Array): string {
+  if (random.length !== 32) throw new RangeError('a token takes 32 random bytes');
+  const bytes = Buffer.alloc(34);
+  bytes.writeUInt16BE(partitionOf(userId), 0);
+  bytes.set(random, 2);
+  return bytes.toString('base64url');
+}
+
+/** SHA-256 of a token in base64url: the only form in which it is stored. Undefined when it cannot be a token. */
+export function hashToken(token: string): string | undefined {
+  if (!TOKEN_PATTERN.test(token)) return undefined;
+  return createHash('sha256').update(token).digest('base64url');
+}

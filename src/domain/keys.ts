@@ -1,0 +1,49 @@
+/**
+ * User keys (spec 2.2): software Ed25519 keys and FIDO2 keys in one collection, told apart by their flag bits.
+ */
+
+/** Flag bits by the names of spec 2.2. */
+export const KeyFlag = {
+  PasswordKey: 1,
+  UserKey: 2,
+  Fido2Key: 4,
+  McpAccess: 8,
+  CardDav: 16,
+  Deleted: 32,
+} as const;
+
+export type KeyType = 'PasswordKey' | 'UserKey' | 'FIDO2' | 'Unknown';
+
+export interface UserKey {
+  /** Tick, decimal. */
+  readonly id: string;
+  readonly ownerId: string;
+  /** base64url: the Ed25519 key (32 bytes) of a software key, the credential id of a FIDO2 key. */
+  readonly publicKey: string;
+  /** FIDO2 only: the COSE public key in CBOR. */
+  readonly fido2PublicKey?: Uint8Array;
+  /** Reserved by spec 2.2 and never advanced: authenticators that sync report counters that go backwards. */
+  readonly signatureCounter: 0;
+  readonly flags: number;
+  readonly createdMs: number;
+  /** Registered with proof of possession; a claim by name only is unproven (auth.md A9). */
+  readonly proven: boolean;
+  readonly name?: string;
+  readonly lastUsedMs?: number;
+}
+
+export function hasFlag(flags: number, flag: number): boolean {
+  return (flags & flag) !== 0;
+}
+
+export function withFlag(flags: number, flag: number, on: boolean): number {
+  return on ? flags | flag : flags & ~flag;
+}
+
+/** keyType from the flag bits; `Unknown` when none of the three kinds is set. */
+export function keyTypeOf(flags: number): KeyType {
+  if (hasFlag(flags, KeyFlag.PasswordKey)) return 'PasswordKey';
+  if (hasFlag(flags, KeyFlag.Fido2Key)) return 'FIDO2';
+  if (hasFlag(flags, KeyFlag.UserKey)) return 'UserKey';
+  return 'Unknown';
+}

@@ -1,0 +1,130 @@
+/**
+ * Schemas: the only importer of typebox. Builders for bodies, queries, settings and configuration, and the compiled
+ * check that names every fault with its path. The schema objects are plain JSON Schema, so OpenAPI and `tools/list`
+ * print them as they are.
+ */
+import Type, { type Static, type TSchema } from 'typebox';
+import Schema from 'typebox/schema';
+import { ID_MAX, parseId } from './ids.ts';
+
+export type { Static, TSchema };
+
+/** One fault: `path` is a JSON pointer ('' for the value itself), `message` says what is expected there. */
+export interface Fault {
+  readonly path: string;
+  readonly message: string;
+}
+
+export interface CompiledSchema<T> {
+  readonly schema: object;
+  check(value: unknown): value is T;
+  /** All faults, at most `FAULTS_MAX`; empty when the value fits. */
+  faults(value: unknown): Fault[];
+}
+
+/** Faults reported of one value: enough to mend it, bounded whatever is sent. */
+export const FAULTS_MAX = 32;
+
+export interface TextOptions {
+  minLength?: number;
+  maxLength?: number;
+  pattern?: string;
+  description?: string;
+  examples?: string[];
+}
+
+export interface IntegerOptions {
+  minimum?: number;
+  maximum?: number;
+  description?: string;
+  examples?: number[];
+}
+
+/** Unknown body fields are ignored (config.md "Wire types"), so objects stay open unless `closed`. */
+export const object = Type.Object;
+export const optional = Type.Optional;
+export const boolean = Type.Boolean;
+export const array = Type.Array;
+export const record = Type.Record;
+export const literal = Type.Literal;
+export const union = Type.Union;
+export const unknown = Type.Unknown;
+export const nothing = Type.Null;
+
+export function text(options: TextOptions = {}): Type.TString {
+  return Type.String({ maxLength: 4096, ...options });
+}
+
+export function integer(options: IntegerOptions = {}): Type.TInteger {
+  return Type.Integer({ ...options });
+}
+
+export function nullable<S extends TSchema>(schema: S): Type.TUnion<[S, Type.TNull]> {
+  return Type.Union([schema, Type.Null()]);
+}
+
+export function oneOf<const V extends string>(values: readonly V[], description?: string): Type.TUnsafe<V> {
+  return Type.Unsafe<V>({
+    type: 'string',
+    enum: values,
+    ...(description === undefined ? {} : { description }),
+  });
+}
+
+/** An int64 id: a decimal string, or a safe integer on input. Read it with `readId`. */
+export function int64(description?: string): Type.TUnsafe<string | number> {
+  return Type.Unsafe<string | number>({
+    anyOf: [
+      { type: 'string', pattern: '^(0|[1-9][0-9]{0,18})$' },
+      { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+    ],
+    ...(description === undefined ? {} : { description }),
+  });
+}
+
+/** The decimal form of a value that passed `int64()`; undefined for one above int64. */
+export function readId(value: string | number): string | undefined {
+  const id = parseId(value);
+  return id !== undefined && BigInt(id) <= ID_MAX ? id : undefined;
+}
+
+/** Compiles a schema once. Throws when the schema itself is unusable. */
+export function compileSchema<S extends TSchema>(schema: S): CompiledSchema<Static<S>> {
+  return compileJsonSchema<Static<S>>(schema);
+}
+
+/** The same for a JSON Schema that came from configuration. */
+export function compileJsonSchema<T = unknown>(schema: object): CompiledSchema<T> {
+  const validator = Schema.Compile(schema as Parameters<typeof Schema.Compile>[0]);
+  return {
+    schema,
+    check: (value): value is T => validator.Check(value),
+    faults(value) {
+      if (validator.Check(value)) return [];
+      const [, errors] = validator.Errors(value);
+      return errors.slice(0, FAULTS_MAX).map((error) => ({
+        path: pathOf(error),
+        message: messageOf(error),
+      }));
+    },
+  };
+}
+
+interface ValidationError {
+  keyword: string;
+  instancePath: string;
+  message: string;
+  params: Record<string, unknown>;
+}
+
+/** A missing property is reported at the property, which is where the reader looks for it. */
+function pathOf(error: ValidationError): string {
+  const missing = error.params['requiredProperties'];
+  return error.keyword === 'required' && Array.isArray(missing)
+    ? `${error.instancePath}/${String(missing[0])}`
+    : error.instancePath;
+}
+
+function messageOf(error: ValidationError): string {
+  return error.keyword === 'required' ? 'is required' : error.message;
+}

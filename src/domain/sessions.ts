@@ -1,0 +1,35 @@
+/** Sessions as the rest of the gateway sees them: who calls, how they logged in, with which key. */
+import type { KeyType } from './keys.ts';
+
+/** Spec 2.1. */
+export type LoginType = 'McpBasic' | 'McpVerified' | 'McpApp';
+export const LOGIN_TYPES: readonly LoginType[] = ['McpBasic', 'McpVerified', 'McpApp'];
+
+export type SessionKind = 'browser' | 'mcp';
+
+/** What a live session entitles to. Built by the user actor, read by the pipeline, the tools and the proxy. */
+export interface SessionContext {
+  /** Public id of the session (a tick), never the token. */
+  readonly id: string;
+  readonly kind: SessionKind;
+  /** Null for browser sessions. */
+  readonly loginType: LoginType | null;
+  readonly userId: string;
+  /** Key of the login; null after a phone or e-mail login. */
+  readonly keyId: string | null;
+  /** `Unknown` without a key. */
+  readonly keyType: KeyType;
+  /** base64url of the login key (Ed25519) or credential id; null without a key. */
+  readonly publicKey: string | null;
+  /** Only for `McpApp`. */
+  readonly appId: string | null;
+  readonly createdMs: number;
+  readonly expiresMs: number;
+  /** The account holds an admin key or was enrolled through the set-up link. */
+  readonly admin: boolean;
+}
+
+/** Value of the `X-Scopes` header (mcp.md). */
+export function scopesOf(session: SessionContext): string {
+  return session.loginType ?? 'Browser';
+}

@@ -1,0 +1,168 @@
+/**
+ * THE runtime settings (spec 8 with its ids; Gatehouse's own from 40). A row is all that a setting needs: the admin
+ * panel, the configuration check and the readers walk this table.
+ */
+
+interface SettingBase {
+  readonly id: number;
+  readonly summary: string;
+}
+export interface NumberSetting extends SettingBase {
+  readonly type: 'number';
+  readonly unit: string;
+  readonly default: number;
+  readonly min: number;
+  readonly max: number;
+  /** A value above `max` is accepted and used as `max` (spec 8.3: FileMaxSizeBytes). */
+  readonly clamps?: true;
+}
+export interface FlagSetting extends SettingBase {
+  readonly type: 'flag';
+  readonly default: 0 | 1;
+}
+export interface TextSetting extends SettingBase {
+  readonly type: 'text';
+  readonly default: string;
+  readonly maxLength: number;
+}
+export type SettingRow = NumberSetting | FlagSetting | TextSetting;
+
+const rps = (id: number, value: number, summary: string) =>
+  ({ id, type: 'number', unit: 'requests/s', default: value, min: 0, max: 1_000_000, summary }) as const;
+const seconds = (id: number, value: number, min: number, max: number, summary: string) =>
+  ({ id, type: 'number', unit: 's', default: value, min, max, summary }) as const;
+const count = (id: number, value: number, min: number, max: number, summary: string) =>
+  ({ id, type: 'number', unit: '', default: value, min, max, summary }) as const;
+const bytesPerSecond = (id: number, value: number, summary: string) =>
+  ({ id, type: 'number', unit: 'bytes/s', default: value, min: 0, max: 2 ** 40, summary }) as const;
+const flag = (id: number, summary: string) => ({ id, type: 'flag', default: 0, summary }) as const;
+
+export const SETTINGS = {
+  ApiRPSLimit: rps(7, 2, 'Requests of one connection without a session. 0 turns the scope off.'),
+  PubKeyApiRPSLimit: rps(
+    10,
+    2,
+    'Requests that name one public key, and /mcp calls of one key. 0 turns the scope off.',
+  ),
+  SessionApiRPSLimit: rps(11, 3, 'Requests of one session. 0 turns the scope off.'),
+  McpApiRPSLimit: rps(16, 2, 'mcp_login attempts of one public key. 0 turns the scope off.'),
+  IpRPSLimit: rps(23, 12, 'Requests of one address without a session. 0 turns the scope off.'),
+  RateLimitWindowSeconds: seconds(25, 5, 1, 3600, 'Length of the fixed window that all scopes share.'),
+  ActiveKeysLimit: count(40, 20, 1, 1000, 'Active keys of one user.'),
+  UploadInactivitySeconds: seconds(41, 600, 10, 86_400, 'A v1 upload without a part for so long expires.'),
+  DraftLifetimeSeconds: seconds(
+    42,
+    3600,
+    60,
+    604_800,
+    'A v2 draft that was not completed by then is removed.',
+  ),
+  BrowserSessionIdleSeconds: seconds(
+    43,
+    86_400,
+    60,
+    31_536_000,
+    'A browser session that is not used for so long ends.',
+  ),
+  BrowserSessionSeconds: seconds(44, 2_592_000, 60, 31_536_000, 'Longest life of a browser session.'),
+  McpSessionSeconds: seconds(45, 86_400, 60, 31_536_000, 'Life of an MCP session, reported as expiresUtc.'),
+  ChallengeSeconds: seconds(46, 300, 10, 3600, 'Life of a login or registration challenge.'),
+  UnknownKeyFailuresPerMinute: count(
+    47,
+    120,
+    0,
+    1_000_000,
+    'Logins with unknown keys from one address a minute. 0 turns the budget off.',
+  ),
+  KeyChangeFreshLoginSeconds: seconds(
+    48,
+    0,
+    0,
+    86_400,
+    'Key changes need a login at most this old. 0 turns the rule off.',
+  ),
+  ConnectionsMax: count(49, 10_000, 10, 1_000_000, 'Open connections of the public listener.'),
+  SseStreamsPerSession: count(50, 8, 1, 100, 'Event streams of one session; the oldest gives way.'),
+  FileMaxSizeBytes: {
+    id: 51,
+    type: 'number',
+    unit: 'bytes',
+    default: 20_971_520,
+    min: 1,
+    max: 104_857_600,
+    clamps: true,
+    summary: 'Largest file that is accepted. The hard cap is 100 MiB.',
+  },
+  FileBlockedExtensions: {
+    id: 52,
+    type: 'text',
+    default: '',
+    maxLength: 4096,
+    summary: 'Denied file extensions, separated by semicolons; the dot is optional, case is ignored.',
+  },
+  FileDownloadBytesPerSecond: bytesPerSecond(
+    53,
+    5_242_880,
+    'Shared quota of v2 downloads. 0 turns throttling off.',
+  ),
+  FileUploadBytesPerSecond: bytesPerSecond(
+    54,
+    2_097_152,
+    'Shared quota of v2 uploads. 0 turns throttling off.',
+  ),
+  FileDownloadByIdEnabled: flag(55, 'Anonymous v2 downloads by raw file id.'),
+  FileDownloadAuthRequired: flag(56, 'Every v2 download needs a session.'),
+} as const satisfies Record<string, SettingRow>;
+
+export type SettingName = keyof typeof SETTINGS;
+export type SettingValue = number | string;
+export type SettingOf<N extends SettingName> = (typeof SETTINGS)[N] extends TextSetting ? string : number;
+
+export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[];
+
+export function isSettingName(name: string): name is SettingName {
+  return Object.hasOwn(SETTINGS, name);
+}
+
+/** The live values. Readers ask at every use, so a change takes effect at once. */
+export interface SettingsReader {
+  get<N extends SettingName>(name: N): SettingOf<N>;
+}
+
+export type SettingCheck = { ok: true; value: SettingValue } | { ok: false; message: string };
+
+/** Judges a value as it came from a file or an admin; the answer is what will be used. */
+export function checkSetting(name: SettingName, value: unknown): SettingCheck {
+  const row: SettingRow = SETTINGS[name];
+  if (row.type === 'text') {
+    if (typeof value === 'string' && value.length <= row.maxLength) return { ok: true, value };
+    return { ok: false, message: `expected a text of at most ${row.maxLength} characters` };
+  }
+  if (row.type === 'flag') {
+    if (value === 0 || value === 1) return { ok: true, value };
+    if (typeof value === 'boolean') return { ok: true, value: value ? 1 : 0 };
+    return { ok: false, message: 'expected 0, 1, true or false' };
+  }
+  if (typeof value !== 'number' || !Number.isInteger(value))
+    return { ok: false, message: 'expected an integer' };
+  if (row.clamps && value > row.max) return { ok: true, value: row.max };
+  if (value >= row.min && value <= row.max) return { ok: true, value };
+  return { ok: false, message: `expected ${row.min} to ${row.max}` };
+}
+
+/** Values in memory over the defaults: what the settings actor publishes and what tests hand in. */
+export class LiveSettings implements SettingsReader {
+  readonly #values = new Map<SettingName, SettingValue>();
+
+  constructor(first: Partial<Record<SettingName, SettingValue>> = {}) {
+    for (const name of SETTING_NAMES) this.#values.set(name, first[name] ?? SETTINGS[name].default);
+  }
+
+  get<N extends SettingName>(name: N): SettingOf<N> {
+    return this.#values.get(name) as SettingOf<N>;
+  }
+
+  set(name: SettingName, value: SettingValue): void {
+    this.#values.set(name, value);
+  }
+}
