@@ -1,0 +1,29 @@
+/** Facts about this deployment that routes need: fixed once the listener's port is known. */
+
+export interface Site {
+  readonly project: string;
+  /** `<major>.<minor>.<patch>` (spec 9): get_info and initialize report the same one. */
+  readonly version: string;
+  readonly production: boolean;
+  /** Without a trailing slash. */
+  readonly baseUrl: string;
+  /** Lower-case host names without port that a request may name in `Host`. */
+  readonly hosts: ReadonlySet<string>;
+  /** The Host check applies (loopback bind or production). */
+  readonly checkHost: boolean;
+  /** Origins that may send cookies and read answers: own ones, Fido2.origins, AllowedOrigins. */
+  readonly origins: ReadonlySet<string>;
+  /** `Secure` on cookies: off only when every configured origin is http. */
+  readonly secureCookies: boolean;
+  readonly fido2: {
+    readonly rpId: string;
+    readonly rpName: string;
+    readonly icon: string;
+    readonly origins: readonly string[];
+    readonly timestampDriftToleranceMs: number;
+  };
+  /** base64url keys whose holders are admins. */
+  readonly adminPublicKeys: ReadonlySet<string>;
+  /** Ranges from which admin routes answer. */
+  readonly adminAllow: readonly string[];
+}
