@@ -1,0 +1,175 @@
+/**
+ * Route definitions. One definition is all there is to a REST endpoint: the pipeline takes its checks, limits and
+ * authentication from it, OpenAPI prints it, the spec trace counts it.
+ */
+import type { ActorSystem } from '../../actors/runtime/actor.ts';
+import type { ErrorName } from '../../domain/errors.ts';
+import type { ScopeCode, Verdict } from '../../domain/quotas.ts';
+import type { Static, TSchema } from '../../domain/schema.ts';
+import type { SessionContext, SessionKind } from '../../domain/sessions.ts';
+import type { SettingsReader } from '../../domain/settings.ts';
+import type { Site } from '../../domain/site.ts';
+
+/**
+ * Which session a route takes (auth.md A7).
+ * - `session`: the `sid` cookie, required. `optional`: the cookie, used where there is one.
+ * - `either`: a bearer if one is present, else the cookie, required. `eitherOptional`: the same, not required.
+ * - `admin`: the cookie of an admin's session. `none`: neither cookie nor bearer is read (mcp_login, /mcp, health).
+ */
+export type AuthRule = 'session' | 'optional' | 'either' | 'eitherOptional' | 'admin' | 'none';
+
+/**
+ * - `NoRateLimit`: not counted. With `auth: session` a request without a valid session is still charged to
+ *   connection and address.
+ * - `CheckPubKey`: adds the public-key scope for the header `pkey`.
+ * - `Self`: the route charges by itself through `context.limiter` (mcp_login, /mcp).
+ */
+export type LimitRule = 'NoRateLimit' | 'CheckPubKey' | 'Self';
+
+export interface ClientFacts {
+  /** Address in canonical text; trusted proxies taken into account. '' when the peer is gone already. */
+  readonly address: string;
+  /** At most 256 characters, control characters removed. */
+  readonly userAgent: string;
+}
+
+/** What a live session answers at the door. */
+export interface Entered {
+  readonly session: SessionContext;
+  /** Absent when the scope is off. */
+  readonly verdict: Verdict | undefined;
+}
+
+/** The way from a token to its session. Synchronous: the owner is an actor in this process. */
+export interface SessionGate {
+  /**
+   * Looks the token up, checks that its session lives, notes that it was seen and charges the scope, all at once.
+   * Undefined for an unknown, expired or ended session, which is charged nothing.
+   */
+  enter(
+    token: string,
+    kind: SessionKind,
+    charge: { scope: ScopeCode; cost: number } | undefined,
+    client: ClientFacts,
+  ): Entered | undefined;
+}
+
+/** Limits that a route charges by itself. Each call notes its verdict for the `X-RateLimit` header of the answer. */
+export interface RequestLimiter {
+  /** Connection, then address (spec 8.1 rule 1). Throws `AccessRateLimit`. */
+  chargeAnonymous(cost: number): void;
+  /** An unproven public key, keyed by its decoded bytes in base64url (events.md). Throws `AccessRateLimit`. */
+  chargeKey(scope: 'p' | 'm', publicKey: string, cost: number): void;
+  /** Notes a verdict that was reached elsewhere (a session's). Throws `AccessRateLimit` when it is a refusal. */
+  note(verdict: Verdict | undefined): void;
+  /** One failed login with an unknown key from this address (auth.md A12). Throws `AccessRateLimit` over the budget. */
+  chargeUnknownKey(): void;
+}
+
+export interface RouteContext<Query = unknown, Body = unknown, Session = SessionContext | undefined> {
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Query;
+  readonly body: Body;
+  /** The body's bytes, where the route's `body` is `raw`; empty otherwise. */
+  readonly rawBody: Buffer;
+  /** The query as sent, without `?`. */
+  readonly rawQuery: string;
+  readonly session: Session;
+  readonly client: ClientFacts;
+  /** Lower-case name. A header that was sent twice reads as undefined and is listed in `repeatedHeaders`. */
+  header(name: string): string | undefined;
+  readonly repeatedHeaders: ReadonlySet<string>;
+  readonly requestId: string;
+  readonly nowMs: number;
+  readonly idempotencyKey: string | undefined;
+  readonly limiter: RequestLimiter;
+  readonly gate: SessionGate;
+  readonly actors: ActorSystem;
+  readonly settings: SettingsReader;
+  readonly site: Site;
+  /** Calls back once when the client goes away before the answer. */
+  onAbort(listener: () => void): void;
+}
+
+export type HeaderList = readonly (readonly [name: string, value: string])[];
+
+/** An answer that is more than `{"result": value}` with status 200. */
+export class Reply {
+  readonly status: number;
+  readonly headers: HeaderList;
+  /** Null: no body at all, `Content-Length: 0`. */
+  readonly body: string | Uint8Array | null;
+  readonly contentType: string | undefined;
+
+  constructor(
+    status: number,
+    body: string | Uint8Array | null,
+    contentType?: string,
+    headers: HeaderList = [],
+  ) {
+    this.status = status;
+    this.body = body;
+    this.contentType = contentType;
+    this.headers = headers;
+  }
+
+  /** The success envelope with further headers, a cookie for example. */
+  static result(value: unknown, headers: HeaderList = []): Reply {
+    return new Reply(200, JSON.stringify({ result: value }), 'application/json', headers);
+  }
+
+  /** JSON without the envelope. */
+  static json(status: number, value: unknown, headers: HeaderList = []): Reply {
+    return new Reply(status, JSON.stringify(value), 'application/json', headers);
+  }
+
+  /** Zero bytes. */
+  static empty(status = 200, headers: HeaderList = []): Reply {
+    return new Reply(status, null, undefined, headers);
+  }
+}
+
+export interface RouteDefinition<
+  Q extends TSchema = TSchema,
+  B extends TSchema = TSchema,
+  A extends AuthRule = AuthRule,
+> {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'HEAD' | 'OPTIONS';
+  /** `:name` marks a parameter. */
+  readonly path: string;
+  /** One line for the explorer. */
+  readonly summary: string;
+  readonly group: string;
+  readonly auth: A;
+  readonly limits: readonly LimitRule[];
+  readonly query?: Q;
+  /** A schema: a JSON body is required and checked. `raw`: the bytes, unread by the pipeline. Absent: a body is ignored. */
+  readonly body?: B | 'raw';
+  /** A body that may be left out: an absent one is checked as `{}`. */
+  readonly bodyOptional?: true;
+  /** Cap of the body in bytes; 64 KiB unless given. */
+  readonly bodyMaxBytes?: number;
+  /** Schema of `result`, for OpenAPI; absent where the route answers without the envelope. */
+  readonly result?: TSchema;
+  readonly errors: readonly ErrorName[];
+  /** State changes where a repeated `Idempotency-Key` gives the first reply again. */
+  readonly idempotent?: true;
+  /** Returns the value of `result`, or a `Reply`, or a promise of one. Throws `GatewayError` for rows of the table. */
+  handle(
+    context: RouteContext<
+      Static<Q>,
+      Static<B>,
+      A extends 'session' | 'either' | 'admin' ? SessionContext : SessionContext | undefined
+    >,
+  ): unknown;
+}
+
+/** A definition with its types forgotten, as the engine holds it. */
+export type AnyRoute = RouteDefinition<TSchema, TSchema, AuthRule>;
+
+/** Types a definition where it stands. */
+export function defineRoute<Q extends TSchema, B extends TSchema, A extends AuthRule>(
+  route: RouteDefinition<Q, B, A>,
+): AnyRoute {
+  return route as unknown as AnyRoute;
+}
