@@ -5,6 +5,7 @@
  */
 import Type, { type Static, type TSchema } from 'typebox';
 import Schema from 'typebox/schema';
+import System from 'typebox/system';
 import { ID_MAX, parseId } from './ids.ts';
 
 export type { Static, TSchema };
@@ -23,7 +24,10 @@ export interface CompiledSchema<T> {
 }
 
 /** Faults reported of one value: enough to mend it, bounded whatever is sent. */
-export const FAULTS_MAX = 32;
+export const FAULTS_MAX = 64;
+
+// The library stops at 8 faults of its own accord; a whole configuration is judged in one go.
+System.Settings.Set({ maxErrors: 4 * FAULTS_MAX });
 
 export interface TextOptions {
   minLength?: number;
@@ -102,10 +106,8 @@ export function compileJsonSchema<T = unknown>(schema: object): CompiledSchema<T
     faults(value) {
       if (validator.Check(value)) return [];
       const [, errors] = validator.Errors(value);
-      return errors.slice(0, FAULTS_MAX).map((error) => ({
-        path: pathOf(error),
-        message: messageOf(error),
-      }));
+      const named = errors.filter((error) => error.keyword !== 'additionalProperties');
+      return named.slice(0, FAULTS_MAX).map((error) => ({ path: pathOf(error), message: messageOf(error) }));
     },
   };
 }
@@ -125,6 +127,8 @@ function pathOf(error: ValidationError): string {
     : error.instancePath;
 }
 
+/** An unknown key of a closed object is reported at the key itself, by the keyword `boolean` (schema `false`). */
 function messageOf(error: ValidationError): string {
-  return error.keyword === 'required' ? 'is required' : error.message;
+  if (error.keyword === 'required') return 'is required';
+  return error.keyword === 'boolean' ? 'unknown key' : error.message;
 }

@@ -1,0 +1,180 @@
+/**
+ * The configuration file (config.md): its schema with every key, unit and default in words, and the form that the
+ * program uses once all of it was found right. Objects are closed: an unknown key is a fault, not a silent nothing.
+ */
+import { array, boolean, integer, object, optional, record, type Static, text, unknown } from './schema.ts';
+import type { SettingName, SettingValue } from './settings.ts';
+
+const closed = { additionalProperties: false };
+const port = (description: string) => integer({ minimum: 0, maximum: 65_535, description });
+const url = (description: string) =>
+  text({ pattern: '^https?://[^\\s/]+[^\\s]*$', maxLength: 2048, description });
+const range = text({ pattern: '^[0-9a-fA-F:.]+(/[0-9]{1,3})?$', maxLength: 64 });
+
+export const MODULE_NAMES = ['chat', 'wallet', 'payments', 'markets', 'core'] as const;
+export type ModuleName = (typeof MODULE_NAMES)[number];
+
+const moduleSchema = object(
+  {
+    url: url('Base address of the module.'),
+    key: optional(text({ minLength: 16, description: 'Shared key of the module for the events it pushes.' })),
+    poll: optional(boolean({ description: 'Fetch the events of the module by polling.' })),
+    public: optional(
+      array(text({ pattern: '^/' }), { description: 'Path prefixes that are proxied without a session.' }),
+    ),
+  },
+  closed,
+);
+const optionalModule = optional(moduleSchema);
+
+export const configurationSchema = object(
+  {
+    Project: optional(
+      text({
+        minLength: 1,
+        maxLength: 64,
+        pattern: '^[\\x21-\\x7e ]+$',
+        description: 'Name in get_info and X-Project.',
+      }),
+    ),
+    BaseUrl: optional(url('Public address. Left out: http://localhost with the actual port.')),
+    Production: optional(boolean({ description: 'https for webhooks, Secure cookies, Host check.' })),
+    Listen: optional(
+      object(
+        {
+          host: optional(text({ minLength: 1, maxLength: 253, description: 'Address to bind.' })),
+          port: optional(port('Public port; 0 picks a free one.')),
+          tls: optional(
+            object(
+              { cert: text({ description: 'PEM file.' }), key: text({ description: 'PEM file.' }) },
+              closed,
+            ),
+          ),
+        },
+        closed,
+      ),
+    ),
+    Internal: optional(
+      object(
+        {
+          host: optional(text({ minLength: 1, maxLength: 253 })),
+          port: optional(port('0 picks a free one.')),
+        },
+        { ...closed, description: "Listener for /metrics, full /health and the modules' events." },
+      ),
+    ),
+    DataPath: optional(text({ minLength: 1, description: 'Folder of the journal.' })),
+    TrustedProxies: optional(array(range, { description: 'Ranges whose X-Forwarded-For counts.' })),
+    Modules: optional(
+      object(
+        {
+          chat: optionalModule,
+          wallet: optionalModule,
+          payments: optionalModule,
+          markets: optionalModule,
+          core: optionalModule,
+        },
+        closed,
+      ),
+    ),
+    McpTools: optional(record(text(), unknown(), { description: 'Custom tools by name (spec 2.5).' })),
+    McpResources: optional(record(text(), unknown(), { description: 'Custom resources by URI (spec 2.5).' })),
+    Fido2: optional(
+      object(
+        {
+          serverDomain: optional(
+            text({ minLength: 1, maxLength: 253, description: 'Relying-party domain.' }),
+          ),
+          serverName: optional(text({ minLength: 1, maxLength: 64, description: 'Display name.' })),
+          timestampDriftTolerance: optional(
+            integer({
+              minimum: 0,
+              maximum: 3_600_000,
+              description: 'Clock drift tolerance in milliseconds.',
+            }),
+          ),
+          serverIcon: optional(text({ maxLength: 2048, description: 'Icon URL shown by authenticators.' })),
+          origins: optional(array(url('Allowed origin.'))),
+        },
+        closed,
+      ),
+    ),
+    LocalFileStoragePath: optional(text({ minLength: 1 })),
+    FileServers: optional(
+      record(text({ pattern: '^[0-9]+$' }), object({ Host: url('Storage server.') }, closed)),
+    ),
+    Settings: optional(
+      record(text(), unknown(), { description: 'First values of runtime settings, by name.' }),
+    ),
+    WebhookAllow: optional(array(range)),
+    AllowedOrigins: optional(array(url('Further browser origin.'))),
+    Admin: optional(
+      object(
+        {
+          publicKeys: optional(array(text({ pattern: '^[A-Za-z0-9_-]{43}$' }))),
+          allow: optional(array(range, { description: 'Ranges from which admin routes answer.' })),
+        },
+        closed,
+      ),
+    ),
+    Workers: optional(
+      object(
+        {
+          threads: optional(integer({ minimum: 0, maximum: 256, description: '0: cores - 1, at least 1.' })),
+        },
+        closed,
+      ),
+    ),
+    StaticPath: optional(
+      text({ minLength: 1, description: 'Served at / instead of the built-in home page.' }),
+    ),
+  },
+  closed,
+);
+
+/** The file as written. */
+export type ConfigurationFile = Static<typeof configurationSchema>;
+
+export interface ModuleConfiguration {
+  readonly url: string;
+  readonly key: string | undefined;
+  readonly poll: boolean;
+  readonly public: readonly string[];
+}
+
+/** Everything resolved: flags over environment over file over defaults. Frozen. */
+export interface Configuration {
+  readonly project: string;
+  /** Undefined: http(s)://localhost with the actual port. */
+  readonly baseUrl: string | undefined;
+  readonly production: boolean;
+  readonly listen: {
+    readonly host: string;
+    readonly port: number;
+    readonly tls: { readonly cert: string; readonly key: string } | undefined;
+  };
+  readonly internal: { readonly host: string; readonly port: number };
+  readonly dataPath: string;
+  readonly trustedProxies: readonly string[];
+  readonly modules: Readonly<Partial<Record<ModuleName, ModuleConfiguration>>>;
+  readonly mcpTools: Readonly<Record<string, unknown>>;
+  readonly mcpResources: Readonly<Record<string, unknown>>;
+  readonly fido2: {
+    readonly serverDomain: string | undefined;
+    readonly serverName: string;
+    readonly timestampDriftToleranceMs: number;
+    readonly serverIcon: string;
+    readonly origins: readonly string[] | undefined;
+  };
+  readonly localFileStoragePath: string | undefined;
+  readonly fileServers: Readonly<Record<string, { readonly Host: string }>>;
+  readonly settings: Readonly<Partial<Record<SettingName, SettingValue>>>;
+  readonly webhookAllow: readonly string[];
+  readonly allowedOrigins: readonly string[];
+  readonly admin: { readonly publicKeys: readonly string[]; readonly allow: readonly string[] };
+  /** 0: cores − 1, at least 1. */
+  readonly workerThreads: number;
+  readonly staticPath: string | undefined;
+  /** Modules that are not configured are served by the sandbox. */
+  readonly sandbox: boolean;
+}

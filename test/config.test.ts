@@ -1,0 +1,169 @@
+/** Configuration: precedence, faults all at once, secrets, flags. */
+import { writeFileSync } from 'node:fs';
+import t, { type Test } from 'tap';
+import { type Flags, loadConfiguration, parseFlags, UsageError } from '../src/config.ts';
+import { twinName, twins } from '../src/environment.ts';
+
+const NO_FLAGS: Flags = { sandbox: false, checkConfig: false };
+
+function file(test: Test, content: unknown): Flags {
+  const path = `${test.testdir()}/gatehouse.jsonc`;
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  return { ...NO_FLAGS, config: path };
+}
+
+function faultsOf(flags: Flags, environment: Record<string, string> = {}): string[] {
+  const result = loadConfiguration(flags, environment);
+  return result.ok ? [] : result.faults.map((fault) => `${fault.path}: ${fault.message}`);
+}
+
+t.test('configuration: nothing given runs the sandbox on loopback with the defaults', async (t) => {
+  const result = loadConfiguration(NO_FLAGS, {});
+  t.ok(result.ok);
+  if (!result.ok) return;
+  t.match(result.configuration, {
+    project: 'demo',
+    listen: { host: '127.0.0.1', port: 8080 },
+    internal: { host: '127.0.0.1', port: 8081 },
+    dataPath: './data',
+    sandbox: true,
+    webhookAllow: ['127.0.0.0/8', '::1/128'],
+  });
+  t.ok(Object.isFrozen(result.configuration.listen), 'deeply frozen');
+});
+
+t.test(
+  'configuration: a flag wins over the environment, the environment over the file, the file over a default',
+  async (t) => {
+    const flags = file(
+      t,
+      '{ // a comment\n "Listen": { "port": 1111, "host": "0.0.0.0" }, "Project": "from-file", "Production": true, }',
+    );
+    const result = loadConfiguration(
+      { ...flags, port: 3333 },
+      {
+        GATEHOUSE_LISTEN_PORT: '2222',
+        GATEHOUSE_PROJECT: 'from-environment',
+        GATEHOUSE_SETTINGS_API_RPS_LIMIT: '9',
+      },
+    );
+    t.ok(result.ok);
+    if (!result.ok) return;
+    t.equal(result.configuration.listen.port, 3333);
+    t.equal(result.configuration.listen.host, '0.0.0.0');
+    t.equal(result.configuration.project, 'from-environment');
+    t.equal(result.configuration.settings.ApiRPSLimit, 9);
+    t.equal(result.configuration.sandbox, false, 'a file names its modules; the sandbox only by flag');
+    t.same(result.configuration.webhookAllow, [], 'production allows no private webhook target');
+  },
+);
+
+t.test('configuration: all faults are reported at once, each with the path of its key', async (t) => {
+  const flags = file(t, {
+    Listen: { port: 70_000, hots: 'x' },
+    Unknown: 1,
+    Production: 'yes',
+    Modules: { wallet: { url: 'ftp://x' }, walet: { url: 'http://x' } },
+    Settings: { ApiRPSLimit: -1, NoSuch: 1, FileBlockedExtensions: 5, FileDownloadByIdEnabled: 2 },
+    Admin: { publicKeys: ['short'] },
+    Fido2: { origins: ['env:GATEHOUSE_TEST_ORIGIN'] },
+  });
+  const faults = faultsOf(flags, { GATEHOUSE_LISTEN_PROT: '1' }).join('\n');
+  for (const path of [
+    'Listen.port',
+    'Production',
+    'Modules.wallet.url',
+    'Settings.ApiRPSLimit',
+    'Settings.NoSuch',
+    'Settings.FileBlockedExtensions',
+    'Settings.FileDownloadByIdEnabled',
+    'Admin.publicKeys.0',
+    'Fido2.origins.0',
+    'GATEHOUSE_LISTEN_PROT',
+  ]) {
+    t.match(faults, new RegExp(`^${path.replaceAll('.', '\\.')}: .`, 'm'), path);
+  }
+  t.match(faults, /hots/, 'the unknown key in Listen is named');
+  t.match(faults, /walet/, 'the unknown module is named');
+  t.match(faults, /Unknown/, 'the unknown top-level key is named');
+});
+
+t.test('configuration: a broken file is refused with its line, a missing one by name', async (t) => {
+  t.match(faultsOf(file(t, '{\n "Project": \n')).join('\n'), /gatehouse\.jsonc:[23]: /);
+  t.match(faultsOf(file(t, '[1]')).join('\n'), /expected an object/);
+  t.match(
+    faultsOf({ ...NO_FLAGS, config: '/nonexistent/x.json' }).join('\n'),
+    /cannot read \/nonexistent\/x\.json/,
+  );
+});
+
+t.test('configuration: env:NAME reads a secret, and such a name is no unknown variable', async (t) => {
+  const flags = file(t, {
+    Modules: { wallet: { url: 'http://127.0.0.1:1', key: 'env:GATEHOUSE_WALLET_KEY' } },
+  });
+  const result = loadConfiguration(flags, { GATEHOUSE_WALLET_KEY: 'sixteen-characters' });
+  t.ok(result.ok);
+  if (result.ok) t.equal(result.configuration.modules.wallet?.key, 'sixteen-characters');
+  t.match(
+    faultsOf(flags).join('\n'),
+    /Modules\.wallet\.key: environment variable GATEHOUSE_WALLET_KEY is not set/,
+  );
+});
+
+t.test(
+  'configuration: FileMaxSizeBytes above the hard cap is used as the hard cap; flags of settings take true',
+  async (t) => {
+    const result = loadConfiguration(
+      file(t, { Settings: { FileMaxSizeBytes: 2 ** 40, FileDownloadByIdEnabled: true } }),
+      {},
+    );
+    t.ok(result.ok);
+    if (result.ok)
+      t.same(result.configuration.settings, { FileMaxSizeBytes: 104_857_600, FileDownloadByIdEnabled: 1 });
+  },
+);
+
+t.test('environment: twins are named after the path of their key', async (t) => {
+  t.equal(twinName(['BaseUrl']), 'GATEHOUSE_BASE_URL');
+  t.equal(twinName(['Settings', 'ApiRPSLimit']), 'GATEHOUSE_SETTINGS_API_RPS_LIMIT');
+  t.ok(twins().has('GATEHOUSE_MODULES_WALLET_URL'));
+  const result = loadConfiguration(NO_FLAGS, { GATEHOUSE_TRUSTED_PROXIES: '10.0.0.0/8, 192.168.0.0/16' });
+  t.ok(result.ok);
+  if (result.ok) t.same(result.configuration.trustedProxies, ['10.0.0.0/8', '192.168.0.0/16']);
+  t.match(faultsOf(NO_FLAGS, { GATEHOUSE_LISTEN_PORT: 'eighty' }).join(), /Listen\.port/);
+});
+
+t.test('flags: unknown ones, stray words and unusable ports are refused with a sentence', async (t) => {
+  t.same(
+    parseFlags([
+      '--port',
+      '0',
+      '--internal-port',
+      '9',
+      '--data',
+      'd',
+      '--sandbox',
+      '--check-config',
+      '--config',
+      'c',
+    ]),
+    {
+      port: 0,
+      internalPort: 9,
+      data: 'd',
+      config: 'c',
+      sandbox: true,
+      checkConfig: true,
+    },
+  );
+  for (const args of [
+    ['--prot', '1'],
+    ['stray'],
+    ['--port', 'x'],
+    ['--port', '65536'],
+    ['--port'],
+    ['--data='],
+  ]) {
+    t.throws(() => parseFlags(args), UsageError, args.join(' '));
+  }
+});
