@@ -1,0 +1,208 @@
+/**
+ * House rules that no linter knows: layers, one owner per package, file length, what may not stand in the source.
+ * Each rule is a function over file texts, so that a planted violation shows that it can fail.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { missingFromLock } from '../tools/complete-lock.ts';
+
+type Sources = ReadonlyMap<string, string>;
+
+const LINES_MAX = 250;
+const ROOT_FILES = ['src/main.cts', 'src/gatehouse.ts', 'src/config.ts', 'src/environment.ts'];
+
+/** What each layer may import beside itself; `types` marks layers of which only types may be taken. */
+const LAYERS: Record<string, { values: string[]; types: string[] }> = {
+  domain: { values: [], types: [] },
+  workers: { values: ['domain'], types: [] },
+  actors: { values: ['domain'], types: ['workers'] },
+  io: { values: ['domain', 'actors'], types: ['workers'] },
+  config: { values: ['domain'], types: [] },
+  sandbox: { values: ['domain'], types: [] },
+};
+
+/** Packages that one file (or one folder's file) alone may import within src. */
+const OWNERS: Record<string, string[]> = {
+  typebox: ['src/domain/schema.ts'],
+  piscina: ['src/workers/pool.ts'],
+  '@noble/ed25519': ['src/workers/ed25519.ts'],
+  '@simplewebauthn/server': ['src/workers/fido2.ts'],
+  'crc-32': ['src/workers/crc32.ts'],
+  lmdb: ['src/actors/runtime/journal.ts'],
+  msgpackr: ['src/actors/runtime/journal.ts'],
+  'uWebSockets.js': ['src/io/http/server.ts'],
+  undici: ['src/io/modules/client.ts', 'src/io/webhooks.ts'],
+  pino: ['src/io/log.ts'],
+  'prom-client': ['src/io/metrics.ts'],
+  'jsonc-parser': ['src/config.ts'],
+};
+
+const FORBIDDEN: readonly { rule: string; pattern: RegExp; except: RegExp }[] = [
+  { rule: 'no default export', pattern: /^export default /m, except: /^$/ },
+  { rule: 'no console', pattern: /\bconsole\./, except: /^(bench|tools)\// },
+  {
+    rule: 'no process.env outside the configuration',
+    pattern: /\bprocess\.env\b/,
+    except: /^(src\/config\.ts|src\/main\.cts|test\/|bench\/|tools\/)/,
+  },
+  { rule: 'no skipped or lone tests', pattern: /\.(skip|only)\(|\bskip: true/, except: /^$/ },
+  { rule: 'no any', pattern: /\bas any\b|: any\b|<any>/, except: /^$/ },
+  { rule: 'no switched-off check', pattern: /@ts-(ignore|expect-error|nocheck)|biome-ignore/, except: /^$/ },
+  { rule: 'no unfinished place', pattern: /\b(TODO|FIXME|XXX)\b/, except: /^$/ },
+  { rule: 'no empty catch', pattern: /catch\s*(\([^)]*\))?\s*\{\s*\}/, except: /^$/ },
+];
+
+function read(folders: readonly string[]): Sources {
+  const sources = new Map<string, string>();
+  for (const folder of folders) {
+    for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+      const path = join(entry.parentPath, entry.name);
+      if (entry.isFile() && /\.(ts|cts)$/.test(entry.name) && !/bench\/peers\/.*node_modules/.test(path)) {
+        sources.set(path, readFileSync(path, 'utf8'));
+      }
+    }
+  }
+  return sources;
+}
+
+function layerOf(path: string): string {
+  if (path === 'src/config.ts' || path === 'src/environment.ts') return 'config';
+  return ROOT_FILES.includes(path) ? 'entry' : (path.split('/')[1] ?? '');
+}
+
+interface Import {
+  readonly specifier: string;
+  readonly typeOnly: boolean;
+}
+
+function importsOf(source: string): Import[] {
+  const found: Import[] = [];
+  for (const match of source.matchAll(/^(?:import|export)\s+(type\s)?[^'";]*?from\s+'([^']+)'/gm)) {
+    found.push({ specifier: match[2] ?? '', typeOnly: match[1] !== undefined });
+  }
+  for (const match of source.matchAll(/^import\s+'([^']+)'/gm))
+    found.push({ specifier: match[1] ?? '', typeOnly: false });
+  for (const match of source.matchAll(/\bimport\(\s*'([^']+)'\s*\)/g))
+    found.push({ specifier: match[1] ?? '', typeOnly: false });
+  return found;
+}
+
+function layerFaults(sources: Sources): string[] {
+  const faults: string[] = [];
+  for (const [path, source] of sources) {
+    const layer = layerOf(path);
+    const rule = LAYERS[layer];
+    if (!path.startsWith('src/') || layer === 'entry') continue;
+    if (rule === undefined) faults.push(`${path}: ${layer} is no layer of the architecture`);
+    for (const { specifier, typeOnly } of importsOf(source)) {
+      if (rule === undefined || !specifier.startsWith('.')) continue;
+      const target = layerOf(join(path, '..', specifier));
+      const allowed =
+        target === layer || rule.values.includes(target) || (typeOnly && rule.types.includes(target));
+      if (!allowed) faults.push(`${path}: ${layer} may not import ${target} (${specifier})`);
+    }
+  }
+  return faults;
+}
+
+function ownerFaults(sources: Sources): string[] {
+  const faults: string[] = [];
+  for (const [path, source] of sources) {
+    if (!path.startsWith('src/')) continue;
+    for (const { specifier } of importsOf(source)) {
+      const name = Object.keys(OWNERS).find((each) => specifier === each || specifier.startsWith(`${each}/`));
+      if (name !== undefined && !OWNERS[name]?.includes(path))
+        faults.push(`${path}: ${name} belongs to ${OWNERS[name]}`);
+    }
+  }
+  return faults;
+}
+
+function lengthFaults(sources: Sources): string[] {
+  const long = [...sources].filter(([path]) => path.startsWith('src/'));
+  return long
+    .map(([path, source]) => ({ path, lines: source.trimEnd().split('\n').length }))
+    .filter(({ lines }) => lines > LINES_MAX)
+    .map(({ path, lines }) => `${path}: ${lines} lines, at most ${LINES_MAX}`);
+}
+
+function headerFaults(sources: Sources): string[] {
+  return [...sources]
+    .filter(([path, source]) => path.startsWith('src/') && !/^(#![^\n]*\n)?\/\*\*/.test(source))
+    .map(([path]) => `${path}: starts without a comment that says what it owns`);
+}
+
+function forbiddenFaults(sources: Sources): string[] {
+  const faults: string[] = [];
+  for (const [path, source] of sources) {
+    for (const { rule, pattern, except } of FORBIDDEN) {
+      if (!except.test(path) && path !== 'test/tidy.test.ts' && pattern.test(source))
+        faults.push(`${path}: ${rule}`);
+    }
+  }
+  return faults;
+}
+
+const RULES = { layerFaults, ownerFaults, lengthFaults, headerFaults, forbiddenFaults };
+const sources = read(['src', 'test', 'bench', 'tools']);
+
+for (const [name, rule] of Object.entries(RULES)) {
+  t.test(`tidy: ${name}: the tree holds to the rule`, async (t) => t.same(rule(sources), []));
+}
+
+t.test('tidy: a planted violation of each rule is found', async (t) => {
+  const header = '/** Owns a thing. */\n';
+  const planted: [keyof typeof RULES, string, string][] = [
+    ['layerFaults', 'src/domain/a.ts', `${header}import { x } from '../io/x.ts';\n`],
+    ['layerFaults', 'src/actors/a.ts', `${header}import { x } from '../workers/pool.ts';\n`],
+    ['layerFaults', 'src/actors/runtime/a.ts', `${header}import type { x } from '../../io/x.ts';\n`],
+    ['layerFaults', 'src/workers/a.ts', `${header}export { x } from '../actors/x.ts';\n`],
+    ['layerFaults', 'src/io/a.ts', `${header}const x = await import('../sandbox/x.ts');\n`],
+    ['layerFaults', 'src/sandbox/a.ts', `${header}import '../io/x.ts';\n`],
+    ['layerFaults', 'src/config.ts', `${header}import { x } from './actors/x.ts';\n`],
+    ['layerFaults', 'src/helpers/a.ts', header],
+    ['ownerFaults', 'src/io/a.ts', `${header}import { open } from 'lmdb';\n`],
+    ['ownerFaults', 'src/domain/a.ts', `${header}import Type from 'typebox/schema';\n`],
+    ['lengthFaults', 'src/io/a.ts', header + 'x;\n'.repeat(LINES_MAX)],
+    ['headerFaults', 'src/io/a.ts', 'export const a = 1;\n'],
+    ['forbiddenFaults', 'src/io/a.ts', 'export default 1;\n'],
+    ['forbiddenFaults', 'src/io/a.ts', 'console.log(1);\n'],
+    ['forbiddenFaults', 'src/io/a.ts', 'process.env;\n'],
+    ['forbiddenFaults', 'test/a.test.ts', "t.skip('x');\n"],
+    ['forbiddenFaults', 'test/a.test.ts', "t.only('x');\n"],
+    ['forbiddenFaults', 'src/io/a.ts', 'const x = y as any;\n'],
+    ['forbiddenFaults', 'src/io/a.ts', '// @ts-ignore\n'],
+    ['forbiddenFaults', 'src/io/a.ts', '// TODO\n'],
+    ['forbiddenFaults', 'src/io/a.ts', 'try { x(); } catch (e) {}\n'],
+  ];
+  for (const [rule, path, source] of planted) {
+    t.equal(RULES[rule](new Map([[path, source]])).length, 1, `${rule}: ${source.split('\n').at(-2)}`);
+  }
+  t.same(
+    layerFaults(new Map([['src/actors/a.ts', "import type { x } from '../workers/tasks.ts';\n"]])),
+    [],
+    'types of workers are free',
+  );
+});
+
+t.test(
+  'tidy: the lock holds every platform package of uWebSockets.js, and no download address',
+  async (t) => {
+    const text = readFileSync('package-lock.json', 'utf8');
+    const lock = JSON.parse(text) as { packages: Parameters<typeof missingFromLock>[0] };
+    t.same(missingFromLock(lock.packages), {});
+    const { ['node_modules/@uwsjs/darwin-x64-18']: _taken, ...short } = lock.packages;
+    t.same(Object.keys(missingFromLock(short)), ['@uwsjs/darwin-x64-18'], 'a missing one is found');
+    t.notMatch(text, /"resolved": "http/);
+  },
+);
+
+t.test('tidy: every dependency is pinned exactly', async (t) => {
+  const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as Record<string, Record<string, string>>;
+  for (const group of ['dependencies', 'devDependencies', 'overrides']) {
+    for (const [name, version] of Object.entries(manifest[group] ?? {})) {
+      t.match(version, /^(npm:@?[a-z/]+@)?[0-9]+\.[0-9]+\.[0-9]+$/, `${name} ${version}`);
+    }
+  }
+});
