@@ -33,3 +33,6 @@ export interface SessionContext {
 export function scopesOf(session: SessionContext): string {
   return session.loginType ?? 'Browser';
 }
+
+/** Ways to log in that this version serves; shown by info and login_options. */
+export const AUTH_METHODS: readonly string[] = ['key'];
