@@ -1,0 +1,152 @@
+/** Starts the program as a child process: free ports, its own data folder, an environment without the test runner's. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ENTRY = fileURLToPath(new URL('../src/main.cjs', import.meta.url));
+/** A start that takes longer than this has failed. */
+const START_TIMEOUT_MS = 30_000;
+
+export interface LaunchOptions {
+  /** Data folder; a temporary one that `stop` removes unless given. */
+  readonly dataPath?: string;
+  /** Written to a file and handed over with --config. */
+  readonly configuration?: object;
+  readonly args?: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Without it the ports are picked by the system. */
+  readonly port?: number;
+  readonly nodeArgs?: readonly string[];
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: string | null;
+}
+
+export interface RunningGateway {
+  readonly url: string;
+  readonly internal: string;
+  readonly sandbox: string | undefined;
+  readonly dataPath: string;
+  readonly process: ChildProcess;
+  readonly exited: Promise<Exit>;
+  /** Everything printed so far. */
+  readonly output: () => { stdout: string; stderr: string };
+  /** SIGKILL, as a power cut of the process; resolves when it is gone. Keeps the data. */
+  kill(): Promise<void>;
+  /** SIGTERM and wait; removes a temporary data folder. */
+  stop(): Promise<Exit>;
+}
+
+/** The environment of a user's shell: without what a test runner or this process's debugger put in. */
+export function plainEnvironment(extra: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const kept = Object.entries(process.env).filter(
+    ([name, value]) =>
+      value !== undefined && name !== 'NODE_OPTIONS' && !/^(_?TAP|GATEHOUSE_|NODE_V8_)/.test(name),
+  );
+  return { ...Object.fromEntries(kept), ...extra } as Record<string, string>;
+}
+
+/** A finished run: for the commands that end by themselves and for starts that must fail. */
+export async function runToEnd(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Exit & { stdout: string; stderr: string }> {
+  const { child, exited, output } = spawnProgram([], args, environment);
+  child.stdin?.end();
+  const exit = await exited;
+  return { ...exit, ...output() };
+}
+
+function spawnProgram(
+  nodeArgs: readonly string[],
+  args: readonly string[],
+  environment: Readonly<Record<string, string>>,
+) {
+  const child = spawn(process.execPath, [...nodeArgs, '--enable-source-maps', ENTRY, ...args], {
+    env: plainEnvironment(environment),
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const exited = new Promise<Exit>((resolve) =>
+    child.once('close', (code, signal) => resolve({ code, signal })),
+  );
+  return { child, exited, output: () => ({ stdout, stderr }) };
+}
+
+/** Resolves when the program says that it listens; rejects with what it printed when it ends or hangs before. */
+export async function launch(options: LaunchOptions = {}): Promise<RunningGateway> {
+  const temporary = options.dataPath === undefined ? mkdtempSync(join(tmpdir(), 'gatehouse-')) : undefined;
+  const dataPath = options.dataPath ?? join(temporary ?? '', 'data');
+  const args = ['--data', dataPath, '--port', String(options.port ?? 0), '--internal-port', '0'];
+  if (options.configuration !== undefined) {
+    const folder = temporary ?? mkdtempSync(join(tmpdir(), 'gatehouse-'));
+    const file = join(folder, 'gatehouse.json');
+    writeFileSync(file, JSON.stringify(options.configuration));
+    args.push('--config', file);
+  }
+  args.push(...(options.args ?? []));
+  const { child, exited, output } = spawnProgram(options.nodeArgs ?? [], args, options.environment ?? {});
+  const cleanUp = () => temporary !== undefined && rmSync(temporary, { recursive: true, force: true });
+  const addresses = await listening(child, exited, output);
+  return {
+    url: addresses.url,
+    internal: addresses.internal,
+    sandbox: addresses.sandbox,
+    dataPath,
+    process: child,
+    exited,
+    output,
+    async kill() {
+      child.kill('SIGKILL');
+      await exited;
+    },
+    async stop() {
+      child.kill('SIGTERM');
+      const exit = await exited;
+      cleanUp();
+      return exit;
+    },
+  };
+}
+
+interface Addresses {
+  url: string;
+  internal: string;
+  sandbox?: string;
+}
+
+function listening(
+  child: ChildProcess,
+  exited: Promise<Exit>,
+  output: () => { stdout: string; stderr: string },
+): Promise<Addresses> {
+  return new Promise((resolve, reject) => {
+    const fail = (reason: string) => {
+      const { stdout, stderr } = output();
+      child.kill('SIGKILL');
+      reject(new Error(`the gateway did not start: ${reason}\n${stdout}${stderr}`));
+    };
+    const timer = setTimeout(() => fail(`no word after ${START_TIMEOUT_MS} ms`), START_TIMEOUT_MS);
+    exited.then(({ code, signal }) => {
+      clearTimeout(timer);
+      fail(`it ended with ${code ?? signal}`);
+    }, reject);
+    child.stdout?.on('data', () => {
+      const line = /^listening (\{.*\})$/m.exec(output().stdout);
+      if (line?.[1] === undefined) return;
+      clearTimeout(timer);
+      resolve(JSON.parse(line[1]) as Addresses);
+    });
+  });
+}
