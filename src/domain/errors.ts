@@ -35,6 +35,8 @@ export const ERRORS = {
   Quarantined: { code: 1012, status: 503, message: 'Temporarily unavailable', retryAfterSeconds: 30 },
   StorageFull: { code: 1013, status: 503, message: 'Storage full', retryAfterSeconds: 60 },
   Stopping: { code: 1014, status: 503, message: 'Stopping', retryAfterSeconds: 5 },
+  /** A backend's answer over the cap of 4 MiB (mcp.md). */
+  ModuleAnswerTooLarge: { code: 1015, status: 502, message: 'Module answer too large' },
   SessionNotFound: { code: 1101, status: 401, message: 'Session not found', rpc: -32001 },
   AccountNotFound: { code: 1102, status: 401, message: 'Account not found', rpc: -32001 },
   AccessDenied: { code: 1103, status: 401, message: 'Access denied', rpc: -32001 },

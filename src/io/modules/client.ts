@@ -1,0 +1,261 @@
+/**
+ * The one HTTP client to the backend modules (mcp.md "Calls to the backends"): keep-alive pools, one deadline over
+ * connecting, headers and body, a cap on the answer, breakers, and bounds on what may wait. A call resolves with a
+ * result and never rejects. Redirects are not followed, no proxy of the environment is used, no content coding is
+ * asked for, and a POST is never sent twice.
+ */
+import { performance } from 'node:perf_hooks';
+import { Pool } from 'undici';
+import type { ErrorName } from '../../domain/errors.ts';
+import type { Clock } from '../../domain/time.ts';
+import { type Breakers, type CallVerdict, createBreakers, type Permit } from './breaker.ts';
+import { type Ending, Exchange } from './exchange.ts';
+import { isHopByHop } from './headers.ts';
+
+/** Connections per origin; one request at a time on each. */
+export const CONNECTIONS_PER_ORIGIN = 128;
+/** Calls per origin that are under way or wait for a connection; one more is refused with `Overloaded`. */
+export const PENDING_PER_ORIGIN_MAX = 2_048;
+/** Origins with a pool. They come from the static configuration, so this is a guard against a mistake, not a quota. */
+const ORIGINS_MAX = 1_024;
+/** The HTTP client's own refusal of a request, before anything was sent: the endpoint has no part in it. */
+const INVALID_REQUEST = 'UND_ERR_INVALID_ARG';
+/** A module that does not take a connection within this is down, whatever the time-out of the call. */
+const CONNECT_TIMEOUT_MS = 5_000;
+
+export interface ModuleRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH' | 'HEAD';
+  readonly url: URL;
+  /** End-to-end headers; hop-by-hop ones are dropped (RFC 9110 7.6.1). */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string | Uint8Array;
+  /** Over everything: waiting, connecting, headers, body, and the repeated attempt of a GET. */
+  readonly timeoutMs: number;
+  /** Names the breaker: one per tool, resource or proxied path. */
+  readonly endpoint: string;
+  readonly signal?: AbortSignal;
+}
+
+export interface ModuleAnswer {
+  readonly status: number;
+  /** '' when the module sent none, or one that must not be copied into a header. */
+  readonly contentType: string;
+  /** At most `ANSWER_MAX_BYTES`, as it came. */
+  readonly body: Buffer;
+}
+
+/**
+ * - `ModuleFailed`: connection refused, broken or cut, no HTTP, a redirect, a content coding nobody asked for.
+ * - `ModuleUnavailable`: the breaker is open, or the client is closed. `Overloaded`: too many calls to that origin.
+ * - `Aborted`: the caller's signal; nobody waits for an answer, so it is no row of the error table.
+ */
+export type ModuleError =
+  | Extract<
+      ErrorName,
+      'ModuleFailed' | 'ModuleTimedOut' | 'ModuleUnavailable' | 'ModuleAnswerTooLarge' | 'Overloaded'
+    >
+  | 'Aborted';
+
+export type ModuleResult =
+  | { readonly ok: true; readonly answer: ModuleAnswer; readonly elapsedMs: number }
+  | {
+      readonly ok: false;
+      readonly error: ModuleError;
+      /** For the log: never shown to a caller. */
+      readonly reason: string;
+      readonly elapsedMs: number;
+    };
+
+export interface ModuleCounters {
+  readonly calls: number;
+  readonly answered: number;
+  readonly retried: number;
+  /** Calls under way or waiting, all origins. */
+  readonly pending: number;
+  readonly failed: Readonly<Record<ModuleError, number>>;
+  /** Endpoints whose breaker is open now. */
+  readonly breakersOpen: readonly string[];
+}
+
+export interface ModuleClient {
+  call(request: ModuleRequest): Promise<ModuleResult>;
+  counters(): ModuleCounters;
+  /** Ends the calls that are under way with `ModuleFailed` and closes all connections. */
+  close(): Promise<void>;
+}
+
+export interface ModuleClientOptions {
+  /** For the breakers. Elapsed times come from the monotonic clock. */
+  readonly clock: Clock;
+  readonly connectionsPerOrigin?: number;
+  readonly pendingPerOriginMax?: number;
+}
+
+interface Origin {
+  readonly pool: Pool;
+  pending: number;
+}
+
+interface Tally {
+  calls: number;
+  answered: number;
+  retried: number;
+  failed: Record<ModuleError, number>;
+}
+
+export function createModuleClient(options: ModuleClientOptions): ModuleClient {
+  return new PooledClient(options);
+}
+
+class PooledClient implements ModuleClient {
+  readonly #connections: number;
+  readonly #pendingMax: number;
+  readonly #breakers: Breakers;
+  readonly #origins = new Map<string, Origin>();
+  readonly #tally: Tally = {
+    calls: 0,
+    answered: 0,
+    retried: 0,
+    failed: {
+      ModuleFailed: 0,
+      ModuleTimedOut: 0,
+      ModuleUnavailable: 0,
+      ModuleAnswerTooLarge: 0,
+      Overloaded: 0,
+      Aborted: 0,
+    },
+  };
+  #closed = false;
+
+  constructor(options: ModuleClientOptions) {
+    this.#connections = options.connectionsPerOrigin ?? CONNECTIONS_PER_ORIGIN;
+    this.#pendingMax = options.pendingPerOriginMax ?? PENDING_PER_ORIGIN_MAX;
+    this.#breakers = createBreakers(options.clock);
+  }
+
+  call(request: ModuleRequest): Promise<ModuleResult> {
+    this.#tally.calls += 1;
+    if (request.signal?.aborted === true) return this.#refuse('Aborted', 'aborted before the call');
+    if (this.#closed) return this.#refuse('ModuleUnavailable', 'client closed');
+    const origin = this.#origin(request.url.origin);
+    if (origin === undefined) return this.#refuse('Overloaded', 'too many origins');
+    if (origin.pending >= this.#pendingMax) return this.#refuse('Overloaded', 'too many calls to the origin');
+    const permit = this.#breakers.enter(request.endpoint);
+    if (permit === undefined) return this.#refuse('ModuleUnavailable', 'breaker open');
+    return this.#run(origin, request, permit);
+  }
+
+  counters(): ModuleCounters {
+    let pending = 0;
+    for (const origin of this.#origins.values()) pending += origin.pending;
+    return {
+      ...this.#tally,
+      failed: { ...this.#tally.failed },
+      pending,
+      breakersOpen: this.#breakers.open(),
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.all([...this.#origins.values()].map(({ pool }) => pool.destroy()));
+  }
+
+  #origin(name: string): Origin | undefined {
+    const known = this.#origins.get(name);
+    if (known !== undefined || this.#origins.size >= ORIGINS_MAX) return known;
+    const origin: Origin = {
+      // The deadline of the call is the only timer: undici's own are off, but the one for connecting.
+      pool: new Pool(name, {
+        connections: this.#connections,
+        pipelining: 1,
+        headersTimeout: 0,
+        bodyTimeout: 0,
+        connect: { timeout: CONNECT_TIMEOUT_MS },
+      }),
+      pending: 0,
+    };
+    this.#origins.set(name, origin);
+    return origin;
+  }
+
+  #run(origin: Origin, request: ModuleRequest, permit: Permit): Promise<ModuleResult> {
+    const startMs = performance.now();
+    return new Promise((resolve) => {
+      let attempt: Exchange;
+      let repeatable = request.method === 'GET';
+      const abort = () => attempt.stop('Aborted', 'aborted by the caller');
+      const timer = setTimeout(() => attempt.stop('ModuleTimedOut', 'deadline'), request.timeoutMs);
+      request.signal?.addEventListener('abort', abort, { once: true });
+      const ended = (ending: Ending) => {
+        if (repeatable && connectionFailed(ending) && !this.#closed) {
+          repeatable = false;
+          this.#tally.retried += 1;
+          attempt = this.#send(origin, request, ended);
+          return;
+        }
+        clearTimeout(timer);
+        request.signal?.removeEventListener('abort', abort);
+        this.#breakers.settle(permit, verdictOf(ending));
+        resolve(this.#result(ending, performance.now() - startMs));
+      };
+      attempt = this.#send(origin, request, ended);
+    });
+  }
+
+  #send(origin: Origin, request: ModuleRequest, ended: (ending: Ending) => void): Exchange {
+    origin.pending += 1;
+    let held = true;
+    const exchange = new Exchange(ended, () => {
+      if (held) origin.pending -= 1;
+      held = false;
+    });
+    // Not undici's `request`: it is this call with a stream around the answer, which is collected here anyway.
+    origin.pool.dispatch(
+      {
+        method: request.method,
+        path: `${request.url.pathname}${request.url.search}`,
+        headers: endToEnd(request.headers),
+        body: request.body ?? null,
+      },
+      exchange,
+    );
+    return exchange;
+  }
+
+  #result(ending: Ending, elapsedMs: number): ModuleResult {
+    if (ending.ok) {
+      this.#tally.answered += 1;
+      return { ok: true, answer: ending.answer, elapsedMs };
+    }
+    this.#tally.failed[ending.error] += 1;
+    return { ok: false, error: ending.error, reason: ending.reason, elapsedMs };
+  }
+
+  #refuse(error: ModuleError, reason: string): Promise<ModuleResult> {
+    this.#tally.failed[error] += 1;
+    return Promise.resolve({ ok: false, error, reason, elapsedMs: 0 });
+  }
+}
+
+function connectionFailed(ending: Ending): boolean {
+  if (ending.ok || ending.answerBegan) return false;
+  return ending.error === 'ModuleFailed' && ending.reason !== INVALID_REQUEST;
+}
+
+/** Any whole answer shows that the endpoint lives, an error status and one that is too large too. */
+function verdictOf(ending: Ending): CallVerdict {
+  if (ending.ok) return 'worked';
+  if (ending.error === 'Aborted' || ending.reason === INVALID_REQUEST) return 'released';
+  return ending.error === 'ModuleAnswerTooLarge' ? 'worked' : 'failed';
+}
+
+function endToEnd(headers: Readonly<Record<string, string>>): Record<string, string> {
+  const kept: Record<string, string> = {};
+  for (const name in headers) {
+    const value = headers[name];
+    if (value !== undefined && !isHopByHop(name)) kept[name] = value;
+  }
+  kept['accept-encoding'] = 'identity';
+  return kept;
+}

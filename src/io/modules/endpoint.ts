@@ -1,0 +1,137 @@
+/**
+ * Endpoints of tools, resources and proxied paths: from a reference and arguments to the one URL that is called. The
+ * reference decides scheme, host and path; arguments can only ever become encoded values, so no caller can reach
+ * another host or climb out of a path.
+ */
+
+/** Base addresses of the configured modules, by name. */
+export type ModuleAddresses = ReadonlyMap<string, string>;
+
+/** A reference that was checked when the configuration was loaded. */
+export interface Endpoint {
+  /** The reference as configured; names the breaker. */
+  readonly reference: string;
+  /** Name of the configured module; null for a plain URL. */
+  readonly module: string | null;
+  /** Scheme, host and port. */
+  readonly origin: string;
+  /** Path with `{name}` for arguments that stand in it, and no query. */
+  readonly path: string;
+  /** Query of the reference without `?`; '' when it has none. */
+  readonly query: string;
+  /** Names of the arguments in the path, in order. */
+  readonly pathArguments: readonly string[];
+}
+
+export type EndpointResult =
+  | { readonly ok: true; readonly endpoint: Endpoint }
+  | { readonly ok: false; readonly fault: string };
+
+export type UrlResult =
+  | { readonly ok: true; readonly url: URL }
+  | { readonly ok: false; readonly argument: string };
+
+const REFERENCE = /^([a-z][a-z0-9-]{0,31}):(\/(?!\/).*)$/;
+const PATH = /^(?:\/[A-Za-z0-9._~!$&'()*+,;=:@%{}-]*)+$/;
+const PLACEHOLDER = /\{([^{}]*)\}/g;
+const ARGUMENT_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
+/** Cannot be written as UTF-8, so it cannot be encoded. */
+const LONE_SURROGATE = /\p{Cs}/u;
+const URL_MAX_CHARACTERS = 8_192;
+
+/**
+ * Reads `wallet:/wallet/v1/balance/get` (a configured module and a path) or an http(s) URL. The fault says what is
+ * wrong with it.
+ */
+export function parseEndpoint(reference: string, modules: ModuleAddresses): EndpointResult {
+  const named = REFERENCE.exec(reference);
+  const [, module = null, rest = ''] = named ?? [];
+  const base = module === null ? undefined : modules.get(module);
+  if (module !== null && base === undefined)
+    return { ok: false, fault: `module "${module}" is not configured` };
+  const whole = base === undefined ? reference : base.replace(/\/+$/, '') + rest;
+  const parts = /^(https?:\/\/[^/?#]+)([^?#]*)(?:\?([^#]*))?$/.exec(whole);
+  const [, authority = '', rawPath = '', query = ''] = parts ?? [];
+  if (parts === null || !URL.canParse(authority))
+    return { ok: false, fault: 'is not an http(s) URL or module:/path' };
+  const { origin, username, password } = new URL(authority);
+  if (username !== '' || password !== '')
+    return { ok: false, fault: 'must not hold a user name or password' };
+  const path = rawPath === '' ? '/' : rawPath;
+  if (!PATH.test(path) || climbs(path)) return { ok: false, fault: 'has a path that is not plain' };
+  if (/[^\x21-\x7e]/.test(query)) return { ok: false, fault: 'has a query that is not encoded' };
+  const pathArguments = [...path.matchAll(PLACEHOLDER)].map(([, name = '']) => name);
+  if (!pathArguments.every((name) => ARGUMENT_NAME.test(name)) || /[{}]/.test(path.replace(PLACEHOLDER, '')))
+    return { ok: false, fault: 'has a path placeholder that is not {name}' };
+  return { ok: true, endpoint: { reference, module, origin, path, query, pathArguments } };
+}
+
+/**
+ * The URL of one call. Arguments named in the path are taken from `values`, the `query` values are added to the
+ * reference's own query. `argument` of a refusal names the one that cannot stand where it should.
+ */
+export function endpointUrl(
+  endpoint: Endpoint,
+  values: Readonly<Record<string, unknown>> = {},
+  query: Readonly<Record<string, unknown>> = {},
+): UrlResult {
+  let path = endpoint.path;
+  for (const name of endpoint.pathArguments) {
+    const segment = segmentOf(Object.hasOwn(values, name) ? values[name] : undefined);
+    if (segment === undefined) return { ok: false, argument: name };
+    path = path.replace(`{${name}}`, () => segment);
+  }
+  const pairs = new URLSearchParams(endpoint.query);
+  for (const [name, value] of Object.entries(query)) {
+    for (const text of queryTexts(value)) {
+      if (LONE_SURROGATE.test(text)) return { ok: false, argument: name };
+      pairs.append(name, text);
+    }
+  }
+  const search = pairs.size === 0 ? '' : `?${pairs.toString()}`;
+  if (path.length + search.length > URL_MAX_CHARACTERS) return { ok: false, argument: longest(query) };
+  return { ok: true, url: new URL(`${endpoint.origin}${path}${search}`) };
+}
+
+/**
+ * The URL of a proxied REST call: the client's path under the module's base address, untouched. Undefined for a path
+ * that is not plain, climbs, or hides a separator behind an encoding.
+ */
+export function proxiedUrl(base: string, rawPath: string, rawQuery: string): URL | undefined {
+  if (!PATH.test(rawPath) || /[{}]/.test(rawPath) || climbs(rawPath) || rawPath.includes('//'))
+    return undefined;
+  if (/[^\x21-\x7e]/.test(rawQuery) || rawQuery.includes('#')) return undefined;
+  if (rawPath.length + rawQuery.length > URL_MAX_CHARACTERS) return undefined;
+  return new URL(`${base.replace(/\/+$/, '')}${rawPath}${rawQuery === '' ? '' : `?${rawQuery}`}`);
+}
+
+/** Dot segments in any spelling, encoded separators and control characters, and percent signs that encode nothing. */
+function climbs(path: string): boolean {
+  if (/%(?![0-9A-Fa-f]{2})/.test(path) || /%(?:2f|5c|[01][0-9a-f]|7f|25)/i.test(path)) return true;
+  return path.split('/').some((segment) => /^(?:\.|%2e){1,2}(?:;.*)?$/i.test(segment));
+}
+
+/** One path segment: never empty, never a dot segment, separators encoded. */
+function segmentOf(value: unknown): string | undefined {
+  const text = typeof value === 'number' || typeof value === 'boolean' ? String(value) : value;
+  if (typeof text !== 'string' || text === '' || /^\.{1,2}$/.test(text) || LONE_SURROGATE.test(text))
+    return undefined;
+  // Some servers decode once more before they split: a separator or a control character has no business here.
+  if (/[/\\%]|\p{Cc}/u.test(text)) return undefined;
+  return encodeURIComponent(text);
+}
+
+/** Null and undefined are left out, a list repeats the name, an object travels as JSON. */
+function queryTexts(value: unknown): string[] {
+  if (value === null || value === undefined) return [];
+  if (Array.isArray(value)) return value.flatMap((item) => queryTexts(item));
+  if (typeof value === 'object') return [JSON.stringify(value)];
+  return [String(value)];
+}
+
+function longest(query: Readonly<Record<string, unknown>>): string {
+  const sizes = Object.entries(query).map(
+    ([name, value]) => [name, queryTexts(value).join('').length] as const,
+  );
+  return sizes.reduce((most, next) => (next[1] > most[1] ? next : most), ['', -1])[0];
+}

@@ -1,0 +1,147 @@
+/**
+ * Headers on the way to a backend module: the gateway's own ones, which say who calls, and the rules for what of a
+ * client's headers may travel on. The gateway's headers always replace the client's (mcp.md "Calls to the backends").
+ */
+import { GatewayError } from '../../domain/errors.ts';
+import { type SessionContext, scopesOf } from '../../domain/sessions.ts';
+
+/** Who a backend call is made for. `nobody`: a public path or resource, no session and no code. */
+export type Caller =
+  | { readonly kind: 'session'; readonly session: SessionContext }
+  | { readonly kind: 'capability'; readonly family: 'chat' | 'wallet' }
+  | { readonly kind: 'nobody' };
+
+export interface CallFacts {
+  /** `Project` of the configuration. */
+  readonly project: string;
+  readonly requestId: string;
+  /** W3C Trace Context, for the backend's span. */
+  readonly traceparent?: string;
+}
+
+/** Visible ASCII, spaces inside, nothing that could end the line or the header. */
+const SAFE_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]{0,510}[\x21-\x7e])?$/;
+
+/** Written by the gateway alone. */
+const GATEWAY_NAMES: ReadonlySet<string> = new Set([
+  'x-crm',
+  'x-scopes',
+  'x-keytype',
+  'x-project',
+  'x-mcp-app-id',
+  'x-user-id',
+  'x-request-id',
+  'x-module-key',
+  'traceparent',
+  'tracestate',
+]);
+
+/** RFC 9110 7.6.1, with the framing headers that the HTTP client writes itself. */
+const HOP_BY_HOP: ReadonlySet<string> = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-authentication-info',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'http2-settings',
+  'host',
+  'content-length',
+  'expect',
+  'accept-encoding',
+]);
+
+/** Secrets between the client and the gateway, and statements about the client that only the gateway may make. */
+const NOT_FORWARDED: ReadonlySet<string> = new Set([
+  'cookie',
+  'authorization',
+  'pkey',
+  'x-publickey',
+  'x-signature',
+  'x-timestamp',
+  'x-app-id',
+  'x-api-key',
+  'x-mcp-code',
+  'mcp-session-id',
+  'idempotency-key',
+  'forwarded',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+  'x-forwarded-port',
+  'x-forwarded-prefix',
+  'x-real-ip',
+  'origin',
+  'referer',
+]);
+
+/** Many servers read `X_Crm` as `X-Crm`, so both spellings are one name here. */
+function canonical(name: string): string {
+  return name.toLowerCase().replaceAll('_', '-');
+}
+
+/** Names that only the gateway may set; a client's copy is stripped, spellings with `_` too. */
+export function isGatewayHeader(name: string): boolean {
+  return GATEWAY_NAMES.has(canonical(name));
+}
+
+export function isHopByHop(name: string): boolean {
+  return HOP_BY_HOP.has(name) || HOP_BY_HOP.has(canonical(name));
+}
+
+/**
+ * The part of a client's headers that may go to a module: without the gateway's names, credentials, hop-by-hop headers
+ * and those that the client's `Connection` names. Names come out in lower case; unsafe values are left out.
+ */
+export function forwardedHeaders(
+  headers: Iterable<readonly [name: string, value: string]>,
+): Record<string, string> {
+  const all = [...headers];
+  const named = new Set(
+    all
+      .filter(([name]) => canonical(name) === 'connection')
+      .flatMap(([, value]) => value.split(',').map((token) => canonical(token.trim()))),
+  );
+  const kept: Record<string, string> = {};
+  for (const [name, value] of all) {
+    const key = canonical(name);
+    const dropped = GATEWAY_NAMES.has(key) || HOP_BY_HOP.has(key) || NOT_FORWARDED.has(key) || named.has(key);
+    if (!dropped && !key.startsWith('sec-') && SAFE_VALUE.test(value)) kept[name.toLowerCase()] = value;
+  }
+  return kept;
+}
+
+/**
+ * The gateway's headers of one call. Throws `InvalidInput` that names the header when a value could break it: the
+ * request id comes from outside, the project from the configuration.
+ */
+export function gatewayHeaders(caller: Caller, facts: CallFacts): Record<string, string> {
+  const headers: Record<string, string> = {
+    'x-project': safe('X-Project', facts.project),
+    'x-request-id': safe('X-Request-Id', facts.requestId),
+  };
+  if (facts.traceparent !== undefined) headers['traceparent'] = safe('traceparent', facts.traceparent);
+  if (caller.kind === 'nobody') return headers;
+  if (caller.kind === 'capability') {
+    headers['x-scopes'] = `Capability:${caller.family}`;
+    headers['x-keytype'] = 'Unknown';
+    return headers;
+  }
+  const { session } = caller;
+  headers['x-crm'] = safe('X-Crm', session.userId);
+  headers['x-user-id'] = headers['x-crm'];
+  headers['x-scopes'] = scopesOf(session);
+  headers['x-keytype'] = session.keyType;
+  if (session.loginType === 'McpApp' && session.appId !== null)
+    headers['x-mcp-app-id'] = safe('X-MCP-App-Id', session.appId);
+  return headers;
+}
+
+function safe(name: string, value: string): string {
+  if (!SAFE_VALUE.test(value)) throw new GatewayError('InvalidInput', name);
+  return value;
+}

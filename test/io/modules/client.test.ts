@@ -1,0 +1,449 @@
+/** The HTTP client to the backends, against real servers that are down, slow, cut, endless or unwilling. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import t, { type Test } from 'tap';
+import { BREAKER_FAILURES_MAX, BREAKER_OPEN_MS, createBreakers } from '../../../src/io/modules/breaker.ts';
+import {
+  createModuleClient,
+  type ModuleClient,
+  type ModuleClientOptions,
+  type ModuleRequest,
+  type ModuleResult,
+} from '../../../src/io/modules/client.ts';
+import { ANSWER_MAX_BYTES } from '../../../src/io/modules/exchange.ts';
+
+interface Backend {
+  url: string;
+  /** `METHOD path` of everything that arrived, in order. */
+  seen: string[];
+}
+
+/** A promise that is settled from outside. */
+function outside<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
+  let resolve: (value: T) => void = () => {};
+  const promise = new Promise<T>((settle) => {
+    resolve = settle;
+  });
+  return { promise, resolve };
+}
+
+/** A backend that speaks HTTP properly. */
+async function startBackend(
+  test: Test,
+  handle: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<Backend> {
+  const seen: string[] = [];
+  const server = createServer((request, response) => {
+    seen.push(`${request.method} ${request.url}`);
+    handle(request, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  test.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen };
+}
+
+/** A backend that gets every request as text and may answer with any bytes. */
+async function startRawBackend(
+  test: Test,
+  handle: (request: string, socket: Socket) => void,
+): Promise<Backend> {
+  const seen: string[] = [];
+  const sockets = new Set<Socket>();
+  const server = createTcpServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => sockets.delete(socket));
+    socket.on('close', () => sockets.delete(socket));
+    socket.on('data', (bytes) => {
+      const text = bytes.toString('latin1');
+      seen.push(text.slice(0, text.indexOf(' HTTP/')));
+      handle(text, socket);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  test.teardown(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen };
+}
+
+/** An address where nothing listens. */
+async function deadUrl(test: Test): Promise<string> {
+  const server = createTcpServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  test.ok(port > 0);
+  return `http://127.0.0.1:${port}`;
+}
+
+function startClient(test: Test, options: Partial<ModuleClientOptions> = {}): ModuleClient {
+  const client = createModuleClient({ clock: () => 0, ...options });
+  test.teardown(() => client.close());
+  return client;
+}
+
+function get(url: string, more: Partial<ModuleRequest> = {}): ModuleRequest {
+  return { method: 'GET', url: new URL(url), headers: {}, timeoutMs: 5_000, endpoint: 'test', ...more };
+}
+
+function errorOf(result: ModuleResult): string {
+  return result.ok ? `answered ${result.answer.status}` : result.error;
+}
+
+t.test('client: hands over status, content type and exact bytes, error statuses too', async (t) => {
+  const backend = await startBackend(t, (request, response) => {
+    const status = Number(request.url?.slice(1));
+    response.writeHead(status, { 'content-type': 'application/json; charset=utf-8' });
+    response.end('{"big":12345678901234567890, "é":1.10}');
+  });
+  const client = startClient(t);
+  for (const status of [200, 201, 400, 404, 500, 503]) {
+    const result = await client.call(get(`${backend.url}/${status}`));
+    t.match(result, { ok: true, answer: { status, contentType: 'application/json; charset=utf-8' } });
+    t.equal(result.ok && result.answer.body.toString(), '{"big":12345678901234567890, "é":1.10}');
+  }
+  t.match(client.counters(), { calls: 6, answered: 6, pending: 0, retried: 0, breakersOpen: [] });
+});
+
+t.test(
+  'client: sends method, path, query, body and end-to-end headers, and no hop-by-hop ones',
+  async (t) => {
+    const { promise, resolve } = outside<{ request: IncomingMessage; body: string }>();
+    const backend = await startBackend(t, (request, response) => {
+      const parts: Buffer[] = [];
+      request.on('data', (part) => parts.push(part));
+      request.on('end', () => {
+        resolve({ request, body: Buffer.concat(parts).toString() });
+        response.end();
+      });
+    });
+    const client = startClient(t);
+    await client.call(
+      get(`${backend.url}/a%20b?c=%26&d=1`, {
+        method: 'POST',
+        body: '{"a":1}',
+        headers: {
+          'content-type': 'application/json',
+          'X-Crm': '7',
+          Connection: 'x-crm, close',
+          'Keep-Alive': 'timeout=1',
+          'Transfer-Encoding': 'chunked',
+          'Content-Length': '99',
+          'Accept-Encoding': 'gzip',
+          'Proxy-Authorization': 'x',
+          TE: 'trailers',
+          Upgrade: 'h2c',
+          Expect: '100-continue',
+          Host: 'elsewhere.example',
+        },
+      }),
+    );
+    const { request, body } = await promise;
+    t.equal(request.url, '/a%20b?c=%26&d=1');
+    t.equal(body, '{"a":1}');
+    t.strictSame(request.headers, {
+      host: new URL(backend.url).host,
+      connection: 'keep-alive',
+      'content-type': 'application/json',
+      'x-crm': '7',
+      'accept-encoding': 'identity',
+      'content-length': '7',
+    });
+  },
+);
+
+t.test('client: keeps connections alive between calls', async (t) => {
+  const ports = new Set<number | undefined>();
+  const backend = await startBackend(t, (request, response) => {
+    ports.add(request.socket.remotePort);
+    response.end('ok');
+  });
+  const client = startClient(t);
+  for (let call = 0; call < 20; call += 1) await client.call(get(backend.url));
+  t.equal(client.counters().answered, 20);
+  // Two, not one: a call made in the very turn of an answer finds its connection not yet free.
+  t.ok(ports.size <= 2, `${ports.size} connections for 20 calls`);
+});
+
+t.test('client: a backend that is down is ModuleFailed; a GET was tried twice, a POST once', async (t) => {
+  const url = await deadUrl(t);
+  const client = startClient(t);
+  t.match(await client.call(get(url)), { ok: false, error: 'ModuleFailed', reason: 'ECONNREFUSED' });
+  t.equal(client.counters().retried, 1);
+  t.equal(errorOf(await client.call(get(url, { method: 'POST', body: '{}' }))), 'ModuleFailed');
+  t.equal(client.counters().retried, 1, 'no second attempt of the POST');
+});
+
+t.test(
+  'client: a GET whose connection broke before the answer is repeated once and may succeed',
+  async (t) => {
+    let first = true;
+    const backend = await startRawBackend(t, (_request, socket) => {
+      if (first) socket.destroy();
+      else socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok');
+      first = false;
+    });
+    const client = startClient(t);
+    t.equal(errorOf(await client.call(get(backend.url))), 'answered 200');
+    t.strictSame(backend.seen, ['GET /', 'GET /']);
+  },
+);
+
+t.test(
+  'client: a connection that always breaks is asked twice by GET, once by every other method',
+  async (t) => {
+    const backend = await startRawBackend(t, (_request, socket) => socket.destroy());
+    const client = startClient(t);
+    t.equal(errorOf(await client.call(get(backend.url))), 'ModuleFailed');
+    for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'HEAD'] as const) {
+      t.equal(errorOf(await client.call(get(backend.url, { method, endpoint: method }))), 'ModuleFailed');
+    }
+    t.strictSame(backend.seen, ['GET /', 'GET /', 'POST /', 'PUT /', 'DELETE /', 'PATCH /', 'HEAD /']);
+  },
+);
+
+t.test(
+  'client: an answer cut in half is ModuleFailed and not repeated, with a length and chunked',
+  async (t) => {
+    const heads = {
+      length: 'content-length: 100\r\n\r\n',
+      chunked: 'transfer-encoding: chunked\r\n\r\n64\r\n',
+    };
+    for (const [name, head] of Object.entries(heads)) {
+      const backend = await startRawBackend(t, (_request, socket) =>
+        socket.end(`HTTP/1.1 200 OK\r\n${head}{"result":`),
+      );
+      t.equal(errorOf(await startClient(t).call(get(backend.url))), 'ModuleFailed', name);
+      t.strictSame(backend.seen, ['GET /'], name);
+    }
+  },
+);
+
+t.test('client: what is no HTTP is ModuleFailed', async (t) => {
+  const backend = await startRawBackend(t, (_request, socket) => socket.end('220 mail.example ESMTP\r\n'));
+  t.equal(errorOf(await startClient(t).call(get(backend.url, { method: 'POST' }))), 'ModuleFailed');
+});
+
+t.test('client: a silent backend is ModuleTimedOut at the deadline, and is not asked again', async (t) => {
+  const backend = await startRawBackend(t, () => {});
+  const result = await startClient(t).call(get(backend.url, { timeoutMs: 60 }));
+  t.match(result, { ok: false, error: 'ModuleTimedOut' });
+  t.ok(result.elapsedMs >= 55 && result.elapsedMs < 2_000, `${result.elapsedMs} ms`);
+  t.strictSame(backend.seen, ['GET /']);
+});
+
+t.test('client: a dripping answer does not extend the deadline', async (t) => {
+  const backend = await startBackend(t, (_request, response) => {
+    const drip = setInterval(() => response.write('.'), 5);
+    response.on('close', () => clearInterval(drip));
+  });
+  const result = await startClient(t).call(get(backend.url, { timeoutMs: 80 }));
+  t.match(result, { ok: false, error: 'ModuleTimedOut' });
+  t.ok(result.elapsedMs < 2_000);
+});
+
+t.test('client: an endless answer is cut at the cap, and its connection is closed', async (t) => {
+  const { promise: closed, resolve } = outside<void>();
+  const block = Buffer.alloc(256 * 1024, 0x61);
+  const backend = await startBackend(t, (_request, response) => {
+    const pour = (): void => {
+      while (response.write(block));
+    };
+    response.on('drain', pour);
+    response.on('close', resolve);
+    pour();
+  });
+  t.equal(errorOf(await startClient(t).call(get(backend.url))), 'ModuleAnswerTooLarge');
+  await closed;
+});
+
+t.test('client: an answer of exactly the cap passes, one byte more is refused by its length', async (t) => {
+  const backend = await startBackend(t, (request, response) => {
+    response.end(Buffer.alloc(ANSWER_MAX_BYTES + (request.url === '/over' ? 1 : 0)));
+  });
+  const client = startClient(t);
+  const exact = await client.call(get(`${backend.url}/exact`));
+  t.equal(exact.ok && exact.answer.body.length, ANSWER_MAX_BYTES);
+  t.equal(errorOf(await client.call(get(`${backend.url}/over`))), 'ModuleAnswerTooLarge');
+});
+
+t.test('client: a redirect is not followed and is ModuleFailed', async (t) => {
+  const target = await startBackend(t, (_request, response) => response.end('secret'));
+  const backend = await startBackend(t, (request, response) => {
+    response.writeHead(Number(request.url?.slice(1)), { location: target.url }).end();
+  });
+  const client = startClient(t);
+  for (const status of [301, 302, 303, 307, 308]) {
+    t.equal(errorOf(await client.call(get(`${backend.url}/${status}`))), 'ModuleFailed');
+  }
+  t.strictSame(target.seen, []);
+});
+
+t.test('client: an answer packed without being asked is ModuleFailed, never unpacked', async (t) => {
+  const backend = await startBackend(t, (_request, response) => {
+    response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(Buffer.alloc(1024 * 1024)));
+  });
+  t.equal(errorOf(await startClient(t).call(get(backend.url))), 'ModuleFailed');
+});
+
+t.test('client: a content type that could break a header is dropped', async (t) => {
+  const backend = await startRawBackend(t, (_request, socket) =>
+    socket.end(Buffer.from('HTTP/1.1 200 OK\r\ncontent-type: a\xe9b\r\ncontent-length: 0\r\n\r\n', 'latin1')),
+  );
+  t.match(await startClient(t).call(get(backend.url)), { ok: true, answer: { contentType: '' } });
+});
+
+t.test(
+  'client: the signal ends the call at once, closes the connection and spares the breaker',
+  async (t) => {
+    const { promise: arrived, resolve: arrive } = outside<void>();
+    const { promise: closed, resolve: close } = outside<void>();
+    const backend = await startRawBackend(t, (_request, socket) => {
+      socket.on('close', () => close());
+      arrive();
+    });
+    const client = startClient(t);
+    const controller = new AbortController();
+    const call = client.call(get(backend.url, { signal: controller.signal }));
+    await arrived;
+    controller.abort();
+    t.equal(errorOf(await call), 'Aborted');
+    await closed;
+    t.equal(errorOf(await client.call(get(backend.url, { signal: controller.signal }))), 'Aborted');
+    t.equal(backend.seen.length, 1, 'an aborted signal starts no call');
+    t.strictSame(client.counters().breakersOpen, []);
+  },
+);
+
+t.test(
+  'client: calls over the bound of an origin are refused at once and counted, others are served',
+  async (t) => {
+    const waiting: ServerResponse[] = [];
+    const { promise: full, resolve } = outside<void>();
+    const backend = await startBackend(t, (_request, response) => {
+      waiting.push(response);
+      if (waiting.length === 2) resolve();
+      if (waiting.length > 2) response.end();
+    });
+    const other = await startBackend(t, (_request, response) => response.end());
+    const client = startClient(t, { connectionsPerOrigin: 2, pendingPerOriginMax: 3 });
+    const calls = [1, 2, 3].map(() => client.call(get(backend.url)));
+    await full;
+    t.equal(errorOf(await client.call(get(backend.url))), 'Overloaded');
+    t.equal(errorOf(await client.call(get(other.url))), 'answered 200');
+    t.match(client.counters(), { pending: 3, failed: { Overloaded: 1 } });
+    for (const response of waiting) response.end();
+    t.strictSame((await Promise.all(calls)).map(errorOf), ['answered 200', 'answered 200', 'answered 200']);
+    t.equal(client.counters().pending, 0);
+  },
+);
+
+t.test('client: a call that waits for a connection times out too, and gives its place back', async (t) => {
+  const backend = await startRawBackend(t, () => {});
+  const client = startClient(t, { connectionsPerOrigin: 1 });
+  const results = await Promise.all([1, 2, 3].map(() => client.call(get(backend.url, { timeoutMs: 50 }))));
+  t.strictSame(results.map(errorOf), ['ModuleTimedOut', 'ModuleTimedOut', 'ModuleTimedOut']);
+  t.equal(backend.seen.length, 1, 'the waiting ones were never sent');
+});
+
+t.test(
+  'client: five failures open the breaker of that endpoint alone; one probe after 10 s closes it',
+  async (t) => {
+    let healthy = false;
+    let nowMs = 1_000;
+    const backend = await startRawBackend(t, (_request, socket) => {
+      if (healthy) socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n');
+      else socket.destroy();
+    });
+    const client = startClient(t, { clock: () => nowMs });
+    const post = (endpoint: string): Promise<ModuleResult> =>
+      client.call(get(backend.url, { method: 'POST', endpoint }));
+    for (let failure = 0; failure < BREAKER_FAILURES_MAX; failure += 1) {
+      t.equal(errorOf(await post('a')), 'ModuleFailed');
+    }
+    t.equal(errorOf(await post('a')), 'ModuleUnavailable');
+    t.strictSame(client.counters().breakersOpen, ['a']);
+    t.equal(backend.seen.length, 5, 'the sixth never left');
+    t.equal(errorOf(await post('b')), 'ModuleFailed', 'another endpoint is still called');
+    nowMs += BREAKER_OPEN_MS - 1;
+    t.equal(errorOf(await post('a')), 'ModuleUnavailable');
+    nowMs += 1;
+    t.equal(errorOf(await post('a')), 'ModuleFailed', 'the probe');
+    t.equal(errorOf(await post('a')), 'ModuleUnavailable', 'open again for 10 s');
+    nowMs += BREAKER_OPEN_MS;
+    healthy = true;
+    t.strictSame(
+      (await Promise.all([post('a'), post('a')])).map(errorOf),
+      ['answered 200', 'ModuleUnavailable'],
+      'one probe at a time',
+    );
+    t.equal(errorOf(await post('a')), 'answered 200');
+    t.strictSame(client.counters().breakersOpen, []);
+  },
+);
+
+t.test('client: error answers of a module that lives never open its breaker', async (t) => {
+  const backend = await startBackend(t, (_request, response) => response.writeHead(500).end('{"error":{}}'));
+  const client = startClient(t);
+  for (let call = 0; call < 8; call += 1)
+    t.equal(errorOf(await client.call(get(backend.url))), 'answered 500');
+});
+
+t.test(
+  'client: a request that cannot be written is refused, does not throw and spares the breaker',
+  async (t) => {
+    const client = startClient(t);
+    for (let call = 0; call < 6; call += 1) {
+      const result = await client.call(get('http://127.0.0.1:1/', { headers: { 'x-a': 'b\r\nc: d' } }));
+      t.match(result, { ok: false, error: 'ModuleFailed', reason: 'UND_ERR_INVALID_ARG' });
+    }
+    t.match(client.counters(), { retried: 0, pending: 0, breakersOpen: [] });
+  },
+);
+
+t.test('client: closing ends calls under way and refuses new ones', async (t) => {
+  const { promise: arrived, resolve } = outside<void>();
+  const backend = await startRawBackend(t, () => resolve());
+  const client = startClient(t);
+  const call = client.call(get(backend.url));
+  await arrived;
+  await client.close();
+  t.equal(errorOf(await call), 'ModuleFailed');
+  t.equal(errorOf(await client.call(get(backend.url))), 'ModuleUnavailable');
+});
+
+t.test('breakers: late results of calls from before the opening change nothing', async (t) => {
+  let nowMs = 0;
+  const breakers = createBreakers(() => nowMs);
+  const early = Array.from({ length: 8 }, () => breakers.enter('e'));
+  for (const permit of early.slice(0, 5)) if (permit !== undefined) breakers.settle(permit, 'failed');
+  t.equal(breakers.enter('e'), undefined);
+  nowMs = BREAKER_OPEN_MS - 1;
+  const [late, lateToo, gone] = early.slice(5);
+  t.ok(late !== undefined && lateToo !== undefined && gone !== undefined);
+  if (late === undefined || lateToo === undefined || gone === undefined) return;
+  breakers.settle(late, 'failed');
+  breakers.settle(lateToo, 'worked');
+  breakers.settle(gone, 'released');
+  t.equal(breakers.enter('e'), undefined, 'still open');
+  nowMs = BREAKER_OPEN_MS;
+  const probe = breakers.enter('e');
+  t.equal(probe?.probe, true, 'and not for longer than 10 s');
+  if (probe !== undefined) breakers.settle(probe, 'released');
+  t.equal(breakers.enter('e')?.probe, true, 'a probe whose caller left makes room for the next');
+});
+
+t.test('breakers: a success between failures starts the count again', async (t) => {
+  const breakers = createBreakers(() => 0);
+  for (const verdict of ['failed', 'failed', 'failed', 'failed', 'worked', 'failed', 'failed'] as const) {
+    const permit = breakers.enter('e');
+    if (permit !== undefined) breakers.settle(permit, verdict);
+  }
+  t.ok(breakers.enter('e'));
+  t.strictSame(breakers.open(), []);
+});

@@ -1,0 +1,239 @@
+/** Endpoints and headers of backend calls: what arguments and clients can and cannot change. */
+import fc from 'fast-check';
+import t from 'tap';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import type { LoginType, SessionContext } from '../../../src/domain/sessions.ts';
+import { type Endpoint, endpointUrl, parseEndpoint, proxiedUrl } from '../../../src/io/modules/endpoint.ts';
+import {
+  type CallFacts,
+  forwardedHeaders,
+  gatewayHeaders,
+  isGatewayHeader,
+} from '../../../src/io/modules/headers.ts';
+
+const MODULES = new Map([
+  ['wallet', 'http://10.0.0.5:9000'],
+  ['chat', 'https://chat.example/base/'],
+]);
+
+function endpoint(reference: string): Endpoint {
+  const result = parseEndpoint(reference, MODULES);
+  if (!result.ok) throw new Error(result.fault);
+  return result.endpoint;
+}
+
+function urlOf(reference: string, values?: Record<string, unknown>, query?: Record<string, unknown>): string {
+  const result = endpointUrl(endpoint(reference), values, query);
+  return result.ok ? result.url.href : `refused: ${result.argument}`;
+}
+
+function session(loginType: LoginType | null, more: Partial<SessionContext> = {}): SessionContext {
+  return {
+    id: '1',
+    kind: loginType === null ? 'browser' : 'mcp',
+    loginType,
+    userId: '1152921504606846976',
+    keyId: '2',
+    keyType: 'UserKey',
+    publicKey: 'A'.repeat(43),
+    appId: null,
+    createdMs: 0,
+    expiresMs: 1,
+    admin: false,
+    ...more,
+  };
+}
+
+/** Row and detail of the error that refuses these facts; undefined when they pass. */
+function refusalOf(facts: CallFacts): [string, string | undefined] | undefined {
+  try {
+    gatewayHeaders({ kind: 'nobody' }, facts);
+    return undefined;
+  } catch (error) {
+    if (error instanceof GatewayError) return [error.row, error.detail];
+    throw error;
+  }
+}
+
+t.test('endpoint: a module reference and a URL become the called address', async (t) => {
+  t.equal(urlOf('wallet:/wallet/v1/balance/get'), 'http://10.0.0.5:9000/wallet/v1/balance/get');
+  t.equal(urlOf('chat:/chat/v1/chats/list'), 'https://chat.example/base/chat/v1/chats/list');
+  t.equal(urlOf('http://127.0.0.1:8/x?fixed=1'), 'http://127.0.0.1:8/x?fixed=1');
+  t.equal(urlOf('https://a.example'), 'https://a.example/');
+  t.equal(urlOf('http://[::1]:8080/x'), 'http://[::1]:8080/x');
+  t.match(endpoint('wallet:/a/{id}'), { module: 'wallet', pathArguments: ['id'] });
+});
+
+t.test('endpoint: a reference that is wrong is refused with its fault', async (t) => {
+  const faults: Record<string, RegExp> = {
+    'payments:/x': /module "payments" is not configured/,
+    'wallet:x': /not an http/,
+    'wallet://evil.example/x': /not an http/,
+    '/x': /not an http/,
+    '': /not an http/,
+    'ftp://a.example/x': /not an http/,
+    'file:///etc/passwd': /not an http/,
+    'http://user:secret@a.example/': /user name/,
+    'http://a.example/a/../b': /not plain/,
+    'http://a.example/a/%2e%2E/b': /not plain/,
+    'http://a.example/a/.%2e;x/b': /not plain/,
+    'http://a.example/a%2fb': /not plain/,
+    'http://a.example/a%5cb': /not plain/,
+    'http://a.example/a\\b': /not plain/,
+    'http://a.example/a b': /not plain/,
+    'http://a.example/%zz': /not plain/,
+    'http://a.example/a#b': /not an http/,
+    'http://a.example/a?b=ä': /not encoded/,
+    'http://a.example/{a-b}': /placeholder/,
+    'http://a.example/{a': /placeholder/,
+    'http://a.example/{}': /placeholder/,
+    'http://[::1/x': /not an http/,
+  };
+  for (const [reference, fault] of Object.entries(faults)) {
+    t.match(parseEndpoint(reference, MODULES), { ok: false, fault }, reference);
+  }
+});
+
+t.test(
+  'endpoint: arguments are encoded in the query; null is left out, lists repeat, objects are JSON',
+  async (t) => {
+    t.equal(
+      urlOf(
+        'wallet:/x',
+        {},
+        { a: 'ä&b=c#?', n: 1.5, b: true, none: null, gone: undefined, l: [1, 'z'], o: { k: 1 } },
+      ),
+      'http://10.0.0.5:9000/x?a=%C3%A4%26b%3Dc%23%3F&n=1.5&b=true&l=1&l=z&o=%7B%22k%22%3A1%7D',
+    );
+    t.equal(urlOf('http://h.example/x?f=1', {}, { f: '2' }), 'http://h.example/x?f=1&f=2');
+    t.equal(urlOf('wallet:/x', {}, { bad: '\ud800' }), 'refused: bad');
+    t.equal(urlOf('wallet:/x', {}, { small: 'a', large: 'x'.repeat(9_000) }), 'refused: large');
+  },
+);
+
+t.test('endpoint: a path argument stays one segment, or is refused by name', async (t) => {
+  const reference = 'wallet:/files/{id}/get';
+  t.equal(urlOf(reference, { id: 'a b?c#d' }), 'http://10.0.0.5:9000/files/a%20b%3Fc%23d/get');
+  t.equal(urlOf(reference, { id: 7 }), 'http://10.0.0.5:9000/files/7/get');
+  t.equal(urlOf(reference, { id: '$&$1' }), 'http://10.0.0.5:9000/files/%24%26%241/get');
+  const refused = ['', '.', '..', 'a/b', '..\\x', '%2e%2e', 'a\nb', 'a\u0000', '\udc00', null, {}, ['a']];
+  for (const id of [...refused, undefined]) {
+    t.equal(urlOf(reference, { id }), 'refused: id', String(id));
+  }
+  t.equal(urlOf('wallet:/x/{constructor}'), 'refused: constructor', 'nothing inherited stands in a path');
+});
+
+t.test('endpoint: whatever the arguments are, host and path shape do not change', async (t) => {
+  const target = endpoint('wallet:/a/{one}/b/{two}');
+  fc.assert(
+    fc.property(
+      fc.string({ unit: 'binary' }),
+      fc.string(),
+      fc.dictionary(fc.string(), fc.jsonValue()),
+      (one, two, query) => {
+        const result = endpointUrl(target, { one, two }, query);
+        if (!result.ok) return true;
+        const segments = result.url.pathname.split('/');
+        return (
+          result.url.origin === 'http://10.0.0.5:9000' &&
+          segments.length === 5 &&
+          segments[1] === 'a' &&
+          segments[3] === 'b' &&
+          result.url.hash === ''
+        );
+      },
+    ),
+    { numRuns: 5_000 },
+  );
+  t.pass('5,000 inputs');
+});
+
+t.test('proxied path: passes through untouched, or is refused when it hides anything', async (t) => {
+  const base = 'http://10.0.0.5:9000/';
+  t.equal(proxiedUrl(base, '/wallet/v1/x/y', 'a=%20b')?.href, 'http://10.0.0.5:9000/wallet/v1/x/y?a=%20b');
+  t.equal(proxiedUrl(base, '/wallet/v1/%C3%A4', '')?.href, 'http://10.0.0.5:9000/wallet/v1/%C3%A4');
+  const climbing = ['/w/../x', '/w/./x', '/w/%2e%2e/x', '/w/%2E./x', '/w/..;a/x', '/w/..'];
+  const hidden = ['/w/a%2fb', '/w/a%5Cb', '/w//x', '//evil.example/x', '/w\\x', '/w/%00', '/w/%252e%252e/x'];
+  for (const path of [...climbing, ...hidden, 'w/x', '', '/w/%', '/w/ä', '/w/{id}', '/w/x?y', '/w/x#y']) {
+    t.equal(proxiedUrl(base, path, ''), undefined, path);
+  }
+  for (const query of ['a b', 'a\r\nb', 'a#b', 'ä=1', 'x'.repeat(9_000)]) {
+    t.equal(proxiedUrl(base, '/w/x', query), undefined, query.slice(0, 10));
+  }
+});
+
+t.test('gateway headers: say who calls, by kind of caller', async (t) => {
+  const facts = { project: 'demo', requestId: 'r-1' };
+  const user = { 'x-crm': '1152921504606846976', 'x-user-id': '1152921504606846976' };
+  const common = { 'x-project': 'demo', 'x-request-id': 'r-1' };
+  t.strictSame(gatewayHeaders({ kind: 'session', session: session(null) }, facts), {
+    ...common,
+    ...user,
+    'x-scopes': 'Browser',
+    'x-keytype': 'UserKey',
+  });
+  t.strictSame(
+    gatewayHeaders({ kind: 'session', session: session('McpApp', { appId: '99' }) }, facts)['x-mcp-app-id'],
+    '99',
+  );
+  t.strictSame(
+    gatewayHeaders({ kind: 'session', session: session('McpVerified', { appId: '99' }) }, facts),
+    { ...common, ...user, 'x-scopes': 'McpVerified', 'x-keytype': 'UserKey' },
+    'the app id only for McpApp',
+  );
+  t.strictSame(gatewayHeaders({ kind: 'capability', family: 'wallet' }, facts), {
+    ...common,
+    'x-scopes': 'Capability:wallet',
+    'x-keytype': 'Unknown',
+  });
+  const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+  t.strictSame(gatewayHeaders({ kind: 'nobody' }, { ...facts, traceparent }), { ...common, traceparent });
+});
+
+t.test('gateway headers: a value that could break a header is refused with its name', async (t) => {
+  for (const requestId of ['a\r\nx-crm: 1', 'a\nb', 'a\u0000b', 'ä', ' a', 'a ', '', 'x'.repeat(513)]) {
+    t.strictSame(refusalOf({ project: 'p', requestId }), ['InvalidInput', 'X-Request-Id']);
+  }
+  t.strictSame(refusalOf({ project: 'a\rb', requestId: 'r' }), ['InvalidInput', 'X-Project']);
+});
+
+t.test('client headers: the gateway names are stripped in every spelling', async (t) => {
+  const names = ['X-Crm', 'X-Scopes', 'X-KeyType', 'X-Project', 'X-MCP-App-Id', 'X-User-Id', 'X-Request-Id'];
+  for (const name of names) {
+    for (const spelling of [name, name.toLowerCase(), name.toUpperCase(), name.replaceAll('-', '_')]) {
+      t.ok(isGatewayHeader(spelling), spelling);
+      t.strictSame(forwardedHeaders([[spelling, 'forged']]), {}, spelling);
+    }
+  }
+  t.notOk(isGatewayHeader('X-Crm-Note'));
+});
+
+t.test('client headers: credentials, hop-by-hop and named ones stay here, the rest travels', async (t) => {
+  t.strictSame(
+    forwardedHeaders([
+      ['Accept', 'application/json'],
+      ['Accept-Language', 'de'],
+      ['Content-Type', 'application/json'],
+      ['If-None-Match', '"a"'],
+      ['Cookie', 'sid=secret'],
+      ['Authorization', 'Bearer secret'],
+      ['X-MCP-Code', 'secret'],
+      ['pkey', 'x'],
+      ['Connection', 'X-Internal, keep-alive'],
+      ['X-Internal', 'x'],
+      ['X-Forwarded-For', '1.2.3.4'],
+      ['X_Forwarded_For', '1.2.3.4'],
+      ['Transfer-Encoding', 'chunked'],
+      ['Transfer_Encoding', 'chunked'],
+      ['Host', 'gate.example'],
+      ['Sec-Fetch-Site', 'same-origin'],
+      ['X-Odd', 'ä'],
+    ]),
+    {
+      accept: 'application/json',
+      'accept-language': 'de',
+      'content-type': 'application/json',
+      'if-none-match': '"a"',
+    },
+  );
+});
