@@ -1,0 +1,182 @@
+/**
+ * Looks into JSON text without parsing it: where a top-level member stands, byte for byte, and whether a number would
+ * lose digits. For what `JSON.parse` forgets (ids and decimals as they were written) and for answers that are passed
+ * on unread. Never throws; text that is no JSON simply holds nothing.
+ */
+
+export interface Span {
+  readonly start: number;
+  /** Exclusive. */
+  readonly end: number;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+
+/**
+ * The value of `key` in the object that begins at `from` (white space before it is skipped). Of a repeated key the
+ * last one counts, as for `JSON.parse`. Undefined when there is none or the text is no object.
+ */
+export function memberSpan(text: string, key: string, from = 0): Span | undefined {
+  let at = skipSpace(text, from);
+  if (text.charCodeAt(at) !== OPEN_BRACE) return undefined;
+  let found: Span | undefined;
+  at = skipSpace(text, at + 1);
+  while (text.charCodeAt(at) === QUOTE) {
+    const keyEnd = stringEnd(text, at);
+    const colon = skipSpace(text, keyEnd);
+    if (text.charCodeAt(colon) !== COLON) return undefined;
+    const start = skipSpace(text, colon + 1);
+    const end = valueEnd(text, start);
+    if (end <= start) return undefined;
+    if (sameKey(text, at, keyEnd, key)) found = { start, end };
+    at = skipSpace(text, end);
+    if (text.charCodeAt(at) === CLOSE_BRACE) return found;
+    if (text.charCodeAt(at) !== COMMA) return undefined;
+    at = skipSpace(text, at + 1);
+  }
+  return undefined;
+}
+
+/** The items of the array that begins at `from`, in order; empty when the text is no array. */
+export function itemSpans(text: string, from = 0): Span[] {
+  const spans: Span[] = [];
+  let at = skipSpace(text, from);
+  if (text.charCodeAt(at) !== OPEN_BRACKET) return spans;
+  at = skipSpace(text, at + 1);
+  while (at < text.length && text.charCodeAt(at) !== CLOSE_BRACKET) {
+    const end = valueEnd(text, at);
+    if (end <= at) return spans;
+    spans.push({ start: at, end });
+    at = skipSpace(text, end);
+    if (text.charCodeAt(at) !== COMMA) return spans;
+    at = skipSpace(text, at + 1);
+  }
+  return spans;
+}
+
+/**
+ * The path (`a.b.0`) of the first number in valid JSON text whose digits a double cannot hold: 2^53 + 1, or a decimal
+ * with more digits than survive. Undefined when every number is exact.
+ */
+export function lossyNumberPath(text: string, span: Span): string | undefined {
+  const opening = text.charCodeAt(span.start);
+  if (opening === OPEN_BRACKET) {
+    const items = itemSpans(text, span.start);
+    return firstPath(
+      items.map((item, index) => [String(index), item]),
+      text,
+    );
+  }
+  if (opening !== OPEN_BRACE) return losesDigits(text.slice(span.start, span.end)) ? '' : undefined;
+  return firstPath(members(text, span), text);
+}
+
+function firstPath(entries: (readonly [name: string, span: Span])[], text: string): string | undefined {
+  for (const [name, span] of entries) {
+    const below = lossyNumberPath(text, span);
+    if (below !== undefined) return below === '' ? name : `${name}.${below}`;
+  }
+  return undefined;
+}
+
+function members(text: string, span: Span): (readonly [name: string, span: Span])[] {
+  const found: (readonly [name: string, span: Span])[] = [];
+  let at = skipSpace(text, span.start + 1);
+  while (text.charCodeAt(at) === QUOTE) {
+    const keyEnd = stringEnd(text, at);
+    const start = skipSpace(text, skipSpace(text, keyEnd) + 1);
+    const end = valueEnd(text, start);
+    found.push([String(JSON.parse(text.slice(at, keyEnd))), { start, end }]);
+    at = skipSpace(text, skipSpace(text, end) + 1);
+  }
+  return found;
+}
+
+/** Does reading this number as a double and writing it again change its digits? */
+function losesDigits(literal: string): boolean {
+  const first = literal.charCodeAt(0);
+  if (first !== 0x2d && (first < 0x30 || first > 0x39)) return false;
+  const value = Number(literal);
+  return !Number.isFinite(value) || digitsOf(literal) !== digitsOf(String(value));
+}
+
+/** Significant digits and the power of ten of the last one, so that 1.50, 15e-1 and 1.5 are the same. */
+function digitsOf(literal: string): string {
+  const [mantissa = '', exponent = '0'] = literal.replace(/^-/, '').toLowerCase().split(/e/);
+  const [whole = '', fraction = ''] = mantissa.split('.');
+  const all = (whole + fraction).replace(/^0+/, '');
+  const significant = all.replace(/0+$/, '');
+  if (significant === '') return '0';
+  return `${significant}e${Number(exponent) - fraction.length + (all.length - significant.length)}`;
+}
+
+function sameKey(text: string, start: number, end: number, key: string): boolean {
+  if (end - start === key.length + 2 && text.startsWith(key, start + 1)) return true;
+  const backslash = text.indexOf('\\', start);
+  if (backslash === -1 || backslash >= end) return false;
+  try {
+    return JSON.parse(text.slice(start, end)) === key;
+  } catch {
+    return false;
+  }
+}
+
+function skipSpace(text: string, from: number): number {
+  let at = from;
+  for (;;) {
+    const code = text.charCodeAt(at);
+    if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return at;
+    at += 1;
+  }
+}
+
+/** Past the closing quote of the string that begins at `start`; the end of the text when it never closes. */
+function stringEnd(text: string, start: number): number {
+  let at = start;
+  for (;;) {
+    at = text.indexOf('"', at + 1);
+    if (at === -1) return text.length;
+    let backslashes = 0;
+    while (text.charCodeAt(at - 1 - backslashes) === BACKSLASH) backslashes += 1;
+    if (backslashes % 2 === 0) return at + 1;
+  }
+}
+
+/** Past the value that begins at `start`. */
+function valueEnd(text: string, start: number): number {
+  const opening = text.charCodeAt(start);
+  if (opening === QUOTE) return stringEnd(text, start);
+  if (opening === OPEN_BRACE || opening === OPEN_BRACKET) return nestedEnd(text, start);
+  let at = start;
+  for (; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === COMMA || code === CLOSE_BRACE || code === CLOSE_BRACKET || code <= 0x20) break;
+  }
+  return at;
+}
+
+function nestedEnd(text: string, start: number): number {
+  let depth = 0;
+  let at = start;
+  while (at < text.length) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      at = stringEnd(text, at);
+      continue;
+    }
+    at += 1;
+    if (code === OPEN_BRACE || code === OPEN_BRACKET) depth += 1;
+    else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
+      depth -= 1;
+      if (depth === 0) return at;
+    }
+  }
+  return text.length;
+}

@@ -1,0 +1,206 @@
+/**
+ * The catalogue that is served: built-in and configured rows, compiled, with the answers of tools/list and
+ * resources/list of every class of caller ready as JSON. A reload puts a whole new catalogue in place or none.
+ */
+import {
+  CALLER_CLASSES,
+  type CallerClass,
+  listsResource,
+  listsTool,
+  mayCallTool,
+  mayReadResource,
+} from '../../domain/access.ts';
+import type { CompiledSchema, Fault } from '../../domain/schema.ts';
+import { type Endpoint, type ModuleAddresses, parseEndpoint } from '../modules/endpoint.ts';
+import { compileInputSchema, isObject } from './input-schema.ts';
+import {
+  type ResourceRow,
+  resourceFaults,
+  rowPath,
+  TIMEOUT_MS,
+  type ToolRow,
+  toolFaults,
+  within,
+} from './tool.ts';
+
+/** `gateway:/…` endpoints are served by the gateway itself; only built-in rows have them. */
+const GATEWAY_ENDPOINT = /^gateway:\//;
+
+export interface ToolEntry {
+  readonly name: string;
+  readonly row: ToolRow;
+  readonly callers: ReadonlySet<CallerClass>;
+  readonly arguments: CompiledSchema<unknown>;
+  /** Null: the gateway's own. Undefined: a built-in row of a module that is not configured. */
+  readonly endpoint: Endpoint | null | undefined;
+  readonly timeoutMs: number;
+}
+
+export interface ResourceEntry {
+  readonly uri: string;
+  readonly row: ResourceRow;
+  readonly readers: ReadonlySet<CallerClass>;
+  readonly endpoint: Endpoint | null | undefined;
+  readonly mimeType: string;
+}
+
+export interface Catalogue {
+  readonly tools: ReadonlyMap<string, ToolEntry>;
+  readonly resources: ReadonlyMap<string, ResourceEntry>;
+  /** JSON of the result of tools/list. */
+  readonly toolLists: Readonly<Record<CallerClass, string>>;
+  /** JSON of the result of resources/list. */
+  readonly resourceLists: Readonly<Record<CallerClass, string>>;
+}
+
+export interface BuiltInRows {
+  readonly tools: Readonly<Record<string, ToolRow>>;
+  readonly resources: Readonly<Record<string, ResourceRow>>;
+}
+
+/** `Config.McpTools` and `Config.McpResources` as they stand in the file. */
+export interface ConfiguredRows {
+  readonly tools: unknown;
+  readonly resources: unknown;
+}
+
+export type CatalogueResult =
+  | { readonly ok: true; readonly catalogue: Catalogue }
+  | { readonly ok: false; readonly faults: Fault[] };
+
+/** Builds a catalogue, or names every fault of the configured rows with its path (`/McpTools/<name>/…`). */
+export function loadCatalogue(
+  builtIn: BuiltInRows,
+  configured: ConfiguredRows,
+  modules: ModuleAddresses,
+): CatalogueResult {
+  const faults: Fault[] = [];
+  const tools = new Map<string, ToolEntry>();
+  const resources = new Map<string, ResourceEntry>();
+  for (const [name, row] of Object.entries(builtIn.tools))
+    tools.set(name, toolEntry(name, row, builtInEndpoint(row, modules)));
+  for (const [uri, row] of Object.entries(builtIn.resources))
+    resources.set(uri, resourceEntry(uri, row, builtInEndpoint(row, modules)));
+  for (const [name, row] of rowsOf<ToolRow>('McpTools', configured.tools, faults)) {
+    const path = rowPath('McpTools', name);
+    const found = toolFaults(name, row);
+    if (tools.has(name)) found.push({ path: '', message: 'is the name of a built-in tool' });
+    const endpoint = configuredEndpoint(row, modules, found);
+    faults.push(...found.map((fault) => within(path, fault)));
+    if (found.length === 0) tools.set(name, toolEntry(name, row, endpoint));
+  }
+  for (const [uri, row] of rowsOf<ResourceRow>('McpResources', configured.resources, faults)) {
+    const path = rowPath('McpResources', uri);
+    const found = resourceFaults(uri, row);
+    if (resources.has(uri)) found.push({ path: '', message: 'is the URI of a built-in resource' });
+    const endpoint = configuredEndpoint(row, modules, found);
+    if (endpoint !== undefined && endpoint.pathArguments.length > 0)
+      found.push({ path: '/endpoint', message: 'has a path placeholder, and a resource has no arguments' });
+    faults.push(...found.map((fault) => within(path, fault)));
+    if (found.length === 0) resources.set(uri, resourceEntry(uri, row, endpoint));
+  }
+  return faults.length > 0 ? { ok: false, faults } : { ok: true, catalogue: assemble(tools, resources) };
+}
+
+/** The catalogue in use. Whoever reads `current` sees one whole catalogue, before a reload or after it. */
+export class LiveCatalogue {
+  #current: Catalogue;
+
+  constructor(first: Catalogue) {
+    this.#current = first;
+  }
+
+  get current(): Catalogue {
+    return this.#current;
+  }
+
+  /** Swaps when the new rows are without fault; otherwise the old catalogue stays and the faults come back. */
+  reload(result: CatalogueResult): readonly Fault[] {
+    if (!result.ok) return result.faults;
+    this.#current = result.catalogue;
+    return [];
+  }
+}
+
+function rowsOf<Row>(section: 'McpTools' | 'McpResources', rows: unknown, faults: Fault[]): [string, Row][] {
+  if (rows === undefined) return [];
+  // The rows are judged one by one by the gate before anything reads them as what they claim to be.
+  if (isObject(rows)) return Object.entries(rows) as [string, Row][];
+  faults.push({ path: `/${section}`, message: 'must be an object' });
+  return [];
+}
+
+function builtInEndpoint(row: { endpoint: string }, modules: ModuleAddresses): Endpoint | null | undefined {
+  if (GATEWAY_ENDPOINT.test(row.endpoint)) return null;
+  const parsed = parseEndpoint(row.endpoint, modules);
+  return parsed.ok ? parsed.endpoint : undefined;
+}
+
+function configuredEndpoint(row: unknown, modules: ModuleAddresses, faults: Fault[]): Endpoint | undefined {
+  const reference = isObject(row) ? row['endpoint'] : undefined;
+  // A missing one is a fault of the shape already.
+  if (typeof reference !== 'string' || reference === '') return undefined;
+  const parsed = parseEndpoint(reference, modules);
+  if (parsed.ok) return parsed.endpoint;
+  faults.push({ path: '/endpoint', message: parsed.fault });
+  return undefined;
+}
+
+function toolEntry(name: string, row: ToolRow, endpoint: ToolEntry['endpoint']): ToolEntry {
+  const input = compileInputSchema(row.inputSchema);
+  if (!input.ok) throw new Error(`input schema of ${name}: ${JSON.stringify(input.faults)}`);
+  return {
+    name,
+    row,
+    callers: new Set(CALLER_CLASSES.filter((caller) => mayCallTool(row, caller))),
+    arguments: input.compiled,
+    endpoint,
+    timeoutMs: row.timeoutMs ?? TIMEOUT_MS,
+  };
+}
+
+function resourceEntry(uri: string, row: ResourceRow, endpoint: ResourceEntry['endpoint']): ResourceEntry {
+  const readers = new Set(CALLER_CLASSES.filter((caller) => mayReadResource(row, caller)));
+  return { uri, row, readers, endpoint, mimeType: row.mimeType ?? 'application/json' };
+}
+
+function assemble(
+  tools: ReadonlyMap<string, ToolEntry>,
+  resources: ReadonlyMap<string, ResourceEntry>,
+): Catalogue {
+  const toolJson = [...tools.values()].map((entry) => ({ entry, json: JSON.stringify(toolItem(entry)) }));
+  const resourceJson = [...resources.values()].map((entry) => ({
+    entry,
+    json: JSON.stringify(resourceItem(entry)),
+  }));
+  return {
+    tools,
+    resources,
+    toolLists: perClass((caller) => {
+      const shown = toolJson.filter(({ entry }) => listsTool(entry.row, caller));
+      return `{"tools":[${shown.map(({ json }) => json).join(',')}]}`;
+    }),
+    resourceLists: perClass((caller) => {
+      const shown = resourceJson.filter(({ entry }) => listsResource(entry.row, caller));
+      return `{"resources":[${shown.map(({ json }) => json).join(',')}]}`;
+    }),
+  };
+}
+
+function perClass(listOf: (caller: CallerClass) => string): Record<CallerClass, string> {
+  return Object.fromEntries(CALLER_CLASSES.map((caller) => [caller, listOf(caller)])) as Record<
+    CallerClass,
+    string
+  >;
+}
+
+/** An item of tools/list: spec 2.4, with title and annotations where the row has them. Absent ones are left out. */
+function toolItem({ name, row }: ToolEntry): object {
+  const { title, description, inputSchema, annotations } = row;
+  return { name, title, description, inputSchema, annotations };
+}
+
+/** An item of resources/list: `uri` and `name` are required by every client, nothing is ever null (mcp.md). */
+function resourceItem({ uri, row, mimeType }: ResourceEntry): object {
+  return { uri, name: row.name, description: row.description, mimeType };
+}

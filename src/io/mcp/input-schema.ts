@@ -1,0 +1,194 @@
+/**
+ * The input schema of a tool: the check at load that keeps one bad schema from making clients drop the whole list,
+ * and the check of arguments before a call, whose message names the field so that a model can repair it.
+ */
+import { type CompiledSchema, compileJsonSchema, type Fault } from '../../domain/schema.ts';
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+const TYPES = new Set(['object', 'array', 'string', 'number', 'integer', 'boolean', 'null']);
+const SCHEMA_MAPS = ['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas'];
+const SCHEMA_LISTS = ['allOf', 'anyOf', 'oneOf', 'prefixItems'];
+const SCHEMAS = [
+  'items',
+  'additionalProperties',
+  'unevaluatedProperties',
+  'unevaluatedItems',
+  'propertyNames',
+  'contains',
+  'not',
+  'if',
+  'then',
+  'else',
+];
+const NESTING_MAX = 32;
+/** Faults named in one refusal of arguments. */
+const NAMED_MAX = 8;
+
+export type CompiledInput =
+  | { readonly ok: true; readonly compiled: CompiledSchema<unknown> }
+  | { readonly ok: false; readonly faults: Fault[] };
+
+/** All that would make a client or the check stumble, with the place in the schema. */
+export function compileInputSchema(schema: unknown): CompiledInput {
+  if (!isObject(schema))
+    return { ok: false, faults: [{ path: '', message: 'must be a JSON Schema object' }] };
+  const faults: Fault[] = [];
+  if (schema['type'] !== 'object') faults.push({ path: '/type', message: 'must be "object"' });
+  for (const key of ['oneOf', 'anyOf', 'allOf'])
+    if (key in schema) faults.push({ path: `/${key}`, message: 'is not allowed at the top level' });
+  const properties = schema['properties'];
+  if (isObject(properties)) {
+    for (const [name, property] of Object.entries(properties))
+      if (typeof property === 'boolean')
+        faults.push({ path: `/properties/${pointer(name)}`, message: 'must be a schema object' });
+  }
+  findNulls(schema, '', faults, 0);
+  judgeSchema(schema, '', { root: schema, faults }, 0);
+  if (faults.length > 0) return { ok: false, faults };
+  try {
+    return { ok: true, compiled: compileJsonSchema(bothForms(schema) as object) };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return { ok: false, faults: [{ path: '', message: `cannot be compiled: ${reason}` }] };
+  }
+}
+
+/** What is wrong with the arguments, for example `currency must be string`; undefined when nothing is. */
+export function argumentFaults(compiled: CompiledSchema<unknown>, values: JsonObject): string | undefined {
+  const faults = compiled.faults(values);
+  if (faults.length === 0) return undefined;
+  const named = faults.filter((fault) => fault.path !== '');
+  const shown = named.length > 0 ? named : faults;
+  const texts = shown.map(({ path, message }) => `${fieldName(path)} ${plain(message)}`.trim());
+  return [...new Set(texts)].slice(0, NAMED_MAX).join('; ');
+}
+
+/** One step of a JSON pointer (RFC 6901). */
+export function pointer(name: string): string {
+  return name.replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function fieldName(path: string): string {
+  return path
+    .slice(1)
+    .split('/')
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .join('.');
+}
+
+/** The validator's words for a property that the schema does not know. */
+function plain(message: string): string {
+  return message === 'schema is false' ? 'is not an argument of this tool' : message;
+}
+
+interface Judging {
+  readonly root: JsonObject;
+  readonly faults: Fault[];
+}
+
+function judgeSchema(schema: unknown, path: string, judging: Judging, depth: number): void {
+  const { faults } = judging;
+  if (typeof schema === 'boolean') return;
+  if (!isObject(schema)) {
+    faults.push({ path, message: 'must be a schema' });
+    return;
+  }
+  if (depth > NESTING_MAX) {
+    faults.push({ path, message: `is nested more than ${NESTING_MAX} deep` });
+    return;
+  }
+  judgeKeywords(schema, path, judging);
+  for (const key of SCHEMAS)
+    if (key in schema) judgeSchema(schema[key], `${path}/${key}`, judging, depth + 1);
+  for (const key of SCHEMA_LISTS) {
+    const list = schema[key];
+    if (list === undefined) continue;
+    if (!Array.isArray(list)) faults.push({ path: `${path}/${key}`, message: 'must be a list of schemas' });
+    else
+      for (const [at, item] of list.entries()) judgeSchema(item, `${path}/${key}/${at}`, judging, depth + 1);
+  }
+  for (const key of SCHEMA_MAPS) {
+    const map = schema[key];
+    if (map === undefined) continue;
+    if (!isObject(map)) faults.push({ path: `${path}/${key}`, message: 'must be an object of schemas' });
+    else
+      for (const [name, item] of Object.entries(map))
+        judgeSchema(item, `${path}/${key}/${pointer(name)}`, judging, depth + 1);
+  }
+}
+
+function judgeKeywords(schema: JsonObject, path: string, { root, faults }: Judging): void {
+  const { type, required, pattern, $ref: reference } = schema;
+  if (type !== undefined) {
+    const named = Array.isArray(type) ? type : [type];
+    if (named.length === 0 || !named.every((one) => typeof one === 'string' && TYPES.has(one)))
+      faults.push({ path: `${path}/type`, message: 'must be a type of JSON Schema' });
+  }
+  if (
+    required !== undefined &&
+    !(Array.isArray(required) && required.every((one) => typeof one === 'string'))
+  )
+    faults.push({ path: `${path}/required`, message: 'must be a list of names' });
+  if (schema['enum'] !== undefined && !Array.isArray(schema['enum']))
+    faults.push({ path: `${path}/enum`, message: 'must be a list of values' });
+  if (pattern !== undefined && !isPattern(pattern))
+    faults.push({ path: `${path}/pattern`, message: 'must be a regular expression' });
+  if (reference !== undefined && !resolves(root, reference))
+    faults.push({ path: `${path}/$ref`, message: 'must point into this schema' });
+}
+
+function isPattern(pattern: unknown): boolean {
+  if (typeof pattern !== 'string') return false;
+  try {
+    new RegExp(pattern, 'u');
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function resolves(root: JsonObject, reference: unknown): boolean {
+  if (typeof reference !== 'string' || !/^#(?:\/|$)/.test(reference)) return false;
+  let place: unknown = root;
+  for (const step of reference.slice(1).split('/').slice(1)) {
+    const name = decodeURIComponent(step.replace(/%(?![0-9A-Fa-f]{2})/g, '%25'))
+      .replaceAll('~1', '/')
+      .replaceAll('~0', '~');
+    if (typeof place !== 'object' || place === null || !Object.hasOwn(place, name)) return false;
+    place = (place as Record<string, unknown>)[name];
+  }
+  return true;
+}
+
+/**
+ * The schema that arguments are checked against: an int64 is declared as a string of the format `int64`, and a safe
+ * integer is taken for it too (mcp.md "Calls to the backends").
+ */
+function bothForms(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map((item) => bothForms(item));
+  if (!isObject(schema)) return schema;
+  const entries = Object.entries(schema).map(([key, value]) => [key, bothForms(value)] as const);
+  const same = Object.fromEntries(entries);
+  if (schema['type'] !== 'string' || schema['format'] !== 'int64') return same;
+  const { format: _format, ...rest } = same;
+  return {
+    pattern: '^-?(?:0|[1-9][0-9]{0,18})$',
+    ...rest,
+    type: ['string', 'integer'],
+    minimum: Number.MIN_SAFE_INTEGER,
+    maximum: Number.MAX_SAFE_INTEGER,
+  };
+}
+
+/** Official clients reject a list that holds a null anywhere (mcp.md). */
+function findNulls(value: unknown, path: string, faults: Fault[], depth: number): void {
+  if (value === null) faults.push({ path, message: 'must not be null' });
+  if (typeof value !== 'object' || value === null || depth > 2 * NESTING_MAX) return;
+  for (const [name, item] of Object.entries(value))
+    findNulls(item, `${path}/${pointer(name)}`, faults, depth + 1);
+}

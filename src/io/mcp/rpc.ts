@@ -1,0 +1,117 @@
+/**
+ * JSON-RPC 2.0 on /mcp: what a body holds, and the envelopes of answers. Ids are kept as the bytes that arrived, so
+ * that an integer beyond 2^53 or an escaped string goes back unchanged.
+ */
+import { type ErrorName, errorRow, rpcCode } from '../../domain/errors.ts';
+import { itemSpans, memberSpan, type Span } from '../../domain/raw-json.ts';
+import { isObject, type JsonObject } from './input-schema.ts';
+
+/** Messages of one batch. Source: mcp.md. */
+export const BATCH_MAX = 100;
+
+export interface RpcRequest {
+  readonly kind: 'request';
+  /** JSON text of the id. */
+  readonly id: string;
+  readonly method: string;
+  readonly params: JsonObject;
+  /** Where this message stands in the body. */
+  readonly text: string;
+  readonly span: Span;
+}
+
+export type RpcMessage =
+  | RpcRequest
+  /** No answer is due: a notification, or a client's answer to a request that was never sent. */
+  | { readonly kind: 'silent'; readonly method: string; readonly text: string; readonly span: Span }
+  | {
+      readonly kind: 'fault';
+      readonly id: string | undefined;
+      readonly error: ErrorName;
+      readonly detail: string;
+    };
+
+export type RpcBody =
+  | { readonly kind: 'single'; readonly message: RpcMessage }
+  | { readonly kind: 'batch'; readonly messages: readonly RpcMessage[] }
+  /** Refused as a whole. */
+  | { readonly kind: 'refused'; readonly error: 'ParseError' | 'InvalidRequest'; readonly detail?: string };
+
+/** Reads a body that was decoded by `parse`, which throws on anything that is not acceptable JSON. */
+export function readRpc(text: string, value: unknown): RpcBody {
+  if (!Array.isArray(value)) return { kind: 'single', message: readMessage(text, wholeOf(text), value) };
+  if (value.length === 0) return { kind: 'refused', error: 'InvalidRequest', detail: 'the batch is empty' };
+  if (value.length > BATCH_MAX)
+    return { kind: 'refused', error: 'InvalidRequest', detail: `a batch holds at most ${BATCH_MAX}` };
+  const spans = itemSpans(text);
+  return {
+    kind: 'batch',
+    messages: value.map((item, index) => readMessage(text, spans[index] ?? wholeOf(text), item)),
+  };
+}
+
+function wholeOf(text: string): Span {
+  return { start: 0, end: text.length };
+}
+
+function readMessage(text: string, span: Span, value: unknown): RpcMessage {
+  if (!isObject(value)) return invalid(undefined, 'a message is an object');
+  const { method, params } = value;
+  const id = idOf(text, span, value);
+  if (value['jsonrpc'] !== '2.0') return invalid(id, 'jsonrpc must be "2.0"');
+  if (typeof method !== 'string') {
+    // A client's answer; nothing was asked of it, so nothing waits for it.
+    if (method === undefined && ('result' in value || 'error' in value))
+      return { kind: 'silent', method: '', text, span };
+    return invalid(id, 'method must be a string');
+  }
+  if (!('id' in value)) return { kind: 'silent', method, text, span };
+  if (id === undefined) return invalid(undefined, 'id must be a string or a number');
+  if (params === undefined || params === null)
+    return { kind: 'request', id, method, params: NO_PARAMS, text, span };
+  if (!isObject(params))
+    return { kind: 'fault', id, error: 'InvalidParams', detail: 'params must be an object' };
+  return { kind: 'request', id, method, params, text, span };
+}
+
+const NO_PARAMS: JsonObject = Object.freeze({});
+
+function invalid(id: string | undefined, detail: string): RpcMessage {
+  return { kind: 'fault', id, error: 'InvalidRequest', detail };
+}
+
+function idOf(text: string, span: Span, value: JsonObject): string | undefined {
+  if (typeof value['id'] !== 'string' && typeof value['id'] !== 'number') return undefined;
+  const found = memberSpan(text, 'id', span.start);
+  return found === undefined ? undefined : text.slice(found.start, found.end);
+}
+
+/** JSON text of `params.<name>` of a message, as it was written. */
+export function paramText(message: { text: string; span: Span }, name: string): string | undefined {
+  const found = paramSpan(message, name);
+  return found === undefined ? undefined : message.text.slice(found.start, found.end);
+}
+
+export function paramSpan(message: { text: string; span: Span }, name: string): Span | undefined {
+  const params = memberSpan(message.text, 'params', message.span.start);
+  return params === undefined ? undefined : memberSpan(message.text, name, params.start);
+}
+
+/** An answer whose `result` is JSON text already. */
+export function resultEnvelope(id: string, resultJson: string): string {
+  return `{"jsonrpc":"2.0","id":${id},"result":${resultJson}}`;
+}
+
+/** Clients cannot read `id: null` (mcp.md): without an id the member is left out. */
+export function errorEnvelope(
+  id: string | undefined,
+  error: ErrorName,
+  detail?: string,
+  retryAfterSeconds?: number,
+): string {
+  const words = errorRow(error).message;
+  const message = JSON.stringify(detail === undefined ? words : `${words}: ${detail}`);
+  const data = retryAfterSeconds === undefined ? '' : `,"data":{"retryAfterSeconds":${retryAfterSeconds}}`;
+  const shownId = id === undefined ? '' : `"id":${id},`;
+  return `{"jsonrpc":"2.0",${shownId}"error":{"code":${rpcCode(error)},"message":${message}${data}}}`;
+}

@@ -1,0 +1,159 @@
+/**
+ * The rows of the catalogue: tools and resources, built-in and configured ones in the same form (spec 2.5), and the
+ * gate they pass when they are loaded. The gate reports all faults at once.
+ */
+import { CAPABILITY_FAMILIES, type ResourceAccess, type ToolAccess } from '../../domain/access.ts';
+import {
+  array,
+  boolean,
+  compileSchema,
+  type Fault,
+  integer,
+  object,
+  oneOf,
+  optional,
+  text,
+  unknown,
+} from '../../domain/schema.ts';
+import { LOGIN_TYPES } from '../../domain/sessions.ts';
+import { compileInputSchema, isObject, type JsonObject, pointer } from './input-schema.ts';
+
+/** Time-out of a call unless the row says otherwise. Clients give up at 60 s (mcp.md). */
+export const TIMEOUT_MS = 30_000;
+const TIMEOUT_MAX_MS = 300_000;
+const TOOL_NAME = /^[A-Za-z0-9_./-]{1,64}$/;
+
+/** Hints for people and models (MCP tool annotations). */
+export interface ToolAnnotations {
+  readonly readOnlyHint?: boolean;
+  readonly destructiveHint?: boolean;
+  readonly idempotentHint?: boolean;
+  readonly openWorldHint?: boolean;
+}
+
+/** Spec 2.5, and four optional fields of Gatehouse. */
+export interface ToolRow extends ToolAccess {
+  /** `module:/path` of a configured module, or an http(s) URL. */
+  readonly endpoint: string;
+  readonly method: 'GET' | 'POST';
+  readonly description: string;
+  readonly inputSchema: JsonObject;
+  /** Arguments that travel in the query of a POST. */
+  readonly queryParams?: readonly string[];
+  /** The argument whose value is the whole body of a POST. */
+  readonly bodyRootProperty?: string;
+  /** Capability mode: the field that carries the code to the backend. */
+  readonly capabilityCodeBodyProperty?: string;
+  readonly title?: string;
+  readonly annotations?: ToolAnnotations;
+  readonly timeoutMs?: number;
+  /** Calls per second of one user, counted after authorization over the window of all limits. */
+  readonly rateLimit?: { readonly rps: number };
+}
+
+/** Spec 2.5. */
+export interface ResourceRow extends ResourceAccess {
+  readonly endpoint: string;
+  readonly name: string;
+  readonly description?: string;
+  /** `application/json` unless given. */
+  readonly mimeType?: string;
+  /** Fixed query of the backend call, without `?`. */
+  readonly queryString?: string;
+}
+
+const access = {
+  restricted: optional(array(oneOf(LOGIN_TYPES))),
+  appScope: optional(boolean()),
+  capabilityModule: optional(oneOf(CAPABILITY_FAMILIES)),
+};
+const closed = { additionalProperties: false };
+const line = () => text({ minLength: 1, maxLength: 256, pattern: '^[^\\p{Cc}]*$' });
+
+const toolShape = compileSchema(
+  object(
+    {
+      ...access,
+      endpoint: text({ minLength: 1, maxLength: 2048 }),
+      method: oneOf(['GET', 'POST']),
+      description: text({ maxLength: 8192, pattern: '\\S' }),
+      inputSchema: unknown(),
+      queryParams: optional(array(line())),
+      bodyRootProperty: optional(line()),
+      capabilityCodeBodyProperty: optional(line()),
+      title: optional(line()),
+      annotations: optional(
+        object(
+          {
+            readOnlyHint: optional(boolean()),
+            destructiveHint: optional(boolean()),
+            idempotentHint: optional(boolean()),
+            openWorldHint: optional(boolean()),
+          },
+          closed,
+        ),
+      ),
+      timeoutMs: optional(integer({ minimum: 1, maximum: TIMEOUT_MAX_MS })),
+      rateLimit: optional(object({ rps: integer({ minimum: 1, maximum: 1_000_000 }) }, closed)),
+    },
+    closed,
+  ),
+);
+
+const resourceShape = compileSchema(
+  object(
+    {
+      ...access,
+      endpoint: text({ minLength: 1, maxLength: 2048 }),
+      name: line(),
+      description: optional(text({ maxLength: 8192, pattern: '\\S' })),
+      mimeType: optional(text({ pattern: '^[\\w.+-]+/[\\w.+-]+(;[\\x20-\\x7e]*)?$', maxLength: 256 })),
+      sessionScope: optional(boolean()),
+      queryString: optional(text({ pattern: '^[\\x21-\\x7e]*$', maxLength: 2048 })),
+    },
+    closed,
+  ),
+);
+
+/** Faults of one tool, with paths inside the row; empty when it may be served. */
+export function toolFaults(name: string, row: unknown): Fault[] {
+  const faults = shapeFaults(toolShape.faults(row));
+  if (!TOOL_NAME.test(name))
+    faults.push({ path: '', message: 'the name must be 1 to 64 letters, digits, "_", ".", "/" or "-"' });
+  if (!isObject(row)) return faults;
+  if ('inputSchema' in row) {
+    const input = compileInputSchema(row['inputSchema']);
+    if (!input.ok) faults.push(...input.faults.map((fault) => within('/inputSchema', fault)));
+  }
+  if (row['method'] === 'GET' && 'bodyRootProperty' in row)
+    faults.push({ path: '/bodyRootProperty', message: 'needs the method POST' });
+  const { queryParams, bodyRootProperty } = row;
+  if (Array.isArray(queryParams) && queryParams.includes(bodyRootProperty))
+    faults.push({ path: '/bodyRootProperty', message: 'is in queryParams too' });
+  return faults;
+}
+
+/** The same for one resource. */
+export function resourceFaults(uri: string, row: unknown): Fault[] {
+  const faults = shapeFaults(resourceShape.faults(row));
+  if (!URL.canParse(uri) || /[^\x21-\x7e]/.test(uri))
+    faults.push({ path: '', message: 'the key must be an absolute URI' });
+  return faults;
+}
+
+/** Moves a fault under a place of the configuration. */
+export function within(path: string, fault: Fault): Fault {
+  return { path: `${path}${fault.path}`, message: fault.message };
+}
+
+/** A key of the row that nobody knows is named where it stands, once. */
+function shapeFaults(faults: readonly Fault[]): Fault[] {
+  return faults
+    .filter((fault) => fault.message !== 'must not have additional properties')
+    .map((fault) => (fault.message === 'schema is false' ? { ...fault, message: 'is unknown' } : fault));
+}
+
+/** `/McpTools/<name>`: where a row stands in the configuration. */
+export function rowPath(section: 'McpTools' | 'McpResources', key: string): string {
+  return `/${section}/${pointer(key)}`;
+}

@@ -1,0 +1,109 @@
+import fc from 'fast-check';
+import t from 'tap';
+import { itemSpans, lossyNumberPath, memberSpan } from '../../src/domain/raw-json.ts';
+
+const slice = (text: string, key: string) => {
+  const span = memberSpan(text, key);
+  return span === undefined ? undefined : text.slice(span.start, span.end);
+};
+
+t.test('memberSpan: gives the bytes of a top-level member as they were written', async (t) => {
+  t.equal(slice('{"id":9007199254740993}', 'id'), '9007199254740993');
+  t.equal(slice(' { "a" : {"id":1} , "id" : "\\u0041\\"}" } ', 'id'), '"\\u0041\\"}"');
+  t.equal(slice('{"id":1.50e+3,"b":[1,{"id":2}]}', 'id'), '1.50e+3');
+  t.equal(slice('{"a":"\\\\","id":[1,"]"]}', 'id'), '[1,"]"]');
+});
+
+t.test(
+  'memberSpan: takes the last of repeated keys and knows escaped ones, as JSON.parse does',
+  async (t) => {
+    t.equal(slice('{"id":1,"id":2}', 'id'), '2');
+    t.equal(slice('{"\\u0069d":3}', 'id'), '3');
+  },
+);
+
+t.test('memberSpan: finds nothing in text that is no object or is cut', async (t) => {
+  for (const text of [
+    '',
+    '[]',
+    '"id"',
+    '5',
+    '{',
+    '{"id"',
+    '{"id":',
+    '{"id":}',
+    '{"a":1 "id":2}',
+    '<html>',
+    '{"id":1',
+  ])
+    t.equal(slice(text, 'id'), undefined, text);
+});
+
+t.test('memberSpan: agrees with JSON.parse on 20,000 random objects', async () => {
+  fc.assert(
+    fc.property(
+      fc.dictionary(fc.oneof(fc.constant('id'), fc.string({ unit: 'binary' })), fc.jsonValue()),
+      fc.constantFrom(0, 1, 3),
+      (value, indent) => {
+        const text = JSON.stringify(value, null, indent);
+        for (const key of [...Object.keys(value), 'id']) {
+          const found = slice(text, key);
+          const expected = Object.hasOwn(value, key) ? JSON.stringify(value[key]) : undefined;
+          if (found === undefined) return expected === undefined;
+          if (JSON.stringify(JSON.parse(found)) !== expected) return false;
+        }
+        return true;
+      },
+    ),
+    { numRuns: 20_000 },
+  );
+});
+
+t.test('memberSpan and itemSpans: end on 50,000 random texts that are no JSON', async () => {
+  const noise = fc.string({
+    unit: fc.constantFrom('{', '}', '[', ']', '"', '\\', ',', ':', ' ', 'i', 'd', '1'),
+  });
+  fc.assert(
+    fc.property(noise, (text) => {
+      const span = memberSpan(text, 'id');
+      itemSpans(text);
+      return span === undefined || (span.end > span.start && span.end <= text.length);
+    }),
+    { numRuns: 50_000 },
+  );
+});
+
+t.test('itemSpans: cuts an array into its items', async () => {
+  fc.assert(
+    fc.property(fc.array(fc.jsonValue()), fc.constantFrom(0, 2), (values, indent) => {
+      const text = JSON.stringify(values, null, indent);
+      const items = itemSpans(text).map(({ start, end }) => JSON.parse(text.slice(start, end)));
+      return JSON.stringify(items) === JSON.stringify(values);
+    }),
+    { numRuns: 5_000 },
+  );
+});
+
+t.test('lossyNumberPath: names the number that a double cannot hold', async (t) => {
+  const path = (text: string) => lossyNumberPath(text, { start: 0, end: text.length });
+  t.equal(path('{"id":9007199254740993}'), 'id');
+  t.equal(path('{"a":{"b":[1,0.1234567890123456789]}}'), 'a.b.1');
+  t.equal(path('{"a":1e400}'), 'a');
+  t.equal(path('{"x":1,"a\\"b":123456789012345678901}'), 'a"b');
+  for (const exact of [
+    '{"a":1.50,"b":15e-1,"c":-0,"d":9007199254740992,"e":1e21,"f":0.1,"g":"9007199254740993"}',
+    '[]',
+    '{}',
+  ])
+    t.equal(path(exact), undefined, exact);
+});
+
+t.test('lossyNumberPath: passes every number that JSON.stringify wrote', async () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      const text = JSON.stringify(value);
+      return lossyNumberPath(text, { start: 0, end: text.length }) === undefined;
+    }),
+    { numRuns: 10_000 },
+  );
+});
