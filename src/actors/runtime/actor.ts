@@ -114,6 +114,8 @@ export interface ActorKind<State, Command extends object, Event, Query, Volatile
   query?(state: State, query: Query, volatile: Volatile): unknown;
   /** Volatile commands: synchronous, no event. The answer goes straight to the caller; a Refusal is thrown there. */
   decideNow?(state: State, volatile: Volatile, command: object, turn: Turn): unknown;
+  /** Commands that free space: they go on when the storage quota is used up (deletions, logouts). */
+  frees?(command: object): boolean;
   /** Rows of an earlier version to the present form: pure and kept for ever. */
   upcast?(row: { version: number; events?: unknown[]; state?: unknown }): {
     events?: unknown[];

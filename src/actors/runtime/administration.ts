@@ -1,0 +1,106 @@
+/**
+ * What stands beside the turns: quarantined actors, dead letters, the audit log and small durable values of other
+ * parts. Owns the writes that belong to no actor.
+ */
+import type { AuditRecord } from './actor.ts';
+import type { AuditRow, DeadKey, DeadRow, Journal, StoredActor } from './journal-port.ts';
+import type { QuarantineEntry } from './supervision.ts';
+import type { Wiring } from './wiring.ts';
+
+/** Writes that wait for the disk; beyond it audit records that belong to no turn are dropped and counted. */
+const BACKLOG_MAX = 20_000;
+
+export class Administration {
+  readonly #journal: Journal;
+  readonly #wiring: Wiring;
+  /** Values that are being written, so that a reader sees its own writes. */
+  readonly #meta = new Map<string, unknown>();
+  auditDropped = 0;
+
+  constructor(journal: Journal, wiring: Wiring) {
+    this.#journal = journal;
+    this.#wiring = wiring;
+  }
+
+  /** An audit record that belongs to no turn; rides in the next group and is not awaited. */
+  audit(record: AuditRecord): void {
+    const { commit } = this.#wiring;
+    if (commit.failed || commit.backlog >= BACKLOG_MAX) {
+      this.auditDropped += 1;
+      return;
+    }
+    const row = this.#journal.pack(record);
+    commit.open.operations.push({ op: 'audit', row });
+    commit.wrote(1, this.#journal.sizeBytes(row));
+  }
+
+  /** The audit log, oldest first, after position `afterSeq` (0 from the start). */
+  auditPage(afterSeq: number, limit: number): AuditRow[] {
+    return this.#journal.auditPage(afterSeq, limit);
+  }
+
+  /** A durable value of another part, by its own name. */
+  metaGet(key: string): unknown {
+    return this.#meta.has(key) ? this.#meta.get(key) : this.#journal.meta(`part:${key}`);
+  }
+
+  /** Resolves when the value is on disk. */
+  metaPut(key: string, value: unknown): Promise<void> {
+    const { commit } = this.#wiring;
+    return new Promise((resolve, reject) => {
+      const row = this.#journal.pack(value);
+      this.#meta.set(key, value);
+      const group = commit.open;
+      group.operations.push({ op: 'meta', key: `part:${key}`, row });
+      const settle = (_: unknown, error: Error | undefined) => {
+        if (this.#meta.get(key) === value) this.#meta.delete(key);
+        if (error === undefined) resolve();
+        else reject(error);
+      };
+      group.gate({ settle }, undefined, undefined);
+      commit.wrote(1, this.#journal.sizeBytes(row));
+    });
+  }
+
+  /** Actors that failed lately, quarantined or in back-off. */
+  failing(): QuarantineEntry[] {
+    return this.#wiring.supervision.list();
+  }
+
+  /** Ends a quarantine: the actor is replayed at its next message. False when it had no failures. */
+  reset(kind: string, id: string): boolean {
+    const known = this.#wiring.supervision.release(kind, id);
+    this.#wiring.inbox.poke(kind, id);
+    return known;
+  }
+
+  /** Moves the actor's next durable message to the dead letters and ends the quarantine. */
+  skip(kind: string, id: string): boolean {
+    const skipped = this.#wiring.deliveries.skip(kind, id);
+    this.reset(kind, id);
+    return skipped;
+  }
+
+  /** All that the journal holds of an actor, with its next message: to be looked at elsewhere. */
+  export(kind: string, id: string): { stored: StoredActor | undefined; nextMessage: object | undefined } {
+    const stored = this.#journal.load(kind, id);
+    return { stored, nextMessage: this.#wiring.inbox.head(kind, id)?.command };
+  }
+
+  dead(limit: number): DeadRow[] {
+    return this.#journal.dead(limit);
+  }
+
+  /** Removes a dead letter; resolves when it is gone from disk. */
+  removeDead(key: DeadKey): Promise<void> {
+    const { commit } = this.#wiring;
+    return new Promise((resolve, reject) => {
+      const group = commit.open;
+      group.operations.push({ op: 'deadRemove', key });
+      const settle = (_: unknown, error: Error | undefined) =>
+        error === undefined ? resolve() : reject(error);
+      group.gate({ settle }, undefined, undefined);
+      commit.wrote(1, 0);
+    });
+  }
+}

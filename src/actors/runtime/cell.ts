@@ -1,0 +1,196 @@
+/**
+ * One live instance of an actor. Owns its state in memory, its place in the journal, and who waits for it; replays
+ * itself from the journal. Decides nothing: turns.ts does.
+ */
+import { GatewayError } from '../../domain/errors.ts';
+import type { AnyKind } from './actor.ts';
+import type { Group, Waiter } from './group-commit.ts';
+import { IdempotencyRing } from './idempotency.ts';
+import type { Journal, SnapshotRow, TimerChange, TurnRow } from './journal-port.ts';
+
+/** Commands without an answer, over all actors. */
+export interface PendingCount {
+  pending: number;
+}
+
+export class Cell {
+  readonly kind: AnyKind;
+  readonly id: string;
+  state: unknown;
+  volatile: unknown;
+  /** Last row written, 0 for an actor that has none. */
+  seq = 0;
+  /** Row that the last snapshot covers. */
+  snapshotSeq = 0;
+  /** Events since the last snapshot. */
+  tail = 0;
+  ring: IdempotencyRing | undefined;
+  timers: Map<string, number> | undefined;
+  /** The newest group that holds writes of this actor; undefined or committed when all is on disk. */
+  dirty: Group | undefined;
+  /** Commands whose answer comes from a later turn, by command id. */
+  waiting: Map<string, AskWaiter> | undefined;
+  /** First asks with an Idempotency-Key that have no answer yet; repeats join them. */
+  unanswered: Map<string, AskWaiter> | undefined;
+  /** Asks without an answer. */
+  pending = 0;
+  /** Slow calls without a result, those of them in flight, and those that wait for a place. */
+  calls = 0;
+  running = 0;
+  queuedCalls: (() => void)[] | undefined;
+  /** A turn threw: replay before the next one. */
+  stale = false;
+  lastUsedMs = 0;
+  /** Neighbours in the order of last use (residency.ts). */
+  older: Cell | undefined;
+  newer: Cell | undefined;
+
+  constructor(kind: AnyKind, id: string) {
+    this.kind = kind;
+    this.id = id;
+  }
+
+  /** Rebuilds everything that is durable; volatile state starts anew. */
+  replay(journal: Journal): void {
+    const { kind, id } = this;
+    this.state = kind.initial(id);
+    this.volatile = kind.volatile?.(id);
+    this.seq = 0;
+    this.snapshotSeq = 0;
+    this.tail = 0;
+    this.ring = undefined;
+    this.timers = undefined;
+    const stored = journal.load(kind.kind, id);
+    if (stored?.snapshot !== undefined) this.#restore(stored.snapshot.row, stored.snapshot.seq);
+    for (const { seq, row } of stored?.rows ?? []) {
+      if (seq !== this.seq + 1) throw new Error(`row ${this.seq + 1} of ${kind.kind} ${id} is missing`);
+      this.#apply(row);
+      this.seq = seq;
+    }
+    this.stale = false;
+  }
+
+  #restore([version, state, ring, timers]: SnapshotRow, seq: number): void {
+    const upcast = version < this.kind.version ? this.kind.upcast?.({ version, state }) : undefined;
+    this.state = upcast !== undefined && 'state' in upcast ? upcast.state : state;
+    this.seq = seq;
+    this.snapshotSeq = seq;
+    this.remember(ring, timers);
+  }
+
+  #apply([version, written, ring, timers]: TurnRow): void {
+    let events = written;
+    if (version < this.kind.version && this.kind.upcast !== undefined) {
+      events = this.kind.upcast({ version, events: [...written] }).events ?? written;
+    }
+    for (const event of events) this.state = this.kind.evolve(this.state, event);
+    this.tail += written.length;
+    this.remember(ring, timers);
+  }
+
+  /** Takes over the replies and timers of a row. */
+  remember(ring: readonly (readonly [string, unknown])[], timers: readonly TimerChange[]): void {
+    if (ring.length > 0) {
+      this.ring ??= new IdempotencyRing();
+      this.ring.add(ring);
+    }
+    for (const [name, dueMs] of timers) {
+      if (dueMs === null) this.timers?.delete(name);
+      else {
+        this.timers ??= new Map();
+        this.timers.set(name, dueMs);
+      }
+    }
+  }
+
+  snapshotRow(): SnapshotRow {
+    return [
+      this.kind.version,
+      this.state,
+      this.ring?.entries() ?? [],
+      this.timers === undefined ? [] : [...this.timers],
+    ];
+  }
+
+  /** The group that must be on disk before anything that follows from this state may leave. */
+  get gate(): Group | undefined {
+    const { dirty } = this;
+    if (dirty === undefined || !dirty.committed) return dirty;
+    this.dirty = undefined;
+    return undefined;
+  }
+
+  /** True while something in memory would be lost or doubled if the instance left. */
+  get busy(): boolean {
+    return this.pending > 0 || this.calls > 0 || (this.waiting?.size ?? 0) > 0 || this.gate !== undefined;
+  }
+
+  park(commandId: string, waiter: AskWaiter): void {
+    this.waiting ??= new Map();
+    this.waiting.set(commandId, waiter);
+  }
+
+  /** The journal is gone: nobody who waits here will hear from a later turn. */
+  abandon(): void {
+    const waiters = [...(this.waiting?.values() ?? [])];
+    this.waiting = undefined;
+    for (const waiter of waiters) waiter.settle(undefined, new GatewayError('JournalUnavailable'));
+  }
+
+  /** Answers now, or when what this actor has written is on disk. */
+  answer(waiter: Waiter, reply: unknown, error: Error | undefined): void {
+    const { gate } = this;
+    if (gate === undefined) waiter.settle(reply, error);
+    else gate.gate(waiter, reply, error);
+  }
+}
+
+/** A caller of `ask`. Counts against the bounds from the call until the answer. */
+export class AskWaiter implements Waiter {
+  readonly #cell: Cell;
+  readonly #count: PendingCount;
+  readonly #resolve: (reply: unknown) => void;
+  readonly #reject: (error: Error) => void;
+  readonly key: string | undefined;
+  /** A turn has announced that the answer comes from a later one. */
+  later = false;
+  #joined: AskWaiter[] | undefined;
+
+  constructor(
+    cell: Cell,
+    count: PendingCount,
+    key: string | undefined,
+    resolve: (reply: unknown) => void,
+    reject: (error: Error) => void,
+  ) {
+    this.#cell = cell;
+    this.#count = count;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.key = key;
+    cell.pending += 1;
+    count.pending += 1;
+    if (key === undefined) return;
+    const first = cell.unanswered?.get(key);
+    if (first !== undefined) first.#join(this);
+    else {
+      cell.unanswered ??= new Map();
+      cell.unanswered.set(key, this);
+    }
+  }
+
+  #join(repeat: AskWaiter): void {
+    this.#joined ??= [];
+    this.#joined.push(repeat);
+  }
+
+  settle(reply: unknown, error: Error | undefined): void {
+    const cell = this.#cell;
+    cell.pending -= 1;
+    this.#count.pending -= 1;
+    if (this.key !== undefined && cell.unanswered?.get(this.key) === this) cell.unanswered.delete(this.key);
+    if (error === undefined) this.#resolve(reply);
+    else this.#reject(error);
+    for (const repeat of this.#joined ?? []) repeat.settle(reply, error);
+  }
+}

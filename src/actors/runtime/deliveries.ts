@@ -1,0 +1,109 @@
+/**
+ * Durable input meets its actor. Owns what happens to a mailbox row or a due timer: a turn, another try after a
+ * failure, or the dead letters.
+ */
+import type { Cell } from './cell.ts';
+import type { GroupCommit } from './group-commit.ts';
+import type { Delivery, Entry, Inbox } from './inbox.ts';
+import type { Journal } from './journal-port.ts';
+import type { Residency } from './residency.ts';
+import { ATTEMPTS_MAX, type Supervision } from './supervision.ts';
+import type { Timers } from './timers.ts';
+import type { Turns } from './turns.ts';
+import type { RuntimeLimits, World } from './world.ts';
+
+/** Wait for the instance's own writes before it is replayed. */
+const REPLAY_WAIT_MS = 100;
+
+export interface DeliveriesOptions {
+  readonly journal: Journal;
+  readonly world: World;
+  readonly limits: RuntimeLimits;
+  readonly commit: GroupCommit;
+  readonly residency: Residency;
+  readonly supervision: Supervision;
+  readonly inbox: () => Inbox;
+  readonly timers: () => Timers;
+  readonly turns: () => Turns;
+  readonly nextCommandId: () => string;
+}
+
+export class Deliveries {
+  readonly #options: DeliveriesOptions;
+  buried = 0;
+
+  constructor(options: DeliveriesOptions) {
+    this.#options = options;
+  }
+
+  readonly deliver = (entry: Entry): Delivery => {
+    const { residency, supervision, limits, turns, nextCommandId } = this.#options;
+    const { kind, id } = entry.box;
+    if (residency.kindNamed(kind) === undefined) {
+      this.#bury(entry, `there is no actor kind ${kind}`);
+      return 'taken';
+    }
+    const waitMs = supervision.waitMs(kind, id);
+    if (waitMs > 0) return { retryMs: waitMs };
+    let cell: Cell;
+    try {
+      cell = residency.acquire(kind, id);
+    } catch (error) {
+      supervision.failed(kind, id, entry.command, error);
+      this.failed(entry, error);
+      return 'taken';
+    }
+    if (cell.stale && cell.gate !== undefined) return { retryMs: REPLAY_WAIT_MS };
+    if (cell.calls >= limits.callsPerActorMax) return 'busy';
+    if (isOutdated(cell, entry)) this.#discard(entry);
+    else turns().run(cell, entry.command, { commandId: nextCommandId(), waiter: undefined, entry });
+    return 'taken';
+  };
+
+  /** The row of an entry is gone from the journal. */
+  readonly done = (entry: Entry): void => {
+    this.#options.inbox().done(entry);
+    if (entry.source.type === 'timer') this.#options.timers().done(entry.source.key);
+  };
+
+  readonly failed = (entry: Entry, error: unknown): void => {
+    entry.attempts += 1;
+    if (entry.attempts < ATTEMPTS_MAX) this.#options.inbox().back(entry);
+    else this.#bury(entry, error instanceof Error ? error.message : String(error));
+  };
+
+  /** Moves the next entry of an actor to the dead letters; false when there is none. */
+  skip(kind: string, id: string): boolean {
+    const entry = this.#options.inbox().takeHead(kind, id);
+    if (entry === undefined) return false;
+    this.#bury(entry, 'skipped by an administrator');
+    return true;
+  }
+
+  /** Dead letter and removal in one commit. */
+  #bury(entry: Entry, reason: string): void {
+    const { journal, world, inbox, commit } = this.#options;
+    const { kind, id } = entry.box;
+    const seq = entry.source.type === 'mail' ? entry.source.key.seq : inbox().nextSeq();
+    const key = { timeMs: Math.trunc(world.clock()), kind, id, seq };
+    const row = journal.pack({ command: entry.command, reason });
+    commit.open.operations.push({ op: 'dead', key, row });
+    this.buried += 1;
+    this.#discard(entry);
+  }
+
+  #discard(entry: Entry): void {
+    const { commit } = this.#options;
+    const { source } = entry;
+    const group = commit.open;
+    if (source.type === 'mail') group.operations.push({ op: 'mailRemove', key: source.key });
+    else group.operations.push({ op: 'timerRemove', key: source.key });
+    group.effects.push(() => this.done(entry));
+    commit.wrote(1, 0);
+  }
+}
+
+/** A timer that was set anew or cancelled while its old row was on the way. */
+function isOutdated(cell: Cell, { source }: Entry): boolean {
+  return source.type === 'timer' && cell.timers?.get(source.key.name) !== source.key.dueMs;
+}

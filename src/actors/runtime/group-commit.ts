@@ -1,0 +1,168 @@
+/**
+ * Group commit and the output gate. Owns the order in which writes reach the journal: turns add to the open group,
+ * one group is in flight, and nothing that depends on a group leaves before it is on disk.
+ */
+import { GatewayError } from '../../domain/errors.ts';
+import type { Journal, Operation } from './journal-port.ts';
+import type { RuntimeLimits, Schedule } from './world.ts';
+
+/** Somebody who waits for an answer. Settled exactly once. */
+export interface Waiter {
+  settle(reply: unknown, error: Error | undefined): void;
+}
+
+/** Writes of several turns that become durable together. */
+export class Group {
+  readonly operations: Operation[] = [];
+  commands = 0;
+  sizeBytes = 0;
+  committed = false;
+  /** Start after the commit, before the replies leave: deliveries and slow calls. */
+  readonly effects: (() => void)[] = [];
+  readonly waiters: Waiter[] = [];
+  readonly replies: unknown[] = [];
+  readonly errors: (Error | undefined)[] = [];
+
+  /** Holds an answer back until this group is on disk. */
+  gate(waiter: Waiter, reply: unknown, error: Error | undefined): void {
+    this.waiters.push(waiter);
+    this.replies.push(reply);
+    this.errors.push(error);
+  }
+}
+
+export interface GroupCommitOptions {
+  readonly journal: Journal;
+  readonly schedule: Schedule;
+  readonly limits: RuntimeLimits;
+  readonly onCommitted: (group: Group) => void;
+  /** A commit failed or took too long. The process is to end; nothing is repaired. */
+  readonly onFatal: (error: Error) => void;
+}
+
+export class GroupCommit {
+  readonly #options: GroupCommitOptions;
+  #open = new Group();
+  #sealed: Group[] = [];
+  #inFlight: Group | undefined;
+  #startScheduled = false;
+  /** Groups whose replies are leaving in slices, and how far the first one is. */
+  #releasing: Group[] = [];
+  #released = 0;
+  #failure: Error | undefined;
+  groupsCommitted = 0;
+  commandsCommitted = 0;
+
+  constructor(options: GroupCommitOptions) {
+    this.#options = options;
+  }
+
+  /** The group that takes writes now. */
+  get open(): Group {
+    return this.#open;
+  }
+
+  /** The newest group that is not on disk yet, if there is one. */
+  get newestPending(): Group | undefined {
+    if (this.#open.operations.length > 0) return this.#open;
+    return this.#sealed.at(-1) ?? this.#inFlight;
+  }
+
+  /** Commands that are not on disk yet. */
+  get backlog(): number {
+    let commands = this.#open.commands + (this.#inFlight?.commands ?? 0);
+    for (const group of this.#sealed) commands += group.commands;
+    return commands;
+  }
+
+  get idle(): boolean {
+    return this.newestPending === undefined && this.#releasing.length === 0;
+  }
+
+  get failed(): boolean {
+    return this.#failure !== undefined;
+  }
+
+  /** To be called after a turn added its writes to the open group. */
+  wrote(commands: number, sizeBytes: number): void {
+    const group = this.#open;
+    group.commands += commands;
+    group.sizeBytes += sizeBytes;
+    const { groupCommandsMax, groupBytesMax } = this.#options.limits;
+    if (group.commands >= groupCommandsMax || group.sizeBytes >= groupBytesMax) this.#seal();
+    this.#scheduleStart();
+  }
+
+  #seal(): void {
+    this.#sealed.push(this.#open);
+    this.#open = new Group();
+  }
+
+  #scheduleStart(): void {
+    if (this.#startScheduled || this.#inFlight !== undefined || this.#failure !== undefined) return;
+    this.#startScheduled = true;
+    this.#options.schedule.immediate(this.#start);
+  }
+
+  readonly #start = (): void => {
+    this.#startScheduled = false;
+    if (this.#inFlight !== undefined || this.#failure !== undefined) return;
+    if (this.#sealed.length === 0) {
+      if (this.#open.operations.length === 0) return;
+      this.#seal();
+    }
+    const group = this.#sealed.shift();
+    if (group === undefined) return;
+    this.#inFlight = group;
+    const { schedule, limits, journal } = this.#options;
+    const cancelWatchdog = schedule.timer(limits.commitTimeoutMs, () => {
+      if (this.#inFlight === group) this.#fail(new Error(`a commit took over ${limits.commitTimeoutMs} ms`));
+    });
+    journal.commit(group.operations, (error) => {
+      cancelWatchdog();
+      if (this.#inFlight !== group) return;
+      if (error === undefined) this.#committed(group);
+      else this.#fail(error);
+    });
+  };
+
+  #committed(group: Group): void {
+    this.#inFlight = undefined;
+    group.committed = true;
+    this.groupsCommitted += 1;
+    this.commandsCommitted += group.commands;
+    this.#options.onCommitted(group);
+    for (const effect of group.effects) effect();
+    this.#releasing.push(group);
+    if (this.#releasing.length === 1) this.#release();
+    if (this.newestPending !== undefined) this.#scheduleStart();
+  }
+
+  readonly #release = (): void => {
+    const group = this.#releasing[0];
+    if (group === undefined) return;
+    const end = Math.min(this.#released + this.#options.limits.releaseSlice, group.waiters.length);
+    for (let index = this.#released; index < end; index += 1) {
+      group.waiters[index]?.settle(group.replies[index], group.errors[index]);
+    }
+    this.#released = end;
+    if (end === group.waiters.length) {
+      this.#releasing.shift();
+      this.#released = 0;
+    }
+    if (this.#releasing.length > 0) this.#options.schedule.immediate(this.#release);
+  };
+
+  #fail(error: Error): void {
+    this.#failure = error;
+    const unavailable = new GatewayError('JournalUnavailable');
+    const lost = [this.#inFlight, ...this.#sealed, this.#open];
+    this.#inFlight = undefined;
+    this.#sealed = [];
+    this.#open = new Group();
+    for (const group of lost) {
+      for (const waiter of group?.waiters ?? []) waiter.settle(undefined, unavailable);
+    }
+    this.#options.onFatal(error);
+  }
+}

@@ -1,0 +1,144 @@
+/**
+ * What the runtime asks of a journal: synchronous reads of what is durable, and one ordered group of writes at a
+ * time that is either on disk as a whole or not at all. Types only; journal.ts (LMDB) and memory-journal.ts
+ * (simulation) implement it, one contract suite covers both. Nothing here names an engine.
+ */
+import type { IndexName } from './actor.ts';
+
+/** A value in the journal's own form. Packing happens in the turn, so that what cannot be stored fails that turn only. */
+export type Packed = unknown;
+
+/**
+ * What may be packed: null, undefined, booleans, numbers, bigints of 64 bits, strings, Uint8Array, Date, and arrays,
+ * plain objects, Maps and Sets of these.
+ */
+export type Plain = unknown;
+
+/** A reply kept for a repeated Idempotency-Key. */
+export type RingEntry = readonly [key: string, reply: unknown];
+/** The due time of a named timer; null when it was cancelled or has fired. */
+export type TimerChange = readonly [name: string, dueMs: number | null];
+
+/** One turn of an actor: `[kind version, events, ring entries, timer changes]`. */
+export type TurnRow = readonly [
+  version: number,
+  events: readonly unknown[],
+  ring: readonly RingEntry[],
+  timers: readonly TimerChange[],
+];
+
+/** State after the row `seq`: `[kind version, state, ring, timers]`. */
+export type SnapshotRow = readonly [
+  version: number,
+  state: unknown,
+  ring: readonly RingEntry[],
+  timers: readonly (readonly [name: string, dueMs: number])[],
+];
+
+export interface StoredActor {
+  readonly snapshot: { readonly seq: number; readonly row: SnapshotRow } | undefined;
+  /** Rows after the snapshot, in order, without gaps. */
+  readonly rows: readonly { readonly seq: number; readonly row: TurnRow }[];
+}
+
+/** Names one mailbox row. `seq` rises over all messages of the journal, so an actor's mail is in sending order. */
+export interface MailKey {
+  readonly toKind: string;
+  readonly toId: string;
+  readonly seq: number;
+  readonly fromKind: string;
+  readonly fromId: string;
+}
+export interface MailRow extends MailKey {
+  readonly command: object;
+}
+export interface TimerKey {
+  readonly dueMs: number;
+  readonly kind: string;
+  readonly id: string;
+  readonly name: string;
+}
+export interface TimerRow extends TimerKey {
+  readonly command: object;
+}
+export interface DeadKey {
+  readonly timeMs: number;
+  readonly kind: string;
+  readonly id: string;
+  readonly seq: number;
+}
+export interface DeadRow extends DeadKey {
+  readonly command: object;
+  readonly reason: string;
+}
+
+/** One write. A group is applied in the order given: a later write of the same key wins. */
+export type Operation =
+  | {
+      readonly op: 'append';
+      readonly kind: string;
+      readonly id: string;
+      readonly seq: number;
+      readonly row: Packed;
+    }
+  /** Writes the snapshot and deletes the turn rows `fromSeq` to `seq`, which it covers. */
+  | {
+      readonly op: 'snapshot';
+      readonly kind: string;
+      readonly id: string;
+      readonly seq: number;
+      readonly fromSeq: number;
+      readonly row: Packed;
+    }
+  | { readonly op: 'mail'; readonly key: MailKey; readonly row: Packed }
+  | { readonly op: 'mailRemove'; readonly key: MailKey }
+  | { readonly op: 'timer'; readonly key: TimerKey; readonly row: Packed }
+  | { readonly op: 'timerRemove'; readonly key: TimerKey }
+  /** `row` packs `{ command, reason }`. */
+  | { readonly op: 'dead'; readonly key: DeadKey; readonly row: Packed }
+  | { readonly op: 'deadRemove'; readonly key: DeadKey }
+  | { readonly op: 'index'; readonly index: IndexName; readonly key: string; readonly owner: string | null }
+  | { readonly op: 'audit'; readonly row: Packed }
+  | { readonly op: 'meta'; readonly key: string; readonly row: Packed };
+
+export interface AuditRow {
+  /** Position in the log: the cursor of the next page. */
+  readonly seq: number;
+  readonly record: unknown;
+}
+
+export interface Journal {
+  /** Throws TypeError when the value cannot be stored. */
+  pack(value: Plain): Packed;
+  /** Bytes that a packed value takes. */
+  sizeBytes(packed: Packed): number;
+  /** Writes the group; `done` is called once, later, never from within: without an error it is on disk. */
+  commit(group: readonly Operation[], done: (error: Error | undefined) => void): void;
+
+  load(kind: string, id: string): StoredActor | undefined;
+  has(kind: string, id: string): boolean;
+  /** Ids of a kind that have state, ascending, after `afterId` ('' from the start). */
+  ids(kind: string, afterId: string, limit: number): string[];
+  lookup(index: IndexName, key: string): string | undefined;
+  /** Every mailbox that holds mail, with the highest `seq` in it. */
+  mailboxes(): Iterable<{ readonly toKind: string; readonly toId: string; readonly lastSeq: number }>;
+  /** Mail of one actor after `afterSeq`, in order. */
+  mail(toKind: string, toId: string, afterSeq: number, limit: number): MailRow[];
+  /** Timers due at or before `untilMs`, earliest first. */
+  timers(untilMs: number, limit: number): TimerRow[];
+  dead(limit: number): DeadRow[];
+  /** The audit log, oldest first, after position `afterSeq` (0 from the start). */
+  auditPage(afterSeq: number, limit: number): AuditRow[];
+  meta(key: string): unknown;
+  /** True when more than the allowed share of the quota is live: only commands that free space go on. */
+  full(): boolean;
+  close(): Promise<void>;
+}
+
+/** The journal was written by a newer version of the gateway: starting would lose what this one cannot read. */
+export class JournalTooNew extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'JournalTooNew';
+  }
+}

@@ -1,0 +1,251 @@
+/**
+ * The journal in memory, for the simulation and for tests: the same order, atomicity and visibility as a disk, with
+ * faults on demand. Owns what is durable; a crash keeps it and forgets the group in flight, or keeps that as well
+ * (written, but never acknowledged).
+ */
+import type { IndexName } from './actor.ts';
+import type {
+  AuditRow,
+  DeadRow,
+  Journal,
+  MailKey,
+  MailRow,
+  Operation,
+  Packed,
+  SnapshotRow,
+  StoredActor,
+  TimerKey,
+  TimerRow,
+  TurnRow,
+} from './journal-port.ts';
+import { copyPlain } from './plain-data.ts';
+
+interface Shelf {
+  snapshot: { seq: number; row: SnapshotRow } | undefined;
+  rows: Map<number, TurnRow>;
+}
+
+/** What a packed value is charged, in bytes: groups close by their commands long before. */
+const NOMINAL_BYTES = 64;
+
+export interface MemoryJournalOptions {
+  /** Runs the completion of a commit. Without it commits wait for `flush` (the simulation drives them). */
+  readonly immediate?: (run: () => void) => void;
+}
+
+export class MemoryJournal implements Journal {
+  readonly #immediate: ((run: () => void) => void) | undefined;
+  readonly #shelves = new Map<string, Map<string, Shelf>>();
+  readonly #indexes = new Map<string, string>();
+  readonly #mail = new Map<string, MailRow>();
+  readonly #timers = new Map<string, TimerRow>();
+  readonly #dead = new Map<string, DeadRow>();
+  readonly #meta = new Map<string, unknown>();
+  readonly #audit: AuditRow[] = [];
+  #inFlight:
+    | { group: readonly Operation[]; done: (error: Error | undefined) => void; epoch: number }
+    | undefined;
+  #epoch = 0;
+  #failure: Error | undefined;
+  #full = false;
+  /** Operations applied since the journal was made, for the tests that count them. */
+  operationsApplied = 0;
+
+  constructor(options: MemoryJournalOptions = {}) {
+    this.#immediate = options.immediate;
+  }
+
+  pack(value: unknown): Packed {
+    return copyPlain(value);
+  }
+
+  sizeBytes(): number {
+    return NOMINAL_BYTES;
+  }
+
+  commit(group: readonly Operation[], done: (error: Error | undefined) => void): void {
+    if (this.#inFlight !== undefined) throw new Error('a group is in flight already');
+    this.#inFlight = { group, done, epoch: this.#epoch };
+    const epoch = this.#epoch;
+    this.#immediate?.(() => {
+      if (epoch === this.#epoch) this.flush();
+    });
+  }
+
+  /** Puts the group in flight on "disk" and acknowledges it. False when there was none. */
+  flush(): boolean {
+    const inFlight = this.#inFlight;
+    if (inFlight === undefined) return false;
+    this.#inFlight = undefined;
+    const failure = this.#failure;
+    this.#failure = undefined;
+    if (failure === undefined) this.#apply(inFlight.group);
+    inFlight.done(failure);
+    return true;
+  }
+
+  get flushing(): boolean {
+    return this.#inFlight !== undefined;
+  }
+
+  /** The process dies: the group in flight is lost, or written without anybody being told. */
+  crash(inFlight: 'lost' | 'written'): void {
+    if (inFlight === 'written' && this.#inFlight !== undefined) this.#apply(this.#inFlight.group);
+    this.#inFlight = undefined;
+    this.#epoch += 1;
+  }
+
+  /** The next commit fails with this error, and nothing of it is written. */
+  failNext(error: Error): void {
+    this.#failure = error;
+  }
+
+  setFull(full: boolean): void {
+    this.#full = full;
+  }
+
+  load(kind: string, id: string): StoredActor | undefined {
+    const shelf = this.#shelves.get(kind)?.get(id);
+    if (shelf === undefined) return undefined;
+    const rows = [...shelf.rows].sort(([a], [b]) => a - b);
+    return {
+      snapshot: shelf.snapshot && {
+        seq: shelf.snapshot.seq,
+        row: copyPlain(shelf.snapshot.row) as SnapshotRow,
+      },
+      rows: rows.map(([seq, row]) => ({ seq, row: copyPlain(row) as TurnRow })),
+    };
+  }
+
+  has(kind: string, id: string): boolean {
+    return this.#shelves.get(kind)?.has(id) ?? false;
+  }
+
+  ids(kind: string, afterId: string, limit: number): string[] {
+    const ids = [...(this.#shelves.get(kind)?.keys() ?? [])].filter((id) => id > afterId);
+    return ids.sort().slice(0, limit);
+  }
+
+  lookup(index: IndexName, key: string): string | undefined {
+    return this.#indexes.get(`${index}\0${key}`);
+  }
+
+  *mailboxes(): Iterable<{ toKind: string; toId: string; lastSeq: number }> {
+    const lastSeqs = new Map<string, { toKind: string; toId: string; lastSeq: number }>();
+    for (const { toKind, toId, seq } of this.#mail.values()) {
+      const name = `${toKind}\0${toId}`;
+      lastSeqs.set(name, { toKind, toId, lastSeq: Math.max(seq, lastSeqs.get(name)?.lastSeq ?? 0) });
+    }
+    yield* lastSeqs.values();
+  }
+
+  mail(toKind: string, toId: string, afterSeq: number, limit: number): MailRow[] {
+    return [...this.#mail.values()]
+      .filter((row) => row.toKind === toKind && row.toId === toId && row.seq > afterSeq)
+      .sort((a, b) => a.seq - b.seq)
+      .slice(0, limit)
+      .map((row) => ({ ...row, command: copyPlain(row.command) as object }));
+  }
+
+  timers(untilMs: number, limit: number): TimerRow[] {
+    return [...this.#timers.values()]
+      .filter((row) => row.dueMs <= untilMs)
+      .sort((a, b) => a.dueMs - b.dueMs)
+      .slice(0, limit)
+      .map((row) => ({ ...row, command: copyPlain(row.command) as object }));
+  }
+
+  dead(limit: number): DeadRow[] {
+    return [...this.#dead.values()].sort((a, b) => a.timeMs - b.timeMs).slice(0, limit);
+  }
+
+  auditPage(afterSeq: number, limit: number): AuditRow[] {
+    return this.#audit.filter((row) => row.seq > afterSeq).slice(0, limit);
+  }
+
+  meta(key: string): unknown {
+    return copyPlain(this.#meta.get(key));
+  }
+
+  full(): boolean {
+    return this.#full;
+  }
+
+  async close(): Promise<void> {
+    this.#epoch += 1;
+  }
+
+  #apply(group: readonly Operation[]): void {
+    for (const operation of group) this.#applyOne(operation);
+    this.operationsApplied += group.length;
+  }
+
+  #applyOne(operation: Operation): void {
+    switch (operation.op) {
+      case 'append':
+        this.#shelf(operation.kind, operation.id).rows.set(operation.seq, operation.row as TurnRow);
+        return;
+      case 'snapshot': {
+        const shelf = this.#shelf(operation.kind, operation.id);
+        shelf.snapshot = { seq: operation.seq, row: operation.row as SnapshotRow };
+        for (let seq = operation.fromSeq; seq <= operation.seq; seq += 1) shelf.rows.delete(seq);
+        return;
+      }
+      case 'mail':
+        this.#mail.set(mailName(operation.key), { ...operation.key, command: operation.row as object });
+        return;
+      case 'mailRemove':
+        this.#mail.delete(mailName(operation.key));
+        return;
+      case 'timer':
+        this.#timers.set(timerName(operation.key), { ...operation.key, command: operation.row as object });
+        return;
+      case 'timerRemove':
+        this.#timers.delete(timerName(operation.key));
+        return;
+      case 'dead': {
+        const { command, reason } = operation.row as { command: object; reason: string };
+        const { timeMs, kind, id, seq } = operation.key;
+        this.#dead.set(`${timeMs}\0${kind}\0${id}\0${seq}`, { ...operation.key, command, reason });
+        return;
+      }
+      case 'deadRemove': {
+        const { timeMs, kind, id, seq } = operation.key;
+        this.#dead.delete(`${timeMs}\0${kind}\0${id}\0${seq}`);
+        return;
+      }
+      case 'index':
+        if (operation.owner === null) this.#indexes.delete(`${operation.index}\0${operation.key}`);
+        else this.#indexes.set(`${operation.index}\0${operation.key}`, operation.owner);
+        return;
+      case 'audit':
+        this.#audit.push({ seq: (this.#audit.at(-1)?.seq ?? 0) + 1, record: operation.row });
+        return;
+      case 'meta':
+        this.#meta.set(operation.key, operation.row);
+        return;
+    }
+  }
+
+  #shelf(kind: string, id: string): Shelf {
+    let kindShelves = this.#shelves.get(kind);
+    if (kindShelves === undefined) {
+      kindShelves = new Map();
+      this.#shelves.set(kind, kindShelves);
+    }
+    let shelf = kindShelves.get(id);
+    if (shelf === undefined) {
+      shelf = { snapshot: undefined, rows: new Map() };
+      kindShelves.set(id, shelf);
+    }
+    return shelf;
+  }
+}
+
+function mailName(key: MailKey): string {
+  return `${key.toKind}\0${key.toId}\0${key.seq}\0${key.fromKind}\0${key.fromId}`;
+}
+
+function timerName(key: TimerKey): string {
+  return `${key.dueMs}\0${key.kind}\0${key.id}\0${key.name}`;
+}

@@ -1,0 +1,250 @@
+/**
+ * The door to all actors: admits commands within the bounds, wires the parts of the runtime together and takes them
+ * down again. Owns the bounds and the counts of what was refused at each.
+ */
+import { type ErrorName, GatewayError } from '../../domain/errors.ts';
+import type { AuditRecord, IndexName } from './actor.ts';
+import { type ActorSystem, type AnyKind, type AskOptions, isRefusal } from './actor.ts';
+import { Administration } from './administration.ts';
+import { AskWaiter, Cell } from './cell.ts';
+import { type Wiring, type WiringOptions, wire } from './wiring.ts';
+import { DEFAULT_LIMITS, type RuntimeLimits, TurnView } from './world.ts';
+
+export interface ActorSystemOptions extends WiringOptions {
+  readonly limits?: Partial<RuntimeLimits>;
+}
+
+/** Why commands were refused before a turn saw them. */
+export interface Refused {
+  pending: number;
+  mailbox: number;
+  quarantine: number;
+  storage: number;
+  stopping: number;
+}
+
+/** Starts the runtime over an open journal. Throws `JournalTooNew` when a kind's rows are newer than its code. */
+export function createActorSystem(options: ActorSystemOptions): RunningSystem {
+  return new RunningSystem(options);
+}
+
+export class RunningSystem implements ActorSystem {
+  readonly #options: ActorSystemOptions;
+  readonly #wiring: Wiring;
+  readonly #limits: RuntimeLimits;
+  readonly #refused: Refused = { pending: 0, mailbox: 0, quarantine: 0, storage: 0, stopping: 0 };
+  #stopping = false;
+  /** Quarantine, dead letters, the audit log, metadata: what the admin panel and other parts look at. */
+  readonly administration: Administration;
+
+  constructor(options: ActorSystemOptions) {
+    this.#options = options;
+    this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
+    this.#wiring = wire(options, this.#limits);
+    this.administration = new Administration(options.journal, this.#wiring);
+  }
+
+  ask<Reply>(kind: AnyKind, id: string, command: object, options?: AskOptions): Promise<Reply> {
+    return new Promise<Reply>((resolve, reject) => {
+      try {
+        const cell = this.#admit(kind, id, command);
+        const key = options?.idempotencyKey;
+        const { count, turns, nextCommandId } = this.#wiring;
+        const repeated = key !== undefined && cell.unanswered?.has(key);
+        const known = key !== undefined && cell.ring?.has(key);
+        const waiter = new AskWaiter(cell, count, key, resolve as (reply: unknown) => void, reject);
+        if (known) cell.answer(waiter, cell.ring?.reply(key), undefined);
+        else if (!repeated)
+          turns.run(cell, command, { commandId: nextCommandId(), waiter, entry: undefined });
+      } catch (error) {
+        reject(error);
+      }
+    });
+  }
+
+  now<Reply>(kind: AnyKind, id: string, command: object): Reply {
+    const cell = this.#acquire(kind, id, command);
+    const { world, supervision } = this.#wiring;
+    let reply: unknown;
+    try {
+      if (kind.decideNow === undefined) throw new TypeError(`${kind.kind} has no volatile commands`);
+      reply = kind.decideNow(cell.state, cell.volatile, command, new TurnView(world, ''));
+    } catch (error) {
+      if (error instanceof GatewayError) throw error;
+      supervision.failed(kind.kind, id, command, error);
+      cell.stale = true;
+      throw new GatewayError('InternalError');
+    }
+    if (isRefusal(reply)) throw new GatewayError(reply.refuse, reply.detail, reply.retryAfterSeconds);
+    return reply as Reply;
+  }
+
+  query<Reply>(kind: AnyKind, id: string, query: object): Reply | Promise<Reply> {
+    const { residency, supervision } = this.#wiring;
+    const { journal } = this.#options;
+    let cell: Cell;
+    if (residency.live(kind.kind, id) === undefined && !journal.has(kind.kind, id)) {
+      cell = new Cell(kind, id);
+      cell.state = kind.initial(id);
+      cell.volatile = kind.volatile?.(id);
+    } else cell = this.#acquire(kind, id, query);
+    let reply: unknown;
+    try {
+      if (kind.query === undefined) throw new TypeError(`${kind.kind} answers no queries`);
+      reply = kind.query(cell.state, query, cell.volatile);
+    } catch (error) {
+      if (error instanceof GatewayError) throw error;
+      supervision.report(kind.kind, id, query, error);
+      throw new GatewayError('InternalError');
+    }
+    if (isRefusal(reply)) throw new GatewayError(reply.refuse, reply.detail, reply.retryAfterSeconds);
+    const { gate } = cell;
+    if (gate === undefined) return reply as Reply;
+    return new Promise<Reply>((resolve, reject) => {
+      const settle = (value: unknown, error: Error | undefined) =>
+        error === undefined ? resolve(value as Reply) : reject(error);
+      gate.gate({ settle }, reply, undefined);
+    });
+  }
+
+  tell(kind: AnyKind, id: string, command: object): Promise<void> {
+    return new Promise<void>((resolve, reject) => {
+      try {
+        this.#admitAny(kind, command);
+        const { inbox, commit, count } = this.#wiring;
+        const { journal } = this.#options;
+        const key = { toKind: kind.kind, toId: id, seq: inbox.nextSeq(), fromKind: '', fromId: '' };
+        const row = journal.pack(command);
+        const group = commit.open;
+        count.pending += 1;
+        group.operations.push({ op: 'mail', key, row });
+        group.effects.push(() => inbox.mail({ ...key, command }));
+        const settle = (_: unknown, error: Error | undefined) => {
+          count.pending -= 1;
+          if (error === undefined) resolve();
+          else reject(error);
+        };
+        group.gate({ settle }, undefined, undefined);
+        commit.wrote(1, journal.sizeBytes(row));
+      } catch (error) {
+        reject(error);
+      }
+    });
+  }
+
+  lookup(index: IndexName, key: string): string | undefined {
+    return this.#wiring.claims.lookup(index, key);
+  }
+
+  exists(kind: AnyKind, id: string): boolean {
+    const cell = this.#wiring.residency.live(kind.kind, id);
+    return cell === undefined || cell.stale ? this.#options.journal.has(kind.kind, id) : cell.seq > 0;
+  }
+
+  audit(record: AuditRecord): void {
+    this.administration.audit(record);
+  }
+
+  /** Figures for metrics and tests. */
+  counters() {
+    const { commit, turns, inbox, residency, supervision, deliveries, count, timers } = this.#wiring;
+    return {
+      pending: count.pending,
+      backlog: commit.backlog,
+      groups: commit.groupsCommitted,
+      commands: commit.commandsCommitted,
+      turns: turns.turns,
+      delivered: inbox.delivered,
+      undelivered: inbox.size,
+      messagesRefused: turns.messagesRefused,
+      buried: deliveries.buried,
+      timersUnderWay: timers.underWay,
+      live: residency.sizes(),
+      passivated: residency.passivated,
+      bugs: supervision.bugs,
+      quarantines: supervision.quarantines,
+      auditDropped: this.administration.auditDropped,
+      refused: { ...this.#refused },
+    };
+  }
+
+  /** Nothing is waiting: no command, no commit, no delivery. */
+  get idle(): boolean {
+    const { commit, count, inbox } = this.#wiring;
+    return count.pending === 0 && commit.idle && inbox.size === 0;
+  }
+
+  /** Lets every idle actor leave memory; one with a long tail leaves after its snapshot is on disk. */
+  passivate(): void {
+    this.#wiring.residency.sweep(true);
+  }
+
+  /** Refuses new commands, waits for those under way. False when `timeoutMs` passed first. */
+  drain(timeoutMs: number): Promise<boolean> {
+    this.#stopping = true;
+    this.#wiring.inbox.stop();
+    this.#wiring.timers.stop();
+    const endMs = this.#options.clock() + timeoutMs;
+    return new Promise((resolve) => {
+      const look = () => {
+        const { commit, count } = this.#wiring;
+        if (count.pending === 0 && commit.idle) resolve(true);
+        else if (commit.failed || this.#options.clock() >= endMs) resolve(false);
+        else this.#options.schedule.timer(DRAIN_LOOK_MS, look);
+      };
+      look();
+    });
+  }
+
+  /** Stops everything and closes the journal. After `drain`. */
+  async close(): Promise<void> {
+    this.#stopping = true;
+    this.#wiring.stop();
+    await this.#options.journal.close();
+  }
+
+  #admit(kind: AnyKind, id: string, command: object): Cell {
+    this.#admitAny(kind, command);
+    const cell = this.#acquire(kind, id, command);
+    if (cell.pending >= kind.limits.mailbox) throw this.#refuse('mailbox', 'Overloaded');
+    return cell;
+  }
+
+  #admitAny(kind: AnyKind, command: object): void {
+    const { commit, count } = this.#wiring;
+    if (commit.failed) throw new GatewayError('JournalUnavailable');
+    if (this.#stopping) throw this.#refuse('stopping', 'Stopping');
+    if (count.pending >= this.#limits.pendingMax) throw this.#refuse('pending', 'Overloaded');
+    if (this.#options.journal.full() && kind.frees?.(command) !== true) {
+      throw this.#refuse('storage', 'StorageFull');
+    }
+  }
+
+  #acquire(kind: AnyKind, id: string, command: object): Cell {
+    const { supervision, residency } = this.#wiring;
+    if (supervision.waitMs(kind.kind, id) > 0) {
+      this.#refused.quarantine += 1;
+      supervision.check(kind.kind, id);
+    }
+    try {
+      const cell = residency.acquire(kind.kind, id);
+      if (cell.stale) {
+        if (cell.gate !== undefined) throw this.#refuse('quarantine', 'Quarantined', 1);
+        cell.replay(this.#options.journal);
+      }
+      return cell;
+    } catch (error) {
+      if (error instanceof GatewayError) throw error;
+      supervision.failed(kind.kind, id, command, error);
+      throw new GatewayError('InternalError');
+    }
+  }
+
+  #refuse(bound: keyof Refused, row: ErrorName, retryAfterSeconds?: number): GatewayError {
+    this.#refused[bound] += 1;
+    return new GatewayError(row, undefined, retryAfterSeconds);
+  }
+}
+
+/** How often a drain looks whether it is done. */
+const DRAIN_LOOK_MS = 10;

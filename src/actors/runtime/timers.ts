@@ -1,0 +1,92 @@
+/**
+ * Durable timers. Owns when to look at the journal for rows that are due; a due row goes to the inbox and leaves the
+ * journal in the commit of the turn that used it. No timer is kept in memory but those under way.
+ */
+import type { Clock } from '../../domain/time.ts';
+import type { Journal, TimerKey, TimerRow } from './journal-port.ts';
+import type { Schedule } from './world.ts';
+
+/** Due rows taken at one look, and rows under way beyond which no more are taken. */
+const SCAN_ROWS = 256;
+const UNDER_WAY_MAX = 10_000;
+/** The longest sleep: a clock that jumps ahead is noticed by then. */
+const SLEEP_MAX_MS = 60_000;
+
+export interface TimersOptions {
+  readonly journal: Journal;
+  readonly schedule: Schedule;
+  readonly clock: Clock;
+  readonly due: (row: TimerRow) => void;
+}
+
+export class Timers {
+  readonly #options: TimersOptions;
+  readonly #underWay = new Set<string>();
+  #cancel: (() => void) | undefined;
+  #wakeMs = Number.POSITIVE_INFINITY;
+  #stopped = false;
+
+  constructor(options: TimersOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#sleepUntil(this.#options.clock());
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#cancel?.();
+  }
+
+  get underWay(): number {
+    return this.#underWay.size;
+  }
+
+  /** A timer row is on disk. */
+  stored(dueMs: number): void {
+    if (dueMs < this.#wakeMs) this.#sleepUntil(dueMs);
+  }
+
+  /** The row of this timer is gone from the journal. */
+  done(key: TimerKey): void {
+    const full = this.#underWay.size >= UNDER_WAY_MAX;
+    this.#underWay.delete(timerName(key));
+    if (full) this.#sleepUntil(this.#options.clock());
+  }
+
+  #sleepUntil(dueMs: number): void {
+    if (this.#stopped) return;
+    this.#cancel?.();
+    const delayMs = Math.min(Math.max(0, dueMs - this.#options.clock()), SLEEP_MAX_MS);
+    this.#wakeMs = dueMs;
+    this.#cancel = this.#options.schedule.timer(delayMs, this.#look);
+  }
+
+  readonly #look = (): void => {
+    if (this.#stopped) return;
+    const { journal, clock, due } = this.#options;
+    const nowMs = clock();
+    const room = Math.min(SCAN_ROWS, UNDER_WAY_MAX - this.#underWay.size);
+    const rows = journal.timers(Number.MAX_SAFE_INTEGER, this.#underWay.size + room + 1);
+    let taken = 0;
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const row of rows) {
+      const name = timerName(row);
+      if (this.#underWay.has(name)) continue;
+      if (row.dueMs > nowMs || taken === room) {
+        nextMs = row.dueMs;
+        break;
+      }
+      taken += 1;
+      this.#underWay.add(name);
+      due(row);
+    }
+    this.#wakeMs = Number.POSITIVE_INFINITY;
+    this.#sleepUntil(room === 0 ? Number.POSITIVE_INFINITY : nextMs);
+  };
+}
+
+function timerName(key: TimerKey): string {
+  return `${key.dueMs}\0${key.kind}\0${key.id}\0${key.name}`;
+}

@@ -1,0 +1,170 @@
+/** Puts the parts of the runtime together. Owns nothing but the order in which they start and stop. */
+import type { SettingsReader } from '../../domain/settings.ts';
+import type { Clock } from '../../domain/time.ts';
+import type { AnyKind } from './actor.ts';
+import type { PendingCount } from './cell.ts';
+import { Claims } from './claims.ts';
+import { Deliveries } from './deliveries.ts';
+import { GroupCommit } from './group-commit.ts';
+import { Inbox } from './inbox.ts';
+import { type Journal, JournalTooNew } from './journal-port.ts';
+import type { Ports } from './ports.ts';
+import { Residency } from './residency.ts';
+import { type BugReport, Supervision } from './supervision.ts';
+import { ReservedTicks } from './ticks.ts';
+import { Timers } from './timers.ts';
+import { Turns } from './turns.ts';
+import type { RuntimeLimits, Schedule, World } from './world.ts';
+
+export interface WiringOptions {
+  readonly kinds: readonly AnyKind[];
+  readonly journal: Journal;
+  readonly ports: Ports;
+  readonly settings: SettingsReader;
+  readonly clock: Clock;
+  readonly randomBytes: (length: number) => Uint8Array;
+  readonly schedule: Schedule;
+  /** A commit failed: every waiter has its answer, the process is to end with 70. */
+  readonly onFatal: (error: Error) => void;
+  readonly onBug: (report: BugReport) => void;
+}
+
+export interface Wiring {
+  readonly world: World;
+  readonly commit: GroupCommit;
+  readonly claims: Claims;
+  readonly supervision: Supervision;
+  readonly residency: Residency;
+  readonly inbox: Inbox;
+  readonly timers: Timers;
+  readonly turns: Turns;
+  readonly deliveries: Deliveries;
+  readonly count: PendingCount;
+  readonly nextCommandId: () => string;
+  stop(): void;
+}
+
+/** Keys of the journal's metadata that the runtime owns. */
+const TICK_FLOOR = 'tickFloor';
+const KIND_VERSIONS = 'kindVersions';
+
+export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
+  const { kinds, journal, schedule, clock, ports, onBug } = options;
+  const versions = checkVersions(kinds, journal);
+  const ticks = new ReservedTicks(storedFloor(journal), (floor) => {
+    commit.open.operations.push({ op: 'meta', key: TICK_FLOOR, row: journal.pack(floor) });
+    commit.wrote(0, 0);
+  });
+  const { settings, randomBytes } = options;
+  const world: World = { clock, randomBytes, settings, ticks };
+  const claims = new Claims(journal);
+  const supervision = new Supervision(world, onBug);
+  const commit: GroupCommit = new GroupCommit({
+    journal,
+    schedule,
+    limits,
+    onCommitted: (group) => {
+      claims.committed(group);
+      inbox.resume();
+    },
+    onFatal: (error) => {
+      stop();
+      for (const cell of residency.cells()) cell.abandon();
+      options.onFatal(error);
+    },
+  });
+  const residency: Residency = new Residency(kinds, {
+    journal,
+    clock,
+    liveActorsMax: limits.liveActorsMax,
+    snapshot: (cell) => {
+      const sizeBytes = turns.snapshot(cell);
+      if (sizeBytes > 0) commit.wrote(1, sizeBytes);
+    },
+  });
+  const nextCommandId = commandIds(ticks.next(clock()));
+  const deliveries: Deliveries = new Deliveries({
+    journal,
+    world,
+    limits,
+    commit,
+    residency,
+    supervision,
+    inbox: () => inbox,
+    timers: () => timers,
+    turns: () => turns,
+    nextCommandId,
+  });
+  const roomy = () => !commit.failed && commit.backlog < 2 * limits.groupCommandsMax;
+  const inbox: Inbox = new Inbox({ journal, schedule, deliver: deliveries.deliver, roomy });
+  const timers: Timers = new Timers({ journal, schedule, clock, due: (row) => inbox.timer(row) });
+  const turns: Turns = new Turns({
+    journal,
+    world,
+    limits,
+    ports,
+    commit,
+    claims,
+    supervision,
+    inbox,
+    onEntryDone: deliveries.done,
+    onEntryFailed: deliveries.failed,
+    onTimerStored: (dueMs) => timers.stored(dueMs),
+  });
+  const stopSweep = sweepEvery(limits.sweepMs, schedule, residency);
+  const stop = () => {
+    inbox.stop();
+    timers.stop();
+    stopSweep();
+  };
+  if (versions !== undefined) {
+    commit.open.operations.push({ op: 'meta', key: KIND_VERSIONS, row: journal.pack(versions) });
+    commit.wrote(0, 0);
+  }
+  inbox.start();
+  timers.start();
+  const count = { pending: 0 };
+  const parts = { world, commit, claims, supervision, residency, inbox, timers, turns, deliveries };
+  return { ...parts, count, nextCommandId, stop };
+}
+
+/** Unique over restarts: every run begins with a tick of its own. */
+function commandIds(boot: bigint): () => string {
+  const prefix = boot.toString(36);
+  let commands = 0;
+  return () => {
+    commands += 1;
+    return `${prefix}.${commands.toString(36)}`;
+  };
+}
+
+function sweepEvery(sweepMs: number, schedule: Schedule, residency: Residency): () => void {
+  let cancel = () => {};
+  const sweep = () => {
+    residency.sweep();
+    cancel = schedule.timer(sweepMs, sweep);
+  };
+  cancel = schedule.timer(sweepMs, sweep);
+  return () => cancel();
+}
+
+function storedFloor(journal: Journal): bigint {
+  const floor = journal.meta(TICK_FLOOR);
+  return typeof floor === 'bigint' ? floor : BigInt(typeof floor === 'number' ? floor : 0);
+}
+
+/** Refuses to start over rows that are newer than the code; the versions to write, when they changed. */
+function checkVersions(kinds: readonly AnyKind[], journal: Journal): Record<string, number> | undefined {
+  const stored = (journal.meta(KIND_VERSIONS) ?? {}) as Record<string, number>;
+  const versions = { ...stored };
+  const newer: string[] = [];
+  for (const { kind, version } of kinds) {
+    const present = stored[kind] ?? 0;
+    if (present > version) newer.push(`${kind} (journal ${present}, this version ${version})`);
+    versions[kind] = version;
+  }
+  if (newer.length > 0) {
+    throw new JournalTooNew(`the journal was written by a newer version: ${newer.join(', ')}`);
+  }
+  return kinds.some(({ kind, version }) => stored[kind] !== version) ? versions : undefined;
+}

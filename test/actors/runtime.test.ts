@@ -1,0 +1,165 @@
+import t, { type Test } from 'tap';
+import { GatewayError } from '../../src/domain/errors.ts';
+import { account } from '../support/account-kind.ts';
+import { createTestActors, START_MS } from '../support/actors.ts';
+
+const fails = (row: string) => (error: unknown) => error instanceof GatewayError && error.row === row;
+const rejects = async (t: Test, promise: Promise<unknown>, row: string) => {
+  const error = await promise.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  t.ok(fails(row)(error), `expected ${row}, got ${String(error)}`);
+};
+type View = { balance: number; received: string[]; fired: string[]; hits: number };
+
+t.test('ask: a reply leaves only after its commit, later turns see the state at once', async (t) => {
+  const { system, journal } = createTestActors({ kinds: [account] });
+  const order: string[] = [];
+  const first = system.ask<number>(account, '1', { type: 'deposit', amount: 5 }).then((balance) => {
+    t.ok(journal.has('account', '1'), 'on disk before the reply');
+    order.push(`first ${balance}`);
+  });
+  const second = system.ask<number>(account, '1', { type: 'deposit', amount: 2 });
+  await Promise.all([first, second]);
+  t.equal(await second, 7);
+  t.same(order, ['first 5']);
+});
+
+t.test('ask: what was acknowledged is there after a kill', async (t) => {
+  const actors = createTestActors({ kinds: [account] });
+  await actors.system.ask(account, '1', { type: 'deposit', amount: 5 });
+  await actors.restart();
+  const view = (await actors.system.query(account, '1', {})) as View;
+  t.equal(view.balance, 5);
+});
+
+t.test('ask: a refusal rejects with its row and writes nothing', async (t) => {
+  const { system, journal } = createTestActors({ kinds: [account] });
+  await rejects(t, system.ask(account, '1', { type: 'withdraw', amount: 5 }), 'InvalidInput');
+  t.notOk(journal.has('account', '1'));
+});
+
+t.test('ask: a value that cannot be stored is a bug of that turn only', async (t) => {
+  const actors = createTestActors({ kinds: [account] });
+  await rejects(t, actors.system.ask(account, '1', { type: 'store', value: () => 1 }), 'InternalError');
+  t.equal(actors.bugs.length, 1);
+  t.notOk(actors.journal.has('account', '1'));
+});
+
+t.test('ask: a repeated Idempotency-Key gets the first reply, also after a kill', async (t) => {
+  const actors = createTestActors({ kinds: [account] });
+  const once = { idempotencyKey: 'k1' };
+  const both = await Promise.all([
+    actors.system.ask(account, '1', { type: 'deposit', amount: 5 }, once),
+    actors.system.ask(account, '1', { type: 'deposit', amount: 5 }, once),
+  ]);
+  t.same(both, [5, 5]);
+  await actors.restart();
+  t.equal(await actors.system.ask(account, '1', { type: 'deposit', amount: 5 }, once), 5);
+  const view = (await actors.system.query(account, '1', {})) as View;
+  t.equal(view.balance, 5);
+});
+
+t.test('next: the turn that decides its command answers the caller, refusals included', async (t) => {
+  const { system } = createTestActors({ kinds: [account] });
+  const work = (command: object) => ({ type: 'work', task: async () => command });
+  t.equal(await system.ask(account, '1', work({ type: 'deposit', amount: 3 })), 3);
+  await rejects(t, system.ask(account, '1', work({ type: 'refuse' })), 'Forbidden');
+  const broken = { type: 'work', task: () => Promise.reject(new Error('ports never reject')) };
+  await rejects(t, system.ask(account, '1', broken), 'InternalError');
+});
+
+t.test('next: at most 16 in flight for one actor, the others wait for a place', async (t) => {
+  const { system, settle } = createTestActors({ kinds: [account] });
+  const finish: (() => void)[] = [];
+  const asks = Array.from({ length: 20 }, (_, index) =>
+    system.ask(account, '1', {
+      type: 'work',
+      task: () =>
+        new Promise((resolve) => {
+          finish.push(() => resolve({ type: 'deposit', amount: index }));
+        }),
+    }),
+  );
+  await settle();
+  t.equal(finish.length, 16);
+  finish[0]?.();
+  await settle();
+  t.equal(finish.length, 17);
+  for (let index = 1; index < 20; index += 1) {
+    finish[index]?.();
+    await settle();
+  }
+  await Promise.all(asks);
+  t.equal(finish.length, 20);
+});
+
+t.test('Later: a later turn answers the waiting commands', async (t) => {
+  const { system } = createTestActors({ kinds: [account] });
+  const waiting = system.ask(account, '1', { type: 'queue' });
+  t.equal(await system.ask(account, '1', { type: 'approve' }), 1);
+  t.equal(await waiting, 'approved');
+});
+
+t.test('claims: of two actors one wins, in the same group and after it', async (t) => {
+  const { system } = createTestActors({ kinds: [account] });
+  await system.ask(account, '1', { type: 'deposit', amount: 1 });
+  const first = system.ask(account, '1', { type: 'claim', name: 'n' });
+  t.equal(system.lookup('publicKey', 'n'), 'owner-1', 'seen before it is on disk');
+  await rejects(t, system.ask(account, '2', { type: 'claim', name: 'n' }), 'KeyAlreadyRegistered');
+  t.equal(await first, 'claimed');
+  await rejects(t, system.ask(account, '2', { type: 'claim', name: 'n' }), 'KeyAlreadyRegistered');
+  await rejects(
+    t,
+    system.ask(account, '2', { type: 'claim', name: 'n', replaces: 'x' }),
+    'KeyAlreadyRegistered',
+  );
+  t.equal(await system.ask(account, '2', { type: 'claim', name: 'n', replaces: 'owner-1' }), 'claimed');
+  t.equal(system.lookup('publicKey', 'n'), 'owner-0');
+  await system.ask(account, '2', { type: 'release', name: 'n' });
+  t.equal(system.lookup('publicKey', 'n'), undefined);
+});
+
+t.test('send: the message reaches its actor once and its row is gone', async (t) => {
+  const { system, settle, journal } = createTestActors({ kinds: [account] });
+  await system.ask(account, '1', { type: 'send', toId: '2', text: 'hello' });
+  await system.tell(account, '2', { type: 'receive', text: 'from outside' });
+  await settle();
+  const view = (await system.query(account, '2', {})) as View;
+  t.same(view.received, ['hello', 'from outside']);
+  t.same([...journal.mailboxes()], []);
+});
+
+t.test('timers: fire once, can be moved and cancelled, and survive a kill', async (t) => {
+  const actors = createTestActors({ kinds: [account] });
+  const remind = (name: string, dueMs: number | null) =>
+    actors.system.ask(account, '1', { type: 'remind', name, dueMs });
+  await remind('a', START_MS + 1_000);
+  await remind('b', START_MS + 1_000);
+  await remind('c', START_MS + 1_000);
+  await remind('b', START_MS + 3_000);
+  await remind('c', null);
+  await actors.advance(2_000);
+  t.same(((await actors.system.query(account, '1', {})) as View).fired, ['a']);
+  await actors.restart();
+  await actors.advance(2_000);
+  t.same(((await actors.system.query(account, '1', {})) as View).fired, ['a', 'b']);
+  t.same(actors.journal.timers(Number.MAX_SAFE_INTEGER, 10), []);
+});
+
+t.test('now: synchronous on a known or unknown id, writes nothing', async (t) => {
+  const { system, journal } = createTestActors({ kinds: [account] });
+  t.equal(system.now(account, '9', { type: 'hit' }), 1);
+  t.equal(system.now(account, '9', { type: 'hit' }), 2);
+  const refused = new GatewayError('AccessRateLimit', undefined, 3);
+  t.throws(() => system.now(account, '9', { type: 'refuse' }), refused);
+  t.notOk(journal.has('account', '9'));
+  t.notOk(system.exists(account, '9'));
+});
+
+t.test('query: an unknown id is answered from the initial state and creates nothing', async (t) => {
+  const { system } = createTestActors({ kinds: [account] });
+  t.match(await system.query(account, '7', {}), { balance: 0 });
+  t.same(system.counters().live, { account: 0 });
+});
