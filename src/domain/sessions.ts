@@ -36,3 +36,10 @@ export function scopesOf(session: SessionContext): string {
 
 /** Ways to log in that this version serves; shown by info and login_options. */
 export const AUTH_METHODS: readonly string[] = ['key'];
+
+/** Browser sessions of one user; the oldest gives way (auth.md "Defaults"). */
+export const BROWSER_SESSIONS_MAX = 50;
+/** MCP sessions of one key and login type, so that McpBasic logins, which prove nothing, never push out verified ones. */
+export const MCP_SESSIONS_MAX = 100;
+/** The last use of a session is written at most this often. */
+export const TOUCH_INTERVAL_MS = 60_000;

@@ -1,0 +1,246 @@
+/**
+ * Sessions of one user: opening under the caps, ending, closing on demand, the last-seen touch and the sweep of
+ * expired ones. A session ends in the same commit that releases the name of its token.
+ */
+import { hashToken, makeToken } from '../domain/ids.ts';
+import {
+  BROWSER_SESSIONS_MAX,
+  type LoginType,
+  MCP_SESSIONS_MAX,
+  type SessionKind,
+  TOUCH_INTERVAL_MS,
+} from '../domain/sessions.ts';
+import type { SettingsReader } from '../domain/settings.ts';
+import { MINUTE_MS, SECOND_MS } from '../domain/time.ts';
+import { sessionIndex, sessionOwner } from './owners.ts';
+import { type Claim, type Outcome, type Refusal, refuse, type Turn } from './runtime/actor.ts';
+import { audited, type Change, merged, type Origin, outcome } from './user-change.ts';
+import type { SessionRecord, UserEvent, UserState } from './user-state.ts';
+
+export const SWEEP_TIMER = 'sweep';
+
+export type SessionCommand =
+  /** Ends one session if it is there; the reply is the number of sessions that ended. */
+  | { readonly type: 'endSession'; readonly sessionId: string; readonly origin: Origin }
+  /** The listed ones, all but the current one, or (neither given) all. */
+  | {
+      readonly type: 'closeSessions';
+      readonly currentSessionId: string;
+      readonly sessionIds?: readonly string[];
+      readonly others?: boolean;
+      readonly origin: Origin;
+    }
+  | { readonly type: 'touchSession'; readonly sessionId: string; readonly seenMs: number }
+  | { readonly type: 'setBlocked'; readonly blocked: boolean; readonly origin: Origin }
+  | { readonly type: 'sweep' };
+
+export interface ClosedSessions {
+  readonly sessionsClosed: number;
+  readonly currentClosed: boolean;
+}
+
+export interface NewSession {
+  readonly kind: SessionKind;
+  readonly loginType: LoginType | null;
+  readonly keyId: string | null;
+  readonly appId: string | null;
+  readonly origin: Origin;
+  /** A session of this user that the new one takes the place of: a `sid` that came with the login. */
+  readonly replacesSessionId?: string;
+}
+
+export interface Opening {
+  readonly change: Change;
+  readonly session: SessionRecord;
+  /** The secret. Goes to the caller and nowhere else. */
+  readonly token: string;
+}
+
+/** Moment from which the session is refused. `seenMs` is its last use. */
+export function endOf(session: SessionRecord, seenMs: number, settings: SettingsReader): number {
+  if (session.kind === 'mcp') return session.expiresMs;
+  return Math.min(session.expiresMs, seenMs + settings.get('BrowserSessionIdleSeconds') * SECOND_MS);
+}
+
+/** Opens a session, drops the oldest ones over the cap and the expired ones, and sees to the sweep. */
+export function openSession(
+  state: UserState,
+  turn: Turn,
+  request: NewSession,
+  as: 'login' | 'sign_up' = 'login',
+): Opening {
+  const token = makeToken(state.userId, turn.randomBytes(32));
+  const hash = hashToken(token);
+  if (hash === undefined) throw new Error('a fresh token has no hash');
+  const { kind, loginType, keyId, appId, origin } = request;
+  const setting = kind === 'mcp' ? 'McpSessionSeconds' : 'BrowserSessionSeconds';
+  const session: SessionRecord = {
+    id: turn.tick(),
+    kind,
+    loginType,
+    keyId,
+    appId,
+    hash,
+    createdMs: turn.nowMs,
+    lastSeenMs: turn.nowMs,
+    expiresMs: turn.nowMs + turn.settings.get(setting) * SECOND_MS,
+    ip: origin.ip,
+    userAgent: origin.userAgent,
+  };
+  const owner = sessionOwner({ userId: state.userId, sessionId: session.id });
+  const claim: Claim = { index: sessionIndex(kind), key: hash, owner, onConflict: 'InternalError' };
+  const change = merged([
+    endSessions(state, outdated(state, turn, session, request.replacesSessionId)),
+    { events: [{ type: 'sessionOpened', session, as }], claims: [claim] },
+    scheduled(state, turn, endOf(session, session.lastSeenMs, turn.settings)),
+  ]);
+  return { change, session, token };
+}
+
+/** Ends the given sessions: their records go, their names are released. */
+export function endSessions(state: UserState, sessions: readonly SessionRecord[]): Change {
+  if (sessions.length === 0) return { events: [] };
+  return {
+    events: [{ type: 'sessionsEnded', sessionIds: sessions.map((session) => session.id) }],
+    claims: sessions.map((session) => ({
+      index: sessionIndex(session.kind),
+      key: session.hash,
+      owner: null,
+      replaces: sessionOwner({ userId: state.userId, sessionId: session.id }),
+      onConflict: 'InternalError',
+    })),
+  };
+}
+
+export function sessionsOfKey(state: UserState, keyId: string, kind?: SessionKind): SessionRecord[] {
+  return Object.values(state.sessions).filter(
+    (session) => session.keyId === keyId && (kind === undefined || session.kind === kind),
+  );
+}
+
+export function decideSession(
+  state: UserState,
+  command: SessionCommand,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
+  switch (command.type) {
+    case 'endSession': {
+      const session = state.sessions[command.sessionId];
+      if (session === undefined) return { reply: 0 };
+      const ended = endSessions(state, [session]);
+      return outcome([ended, audited(state, turn, 'logout', command.origin, { sessionId: session.id })], 1);
+    }
+    case 'closeSessions':
+      return decideClose(state, command, turn);
+    case 'touchSession': {
+      const session = state.sessions[command.sessionId];
+      if (session === undefined || command.seenMs - session.lastSeenMs < TOUCH_INTERVAL_MS) return { reply: null };
+      const touched: UserEvent = { type: 'sessionTouched', sessionId: session.id, utcMs: command.seenMs };
+      return { events: [touched], reply: null };
+    }
+    case 'setBlocked':
+      return decideBlock(state, command, turn);
+    case 'sweep':
+      return decideSweep(state, turn);
+  }
+}
+
+function decideClose(
+  state: UserState,
+  command: Extract<SessionCommand, { type: 'closeSessions' }>,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
+  const { sessionIds, others, currentSessionId } = command;
+  const chosen: SessionRecord[] = [];
+  if (sessionIds === undefined) {
+    const all = Object.values(state.sessions);
+    chosen.push(...(others === true ? all.filter((session) => session.id !== currentSessionId) : all));
+  } else {
+    for (const id of new Set(sessionIds)) {
+      const session = state.sessions[id];
+      if (session === undefined) return refuse('NotFound', 'no such session');
+      chosen.push(session);
+    }
+  }
+  const reply: ClosedSessions = {
+    sessionsClosed: chosen.length,
+    currentClosed: chosen.some((session) => session.id === currentSessionId),
+  };
+  if (chosen.length === 0) return { reply };
+  const audit = audited(state, turn, 'sessions_closed', command.origin, { count: chosen.length });
+  return outcome([endSessions(state, chosen), audit], reply);
+}
+
+/** Blocking ends every session before the answer is sent (auth.md A5). */
+function decideBlock(
+  state: UserState,
+  command: Extract<SessionCommand, { type: 'setBlocked' }>,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
+  if (state.createdMs === null) return refuse('NotFound', 'no such user');
+  const sessions = command.blocked ? Object.values(state.sessions) : [];
+  const reply = { blocked: command.blocked, sessionsClosed: sessions.length };
+  if (state.blocked === command.blocked) return { reply };
+  const name = command.blocked ? 'user_blocked' : 'user_unblocked';
+  return outcome(
+    [
+      { events: [{ type: 'blockedSet', blocked: command.blocked }] },
+      endSessions(state, sessions),
+      audited(state, turn, name, command.origin, { sessionsClosed: sessions.length }),
+    ],
+    reply,
+  );
+}
+
+function decideSweep(state: UserState, turn: Turn): Outcome<UserEvent> {
+  const expired = Object.values(state.sessions).filter((session) => isExpired(session, turn));
+  const ended = endSessions(state, expired);
+  const left = Object.values(state.sessions).filter((session) => !expired.includes(session));
+  const next = Math.min(...left.map((session) => endOf(session, session.lastSeenMs, turn.settings)));
+  const rest = left.length === 0 ? unscheduled() : scheduled({ ...state, sweepDueMs: null }, turn, next);
+  return outcome([ended, rest], null);
+}
+
+/** Sessions that a new one pushes out: the one it replaces, expired ones, the oldest over the cap. */
+function outdated(
+  state: UserState,
+  turn: Turn,
+  opening: SessionRecord,
+  replacesSessionId: string | undefined,
+): SessionRecord[] {
+  const leaving: SessionRecord[] = [];
+  const rivals: SessionRecord[] = [];
+  for (const session of Object.values(state.sessions)) {
+    if (session.id === replacesSessionId || isExpired(session, turn)) leaving.push(session);
+    else if (sharesCap(session, opening)) rivals.push(session);
+  }
+  const max = opening.kind === 'browser' ? BROWSER_SESSIONS_MAX : MCP_SESSIONS_MAX;
+  const surplus = rivals.length + 1 - max;
+  return surplus > 0 ? [...leaving, ...rivals.slice(0, surplus)] : leaving;
+}
+
+function sharesCap(session: SessionRecord, opening: SessionRecord): boolean {
+  if (session.kind !== opening.kind) return false;
+  return (
+    opening.kind === 'browser' ||
+    (session.keyId === opening.keyId && session.loginType === opening.loginType)
+  );
+}
+
+/** The written last use is up to one touch behind the real one, so the sweep waits that much longer. */
+function isExpired(session: SessionRecord, turn: Turn): boolean {
+  return turn.nowMs >= endOf(session, session.lastSeenMs, turn.settings) + TOUCH_INTERVAL_MS;
+}
+
+function scheduled(state: UserState, turn: Turn, endMs: number): Change {
+  const dueMs = Math.max(endMs + TOUCH_INTERVAL_MS, turn.nowMs + MINUTE_MS);
+  if (state.sweepDueMs !== null && state.sweepDueMs <= dueMs) return { events: [] };
+  return {
+    events: [{ type: 'sweepScheduled', dueMs }],
+    timers: [{ name: SWEEP_TIMER, dueMs, command: { type: 'sweep' } }],
+  };
+}
+
+function unscheduled(): Change {
+  return { events: [{ type: 'sweepScheduled', dueMs: null }] };
+}

@@ -1,0 +1,179 @@
+/**
+ * The account of one user: keys, sessions, login log, the blocked flag. Owns the state, its events and how they change
+ * it. Secrets are in none of them: a session is known by the SHA-256 of its token.
+ */
+import { KeyFlag, type UserKey, withFlag } from '../domain/keys.ts';
+import type { LoginType, SessionKind } from '../domain/sessions.ts';
+
+/** Successful logins kept; refused ones have a bound of their own, so that hammering cannot flush the log. */
+export const LOG_ACCEPTED_MAX = 70;
+export const LOG_REFUSED_MAX = 30;
+
+export interface SessionRecord {
+  readonly id: string;
+  readonly kind: SessionKind;
+  readonly loginType: LoginType | null;
+  readonly keyId: string | null;
+  readonly appId: string | null;
+  /** SHA-256 of the token, base64url. */
+  readonly hash: string;
+  readonly createdMs: number;
+  readonly lastSeenMs: number;
+  /** Absolute end. A browser session may end sooner, when it is idle. */
+  readonly expiresMs: number;
+  readonly ip: string;
+  readonly userAgent: string;
+}
+
+export type LogEventName = 'login' | 'sign_up' | 'key_taken_over';
+
+export interface LogEntry {
+  readonly id: string;
+  readonly utcMs: number;
+  readonly event: LogEventName;
+  readonly ok: boolean;
+  /** Message of the error table. */
+  readonly error: string | null;
+  readonly kind: SessionKind;
+  readonly loginType: LoginType | null;
+  readonly keyId: string | null;
+  readonly appId: string | null;
+  readonly ip: string;
+  readonly userAgent: string;
+}
+
+export interface UserState {
+  readonly userId: string;
+  /** Null: there is no such account. */
+  readonly createdMs: number | null;
+  /** 32 random bytes in base64url: `user.id` of the authenticators, the same for the life of the account. */
+  readonly handle: string;
+  readonly blocked: boolean;
+  /** By key id, removed ones included (spec 3: the record is kept). */
+  readonly keys: Readonly<Record<string, UserKey>>;
+  readonly sessions: Readonly<Record<string, SessionRecord>>;
+  readonly log: readonly LogEntry[];
+  /** When the timer that clears expired sessions is due; null without one. */
+  readonly sweepDueMs: number | null;
+}
+
+export type UserEvent =
+  | { readonly type: 'accountCreated'; readonly utcMs: number; readonly handle: string }
+  | { readonly type: 'keyAdded'; readonly key: UserKey }
+  | { readonly type: 'keyProven'; readonly keyId: string }
+  | { readonly type: 'keyFlagsSet'; readonly keyId: string; readonly flags: number }
+  | { readonly type: 'keyRemoved'; readonly keyId: string }
+  | { readonly type: 'sessionOpened'; readonly session: SessionRecord; readonly as: 'login' | 'sign_up' }
+  | { readonly type: 'sessionTouched'; readonly sessionId: string; readonly utcMs: number }
+  | { readonly type: 'sessionRebound'; readonly sessionId: string; readonly keyId: string }
+  | { readonly type: 'sessionsEnded'; readonly sessionIds: readonly string[] }
+  | { readonly type: 'logged'; readonly entry: LogEntry }
+  | { readonly type: 'blockedSet'; readonly blocked: boolean }
+  | { readonly type: 'sweepScheduled'; readonly dueMs: number | null };
+
+export function initialUser(userId: string): UserState {
+  return {
+    userId,
+    createdMs: null,
+    handle: '',
+    blocked: false,
+    keys: {},
+    sessions: {},
+    log: [],
+    sweepDueMs: null,
+  };
+}
+
+export function evolveUser(state: UserState, event: UserEvent): UserState {
+  switch (event.type) {
+    case 'accountCreated':
+      return { ...state, createdMs: event.utcMs, handle: event.handle };
+    case 'keyAdded':
+      return { ...state, keys: { ...state.keys, [event.key.id]: event.key } };
+    case 'keyProven':
+      return withKey(state, event.keyId, (key) => ({ ...key, proven: true }));
+    case 'keyFlagsSet':
+      return withKey(state, event.keyId, (key) => ({ ...key, flags: event.flags }));
+    case 'keyRemoved':
+      return withKey(state, event.keyId, (key) => ({
+        ...key,
+        flags: withFlag(key.flags, KeyFlag.Deleted, true),
+      }));
+    case 'sessionOpened':
+      return opened(state, event.session, event.as);
+    case 'sessionTouched':
+      return withSession(state, event.sessionId, (session) => ({ ...session, lastSeenMs: event.utcMs }));
+    case 'sessionRebound':
+      return withSession(state, event.sessionId, (session) => ({ ...session, keyId: event.keyId }));
+    case 'sessionsEnded':
+      return { ...state, sessions: without(state.sessions, event.sessionIds) };
+    case 'logged':
+      return { ...state, log: appended(state.log, event.entry) };
+    case 'blockedSet':
+      return { ...state, blocked: event.blocked };
+    case 'sweepScheduled':
+      return { ...state, sweepDueMs: event.dueMs };
+  }
+}
+
+/** A session is its own log entry, under the same id: one event writes both. */
+function opened(state: UserState, session: SessionRecord, as: 'login' | 'sign_up'): UserState {
+  const { id, kind, loginType, keyId, appId, createdMs, ip, userAgent } = session;
+  const entry: LogEntry = {
+    id,
+    utcMs: createdMs,
+    event: as,
+    ok: true,
+    error: null,
+    kind,
+    loginType,
+    keyId,
+    appId,
+    ip,
+    userAgent,
+  };
+  const next = {
+    ...state,
+    sessions: { ...state.sessions, [id]: session },
+    log: appended(state.log, entry),
+  };
+  return keyId === null ? next : withKey(next, keyId, (key) => ({ ...key, lastUsedMs: createdMs }));
+}
+
+function withKey(state: UserState, keyId: string, change: (key: UserKey) => UserKey): UserState {
+  const key = state.keys[keyId];
+  return key === undefined ? state : { ...state, keys: { ...state.keys, [keyId]: change(key) } };
+}
+
+function withSession(
+  state: UserState,
+  sessionId: string,
+  change: (session: SessionRecord) => SessionRecord,
+): UserState {
+  const session = state.sessions[sessionId];
+  return session === undefined
+    ? state
+    : { ...state, sessions: { ...state.sessions, [sessionId]: change(session) } };
+}
+
+function without(
+  sessions: UserState['sessions'],
+  sessionIds: readonly string[],
+): Readonly<Record<string, SessionRecord>> {
+  const left = { ...sessions };
+  for (const id of sessionIds) delete left[id];
+  return left;
+}
+
+function appended(log: readonly LogEntry[], entry: LogEntry): readonly LogEntry[] {
+  const max = entry.ok ? LOG_ACCEPTED_MAX : LOG_REFUSED_MAX;
+  let alike = 1;
+  let oldest = -1;
+  for (let position = log.length - 1; position >= 0; position -= 1) {
+    if (log[position]?.ok !== entry.ok) continue;
+    alike += 1;
+    oldest = position;
+  }
+  const kept = alike > max ? log.toSpliced(oldest, 1) : log;
+  return [...kept, entry];
+}
