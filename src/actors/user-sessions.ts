@@ -134,7 +134,8 @@ export function decideSession(
       return decideClose(state, command, turn);
     case 'touchSession': {
       const session = state.sessions[command.sessionId];
-      if (session === undefined || command.seenMs - session.lastSeenMs < TOUCH_INTERVAL_MS) return { reply: null };
+      if (session === undefined || command.seenMs - session.lastSeenMs < TOUCH_INTERVAL_MS)
+        return { reply: null };
       const touched: UserEvent = { type: 'sessionTouched', sessionId: session.id, utcMs: command.seenMs };
       return { events: [touched], reply: null };
     }
@@ -222,8 +223,7 @@ function outdated(
 function sharesCap(session: SessionRecord, opening: SessionRecord): boolean {
   if (session.kind !== opening.kind) return false;
   return (
-    opening.kind === 'browser' ||
-    (session.keyId === opening.keyId && session.loginType === opening.loginType)
+    opening.kind === 'browser' || (session.keyId === opening.keyId && session.loginType === opening.loginType)
   );
 }
 

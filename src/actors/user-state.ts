@@ -42,6 +42,11 @@ export interface LogEntry {
   readonly userAgent: string;
 }
 
+export interface AppAccess {
+  readonly appId: string;
+  readonly grantedMs: number;
+}
+
 export interface UserState {
   readonly userId: string;
   /** Null: there is no such account. */
@@ -53,6 +58,10 @@ export interface UserState {
   readonly keys: Readonly<Record<string, UserKey>>;
   readonly sessions: Readonly<Record<string, SessionRecord>>;
   readonly log: readonly LogEntry[];
+  /** Applications that the user registered. */
+  readonly appIds: readonly string[];
+  /** Applications that may act for the user. */
+  readonly appAccess: readonly AppAccess[];
   /** When the timer that clears expired sessions is due; null without one. */
   readonly sweepDueMs: number | null;
 }
@@ -68,6 +77,7 @@ export type UserEvent =
   | { readonly type: 'sessionRebound'; readonly sessionId: string; readonly keyId: string }
   | { readonly type: 'sessionsEnded'; readonly sessionIds: readonly string[] }
   | { readonly type: 'logged'; readonly entry: LogEntry }
+  | { readonly type: 'appAccessRevoked'; readonly appId: string }
   | { readonly type: 'blockedSet'; readonly blocked: boolean }
   | { readonly type: 'sweepScheduled'; readonly dueMs: number | null };
 
@@ -80,6 +90,8 @@ export function initialUser(userId: string): UserState {
     keys: {},
     sessions: {},
     log: [],
+    appIds: [],
+    appAccess: [],
     sweepDueMs: null,
   };
 }
@@ -109,6 +121,8 @@ export function evolveUser(state: UserState, event: UserEvent): UserState {
       return { ...state, sessions: without(state.sessions, event.sessionIds) };
     case 'logged':
       return { ...state, log: appended(state.log, event.entry) };
+    case 'appAccessRevoked':
+      return { ...state, appAccess: state.appAccess.filter(({ appId }) => appId !== event.appId) };
     case 'blockedSet':
       return { ...state, blocked: event.blocked };
     case 'sweepScheduled':

@@ -1,0 +1,219 @@
+/**
+ * Enrolment of software keys: the limit, the name in the index, takeover from an unproven holder, replacement of older
+ * password keys, proof for a key that was only claimed. All of it in one commit.
+ */
+import { hasFlag, KeyFlag, type UserKey } from '../domain/keys.ts';
+import { SECOND_MS } from '../domain/time.ts';
+import { type KeyOwner, keyOwner } from './owners.ts';
+import {
+  type Claim,
+  isRefusal,
+  type Message,
+  type Outcome,
+  type Refusal,
+  refuse,
+  type Turn,
+} from './runtime/actor.ts';
+import { audited, type Change, merged, type Origin, outcome } from './user-change.ts';
+import { endSessions, sessionsOfKey } from './user-sessions.ts';
+import type { SessionRecord, UserEvent, UserState } from './user-state.ts';
+import { type Finding, type Proof, verifyEnrolment } from './verification.ts';
+
+/** Key records of one user, removed ones included: they are kept, so they are counted. */
+export const KEY_RECORDS_MAX = 1_000;
+
+export interface AddKey {
+  readonly type: 'addKey';
+  /** base64url of 32 bytes. */
+  readonly publicKey: string;
+  /** Without one the key is a claim (auth.md A9). */
+  readonly proof?: Proof;
+  readonly passKeyFlag: boolean;
+  readonly name?: string;
+  /** What the index says of this key now. */
+  readonly holder?: KeyOwner;
+  readonly sessionId: string;
+  readonly origin: Origin;
+}
+
+export type EnrolmentCommand =
+  | AddKey
+  | { readonly type: 'addKeyVerified'; readonly command: AddKey; readonly finding: Finding | undefined };
+
+export interface AddedKey {
+  readonly key: UserKey;
+  readonly current: boolean;
+  readonly replaced: readonly string[];
+  /** End of the session that added it. */
+  readonly expiresMs: number;
+}
+
+export interface Enrolment {
+  readonly change: Change;
+  readonly key: UserKey;
+  readonly replaced: readonly UserKey[];
+}
+
+export function isActive(key: UserKey | undefined): key is UserKey {
+  return key !== undefined && !hasFlag(key.flags, KeyFlag.Deleted);
+}
+
+export function activeKeys(state: UserState): UserKey[] {
+  return Object.values(state.keys).filter(isActive);
+}
+
+/** The user's own active software key with these bytes. FIDO2 records never match (auth.md A3). */
+export function softwareKey(state: UserState, publicKey: string): UserKey | undefined {
+  return activeKeys(state).find(
+    (key) => key.publicKey === publicKey && !hasFlag(key.flags, KeyFlag.Fido2Key),
+  );
+}
+
+export function decideEnrolment(
+  state: UserState,
+  command: EnrolmentCommand,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
+  if (command.type === 'addKeyVerified') return command.finding ?? judgeAdding(state, command.command, turn);
+  const judged = judgeAdding(state, command, turn);
+  if (isRefusal(judged)) return judged;
+  const publicKey = Buffer.from(command.publicKey, 'base64url');
+  return {
+    next: async (ports) => ({
+      type: 'addKeyVerified',
+      command,
+      finding: await verifyEnrolment(ports, publicKey, command.proof),
+    }),
+  };
+}
+
+/** A new software key: claims its name, takes it over from an unproven holder, replaces older password keys. */
+export function enrol(
+  state: UserState,
+  turn: Turn,
+  request: Pick<AddKey, 'publicKey' | 'passKeyFlag' | 'name' | 'holder'> & { readonly proven: boolean },
+): Enrolment | Refusal {
+  const { publicKey, passKeyFlag, name, holder, proven } = request;
+  if (holder !== undefined && (holder.userId === state.userId || holder.proven || !proven))
+    return refuse('KeyAlreadyRegistered');
+  const active = activeKeys(state);
+  const replaced = passKeyFlag ? active.filter((key) => hasFlag(key.flags, KeyFlag.PasswordKey)) : [];
+  const remaining = active.length - replaced.length;
+  if (remaining + 1 > turn.settings.get('ActiveKeysLimit')) return refuse('KeyLimitReached');
+  if (Object.keys(state.keys).length >= KEY_RECORDS_MAX)
+    return refuse('KeyLimitReached', `at most ${KEY_RECORDS_MAX} keys, removed ones included`);
+  const key: UserKey = {
+    id: turn.tick(),
+    ownerId: state.userId,
+    publicKey,
+    signatureCounter: 0,
+    flags: passKeyFlag ? KeyFlag.PasswordKey : KeyFlag.UserKey,
+    createdMs: turn.nowMs,
+    proven,
+    ...(name === undefined ? {} : { name }),
+  };
+  const claim: Claim = {
+    index: 'publicKey',
+    key: publicKey,
+    owner: keyOwner({ userId: state.userId, keyId: key.id, proven }),
+    ...(holder === undefined ? {} : { replaces: keyOwner(holder) }),
+    onConflict: 'KeyAlreadyRegistered',
+  };
+  const send: Message[] =
+    holder === undefined
+      ? []
+      : [{ toKind: 'user', toId: holder.userId, command: { type: 'loseKey', keyId: holder.keyId } }];
+  const change = merged([
+    ...replaced.map((old) => removal(state, old)),
+    { events: [{ type: 'keyAdded', key }], claims: [claim], send },
+  ]);
+  return { change, key, replaced };
+}
+
+/** The whole decision on a new key, given that it is sound: taken before the verification to refuse early, and after. */
+function judgeAdding(state: UserState, command: AddKey, turn: Turn): Outcome<UserEvent> | Refusal {
+  const session = changingSession(state, command.sessionId, turn);
+  if (isRefusal(session)) return session;
+  const own = softwareKey(state, command.publicKey);
+  if (own !== undefined) {
+    if (own.proven || command.proof === undefined || command.passKeyFlag)
+      return refuse('KeyAlreadyRegistered');
+    return prove(state, own, session, command, turn);
+  }
+  const enrolment = enrol(state, turn, { ...command, proven: command.proof !== undefined });
+  if (isRefusal(enrolment)) return enrolment;
+  const { key, replaced } = enrolment;
+  const rebound = replaced.some((old) => old.id === session.keyId);
+  const ended = replaced.flatMap((old) => sessionsOfKey(state, old.id)).filter((each) => each !== session);
+  const rebinding: Change = {
+    events: rebound ? [{ type: 'sessionRebound', sessionId: session.id, keyId: key.id }] : [],
+  };
+  const fields = { keyId: key.id, proven: key.proven, replaced: replaced.length };
+  const reply: AddedKey = {
+    key,
+    current: rebound,
+    replaced: replaced.map((old) => old.id),
+    expiresMs: session.expiresMs,
+  };
+  return outcome(
+    [
+      enrolment.change,
+      rebinding,
+      endSessions(state, ended),
+      audited(state, turn, 'key_added', command.origin, fields),
+    ],
+    reply,
+  );
+}
+
+/** The holder of a claimed key now proves to have it. */
+function prove(
+  state: UserState,
+  key: UserKey,
+  session: SessionRecord,
+  command: AddKey,
+  turn: Turn,
+): Outcome<UserEvent> {
+  const before = keyOwner({ userId: state.userId, keyId: key.id, proven: false });
+  const claim: Claim = {
+    index: 'publicKey',
+    key: key.publicKey,
+    owner: keyOwner({ userId: state.userId, keyId: key.id, proven: true }),
+    replaces: before,
+    onConflict: 'KeyAlreadyRegistered',
+  };
+  const reply: AddedKey = {
+    key: { ...key, proven: true },
+    current: session.keyId === key.id,
+    replaced: [],
+    expiresMs: session.expiresMs,
+  };
+  const audit = audited(state, turn, 'key_proven', command.origin, { keyId: key.id });
+  return outcome([{ events: [{ type: 'keyProven', keyId: key.id }], claims: [claim] }, audit], reply);
+}
+
+/** Soft removal: the record stays, the name is free again. A name that moved away meanwhile is not ours to release. */
+export function removal(state: UserState, key: UserKey): Change {
+  return {
+    events: [{ type: 'keyRemoved', keyId: key.id }],
+    claims: [
+      {
+        index: hasFlag(key.flags, KeyFlag.Fido2Key) ? 'credentialId' : 'publicKey',
+        key: key.publicKey,
+        owner: null,
+        replaces: keyOwner({ userId: state.userId, keyId: key.id, proven: key.proven }),
+        onConflict: 'KeyNotFound',
+      },
+    ],
+  };
+}
+
+/** The session behind a key change: still there, and fresh where the setting asks for it. */
+export function changingSession(state: UserState, sessionId: string, turn: Turn): SessionRecord | Refusal {
+  const session = state.sessions[sessionId];
+  if (session === undefined) return refuse('SessionNotFound');
+  const freshSeconds = turn.settings.get('KeyChangeFreshLoginSeconds');
+  if (freshSeconds > 0 && turn.nowMs - session.createdMs > freshSeconds * SECOND_MS)
+    return refuse('FreshLoginRequired');
+  return session;
+}

@@ -1,0 +1,139 @@
+/**
+ * The door of a user's sessions, passed by every request with one: is the session alive, is its quota left, when was it
+ * last seen. Owns the volatile side of the account (limiter windows, last uses), which starts anew when it is loaded.
+ */
+import { hasFlag, KeyFlag, keyTypeOf } from '../domain/keys.ts';
+import { judge, type ScopeCode, secondsToReset, type Verdict, windowIndex } from '../domain/quotas.ts';
+import { type SessionContext, type SessionKind, TOUCH_INTERVAL_MS } from '../domain/sessions.ts';
+import type { Turn } from './runtime/actor.ts';
+import { activeKeys, isActive } from './user-enrolment.ts';
+import { endOf } from './user-sessions.ts';
+import type { SessionRecord, UserState } from './user-state.ts';
+
+export interface EnterSession {
+  readonly type: 'enterSession';
+  readonly sessionId: string;
+  readonly kind: SessionKind;
+  /** SHA-256 of the token: the record must agree with the index. */
+  readonly hash: string;
+  /** Scope `s` counts the session, `p` its key over all of the user's sessions. Absent: nothing is counted. */
+  readonly charge?: { readonly scope: ScopeCode; readonly cost: number };
+  readonly adminPublicKeys: ReadonlySet<string>;
+}
+
+export interface EnteredSession {
+  readonly session: SessionContext;
+  readonly verdict: Verdict | undefined;
+  /** The use should be written down (at most once a minute). */
+  readonly touch: boolean;
+}
+
+interface Seen {
+  lastMs: number;
+  /** When a write was last asked for. */
+  touchedMs: number;
+}
+
+export interface UserVolatile {
+  /** Last uses by session id. */
+  readonly seen: Map<string, Seen>;
+  /** Number of the window that `used` counts. */
+  window: number;
+  used: Map<string, number>;
+}
+
+export function initialVolatile(): UserVolatile {
+  return { seen: new Map(), window: -1, used: new Map() };
+}
+
+/** Undefined for a session that is not alive; it is charged nothing. */
+export function enterSession(
+  state: UserState,
+  volatile: UserVolatile,
+  command: EnterSession,
+  turn: Turn,
+): EnteredSession | undefined {
+  const session = state.sessions[command.sessionId];
+  if (session === undefined || session.kind !== command.kind || session.hash !== command.hash)
+    return undefined;
+  if (state.blocked || turn.nowMs >= endOf(session, lastSeen(volatile, session), turn.settings))
+    return undefined;
+  const context = contextOf(state, session, command.adminPublicKeys);
+  if (context === undefined) return undefined;
+  const verdict = command.charge === undefined ? undefined : charged(volatile, context, command.charge, turn);
+  return { session: context, verdict, touch: noted(state, volatile, session, turn.nowMs) };
+}
+
+/** The later of the written and the remembered last use, in Unix milliseconds. */
+export function lastSeen(volatile: UserVolatile, session: SessionRecord): number {
+  return Math.max(session.lastSeenMs, volatile.seen.get(session.id)?.lastMs ?? 0);
+}
+
+/** Undefined when the key of the session is gone: the session went with it. */
+export function contextOf(
+  state: UserState,
+  session: SessionRecord,
+  adminPublicKeys: ReadonlySet<string>,
+): SessionContext | undefined {
+  const key = session.keyId === null ? null : state.keys[session.keyId];
+  if (key !== null && !isActive(key)) return undefined;
+  return {
+    id: session.id,
+    kind: session.kind,
+    loginType: session.loginType,
+    userId: state.userId,
+    keyId: session.keyId,
+    keyType: key === null ? 'Unknown' : keyTypeOf(key.flags),
+    publicKey: key === null ? null : key.publicKey,
+    appId: session.appId,
+    createdMs: session.createdMs,
+    expiresMs: session.expiresMs,
+    admin: adminPublicKeys.size > 0 && holdsAdminKey(state, adminPublicKeys),
+  };
+}
+
+/** Only a proven key counts: anybody may claim a public key by name. */
+function holdsAdminKey(state: UserState, adminPublicKeys: ReadonlySet<string>): boolean {
+  return activeKeys(state).some(
+    (key) => key.proven && !hasFlag(key.flags, KeyFlag.Fido2Key) && adminPublicKeys.has(key.publicKey),
+  );
+}
+
+function charged(
+  volatile: UserVolatile,
+  session: SessionContext,
+  { scope, cost }: NonNullable<EnterSession['charge']>,
+  turn: Turn,
+): Verdict | undefined {
+  const rps = turn.settings.get(scope === 'p' ? 'PubKeyApiRPSLimit' : 'SessionApiRPSLimit');
+  if (rps === 0) return undefined;
+  const windowSeconds = turn.settings.get('RateLimitWindowSeconds');
+  const window = windowIndex(turn.nowMs, windowSeconds);
+  if (window !== volatile.window) {
+    volatile.window = window;
+    volatile.used = new Map();
+  }
+  const name = scope === 'p' && session.publicKey !== null ? `p:${session.publicKey}` : `s:${session.id}`;
+  const used = (volatile.used.get(name) ?? 0) + cost;
+  const verdict = judge(scope, rps * windowSeconds, used, secondsToReset(turn.nowMs, windowSeconds));
+  if (verdict.allowed) volatile.used.set(name, used);
+  return verdict;
+}
+
+/** Remembers the use; true when it is time to write it down. */
+function noted(state: UserState, volatile: UserVolatile, session: SessionRecord, nowMs: number): boolean {
+  let seen = volatile.seen.get(session.id);
+  if (seen === undefined) {
+    if (volatile.seen.size > Object.keys(state.sessions).length) forgetEnded(state, volatile);
+    seen = { lastMs: nowMs, touchedMs: session.lastSeenMs };
+    volatile.seen.set(session.id, seen);
+  }
+  seen.lastMs = Math.max(seen.lastMs, nowMs);
+  if (nowMs - Math.max(seen.touchedMs, session.lastSeenMs) < TOUCH_INTERVAL_MS) return false;
+  seen.touchedMs = nowMs;
+  return true;
+}
+
+function forgetEnded(state: UserState, volatile: UserVolatile): void {
+  for (const id of volatile.seen.keys()) if (state.sessions[id] === undefined) volatile.seen.delete(id);
+}

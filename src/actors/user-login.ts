@@ -1,0 +1,189 @@
+/**
+ * Logins of one user, in a browser and over MCP. What makes a login eligible is judged before the signature
+ * is checked (no work for keys that may not log in) and again after it, because the key may be gone by then.
+ */
+import { ERRORS, type ErrorName } from '../domain/errors.ts';
+import { hasFlag, KeyFlag, type KeyType, keyTypeOf, type UserKey } from '../domain/keys.ts';
+import type { LoginType, SessionKind } from '../domain/sessions.ts';
+import type { SessionOwner } from './owners.ts';
+import { type Message, type Outcome, type Refusal, refuse, type Turn } from './runtime/actor.ts';
+import { audited, type Origin, outcome } from './user-change.ts';
+import { isActive } from './user-enrolment.ts';
+import { type Opening, openSession } from './user-sessions.ts';
+import type { LogEntry, UserEvent, UserState } from './user-state.ts';
+import { type Finding, type Proof, verifyProof } from './verification.ts';
+
+export interface Login {
+  readonly type: 'login';
+  /** Key that the index names for `publicKey`. */
+  readonly keyId: string;
+  readonly publicKey: string;
+  readonly proof: Proof;
+  /** Session of a `sid` that came with the login: ended by it, whoever owns it (auth.md A6). */
+  readonly previous?: SessionOwner;
+  readonly origin: Origin;
+}
+
+export interface McpLogin {
+  readonly type: 'mcpLogin';
+  readonly loginType: LoginType;
+  readonly keyId: string;
+  readonly publicKey: string;
+  /** Required for McpVerified; checked for McpApp where it is given. */
+  readonly proof?: Proof;
+  readonly appId: string | null;
+  readonly origin: Origin;
+}
+
+export type LoginCommand =
+  | Login
+  | McpLogin
+  | {
+      readonly type: 'loginVerified';
+      readonly command: Login | McpLogin;
+      readonly finding: Finding | undefined;
+    };
+
+export interface LoggedIn {
+  readonly token: string;
+  readonly userId: string;
+  readonly keyId: string;
+  readonly keyType: KeyType;
+  readonly loginType: LoginType | null;
+  readonly appId: string | null;
+  readonly createdMs: number;
+  readonly expiresMs: number;
+}
+
+export function decideLogin(
+  state: UserState,
+  command: LoginCommand,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
+  switch (command.type) {
+    case 'login':
+    case 'mcpLogin':
+      return beginLogin(state, command, turn);
+    case 'loginVerified':
+      return endLogin(state, command.command, command.finding, turn);
+  }
+}
+
+function beginLogin(state: UserState, command: Login | McpLogin, turn: Turn): Outcome<UserEvent> | Refusal {
+  const key = eligibleKey(state, command);
+  if (typeof key === 'string') return refused(state, command, key, turn);
+  const { proof } = command;
+  if (proof === undefined) return completeLogin(state, command, key, turn);
+  const publicKey = Buffer.from(command.publicKey, 'base64url');
+  return {
+    next: async (ports) => ({
+      type: 'loginVerified',
+      command,
+      finding: await verifyProof(ports, publicKey, proof),
+    }),
+  };
+}
+
+function endLogin(
+  state: UserState,
+  command: Login | McpLogin,
+  finding: Finding | undefined,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
+  const key = eligibleKey(state, command);
+  if (typeof key === 'string') return refused(state, command, key, turn);
+  if (finding === undefined) return completeLogin(state, command, key, turn);
+  return finding.refuse === 'InvalidSignature' ? refused(state, command, finding.refuse, turn) : finding;
+}
+
+/** Rows of spec 7.2 in the order of auth.md: key, account, McpAccess, blocked, app. The signature comes after them. */
+function eligibleKey(state: UserState, command: Login | McpLogin): UserKey | ErrorName {
+  if (state.createdMs === null) return 'AccountNotFound';
+  const key = state.keys[command.keyId];
+  if (!isActive(key) || key.publicKey !== command.publicKey || hasFlag(key.flags, KeyFlag.Fido2Key))
+    return 'SessionNotFound';
+  if (command.type === 'mcpLogin' && !hasFlag(key.flags, KeyFlag.McpAccess)) return 'AccessDenied';
+  if (state.blocked) return 'AccessDenied';
+  /** No account owns an application, so none can be approved. */
+  if (command.type === 'mcpLogin' && command.appId !== null) return 'AccessDenied';
+  return key;
+}
+
+function completeLogin(
+  state: UserState,
+  command: Login | McpLogin,
+  key: UserKey,
+  turn: Turn,
+): Outcome<UserEvent> {
+  const loginType = command.type === 'mcpLogin' ? command.loginType : null;
+  const appId = command.type === 'mcpLogin' ? command.appId : null;
+  const previous = command.type === 'login' ? command.previous : undefined;
+  const own = previous !== undefined && previous.userId === state.userId;
+  const opening: Opening = openSession(state, turn, {
+    kind: kindOf(command),
+    loginType,
+    keyId: key.id,
+    appId,
+    origin: command.origin,
+    ...(own ? { replacesSessionId: previous.sessionId } : {}),
+  });
+  const { token, session } = opening;
+  const send: Message[] = previous === undefined || own ? [] : [ending(previous, command.origin)];
+  const reply: LoggedIn = {
+    token,
+    userId: state.userId,
+    keyId: key.id,
+    keyType: keyTypeOf(key.flags),
+    loginType,
+    appId,
+    createdMs: session.createdMs,
+    expiresMs: session.expiresMs,
+  };
+  const fields = { keyId: key.id, loginType, sessionId: session.id };
+  return outcome(
+    [opening.change, { events: [], send }, audited(state, turn, 'login', command.origin, fields)],
+    reply,
+  );
+}
+
+function ending(previous: SessionOwner, origin: Origin): Message {
+  return {
+    toKind: 'user',
+    toId: previous.userId,
+    command: { type: 'endSession', sessionId: previous.sessionId, origin },
+  };
+}
+
+/** A refusal that the owner can read in the login log. A key or account that is not there has no log. */
+function refused(
+  state: UserState,
+  command: Login | McpLogin,
+  row: ErrorName,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
+  if (row === 'AccountNotFound' || row === 'SessionNotFound') return refuse(row);
+  const loginType = command.type === 'mcpLogin' ? command.loginType : null;
+  const entry: LogEntry = {
+    id: turn.tick(),
+    utcMs: turn.nowMs,
+    event: 'login',
+    ok: false,
+    error: ERRORS[row].message,
+    kind: kindOf(command),
+    loginType,
+    keyId: command.keyId,
+    appId: command.type === 'mcpLogin' ? command.appId : null,
+    ip: command.origin.ip,
+    userAgent: command.origin.userAgent,
+  };
+  const fields = { keyId: command.keyId, loginType, error: ERRORS[row].message };
+  return {
+    events: [{ type: 'logged', entry }],
+    audit: audited(state, turn, 'login_refused', command.origin, fields).audit ?? [],
+    answers: [{ commandId: turn.commandId, refusal: refuse(row) }],
+  };
+}
+
+function kindOf(command: Login | McpLogin): SessionKind {
+  return command.type === 'login' ? 'browser' : 'mcp';
+}

@@ -1,0 +1,127 @@
+/**
+ * The user actor: one account with its keys, sessions, login log and limiter windows. Gives every command to the file
+ * that decides it and answers what may be asked of an account.
+ */
+import type { UserKey } from '../domain/keys.ts';
+import type { SettingsReader } from '../domain/settings.ts';
+import { defineActor } from './runtime/actor.ts';
+import { decideApps, type RevokeAppAccess } from './user-apps.ts';
+import { activeKeys, decideEnrolment, type EnrolmentCommand } from './user-enrolment.ts';
+import {
+  type EnterSession,
+  enterSession,
+  initialVolatile,
+  lastSeen,
+  type UserVolatile,
+} from './user-entry.ts';
+import { decideKey, type KeyCommand } from './user-keys.ts';
+import { decideLogin, type LoginCommand } from './user-login.ts';
+import { decideSession, endOf, type SessionCommand } from './user-sessions.ts';
+import { decideSignUp, type SignUpCommand } from './user-sign-up.ts';
+import {
+  type AppAccess,
+  evolveUser,
+  initialUser,
+  type LogEntry,
+  type SessionRecord,
+  type UserEvent,
+  type UserState,
+} from './user-state.ts';
+
+export type UserCommand =
+  | SignUpCommand
+  | LoginCommand
+  | EnrolmentCommand
+  | KeyCommand
+  | SessionCommand
+  | RevokeAppAccess;
+
+export type UserQuery =
+  /** `AccountView`. */
+  | { readonly type: 'account' }
+  /** Active keys, `UserKey[]`. */
+  | { readonly type: 'keys' }
+  /** Sessions that live at `nowMs`, with their last use, `SessionRecord[]`, the oldest first. */
+  | { readonly type: 'sessions'; readonly nowMs: number; readonly settings: SettingsReader }
+  /** The newest first, `LogEntry[]`. */
+  | { readonly type: 'logins' };
+
+export interface AccountView {
+  readonly exists: boolean;
+  readonly handle: string;
+  readonly blocked: boolean;
+  readonly keys: readonly UserKey[];
+  /** Applications that the user registered, and those that may act for the user. */
+  readonly appIds: readonly string[];
+  readonly appAccess: readonly AppAccess[];
+}
+
+export const user = defineActor<UserState, UserCommand, UserEvent, UserQuery, UserVolatile>({
+  kind: 'user',
+  version: 1,
+  limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
+  initial: initialUser,
+  volatile: initialVolatile,
+  evolve: evolveUser,
+
+  decide(state, command, turn) {
+    switch (command.type) {
+      case 'signUp':
+      case 'signUpVerified':
+        return decideSignUp(state, command, turn);
+      case 'login':
+      case 'mcpLogin':
+      case 'loginVerified':
+        return decideLogin(state, command, turn);
+      case 'addKey':
+      case 'addKeyVerified':
+        return decideEnrolment(state, command, turn);
+      case 'updateKey':
+      case 'removeKey':
+      case 'loseKey':
+        return decideKey(state, command, turn);
+      case 'revokeAppAccess':
+        return decideApps(state, command, turn);
+      case 'endSession':
+      case 'closeSessions':
+      case 'touchSession':
+      case 'setBlocked':
+      case 'sweep':
+        return decideSession(state, command, turn);
+    }
+  },
+
+  decideNow: (state, volatile, command, turn) => enterSession(state, volatile, command as EnterSession, turn),
+
+  query(state, query, volatile) {
+    switch (query.type) {
+      case 'account':
+        return accountOf(state);
+      case 'keys':
+        return activeKeys(state);
+      case 'sessions':
+        return liveSessions(state, query.nowMs, query.settings, volatile);
+      case 'logins':
+        return state.log.toReversed() satisfies LogEntry[];
+    }
+  },
+});
+
+function accountOf(state: UserState): AccountView {
+  const { createdMs, handle, blocked, appIds, appAccess } = state;
+  return { exists: createdMs !== null, handle, blocked, keys: activeKeys(state), appIds, appAccess };
+}
+
+function liveSessions(
+  state: UserState,
+  nowMs: number,
+  settings: SettingsReader,
+  volatile: UserVolatile,
+): SessionRecord[] {
+  const live: SessionRecord[] = [];
+  for (const session of Object.values(state.sessions)) {
+    const lastSeenMs = lastSeen(volatile, session);
+    if (nowMs < endOf(session, lastSeenMs, settings)) live.push({ ...session, lastSeenMs });
+  }
+  return live;
+}

@@ -1,0 +1,194 @@
+/**
+ * What an account may ask about itself: sessions, login log, keys, applications. One implementation for the REST
+ * routes and for the gateway tools of /mcp, with the schemas that both print.
+ */
+import type { ActorSystem } from '../actors/runtime/actor.ts';
+import { type AccountView, user } from '../actors/user.ts';
+import type { RevokedAppAccess } from '../actors/user-apps.ts';
+import type { Origin } from '../actors/user-change.ts';
+import type { ClosedSessions } from '../actors/user-sessions.ts';
+import type { LogEntry, SessionRecord } from '../actors/user-state.ts';
+import { GatewayError } from '../domain/errors.ts';
+import { hasFlag, KeyFlag, keyTypeOf, type UserKey } from '../domain/keys.ts';
+import {
+  array,
+  boolean,
+  integer,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  type Static,
+  text,
+} from '../domain/schema.ts';
+import type { SessionContext } from '../domain/sessions.ts';
+import type { SettingsReader } from '../domain/settings.ts';
+import { toIso } from '../domain/time.ts';
+
+/** Spec 2.2, and what is Gatehouse's own: `name`, `lastUsedUtc`, `proven`. */
+export const userKeySchema = object({
+  id: text(),
+  publicKey: text(),
+  keyType: oneOf(['PasswordKey', 'UserKey', 'FIDO2', 'Unknown']),
+  utcCreate: text(),
+  current: boolean(),
+  mcpAccess: boolean(),
+  cardDavAccess: boolean(),
+  proven: boolean(),
+  name: optional(text()),
+  lastUsedUtc: optional(text()),
+});
+
+export const sessionSchema = object({
+  id: text(),
+  kind: oneOf(['browser', 'mcp']),
+  loginType: nullable(text()),
+  keyId: nullable(text()),
+  appId: nullable(text()),
+  createdUtc: text(),
+  lastSeenUtc: text(),
+  expiresUtc: text(),
+  ip: text(),
+  userAgent: text(),
+  current: boolean(),
+});
+
+export const loginSchema = object({
+  id: text(),
+  utc: text(),
+  event: text(),
+  ok: boolean(),
+  error: nullable(text()),
+  kind: oneOf(['browser', 'mcp']),
+  loginType: nullable(text()),
+  keyId: nullable(text()),
+  appId: nullable(text()),
+  ip: text(),
+  userAgent: text(),
+});
+
+/** Neither: all sessions of the account, the calling one included. Both: `InvalidInput`. */
+export const closeSessionsSchema = object({
+  sessionIds: optional(array(text({ minLength: 1, maxLength: 20 }), { minItems: 1, maxItems: 1000 })),
+  others: optional(boolean()),
+});
+
+export const closedSessionsSchema = object({ sessionsClosed: integer() });
+
+/** Of an application of the account. */
+export const appSchema = object({ id: text() });
+export const appAccessSchema = object({ appId: text(), grantedUtc: text() });
+
+export type AppItem = Static<typeof appSchema>;
+export type AppAccessItem = Static<typeof appAccessSchema>;
+export type UserKeyItem = Static<typeof userKeySchema>;
+export type SessionItem = Static<typeof sessionSchema>;
+export type LoginItem = Static<typeof loginSchema>;
+export type CloseSessions = Static<typeof closeSessionsSchema>;
+
+/** Everything that these functions need of a call. */
+export interface AccountCall {
+  readonly actors: ActorSystem;
+  readonly settings: SettingsReader;
+  readonly session: SessionContext;
+  readonly origin: Origin;
+  readonly nowMs: number;
+  readonly idempotencyKey?: string | undefined;
+}
+
+export function userKeyItem(key: UserKey, currentKeyId: string | null): UserKeyItem {
+  return {
+    id: key.id,
+    publicKey: key.publicKey,
+    keyType: keyTypeOf(key.flags),
+    utcCreate: toIso(key.createdMs),
+    current: key.id === currentKeyId,
+    mcpAccess: hasFlag(key.flags, KeyFlag.McpAccess),
+    cardDavAccess: hasFlag(key.flags, KeyFlag.CardDav),
+    proven: key.proven,
+    ...(key.name === undefined ? {} : { name: key.name }),
+    ...(key.lastUsedMs === undefined ? {} : { lastUsedUtc: toIso(key.lastUsedMs) }),
+  };
+}
+
+/** Live sessions of the account, the oldest first. */
+export async function listSessions({
+  actors,
+  settings,
+  session,
+  nowMs,
+}: AccountCall): Promise<SessionItem[]> {
+  const query = { type: 'sessions', nowMs, settings };
+  const records = await actors.query<SessionRecord[]>(user, session.userId, query);
+  return records.map((record) => ({
+    id: record.id,
+    kind: record.kind,
+    loginType: record.loginType,
+    keyId: record.keyId,
+    appId: record.appId,
+    createdUtc: toIso(record.createdMs),
+    lastSeenUtc: toIso(record.lastSeenMs),
+    expiresUtc: toIso(record.expiresMs),
+    ip: record.ip,
+    userAgent: record.userAgent,
+    current: record.id === session.id,
+  }));
+}
+
+/** The last logins and refused attempts, the newest first. */
+export async function listLogins({ actors, session }: AccountCall): Promise<LoginItem[]> {
+  const entries = await actors.query<LogEntry[]>(user, session.userId, { type: 'logins' });
+  return entries.map(({ utcMs, id, ...entry }) => ({ id, utc: toIso(utcMs), ...entry }));
+}
+
+/** Active keys of the account, in the order of their creation. */
+export async function listKeys({ actors, session }: AccountCall): Promise<UserKeyItem[]> {
+  const keys = await actors.query<UserKey[]>(user, session.userId, { type: 'keys' });
+  return keys.map((key) => userKeyItem(key, session.keyId));
+}
+
+/** Ends sessions. An id that is not a session of the account: `NotFound`, and none is ended. */
+export async function closeSessions(call: AccountCall, request: CloseSessions): Promise<ClosedSessions> {
+  const { sessionIds, others } = request;
+  if (sessionIds !== undefined && others !== undefined)
+    throw new GatewayError('InvalidInput', 'sessionIds and others exclude each other');
+  const command = {
+    type: 'closeSessions',
+    currentSessionId: call.session.id,
+    ...(sessionIds === undefined ? {} : { sessionIds }),
+    ...(others === undefined ? {} : { others }),
+    origin: call.origin,
+  };
+  return call.actors.ask<ClosedSessions>(user, call.session.userId, command, askOptions(call));
+}
+
+/** Applications that the account registered. */
+export async function listApps({ actors, session }: AccountCall): Promise<AppItem[]> {
+  const { appIds } = await actors.query<AccountView>(user, session.userId, { type: 'account' });
+  return appIds.map((id) => ({ id }));
+}
+
+/** One application of the account; `NotFound` for every other id. */
+export async function getApp(call: AccountCall, appId: string): Promise<AppItem> {
+  const app = (await listApps(call)).find(({ id }) => id === appId);
+  if (app === undefined) throw new GatewayError('NotFound', 'no such application');
+  return app;
+}
+
+/** Applications that may act for the account. */
+export async function listAppAccess({ actors, session }: AccountCall): Promise<AppAccessItem[]> {
+  const { appAccess } = await actors.query<AccountView>(user, session.userId, { type: 'account' });
+  return appAccess.map(({ appId, grantedMs }) => ({ appId, grantedUtc: toIso(grantedMs) }));
+}
+
+/** Takes an application's access back and ends its sessions; `NotFound` for one that has none. */
+export async function revokeAppAccess(call: AccountCall, appId: string): Promise<RevokedAppAccess> {
+  const command = { type: 'revokeAppAccess', appId, origin: call.origin };
+  return call.actors.ask<RevokedAppAccess>(user, call.session.userId, command, askOptions(call));
+}
+
+export function askOptions({ idempotencyKey }: { readonly idempotencyKey?: string | undefined }): {
+  idempotencyKey?: string;
+} {
+  return idempotencyKey === undefined ? {} : { idempotencyKey };
+}
