@@ -3,7 +3,7 @@
  * authentication from it, OpenAPI prints it, the spec trace counts it.
  */
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
-import type { ErrorName } from '../../domain/errors.ts';
+import type { ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { ScopeCode, Verdict } from '../../domain/quotas.ts';
 import type { Static, TSchema } from '../../domain/schema.ts';
 import type { SessionContext, SessionKind } from '../../domain/sessions.ts';
@@ -64,6 +64,11 @@ export interface RequestLimiter {
   note(verdict: Verdict | undefined): void;
   /** One failed login with an unknown key from this address (auth.md A12). Throws `AccessRateLimit` over the budget. */
   chargeUnknownKey(): void;
+  /**
+   * Throws `AccessRateLimit` while that budget is spent. Ask before a key is looked up, so that a guesser learns
+   * nothing from then on; `chargeKey('m', …)` asks by itself.
+   */
+  checkUnknownKeys(): void;
 }
 
 export interface RouteContext<Query = unknown, Body = unknown, Session = SessionContext | undefined> {
@@ -80,6 +85,8 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   header(name: string): string | undefined;
   readonly repeatedHeaders: ReadonlySet<string>;
   readonly requestId: string;
+  /** W3C trace context as it came in, where it is well formed; pass it on to modules. */
+  readonly traceparent: string | undefined;
   readonly nowMs: number;
   readonly idempotencyKey: string | undefined;
   readonly limiter: RequestLimiter;
@@ -154,6 +161,8 @@ export interface RouteDefinition<
   readonly errors: readonly ErrorName[];
   /** State changes where a repeated `Idempotency-Key` gives the first reply again. */
   readonly idempotent?: true;
+  /** The form of refusals, the pipeline's own included, where it is not the REST envelope (/mcp). Undefined: the envelope. */
+  refusal?(error: GatewayError, context: RouteContext): Reply | undefined;
   /** Returns the value of `result`, or a `Reply`, or a promise of one. Throws `GatewayError` for rows of the table. */
   handle(
     context: RouteContext<

@@ -1,0 +1,50 @@
+/** The limits of one request: what it was charged, and the verdict that its `X-RateLimit` header will show. */
+import type { Caller, Limiter } from '../../actors/limiter.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import { tightest, type Verdict } from '../../domain/quotas.ts';
+import type { RequestLimiter } from './route.ts';
+
+export class RequestCharges implements RequestLimiter {
+  /** What the answer shows; undefined when nothing was charged. */
+  verdict: Verdict | undefined;
+  readonly #limiter: Limiter;
+  readonly #caller: Caller;
+  readonly #nowMs: number;
+
+  constructor(limiter: Limiter, caller: Caller, nowMs: number) {
+    this.#limiter = limiter;
+    this.#caller = caller;
+    this.#nowMs = nowMs;
+  }
+
+  chargeAnonymous(cost: number): void {
+    this.note(this.#limiter.chargeConnection(this.#caller, cost, this.#nowMs));
+    this.note(this.#limiter.chargeAddress(this.#caller.address, cost, this.#nowMs));
+  }
+
+  /** Once the budget of unknown keys is spent, a login attempt is refused before its key is looked up. */
+  chargeKey(scope: 'p' | 'm', publicKey: string, cost: number): void {
+    if (scope === 'm') this.checkUnknownKeys();
+    this.note(this.#limiter.chargeKey(scope, publicKey, this.#caller.address, cost, this.#nowMs));
+  }
+
+  note(verdict: Verdict | undefined): void {
+    this.verdict = tightest(this.verdict, verdict);
+    if (verdict?.allowed === false) {
+      throw new GatewayError('AccessRateLimit', undefined, verdict.resetSeconds);
+    }
+  }
+
+  chargeUnknownKey(): void {
+    this.#refuseSpent(this.#limiter.chargeUnknownKey(this.#caller.address, this.#nowMs));
+  }
+
+  checkUnknownKeys(): void {
+    this.#refuseSpent(this.#limiter.checkUnknownKeys(this.#caller.address, this.#nowMs));
+  }
+
+  /** A budget, not a window scope: it is shown only when it refuses. */
+  #refuseSpent(verdict: Verdict | undefined): void {
+    if (verdict?.allowed === false) this.note(verdict);
+  }
+}

@@ -1,0 +1,107 @@
+/**
+ * Who is calling. The peer's address counts, unless the peer is a trusted proxy: then the address that it names, in
+ * PROXY protocol or in `X-Forwarded-For` counted from the right (events.md "Rate limiter"). Nobody else's header counts.
+ */
+import ipaddr from 'ipaddr.js';
+
+type Address = ReturnType<typeof ipaddr.process>;
+type Range = ReturnType<typeof ipaddr.parseCIDR>;
+
+/** Canonical texts remembered, so that the common peers cost a look-up. */
+const CACHE_MAX = 10_000;
+/** Hops of `X-Forwarded-For` that are looked at, from the right. */
+const HOPS_MAX = 32;
+
+export interface ResolvedClient {
+  /** Canonical text: v4-mapped folded, IPv6 compressed. */
+  readonly address: string;
+  /** A trusted proxy named it: the port of the socket is not the client's. */
+  readonly forwarded: boolean;
+}
+
+export interface AddressReader {
+  /** False: no proxy is trusted, so only the peer counts. */
+  readonly trustsAny: boolean;
+  /** `proxied`: the address of the PROXY protocol, '' without one. */
+  resolve(peer: string, proxied: string, forwardedFor: string | undefined): ResolvedClient;
+}
+
+const decoder = new TextDecoder('latin1');
+
+/** Canonical text of an address as uWS hands it over; '' when the peer is gone. */
+export function decodeAddress(bytes: ArrayBuffer): string {
+  const text = decoder.decode(bytes);
+  return text.includes(':') ? (parseAddress(text)?.toString() ?? '') : text;
+}
+
+/** Reads one address, with or without a port or brackets. */
+export function parseAddress(text: string): Address | undefined {
+  const trimmed = text.trim();
+  const bare = /^\[([^\]]{2,45})\](?::[0-9]{1,5})?$/.exec(trimmed)?.[1] ?? stripPort(trimmed);
+  return ipaddr.IPv4.isValidFourPartDecimal(bare) || ipaddr.IPv6.isValid(bare)
+    ? ipaddr.process(bare)
+    : undefined;
+}
+
+function stripPort(text: string): string {
+  return /^[0-9.]{7,15}:[0-9]{1,5}$/.test(text) ? text.slice(0, text.indexOf(':')) : text;
+}
+
+/** `ranges` are CIDR blocks or single addresses; throws on one that is neither. */
+export function createAddressReader(ranges: readonly string[]): AddressReader {
+  const isTrusted = createRangeCheck(ranges);
+  return {
+    trustsAny: ranges.length > 0,
+    resolve(peer, proxied, forwardedFor) {
+      if (ranges.length === 0 || !isTrusted(peer)) return { address: peer, forwarded: false };
+      const named = parseAddress(proxied)?.toString();
+      if (named !== undefined && !isTrusted(named)) return { address: named, forwarded: true };
+      return walkBack(named ?? peer, named !== undefined, forwardedFor ?? '', isTrusted);
+    },
+  };
+}
+
+/** Does an address lie in one of the ranges? Answers are remembered, at most `CACHE_MAX`. */
+export function createRangeCheck(ranges: readonly string[]): (address: string) => boolean {
+  const parsed = ranges.map(parseRange);
+  const known = new Map<string, boolean>();
+  return (text) => {
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    const address = parseAddress(text);
+    const answer = address !== undefined && parsed.some((range) => matches(address, range));
+    if (known.size >= CACHE_MAX) known.clear();
+    known.set(text, answer);
+    return answer;
+  };
+}
+
+/** From the right: every trusted hop hands over to the one on its left; an unreadable entry ends the walk. */
+function walkBack(
+  peer: string,
+  proxied: boolean,
+  forwardedFor: string,
+  isTrusted: (text: string) => boolean,
+): ResolvedClient {
+  let current = peer;
+  let forwarded = proxied;
+  const hops = forwardedFor.split(',').slice(-HOPS_MAX);
+  for (let index = hops.length - 1; index >= 0; index -= 1) {
+    const address = parseAddress(hops[index] ?? '');
+    if (address === undefined) break;
+    current = address.toString();
+    forwarded = true;
+    if (!isTrusted(current)) break;
+  }
+  return { address: current, forwarded };
+}
+
+function parseRange(text: string): Range {
+  if (text.includes('/')) return ipaddr.parseCIDR(text);
+  const address = ipaddr.process(text);
+  return [address, address.kind() === 'ipv4' ? 32 : 128];
+}
+
+function matches(address: Address, range: Range): boolean {
+  return address.kind() === range[0].kind() && address.match(range);
+}

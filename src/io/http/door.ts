@@ -1,0 +1,91 @@
+/**
+ * Who may enter a route, and what it costs: the session that the route's rule asks for, the limits that events.md
+ * gives the route ("Which scope, by route"), and the fit of what was sent to the route's schemas.
+ */
+import { GatewayError } from '../../domain/errors.ts';
+import { decodeBase64url } from '../../domain/ids.ts';
+import type { CompiledSchema } from '../../domain/schema.ts';
+import type { Exchange } from './exchange.ts';
+import { preflight } from './origin.ts';
+import { errorReply } from './reply.ts';
+import { readBearer, readSid } from './request.ts';
+import { type AnyRoute, Reply } from './route.ts';
+import type { Match } from './router.ts';
+
+const PUBLIC_KEY_BYTES = 32;
+/** Faults that an answer names. */
+const FAULTS_SHOWN = 3;
+
+/** Did the request bring a bearer to a route that reads one? It then decides, and the cookie is not looked at (A7). */
+export function bringsBearer(exchange: Exchange, route: AnyRoute): boolean {
+  if (route.auth !== 'either' && route.auth !== 'eitherOptional') return false;
+  return /^bearer\b/i.test(exchange.head.joined('authorization', ',') ?? '');
+}
+
+export function sidOf(exchange: Exchange): string | undefined {
+  return readSid(exchange.head.joined('cookie', '; '));
+}
+
+/** Finds the session and charges the limits. Throws `SessionNotFound`, `Forbidden`, `AccessRateLimit`, `InvalidInput`. */
+export function enter(exchange: Exchange, route: AnyRoute, bearer: boolean): void {
+  const counted = !route.limits.includes('NoRateLimit') && !route.limits.includes('Self');
+  if (route.auth !== 'none') findSession(exchange, route, bearer, counted);
+  if (exchange.session === undefined && counted) exchange.limiter.chargeAnonymous(1);
+  if (route.auth === 'admin' && exchange.session?.admin !== true) throw new GatewayError('Forbidden');
+  if (route.limits.includes('CheckPubKey')) chargePublicKey(exchange);
+}
+
+/**
+ * A stale cookie on a route that needs none is as good as no cookie; a stale bearer was meant, so it is refused.
+ * A request that should have a session and has none is charged to connection and address on every route.
+ */
+function findSession(exchange: Exchange, route: AnyRoute, bearer: boolean, counted: boolean): void {
+  const token = bearer ? readBearer(exchange.head.header('authorization')) : sidOf(exchange);
+  const charge = counted ? ({ scope: 's', cost: 1 } as const) : undefined;
+  const entered =
+    token === undefined
+      ? undefined
+      : exchange.gate.enter(token, bearer ? 'mcp' : 'browser', charge, exchange.client);
+  if (entered !== undefined) {
+    exchange.session = entered.session;
+    exchange.limiter.note(entered.verdict);
+    return;
+  }
+  const needed = bearer || (route.auth !== 'optional' && route.auth !== 'eitherOptional');
+  if (!needed) return;
+  exchange.limiter.chargeAnonymous(1);
+  throw new GatewayError('SessionNotFound');
+}
+
+/** Header `pkey`: absent is not charged, malformed is refused (events.md). Keyed by the decoded bytes. */
+function chargePublicKey(exchange: Exchange): void {
+  if (exchange.head.repeatedHeaders.has('pkey')) throw new GatewayError('InvalidInput', 'pkey');
+  const sent = exchange.head.header('pkey');
+  if (sent === undefined) return;
+  if (decodeBase64url(sent, PUBLIC_KEY_BYTES) === undefined) throw new GatewayError('InvalidInput', 'pkey');
+  exchange.limiter.chargeKey('p', sent, 1);
+}
+
+/** Throws `InvalidInput` that names the first faults, with the place (`body`, `query`) and the path in it. */
+export function requireFit(schema: CompiledSchema<unknown>, value: unknown, place: string): void {
+  if (schema.check(value)) return;
+  const faults = schema.faults(value).slice(0, FAULTS_SHOWN);
+  throw new GatewayError(
+    'InvalidInput',
+    faults.map((fault) => `${place}${fault.path}: ${fault.message}`).join('; '),
+  );
+}
+
+/** What a handler returned, as an answer: a `Reply` as it is, anything else in the success envelope. */
+export function replyOf(value: unknown): Reply {
+  return value instanceof Reply ? value : Reply.result(value === undefined ? null : value);
+}
+
+/** A path without that method, or no path at all. Charged by the caller. */
+export function answerUnrouted(exchange: Exchange, match: Exclude<Match, { found: 'route' }>): Reply {
+  if (match.found === 'nothing') throw new GatewayError('NotFound');
+  const { site, head } = exchange;
+  if (head.method === 'OPTIONS') return preflight(site, head, match.methods);
+  exchange.error = 'MethodNotAllowed';
+  return errorReply(new GatewayError('MethodNotAllowed'), [['Allow', match.methods.join(', ')]]);
+}

@@ -1,0 +1,63 @@
+/**
+ * JSON from outside. Refused before parsing: broken UTF-8 and nesting over 64 levels (a scan of the bytes, so that no
+ * parser meets them). Refused after: keys that reach for prototypes, at any level.
+ */
+import { isUtf8 } from 'node:buffer';
+import { GatewayError } from '../../domain/errors.ts';
+
+/** Levels of arrays and objects. */
+export const JSON_DEPTH_MAX = 64;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN_ARRAY = 0x5b;
+const CLOSE_ARRAY = 0x5d;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+
+const RESERVED = new Set(['__proto__', 'constructor', 'prototype']);
+/** A text without any of these cannot hold a reserved key, not even written with escapes. */
+const SUSPICIOUS = /__proto__|constructor|prototype|\\u/;
+
+/** Parses a JSON text. Throws `InvalidInput` that says what is wrong. */
+export function parseJson(bytes: Buffer): unknown {
+  if (!isUtf8(bytes)) throw new GatewayError('InvalidInput', 'body: not UTF-8');
+  if (!isShallow(bytes)) throw new GatewayError('InvalidInput', `body: nested over ${JSON_DEPTH_MAX} levels`);
+  const text = bytes.toString('utf8');
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) throw new GatewayError('InvalidInput', 'body: not JSON');
+    throw error;
+  }
+  if (SUSPICIOUS.test(text) && hasReservedKey(value)) {
+    throw new GatewayError('InvalidInput', 'body: reserved key');
+  }
+  return value;
+}
+
+/** True when no value is nested deeper than `JSON_DEPTH_MAX`. Looks at the bytes alone. */
+export function isShallow(bytes: Uint8Array): boolean {
+  let depth = 0;
+  let quoted = false;
+  for (let index = 0; index < bytes.length; index += 1) {
+    const byte = bytes[index];
+    if (quoted) {
+      if (byte === BACKSLASH) index += 1;
+      else if (byte === QUOTE) quoted = false;
+    } else if (byte === QUOTE) quoted = true;
+    else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
+      depth += 1;
+      if (depth > JSON_DEPTH_MAX) return false;
+    } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) depth -= 1;
+  }
+  return true;
+}
+
+/** Recursion is bounded by the depth scan. */
+function hasReservedKey(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (Array.isArray(value)) return value.some(hasReservedKey);
+  return Object.entries(value).some(([key, inner]) => RESERVED.has(key) || hasReservedKey(inner));
+}

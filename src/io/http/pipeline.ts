@@ -1,0 +1,250 @@
+/**
+ * The way of a request: guard, Host, origin rules, route, session, limits, schema, handle, reply. One walk for every
+ * route; what differs stands in the route's definition. A route that returns a plain value is answered in the same
+ * turn, without a promise.
+ */
+import { GatewayError } from '../../domain/errors.ts';
+import type { Clock } from '../../domain/time.ts';
+import {
+  type AddressReader,
+  createAddressReader,
+  createRangeCheck,
+  decodeAddress,
+} from './client-address.ts';
+import { answerUnrouted, bringsBearer, enter, replyOf, requireFit, sidOf } from './door.ts';
+import { Exchange, type FinishedRequest, type Services } from './exchange.ts';
+import { guard } from './guard.ts';
+import { InFlight, type InFlightBounds, type InFlightCounters } from './in-flight.ts';
+import { parseJson } from './json.ts';
+import { checkCaller, checkHost, checkJsonType, corsHeaders } from './origin.ts';
+import { errorBody, errorReply } from './reply.ts';
+import { IncomingHead, parseQuery } from './request.ts';
+import { type AnyRoute, Reply } from './route.ts';
+import { coerceQuery, createRouter, type ReadyRoute, type Router } from './router.ts';
+import type { HttpRequest, HttpResponse, RequestHandler } from './server.ts';
+
+export type { FinishedRequest, Services } from './exchange.ts';
+
+/** Cap of a body where the route names none (auth.md A10). */
+export const BODY_BYTES_MAX = 64 * 1024;
+
+export interface PipelineOptions extends Services {
+  readonly routes: readonly AnyRoute[];
+  readonly clock: Clock;
+  /** Milliseconds that only move forward, for durations. */
+  readonly elapsed: () => number;
+  readonly newRequestId: () => string;
+  /** CIDR blocks of proxies whose word on the client's address counts. */
+  readonly trustedProxies: readonly string[];
+  /** A throw that is no row of the error table. The caller got 500. */
+  readonly onBug: (error: unknown, requestId: string) => void;
+  readonly onFinished?: (record: FinishedRequest) => void;
+  readonly bounds?: InFlightBounds;
+}
+
+export interface PipelineCounters extends InFlightCounters {
+  /** Connections closed by the guard. */
+  readonly smuggledTotal: number;
+  /** Refused because the gateway is stopping. */
+  readonly stoppingTotal: number;
+}
+
+export interface Pipeline {
+  readonly handle: RequestHandler;
+  counters(): PipelineCounters;
+  /** New requests get 503; resolves with the number still in flight: 0, or what was left at the deadline. */
+  drain(timeoutMs: number): Promise<number>;
+}
+
+export function createPipeline(options: PipelineOptions): Pipeline {
+  return new Engine(options);
+}
+
+class Engine implements Pipeline {
+  readonly handle: RequestHandler = (response, request) => this.#accept(response, request);
+  readonly #options: PipelineOptions;
+  readonly #router: Router;
+  readonly #addresses: AddressReader;
+  readonly #isAdminAddress: (address: string) => boolean;
+  readonly #inFlight: InFlight;
+  #smuggledTotal = 0;
+  #stoppingTotal = 0;
+  #stopping = false;
+
+  constructor(options: PipelineOptions) {
+    this.#options = options;
+    this.#inFlight = new InFlight(options.bounds ?? {});
+    this.#router = createRouter(options.routes);
+    this.#addresses = createAddressReader(options.trustedProxies);
+    this.#isAdminAddress = createRangeCheck(options.site.adminAllow);
+  }
+
+  counters(): PipelineCounters {
+    return {
+      ...this.#inFlight.counters(),
+      smuggledTotal: this.#smuggledTotal,
+      stoppingTotal: this.#stoppingTotal,
+    };
+  }
+
+  drain(timeoutMs: number): Promise<number> {
+    this.#stopping = true;
+    return this.#inFlight.empty(timeoutMs);
+  }
+
+  #accept(response: HttpResponse, request: HttpRequest): void {
+    const head = new IncomingHead(request);
+    const exchange = this.#open(response, head);
+    const verdict = guard(head);
+    if (verdict === 'close') {
+      this.#smuggledTotal += 1;
+      exchange.cut();
+      return;
+    }
+    try {
+      if (verdict === 'tooLarge') {
+        const error = errorBody('InvalidInput', 'the URL is too long or there are too many headers');
+        this.#finish(exchange, Reply.json(431, { error }), true);
+      } else this.#walk(exchange);
+    } catch (error) {
+      this.#fail(exchange, error);
+    }
+  }
+
+  #open(response: HttpResponse, head: IncomingHead): Exchange {
+    const proxied = this.#addresses.trustsAny ? decodeAddress(response.getProxiedRemoteAddressAsText()) : '';
+    const client = this.#addresses.resolve(
+      decodeAddress(response.getRemoteAddressAsText()),
+      proxied,
+      this.#addresses.trustsAny ? head.joined('x-forwarded-for', ',') : undefined,
+    );
+    const times = { nowMs: this.#options.clock(), startedMs: this.#options.elapsed() };
+    return new Exchange(response, head, client, this.#options, times, this.#options.newRequestId);
+  }
+
+  /** Everything that is judged on the head alone, then the body or the handler. */
+  #walk(exchange: Exchange): void {
+    const { head } = exchange;
+    const { site } = this.#options;
+    if (this.#stopping) {
+      this.#stoppingTotal += 1;
+      throw new GatewayError('Stopping');
+    }
+    checkHost(site, head);
+    exchange.cors = corsHeaders(site, head);
+    const match = this.#router.match(head.method, head.path);
+    if (match.found !== 'route') {
+      exchange.limiter.chargeAnonymous(1);
+      this.#finish(exchange, answerUnrouted(exchange, match), false);
+      return;
+    }
+    const { ready } = match;
+    const { route } = ready;
+    exchange.route = route;
+    exchange.params = match.params;
+    if (route.auth === 'admin' && !this.#isAdminAddress(exchange.client.address)) {
+      throw new GatewayError('Forbidden');
+    }
+    const bearer = bringsBearer(exchange, route);
+    checkCaller(site, head, route, bearer);
+    enter(exchange, route, bearer);
+    if (ready.queryCheck !== undefined) {
+      exchange.query = coerceQuery(ready, parseQuery(head.rawQuery));
+      requireFit(ready.queryCheck, exchange.query, 'query');
+    }
+    this.#inFlight.enter();
+    exchange.counted = true;
+    if (route.body !== undefined && head.hasBody) this.#receive(exchange, ready);
+    else this.#withoutBody(exchange, ready);
+  }
+
+  #withoutBody(exchange: Exchange, ready: ReadyRoute): void {
+    if (ready.bodyCheck !== undefined) {
+      if (ready.route.bodyOptional !== true) throw new GatewayError('InvalidInput', 'body: is required');
+      exchange.body = {};
+      requireFit(ready.bodyCheck, exchange.body, 'body');
+    }
+    this.#run(exchange, ready);
+  }
+
+  /** The cap is checked on the declared length first, then on what arrives. */
+  #receive(exchange: Exchange, ready: ReadyRoute): void {
+    const capBytes = ready.route.bodyMaxBytes ?? BODY_BYTES_MAX;
+    if (ready.bodyCheck !== undefined) checkJsonType(exchange.head, sidOf(exchange) !== undefined);
+    if ((exchange.head.contentLength ?? 0) > capBytes) throw new GatewayError('BodyTooLarge');
+    exchange.watch(() => this.#settle(exchange));
+    exchange.read({
+      take: (sizeBytes) => this.#takeBytes(exchange, sizeBytes, capBytes),
+      done: (bytes, borrowed) => {
+        exchange.bodyRead = true;
+        try {
+          if (ready.bodyCheck === undefined) exchange.rawBody = borrowed ? Buffer.from(bytes) : bytes;
+          else {
+            exchange.body = parseJson(bytes);
+            requireFit(ready.bodyCheck, exchange.body, 'body');
+          }
+          this.#run(exchange, ready);
+        } catch (error) {
+          this.#fail(exchange, error);
+        }
+      },
+    });
+  }
+
+  #takeBytes(exchange: Exchange, sizeBytes: number, capBytes: number): boolean {
+    if (exchange.over) return false;
+    try {
+      if (exchange.bodyBytes + sizeBytes > capBytes) throw new GatewayError('BodyTooLarge');
+      this.#inFlight.takeBytes(sizeBytes);
+    } catch (error) {
+      this.#fail(exchange, error);
+      return false;
+    }
+    exchange.bodyBytes += sizeBytes;
+    return true;
+  }
+
+  #run(exchange: Exchange, ready: ReadyRoute): void {
+    const result = ready.route.handle(exchange as Parameters<AnyRoute['handle']>[0]);
+    if (!(result instanceof Promise)) {
+      this.#finish(exchange, replyOf(result), false);
+      return;
+    }
+    exchange.watch(() => this.#settle(exchange));
+    result
+      .then((value) => this.#finish(exchange, replyOf(value), false))
+      .catch((error: unknown) => this.#fail(exchange, error));
+  }
+
+  /** A row of the table is answered as such; anything else is a bug: told to the operator, never to the caller. */
+  #fail(exchange: Exchange, thrown: unknown): void {
+    const known = thrown instanceof GatewayError ? thrown : this.#bug(exchange, thrown);
+    exchange.error = known.row;
+    const close = known.row === 'BodyTooLarge' || known.row === 'Stopping';
+    this.#finish(exchange, exchange.route?.refusal?.(known, exchange) ?? errorReply(known), close);
+  }
+
+  #bug(exchange: Exchange, thrown: unknown): GatewayError {
+    this.#options.onBug(thrown, exchange.requestId);
+    exchange.error = 'InternalError';
+    return new GatewayError('InternalError');
+  }
+
+  /** An answer with an unfit header is a bug too; nothing of it was written. */
+  #finish(exchange: Exchange, reply: Reply, close: boolean): void {
+    try {
+      exchange.answer(reply, close || this.#stopping);
+    } catch (error) {
+      exchange.answer(errorReply(this.#bug(exchange, error)), true);
+    }
+    this.#settle(exchange);
+  }
+
+  /** Gives back what the request held and reports it; once. */
+  #settle(exchange: Exchange): void {
+    if (exchange.settled) return;
+    exchange.settled = true;
+    this.#options.onFinished?.(exchange.record(this.#options.elapsed()));
+    if (exchange.counted) this.#inFlight.leave(exchange.bodyBytes);
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * The one writer of answers. Every header value passes here: uWebSockets.js copies CR and LF into the stream as they
+ * are, so a value that is not plain text throws instead. All is judged before the first byte is written.
+ */
+import { STATUS_CODES } from 'node:http';
+import { type ErrorName, errorRow, type GatewayError } from '../../domain/errors.ts';
+import type { Verdict } from '../../domain/quotas.ts';
+import { type HeaderList, Reply } from './route.ts';
+import type { HttpResponse } from './server.ts';
+
+/** RFC 9110 5.5 without obs-text. */
+const VALUE_PATTERN = /^[\t\x20-\x7e]*$/;
+/** RFC 9110 5.1: a token. */
+const NAME_PATTERN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+const NO_STORE: HeaderList = [['Cache-Control', 'no-store']];
+
+export interface Answer {
+  readonly reply: Reply;
+  /** Headers of the request's own: id, limits, CORS. */
+  readonly headers: HeaderList;
+  /** HEAD: the length is named, the body is not sent. */
+  readonly headOnly: boolean;
+  /** The connection ends after this answer. */
+  readonly close: boolean;
+  /** More of the request may still arrive. Cutting the connection then would lose the answer in most clients. */
+  readonly bodyPending: boolean;
+}
+
+/** Writes an answer whole; the bytes of its body. Call it inside a cork. Throws before writing when a header is unfit. */
+export function writeAnswer(response: HttpResponse, answer: Answer): number {
+  const { reply } = answer;
+  const cache = hasHeader(reply.headers, 'cache-control') ? [] : NO_STORE;
+  for (const list of [reply.headers, answer.headers]) {
+    for (const [name, value] of list) checkHeader(name, value);
+  }
+  if (reply.contentType !== undefined) checkHeader('Content-Type', reply.contentType);
+  response.writeStatus(statusLine(reply.status));
+  if (reply.contentType !== undefined) response.writeHeader('Content-Type', reply.contentType);
+  response.writeHeader('X-Content-Type-Options', 'nosniff');
+  for (const list of [cache, reply.headers, answer.headers]) {
+    for (const [name, value] of list) response.writeHeader(name, value);
+  }
+  return writeBody(response, answer);
+}
+
+function writeBody(response: HttpResponse, answer: Answer): number {
+  const { body, status } = answer.reply;
+  const sizeBytes = typeof body === 'string' ? Buffer.byteLength(body) : (body?.length ?? 0);
+  const bodiless = status === 204 || status === 304 || answer.headOnly;
+  const cut = answer.close && !answer.bodyPending && !bodiless;
+  // uWS names the close itself when it cuts the connection.
+  if (answer.close && !cut) response.writeHeader('Connection', 'close');
+  if (bodiless) {
+    // endWithoutBody(n) of this build leaves the response open: the length goes in by hand.
+    if (answer.headOnly) response.writeHeader('Content-Length', String(sizeBytes));
+    response.endWithoutBody();
+    return 0;
+  }
+  response.end(body ?? '', cut);
+  return sizeBytes;
+}
+
+export function checkHeader(name: string, value: string): void {
+  if (!NAME_PATTERN.test(name)) throw new TypeError(`unfit header name ${JSON.stringify(name)}`);
+  if (!VALUE_PATTERN.test(value)) throw new TypeError(`unfit value for header ${name}`);
+}
+
+function hasHeader(headers: HeaderList, name: string): boolean {
+  return headers.some(([present]) => present.toLowerCase() === name);
+}
+
+const STATUS_LINES = new Map<number, string>();
+
+function statusLine(status: number): string {
+  const known = STATUS_LINES.get(status);
+  if (known !== undefined) return known;
+  if (!Number.isInteger(status) || status < 200 || status > 599) throw new RangeError(`no status: ${status}`);
+  const line = `${status} ${STATUS_CODES[status] ?? 'Unknown'}`;
+  STATUS_LINES.set(status, line);
+  return line;
+}
+
+/** The error envelope (spec 7.1) with `Retry-After` where waiting helps. */
+export function errorReply(error: GatewayError, headers: HeaderList = []): Reply {
+  const retry = error.retryAfterSeconds;
+  return Reply.json(
+    errorRow(error.row).status,
+    { error: errorBody(error.row, error.detail) },
+    retry === undefined ? headers : [...headers, ['Retry-After', String(Math.max(1, Math.ceil(retry)))]],
+  );
+}
+
+export function errorBody(
+  name: ErrorName,
+  detail?: string,
+): { code: number; message: string; detail?: string } {
+  const { code, message } = errorRow(name);
+  return detail === undefined ? { code, message } : { code, message, detail };
+}
+
+/** `X-RateLimit` (spec 8.1) and the fields of draft-ietf-httpapi-ratelimit-headers-10. */
+export function limitHeaders(verdict: Verdict, windowSeconds: number): HeaderList {
+  const { scope, quota, remaining, resetSeconds } = verdict;
+  return [
+    ['X-RateLimit', `s=${scope};l=${quota};r=${remaining};t=${resetSeconds}`],
+    ['RateLimit-Policy', `"${scope}";q=${quota};w=${windowSeconds}`],
+    ['RateLimit', `"${scope}";r=${remaining};t=${resetSeconds}`],
+  ];
+}

@@ -1,0 +1,173 @@
+/**
+ * What a request says, copied at once: uWebSockets.js invalidates its request object when the handler returns and
+ * every body chunk when its callback returns. Also the decoding of paths and queries, and the bounded body reader.
+ */
+import { GatewayError } from '../../domain/errors.ts';
+import type { HttpRequest, HttpResponse } from './server.ts';
+
+/** Characters of a user agent that are kept. */
+const USER_AGENT_MAX = 256;
+const QUERY_FIELDS_MAX = 100;
+const NO_HEADERS: ReadonlySet<string> = new Set();
+const FORBIDDEN_NAMES = new Set(['__proto__', 'constructor', 'prototype']);
+/** Built from codes: control characters cannot be read in a source. */
+const CONTROL = new RegExp(
+  `[${String.fromCharCode(0)}-${String.fromCharCode(31)}${String.fromCharCode(127)}]`,
+);
+const CONTROLS = new RegExp(CONTROL.source, 'g');
+
+export class IncomingHead {
+  /** Upper case as sent. */
+  readonly method: string;
+  /** Undecoded, without the query. */
+  readonly path: string;
+  /** Undecoded, without `?`. */
+  readonly rawQuery: string;
+  readonly headerCount: number;
+  readonly #headers: Map<string, string>;
+  readonly #repeated: Map<string, string[]> | undefined;
+  readonly repeatedHeaders: ReadonlySet<string>;
+
+  constructor(request: HttpRequest) {
+    this.method = request.getCaseSensitiveMethod();
+    this.path = request.getUrl();
+    this.rawQuery = request.getQuery() ?? '';
+    const headers = new Map<string, string>();
+    let repeated: Map<string, string[]> | undefined;
+    let count = 0;
+    request.forEach((name, value) => {
+      count += 1;
+      const first = headers.get(name);
+      if (first === undefined) {
+        headers.set(name, value);
+        return;
+      }
+      repeated ??= new Map();
+      repeated.set(name, [...(repeated.get(name) ?? [first]), value]);
+    });
+    this.headerCount = count;
+    this.#headers = headers;
+    this.#repeated = repeated;
+    this.repeatedHeaders = repeated === undefined ? NO_HEADERS : new Set(repeated.keys());
+  }
+
+  /** Undefined for a field that is absent or was sent twice. */
+  header(name: string): string | undefined {
+    return this.#repeated?.has(name) ? undefined : this.#headers.get(name);
+  }
+
+  /** All fields of that name joined by `separator`, for the two that are lists: Cookie and X-Forwarded-For. */
+  joined(name: string, separator: string): string | undefined {
+    return this.#repeated?.get(name)?.join(separator) ?? this.#headers.get(name);
+  }
+
+  get hasBody(): boolean {
+    const length = this.#headers.get('content-length');
+    return length === undefined ? this.#headers.has('transfer-encoding') : Number(length) > 0;
+  }
+
+  /** Declared bytes; undefined for a chunked body. */
+  get contentLength(): number | undefined {
+    const length = this.#headers.get('content-length');
+    return length === undefined ? undefined : Number(length);
+  }
+
+  get userAgent(): string {
+    const agent = this.#headers.get('user-agent') ?? '';
+    return agent.slice(0, USER_AGENT_MAX).replace(CONTROLS, '');
+  }
+}
+
+/** The one `sid`; undefined when there is none or more than one (auth.md A15). */
+export function readSid(cookies: string | undefined): string | undefined {
+  if (cookies === undefined || !cookies.includes('sid=')) return undefined;
+  let found: string | undefined;
+  for (const part of cookies.split(';')) {
+    const pair = part.trim();
+    if (!pair.startsWith('sid=')) continue;
+    if (found !== undefined) return undefined;
+    found = pair.slice(4);
+  }
+  return found === '' ? undefined : found;
+}
+
+/** The token of `Authorization: Bearer`; undefined when the field is absent or of another scheme. */
+export function readBearer(authorization: string | undefined): string | undefined {
+  return authorization === undefined ? undefined : /^bearer +([^\s]+)$/i.exec(authorization)?.[1];
+}
+
+/** One decoded path segment. Throws `InvalidInput` for broken escapes, separators and control characters. */
+export function decodeSegment(segment: string): string {
+  if (!segment.includes('%') && !segment.includes('\\')) return segment;
+  const text = decodePercent(segment, 'path');
+  if (text.includes('/') || text.includes('\\') || CONTROL.test(text)) {
+    throw new GatewayError('InvalidInput', 'path');
+  }
+  return text;
+}
+
+/** Fields of a query, decoded. A name that comes twice is refused: which one counts would be anybody's guess. */
+export function parseQuery(rawQuery: string): Record<string, string> {
+  const fields: Record<string, string> = Object.create(null);
+  if (rawQuery === '') return fields;
+  const pairs = rawQuery.split('&');
+  if (pairs.length > QUERY_FIELDS_MAX) throw new GatewayError('InvalidInput', 'query: too many fields');
+  for (const pair of pairs) {
+    if (pair === '') continue;
+    const at = pair.indexOf('=');
+    const name = decodeField(at < 0 ? pair : pair.slice(0, at));
+    if (name in fields) throw new GatewayError('InvalidInput', 'query: a name is repeated');
+    if (FORBIDDEN_NAMES.has(name)) throw new GatewayError('InvalidInput', 'query: reserved name');
+    fields[name] = at < 0 ? '' : decodeField(pair.slice(at + 1));
+  }
+  return fields;
+}
+
+function decodeField(text: string): string {
+  const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text;
+  return spaced.includes('%') ? decodePercent(spaced, 'query') : spaced;
+}
+
+function decodePercent(text: string, place: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch (error) {
+    if (error instanceof URIError) throw new GatewayError('InvalidInput', `${place}: broken escape`);
+    throw error;
+  }
+}
+
+export interface BodySink {
+  /** Bytes that arrived; false when they may not be kept. Called before anything is copied. */
+  take(sizeBytes: number): boolean;
+  /** The whole body. Valid only during the call when `borrowed`. */
+  done(bytes: Buffer, borrowed: boolean): void;
+}
+
+/**
+ * Reads a body. `take` is the cap: once it says no, nothing more is kept and `done` is not called. A body that
+ * arrives in one piece, the common case, is handed on without a copy.
+ */
+export function readBody(response: HttpResponse, sink: BodySink): void {
+  let pieces: Buffer[] | undefined;
+  let over = false;
+  response.onData((chunk, isLast) => {
+    if (over) return;
+    if (!sink.take(chunk.byteLength)) {
+      over = true;
+      pieces = undefined;
+      return;
+    }
+    const view = Buffer.from(chunk);
+    if (isLast && pieces === undefined) {
+      over = true;
+      sink.done(view, true);
+      return;
+    }
+    pieces ??= [];
+    if (view.length > 0) pieces.push(Buffer.from(view));
+    if (!isLast) return;
+    over = true;
+    sink.done(Buffer.concat(pieces), false);
+  });
+}

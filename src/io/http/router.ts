@@ -1,0 +1,127 @@
+/**
+ * From method and path to a route. Paths are compared undecoded and by case, so one resource has one spelling; only
+ * parameters are decoded. A literal segment beats a parameter.
+ */
+import { type CompiledSchema, compileSchema, type TSchema } from '../../domain/schema.ts';
+import { decodeSegment } from './request.ts';
+import type { AnyRoute } from './route.ts';
+
+/** A route made ready: schemas compiled, path split. */
+export interface ReadyRoute {
+  readonly route: AnyRoute;
+  readonly segments: readonly string[];
+  readonly bodyCheck: CompiledSchema<unknown> | undefined;
+  readonly queryCheck: CompiledSchema<unknown> | undefined;
+  /** Query fields that the schema wants as number or boolean. */
+  readonly queryTypes: ReadonlyMap<string, 'integer' | 'boolean'>;
+}
+
+export type Match =
+  | { readonly found: 'route'; readonly ready: ReadyRoute; readonly params: Readonly<Record<string, string>> }
+  | { readonly found: 'path'; readonly methods: readonly string[] }
+  | { readonly found: 'nothing' };
+
+const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze(Object.create(null));
+const NOTHING: Match = { found: 'nothing' };
+
+interface PathEntry {
+  readonly segments: readonly string[];
+  readonly routes: Map<string, ReadyRoute>;
+}
+
+export interface Router {
+  /** HEAD falls back to GET. Throws `InvalidInput` for a parameter that does not decode. */
+  match(method: string, path: string): Match;
+}
+
+/** Throws on two routes for one method and path. */
+export function createRouter(routes: readonly AnyRoute[]): Router {
+  const fixed = new Map<string, PathEntry>();
+  const shaped = new Map<string, PathEntry>();
+  for (const route of routes) {
+    const ready = prepare(route);
+    const group = route.path.includes('/:') ? shaped : fixed;
+    const shape = route.path.replace(/\/:[^/]+/g, '/:');
+    const entry = group.get(shape) ?? { segments: ready.segments, routes: new Map() };
+    if (entry.routes.has(route.method)) throw new Error(`two routes for ${route.method} ${route.path}`);
+    entry.routes.set(route.method, ready);
+    group.set(shape, entry);
+  }
+  const patterns = [...shaped.values()].sort(literalsFirst);
+  return {
+    match(method, path) {
+      const entry = fixed.get(path);
+      if (entry !== undefined) return pick(entry, method, NO_PARAMS);
+      if (patterns.length === 0) return NOTHING;
+      const segments = path.split('/');
+      const pattern = patterns.find((candidate) => fits(candidate.segments, segments));
+      return pattern === undefined ? NOTHING : pickShaped(pattern, method, segments);
+    },
+  };
+}
+
+function prepare(route: AnyRoute): ReadyRoute {
+  return {
+    route,
+    segments: route.path.split('/'),
+    bodyCheck: route.body === undefined || route.body === 'raw' ? undefined : compileSchema(route.body),
+    queryCheck: route.query === undefined ? undefined : compileSchema(route.query),
+    queryTypes: queryTypesOf(route.query),
+  };
+}
+
+function pick(entry: PathEntry, method: string, params: Readonly<Record<string, string>>): Match {
+  const ready = entry.routes.get(method) ?? (method === 'HEAD' ? entry.routes.get('GET') : undefined);
+  if (ready !== undefined) return { found: 'route', ready, params };
+  const methods = [...entry.routes.keys()];
+  if (entry.routes.has('GET') && !entry.routes.has('HEAD')) methods.push('HEAD');
+  return { found: 'path', methods };
+}
+
+/** Two methods of one shape may name their parameters differently, so the names are the chosen route's. */
+function pickShaped(entry: PathEntry, method: string, segments: readonly string[]): Match {
+  const match = pick(entry, method, NO_PARAMS);
+  if (match.found !== 'route') return match;
+  const params: Record<string, string> = Object.create(null);
+  for (const [index, name] of match.ready.segments.entries()) {
+    if (name.startsWith(':')) params[name.slice(1)] = decodeSegment(segments[index] ?? '');
+  }
+  return { ...match, params };
+}
+
+function fits(pattern: readonly string[], segments: readonly string[]): boolean {
+  if (pattern.length !== segments.length) return false;
+  return pattern.every((part, index) =>
+    part.startsWith(':') ? segments[index] !== '' : part === segments[index],
+  );
+}
+
+function literalsFirst(a: PathEntry, b: PathEntry): number {
+  const rank = (entry: PathEntry) =>
+    entry.segments.map((part) => (part.startsWith(':') ? '1' : '0')).join('');
+  return rank(a) < rank(b) ? -1 : 1;
+}
+
+function queryTypesOf(schema: TSchema | undefined): ReadonlyMap<string, 'integer' | 'boolean'> {
+  const types = new Map<string, 'integer' | 'boolean'>();
+  const properties = (schema as { properties?: Record<string, { type?: unknown }> } | undefined)?.properties;
+  for (const [name, property] of Object.entries(properties ?? {})) {
+    if (property.type === 'integer' || property.type === 'boolean') types.set(name, property.type);
+  }
+  return types;
+}
+
+/** Query values are texts; those that the schema wants as number or boolean are read as such where they look it. */
+export function coerceQuery(ready: ReadyRoute, fields: Record<string, string>): Record<string, unknown> {
+  if (ready.queryTypes.size === 0) return fields;
+  const typed: Record<string, unknown> = Object.create(null);
+  for (const [name, text] of Object.entries(fields)) typed[name] = coerce(ready.queryTypes.get(name), text);
+  return typed;
+}
+
+function coerce(type: 'integer' | 'boolean' | undefined, text: string): unknown {
+  if (type === 'integer' && /^-?(?:0|[1-9][0-9]{0,15})$/.test(text)) return Number(text);
+  if (type === 'boolean' && (text === 'true' || text === '1')) return true;
+  if (type === 'boolean' && (text === 'false' || text === '0')) return false;
+  return text;
+}

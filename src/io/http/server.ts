@@ -1,0 +1,160 @@
+/**
+ * One listener: sockets, TLS, the connection cap and the count of opens per address. The only importer of
+ * uWebSockets.js; everybody else takes its types from here. What travels on a connection is the pipeline's.
+ */
+import {
+  App,
+  type HttpRequest,
+  type HttpResponse,
+  SSLApp,
+  type TemplatedApp,
+  type us_listen_socket,
+  us_listen_socket_close,
+  us_socket_local_port,
+} from 'uWebSockets.js';
+import { decodeAddress } from './client-address.ts';
+
+export type { HttpRequest, HttpResponse };
+
+/** Ask the kernel for the port alone: without it a second process would quietly share the port. */
+const EXCLUSIVE_PORT = 1;
+/** After the last answer of a drain, so long at most for its bytes to leave. Milliseconds. */
+const LINGER_MS = 250;
+const POLL_MS = 5;
+
+export interface TlsFiles {
+  /** Paths of PEM files. */
+  readonly cert: string;
+  readonly key: string;
+}
+
+export interface ServerOptions {
+  readonly host: string;
+  /** 0 picks a free one; `Server.port` names it. */
+  readonly port: number;
+  readonly tls?: TlsFiles;
+  /** Open connections at most; asked at every new one, so a change of the setting counts at once. */
+  readonly connectionsMax: () => number;
+  /** Called for every accepted connection with the peer's canonical address. */
+  readonly onOpen?: (address: string) => void;
+}
+
+/** Takes one request. `request` is dead once the call returns. */
+export type RequestHandler = (response: HttpResponse, request: HttpRequest) => void;
+
+/** The listener could not be opened: the port is taken, or the host is no address of this machine. */
+export class ListenError extends Error {
+  readonly host: string;
+  readonly port: number;
+
+  constructor(host: string, port: number) {
+    super(
+      `cannot listen on ${host}:${port}: the port is taken or the host is not an address of this machine`,
+    );
+    this.name = 'ListenError';
+    this.host = host;
+    this.port = port;
+  }
+}
+
+export interface ServerCounters {
+  readonly open: number;
+  readonly openedTotal: number;
+  /** Closed at once because of the cap. */
+  readonly refusedTotal: number;
+}
+
+export interface Server {
+  readonly port: number;
+  /** Until this is called, every request is answered 503. */
+  serve(handler: RequestHandler): void;
+  counters(): ServerCounters;
+  /** No new connections; open ones go on. */
+  stopListening(): void;
+  /** Waits for the open connections to end, at most `LINGER_MS`, then cuts what is left. */
+  close(): Promise<void>;
+}
+
+type ExclusiveListen = (
+  host: string,
+  port: number,
+  options: number,
+  callback: (socket: us_listen_socket | false) => void,
+) => void;
+
+/** Opens the listener. Throws `ListenError`. */
+export function createServer(options: ServerOptions): Server {
+  const app =
+    options.tls === undefined
+      ? App()
+      : SSLApp({ cert_file_name: options.tls.cert, key_file_name: options.tls.key });
+  const live = { open: 0, openedTotal: 0, refusedTotal: 0 };
+  let handler: RequestHandler = answerNotReady;
+  watchConnections(app, options, live);
+  app.any('/*', (response, request) => handler(response, request));
+
+  let listening: us_listen_socket | undefined = listen(app, options.host, options.port);
+  const stopListening = () => {
+    if (listening !== undefined) us_listen_socket_close(listening);
+    listening = undefined;
+  };
+  let closed = false;
+  return {
+    port: us_socket_local_port(listening as unknown as Parameters<typeof us_socket_local_port>[0]),
+    serve(next) {
+      handler = next;
+    },
+    counters: () => ({ ...live }),
+    stopListening,
+    async close() {
+      stopListening();
+      for (let waitedMs = 0; live.open > 0 && waitedMs < LINGER_MS; waitedMs += POLL_MS) {
+        await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+      }
+      if (!closed) app.close();
+      closed = true;
+    },
+  };
+}
+
+function listen(app: TemplatedApp, host: string, port: number): us_listen_socket {
+  let socket: us_listen_socket | false = false;
+  // The four-argument form exists at run time but not in the package's types.
+  const exclusive = app.listen.bind(app) as unknown as ExclusiveListen;
+  exclusive(host, port, EXCLUSIVE_PORT, (opened) => {
+    socket = opened;
+  });
+  if (socket === false) {
+    app.close();
+    throw new ListenError(host, port);
+  }
+  return socket;
+}
+
+/** uWS reports +1 for an open and -1 for a close; at the close the address is already empty. */
+function watchConnections(
+  app: TemplatedApp,
+  options: ServerOptions,
+  live: { open: number; openedTotal: number; refusedTotal: number },
+): void {
+  const onChange = (response: HttpResponse, change: number): void => {
+    if (change !== 1) {
+      live.open -= 1;
+      return;
+    }
+    live.open += 1;
+    live.openedTotal += 1;
+    if (live.open > options.connectionsMax()) {
+      live.refusedTotal += 1;
+      response.close();
+      return;
+    }
+    options.onOpen?.(decodeAddress(response.getRemoteAddressAsText()));
+  };
+  app.filter((response, change) => onChange(response, Number(change)));
+}
+
+/** Only between the listener's opening and `serve`. */
+function answerNotReady(response: HttpResponse): void {
+  response.writeStatus('503 Service Unavailable').writeHeader('Retry-After', '1').end('', true);
+}

@@ -1,0 +1,365 @@
+/** The walk of a request through the pipeline, over real sockets with small routes. */
+import t, { type Test } from 'tap';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import { boolean, int64, integer, object, optional, text } from '../../../src/domain/schema.ts';
+import type { SessionContext } from '../../../src/domain/sessions.ts';
+import { BODY_BYTES_MAX } from '../../../src/io/http/pipeline.ts';
+import { type AnyRoute, defineRoute, Reply, type SessionGate } from '../../../src/io/http/route.ts';
+import { connectRaw, type HttpFixture, requestText, sendRaw, startHttp } from '../../support/http.ts';
+
+const plain = { group: 'test', limits: [], errors: [], summary: 'test' } as const;
+
+const SESSION: SessionContext = {
+  id: '7',
+  kind: 'browser',
+  loginType: null,
+  userId: '42',
+  keyId: null,
+  keyType: 'Unknown',
+  publicKey: null,
+  appId: null,
+  createdMs: 0,
+  expiresMs: 1,
+  admin: false,
+};
+
+/** Knows the cookie `alice`, the admin `root` and the bearer `agent`. */
+const GATE: SessionGate = {
+  enter(token, kind, charge) {
+    const known = kind === 'browser' ? ['alice', 'root'] : ['agent'];
+    if (!known.includes(token)) return undefined;
+    const verdict =
+      charge === undefined
+        ? undefined
+        : { allowed: true, scope: charge.scope, quota: 15, remaining: 14, resetSeconds: 5 };
+    return { session: { ...SESSION, kind, admin: token === 'root' }, verdict };
+  },
+};
+
+const ROUTES: AnyRoute[] = [
+  defineRoute({ ...plain, method: 'GET', path: '/hello', auth: 'none', handle: () => 'hello' }),
+  defineRoute({
+    ...plain,
+    method: 'GET',
+    path: '/later',
+    auth: 'none',
+    handle: () => new Promise((resolve) => setImmediate(resolve, 'later')),
+  }),
+  defineRoute({ ...plain, method: 'GET', path: '/item/:id', auth: 'none', handle: ({ params }) => params }),
+  defineRoute({ ...plain, method: 'GET', path: '/item/special', auth: 'none', handle: () => 'special' }),
+  defineRoute({
+    ...plain,
+    method: 'DELETE',
+    path: '/item/:other',
+    auth: 'none',
+    handle: ({ params }) => params,
+  }),
+  defineRoute({
+    ...plain,
+    method: 'GET',
+    path: '/typed',
+    auth: 'none',
+    query: object({ count: integer({ minimum: 1 }), flag: optional(boolean()), name: optional(text()) }),
+    handle: ({ query }) => query,
+  }),
+  defineRoute({
+    ...plain,
+    method: 'POST',
+    path: '/echo',
+    auth: 'optional',
+    body: object({ name: text({ maxLength: 20 }), id: optional(int64()) }),
+    handle: ({ body, session }) => ({ body, userId: session?.userId ?? null }),
+  }),
+  defineRoute({
+    ...plain,
+    method: 'POST',
+    path: '/maybe',
+    auth: 'optional',
+    body: object({ name: optional(text()) }),
+    bodyOptional: true,
+    handle: ({ body }) => body,
+  }),
+  defineRoute({
+    ...plain,
+    method: 'POST',
+    path: '/raw',
+    auth: 'none',
+    limits: ['Self'],
+    body: 'raw',
+    handle: async ({ rawBody }) => new Reply(200, rawBody, 'application/octet-stream'),
+  }),
+  defineRoute({
+    ...plain,
+    method: 'GET',
+    path: '/mine',
+    auth: 'session',
+    handle: ({ session }) => session.userId,
+  }),
+  defineRoute({
+    ...plain,
+    method: 'POST',
+    path: '/mine',
+    auth: 'session',
+    handle: ({ session }) => session.userId,
+  }),
+  defineRoute({
+    ...plain,
+    method: 'GET',
+    path: '/either',
+    auth: 'either',
+    handle: ({ session }) => session.kind,
+  }),
+  defineRoute({ ...plain, method: 'GET', path: '/admin', auth: 'admin', handle: () => 'admin' }),
+  defineRoute({
+    ...plain,
+    method: 'GET',
+    path: '/bug',
+    auth: 'none',
+    handle: () => {
+      throw new Error('secret words');
+    },
+  }),
+  defineRoute({
+    ...plain,
+    method: 'GET',
+    path: '/latebug',
+    auth: 'none',
+    handle: async () => {
+      throw new Error('secret words');
+    },
+  }),
+  defineRoute({
+    ...plain,
+    method: 'GET',
+    path: '/refused',
+    auth: 'none',
+    handle: () => {
+      throw new GatewayError('Quarantined', 'why');
+    },
+  }),
+  defineRoute({
+    ...plain,
+    method: 'GET',
+    path: '/inject',
+    auth: 'none',
+    handle: ({ rawQuery }) => Reply.empty(200, [['X-Thing', decodeURIComponent(rawQuery)]]),
+  }),
+  defineRoute({
+    ...plain,
+    method: 'POST',
+    path: '/rpc',
+    auth: 'none',
+    limits: ['Self'],
+    body: 'raw',
+    refusal: (error) => Reply.json(200, { rpc: error.row }),
+    handle: () => {
+      throw new GatewayError('InvalidParams');
+    },
+  }),
+];
+
+function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}): HttpFixture {
+  const fixture = startHttp({ routes: ROUTES, gate: GATE, ...changes });
+  t.teardown(() => fixture.close());
+  return fixture;
+}
+
+t.test('pipeline: a plain value is answered in the success envelope with the security headers', async (t) => {
+  const { port, finished } = start(t);
+  const answer = await sendRaw(port, requestText('GET', '/hello', { 'X-Request-Id': 'abc-1' }));
+  t.equal(answer.status, 200);
+  t.equal(answer.body, '{"result":"hello"}');
+  t.match(answer.headers, {
+    'content-type': 'application/json',
+    'x-content-type-options': 'nosniff',
+    'cache-control': 'no-store',
+    'x-request-id': 'abc-1',
+  });
+  t.match(finished, [
+    { method: 'GET', route: '/hello', status: 200, sizeBytes: 18, requestId: 'abc-1', address: '127.0.0.1' },
+  ]);
+});
+
+t.test(
+  'pipeline: a promise is answered when it resolves, on the same connection as the next request',
+  async (t) => {
+    const { port } = start(t);
+    const connection = connectRaw(port);
+    t.teardown(() => connection.close());
+    for (const path of ['/later', '/hello', '/later']) {
+      connection.send(requestText('GET', path));
+      t.equal((await connection.answer()).body, `{"result":"${path.slice(1)}"}`);
+    }
+  },
+);
+
+t.test(
+  'pipeline: HEAD of a GET route is answered with the headers alone, and the next request parses',
+  async (t) => {
+    const { port } = start(t);
+    const connection = connectRaw(port);
+    t.teardown(() => connection.close());
+    for (const path of ['/hello', '/later']) {
+      connection.send(requestText('HEAD', path));
+      const head = await connection.answer(true);
+      t.equal(head.status, 200);
+      t.equal(head.headers['content-length'], String(`{"result":"${path.slice(1)}"}`.length));
+      connection.send(requestText('GET', '/hello'));
+      t.equal((await connection.answer()).body, '{"result":"hello"}');
+    }
+  },
+);
+
+t.test(
+  'pipeline: parameters are decoded, literals win, unknown paths and methods get 404 and 405',
+  async (t) => {
+    const { port } = start(t);
+    const get = async (path: string, method = 'GET') => sendRaw(port, requestText(method, path));
+    t.equal((await get('/item/a%20b')).body, '{"result":{"id":"a b"}}');
+    t.equal((await get('/item/x', 'DELETE')).body, '{"result":{"other":"x"}}');
+    t.equal((await get('/item/special')).body, '{"result":"special"}');
+    for (const path of ['/item/%2e%2e%2fetc', '/item/a%00b', '/item/a%5cb', '/item/%zz', '/item/%ff']) {
+      t.equal((await get(path)).status, 400, path);
+    }
+    for (const path of ['/', '/nothing', '/hello/', '/HELLO', '//hello', '/item/', '/item/a/b', '/h%65llo']) {
+      const answer = await get(path);
+      t.equal(answer.status, 404, path);
+      t.equal(answer.body, '{"error":{"code":1004,"message":"Not found"}}');
+    }
+    const wrong = await get('/item/7', 'POST');
+    t.equal(wrong.status, 405);
+    t.equal(wrong.headers['allow'], 'GET, DELETE, HEAD');
+    t.equal(wrong.body, '{"error":{"code":1005,"message":"Method not allowed"}}');
+    t.equal((await get('/echo', 'GET')).headers['allow'], 'POST');
+    t.equal((await get('/hello', 'BREW')).status, 405);
+  },
+);
+
+t.test(
+  'pipeline: a query is typed by its schema; repeated, broken and unfit fields are 400 with the path',
+  async (t) => {
+    const { port } = start(t);
+    const get = async (query: string) => sendRaw(port, requestText('GET', `/typed?${query}`));
+    t.equal(
+      (await get('count=3&flag=true&name=a+b%21')).body,
+      '{"result":{"count":3,"flag":true,"name":"a b!"}}',
+    );
+    for (const [query, reason] of [
+      ['', '/count'],
+      ['count=0', '/count'],
+      ['count=1.5', '/count'],
+      ['count=1e3', '/count'],
+      ['count=1&count=2', 'repeated'],
+      ['count=1&na%6de=a&name=b', 'repeated'],
+      ['count=1&name=%zz', 'broken escape'],
+      ['count=1&__proto__=1', 'reserved'],
+      [`count=1${'&a=1'.repeat(120)}`, 'too many'],
+    ] as const) {
+      const answer = await get(query);
+      t.equal(answer.status, 400, query);
+      t.match(JSON.parse(answer.body), { error: { code: 1001, message: 'Invalid input format' } });
+      t.match(answer.body, reason, query);
+    }
+  },
+);
+
+t.test('pipeline: a JSON body is checked by its schema, whole or in pieces', async (t) => {
+  const { port } = start(t);
+  const json = { 'Content-Type': 'application/json; charset=utf-8' };
+  const whole = requestText('POST', '/echo', json, '{"name":"ä","id":"9","more":1}');
+  t.equal((await sendRaw(port, whole)).status, 200);
+  const body = '{"name":"in pieces"}';
+  const chunked = requestText('POST', '/echo', { ...json, 'Transfer-Encoding': 'chunked' });
+  const connection = connectRaw(port);
+  t.teardown(() => connection.close());
+  connection.send(chunked);
+  for (const letter of body) connection.send(`1\r\n${letter}\r\n`);
+  connection.send('0\r\n\r\n');
+  t.equal((await connection.answer()).body, '{"result":{"body":{"name":"in pieces"},"userId":null}}');
+  for (const [bad, reason] of [
+    ['', 'is required'],
+    ['{', 'not JSON'],
+    ['[]', 'body'],
+    ['{"name":1}', '/name'],
+    ['{}', '/name'],
+    [`{"name":"${'x'.repeat(21)}"}`, '/name'],
+    ['{"name":"a","id":9007199254740993}', '/id'],
+    ['{"name":"a","__proto__":{}}', 'reserved'],
+    ['{"name":"a","x":[{"constr\\u0075ctor":1}]}', 'reserved'],
+    ['{"name":"a","prototype":1}', 'reserved'],
+    [`${'['.repeat(10_000)}${']'.repeat(10_000)}`, 'nested'],
+    ['\ufeff{"name":"a"}', 'not JSON'],
+  ] as const) {
+    const answer = await sendRaw(port, requestText('POST', '/echo', json, bad));
+    t.equal(answer.status, 400, bad.slice(0, 40));
+    t.match(answer.body, reason, bad.slice(0, 40));
+  }
+  const broken = Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]);
+  const head = requestText('POST', '/echo', { ...json, 'Content-Length': String(broken.length) });
+  t.match((await sendRaw(port, head, broken)).body, 'not UTF-8');
+  t.equal((await sendRaw(port, requestText('POST', '/maybe'))).body, '{"result":{}}');
+  t.equal(
+    (await sendRaw(port, requestText('POST', '/maybe', json, '{"name":"x"}'))).body,
+    '{"result":{"name":"x"}}',
+  );
+  t.equal((await sendRaw(port, requestText('POST', '/raw', {}, 'bytes'))).body, 'bytes');
+  t.equal((await sendRaw(port, requestText('POST', '/raw'))).body, '');
+  t.equal((await sendRaw(port, requestText('POST', '/raw', {}, 'x'.repeat(BODY_BYTES_MAX)))).status, 200);
+});
+
+t.test('pipeline: the session comes from the cookie or the bearer that the route reads', async (t) => {
+  const { port } = start(t);
+  const get = async (path: string, headers: Record<string, string>) =>
+    sendRaw(port, requestText('GET', path, headers));
+  const cookie = { Cookie: 'a=b; sid=alice; c=d' };
+  const bearer = { Authorization: 'Bearer agent' };
+  t.equal((await get('/mine', cookie)).body, '{"result":"42"}');
+  t.equal((await get('/either', cookie)).body, '{"result":"browser"}');
+  t.equal((await get('/either', { ...cookie, ...bearer })).body, '{"result":"mcp"}');
+  t.equal((await get('/either', { ...cookie, Authorization: 'Basic x' })).body, '{"result":"browser"}');
+  for (const [path, headers] of [
+    ['/mine', {}],
+    ['/mine', bearer],
+    ['/mine', { Cookie: 'sid=alice; sid=alice' }],
+    ['/mine', { Cookie: 'sid=mallory' }],
+    ['/mine', { Cookie: 'sid=' }],
+    ['/mine', { Cookie: 'xsid=alice' }],
+    ['/either', {}],
+    ['/either', { ...cookie, Authorization: 'Bearer unknown' }],
+    ['/admin', {}],
+  ] as const) {
+    const answer = await get(path, headers);
+    t.equal(answer.status, 401, JSON.stringify(headers));
+    t.equal(answer.body, '{"error":{"code":1101,"message":"Session not found"}}');
+  }
+  const twice = 'GET /mine HTTP/1.1\r\nHost: localhost\r\nCookie: sid=alice\r\nCookie: sid=root\r\n\r\n';
+  t.equal((await sendRaw(port, twice)).status, 401, 'two cookie fields with a sid each');
+  t.equal((await get('/admin', cookie)).status, 403);
+  t.equal((await get('/admin', { Cookie: 'sid=root' })).body, '{"result":"admin"}');
+  const outside = start(t, { site: { adminAllow: ['10.0.0.0/8'] } });
+  t.equal((await sendRaw(outside.port, requestText('GET', '/admin', { Cookie: 'sid=root' }))).status, 403);
+});
+
+t.test('pipeline: a bug is told to the operator and answered 500 without a word of it', async (t) => {
+  const { port, bugs } = start(t);
+  for (const path of [
+    '/bug',
+    '/latebug',
+    '/inject?a%0d%0aSet-Cookie:%20x=1',
+    '/inject?%00',
+    '/inject?%c3%a4',
+  ]) {
+    const answer = await sendRaw(port, requestText('GET', path));
+    t.equal(answer.status, 500, path);
+    t.equal(answer.body, '{"error":{"code":1000,"message":"Internal error"}}');
+    t.notOk(answer.headers['set-cookie']);
+  }
+  t.equal(bugs.length, 5);
+  const refused = await sendRaw(port, requestText('GET', '/refused'));
+  t.equal(refused.status, 503);
+  t.equal(refused.headers['retry-after'], '30');
+  t.equal(refused.body, '{"error":{"code":1012,"message":"Temporarily unavailable","detail":"why"}}');
+  t.equal((await sendRaw(port, requestText('POST', '/rpc'))).body, '{"rpc":"InvalidParams"}');
+  const large = requestText('POST', '/rpc', { 'Content-Length': '70000' });
+  t.equal((await sendRaw(port, large)).body, '{"rpc":"BodyTooLarge"}');
+});

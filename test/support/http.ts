@@ -1,0 +1,247 @@
+/**
+ * A pipeline with given routes on a free loopback port, with fakes where none are given, and raw sockets to talk to
+ * it: what is sent is exactly what stands in the test.
+ */
+import net from 'node:net';
+import { Limiter } from '../../src/actors/limiter.ts';
+import type { ActorSystem } from '../../src/actors/runtime/actor.ts';
+import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings.ts';
+import type { Site } from '../../src/domain/site.ts';
+import {
+  createPipeline,
+  type FinishedRequest,
+  type Pipeline,
+  type PipelineOptions,
+} from '../../src/io/http/pipeline.ts';
+import type { AnyRoute, SessionGate } from '../../src/io/http/route.ts';
+import { createServer, type Server } from '../../src/io/http/server.ts';
+
+/** A moment in the middle of nothing, at the start of a 5 s window and of a minute. */
+export const START_MS = 1_760_000_040_000;
+/** How long a raw socket waits for an answer that may not come. Milliseconds. */
+const PATIENCE_MS = 20_000;
+
+/** Limits out of the way, for tests of something else. The limiter stays in the path. */
+export const NO_LIMITS: Partial<Record<SettingName, SettingValue>> = {
+  ApiRPSLimit: 0,
+  IpRPSLimit: 0,
+  PubKeyApiRPSLimit: 0,
+  SessionApiRPSLimit: 0,
+  McpApiRPSLimit: 0,
+  UnknownKeyFailuresPerMinute: 0,
+};
+
+export interface HttpFixtureOptions {
+  readonly routes: readonly AnyRoute[];
+  readonly settings?: Partial<Record<SettingName, SettingValue>>;
+  readonly site?: Partial<Site>;
+  readonly gate?: SessionGate;
+  readonly actors?: ActorSystem;
+  readonly pipeline?: Partial<PipelineOptions>;
+}
+
+export interface HttpFixture {
+  readonly port: number;
+  readonly url: string;
+  readonly server: Server;
+  readonly pipeline: Pipeline;
+  readonly settings: LiveSettings;
+  readonly limiter: Limiter;
+  /** The clock of the pipeline: set it to move time. */
+  readonly time: { nowMs: number };
+  /** Throws that were no row of the error table. */
+  readonly bugs: unknown[];
+  readonly finished: FinishedRequest[];
+  close(): Promise<void>;
+}
+
+/** A gate that knows no session. */
+export const NO_SESSIONS: SessionGate = { enter: () => undefined };
+
+export function makeSite(port: number, changes: Partial<Site> = {}): Site {
+  const origins = [`http://localhost:${port}`, `http://127.0.0.1:${port}`];
+  return {
+    project: 'test',
+    version: '0.0.1',
+    production: false,
+    baseUrl: `http://localhost:${port}`,
+    hosts: new Set(['localhost', '127.0.0.1', '[::1]']),
+    checkHost: true,
+    origins: new Set(origins),
+    secureCookies: false,
+    fido2: {
+      rpId: 'localhost',
+      rpName: 'Gatehouse',
+      icon: '',
+      origins,
+      timestampDriftToleranceMs: 300_000,
+    },
+    adminPublicKeys: new Set(),
+    adminAllow: ['127.0.0.0/8', '::1/128'],
+    ...changes,
+  };
+}
+
+export function startHttp(options: HttpFixtureOptions): HttpFixture {
+  const settings = new LiveSettings(options.settings ?? NO_LIMITS);
+  const time = { nowMs: START_MS };
+  const bugs: unknown[] = [];
+  const finished: FinishedRequest[] = [];
+  const server: Server = createServer({
+    host: '127.0.0.1',
+    port: 0,
+    connectionsMax: () => settings.get('ConnectionsMax'),
+    onOpen: (address) => limiter.opened(address, time.nowMs),
+  });
+  const limiter = new Limiter({ settings, connectionsOpen: () => server.counters().open });
+  let requests = 0;
+  const pipeline = createPipeline({
+    routes: options.routes,
+    actors: options.actors ?? noActors(),
+    settings,
+    gate: options.gate ?? NO_SESSIONS,
+    site: makeSite(server.port, options.site),
+    limiter,
+    clock: () => time.nowMs,
+    elapsed: () => performance.now(),
+    newRequestId: () => `test-${++requests}`,
+    trustedProxies: [],
+    onBug: (error) => bugs.push(error),
+    onFinished: (record) => finished.push(record),
+    ...options.pipeline,
+  });
+  server.serve(pipeline.handle);
+  return {
+    port: server.port,
+    url: `http://127.0.0.1:${server.port}`,
+    server,
+    pipeline,
+    settings,
+    limiter,
+    time,
+    bugs,
+    finished,
+    close: () => server.close(),
+  };
+}
+
+/** Routes under test that ask an actor bring their own system. */
+function noActors(): ActorSystem {
+  const refuse = (): never => {
+    throw new Error('this test has no actors');
+  };
+  return {
+    ask: refuse,
+    now: refuse,
+    query: refuse,
+    tell: refuse,
+    lookup: refuse,
+    exists: refuse,
+    audit: refuse,
+  };
+}
+
+export interface RawAnswer {
+  readonly status: number;
+  /** Lower-case names; the last of a repeated one. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export interface RawConnection {
+  send(...parts: (string | Uint8Array)[]): void;
+  /** The next answer. Rejects when the connection ends before it is whole. `headOnly`: an answer to HEAD. */
+  answer(headOnly?: boolean): Promise<RawAnswer>;
+  /** Resolves when the peer has closed; with what it sent that no `answer` took. */
+  ended(): Promise<string>;
+  /** Sends FIN and goes on reading. */
+  half(): void;
+  close(): void;
+}
+
+/** Opens a socket to the fixture. Bytes are latin1, so that every one of them survives. */
+export function connectRaw(port: number): RawConnection {
+  const socket = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+  socket.setNoDelay(true);
+  let received = '';
+  let over = false;
+  let wake: () => void = () => undefined;
+  socket.on('data', (bytes) => {
+    received += bytes.toString('latin1');
+    wake();
+  });
+  const finish = () => {
+    over = true;
+    wake();
+  };
+  socket.on('end', finish).on('close', finish).on('error', finish);
+  const until = async (ready: () => boolean): Promise<void> => {
+    const timer = setTimeout(() => socket.destroy(), PATIENCE_MS);
+    while (!ready() && !over) {
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+    clearTimeout(timer);
+  };
+  return {
+    send: (...parts) => {
+      for (const part of parts) socket.write(part);
+    },
+    async answer(headOnly = false) {
+      await until(() => takeAnswer(received, headOnly) !== undefined);
+      const taken = takeAnswer(received, headOnly);
+      if (taken === undefined) throw new Error(`no answer, but ${JSON.stringify(received.slice(0, 200))}`);
+      received = received.slice(taken.length);
+      return taken.answer;
+    },
+    async ended() {
+      await until(() => false);
+      return received;
+    },
+    half: () => socket.end(),
+    close: () => socket.destroy(),
+  };
+}
+
+/** One request on a connection of its own. */
+export async function sendRaw(port: number, ...parts: (string | Uint8Array)[]): Promise<RawAnswer> {
+  const connection = connectRaw(port);
+  connection.send(...parts);
+  try {
+    return await connection.answer(String(parts[0]).startsWith('HEAD '));
+  } finally {
+    connection.close();
+  }
+}
+
+/** The bytes of one request with `Host` and, where there is a body, `Content-Length`. */
+export function requestText(
+  method: string,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+  body?: string,
+): string {
+  const all: Record<string, string> = { Host: 'localhost', ...headers };
+  if (body !== undefined && all['Transfer-Encoding'] === undefined) {
+    all['Content-Length'] ??= String(Buffer.byteLength(body));
+  }
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body ?? ''}`;
+}
+
+function takeAnswer(text: string, headOnly: boolean): { answer: RawAnswer; length: number } | undefined {
+  const end = text.indexOf('\r\n\r\n');
+  if (end < 0) return undefined;
+  const [first = '', ...lines] = text.slice(0, end).split('\r\n');
+  const headers: Record<string, string> = {};
+  for (const line of lines) {
+    headers[line.slice(0, line.indexOf(':')).toLowerCase()] = line.slice(line.indexOf(':') + 1).trim();
+  }
+  const status = Number(first.split(' ')[1]);
+  const declared = headOnly || status === 204 || status === 304 ? 0 : Number(headers['content-length'] ?? 0);
+  const length = end + 4 + declared;
+  return text.length < length
+    ? undefined
+    : { answer: { status, headers, body: text.slice(end + 4, length) }, length };
+}
