@@ -55,19 +55,21 @@ export class ManualClock {
   }
 }
 
-/** Random bytes that repeat with the seed (mulberry32). */
-export function seededBytes(seed: number): (length: number) => Uint8Array {
+/** Numbers from 0 to 1 that repeat with the seed (mulberry32). */
+export function seededNumbers(seed: number): () => number {
   let state = seed >>> 0;
-  return (length) => {
-    const bytes = Buffer.alloc(length);
-    for (let index = 0; index < length; index += 1) {
-      state = (state + 0x6d2b79f5) >>> 0;
-      let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-      mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-      bytes[index] = (mixed ^ (mixed >>> 14)) & 0xff;
-    }
-    return bytes;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
+}
+
+/** Random bytes that repeat with the seed. */
+export function seededBytes(seed: number): (length: number) => Uint8Array {
+  const next = seededNumbers(seed);
+  return (length) => Uint8Array.from({ length }, () => next() * 256);
 }
 
 export interface TestActorsOptions {

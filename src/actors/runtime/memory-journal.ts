@@ -31,10 +31,14 @@ const NOMINAL_BYTES = 64;
 export interface MemoryJournalOptions {
   /** Runs the completion of a commit. Without it commits wait for `flush` (the simulation drives them). */
   readonly immediate?: (run: () => void) => void;
+  /** Planted fault: what reaches the disk in place of the group. */
+  readonly tamper?: (group: readonly Operation[]) => readonly Operation[];
+  /** Planted fault: a group is acknowledged before it is written. */
+  readonly acknowledgesEarly?: boolean;
 }
 
 export class MemoryJournal implements Journal {
-  readonly #immediate: ((run: () => void) => void) | undefined;
+  readonly #options: MemoryJournalOptions;
   readonly #shelves = new Map<string, Map<string, Shelf>>();
   readonly #indexes = new Map<string, string>();
   readonly #mail = new Map<string, MailRow>();
@@ -46,13 +50,13 @@ export class MemoryJournal implements Journal {
     | { group: readonly Operation[]; done: (error: Error | undefined) => void; epoch: number }
     | undefined;
   #epoch = 0;
+  /** Acknowledged and not written: only with the planted fault. */
+  #early: (readonly Operation[])[] = [];
   #failure: Error | undefined;
   #full = false;
-  /** Operations applied since the journal was made, for the tests that count them. */
-  operationsApplied = 0;
 
   constructor(options: MemoryJournalOptions = {}) {
-    this.#immediate = options.immediate;
+    this.#options = options;
   }
 
   pack(value: unknown): Packed {
@@ -67,7 +71,7 @@ export class MemoryJournal implements Journal {
     if (this.#inFlight !== undefined) throw new Error('a group is in flight already');
     this.#inFlight = { group, done, epoch: this.#epoch };
     const epoch = this.#epoch;
-    this.#immediate?.(() => {
+    this.#options.immediate?.(() => {
       if (epoch === this.#epoch) this.flush();
     });
   }
@@ -79,7 +83,10 @@ export class MemoryJournal implements Journal {
     this.#inFlight = undefined;
     const failure = this.#failure;
     this.#failure = undefined;
-    if (failure === undefined) this.#apply(inFlight.group);
+    if (this.#options.acknowledgesEarly === true) {
+      this.#early.push(inFlight.group);
+      if (this.#early.length > 1) this.#apply(this.#early.shift() ?? []);
+    } else if (failure === undefined) this.#apply(inFlight.group);
     inFlight.done(failure);
     return true;
   }
@@ -92,6 +99,7 @@ export class MemoryJournal implements Journal {
   crash(inFlight: 'lost' | 'written'): void {
     if (inFlight === 'written' && this.#inFlight !== undefined) this.#apply(this.#inFlight.group);
     this.#inFlight = undefined;
+    this.#early = [];
     this.#epoch += 1;
   }
 
@@ -176,8 +184,7 @@ export class MemoryJournal implements Journal {
   }
 
   #apply(group: readonly Operation[]): void {
-    for (const operation of group) this.#applyOne(operation);
-    this.operationsApplied += group.length;
+    for (const operation of this.#options.tamper?.(group) ?? group) this.#applyOne(operation);
   }
 
   #applyOne(operation: Operation): void {

@@ -84,7 +84,7 @@ export class Turns {
 
   /** An instance that threw is replayed, once its wait is over and everything it wrote is on disk. */
   #revive(cell: Cell, command: object, chain: Chain): boolean {
-    const { supervision, journal, commit, onEntryFailed } = this.#options;
+    const { supervision, journal, commit, inbox } = this.#options;
     try {
       if (commit.failed) throw new GatewayError('JournalUnavailable');
       supervision.check(cell.kind.kind, cell.id);
@@ -99,7 +99,7 @@ export class Turns {
       this.#takeWaiter(cell, chain)?.settle(undefined, error);
       const { entry } = chain;
       chain.entry = undefined;
-      if (entry !== undefined) onEntryFailed(entry, error);
+      if (entry !== undefined) inbox.back(entry);
       return false;
     }
   }
