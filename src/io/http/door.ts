@@ -10,7 +10,7 @@ import { preflight } from './origin.ts';
 import { errorReply } from './reply.ts';
 import { readBearer, readSid } from './request.ts';
 import { type AnyRoute, Reply } from './route.ts';
-import type { Match } from './router.ts';
+import type { Match, ReadyRoute } from './router.ts';
 
 const PUBLIC_KEY_BYTES = 32;
 /** Faults that an answer names. */
@@ -74,6 +74,15 @@ export function requireFit(schema: CompiledSchema<unknown>, value: unknown, plac
     'InvalidInput',
     faults.map((fault) => `${place}${fault.path}: ${fault.message}`).join('; '),
   );
+}
+
+/** What a route without a sent body is handed. Throws `InvalidInput` where one is required. */
+export function absentBody(ready: ReadyRoute): unknown {
+  if (ready.bodyCheck === undefined) return undefined;
+  if (ready.route.bodyOptional !== true) throw new GatewayError('InvalidInput', 'body: is required');
+  const empty = {};
+  requireFit(ready.bodyCheck, empty, 'body');
+  return empty;
 }
 
 /** What a handler returned, as an answer: a `Reply` as it is, anything else in the success envelope. */

@@ -72,6 +72,8 @@ export class Exchange implements RouteContext {
   aborted = false;
   /** Counted among the requests in flight. */
   counted = false;
+  /** A handler's promise is open. */
+  running = false;
   /** Bytes of its body that are counted as in flight. */
   bodyBytes = 0;
   /** The body has arrived whole (or there is none). */

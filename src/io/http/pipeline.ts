@@ -11,7 +11,7 @@ import {
   createRangeCheck,
   decodeAddress,
 } from './client-address.ts';
-import { answerUnrouted, bringsBearer, enter, replyOf, requireFit, sidOf } from './door.ts';
+import { absentBody, answerUnrouted, bringsBearer, enter, replyOf, requireFit, sidOf } from './door.ts';
 import { Exchange, type FinishedRequest, type Services } from './exchange.ts';
 import { guard } from './guard.ts';
 import { InFlight, type InFlightBounds, type InFlightCounters } from './in-flight.ts';
@@ -80,11 +80,8 @@ class Engine implements Pipeline {
   }
 
   counters(): PipelineCounters {
-    return {
-      ...this.#inFlight.counters(),
-      smuggledTotal: this.#smuggledTotal,
-      stoppingTotal: this.#stoppingTotal,
-    };
+    const own = { smuggledTotal: this.#smuggledTotal, stoppingTotal: this.#stoppingTotal };
+    return { ...this.#inFlight.counters(), ...own };
   }
 
   drain(timeoutMs: number): Promise<number> {
@@ -155,16 +152,10 @@ class Engine implements Pipeline {
     this.#inFlight.enter();
     exchange.counted = true;
     if (route.body !== undefined && head.hasBody) this.#receive(exchange, ready);
-    else this.#withoutBody(exchange, ready);
-  }
-
-  #withoutBody(exchange: Exchange, ready: ReadyRoute): void {
-    if (ready.bodyCheck !== undefined) {
-      if (ready.route.bodyOptional !== true) throw new GatewayError('InvalidInput', 'body: is required');
-      exchange.body = {};
-      requireFit(ready.bodyCheck, exchange.body, 'body');
+    else {
+      exchange.body = absentBody(ready);
+      this.#run(exchange, ready);
     }
-    this.#run(exchange, ready);
   }
 
   /** The cap is checked on the declared length first, then on what arrives. */
@@ -211,9 +202,11 @@ class Engine implements Pipeline {
       return;
     }
     exchange.watch(() => this.#settle(exchange));
+    exchange.running = true;
     result
       .then((value) => this.#finish(exchange, replyOf(value), false))
-      .catch((error: unknown) => this.#fail(exchange, error));
+      .catch((error: unknown) => this.#fail(exchange, error))
+      .finally(() => this.#release(exchange));
   }
 
   /** A row of the table is answered as such; anything else is a bug: told to the operator, never to the caller. */
@@ -240,11 +233,16 @@ class Engine implements Pipeline {
     this.#settle(exchange);
   }
 
-  /** Gives back what the request held and reports it; once. */
+  /** Reports the request as over, once. Work that goes on after an abort still counts as in flight. */
   #settle(exchange: Exchange): void {
     if (exchange.settled) return;
     exchange.settled = true;
     this.#options.onFinished?.(exchange.record(this.#options.elapsed()));
+    if (!exchange.running) this.#release(exchange);
+  }
+
+  #release(exchange: Exchange): void {
     if (exchange.counted) this.#inFlight.leave(exchange.bodyBytes);
+    exchange.counted = false;
   }
 }

@@ -1,0 +1,202 @@
+/** Host, CORS and the rules against foreign pages (auth.md A8, mcp.md "browser callers"), over real sockets. */
+import t, { type Test } from 'tap';
+import { object, text } from '../../../src/domain/schema.ts';
+import type { SessionContext } from '../../../src/domain/sessions.ts';
+import { type AnyRoute, defineRoute, type SessionGate } from '../../../src/io/http/route.ts';
+import { type HttpFixture, requestText, sendRaw, startHttp } from '../../support/http.ts';
+
+const plain = { group: 'test', limits: [], errors: [], summary: 'test' } as const;
+const SESSION: SessionContext = {
+  id: '7',
+  kind: 'browser',
+  loginType: null,
+  userId: '42',
+  keyId: null,
+  keyType: 'Unknown',
+  publicKey: null,
+  appId: null,
+  createdMs: 0,
+  expiresMs: 1,
+  admin: false,
+};
+const GATE: SessionGate = {
+  enter: (token) => (token === 'alice' ? { session: SESSION, verdict: undefined } : undefined),
+};
+const COOKIE = { Cookie: 'sid=alice' };
+const JSON_TYPE = { 'Content-Type': 'application/json' };
+
+let handled = 0;
+const count = () => ++handled;
+const ROUTES: AnyRoute[] = [
+  defineRoute({ ...plain, method: 'GET', path: '/read', auth: 'optional', handle: count }),
+  defineRoute({
+    ...plain,
+    method: 'POST',
+    path: '/change',
+    auth: 'session',
+    body: object({ name: text() }),
+    handle: count,
+  }),
+  defineRoute({ ...plain, method: 'POST', path: '/logout', auth: 'session', handle: count }),
+  defineRoute({
+    ...plain,
+    method: 'POST',
+    path: '/login',
+    auth: 'optional',
+    body: object({ name: text() }),
+    handle: count,
+  }),
+  defineRoute({ ...plain, method: 'POST', path: '/either', auth: 'either', handle: count }),
+  defineRoute({
+    ...plain,
+    method: 'POST',
+    path: '/mcp',
+    auth: 'none',
+    limits: ['Self'],
+    body: 'raw',
+    handle: count,
+  }),
+  defineRoute({ ...plain, method: 'DELETE', path: '/mcp', auth: 'none', limits: ['Self'], handle: count }),
+];
+
+function start(t: Test, site: Parameters<typeof startHttp>[0]['site'] = {}): HttpFixture {
+  const fixture = startHttp({ routes: ROUTES, gate: GATE, site });
+  t.teardown(() => fixture.close());
+  return fixture;
+}
+
+t.test(
+  'origin: a foreign page cannot change anything, and its request never reaches the route',
+  async (t) => {
+    const { port } = start(t);
+    const before = handled;
+    const body = '{"name":"x"}';
+    for (const path of ['/change', '/login']) {
+      for (const headers of [
+        { Origin: 'http://evil.example' },
+        { Origin: 'null' },
+        { Origin: `http://localhost:${port}.evil.example` },
+        { Origin: `https://localhost:${port}` },
+        { Origin: `http://localhost:${port}`, 'Sec-Fetch-Site': 'cross-site' },
+        { 'Sec-Fetch-Site': 'cross-site' },
+      ]) {
+        const answer = await sendRaw(
+          port,
+          requestText('POST', path, { ...COOKIE, ...JSON_TYPE, ...headers }, body),
+        );
+        t.equal(answer.status, 403, `${path} ${JSON.stringify(headers)}`);
+        t.match(JSON.parse(answer.body), { error: { code: 1103, message: 'Access denied' } });
+      }
+    }
+    const twice = `POST /logout HTTP/1.1\r\nHost: localhost\r\nCookie: sid=alice\r\nOrigin: http://localhost:${port}\r\nOrigin: http://evil.example\r\n\r\n`;
+    t.equal((await sendRaw(port, twice)).status, 403, 'two Origin fields');
+    t.equal(handled, before);
+  },
+);
+
+t.test('origin: own pages, same-site requests and clients that send neither header pass', async (t) => {
+  const { port } = start(t);
+  const body = '{"name":"x"}';
+  for (const headers of [
+    {},
+    { Origin: `http://localhost:${port}` },
+    { Origin: `http://127.0.0.1:${port}`, 'Sec-Fetch-Site': 'same-origin' },
+    { 'Sec-Fetch-Site': 'none' },
+  ]) {
+    const answer = await sendRaw(
+      port,
+      requestText('POST', '/change', { ...COOKIE, ...JSON_TYPE, ...headers }, body),
+    );
+    t.equal(answer.status, 200, JSON.stringify(headers));
+  }
+  t.equal(
+    (await sendRaw(port, requestText('POST', '/logout', COOKIE))).status,
+    200,
+    'no body, no content type',
+  );
+  const bearer = { Authorization: 'Bearer alice', Origin: 'http://evil.example' };
+  t.equal((await sendRaw(port, requestText('POST', '/either', bearer))).status, 200, 'a bearer is no cookie');
+  const foreign = { ...COOKIE, Origin: 'http://evil.example' };
+  t.equal((await sendRaw(port, requestText('POST', '/either', foreign))).status, 403, 'a cookie is');
+  t.equal((await sendRaw(port, requestText('GET', '/read', foreign))).status, 200, 'reading changes nothing');
+});
+
+t.test('origin: a body of another type is 415, with a cookie 403', async (t) => {
+  const { port } = start(t);
+  const before = handled;
+  for (const type of [
+    'application/x-www-form-urlencoded',
+    'text/plain',
+    'multipart/form-data; boundary=x',
+    'application/jsonp',
+    'text/plain; application/json',
+    'application/json, text/plain',
+    '',
+  ]) {
+    const headers: Record<string, string> = type === '' ? {} : { 'Content-Type': type };
+    const form = requestText('POST', '/login', headers, '{"name":"x"}');
+    t.equal((await sendRaw(port, form)).status, 415, type);
+    const withCookie = requestText('POST', '/change', { ...COOKIE, ...headers }, '{"name":"x"}');
+    t.equal((await sendRaw(port, withCookie)).status, 403, type);
+  }
+  t.equal(handled, before);
+  for (const type of [
+    'application/json',
+    'Application/JSON;charset=UTF-8',
+    'application/json ; charset="utf-8"',
+  ]) {
+    const good = requestText('POST', '/login', { 'Content-Type': type }, '{"name":"x"}');
+    t.equal((await sendRaw(port, good)).status, 200, type);
+  }
+});
+
+t.test('origin: on a loopback bind /mcp refuses a foreign Origin, every route a foreign Host', async (t) => {
+  const { port } = start(t);
+  const post = async (path: string, headers: Record<string, string>, method = 'POST') =>
+    (await sendRaw(port, requestText(method, path, headers))).status;
+  t.equal(await post('/mcp', { Origin: 'http://evil.example' }), 403);
+  t.equal(await post('/mcp', { Origin: 'http://evil.example' }, 'DELETE'), 403);
+  t.equal(await post('/mcp', { Origin: `http://localhost:${port}` }), 200);
+  t.equal(await post('/mcp', { 'Sec-Fetch-Site': 'cross-site' }), 200, 'no cookie is read there');
+  for (const host of ['evil.example', 'localhost.evil.example', '', 'localhost:x', '127.0.0.1.nip.io']) {
+    t.equal(await post('/mcp', { Host: host }), 403, host);
+    t.equal(await post('/read', { Host: host }, 'GET'), 403, host);
+  }
+  for (const host of ['localhost', `localhost:${port}`, 'LOCALHOST:1', '127.0.0.1', '[::1]:8080', '[::1]']) {
+    t.equal(await post('/read', { Host: host }, 'GET'), 200, host);
+  }
+  const open = start(t, { checkHost: false });
+  const foreign = requestText('POST', '/mcp', { Host: 'any.example', Origin: 'http://any.example' });
+  t.equal((await sendRaw(open.port, foreign)).status, 200, 'not on an open bind outside production');
+});
+
+t.test('origin: CORS fields and preflights are for allowed origins alone', async (t) => {
+  const { port } = start(t);
+  const origin = `http://localhost:${port}`;
+  const read = await sendRaw(port, requestText('GET', '/read', { Origin: origin }));
+  t.match(read.headers, {
+    'access-control-allow-origin': origin,
+    'access-control-allow-credentials': 'true',
+    'access-control-expose-headers': 'Mcp-Session-Id, X-RateLimit, Retry-After',
+    vary: 'Origin',
+  });
+  const failed = await sendRaw(port, requestText('GET', '/nothing', { Origin: origin }));
+  t.equal(failed.status, 404);
+  t.equal(failed.headers['access-control-allow-origin'], origin, 'a page may read its errors');
+  const foreign = await sendRaw(port, requestText('GET', '/read', { Origin: 'http://evil.example' }));
+  t.notOk(foreign.headers['access-control-allow-origin']);
+  const asks = { 'Access-Control-Request-Method': 'POST', 'Access-Control-Request-Headers': 'content-type' };
+  const preflight = await sendRaw(port, requestText('OPTIONS', '/mcp', { Origin: origin, ...asks }));
+  t.equal(preflight.status, 204);
+  t.equal(preflight.headers['access-control-allow-methods'], 'POST, DELETE');
+  t.match(
+    preflight.headers['access-control-allow-headers'],
+    'Authorization, Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, X-MCP-Code, X-Device-Guid',
+  );
+  t.equal(
+    (await sendRaw(port, requestText('OPTIONS', '/mcp', { Origin: 'http://evil.example' }))).status,
+    403,
+  );
+  t.equal((await sendRaw(port, requestText('OPTIONS', '/read'))).headers['allow'], 'GET, HEAD');
+  t.equal((await sendRaw(port, requestText('OPTIONS', '/nothing', { Origin: origin }))).status, 404);
+});
