@@ -13,6 +13,7 @@ import {
 import type { CompiledSchema, Fault } from '../../domain/schema.ts';
 import { type Endpoint, type ModuleAddresses, parseEndpoint } from '../modules/endpoint.ts';
 import { compileInputSchema, isObject } from './input-schema.ts';
+import { plainUrl } from './outgoing.ts';
 import {
   type ResourceRow,
   resourceFaults,
@@ -33,6 +34,8 @@ export interface ToolEntry {
   readonly arguments: CompiledSchema<unknown>;
   /** Null: the gateway's own. Undefined: a built-in row of a module that is not configured. */
   readonly endpoint: Endpoint | null | undefined;
+  /** The address, where arguments do not change it. */
+  readonly url: URL | undefined;
   readonly timeoutMs: number;
 }
 
@@ -41,6 +44,7 @@ export interface ResourceEntry {
   readonly row: ResourceRow;
   readonly readers: ReadonlySet<CallerClass>;
   readonly endpoint: Endpoint | null | undefined;
+  readonly url: URL | undefined;
   readonly mimeType: string;
 }
 
@@ -155,13 +159,15 @@ function toolEntry(name: string, row: ToolRow, endpoint: ToolEntry['endpoint']):
     callers: new Set(CALLER_CLASSES.filter((caller) => mayCallTool(row, caller))),
     arguments: input.compiled,
     endpoint,
+    url: plainUrl(endpoint),
     timeoutMs: row.timeoutMs ?? TIMEOUT_MS,
   };
 }
 
 function resourceEntry(uri: string, row: ResourceRow, endpoint: ResourceEntry['endpoint']): ResourceEntry {
   const readers = new Set(CALLER_CLASSES.filter((caller) => mayReadResource(row, caller)));
-  return { uri, row, readers, endpoint, mimeType: row.mimeType ?? 'application/json' };
+  const url = plainUrl(endpoint, row.queryString);
+  return { uri, row, readers, endpoint, url, mimeType: row.mimeType ?? 'application/json' };
 }
 
 function assemble(

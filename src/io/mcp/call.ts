@@ -1,0 +1,295 @@
+/**
+ * tools/call and resources/read: authorization, arguments, the way to the backend and back, and the audit record of
+ * every call and every refusal. What a caller may not do leaves as a thrown `GatewayError`; a failed backend is
+ * -32000; a backend's own error is a result with `isError` (spec 7.1).
+ */
+import { performance } from 'node:perf_hooks';
+import { type Caller, type CallerClass, callerClass } from '../../domain/access.ts';
+import { type ErrorName, errorRow, GatewayError } from '../../domain/errors.ts';
+import { lossyNumberPath } from '../../domain/raw-json.ts';
+import type { RouteContext } from '../http/route.ts';
+import type { ModuleClient, ModuleRequest, ModuleResult } from '../modules/client.ts';
+import type { Endpoint } from '../modules/endpoint.ts';
+import { gatewayHeaders } from '../modules/headers.ts';
+import { errorText, isErrorAnswer, resourceResult, toolResult } from './answer.ts';
+import type { Catalogue, ResourceEntry, ToolEntry } from './catalogue.ts';
+import { type CallsInFlight, cancelScope } from './in-flight.ts';
+import { argumentFaults, isObject, type JsonObject } from './input-schema.ts';
+import { backendRequest, type Outgoing } from './outgoing.ts';
+import { errorEnvelope, paramSpan, type RpcRequest, resultEnvelope } from './rpc.ts';
+import { TIMEOUT_MS } from './tool.ts';
+import { ToolLimits } from './tool-limits.ts';
+import type { GatewayCall, GatewayServices } from './tools/gateway.ts';
+
+/** Characters of a tool name or URI that nobody knows, in the audit log. */
+const UNKNOWN_NAME_MAX = 64;
+/** Only a number this long can lose digits; without one the exact look is spared. */
+const LONG_NUMBER = /[0-9.]{16}|[0-9][eE][+-]?[0-9]{3}/;
+
+/** How a call ended, for the audit log. */
+type CallOutcome =
+  | 'ok'
+  | 'error'
+  | 'invalid'
+  | 'unknown'
+  | 'denied'
+  | 'limited'
+  | 'failed'
+  | 'cancelled';
+
+/** Who asks, on which request. */
+export interface Asking {
+  readonly context: RouteContext;
+  readonly caller: Caller;
+}
+
+export interface CallOptions {
+  readonly catalogue: { readonly current: Catalogue };
+  readonly modules: ModuleClient;
+  readonly gateway: GatewayServices;
+  readonly inFlight: CallsInFlight;
+}
+
+/** JSON-RPC text of the answer. */
+type Answer = string | Promise<string>;
+
+interface CallRecord {
+  readonly event: 'mcp.tool' | 'mcp.resource';
+  readonly name: string;
+  readonly startedMs: number;
+}
+
+export class Calls {
+  readonly #options: CallOptions;
+  readonly #limits = new ToolLimits();
+
+  constructor(options: CallOptions) {
+    this.#options = options;
+  }
+
+  /** tools/call. Throws the row of the refusal. */
+  callTool(request: RpcRequest, asking: Asking): Answer {
+    const { name, arguments: given } = request.params;
+    const record = recordOf('mcp.tool', name);
+    if (typeof name !== 'string' || name === '')
+      throw this.#refuse(asking, record, 'unknown', 'InvalidParams', 'name of the tool is missing');
+    const entry = this.#options.catalogue.current.tools.get(name);
+    if (entry === undefined)
+      throw this.#refuse(asking, record, 'unknown', 'InvalidParams', `unknown tool ${quoted(name)}`);
+    this.#authorize(asking, record, entry.callers, 'tool');
+    if (given !== undefined && !isObject(given))
+      throw this.#refuse(asking, record, 'invalid', 'InvalidParams', 'arguments must be an object');
+    this.#limit(entry, asking, record);
+    const values = given ?? NO_ARGUMENTS;
+    const fault = faultOf(entry, values, request);
+    if (fault !== undefined) return this.#mend(asking, record, request.id, fault);
+    if (entry.endpoint === null) return this.#serve(entry, values, request.id, asking, record);
+    const outgoing = backendRequest(entry, values);
+    if (!outgoing.ok)
+      return this.#mend(asking, record, request.id, `${outgoing.argument} cannot stand in the address`);
+    return this.#forward(entry.endpoint, outgoing, entry.timeoutMs, request.id, asking, record, toolResult);
+  }
+
+  /** resources/read. Throws the row of the refusal. */
+  readResource(request: RpcRequest, asking: Asking): Answer {
+    const { uri } = request.params;
+    const record = recordOf('mcp.resource', uri);
+    if (typeof uri !== 'string' || uri === '')
+      throw this.#refuse(asking, record, 'unknown', 'InvalidParams', 'uri of the resource is missing');
+    const entry = this.#options.catalogue.current.resources.get(uri);
+    if (entry === undefined)
+      throw this.#refuse(asking, record, 'unknown', 'ResourceNotFound', quoted(uri));
+    this.#authorize(asking, record, entry.readers, 'resource');
+    const wrap = (text: string, isError: boolean) => resourceResult(uri, entry.mimeType, text, isError);
+    if (entry.endpoint === null) return this.#serveResource(entry, request.id, asking, record, wrap);
+    const outgoing: Outgoing = { ok: true, method: 'GET', url: entry.url, body: undefined };
+    return this.#forward(entry.endpoint, outgoing, TIMEOUT_MS, request.id, asking, record, wrap);
+  }
+
+  #authorize(
+    asking: Asking,
+    record: CallRecord,
+    allowed: ReadonlySet<CallerClass>,
+    what: 'tool' | 'resource',
+  ): void {
+    const caller = callerClass(asking.caller);
+    if (allowed.has(caller)) return;
+    const detail =
+      caller === 'nobody'
+        ? 'log in with POST /auth/v1/mcp_login and send Authorization: Bearer <sessionId>'
+        : `this ${what} is not open to ${caller}`;
+    throw this.#refuse(asking, record, 'denied', 'Unauthorized', detail);
+  }
+
+  #limit(entry: ToolEntry, asking: Asking, record: CallRecord): void {
+    const { rateLimit } = entry.row;
+    if (rateLimit === undefined || asking.caller.kind !== 'session') return;
+    const { context, caller } = asking;
+    const windowSeconds = context.settings.get('RateLimitWindowSeconds');
+    const { userId } = caller.session;
+    const verdict = this.#limits.hit(entry.name, userId, rateLimit.rps, windowSeconds, context.nowMs);
+    if (verdict.allowed) return;
+    this.#audit(asking, record, 'limited');
+    throw new GatewayError('AccessRateLimit', `tool ${entry.name}`, verdict.resetSeconds);
+  }
+
+  /** A mistake in the arguments: a result that a model can read and mend (mcp.md). */
+  #mend(asking: Asking, record: CallRecord, id: string, fault: string): string {
+    this.#audit(asking, record, 'invalid');
+    return resultEnvelope(id, toolResult(errorText('InvalidInput', fault), true));
+  }
+
+  /** A tool of the gateway itself; its text is the body of its REST twin. */
+  #serve(entry: ToolEntry, values: JsonObject, id: string, asking: Asking, record: CallRecord): Answer {
+    const tool = this.#options.gateway.tools[entry.name];
+    if (tool === undefined || asking.caller.kind !== 'session')
+      throw new Error(`no function for the gateway tool ${entry.name}`);
+    const call: GatewayCall = { context: asking.context, session: asking.caller.session, arguments: values };
+    return this.#settle(tool(call), id, asking, record, toolResult);
+  }
+
+  #serveResource(entry: ResourceEntry, id: string, asking: Asking, record: CallRecord, wrap: Wrap): Answer {
+    const resource = this.#options.gateway.resources[entry.uri];
+    if (resource === undefined) throw new Error(`no function for the gateway resource ${entry.uri}`);
+    return this.#settle(Promise.resolve(resource(asking.context)), id, asking, record, wrap);
+  }
+
+  async #settle(value: Promise<unknown>, id: string, asking: Asking, record: CallRecord, wrap: Wrap) {
+    try {
+      const text = JSON.stringify({ result: await value });
+      this.#audit(asking, record, 'ok');
+      return resultEnvelope(id, wrap(text, false));
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error;
+      // A bound or the storage: the same as a module that is down.
+      const failed = errorRow(error.row).status >= 500;
+      this.#audit(asking, record, failed ? 'failed' : 'error');
+      if (failed) return errorEnvelope(id, error.row, error.detail, error.retryAfterSeconds);
+      return resultEnvelope(id, wrap(errorText(error.row, error.detail), true));
+    }
+  }
+
+  #forward(
+    endpoint: Endpoint | undefined,
+    outgoing: Extract<Outgoing, { ok: true }>,
+    timeoutMs: number,
+    id: string,
+    asking: Asking,
+    record: CallRecord,
+    wrap: Wrap,
+  ): Answer {
+    if (endpoint === undefined || outgoing.url === undefined) {
+      this.#audit(asking, record, 'failed');
+      return errorEnvelope(id, 'ModuleUnavailable');
+    }
+    const { context, caller } = asking;
+    const { inFlight } = this.#options;
+    const scope =
+      caller.kind === 'session'
+        ? cancelScope(caller.session.id, context.header('mcp-session-id'))
+        : undefined;
+    const controller = new AbortController();
+    const stop = () => controller.abort();
+    if (scope !== undefined) inFlight.begin(scope, id, stop);
+    context.onAbort(stop);
+    const request: ModuleRequest = {
+      method: outgoing.method,
+      url: outgoing.url,
+      headers: headersOf(asking, outgoing.body !== undefined),
+      timeoutMs,
+      endpoint: endpoint.reference,
+      signal: controller.signal,
+      ...(outgoing.body === undefined ? {} : { body: outgoing.body }),
+    };
+    return this.#options.modules.call(request).then((result) => {
+      if (scope !== undefined) inFlight.done(scope, id, stop);
+      return this.#answer(result, id, asking, record, wrap);
+    });
+  }
+
+  #answer(result: ModuleResult, id: string, asking: Asking, record: CallRecord, wrap: Wrap): string {
+    if (result.ok) {
+      const { status, body } = result.answer;
+      const text = body.toString('utf8');
+      const isError = isErrorAnswer(status, text);
+      this.#audit(asking, record, isError ? 'error' : 'ok');
+      return resultEnvelope(id, wrap(text, isError));
+    }
+    if (result.error === 'Aborted') {
+      this.#audit(asking, record, 'cancelled');
+      return errorEnvelope(id, 'ToolFailed', 'cancelled');
+    }
+    this.#audit(asking, record, 'failed');
+    if (result.error === 'ModuleAnswerTooLarge')
+      return resultEnvelope(id, wrap(errorText('ModuleAnswerTooLarge', 'ask for less at once'), true));
+    return errorEnvelope(id, result.error);
+  }
+
+  #refuse(
+    asking: Asking,
+    record: CallRecord,
+    outcome: CallOutcome,
+    error: ErrorName,
+    detail: string,
+  ): GatewayError {
+    this.#audit(asking, record, outcome);
+    return new GatewayError(error, detail);
+  }
+
+  /** Time, user, key, login type, app, tool, outcome, milliseconds, request id; arguments never (mcp.md). */
+  #audit({ context, caller }: Asking, record: CallRecord, outcome: CallOutcome): void {
+    const session = caller.kind === 'session' ? caller.session : undefined;
+    context.actors.audit({
+      utcMs: context.nowMs,
+      event: record.event,
+      userId: session?.userId ?? null,
+      fields: {
+        name: record.name,
+        outcome,
+        keyId: session?.keyId ?? null,
+        loginType: session?.loginType ?? null,
+        appId: session?.appId ?? null,
+        milliseconds: Math.round(performance.now() - record.startedMs),
+        requestId: context.requestId,
+      },
+    });
+  }
+
+  /** The record of a refusal that was reached before the call was looked at: no session behind the bearer, a bad code. */
+  auditRefused(request: RpcRequest, context: RouteContext): void {
+    const isTool = request.method === 'tools/call';
+    const name = isTool ? request.params['name'] : request.params['uri'];
+    const record = recordOf(isTool ? 'mcp.tool' : 'mcp.resource', name);
+    this.#audit({ context, caller: { kind: 'nobody' } }, record, 'denied');
+  }
+}
+
+type Wrap = (text: string, isError: boolean) => string;
+
+const NO_ARGUMENTS: JsonObject = Object.freeze({});
+
+function recordOf(event: CallRecord["event"], name: unknown): CallRecord {
+  const shown = typeof name === 'string' ? name.slice(0, UNKNOWN_NAME_MAX) : '';
+  return { event, name: shown, startedMs: performance.now() };
+}
+
+function quoted(name: string): string {
+  return JSON.stringify(name.slice(0, UNKNOWN_NAME_MAX));
+}
+
+/** What is wrong with the arguments, naming the field: the schema first, then numbers that cannot travel exactly. */
+function faultOf(entry: ToolEntry, values: JsonObject, request: RpcRequest): string | undefined {
+  const fault = argumentFaults(entry.arguments, values);
+  if (fault !== undefined || !LONG_NUMBER.test(request.text)) return fault;
+  const span = paramSpan(request, 'arguments');
+  const path = span === undefined ? undefined : lossyNumberPath(request.text, span);
+  return path === undefined ? undefined : `${path} has more digits than a JSON number keeps: send it as a string`;
+}
+
+function headersOf({ context, caller }: Asking, hasBody: boolean): { [name: string]: string } {
+  const facts = { project: context.site.project, requestId: context.requestId };
+  const headers = gatewayHeaders(caller, facts);
+  headers['accept'] = 'application/json';
+  if (hasBody) headers['content-type'] = 'application/json';
+  return headers;
+}

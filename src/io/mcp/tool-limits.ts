@@ -1,0 +1,33 @@
+/**
+ * The limit that a row may carry of its own (`rateLimit`), counted per tool and user after authorization over the one
+ * window of all limits. Maps are dropped at the window's end, so nothing is swept.
+ */
+import { type Verdict, WindowCounter, windowIndex } from '../../domain/quotas.ts';
+
+/** Pairs of tool and user in one window; those beyond share a counter. */
+const COUNTERS_MAX = 100_000;
+const SHARED = '';
+
+export class ToolLimits {
+  #window = -1;
+  #counters = new Map<string, WindowCounter>();
+
+  hit(tool: string, userId: string, rps: number, windowSeconds: number, nowMs: number): Verdict {
+    const window = windowIndex(nowMs, windowSeconds);
+    if (window !== this.#window) {
+      this.#window = window;
+      this.#counters = new Map();
+    }
+    const key = `${tool} ${userId}`;
+    const counter = this.#counters.get(key) ?? this.#add(key);
+    return counter.hit('s', rps, windowSeconds, nowMs);
+  }
+
+  #add(key: string): WindowCounter {
+    if (this.#counters.size >= COUNTERS_MAX && key !== SHARED)
+      return this.#counters.get(SHARED) ?? this.#add(SHARED);
+    const counter = new WindowCounter();
+    this.#counters.set(key, counter);
+    return counter;
+  }
+}
