@@ -27,15 +27,7 @@ const UNKNOWN_NAME_MAX = 64;
 const LONG_NUMBER = /[0-9.]{16}|[0-9][eE][+-]?[0-9]{3}/;
 
 /** How a call ended, for the audit log. */
-type CallOutcome =
-  | 'ok'
-  | 'error'
-  | 'invalid'
-  | 'unknown'
-  | 'denied'
-  | 'limited'
-  | 'failed'
-  | 'cancelled';
+type CallOutcome = 'ok' | 'error' | 'invalid' | 'unknown' | 'denied' | 'limited' | 'failed' | 'cancelled';
 
 /** Who asks, on which request. */
 export interface Asking {
@@ -97,8 +89,7 @@ export class Calls {
     if (typeof uri !== 'string' || uri === '')
       throw this.#refuse(asking, record, 'unknown', 'InvalidParams', 'uri of the resource is missing');
     const entry = this.#options.catalogue.current.resources.get(uri);
-    if (entry === undefined)
-      throw this.#refuse(asking, record, 'unknown', 'ResourceNotFound', quoted(uri));
+    if (entry === undefined) throw this.#refuse(asking, record, 'unknown', 'ResourceNotFound', quoted(uri));
     this.#authorize(asking, record, entry.readers, 'resource');
     const wrap = (text: string, isError: boolean) => resourceResult(uri, entry.mimeType, text, isError);
     if (entry.endpoint === null) return this.#serveResource(entry, request.id, asking, record, wrap);
@@ -268,7 +259,7 @@ type Wrap = (text: string, isError: boolean) => string;
 
 const NO_ARGUMENTS: JsonObject = Object.freeze({});
 
-function recordOf(event: CallRecord["event"], name: unknown): CallRecord {
+function recordOf(event: CallRecord['event'], name: unknown): CallRecord {
   const shown = typeof name === 'string' ? name.slice(0, UNKNOWN_NAME_MAX) : '';
   return { event, name: shown, startedMs: performance.now() };
 }
@@ -283,7 +274,9 @@ function faultOf(entry: ToolEntry, values: JsonObject, request: RpcRequest): str
   if (fault !== undefined || !LONG_NUMBER.test(request.text)) return fault;
   const span = paramSpan(request, 'arguments');
   const path = span === undefined ? undefined : lossyNumberPath(request.text, span);
-  return path === undefined ? undefined : `${path} has more digits than a JSON number keeps: send it as a string`;
+  return path === undefined
+    ? undefined
+    : `${path} has more digits than a JSON number keeps: send it as a string`;
 }
 
 function headersOf({ context, caller }: Asking, hasBody: boolean): { [name: string]: string } {

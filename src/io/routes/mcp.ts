@@ -1,0 +1,186 @@
+/**
+ * /mcp and the paths beside it that clients probe. Owns the transport: content type, batches and how each answer
+ * leaves (mcp.md, first table). What a method does stands in io/mcp/.
+ */
+import { randomBytes } from 'node:crypto';
+import { errorRow, GatewayError } from '../../domain/errors.ts';
+import { parseJson } from '../http/json.ts';
+import { errorReply } from '../http/reply.ts';
+import { type AnyRoute, defineRoute, type HeaderList, Reply, type RouteContext } from '../http/route.ts';
+import { type Admission, admit } from '../mcp/admission.ts';
+import { failureText, type McpOptions, Methods } from '../mcp/methods.ts';
+import { errorEnvelope, type RpcBody, type RpcMessage, readRpc } from '../mcp/rpc.ts';
+
+/** Bytes of one POST, a batch included. */
+const BODY_MAX_BYTES = 256 * 1024;
+const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
+const METHODS = 'POST, DELETE';
+
+/** The routes of /mcp, and the 404s for what only an authorization server would have. */
+export function createMcpRoutes(options: McpOptions): AnyRoute[] {
+  const transport = new Transport(new Methods(options));
+  const own = { path: '/mcp', group: 'mcp', auth: 'none', limits: ['Self'], refusal } as const;
+  return [
+    defineRoute({
+      ...own,
+      method: 'POST',
+      summary: 'MCP over JSON-RPC 2.0: one message or a batch',
+      body: 'raw',
+      bodyMaxBytes: BODY_MAX_BYTES,
+      errors: ['ParseError', 'AccessRateLimit', 'UnsupportedMediaType', 'BodyTooLarge'],
+      handle: (context) => transport.post(context),
+    }),
+    defineRoute({
+      ...own,
+      method: 'GET',
+      summary: 'No event stream is offered here',
+      errors: ['MethodNotAllowed', 'AccessRateLimit'],
+      handle: (context) => {
+        admit(context, 1);
+        return errorReply(new GatewayError('MethodNotAllowed'), [['Allow', METHODS]]);
+      },
+    }),
+    defineRoute({
+      ...own,
+      method: 'DELETE',
+      summary: 'End an Mcp-Session-Id',
+      errors: ['MethodNotAllowed', 'AccessRateLimit'],
+      handle: (context) => {
+        admit(context, 1);
+        if (context.header('mcp-session-id') !== undefined) return Reply.empty(204);
+        return errorReply(new GatewayError('MethodNotAllowed'), [['Allow', METHODS]]);
+      },
+    }),
+    ...NOT_HERE.map(([method, path]) =>
+      defineRoute({
+        method,
+        path,
+        group: 'mcp',
+        summary: 'Not an authorization server: always 404',
+        auth: 'none',
+        limits: [],
+        errors: ['NotFound'],
+        handle: () => {
+          throw new GatewayError('NotFound');
+        },
+      }),
+    ),
+  ];
+}
+
+/** What clients ask before they fall back to the bearer they were given; a 200 would be taken for OAuth (mcp.md). */
+const NOT_HERE: readonly (readonly ['GET' | 'POST', string])[] = [
+  ['GET', '/.well-known/oauth-authorization-server'],
+  ['GET', '/.well-known/oauth-authorization-server/mcp'],
+  ['GET', '/.well-known/oauth-protected-resource'],
+  ['GET', '/.well-known/oauth-protected-resource/mcp'],
+  ['GET', '/.well-known/openid-configuration'],
+  ['GET', '/.well-known/openid-configuration/mcp'],
+  ['GET', '/mcp/.well-known/openid-configuration'],
+  ['POST', '/register'],
+  ['GET', '/authorize'],
+];
+
+class Transport {
+  readonly #methods: Methods;
+
+  constructor(methods: Methods) {
+    this.#methods = methods;
+  }
+
+  post(context: RouteContext): Reply | Promise<Reply> {
+    if (!JSON_TYPE.test(context.header('content-type') ?? '')) {
+      admit(context, 1);
+      throw new GatewayError('UnsupportedMediaType', 'Content-Type must be application/json');
+    }
+    const body = readBody(context.rawBody);
+    let admission: Admission;
+    try {
+      admission = admit(context, body.kind === 'batch' ? body.messages.length : 1);
+    } catch (error) {
+      return failure(error, body.kind === 'single' ? idOf(body.message) : undefined);
+    }
+    if (body.kind === 'refused')
+      return json(errorRow(body.error).status, errorEnvelope(undefined, body.error, body.detail));
+    return body.kind === 'single'
+      ? this.#single(body.message, context, admission)
+      : this.#batch(body.messages, context, admission);
+  }
+
+  #single(message: RpcMessage, context: RouteContext, admission: Admission): Reply | Promise<Reply> {
+    if (message.kind === 'silent') {
+      this.#methods.hear(message, context, admission);
+      return Reply.empty();
+    }
+    if (message.kind === 'fault') return ok(errorEnvelope(message.id, message.error, message.detail));
+    try {
+      const answer = this.#methods.answer(message, context, admission);
+      if (typeof answer !== 'string') return answer.then(ok);
+      return message.method === 'initialize' ? json(200, answer, sessionHeader()) : ok(answer);
+    } catch (error) {
+      return failure(error, message.id);
+    }
+  }
+
+  async #batch(messages: readonly RpcMessage[], context: RouteContext, admission: Admission): Promise<Reply> {
+    const answers: (string | Promise<string>)[] = [];
+    let begun = false;
+    for (const message of messages) {
+      if (message.kind === 'silent') this.#methods.hear(message, context, admission);
+      else if (message.kind === 'fault')
+        answers.push(errorEnvelope(message.id, message.error, message.detail));
+      else {
+        begun ||= message.method === 'initialize';
+        try {
+          answers.push(this.#methods.answer(message, context, admission));
+        } catch (error) {
+          answers.push(failureText(error, message.id));
+        }
+      }
+    }
+    if (answers.length === 0) return Reply.empty();
+    const texts = await Promise.all(answers);
+    return json(200, `[${texts.join(',')}]`, begun ? sessionHeader() : []);
+  }
+}
+
+function readBody(bytes: Buffer): RpcBody {
+  try {
+    return readRpc(bytes.toString('utf8'), parseJson(bytes));
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    const { detail } = error;
+    return { kind: 'refused', error: 'ParseError', ...(detail === undefined ? {} : { detail }) };
+  }
+}
+
+function idOf(message: RpcMessage): string | undefined {
+  return message.kind === 'silent' ? undefined : message.id;
+}
+
+/** Opaque; nothing is kept under it, so one that is lost or unknown does no harm (mcp.md). */
+function sessionHeader(): HeaderList {
+  return [['Mcp-Session-Id', randomBytes(18).toString('base64url')]];
+}
+
+const ok = (text: string) => json(200, text);
+
+function json(status: number, text: string, headers: HeaderList = []): Reply {
+  return new Reply(status, text, 'application/json', headers);
+}
+
+/** A refusal of a whole request: 429 for a limit, an envelope and JSON-RPC at once (mcp.md), else HTTP 200. */
+function failure(error: unknown, id: string | undefined): Reply {
+  const text = failureText(error, id);
+  if (!(error instanceof GatewayError) || error.row !== 'AccessRateLimit') return ok(text);
+  return json(429, text, [['Retry-After', String(error.retryAfterSeconds ?? 1)]]);
+}
+
+/** A full bound or a stop (503) is -32000 here, in the frame of JSON-RPC; other refusals keep the REST envelope. */
+function refusal(error: GatewayError): Reply | undefined {
+  const { status } = errorRow(error.row);
+  if (status < 500) return undefined;
+  const retry = error.retryAfterSeconds;
+  const headers: HeaderList = retry === undefined ? [] : [['Retry-After', String(retry)]];
+  return json(status, errorEnvelope(undefined, error.row, error.detail), headers);
+}
