@@ -3,15 +3,14 @@
  * every call and every refusal. What a caller may not do leaves as a thrown `GatewayError`; a failed backend is
  * -32000; a backend's own error is a result with `isError` (spec 7.1).
  */
-import { performance } from 'node:perf_hooks';
-import { type Caller, type CallerClass, callerClass } from '../../domain/access.ts';
+import { type CallerClass, callerClass } from '../../domain/access.ts';
 import { type ErrorName, errorRow, GatewayError } from '../../domain/errors.ts';
 import { lossyNumberPath } from '../../domain/raw-json.ts';
-import type { RouteContext } from '../http/route.ts';
 import type { ModuleClient, ModuleRequest, ModuleResult } from '../modules/client.ts';
 import type { Endpoint } from '../modules/endpoint.ts';
 import { gatewayHeaders } from '../modules/headers.ts';
 import { errorText, isErrorAnswer, resourceResult, toolResult } from './answer.ts';
+import { type Asking, audit, type CallOutcome, type CallRecord, NAME_MAX, recordOf } from './audit.ts';
 import type { Catalogue, ResourceEntry, ToolEntry } from './catalogue.ts';
 import { type CallsInFlight, cancelScope } from './in-flight.ts';
 import { argumentFaults, isObject, type JsonObject } from './input-schema.ts';
@@ -21,19 +20,8 @@ import { TIMEOUT_MS } from './tool.ts';
 import { ToolLimits } from './tool-limits.ts';
 import type { GatewayCall, GatewayServices } from './tools/gateway.ts';
 
-/** Characters of a tool name or URI that nobody knows, in the audit log. */
-const UNKNOWN_NAME_MAX = 64;
 /** Only a number this long can lose digits; without one the exact look is spared. */
 const LONG_NUMBER = /[0-9.]{16}|[0-9][eE][+-]?[0-9]{3}/;
-
-/** How a call ended, for the audit log. */
-type CallOutcome = 'ok' | 'error' | 'invalid' | 'unknown' | 'denied' | 'limited' | 'failed' | 'cancelled';
-
-/** Who asks, on which request. */
-export interface Asking {
-  readonly context: RouteContext;
-  readonly caller: Caller;
-}
 
 export interface CallOptions {
   readonly catalogue: { readonly current: Catalogue };
@@ -44,12 +32,6 @@ export interface CallOptions {
 
 /** JSON-RPC text of the answer. */
 type Answer = string | Promise<string>;
-
-interface CallRecord {
-  readonly event: 'mcp.tool' | 'mcp.resource';
-  readonly name: string;
-  readonly startedMs: number;
-}
 
 export class Calls {
   readonly #options: CallOptions;
@@ -120,13 +102,13 @@ export class Calls {
     const { userId } = caller.session;
     const verdict = this.#limits.hit(entry.name, userId, rateLimit.rps, windowSeconds, context.nowMs);
     if (verdict.allowed) return;
-    this.#audit(asking, record, 'limited');
+    audit(asking, record, 'limited');
     throw new GatewayError('AccessRateLimit', `tool ${entry.name}`, verdict.resetSeconds);
   }
 
   /** A mistake in the arguments: a result that a model can read and mend (mcp.md). */
   #mend(asking: Asking, record: CallRecord, id: string, fault: string): string {
-    this.#audit(asking, record, 'invalid');
+    audit(asking, record, 'invalid');
     return resultEnvelope(id, toolResult(errorText('InvalidInput', fault), true));
   }
 
@@ -148,13 +130,13 @@ export class Calls {
   async #settle(value: Promise<unknown>, id: string, asking: Asking, record: CallRecord, wrap: Wrap) {
     try {
       const text = JSON.stringify({ result: await value });
-      this.#audit(asking, record, 'ok');
+      audit(asking, record, 'ok');
       return resultEnvelope(id, wrap(text, false));
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       // A bound or the storage: the same as a module that is down.
       const failed = errorRow(error.row).status >= 500;
-      this.#audit(asking, record, failed ? 'failed' : 'error');
+      audit(asking, record, failed ? 'failed' : 'error');
       if (failed) return errorEnvelope(id, error.row, error.detail, error.retryAfterSeconds);
       return resultEnvelope(id, wrap(errorText(error.row, error.detail), true));
     }
@@ -170,7 +152,7 @@ export class Calls {
     wrap: Wrap,
   ): Answer {
     if (endpoint === undefined || outgoing.url === undefined) {
-      this.#audit(asking, record, 'failed');
+      audit(asking, record, 'failed');
       return errorEnvelope(id, 'ModuleUnavailable');
     }
     const { context, caller } = asking;
@@ -203,14 +185,14 @@ export class Calls {
       const { status, body } = result.answer;
       const text = body.toString('utf8');
       const isError = isErrorAnswer(status, text);
-      this.#audit(asking, record, isError ? 'error' : 'ok');
+      audit(asking, record, isError ? 'error' : 'ok');
       return resultEnvelope(id, wrap(text, isError));
     }
     if (result.error === 'Aborted') {
-      this.#audit(asking, record, 'cancelled');
+      audit(asking, record, 'cancelled');
       return errorEnvelope(id, 'ToolFailed', 'cancelled');
     }
-    this.#audit(asking, record, 'failed');
+    audit(asking, record, 'failed');
     if (result.error === 'ModuleAnswerTooLarge')
       return resultEnvelope(id, wrap(errorText('ModuleAnswerTooLarge', 'ask for less at once'), true));
     return errorEnvelope(id, result.error);
@@ -223,35 +205,8 @@ export class Calls {
     error: ErrorName,
     detail: string,
   ): GatewayError {
-    this.#audit(asking, record, outcome);
+    audit(asking, record, outcome);
     return new GatewayError(error, detail);
-  }
-
-  /** Time, user, key, login type, app, tool, outcome, milliseconds, request id; arguments never (mcp.md). */
-  #audit({ context, caller }: Asking, record: CallRecord, outcome: CallOutcome): void {
-    const session = caller.kind === 'session' ? caller.session : undefined;
-    context.actors.audit({
-      utcMs: context.nowMs,
-      event: record.event,
-      userId: session?.userId ?? null,
-      fields: {
-        name: record.name,
-        outcome,
-        keyId: session?.keyId ?? null,
-        loginType: session?.loginType ?? null,
-        appId: session?.appId ?? null,
-        milliseconds: Math.round(performance.now() - record.startedMs),
-        requestId: context.requestId,
-      },
-    });
-  }
-
-  /** The record of a refusal that was reached before the call was looked at: no session behind the bearer, a bad code. */
-  auditRefused(request: RpcRequest, context: RouteContext): void {
-    const isTool = request.method === 'tools/call';
-    const name = isTool ? request.params['name'] : request.params['uri'];
-    const record = recordOf(isTool ? 'mcp.tool' : 'mcp.resource', name);
-    this.#audit({ context, caller: { kind: 'nobody' } }, record, 'denied');
   }
 }
 
@@ -259,13 +214,8 @@ type Wrap = (text: string, isError: boolean) => string;
 
 const NO_ARGUMENTS: JsonObject = Object.freeze({});
 
-function recordOf(event: CallRecord['event'], name: unknown): CallRecord {
-  const shown = typeof name === 'string' ? name.slice(0, UNKNOWN_NAME_MAX) : '';
-  return { event, name: shown, startedMs: performance.now() };
-}
-
 function quoted(name: string): string {
-  return JSON.stringify(name.slice(0, UNKNOWN_NAME_MAX));
+  return JSON.stringify(name.slice(0, NAME_MAX));
 }
 
 /** What is wrong with the arguments, naming the field: the schema first, then numbers that cannot travel exactly. */

@@ -4,7 +4,8 @@ import { GatewayError } from '../../domain/errors.ts';
 import type { RouteContext } from '../http/route.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import { type Admission, callerOf } from './admission.ts';
-import { type Asking, Calls } from './call.ts';
+import { type Asking, auditRefused } from './audit.ts';
+import { Calls } from './call.ts';
 import type { Catalogue } from './catalogue.ts';
 import { CallsInFlight, cancelScope } from './in-flight.ts';
 import { errorEnvelope, paramText, type RpcMessage, type RpcRequest, resultEnvelope } from './rpc.ts';
@@ -77,7 +78,7 @@ export class Methods {
     try {
       return { context, caller: callerOf(request, context, admission) };
     } catch (error) {
-      this.#calls.auditRefused(request, context);
+      auditRefused(request, context);
       throw error;
     }
   }

@@ -1,7 +1,13 @@
-/** Built-in resources. The gateway's own are public facts; those of a module need a session like the tools do. */
+/**
+ * All that the catalogue holds without configuration: the groups of tools, and the resources. The gateway's own
+ * resources are public facts; those of a module need a session like the tools do.
+ */
+import type { BuiltInRows } from '../catalogue.ts';
 import type { ResourceRow } from '../tool.ts';
+import { GATEWAY_TOOLS } from './gateway.ts';
+import { WALLET_TOOLS } from './wallet.ts';
 
-export const BUILT_IN_RESOURCES: Readonly<Record<string, ResourceRow>> = {
+const RESOURCES: Readonly<Record<string, ResourceRow>> = {
   'gatehouse://gateway/info': {
     endpoint: 'gateway:/auth/v1/get_info',
     name: 'Gateway information',
@@ -23,4 +29,9 @@ export const BUILT_IN_RESOURCES: Readonly<Record<string, ResourceRow>> = {
     mimeType: 'application/json',
     appScope: true,
   },
+};
+
+export const BUILT_IN: BuiltInRows = {
+  tools: { ...GATEWAY_TOOLS, ...WALLET_TOOLS },
+  resources: RESOURCES,
 };

@@ -1,0 +1,65 @@
+/** The audit record of every tool call and resource read, and of every refused one (mcp.md "Audit and metrics"). */
+import { performance } from 'node:perf_hooks';
+import type { Caller } from '../../domain/access.ts';
+import type { RouteContext } from '../http/route.ts';
+import type { RpcRequest } from './rpc.ts';
+
+/** Characters of a tool name or URI that are kept: callers may send any. */
+export const NAME_MAX = 64;
+
+/** Who asks, on which request. */
+export interface Asking {
+  readonly context: RouteContext;
+  readonly caller: Caller;
+}
+
+export type CallOutcome =
+  /** The backend answered, or answered with an error of its own. */
+  | 'ok'
+  | 'error'
+  /** Arguments that do not fit; a name that nobody knows; not open to this caller; the row's own limit. */
+  | 'invalid'
+  | 'unknown'
+  | 'denied'
+  | 'limited'
+  /** No answer of the backend; the caller went away or cancelled. */
+  | 'failed'
+  | 'cancelled';
+
+export interface CallRecord {
+  readonly event: 'mcp.tool' | 'mcp.resource';
+  readonly name: string;
+  readonly startedMs: number;
+}
+
+export function recordOf(event: CallRecord['event'], name: unknown): CallRecord {
+  const shown = typeof name === 'string' ? name.slice(0, NAME_MAX) : '';
+  return { event, name: shown, startedMs: performance.now() };
+}
+
+/** Time, user, key, login type, app, name, outcome, milliseconds, request id; arguments never. */
+export function audit({ context, caller }: Asking, record: CallRecord, outcome: CallOutcome): void {
+  const session = caller.kind === 'session' ? caller.session : undefined;
+  context.actors.audit({
+    utcMs: context.nowMs,
+    event: record.event,
+    userId: session?.userId ?? null,
+    fields: {
+      name: record.name,
+      outcome,
+      keyId: session?.keyId ?? null,
+      loginType: session?.loginType ?? null,
+      appId: session?.appId ?? null,
+      milliseconds: Math.round(performance.now() - record.startedMs),
+      requestId: context.requestId,
+    },
+  });
+}
+
+/** A refusal that came before the call was looked at: no session behind the bearer, a code that opens nothing. */
+export function auditRefused(request: RpcRequest, context: RouteContext): void {
+  const isTool = request.method === 'tools/call';
+  const name = isTool ? request.params['name'] : request.params['uri'];
+  const record = recordOf(isTool ? 'mcp.tool' : 'mcp.resource', name);
+  audit({ context, caller: { kind: 'nobody' } }, record, 'denied');
+}

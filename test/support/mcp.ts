@@ -1,0 +1,211 @@
+/**
+ * /mcp on a free loopback port: the real pipeline and module client, a backend on node:http whose answers the test
+ * gives, a gate that knows the tokens below, and actors that only keep audit records.
+ */
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { ActorSystem, AuditRecord } from '../../src/actors/runtime/actor.ts';
+import { judge } from '../../src/domain/quotas.ts';
+import type { LoginType, SessionContext } from '../../src/domain/sessions.ts';
+import type { SettingName, SettingValue } from '../../src/domain/settings.ts';
+import type { SessionGate } from '../../src/io/http/route.ts';
+import { type ConfiguredRows, LiveCatalogue, loadCatalogue } from '../../src/io/mcp/catalogue.ts';
+import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
+import { GATEWAY_SERVICES, type GatewayServices } from '../../src/io/mcp/tools/gateway.ts';
+import { createModuleClient } from '../../src/io/modules/client.ts';
+import { createMcpRoutes } from '../../src/io/routes/mcp.ts';
+import { type HttpFixture, START_MS, startHttp } from './http.ts';
+
+/** Tokens that open a session, by login type. `other` is a second verified session of another user. */
+export const TOKENS = {
+  McpBasic: 'basic',
+  McpVerified: 'verified',
+  McpApp: 'app',
+  other: 'other',
+} as const;
+
+export interface BackendRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly body: string;
+  /** Resolves when the gateway gave the call up. */
+  readonly gone: Promise<void>;
+}
+
+export type BackendAnswer =
+  | { readonly status?: number; readonly type?: string; readonly body: string | Buffer }
+  /** The socket is cut after these bytes of a longer answer. */
+  | { readonly cut: string }
+  | 'never';
+
+export interface McpFixtureOptions {
+  readonly configured?: (backend: string) => ConfiguredRows;
+  readonly backend?: (request: BackendRequest) => BackendAnswer | Promise<BackendAnswer>;
+  readonly settings?: Partial<Record<SettingName, SettingValue>>;
+  readonly gateway?: GatewayServices;
+  /** Requests of one session before its verdict is a refusal; without it the scope is off. */
+  readonly sessionQuota?: number;
+}
+
+export interface McpFixture {
+  readonly http: HttpFixture;
+  readonly backendUrl: string;
+  /** What the backend was asked, in order. */
+  readonly asked: BackendRequest[];
+  readonly audit: AuditRecord[];
+  /** What the gate was asked to charge, in order. */
+  readonly charged: { token: string; cost: number }[];
+  readonly catalogue: LiveCatalogue;
+  /** POST /mcp with a JSON body as it stands. */
+  post(body: string, headers?: Record<string, string>): Promise<McpAnswer>;
+  /** One request of id 1; its whole answer parsed. */
+  rpc(method: string, params?: object, token?: string, headers?: Record<string, string>): Promise<RpcAnswer>;
+  close(): Promise<void>;
+}
+
+export interface McpAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
+export interface RpcAnswer {
+  readonly id?: unknown;
+  readonly result?: {
+    readonly isError?: boolean;
+    readonly content?: readonly { type: string; text: string }[];
+    readonly contents?: readonly { uri: string; mimeType: string; text: string }[];
+    readonly tools?: readonly { name: string; [field: string]: unknown }[];
+    readonly resources?: readonly { uri: string; [field: string]: unknown }[];
+    readonly [field: string]: unknown;
+  };
+  readonly error?: { code: number; message: string; data?: unknown };
+}
+
+export function sessionOf(loginType: LoginType, userId = '1842001'): SessionContext {
+  return {
+    id: `${userId}0${loginType.length}`,
+    kind: 'mcp',
+    loginType,
+    userId,
+    keyId: '77',
+    keyType: 'UserKey',
+    publicKey: 'A'.repeat(43),
+    appId: loginType === 'McpApp' ? '9001' : null,
+    createdMs: START_MS,
+    expiresMs: START_MS + 86_400_000,
+    admin: false,
+  };
+}
+
+const SESSIONS: Readonly<Record<string, SessionContext>> = {
+  [TOKENS.McpBasic]: sessionOf('McpBasic'),
+  [TOKENS.McpVerified]: sessionOf('McpVerified'),
+  [TOKENS.McpApp]: sessionOf('McpApp'),
+  [TOKENS.other]: sessionOf('McpVerified', '1842002'),
+};
+
+export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixture> {
+  const asked: BackendRequest[] = [];
+  const backend = http.createServer((request, response) => serve(options, asked, request, response));
+  await new Promise<void>((resolve) => backend.listen(0, '127.0.0.1', resolve));
+  const backendUrl = `http://127.0.0.1:${(backend.address() as AddressInfo).port}`;
+  const modules = createModuleClient({ clock: () => fixture.time.nowMs });
+  const configured = options.configured?.(backendUrl) ?? { tools: {}, resources: {} };
+  const loaded = loadCatalogue(BUILT_IN, configured, new Map([['wallet', backendUrl]]));
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
+  const catalogue = new LiveCatalogue(loaded.catalogue);
+  const audit: AuditRecord[] = [];
+  const charged: McpFixture['charged'] = [];
+  const fixture = startHttp({
+    routes: createMcpRoutes({ catalogue, modules, gateway: options.gateway ?? GATEWAY_SERVICES }),
+    gate: gateOf(options, charged),
+    actors: auditOnly(audit),
+    ...(options.settings === undefined ? {} : { settings: options.settings }),
+  });
+  const post = async (body: string, headers: Record<string, string> = {}): Promise<McpAnswer> => {
+    const answer = await fetch(`${fixture.url}/mcp`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body,
+    });
+    return { status: answer.status, headers: answer.headers, text: await answer.text() };
+  };
+  return {
+    http: fixture,
+    backendUrl,
+    asked,
+    audit,
+    charged,
+    catalogue,
+    post,
+    async rpc(method, params, token, headers = {}) {
+      const message = { jsonrpc: '2.0', id: 1, method, ...(params === undefined ? {} : { params }) };
+      const bearer: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
+      const { text } = await post(JSON.stringify(message), { ...bearer, ...headers });
+      return JSON.parse(text) as RpcAnswer;
+    },
+    async close() {
+      await modules.close();
+      await fixture.close();
+      backend.closeAllConnections();
+      await new Promise((resolve) => backend.close(resolve));
+    },
+  };
+}
+
+function gateOf({ sessionQuota }: McpFixtureOptions, charged: McpFixture['charged']): SessionGate {
+  let used = 0;
+  return {
+    enter(token, kind, charge) {
+      const session = SESSIONS[token];
+      if (session === undefined || kind !== 'mcp') return undefined;
+      const cost = charge?.cost ?? 0;
+      charged.push({ token, cost });
+      used += cost;
+      const verdict = sessionQuota === undefined ? undefined : judge('p', sessionQuota, used, 3);
+      return { session, verdict };
+    },
+  };
+}
+
+function auditOnly(records: AuditRecord[]): ActorSystem {
+  const none = (): never => {
+    throw new Error('this test has no actors');
+  };
+  return {
+    ask: none,
+    now: none,
+    query: none,
+    tell: none,
+    lookup: none,
+    exists: none,
+    audit: (record) => records.push(record),
+  };
+}
+
+function serve(
+  options: McpFixtureOptions,
+  asked: BackendRequest[],
+  request: http.IncomingMessage,
+  response: http.ServerResponse,
+): void {
+  const chunks: Buffer[] = [];
+  const gone = new Promise<void>((resolve) => response.on('close', () => resolve()));
+  request.on('data', (chunk: Buffer) => chunks.push(chunk));
+  request.on('end', async () => {
+    const { method = '', url = '', headers } = request;
+    const taken = { method, url, headers, body: Buffer.concat(chunks).toString('utf8'), gone };
+    asked.push(taken);
+    const answer = (await options.backend?.(taken)) ?? { body: '{"result":"fine"}' };
+    if (answer === 'never') return;
+    if ('cut' in answer) {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-length': 1000 });
+      response.write(answer.cut, () => response.destroy());
+      return;
+    }
+    response.writeHead(answer.status ?? 200, { 'content-type': answer.type ?? 'application/json' });
+    response.end(answer.body);
+  });
+}
