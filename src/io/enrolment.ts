@@ -1,0 +1,185 @@
+/**
+ * Registration of a key (auth.md "register_key"): with a session the key joins the account, by claim or by proof;
+ * without one it founds an account, by proof only. Owns the order of the checks.
+ */
+import { timingSafeEqual } from 'node:crypto';
+import type { Challenge } from '../actors/challenges.ts';
+import { user } from '../actors/user.ts';
+import type { AddedKey, AddKey } from '../actors/user-enrolment.ts';
+import type { SignedUp, SignUp } from '../actors/user-sign-up.ts';
+import type { Proof } from '../actors/verification.ts';
+import { GatewayError } from '../domain/errors.ts';
+import { decodeBase64url } from '../domain/ids.ts';
+import type { UserKey } from '../domain/keys.ts';
+import { browserMessage } from '../domain/proofs.ts';
+import type { SessionContext } from '../domain/sessions.ts';
+import { askOptions } from './account.ts';
+import type { RouteContext } from './http/route.ts';
+import {
+  auditRefusal,
+  challengePrefix,
+  consumeChallenge,
+  holderOf,
+  originOf,
+  PUBLIC_KEY_BYTES,
+  requireBytes,
+  SECRET_BYTES,
+  SIGNATURE_BYTES,
+} from './login-parts.ts';
+
+/** Tries when the holder of the key changed while a proof was being checked: proof beats claim in the end. */
+const TRIES = 2;
+
+export interface Registration {
+  readonly challengeId: string | number;
+  readonly code: string;
+  readonly credential?: object;
+  readonly publicKey?: string;
+  readonly passKeyFlag?: boolean;
+  readonly name?: string;
+}
+
+export interface Registered {
+  readonly key: UserKey;
+  readonly userId: string;
+  readonly newAccount: boolean;
+  /** The key is the one of the caller's session. */
+  readonly current: boolean;
+  readonly replaced: readonly string[];
+  readonly expiresMs: number;
+  /** The session of a new account. */
+  readonly opened?: { readonly token: string; readonly createdMs: number };
+}
+
+type Context = RouteContext<unknown, unknown>;
+
+export async function register(context: Context, request: Registration): Promise<Registered> {
+  const { publicKey, credential, passKeyFlag } = request;
+  if ((publicKey === undefined) === (credential === undefined))
+    throw new GatewayError('InvalidInput', 'exactly one of publicKey and credential is required');
+  if (credential !== undefined && passKeyFlag === true)
+    throw new GatewayError('InvalidInput', 'passKeyFlag goes with publicKey');
+  if (publicKey === undefined) return refuseCredential(context, request);
+  requireBytes(publicKey, PUBLIC_KEY_BYTES, 'publicKey');
+  const { session } = context;
+  const answer = readCode(request.code, session === undefined);
+  const challenge = takeChallenge(context, request, ['register', 'login']);
+  if (answer.echo !== undefined && !isCodeOf(challenge, answer.echo))
+    throw new GatewayError('ChallengeExpired');
+  const message = browserMessage(challengePrefix(context, challenge), publicKey);
+  const proof = answer.signature === undefined ? undefined : { message, signature: answer.signature };
+  if (session !== undefined) return join(context, session, request, publicKey, proof);
+  if (proof === undefined) throw new GatewayError('InvalidInput', 'code: expected a signature');
+  return found(context, challenge, request, publicKey, proof);
+}
+
+/** No ceremony can be verified here, so none is: the challenge is used up and the answer is the one of a bad proof. */
+function refuseCredential(context: Context, request: Registration): never {
+  const code = requireBytes(request.code, SECRET_BYTES, 'code');
+  const challenge = takeChallenge(context, request, ['register']);
+  if (!isCodeOf(challenge, code)) throw new GatewayError('ChallengeExpired');
+  throw new GatewayError('InvalidSignature', 'credential: passkeys cannot be verified by this service');
+}
+
+/** With a session `code` may be the echo of the challenge's handle, a claim; a signature is a proof. */
+function readCode(code: string, proofRequired: boolean): { echo?: Buffer; signature?: Buffer } {
+  const echo = proofRequired ? undefined : decodeBase64url(code, SECRET_BYTES);
+  return echo === undefined ? { signature: requireBytes(code, SIGNATURE_BYTES, 'code') } : { echo };
+}
+
+function isCodeOf(challenge: Challenge, code: Buffer): boolean {
+  return timingSafeEqual(Buffer.from(challenge.code, 'base64url'), code);
+}
+
+function takeChallenge(
+  context: Context,
+  { challengeId }: Registration,
+  kinds: readonly Challenge['kind'][],
+): Challenge {
+  const { session, idempotencyKey } = context;
+  const repeatable = session !== undefined && idempotencyKey !== undefined;
+  try {
+    return consumeChallenge(context, challengeId, kinds, repeatable ? { idempotencyKey } : {});
+  } catch (error) {
+    if (error instanceof GatewayError && error.row === 'ChallengeExpired')
+      auditRefusal(context, null, 'ChallengeExpired');
+    throw error;
+  }
+}
+
+function shared(context: Context, { name, passKeyFlag }: Registration, publicKey: string) {
+  const holder = holderOf(context.actors, publicKey);
+  return {
+    publicKey,
+    passKeyFlag: passKeyFlag === true,
+    origin: originOf(context),
+    ...(name === undefined ? {} : { name }),
+    ...(holder === undefined ? {} : { holder }),
+  };
+}
+
+async function join(
+  context: Context,
+  session: SessionContext,
+  request: Registration,
+  publicKey: string,
+  proof: Proof | undefined,
+): Promise<Registered> {
+  const added = await overtaking(context, publicKey, proof !== undefined, () => {
+    const command: AddKey = {
+      type: 'addKey',
+      sessionId: session.id,
+      ...shared(context, request, publicKey),
+      ...(proof === undefined ? {} : { proof }),
+    };
+    return context.actors.ask<AddedKey>(user, session.userId, command, askOptions(context));
+  });
+  const { key, current, replaced, expiresMs } = added;
+  return { key, userId: session.userId, newAccount: false, current, replaced, expiresMs };
+}
+
+async function found(
+  context: Context,
+  challenge: Challenge,
+  request: Registration,
+  publicKey: string,
+  proof: Proof,
+): Promise<Registered> {
+  const signedUp = await overtaking(context, publicKey, true, () => {
+    const command: SignUp = {
+      type: 'signUp',
+      handle: challenge.newHandle,
+      proof,
+      ...shared(context, request, publicKey),
+    };
+    return context.actors.ask<SignedUp>(user, challenge.newUserId, command);
+  });
+  const { key, userId, token, createdMs, expiresMs } = signedUp;
+  return {
+    key,
+    userId,
+    newAccount: true,
+    current: true,
+    replaced: [],
+    expiresMs,
+    opened: { token, createdMs },
+  };
+}
+
+/** Once more when a mere claim slipped in between the look-up and the commit of a proven registration. */
+async function overtaking<T>(
+  { actors }: Context,
+  publicKey: string,
+  proven: boolean,
+  attempt: () => Promise<T>,
+): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await attempt();
+    } catch (error) {
+      const taken = error instanceof GatewayError && error.row === 'KeyAlreadyRegistered';
+      const claimed = taken && proven && holderOf(actors, publicKey)?.proven === false;
+      if (!claimed || tries === TRIES) throw error;
+    }
+  }
+}

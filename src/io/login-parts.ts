@@ -1,0 +1,134 @@
+/**
+ * Parts that sign-up, login and MCP login share: strict reading of what a key holder sends, challenges, the look-up of
+ * a key, records of refusals that no account can hold.
+ */
+import { CHALLENGES_ID, type Challenge, type ChallengeCommand, challenges } from '../actors/challenges.ts';
+import { type KeyOwner, parseKeyOwner } from '../actors/owners.ts';
+import type { ActorSystem } from '../actors/runtime/actor.ts';
+import type { Origin } from '../actors/user-change.ts';
+import { ERRORS, type ErrorName, GatewayError } from '../domain/errors.ts';
+import { decodeBase64url, parseId } from '../domain/ids.ts';
+import { networkOf } from '../domain/networks.ts';
+import { type ChallengeKind, signPrefix } from '../domain/proofs.ts';
+import { int64, object, text } from '../domain/schema.ts';
+import type { LoginType } from '../domain/sessions.ts';
+import { toIso } from '../domain/time.ts';
+import type { RouteContext } from './http/route.ts';
+
+export const PUBLIC_KEY_BYTES = 32;
+export const SIGNATURE_BYTES = 64;
+/** Bytes of a challenge and of its `code`. */
+export const SECRET_BYTES = 32;
+
+/** Fields that register_options and login_options share. */
+export const challengeFields = {
+  challengeId: { type: 'integer' } as const,
+  code: text(),
+  challenge: text(),
+  expiresUtc: text(),
+  signPrefix: text(),
+};
+export const challengeIdSchema = int64('Number or decimal string, from register_options or login_options');
+/** A browser's credential object. Its parts are judged by the ceremony, not by the schema. */
+export const credentialSchema = object({ id: text({ maxLength: 1400 }) });
+
+type Context = RouteContext<unknown, unknown>;
+
+export function originOf({ client }: Pick<Context, 'client'>): Origin {
+  return { ip: client.address, userAgent: client.userAgent };
+}
+
+/** Canonical base64url of exactly `byteLength` bytes (auth.md A2); anything else is `InvalidInput`. */
+export function requireBytes(value: string, byteLength: number, field: string): Buffer {
+  const bytes = decodeBase64url(value, byteLength);
+  if (bytes === undefined)
+    throw new GatewayError('InvalidInput', `${field}: expected ${byteLength} bytes in base64url`);
+  return bytes;
+}
+
+export function openChallenge({ actors, session, client, site }: Context, kind: ChallengeKind): Challenge {
+  const command: ChallengeCommand = {
+    type: 'openChallenge',
+    kind,
+    userId: session?.userId ?? null,
+    sessionId: session?.id ?? null,
+    address: networkOf(client.address),
+    leewayMs: site.fido2.timestampDriftToleranceMs,
+  };
+  return actors.now<Challenge>(challenges, CHALLENGES_ID, command);
+}
+
+/** Takes the challenge out of the store, before anything is verified. Throws `InvalidInput`, `ChallengeExpired`. */
+export function consumeChallenge(
+  { actors, session }: Context,
+  challengeId: string | number,
+  kinds: readonly ChallengeKind[],
+  options: { readonly orAnonymous?: boolean; readonly idempotencyKey?: string } = {},
+): Challenge {
+  const id = Number(parseId(challengeId));
+  if (!Number.isSafeInteger(id)) throw new GatewayError('InvalidInput', 'challengeId');
+  const command: ChallengeCommand = {
+    type: 'consumeChallenge',
+    id,
+    kinds,
+    userId: session?.userId ?? null,
+    sessionId: session?.id ?? null,
+    ...options,
+  };
+  return actors.now<Challenge>(challenges, CHALLENGES_ID, command);
+}
+
+export function challengePrefix({ site }: Context, { kind, id, challenge }: Challenge): string {
+  return signPrefix(kind, site.fido2.rpId, id, challenge);
+}
+
+export function challengeView(context: Context, opened: Challenge) {
+  return {
+    challengeId: opened.id,
+    code: opened.code,
+    challenge: opened.challenge,
+    expiresUtc: toIso(opened.expiresMs),
+    signPrefix: challengePrefix(context, opened),
+  };
+}
+
+/** Whose software key this is, by the decoded bytes in their one spelling (auth.md A2, A3). */
+export function holderOf(actors: ActorSystem, publicKey: string): KeyOwner | undefined {
+  const owner = actors.lookup('publicKey', publicKey);
+  return owner === undefined ? undefined : parseKeyOwner(owner);
+}
+
+/** Runs a login. One whose key turns out to be unknown counts against the address (auth.md A12). */
+export async function countingUnknownKeys<T>(
+  context: Context,
+  loginType: LoginType | null,
+  login: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await login();
+  } catch (error) {
+    if (
+      error instanceof GatewayError &&
+      (error.row === 'SessionNotFound' || error.row === 'AccountNotFound')
+    ) {
+      context.limiter.chargeUnknownKey();
+      auditRefusal(context, loginType, error.row);
+    }
+    throw error;
+  }
+}
+
+/** A refusal before any account is known. The key is left out: of a password it would be a trace. */
+export function auditRefusal(context: Context, loginType: LoginType | null, row: ErrorName): void {
+  context.actors.audit({
+    utcMs: context.nowMs,
+    event: 'login_refused',
+    userId: null,
+    fields: {
+      ip: context.client.address,
+      loginType,
+      error: ERRORS[row].message,
+      requestId: context.requestId,
+    },
+  });
+}

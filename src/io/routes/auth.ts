@@ -1,0 +1,228 @@
+/** Challenges and browser login (spec 4.4; shapes in auth.md). Sign-up is register_key without a session (keys.ts). */
+
+import { type AccountView, user } from '../../actors/user.ts';
+import type { LoggedIn, Login } from '../../actors/user-login.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import { hasFlag, KeyFlag } from '../../domain/keys.ts';
+import { browserMessage } from '../../domain/proofs.ts';
+import {
+  array,
+  boolean,
+  nullable,
+  object,
+  optional,
+  type Static,
+  text,
+  unknown,
+} from '../../domain/schema.ts';
+import { AUTH_METHODS } from '../../domain/sessions.ts';
+import { SECOND_MS, toIso } from '../../domain/time.ts';
+import { defineRoute, Reply, type RouteContext } from '../http/route.ts';
+import { setSid } from '../http/sid-cookie.ts';
+import {
+  auditRefusal,
+  challengeFields,
+  challengeIdSchema,
+  challengePrefix,
+  challengeView,
+  consumeChallenge,
+  countingUnknownKeys,
+  credentialSchema,
+  holderOf,
+  openChallenge,
+  originOf,
+  PUBLIC_KEY_BYTES,
+  requireBytes,
+  SIGNATURE_BYTES,
+} from '../login-parts.ts';
+
+/** COSE algorithms that authenticators may use: EdDSA, ES256, RS256 (auth.md A10). */
+const CREDENTIAL_PARAMETERS = [-8, -7, -257].map((alg) => ({ alg, type: 'public-key' }));
+const NAME_LENGTH_MAX = 64;
+/** A credential id has at most 1,023 bytes (auth.md A10). */
+const CREDENTIAL_ID_LENGTH_MAX = 1364;
+
+export const registerOptions = defineRoute({
+  method: 'GET',
+  path: '/auth/v1/register_options',
+  summary: 'A challenge for a new key: for the account with a session, for a sign-up without',
+  group: 'auth',
+  auth: 'optional',
+  limits: ['CheckPubKey'],
+  query: object({ name: optional(text({ minLength: 1, maxLength: NAME_LENGTH_MAX })) }),
+  result: object({ ...challengeFields, options: unknown() }),
+  errors: ['InvalidInput'],
+  async handle(context) {
+    const { site, session, settings, query, actors } = context;
+    const opened = openChallenge(context, 'register');
+    const account =
+      session === undefined
+        ? undefined
+        : await actors.query<AccountView>(user, session.userId, { type: 'account' });
+    const credentials = account?.keys.filter((key) => hasFlag(key.flags, KeyFlag.Fido2Key)) ?? [];
+    const options = {
+      challenge: opened.challenge,
+      rp: { name: site.fido2.rpName, id: site.fido2.rpId },
+      user: {
+        id: account?.handle ?? opened.newHandle,
+        name: query.name ?? site.fido2.rpName,
+        displayName: query.name ?? '',
+      },
+      pubKeyCredParams: CREDENTIAL_PARAMETERS,
+      timeout: settings.get('ChallengeSeconds') * SECOND_MS,
+      attestation: 'none',
+      excludeCredentials: credentials.map((key) => ({ id: key.publicKey, type: 'public-key' })),
+      authenticatorSelection: {
+        residentKey: 'preferred',
+        userVerification: 'preferred',
+        requireResidentKey: false,
+      },
+      extensions: { credProps: true },
+      hints: [],
+    };
+    return { ...challengeView(context, opened), options };
+  },
+});
+
+const loginOptionsBody = object({
+  credentialIds: optional(
+    array(text({ minLength: 1, maxLength: CREDENTIAL_ID_LENGTH_MAX, pattern: '^[A-Za-z0-9_-]+$' }), {
+      maxItems: 10,
+    }),
+  ),
+});
+const loginOptionsResult = object({ ...challengeFields, methods: array(text()), options: unknown() });
+
+/** No look-up of any user, so there is nothing to enumerate. */
+function openLogin(context: RouteContext, credentialIds: readonly string[] | undefined) {
+  const { site, settings } = context;
+  const opened = openChallenge(context, 'login');
+  const options = {
+    challenge: opened.challenge,
+    rpId: site.fido2.rpId,
+    timeout: settings.get('ChallengeSeconds') * SECOND_MS,
+    userVerification: 'preferred',
+    ...(credentialIds === undefined
+      ? {}
+      : { allowCredentials: credentialIds.map((id) => ({ id, type: 'public-key' })) }),
+  };
+  return { ...challengeView(context, opened), methods: AUTH_METHODS, options };
+}
+
+export const loginOptions = defineRoute({
+  method: 'GET',
+  path: '/auth/v1/login_options',
+  summary: 'A challenge for a login',
+  group: 'auth',
+  auth: 'optional',
+  limits: ['CheckPubKey'],
+  result: loginOptionsResult,
+  errors: ['InvalidInput'],
+  handle: (context) => openLogin(context, undefined),
+});
+
+export const loginOptionsFor = defineRoute({
+  method: 'POST',
+  path: '/auth/v1/login_options',
+  summary: 'A challenge for a login with one of the credentials that the client remembers',
+  group: 'auth',
+  auth: 'optional',
+  limits: ['CheckPubKey'],
+  body: loginOptionsBody,
+  bodyOptional: true,
+  result: loginOptionsResult,
+  errors: ['InvalidInput'],
+  handle: (context) => openLogin(context, context.body.credentialIds),
+});
+
+const loginBody = object({
+  challengeId: challengeIdSchema,
+  publicKey: optional(text({ maxLength: 64 })),
+  code: optional(text({ maxLength: 128 })),
+  credential: optional(credentialSchema),
+});
+
+export const login = defineRoute({
+  method: 'POST',
+  path: '/auth/v1/login',
+  summary: 'Log a browser in: the answer to a challenge of login_options',
+  group: 'auth',
+  auth: 'optional',
+  limits: ['CheckPubKey'],
+  body: loginBody,
+  result: object({
+    userId: text(),
+    keyId: nullable(text()),
+    keyType: text(),
+    newAccount: boolean(),
+    expiresUtc: text(),
+  }),
+  errors: [
+    'InvalidInput',
+    'SessionNotFound',
+    'AccountNotFound',
+    'AccessDenied',
+    'ChallengeExpired',
+    'InvalidSignature',
+    'AccessRateLimit',
+  ],
+  async handle(context) {
+    const { site } = context;
+    const loggedIn = await run(context);
+    const { userId, keyId, keyType, token, createdMs, expiresMs } = loggedIn;
+    const result = { userId, keyId, keyType, newAccount: false, expiresUtc: toIso(expiresMs) };
+    return Reply.result(result, setSid(token, createdMs, expiresMs, site.secureCookies));
+  },
+});
+
+/** Shape first, then the challenge, which is used up whatever follows, then the key (auth.md A4). */
+async function run(context: RouteContext<unknown, Static<typeof loginBody>>): Promise<LoggedIn> {
+  const { challengeId, publicKey, code, credential } = context.body;
+  if (credential !== undefined) {
+    if (publicKey !== undefined || code !== undefined)
+      throw new GatewayError('InvalidInput', 'credential excludes publicKey and code');
+    takeChallenge(context, challengeId);
+    return countingUnknownKeys(context, null, () => Promise.reject(unknownCredential()));
+  }
+  if (code === undefined) throw new GatewayError('InvalidInput', 'code: is required');
+  if (publicKey === undefined) return refuseOneTimeCode(code);
+  requireBytes(publicKey, PUBLIC_KEY_BYTES, 'publicKey');
+  const signature = requireBytes(code, SIGNATURE_BYTES, 'code');
+  const challenge = takeChallenge(context, challengeId);
+  return countingUnknownKeys(context, null, async () => {
+    const holder = holderOf(context.actors, publicKey);
+    if (holder === undefined) throw new GatewayError('SessionNotFound');
+    const { session } = context;
+    const command: Login = {
+      type: 'login',
+      keyId: holder.keyId,
+      publicKey,
+      proof: { message: browserMessage(challengePrefix(context, challenge), publicKey), signature },
+      origin: originOf(context),
+      ...(session === undefined ? {} : { previous: { userId: session.userId, sessionId: session.id } }),
+    };
+    return context.actors.ask<LoggedIn>(user, holder.userId, command);
+  });
+}
+
+/** Nothing enrols a credential, so none is known. */
+function unknownCredential(): GatewayError {
+  return new GatewayError('SessionNotFound');
+}
+
+/** One-time codes answer challenges of a kind of their own. None is ever opened here, so this id is not one. */
+function refuseOneTimeCode(code: string): never {
+  if (!/^[0-9]{6}$/.test(code)) throw new GatewayError('InvalidInput', 'code: expected 6 digits');
+  throw new GatewayError('ChallengeExpired');
+}
+
+function takeChallenge(context: RouteContext, challengeId: string | number) {
+  context.limiter.checkUnknownKeys();
+  try {
+    return consumeChallenge(context, challengeId, ['login'], { orAnonymous: true });
+  } catch (error) {
+    if (error instanceof GatewayError && error.row === 'ChallengeExpired')
+      auditRefusal(context, null, 'ChallengeExpired');
+    throw error;
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * mcp_login (spec 4.2, 5.1, 7.2): headers in, a bearer session out. The order of the checks is auth.md's; no cookie is
+ * read or set, and the body is ignored.
+ */
+
+import { user } from '../../actors/user.ts';
+import type { LoggedIn, McpLogin } from '../../actors/user-login.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import { parseId } from '../../domain/ids.ts';
+import { isTimestampFresh, mcpLoginMessage, parseUnixSeconds } from '../../domain/proofs.ts';
+import { nullable, object, oneOf, text } from '../../domain/schema.ts';
+import { LOGIN_TYPES, type LoginType } from '../../domain/sessions.ts';
+import { toIso } from '../../domain/time.ts';
+import { defineRoute, type RouteContext } from '../http/route.ts';
+import {
+  auditRefusal,
+  countingUnknownKeys,
+  holderOf,
+  originOf,
+  PUBLIC_KEY_BYTES,
+  requireBytes,
+  SIGNATURE_BYTES,
+} from '../login-parts.ts';
+
+const HEADERS = ['x-publickey', 'x-timestamp', 'x-signature', 'x-app-id'] as const;
+
+interface McpLoginRequest {
+  readonly publicKey: string;
+  readonly loginType: LoginType;
+  readonly appId: string | null;
+  readonly proof: { readonly unixSeconds: bigint; readonly signature: Uint8Array } | undefined;
+}
+
+export const mcpLogin = defineRoute({
+  method: 'POST',
+  path: '/auth/v1/mcp_login',
+  summary: 'Log an agent in with its key',
+  group: 'auth',
+  auth: 'none',
+  limits: ['Self'],
+  result: object({
+    sessionId: text(),
+    loginType: oneOf(LOGIN_TYPES),
+    expiresUtc: text(),
+    appId: nullable(text()),
+  }),
+  errors: [
+    'InvalidInput',
+    'SessionNotFound',
+    'AccountNotFound',
+    'AccessDenied',
+    'ChallengeExpired',
+    'InvalidSignature',
+    'AccessRateLimit',
+  ],
+  async handle(context) {
+    context.limiter.chargeAnonymous(1);
+    const request = readRequest(context);
+    const { publicKey, loginType, appId, proof } = request;
+    context.limiter.chargeKey('m', publicKey, 1);
+    if (proof !== undefined && !isTimestampFresh(proof.unixSeconds, context.nowMs)) {
+      auditRefusal(context, loginType, 'ChallengeExpired');
+      throw new GatewayError('ChallengeExpired');
+    }
+    const login = await countingUnknownKeys(context, loginType, async () => {
+      const holder = holderOf(context.actors, publicKey);
+      if (holder === undefined) throw new GatewayError('SessionNotFound');
+      const command: McpLogin = {
+        type: 'mcpLogin',
+        loginType,
+        keyId: holder.keyId,
+        publicKey,
+        appId,
+        origin: originOf(context),
+        ...(proof === undefined
+          ? {}
+          : { proof: { message: mcpLoginMessage(proof.unixSeconds), signature: proof.signature } }),
+      };
+      return context.actors.ask<LoggedIn>(user, holder.userId, command);
+    });
+    return {
+      sessionId: login.token,
+      loginType: login.loginType,
+      expiresUtc: toIso(login.expiresMs),
+      appId: login.appId,
+    };
+  },
+});
+
+/** Half a proof, a repeated header and every malformed value: `InvalidInput` (spec 5.1 rule 1). */
+function readRequest(context: RouteContext): McpLoginRequest {
+  for (const name of HEADERS) {
+    if (context.repeatedHeaders.has(name)) throw new GatewayError('InvalidInput', `${name}: sent twice`);
+  }
+  const [publicKey, timestamp, signature, app] = HEADERS.map((name) => context.header(name));
+  if (publicKey === undefined) throw new GatewayError('InvalidInput', 'x-publickey: is required');
+  requireBytes(publicKey, PUBLIC_KEY_BYTES, 'x-publickey');
+  const proof = readProof(timestamp, signature);
+  const appId = app === undefined ? null : parseId(app);
+  if (appId === undefined) throw new GatewayError('InvalidInput', 'x-app-id: expected a decimal id');
+  const unscoped = proof === undefined ? 'McpBasic' : 'McpVerified';
+  return { publicKey, loginType: appId === null ? unscoped : 'McpApp', appId, proof };
+}
+
+function readProof(timestamp: string | undefined, signature: string | undefined): McpLoginRequest['proof'] {
+  if (timestamp === undefined && signature === undefined) return undefined;
+  if (timestamp === undefined || signature === undefined)
+    throw new GatewayError('InvalidInput', 'x-timestamp and x-signature belong together');
+  const unixSeconds = parseUnixSeconds(timestamp);
+  if (unixSeconds === undefined) throw new GatewayError('InvalidInput', 'x-timestamp: expected Unix seconds');
+  return { unixSeconds, signature: requireBytes(signature, SIGNATURE_BYTES, 'x-signature') };
+}

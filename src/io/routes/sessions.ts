@@ -1,0 +1,81 @@
+/** REST twins of the gateway tools about sessions: sessions, close_sessions, login_log; and logout. */
+import { user } from '../../actors/user.ts';
+import { array, nothing } from '../../domain/schema.ts';
+import type { SessionContext } from '../../domain/sessions.ts';
+import {
+  type AccountCall,
+  closedSessionsSchema,
+  closeSessions,
+  closeSessionsSchema,
+  listLogins,
+  listSessions,
+  loginSchema,
+  sessionSchema,
+} from '../account.ts';
+import { defineRoute, Reply, type RouteContext } from '../http/route.ts';
+import { clearSid } from '../http/sid-cookie.ts';
+import { originOf } from '../login-parts.ts';
+
+export function accountCall(context: RouteContext<unknown, unknown, SessionContext>): AccountCall {
+  const { actors, settings, session, nowMs, idempotencyKey } = context;
+  return { actors, settings, session, nowMs, idempotencyKey, origin: originOf(context) };
+}
+
+export const sessions = defineRoute({
+  method: 'GET',
+  path: '/auth/v1/sessions',
+  summary: 'Live sessions of the account',
+  group: 'auth',
+  auth: 'session',
+  limits: [],
+  result: array(sessionSchema),
+  errors: ['SessionNotFound'],
+  handle: (context) => listSessions(accountCall(context)),
+});
+
+export const loginLog = defineRoute({
+  method: 'GET',
+  path: '/auth/v1/login_log',
+  summary: 'The last logins and refused attempts, the newest first',
+  group: 'auth',
+  auth: 'session',
+  limits: [],
+  result: array(loginSchema),
+  errors: ['SessionNotFound'],
+  handle: (context) => listLogins(accountCall(context)),
+});
+
+export const endSessions = defineRoute({
+  method: 'POST',
+  path: '/auth/v1/close_sessions',
+  summary: 'End sessions: the listed ones, all others, or all',
+  group: 'auth',
+  auth: 'session',
+  limits: [],
+  body: closeSessionsSchema,
+  bodyOptional: true,
+  result: closedSessionsSchema,
+  errors: ['InvalidInput', 'SessionNotFound', 'NotFound'],
+  idempotent: true,
+  async handle(context) {
+    const { sessionsClosed, currentClosed } = await closeSessions(accountCall(context), context.body);
+    return Reply.result({ sessionsClosed }, currentClosed ? clearSid(context.site.secureCookies) : []);
+  },
+});
+
+export const logout = defineRoute({
+  method: 'POST',
+  path: '/auth/v1/logout',
+  summary: 'End the session of this browser',
+  group: 'auth',
+  auth: 'session',
+  limits: [],
+  result: nothing(),
+  errors: ['SessionNotFound'],
+  async handle(context) {
+    const { actors, session, site } = context;
+    const command = { type: 'endSession', sessionId: session.id, origin: originOf(context) };
+    await actors.ask(user, session.userId, command);
+    return Reply.result(null, clearSid(site.secureCookies));
+  },
+});
