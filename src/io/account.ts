@@ -2,7 +2,7 @@
  * What an account may ask about itself: sessions, login log, keys, applications. One implementation for the REST
  * routes and for the gateway tools of /mcp, with the schemas that both print.
  */
-import type { ActorSystem } from '../actors/runtime/actor.ts';
+import type { ActorSystem, AskOptions } from '../actors/runtime/actor.ts';
 import { type AccountView, user } from '../actors/user.ts';
 import type { RevokedAppAccess } from '../actors/user-apps.ts';
 import type { Origin } from '../actors/user-change.ts';
@@ -159,7 +159,12 @@ export async function closeSessions(call: AccountCall, request: CloseSessions): 
     ...(others === undefined ? {} : { others }),
     origin: call.origin,
   };
-  return call.actors.ask<ClosedSessions>(user, call.session.userId, command, askOptions(call));
+  return call.actors.ask<ClosedSessions>(
+    user,
+    call.session.userId,
+    command,
+    askOptions('close_sessions', call),
+  );
 }
 
 /** Applications that the account registered. */
@@ -184,11 +189,18 @@ export async function listAppAccess({ actors, session }: AccountCall): Promise<A
 /** Takes an application's access back and ends its sessions; `NotFound` for one that has none. */
 export async function revokeAppAccess(call: AccountCall, appId: string): Promise<RevokedAppAccess> {
   const command = { type: 'revokeAppAccess', appId, origin: call.origin };
-  return call.actors.ask<RevokedAppAccess>(user, call.session.userId, command, askOptions(call));
+  return call.actors.ask<RevokedAppAccess>(
+    user,
+    call.session.userId,
+    command,
+    askOptions('revoke_app_access', call),
+  );
 }
 
-export function askOptions({ idempotencyKey }: { readonly idempotencyKey?: string | undefined }): {
-  idempotencyKey?: string;
-} {
-  return idempotencyKey === undefined ? {} : { idempotencyKey };
+/** The ring of an account is shared by all that it can do: the key counts for one operation. */
+export function askOptions(
+  operation: string,
+  { idempotencyKey }: { readonly idempotencyKey?: string | undefined },
+): AskOptions {
+  return idempotencyKey === undefined ? {} : { idempotencyKey: `${operation}:${idempotencyKey}` };
 }

@@ -132,7 +132,7 @@ async function join(
       ...shared(context, request, publicKey),
       ...(proof === undefined ? {} : { proof }),
     };
-    return context.actors.ask<AddedKey>(user, session.userId, command, askOptions(context));
+    return context.actors.ask<AddedKey>(user, session.userId, command, askOptions('register_key', context));
   });
   const { key, current, replaced, expiresMs } = added;
   return { key, userId: session.userId, newAccount: false, current, replaced, expiresMs };

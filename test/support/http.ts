@@ -33,7 +33,8 @@ export const NO_LIMITS: Partial<Record<SettingName, SettingValue>> = {
 
 export interface HttpFixtureOptions {
   readonly routes: readonly AnyRoute[];
-  readonly settings?: Partial<Record<SettingName, SettingValue>>;
+  /** First values, or the live ones that actors share. */
+  readonly settings?: Partial<Record<SettingName, SettingValue>> | LiveSettings;
   readonly site?: Partial<Site>;
   readonly gate?: SessionGate;
   readonly actors?: ActorSystem;
@@ -83,7 +84,8 @@ export function makeSite(port: number, changes: Partial<Site> = {}): Site {
 }
 
 export function startHttp(options: HttpFixtureOptions): HttpFixture {
-  const settings = new LiveSettings(options.settings ?? NO_LIMITS);
+  const { settings: given = NO_LIMITS } = options;
+  const settings = given instanceof LiveSettings ? given : new LiveSettings(given);
   const time = { nowMs: START_MS };
   const bugs: unknown[] = [];
   const finished: FinishedRequest[] = [];

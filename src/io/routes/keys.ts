@@ -132,5 +132,5 @@ function change<Result>(
   const keyId = readId(sentKeyId);
   if (keyId === undefined) throw new GatewayError('KeyNotFound');
   const full = { ...command, keyId, sessionId: session.id, origin: originOf(context) };
-  return actors.ask<Result>(user, session.userId, full, askOptions(context));
+  return actors.ask<Result>(user, session.userId, full, askOptions(command.type, context));
 }
