@@ -1,0 +1,52 @@
+/**
+ * Errors of the stand-in modules, in the envelope that every module uses: `{"error":{"code","message"}}`. 2001 to 2099
+ * are common to all modules, 2100 to 2199 the wallet's, 2200 to 2299 the chat's (docs/modules.md).
+ */
+
+interface SandboxErrorRow {
+  readonly code: number;
+  readonly status: number;
+  readonly message: string;
+}
+
+export const SANDBOX_ERRORS = {
+  Unauthorized: { code: 2001, status: 401, message: 'X-Crm is missing or no user id' },
+  BadRequest: { code: 2002, status: 400, message: 'Bad request' },
+  NotFound: { code: 2003, status: 404, message: 'Not found' },
+  MethodNotAllowed: { code: 2004, status: 405, message: 'Method not allowed' },
+  BodyTooLarge: { code: 2005, status: 413, message: 'Body too large' },
+  UnsupportedMediaType: { code: 2006, status: 415, message: 'Content-Type must be application/json' },
+  Forbidden: { code: 2007, status: 403, message: 'Forbidden' },
+  InjectedFault: { code: 2008, status: 500, message: 'Injected fault' },
+  Bug: { code: 2009, status: 500, message: 'Internal error' },
+  UnknownCurrency: { code: 2101, status: 400, message: 'Unknown currency' },
+  InsufficientFunds: { code: 2102, status: 409, message: 'Insufficient funds' },
+  BadAmount: { code: 2103, status: 400, message: 'Bad amount' },
+  UnknownReceiver: { code: 2104, status: 404, message: 'Unknown receiver' },
+  SameAccount: { code: 2105, status: 400, message: 'Sender and receiver are the same account' },
+  UnknownTransaction: { code: 2106, status: 404, message: 'Unknown transaction' },
+  BadAddress: { code: 2107, status: 400, message: 'Bad address' },
+  OwnAddress: { code: 2108, status: 409, message: 'The address belongs to this wallet: use a transfer' },
+  UnknownChat: { code: 2201, status: 404, message: 'Unknown chat' },
+  NotAMember: { code: 2202, status: 403, message: 'Not a member of the chat' },
+  BadMessage: { code: 2203, status: 400, message: 'Bad message' },
+} as const satisfies Record<string, SandboxErrorRow>;
+
+export type SandboxErrorName = keyof typeof SANDBOX_ERRORS;
+
+/** An expected refusal. `detail` names the field or the bound and is shown to the caller. */
+export class SandboxError extends Error {
+  readonly row: SandboxErrorRow;
+
+  constructor(name: SandboxErrorName, detail?: string) {
+    const row: SandboxErrorRow = SANDBOX_ERRORS[name];
+    super(detail === undefined ? row.message : `${row.message}: ${detail}`);
+    this.name = 'SandboxError';
+    this.row = row;
+  }
+}
+
+/** The body of a refusal. */
+export function errorBody(error: SandboxError): string {
+  return JSON.stringify({ error: { code: error.row.code, message: error.message } });
+}

@@ -1,0 +1,78 @@
+/**
+ * What a stand-in module is: a table of endpoints over a state that changes only by applying records, live and on
+ * replay alike; and the readers of its inputs, which refuse with the name of the field.
+ */
+import { parseId } from '../domain/ids.ts';
+import { SandboxError, type SandboxErrorName } from './errors.ts';
+import type { EventList } from './events.ts';
+import type { SandboxRecord } from './record-log.ts';
+
+/** One request, checked as far as it is common to all modules. */
+export interface ModuleCall {
+  /** `X-Crm`; null only for endpoints that are not called for a user. */
+  readonly userId: string | null;
+  readonly query: ReadonlyMap<string, string>;
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly nowMs: number;
+  /** A fresh id, above all earlier ones. */
+  tick(): string;
+  /** Applies the record at once; the answer waits until it is on the disk. */
+  commit(record: SandboxRecord): void;
+}
+
+export interface ModuleEndpoint {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  /** `user`: needs X-Crm. `gateway`: called by the gateway for itself, refused when it is made for anybody. */
+  readonly calledFor: 'user' | 'gateway';
+  /** Returns `result`; throws `SandboxError`. Synchronous: two calls never interleave. */
+  handle(call: ModuleCall): unknown;
+}
+
+export interface SandboxModule {
+  readonly name: string;
+  readonly endpoints: readonly ModuleEndpoint[];
+  readonly events: EventList;
+  apply(record: SandboxRecord): void;
+}
+
+/** The user of a call whose endpoint needs one. */
+export function callerOf(call: ModuleCall): string {
+  if (call.userId === null) throw new SandboxError('Unauthorized');
+  return call.userId;
+}
+
+/** A text field of the body; undefined when it is absent or null. */
+export function optionalText(call: ModuleCall, field: string, charactersMax: number): string | undefined {
+  const value = call.body[field];
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === 'string' && value.length <= charactersMax) return value;
+  throw new SandboxError('BadRequest', `${field} is a text of at most ${charactersMax} characters`);
+}
+
+export function requiredText(
+  call: ModuleCall,
+  field: string,
+  charactersMax: number,
+  refusal: SandboxErrorName = 'BadRequest',
+): string {
+  const value = optionalText(call, field, charactersMax);
+  if (value === undefined || value.trim() === '') throw new SandboxError(refusal, `${field} is required`);
+  return value;
+}
+
+/** An int64 id, from the query for GET and the body for POST. */
+export function requiredId(source: unknown, field: string): string {
+  const id = parseId(source);
+  if (id === undefined) throw new SandboxError('BadRequest', `${field} is a decimal id`);
+  return id;
+}
+
+/** Page size: `limit` of the query between 1 and `most`. */
+export function limitOf(query: ReadonlyMap<string, string>, usual: number, most: number): number {
+  const text = query.get('limit');
+  if (text === undefined) return usual;
+  const limit = /^[0-9]{1,6}$/.test(text) ? Number(text) : 0;
+  if (limit >= 1 && limit <= most) return limit;
+  throw new SandboxError('BadRequest', `limit is a number from 1 to ${most}`);
+}

@@ -1,0 +1,171 @@
+/**
+ * The HTTP server of the sandbox, on loopback. `/<module>/v1/…` and `/at/<module>/<module>/v1/…` are the modules'
+ * endpoints, so that either `{url}` or `{url}/at/<module>` serves as the address of a module; `/at/<module>/events`
+ * are its events; `/sandbox/v1/…` is the sandbox's own.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { errorBody, SandboxError } from './errors.ts';
+import { Faults } from './faults.ts';
+import type { SandboxAnswer, SandboxStore } from './store.ts';
+
+const BODY_MAX_BYTES = 64 * 1024;
+const CONNECTIONS_MAX = 1_024;
+/** Longer than the gateway's own pool keeps a connection, so that it is never the sandbox that closes first. */
+const KEEP_ALIVE_MS = 60_000;
+const MODULE_PREFIX = /^\/at\/([a-z]+)(\/.*)$/;
+const LOOPBACK_HOST = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::[0-9]+)?$/;
+
+export interface RunningServer {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** Serves the named modules on a free loopback port. `onDiskFailure`: nothing can be answered any more. */
+export async function serveSandbox(
+  store: SandboxStore,
+  modules: readonly string[],
+  onDiskFailure: (error: unknown) => void,
+): Promise<RunningServer> {
+  const desk = new Desk(store, modules, onDiskFailure);
+  const server = createServer((request, response) => void desk.serve(request, response));
+  server.maxConnections = CONNECTIONS_MAX;
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, close: () => closeServer(server) };
+}
+
+class Desk {
+  readonly #store: SandboxStore;
+  readonly #modules: readonly string[];
+  readonly #onDiskFailure: (error: unknown) => void;
+  readonly #faults = new Faults();
+
+  constructor(store: SandboxStore, modules: readonly string[], onDiskFailure: (error: unknown) => void) {
+    this.#store = store;
+    this.#modules = modules;
+    this.#onDiskFailure = onDiskFailure;
+  }
+
+  async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const target = targetOf(request);
+    const [, module, rest] = MODULE_PREFIX.exec(target.pathname) ?? [];
+    const path = rest ?? target.pathname;
+    const fault = this.#faults.of(module ?? this.#store.moduleOf(path));
+    if (fault.mode === 'down') {
+      request.socket.destroy();
+      return;
+    }
+    try {
+      const body = await readBody(request);
+      if (body === undefined) return;
+      if (fault.mode === 'error') throw new SandboxError('InjectedFault');
+      const answer = await this.#answer(request, module, path, new Map(target.searchParams), body);
+      if (fault.mode === 'slow') holdBack(response, answer, fault.delayMs);
+      else if (fault.mode === 'cut') cutOff(response, answer);
+      else reply(response, answer);
+    } catch (error) {
+      if (error instanceof SandboxError)
+        reply(response, { status: error.row.status, body: errorBody(error) });
+      else {
+        request.socket.destroy();
+        this.#onDiskFailure(error);
+      }
+    }
+  }
+
+  async #answer(
+    request: IncomingMessage,
+    module: string | undefined,
+    path: string,
+    query: ReadonlyMap<string, string>,
+    body: Readonly<Record<string, unknown>>,
+  ): Promise<SandboxAnswer> {
+    // A web page that points its own name at this address must not read the outbox (DNS rebinding).
+    if (!LOOPBACK_HOST.test(request.headers.host ?? '')) throw new SandboxError('Forbidden', 'foreign Host');
+    const method = request.method ?? '';
+    if (path === '/events' && method === 'GET')
+      return this.#store.events(module ?? query.get('module') ?? '', query);
+    if (module === undefined && path === '/sandbox/v1/outbox' && method === 'GET')
+      return this.#store.outbox();
+    if (module === undefined && path === '/sandbox/v1/fault' && method === 'POST')
+      return { status: 200, body: JSON.stringify({ result: this.#faults.set(body, this.#modules) }) };
+    const served = this.#store.moduleOf(path);
+    if (served === undefined || !this.#modules.includes(served)) throw new SandboxError('NotFound');
+    if (module !== undefined && module !== served) throw new SandboxError('NotFound', 'another module');
+    const crm = headerOf(request, 'x-crm');
+    return this.#store.handle({ method, path, query, crm, scopes: headerOf(request, 'x-scopes'), body });
+  }
+}
+
+function headerOf(request: IncomingMessage, name: string): string | undefined {
+  const value = request.headers[name];
+  return Array.isArray(value) ? value.join(',') : value;
+}
+
+/** An address that is none is that of no endpoint. */
+function targetOf(request: IncomingMessage): URL {
+  const base = 'http://sandbox';
+  const target = request.url ?? '/';
+  return URL.canParse(target, base) ? new URL(target, base) : new URL(base);
+}
+
+/** The JSON object of a request with a body, `{}` for one without; undefined when the caller went away meanwhile. */
+async function readBody(request: IncomingMessage): Promise<Readonly<Record<string, unknown>> | undefined> {
+  const parts: Buffer[] = [];
+  let sizeBytes = 0;
+  try {
+    for await (const part of request as AsyncIterable<Buffer>) {
+      sizeBytes += part.length;
+      // Read to the end all the same: an answer sent over an unread body would be lost with the connection.
+      if (sizeBytes <= BODY_MAX_BYTES) parts.push(part);
+    }
+  } catch (error) {
+    if (request.destroyed) return undefined;
+    throw error;
+  }
+  if (sizeBytes > BODY_MAX_BYTES) throw new SandboxError('BodyTooLarge');
+  if (sizeBytes === 0) return {};
+  if (!/^application\/json\s*(?:;|$)/i.test(request.headers['content-type'] ?? ''))
+    throw new SandboxError('UnsupportedMediaType');
+  return parseObject(Buffer.concat(parts).toString('utf8'));
+}
+
+function parseObject(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value))
+      return Object.assign(Object.create(null), value);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  throw new SandboxError('BadRequest', 'the body is no JSON object');
+}
+
+function reply(response: ServerResponse, answer: SandboxAnswer): void {
+  const body = Buffer.from(answer.body);
+  response.writeHead(answer.status, { 'content-type': 'application/json', 'content-length': body.length });
+  response.end(body);
+}
+
+function holdBack(response: ServerResponse, answer: SandboxAnswer, delayMs: number): void {
+  const timer = setTimeout(() => reply(response, answer), delayMs);
+  response.on('close', () => clearTimeout(timer));
+}
+
+function cutOff(response: ServerResponse, answer: SandboxAnswer): void {
+  const body = Buffer.from(answer.body);
+  response.writeHead(answer.status, { 'content-type': 'application/json', 'content-length': body.length });
+  response.write(body.subarray(0, body.length >> 1), () => response.destroy());
+}
+
+function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}

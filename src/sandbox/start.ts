@@ -1,0 +1,48 @@
+/** Starts the stand-in modules in a thread of their own, so that their work never holds up the gateway's. */
+import { Worker } from 'node:worker_threads';
+import { SANDBOX_MODULES, type SandboxModuleName } from './store.ts';
+import type { SandboxListening, SandboxWorkerData } from './worker.ts';
+
+export interface SandboxOptions {
+  /** The gateway's `DataPath`; the sandbox keeps `sandbox/log.jsonl` in it. */
+  readonly dataPath: string;
+  /** Which modules to serve; all unless given. */
+  readonly modules?: readonly SandboxModuleName[];
+}
+
+export interface RunningSandbox {
+  readonly url: string;
+  /** Address of each served module, for `Modules.<name>.url`. */
+  readonly modules: Readonly<Partial<Record<SandboxModuleName, string>>>;
+  /** Resolves with the reason when the thread ends by itself: its modules are down from then on. */
+  readonly crashed: Promise<Error>;
+  /** Ends open connections, waits for what was accepted to be on the disk, ends the thread. */
+  close(): Promise<void>;
+}
+
+/** Resolves when the modules listen; rejects when the thread cannot start (a damaged log, no permission). */
+export function startSandbox(options: SandboxOptions): Promise<RunningSandbox> {
+  const modules = options.modules ?? SANDBOX_MODULES;
+  const workerData: SandboxWorkerData = { dataPath: options.dataPath, modules };
+  const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData, name: 'sandbox' });
+  const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
+  let closing = false;
+  const crashed = new Promise<Error>((resolve) => {
+    worker.once('error', resolve);
+    worker.once('exit', (code) => {
+      if (!closing) resolve(new Error(`the sandbox thread ended with code ${code}`));
+    });
+  });
+  const close = (): Promise<void> => {
+    if (!closing) worker.postMessage('close');
+    closing = true;
+    return exited;
+  };
+  return new Promise((resolve, reject) => {
+    void crashed.then(reject);
+    worker.once('message', ({ url }: SandboxListening) => {
+      const addresses = Object.fromEntries(modules.map((name) => [name, `${url}/at/${name}`]));
+      resolve({ url, modules: addresses, crashed, close });
+    });
+  });
+}

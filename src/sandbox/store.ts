@@ -1,0 +1,147 @@
+/**
+ * The stand-in modules over one log: finds the endpoint, runs it, and lets the answer out when everything it may show
+ * is on the disk.
+ */
+import { parseId, TickSource } from '../domain/ids.ts';
+import type { Clock } from '../domain/time.ts';
+import { type ChatModule, createChat } from './chat.ts';
+import { errorBody, SandboxError } from './errors.ts';
+import type { ModuleCall, ModuleEndpoint, SandboxModule } from './module.ts';
+import { RecordLog, type SandboxRecord } from './record-log.ts';
+import { createWallet } from './wallet.ts';
+
+/** Names of the stand-in modules. */
+export const SANDBOX_MODULES = ['wallet', 'chat'] as const;
+export type SandboxModuleName = (typeof SANDBOX_MODULES)[number];
+
+export interface SandboxRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly query: ReadonlyMap<string, string>;
+  /** `X-Crm` as sent. */
+  readonly crm: string | undefined;
+  /** `X-Scopes` as sent. */
+  readonly scopes: string | undefined;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+export interface SandboxAnswer {
+  readonly status: number;
+  /** JSON text. */
+  readonly body: string;
+}
+
+export class SandboxStore {
+  readonly #log: RecordLog;
+  readonly #ticks: TickSource;
+  readonly #clock: Clock;
+  readonly #modules: ReadonlyMap<string, SandboxModule>;
+  readonly #chat: ChatModule;
+  readonly #endpoints = new Map<string, { module: SandboxModule; endpoint: ModuleEndpoint }>();
+  readonly #paths = new Set<string>();
+
+  private constructor(
+    log: RecordLog,
+    ticks: TickSource,
+    clock: Clock,
+    modules: ReadonlyMap<string, SandboxModule>,
+    chat: ChatModule,
+  ) {
+    this.#log = log;
+    this.#ticks = ticks;
+    this.#clock = clock;
+    this.#modules = modules;
+    this.#chat = chat;
+    for (const module of modules.values()) {
+      for (const endpoint of module.endpoints) {
+        this.#endpoints.set(`${endpoint.method} ${endpoint.path}`, { module, endpoint });
+        this.#paths.add(endpoint.path);
+      }
+    }
+  }
+
+  /** Replays the log at `path`. Throws when it is damaged anywhere but at its end. */
+  static async open(path: string, clock: Clock): Promise<SandboxStore> {
+    const chat = createChat();
+    const modules = new Map<string, SandboxModule>(
+      [createWallet(), chat].map((module) => [module.name, module]),
+    );
+    let lastTick = 0n;
+    const log = await RecordLog.open(path, (record) => {
+      const module = modules.get(record.module);
+      if (module === undefined) throw new Error(`${path} was written by a module "${record.module}"`);
+      module.apply(record);
+      const tick = BigInt(record.tick);
+      if (tick > lastTick) lastTick = tick;
+    });
+    return new SandboxStore(log, new TickSource(lastTick), clock, modules, chat);
+  }
+
+  /** Rejects only when the disk failed: then nothing more may be answered. */
+  async handle(request: SandboxRequest): Promise<SandboxAnswer> {
+    const records: SandboxRecord[] = [];
+    const answer = this.#run(request, records);
+    await (records.length > 0 ? this.#log.append(records) : this.#log.settled());
+    return answer;
+  }
+
+  async events(moduleName: string, query: ReadonlyMap<string, string>): Promise<SandboxAnswer> {
+    await this.#log.settled();
+    return refusable(() => {
+      const module = this.#modules.get(moduleName);
+      if (module === undefined) throw new SandboxError('NotFound', 'no such module');
+      return module.events.page(query);
+    });
+  }
+
+  async outbox(): Promise<SandboxAnswer> {
+    await this.#log.settled();
+    return { status: 200, body: JSON.stringify({ result: { deliveries: this.#chat.outbox() } }) };
+  }
+
+  /** The module that serves a path, by its first segment. */
+  moduleOf(path: string): string | undefined {
+    const name = path.split('/', 2)[1] ?? '';
+    return this.#modules.has(name) ? name : undefined;
+  }
+
+  close(): Promise<void> {
+    return this.#log.close();
+  }
+
+  #run(request: SandboxRequest, records: SandboxRecord[]): SandboxAnswer {
+    return refusable(() => {
+      const found = this.#endpoints.get(`${request.method} ${request.path}`);
+      if (found === undefined)
+        throw new SandboxError(this.#paths.has(request.path) ? 'MethodNotAllowed' : 'NotFound');
+      const { module, endpoint } = found;
+      const userId = request.crm === undefined ? undefined : parseId(request.crm);
+      if (endpoint.calledFor === 'user' && userId === undefined) throw new SandboxError('Unauthorized');
+      if (endpoint.calledFor === 'gateway' && (request.crm ?? request.scopes) !== undefined)
+        throw new SandboxError('Forbidden', 'for the gateway itself only');
+      const nowMs = this.#clock();
+      const call: ModuleCall = {
+        userId: userId ?? null,
+        query: request.query,
+        body: request.body,
+        nowMs,
+        tick: () => this.#ticks.next(nowMs).toString(),
+        commit: (record) => {
+          module.apply(record);
+          records.push(record);
+        },
+      };
+      return JSON.stringify({ result: endpoint.handle(call) });
+    });
+  }
+}
+
+/** Runs something that may refuse. What was committed before a refusal stays. */
+function refusable(run: () => string): SandboxAnswer {
+  try {
+    return { status: 200, body: run() };
+  } catch (error) {
+    if (error instanceof SandboxError) return { status: error.row.status, body: errorBody(error) };
+    throw error;
+  }
+}

@@ -1,0 +1,39 @@
+/** The sandbox's thread: opens the log, serves, and stops when told. Anything it cannot survive ends the thread. */
+import { join } from 'node:path';
+import { parentPort, workerData } from 'node:worker_threads';
+import { serveSandbox } from './server.ts';
+import { SandboxStore } from './store.ts';
+
+/** What the thread is started with. */
+export interface SandboxWorkerData {
+  readonly dataPath: string;
+  readonly modules: readonly string[];
+}
+
+/** What the thread says, once; any message to it means that it shall end. */
+export interface SandboxListening {
+  readonly url: string;
+}
+
+async function run(data: SandboxWorkerData): Promise<void> {
+  const port = parentPort;
+  if (port === null) throw new Error('the sandbox runs in a worker thread');
+  const store = await SandboxStore.open(join(data.dataPath, 'sandbox', 'log.jsonl'), Date.now);
+  const server = await serveSandbox(store, data.modules, endThread);
+  port.once('message', () => {
+    server
+      .close()
+      .then(() => store.close())
+      .then(() => port.close(), endThread);
+  });
+  port.postMessage({ url: server.url } satisfies SandboxListening);
+}
+
+/** Throws outside of any promise, which ends the thread and reaches `RunningSandbox.crashed`. */
+function endThread(error: unknown): void {
+  setImmediate(() => {
+    throw error;
+  });
+}
+
+await run(workerData as SandboxWorkerData);

@@ -1,0 +1,295 @@
+/** The sandbox as a running thing: its thread, its HTTP face, chat, faults, and kill -9. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { request as httpRequest } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import t, { type Test } from 'tap';
+import { type RunningSandbox, startSandbox } from '../../src/sandbox/start.ts';
+
+interface Answer {
+  status: number;
+  body: { result?: Record<string, unknown>; error?: { code: number; message: string } };
+}
+
+async function dataPath(test: Test): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'sandbox-'));
+  test.teardown(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+async function start(test: Test, folder?: string): Promise<RunningSandbox> {
+  const sandbox = await startSandbox({ dataPath: folder ?? (await dataPath(test)) });
+  test.teardown(() => sandbox.close());
+  return sandbox;
+}
+
+async function call(
+  url: string,
+  crm?: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const response = await fetch(url, {
+    ...(body === undefined
+      ? {}
+      : { method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    headers: {
+      ...(crm === undefined ? {} : { 'x-crm': crm }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+  });
+  return { status: response.status, body: (await response.json()) as Answer['body'] };
+}
+
+t.test('sandbox: serves its modules under both kinds of address, and nothing else', async (t) => {
+  const sandbox = await start(t);
+  for (const base of [sandbox.url, sandbox.modules.wallet]) {
+    t.match(await call(`${base}/wallet/v1/balance/get?currency=DEMO`, '7'), {
+      status: 200,
+      body: { result: { balances: [{ balance: '1000.00' }] } },
+    });
+  }
+  t.equal(
+    (await call(`${sandbox.modules.chat}/wallet/v1/info/get`, '7')).status,
+    404,
+    'not through another module',
+  );
+  for (const path of [
+    '/',
+    '/wallet',
+    '/bank/v1/x/y',
+    '/at/bank/bank/v1/x',
+    '//',
+    '/events',
+    '/sandbox/v1/nothing',
+  ]) {
+    t.equal((await call(`${sandbox.url}${path}`, '7')).status, 404, path);
+  }
+  t.match(await call(`${sandbox.modules.wallet}/events`), { status: 200, body: { result: { events: [] } } });
+  t.match(await call(`${sandbox.url}/wallet/v1/info/get`), { status: 401, body: { error: { code: 2001 } } });
+});
+
+t.test('sandbox: bodies that are no JSON object, too large or of another type are refused', async (t) => {
+  const { url } = await start(t);
+  const path = `${url}/wallet/v1/transfers/create`;
+  for (const body of ['{', '[]', '"x"', 'null', '1']) {
+    t.match(await call(path, '7', body), { status: 400, body: { error: { code: 2002 } } }, body);
+  }
+  t.equal((await call(path, '7', `"${'x'.repeat(64 * 1024)}"`)).status, 413);
+  t.equal((await call(path, '7', '{}', { 'content-type': 'text/plain' })).status, 415);
+  t.match(await call(path, '7', '{"__proto__":{"currency":"DEMO"}}'), { body: { error: { code: 2101 } } });
+});
+
+t.test('sandbox: a foreign Host is refused, so that no web page reads the outbox', async (t) => {
+  const { url } = await start(t);
+  const status = await new Promise((resolve, reject) => {
+    httpRequest(`${url}/sandbox/v1/outbox`, { headers: { host: 'evil.example' } }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    })
+      .on('error', reject)
+      .end();
+  });
+  t.equal(status, 403);
+});
+
+t.test('chat: everybody is in the lobby, a personal chat is closed to others', async (t) => {
+  const { url } = await start(t);
+  const { body } = await call(`${url}/chat/v1/chats/list`, '7');
+  const chats = body.result?.['chats'] as { id: string; kind: string }[];
+  t.match(chats, [{ id: '1', kind: 'lobby' }, { kind: 'personal' }]);
+  const personal = chats[1]?.id ?? '';
+  const send = (crm: string, message: unknown): Promise<Answer> =>
+    call(`${url}/chat/v1/messages/send`, crm, message);
+  t.match(await send('7', { chatId: personal, text: 'mine' }), {
+    status: 200,
+    body: { result: { senderId: '7' } },
+  });
+  t.match(await send('8', { chatId: personal, text: 'hello' }), {
+    status: 403,
+    body: { error: { code: 2202 } },
+  });
+  t.equal((await call(`${url}/chat/v1/messages/list?chatId=${personal}`, '8')).status, 403);
+  t.equal((await call(`${url}/chat/v1/members/list?chatId=${personal}`, '8')).status, 403);
+  t.equal((await send('8', { chatId: '99', text: 'x' })).status, 404);
+  t.equal((await send('8', { chatId: 'x', text: 'x' })).status, 400);
+  for (const text of [undefined, '', '  ', 5, 'x'.repeat(4097)])
+    t.equal((await send('8', { chatId: '1', text })).status, 400);
+  for (const text of ['one', 'two', 'three']) t.equal((await send('8', { chatId: 1, text })).status, 200);
+  const first = await call(`${url}/chat/v1/messages/list?chatId=1&limit=2`, '7');
+  t.match(first.body.result, { messages: [{ text: 'three' }, { text: 'two' }] });
+  const second = await call(
+    `${url}/chat/v1/messages/list?chatId=1&after=${first.body.result?.['next']}`,
+    '7',
+  );
+  t.match(second.body.result, { messages: [{ text: 'one' }], next: null });
+  const events = await call(`${url}/events?module=chat`);
+  t.match(events.body.result, {
+    events: [{ crmId: '7', type: 'NewChatMessage', data: { text: 'mine' } }, { crmId: undefined }, {}, {}],
+  });
+});
+
+t.test('chat: one-time codes reach the outbox, from the gateway itself only', async (t) => {
+  const folder = await dataPath(t);
+  const sandbox = await start(t, folder);
+  const path = `${sandbox.url}/chat/v1/codes/deliver`;
+  const code = { channel: 'phone', address: '+491701234567', code: '123456' };
+  t.equal((await call(path, undefined, code)).status, 200);
+  t.equal((await call(path, '7', code)).status, 403, 'not for a user');
+  t.equal(
+    (await call(path, undefined, code, { 'x-scopes': 'Capability:chat' })).status,
+    403,
+    'not for a code',
+  );
+  for (const bad of [
+    { ...code, channel: 'fax' },
+    { ...code, address: '' },
+    { ...code, code: undefined },
+  ]) {
+    t.equal((await call(path, undefined, bad)).status, 400);
+  }
+  await sandbox.close();
+  const again = await start(t, folder);
+  t.match(await call(`${again.url}/sandbox/v1/outbox`), { body: { result: { deliveries: [code] } } });
+});
+
+t.test('faults: each mode fails its own module alone, until ok', async (t) => {
+  const { url } = await start(t);
+  const fault = (body: unknown): Promise<Answer> => call(`${url}/sandbox/v1/fault`, undefined, body);
+  const wallet = (): Promise<Answer> => call(`${url}/wallet/v1/balance/get`, '7');
+  for (const bad of [
+    {},
+    { module: 'bank', mode: 'down' },
+    { module: 'wallet', mode: 'up' },
+    { module: 'wallet', mode: 'slow', delayMs: -1 },
+  ]) {
+    t.equal((await fault(bad)).status, 400, JSON.stringify(bad));
+  }
+  await fault({ module: 'wallet', mode: 'down' });
+  await t.rejects(wallet(), 'down');
+  t.equal((await call(`${url}/chat/v1/chats/list`, '7')).status, 200, 'chat is well');
+  await fault({ module: 'wallet', mode: 'error' });
+  t.match(await wallet(), { status: 500, body: { error: { code: 2008 } } });
+  await fault({ module: 'wallet', mode: 'cut' });
+  await t.rejects(wallet(), 'cut');
+  await fault({ module: 'wallet', mode: 'slow', delayMs: 60 });
+  const startMs = performance.now();
+  t.equal((await wallet()).status, 200);
+  t.ok(performance.now() - startMs >= 55);
+  await fault({ module: 'wallet', mode: 'slow' });
+  await t.rejects(
+    fetch(`${url}/wallet/v1/info/get`, { headers: { 'x-crm': '7' }, signal: AbortSignal.timeout(50) }),
+    'slow',
+  );
+  await fault({ module: 'wallet', mode: 'ok' });
+  t.equal((await wallet()).status, 200);
+});
+
+t.test('sandbox: a log that is damaged refuses the start with its line', async (t) => {
+  const folder = await dataPath(t);
+  await (await startSandbox({ dataPath: folder })).close();
+  await writeFile(
+    join(folder, 'sandbox', 'log.jsonl'),
+    'nonsense\n{"module":"wallet","type":"x","tick":"1"}\n',
+  );
+  await t.rejects(startSandbox({ dataPath: folder }), /line 1 is damaged/);
+});
+
+t.test('sandbox: a log that books on an unopened account refuses the start', async (t) => {
+  const folder = await dataPath(t);
+  const sandbox = await start(t, folder);
+  await call(`${sandbox.url}/wallet/v1/info/get`, '7');
+  await sandbox.close();
+  const path = join(folder, 'sandbox', 'log.jsonl');
+  const opened = JSON.parse(await readFile(path, 'utf8'));
+  const orphan = { ...opened, type: 'withdrawn', userId: '9', currency: 'DEMO', minor: '1', feeMinor: '0' };
+  await writeFile(path, `${JSON.stringify(orphan)}\n`);
+  await t.rejects(startSandbox({ dataPath: folder }), /unopened account 9/);
+});
+
+/** A process that only runs the sandbox, to be killed. */
+async function startProcess(
+  test: Test,
+  folder: string,
+  shellPrefix = '',
+): Promise<{ child: ChildProcess; url: string; crash: Promise<string> }> {
+  const start = new URL('../../src/sandbox/start.js', import.meta.url).href;
+  const script = `import { startSandbox } from ${JSON.stringify(start)};
+const sandbox = await startSandbox({ dataPath: process.argv[2] });
+process.stdout.write(sandbox.url + '\\n');
+const error = await sandbox.crashed;
+process.stdout.write('crashed ' + error.code + '\\n');`;
+  const file = join(folder, 'run.mjs');
+  await writeFile(file, script);
+  const child = spawn(
+    '/bin/sh',
+    ['-c', `${shellPrefix} exec "$0" "$1" "$2"`, process.execPath, file, folder],
+    {
+      env: { PATH: process.env['PATH'] ?? '' },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
+  test.teardown(() => child.kill('SIGKILL'));
+  const lines = createInterface(child.stdout);
+  const next = (): Promise<string> => new Promise((resolve) => lines.once('line', resolve));
+  const url = await next();
+  return { child, url, crash: next() };
+}
+
+t.test(
+  'sandbox: a disk that takes no more ends the thread, is reported, and loses nothing acknowledged',
+  async (t) => {
+    const folder = await dataPath(t);
+    // Files of this process end at 4 blocks of 512 bytes: a write beyond fails with EFBIG, in the middle of a line.
+    const { url, crash } = await startProcess(t, folder, 'ulimit -f 4;');
+    await call(`${url}/wallet/v1/info/get`, '8');
+    const body = { currency: 'GATE', amount: '1', toUserId: '8' };
+    let acknowledged = 0;
+    try {
+      for (; acknowledged < 100; acknowledged += 1)
+        t.equal((await call(`${url}/wallet/v1/transfers/create`, '7', body)).status, 200);
+    } catch (error) {
+      t.ok(error instanceof TypeError, 'the connection was closed without an answer');
+    }
+    t.equal(await crash, 'crashed EFBIG');
+    t.ok(acknowledged > 0 && acknowledged < 100);
+    const sandbox = await start(t, folder);
+    t.match(await call(`${sandbox.url}/wallet/v1/balance/get?currency=GATE`, '8'), {
+      body: { result: { balances: [{ balance: `${1000 + acknowledged}.00000000` }] } },
+    });
+  },
+);
+
+t.test('sandbox: kill -9 under load loses no acknowledged transfer and books none twice', async (t) => {
+  const folder = await dataPath(t);
+  let acknowledged = 0;
+  let sent = 0;
+  for (let round = 0; round < 3; round += 1) {
+    const { child, url } = await startProcess(t, folder);
+    await call(`${url}/wallet/v1/info/get`, '8');
+    const exited = new Promise((resolve) => child.once('exit', resolve));
+    const client = async (): Promise<void> => {
+      for (;;) {
+        sent += 1;
+        const answer = await call(`${url}/wallet/v1/transfers/create`, '7', {
+          currency: 'GATE',
+          amount: '0.00000001',
+          toUserId: '8',
+        });
+        if (answer.status === 200) acknowledged += 1;
+        if (acknowledged >= (round + 1) * 100) child.kill('SIGKILL');
+      }
+    };
+    await Promise.allSettled(Array.from({ length: 8 }, client));
+    await exited;
+  }
+  const sandbox = await start(t, folder);
+  const { body } = await call(`${sandbox.url}/wallet/v1/balance/get?currency=GATE`, '8');
+  const [entry] = (body.result?.['balances'] ?? []) as { balance: string }[];
+  const moved = Number(BigInt((entry?.balance ?? '').replace('.', '')) - 100_000_000_000n);
+  t.ok(moved >= acknowledged && moved <= sent, `${acknowledged} acknowledged, ${moved} booked, ${sent} sent`);
+  t.ok(acknowledged >= 300);
+});

@@ -1,0 +1,373 @@
+/** The stand-in wallet and its log: exact money, refusals, and what a crash leaves behind. */
+import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import t, { type Test } from 'tap';
+import { CURRENCIES, formatAmount, readAmount } from '../../src/sandbox/currencies.ts';
+import { SandboxError } from '../../src/sandbox/errors.ts';
+import { type SandboxAnswer, SandboxStore } from '../../src/sandbox/store.ts';
+
+type Fields = Record<string, unknown>;
+
+async function logPath(test: Test): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'sandbox-'));
+  test.teardown(() => rm(folder, { recursive: true, force: true }));
+  return join(folder, 'deeper', 'log.jsonl');
+}
+
+function openStore(path: string): Promise<SandboxStore> {
+  return SandboxStore.open(path, () => Date.parse('2026-01-02T03:04:05.678Z'));
+}
+
+function get(
+  store: SandboxStore,
+  path: string,
+  crm?: string,
+  query: Record<string, string> = {},
+): Promise<SandboxAnswer> {
+  return store.handle({
+    method: 'GET',
+    path,
+    query: new Map(Object.entries(query)),
+    crm,
+    scopes: undefined,
+    body: {},
+  });
+}
+
+function post(
+  store: SandboxStore,
+  path: string,
+  crm: string | undefined,
+  body: Fields,
+): Promise<SandboxAnswer> {
+  return store.handle({ method: 'POST', path, query: new Map(), crm, scopes: undefined, body });
+}
+
+function resultOf(answer: SandboxAnswer): Fields {
+  if (answer.status !== 200) throw new Error(answer.body);
+  return (JSON.parse(answer.body) as { result: Fields }).result;
+}
+
+/** `[status, code]` of a refusal. */
+function refusalOf(answer: SandboxAnswer): [number, number] {
+  return [answer.status, (JSON.parse(answer.body) as { error: { code: number } }).error.code];
+}
+
+async function balance(store: SandboxStore, crm: string, currency: string): Promise<string> {
+  const { balances } = resultOf(await get(store, '/wallet/v1/balance/get', crm, { currency }));
+  return (balances as { balance: string }[])[0]?.balance ?? '';
+}
+
+t.test('wallet: a new account holds 1,000 of both currencies, with their places, and keeps it', async (t) => {
+  const path = await logPath(t);
+  const store = await openStore(path);
+  const balances = [
+    { currency: 'DEMO', balance: '1000.00', precision: 2 },
+    { currency: 'GATE', balance: '1000.00000000', precision: 8 },
+  ];
+  t.strictSame(resultOf(await get(store, '/wallet/v1/balance/get', '7')), { balances });
+  t.strictSame(resultOf(await get(store, '/wallet/v1/balance/get', '7', { currency: 'GATE' })), {
+    balances: balances.slice(1),
+  });
+  await store.close();
+  const again = await openStore(path);
+  t.strictSame(resultOf(await get(again, '/wallet/v1/balance/get', '7')), { balances });
+  t.match(resultOf(await get(again, '/wallet/v1/info/get', '7')), { userId: '7', transactions: 2 });
+  await again.close();
+});
+
+t.test('wallet: a transfer moves the money exactly and shows on both sides and as two events', async (t) => {
+  const store = await openStore(await logPath(t));
+  await get(store, '/wallet/v1/info/get', '8');
+  const body = { currency: 'GATE', amount: '0.00000001', toUserId: 8, note: 'thanks' };
+  const sent = resultOf(await post(store, '/wallet/v1/transfers/create', '7', body));
+  t.match(sent, {
+    txType: 2,
+    state: 2,
+    direction: 'out',
+    amount: '0.00000001',
+    fee: '0.00000000',
+    partnerInfo: '8',
+  });
+  t.equal(await balance(store, '8', 'GATE'), '1000.00000001');
+  const id = String(sent['id']);
+  const { balance: left, ...booked } = sent;
+  t.equal(left, '999.99999999');
+  t.strictSame(resultOf(await get(store, '/wallet/v1/transactions/get', '7', { id })), booked);
+  const { transactions } = resultOf(await get(store, '/wallet/v1/transactions/list', '8', { limit: '1' }));
+  t.match(transactions, [{ txType: 3, direction: 'in', externalId: id, partnerInfo: '7', note: 'thanks' }]);
+  const { body: events } = await store.events('wallet', new Map());
+  t.match(JSON.parse(events), {
+    result: {
+      events: [
+        {
+          module: 'wallet',
+          type: 'TransferCompleted',
+          crmId: '7',
+          tick: id,
+          data: { currency: 'GATE', state: 2 },
+        },
+        {
+          module: 'wallet',
+          type: 'TxInWallet',
+          crmId: '8',
+          data: { txType: 3, appId: '0', externalId: id, tag: null },
+        },
+      ],
+    },
+  });
+  t.match(events, '"amount":0.00000001,"fee":0.00000000', 'JSON numbers with every digit');
+  const { body: rest } = await store.events('wallet', new Map([['after', id]]));
+  t.equal(JSON.parse(rest).result.events.length, 1, 'after is exclusive');
+  t.equal((await store.events('wallet', new Map([['after', '-1']]))).status, 400);
+  await store.close();
+});
+
+t.test('wallet: every refusal has its code and moves nothing', async (t) => {
+  const store = await openStore(await logPath(t));
+  await get(store, '/wallet/v1/info/get', '8');
+  const address = String(
+    (resultOf(await get(store, '/wallet/v1/addresses/list', '8'))['addresses'] as Fields[])[0]?.['address'],
+  );
+  const good = { currency: 'DEMO', amount: '1', toUserId: '8' };
+  const transfers: [Fields, number, number][] = [
+    [{ ...good, currency: 'EUR' }, 400, 2101],
+    [{ ...good, currency: 'demo' }, 400, 2101],
+    [{ ...good, currency: undefined }, 400, 2101],
+    [{ ...good, currency: ['DEMO'] }, 400, 2101],
+    [{ ...good, amount: '1000.01' }, 409, 2102],
+    [{ ...good, toUserId: '9' }, 404, 2104],
+    [{ ...good, toUserId: '7' }, 400, 2105],
+    [{ ...good, toUserId: 'eight' }, 400, 2002],
+    [{ ...good, toUserId: 2 ** 60 }, 400, 2002],
+    [{ ...good, note: 'x'.repeat(257) }, 400, 2002],
+    [{ ...good, note: 5 }, 400, 2002],
+  ];
+  const amounts = [
+    1,
+    '0',
+    '0.00',
+    '-1',
+    '+1',
+    '1.',
+    '.5',
+    '01',
+    '1e3',
+    '1.001',
+    ' 1',
+    '1,5',
+    '',
+    'NaN',
+    null,
+    '9'.repeat(19),
+  ];
+  for (const amount of amounts) transfers.push([{ ...good, amount }, 400, 2103]);
+  for (const [body, status, code] of transfers) {
+    const answer = await post(store, '/wallet/v1/transfers/create', '7', body);
+    t.strictSame(refusalOf(answer), [status, code], answer.body);
+  }
+  const out = { currency: 'DEMO', amount: '1', address: 'demo1outside' };
+  const withdrawals: [Fields, number, number][] = [
+    [{ ...out, amount: '1000' }, 409, 2102],
+    [{ ...out, address: 'short' }, 400, 2107],
+    [{ ...out, address: 'has space in it' }, 400, 2107],
+    [{ ...out, address: undefined }, 400, 2107],
+    [{ ...out, address }, 409, 2108],
+    [{ ...out, tag: 'x'.repeat(65) }, 400, 2002],
+  ];
+  for (const [body, status, code] of withdrawals) {
+    const answer = await post(store, '/wallet/v1/withdrawals/create', '7', body);
+    t.strictSame(refusalOf(answer), [status, code], answer.body);
+  }
+  t.equal(await balance(store, '7', 'DEMO'), '1000.00');
+  t.equal(await balance(store, '8', 'DEMO'), '1000.00');
+  await store.close();
+});
+
+t.test('wallet: queries that are wrong, unknown or made for nobody are refused', async (t) => {
+  const store = await openStore(await logPath(t));
+  const queries: [string, Record<string, string>, number, number][] = [
+    ['balance/get', { currency: 'EUR' }, 400, 2101],
+    ['addresses/list', { currency: 'EUR' }, 400, 2101],
+    ['transactions/list', { currency: 'EUR' }, 400, 2101],
+    ['transactions/list', { limit: '0' }, 400, 2002],
+    ['transactions/list', { limit: '101' }, 400, 2002],
+    ['transactions/list', { after: 'x' }, 400, 2002],
+    ['transactions/get', {}, 400, 2002],
+    ['transactions/get', { id: '1' }, 404, 2106],
+    ['nothing/get', {}, 404, 2003],
+    ['transfers/create', {}, 405, 2004],
+  ];
+  for (const [path, query, status, code] of queries) {
+    t.strictSame(refusalOf(await get(store, `/wallet/v1/${path}`, '7', query)), [status, code], path);
+  }
+  for (const crm of [undefined, '', 'x', '-1', '1.5', '7, 8']) {
+    t.strictSame(refusalOf(await get(store, '/wallet/v1/info/get', crm)), [401, 2001], String(crm));
+  }
+  await store.close();
+});
+
+t.test(
+  'wallet: a withdrawal takes amount and fee; the history pages newest first without a gap',
+  async (t) => {
+    const store = await openStore(await logPath(t));
+    const paid = resultOf(
+      await post(store, '/wallet/v1/withdrawals/create', '7', {
+        currency: 'DEMO',
+        amount: '998.99',
+        address: 'demo1outside',
+        tag: 'a',
+      }),
+    );
+    t.match(paid, { txType: 4, fee: '1.00', tag: 'a', partnerInfo: 'demo1outside', balance: '0.01' });
+    const seen: unknown[] = [];
+    let after: string | null = null;
+    do {
+      const query: Record<string, string> = after === null ? { limit: '2' } : { limit: '2', after };
+      const page = resultOf(await get(store, '/wallet/v1/transactions/list', '7', query));
+      seen.push(...(page['transactions'] as Fields[]).map((transaction) => transaction['txType']));
+      after = page['next'] as string | null;
+    } while (after !== null);
+    t.strictSame(seen, [4, 1, 1]);
+    const { transactions } = resultOf(
+      await get(store, '/wallet/v1/transactions/list', '7', { currency: 'GATE' }),
+    );
+    t.match(transactions, [{ currency: 'GATE' }]);
+    t.equal((transactions as unknown[]).length, 1);
+    await store.close();
+  },
+);
+
+t.test('wallet: concurrent transfers never overdraw, and each that was acknowledged is there', async (t) => {
+  const path = await logPath(t);
+  const store = await openStore(path);
+  await get(store, '/wallet/v1/info/get', '8');
+  const body = { currency: 'DEMO', amount: '30.00', toUserId: '8' };
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, () => post(store, '/wallet/v1/transfers/create', '7', body)),
+  );
+  t.equal(answers.filter(({ status }) => status === 200).length, 33);
+  t.equal(answers.filter(({ status }) => status === 409).length, 67);
+  t.equal(await balance(store, '7', 'DEMO'), '10.00');
+  await store.close();
+  const again = await openStore(path);
+  t.equal(await balance(again, '7', 'DEMO'), '10.00');
+  t.equal(await balance(again, '8', 'DEMO'), '1990.00');
+  await again.close();
+});
+
+t.test('wallet: no money appears or is lost over random transfers and restarts', async (t) => {
+  const users = ['1', '2', '3'];
+  const step = fc.record({
+    from: fc.constantFrom(...users),
+    to: fc.constantFrom(...users),
+    currency: fc.constantFrom('DEMO', 'GATE'),
+    minor: fc.bigInt({ min: 1n, max: 120_000_000_000n }),
+    restart: fc.boolean(),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
+      const path = await logPath(t);
+      let store = await openStore(path);
+      for (const user of users) await get(store, '/wallet/v1/info/get', user);
+      for (const { from, to, currency: code, minor, restart } of steps) {
+        const currency = CURRENCIES.get(code);
+        if (currency === undefined) throw new Error(code);
+        const amount = formatAmount(minor, currency);
+        await post(store, '/wallet/v1/transfers/create', from, { currency: code, amount, toUserId: to });
+        if (!restart) continue;
+        await store.close();
+        store = await openStore(path);
+      }
+      for (const currency of CURRENCIES.values()) {
+        let sum = 0n;
+        for (const user of users) {
+          const text = await balance(store, user, currency.code);
+          if (text.startsWith('-')) throw new Error(`${user} owes ${text}`);
+          sum += BigInt(text.replace('.', ''));
+        }
+        t.equal(formatAmount(sum, currency), `3000.${'0'.repeat(currency.precision)}`);
+      }
+      await store.close();
+    }),
+    { numRuns: 60 },
+  );
+});
+
+t.test('amounts: the decimal form reads back as the same number of smallest units', async (t) => {
+  for (const currency of CURRENCIES.values()) {
+    fc.assert(
+      fc.property(
+        fc.bigInt({ min: 1n, max: 10n ** 18n }),
+        (minor) => readAmount(formatAmount(minor, currency), currency) === minor,
+      ),
+    );
+    t.throws(() => readAmount('0', currency), SandboxError);
+  }
+});
+
+t.test('log: a torn last line is dropped and overwritten; everything before it stands', async (t) => {
+  const path = await logPath(t);
+  const store = await openStore(path);
+  await get(store, '/wallet/v1/info/get', '8');
+  await post(store, '/wallet/v1/transfers/create', '7', { currency: 'DEMO', amount: '5', toUserId: '8' });
+  await store.close();
+  const whole = await readFile(path);
+  for (const torn of [
+    '{"module":"wallet","type":"transf',
+    '{"module":"wallet"}\n',
+    '\0\0\0\0\0\n',
+    '{',
+    '"',
+  ]) {
+    await writeFile(path, whole);
+    await appendFile(path, torn);
+    const again = await openStore(path);
+    t.equal(await balance(again, '7', 'DEMO'), '995.00', JSON.stringify(torn));
+    await post(again, '/wallet/v1/transfers/create', '7', { currency: 'DEMO', amount: '1', toUserId: '8' });
+    await again.close();
+    const last = await openStore(path);
+    t.equal(await balance(last, '8', 'DEMO'), '1006.00');
+    await last.close();
+  }
+});
+
+t.test('log: cut at every byte, it opens and holds a whole number of acknowledged steps', async (t) => {
+  const path = await logPath(t);
+  const store = await openStore(path);
+  await get(store, '/wallet/v1/info/get', '8');
+  await post(store, '/wallet/v1/transfers/create', '7', { currency: 'DEMO', amount: '5', toUserId: '8' });
+  await store.close();
+  const whole = await readFile(path);
+  for (let cutBytes = 0; cutBytes < whole.length; cutBytes += 7) {
+    await writeFile(path, whole.subarray(0, cutBytes));
+    const again = await openStore(path);
+    const found = [await balance(again, '7', 'DEMO'), await balance(again, '8', 'DEMO')];
+    t.ok(['1000.00,1000.00', '995.00,1005.00'].includes(found.join()), `${cutBytes}: ${found.join()}`);
+    await again.close();
+  }
+});
+
+t.test('log: damage before the end, and records of an unknown module, refuse to open', async (t) => {
+  const path = await logPath(t);
+  const store = await openStore(path);
+  await get(store, '/wallet/v1/info/get', '7');
+  await get(store, '/wallet/v1/info/get', '8');
+  await store.close();
+  const whole = await readFile(path, 'utf8');
+  await writeFile(path, whole.replace('{"module"', '{module"'));
+  await t.rejects(openStore(path), /log\.jsonl: line 1 is damaged/);
+  await writeFile(path, `{"module":"bank","type":"x","tick":"1"}\n${whole}`);
+  await t.rejects(openStore(path), /module "bank"/);
+});
+
+t.test('log: a disk that fails rejects the call and every later one', async (t) => {
+  const path = await logPath(t);
+  const store = await openStore(path);
+  await get(store, '/wallet/v1/info/get', '7');
+  await store.close();
+  await t.rejects(get(store, '/wallet/v1/info/get', '8'));
+  await t.rejects(get(store, '/wallet/v1/info/get', '7'), 'what is not on the disk is not shown either');
+});
