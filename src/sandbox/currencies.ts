@@ -11,13 +11,24 @@ export interface Currency {
   readonly precision: number;
   /** Smallest units taken from the account with every withdrawal. */
   readonly withdrawFee: bigint;
+  /** Smallest withdrawal, in smallest units. */
+  readonly withdrawMin: bigint;
+  /** Number of the one network of its addresses (spec 2.3 netTypes). */
+  readonly netType: number;
 }
 
 /** One with the two places of everyday money, one with the eight of coins: rounding mistakes show in one of them. */
 export const CURRENCIES: ReadonlyMap<string, Currency> = new Map(
   [
-    { code: 'DEMO', name: 'Demo money', precision: 2, withdrawFee: 100n },
-    { code: 'GATE', name: 'Gate coin', precision: 8, withdrawFee: 10_000n },
+    { code: 'DEMO', name: 'Demo money', precision: 2, withdrawFee: 100n, withdrawMin: 100n, netType: 1 },
+    {
+      code: 'GATE',
+      name: 'Gate coin',
+      precision: 8,
+      withdrawFee: 10_000n,
+      withdrawMin: 100_000n,
+      netType: 2,
+    },
   ].map((currency) => [currency.code, currency]),
 );
 

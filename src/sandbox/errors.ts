@@ -27,6 +27,8 @@ export const SANDBOX_ERRORS = {
   UnknownTransaction: { code: 2106, status: 404, message: 'Unknown transaction' },
   BadAddress: { code: 2107, status: 400, message: 'Bad address' },
   OwnAddress: { code: 2108, status: 409, message: 'The address belongs to this wallet: use a transfer' },
+  /** The caller's `externalId` was used for something else. */
+  OperationConflict: { code: 2109, status: 409, message: 'externalId was used for another operation' },
   UnknownChat: { code: 2201, status: 404, message: 'Unknown chat' },
   NotAMember: { code: 2202, status: 403, message: 'Not a member of the chat' },
   BadMessage: { code: 2203, status: 400, message: 'Bad message' },

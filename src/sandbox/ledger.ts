@@ -31,7 +31,9 @@ export interface Transferred extends SandboxRecord {
   readonly toUserId: string;
   readonly outId: string;
   readonly inId: string;
-  readonly note: string | null;
+  /** The sender's own number for it; null without one. */
+  readonly externalId: string | null;
+  readonly tag: string | null;
 }
 
 export interface Withdrawn extends SandboxRecord {
@@ -42,6 +44,7 @@ export interface Withdrawn extends SandboxRecord {
   readonly feeMinor: string;
   readonly userId: string;
   readonly txId: string;
+  readonly externalId: string | null;
   readonly address: string;
   readonly tag: string | null;
 }
@@ -54,11 +57,10 @@ export interface Transaction {
   readonly txType: number;
   readonly amount: bigint;
   readonly fee: bigint;
-  /** Both sides of a transfer carry the same one. */
+  /** The number the sender gave the operation, else the sender's transaction id; the same on both sides. */
   readonly externalId: string;
   readonly partnerInfo: string | null;
   readonly tag: string | null;
-  readonly note: string | null;
   readonly utcMs: number;
 }
 
@@ -68,6 +70,8 @@ export interface Account {
   readonly balances: Map<string, bigint>;
   /** Oldest first. */
   readonly transactions: Transaction[];
+  /** What the user's own numbers (`externalId`) were used for. */
+  readonly operations: Map<string, Transaction>;
 }
 
 export class Ledger {
@@ -100,7 +104,13 @@ export class Ledger {
 
   #open(record: Opened): void {
     const { userId, utcMs } = record;
-    const account: Account = { userId, openedMs: utcMs, balances: new Map(), transactions: [] };
+    const account: Account = {
+      userId,
+      openedMs: utcMs,
+      balances: new Map(),
+      transactions: [],
+      operations: new Map(),
+    };
     this.#accounts.set(userId, account);
     for (const [index, currency] of [...CURRENCIES.values()].entries()) {
       const id = record.txIds[index] ?? record.tick;
@@ -111,10 +121,10 @@ export class Ledger {
   }
 
   #transfer(record: Transferred): void {
-    const { fromUserId, toUserId, outId, inId, note, utcMs } = record;
+    const { fromUserId, toUserId, outId, inId, tag, utcMs } = record;
     const currency = currencyOf(record.currency);
     const amount = BigInt(record.minor);
-    const shared = { amount, note, externalId: outId };
+    const shared = { amount, tag, externalId: record.externalId ?? outId };
     const out: Transaction = {
       ...blank(outId, currency, utcMs),
       ...shared,
@@ -127,7 +137,9 @@ export class Ledger {
       txType: TxType.TransferIn,
       partnerInfo: fromUserId,
     };
-    book(this.#existing(fromUserId), -amount, out);
+    const sender = this.#existing(fromUserId);
+    book(sender, -amount, out);
+    if (record.externalId !== null) sender.operations.set(record.externalId, out);
     book(this.#existing(toUserId), amount, into);
     this.events.add({ tick: outId, type: 'TransferCompleted', crmId: fromUserId, data: eventData(out) });
     this.events.add({ tick: inId, type: 'TxInWallet', crmId: toUserId, data: eventData(into) });
@@ -143,10 +155,13 @@ export class Ledger {
       txType: TxType.Withdrawal,
       amount,
       fee,
+      externalId: record.externalId ?? txId,
       partnerInfo: address,
       tag,
     };
-    book(this.#existing(userId), -(amount + fee), transaction);
+    const account = this.#existing(userId);
+    book(account, -(amount + fee), transaction);
+    if (record.externalId !== null) account.operations.set(record.externalId, transaction);
     this.events.add({ tick: txId, type: 'TransferCompleted', crmId: userId, data: eventData(transaction) });
   }
 
@@ -170,7 +185,7 @@ function currencyOf(code: string): Currency {
 }
 
 function blank(id: string, currency: Currency, utcMs: number): Transaction {
-  const none = { partnerInfo: null, tag: null, note: null };
+  const none = { partnerInfo: null, tag: null };
   return { id, currency, txType: 0, amount: 0n, fee: 0n, externalId: id, utcMs, ...none };
 }
 

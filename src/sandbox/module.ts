@@ -76,3 +76,9 @@ export function limitOf(query: ReadonlyMap<string, string>, usual: number, most:
   if (limit >= 1 && limit <= most) return limit;
   throw new SandboxError('BadRequest', `limit is a number from 1 to ${most}`);
 }
+
+/** A bound of a page, an id in the query. */
+export function boundOf(call: ModuleCall, name: string): bigint | undefined {
+  const value = call.query.get(name);
+  return value === undefined ? undefined : BigInt(requiredId(value, name));
+}

@@ -122,7 +122,7 @@ t.test('chat: everybody is in the lobby, a personal chat is closed to others', a
   const first = await call(`${url}/chat/v1/messages/list?chatId=1&limit=2`, '7');
   t.match(first.body.result, { messages: [{ text: 'three' }, { text: 'two' }] });
   const second = await call(
-    `${url}/chat/v1/messages/list?chatId=1&after=${first.body.result?.['next']}`,
+    `${url}/chat/v1/messages/list?chatId=1&before=${first.body.result?.['next']}`,
     '7',
   );
   t.match(second.body.result, { messages: [{ text: 'one' }], next: null });

@@ -64,8 +64,14 @@ t.test('wallet: a new account holds 1,000 of both currencies, with their places,
   const path = await logPath(t);
   const store = await openStore(path);
   const balances = [
-    { currency: 'DEMO', balance: '1000.00', precision: 2 },
-    { currency: 'GATE', balance: '1000.00000000', precision: 8 },
+    { currency: 'DEMO', balance: '1000.00', available: '1000.00', locked: '0.00', precision: 2 },
+    {
+      currency: 'GATE',
+      balance: '1000.00000000',
+      available: '1000.00000000',
+      locked: '0.00000000',
+      precision: 8,
+    },
   ];
   t.strictSame(resultOf(await get(store, '/wallet/v1/balance/get', '7')), { balances });
   t.strictSame(resultOf(await get(store, '/wallet/v1/balance/get', '7', { currency: 'GATE' })), {
@@ -81,7 +87,7 @@ t.test('wallet: a new account holds 1,000 of both currencies, with their places,
 t.test('wallet: a transfer moves the money exactly and shows on both sides and as two events', async (t) => {
   const store = await openStore(await logPath(t));
   await get(store, '/wallet/v1/info/get', '8');
-  const body = { currency: 'GATE', amount: '0.00000001', toUserId: 8, note: 'thanks' };
+  const body = { currency: 'GATE', amount: '0.00000001', toUserId: 8, tag: 'thanks' };
   const sent = resultOf(await post(store, '/wallet/v1/transfers/create', '7', body));
   t.match(sent, {
     txType: 2,
@@ -97,7 +103,7 @@ t.test('wallet: a transfer moves the money exactly and shows on both sides and a
   t.equal(left, '999.99999999');
   t.strictSame(resultOf(await get(store, '/wallet/v1/transactions/get', '7', { id })), booked);
   const { transactions } = resultOf(await get(store, '/wallet/v1/transactions/list', '8', { limit: '1' }));
-  t.match(transactions, [{ txType: 3, direction: 'in', externalId: id, partnerInfo: '7', note: 'thanks' }]);
+  t.match(transactions, [{ txType: 3, direction: 'in', externalId: id, partnerInfo: '7', tag: 'thanks' }]);
   const { body: events } = await store.events('wallet', new Map());
   t.match(JSON.parse(events), {
     result: {
@@ -113,7 +119,7 @@ t.test('wallet: a transfer moves the money exactly and shows on both sides and a
           module: 'wallet',
           type: 'TxInWallet',
           crmId: '8',
-          data: { txType: 3, appId: '0', externalId: id, tag: null },
+          data: { txType: 3, appId: '0', externalId: id, tag: 'thanks' },
         },
       ],
     },
@@ -142,8 +148,8 @@ t.test('wallet: every refusal has its code and moves nothing', async (t) => {
     [{ ...good, toUserId: '7' }, 400, 2105],
     [{ ...good, toUserId: 'eight' }, 400, 2002],
     [{ ...good, toUserId: 2 ** 60 }, 400, 2002],
-    [{ ...good, note: 'x'.repeat(257) }, 400, 2002],
-    [{ ...good, note: 5 }, 400, 2002],
+    [{ ...good, tag: 'x'.repeat(257) }, 400, 2002],
+    [{ ...good, tag: 5 }, 400, 2002],
   ];
   const amounts = [
     1,
@@ -171,11 +177,14 @@ t.test('wallet: every refusal has its code and moves nothing', async (t) => {
   const out = { currency: 'DEMO', amount: '1', address: 'demo1outside' };
   const withdrawals: [Fields, number, number][] = [
     [{ ...out, amount: '1000' }, 409, 2102],
-    [{ ...out, address: 'short' }, 400, 2107],
+    [{ ...out, address: 'abc' }, 400, 2107],
+    [{ ...out, amount: '0.99' }, 400, 2103],
+    [{ ...out, netType: 2 }, 400, 2002],
+    [{ ...out, externalId: 'x' }, 400, 2002],
     [{ ...out, address: 'has space in it' }, 400, 2107],
     [{ ...out, address: undefined }, 400, 2107],
     [{ ...out, address }, 409, 2108],
-    [{ ...out, tag: 'x'.repeat(65) }, 400, 2002],
+    [{ ...out, tag: 'x'.repeat(257) }, 400, 2002],
   ];
   for (const [body, status, code] of withdrawals) {
     const answer = await post(store, '/wallet/v1/withdrawals/create', '7', body);
@@ -195,6 +204,7 @@ t.test('wallet: queries that are wrong, unknown or made for nobody are refused',
     ['transactions/list', { limit: '0' }, 400, 2002],
     ['transactions/list', { limit: '101' }, 400, 2002],
     ['transactions/list', { after: 'x' }, 400, 2002],
+    ['transactions/list', { before: '-1' }, 400, 2002],
     ['transactions/get', {}, 400, 2002],
     ['transactions/get', { id: '1' }, 404, 2106],
     ['nothing/get', {}, 404, 2003],
@@ -223,13 +233,13 @@ t.test(
     );
     t.match(paid, { txType: 4, fee: '1.00', tag: 'a', partnerInfo: 'demo1outside', balance: '0.01' });
     const seen: unknown[] = [];
-    let after: string | null = null;
+    let before: string | null = null;
     do {
-      const query: Record<string, string> = after === null ? { limit: '2' } : { limit: '2', after };
+      const query: Record<string, string> = before === null ? { limit: '2' } : { limit: '2', before };
       const page = resultOf(await get(store, '/wallet/v1/transactions/list', '7', query));
       seen.push(...(page['transactions'] as Fields[]).map((transaction) => transaction['txType']));
-      after = page['next'] as string | null;
-    } while (after !== null);
+      before = page['next'] as string | null;
+    } while (before !== null);
     t.strictSame(seen, [4, 1, 1]);
     const { transactions } = resultOf(
       await get(store, '/wallet/v1/transactions/list', '7', { currency: 'GATE' }),
@@ -237,6 +247,39 @@ t.test(
     t.match(transactions, [{ currency: 'GATE' }]);
     t.equal((transactions as unknown[]).length, 1);
     await store.close();
+  },
+);
+
+t.test(
+  'wallet: the same externalId moves money once, after a restart too, and never stands for two things',
+  async (t) => {
+    const path = await logPath(t);
+    const store = await openStore(path);
+    await get(store, '/wallet/v1/info/get', '8');
+    const body = { currency: 'DEMO', amount: '5', toUserId: '8', externalId: '42' };
+    const [first, second] = await Promise.all([
+      post(store, '/wallet/v1/transfers/create', '7', body),
+      post(store, '/wallet/v1/transfers/create', '7', { ...body, externalId: 42 }),
+    ]);
+    t.equal(resultOf(first)['id'], resultOf(second)['id']);
+    t.equal(resultOf(first)['externalId'], '42');
+    await store.close();
+    const again = await openStore(path);
+    t.strictSame(resultOf(await post(again, '/wallet/v1/transfers/create', '7', body)), resultOf(first));
+    for (const change of [{ amount: '6' }, { currency: 'GATE' }]) {
+      const answer = await post(again, '/wallet/v1/transfers/create', '7', { ...body, ...change });
+      t.strictSame(refusalOf(answer), [409, 2109], JSON.stringify(change));
+    }
+    const paid = { currency: 'DEMO', amount: '5', address: 'demo1outside', externalId: '42' };
+    t.strictSame(refusalOf(await post(again, '/wallet/v1/withdrawals/create', '7', paid)), [409, 2109]);
+    t.equal(
+      (await post(again, '/wallet/v1/transfers/create', '8', { ...body, toUserId: '7' })).status,
+      200,
+      'another user, another number',
+    );
+    t.equal(await balance(again, '7', 'DEMO'), '1000.00');
+    t.equal(await balance(again, '8', 'DEMO'), '1000.00');
+    await again.close();
   },
 );
 
