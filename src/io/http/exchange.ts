@@ -144,9 +144,8 @@ export class Exchange implements RouteContext {
     return parent !== undefined && TRACEPARENT_PATTERN.test(parent) ? parent : undefined;
   }
 
-  header(name: string): string | undefined {
-    return this.head.header(name);
-  }
+  // Routes take these two out of the context, so they may not depend on how they are called.
+  readonly header = (name: string): string | undefined => this.head.header(name);
 
   /** Asks to be told of an abort; `lost` runs after it. uWS takes one abort handler per request. */
   watch(lost: () => void): void {
@@ -163,10 +162,10 @@ export class Exchange implements RouteContext {
     readBody(this.#response, sink);
   }
 
-  onAbort(listener: () => void): void {
+  readonly onAbort = (listener: () => void): void => {
     if (this.aborted) listener();
     else this.#listeners.push(listener);
-  }
+  };
 
   /** The client is gone: nothing may touch the response from here on. */
   #abort(): void {

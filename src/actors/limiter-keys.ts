@@ -1,0 +1,68 @@
+/** What the limiter counts by: addresses folded to what one caller usually holds, and shared counters when keys run out. */
+import ipaddr from 'ipaddr.js';
+
+/** When the keys of a window are used up, new addresses share so many counters: bounded, and still limited. */
+export const SHARED_COUNTERS = 65_536;
+
+/** IPv4 as it is, v4-mapped folded; IPv6 by its /64, which one household or machine usually holds whole. */
+export class AddressPrefixes {
+  #known = new Map<string, string>();
+
+  of(address: string): string {
+    if (!address.includes(':')) return address;
+    const known = this.#known.get(address);
+    if (known !== undefined) return known;
+    if (this.#known.size >= SHARED_COUNTERS) this.#known = new Map();
+    const prefix = prefixOf(address);
+    this.#known.set(address, prefix);
+    return prefix;
+  }
+}
+
+function prefixOf(address: string): string {
+  if (!ipaddr.IPv6.isValid(address)) return address;
+  const parsed = ipaddr.IPv6.parse(address);
+  if (parsed.isIPv4MappedAddress()) return parsed.toIPv4Address().toString();
+  const network = parsed.parts.slice(0, 4).map((part) => part.toString(16));
+  return `${network.join(':')}::/64`;
+}
+
+/** One of the shared counters for this key: FNV-1a over the text. */
+export function sharedKey(text: string): string {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1) {
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+  }
+  return `#${(hash >>> 0) % SHARED_COUNTERS}`;
+}
+
+/**
+ * Connections that an address opened since it was last silent for two windows (events.md, connection scope). Three
+ * generations, moved on with the window: an address that is in none of them was silent for two.
+ */
+export class ConnectionOpens {
+  readonly #keysMax: number;
+  #current = new Map<string, number>();
+  #last = new Map<string, number>();
+  #before = new Map<string, number>();
+
+  constructor(keysMax: number) {
+    this.#keysMax = keysMax;
+  }
+
+  of(prefix: string): number {
+    return this.#current.get(prefix) ?? this.#last.get(prefix) ?? this.#before.get(prefix) ?? 0;
+  }
+
+  /** The address was active in this window, with so many opens so far. */
+  note(prefix: string, opens: number): void {
+    if (this.#current.has(prefix) || this.#current.size < this.#keysMax) this.#current.set(prefix, opens);
+  }
+
+  /** `windows` have passed. */
+  moveOn(windows: number): void {
+    this.#before = windows === 1 ? this.#last : windows === 2 ? this.#current : new Map();
+    this.#last = windows === 1 ? this.#current : new Map();
+    this.#current = new Map();
+  }
+}

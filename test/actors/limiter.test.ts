@@ -1,0 +1,223 @@
+/** The limiter: windows against a reference model, its bounds, and the rules that keep keys from being locked out. */
+import fc from 'fast-check';
+import t from 'tap';
+import { type Caller, Limiter } from '../../src/actors/limiter.ts';
+import { SHARED_COUNTERS } from '../../src/actors/limiter-keys.ts';
+import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings.ts';
+
+/** Start of a 5 s window and of a minute. */
+const START_MS = 1_760_000_040_000;
+
+function makeLimiter(
+  settings: Partial<Record<SettingName, SettingValue>> = {},
+  options: { keysMax?: number; connectionsOpen?: () => number } = {},
+) {
+  const live = new LiveSettings(settings);
+  return { live, limiter: new Limiter({ settings: live, connectionsOpen: () => 1, ...options }) };
+}
+
+function peer(address: string, port?: number): Caller {
+  return { address, port, forwarded: false };
+}
+
+/** Counts every allowed request again from the whole history at every step: slow, and plain to see. */
+class Reference {
+  readonly #history: { key: string; window: number; cost: number }[] = [];
+
+  charge(keys: readonly (readonly [key: string, limit: number])[], window: number, cost: number): boolean {
+    const used = (key: string) =>
+      this.#history
+        .filter((entry) => entry.key === key && entry.window === window)
+        .reduce((sum, entry) => sum + entry.cost, 0);
+    const allowed = keys.every(([key, limit]) => used(key) + cost <= limit);
+    if (allowed) for (const [key] of keys) this.#history.push({ key, window, cost });
+    return allowed;
+  }
+}
+
+t.test('limiter: agrees with a reference model over random charges, times and settings', async (t) => {
+  const step = fc.record({
+    scope: fc.constantFrom('c', 'i', 'p', 'm'),
+    address: fc.constantFrom('10.0.0.1', '10.0.0.2', '2001:db8::1', '2001:db8::ffff:2', '::ffff:10.0.0.1'),
+    key: fc.constantFrom('K1', 'K2'),
+    cost: fc.integer({ min: 1, max: 3 }),
+    waitMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 4_000 })),
+  });
+  const quotas = fc.record({
+    ApiRPSLimit: fc.integer({ min: 0, max: 3 }),
+    IpRPSLimit: fc.integer({ min: 0, max: 3 }),
+    PubKeyApiRPSLimit: fc.integer({ min: 0, max: 2 }),
+    McpApiRPSLimit: fc.integer({ min: 0, max: 2 }),
+    RateLimitWindowSeconds: fc.integer({ min: 1, max: 5 }),
+  });
+  const fold = (address: string) => (address.startsWith('2001') ? 'net' : address.replace('::ffff:', ''));
+  fc.assert(
+    fc.property(quotas, fc.array(step, { maxLength: 80 }), (settings, steps) => {
+      const { limiter } = makeLimiter(settings);
+      const reference = new Reference();
+      const seconds = settings.RateLimitWindowSeconds;
+      const rps = {
+        c: settings.ApiRPSLimit,
+        i: settings.IpRPSLimit,
+        p: settings.PubKeyApiRPSLimit,
+        m: settings.McpApiRPSLimit,
+      };
+      let nowMs = START_MS;
+      for (const { scope, address, key, cost, waitMs } of steps) {
+        nowMs += waitMs;
+        const window = Math.floor(nowMs / 1_000 / seconds);
+        const quota = rps[scope] * seconds;
+        const own = `${scope} ${fold(address)}`;
+        const keyed = scope === 'p' || scope === 'm';
+        const verdict =
+          scope === 'c'
+            ? limiter.chargeConnection(peer(address), cost, nowMs)
+            : scope === 'i'
+              ? limiter.chargeAddress(address, cost, nowMs)
+              : limiter.chargeKey(scope, key, address, cost, nowMs);
+        if (quota === 0) {
+          if (verdict !== undefined) throw new Error('a scope that is off was judged');
+          continue;
+        }
+        const limits: [string, number][] = keyed
+          ? [
+              [`${own} ${key}`, quota],
+              [`${scope} ${key}`, quota * 10],
+            ]
+          : [[own, quota]];
+        if (verdict?.allowed !== reference.charge(limits, window, cost)) throw new Error('verdicts differ');
+        if (verdict.quota !== quota || verdict.remaining > quota || verdict.remaining < 0) {
+          throw new Error('quota or remaining is off');
+        }
+        const endsMs = (window + 1) * seconds * 1_000;
+        if (verdict.resetSeconds !== Math.ceil((endsMs - nowMs) / 1_000)) throw new Error('reset is off');
+      }
+    }),
+    { numRuns: 500 },
+  );
+  t.pass('500 runs agree');
+});
+
+t.test('limiter: a setting counts from the next request on, 0 turns the scope off', async (t) => {
+  const { limiter, live } = makeLimiter({ IpRPSLimit: 1, RateLimitWindowSeconds: 5 });
+  const charge = () => limiter.chargeAddress('10.0.0.1', 1, START_MS);
+  for (let index = 0; index < 5; index += 1) t.equal(charge()?.allowed, true);
+  t.match(charge(), { allowed: false, scope: 'i', quota: 5, remaining: 0, resetSeconds: 5 });
+  live.set('IpRPSLimit', 2);
+  t.match(charge(), { allowed: true, quota: 10, remaining: 4 });
+  live.set('IpRPSLimit', 0);
+  t.equal(charge(), undefined);
+  live.set('IpRPSLimit', 1);
+  live.set('RateLimitWindowSeconds', 60);
+  t.match(
+    charge(),
+    { allowed: true, quota: 60, remaining: 59, resetSeconds: 60 },
+    'a new window length, a new window',
+  );
+});
+
+t.test(
+  'limiter: an outsider cannot lock a key out, all outsiders together stop at ten times the quota',
+  async (t) => {
+    const { limiter } = makeLimiter({ McpApiRPSLimit: 2 });
+    for (let index = 0; index < 50; index += 1) limiter.chargeKey('m', 'victim', '10.6.6.6', 1, START_MS);
+    t.match(limiter.chargeKey('m', 'victim', '10.0.0.1', 1, START_MS), { allowed: true, remaining: 9 });
+    let allowed = 11;
+    for (let host = 0; host < 200; host += 1) {
+      if (limiter.chargeKey('m', 'victim', `10.1.0.${host}`, 1, START_MS)?.allowed) allowed += 1;
+    }
+    t.equal(allowed, 100);
+    t.equal(limiter.chargeKey('m', 'other', '10.6.6.6', 1, START_MS)?.allowed, true, 'other keys are apart');
+    t.equal(
+      limiter.chargeKey('p', 'victim', '10.6.6.6', 1, START_MS)?.allowed,
+      true,
+      'and so are other scopes',
+    );
+  },
+);
+
+t.test(
+  'limiter: connections of one address share a pool of as many quotas as it opened, bounded by those open',
+  async (t) => {
+    let open = 3;
+    const { limiter } = makeLimiter({ ApiRPSLimit: 1 }, { connectionsOpen: () => open });
+    const spend = (nowMs: number, address = '10.0.0.1') => {
+      let count = 0;
+      while (limiter.chargeConnection(peer(address), 1, nowMs)?.allowed) count += 1;
+      return count;
+    };
+    for (let index = 0; index < 9; index += 1) limiter.opened('10.0.0.1', START_MS);
+    t.match(limiter.chargeConnection(peer('10.0.0.1'), 1, START_MS), { quota: 5, remaining: 5 });
+    t.equal(spend(START_MS), 14, 'nine opened, three open in the process: three quotas');
+    open = 100;
+    t.equal(spend(START_MS + 5_000), 45, 'the next window: nine quotas');
+    t.equal(spend(START_MS + 15_000), 45, 'silent for one window: remembered');
+    t.equal(spend(START_MS + 30_000), 5, 'silent for two: forgotten');
+    t.equal(spend(START_MS + 30_000, '10.0.0.2'), 5, 'an address that opened nothing has one quota');
+    limiter.opened('2001:db8::1', START_MS + 30_000);
+    limiter.opened('2001:db8::2', START_MS + 30_000);
+    t.equal(spend(START_MS + 30_000, '2001:db8::3'), 10, 'a /64 is one address');
+  },
+);
+
+t.test(
+  'limiter: where the port is known, or a proxy named the address, a connection has exactly one quota',
+  async (t) => {
+    const { limiter } = makeLimiter({ ApiRPSLimit: 1 }, { connectionsOpen: () => 100 });
+    for (let index = 0; index < 9; index += 1) limiter.opened('10.0.0.1', START_MS);
+    for (const caller of [
+      peer('10.0.0.1', 4001),
+      peer('10.0.0.1', 4002),
+      { ...peer('10.0.0.9'), forwarded: true },
+    ]) {
+      for (let used = 1; used <= 5; used += 1) {
+        t.match(limiter.chargeConnection(caller, 1, START_MS), { allowed: true, remaining: 5 - used });
+      }
+      t.match(limiter.chargeConnection(caller, 1, START_MS), { allowed: false, remaining: 0 });
+    }
+  },
+);
+
+t.test('limiter: three million keys in one window stay bounded, and addresses stay limited', async (t) => {
+  const keysMax = 100_000;
+  const { limiter } = makeLimiter({ IpRPSLimit: 1, RateLimitWindowSeconds: 5 }, { keysMax });
+  const early = '192.0.2.1';
+  limiter.chargeAddress(early, 1, START_MS);
+  for (let index = 0; index < 1_000_000; index += 1) {
+    limiter.chargeKey('p', `key-${index}`, '10.0.0.1', 1, START_MS);
+    limiter.chargeConnection(peer('10.0.0.1', index), 1, START_MS);
+    limiter.chargeAddress(`10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`, 1, START_MS);
+  }
+  t.equal(limiter.keys(), keysMax);
+  const { c, i, p } = limiter.counters();
+  t.equal(c.untracked + p.untracked + keysMax - 1 > 1_900_000, true, 'what was not judged was counted');
+  t.ok(i.limited > 1_000_000 - keysMax - SHARED_COUNTERS * 5, 'new addresses share counters');
+  t.match(
+    limiter.chargeAddress(early, 1, START_MS),
+    { allowed: true, remaining: 3 },
+    'earlier ones keep their own',
+  );
+  limiter.chargeAddress('10.0.0.1', 1, START_MS + 5_000);
+  t.equal(limiter.keys(), 1, 'all gone with the window');
+});
+
+t.test('limiter: counts the outcomes of each scope, near the limit from 80 % on', async (t) => {
+  const { limiter } = makeLimiter({ ApiRPSLimit: 2 });
+  for (let index = 0; index < 12; index += 1) limiter.chargeConnection(peer('10.0.0.1'), 1, START_MS);
+  t.same(limiter.counters().c, { allowed: 7, nearLimit: 3, limited: 2, untracked: 0 });
+});
+
+t.test('limiter: unknown keys have a budget of their own per address and minute', async (t) => {
+  const { limiter, live } = makeLimiter({ UnknownKeyFailuresPerMinute: 3 });
+  for (let index = 0; index < 3; index += 1) {
+    t.not(limiter.checkUnknownKeys('10.0.0.1', START_MS)?.allowed, false);
+    t.equal(limiter.chargeUnknownKey('10.0.0.1', START_MS)?.allowed, true);
+  }
+  t.match(limiter.checkUnknownKeys('10.0.0.1', START_MS + 1_500), { allowed: false, resetSeconds: 59 });
+  t.equal(limiter.chargeUnknownKey('10.0.0.1', START_MS)?.allowed, false);
+  t.equal(limiter.checkUnknownKeys('10.0.0.2', START_MS)?.allowed, true);
+  t.equal(limiter.checkUnknownKeys('10.0.0.1', START_MS + 60_000)?.allowed, true);
+  t.match(limiter.counters().unknownKey, { limited: 1 });
+  live.set('UnknownKeyFailuresPerMinute', 0);
+  t.equal(limiter.chargeUnknownKey('10.0.0.1', START_MS), undefined);
+});

@@ -1,0 +1,302 @@
+/** Which limits a request meets, by route and caller (events.md "Which scope, by route"), over real sockets. */
+import t, { type Test } from 'tap';
+import { WindowCounter } from '../../../src/domain/quotas.ts';
+import type { SessionContext } from '../../../src/domain/sessions.ts';
+import { createAddressReader, createRangeCheck } from '../../../src/io/http/client-address.ts';
+import { type AnyRoute, defineRoute, type SessionGate } from '../../../src/io/http/route.ts';
+import {
+  connectRaw,
+  type HttpFixture,
+  type RawAnswer,
+  requestText,
+  START_MS,
+  sendRaw,
+  startHttp,
+} from '../../support/http.ts';
+
+const plain = { group: 'test', limits: [], errors: [], summary: 'test' } as const;
+const KEY = Buffer.alloc(32, 7).toString('base64url');
+const SESSION: SessionContext = {
+  id: '7',
+  kind: 'browser',
+  loginType: null,
+  userId: '42',
+  keyId: null,
+  keyType: 'Unknown',
+  publicKey: null,
+  appId: null,
+  createdMs: 0,
+  expiresMs: 1,
+  admin: false,
+};
+
+const ROUTES: AnyRoute[] = [
+  defineRoute({ ...plain, method: 'GET', path: '/open', auth: 'optional', handle: () => 1 }),
+  defineRoute({ ...plain, method: 'GET', path: '/mine', auth: 'session', handle: () => 1 }),
+  defineRoute({
+    ...plain,
+    method: 'GET',
+    path: '/keyed',
+    auth: 'optional',
+    limits: ['CheckPubKey'],
+    handle: () => 1,
+  }),
+  defineRoute({
+    ...plain,
+    method: 'GET',
+    path: '/health',
+    auth: 'none',
+    limits: ['NoRateLimit'],
+    handle: () => 1,
+  }),
+  defineRoute({
+    ...plain,
+    method: 'POST',
+    path: '/part',
+    auth: 'session',
+    limits: ['NoRateLimit'],
+    handle: () => 1,
+  }),
+  defineRoute({
+    ...plain,
+    method: 'POST',
+    path: '/login',
+    auth: 'none',
+    limits: ['Self'],
+    handle({ limiter, header }) {
+      limiter.chargeAnonymous(1);
+      limiter.chargeKey('m', header('x-publickey') ?? '', 1);
+      if (header('x-publickey')?.startsWith('unknown')) limiter.chargeUnknownKey();
+      return 1;
+    },
+  }),
+];
+
+/** Starts with quotas of spec 8.1 and a gate that owns a window for its one session `alice`. */
+function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}): HttpFixture {
+  const window = new WindowCounter();
+  const gate: SessionGate = {
+    enter(token, _kind, charge) {
+      if (token !== 'alice') return undefined;
+      const { settings, time } = fixture;
+      const rps = settings.get('SessionApiRPSLimit');
+      const verdict =
+        charge === undefined
+          ? undefined
+          : window.hit(charge.scope, rps, settings.get('RateLimitWindowSeconds'), time.nowMs, charge.cost);
+      return { session: SESSION, verdict };
+    },
+  };
+  const fixture = startHttp({ routes: ROUTES, gate, settings: {}, ...changes });
+  t.teardown(() => fixture.close());
+  return fixture;
+}
+
+async function statuses(port: number, count: number, text: string): Promise<number[]> {
+  const connection = connectRaw(port);
+  const seen: number[] = [];
+  for (let index = 0; index < count; index += 1) {
+    connection.send(text);
+    seen.push((await connection.answer()).status);
+  }
+  connection.close();
+  return seen;
+}
+
+const times = (count: number, status: number): number[] => new Array<number>(count).fill(status);
+
+t.test('limits: the 11th anonymous request of a connection is 429 with every limit header', async (t) => {
+  const fixture = start(t);
+  const connection = connectRaw(fixture.port);
+  t.teardown(() => connection.close());
+  let answer: RawAnswer | undefined;
+  for (let used = 1; used <= 11; used += 1) {
+    connection.send(requestText('GET', '/open'));
+    answer = await connection.answer();
+    if (used <= 10) {
+      t.equal(answer.status, 200);
+      t.equal(answer.headers['x-ratelimit'], `s=c;l=10;r=${10 - used};t=5`);
+    }
+  }
+  t.equal(answer?.status, 429);
+  t.equal(answer?.body, '{"error":{"code":1002,"message":"Access rate limit"}}');
+  t.match(answer?.headers, {
+    'x-ratelimit': 's=c;l=10;r=0;t=5',
+    'retry-after': '5',
+    'ratelimit-policy': '"c";q=10;w=5',
+    ratelimit: '"c";r=0;t=5',
+  });
+  fixture.time.nowMs += 3_600;
+  connection.send(requestText('GET', '/open'));
+  t.equal((await connection.answer()).headers['retry-after'], '2', 'rounded up');
+  fixture.time.nowMs = START_MS + 5_000;
+  connection.send(requestText('GET', '/open'));
+  t.equal((await connection.answer()).headers['x-ratelimit'], 's=c;l=10;r=9;t=5');
+});
+
+t.test('limits: new connections do not help beyond the quota of the address', async (t) => {
+  const { port } = start(t);
+  const seen: number[] = [];
+  for (let index = 0; index < 70; index += 1)
+    seen.push((await sendRaw(port, requestText('GET', '/open'))).status);
+  t.ok(seen.filter((status) => status === 200).length <= 60);
+  const last = await sendRaw(port, requestText('GET', '/open'));
+  t.equal(last.status, 429);
+});
+
+t.test('limits: a session has its own scope and nothing else', async (t) => {
+  const { port, limiter } = start(t);
+  const text = requestText('GET', '/mine', { Cookie: 'sid=alice' });
+  const first = await sendRaw(port, text);
+  t.equal(first.headers['x-ratelimit'], 's=s;l=15;r=14;t=5');
+  t.same(await statuses(port, 15, text), [...times(14, 200), 429]);
+  t.same(limiter.counters().c, { allowed: 0, nearLimit: 0, limited: 0, untracked: 0 });
+  t.same(limiter.counters().i, { allowed: 0, nearLimit: 0, limited: 0, untracked: 0 });
+});
+
+t.test(
+  'limits: requests that should have a session and have none are charged, on NoRateLimit routes too',
+  async (t) => {
+    const { port } = start(t);
+    t.same(await statuses(port, 11, requestText('GET', '/mine')), [...times(10, 401), 429]);
+    const upload = start(t);
+    t.same(await statuses(upload.port, 11, requestText('POST', '/part')), [...times(10, 401), 429]);
+    const valid = requestText('POST', '/part', { Cookie: 'sid=alice' });
+    t.same(await statuses(upload.port, 40, valid), times(40, 200));
+    const health = start(t);
+    t.same(await statuses(health.port, 100, requestText('GET', '/health')), times(100, 200));
+    t.notOk((await sendRaw(health.port, requestText('GET', '/health'))).headers['x-ratelimit']);
+  },
+);
+
+t.test('limits: unknown paths, wrong methods and preflights are charged', async (t) => {
+  for (const text of [
+    requestText('GET', '/nothing'),
+    requestText('DELETE', '/open'),
+    requestText('OPTIONS', '/open'),
+  ]) {
+    const { port } = start(t);
+    t.equal((await statuses(port, 11, text)).at(-1), 429, text.slice(0, 20));
+  }
+});
+
+t.test(
+  'limits: CheckPubKey adds the key scope; address first, malformed 400, absent not charged',
+  async (t) => {
+    const open = { ApiRPSLimit: 0, IpRPSLimit: 0 };
+    const { port, limiter } = start(t, { settings: open });
+    const keyed = (pkey: string) => requestText('GET', '/keyed', { pkey });
+    t.equal((await sendRaw(port, keyed(KEY))).headers['x-ratelimit'], 's=p;l=10;r=9;t=5');
+    t.same(await statuses(port, 10, keyed(KEY)), [...times(9, 200), 429]);
+    t.same(await statuses(port, 12, requestText('GET', '/keyed')), times(12, 200));
+    for (const bad of [KEY.slice(1), `${KEY}=`, KEY.replace(/.$/, 'd'), 'x'.repeat(43).concat('%'), '!']) {
+      t.same(await statuses(port, 1, keyed(bad)), [400], bad);
+    }
+    t.equal(limiter.counters().p.limited, 1);
+    const twice = `GET /keyed HTTP/1.1\r\nHost: localhost\r\npkey: ${KEY}\r\npkey: ${KEY}\r\n\r\n`;
+    t.same(await statuses(port, 1, twice), [400]);
+    const rotating = start(t, { settings: { ApiRPSLimit: 0 } });
+    let allowed = 0;
+    for (let index = 0; index < 100; index += 1) {
+      const key = Buffer.alloc(32, index).toString('base64url');
+      if ((await sendRaw(rotating.port, keyed(key))).status === 200) allowed += 1;
+    }
+    t.equal(allowed, 60, 'a new key for every request: the address quota holds');
+  },
+);
+
+t.test(
+  'limits: a route that charges itself shows its tightest scope, and a spent budget refuses known keys too',
+  async (t) => {
+    const { port, time } = start(t, { settings: { UnknownKeyFailuresPerMinute: 3, ApiRPSLimit: 0 } });
+    const login = (key: string) => sendRaw(port, requestText('POST', '/login', { 'X-PublicKey': key }));
+    t.equal((await login('known')).headers['x-ratelimit'], 's=m;l=10;r=9;t=5');
+    for (let index = 0; index < 3; index += 1) t.equal((await login(`unknown-${index}`)).status, 200);
+    for (const key of ['unknown-9', 'known']) {
+      const refused = await login(key);
+      t.equal(refused.status, 429, key);
+      t.equal(refused.headers['retry-after'], '60');
+    }
+    time.nowMs += 60_000;
+    t.equal((await login('known')).status, 200);
+  },
+);
+
+t.test('limits: a setting takes effect at once', async (t) => {
+  const { port, settings } = start(t);
+  t.equal((await statuses(port, 11, requestText('GET', '/open'))).at(-1), 429);
+  settings.set('ApiRPSLimit', 3);
+  const raised = await sendRaw(port, requestText('GET', '/open'));
+  t.equal(raised.headers['x-ratelimit']?.startsWith('s=c;l=15;'), true);
+  settings.set('ApiRPSLimit', 0);
+  settings.set('IpRPSLimit', 0);
+  const off = await sendRaw(port, requestText('GET', '/open'));
+  t.equal(off.status, 200);
+  t.notOk(off.headers['x-ratelimit']);
+});
+
+t.test('limits: X-Forwarded-For counts from trusted proxies alone, from the right', async (t) => {
+  const direct = start(t);
+  const rotate = async (port: number, make: (index: number) => string) => {
+    let allowed = 0;
+    for (let index = 0; index < 80; index += 1) {
+      const text = requestText('GET', '/open', { 'X-Forwarded-For': make(index) });
+      if ((await sendRaw(port, text)).status === 200) allowed += 1;
+    }
+    return allowed;
+  };
+  t.ok(
+    (await rotate(direct.port, (index) => `192.0.2.${index}`)) <= 60,
+    'nobody is trusted: the header is air',
+  );
+  t.equal(
+    direct.finished.every(({ address }) => address === '127.0.0.1'),
+    true,
+  );
+  const proxied = start(t, { pipeline: { trustedProxies: ['127.0.0.0/8', '10.0.0.0/8'] } });
+  const spoofed = (index: number) => `192.0.2.${index}, 198.51.100.7, 10.1.1.1`;
+  t.equal(await rotate(proxied.port, spoofed), 10, 'the connection quota of the address that the proxy saw');
+  t.equal(
+    proxied.finished.every(({ address }) => address === '198.51.100.7'),
+    true,
+  );
+  t.equal(await rotate(proxied.port, (index) => `198.51.100.${100 + index}`), 80, 'real clients are apart');
+});
+
+t.test('addresses: read with ports, brackets and v4-mapped; an unreadable hop ends the walk', async (t) => {
+  const reader = createAddressReader(['10.0.0.0/8', '2001:db8:ffff::/48', '192.0.2.9']);
+  const resolve = (forwarded: string | undefined, peer = '10.0.0.1', proxied = '') =>
+    reader.resolve(peer, proxied, forwarded).address;
+  t.equal(resolve('203.0.113.5'), '203.0.113.5');
+  t.equal(resolve('203.0.113.5:4711'), '203.0.113.5');
+  t.equal(resolve('[2001:DB8::0:1]:443'), '2001:db8::1');
+  t.equal(resolve('::ffff:203.0.113.5'), '203.0.113.5');
+  t.equal(resolve('1.1.1.1, 203.0.113.5 , 192.0.2.9,10.9.9.9'), '203.0.113.5');
+  t.equal(resolve('203.0.113.5', '2001:db8:ffff::8'), '203.0.113.5');
+  t.equal(resolve('10.5.5.5'), '10.5.5.5', 'all hops trusted: the leftmost');
+  t.equal(resolve('1.1.1.1, nonsense, 10.2.2.2'), '10.2.2.2');
+  t.equal(resolve('nonsense'), '10.0.0.1');
+  t.equal(resolve('0x7f.1'), '10.0.0.1');
+  t.equal(resolve(''), '10.0.0.1');
+  t.equal(resolve(undefined), '10.0.0.1');
+  t.equal(resolve('1.1.1.1', '8.8.8.8'), '8.8.8.8', 'an untrusted peer speaks for itself alone');
+  t.equal(resolve(undefined, '10.0.0.1', '203.0.113.5'), '203.0.113.5', 'PROXY protocol of a trusted peer');
+  t.equal(resolve(undefined, '8.8.8.8', '203.0.113.5'), '8.8.8.8', 'and of nobody else');
+  t.equal(
+    resolve('203.0.113.5', '10.0.0.1', '10.3.3.3'),
+    '203.0.113.5',
+    'both: the header goes on from there',
+  );
+  t.throws(() => createAddressReader(['10.0.0.0/64']));
+  t.throws(() => createAddressReader(['not an address']));
+  const inRange = createRangeCheck(['127.0.0.0/8', '::1/128']);
+  t.same(['127.9.9.9', '::1', '::ffff:127.0.0.1', '128.0.0.1', '::2', '', 'x'].map(inRange), [
+    true,
+    true,
+    true,
+    false,
+    false,
+    false,
+    false,
+  ]);
+});
