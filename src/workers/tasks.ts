@@ -1,4 +1,8 @@
-/** The list of worker tasks: plain data in, plain data out. A task is one row of `WorkerTasks` and one function. */
+/**
+ * The list of worker tasks: plain data in, plain data out. A task is one row of `WorkerTasks`, one row of `TASKS` and
+ * one function in a file of its own. This file is also what the threads of the pool load: they call `runBatch`.
+ */
+import { checkEd25519Key, verifyEd25519 } from './ed25519.ts';
 
 export interface WorkerTasks {
   /** Guarded Ed25519 verification (auth.md A1). All three are raw bytes; wrong lengths are simply false. */
@@ -13,3 +17,72 @@ export interface WorkerTasks {
 export type TaskName = keyof WorkerTasks;
 export type TaskInput<N extends TaskName> = WorkerTasks[N]['input'];
 export type TaskOutput<N extends TaskName> = WorkerTasks[N]['output'];
+
+/** How one task travels and runs. `Wire` is what crosses the thread boundary. */
+export interface TaskRow<N extends TaskName, Wire> {
+  /** On the main thread: a copy of the input, so the caller may reuse its bytes. */
+  pack(input: TaskInput<N>): Wire;
+  /** On the worker thread. May throw: the caller then gets `InternalError`. */
+  run(wire: Wire): TaskOutput<N> | Promise<TaskOutput<N>>;
+}
+
+/** One task on its way to a thread. */
+export interface PackedTask {
+  readonly name: TaskName;
+  readonly wire: unknown;
+}
+
+/** What a thread made of one task; a throw is a message for the log, never for the caller. */
+export type TaskResult =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly bug: string };
+
+/**
+ * Short byte strings travel as one-byte strings: cloning a small Buffer would copy the whole 8 KB slab it lies in, and
+ * exact copies cost twice as much (docs/decisions/0001).
+ */
+const TASKS: { readonly [N in TaskName]: TaskRow<N, unknown> } = {
+  verifyEd25519: row<'verifyEd25519', readonly [string, string, string]>({
+    pack: ({ publicKey, message, signature }) => [toWire(publicKey), toWire(message), toWire(signature)],
+    run: ([publicKey, message, signature]) =>
+      verifyEd25519({
+        publicKey: fromWire(publicKey),
+        message: fromWire(message),
+        signature: fromWire(signature),
+      }),
+  }),
+  checkEd25519Key: row<'checkEd25519Key', string>({
+    pack: ({ publicKey }) => toWire(publicKey),
+    run: (publicKey) => checkEd25519Key({ publicKey: fromWire(publicKey) }),
+  }),
+};
+
+export function packTask<N extends TaskName>(name: N, input: TaskInput<N>): PackedTask {
+  return { name, wire: TASKS[name].pack(input) };
+}
+
+/** The function of the worker threads: every task of the batch in turn; one that throws does not hurt the others. */
+export async function runBatch(batch: readonly PackedTask[]): Promise<TaskResult[]> {
+  const results: TaskResult[] = [];
+  for (const { name, wire } of batch) {
+    try {
+      results.push({ ok: true, value: await TASKS[name].run(wire) });
+    } catch (error) {
+      results.push({ ok: false, bug: `${name}: ${error instanceof Error ? error.message : String(error)}` });
+    }
+  }
+  return results;
+}
+
+/** Types a row where it stands; the table itself no longer cares how a row travels. */
+function row<N extends TaskName, Wire>(definition: TaskRow<N, Wire>): TaskRow<N, unknown> {
+  return { pack: definition.pack, run: (wire) => definition.run(wire as Wire) };
+}
+
+function toWire(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
+}
+
+function fromWire(text: string): Uint8Array {
+  return Buffer.from(text, 'latin1');
+}

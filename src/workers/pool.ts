@@ -1,0 +1,234 @@
+/**
+ * The typed door to the worker threads: the only importer of piscina. Owns the queue in front of the threads, its
+ * bound, and what happens when a thread dies.
+ *
+ * Tasks wait here, not in Piscina: those that wait when a thread falls free share one message to it, which is what
+ * makes many small tasks affordable (docs/decisions/0001). A running task is never aborted: terminating a thread that
+ * runs native code can take the process with it.
+ */
+import { Piscina } from 'piscina';
+import type { ErrorName } from '../domain/errors.ts';
+import {
+  type PackedTask,
+  packTask,
+  type TaskInput,
+  type TaskName,
+  type TaskOutput,
+  type TaskResult,
+} from './tasks.ts';
+
+/** Tasks that share a message. 16 verifications are 2 ms of a thread; more gained nothing. */
+const BATCH_TASKS_MAX = 16;
+/** Messages at a thread: one that runs and one that waits there, so that it never idles between two. */
+const BATCHES_PER_THREAD = 2;
+
+export interface WorkerPoolOptions {
+  /** At least 1. */
+  readonly threads: number;
+  /** Tasks waiting or running; one more is refused with `Overloaded`. */
+  readonly queueMax: number;
+  /** The file whose `runBatch` the threads call. Tests put one in that dies. */
+  readonly taskFile?: URL;
+  /** Told of every dead thread and every throwing task: they are bugs, and callers learn only `InternalError`. */
+  readonly onFault?: (message: string) => void;
+}
+
+/** The same shape as `PortResult` of actors/runtime/ports.ts. */
+export type WorkerResult<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly error: ErrorName };
+
+export interface WorkerCounters {
+  readonly completed: number;
+  /** Refused because the queue was full. */
+  readonly overloaded: number;
+  /** Answered `InternalError`: the task threw or its thread died. */
+  readonly failed: number;
+  /** Messages to threads; `completed / batches` tasks shared one on average. */
+  readonly batches: number;
+  /** Threads that died since the start. */
+  readonly threadsLost: number;
+  /** Waiting or running now. */
+  readonly pending: number;
+}
+
+export interface WorkerPool {
+  /**
+   * Never rejects. `Overloaded` when the queue is full, `InternalError` when the task threw or its thread died,
+   * `Stopping` after `close`.
+   */
+  run<N extends TaskName>(name: N, input: TaskInput<N>): Promise<WorkerResult<TaskOutput<N>>>;
+  counters(): WorkerCounters;
+  /** Takes no more, lets what was taken finish, then ends the threads. */
+  close(): Promise<void>;
+}
+
+type Settle = (result: WorkerResult<unknown>) => void;
+interface Waiting {
+  readonly task: PackedTask;
+  readonly settle: Settle;
+}
+
+export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
+  checkOptions(options);
+  const queue = new BatchQueue(options);
+  let closing: Promise<void> | undefined;
+  return {
+    run<N extends TaskName>(name: N, input: TaskInput<N>): Promise<WorkerResult<TaskOutput<N>>> {
+      if (closing !== undefined) return Promise.resolve({ ok: false, error: 'Stopping' });
+      return queue.add(packTask(name, input)) as Promise<WorkerResult<TaskOutput<N>>>;
+    },
+    counters: () => queue.counters(),
+    close() {
+      closing ??= queue.close();
+      return closing;
+    },
+  };
+}
+
+class BatchQueue {
+  readonly #options: WorkerPoolOptions;
+  readonly #batchesMax: number;
+  #threads: Piscina;
+  #waiting: Waiting[] = [];
+  #running = 0;
+  #batchesRunning = 0;
+  #flushScheduled = false;
+  #closing = false;
+  #onIdle: (() => void) | undefined;
+  #completed = 0;
+  #overloaded = 0;
+  #failed = 0;
+  #batches = 0;
+  #threadsLost = 0;
+
+  constructor(options: WorkerPoolOptions) {
+    this.#options = options;
+    this.#batchesMax = options.threads * BATCHES_PER_THREAD;
+    this.#threads = this.#startThreads();
+  }
+
+  add(task: PackedTask): Promise<WorkerResult<unknown>> {
+    if (this.#waiting.length + this.#running >= this.#options.queueMax) {
+      this.#overloaded += 1;
+      return Promise.resolve({ ok: false, error: 'Overloaded' });
+    }
+    return new Promise((settle) => {
+      this.#waiting.push({ task, settle });
+      this.#schedule();
+    });
+  }
+
+  counters(): WorkerCounters {
+    return {
+      completed: this.#completed,
+      overloaded: this.#overloaded,
+      failed: this.#failed,
+      batches: this.#batches,
+      threadsLost: this.#threadsLost,
+      pending: this.#waiting.length + this.#running,
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    if (this.#waiting.length + this.#running > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onIdle = resolve;
+      });
+    }
+    await this.#threads.destroy();
+  }
+
+  /** At the end of the event-loop turn, so that all that arrived in it can share. */
+  #schedule(): void {
+    if (this.#flushScheduled || this.#batchesRunning >= this.#batchesMax) return;
+    this.#flushScheduled = true;
+    setImmediate(() => {
+      this.#flushScheduled = false;
+      this.#flush();
+    });
+  }
+
+  /** Shares the waiting tasks evenly over the free places, so that no thread idles beside a long batch. */
+  #flush(): void {
+    while (this.#waiting.length > 0 && this.#batchesRunning < this.#batchesMax) {
+      const free = this.#batchesMax - this.#batchesRunning;
+      const size = Math.min(BATCH_TASKS_MAX, Math.ceil(this.#waiting.length / free));
+      void this.#runBatch(this.#waiting.splice(0, size));
+    }
+  }
+
+  async #runBatch(batch: readonly Waiting[]): Promise<void> {
+    this.#running += batch.length;
+    this.#batchesRunning += 1;
+    this.#batches += 1;
+    const results = await this.#send(batch);
+    this.#running -= batch.length;
+    this.#batchesRunning -= 1;
+    for (const [index, { settle }] of batch.entries()) settle(this.#verdict(results?.[index]));
+    if (this.#waiting.length > 0) this.#flush();
+    else if (this.#running === 0) this.#onIdle?.();
+  }
+
+  /** Undefined when the thread died with the batch. */
+  async #send(batch: readonly Waiting[]): Promise<readonly TaskResult[] | undefined> {
+    try {
+      return await this.#threads.run(batch.map(({ task }) => task));
+    } catch (error) {
+      this.#fault(`batch of ${batch.length} lost: ${error instanceof Error ? error.message : String(error)}`);
+      return undefined;
+    }
+  }
+
+  #verdict(result: TaskResult | undefined): WorkerResult<unknown> {
+    if (result?.ok === true) {
+      this.#completed += 1;
+      return result;
+    }
+    this.#failed += 1;
+    if (result !== undefined) this.#fault(result.bug);
+    return { ok: false, error: 'InternalError' };
+  }
+
+  #startThreads(): Piscina {
+    const { threads, taskFile = new URL('./tasks.js', import.meta.url) } = this.#options;
+    const pool = new Piscina({
+      filename: taskFile.href,
+      name: 'runBatch',
+      minThreads: threads,
+      maxThreads: threads,
+      concurrentTasksPerWorker: BATCHES_PER_THREAD,
+      // Piscina's own queue holds batches only while a thread is being replaced.
+      maxQueue: this.#batchesMax,
+    });
+    pool.on('error', (error: Error) => this.#fault(`thread died: ${error.message}`));
+    pool.on('workerDestroy', () => {
+      if (this.#closing && this.#running === 0) return;
+      this.#threadsLost += 1;
+      setImmediate(() => this.#replaceIfEmpty(pool));
+    });
+    return pool;
+  }
+
+  /**
+   * Piscina starts a thread in place of a dead one, but gives up for good when that one dies while it starts, and then
+   * what waits would wait for ever. A pool without threads is thrown away, which fails what it still held. Only while
+   * there is work: a file that never loads then costs one start a request, not a loop of starts.
+   */
+  #replaceIfEmpty(pool: Piscina): void {
+    if (pool !== this.#threads || pool.threads.length > 0 || this.#batchesRunning === 0) return;
+    this.#threads = this.#startThreads();
+    pool.destroy().catch((error: unknown) => this.#fault(`old pool: ${String(error)}`));
+  }
+
+  #fault(message: string): void {
+    this.#options.onFault?.(message);
+  }
+}
+
+function checkOptions({ threads, queueMax }: WorkerPoolOptions): void {
+  if (!Number.isSafeInteger(threads) || threads < 1) throw new RangeError('threads is a whole number from 1');
+  if (!Number.isSafeInteger(queueMax) || queueMax < 1)
+    throw new RangeError('queueMax is a whole number from 1');
+}

@@ -1,0 +1,170 @@
+import { generateKeyPairSync, sign } from 'node:crypto';
+import t from 'tap';
+import type { WorkerPort } from '../../src/actors/runtime/ports.ts';
+import { createWorkerPool, type WorkerPool, type WorkerPoolOptions } from '../../src/workers/pool.ts';
+import type { TaskInput } from '../../src/workers/tasks.ts';
+
+const DYING = new URL('./fixtures/dying-tasks.js', import.meta.url);
+const INTERNAL_ERROR = { ok: false, error: 'InternalError' } as const;
+const pair = generateKeyPairSync('ed25519', {
+  publicKeyEncoding: { format: 'der', type: 'spki' },
+  privateKeyEncoding: { format: 'der', type: 'pkcs8' },
+});
+
+function signed(text: string): TaskInput<'verifyEd25519'> {
+  const message = Buffer.from(text);
+  return {
+    publicKey: pair.publicKey.subarray(-32),
+    message,
+    signature: sign(null, message, { key: pair.privateKey, format: 'der', type: 'pkcs8' }),
+  };
+}
+
+function makePool(
+  t: { teardown(fn: () => Promise<void>): void },
+  options: Partial<WorkerPoolOptions> = {},
+): WorkerPool & { faults: string[] } {
+  const faults: string[] = [];
+  const pool = createWorkerPool({
+    threads: 1,
+    queueMax: 1_000,
+    onFault: (message) => faults.push(message),
+    ...options,
+  });
+  t.teardown(() => pool.close());
+  return { ...pool, faults };
+}
+
+t.test('pool: is a WorkerPort, verifies and checks keys on its threads', async (t) => {
+  const pool = makePool(t);
+  const port: WorkerPort = pool;
+  t.same(await port.run('verifyEd25519', signed('hello')), { ok: true, value: true });
+  t.same(await port.run('verifyEd25519', { ...signed('hello'), message: Buffer.from('hallo') }), {
+    ok: true,
+    value: false,
+  });
+  t.same(await port.run('verifyEd25519', { ...signed('hello'), publicKey: Buffer.alloc(31) }), {
+    ok: true,
+    value: false,
+  });
+  t.same(await port.run('checkEd25519Key', { publicKey: pair.publicKey.subarray(-32) }), {
+    ok: true,
+    value: true,
+  });
+  t.same(await port.run('checkEd25519Key', { publicKey: Buffer.alloc(32) }), { ok: true, value: false });
+  t.match(pool.counters(), { completed: 5, failed: 0, overloaded: 0, pending: 0, threadsLost: 0 });
+});
+
+t.test('pool: takes a copy of the bytes, so the caller may reuse its buffer', async (t) => {
+  const pool = makePool(t);
+  const input = signed('reuse');
+  const running = pool.run('verifyEd25519', input);
+  input.message.fill(0);
+  input.signature.fill(0);
+  t.same(await running, { ok: true, value: true });
+});
+
+t.test('pool: tasks that arrive together share messages and each gets its own verdict', async (t) => {
+  const pool = makePool(t, { threads: 2 });
+  const inputs = Array.from({ length: 200 }, (_, index) => ({
+    ...signed(`m${index}`),
+    wrong: index % 3 === 0,
+  }));
+  const results = await Promise.all(
+    inputs.map((input) =>
+      pool.run('verifyEd25519', input.wrong ? { ...input, message: Buffer.from('other') } : input),
+    ),
+  );
+  t.same(
+    results,
+    inputs.map(({ wrong }) => ({ ok: true, value: !wrong })),
+  );
+  const { batches, completed } = pool.counters();
+  t.equal(completed, 200);
+  t.ok(batches <= 20, `${batches} messages for 200 tasks`);
+});
+
+t.test(
+  'pool: a full queue refuses with Overloaded, counts it, and takes tasks again when it has emptied',
+  async (t) => {
+    const pool = makePool(t, { queueMax: 10 });
+    const results = await Promise.all(
+      Array.from({ length: 25 }, () => pool.run('verifyEd25519', signed('queue'))),
+    );
+    t.equal(results.filter((result) => result.ok && result.value).length, 10);
+    t.equal(results.filter((result) => !result.ok && result.error === 'Overloaded').length, 15);
+    t.match(pool.counters(), { overloaded: 15, completed: 10, pending: 0 });
+    t.same(await pool.run('verifyEd25519', signed('again')), { ok: true, value: true });
+  },
+);
+
+for (const death of ['exit', 'uncaught']) {
+  t.test(`pool: a thread that dies in mid-task (${death}) fails its tasks, the pool goes on`, async (t) => {
+    const pool = makePool(t, { taskFile: DYING });
+    t.same(await pool.run('verifyEd25519', signed('before')), { ok: true, value: true });
+    t.same(await pool.run('verifyEd25519', signed(death)), INTERNAL_ERROR);
+    for (let count = 0; count < 5; count += 1) {
+      t.same(await pool.run('verifyEd25519', signed(`after ${count}`)), { ok: true, value: true });
+    }
+    t.match(pool.counters(), { failed: 1, completed: 6, threadsLost: 1, pending: 0 });
+    t.ok(pool.faults.length >= 1, 'the death was reported');
+  });
+}
+
+t.test(
+  'pool: deaths under load lose only the tasks that were with the thread; every task is answered',
+  async (t) => {
+    const pool = makePool(t, { threads: 2, taskFile: DYING });
+    const results = await Promise.all(
+      Array.from({ length: 300 }, (_, index) =>
+        pool.run('verifyEd25519', signed(index % 100 === 50 ? 'exit' : `load ${index}`)),
+      ),
+    );
+    const good = results.filter((result) => result.ok && result.value).length;
+    const lost = results.filter((result) => !result.ok && result.error === 'InternalError').length;
+    t.equal(good + lost, 300);
+    t.ok(lost >= 3, `${lost} lost`);
+    t.ok(good >= 150, `${good} good`);
+    t.same(await pool.run('verifyEd25519', signed('after')), { ok: true, value: true });
+  },
+);
+
+t.test('pool: a task that throws answers InternalError and keeps its thread', async (t) => {
+  const pool = makePool(t, { taskFile: DYING });
+  t.same(await pool.run('verifyEd25519', signed('throw')), INTERNAL_ERROR);
+  t.same(await pool.run('verifyEd25519', signed('after')), { ok: true, value: true });
+  t.match(pool.counters(), { failed: 1, completed: 1, threadsLost: 0 });
+  t.same(pool.faults, ['verifyEd25519: planted']);
+});
+
+for (const name of ['broken', 'leaving']) {
+  t.test(`pool: threads that die while they start (${name}) fail the tasks, nothing hangs`, async (t) => {
+    const pool = makePool(t, { taskFile: new URL(`./fixtures/${name}-tasks.js`, import.meta.url) });
+    for (let count = 0; count < 3; count += 1) {
+      t.same(await pool.run('verifyEd25519', signed('lost')), INTERNAL_ERROR);
+    }
+    t.match(pool.counters(), { failed: 3, completed: 0, pending: 0 });
+  });
+}
+
+t.test('pool: close finishes what was taken and refuses the rest with Stopping', async (t) => {
+  const pool = makePool(t);
+  const taken = Array.from({ length: 60 }, () => pool.run('verifyEd25519', signed('taken')));
+  const closed = pool.close();
+  t.same(await pool.run('verifyEd25519', signed('late')), { ok: false, error: 'Stopping' });
+  await closed;
+  t.ok((await Promise.all(taken)).every((result) => result.ok && result.value));
+  t.equal(pool.counters().pending, 0);
+  await pool.close();
+});
+
+t.test('pool: refuses useless options', async (t) => {
+  for (const options of [
+    { threads: 0, queueMax: 1 },
+    { threads: 1.5, queueMax: 1 },
+    { threads: 1, queueMax: 0 },
+    { threads: 1, queueMax: Number.NaN },
+  ]) {
+    t.throws(() => createWorkerPool(options), RangeError);
+  }
+});
