@@ -18,7 +18,6 @@ export const SANDBOX_ERRORS = {
   UnsupportedMediaType: { code: 2006, status: 415, message: 'Content-Type must be application/json' },
   Forbidden: { code: 2007, status: 403, message: 'Forbidden' },
   InjectedFault: { code: 2008, status: 500, message: 'Injected fault' },
-  Bug: { code: 2009, status: 500, message: 'Internal error' },
   UnknownCurrency: { code: 2101, status: 400, message: 'Unknown currency' },
   InsufficientFunds: { code: 2102, status: 409, message: 'Insufficient funds' },
   BadAmount: { code: 2103, status: 400, message: 'Bad amount' },

@@ -6,7 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import t, { type Test } from 'tap';
+import { createChat } from '../../src/sandbox/chat.ts';
+import { SANDBOX_ERRORS } from '../../src/sandbox/errors.ts';
+import { FAULT_MODES } from '../../src/sandbox/faults.ts';
 import { type RunningSandbox, startSandbox } from '../../src/sandbox/start.ts';
+import { createWallet } from '../../src/sandbox/wallet.ts';
 
 interface Answer {
   status: number;
@@ -43,6 +47,16 @@ async function call(
   });
   return { status: response.status, body: (await response.json()) as Answer['body'] };
 }
+
+t.test('docs/modules.md: names every endpoint, error code and fault mode of the sandbox', async (t) => {
+  const page = await readFile(new URL('../../../docs/modules.md', import.meta.url), 'utf8');
+  for (const { endpoints } of [createWallet(), createChat()]) {
+    for (const { method, path } of endpoints) t.ok(page.includes(`${method} ${path}`), `${method} ${path}`);
+  }
+  for (const [name, { code, status }] of Object.entries(SANDBOX_ERRORS))
+    t.ok(page.includes(`${code} (${status})`), name);
+  for (const mode of FAULT_MODES) t.ok(page.includes(`\`${mode}\``), mode);
+});
 
 t.test('sandbox: serves its modules under both kinds of address, and nothing else', async (t) => {
   const sandbox = await start(t);
