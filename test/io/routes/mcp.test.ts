@@ -1,0 +1,378 @@
+import fc from 'fast-check';
+import t from 'tap';
+import { connectRaw, requestText } from '../../support/http.ts';
+import { type McpFixture, startMcp, TOKENS } from '../../support/mcp.ts';
+
+const mcp: McpFixture = await startMcp({ backend: () => ({ body: '{"result":{"a":1.50}}' }) });
+t.teardown(() => mcp.close());
+
+const message = (method: string, id: unknown = 1, params?: object) =>
+  JSON.stringify({ jsonrpc: '2.0', id, method, ...(params === undefined ? {} : { params }) });
+const notification = (method: string, params?: object) =>
+  JSON.stringify({ jsonrpc: '2.0', method, ...(params === undefined ? {} : { params }) });
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
+t.test('initialize: always 2024-11-05, an opaque session id, no login needed', async (t) => {
+  for (const asked of ['2024-11-05', '2025-06-18', '1900-01-01', 5, null]) {
+    const body = message('initialize', 'a', { protocolVersion: asked });
+    const { status, headers, text } = await mcp.post(body, bearer('nobody'));
+    t.equal(status, 200);
+    t.match(headers.get('mcp-session-id') ?? '', /^[A-Za-z0-9_-]{20,}$/);
+    t.equal(headers.get('content-type'), 'application/json');
+    t.strictSame(JSON.parse(text), {
+      jsonrpc: '2.0',
+      id: 'a',
+      result: {
+        protocolVersion: '2024-11-05',
+        capabilities: { tools: {}, resources: {} },
+        serverInfo: { name: 'test', version: '0.0.1' },
+      },
+    });
+  }
+  const first = await mcp.post(message('initialize'));
+  const second = await mcp.post(message('initialize'));
+  t.not(first.headers.get('mcp-session-id'), second.headers.get('mcp-session-id'));
+});
+
+t.test('notifications and client answers: 200, Content-Length 0, no Content-Type, not a byte', async (t) => {
+  const silent = [
+    notification('notifications/initialized'),
+    notification('notifications/cancelled', { requestId: 5 }),
+    notification('notifications/progress', { progressToken: 1, progress: 1 }),
+    notification('tools/call', { name: 'wallet_get_balance' }),
+    '{"jsonrpc":"2.0","id":7,"result":{}}',
+    '{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"no"}}',
+    `[${notification('notifications/initialized')},${notification('notifications/progress')}]`,
+  ];
+  for (const body of silent) {
+    for (const headers of [{}, bearer('nobody'), bearer(TOKENS.McpVerified)]) {
+      const connection = connectRaw(mcp.http.port);
+      connection.send(
+        requestText(
+          'POST',
+          '/mcp',
+          { 'Content-Type': 'application/json', ...headers } as Record<string, string>,
+          body,
+        ),
+      );
+      const answer = await connection.answer();
+      connection.close();
+      t.equal(answer.status, 200, body);
+      t.equal(answer.headers['content-length'], '0');
+      t.equal(answer.headers['content-type'], undefined);
+      t.equal(answer.headers['transfer-encoding'], undefined);
+      t.equal(answer.body, '');
+    }
+  }
+  t.equal(mcp.asked.length, 0, 'a tools/call without id is not carried out');
+});
+
+t.test('GET: 405 with Allow and a JSON body; DELETE: 204 with a session id, else 405', async (t) => {
+  const got = await fetch(`${mcp.http.url}/mcp`, { headers: { accept: 'text/event-stream' } });
+  t.equal(got.status, 405);
+  t.equal(got.headers.get('allow'), 'POST, DELETE');
+  t.match(await got.json(), { error: { code: 1005 } });
+  const ended = await fetch(`${mcp.http.url}/mcp`, {
+    method: 'DELETE',
+    headers: { 'mcp-session-id': 'whatever' },
+  });
+  t.equal(ended.status, 204);
+  const unnamed = await fetch(`${mcp.http.url}/mcp`, { method: 'DELETE' });
+  t.equal(unnamed.status, 405);
+  t.equal(unnamed.headers.get('allow'), 'POST, DELETE');
+  t.match(await unnamed.json(), { error: { code: 1005 } });
+});
+
+t.test('ping and resources/templates/list: answered for everyone, an unknown bearer included', async (t) => {
+  for (const token of [undefined, 'nobody', TOKENS.McpBasic]) {
+    t.strictSame(await mcp.rpc('ping', undefined, token), { jsonrpc: '2.0', id: 1, result: {} });
+    t.strictSame((await mcp.rpc('resources/templates/list', {}, token)).result, { resourceTemplates: [] });
+  }
+});
+
+t.test('unknown methods: HTTP 200, -32601, the same id', async (t) => {
+  for (const method of ['server/discover', 'prompts/list', 'logging/setLevel', '__proto__', '', 'toString']) {
+    const { status, text } = await mcp.post(message(method, 'x-1'));
+    t.equal(status, 200);
+    t.strictSame(JSON.parse(text), {
+      jsonrpc: '2.0',
+      id: 'x-1',
+      error: { code: -32601, message: 'Method not found' },
+    });
+  }
+});
+
+t.test('parse error: HTTP 400, -32700, and no id', async (t) => {
+  const bodies = [
+    '',
+    '{',
+    'nonsense',
+    '{"jsonrpc":"2.0","id":1,}',
+    `${'['.repeat(10_000)}${']'.repeat(10_000)}`,
+  ];
+  bodies.push('{"jsonrpc":"2.0","id":1,"method":"ping","params":{"__proto__":{}}}');
+  bodies.push('{"jsonrpc":"2.0","id":1,"method":"ping","params":{"\\u0063onstructor":{}}}');
+  for (const body of bodies) {
+    const { status, text } = await mcp.post(body);
+    t.equal(status, 400, body.slice(0, 60));
+    t.equal(JSON.parse(text).error.code, -32700);
+    t.notOk(text.includes('"id"'));
+  }
+});
+
+t.test('invalid requests: -32600 that echoes the id where there is one', async (t) => {
+  const invalid: [string, unknown][] = [
+    ['5', undefined],
+    ['"ping"', undefined],
+    ['null', undefined],
+    ['{}', undefined],
+    ['{"jsonrpc":"2.0"}', undefined],
+    ['{"jsonrpc":"1.0","id":4,"method":"ping"}', 4],
+    ['{"id":"k","method":"ping"}', 'k'],
+    ['{"jsonrpc":"2.0","id":4,"method":5}', 4],
+    ['{"jsonrpc":"2.0","id":null,"method":"ping"}', undefined],
+    ['{"jsonrpc":"2.0","id":{"a":1},"method":"ping"}', undefined],
+    ['{"jsonrpc":"2.0","id":[1],"method":"ping"}', undefined],
+    ['{"jsonrpc":"2.0","id":true,"method":"ping"}', undefined],
+  ];
+  for (const [body, id] of invalid) {
+    const { status, text } = await mcp.post(body);
+    const answer = JSON.parse(text);
+    t.equal(status, 200, body);
+    t.equal(answer.error.code, -32600);
+    t.strictSame(answer.id, id);
+    t.notOk(text.includes('null'));
+  }
+  for (const params of ['[]', '"x"', '5', 'true']) {
+    const { text } = await mcp.post(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":${params}}`);
+    t.match(JSON.parse(text), { id: 1, error: { code: -32602 } }, params);
+  }
+  const absent = await mcp.post('{"jsonrpc":"2.0","id":1,"method":"tools/list","params":null}');
+  t.ok(JSON.parse(absent.text).result.tools.length > 0, 'null params are none');
+});
+
+t.test('id: echoed byte for byte', async (t) => {
+  for (const id of [
+    '9007199254740993',
+    '123456789012345678901234567890',
+    '-0',
+    '1.50',
+    '1e2',
+    '0',
+    '""',
+    '"\\u0041\\n"',
+    '"ü漢"',
+    '"a\\"b"',
+  ])
+    for (const body of [
+      `{"jsonrpc":"2.0","id":${id},"method":"ping"}`,
+      `{"method":"ping","params":{"id":5,"x":[{"id":6}]},"jsonrpc":"2.0","id": ${id} }`,
+    ]) {
+      const { text } = await mcp.post(body);
+      t.equal(text, `{"jsonrpc":"2.0","id":${id},"result":{}}`);
+    }
+});
+
+t.test('batch: each answered in order in one array, notifications silently', async (t) => {
+  const { status, text } = await mcp.post(
+    `[${message('ping', 1)},${notification('notifications/initialized')},${message('nope', '2')},5,${message('tools/call', 3, { name: 'wallet_get_balance' })},{"jsonrpc":"2.0","id":90071992547409931,"method":"ping"}]`,
+    bearer(TOKENS.McpVerified),
+  );
+  t.equal(status, 200);
+  const answers = JSON.parse(text);
+  t.strictSame(
+    answers.map((one: { id?: unknown; error?: { code: number } }) => one.error?.code ?? one.id),
+    [1, -32601, -32600, 3, Number('90071992547409931')],
+  );
+  t.match(text, /"id":90071992547409931,/);
+  t.equal(answers[3].result.content[0].text, '{"result":{"a":1.50}}');
+});
+
+t.test('batch: empty or over 100 is -32600 as a whole, 100 are served', async (t) => {
+  for (const body of ['[]', ' [ ] ', `[${Array(101).fill(message('ping')).join(',')}]`]) {
+    const { status, text } = await mcp.post(body);
+    t.equal(status, 200);
+    t.equal(JSON.parse(text).error.code, -32600);
+  }
+  const { text } = await mcp.post(`[${Array(100).fill(message('ping')).join(',')}]`);
+  t.equal(JSON.parse(text).length, 100);
+  const begun = await mcp.post(`[${message('initialize')}]`);
+  t.ok(begun.headers.get('mcp-session-id'));
+});
+
+t.test('envelope: 1,000 random batches get one answer for each request, ids in order', async (t) => {
+  const id = fc.oneof(fc.integer(), fc.string(), fc.bigInt({ min: 0n, max: 2n ** 80n }));
+  const idText = id.map((one) => (typeof one === 'bigint' ? String(one) : JSON.stringify(one)));
+  const method = fc.constantFrom('ping', 'tools/list', 'nope', 'notifications/initialized');
+  const item = fc.record({ id: fc.option(idText, { nil: undefined }), method, first: fc.boolean() });
+  const write = (one: { id: string | undefined; method: string; first: boolean }) => {
+    const named = one.id === undefined ? '' : `"id":${one.id},`;
+    return one.first
+      ? `{${named}"jsonrpc":"2.0","method":"${one.method}"}`
+      : `{"method":"${one.method}","params":{"id":[1]},${named}"jsonrpc":"2.0"}`;
+  };
+  await fc.assert(
+    fc.asyncProperty(fc.array(item, { minLength: 1, maxLength: 20 }), async (items) => {
+      const { status, text } = await mcp.post(`[${items.map(write).join(',')}]`);
+      const expected = items.filter((one) => one.id !== undefined).map((one) => one.id);
+      if (status !== 200) return false;
+      if (expected.length === 0) return text === '';
+      let at = 0;
+      for (const one of expected) {
+        at = text.indexOf(`"jsonrpc":"2.0","id":${one},`, at) + 1;
+        if (at === 0) return false;
+      }
+      return JSON.parse(text).length === expected.length;
+    }),
+    { numRuns: 1_000 },
+  );
+  t.ok(true);
+});
+
+t.test('envelope: random JSON and random bytes never cost more than a refusal', async (t) => {
+  const body = fc.oneof(
+    fc.json(),
+    fc.string({ unit: 'binary' }),
+    fc.jsonValue().map((one) => JSON.stringify([one])),
+  );
+  await fc.assert(
+    fc.asyncProperty(body, async (text) => [200, 400].includes((await mcp.post(text)).status)),
+    { numRuns: 1_000 },
+  );
+  t.ok(true);
+});
+
+t.test('content type: anything but JSON is 415, with a charset it is JSON', async (t) => {
+  for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/jsonp', '']) {
+    const { status, text } = await mcp.post(message('ping'), { 'content-type': type });
+    t.equal(status, 415, type);
+    t.match(JSON.parse(text), { error: { code: 1007 } });
+  }
+  for (const type of ['application/json; charset=utf-8', 'Application/JSON'])
+    t.equal((await mcp.post(message('ping'), { 'content-type': type })).status, 200, type);
+});
+
+t.test('body: one byte over 256 KiB is 413', async (t) => {
+  const frame = message('ping', 1, { pad: '' }).length;
+  t.equal((await mcp.post(message('ping', 1, { pad: 'x'.repeat(256 * 1024 - frame) }))).status, 200);
+  const over = await mcp.post(message('ping', 1, { pad: 'x'.repeat(256 * 1024 - frame + 1) }));
+  t.equal(over.status, 413);
+});
+
+t.test('paths of an authorization server: 404 with a small JSON body', async (t) => {
+  const paths: [string, string][] = [
+    ['GET', '/.well-known/oauth-authorization-server'],
+    ['GET', '/.well-known/oauth-authorization-server/mcp'],
+    ['GET', '/.well-known/oauth-protected-resource'],
+    ['GET', '/.well-known/oauth-protected-resource/mcp'],
+    ['GET', '/.well-known/openid-configuration'],
+    ['POST', '/register'],
+    ['GET', '/authorize?response_type=code'],
+  ];
+  for (const [method, path] of paths) {
+    const answer = await fetch(`${mcp.http.url}${path}`, { method });
+    t.equal(answer.status, 404, path);
+    t.match(answer.headers.get('content-type'), /^application\/json/);
+    t.match(await answer.json(), { error: { code: 1004 } });
+  }
+});
+
+t.test('browsers: preflight of an allowed origin, refusal of foreign Host and Origin', async (t) => {
+  const origin = `http://localhost:${mcp.http.port}`;
+  const preflight = await fetch(`${mcp.http.url}/mcp`, {
+    method: 'OPTIONS',
+    headers: { origin, 'access-control-request-method': 'POST' },
+  });
+  t.equal(preflight.status, 204);
+  const allowed = preflight.headers.get('access-control-allow-headers') ?? '';
+  for (const name of [
+    'Authorization',
+    'Content-Type',
+    'Mcp-Session-Id',
+    'Mcp-Protocol-Version',
+    'X-MCP-Code',
+    'X-Device-Guid',
+  ])
+    t.ok(allowed.includes(name), name);
+  const answered = await mcp.post(message('ping'), { origin });
+  const exposed = answered.headers.get('access-control-expose-headers') ?? '';
+  for (const name of ['Mcp-Session-Id', 'X-RateLimit', 'Retry-After']) t.ok(exposed.includes(name), name);
+  t.equal((await mcp.post(message('ping'), { origin: 'http://evil.example' })).status, 403);
+  const rebound = connectRaw(mcp.http.port);
+  rebound.send(
+    requestText(
+      'POST',
+      '/mcp',
+      { Host: 'evil.example', 'Content-Type': 'application/json' },
+      message('ping'),
+    ),
+  );
+  t.equal((await rebound.answer()).status, 403);
+  rebound.close();
+});
+
+t.test('Mcp-Session-Id: missing, unknown or foreign, the bearer decides', async (t) => {
+  for (const headers of [{}, { 'mcp-session-id': 'unknown' }] as Record<string, string>[]) {
+    const answer = await mcp.rpc('tools/call', { name: 'wallet_get_balance' }, TOKENS.McpVerified, headers);
+    t.equal(answer.result?.content?.[0]?.text, '{"result":{"a":1.50}}');
+  }
+});
+
+t.test('bearer: what opens nothing is -32001 in HTTP 200, never anonymous', async (t) => {
+  const methods = ['tools/list', 'tools/call', 'resources/list', 'resources/read'];
+  for (const authorization of ['Bearer nobody', 'Bearer ', 'bearer', 'Basic dTpw', 'nobody']) {
+    for (const method of methods) {
+      const { status, text } = await mcp.post(
+        message(method, 1, { name: 'sessions', uri: 'gatehouse://gateway/info' }),
+        {
+          authorization,
+        },
+      );
+      t.equal(status, 200);
+      t.match(JSON.parse(text), { id: 1, error: { code: -32001 } }, `${authorization} ${method}`);
+    }
+  }
+  const twice = connectRaw(mcp.http.port);
+  const body = message('tools/list');
+  twice.send(
+    `POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer verified\r\nAuthorization: Bearer basic\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  t.match(JSON.parse((await twice.answer()).body), { error: { code: -32001 } });
+  twice.close();
+});
+
+t.test(
+  'capability code without a session: no module resolves one, so -32602 wherever it stands',
+  async (t) => {
+    const uri = 'gatehouse://gateway/info';
+    for (const method of ['tools/list', 'tools/call', 'resources/list', 'resources/read']) {
+      const params = { name: 'wallet_get_balance', uri };
+      const ways: [string, Record<string, string>, object][] = [
+        ['header', { 'x-mcp-code': 'abc' }, params],
+        ['params', {}, { ...params, code: 'abc' }],
+        ['arguments', {}, { ...params, arguments: { code: 'abc' } }],
+      ];
+      for (const [way, headers, given] of ways) {
+        const answer = await mcp.rpc(method, given, undefined, headers);
+        t.match(answer.error, { code: -32602, message: /capability code/ }, `${method} ${way}`);
+        const withBearer = await mcp.rpc(method, given, TOKENS.McpVerified, headers);
+        t.notMatch(
+          withBearer.error?.message,
+          /capability/,
+          `${method} ${way}: with a bearer the code is plain data`,
+        );
+      }
+      const answer = await fetch(`${mcp.http.url}/mcp?code=abc`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: message(method, 1, params),
+      });
+      t.match(await answer.json(), { error: { code: -32602 } }, `${method} query`);
+    }
+    t.strictSame((await mcp.rpc('ping', {}, undefined, { 'x-mcp-code': 'abc' })).result, {});
+  },
+);
+
+t.test('all of the above: nothing was thrown that is no row of the error table', async (t) => {
+  t.strictSame(mcp.http.bugs, []);
+});
