@@ -61,6 +61,7 @@ export interface McpFixture {
   post(body: string, headers?: Record<string, string>): Promise<McpAnswer>;
   /** One request of id 1; its whole answer parsed. */
   rpc(method: string, params?: object, token?: string, headers?: Record<string, string>): Promise<RpcAnswer>;
+  /** Throws when anything was thrown that is no row of the error table. */
   close(): Promise<void>;
 }
 
@@ -151,6 +152,7 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
       await fixture.close();
       backend.closeAllConnections();
       await new Promise((resolve) => backend.close(resolve));
+      if (fixture.bugs.length > 0) throw new AggregateError(fixture.bugs, 'not rows of the error table');
     },
   };
 }

@@ -83,7 +83,7 @@ function fieldName(path: string): string {
 
 /** The validator's words for a property that the schema does not know. */
 function plain(message: string): string {
-  return message === 'schema is false' ? 'is not an argument of this tool' : message;
+  return message === 'unknown key' ? 'is not an argument of this tool' : message;
 }
 
 interface Judging {

@@ -117,7 +117,7 @@ const resourceShape = compileSchema(
 
 /** Faults of one tool, with paths inside the row; empty when it may be served. */
 export function toolFaults(name: string, row: unknown): Fault[] {
-  const faults = shapeFaults(toolShape.faults(row));
+  const faults = toolShape.faults(row);
   if (!TOOL_NAME.test(name))
     faults.push({ path: '', message: 'the name must be 1 to 64 letters, digits, "_", ".", "/" or "-"' });
   if (!isObject(row)) return faults;
@@ -135,7 +135,7 @@ export function toolFaults(name: string, row: unknown): Fault[] {
 
 /** The same for one resource. */
 export function resourceFaults(uri: string, row: unknown): Fault[] {
-  const faults = shapeFaults(resourceShape.faults(row));
+  const faults = resourceShape.faults(row);
   if (!URL.canParse(uri) || /[^\x21-\x7e]/.test(uri))
     faults.push({ path: '', message: 'the key must be an absolute URI' });
   return faults;
@@ -144,13 +144,6 @@ export function resourceFaults(uri: string, row: unknown): Fault[] {
 /** Moves a fault under a place of the configuration. */
 export function within(path: string, fault: Fault): Fault {
   return { path: `${path}${fault.path}`, message: fault.message };
-}
-
-/** A key of the row that nobody knows is named where it stands, once. */
-function shapeFaults(faults: readonly Fault[]): Fault[] {
-  return faults
-    .filter((fault) => fault.message !== 'must not have additional properties')
-    .map((fault) => (fault.message === 'schema is false' ? { ...fault, message: 'is unknown' } : fault));
 }
 
 /** `/McpTools/<name>`: where a row stands in the configuration. */

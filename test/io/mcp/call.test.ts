@@ -1,0 +1,445 @@
+import t, { type Test } from 'tap';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import { GATEWAY_SERVICES, GATEWAY_TOOLS } from '../../../src/io/mcp/tools/gateway.ts';
+import {
+  type BackendRequest,
+  type McpFixture,
+  type McpFixtureOptions,
+  startMcp,
+  TOKENS,
+} from '../../support/mcp.ts';
+
+const VERIFIED = TOKENS.McpVerified;
+const OPEN = { type: 'object', properties: {} };
+
+async function start(t: Test, options: McpFixtureOptions): Promise<McpFixture> {
+  const mcp = await startMcp(options);
+  t.teardown(() => mcp.close());
+  return mcp;
+}
+
+/** A configured tool on the test's backend. */
+const tool = (changes: object = {}) => ({
+  method: 'POST',
+  description: 'a tool',
+  inputSchema: OPEN,
+  ...changes,
+});
+const withTools = (tools: Record<string, object>) => (backend: string) => ({
+  resources: {},
+  tools: Object.fromEntries(
+    Object.entries(tools).map(([name, row]) => [name, { endpoint: `${backend}/${name}`, ...row }]),
+  ),
+});
+const text = (answer: { result?: { content?: readonly { text: string }[] } }) =>
+  answer.result?.content?.[0]?.text;
+
+t.test('result text: the bytes of the backend, whatever they are', async (t) => {
+  const bodies = [
+    '{"result":{"amount":0.1234567890123456789,"id":9223372036854775807}}',
+    ' {\n  "a" : "\\u0041\\"\\\\ \\/" }\r\n',
+    '"ü漢😀\u2028"',
+    '<html>"quoted" \\ and \t tabs</html>',
+    '',
+    '[{"error":{"code":1}}]',
+    '{"error":null,"result":1}',
+    '{"result":{"error":{"code":1}}}',
+  ];
+  let at = 0;
+  const mcp = await start(t, { backend: () => ({ body: bodies[at] ?? '', type: 'text/plain' }) });
+  for (; at < bodies.length; at += 1) {
+    const answer = await mcp.rpc('tools/call', { name: 'wallet_get_balance' }, VERIFIED);
+    t.strictSame(answer.result, { content: [{ type: 'text', text: bodies[at] }] });
+  }
+});
+
+t.test('isError: a status of 400 or more, or a top-level error that is an object', async (t) => {
+  const failures = [
+    { status: 400, body: '{"error":{"code":7,"message":"no"}}' },
+    { status: 500, body: 'oops' },
+    { status: 404, body: '{"result":1}' },
+    { body: '{"error":{"code":7}}' },
+    { body: ' { "result" : null , "error" : {} }' },
+    { body: '{"\\u0065rror":{"code":7}}' },
+    { body: '{"error":null,"error":{"code":7}}' },
+  ];
+  let at = 0;
+  const mcp = await start(t, { backend: () => failures[at] ?? { body: '' } });
+  for (; at < failures.length; at += 1) {
+    const answer = await mcp.rpc('tools/call', { name: 'wallet_get_balance' }, VERIFIED);
+    t.strictSame(answer.result, { content: [{ type: 'text', text: failures[at]?.body }], isError: true });
+  }
+  t.ok(mcp.audit.every(({ fields }) => fields['outcome'] === 'error'));
+});
+
+t.test('headers: who calls, written by the gateway alone', async (t) => {
+  const mcp = await start(t, {});
+  const forged = {
+    'x-crm': '1',
+    'x-user-id': '1',
+    'x-scopes': 'McpVerified',
+    'x-keytype': 'FIDO2',
+    'x-project': 'evil',
+    'x-mcp-app-id': '1',
+    cookie: 'sid=x',
+  };
+  for (const loginType of ['McpBasic', 'McpVerified', 'McpApp'] as const)
+    await mcp.rpc('tools/call', { name: 'wallet_get_balance' }, TOKENS[loginType], forged);
+  t.strictSame(
+    mcp.asked.map(({ headers }) => [headers['x-scopes'], headers['x-mcp-app-id']]),
+    [
+      ['McpBasic', undefined],
+      ['McpVerified', undefined],
+      ['McpApp', '9001'],
+    ],
+  );
+  for (const { headers } of mcp.asked) {
+    t.match(headers, {
+      'x-crm': '1842001',
+      'x-user-id': '1842001',
+      'x-keytype': 'UserKey',
+      'x-project': 'test',
+    });
+    t.match(headers['x-request-id'], /^test-/);
+    t.equal(headers.cookie, undefined);
+    t.equal(headers.authorization, undefined);
+  }
+});
+
+t.test('custom tools: GET, POST, queryParams, bodyRootProperty and path placeholders', async (t) => {
+  const mcp = await start(t, {
+    configured: (backend) => ({
+      resources: {},
+      tools: {
+        get: { ...tool({ method: 'GET' }), endpoint: `${backend}/get?fixed=1` },
+        post: { ...tool(), endpoint: 'wallet:/own/post' },
+        mixed: { ...tool({ queryParams: ['q', 'absent'] }), endpoint: `${backend}/mixed` },
+        root: { ...tool({ bodyRootProperty: 'data', queryParams: ['q'] }), endpoint: `${backend}/root` },
+        path: { ...tool(), endpoint: `${backend}/rooms/{room}/close` },
+      },
+    }),
+  });
+  const asked = async (name: string, values: object): Promise<BackendRequest | undefined> => {
+    await mcp.rpc('tools/call', { name, arguments: values }, VERIFIED);
+    return mcp.asked.at(-1);
+  };
+  t.match(await asked('get', { a: 'x y&z', n: 5, b: true, list: ['1', '2'], o: { k: 1 }, none: null }), {
+    method: 'GET',
+    url: '/get?fixed=1&a=x+y%26z&n=5&b=true&list=1&list=2&o=%7B%22k%22%3A1%7D',
+    body: '',
+  });
+  t.match(await asked('get', {}), { url: '/get?fixed=1' });
+  t.match(await asked('post', { b: [1], a: 'ü' }), {
+    method: 'POST',
+    url: '/own/post',
+    body: '{"b":[1],"a":"ü"}',
+  });
+  t.equal(mcp.asked.at(-1)?.headers['content-type'], 'application/json');
+  t.match(await asked('mixed', { q: '1', a: 2 }), { url: '/mixed?q=1', body: '{"a":2}' });
+  t.match(await asked('root', { q: '1', data: [1, { x: 2 }], lost: 3 }), {
+    url: '/root?q=1',
+    body: '[1,{"x":2}]',
+  });
+  t.match(await asked('root', {}), { url: '/root', body: '' });
+  t.match(await asked('path', { room: 'a b', k: 1 }), { url: '/rooms/a%20b/close', body: '{"k":1}' });
+  const before = mcp.asked.length;
+  for (const room of ['..', 'a/b', '', '%2e', undefined]) {
+    const answer = await mcp.rpc('tools/call', { name: 'path', arguments: { room } }, VERIFIED);
+    t.equal(answer.result?.isError, true);
+    t.match(text(answer), /"detail":"room cannot stand/);
+  }
+  t.equal(mcp.asked.length, before, 'nothing reached the backend');
+});
+
+t.test('arguments: a mismatch is an isError text that names the field, and nothing is called', async (t) => {
+  const mcp = await start(t, {
+    configured: withTools({
+      deep: tool({
+        inputSchema: {
+          type: 'object',
+          properties: {
+            a: { type: 'object', properties: { b: { type: 'array', items: { type: 'integer' } } } },
+          },
+          required: ['a'],
+        },
+      }),
+      open: tool({ method: 'GET' }),
+    }),
+  });
+  const wrong: [string, object, RegExp][] = [
+    ['wallet_get_balance', { currency: 5 }, /currency must be string/],
+    ['wallet_get_balance', { curency: 'EUR' }, /curency is not an argument of this tool/],
+    ['wallet_get_tx_info', {}, /id is required/],
+    ['wallet_get_tx_info', { id: 'abc' }, /id must match pattern/],
+    ['wallet_get_tx_info', { id: 9007199254740992 }, /id /],
+    ['wallet_get_tx_info', { id: 1.5 }, /id /],
+    ['wallet_get_history_transactions', { limit: 1000 }, /limit /],
+    ['wallet_internal_transfer', { toUserId: '1', currency: 'EUR', amount: 5 }, /amount must be string/],
+    ['wallet_internal_transfer', { toUserId: '1', currency: 'EUR', amount: '-5' }, /amount /],
+    ['wallet_internal_transfer', { toUserId: '1', currency: '../x', amount: '5' }, /currency /],
+    ['deep', { a: { b: [1, 'x'] } }, /a\.b\.1 must be integer/],
+  ];
+  for (const [name, values, words] of wrong) {
+    const answer = await mcp.rpc('tools/call', { name, arguments: values }, VERIFIED);
+    t.equal(answer.result?.isError, true, name);
+    const { error } = JSON.parse(text(answer) ?? '');
+    t.match(error, { code: 1001, message: 'Invalid input format', detail: words });
+  }
+  const exact =
+    '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"open","arguments":{"x":{"n":[1,9007199254740993]}}}}';
+  const lossy = await mcp.post(exact, { authorization: `Bearer ${VERIFIED}` });
+  t.match(JSON.parse(lossy.text).result, { isError: true });
+  t.match(lossy.text, /x\.n\.1 has more digits/);
+  t.equal(mcp.asked.length, 0);
+  for (const id of ['9223372036854775807', 5]) {
+    await mcp.rpc('tools/call', { name: 'wallet_get_tx_info', arguments: { id } }, VERIFIED);
+    t.equal(mcp.asked.at(-1)?.url, `/wallet/v1/transactions/get?id=${id}`);
+  }
+});
+
+t.test('params: missing and unknown names are -32602, known but closed tools -32001', async (t) => {
+  const mcp = await start(t, {});
+  const rows: [object | undefined, string | undefined, number][] = [
+    [undefined, VERIFIED, -32602],
+    [{}, VERIFIED, -32602],
+    [{ name: 5 }, VERIFIED, -32602],
+    [{ name: '' }, VERIFIED, -32602],
+    [{ name: 'nope' }, VERIFIED, -32602],
+    [{ name: '__proto__' }, VERIFIED, -32602],
+    [{ name: 'nope' }, undefined, -32602],
+    [{ name: 'wallet_get_balance', arguments: [] }, VERIFIED, -32602],
+    [{ name: 'wallet_get_balance', arguments: 'x' }, VERIFIED, -32602],
+    [{ name: 'wallet_get_balance', arguments: null }, VERIFIED, -32602],
+    [{ name: 'wallet_get_balance' }, undefined, -32001],
+    [{ name: 'wallet_create_withdraw' }, TOKENS.McpBasic, -32001],
+    [{ name: 'wallet_create_withdraw' }, TOKENS.McpApp, -32001],
+    [{ name: 'sessions' }, 'nobody', -32001],
+  ];
+  for (const [params, token, code] of rows) {
+    const answer = await mcp.rpc('tools/call', params, token);
+    t.equal(answer.error?.code, code, JSON.stringify([params, token]));
+  }
+  t.equal(mcp.asked.length, 0);
+  t.equal(mcp.audit.length, rows.length, 'every refusal leaves a record');
+});
+
+t.test(
+  'failed backends: -32000 for refused, cut, slow and closed by the breaker; too large is an isError',
+  async (t) => {
+    let mode: 'cut' | 'never' | 'large' = 'cut';
+    const mcp = await start(t, {
+      configured: (backend) => ({
+        resources: {},
+        tools: {
+          mode: { ...tool({ timeoutMs: 60 }), endpoint: `${backend}/mode` },
+          down: { ...tool({ method: 'GET' }), endpoint: 'http://127.0.0.1:1/x' },
+        },
+      }),
+      backend: () =>
+        mode === 'cut'
+          ? { cut: '{"result":' }
+          : mode === 'never'
+            ? 'never'
+            : { body: Buffer.alloc(4 * 1024 * 1024 + 1, 0x20) },
+    });
+    const error = async (name: string) => (await mcp.rpc('tools/call', { name }, VERIFIED)).error;
+    t.match(await error('mode'), { code: -32000, message: 'Module failed' });
+    mode = 'never';
+    t.match(await error('mode'), { code: -32000, message: 'Module timed out' });
+    t.equal(mcp.asked.length, 2, 'a POST is never sent twice');
+    mode = 'large';
+    const large = await mcp.rpc('tools/call', { name: 'mode' }, VERIFIED);
+    t.equal(large.result?.isError, true);
+    t.match(JSON.parse(text(large) ?? ''), { error: { code: 1015 } });
+    for (let failures = 0; failures < 5; failures += 1)
+      t.match(await error('down'), { code: -32000, message: 'Module failed' });
+    t.match(await error('down'), { code: -32000, message: 'Module unavailable' });
+    t.strictSame(
+      mcp.audit.map(({ fields }) => fields['outcome']),
+      Array(9).fill('failed'),
+    );
+  },
+);
+
+t.test('cancelled: stops the call of the same session and id, and nobody else’s', async (t) => {
+  let arrived: () => void = () => undefined;
+  const mcp = await start(t, {
+    backend: () => {
+      arrived();
+      return 'never';
+    },
+  });
+  const begin = async (id: string, headers: Record<string, string>) => {
+    const reached = new Promise<void>((resolve) => {
+      arrived = resolve;
+    });
+    const answer = mcp.post(
+      `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"wallet_get_balance"}}`,
+      headers,
+    );
+    await reached;
+    return { answer, backend: mcp.asked.at(-1) };
+  };
+  const cancel = (id: string, headers: Record<string, string>) =>
+    mcp.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id}}}`, headers);
+  const own = { authorization: `Bearer ${VERIFIED}`, 'mcp-session-id': 'one' };
+  for (const id of ['7', '"a\\u0062"', '9007199254740993']) {
+    const { answer, backend } = await begin(id, own);
+    await cancel(id, { authorization: `Bearer ${TOKENS.other}`, 'mcp-session-id': 'one' });
+    await cancel(id, { authorization: 'Bearer nobody', 'mcp-session-id': 'one' });
+    await cancel(id, { 'mcp-session-id': 'one' });
+    await cancel(id, { ...own, 'mcp-session-id': 'two' });
+    await cancel('8', own);
+    t.equal(mcp.audit.at(-1)?.fields['outcome'] === 'cancelled' && id === '7', false);
+    const before = mcp.audit.length;
+    await cancel(id === '"a\\u0062"' ? '"ab"' : id, own);
+    await backend?.gone;
+    t.match((await answer).text, /"error":{"code":-32000,"message":"Tool execution error: cancelled"/);
+    t.equal(mcp.audit.length, before + 1, 'only the last one found it');
+    t.equal(mcp.audit.at(-1)?.fields['outcome'], 'cancelled');
+  }
+});
+
+t.test('client gone: the call to the backend is given up', async (t) => {
+  let arrived: () => void = () => undefined;
+  const reached = new Promise<void>((resolve) => {
+    arrived = resolve;
+  });
+  const mcp = await start(t, {
+    backend: () => {
+      arrived();
+      return 'never';
+    },
+  });
+  const leaving = new AbortController();
+  const gone = fetch(`${mcp.http.url}/mcp`, {
+    method: 'POST',
+    signal: leaving.signal,
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${VERIFIED}` },
+    body: '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wallet_get_balance"}}',
+  });
+  await reached;
+  leaving.abort();
+  await t.rejects(gone);
+  await mcp.asked[0]?.gone;
+  t.ok(true, 'the backend saw the connection close');
+});
+
+t.test('audit: one record a call, who and what and how it ended, never an argument', async (t) => {
+  const mcp = await start(t, {});
+  await mcp.rpc(
+    'tools/call',
+    { name: 'wallet_get_balance', arguments: { currency: 'SECRET' } },
+    TOKENS.McpApp,
+  );
+  await mcp.rpc('tools/call', { name: 'x'.repeat(500), arguments: { code: 'SECRET' } });
+  await mcp.rpc('resources/read', { uri: 'gatehouse://gateway/info' });
+  t.match(mcp.audit[0], {
+    event: 'mcp.tool',
+    userId: '1842001',
+    fields: { name: 'wallet_get_balance', outcome: 'ok', keyId: '77', loginType: 'McpApp', appId: '9001' },
+  });
+  t.match(mcp.audit[0]?.fields['requestId'], /^test-/);
+  t.type(mcp.audit[0]?.fields['milliseconds'], 'number');
+  t.match(mcp.audit[1], { userId: null, fields: { name: 'x'.repeat(64), outcome: 'denied', keyId: null } });
+  t.match(mcp.audit[2], { event: 'mcp.resource', userId: null, fields: { outcome: 'ok' } });
+  t.notMatch(JSON.stringify(mcp.audit), /SECRET/);
+});
+
+t.test(
+  'limits: a bearer pays by its key, a batch by its length, others by connection and address',
+  async (t) => {
+    const mcp = await start(t, { sessionQuota: 3, settings: { ApiRPSLimit: 0, IpRPSLimit: 1 } });
+    const ping = '{"jsonrpc":"2.0","id":"k","method":"ping"}';
+    const authorization = `Bearer ${VERIFIED}`;
+    t.match((await mcp.post(ping, { authorization })).headers.get('x-ratelimit'), 's=p;l=3;r=2;t=3');
+    const refused = await mcp.post(`[${ping},${ping},${ping}]`, { authorization });
+    t.equal(refused.status, 429);
+    t.notOk(refused.text.includes('"id"'));
+    t.strictSame(
+      mcp.charged.map(({ cost }) => cost),
+      [1, 3],
+    );
+    const single = await mcp.post(ping, { authorization });
+    t.equal(single.status, 429);
+    t.equal(single.headers.get('retry-after'), '3');
+    t.strictSame(JSON.parse(single.text), {
+      jsonrpc: '2.0',
+      id: 'k',
+      error: { code: 1002, message: 'Access rate limit', data: { retryAfterSeconds: 3 } },
+    });
+    t.equal(
+      (await mcp.post('{"jsonrpc":"2.0","method":"notifications/initialized"}', { authorization })).status,
+      429,
+    );
+    t.match((await mcp.post(ping)).headers.get('x-ratelimit'), /^s=i;l=5;r=4/);
+    t.match(
+      (await mcp.post(ping, { authorization: 'Bearer nobody' })).headers.get('x-ratelimit'),
+      /^s=i;l=5;r=3/,
+    );
+    t.match((await mcp.post(`[${ping},${ping},${ping}]`)).headers.get('x-ratelimit'), /^s=i;l=5;r=0/);
+    const spent = await mcp.post('nonsense');
+    t.equal(spent.status, 429, 'what cannot be read is charged too');
+    t.ok(Number(spent.headers.get('retry-after')) >= 1);
+    t.match(JSON.parse(spent.text), { error: { code: 1002 } });
+  },
+);
+
+t.test(
+  'rateLimit of a row: counted per user after authorization, 429 alone, an item in a batch',
+  async (t) => {
+    const mcp = await start(t, {
+      configured: withTools({ slow: tool({ rateLimit: { rps: 1 } }) }),
+    });
+    const one = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}';
+    const authorization = `Bearer ${VERIFIED}`;
+    t.equal((await mcp.rpc('tools/call', { name: 'slow' })).error?.code, -32001);
+    for (let calls = 0; calls < 5; calls += 1) t.equal((await mcp.post(one, { authorization })).status, 200);
+    const refused = await mcp.post(one, { authorization });
+    t.equal(refused.status, 429);
+    t.equal(refused.headers.get('retry-after'), '5');
+    t.match(JSON.parse(refused.text), { id: 1, error: { code: 1002, data: { retryAfterSeconds: 5 } } });
+    const batch = await mcp.post(`[${one}]`, { authorization });
+    t.match([batch.status, JSON.parse(batch.text)], [200, [{ error: { code: 1002 } }]]);
+    t.equal((await mcp.post(one, { authorization: `Bearer ${TOKENS.other}` })).status, 200);
+    mcp.http.time.nowMs += 5_000;
+    t.equal((await mcp.post(one, { authorization })).status, 200);
+  },
+);
+
+t.test('gateway tools: the body of the REST twin, refusals as isError, a full bound as -32000', async (t) => {
+  let outcome: () => Promise<unknown> = async () => [{ id: '1' }];
+  const answer = () => outcome();
+  const tools = Object.fromEntries(Object.keys(GATEWAY_TOOLS).map((name) => [name, answer]));
+  const mcp = await start(t, { gateway: { tools, resources: GATEWAY_SERVICES.resources } });
+  for (const name of [
+    'sessions',
+    'login_log',
+    'user_keys',
+    'get_usr_apps',
+    'list_app_access',
+    'close_sessions',
+  ])
+    t.equal(text(await mcp.rpc('tools/call', { name }, VERIFIED)), '{"result":[{"id":"1"}]}', name);
+  outcome = async () => {
+    throw new GatewayError('NotFound', 'no such session');
+  };
+  const refused = await mcp.rpc(
+    'tools/call',
+    { name: 'close_sessions', arguments: { sessionIds: ['1'] } },
+    VERIFIED,
+  );
+  t.equal(refused.result?.isError, true);
+  t.strictSame(JSON.parse(text(refused) ?? ''), {
+    error: { code: 1004, message: 'Not found', detail: 'no such session' },
+  });
+  outcome = async () => {
+    throw new GatewayError('Overloaded');
+  };
+  t.match((await mcp.rpc('tools/call', { name: 'sessions' }, VERIFIED)).error, {
+    code: -32000,
+    message: 'Overloaded',
+  });
+  t.strictSame(Object.keys(GATEWAY_SERVICES.tools).sort(), Object.keys(GATEWAY_TOOLS).sort());
+  t.equal(mcp.asked.length, 0);
+});
