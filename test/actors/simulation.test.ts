@@ -49,8 +49,8 @@ const FAULTS: Record<string, MemoryJournalOptions> = {
     tamper: (group) =>
       group.map((operation) => {
         if (operation.op !== 'snapshot') return operation;
-        const [version, state, ring, timers] = operation.row as [number, LedgerState, unknown, unknown];
-        const row = [version, { ...state, applied: state.applied.slice(0, -1) }, ring, timers];
+        const [version, seq, state, ...rest] = operation.row as [number, number, LedgerState, unknown];
+        const row = [version, seq, { ...state, applied: state.applied.slice(0, -1) }, ...rest];
         return { ...operation, row };
       }),
   },

@@ -61,7 +61,7 @@ export class Cell {
     this.ring = undefined;
     this.timers = undefined;
     const stored = journal.load(kind.kind, id);
-    if (stored?.snapshot !== undefined) this.#restore(stored.snapshot.row, stored.snapshot.seq);
+    if (stored?.snapshot !== undefined) this.#restore(stored.snapshot);
     for (const { seq, row } of stored?.rows ?? []) {
       if (seq !== this.seq + 1) throw new Error(`row ${this.seq + 1} of ${kind.kind} ${id} is missing`);
       this.#apply(row);
@@ -70,7 +70,7 @@ export class Cell {
     this.stale = false;
   }
 
-  #restore([version, state, ring, timers]: SnapshotRow, seq: number): void {
+  #restore([version, seq, state, ring, timers]: SnapshotRow): void {
     const upcast = version < this.kind.version ? this.kind.upcast?.({ version, state }) : undefined;
     this.state = upcast !== undefined && 'state' in upcast ? upcast.state : state;
     this.seq = seq;
@@ -106,6 +106,7 @@ export class Cell {
   snapshotRow(): SnapshotRow {
     return [
       this.kind.version,
+      this.seq,
       this.state,
       this.ring?.entries() ?? [],
       this.timers === undefined ? [] : [...this.timers],

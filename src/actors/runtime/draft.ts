@@ -6,6 +6,7 @@ import { Later, type Outcome } from './actor.ts';
 import type { AskWaiter, Cell } from './cell.ts';
 import type { Entry } from './inbox.ts';
 import type { Journal, MailRow, Operation, RingEntry, TimerChange } from './journal-port.ts';
+import { CLAIM_KEY_MAX_BYTES, checkName, ID_MAX_BYTES } from './plain-data.ts';
 
 export interface DraftInput {
   readonly cell: Cell;
@@ -57,7 +58,9 @@ export function draftOf(input: DraftInput): Draft {
     operations.push({ op: 'append', kind: cell.kind.kind, id: cell.id, seq, row });
   }
   const mail: MailRow[] = [];
+  for (const { key } of outcome.claims ?? NONE) checkName('the key of a claim', key, CLAIM_KEY_MAX_BYTES);
   for (const { toKind, toId, command } of outcome.send ?? NONE) {
+    checkName('the receiver of a message', toId, ID_MAX_BYTES);
     const key = { toKind, toId, seq: input.nextMailSeq(), fromKind: cell.kind.kind, fromId: cell.id };
     mail.push({ ...key, command });
     operations.push({ op: 'mail', key, row: pack(command) });
@@ -97,6 +100,7 @@ function changeTimers(
 ): void {
   const { kind, id } = cell;
   for (const { name, dueMs, command } of wanted) {
+    checkName('the name of a timer', name, ID_MAX_BYTES);
     const present = presentDue(cell, changes, name);
     if (present !== null) {
       operations.push({ op: 'timerRemove', key: { dueMs: present, kind: kind.kind, id, name } });

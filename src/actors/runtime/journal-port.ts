@@ -27,16 +27,17 @@ export type TurnRow = readonly [
   timers: readonly TimerChange[],
 ];
 
-/** State after the row `seq`: `[kind version, state, ring, timers]`. */
+/** State after the row `seq`: `[kind version, seq, state, ring, timers]`. */
 export type SnapshotRow = readonly [
   version: number,
+  seq: number,
   state: unknown,
   ring: readonly RingEntry[],
   timers: readonly (readonly [name: string, dueMs: number])[],
 ];
 
 export interface StoredActor {
-  readonly snapshot: { readonly seq: number; readonly row: SnapshotRow } | undefined;
+  readonly snapshot: SnapshotRow | undefined;
   /** Rows after the snapshot, in order, without gaps. */
   readonly rows: readonly { readonly seq: number; readonly row: TurnRow }[];
 }

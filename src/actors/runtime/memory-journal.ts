@@ -18,10 +18,10 @@ import type {
   TimerRow,
   TurnRow,
 } from './journal-port.ts';
-import { copyPlain } from './plain-data.ts';
+import { checkPlain, copyPlain } from './plain-data.ts';
 
 interface Shelf {
-  snapshot: { seq: number; row: SnapshotRow } | undefined;
+  snapshot: SnapshotRow | undefined;
   rows: Map<number, TurnRow>;
 }
 
@@ -60,6 +60,7 @@ export class MemoryJournal implements Journal {
   }
 
   pack(value: unknown): Packed {
+    checkPlain(value);
     return copyPlain(value);
   }
 
@@ -117,10 +118,7 @@ export class MemoryJournal implements Journal {
     if (shelf === undefined) return undefined;
     const rows = [...shelf.rows].sort(([a], [b]) => a - b);
     return {
-      snapshot: shelf.snapshot && {
-        seq: shelf.snapshot.seq,
-        row: copyPlain(shelf.snapshot.row) as SnapshotRow,
-      },
+      snapshot: copyPlain(shelf.snapshot) as SnapshotRow | undefined,
       rows: rows.map(([seq, row]) => ({ seq, row: copyPlain(row) as TurnRow })),
     };
   }
@@ -194,7 +192,7 @@ export class MemoryJournal implements Journal {
         return;
       case 'snapshot': {
         const shelf = this.#shelf(operation.kind, operation.id);
-        shelf.snapshot = { seq: operation.seq, row: operation.row as SnapshotRow };
+        shelf.snapshot = operation.row as SnapshotRow;
         for (let seq = operation.fromSeq; seq <= operation.seq; seq += 1) shelf.rows.delete(seq);
         return;
       }

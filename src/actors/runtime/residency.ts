@@ -6,6 +6,7 @@ import type { Clock } from '../../domain/time.ts';
 import type { AnyKind } from './actor.ts';
 import { Cell } from './cell.ts';
 import type { Journal } from './journal-port.ts';
+import { checkName, ID_MAX_BYTES } from './plain-data.ts';
 
 /** A longer tail is written as a snapshot before the actor leaves. Source: architecture.md "The journal". */
 const SNAPSHOT_TAIL = 20;
@@ -78,6 +79,7 @@ export class Residency {
     if (house === undefined) throw new TypeError(`there is no actor kind ${kindName}`);
     let cell = house.cells.get(id);
     if (cell === undefined) {
+      checkName('an actor id', id, ID_MAX_BYTES);
       cell = new Cell(house.kind, id);
       cell.replay(this.#options.journal);
       house.cells.set(id, cell);

@@ -7,6 +7,7 @@ import type { AuditRecord, IndexName } from './actor.ts';
 import { type ActorSystem, type AnyKind, type AskOptions, isRefusal } from './actor.ts';
 import { Administration } from './administration.ts';
 import { AskWaiter, Cell } from './cell.ts';
+import { checkName, ID_MAX_BYTES } from './plain-data.ts';
 import { type Wiring, type WiringOptions, wire } from './wiring.ts';
 import { DEFAULT_LIMITS, type RuntimeLimits, TurnView } from './world.ts';
 
@@ -111,6 +112,7 @@ export class RunningSystem implements ActorSystem {
     return new Promise<void>((resolve, reject) => {
       try {
         this.#admitAny(kind, command);
+        checkName('an actor id', id, ID_MAX_BYTES);
         const { inbox, commit, count } = this.#wiring;
         const { journal } = this.#options;
         const key = { toKind: kind.kind, toId: id, seq: inbox.nextSeq(), fromKind: '', fromId: '' };

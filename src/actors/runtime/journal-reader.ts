@@ -1,0 +1,159 @@
+/**
+ * Reads of the journal on disk. Owns how rows are found: the order of the keys does all of the work, nothing is
+ * scanned that is not returned.
+ */
+import type {
+  AuditRow,
+  DeadKey,
+  DeadRow,
+  MailKey,
+  MailRow,
+  SnapshotRow,
+  StoredActor,
+  TimerKey,
+  TimerRow,
+  TurnRow,
+} from './journal-port.ts';
+
+export type Part = string | number;
+interface Range {
+  readonly start?: Part[] | Part;
+  readonly end?: Part[] | Part;
+  readonly limit?: number;
+  readonly reverse?: boolean;
+}
+
+/** The part of a sub-database that reading takes. Keys compare element by element: numbers before strings. */
+export interface Table {
+  get(key: Part[] | Part): unknown;
+  getRange(range: Range): Iterable<{ key: unknown; value: unknown }>;
+  getKeys(range: Range): Iterable<unknown>;
+}
+
+export interface ReadableTables {
+  readonly journal: Table;
+  readonly snapshot: Table;
+  readonly mailbox: Table;
+  readonly timer: Table;
+  readonly dead: Table;
+  readonly audit: Table;
+}
+
+/** Above every sequence number. */
+const LAST = Number.MAX_SAFE_INTEGER;
+
+export function mailKey({ toKind, toId, seq, fromKind, fromId }: MailKey): Part[] {
+  return [toKind, toId, seq, fromKind, fromId];
+}
+
+export function timerKey({ dueMs, kind, id, name }: TimerKey): Part[] {
+  return [dueMs, kind, id, name];
+}
+
+export function deadKey({ timeMs, kind, id, seq }: DeadKey): Part[] {
+  return [timeMs, kind, id, seq];
+}
+
+export class JournalReader {
+  readonly #tables: ReadableTables;
+
+  constructor(tables: ReadableTables) {
+    this.#tables = tables;
+  }
+
+  load(kind: string, id: string): StoredActor | undefined {
+    const snapshot = this.#tables.snapshot.get([kind, id]) as SnapshotRow | undefined;
+    const start = [kind, id, (snapshot?.[1] ?? 0) + 1];
+    const rows: { seq: number; row: TurnRow }[] = [];
+    for (const { key, value } of this.#tables.journal.getRange({ start, end: [kind, id, LAST] })) {
+      rows.push({ seq: (key as [string, string, number])[2], row: value as TurnRow });
+    }
+    return snapshot === undefined && rows.length === 0 ? undefined : { snapshot, rows };
+  }
+
+  has(kind: string, id: string): boolean {
+    if (this.#tables.snapshot.get([kind, id]) !== undefined) return true;
+    for (const _ of this.#tables.journal.getKeys({ start: [kind, id, 0], end: [kind, id, LAST], limit: 1 })) {
+      return true;
+    }
+    return false;
+  }
+
+  /** Jumps from id to id over both tables: an actor may stand in either. */
+  ids(kind: string, afterId: string, limit: number): string[] {
+    const ids: string[] = [];
+    let last = afterId;
+    while (ids.length < limit) {
+      const inJournal = nextId(this.#tables.journal, kind, last);
+      const inSnapshot = nextId(this.#tables.snapshot, kind, last);
+      if (inJournal === undefined && inSnapshot === undefined) return ids;
+      last =
+        inSnapshot === undefined || (inJournal !== undefined && inJournal < inSnapshot)
+          ? (inJournal ?? last)
+          : inSnapshot;
+      ids.push(last);
+    }
+    return ids;
+  }
+
+  *mailboxes(): Iterable<{ toKind: string; toId: string; lastSeq: number }> {
+    let box: { toKind: string; toId: string; lastSeq: number } | undefined;
+    for (const key of this.#tables.mailbox.getKeys({})) {
+      const [toKind, toId, seq] = key as [string, string, number];
+      if (box?.toKind === toKind && box.toId === toId) box.lastSeq = seq;
+      else {
+        if (box !== undefined) yield box;
+        box = { toKind, toId, lastSeq: seq };
+      }
+    }
+    if (box !== undefined) yield box;
+  }
+
+  mail(toKind: string, toId: string, afterSeq: number, limit: number): MailRow[] {
+    const rows: MailRow[] = [];
+    const range = { start: [toKind, toId, afterSeq + 1], end: [toKind, toId, LAST], limit };
+    for (const { key, value } of this.#tables.mailbox.getRange(range)) {
+      const [, , seq, fromKind, fromId] = key as [string, string, number, string, string];
+      rows.push({ toKind, toId, seq, fromKind, fromId, command: value as object });
+    }
+    return rows;
+  }
+
+  timers(untilMs: number, limit: number): TimerRow[] {
+    const rows: TimerRow[] = [];
+    for (const { key, value } of this.#tables.timer.getRange({ limit })) {
+      const [dueMs, kind, id, name] = key as [number, string, string, string];
+      if (dueMs > untilMs) break;
+      rows.push({ dueMs, kind, id, name, command: value as object });
+    }
+    return rows;
+  }
+
+  dead(limit: number): DeadRow[] {
+    const rows: DeadRow[] = [];
+    for (const { key, value } of this.#tables.dead.getRange({ limit })) {
+      const [timeMs, kind, id, seq] = key as [number, string, string, number];
+      const { command, reason } = value as { command: object; reason: string };
+      rows.push({ timeMs, kind, id, seq, command, reason });
+    }
+    return rows;
+  }
+
+  auditPage(afterSeq: number, limit: number): AuditRow[] {
+    const rows: AuditRow[] = [];
+    for (const { key, value } of this.#tables.audit.getRange({ start: afterSeq + 1, limit })) {
+      rows.push({ seq: key as number, record: value });
+    }
+    return rows;
+  }
+}
+
+function nextId(table: Table, kind: string, afterId: string): string | undefined {
+  const start = afterId === '' ? [kind] : [kind, afterId, LAST];
+  for (const key of table.getKeys({ start, limit: 1 })) {
+    const [foundKind, id] = key as [string, string];
+    if (foundKind !== kind) return undefined;
+    return id === afterId ? undefined : id;
+  }
+  return undefined;
+}

@@ -1,0 +1,121 @@
+/**
+ * Writes of the journal on disk: what each operation does to the rows. Owns the windows of the logs of which only
+ * the newest rows are kept. Runs within one batch; the promise of the batch says whether all of it is on disk.
+ */
+import type { IndexName } from './actor.ts';
+import type { Operation, Packed } from './journal-port.ts';
+import { deadKey, mailKey, type Part, type Table, timerKey } from './journal-reader.ts';
+
+/** The part of a sub-database that reading and writing take. */
+export interface StoredTable extends Table {
+  put(key: Part[] | Part, row: Packed): void;
+  remove(key: Part[] | Part): void;
+  /** Rows on disk. */
+  count(): number;
+}
+
+export interface Tables {
+  readonly journal: StoredTable;
+  readonly snapshot: StoredTable;
+  readonly mailbox: StoredTable;
+  readonly timer: StoredTable;
+  readonly dead: StoredTable;
+  readonly audit: StoredTable;
+  readonly meta: StoredTable;
+}
+
+export interface JournalWriterOptions {
+  readonly tables: Tables;
+  readonly indexes: ReadonlyMap<IndexName, StoredTable>;
+  readonly pack: (value: unknown) => Packed;
+  readonly auditRowsMax: number;
+  readonly deadRowsMax: number;
+}
+
+export class JournalWriter {
+  readonly #options: JournalWriterOptions;
+  #auditLast = 0;
+  #auditRows = 0;
+  #deadRows = 0;
+
+  constructor(options: JournalWriterOptions) {
+    this.#options = options;
+  }
+
+  /** Finds the ends of the logs. */
+  prepare(): void {
+    const { audit, dead } = this.#options.tables;
+    for (const key of audit.getKeys({ reverse: true, limit: 1 })) this.#auditLast = Number(key);
+    this.#auditRows = audit.count();
+    this.#deadRows = dead.count();
+  }
+
+  write(operation: Operation): void {
+    const { journal, snapshot, mailbox, timer, dead, meta } = this.#options.tables;
+    switch (operation.op) {
+      case 'append':
+        journal.put([operation.kind, operation.id, operation.seq], operation.row);
+        return;
+      case 'snapshot': {
+        const { kind, id, seq, fromSeq, row } = operation;
+        snapshot.put([kind, id], row);
+        for (let covered = fromSeq; covered <= seq; covered += 1) journal.remove([kind, id, covered]);
+        return;
+      }
+      case 'mail':
+        mailbox.put(mailKey(operation.key), operation.row);
+        return;
+      case 'mailRemove':
+        mailbox.remove(mailKey(operation.key));
+        return;
+      case 'timer':
+        timer.put(timerKey(operation.key), operation.row);
+        return;
+      case 'timerRemove':
+        timer.remove(timerKey(operation.key));
+        return;
+      case 'dead':
+        dead.put(deadKey(operation.key), operation.row);
+        this.#trimDead();
+        return;
+      case 'deadRemove':
+        if (dead.get(deadKey(operation.key)) !== undefined) this.#deadRows -= 1;
+        dead.remove(deadKey(operation.key));
+        return;
+      case 'index':
+        this.#writeIndex(operation.index, operation.key, operation.owner);
+        return;
+      case 'audit':
+        this.#writeAudit(operation.row);
+        return;
+      case 'meta':
+        meta.put(operation.key, operation.row);
+        return;
+    }
+  }
+
+  #writeIndex(index: IndexName, key: string, owner: string | null): void {
+    const table = this.#options.indexes.get(index);
+    if (table === undefined) throw new TypeError(`there is no index ${index}`);
+    if (owner === null) table.remove(key);
+    else table.put(key, this.#options.pack(owner));
+  }
+
+  #writeAudit(row: Packed): void {
+    const { tables, auditRowsMax } = this.#options;
+    this.#auditLast += 1;
+    this.#auditRows += 1;
+    tables.audit.put(this.#auditLast, row);
+    for (; this.#auditRows > auditRowsMax; this.#auditRows -= 1) {
+      tables.audit.remove(this.#auditLast - this.#auditRows + 1);
+    }
+  }
+
+  #trimDead(): void {
+    const { tables, deadRowsMax } = this.#options;
+    this.#deadRows += 1;
+    if (this.#deadRows <= deadRowsMax) return;
+    for (const oldest of tables.dead.getKeys({ limit: 1 })) tables.dead.remove(oldest as Part[]);
+    this.#deadRows -= 1;
+  }
+}

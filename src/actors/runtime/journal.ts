@@ -1,0 +1,228 @@
+/**
+ * The journal on disk: one LMDB environment, opened by the main thread alone. The only file that knows the engine.
+ * Owns the layout of the rows and that a group is on disk as a whole before anybody hears of it.
+ */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { asBinary, type Database, open, type RootDatabase } from 'lmdb';
+import { Packr } from 'msgpackr';
+import type { IndexName } from './actor.ts';
+import {
+  type AuditRow,
+  type DeadRow,
+  type Journal,
+  JournalTooNew,
+  type MailRow,
+  type Operation,
+  type Packed,
+  type StoredActor,
+  type TimerRow,
+} from './journal-port.ts';
+import { JournalReader } from './journal-reader.ts';
+import { JournalSpace, type TableStats } from './journal-space.ts';
+import { JournalWriter, type StoredTable, type Tables } from './journal-writer.ts';
+import { CLAIM_KEY_MAX_BYTES, checkPlain, isName } from './plain-data.ts';
+
+/** Version of the layout below. A journal with a newer one refuses to open. */
+const SCHEMA = 1;
+const SCHEMA_KEY = 'schema';
+const INDEXES: readonly IndexName[] = [
+  'publicKey',
+  'credentialId',
+  'sessionHash',
+  'sidHash',
+  'appId',
+  'crc32',
+];
+/** Commits between two looks at the space in use. */
+const MEASURE_COMMITS = 32;
+const MIB = 1024 * 1024;
+
+export interface DiskJournalOptions {
+  readonly directory: string;
+  /** Bytes that the journal may take; growth is refused when over 70 % of them are live. Default 8 GiB. */
+  readonly quotaBytes?: number;
+  /** Bytes of zeros added to the file at a time. Default 256 MiB. */
+  readonly stepBytes?: number;
+  /** Audit records kept; the oldest go first. Default 1,000,000. */
+  readonly auditRowsMax?: number;
+  /** Dead letters kept; the oldest go first. Default 10,000. */
+  readonly deadRowsMax?: number;
+  /** The disk has no more room (or has again). */
+  readonly onShortage?: (error: Error | undefined) => void;
+}
+
+/** Opens or creates the journal. Throws `JournalTooNew` when a newer version has written it. */
+export async function openJournal(options: DiskJournalOptions): Promise<DiskJournal> {
+  mkdirSync(options.directory, { recursive: true, mode: 0o700 });
+  const journal = new DiskJournal(options);
+  try {
+    await journal.prepare();
+  } catch (error) {
+    await journal.close();
+    throw error;
+  }
+  return journal;
+}
+
+export class DiskJournal implements Journal {
+  readonly #packr = new Packr({ useRecords: true, moreTypes: true, copyBuffers: true });
+  readonly #root: RootDatabase;
+  readonly #tables: Tables;
+  readonly #indexes: ReadonlyMap<IndexName, StoredTable>;
+  readonly #reader: JournalReader;
+  readonly #writer: JournalWriter;
+  readonly #space: JournalSpace;
+  #commits = 0;
+
+  constructor(options: DiskJournalOptions) {
+    const { directory, onShortage } = options;
+    // Without overlapping sync nothing is visible before it is durable. The default would also show a write whose
+    // fsync has failed.
+    this.#root = open({
+      path: directory,
+      overlappingSync: false,
+      maxDbs: 32,
+      encoder: this.#packr,
+    });
+    const databases: Database[] = [];
+    const table = (name: string): StoredTable => {
+      const database = this.#root.openDB(name, { encoder: this.#packr } as object);
+      databases.push(database);
+      return tableOf(database);
+    };
+    this.#tables = {
+      journal: table('journal'),
+      snapshot: table('snapshot'),
+      mailbox: table('mailbox'),
+      timer: table('timer'),
+      dead: table('dead'),
+      audit: table('audit'),
+      meta: table('meta'),
+    };
+    this.#indexes = new Map(INDEXES.map((index) => [index, table(`index/${index}`)]));
+    this.#reader = new JournalReader(this.#tables);
+    this.#writer = new JournalWriter({
+      tables: this.#tables,
+      indexes: this.#indexes,
+      pack: (value) => this.#packr.pack(value),
+      auditRowsMax: options.auditRowsMax ?? 1_000_000,
+      deadRowsMax: options.deadRowsMax ?? 10_000,
+    });
+    this.#space = new JournalSpace({
+      file: join(directory, 'data.mdb'),
+      stepBytes: options.stepBytes ?? 256 * MIB,
+      quotaBytes: options.quotaBytes ?? 8 * 1024 * MIB,
+      stats: () => [this.#root, ...databases].map((database) => database.getStats() as TableStats),
+      ...(onShortage === undefined ? {} : { onShortage }),
+    });
+  }
+
+  /** Checks the layout, finds the ends of the logs, and makes room. */
+  async prepare(): Promise<void> {
+    const { meta } = this.#tables;
+    const schema: unknown = meta.get(SCHEMA_KEY);
+    if (schema === undefined) await this.#root.batch(() => meta.put(SCHEMA_KEY, this.#packr.pack(SCHEMA)));
+    else if (typeof schema !== 'number' || schema > SCHEMA) {
+      throw new JournalTooNew(`the journal has layout ${String(schema)}, this version reads up to ${SCHEMA}`);
+    }
+    this.#writer.prepare();
+    await this.#space.prepare();
+  }
+
+  pack(value: unknown): Packed {
+    checkPlain(value);
+    return this.#packr.pack(value);
+  }
+
+  sizeBytes(packed: Packed): number {
+    return (packed as Uint8Array).length;
+  }
+
+  commit(group: readonly Operation[], done: (error: Error | undefined) => void): void {
+    const write = () => {
+      for (const operation of group) this.#writer.write(operation);
+    };
+    this.#root.batch(write).then(
+      () => {
+        this.#root.resetReadTxn();
+        this.#commits += 1;
+        if (this.#commits % MEASURE_COMMITS === 0) this.#space.measure();
+        done(undefined);
+      },
+      (error: Error) => done(error),
+    );
+  }
+
+  full(): boolean {
+    return this.#space.full;
+  }
+
+  load(kind: string, id: string): StoredActor | undefined {
+    return this.#reader.load(kind, id);
+  }
+
+  has(kind: string, id: string): boolean {
+    return this.#reader.has(kind, id);
+  }
+
+  ids(kind: string, afterId: string, limit: number): string[] {
+    return this.#reader.ids(kind, afterId, limit);
+  }
+
+  lookup(index: IndexName, key: string): string | undefined {
+    if (!isName(key, CLAIM_KEY_MAX_BYTES)) return undefined;
+    return this.#indexes.get(index)?.get(key) as string | undefined;
+  }
+
+  mailboxes() {
+    return this.#reader.mailboxes();
+  }
+
+  mail(toKind: string, toId: string, afterSeq: number, limit: number): MailRow[] {
+    return this.#reader.mail(toKind, toId, afterSeq, limit);
+  }
+
+  timers(untilMs: number, limit: number): TimerRow[] {
+    return this.#reader.timers(untilMs, limit);
+  }
+
+  dead(limit: number): DeadRow[] {
+    return this.#reader.dead(limit);
+  }
+
+  auditPage(afterSeq: number, limit: number): AuditRow[] {
+    return this.#reader.auditPage(afterSeq, limit);
+  }
+
+  meta(key: string): unknown {
+    return this.#tables.meta.get(key);
+  }
+
+  /** A consistent copy into an empty directory while everything goes on; `compact` leaves free pages out. */
+  async backup(directory: string, compact: boolean): Promise<void> {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    await this.#root.backup(directory, compact);
+  }
+
+  async close(): Promise<void> {
+    await this.#space.close();
+    await this.#root.close();
+  }
+}
+
+// Within a batch the promises of the single writes never reject: the batch's own does.
+function tableOf(database: Database): StoredTable {
+  return {
+    get: (key) => database.get(key),
+    getRange: (range) => database.getRange(range),
+    getKeys: (range) => database.getKeys(range),
+    count: () => (database.getStats() as TableStats).entryCount,
+    put(key, row) {
+      void database.put(key, asBinary(row as Uint8Array));
+    },
+    remove(key) {
+      void database.remove(key);
+    },
+  };
+}

@@ -1,0 +1,298 @@
+/** One suite for both journals, and what only the one on disk can show. */
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { type DiskJournal, openJournal } from '../../src/actors/runtime/journal.ts';
+import { type Journal, JournalTooNew, type Operation } from '../../src/actors/runtime/journal-port.ts';
+import { MemoryJournal } from '../../src/actors/runtime/memory-journal.ts';
+
+const STEP_BYTES = 1024 * 1024;
+
+function scratch(t: Test): string {
+  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-journal-'));
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+async function onDisk(t: Test, directory = scratch(t)): Promise<DiskJournal> {
+  return openJournal({ directory, stepBytes: STEP_BYTES, auditRowsMax: 5, deadRowsMax: 3 });
+}
+
+const JOURNALS: Record<string, (t: Test) => Promise<Journal>> = {
+  memory: async () => new MemoryJournal({ immediate: (run) => setImmediate(run) }),
+  lmdb: async (t) => {
+    const journal = await onDisk(t);
+    t.teardown(() => journal.close());
+    return journal;
+  },
+};
+
+function commit(journal: Journal, group: readonly Operation[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    journal.commit(group, (error) => (error === undefined ? resolve() : reject(error)));
+  });
+}
+
+const append = (journal: Journal, id: string, seq: number, events: unknown[]): Operation => ({
+  op: 'append',
+  kind: 'user',
+  id,
+  seq,
+  row: journal.pack([1, events, [], []]),
+});
+
+for (const [name, open] of Object.entries(JOURNALS)) {
+  t.test(`journal ${name}: rows come back in order, by actor, as they went in`, async (t) => {
+    const journal = await open(t);
+    const event = {
+      text: 'ü',
+      none: null,
+      missing: undefined,
+      bytes: Buffer.from([1, 2]),
+      big: 2n ** 62n,
+      map: new Map([['a', new Set([1])]]),
+      at: new Date(5),
+      nested: { list: [1.5, -1, 2 ** 40, true] },
+    };
+    await commit(journal, [append(journal, '1', 1, [event]), append(journal, '10', 1, ['other'])]);
+    await commit(journal, [append(journal, '1', 2, ['second'])]);
+    const stored = journal.load('user', '1');
+    t.equal(stored?.snapshot, undefined);
+    t.same(
+      stored?.rows.map(({ seq }) => seq),
+      [1, 2],
+    );
+    const [read] = stored?.rows[0]?.row[1] as [typeof event];
+    t.same({ ...read, bytes: Buffer.from(read.bytes) }, event);
+    t.ok(read.map instanceof Map);
+    t.equal(read.big, event.big);
+    t.ok(journal.has('user', '10'));
+    t.notOk(journal.has('user', '2'));
+    t.equal(journal.load('user', '2'), undefined);
+    t.equal(journal.load('upload', '1'), undefined);
+  });
+
+  t.test(`journal ${name}: refuses what cannot be stored`, async (t) => {
+    const journal = await open(t);
+    class Box {}
+    for (const value of [
+      () => 1,
+      Symbol('x'),
+      [new Box()],
+      { a: { b: () => 1 } },
+      new Map([[1, Symbol('y')]]),
+    ]) {
+      t.throws(() => journal.pack(value), TypeError);
+    }
+    t.throws(() => journal.pack(2n ** 64n), TypeError);
+    t.throws(() => journal.pack(JSON.parse('{"__proto__":1}')), TypeError);
+  });
+
+  t.test(`journal ${name}: a snapshot replaces the rows it covers`, async (t) => {
+    const journal = await open(t);
+    await commit(
+      journal,
+      [1, 2, 3].map((seq) => append(journal, '1', seq, [seq])),
+    );
+    const row = journal.pack([1, 4, { count: 4 }, [['key', 'reply']], [['t', 99]]]);
+    await commit(journal, [
+      append(journal, '1', 4, [4]),
+      { op: 'snapshot', kind: 'user', id: '1', seq: 4, fromSeq: 1, row },
+      append(journal, '1', 5, [5]),
+    ]);
+    const stored = journal.load('user', '1');
+    t.same(stored?.snapshot, [1, 4, { count: 4 }, [['key', 'reply']], [['t', 99]]]);
+    t.same(
+      stored?.rows.map(({ seq }) => seq),
+      [5],
+    );
+    t.ok(journal.has('user', '1'));
+  });
+
+  t.test(`journal ${name}: lists the ids of a kind in pages`, async (t) => {
+    const journal = await open(t);
+    const ids = ['10', '2', 'a', 'ä', 'b'];
+    await commit(
+      journal,
+      ids.flatMap((id) => [append(journal, id, 1, []), append(journal, id, 2, [])]),
+    );
+    const row = journal.pack([1, 2, {}, [], []]);
+    await commit(journal, [{ op: 'snapshot', kind: 'user', id: '2', seq: 2, fromSeq: 1, row }]);
+    t.same(journal.ids('user', '', 2), ['10', '2']);
+    t.same(journal.ids('user', '2', 10), ['a', 'b', 'ä']);
+    t.same(journal.ids('upload', '', 10), []);
+  });
+
+  t.test(`journal ${name}: mail is kept by receiver in sending order until it is removed`, async (t) => {
+    const journal = await open(t);
+    const key = (toId: string, seq: number) => ({
+      toKind: 'user',
+      toId,
+      seq,
+      fromKind: 'user',
+      fromId: '9',
+    });
+    const mail = (toId: string, seq: number): Operation => ({
+      op: 'mail',
+      key: key(toId, seq),
+      row: journal.pack({ type: 'hello', seq }),
+    });
+    await commit(journal, [mail('2', 5), mail('1', 2), mail('1', 11), mail('1', 3)]);
+    t.same(
+      journal.mail('user', '1', 0, 2).map((row) => row.seq),
+      [2, 3],
+    );
+    t.same(journal.mail('user', '1', 3, 10), [{ ...key('1', 11), command: { type: 'hello', seq: 11 } }]);
+    await commit(journal, [{ op: 'mailRemove', key: key('1', 11) }]);
+    const boxes = [...journal.mailboxes()].sort((a, b) => (a.toId < b.toId ? -1 : 1));
+    t.same(boxes, [
+      { toKind: 'user', toId: '1', lastSeq: 3 },
+      { toKind: 'user', toId: '2', lastSeq: 5 },
+    ]);
+  });
+
+  t.test(`journal ${name}: timers come earliest first, up to the given time`, async (t) => {
+    const journal = await open(t);
+    const key = (dueMs: number, timerName: string) => ({ dueMs, kind: 'user', id: '1', name: timerName });
+    const row = journal.pack({ type: 'fire' });
+    await commit(journal, [
+      { op: 'timer', key: key(30, 'c'), row },
+      { op: 'timer', key: key(10, 'a'), row },
+      { op: 'timer', key: key(20, 'b'), row },
+    ]);
+    await commit(journal, [{ op: 'timerRemove', key: key(10, 'a') }]);
+    t.same(journal.timers(20, 10), [{ ...key(20, 'b'), command: { type: 'fire' } }]);
+    t.equal(journal.timers(Number.MAX_SAFE_INTEGER, 1).length, 1);
+    t.equal(journal.timers(Number.MAX_SAFE_INTEGER, 10).length, 2);
+  });
+
+  t.test(`journal ${name}: within a group the later write of a name wins`, async (t) => {
+    const journal = await open(t);
+    const index = (owner: string | null): Operation => ({ op: 'index', index: 'publicKey', key: 'k', owner });
+    await commit(journal, [index('a'), index(null), index('b')]);
+    t.equal(journal.lookup('publicKey', 'k'), 'b');
+    t.equal(journal.lookup('sidHash', 'k'), undefined, 'indexes are apart');
+    await commit(journal, [index('c'), index(null)]);
+    t.equal(journal.lookup('publicKey', 'k'), undefined);
+    t.equal(journal.lookup('publicKey', 'x'.repeat(1_000_000)), undefined, 'a name that could not be stored');
+    const key = 'k'.repeat(1_400);
+    await commit(journal, [{ op: 'index', index: 'credentialId', key, owner: 'long' }]);
+    t.equal(journal.lookup('credentialId', key), 'long');
+  });
+
+  t.test(`journal ${name}: audit, dead letters and metadata`, async (t) => {
+    const journal = await open(t);
+    const audit = (n: number): Operation => ({ op: 'audit', row: journal.pack({ n }) });
+    await commit(journal, [audit(1), audit(2), audit(3)]);
+    t.same(journal.auditPage(1, 1), [{ seq: 2, record: { n: 2 } }]);
+    const key = { timeMs: 5, kind: 'user', id: '1', seq: 7 };
+    const row = journal.pack({ command: { type: 'x' }, reason: 'planted' });
+    await commit(journal, [
+      { op: 'dead', key, row },
+      { op: 'meta', key: 'm', row: journal.pack({ a: 1n }) },
+    ]);
+    t.same(journal.dead(10), [{ ...key, command: { type: 'x' }, reason: 'planted' }]);
+    t.same(journal.meta('m'), { a: 1n });
+    t.equal(journal.meta('unknown'), undefined);
+    await commit(journal, [{ op: 'deadRemove', key }]);
+    t.same(journal.dead(10), []);
+  });
+
+  t.test(`journal ${name}: nothing of a group is visible before it is acknowledged`, async (t) => {
+    const journal = await open(t);
+    const done = commit(journal, [append(journal, '1', 1, ['x'])]);
+    t.notOk(journal.has('user', '1'));
+    await done;
+    t.ok(journal.has('user', '1'));
+  });
+}
+
+t.test('journal lmdb: is there after a restart and goes on counting', async (t) => {
+  const directory = scratch(t);
+  const first = await onDisk(t, directory);
+  await commit(first, [
+    append(first, '1', 1, ['x']),
+    { op: 'audit', row: first.pack({ n: 1 }) },
+    { op: 'index', index: 'appId', key: 'k', owner: 'o' },
+  ]);
+  await first.close();
+  const second = await onDisk(t, directory);
+  t.same(second.load('user', '1')?.rows[0]?.row, [1, ['x'], [], []]);
+  t.equal(second.lookup('appId', 'k'), 'o');
+  await commit(second, [{ op: 'audit', row: second.pack({ n: 2 }) }]);
+  t.same(
+    second.auditPage(0, 10).map((row) => row.seq),
+    [1, 2],
+  );
+  await second.close();
+});
+
+t.test('journal lmdb: keeps the newest audit rows and dead letters only', async (t) => {
+  const directory = scratch(t);
+  const journal = await onDisk(t, directory);
+  for (let n = 1; n <= 8; n += 1) {
+    const key = { timeMs: n, kind: 'user', id: '1', seq: n };
+    await commit(journal, [
+      { op: 'audit', row: journal.pack({ n }) },
+      { op: 'dead', key, row: journal.pack({ command: {}, reason: '' }) },
+    ]);
+  }
+  t.same(
+    journal.auditPage(0, 10).map((row) => row.seq),
+    [4, 5, 6, 7, 8],
+  );
+  t.same(
+    journal.dead(10).map((row) => row.seq),
+    [6, 7, 8],
+  );
+  await journal.close();
+});
+
+t.test('journal lmdb: refuses a journal with a newer layout and leaves it alone', async (t) => {
+  const directory = scratch(t);
+  const journal = await onDisk(t, directory);
+  await commit(journal, [{ op: 'meta', key: 'schema', row: journal.pack(99) }]);
+  await journal.close();
+  await t.rejects(onDisk(t, directory), JournalTooNew);
+  await t.rejects(onDisk(t, directory), /layout 99/);
+});
+
+t.test('journal lmdb: room is made ahead, with blocks that are really there', async (t) => {
+  const directory = scratch(t);
+  const journal = await onDisk(t, directory);
+  const { size, blocks } = statSync(join(directory, 'data.mdb'));
+  t.ok(size >= STEP_BYTES, `${size} bytes`);
+  t.ok(blocks * 512 >= size, 'no holes');
+  await journal.close();
+});
+
+t.test('journal lmdb: over 70 % of the quota it is full, and no longer when rows were deleted', async (t) => {
+  const directory = scratch(t);
+  const journal = await openJournal({ directory, stepBytes: STEP_BYTES, quotaBytes: STEP_BYTES });
+  t.notOk(journal.full());
+  const fill = async (operation: (seq: number) => Operation) => {
+    for (let seq = 1; seq <= 64; seq += 1) await commit(journal, [operation(seq)]);
+  };
+  await fill((seq) => append(journal, String(seq), 1, ['x'.repeat(20_000)]));
+  t.ok(journal.full());
+  const row = journal.pack([1, 1, '', [], []]);
+  await fill((seq) => ({ op: 'snapshot', kind: 'user', id: String(seq), seq: 1, fromSeq: 1, row }));
+  t.notOk(journal.full());
+  await journal.close();
+});
+
+t.test('journal lmdb: a backup opens and holds what was committed', async (t) => {
+  const directory = scratch(t);
+  const journal = await onDisk(t, directory);
+  await commit(journal, [append(journal, '1', 1, ['x'])]);
+  for (const compact of [false, true]) {
+    const copy = join(directory, `copy-${compact}`);
+    await journal.backup(copy, compact);
+    const restored = await onDisk(t, copy);
+    t.same(restored.load('user', '1')?.rows[0]?.row, [1, ['x'], [], []]);
+    await commit(restored, [append(restored, '1', 2, ['y'])]);
+    await restored.close();
+  }
+  await journal.close();
+});
