@@ -63,7 +63,7 @@ for (const [name, open] of Object.entries(JOURNALS)) {
       stored?.rows.map(({ seq }) => seq),
       [1, 2],
     );
-    const [read] = stored?.rows[0]?.row[1] as [typeof event];
+    const read = stored?.rows[0]?.row[1][0] as typeof event;
     t.same({ ...read, bytes: Buffer.from(read.bytes) }, event);
     t.ok(read.map instanceof Map);
     t.equal(read.big, event.big);
