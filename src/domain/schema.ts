@@ -107,7 +107,7 @@ export function compileJsonSchema<T = unknown>(schema: object): CompiledSchema<T
       if (validator.Check(value)) return [];
       const [, errors] = validator.Errors(value);
       const named = errors.filter((error) => error.keyword !== 'additionalProperties');
-      return named.slice(0, FAULTS_MAX).map((error) => ({ path: pathOf(error), message: messageOf(error) }));
+      return named.flatMap(faultsOf).slice(0, FAULTS_MAX);
     },
   };
 }
@@ -119,16 +119,15 @@ interface ValidationError {
   params: Record<string, unknown>;
 }
 
-/** A missing property is reported at the property, which is where the reader looks for it. */
-function pathOf(error: ValidationError): string {
+/** Missing properties are reported each at its own place, which is where the reader looks for it. */
+function faultsOf(error: ValidationError): Fault[] {
   const missing = error.params['requiredProperties'];
-  return error.keyword === 'required' && Array.isArray(missing)
-    ? `${error.instancePath}/${String(missing[0])}`
-    : error.instancePath;
+  if (error.keyword !== 'required' || !Array.isArray(missing))
+    return [{ path: error.instancePath, message: messageOf(error) }];
+  return missing.map((name) => ({ path: `${error.instancePath}/${String(name)}`, message: 'is required' }));
 }
 
 /** An unknown key of a closed object is reported at the key itself, by the keyword `boolean` (schema `false`). */
 function messageOf(error: ValidationError): string {
-  if (error.keyword === 'required') return 'is required';
   return error.keyword === 'boolean' ? 'unknown key' : error.message;
 }

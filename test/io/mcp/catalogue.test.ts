@@ -1,0 +1,312 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import t from 'tap';
+import { CALLER_CLASSES, type CallerClass } from '../../../src/domain/access.ts';
+import { type ConfiguredRows, LiveCatalogue, loadCatalogue } from '../../../src/io/mcp/catalogue.ts';
+import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
+import { startMcp, TOKENS } from '../../support/mcp.ts';
+
+const MODULES = new Map([['wallet', 'http://127.0.0.1:9']]);
+const SNAPSHOT = new URL('../../../../test/io/mcp/tools-list.json', import.meta.url);
+const ROW = { endpoint: 'wallet:/x', method: 'POST', description: 'x', inputSchema: { type: 'object' } };
+const RESOURCE = { endpoint: 'wallet:/x', name: 'x' };
+
+const load = (rows: Partial<ConfiguredRows>) =>
+  loadCatalogue(BUILT_IN, { tools: undefined, resources: undefined, ...rows }, MODULES);
+
+const bad = (schema: unknown) => ({ ...ROW, inputSchema: schema });
+const FAULTY = {
+  tools: {
+    'a name': ROW,
+    ['x'.repeat(65)]: ROW,
+    sessions: ROW,
+    empty: {},
+    text: 'no row',
+    words: {
+      ...ROW,
+      description: '  ',
+      method: 'PUT',
+      restricted: ['Basic'],
+      appScope: 'yes',
+      capabilityModule: 'x',
+    },
+    keys: { ...ROW, endPoint: 'x', timeoutMs: 0, rateLimit: { rps: 0 }, annotations: { readonly: true } },
+    module: { ...ROW, endpoint: 'markets:/x' },
+    scheme: { ...ROW, endpoint: 'ftp://x/y' },
+    climb: { ...ROW, endpoint: 'wallet:/../x' },
+    root: { ...ROW, method: 'GET', bodyRootProperty: 'data' },
+    both: { ...ROW, queryParams: ['data'], bodyRootProperty: 'data' },
+    schema1: bad('x'),
+    schema2: bad({ properties: {} }),
+    schema3: bad({ type: 'object', anyOf: [] }),
+    schema4: bad({ type: 'object', properties: { a: { type: 'strng', default: null } } }),
+    schema5: bad({
+      type: 'object',
+      properties: { a: true, b: { $ref: '#/$defs/none' }, c: { pattern: '(' } },
+    }),
+    schema6: bad({ type: 'object', required: 'a', properties: 5 }),
+  },
+  resources: {
+    'not a uri': RESOURCE,
+    'gatehouse://wallet/balance': RESOURCE,
+    'test://a': {
+      endpoint: 'wallet:/x/{y}',
+      name: '',
+      mimeType: 'text',
+      sessionScope: 1,
+      queryString: 'a b',
+      more: 1,
+    },
+  },
+};
+
+/** A row for every combination of what decides visibility. */
+const EVERY_ACCESS = [
+  undefined,
+  ['McpBasic'],
+  ['McpVerified'],
+  ['McpApp'],
+  ['McpBasic', 'McpVerified', 'McpApp'],
+].flatMap((restricted) =>
+  [undefined, false, true].flatMap((appScope) =>
+    [undefined, 'chat', 'wallet'].map((capabilityModule) =>
+      Object.fromEntries(
+        Object.entries({ restricted, appScope, capabilityModule }).filter(([, value]) => value !== undefined),
+      ),
+    ),
+  ),
+);
+
+t.test(
+  'tools/list and resources/list: the built-in catalogue of every class is as it was (UPDATE_SNAPSHOT=1 renews it)',
+  async (t) => {
+    const loaded = load({});
+    if (!loaded.ok) throw new Error('the built-in catalogue does not load');
+    const { toolLists, resourceLists, tools } = loaded.catalogue;
+    const names = (caller: CallerClass) =>
+      JSON.parse(toolLists[caller]).tools.map((one: { name: string }) => one.name);
+    const uris = (caller: CallerClass) =>
+      JSON.parse(resourceLists[caller]).resources.map((one: { uri: string }) => one.uri);
+    const now = {
+      visible: Object.fromEntries(CALLER_CLASSES.map((one) => [one, [...names(one), ...uris(one)]])),
+      tools: JSON.parse(toolLists.nobody).tools,
+      resources: JSON.parse(resourceLists.nobody).resources,
+    };
+    const text = `${JSON.stringify(now, null, 2)}\n`;
+    if (process.env['UPDATE_SNAPSHOT'] !== undefined) writeFileSync(SNAPSHOT, text);
+    t.strictSame(now, JSON.parse(readFileSync(SNAPSHOT, 'utf8')));
+    t.equal(names('nobody').length, tools.size);
+  },
+);
+
+t.test(
+  'built-in tools: names of spec 2.4, title and all four hints, a described schema, money never for McpBasic',
+  async (t) => {
+    const expected = [
+      'sessions login_log user_keys get_usr_apps get_app_info list_app_access revoke_app_access close_sessions',
+      'wallet_get_info wallet_get_balance wallet_get_history_transactions wallet_get_tx_info wallet_list_addresses',
+      'wallet_internal_transfer wallet_create_withdraw',
+    ];
+    t.strictSame(Object.keys(BUILT_IN.tools).sort(), expected.join(' ').split(' ').sort());
+    for (const [name, row] of Object.entries(BUILT_IN.tools)) {
+      t.ok(row.title && row.description.length > 40, name);
+      const hints = row.annotations ?? {};
+      t.strictSame(
+        Object.keys(hints).sort(),
+        ['destructiveHint', 'idempotentHint', 'openWorldHint', 'readOnlyHint'],
+        name,
+      );
+      t.equal(hints.readOnlyHint, row.method === 'GET', name);
+      t.equal(hints.destructiveHint, row.method === 'POST', name);
+      if (row.method === 'POST') t.ok(row.restricted?.includes('McpBasic') && row.appScope !== true, name);
+      const properties = row.inputSchema['properties'] as Record<string, Record<string, unknown>>;
+      for (const [argument, schema] of Object.entries(properties)) {
+        t.type(schema['description'], 'string', `${name} ${argument}`);
+        t.ok(Array.isArray(schema['examples']), `${name} ${argument}`);
+      }
+    }
+    const balance = BUILT_IN.tools['wallet_get_balance']?.inputSchema;
+    t.notOk(balance?.['required'], 'currency is optional');
+  },
+);
+
+t.test(
+  'lists: no null anywhere, an object schema on every tool, uri and name on every resource',
+  async (t) => {
+    const loaded = load({ tools: { plain: ROW }, resources: { 'test://static-text': RESOURCE } });
+    if (!loaded.ok) throw new Error('does not load');
+    for (const caller of CALLER_CLASSES) {
+      const lists = loaded.catalogue.toolLists[caller] + loaded.catalogue.resourceLists[caller];
+      t.notMatch(lists, /null/);
+    }
+    for (const one of JSON.parse(loaded.catalogue.toolLists.nobody).tools)
+      t.equal(one.inputSchema.type, 'object');
+    for (const one of JSON.parse(loaded.catalogue.resourceLists.nobody).resources)
+      t.match(one, { uri: /:/, name: /./ });
+  },
+);
+
+t.test(
+  'list and call agree: every row for everyone with a session; without one all is listed and nothing callable',
+  async (t) => {
+    const tools = Object.fromEntries(
+      EVERY_ACCESS.map((access, at) => [`custom-${at}`, { ...ROW, ...access }]),
+    );
+    const resources = Object.fromEntries(
+      EVERY_ACCESS.flatMap((access, at) =>
+        [undefined, false, true].map((sessionScope) => [
+          `test://custom/${at}/${sessionScope}`,
+          { ...RESOURCE, ...access, ...(sessionScope === undefined ? {} : { sessionScope }) },
+        ]),
+      ),
+    );
+    const mcp = await startMcp({ configured: () => ({ tools, resources }) });
+    t.teardown(() => mcp.close());
+    const { tools: allTools, resources: allResources } = mcp.catalogue.current;
+    for (const token of [undefined, TOKENS.McpBasic, TOKENS.McpVerified, TOKENS.McpApp]) {
+      const listed = new Set((await mcp.rpc('tools/list', {}, token)).result?.tools?.map(({ name }) => name));
+      const wrong: string[] = [];
+      for (const name of allTools.keys()) {
+        // Wrong arguments, so that nothing is carried out: refusals of authority come first.
+        const { error } = await mcp.rpc('tools/call', { name, arguments: 'none' }, token);
+        const callable = error?.code === -32602;
+        if (!callable && error?.code !== -32001) wrong.push(name);
+        if (callable !== (token !== undefined && listed.has(name))) wrong.push(name);
+      }
+      t.strictSame(wrong, [], `tools of ${token}`);
+      if (token === undefined) t.equal(listed.size, allTools.size);
+      const readable = new Set(
+        (await mcp.rpc('resources/list', {}, token)).result?.resources?.map(({ uri }) => uri),
+      );
+      for (const uri of allResources.keys()) {
+        const { result, error } = await mcp.rpc('resources/read', { uri }, token);
+        if (error !== undefined && error.code !== -32001) wrong.push(uri);
+        if (token !== undefined && (result !== undefined) !== readable.has(uri)) wrong.push(uri);
+        if (token === undefined && (result !== undefined) !== allResources.get(uri)?.readers.has('nobody'))
+          wrong.push(uri);
+      }
+      t.strictSame(wrong, [], `resources of ${token}`);
+      if (token === undefined) t.equal(readable.size, allResources.size);
+    }
+  },
+);
+
+t.test('resources/read: uri beside text and mimeType, the fixed query, errors of the backend', async (t) => {
+  let status = 200;
+  const mcp = await startMcp({
+    backend: () => ({ status, body: '{"a":"b"}' }),
+    configured: (backend) => ({
+      tools: {},
+      resources: {
+        'test://static-text': {
+          endpoint: `${backend}/text?a=1`,
+          name: 'Text',
+          mimeType: 'text/plain',
+          queryString: 'b=%20c',
+        },
+        'test://down': { endpoint: 'http://127.0.0.1:1/', name: 'Down', sessionScope: false },
+      },
+    }),
+  });
+  t.teardown(() => mcp.close());
+  const read = (uri: unknown, token?: string) => mcp.rpc('resources/read', { uri }, token);
+  const contents = [{ uri: 'test://static-text', mimeType: 'text/plain', text: '{"a":"b"}' }];
+  t.strictSame((await read('test://static-text', TOKENS.McpVerified)).result, { contents });
+  t.equal(mcp.asked[0]?.url, '/text?a=1&b=%20c');
+  status = 404;
+  t.strictSame((await read('test://static-text', TOKENS.McpVerified)).result, { contents, isError: true });
+  t.equal((await read('test://static-text')).error?.code, -32001);
+  t.equal((await read('test://static-text', TOKENS.McpApp)).error?.code, -32001);
+  t.equal((await read('test://unknown', TOKENS.McpVerified)).error?.code, -32002);
+  t.equal((await read('test://unknown')).error?.code, -32002);
+  t.equal((await read('test://down')).error?.code, -32000);
+  for (const uri of [undefined, 5, '']) t.equal((await read(uri, TOKENS.McpVerified)).error?.code, -32602);
+  const info = await read('gatehouse://gateway/info');
+  t.strictSame(JSON.parse(info.result?.contents?.[0]?.text ?? ''), {
+    result: { project: 'test', version: '0.0.1', utcNow: new Date(mcp.http.time.nowMs).toISOString() },
+  });
+});
+
+t.test('load gate: every fault of every row at once, with its path', async (t) => {
+  const loaded = load(FAULTY);
+  if (loaded.ok) throw new Error('was accepted');
+  t.strictSame(loaded.faults.map(({ path }) => path).sort(), [
+    '/McpResources/gatehouse:~1~1wallet~1balance',
+    '/McpResources/not a uri',
+    '/McpResources/test:~1~1a/endpoint',
+    '/McpResources/test:~1~1a/mimeType',
+    '/McpResources/test:~1~1a/more',
+    '/McpResources/test:~1~1a/name',
+    '/McpResources/test:~1~1a/queryString',
+    '/McpResources/test:~1~1a/sessionScope',
+    '/McpTools/a name',
+    '/McpTools/both/bodyRootProperty',
+    '/McpTools/climb/endpoint',
+    '/McpTools/empty/description',
+    '/McpTools/empty/endpoint',
+    '/McpTools/empty/inputSchema',
+    '/McpTools/empty/method',
+    '/McpTools/keys/annotations/readonly',
+    '/McpTools/keys/endPoint',
+    '/McpTools/keys/rateLimit/rps',
+    '/McpTools/keys/timeoutMs',
+    '/McpTools/module/endpoint',
+    '/McpTools/root/bodyRootProperty',
+    '/McpTools/schema1/inputSchema',
+    '/McpTools/schema2/inputSchema/type',
+    '/McpTools/schema3/inputSchema/anyOf',
+    '/McpTools/schema4/inputSchema/properties/a/default',
+    '/McpTools/schema4/inputSchema/properties/a/type',
+    '/McpTools/schema5/inputSchema/properties/a',
+    '/McpTools/schema5/inputSchema/properties/b/$ref',
+    '/McpTools/schema5/inputSchema/properties/c/pattern',
+    '/McpTools/schema6/inputSchema/properties',
+    '/McpTools/schema6/inputSchema/required',
+    '/McpTools/scheme/endpoint',
+    '/McpTools/sessions',
+    '/McpTools/text',
+    '/McpTools/words/appScope',
+    '/McpTools/words/capabilityModule',
+    '/McpTools/words/description',
+    '/McpTools/words/method',
+    '/McpTools/words/restricted/0',
+    `/McpTools/${'x'.repeat(65)}`,
+  ]);
+  for (const rows of [{ tools: [] }, { tools: 'x' }, { resources: 5 }]) t.equal(load(rows).ok, false);
+});
+
+t.test('load gate: takes schemas of JSON Schema 2020-12 as they are and lists them unchanged', async (t) => {
+  const schema = {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'object',
+    $defs: { address: { type: 'object', properties: { street: { type: 'string' } } } },
+    properties: { name: { type: 'string' }, address: { $ref: '#/$defs/address' } },
+    additionalProperties: false,
+  };
+  const loaded = load({ tools: { 'a/b.c_d-1': { ...ROW, inputSchema: schema } } });
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
+  const listed = JSON.parse(loaded.catalogue.toolLists.nobody).tools.at(-1);
+  t.strictSame(listed, { name: 'a/b.c_d-1', description: 'x', inputSchema: schema });
+});
+
+t.test('reload: swaps whole catalogues, keeps the old one when the new has a fault', async (t) => {
+  const first = load({ tools: { one: ROW } });
+  if (!first.ok) throw new Error('does not load');
+  const live = new LiveCatalogue(first.catalogue);
+  t.ok(live.reload(load({ tools: { two: ROW, 'bad name': ROW } })).length > 0);
+  t.ok(live.current.tools.has('one'));
+  t.strictSame(live.reload(load({ tools: { two: ROW } })), []);
+  t.notOk(live.current.tools.has('one'));
+  t.ok(live.current.tools.has('two'));
+});
+
+t.test('built-in tools of a module that is not configured: listed, and -32000 when called', async (t) => {
+  const loaded = loadCatalogue(BUILT_IN, { tools: {}, resources: {} }, new Map());
+  if (!loaded.ok) throw new Error('does not load');
+  const mcp = await startMcp();
+  t.teardown(() => mcp.close());
+  mcp.catalogue.reload(loaded);
+  const answer = await mcp.rpc('tools/call', { name: 'wallet_get_balance' }, TOKENS.McpVerified);
+  t.match(answer.error, { code: -32000, message: 'Module unavailable' });
+  const read = await mcp.rpc('resources/read', { uri: 'gatehouse://wallet/balance' }, TOKENS.McpVerified);
+  t.match(read.error, { code: -32000, message: 'Module unavailable' });
+});
