@@ -56,6 +56,16 @@ export interface AccountView {
   readonly appAccess: readonly AppAccess[];
 }
 
+/** What ends something: served while the disk is full. */
+const FREEING: ReadonlySet<UserCommand['type']> = new Set([
+  'endSession',
+  'closeSessions',
+  'removeKey',
+  'loseKey',
+  'revokeAppAccess',
+  'sweep',
+]);
+
 export const user = defineActor<UserState, UserCommand, UserEvent, UserQuery, UserVolatile>({
   kind: 'user',
   version: 1,
@@ -63,6 +73,7 @@ export const user = defineActor<UserState, UserCommand, UserEvent, UserQuery, Us
   initial: initialUser,
   volatile: initialVolatile,
   evolve: evolveUser,
+  frees: (command) => FREEING.has((command as UserCommand).type),
 
   decide(state, command, turn) {
     switch (command.type) {

@@ -1,0 +1,241 @@
+/**
+ * Accounts from the outside: all account routes over the pipeline, real actors over the memory journal, real
+ * signatures, one clock for all of it; and people and agents with keys who use them.
+ */
+import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { KINDS } from '../../src/actors/kinds.ts';
+import type { Ports } from '../../src/actors/runtime/ports.ts';
+import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings.ts';
+import type { Site } from '../../src/domain/site.ts';
+import { createSessionGate } from '../../src/io/http/session-gate.ts';
+import * as authRoutes from '../../src/io/routes/auth.ts';
+import * as keyRoutes from '../../src/io/routes/keys.ts';
+import { mcpLogin } from '../../src/io/routes/mcp-login.ts';
+import { endSessions, loginLog, logout, sessions } from '../../src/io/routes/sessions.ts';
+import { checkEd25519Key, verifyEd25519 } from '../../src/workers/ed25519.ts';
+import { createTestActors, type TestActors } from './actors.ts';
+import { connectRaw, type HttpFixture, NO_LIMITS, requestText, startHttp } from './http.ts';
+
+export const ACCOUNT_ROUTES = [
+  authRoutes.registerOptions,
+  authRoutes.loginOptions,
+  authRoutes.loginOptionsFor,
+  authRoutes.login,
+  keyRoutes.registerKey,
+  keyRoutes.userKeys,
+  keyRoutes.updateKey,
+  keyRoutes.removeKey,
+  mcpLogin,
+  endSessions,
+  loginLog,
+  logout,
+  sessions,
+];
+
+export interface Key {
+  /** base64url. */
+  readonly publicKey: string;
+  readonly secret: KeyObject;
+}
+
+export function makeKey(): Key {
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519');
+  return { publicKey: String(publicKey.export({ format: 'jwk' }).x), secret: privateKey };
+}
+
+export function signText(key: Key, text: string): string {
+  return sign(null, Buffer.from(text), key.secret).toString('base64url');
+}
+
+/** Headers of McpVerified at `unixSeconds`. */
+export function mcpProof(key: Key, unixSeconds: number): Record<string, string> {
+  const message = Buffer.alloc(8);
+  message.writeBigInt64LE(BigInt(unixSeconds));
+  return {
+    'X-PublicKey': key.publicKey,
+    'X-Timestamp': String(unixSeconds),
+    'X-Signature': sign(null, message, key.secret).toString('base64url'),
+  };
+}
+
+/** Real verification on this thread. `gate`, where set, is awaited before each task: a test can hold it open. */
+export function inlineWorkers(gate: { wait?: () => Promise<void> } = {}): Ports {
+  const tasks: Record<string, (input: never) => boolean> = { verifyEd25519, checkEd25519Key };
+  return {
+    workers: {
+      async run(name, input) {
+        await gate.wait?.();
+        return { ok: true, value: tasks[name]?.(input as never) as never };
+      },
+    },
+  };
+}
+
+/** An answer of a route, its envelope opened. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly result: unknown;
+  readonly error: { readonly code: number; readonly message: string } | undefined;
+}
+
+export interface Challenge {
+  readonly challengeId: number;
+  readonly code: string;
+  readonly challenge: string;
+  readonly expiresUtc: string;
+  readonly signPrefix: string;
+}
+
+export interface Account {
+  readonly sid: string;
+  readonly userId: string;
+  readonly keyId: string;
+  readonly key: Key;
+}
+
+export interface AccountFixture {
+  readonly actors: TestActors;
+  readonly http: HttpFixture;
+  readonly settings: LiveSettings;
+  /** Awaited before every verification. */
+  readonly gate: { wait?: () => Promise<void> };
+  readonly touchFailures: unknown[];
+  get(path: string, headers?: Record<string, string>): Promise<Answer>;
+  post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+  challenge(kind: 'register' | 'login', sid?: string): Promise<Challenge>;
+  signUp(key?: Key, passKeyFlag?: boolean): Promise<Account>;
+  login(key: Key, headers?: Record<string, string>): Promise<Answer>;
+  /** Registers an agent's key by claim and allows it for MCP; its key id. */
+  allowAgent(account: Account, key: Key): Promise<string>;
+  mcpLogin(headers: Record<string, string>): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+export interface AccountFixtureOptions {
+  readonly settings?: Partial<Record<SettingName, SettingValue>>;
+  readonly site?: Partial<Site>;
+}
+
+export function startAccounts(options: AccountFixtureOptions = {}): AccountFixture {
+  const settings = new LiveSettings({ ...NO_LIMITS, ...options.settings });
+  const gate: { wait?: () => Promise<void> } = {};
+  const actors = createTestActors({ kinds: KINDS, ports: inlineWorkers(gate), settings });
+  const touchFailures: unknown[] = [];
+  const adminPublicKeys = options.site?.adminPublicKeys ?? new Set<string>();
+  const system = currentSystem(actors);
+  const http = startHttp({
+    routes: ACCOUNT_ROUTES,
+    settings,
+    actors: system,
+    ...(options.site === undefined ? {} : { site: options.site }),
+    gate: createSessionGate({
+      actors: system,
+      clock: actors.clock.read,
+      adminPublicKeys,
+      onTouchFailed: (error) => touchFailures.push(error),
+    }),
+    pipeline: { clock: actors.clock.read },
+  });
+  const calls = createCalls(http);
+  return {
+    actors,
+    http,
+    settings,
+    gate,
+    touchFailures,
+    ...calls,
+    ...createPeople(calls, actors),
+    close: http.close,
+  };
+}
+
+/** The system of the moment: `restart` puts another in its place. */
+function currentSystem(actors: TestActors): TestActors['system'] {
+  return new Proxy({} as TestActors['system'], {
+    get(_target, name) {
+      const { system } = actors;
+      const value: unknown = Reflect.get(system, name);
+      return typeof value === 'function' ? value.bind(system) : value;
+    },
+  });
+}
+
+type Calls = Pick<AccountFixture, 'get' | 'post'>;
+
+function createCalls(http: HttpFixture): Calls {
+  const send = async (text: string): Promise<Answer> => {
+    const connection = connectRaw(http.port);
+    connection.send(text);
+    try {
+      const { status, headers, body } = await connection.answer();
+      const parsed = JSON.parse(body) as { result: unknown; error?: { code: number; message: string } };
+      return { status, headers, result: parsed.result, error: parsed.error };
+    } finally {
+      connection.close();
+    }
+  };
+  return {
+    get: (path, headers = {}) => send(requestText('GET', path, headers)),
+    post: (path, body, headers = {}) =>
+      body === undefined
+        ? send(requestText('POST', path, { 'Content-Length': '0', ...headers }))
+        : send(
+            requestText(
+              'POST',
+              path,
+              { 'Content-Type': 'application/json', ...headers },
+              JSON.stringify(body),
+            ),
+          ),
+  };
+}
+
+export function cookie(sid: string | undefined): Record<string, string> {
+  return sid === undefined ? {} : { Cookie: `sid=${sid}` };
+}
+
+/** The secret of `Set-Cookie`; '' when the cookie was taken back, undefined when none was set. */
+export function sidOf({ headers }: Answer): string | undefined {
+  return /^sid=([^;]*);/.exec(headers['set-cookie'] ?? '')?.[1];
+}
+
+function createPeople(
+  { get, post }: Calls,
+  actors: TestActors,
+): Pick<AccountFixture, 'challenge' | 'signUp' | 'login' | 'allowAgent' | 'mcpLogin'> {
+  const challenge: AccountFixture['challenge'] = async (kind, sid) => {
+    const { result } = await get(`/auth/v1/${kind}_options`, cookie(sid));
+    return result as Challenge;
+  };
+  return {
+    challenge,
+    async signUp(key = makeKey(), passKeyFlag = false) {
+      const { challengeId, signPrefix } = await challenge('register');
+      const code = signText(key, signPrefix + key.publicKey);
+      const body = { challengeId, code, publicKey: key.publicKey, passKeyFlag };
+      const answer = await post('/auth/v1/keys/register_key', body);
+      const sid = sidOf(answer);
+      if (answer.status !== 200 || sid === undefined) throw new Error(`sign-up: ${JSON.stringify(answer)}`);
+      const { userId, key: item } = answer.result as { userId: string; key: { id: string } };
+      return { sid, userId, keyId: item.id, key };
+    },
+    async login(key, headers = {}) {
+      const { challengeId, signPrefix } = await challenge('login');
+      const code = signText(key, signPrefix + key.publicKey);
+      return post('/auth/v1/login', { challengeId, publicKey: key.publicKey, code }, headers);
+    },
+    async allowAgent({ sid }, key) {
+      const { challengeId, code } = await challenge('register', sid);
+      const body = { challengeId, code, publicKey: key.publicKey };
+      const added = await post('/auth/v1/keys/register_key', body, cookie(sid));
+      if (added.status !== 200) throw new Error(`register_key: ${JSON.stringify(added)}`);
+      const keyId = (added.result as { key: { id: string } }).key.id;
+      const allowed = await post('/auth/v1/keys/update_key', { keyId, mcpAccess: true }, cookie(sid));
+      if (allowed.status !== 200) throw new Error(`update_key: ${JSON.stringify(allowed)}`);
+      await actors.settle();
+      return keyId;
+    },
+    mcpLogin: (headers) => post('/auth/v1/mcp_login', undefined, headers),
+  };
+}
