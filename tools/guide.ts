@@ -1,0 +1,152 @@
+/**
+ * The voice of the tour: sends each request with plain fetch, prints what went out and what came back with secrets cut,
+ * and waits as long as a 429 says before it asks again.
+ */
+import { performance } from 'node:perf_hooks';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Answer, Json } from './agent.ts';
+
+/** Characters of a body that are printed. */
+const SHOWN_CHARACTERS = 480;
+/** Refusals in a row after which a step gives up. */
+const WAITS_MAX = 8;
+/** A gateway that does not answer a step within this is not well. */
+const STEP_TIMEOUT_MS = 60_000;
+
+export interface Exchange {
+  readonly method?: 'GET' | 'POST';
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+}
+
+/** What is expected of an answer; throws `StepFailed` through `fail`. */
+export type Expectation = (answer: Answer, fail: (why: string) => never) => void;
+
+/** A step did not come out as it must. The message says which and why. */
+export class StepFailed extends Error {
+  override readonly name = 'StepFailed';
+}
+
+export class Guide {
+  readonly #base: string;
+  readonly #write: (text: string) => void;
+  readonly #colours: boolean;
+  readonly #secrets = new Set<string>();
+  #step = 0;
+
+  constructor(base: string, write: (text: string) => void, colours: boolean) {
+    this.#base = base;
+    this.#write = write;
+    this.#colours = colours;
+  }
+
+  get steps(): number {
+    return this.#step;
+  }
+
+  /** From now on this text is printed as its first characters only. Returns it. */
+  secret(text: string): string {
+    if (text.length > 8) this.#secrets.add(text);
+    return text;
+  }
+
+  /** A numbered headline. */
+  title(text: string): void {
+    this.#step += 1;
+    this.#write(`\n${this.#paint('1', `${String(this.#step).padStart(2)}. ${text}`)}\n`);
+  }
+
+  note(text: string): void {
+    this.#write(`    ${this.#paint('2', this.#cut(text))}\n`);
+  }
+
+  good(text: string): void {
+    this.#write(`    ${this.#paint('32', '✓')} ${this.#cut(text)}\n`);
+  }
+
+  bad(text: string): void {
+    this.#write(`    ${this.#paint('31', '✗')} ${this.#cut(text)}\n`);
+  }
+
+  /**
+   * One request and its answer, printed. The answer must be 200 and pass `expect`. `learn` names the secrets of the
+   * answer before it is printed.
+   */
+  async ask(
+    exchange: Exchange,
+    expect: Expectation = () => {},
+    learn: (answer: Answer) => readonly string[] = () => [],
+  ): Promise<Answer> {
+    const { method = exchange.body === undefined ? 'GET' : 'POST', path, headers = {} } = exchange;
+    const sent = exchange.body === undefined ? '' : ` ${JSON.stringify(exchange.body)}`;
+    const shownHeaders = Object.entries(headers).map(([name, value]) => `\n      ${name}: ${value}`);
+    this.#write(`    ${this.#paint('36', `${method} ${path}`)}${this.#cut(sent + shownHeaders.join(''))}\n`);
+    const answer = await this.#politely(method, exchange);
+    for (const text of learn(answer)) this.secret(text);
+    const limit = answer.headers.get('x-ratelimit');
+    const tail = limit === null ? '' : ` · X-RateLimit: ${limit}`;
+    this.#write(`    ${answer.status} in ${answer.elapsedMs} ms${this.#paint('2', tail)}\n`);
+    if (answer.text !== '') this.#write(`    ${this.#paint('2', this.#cut(answer.text))}\n`);
+    const fail = (why: string): never => {
+      throw new StepFailed(`${method} ${path}: ${why}`);
+    };
+    if (answer.status !== 200) fail(`HTTP ${answer.status} instead of 200: ${this.#cut(answer.text)}`);
+    expect(answer, fail);
+    return answer;
+  }
+
+  async #politely(method: string, exchange: Exchange): Promise<Answer & { elapsedMs: number }> {
+    for (let waits = 0; ; waits += 1) {
+      const startMs = performance.now();
+      const answer = await this.#send(method, exchange);
+      const elapsedMs = Math.round(performance.now() - startMs);
+      if (answer.status !== 429 || waits === WAITS_MAX) return { ...answer, elapsedMs };
+      const waitSeconds = Number(answer.headers.get('retry-after'));
+      if (!(waitSeconds >= 1 && waitSeconds <= 60))
+        throw new StepFailed(`429 without a usable Retry-After: ${answer.headers.get('retry-after')}`);
+      this.note(`429: over the limit, waiting ${waitSeconds} s as Retry-After says`);
+      await pause(waitSeconds * 1_000);
+    }
+  }
+
+  async #send(method: string, { path, headers = {}, body }: Exchange): Promise<Answer> {
+    try {
+      const response = await fetch(`${this.#base}${path}`, {
+        method,
+        redirect: 'manual',
+        headers: { ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        signal: AbortSignal.timeout(STEP_TIMEOUT_MS),
+      });
+      const text = await response.text();
+      return { status: response.status, headers: response.headers, text, json: parse(text) };
+    } catch (error) {
+      const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+      throw new StepFailed(
+        `no answer from ${this.#base}${path}: ${cause instanceof Error ? cause.message : cause}`,
+      );
+    }
+  }
+
+  #cut(text: string): string {
+    let shown = text;
+    for (const secret of this.#secrets) shown = shown.replaceAll(secret, `${secret.slice(0, 6)}…`);
+    if (shown.length <= SHOWN_CHARACTERS) return shown;
+    return `${shown.slice(0, SHOWN_CHARACTERS)}… (${shown.length} characters)`;
+  }
+
+  #paint(code: string, text: string): string {
+    return this.#colours && text !== '' ? `\u001b[${code}m${text}\u001b[0m` : text;
+  }
+}
+
+/** Answers without a body, or with one that is no JSON, read as an empty object: the expectation then names the field. */
+function parse(text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch (error) {
+    if (error instanceof SyntaxError) return {} as Json;
+    throw error;
+  }
+}

@@ -1,0 +1,91 @@
+/**
+ * The whole path, step by step, with what came back: sign up with a software key, allow it for MCP, log an agent in
+ * with a signature, call tools. Against a running gateway, or against one of its own, which it also kills in the middle.
+ *
+ *     npm run tour [-- --target http://localhost:8080]
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { Guide, StepFailed } from './guide.ts';
+import { launch, type RunningGateway } from './launch.ts';
+import { afterRestart, pathOfAnAgent } from './path.ts';
+
+const USAGE = 'usage: npm run tour [-- --target URL]\n';
+const EXIT_FAILED = 1;
+const EXIT_USAGE = 64;
+
+function write(text: string): void {
+  process.stdout.write(text);
+}
+
+function guideTo(url: string): Guide {
+  return new Guide(url, write, process.stdout.isTTY === true && process.stdout.hasColors());
+}
+
+async function tourOf(target: string): Promise<number> {
+  const guide = guideTo(target);
+  write(`A tour of ${target}\n`);
+  await pathOfAnAgent(guide);
+  return guide.steps;
+}
+
+/** Its own gateway: free ports, a temporary data folder, the stand-in modules. */
+async function tourOfOwn(): Promise<number> {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-tour-'));
+  let gateway: RunningGateway | undefined;
+  try {
+    gateway = await launch({ dataPath: folder, args: ['--sandbox'] });
+    const guide = guideTo(gateway.url);
+    write(`A tour of a gateway of its own on ${gateway.url}, data in ${folder}\n`);
+    const agent = await pathOfAnAgent(guide);
+    guide.title('Kill it without a warning, and start it again on the same data');
+    await gateway.kill();
+    guide.note('kill -9 sent, the process is gone');
+    const startMs = performance.now();
+    gateway = await launch({
+      dataPath: folder,
+      args: ['--sandbox'],
+      port: Number(new URL(gateway.url).port),
+    });
+    guide.good(`listens again on ${gateway.url} after ${Math.round(performance.now() - startMs)} ms`);
+    await afterRestart(guide, agent);
+    return guide.steps;
+  } finally {
+    await gateway?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function targetOf(): string | undefined | null {
+  try {
+    const { values } = parseArgs({ options: { target: { type: 'string' } } });
+    if (values.target === undefined) return undefined;
+    return URL.canParse(values.target) ? new URL(values.target).origin : null;
+  } catch (error) {
+    if (error instanceof TypeError) return null;
+    throw error;
+  }
+}
+
+async function main(): Promise<number> {
+  const target = targetOf();
+  if (target === null) {
+    process.stderr.write(USAGE);
+    return EXIT_USAGE;
+  }
+  try {
+    const steps = await (target === undefined ? tourOfOwn() : tourOf(target));
+    write(`\nAll ${steps} steps came out as they should.\n`);
+    return 0;
+  } catch (error) {
+    const failed =
+      error instanceof StepFailed || (error instanceof Error && /did not start/.test(error.message));
+    if (!failed) throw error;
+    write(`\nThe tour ends here. ${error.message}\n`);
+    return EXIT_FAILED;
+  }
+}
+
+process.exitCode = await main();
