@@ -9,6 +9,7 @@ import {
   type Configuration,
   type ConfigurationFile,
   configurationSchema,
+  DEFAULTS,
   MODULE_NAMES,
   type ModuleConfiguration,
   type ModuleName,
@@ -18,7 +19,9 @@ import { checkSetting, isSettingName, type SettingName, type SettingValue } from
 import { environmentTwins, isRecord, resolveSecrets } from './environment.ts';
 
 /** Unusable flags: exit code 64. */
-export class UsageError extends Error {}
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
 
 export interface Flags {
   readonly config?: string;
@@ -150,30 +153,31 @@ function resolve(
   settings: Partial<Record<SettingName, SettingValue>>,
   flags: Flags,
 ): Configuration {
-  const production = file.Production ?? false;
+  const production = file.Production ?? DEFAULTS.Production;
   return {
-    project: file.Project ?? 'demo',
+    project: file.Project ?? DEFAULTS.Project,
     baseUrl: file.BaseUrl?.replace(/\/+$/, ''),
     production,
     listen: {
-      host: file.Listen?.host ?? '127.0.0.1',
-      port: flags.port ?? file.Listen?.port ?? 8080,
+      host: file.Listen?.host ?? DEFAULTS['Listen.host'],
+      port: flags.port ?? file.Listen?.port ?? DEFAULTS['Listen.port'],
       tls: file.Listen?.tls,
     },
     internal: {
-      host: file.Internal?.host ?? '127.0.0.1',
-      port: flags.internalPort ?? file.Internal?.port ?? 8081,
+      host: file.Internal?.host ?? DEFAULTS['Internal.host'],
+      port: flags.internalPort ?? file.Internal?.port ?? DEFAULTS['Internal.port'],
     },
-    dataPath: flags.data ?? file.DataPath ?? './data',
+    dataPath: flags.data ?? file.DataPath ?? DEFAULTS.DataPath,
     trustedProxies: file.TrustedProxies ?? [],
     modules: resolveModules(file),
     mcpTools: file.McpTools ?? {},
     mcpResources: file.McpResources ?? {},
     fido2: {
       serverDomain: file.Fido2?.serverDomain,
-      serverName: file.Fido2?.serverName ?? 'Gatehouse',
-      timestampDriftToleranceMs: file.Fido2?.timestampDriftTolerance ?? 300_000,
-      serverIcon: file.Fido2?.serverIcon ?? '',
+      serverName: file.Fido2?.serverName ?? DEFAULTS['Fido2.serverName'],
+      timestampDriftToleranceMs:
+        file.Fido2?.timestampDriftTolerance ?? DEFAULTS['Fido2.timestampDriftTolerance'],
+      serverIcon: file.Fido2?.serverIcon ?? DEFAULTS['Fido2.serverIcon'],
       origins: file.Fido2?.origins,
     },
     localFileStoragePath: file.LocalFileStoragePath,
@@ -183,9 +187,9 @@ function resolve(
     allowedOrigins: file.AllowedOrigins ?? [],
     admin: {
       publicKeys: file.Admin?.publicKeys ?? [],
-      allow: file.Admin?.allow ?? ['127.0.0.0/8', '::1/128'],
+      allow: file.Admin?.allow ?? [...DEFAULTS['Admin.allow']],
     },
-    workerThreads: file.Workers?.threads ?? 0,
+    workerThreads: file.Workers?.threads ?? DEFAULTS['Workers.threads'],
     staticPath: file.StaticPath,
     sandbox: flags.sandbox || flags.config === undefined,
   };

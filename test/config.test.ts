@@ -1,8 +1,9 @@
 /** Configuration: precedence, faults all at once, secrets, flags. */
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
-import { type Flags, loadConfiguration, parseFlags, UsageError } from '../src/config.ts';
+import { type Flags, loadConfiguration, parseFlags } from '../src/config.ts';
 import { twinName, twins } from '../src/environment.ts';
+import { configurationPage } from '../tools/print-configuration.ts';
 
 const NO_FLAGS: Flags = { sandbox: false, checkConfig: false };
 
@@ -164,6 +165,10 @@ t.test('flags: unknown ones, stray words and unusable ports are refused with a s
     ['--port'],
     ['--data='],
   ]) {
-    t.throws(() => parseFlags(args), UsageError, args.join(' '));
+    t.throws(() => parseFlags(args), { name: 'UsageError' }, args.join(' '));
   }
+});
+
+t.test('configuration: the printed reference is the one in docs', async (t) => {
+  t.equal(readFileSync('docs/CONFIGURATION.md', 'utf8'), configurationPage());
 });

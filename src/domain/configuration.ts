@@ -57,7 +57,13 @@ export const configurationSchema = object(
     Internal: optional(
       object(
         {
-          host: optional(text({ minLength: 1, maxLength: 253 })),
+          host: optional(
+            text({
+              minLength: 1,
+              maxLength: 253,
+              description: 'Address of the internal listener: /metrics and /health in full.',
+            }),
+          ),
           port: optional(port('0 picks a free one.')),
         },
         { ...closed, description: "Listener for /metrics, full /health and the modules' events." },
@@ -83,7 +89,11 @@ export const configurationSchema = object(
       object(
         {
           serverDomain: optional(
-            text({ minLength: 1, maxLength: 253, description: 'Relying-party domain.' }),
+            text({
+              minLength: 1,
+              maxLength: 253,
+              description: 'Relying-party domain. Left out: the host of BaseUrl.',
+            }),
           ),
           serverName: optional(text({ minLength: 1, maxLength: 64, description: 'Display name.' })),
           timestampDriftTolerance: optional(
@@ -94,24 +104,40 @@ export const configurationSchema = object(
             }),
           ),
           serverIcon: optional(text({ maxLength: 2048, description: 'Icon URL shown by authenticators.' })),
-          origins: optional(array(url('Allowed origin.'))),
+          origins: optional(
+            array(url('Allowed origin.'), {
+              description: 'Allowed origins. Left out: the origin of BaseUrl.',
+            }),
+          ),
         },
         closed,
       ),
     ),
-    LocalFileStoragePath: optional(text({ minLength: 1 })),
+    LocalFileStoragePath: optional(
+      text({ minLength: 1, description: 'Folder of file bytes; wins over FileServers.' }),
+    ),
     FileServers: optional(
       record(text({ pattern: '^[0-9]+$' }), object({ Host: url('Storage server.') }, closed)),
     ),
     Settings: optional(
       record(text(), unknown(), { description: 'First values of runtime settings, by name.' }),
     ),
-    WebhookAllow: optional(array(range)),
-    AllowedOrigins: optional(array(url('Further browser origin.'))),
+    WebhookAllow: optional(
+      array(range, {
+        description: 'Destinations exempt from the address rules of webhooks; loopback unless Production.',
+      }),
+    ),
+    AllowedOrigins: optional(
+      array(url('Origin.'), { description: 'Further browser origins for CORS and cookie POSTs.' }),
+    ),
     Admin: optional(
       object(
         {
-          publicKeys: optional(array(text({ pattern: '^[A-Za-z0-9_-]{43}$' }))),
+          publicKeys: optional(
+            array(text({ pattern: '^[A-Za-z0-9_-]{43}$' }), {
+              description: 'Accounts that hold one of these keys are admins.',
+            }),
+          ),
           allow: optional(array(range, { description: 'Ranges from which admin routes answer.' })),
         },
         closed,
@@ -131,6 +157,22 @@ export const configurationSchema = object(
   },
   closed,
 );
+
+/** What a key is when nothing names it; keys that are not here have no default, or one that the text explains. */
+export const DEFAULTS = {
+  Project: 'demo',
+  Production: false,
+  'Listen.host': '127.0.0.1',
+  'Listen.port': 8080,
+  'Internal.host': '127.0.0.1',
+  'Internal.port': 8081,
+  DataPath: './data',
+  'Fido2.serverName': 'Gatehouse',
+  'Fido2.timestampDriftTolerance': 300_000,
+  'Fido2.serverIcon': '',
+  'Admin.allow': ['127.0.0.0/8', '::1/128'],
+  'Workers.threads': 0,
+} as const;
 
 /** The file as written. */
 export type ConfigurationFile = Static<typeof configurationSchema>;

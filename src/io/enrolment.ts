@@ -62,6 +62,9 @@ export async function register(context: Context, request: Registration): Promise
   if (publicKey === undefined) return refuseCredential(context, request);
   requireBytes(publicKey, PUBLIC_KEY_BYTES, 'publicKey');
   const { session } = context;
+  if (session !== undefined && isRepeat(context, session)) {
+    return join(context, session, request, publicKey, undefined);
+  }
   const answer = readCode(request.code, session === undefined);
   const challenge = takeChallenge(context, request, ['register', 'login']);
   if (answer.echo !== undefined && !isCodeOf(challenge, answer.echo))
@@ -71,6 +74,12 @@ export async function register(context: Context, request: Registration): Promise
   if (session !== undefined) return join(context, session, request, publicKey, proof);
   if (proof === undefined) throw new GatewayError('InvalidInput', 'code: expected a signature');
   return found(context, challenge, request, publicKey, proof);
+}
+
+/** A repeat gets the first reply, also when a restart has forgotten the challenge that it names. */
+function isRepeat({ actors, idempotencyKey }: Context, session: SessionContext): boolean {
+  const { idempotencyKey: key } = askOptions('register_key', { idempotencyKey });
+  return key !== undefined && actors.remembers(user, session.userId, key);
 }
 
 /** No ceremony can be verified here, so none is: the challenge is used up and the answer is the one of a bad proof. */

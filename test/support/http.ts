@@ -139,6 +139,8 @@ function noActors(): ActorSystem {
     tell: refuse,
     lookup: refuse,
     exists: refuse,
+    remembers: refuse,
+    count: refuse,
     audit: refuse,
   };
 }

@@ -183,6 +183,8 @@ function auditOnly(records: AuditRecord[]): ActorSystem {
     tell: none,
     lookup: none,
     exists: none,
+    remembers: none,
+    count: none,
     audit: (record) => records.push(record),
   };
 }

@@ -139,10 +139,14 @@ export interface ActorSystem {
   now<Reply>(kind: AnyKind, id: string, command: object): Reply;
   /** Answered at once, or after the commit that is pending for this actor. Creates nothing. */
   query<Reply>(kind: AnyKind, id: string, query: object): Reply | Promise<Reply>;
+  /** Is there a first reply for this Idempotency-Key, so that an `ask` with it repeats nothing? Creates nothing. */
+  remembers(kind: AnyKind, id: string, idempotencyKey: string): boolean;
   /** A durable message from outside: resolves when its mailbox row is on disk. */
   tell(kind: AnyKind, id: string, command: object): Promise<void>;
   /** Owner of a name, with the group that is being committed taken into account. */
   lookup(index: IndexName, key: string): string | undefined;
+  /** Names in an index that are on disk: live sessions, for example. */
+  count(index: IndexName): number;
   /** Does this actor have any state, live or on disk? Creates nothing. */
   exists(kind: AnyKind, id: string): boolean;
   /** An audit record that belongs to no turn; rides in the next group commit and is not awaited. */

@@ -121,6 +121,8 @@ export interface Journal {
   /** Ids of a kind that have state, ascending, after `afterId` ('' from the start). */
   ids(kind: string, afterId: string, limit: number): string[];
   lookup(index: IndexName, key: string): string | undefined;
+  /** Names in an index. */
+  count(index: IndexName): number;
   /** Every mailbox that holds mail, with the highest `seq` in it. */
   mailboxes(): Iterable<{ readonly toKind: string; readonly toId: string; readonly lastSeq: number }>;
   /** Mail of one actor after `afterSeq`, in order. */

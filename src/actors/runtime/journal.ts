@@ -65,6 +65,16 @@ export async function openJournal(options: DiskJournalOptions): Promise<DiskJour
   return journal;
 }
 
+/** Copies the journal of `directory`, which a running gateway may be writing, as one consistent state. */
+export async function copyJournal(directory: string, target: string): Promise<void> {
+  const root = open({ path: directory, readOnly: true, maxDbs: 32 });
+  try {
+    await root.backup(target, true);
+  } finally {
+    await root.close();
+  }
+}
+
 export class DiskJournal implements Journal {
   readonly #packr = new Packr({ useRecords: true, moreTypes: true, copyBuffers: true });
   readonly #root: RootDatabase;
@@ -173,6 +183,10 @@ export class DiskJournal implements Journal {
   lookup(index: IndexName, key: string): string | undefined {
     if (!isName(key, CLAIM_KEY_MAX_BYTES)) return undefined;
     return this.#indexes.get(index)?.get(key) as string | undefined;
+  }
+
+  count(index: IndexName): number {
+    return this.#indexes.get(index)?.count() ?? 0;
   }
 
   mailboxes() {

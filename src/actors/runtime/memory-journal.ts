@@ -136,6 +136,10 @@ export class MemoryJournal implements Journal {
     return this.#indexes.get(`${index}\0${key}`);
   }
 
+  count(index: IndexName): number {
+    return [...this.#indexes.keys()].filter((key) => key.startsWith(`${index}\0`)).length;
+  }
+
   *mailboxes(): Iterable<{ toKind: string; toId: string; lastSeq: number }> {
     const lastSeqs = new Map<string, { toKind: string; toId: string; lastSeq: number }>();
     for (const { toKind, toId, seq } of this.#mail.values()) {

@@ -9,19 +9,10 @@ import { Administration } from './administration.ts';
 import { AskWaiter, Cell } from './cell.ts';
 import { checkName, ID_MAX_BYTES } from './plain-data.ts';
 import { type Wiring, type WiringOptions, wire } from './wiring.ts';
-import { DEFAULT_LIMITS, type RuntimeLimits, TurnView } from './world.ts';
+import { DEFAULT_LIMITS, type Refused, type RuntimeLimits, TurnView } from './world.ts';
 
 export interface ActorSystemOptions extends WiringOptions {
   readonly limits?: Partial<RuntimeLimits>;
-}
-
-/** Why commands were refused before a turn saw them. */
-export interface Refused {
-  pending: number;
-  mailbox: number;
-  quarantine: number;
-  storage: number;
-  stopping: number;
 }
 
 /** Starts the runtime over an open journal. Throws `JournalTooNew` when a kind's rows are newer than its code. */
@@ -108,6 +99,10 @@ export class RunningSystem implements ActorSystem {
     });
   }
 
+  remembers(kind: AnyKind, id: string, idempotencyKey: string): boolean {
+    return this.exists(kind, id) && this.#acquire(kind, id, {}).ring?.has(idempotencyKey) === true;
+  }
+
   tell(kind: AnyKind, id: string, command: object): Promise<void> {
     return new Promise<void>((resolve, reject) => {
       try {
@@ -136,6 +131,10 @@ export class RunningSystem implements ActorSystem {
 
   lookup(index: IndexName, key: string): string | undefined {
     return this.#wiring.claims.lookup(index, key);
+  }
+
+  count(index: IndexName): number {
+    return this.#options.journal.count(index);
   }
 
   exists(kind: AnyKind, id: string): boolean {
@@ -192,7 +191,7 @@ export class RunningSystem implements ActorSystem {
         const { commit, count } = this.#wiring;
         if (count.pending === 0 && commit.idle) resolve(true);
         else if (commit.failed || this.#options.clock() >= endMs) resolve(false);
-        else this.#options.schedule.timer(DRAIN_LOOK_MS, look);
+        else this.#options.schedule.timer(10, look);
       };
       look();
     });
@@ -247,6 +246,3 @@ export class RunningSystem implements ActorSystem {
     return new GatewayError(row, undefined, retryAfterSeconds);
   }
 }
-
-/** How often a drain looks whether it is done. */
-const DRAIN_LOOK_MS = 10;

@@ -1,0 +1,220 @@
+/** Puts a gateway together from its configuration, and takes it down again in the right order. */
+import { randomBytes, randomUUID } from 'node:crypto';
+import { availableParallelism } from 'node:os';
+import { KINDS } from './actors/kinds.ts';
+import { Limiter } from './actors/limiter.ts';
+import { copyJournal, openJournal } from './actors/runtime/journal.ts';
+import { createActorSystem, type RunningSystem } from './actors/runtime/system.ts';
+import { holdFolder, makeFolder } from './data-folder.ts';
+import type { Configuration } from './domain/configuration.ts';
+import type { Fault } from './domain/schema.ts';
+import { LiveSettings } from './domain/settings.ts';
+import { figuresOf } from './figures.ts';
+import { createPipeline, type Pipeline } from './io/http/pipeline.ts';
+import type { AnyRoute } from './io/http/route.ts';
+import { createServer, type Server } from './io/http/server.ts';
+import { createSessionGate } from './io/http/session-gate.ts';
+import type { Log } from './io/log.ts';
+import { LiveCatalogue } from './io/mcp/catalogue.ts';
+import { createMetrics, type Metrics } from './io/metrics.ts';
+import { createModuleClient, type ModuleClient } from './io/modules/client.ts';
+import { createRoutes } from './io/routes/index.ts';
+import { createInternalRoutes } from './io/routes/internal.ts';
+import { restoreSettings } from './io/runtime-settings.ts';
+import { catalogueOf, moduleAddresses, startStandIns } from './modules.ts';
+import { resolveSite } from './site.ts';
+import { createWorkerPool, type WorkerPool } from './workers/pool.ts';
+
+/** Tasks waiting for or running on the worker threads. */
+const WORKER_QUEUE_MAX = 10_000;
+/** Requests under way at a stop get so long to end (events.md "Drain": 13 s in all). */
+const DRAIN_MS = 10_000;
+/** The journal's file grows by so much at a time, filled with zeros, so that a full disk is met before a commit. */
+const JOURNAL_STEP_BYTES = 64 * 1024 * 1024;
+const CONNECTIONS_INTERNAL_MAX = 1_000;
+
+export interface AssemblyOptions {
+  readonly version: string;
+  readonly log: Log;
+  /** The journal failed: every waiter has its answer. */
+  readonly onFatal: (error: Error) => void;
+}
+
+export interface Assembly {
+  readonly url: string;
+  readonly internal: string;
+  readonly sandbox: string | undefined;
+  /** A new catalogue from a configuration that was read again; the faults when it is refused and the old one stays. */
+  reload(configuration: Configuration): readonly Fault[];
+  stop(): Promise<void>;
+}
+
+interface Parts {
+  readonly configuration: Configuration;
+  readonly options: AssemblyOptions;
+  readonly settings: LiveSettings;
+  readonly actors: RunningSystem;
+  readonly workers: WorkerPool;
+  readonly modules: ModuleClient;
+  readonly catalogue: LiveCatalogue;
+  readonly limiter: Limiter;
+  readonly metrics: Metrics;
+  readonly publicServer: Server;
+  readonly internalServer: Server;
+}
+
+/** A consistent copy of the journal; the gateway that serves it goes on. Throws `FolderUnusable`. */
+export async function backUp(dataPath: string, target: string): Promise<void> {
+  makeFolder(target);
+  await copyJournal(dataPath, target);
+}
+
+/** Starts everything. Throws `FolderUnusable`, `FolderInUse`, `ListenError`. */
+export async function assemble(configuration: Configuration, options: AssemblyOptions): Promise<Assembly> {
+  const { log } = options;
+  makeFolder(configuration.dataPath);
+  const letGo = await holdFolder(configuration.dataPath);
+  const settings = new LiveSettings(configuration.settings);
+  let limiter: Limiter | undefined;
+  const publicServer = createServer({
+    host: configuration.listen.host,
+    port: configuration.listen.port,
+    ...(configuration.listen.tls === undefined ? {} : { tls: configuration.listen.tls }),
+    connectionsMax: () => settings.get('ConnectionsMax'),
+    onOpen: (address) => limiter?.opened(address, Date.now()),
+  });
+  const internalServer = createServer({
+    ...configuration.internal,
+    connectionsMax: () => CONNECTIONS_INTERNAL_MAX,
+  });
+  limiter = new Limiter({ settings, connectionsOpen: () => publicServer.counters().open });
+  const sandbox = await startStandIns(configuration, log);
+  const addresses = moduleAddresses(configuration, sandbox);
+  const loaded = catalogueOf(configuration, addresses);
+  if (!loaded.ok) throw new Error(`the catalogue was checked before: ${JSON.stringify(loaded.faults)}`);
+  const workers = createWorkerPool({
+    threads: configuration.workerThreads || Math.max(1, availableParallelism() - 1),
+    queueMax: WORKER_QUEUE_MAX,
+    onFault: (message) => log.error({ message }, 'worker fault'),
+  });
+  const actors = await startActors(configuration, settings, workers, options);
+  const modules = createModuleClient({ clock: Date.now });
+  const catalogue = new LiveCatalogue(loaded.catalogue);
+  const metrics = createMetrics();
+  const parts = {
+    configuration,
+    options,
+    settings,
+    actors,
+    workers,
+    modules,
+    catalogue,
+    limiter,
+    metrics,
+    publicServer,
+    internalServer,
+  };
+  const pipelines = serve(parts);
+  return {
+    url: addressOf(configuration.listen, publicServer.port),
+    internal: addressOf({ host: configuration.internal.host, tls: undefined }, internalServer.port),
+    sandbox: sandbox?.url,
+    reload: (next) => catalogue.reload(catalogueOf(next, addresses)),
+    async stop() {
+      publicServer.stopListening();
+      await Promise.all(pipelines.map((pipeline) => pipeline.drain(DRAIN_MS)));
+      await actors.drain(DRAIN_MS);
+      await Promise.all([publicServer.close(), internalServer.close()]);
+      await modules.close();
+      await workers.close();
+      await actors.close();
+      await sandbox?.close();
+      letGo();
+    },
+  };
+}
+
+async function startActors(
+  configuration: Configuration,
+  settings: LiveSettings,
+  workers: WorkerPool,
+  { log, onFatal }: AssemblyOptions,
+): Promise<RunningSystem> {
+  const journal = await openJournal({
+    directory: configuration.dataPath,
+    stepBytes: JOURNAL_STEP_BYTES,
+    onShortage: (error) =>
+      log.error({ err: error }, error === undefined ? 'the disk has room again' : 'the disk is short'),
+  });
+  const actors = createActorSystem({
+    kinds: KINDS,
+    journal,
+    ports: { workers },
+    settings,
+    clock: Date.now,
+    randomBytes: (length) => randomBytes(length),
+    schedule: {
+      immediate: (run) => void setImmediate(run),
+      timer(delayMs, run) {
+        const timer = setTimeout(run, delayMs);
+        return () => clearTimeout(timer);
+      },
+    },
+    onFatal,
+    onBug: (report) => log.error(report, 'an actor failed'),
+  });
+  await restoreSettings(actors, settings);
+  return actors;
+}
+
+function addressOf(listen: { host: string; tls: unknown }, port: number): string {
+  const anywhere = listen.host === '0.0.0.0' || listen.host === '::';
+  const host = anywhere ? '127.0.0.1' : listen.host;
+  return `${listen.tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+function serve(parts: Parts): Pipeline[] {
+  const { configuration, options, settings, actors, limiter, metrics, publicServer, internalServer } = parts;
+  const site = resolveSite(configuration, options.version, publicServer.port);
+  const gate = createSessionGate({
+    actors,
+    clock: Date.now,
+    adminPublicKeys: site.adminPublicKeys,
+    onTouchFailed: (error) => options.log.error({ err: error }, 'the last use of a session was not written'),
+  });
+  const startedMs = performance.now();
+  const facts = () => ({
+    databaseConnected: true,
+    activeSessions: actors.count('sidHash') + actors.count('sessionHash'),
+    rssBytes: process.memoryUsage.rss(),
+  });
+  const pipelineOf = (routes: readonly AnyRoute[], checkHost: boolean) =>
+    createPipeline({
+      routes,
+      actors,
+      settings,
+      gate,
+      site: { ...site, checkHost },
+      limiter,
+      clock: Date.now,
+      elapsed: () => performance.now(),
+      newRequestId: () => randomUUID(),
+      trustedProxies: configuration.trustedProxies,
+      onBug: (error, requestId) => options.log.error({ err: error, requestId }, 'a request failed by a bug'),
+      onFinished: ({ route, method, status, milliseconds }) =>
+        metrics.observe({ route, method, status, elapsedMs: milliseconds }),
+    });
+  const publicPipeline = pipelineOf(createRoutes({ ...parts, health: facts }), site.checkHost);
+  const read = figuresOf(parts, publicPipeline);
+  for (const [name, source] of Object.entries(read)) metrics.source(name, `Figures of ${name}.`, source);
+  const internalFacts = () => ({
+    ...facts(),
+    version: options.version,
+    uptimeSeconds: Math.round((performance.now() - startedMs) / 1000),
+    parts: Object.fromEntries(Object.entries(read).map(([name, source]) => [name, source()])),
+  });
+  const internalPipeline = pipelineOf(createInternalRoutes(metrics, internalFacts), false);
+  publicServer.serve(publicPipeline.handle);
+  internalServer.serve(internalPipeline.handle);
+  return [publicPipeline, internalPipeline];
+}

@@ -1,0 +1,35 @@
+/**
+ * The data folder: made at start, held by one process at a time. The hold is an abstract socket named after the
+ * folder's device and inode: the kernel lets go of it when the process ends, however it ends. Linux only; elsewhere
+ * the operator sees to it.
+ */
+import { accessSync, constants, mkdirSync, statSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+
+/** The folder cannot be made or written: a fault of the configuration. */
+export class FolderUnusable extends Error {}
+/** Another process serves this folder. */
+export class FolderInUse extends Error {}
+
+/** Makes the folder, readable by its owner alone. Throws `FolderUnusable`. */
+export function makeFolder(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw new FolderUnusable(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** Holds the folder until the returned function is called. Throws `FolderInUse`. */
+export async function holdFolder(path: string): Promise<() => void> {
+  if (process.platform !== 'linux') return () => {};
+  const { dev, ino } = statSync(path, { bigint: true });
+  const server: Server = createServer((socket) => socket.destroy());
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', () => reject(new FolderInUse(`${path} is in use by another process`)));
+    server.listen(`\0gatehouse-${dev}-${ino}`, resolve);
+  });
+  server.unref();
+  return () => server.close();
+}

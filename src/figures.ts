@@ -1,0 +1,39 @@
+/** The figures of every part for metrics and the internal health page, flattened to one number per name. */
+import type { Limiter } from './actors/limiter.ts';
+import type { RunningSystem } from './actors/runtime/system.ts';
+import type { Pipeline } from './io/http/pipeline.ts';
+import type { Server } from './io/http/server.ts';
+import type { Figures } from './io/metrics.ts';
+import type { ModuleClient } from './io/modules/client.ts';
+import type { WorkerPool } from './workers/pool.ts';
+
+export interface FigureSources {
+  readonly actors: RunningSystem;
+  readonly workers: WorkerPool;
+  readonly modules: ModuleClient;
+  readonly limiter: Limiter;
+  readonly publicServer: Server;
+}
+
+/** Nested counters as `outer_inner`; anything that is no number is left out. */
+export function flatten(counters: object, prefix = ''): Figures {
+  const figures: Record<string, number> = {};
+  for (const [name, value] of Object.entries(counters)) {
+    const key = prefix === '' ? name : `${prefix}_${name}`;
+    if (typeof value === 'number') figures[key] = value;
+    else if (Array.isArray(value)) figures[key] = value.length;
+    else if (typeof value === 'object' && value !== null) Object.assign(figures, flatten(value, key));
+  }
+  return figures;
+}
+
+export function figuresOf(parts: FigureSources, pipeline: Pipeline): Record<string, () => Figures> {
+  return {
+    actors: () => flatten(parts.actors.counters()),
+    workers: () => flatten(parts.workers.counters()),
+    modules: () => flatten(parts.modules.counters()),
+    limiter: () => flatten(parts.limiter.counters()),
+    connections: () => flatten(parts.publicServer.counters()),
+    requests: () => flatten(pipeline.counters()),
+  };
+}

@@ -1,0 +1,132 @@
+/** The program: commands, exit codes, signals. What it is made of is put together in assembly.ts. */
+import { readFileSync } from 'node:fs';
+import { JournalTooNew } from './actors/runtime/journal-port.ts';
+import { type Assembly, assemble, backUp } from './assembly.ts';
+import { banner } from './banner.ts';
+import {
+  type ConfigurationResult,
+  type Flags,
+  loadConfiguration,
+  parseFlags,
+  processEnvironment,
+  UsageError,
+} from './config.ts';
+import { FolderInUse, FolderUnusable } from './data-folder.ts';
+import type { Configuration } from './domain/configuration.ts';
+import type { Fault } from './domain/schema.ts';
+import { ListenError } from './io/http/server.ts';
+import { createLog, type Log } from './io/log.ts';
+import { generateKey } from './keygen.ts';
+import { checkCatalogue } from './modules.ts';
+
+/** Exit codes (config.md). */
+const EXIT = { done: 0, usage: 64, portTaken: 69, storage: 70, configuration: 78 } as const;
+
+const { version: VERSION } = JSON.parse(
+  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+) as { version: string };
+
+function print(text: string): void {
+  process.stdout.write(text);
+}
+
+/** One line for people on standard error; then the program ends. */
+function end(code: number, message: string): never {
+  process.stderr.write(`${message}\n`);
+  process.exit(code);
+}
+
+function endWithFaults(faults: readonly Fault[]): never {
+  const lines = faults.map(
+    ({ path, message }) => `configuration: ${path === '' ? '' : `${path}: `}${message}`,
+  );
+  return end(EXIT.configuration, lines.join('\n'));
+}
+
+/** Runs one command line, the program's name left out. Ends the process. */
+export async function run(args: readonly string[]): Promise<void> {
+  const [command, ...rest] = args;
+  if (command === 'keygen' && rest.length === 0) {
+    print(`${JSON.stringify(generateKey())}\n`);
+    return;
+  }
+  try {
+    if (command === 'backup') await runBackup(rest);
+    else await serve(parseFlags(args));
+  } catch (error) {
+    if (error instanceof UsageError) end(EXIT.usage, `gatehouse: ${error.message}`);
+    if (error instanceof ListenError) end(EXIT.portTaken, `gatehouse: ${error.message}`);
+    if (error instanceof FolderUnusable) endWithFaults([{ path: 'DataPath', message: error.message }]);
+    if (error instanceof JournalTooNew) end(EXIT.storage, `gatehouse: ${error.message}`);
+    if (error instanceof FolderInUse) end(EXIT.storage, `gatehouse: ${error.message}`);
+    throw error;
+  }
+}
+
+/** Faults of the schema and of the custom tools together, so that nobody mends them in two rounds. */
+function load(flags: Flags): ConfigurationResult {
+  const result = loadConfiguration(flags, processEnvironment());
+  if (!result.ok) return result;
+  const faults = checkCatalogue(result.configuration);
+  return faults.length === 0 ? result : { ok: false, faults };
+}
+
+function loadOrEnd(flags: Flags): Configuration {
+  const result = load(flags);
+  return result.ok ? result.configuration : endWithFaults(result.faults);
+}
+
+async function runBackup(args: readonly string[]): Promise<void> {
+  const [target, ...rest] = args;
+  if (target === undefined || target.startsWith('-'))
+    throw new UsageError('backup needs a folder: backup DIR');
+  const { dataPath } = loadOrEnd(parseFlags(rest));
+  await backUp(dataPath, target);
+  print(`backup written to ${target}\n`);
+}
+
+async function serve(flags: Flags): Promise<void> {
+  const configuration = loadOrEnd(flags);
+  if (flags.checkConfig) {
+    print('configuration: no faults\n');
+    return;
+  }
+  const log = createLog();
+  const gateway = await assemble(configuration, {
+    version: VERSION,
+    log,
+    onFatal(error) {
+      log.fatal({ err: error }, 'the journal failed; ending so that a restart begins from what is on disk');
+      process.exit(EXIT.storage);
+    },
+  });
+  handleSignals(gateway, flags, log);
+  const { url, internal, sandbox } = gateway;
+  print(`listening ${JSON.stringify({ url, internal, ...(sandbox === undefined ? {} : { sandbox }) })}\n`);
+  print(banner({ version: VERSION, url, internal, sandbox, dataPath: configuration.dataPath }));
+}
+
+function handleSignals(gateway: Assembly, flags: Flags, log: Log): void {
+  let stopping = false;
+  const stop = (signal: string) => {
+    // A second signal means it: whatever is still under way was not acknowledged.
+    if (stopping) process.exit(EXIT.done);
+    stopping = true;
+    log.info({ signal }, 'stopping');
+    gateway.stop().then(
+      () => process.exit(EXIT.done),
+      (error: unknown) => {
+        log.fatal({ err: error }, 'the stop failed');
+        process.exit(EXIT.storage);
+      },
+    );
+  };
+  process.on('SIGTERM', () => stop('SIGTERM'));
+  process.on('SIGINT', () => stop('SIGINT'));
+  process.on('SIGHUP', () => {
+    const result = load(flags);
+    const faults = result.ok ? gateway.reload(result.configuration) : result.faults;
+    if (faults.length > 0) log.error({ faults }, 'reload refused, the old catalogue stays');
+    else log.info('catalogue reloaded');
+  });
+}

@@ -1,0 +1,43 @@
+/** The route table of the public listener: every group, in the order of the explorer. */
+import type { LiveSettings } from '../../domain/settings.ts';
+import type { AnyRoute } from '../http/route.ts';
+import type { LiveCatalogue } from '../mcp/catalogue.ts';
+import { GATEWAY_SERVICES } from '../mcp/tools/gateway.ts';
+import type { ModuleClient } from '../modules/client.ts';
+import { createAdminRoutes } from './admin.ts';
+import { login, loginOptions, loginOptionsFor, registerOptions } from './auth.ts';
+import { createHealthRoute, getInfo, type HealthFacts, info } from './info.ts';
+import { registerKey, removeKey, updateKey, userKeys } from './keys.ts';
+import { createMcpRoutes } from './mcp.ts';
+import { mcpLogin } from './mcp-login.ts';
+import { endSessions, loginLog, logout, sessions } from './sessions.ts';
+
+export interface RouteParts {
+  readonly settings: LiveSettings;
+  readonly modules: ModuleClient;
+  readonly catalogue: LiveCatalogue;
+  readonly health: () => HealthFacts;
+}
+
+export function createRoutes(parts: RouteParts): AnyRoute[] {
+  return [
+    createHealthRoute(parts.health),
+    getInfo,
+    info,
+    registerOptions,
+    loginOptions,
+    loginOptionsFor,
+    login,
+    logout,
+    registerKey,
+    userKeys,
+    updateKey,
+    removeKey,
+    sessions,
+    endSessions,
+    loginLog,
+    mcpLogin,
+    ...createMcpRoutes({ catalogue: parts.catalogue, modules: parts.modules, gateway: GATEWAY_SERVICES }),
+    ...createAdminRoutes(parts.settings),
+  ];
+}

@@ -1,0 +1,44 @@
+/** Own hosts and origins of this deployment (config.md "Hosts and origins"), once the port is known. */
+import { isIP } from 'node:net';
+import type { Configuration } from './domain/configuration.ts';
+import type { Site } from './domain/site.ts';
+
+const OWN_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+}
+
+/** `port` is the port that is really bound. */
+export function resolveSite(configuration: Configuration, version: string, port: number): Site {
+  const scheme = configuration.listen.tls === undefined ? 'http' : 'https';
+  const baseUrl = configuration.baseUrl ?? `${scheme}://localhost:${port}`;
+  const base = new URL(baseUrl);
+  const hosts = [base.hostname.toLowerCase(), ...OWN_HOSTS];
+  const fido2Origins = configuration.fido2.origins?.map(originOf) ?? [base.origin];
+  const configured = [base.origin, ...fido2Origins, ...configuration.allowedOrigins.map(originOf)];
+  const own = OWN_HOSTS.map((host) => `${scheme}://${host}:${port}`);
+  return {
+    project: configuration.project,
+    version,
+    production: configuration.production,
+    baseUrl,
+    hosts: new Set(hosts),
+    checkHost: configuration.production || isLoopback(configuration.listen.host),
+    origins: new Set([...configured, ...own]),
+    secureCookies: configuration.production || configured.some((origin) => origin.startsWith('https:')),
+    fido2: {
+      rpId: configuration.fido2.serverDomain ?? base.hostname,
+      rpName: configuration.fido2.serverName,
+      icon: configuration.fido2.serverIcon,
+      origins: fido2Origins,
+      timestampDriftToleranceMs: configuration.fido2.timestampDriftToleranceMs,
+    },
+    adminPublicKeys: new Set(configuration.admin.publicKeys),
+    adminAllow: configuration.admin.allow,
+  };
+}
+
+function originOf(url: string): string {
+  return new URL(url).origin;
+}

@@ -1,0 +1,161 @@
+/** The whole path on the real program: sign-up, MCP access, agent login, a tool call; and the same over kill -9. */
+import t from 'tap';
+import { callTool, expectOk, mcpLogin, newKey, request, rpc, signUp, updateKey } from '../../tools/agent.ts';
+import { launch, type RunningGateway } from '../../tools/launch.ts';
+
+/** The limits of a test run are raised, never bypassed. */
+const SETTINGS = {
+  ApiRPSLimit: 1000,
+  IpRPSLimit: 1000,
+  SessionApiRPSLimit: 1000,
+  PubKeyApiRPSLimit: 1000,
+  McpApiRPSLimit: 1000,
+};
+
+async function agentOf(gateway: RunningGateway) {
+  const person = await signUp(gateway.url);
+  expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
+  const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
+  return { person, login, bearer: String(login.json['result']?.['sessionId']) };
+}
+
+t.test(
+  'whole path: an agent logs in with its key and calls a tool; all of it survives kill -9',
+  async (t) => {
+    let gateway = await launch({ configuration: { Settings: SETTINGS }, args: ['--sandbox'] });
+    const { person, login, bearer } = await agentOf(gateway);
+    t.match(login.json, {
+      result: { loginType: 'McpVerified', appId: null, sessionId: /^[A-Za-z0-9_-]{46}$/ },
+    });
+    t.equal(login.headers.get('set-cookie'), null, 'mcp_login sets no cookie');
+
+    const initialize = {
+      jsonrpc: '2.0',
+      id: 0,
+      method: 'initialize',
+      params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 't', version: '1' } },
+    };
+    const hello = await rpc(gateway.url, undefined, initialize);
+    const info = await request(`${gateway.url}/auth/v1/get_info`);
+    t.match(hello.json, {
+      result: {
+        protocolVersion: '2024-11-05',
+        serverInfo: { version: String(info.json['result']?.['version']) },
+      },
+    });
+    t.ok(hello.headers.get('mcp-session-id'));
+
+    const before = await callTool(gateway.url, bearer, 'wallet_get_balance');
+    t.equal(before.json['result']?.['isError'], undefined, before.text);
+    t.match(before.text, /1000\.00/);
+
+    await gateway.kill();
+    gateway = await launch({
+      dataPath: gateway.dataPath,
+      configuration: { Settings: SETTINGS },
+      args: ['--sandbox'],
+    });
+    const after = await callTool(gateway.url, bearer, 'wallet_get_balance');
+    t.same(after.json['result'], before.json['result'], 'the MCP session and the balance are what they were');
+    const keys = await request(`${gateway.url}/auth/v1/keys/user_keys`, {
+      headers: { Cookie: person.cookie },
+    });
+    t.match(keys.json, {
+      result: [
+        { id: person.keyId, mcpAccess: true, cardDavAccess: false, current: true, keyType: 'UserKey' },
+      ],
+    });
+    await gateway.stop();
+  },
+);
+
+t.test(
+  'whole path: closing a session, clearing mcpAccess and removing the key each end the agent at once',
+  async (t) => {
+    const gateway = await launch({ configuration: { Settings: SETTINGS }, args: ['--sandbox'] });
+    t.teardown(() => gateway.stop());
+    const headersOf = (cookie: string) => ({ Cookie: cookie });
+    const ended = async (bearer: string, why: string) => {
+      const answer = await callTool(gateway.url, bearer, 'wallet_get_balance');
+      t.match(answer.json, { error: { code: -32001 }, id: 1 }, why);
+      t.equal(answer.status, 200, 'never a 401 on /mcp');
+    };
+    const closed = await agentOf(gateway);
+    expectOk(
+      'close',
+      await request(`${gateway.url}/auth/v1/close_sessions`, {
+        headers: headersOf(closed.person.cookie),
+        body: { others: true },
+      }),
+    );
+    await ended(closed.bearer, 'closed by its owner');
+
+    const cleared = await agentOf(gateway);
+    expectOk('clear', await updateKey(gateway.url, cleared.person, { mcpAccess: false }));
+    await ended(cleared.bearer, 'mcpAccess cleared');
+    t.match((await mcpLogin(gateway.url, cleared.person.key, Date.now())).json, {
+      error: { message: 'Access denied' },
+    });
+
+    const removed = await agentOf(gateway);
+    const remove = { headers: headersOf(removed.person.cookie), body: { keyId: removed.person.keyId } };
+    expectOk('remove', await request(`${gateway.url}/auth/v1/keys/remove_key`, remove));
+    await ended(removed.bearer, 'key removed');
+    t.equal(
+      (await request(`${gateway.url}/auth/v1/sessions`, { headers: headersOf(removed.person.cookie) }))
+        .status,
+      401,
+    );
+  },
+);
+
+t.test(
+  'limits: with the default settings the eleventh mcp_login of a key in a window is refused, with the time to wait',
+  async (t) => {
+    const gateway = await launch({ configuration: { Settings: { ApiRPSLimit: 0, IpRPSLimit: 0 } } });
+    t.teardown(() => gateway.stop());
+    const key = newKey();
+    const statuses: number[] = [];
+    let refused = await mcpLogin(gateway.url, key, Date.now());
+    for (let tried = 1; tried < 25 && refused.status !== 429; tried += 1) {
+      statuses.push(refused.status);
+      refused = await mcpLogin(gateway.url, key, Date.now());
+    }
+    t.ok(
+      statuses.every((status) => status === 401),
+      'an unknown key is refused as such before',
+    );
+    t.equal(refused.status, 429);
+    t.match(refused.json, { error: { code: 1002, message: 'Access rate limit' } });
+    const wait = Number(refused.headers.get('retry-after'));
+    t.ok(wait >= 1 && wait <= 5);
+    t.equal(refused.headers.get('x-ratelimit'), `s=m;l=10;r=0;t=${wait}`);
+  },
+);
+
+t.test(
+  'settings: an admin change takes effect at once and survives a restart; others are refused',
+  async (t) => {
+    const admin = newKey();
+    const configuration = { Settings: SETTINGS, Admin: { publicKeys: [admin.publicKey] } };
+    let gateway = await launch({ configuration });
+    const person = await signUp(gateway.url, admin);
+    const stranger = await signUp(gateway.url);
+    const url = () => `${gateway.url}/ProxyAdmin/api/settings`;
+    const change = { name: 'SessionApiRPSLimit', value: 7 };
+    t.equal((await request(url(), { body: change })).status, 401);
+    t.equal((await request(url(), { headers: { Cookie: stranger.cookie }, body: change })).status, 403);
+    const headers = { Cookie: person.cookie };
+    t.equal((await request(url(), { headers, body: { name: 'NoSuch', value: 7 } })).status, 400);
+    t.equal((await request(url(), { headers, body: { ...change, value: -1 } })).status, 400);
+    const done = expectOk('settings', await request(url(), { headers, body: change }));
+    t.match(done.json, { result: { id: 11, name: 'SessionApiRPSLimit', value: 7, default: 3 } });
+    const next = await request(`${gateway.url}/auth/v1/sessions`, { headers: { Cookie: stranger.cookie } });
+    t.match(next.headers.get('x-ratelimit'), /^s=s;l=35;r=\d+;t=[1-5]$/, 'effective at once');
+    await gateway.kill();
+    gateway = await launch({ dataPath: gateway.dataPath, configuration });
+    const again = await request(`${gateway.url}/auth/v1/sessions`, { headers: { Cookie: stranger.cookie } });
+    t.match(again.headers.get('x-ratelimit'), /^s=s;l=35;/, 'the change wins over the file after a restart');
+    await gateway.stop();
+  },
+);

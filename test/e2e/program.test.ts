@@ -1,0 +1,153 @@
+/** The program as its operator meets it: flags, exit codes, what a start prints, keygen, signals, backup. */
+
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import t from 'tap';
+import { mcpLogin, readKey, request, signUp, updateKey } from '../../tools/agent.ts';
+import { launch, runToEnd } from '../../tools/launch.ts';
+
+t.test('program: unusable flags end with 64 and one line that says why', async (t) => {
+  const run = await runToEnd(['--prot', '1']);
+  t.equal(run.code, 64);
+  t.match(run.stderr, /--prot/);
+  t.equal(run.stderr.trim().split('\n').length, 1);
+  t.equal(run.stdout, '');
+  t.equal((await runToEnd(['no-such-command'])).code, 64);
+});
+
+t.test('program: a wrong configuration ends with 78 and names every fault with its path', async (t) => {
+  const folder = t.testdir();
+  const file = `${folder}/bad.json`;
+  const tool = { endpoint: 'wallet:/x', method: 'PUT', description: '', inputSchema: { type: 'array' } };
+  writeFileSync(
+    file,
+    JSON.stringify({
+      Listen: { port: -1 },
+      Sandbx: true,
+      Settings: { IpRPSLimit: 'x' },
+      McpTools: { 'bad name!': tool },
+    }),
+  );
+  for (const args of [
+    ['--config', file],
+    ['--check-config', '--config', file],
+  ]) {
+    const run = await runToEnd([...args, '--data', folder]);
+    t.equal(run.code, 78, args.join(' '));
+    for (const path of ['Listen.port', 'Sandbx', 'Settings.IpRPSLimit']) t.match(run.stderr, path);
+    t.equal(run.stdout, '');
+  }
+});
+
+t.test('program: faults of custom tools end with 78, all at once', async (t) => {
+  const folder = t.testdir();
+  const file = `${folder}/tools.json`;
+  writeFileSync(
+    file,
+    JSON.stringify({
+      McpTools: {
+        'bad name!': {
+          endpoint: 'http://127.0.0.1:1/x',
+          method: 'GET',
+          description: 'x',
+          inputSchema: { type: 'object' },
+        },
+        no_schema: {
+          endpoint: 'http://127.0.0.1:1/x',
+          method: 'GET',
+          description: 'x',
+          inputSchema: { type: 'array' },
+        },
+        no_text: { endpoint: 'ftp://x', method: 'PUT', description: '', inputSchema: { type: 'object' } },
+      },
+    }),
+  );
+  const run = await runToEnd(['--check-config', '--config', file, '--data', folder]);
+  t.equal(run.code, 78);
+  for (const name of ['bad name!', 'no_schema', 'no_text']) t.match(run.stderr, name);
+});
+
+t.test('program: --check-config of a good file ends with 0 and starts nothing', async (t) => {
+  const file = `${t.testdir()}/good.json`;
+  writeFileSync(file, '{ "Project": "shop" /* fine */ }');
+  const run = await runToEnd(['--check-config', '--config', file]);
+  t.equal(run.code, 0);
+  t.equal(run.stderr, '');
+});
+
+t.test('program: a taken port ends with 69 and one clear line', async (t) => {
+  const blocker = createServer();
+  await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => blocker.close());
+  const address = blocker.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  for (const args of [
+    ['--port', String(port), '--internal-port', '0'],
+    ['--port', '0', '--internal-port', String(port)],
+  ]) {
+    const run = await runToEnd([...args, '--data', `${t.testdir()}/data`]);
+    t.equal(run.code, 69);
+    t.match(run.stderr, new RegExp(`127\\.0\\.0\\.1:${port}: the port is taken`));
+    t.equal(run.stderr.trim().split('\n').length, 1);
+  }
+});
+
+t.test('program: a data path that cannot be made ends with 78', async (t) => {
+  const file = `${t.testdir()}/file`;
+  writeFileSync(file, '');
+  const run = await runToEnd(['--data', `${file}/data`, '--port', '0', '--internal-port', '0']);
+  t.equal(run.code, 78);
+  t.match(run.stderr, /DataPath/);
+});
+
+t.test('program: the first line says where it listens, and SIGTERM ends it with 0', async (t) => {
+  const gateway = await launch();
+  t.match(
+    gateway.output().stdout.split('\n')[0],
+    /^listening \{"url":"http:\/\/127\.0\.0\.1:\d+","internal":"http:\/\/127\.0\.0\.1:\d+","sandbox":"http:\/\/127\.0\.0\.1:\d+"\}$/,
+  );
+  const health = await request(`${gateway.url}/health`);
+  t.equal(health.status, 200);
+  t.match(health.json, { status: 'healthy', database: 'connected', activeSessions: 0 });
+  t.same((await request(`${gateway.url}/health?plain=1`)).json, { status: 'healthy' });
+  t.match((await request(`${gateway.internal}/health`)).json, {
+    status: 'healthy',
+    version: /^\d+\.\d+\.\d+$/,
+  });
+  t.match((await request(`${gateway.internal}/metrics`)).text, /^gatehouse_http_requests_total\{/m);
+  t.equal((await request(`${gateway.url}/metrics`)).status, 404, 'metrics are not public');
+  t.same(await gateway.stop(), { code: 0, signal: null });
+});
+
+t.test('program: keygen prints a pair that logs in', async (t) => {
+  const run = await runToEnd(['keygen']);
+  t.equal(run.code, 0);
+  const pair = JSON.parse(run.stdout) as { publicKey: string; secretKey: string };
+  t.match(pair, { publicKey: /^[A-Za-z0-9_-]{43}$/, secretKey: /^[A-Za-z0-9_-]{43}$/ });
+  const gateway = await launch();
+  const key = readKey(pair.publicKey, pair.secretKey);
+  const person = await signUp(gateway.url, key);
+  await updateKey(gateway.url, person, { mcpAccess: true });
+  t.equal((await mcpLogin(gateway.url, key, Date.now())).status, 200);
+  await gateway.stop();
+});
+
+t.test(
+  'program: a backup restored into an empty folder has the accounts; a running gateway is not disturbed',
+  async (t) => {
+    const gateway = await launch();
+    const person = await signUp(gateway.url);
+    const target = `${t.testdir()}/backup`;
+    const run = await runToEnd(['backup', target, '--data', gateway.dataPath]);
+    t.equal(run.code, 0, run.stderr);
+    t.equal((await signUp(gateway.url)).userId > person.userId, true, 'still serving');
+    await gateway.stop();
+    const restored = await launch({ dataPath: target });
+    const keys = await request(`${restored.url}/auth/v1/keys/user_keys`, {
+      headers: { Cookie: person.cookie },
+    });
+    t.equal(keys.status, 200);
+    t.match(keys.json['result'], [{ publicKey: person.key.publicKey, current: true }]);
+    await restored.stop();
+  },
+);

@@ -1,0 +1,71 @@
+/**
+ * Writes docs/CONFIGURATION.md from the schema and the settings registry, so that the reference cannot drift. The
+ * suite compares the file with what this prints.
+ *
+ *     npm run build && node build/tools/print-configuration.js
+ */
+import { writeFileSync } from 'node:fs';
+import { configurationSchema, DEFAULTS } from '../src/domain/configuration.ts';
+import { SETTING_NAMES, SETTINGS, type SettingRow } from '../src/domain/settings.ts';
+import { twinName, twins } from '../src/environment.ts';
+
+interface Node {
+  type?: string;
+  description?: string;
+  properties?: Record<string, Node>;
+  items?: Node;
+  minimum?: number;
+  maximum?: number;
+}
+
+function typeOf(node: Node): string {
+  if (node.type === 'array') return `list of ${node.items?.type ?? 'values'}`;
+  if (node.type === 'integer' && node.maximum !== undefined)
+    return `integer, ${node.minimum ?? 0} to ${node.maximum}`;
+  return node.type ?? 'object';
+}
+
+function keyRows(node: Node, path: readonly string[]): string[] {
+  return Object.entries(node.properties ?? {}).flatMap(([key, child]) => {
+    const at = [...path, key];
+    if (child.properties !== undefined) return keyRows(child, at);
+    const twin = twins().has(twinName(at)) ? `\`${twinName(at)}\`` : '';
+    const name = at.join('.');
+    const given = (DEFAULTS as Readonly<Record<string, unknown>>)[name];
+    const standard =
+      given === undefined ? '' : `\`${Array.isArray(given) ? given.join(', ') : JSON.stringify(given)}\``;
+    return [`| \`${name}\` | ${typeOf(child)} | ${standard} | ${child.description ?? ''} | ${twin} |`];
+  });
+}
+
+function settingRow(name: (typeof SETTING_NAMES)[number]): string {
+  const row: SettingRow = SETTINGS[name];
+  const bounds = row.type === 'number' ? `${row.min} to ${row.max}` : row.type === 'flag' ? '0 or 1' : 'text';
+  const unit = row.type === 'number' ? row.unit : '';
+  return `| ${row.id} | \`${name}\` | ${row.default === '' ? '(empty)' : row.default} | ${unit} | ${bounds} | ${row.summary} |`;
+}
+
+/** The whole page. */
+export function configurationPage(): string {
+  return [
+    '# Configuration',
+    '',
+    'Generated from the schema by `node build/tools/print-configuration.js`. The file is JSON; comments and trailing commas are allowed. Relative paths are relative to the working directory. An unknown key is a fault.',
+    '',
+    '| Key | Type | Default | Meaning | Environment |',
+    '|---|---|---|---|---|',
+    ...keyRows(configurationSchema as Node, []),
+    '',
+    '## Runtime settings',
+    '',
+    "First values stand under `Settings` by name; an admin's change (`POST /ProxyAdmin/api/settings`) is kept in the journal, wins from then on and takes effect at once. The environment twin of a setting is `GATEHOUSE_SETTINGS_` and its name, words parted by underscores.",
+    '',
+    '| Id | Setting | Default | Unit | Bounds | Effect |',
+    '|---|---|---|---|---|---|',
+    ...SETTING_NAMES.map(settingRow),
+    '',
+  ].join('\n');
+}
+
+if (process.argv[1]?.endsWith('print-configuration.js'))
+  writeFileSync('docs/CONFIGURATION.md', configurationPage());
