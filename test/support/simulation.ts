@@ -65,6 +65,9 @@ class Simulation {
   #immediates: (() => void)[] = [];
   #works: (() => void)[] = [];
   #system: RunningSystem;
+  /** Asks of the present run without an answer. */
+  #asking = 0;
+  #runs = 0;
   #poisoned = new Set<number>();
   #broken: string | undefined;
 
@@ -157,16 +160,25 @@ class Simulation {
   #send(operation: number): void {
     const entry = this.#operations[operation - 1];
     if (entry === undefined) return;
+    const run = this.#runs;
+    this.#asking += 1;
+    const answered = () => {
+      if (run === this.#runs) this.#asking -= 1;
+    };
     this.#trace(`ask ${entry.id} ${JSON.stringify(entry.command)}`);
     this.#system
       .ask<unknown>(this.#kind, entry.id, entry.command, { idempotencyKey: `key-${operation}` })
       .then(
         (reply) => {
           this.#trace(`acknowledged ${operation}`);
+          answered();
           entry.acknowledged = true;
           if (reply !== operation) this.#broken = `${operation} was answered ${String(reply)}`;
         },
-        (error: Error) => this.#trace(`refused ${operation}: ${error.message}`),
+        (error: Error) => {
+          this.#trace(`refused ${operation}: ${error.message}`);
+          answered();
+        },
       );
   }
 
@@ -208,6 +220,8 @@ class Simulation {
     this.#immediates = [];
     this.#works = [];
     this.#clock.clear();
+    this.#runs += 1;
+    this.#asking = 0;
     this.#broken ??= this.#checkAcknowledged();
     this.#system = this.#start();
   }
@@ -257,6 +271,8 @@ class Simulation {
   #verdict(): string | undefined {
     const lost = this.#checkAcknowledged();
     if (lost !== undefined) return lost;
+    const { pending } = this.#system.counters();
+    if (pending !== this.#asking) return `${pending} commands are counted, ${this.#asking} wait`;
     const states = this.#states();
     const all = [...states.values()];
     const received = all.flatMap((state) => state.received);

@@ -4,29 +4,19 @@
  * (written, but never acknowledged).
  */
 import type { IndexName } from './actor.ts';
-import type {
-  AuditRow,
-  DeadRow,
-  Journal,
-  MailKey,
-  MailRow,
-  Operation,
-  Packed,
-  SnapshotRow,
-  StoredActor,
-  TimerKey,
-  TimerRow,
-  TurnRow,
-} from './journal-port.ts';
+import type * as port from './journal-port.ts';
+import type { Journal, Operation } from './journal-port.ts';
 import { checkPlain, copyPlain } from './plain-data.ts';
 
 interface Shelf {
-  snapshot: SnapshotRow | undefined;
-  rows: Map<number, TurnRow>;
+  snapshot: port.SnapshotRow | undefined;
+  rows: Map<number, port.TurnRow>;
 }
 
-/** What a packed value is charged, in bytes: groups close by their commands long before. */
-const NOMINAL_BYTES = 64;
+interface Flight {
+  readonly group: readonly Operation[];
+  readonly done: (error: Error | undefined) => void;
+}
 
 export interface MemoryJournalOptions {
   /** Runs the completion of a commit. Without it commits wait for `flush` (the simulation drives them). */
@@ -39,16 +29,14 @@ export interface MemoryJournalOptions {
 
 export class MemoryJournal implements Journal {
   readonly #options: MemoryJournalOptions;
-  readonly #shelves = new Map<string, Map<string, Shelf>>();
+  readonly #shelves = new Map<string, Shelf>();
   readonly #indexes = new Map<string, string>();
-  readonly #mail = new Map<string, MailRow>();
-  readonly #timers = new Map<string, TimerRow>();
-  readonly #dead = new Map<string, DeadRow>();
+  readonly #mail = new Map<string, port.MailRow>();
+  readonly #timers = new Map<string, port.TimerRow>();
+  readonly #dead = new Map<string, port.DeadRow>();
   readonly #meta = new Map<string, unknown>();
-  readonly #audit: AuditRow[] = [];
-  #inFlight:
-    | { group: readonly Operation[]; done: (error: Error | undefined) => void; epoch: number }
-    | undefined;
+  readonly #audit: port.AuditRow[] = [];
+  #inFlight: Flight | undefined;
   #epoch = 0;
   /** Acknowledged and not written: only with the planted fault. */
   #early: (readonly Operation[])[] = [];
@@ -59,18 +47,19 @@ export class MemoryJournal implements Journal {
     this.#options = options;
   }
 
-  pack(value: unknown): Packed {
+  pack(value: unknown): port.Packed {
     checkPlain(value);
     return copyPlain(value);
   }
 
+  /** A flat charge: groups close by their commands long before. */
   sizeBytes(): number {
-    return NOMINAL_BYTES;
+    return 64;
   }
 
   commit(group: readonly Operation[], done: (error: Error | undefined) => void): void {
     if (this.#inFlight !== undefined) throw new Error('a group is in flight already');
-    this.#inFlight = { group, done, epoch: this.#epoch };
+    this.#inFlight = { group, done };
     const epoch = this.#epoch;
     this.#options.immediate?.(() => {
       if (epoch === this.#epoch) this.flush();
@@ -113,22 +102,23 @@ export class MemoryJournal implements Journal {
     this.#full = full;
   }
 
-  load(kind: string, id: string): StoredActor | undefined {
-    const shelf = this.#shelves.get(kind)?.get(id);
+  load(kind: string, id: string): port.StoredActor | undefined {
+    const shelf = this.#shelves.get(`${kind}\0${id}`);
     if (shelf === undefined) return undefined;
     const rows = [...shelf.rows].sort(([a], [b]) => a - b);
     return {
-      snapshot: copyPlain(shelf.snapshot) as SnapshotRow | undefined,
-      rows: rows.map(([seq, row]) => ({ seq, row: copyPlain(row) as TurnRow })),
+      snapshot: copyPlain(shelf.snapshot) as port.SnapshotRow | undefined,
+      rows: rows.map(([seq, row]) => ({ seq, row: copyPlain(row) as port.TurnRow })),
     };
   }
 
   has(kind: string, id: string): boolean {
-    return this.#shelves.get(kind)?.has(id) ?? false;
+    return this.#shelves.has(`${kind}\0${id}`);
   }
 
   ids(kind: string, afterId: string, limit: number): string[] {
-    const ids = [...(this.#shelves.get(kind)?.keys() ?? [])].filter((id) => id > afterId);
+    const names = [...this.#shelves.keys()].map((name) => name.split('\0'));
+    const ids = names.flatMap(([of = '', id = '']) => (of === kind && id > afterId ? [id] : []));
     return ids.sort().slice(0, limit);
   }
 
@@ -149,7 +139,7 @@ export class MemoryJournal implements Journal {
     yield* lastSeqs.values();
   }
 
-  mail(toKind: string, toId: string, afterSeq: number, limit: number): MailRow[] {
+  mail(toKind: string, toId: string, afterSeq: number, limit: number): port.MailRow[] {
     return [...this.#mail.values()]
       .filter((row) => row.toKind === toKind && row.toId === toId && row.seq > afterSeq)
       .sort((a, b) => a.seq - b.seq)
@@ -157,7 +147,7 @@ export class MemoryJournal implements Journal {
       .map((row) => ({ ...row, command: copyPlain(row.command) as object }));
   }
 
-  timers(untilMs: number, limit: number): TimerRow[] {
+  timers(untilMs: number, limit: number): port.TimerRow[] {
     return [...this.#timers.values()]
       .filter((row) => row.dueMs <= untilMs)
       .sort((a, b) => a.dueMs - b.dueMs)
@@ -165,11 +155,11 @@ export class MemoryJournal implements Journal {
       .map((row) => ({ ...row, command: copyPlain(row.command) as object }));
   }
 
-  dead(limit: number): DeadRow[] {
+  dead(limit: number): port.DeadRow[] {
     return [...this.#dead.values()].sort((a, b) => a.timeMs - b.timeMs).slice(0, limit);
   }
 
-  auditPage(afterSeq: number, limit: number): AuditRow[] {
+  auditPage(afterSeq: number, limit: number): port.AuditRow[] {
     return this.#audit.filter((row) => row.seq > afterSeq).slice(0, limit);
   }
 
@@ -192,14 +182,11 @@ export class MemoryJournal implements Journal {
   #applyOne(operation: Operation): void {
     switch (operation.op) {
       case 'append':
-        this.#shelf(operation.kind, operation.id).rows.set(operation.seq, operation.row as TurnRow);
+        this.#shelf(operation.kind, operation.id).rows.set(operation.seq, operation.row as port.TurnRow);
         return;
-      case 'snapshot': {
-        const shelf = this.#shelf(operation.kind, operation.id);
-        shelf.snapshot = operation.row as SnapshotRow;
-        for (let seq = operation.fromSeq; seq <= operation.seq; seq += 1) shelf.rows.delete(seq);
+      case 'snapshot':
+        this.#replace(operation.kind, operation.id, operation.row as port.SnapshotRow, operation.fromSeq);
         return;
-      }
       case 'mail':
         this.#mail.set(mailName(operation.key), { ...operation.key, command: operation.row as object });
         return;
@@ -214,15 +201,12 @@ export class MemoryJournal implements Journal {
         return;
       case 'dead': {
         const { command, reason } = operation.row as { command: object; reason: string };
-        const { timeMs, kind, id, seq } = operation.key;
-        this.#dead.set(`${timeMs}\0${kind}\0${id}\0${seq}`, { ...operation.key, command, reason });
+        this.#dead.set(deadName(operation.key), { ...operation.key, command, reason });
         return;
       }
-      case 'deadRemove': {
-        const { timeMs, kind, id, seq } = operation.key;
-        this.#dead.delete(`${timeMs}\0${kind}\0${id}\0${seq}`);
+      case 'deadRemove':
+        this.#dead.delete(deadName(operation.key));
         return;
-      }
       case 'index':
         if (operation.owner === null) this.#indexes.delete(`${operation.index}\0${operation.key}`);
         else this.#indexes.set(`${operation.index}\0${operation.key}`, operation.owner);
@@ -236,25 +220,31 @@ export class MemoryJournal implements Journal {
     }
   }
 
+  #replace(kind: string, id: string, row: port.SnapshotRow, fromSeq: number): void {
+    const shelf = this.#shelf(kind, id);
+    shelf.snapshot = row;
+    for (let seq = fromSeq; seq <= row[1]; seq += 1) shelf.rows.delete(seq);
+  }
+
   #shelf(kind: string, id: string): Shelf {
-    let kindShelves = this.#shelves.get(kind);
-    if (kindShelves === undefined) {
-      kindShelves = new Map();
-      this.#shelves.set(kind, kindShelves);
-    }
-    let shelf = kindShelves.get(id);
+    const name = `${kind}\0${id}`;
+    let shelf = this.#shelves.get(name);
     if (shelf === undefined) {
       shelf = { snapshot: undefined, rows: new Map() };
-      kindShelves.set(id, shelf);
+      this.#shelves.set(name, shelf);
     }
     return shelf;
   }
 }
 
-function mailName(key: MailKey): string {
+function mailName(key: port.MailKey): string {
   return `${key.toKind}\0${key.toId}\0${key.seq}\0${key.fromKind}\0${key.fromId}`;
 }
 
-function timerName(key: TimerKey): string {
+function timerName(key: port.TimerKey): string {
   return `${key.dueMs}\0${key.kind}\0${key.id}\0${key.name}`;
+}
+
+function deadName(key: port.DeadKey): string {
+  return `${key.timeMs}\0${key.kind}\0${key.id}\0${key.seq}`;
 }

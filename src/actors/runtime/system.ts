@@ -1,11 +1,12 @@
 /**
- * The door to all actors: admits commands within the bounds, wires the parts of the runtime together and takes them
- * down again. Owns the bounds and the counts of what was refused at each.
+ * The door to all actors. Owns how a caller's command, query or message reaches its actor and how the answer comes
+ * back, and how the whole comes to rest.
  */
-import { type ErrorName, GatewayError } from '../../domain/errors.ts';
+import { GatewayError } from '../../domain/errors.ts';
 import type { AuditRecord, IndexName } from './actor.ts';
 import { type ActorSystem, type AnyKind, type AskOptions, isRefusal } from './actor.ts';
 import { Administration } from './administration.ts';
+import { Admission } from './admission.ts';
 import { AskWaiter, Cell } from './cell.ts';
 import { checkName, ID_MAX_BYTES } from './plain-data.ts';
 import { type Wiring, type WiringOptions, wire } from './wiring.ts';
@@ -23,31 +24,32 @@ export function createActorSystem(options: ActorSystemOptions): RunningSystem {
 export class RunningSystem implements ActorSystem {
   readonly #options: ActorSystemOptions;
   readonly #wiring: Wiring;
-  readonly #limits: RuntimeLimits;
-  readonly #refused: Refused = { pending: 0, mailbox: 0, quarantine: 0, storage: 0, stopping: 0 };
-  #stopping = false;
+  readonly #admission: Admission;
   /** Quarantine, dead letters, the audit log, metadata: what the admin panel and other parts look at. */
   readonly administration: Administration;
 
   constructor(options: ActorSystemOptions) {
     this.#options = options;
-    this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
-    this.#wiring = wire(options, this.#limits);
+    const limits = { ...DEFAULT_LIMITS, ...options.limits };
+    this.#wiring = wire(options, limits);
+    this.#admission = new Admission(options.journal, this.#wiring, limits);
     this.administration = new Administration(options.journal, this.#wiring);
   }
 
   ask<Reply>(kind: AnyKind, id: string, command: object, options?: AskOptions): Promise<Reply> {
     return new Promise<Reply>((resolve, reject) => {
       try {
-        const cell = this.#admit(kind, id, command);
+        const cell = this.#admission.admit(kind, id, command);
         const key = options?.idempotencyKey;
         const { count, turns, nextCommandId } = this.#wiring;
+        const settle = resolve as (reply: unknown) => void;
+        if (key !== undefined && cell.ring?.has(key)) {
+          cell.answer(new AskWaiter(cell, count, undefined, settle, reject), cell.ring.reply(key), undefined);
+          return;
+        }
         const repeated = key !== undefined && cell.unanswered?.has(key);
-        const known = key !== undefined && cell.ring?.has(key);
-        const waiter = new AskWaiter(cell, count, key, resolve as (reply: unknown) => void, reject);
-        if (known) cell.answer(waiter, cell.ring?.reply(key), undefined);
-        else if (!repeated)
-          turns.run(cell, command, { commandId: nextCommandId(), waiter, entry: undefined });
+        const waiter = new AskWaiter(cell, count, key, settle, reject);
+        if (!repeated) turns.run(cell, command, { commandId: nextCommandId(), waiter, entry: undefined });
       } catch (error) {
         reject(error);
       }
@@ -55,7 +57,7 @@ export class RunningSystem implements ActorSystem {
   }
 
   now<Reply>(kind: AnyKind, id: string, command: object): Reply {
-    const cell = this.#acquire(kind, id, command);
+    const cell = this.#admission.acquire(kind, id, command);
     const { world, supervision } = this.#wiring;
     let reply: unknown;
     try {
@@ -79,7 +81,7 @@ export class RunningSystem implements ActorSystem {
       cell = new Cell(kind, id);
       cell.state = kind.initial(id);
       cell.volatile = kind.volatile?.(id);
-    } else cell = this.#acquire(kind, id, query);
+    } else cell = this.#admission.acquire(kind, id, query);
     let reply: unknown;
     try {
       if (kind.query === undefined) throw new TypeError(`${kind.kind} answers no queries`);
@@ -106,7 +108,7 @@ export class RunningSystem implements ActorSystem {
   tell(kind: AnyKind, id: string, command: object): Promise<void> {
     return new Promise<void>((resolve, reject) => {
       try {
-        this.#admitAny(kind, command);
+        this.#admission.check(kind, command);
         checkName('an actor id', id, ID_MAX_BYTES);
         const { inbox, commit, count } = this.#wiring;
         const { journal } = this.#options;
@@ -165,7 +167,7 @@ export class RunningSystem implements ActorSystem {
       bugs: supervision.bugs,
       quarantines: supervision.quarantines,
       auditDropped: this.administration.auditDropped,
-      refused: { ...this.#refused },
+      refused: { ...this.#admission.refused },
     };
   }
 
@@ -182,7 +184,7 @@ export class RunningSystem implements ActorSystem {
 
   /** Refuses new commands, waits for those under way. False when `timeoutMs` passed first. */
   drain(timeoutMs: number): Promise<boolean> {
-    this.#stopping = true;
+    this.#admission.stop();
     this.#wiring.inbox.stop();
     this.#wiring.timers.stop();
     const endMs = this.#options.clock() + timeoutMs;
@@ -199,50 +201,8 @@ export class RunningSystem implements ActorSystem {
 
   /** Stops everything and closes the journal. After `drain`. */
   async close(): Promise<void> {
-    this.#stopping = true;
+    this.#admission.stop();
     this.#wiring.stop();
     await this.#options.journal.close();
-  }
-
-  #admit(kind: AnyKind, id: string, command: object): Cell {
-    this.#admitAny(kind, command);
-    const cell = this.#acquire(kind, id, command);
-    if (cell.pending >= kind.limits.mailbox) throw this.#refuse('mailbox', 'Overloaded');
-    return cell;
-  }
-
-  #admitAny(kind: AnyKind, command: object): void {
-    const { commit, count } = this.#wiring;
-    if (commit.failed) throw new GatewayError('JournalUnavailable');
-    if (this.#stopping) throw this.#refuse('stopping', 'Stopping');
-    if (count.pending >= this.#limits.pendingMax) throw this.#refuse('pending', 'Overloaded');
-    if (this.#options.journal.full() && kind.frees?.(command) !== true) {
-      throw this.#refuse('storage', 'StorageFull');
-    }
-  }
-
-  #acquire(kind: AnyKind, id: string, command: object): Cell {
-    const { supervision, residency } = this.#wiring;
-    if (supervision.waitMs(kind.kind, id) > 0) {
-      this.#refused.quarantine += 1;
-      supervision.check(kind.kind, id);
-    }
-    try {
-      const cell = residency.acquire(kind.kind, id);
-      if (cell.stale) {
-        if (cell.gate !== undefined) throw this.#refuse('quarantine', 'Quarantined', 1);
-        cell.replay(this.#options.journal);
-      }
-      return cell;
-    } catch (error) {
-      if (error instanceof GatewayError) throw error;
-      supervision.failed(kind.kind, id, command, error);
-      throw new GatewayError('InternalError');
-    }
-  }
-
-  #refuse(bound: keyof Refused, row: ErrorName, retryAfterSeconds?: number): GatewayError {
-    this.#refused[bound] += 1;
-    return new GatewayError(row, undefined, retryAfterSeconds);
   }
 }

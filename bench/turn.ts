@@ -1,0 +1,187 @@
+/**
+ * The actor runtime against its floor: durable turns at so many clients against raw LMDB puts at as many, and the
+ * cost of a volatile turn. Each function measures one round in a directory of its own, so that a harness can
+ * interleave them. `node build/bench/turn.js [ROUNDS] [SECONDS] [CLIENTS]` prints medians and the ratio.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { open } from 'lmdb';
+import { defineActor } from '../src/actors/runtime/actor.ts';
+import { openJournal } from '../src/actors/runtime/journal.ts';
+import { createActorSystem, type RunningSystem } from '../src/actors/runtime/system.ts';
+import { nodeSchedule } from '../src/actors/runtime/world.ts';
+import { LiveSettings } from '../src/domain/settings.ts';
+
+export interface TurnRound {
+  readonly operations: number;
+  readonly seconds: number;
+  readonly perSecond: number;
+}
+
+export interface TurnRoundOptions {
+  readonly clients: number;
+  readonly durationMs: number;
+}
+
+const MIB = 1024 * 1024;
+
+interface Counter {
+  readonly total: number;
+  readonly last: number;
+}
+interface Added {
+  readonly type: 'added';
+  readonly amount: number;
+  readonly atMs: number;
+}
+interface Add {
+  readonly type: 'add';
+  readonly amount: number;
+}
+
+const counter = defineActor<Counter, Add, Added, object, { hits: number }>({
+  kind: 'counter',
+  version: 1,
+  limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
+  initial: () => ({ total: 0, last: 0 }),
+  volatile: () => ({ hits: 0 }),
+  decide: (state, { amount }, turn) => ({
+    events: [{ type: 'added', amount, atMs: turn.nowMs }],
+    reply: state.total + amount,
+  }),
+  evolve: (state, { amount, atMs }) => ({ total: state.total + amount, last: atMs }),
+  decideNow(_state, volatile) {
+    volatile.hits += 1;
+    return volatile.hits;
+  },
+});
+
+async function inScratch<Result>(measure: (directory: string) => Promise<Result>): Promise<Result> {
+  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-bench-turn-'));
+  try {
+    return await measure(directory);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+/** Runs `clients` loops of `operation` for the time given. */
+async function closedLoop(
+  { clients, durationMs }: TurnRoundOptions,
+  operation: (client: number) => Promise<unknown>,
+): Promise<TurnRound> {
+  const startedMs = performance.now();
+  const endMs = startedMs + durationMs;
+  let operations = 0;
+  const client = async (index: number) => {
+    while (performance.now() < endMs) {
+      await operation(index);
+      operations += 1;
+    }
+  };
+  await Promise.all(Array.from({ length: clients }, (_, index) => client(index)));
+  const seconds = (performance.now() - startedMs) / 1000;
+  return { operations, seconds, perSecond: operations / seconds };
+}
+
+/** The floor: each client awaits its own put of a row as large as a turn's, with the journal's durability. */
+export async function rawPuts(options: TurnRoundOptions): Promise<TurnRound> {
+  return inScratch(async (directory) => {
+    const root = open({ path: directory, overlappingSync: false });
+    const rows = root.openDB('journal', {});
+    const sequences = new Array<number>(options.clients).fill(0);
+    const round = await closedLoop(options, (client) => {
+      const seq = (sequences[client] ?? 0) + 1;
+      sequences[client] = seq;
+      return rows.put(
+        ['counter', String(client), seq],
+        [1, [{ type: 'added', amount: 1, atMs: Date.now() }], [], []],
+      );
+    });
+    await root.close();
+    return round;
+  });
+}
+
+async function withSystem<Result>(measure: (system: RunningSystem) => Promise<Result>): Promise<Result> {
+  return inScratch(async (directory) => {
+    const journal = await openJournal({ directory, stepBytes: 64 * MIB });
+    const system = createActorSystem({
+      kinds: [counter],
+      journal,
+      ports: { workers: { run: async () => ({ ok: false, error: 'InternalError' }) } },
+      settings: new LiveSettings(),
+      clock: Date.now,
+      randomBytes,
+      schedule: nodeSchedule,
+      onFatal: (error) => {
+        throw error;
+      },
+      onBug: ({ error }) => {
+        throw error;
+      },
+    });
+    const result = await measure(system);
+    await system.drain(10_000);
+    await system.close();
+    return result;
+  });
+}
+
+/** Each client awaits one durable command after the other on an actor of its own. */
+export async function durableTurns(options: TurnRoundOptions): Promise<TurnRound> {
+  return withSystem((system) =>
+    closedLoop(options, (client) => system.ask(counter, String(client), { type: 'add', amount: 1 })),
+  );
+}
+
+/** Volatile commands over 1,000 actors, one after the other, without a pause. */
+export async function volatileTurns({ durationMs }: { durationMs: number }): Promise<TurnRound> {
+  return withSystem(async (system) => {
+    const ids = Array.from({ length: 1_000 }, (_, index) => String(index));
+    const command = { type: 'hit' };
+    const startedMs = performance.now();
+    let operations = 0;
+    while (performance.now() - startedMs < durationMs) {
+      for (const id of ids) system.now(counter, id, command);
+      operations += ids.length;
+    }
+    const seconds = (performance.now() - startedMs) / 1000;
+    return { operations, seconds, perSecond: operations / seconds };
+  });
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  const upper = sorted[middle] ?? Number.NaN;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
+}
+
+async function main(): Promise<void> {
+  const [rounds = 5, seconds = 2, clients = 64] = process.argv.slice(2).map(Number);
+  const options = { clients, durationMs: seconds * 1000 };
+  const raw: number[] = [];
+  const durable: number[] = [];
+  const volatile: number[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    raw.push((await rawPuts(options)).perSecond);
+    durable.push((await durableTurns(options)).perSecond);
+    volatile.push((await volatileTurns({ durationMs: 500 })).perSecond);
+  }
+  const ratios = durable.map((perSecond, round) => perSecond / (raw[round] ?? Number.NaN));
+  const figures = {
+    clients,
+    rounds,
+    rawPutsPerSecond: Math.round(median(raw)),
+    durableTurnsPerSecond: Math.round(median(durable)),
+    ratio: { median: median(ratios), least: Math.min(...ratios), most: Math.max(...ratios) },
+    volatileTurnMicroseconds: 1e6 / median(volatile),
+  };
+  process.stdout.write(`${JSON.stringify(figures, undefined, 2)}\n`);
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) await main();
