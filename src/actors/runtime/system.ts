@@ -10,11 +10,14 @@ import { Admission } from './admission.ts';
 import { AskWaiter, Cell } from './cell.ts';
 import { checkName, ID_MAX_BYTES } from './plain-data.ts';
 import { type Wiring, type WiringOptions, wire } from './wiring.ts';
-import { DEFAULT_LIMITS, type Refused, type RuntimeLimits, TurnView } from './world.ts';
+import { DEFAULT_LIMITS, type RuntimeLimits, TurnView } from './world.ts';
 
 export interface ActorSystemOptions extends WiringOptions {
   readonly limits?: Partial<RuntimeLimits>;
 }
+
+/** How often a drain looks whether it is done. */
+const DRAIN_LOOK_MS = 10;
 
 /** Starts the runtime over an open journal. Throws `JournalTooNew` when a kind's rows are newer than its code. */
 export function createActorSystem(options: ActorSystemOptions): RunningSystem {
@@ -102,7 +105,7 @@ export class RunningSystem implements ActorSystem {
   }
 
   remembers(kind: AnyKind, id: string, idempotencyKey: string): boolean {
-    return this.exists(kind, id) && this.#acquire(kind, id, {}).ring?.has(idempotencyKey) === true;
+    return this.exists(kind, id) && this.#admission.acquire(kind, id, {}).ring?.has(idempotencyKey) === true;
   }
 
   tell(kind: AnyKind, id: string, command: object): Promise<void> {
@@ -193,7 +196,7 @@ export class RunningSystem implements ActorSystem {
         const { commit, count } = this.#wiring;
         if (count.pending === 0 && commit.idle) resolve(true);
         else if (commit.failed || this.#options.clock() >= endMs) resolve(false);
-        else this.#options.schedule.timer(10, look);
+        else this.#options.schedule.timer(DRAIN_LOOK_MS, look);
       };
       look();
     });

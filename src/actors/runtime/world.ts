@@ -84,12 +84,3 @@ export class TurnView implements Turn {
     return this.#world.randomBytes(length);
   }
 }
-
-/** Why commands were refused before a turn saw them. */
-export interface Refused {
-  pending: number;
-  mailbox: number;
-  quarantine: number;
-  storage: number;
-  stopping: number;
-}
