@@ -1,0 +1,107 @@
+/** Child processes of a run: the load generator, floors, peers and backends, and what they cost the machine. */
+import { type ChildProcess, fork } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { plainEnvironment } from '../tools/launch.ts';
+import type { LoadProgress } from './load.ts';
+import type { LoadMessage } from './load-process.ts';
+import type { LoadPlan, LoadReport } from './plan.ts';
+
+const START_TIMEOUT_MS = 15_000;
+/** Beyond the planned time, before a silent generator is given up. */
+const SILENCE_MS = 20_000;
+/** USER_HZ of Linux: ticks of /proc/<pid>/stat a second. */
+const TICKS_PER_SECOND = 100;
+const PAGE_BYTES = 4096;
+
+export interface Server {
+  readonly url: string;
+  readonly pid: number;
+  stop(): Promise<void>;
+}
+
+export interface Generator {
+  run(plan: LoadPlan, progress?: (state: LoadProgress) => void): Promise<LoadReport>;
+  stop(): Promise<void>;
+}
+
+export interface ProcessCost {
+  /** Processor time used so far, all threads. */
+  readonly cpuMs: number;
+  readonly rssBytes: number;
+}
+
+/** Starts `bench/servers/<name>`, which sends `{url}` to its parent when it listens. */
+export async function startServer(name: string, args: readonly string[] = []): Promise<Server> {
+  const child = forkFile(`./servers/${name}.js`, args);
+  const url = await new Promise<string>((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`${name} did not start`)), START_TIMEOUT_MS);
+    child.once('message', (message: { url: string }) => {
+      clearTimeout(timer);
+      resolve(message.url);
+    });
+    child.once('exit', (code) => {
+      clearTimeout(timer);
+      reject(new Error(`${name} ended with ${code}`));
+    });
+  });
+  return { url, pid: child.pid ?? 0, stop: () => stopChild(child) };
+}
+
+export function startGenerator(): Generator {
+  const child = forkFile('./load-process.js', []);
+  return {
+    run(plan, progress) {
+      return new Promise((resolve, reject) => {
+        const timer = setTimeout(
+          () => settle(() => reject(new Error('the load generator is silent'))),
+          plan.warmupMs + plan.durationMs + SILENCE_MS,
+        );
+        const onExit = (code: number | null) =>
+          settle(() => reject(new Error(`the load generator ended with ${code}`)));
+        const onMessage = (message: LoadMessage) => {
+          if ('progress' in message) progress?.(message.progress);
+          else settle(() => resolve(message.report));
+        };
+        const settle = (act: () => void) => {
+          clearTimeout(timer);
+          child.off('message', onMessage).off('exit', onExit);
+          act();
+        };
+        child.on('message', onMessage).on('exit', onExit);
+        child.send(plan);
+      });
+    },
+    stop: () => stopChild(child),
+  };
+}
+
+/** Undefined where there is no /proc. */
+export function costOf(pid: number): ProcessCost | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // The command's name may hold spaces; the fields after its closing bracket start with number 3.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const ticks = Number(fields[11]) + Number(fields[12]);
+    return { cpuMs: (ticks / TICKS_PER_SECOND) * 1_000, rssBytes: Number(fields[21]) * PAGE_BYTES };
+  } catch (error) {
+    if (error instanceof Error && 'code' in error) return undefined;
+    throw error;
+  }
+}
+
+function forkFile(file: string, args: readonly string[]): ChildProcess {
+  return fork(fileURLToPath(new URL(file, import.meta.url)), [...args], {
+    env: plainEnvironment(),
+    execArgv: [],
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+}
+
+function stopChild(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  return new Promise((resolve) => {
+    child.once('exit', () => resolve());
+    child.kill('SIGKILL');
+  });
+}

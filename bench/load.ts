@@ -1,0 +1,251 @@
+/**
+ * The load generator: keeps connections busy (closed loop) or sends at a fixed rate (open loop) and counts what comes
+ * back. Runs in a process of its own (load-process.ts), so that nothing else shares its thread.
+ */
+import { performance } from 'node:perf_hooks';
+import { build, type Histogram } from 'hdr-histogram-js';
+import { HttpConnection } from './http-connection.ts';
+import type { LoadPlan, LoadReport } from './plan.ts';
+
+/** Latencies are kept in microseconds, from 1 us to 100 s, three digits. */
+const HIGHEST_LATENCY_US = 100_000_000;
+const SECOND_MS = 1_000;
+/** A server that closes connections is given this long before the next attempt. */
+const RECONNECT_MS = 20;
+const SAMPLE_LENGTH = 300;
+
+export interface LoadProgress {
+  readonly elapsedMs: number;
+  readonly answers: number;
+}
+
+/** Runs one plan. `progress` is called about once a second. */
+export async function runLoad(plan: LoadPlan, progress: (state: LoadProgress) => void): Promise<LoadReport> {
+  const tally = new Tally(plan);
+  const lanes = Array.from({ length: plan.connections }, (_, index) => new Lane(plan, index, tally));
+  const pacer = plan.ratePerSecond === undefined ? undefined : new Pacer(lanes, plan.ratePerSecond);
+  for (const lane of lanes) lane.start(pacer);
+  pacer?.start();
+  const ticker = setInterval(() => {
+    for (const lane of lanes) lane.checkTimeout(performance.now());
+    progress({ elapsedMs: tally.elapsedMs(), answers: tally.answers });
+  }, SECOND_MS / 2);
+  await elapse(plan.warmupMs);
+  tally.begin();
+  pacer?.begin();
+  await elapse(plan.durationMs);
+  const report = tally.end(pacer?.unsent() ?? 0);
+  clearInterval(ticker);
+  pacer?.stop();
+  for (const lane of lanes) lane.stop();
+  return report;
+}
+
+function elapse(durationMs: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, durationMs));
+}
+
+class Tally {
+  readonly #plan: LoadPlan;
+  readonly #expect: Buffer;
+  readonly #histogram: Histogram;
+  #startMs: number | undefined;
+  #busyAtStart = performance.eventLoopUtilization();
+  #errors: Record<string, number> = {};
+  #perSecond: number[] = [];
+  #sample: string | undefined;
+  #answersInAll = 0;
+  answers = 0;
+
+  constructor(plan: LoadPlan) {
+    this.#plan = plan;
+    this.#expect = Buffer.from(plan.expect, 'latin1');
+    this.#histogram = build({
+      lowestDiscernibleValue: 1,
+      highestTrackableValue: HIGHEST_LATENCY_US,
+      numberOfSignificantValueDigits: 3,
+    });
+  }
+
+  elapsedMs(): number {
+    return this.#startMs === undefined ? 0 : performance.now() - this.#startMs;
+  }
+
+  begin(): void {
+    this.#startMs = performance.now();
+    this.#busyAtStart = performance.eventLoopUtilization();
+  }
+
+  answered(status: number, body: Buffer, sinceMs: number): void {
+    if (status !== 200) this.failed(`status ${status}`, body);
+    else if (!body.includes(this.#expect)) this.failed('unexpected body', body);
+    else this.#good(sinceMs);
+  }
+
+  #good(sinceMs: number): void {
+    this.#answersInAll += 1;
+    if (this.#startMs !== undefined) {
+      const nowMs = performance.now();
+      this.answers += 1;
+      this.#histogram.recordValue(Math.min(HIGHEST_LATENCY_US, Math.max(1, (nowMs - sinceMs) * 1_000)));
+      const second = Math.floor((nowMs - this.#startMs) / SECOND_MS);
+      this.#perSecond[second] = (this.#perSecond[second] ?? 0) + 1;
+    }
+  }
+
+  /** Failures of the warm-up count too: they say that the set-up is wrong. */
+  failed(kind: string, body?: Buffer): void {
+    this.#errors[kind] = (this.#errors[kind] ?? 0) + 1;
+    if (body !== undefined) this.#sample ??= body.toString('utf8', 0, SAMPLE_LENGTH);
+  }
+
+  end(unsent: number): LoadReport {
+    const durationMs = this.elapsedMs();
+    const percentile = (share: number) => this.#histogram.getValueAtPercentile(share);
+    if (unsent > 0) this.#errors['unsent'] = unsent;
+    const wholeSeconds = Math.floor(this.#plan.durationMs / SECOND_MS);
+    return {
+      answers: this.answers,
+      answersInAll: this.#answersInAll,
+      durationMs,
+      ratePerSecond: (this.answers / durationMs) * SECOND_MS,
+      latencyUs: {
+        p50: percentile(50),
+        p90: percentile(90),
+        p99: percentile(99),
+        p999: percentile(99.9),
+        max: this.#histogram.maxValue,
+        mean: Math.round(this.#histogram.mean),
+      },
+      errors: this.#errors,
+      sample: this.#sample,
+      perSecond: Array.from({ length: wholeSeconds }, (_, second) => this.#perSecond[second] ?? 0),
+      generatorBusy: performance.eventLoopUtilization(this.#busyAtStart).utilization,
+    };
+  }
+}
+
+/** One connection and its share of the requests. */
+class Lane {
+  readonly #plan: LoadPlan;
+  readonly #tally: Tally;
+  #next: number;
+  #connection: HttpConnection | undefined;
+  #pacer: Pacer | undefined;
+  #sinceMs: number | undefined;
+  #sentMs = 0;
+  #stopped = false;
+
+  constructor(plan: LoadPlan, index: number, tally: Tally) {
+    this.#plan = plan;
+    this.#tally = tally;
+    this.#next = index % plan.requests.length;
+  }
+
+  start(pacer: Pacer | undefined): void {
+    this.#pacer = pacer;
+    this.#connect();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#connection?.close();
+  }
+
+  /** Sends the next request; its latency counts from `sinceMs`. */
+  send(sinceMs: number): void {
+    this.#sinceMs = sinceMs;
+    this.#sentMs = performance.now();
+    this.#connection?.send(this.#plan.requests[this.#next] ?? '');
+    this.#next = (this.#next + this.#plan.connections) % this.#plan.requests.length;
+  }
+
+  checkTimeout(nowMs: number): void {
+    if (this.#sinceMs === undefined || nowMs - this.#sentMs < this.#plan.timeoutMs) return;
+    this.#connection?.close();
+    this.#lost('timeout');
+  }
+
+  #connect(): void {
+    this.#connection = new HttpConnection(this.#plan.host, this.#plan.port, {
+      connected: () => this.#idle(),
+      answered: (status, body) => {
+        const sinceMs = this.#sinceMs ?? performance.now();
+        this.#sinceMs = undefined;
+        this.#tally.answered(status, body, sinceMs);
+        this.#idle();
+      },
+      ended: (kind) => this.#lost(kind),
+    });
+  }
+
+  #idle(): void {
+    if (this.#stopped) return;
+    if (this.#pacer === undefined) this.send(performance.now());
+    else this.#pacer.free(this);
+  }
+
+  #lost(kind: string): void {
+    this.#sinceMs = undefined;
+    this.#tally.failed(kind);
+    this.#pacer?.gone(this);
+    setTimeout(() => {
+      if (!this.#stopped) this.#connect();
+    }, RECONNECT_MS);
+  }
+}
+
+/** The open loop: request `i` is due at `i / rate`, whether or not a connection is free. */
+class Pacer {
+  readonly #lanes: readonly Lane[];
+  readonly #ratePerMs: number;
+  #free: Lane[] = [];
+  #startMs = 0;
+  #started = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(lanes: readonly Lane[], ratePerSecond: number) {
+    this.#lanes = lanes;
+    this.#ratePerMs = ratePerSecond / SECOND_MS;
+  }
+
+  start(): void {
+    this.begin();
+    this.#timer = setInterval(() => this.#send(), 1);
+  }
+
+  /** Forgets the arrears of the warm-up. */
+  begin(): void {
+    this.#startMs = performance.now();
+    this.#started = 0;
+  }
+
+  free(lane: Lane): void {
+    this.#free.push(lane);
+    this.#send();
+  }
+
+  gone(lane: Lane): void {
+    this.#free = this.#free.filter((each) => each !== lane);
+  }
+
+  /** Requests that were due and found no connection. Up to one a connection is no arrears but the loop's own grain. */
+  unsent(): number {
+    const due = Math.floor((performance.now() - this.#startMs) * this.#ratePerMs);
+    return due - this.#started > this.#lanes.length ? due - this.#started : 0;
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  #send(): void {
+    const due = Math.floor((performance.now() - this.#startMs) * this.#ratePerMs);
+    while (this.#started < due) {
+      const lane = this.#free.pop();
+      if (lane === undefined) return;
+      lane.send(this.#startMs + this.#started / this.#ratePerMs);
+      this.#started += 1;
+    }
+  }
+}

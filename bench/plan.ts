@@ -1,0 +1,46 @@
+/** What the load generator is told and what it reports: plain data that crosses a process boundary. */
+
+export interface LoadPlan {
+  readonly host: string;
+  readonly port: number;
+  readonly connections: number;
+  /** Not counted: connections open, code gets compiled. */
+  readonly warmupMs: number;
+  readonly durationMs: number;
+  /** Requests a second in all. Without it each connection sends as soon as it has its answer (closed loop). */
+  readonly ratePerSecond?: number;
+  /** Whole HTTP/1.1 requests. Connection `c` of `C` sends those at `c`, `c + C`, `c + 2C`, … and starts over. */
+  readonly requests: readonly string[];
+  /** A good answer has status 200 and holds this text in its body. */
+  readonly expect: string;
+  /** An answer that takes longer counts as `timeout`. */
+  readonly timeoutMs: number;
+}
+
+export interface Latency {
+  readonly p50: number;
+  readonly p90: number;
+  readonly p99: number;
+  readonly p999: number;
+  readonly max: number;
+  readonly mean: number;
+}
+
+export interface LoadReport {
+  /** Good answers while measuring. */
+  readonly answers: number;
+  /** Good answers of the warm-up too: what processor time is divided by. */
+  readonly answersInAll: number;
+  readonly durationMs: number;
+  readonly ratePerSecond: number;
+  /** Microseconds. In the open loop from the moment the request was due, so that a stall is not hidden. */
+  readonly latencyUs: Latency;
+  /** By kind: `connect`, `closed`, `timeout`, `status 503`, `unexpected body`, `unsent` (open loop). */
+  readonly errors: Readonly<Record<string, number>>;
+  /** A body that was not expected, cut: what to look at first when something is wrong. */
+  readonly sample: string | undefined;
+  /** Good answers in each second. */
+  readonly perSecond: readonly number[];
+  /** Share of the time that the generator's thread was busy; above 0.95 it is itself the limit. */
+  readonly generatorBusy: number;
+}

@@ -1,0 +1,162 @@
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import t from 'tap';
+import { readAnswer } from '../../bench/http-connection.ts';
+import { runLoad } from '../../bench/load.ts';
+import { compare, median } from '../../bench/measure.ts';
+import { parseOptions } from '../../bench/options.ts';
+import type { LoadPlan, LoadReport } from '../../bench/plan.ts';
+import { rawRequest } from '../../bench/scenario.ts';
+
+t.test('options: defaults and values', async (t) => {
+  const parsed = parseOptions(['empty', '--connections', '8', '--rate', '100'], ['empty']);
+  t.match(parsed, {
+    ok: true,
+    options: { scenario: 'empty', connections: 8, ratePerSecond: 100, durationMs: 5_000, rounds: 3 },
+  });
+});
+
+t.test('options: every fault is reported at once', async (t) => {
+  const args = [
+    'nothing',
+    '--connections',
+    'many',
+    '--duration',
+    '0',
+    '--rounds',
+    '1.5',
+    '--target',
+    'https://x',
+  ];
+  const parsed = parseOptions(args, ['empty', 'turn']);
+  t.equal(parsed.ok, false);
+  const faults = parsed.ok ? '' : parsed.faults.join('\n');
+  for (const word of ['empty, turn', '--connections', '--duration', '--rounds', '--target'])
+    t.ok(faults.includes(word), word);
+  t.equal(parseOptions(['empty', '--colour', 'red'], ['empty']).ok, false, 'an unknown option');
+});
+
+t.test('readAnswer: whole, partial, chunked and unreadable answers', async (t) => {
+  const read = (text: string) => readAnswer(Buffer.from(text));
+  t.match(read('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'), { status: 200, body: Buffer.from('ok') });
+  t.match(read('HTTP/1.1 429 Too Many\r\ncontent-length:0\r\n\r\n'), { status: 429, body: Buffer.alloc(0) });
+  t.match(read('HTTP/1.1 204 No Content\r\nX: y\r\n\r\n'), { status: 204 });
+  t.equal(read('HTTP/1.1 200 OK\r\nContent-Le'), 'incomplete');
+  t.equal(read('HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok'), 'incomplete');
+  t.equal(read('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nok'), 'unreadable', 'more than was asked for');
+  t.match(read('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n'), { status: 200 });
+  t.equal(read('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n'), 'incomplete');
+  t.equal(read('HTTP/1.1 200 OK\r\n\r\nok'), 'unreadable', 'neither length nor chunks');
+  t.equal(read('SSH-2.0-server\r\n\r\n'), 'unreadable');
+});
+
+t.test('median, ratio and spread: each ratio compares two neighbours in time', async (t) => {
+  t.equal(median([3, 1, 2]), 2);
+  t.equal(median([4, 1, 3, 2]), 2.5);
+  const order: string[] = [];
+  const subject = (name: string, rates: number[]) => ({
+    name,
+    pids: [],
+    round: async () => {
+      order.push(name);
+      return { ratePerSecond: rates.shift() ?? 0, details: {} };
+    },
+  });
+  const result = await compare([subject('A', [10, 30, 20]), subject('B', [20, 20, 20])], 3, () => undefined);
+  t.same(order, ['A', 'B', 'A', 'B', 'A', 'B']);
+  t.same(
+    result.subjects.map(({ medianPerSecond }) => medianPerSecond),
+    [20, 20],
+  );
+  t.same(result.ratios, [{ against: 'B', median: 1, lowest: 0.5, highest: 1.5 }]);
+});
+
+async function loadAgainst(
+  t: { teardown(fn: () => unknown): void },
+  answer: RequestListener,
+  plan: Partial<LoadPlan> = {},
+): Promise<LoadReport> {
+  const server = createServer(answer);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  return await runLoad(
+    {
+      host: '127.0.0.1',
+      port,
+      connections: 4,
+      warmupMs: 0,
+      durationMs: 300,
+      requests: [rawRequest('POST', `http://127.0.0.1:${port}/x`, {}, '{"a":1}')],
+      expect: 'good',
+      timeoutMs: 10_000,
+      ...plan,
+    },
+    () => undefined,
+  );
+}
+
+t.test('load: counts good answers and their latency, closed loop', async (t) => {
+  const seen = new Set<string>();
+  const report = await loadAgainst(t, (request, response) => {
+    request.on('data', (piece) => seen.add(String(piece)));
+    request.on('end', () => response.end('good'));
+  });
+  t.ok(report.answers > 20, `${report.answers} answers`);
+  t.same(report.errors, {});
+  t.same([...seen], ['{"a":1}']);
+  t.ok(report.latencyUs.p50 > 0 && report.latencyUs.p50 <= report.latencyUs.max);
+  t.ok(report.answersInAll >= report.answers);
+});
+
+t.test('load: errors by kind: status, unexpected body, closed connection, time-out', async (t) => {
+  const status = await loadAgainst(
+    t,
+    (_request, response) => void response.writeHead(503, { 'Content-Length': 4 }).end('full'),
+  );
+  t.equal(status.answers, 0);
+  t.ok((status.errors['status 503'] ?? 0) > 0);
+  t.equal(status.sample, 'full');
+  const body = await loadAgainst(t, (_request, response) => void response.end('bad'));
+  t.ok((body.errors['unexpected body'] ?? 0) > 0);
+  const closed = await loadAgainst(t, (request) => void request.socket.destroy());
+  t.ok((closed.errors['closed'] ?? 0) > 0);
+  const silent = await loadAgainst(t, () => undefined, { timeoutMs: 100, durationMs: 700 });
+  t.ok((silent.errors['timeout'] ?? 0) >= 4);
+  const nobody = await loadAgainst(t, () => undefined, { port: 1 });
+  t.ok((nobody.errors['connect'] ?? 0) > 0);
+});
+
+t.test('load: open loop keeps the rate and counts a stall from the intended start', async (t) => {
+  const steady = await loadAgainst(t, (_request, response) => void response.end('good'), {
+    ratePerSecond: 200,
+    durationMs: 500,
+  });
+  t.ok(steady.answers >= 80 && steady.answers <= 101, `${steady.answers} answers of 100 that were due`);
+  const gate: { stallOnce: boolean } = { stallOnce: true };
+  const stalled = await loadAgainst(
+    t,
+    (_request, response) => {
+      if (gate.stallOnce) setTimeout(() => response.end('good'), 200);
+      else response.end('good');
+      gate.stallOnce = false;
+    },
+    { connections: 1, ratePerSecond: 200, durationMs: 600 },
+  );
+  // One request waits 200 ms; those that were due meanwhile wait too, although each is answered at once when sent.
+  t.ok(stalled.latencyUs.p90 > 100_000, `p90 ${stalled.latencyUs.p90} us`);
+});
+
+t.test('load: connections take turns over the requests', async (t) => {
+  const seen = new Set<string>();
+  const requests = ['/a', '/b', '/c', '/d', '/e'].map((path) => rawRequest('GET', `http://127.0.0.1${path}`));
+  await loadAgainst(
+    t,
+    (request, response) => {
+      seen.add(request.url ?? '');
+      response.end('good');
+    },
+    { requests, connections: 2 },
+  );
+  t.same([...seen].sort(), ['/a', '/b', '/c', '/d', '/e']);
+});
