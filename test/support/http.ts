@@ -108,6 +108,7 @@ export function startHttp(options: HttpFixtureOptions): HttpFixture {
     elapsed: () => performance.now(),
     newRequestId: () => `test-${++requests}`,
     trustedProxies: [],
+    crowded: server.crowded,
     onBug: (error) => bugs.push(error),
     onFinished: (record) => finished.push(record),
     ...options.pipeline,

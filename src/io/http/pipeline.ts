@@ -40,6 +40,8 @@ export interface PipelineOptions extends Services {
   readonly onBug: (error: unknown, requestId: string) => void;
   readonly onFinished?: (record: FinishedRequest) => void;
   readonly bounds?: InFlightBounds;
+  /** Asked at every answer: shall the connection end with it? `Server.crowded`. */
+  readonly crowded?: () => boolean;
 }
 
 export interface PipelineCounters extends InFlightCounters {
@@ -226,7 +228,7 @@ class Engine implements Pipeline {
   /** An answer with an unfit header is a bug too; nothing of it was written. */
   #finish(exchange: Exchange, reply: Reply, close: boolean): void {
     try {
-      exchange.answer(reply, close || this.#stopping);
+      exchange.answer(reply, close || this.#stopping || this.#options.crowded?.() === true);
     } catch (error) {
       exchange.answer(errorReply(this.#bug(exchange, error)), true);
     }

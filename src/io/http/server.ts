@@ -21,6 +21,8 @@ const EXCLUSIVE_PORT = 1;
 /** After the last answer of a drain, so long at most for its bytes to leave. Milliseconds. */
 const LINGER_MS = 250;
 const POLL_MS = 5;
+/** From this share of the cap on, connections end with their answer. */
+const CROWDED_SHARE = 0.8;
 
 export interface TlsFiles {
   /** Paths of PEM files. */
@@ -69,6 +71,11 @@ export interface Server {
   /** Until this is called, every request is answered 503. */
   serve(handler: RequestHandler): void;
   counters(): ServerCounters;
+  /**
+   * Nearly at the cap. This build of uWebSockets.js closes silent and slow connections within 12 s, but never one that
+   * idles after an answer; closing with the answer keeps room that idle ones cannot take.
+   */
+  crowded(): boolean;
   /** No new connections; open ones go on. */
   stopListening(): void;
   /** Waits for the open connections to end, at most `LINGER_MS`, then cuts what is left. */
@@ -105,6 +112,7 @@ export function createServer(options: ServerOptions): Server {
       handler = next;
     },
     counters: () => ({ ...live }),
+    crowded: () => live.open > options.connectionsMax() * CROWDED_SHARE,
     stopListening,
     async close() {
       stopListening();

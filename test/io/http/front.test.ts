@@ -289,12 +289,20 @@ t.test('front: connections over the cap are closed at once, those within it go o
   await until(() => server.counters().open === 10);
   t.equal(await outcome(port, requestText('GET', '/hello')), '');
   t.match(server.counters(), { open: 10, refusedTotal: 1 });
-  for (const connection of within) {
+  for (const [index, connection] of within.entries()) {
     connection.send(requestText('GET', '/hello'));
-    t.equal((await connection.answer()).status, 200);
+    const answer = await connection.answer();
+    t.equal(answer.status, 200);
+    t.equal(
+      answer.headers['connection'],
+      index < 2 ? 'close' : undefined,
+      'over 80 %: closed with the answer',
+    );
+    if (index < 2) await connection.ended();
   }
-  settings.set('ConnectionsMax', 11);
-  t.equal((await sendRaw(port, requestText('GET', '/hello'))).status, 200, 'the setting counts at once');
+  await until(() => server.counters().open === 8);
+  settings.set('ConnectionsMax', 8);
+  t.equal(await outcome(port, requestText('GET', '/hello')), '', 'the setting counts at once');
   for (const connection of within) connection.close();
   await until(() => server.counters().open === 0);
 });
