@@ -230,7 +230,12 @@ function faultOf(entry: ToolEntry, values: JsonObject, request: RpcRequest): str
 }
 
 function headersOf({ context, caller }: Asking, hasBody: boolean): { [name: string]: string } {
-  const facts = { project: context.site.project, requestId: context.requestId };
+  const { traceparent } = context;
+  const facts = {
+    project: context.site.project,
+    requestId: context.requestId,
+    ...(traceparent === undefined ? {} : { traceparent }),
+  };
   const headers = gatewayHeaders(caller, facts);
   headers['accept'] = 'application/json';
   if (hasBody) headers['content-type'] = 'application/json';
