@@ -1,16 +1,9 @@
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { GatewayError } from '../../src/domain/errors.ts';
 import { account } from '../support/account-kind.ts';
 import { createTestActors, START_MS } from '../support/actors.ts';
+import { rejectsWith } from '../support/rejections.ts';
 
-const fails = (row: string) => (error: unknown) => error instanceof GatewayError && error.row === row;
-const rejects = async (t: Test, promise: Promise<unknown>, row: string) => {
-  const error = await promise.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  t.ok(fails(row)(error), `expected ${row}, got ${String(error)}`);
-};
 type View = { balance: number; received: string[]; fired: string[]; hits: number };
 
 t.test('ask: a reply leaves only after its commit, later turns see the state at once', async (t) => {
@@ -36,13 +29,13 @@ t.test('ask: what was acknowledged is there after a kill', async (t) => {
 
 t.test('ask: a refusal rejects with its row and writes nothing', async (t) => {
   const { system, journal } = createTestActors({ kinds: [account] });
-  await rejects(t, system.ask(account, '1', { type: 'withdraw', amount: 5 }), 'InvalidInput');
+  await rejectsWith(t, system.ask(account, '1', { type: 'withdraw', amount: 5 }), 'InvalidInput');
   t.notOk(journal.has('account', '1'));
 });
 
 t.test('ask: a value that cannot be stored is a bug of that turn only', async (t) => {
   const actors = createTestActors({ kinds: [account] });
-  await rejects(t, actors.system.ask(account, '1', { type: 'store', value: () => 1 }), 'InternalError');
+  await rejectsWith(t, actors.system.ask(account, '1', { type: 'store', value: () => 1 }), 'InternalError');
   t.equal(actors.bugs.length, 1);
   t.notOk(actors.journal.has('account', '1'));
 });
@@ -65,9 +58,9 @@ t.test('next: the turn that decides its command answers the caller, refusals inc
   const { system } = createTestActors({ kinds: [account] });
   const work = (command: object) => ({ type: 'work', task: async () => command });
   t.equal(await system.ask(account, '1', work({ type: 'deposit', amount: 3 })), 3);
-  await rejects(t, system.ask(account, '1', work({ type: 'refuse' })), 'Forbidden');
+  await rejectsWith(t, system.ask(account, '1', work({ type: 'refuse' })), 'Forbidden');
   const broken = { type: 'work', task: () => Promise.reject(new Error('ports never reject')) };
-  await rejects(t, system.ask(account, '1', broken), 'InternalError');
+  await rejectsWith(t, system.ask(account, '1', broken), 'InternalError');
 });
 
 t.test('next: at most 16 in flight for one actor, the others wait for a place', async (t) => {
@@ -107,10 +100,10 @@ t.test('claims: of two actors one wins, in the same group and after it', async (
   await system.ask(account, '1', { type: 'deposit', amount: 1 });
   const first = system.ask(account, '1', { type: 'claim', name: 'n' });
   t.equal(system.lookup('publicKey', 'n'), 'owner-1', 'seen before it is on disk');
-  await rejects(t, system.ask(account, '2', { type: 'claim', name: 'n' }), 'KeyAlreadyRegistered');
+  await rejectsWith(t, system.ask(account, '2', { type: 'claim', name: 'n' }), 'KeyAlreadyRegistered');
   t.equal(await first, 'claimed');
-  await rejects(t, system.ask(account, '2', { type: 'claim', name: 'n' }), 'KeyAlreadyRegistered');
-  await rejects(
+  await rejectsWith(t, system.ask(account, '2', { type: 'claim', name: 'n' }), 'KeyAlreadyRegistered');
+  await rejectsWith(
     t,
     system.ask(account, '2', { type: 'claim', name: 'n', replaces: 'x' }),
     'KeyAlreadyRegistered',

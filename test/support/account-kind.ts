@@ -30,6 +30,7 @@ export type AccountCommand =
   | { readonly type: 'reminded'; readonly name: string }
   | { readonly type: 'crash' }
   | { readonly type: 'store'; readonly value: unknown }
+  | { readonly type: 'stamp' }
   | { readonly type: 'refuse' };
 
 /** The claim of a name; the stored owner says how much the account held then. */
@@ -104,6 +105,8 @@ export const account = defineActor<AccountState, AccountCommand, AccountEvent, o
         throw new Error('planted');
       case 'store':
         return { events: [command.value as AccountEvent], reply: 'stored' };
+      case 'stamp':
+        return { reply: turn.tick() };
       case 'refuse':
         return refuse('Forbidden');
     }

@@ -6,6 +6,7 @@ import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { AnyKind } from './actor.ts';
 import type { Cell } from './cell.ts';
 import type { Journal } from './journal-port.ts';
+import { ID_MAX_BYTES, isName } from './plain-data.ts';
 import type { Wiring } from './wiring.ts';
 import type { RuntimeLimits } from './world.ts';
 
@@ -72,7 +73,8 @@ export class Admission {
       }
       return cell;
     } catch (error) {
-      if (error instanceof GatewayError) throw error;
+      // A name that cannot be an id is a bug of the caller; no actor has failed.
+      if (error instanceof GatewayError || !isName(id, ID_MAX_BYTES)) throw error;
       supervision.failed(kind.kind, id, command, error);
       throw new GatewayError('InternalError');
     }

@@ -8,7 +8,7 @@ import { type ActorSystem, type AnyKind, type AskOptions, isRefusal } from './ac
 import { Administration } from './administration.ts';
 import { Admission } from './admission.ts';
 import { AskWaiter, Cell } from './cell.ts';
-import { checkName, ID_MAX_BYTES } from './plain-data.ts';
+import { checkName, ID_MAX_BYTES, isName } from './plain-data.ts';
 import { type Wiring, type WiringOptions, wire } from './wiring.ts';
 import { DEFAULT_LIMITS, type RuntimeLimits, TurnView } from './world.ts';
 
@@ -78,9 +78,8 @@ export class RunningSystem implements ActorSystem {
 
   query<Reply>(kind: AnyKind, id: string, query: object): Reply | Promise<Reply> {
     const { residency, supervision } = this.#wiring;
-    const { journal } = this.#options;
     let cell: Cell;
-    if (residency.live(kind.kind, id) === undefined && !journal.has(kind.kind, id)) {
+    if (residency.live(kind.kind, id) === undefined && !this.exists(kind, id)) {
       cell = new Cell(kind, id);
       cell.state = kind.initial(id);
       cell.volatile = kind.volatile?.(id);
@@ -144,7 +143,8 @@ export class RunningSystem implements ActorSystem {
 
   exists(kind: AnyKind, id: string): boolean {
     const cell = this.#wiring.residency.live(kind.kind, id);
-    return cell === undefined || cell.stale ? this.#options.journal.has(kind.kind, id) : cell.seq > 0;
+    if (cell !== undefined && !cell.stale) return cell.seq > 0;
+    return isName(id, ID_MAX_BYTES) && this.#options.journal.has(kind.kind, id);
   }
 
   audit(record: AuditRecord): void {
