@@ -5,6 +5,7 @@
  *     npm run tour [-- --target http://localhost:8080]
  */
 import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -36,7 +37,9 @@ async function tourOfOwn(): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-tour-'));
   let gateway: RunningGateway | undefined;
   try {
-    gateway = await launch({ dataPath: folder, args: ['--sandbox'] });
+    // Named, not picked by the system: a socket bound to port 0 may not be bound again right after a kill.
+    const port = await freePort();
+    gateway = await launch({ dataPath: folder, args: ['--sandbox'], port });
     const guide = guideTo(gateway.url);
     write(`A tour of a gateway of its own on ${gateway.url}, data in ${folder}\n`);
     const agent = await pathOfAnAgent(guide);
@@ -44,11 +47,7 @@ async function tourOfOwn(): Promise<number> {
     await gateway.kill();
     guide.note('kill -9 sent, the process is gone');
     const startMs = performance.now();
-    gateway = await launch({
-      dataPath: folder,
-      args: ['--sandbox'],
-      port: Number(new URL(gateway.url).port),
-    });
+    gateway = await launch({ dataPath: folder, args: ['--sandbox'], port });
     guide.good(`listens again on ${gateway.url} after ${Math.round(performance.now() - startMs)} ms`);
     await afterRestart(guide, agent);
     return guide.steps;
@@ -56,6 +55,15 @@ async function tourOfOwn(): Promise<number> {
     await gateway?.stop();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('a TCP server has a port');
+  return address.port;
 }
 
 function targetOf(): string | undefined | null {
