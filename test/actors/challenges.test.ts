@@ -1,0 +1,144 @@
+/** Open challenges: once, for their kind, user and session, for a while, and never too many. */
+import t from 'tap';
+import {
+  CHALLENGES_ID,
+  CHALLENGES_MAX,
+  CHALLENGES_PER_ADDRESS_MAX,
+  type Challenge,
+  type ChallengeCommand,
+  challenges,
+} from '../../src/actors/challenges.ts';
+import { KINDS } from '../../src/actors/kinds.ts';
+import { networkOf } from '../../src/domain/networks.ts';
+import { createTestActors } from '../support/actors.ts';
+
+type Opening = Extract<ChallengeCommand, { type: 'openChallenge' }>;
+type Consuming = Extract<ChallengeCommand, { type: 'consumeChallenge' }>;
+
+function start() {
+  const actors = createTestActors({ kinds: KINDS });
+  const now = <T>(command: object) => actors.system.now<T>(challenges, CHALLENGES_ID, command);
+  const nobody = { userId: null, sessionId: null };
+  const leewayMs = 2_000;
+  const open = (changes: Partial<Opening> = {}) =>
+    now<Challenge>({ type: 'openChallenge', kind: 'login', ...nobody, address: 'a', leewayMs, ...changes });
+  const consume = (id: number, changes: Partial<Consuming> = {}) =>
+    now<Challenge>({ type: 'consumeChallenge', id, kinds: ['login'], ...nobody, ...changes });
+  const isOpen = (id: number) => {
+    try {
+      return consume(id).id === id;
+    } catch (error) {
+      if (String(error) !== 'GatewayError: Challenge expired') throw error;
+      return false;
+    }
+  };
+  return { actors, open, consume, isOpen };
+}
+
+const EXPIRED = { message: 'Challenge expired' };
+
+t.test('challenge: is random, below 2^53, and good exactly once', async (t) => {
+  const { open, consume } = start();
+  const one = open();
+  const two = open();
+  t.ok(Number.isSafeInteger(one.id) && one.id > 0);
+  for (const field of ['id', 'challenge', 'code', 'newUserId', 'newHandle'] as const)
+    t.not(one[field], two[field], field);
+  t.equal(Buffer.from(one.challenge, 'base64url').length, 32);
+  t.equal(one.code.length, 43);
+  t.same(consume(one.id), one);
+  t.throws(() => consume(one.id), EXPIRED);
+  t.same(consume(two.id), two);
+  t.throws(() => consume(1), EXPIRED, 'unknown');
+});
+
+t.test(
+  'challenge: belongs to its kind, user and session, and survives being asked for by others',
+  async (t) => {
+    const { open, consume } = start();
+    const session = { userId: '1', sessionId: '7' };
+    const { id } = open({ kind: 'register', ...session });
+    t.throws(() => consume(id, session), EXPIRED, 'kind');
+    const kinds = ['register'] as const;
+    t.throws(() => consume(id, { kinds }), EXPIRED, 'no session');
+    t.throws(() => consume(id, { kinds, userId: '2', sessionId: '7' }), EXPIRED, 'other user');
+    t.throws(() => consume(id, { kinds, userId: '1', sessionId: '8' }), EXPIRED, 'other session');
+    t.throws(() => consume(id, { kinds, userId: '2', sessionId: '9', orAnonymous: true }), EXPIRED);
+    t.equal(consume(id, { kinds, ...session }).id, id);
+    const anonymous = open().id;
+    t.throws(() => consume(anonymous, session), EXPIRED, 'an anonymous one, with a session');
+    t.equal(consume(anonymous, { ...session, orAnonymous: true }).id, anonymous);
+  },
+);
+
+t.test('challenge: is taken until its end and the leeway, and not a millisecond longer', async (t) => {
+  const { actors, open, isOpen } = start();
+  const first = open();
+  const second = open();
+  t.equal(first.expiresMs, actors.clock.nowMs + 300_000);
+  actors.clock.nowMs += 302_000;
+  t.ok(isOpen(first.id));
+  actors.clock.nowMs += 1;
+  t.notOk(isOpen(second.id));
+});
+
+t.test('challenge: a repeat with the same Idempotency-Key gets it again, another does not', async (t) => {
+  const { open, consume } = start();
+  const { id } = open();
+  t.equal(consume(id, { idempotencyKey: 'k' }).id, id);
+  t.equal(consume(id, { idempotencyKey: 'k' }).id, id);
+  t.throws(() => consume(id, { idempotencyKey: 'other' }), EXPIRED);
+  t.throws(() => consume(id), EXPIRED);
+});
+
+t.test('challenge: an address has 1,000 open, the oldest gives way; others keep theirs', async (t) => {
+  const { open, isOpen } = start();
+  const other = open({ address: 'b' });
+  const mine = Array.from({ length: CHALLENGES_PER_ADDRESS_MAX + 1 }, () => open().id);
+  t.notOk(isOpen(mine[0] ?? 0));
+  t.ok(isOpen(mine[1] ?? 0));
+  t.ok(isOpen(mine.at(-1) ?? 0));
+  t.ok(isOpen(other.id));
+});
+
+t.test('challenge: 100,000 in all, the oldest gives way, whoever asked', async (t) => {
+  const { open, isOpen } = start();
+  const first = open();
+  const second = open({ address: 'b' });
+  for (let count = 2; count <= CHALLENGES_MAX; count += 1) open({ address: `n${count}` });
+  t.notOk(isOpen(first.id));
+  t.ok(isOpen(second.id));
+});
+
+t.test('challenge: those that are open are lost at a restart and never written', async (t) => {
+  const { actors, open } = start();
+  const { id } = open();
+  await actors.restart();
+  t.throws(
+    () =>
+      actors.system.now(challenges, CHALLENGES_ID, {
+        type: 'consumeChallenge',
+        id,
+        kinds: ['login'],
+        userId: null,
+        sessionId: null,
+      }),
+    EXPIRED,
+  );
+  t.equal(actors.journal.load('challenges', CHALLENGES_ID), undefined);
+});
+
+t.test('challenge: is not lost while it is open and nobody calls', async (t) => {
+  const { actors, open, isOpen } = start();
+  const { id } = open();
+  await actors.advance(290_000);
+  t.ok(isOpen(id));
+});
+
+t.test('networkOf: IPv4 stands alone, IPv6 with its /64, v4-mapped as IPv4', async (t) => {
+  t.equal(networkOf('192.0.2.1'), '192.0.2.1');
+  t.equal(networkOf('::ffff:192.0.2.1'), '192.0.2.1');
+  t.equal(networkOf('2001:db8::1'), networkOf('2001:db8:0:0:ffff:1:2:3'));
+  t.not(networkOf('2001:db8:0:1::1'), networkOf('2001:db8::1'));
+  t.equal(networkOf(''), '');
+});
