@@ -4,6 +4,8 @@
  */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { KINDS } from '../../src/actors/kinds.ts';
+import { keyOwner } from '../../src/actors/owners.ts';
+import { defineActor } from '../../src/actors/runtime/actor.ts';
 import type { Ports } from '../../src/actors/runtime/ports.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings.ts';
 import type { Site } from '../../src/domain/site.ts';
@@ -117,10 +119,28 @@ export interface AccountFixtureOptions {
   readonly site?: Partial<Site>;
 }
 
+/** A key in the index whose account is not there, as a journal that lost a part would have it. */
+export async function plantOrphan({ system }: TestActors, key: Key): Promise<void> {
+  const owner = keyOwner({ userId: '7', keyId: '8', proven: true });
+  await system.ask(planter, 'one', { key: key.publicKey, owner });
+}
+
+const planter = defineActor<null, { key: string; owner: string }, never, never>({
+  kind: 'planter',
+  version: 1,
+  limits: { mailbox: 8, snapshotEvery: 200, idleMs: 60_000 },
+  initial: () => null,
+  evolve: () => null,
+  decide: (_state, { key, owner }) => ({
+    claims: [{ index: 'publicKey', key, owner, onConflict: 'KeyAlreadyRegistered' }],
+    reply: null,
+  }),
+});
+
 export function startAccounts(options: AccountFixtureOptions = {}): AccountFixture {
   const settings = new LiveSettings({ ...NO_LIMITS, ...options.settings });
   const gate: { wait?: () => Promise<void> } = {};
-  const actors = createTestActors({ kinds: KINDS, ports: inlineWorkers(gate), settings });
+  const actors = createTestActors({ kinds: [...KINDS, planter], ports: inlineWorkers(gate), settings });
   const touchFailures: unknown[] = [];
   const adminPublicKeys = options.site?.adminPublicKeys ?? new Set<string>();
   const system = currentSystem(actors);
@@ -135,7 +155,7 @@ export function startAccounts(options: AccountFixtureOptions = {}): AccountFixtu
       adminPublicKeys,
       onTouchFailed: (error) => touchFailures.push(error),
     }),
-    pipeline: { clock: actors.clock.read },
+    time: actors.clock,
   });
   const calls = createCalls(http);
   return {

@@ -39,6 +39,8 @@ export interface HttpFixtureOptions {
   readonly gate?: SessionGate;
   readonly actors?: ActorSystem;
   readonly pipeline?: Partial<PipelineOptions>;
+  /** The clock, where actors share it. */
+  readonly time?: { nowMs: number };
 }
 
 export interface HttpFixture {
@@ -86,7 +88,7 @@ export function makeSite(port: number, changes: Partial<Site> = {}): Site {
 export function startHttp(options: HttpFixtureOptions): HttpFixture {
   const { settings: given = NO_LIMITS } = options;
   const settings = given instanceof LiveSettings ? given : new LiveSettings(given);
-  const time = { nowMs: START_MS };
+  const time = options.time ?? { nowMs: START_MS };
   const bugs: unknown[] = [];
   const finished: FinishedRequest[] = [];
   const server: Server = createServer({

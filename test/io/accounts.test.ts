@@ -1,0 +1,751 @@
+/** Sign-up, login, keys and sessions over HTTP: the shapes, every refusal of auth.md that can be reached, the races. */
+import { readFileSync } from 'node:fs';
+import t, { type Test } from 'tap';
+import { user } from '../../src/actors/user.ts';
+import { KeyFlag } from '../../src/domain/keys.ts';
+import { toIso } from '../../src/domain/time.ts';
+import {
+  type Answer,
+  cookie,
+  type Key,
+  makeKey,
+  plantOrphan,
+  sidOf,
+  signText,
+  startAccounts,
+} from '../support/account.ts';
+import { START_MS } from '../support/actors.ts';
+
+const VECTORS = JSON.parse(readFileSync('test/vectors/ed25519_expected.json', 'utf8')) as {
+  lowOrderEncodings: string[];
+};
+const REGISTER = '/auth/v1/keys/register_key';
+
+interface KeyItem {
+  readonly id: string;
+  readonly publicKey: string;
+  readonly keyType: string;
+  readonly current: boolean;
+  readonly mcpAccess: boolean;
+  readonly cardDavAccess: boolean;
+  readonly proven: boolean;
+  readonly name?: string;
+}
+interface Registered {
+  readonly key: KeyItem;
+  readonly userId: string;
+  readonly newAccount: boolean;
+  readonly replaced: string[];
+  readonly expiresUtc: string;
+}
+interface SessionItem {
+  readonly id: string;
+  readonly kind: string;
+  readonly keyId: string;
+  readonly current: boolean;
+}
+
+function start(t: Test, options: Parameters<typeof startAccounts>[0] = {}) {
+  const fixture = startAccounts(options);
+  t.teardown(async () => {
+    await fixture.close();
+    const bugs = [...fixture.http.bugs, ...fixture.actors.bugs, ...fixture.touchFailures];
+    if (bugs.length > 0) throw new Error(`bugs: ${bugs.map(String).join(', ')}`);
+  });
+  const { challenge, get, post } = fixture;
+  return {
+    ...fixture,
+    /** Adds a key with a session: by signature, or by the echo of the handle. */
+    async addKey(sid: string, key: Key, how: 'proof' | 'claim', more: object = {}) {
+      const { challengeId, code, signPrefix } = await challenge('register', sid);
+      const proof = how === 'proof' ? signText(key, signPrefix + key.publicKey) : code;
+      const body = { challengeId, code: proof, publicKey: key.publicKey, ...more };
+      return post(REGISTER, body, cookie(sid));
+    },
+    /** The body of a correct sign-up. */
+    async signUpBody(key: Key, kind: 'register' | 'login' = 'register') {
+      const { challengeId, signPrefix } = await challenge(kind);
+      return { challengeId, code: signText(key, signPrefix + key.publicKey), publicKey: key.publicKey };
+    },
+    keys: async (sid: string) => (await get('/auth/v1/keys/user_keys', cookie(sid))).result as KeyItem[],
+    sessions: async (sid: string) => (await get('/auth/v1/sessions', cookie(sid))).result as SessionItem[],
+    alive: async (sid: string | undefined) => (await get('/auth/v1/sessions', cookie(sid))).status === 200,
+    change: (what: 'update_key' | 'remove_key', sid: string, body: object, headers = {}) =>
+      post(`/auth/v1/keys/${what}`, body, { ...cookie(sid), ...headers }),
+  };
+}
+
+function refused(t: Test, answer: Answer, status: number, code: number, note = 'refusal'): void {
+  t.match({ status: answer.status, code: answer.error?.code }, { status, code }, note);
+  t.equal(answer.headers['set-cookie'], undefined, 'no cookie');
+}
+
+/** Holds the next verification open. */
+function hold(gate: { wait?: () => Promise<void> }): { reached: Promise<void>; open: () => void } {
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const reached = new Promise<void>((resolve) => {
+    gate.wait = () => {
+      delete gate.wait;
+      resolve();
+      return opened;
+    };
+  });
+  return { reached, open };
+}
+
+t.test('register_options and login_options: the shapes of auth.md', async (t) => {
+  const { get, post, signUp } = start(t);
+  const { result } = await get('/auth/v1/register_options?name=Ada');
+  t.match(result, {
+    challengeId: Number,
+    code: /^[A-Za-z0-9_-]{43}$/,
+    challenge: /^[A-Za-z0-9_-]{43}$/,
+    expiresUtc: toIso(START_MS + 300_000),
+    signPrefix: /^gateway-auth\/v1\nregister\nlocalhost\n[0-9]+\n[A-Za-z0-9_-]{43}\n$/,
+    options: {
+      rp: { name: 'Gatehouse', id: 'localhost' },
+      user: { id: /^[A-Za-z0-9_-]{43}$/, name: 'Ada' },
+      pubKeyCredParams: [{ alg: -8 }, { alg: -7 }, { alg: -257 }],
+      timeout: 300_000,
+      attestation: 'none',
+      excludeCredentials: [],
+    },
+  });
+  const { sid } = await signUp();
+  const one = await get('/auth/v1/register_options', cookie(sid));
+  const two = await get('/auth/v1/register_options', cookie(sid));
+  const handle = (answer: Answer) => (answer.result as { options: { user: { id: string } } }).options.user.id;
+  t.equal(handle(one), handle(two), 'the handle of an account is stable');
+  const login = await post('/auth/v1/login_options', { credentialIds: ['AAEC'] });
+  t.match(login.result, {
+    signPrefix: /^gateway-auth\/v1\nlogin\n/,
+    methods: ['key'],
+    options: {
+      rpId: 'localhost',
+      userVerification: 'preferred',
+      allowCredentials: [{ id: 'AAEC', type: 'public-key' }],
+    },
+  });
+  t.equal((await post('/auth/v1/login_options')).status, 200, 'the body may be left out');
+  refused(t, await get(`/auth/v1/register_options?name=${'x'.repeat(65)}`), 400, 1001);
+  refused(t, await post('/auth/v1/login_options', { credentialIds: Array(11).fill('AAEC') }), 400, 1001);
+  refused(t, await post('/auth/v1/login_options', { credentialIds: ['not base64url'] }), 400, 1001);
+});
+
+t.test('sign-up: creates account, key and session; the secret is in the cookie alone', async (t) => {
+  const { post, signUpBody, keys, actors, get } = start(t);
+  const key = makeKey();
+  const answer = await post(REGISTER, { ...(await signUpBody(key)), name: 'laptop' });
+  t.equal(answer.status, 200);
+  const sid = sidOf(answer) ?? '';
+  t.match(sid, /^[A-Za-z0-9_-]{46}$/);
+  t.equal(answer.headers['set-cookie'], `sid=${sid}; Path=/; HttpOnly; SameSite=Lax; Max-Age=2592000`);
+  t.notOk(JSON.stringify(answer.result).includes(sid));
+  const result = answer.result as Registered;
+  t.match(result, { newAccount: true, replaced: [], expiresUtc: toIso(START_MS + 2_592_000_000) });
+  t.match(result.key, {
+    publicKey: key.publicKey,
+    keyType: 'UserKey',
+    current: true,
+    proven: true,
+    name: 'laptop',
+  });
+  t.same(await keys(sid), [result.key]);
+  t.match((await get('/auth/v1/login_log', cookie(sid))).result, [
+    { event: 'sign_up', ok: true, kind: 'browser', ip: '127.0.0.1' },
+  ]);
+  t.ok(actors.journal.auditPage(0, 10).some((row) => JSON.stringify(row).includes('sign_up')));
+  t.notOk(JSON.stringify(actors.journal.auditPage(0, 10)).includes(sid));
+});
+
+t.test('sign-up: a login challenge serves too; Secure is set where an origin is https', async (t) => {
+  const { post, signUpBody } = start(t, { site: { secureCookies: true } });
+  const answer = await post(REGISTER, await signUpBody(makeKey(), 'login'));
+  t.match(answer.headers['set-cookie'], /; Secure$/);
+});
+
+t.test('sign-up: refuses what is malformed, and the challenge is still good after it', async (t) => {
+  const { post, signUpBody } = start(t);
+  const key = makeKey();
+  const good = await signUpBody(key);
+  const bad: Record<string, object> = {
+    'no code': { challengeId: good.challengeId, publicKey: key.publicKey },
+    'no challenge': { code: good.code, publicKey: key.publicKey },
+    'neither key nor credential': { challengeId: good.challengeId, code: good.code },
+    'both key and credential': { ...good, credential: { id: 'AAEC' } },
+    'credential with passKeyFlag': {
+      challengeId: good.challengeId,
+      code: good.code,
+      credential: { id: 'AAEC' },
+      passKeyFlag: true,
+    },
+    'short key': { ...good, publicKey: key.publicKey.slice(1) },
+    'padded key': { ...good, publicKey: `${key.publicKey}=` },
+    'key in base64': { ...good, publicKey: `+${key.publicKey.slice(1)}` },
+    'short signature': { ...good, code: good.code.slice(1) },
+    'echo without a session': { ...good, code: 'A'.repeat(43) },
+    'challengeId that is no id': { ...good, challengeId: 'x' },
+    'challengeId above 2^53 as a number': { ...good, challengeId: 2 ** 60 },
+    'passKeyFlag that is a text': { ...good, passKeyFlag: 'true' },
+    'name that is too long': { ...good, name: 'x'.repeat(65) },
+  };
+  for (const [note, body] of Object.entries(bad)) refused(t, await post(REGISTER, body), 400, 1001, note);
+  t.equal((await post(REGISTER, good)).status, 200);
+});
+
+t.test('base64url: the other spellings of a key and of a signature are refused', async (t) => {
+  const { post, signUpBody, signUp, challenge } = start(t);
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+  const respell = (text: string, change: number) =>
+    text.slice(0, -1) + alphabet[alphabet.indexOf(text.at(-1) ?? '') + change];
+  const body = await signUpBody(makeKey());
+  for (let change = 1; change < 4; change += 1)
+    refused(t, await post(REGISTER, { ...body, publicKey: respell(body.publicKey, change) }), 400, 1001);
+  const { key } = await signUp();
+  const { challengeId, signPrefix } = await challenge('login');
+  const code = signText(key, signPrefix + key.publicKey);
+  for (let change = 1; change < 16; change += 1) {
+    const other = { challengeId, publicKey: key.publicKey, code: respell(code, change) };
+    refused(t, await post('/auth/v1/login', other), 400, 1001);
+  }
+  t.equal((await post('/auth/v1/login', { challengeId, publicKey: key.publicKey, code })).status, 200);
+});
+
+t.test('enrolment: low-order keys and keys off the curve are refused, claimed or signed', async (t) => {
+  const { post, challenge, signUp } = start(t);
+  const { sid } = await signUp();
+  const offCurve = `02${'00'.repeat(31)}`;
+  for (const hex of [...VECTORS.lowOrderEncodings, offCurve]) {
+    const publicKey = Buffer.from(hex, 'hex').toString('base64url');
+    const claim = await challenge('register', sid);
+    const body = { challengeId: claim.challengeId, code: claim.code, publicKey };
+    refused(t, await post(REGISTER, body, cookie(sid)), 400, 1001, `claim of ${hex}`);
+    const { challengeId } = await challenge('register');
+    const forged = Buffer.alloc(64);
+    forged[0] = 1;
+    refused(
+      t,
+      await post(REGISTER, { challengeId, code: forged.toString('base64url'), publicKey }),
+      400,
+      1001,
+      hex,
+    );
+  }
+});
+
+t.test('sign-up: a wrong signature is 1105 and burns the challenge', async (t) => {
+  const { post, signUpBody, challenge, actors } = start(t);
+  const key = makeKey();
+  const body = await signUpBody(key);
+  const { signPrefix } = await challenge('register');
+  const wrong = { ...body, code: signText(key, signPrefix + key.publicKey) };
+  refused(t, await post(REGISTER, wrong), 401, 1105, 'signed for another challenge');
+  refused(t, await post(REGISTER, body), 401, 1104, 'used up');
+  const other = await signUpBody(key);
+  refused(
+    t,
+    await post(REGISTER, { ...other, publicKey: makeKey().publicKey }),
+    401,
+    1105,
+    'signed for another key',
+  );
+  t.equal(actors.system.lookup('publicKey', key.publicKey), undefined, 'nothing half-written');
+  t.same(actors.journal.ids('user', '', 10), []);
+});
+
+t.test('credential: no ceremony can be verified, and the challenge is used up', async (t) => {
+  const { post, challenge } = start(t);
+  const { challengeId, code } = await challenge('register');
+  const credential = { id: 'AAEC', rawId: 'AAEC', type: 'public-key', response: {} };
+  refused(t, await post(REGISTER, { challengeId, code, credential }), 401, 1105);
+  refused(t, await post(REGISTER, { challengeId, code, credential }), 401, 1104);
+  const login = await challenge('login');
+  refused(
+    t,
+    await post(REGISTER, { challengeId: login.challengeId, code: login.code, credential }),
+    401,
+    1104,
+    'kind',
+  );
+  refused(
+    t,
+    await post('/auth/v1/login', { challengeId: login.challengeId, credential }),
+    401,
+    1101,
+    'unknown credential',
+  );
+  refused(t, await post('/auth/v1/login', { challengeId: login.challengeId, credential }), 401, 1104);
+  refused(
+    t,
+    await post('/auth/v1/login', { challengeId: login.challengeId, credential, publicKey: 'x' }),
+    400,
+    1001,
+  );
+  refused(
+    t,
+    await post('/auth/v1/login', { challengeId: login.challengeId, code: '123456' }),
+    401,
+    1104,
+    'no such code',
+  );
+  refused(t, await post('/auth/v1/login', { challengeId: login.challengeId, code: '12345' }), 400, 1001);
+});
+
+t.test('challenge: expired, used, unknown, of another kind, user or session is 1104', async (t) => {
+  const { post, signUpBody, signUp, challenge, actors, addKey, login } = start(t);
+  const body = await signUpBody(makeKey());
+  actors.clock.nowMs += 600_001;
+  refused(t, await post(REGISTER, body), 401, 1104, 'expired with its leeway');
+  refused(t, await post(REGISTER, { ...body, challengeId: 1 }), 401, 1104, 'unknown');
+  const one = await signUp();
+  const two = await signUp();
+  const own = await challenge('register', one.sid);
+  const claim = { challengeId: own.challengeId, code: own.code, publicKey: makeKey().publicKey };
+  refused(t, await post(REGISTER, claim, cookie(two.sid)), 401, 1104, 'other user');
+  const again = sidOf(await login(one.key)) ?? '';
+  refused(t, await post(REGISTER, claim, cookie(again)), 401, 1104, 'other session of the same user');
+  refused(
+    t,
+    await post(REGISTER, { ...claim, code: two.key.publicKey }, cookie(one.sid)),
+    401,
+    1104,
+    'wrong handle',
+  );
+  refused(t, await post(REGISTER, claim, cookie(one.sid)), 401, 1104, 'used up by it');
+  const register = await challenge('register');
+  const code = signText(one.key, register.signPrefix + one.key.publicKey);
+  const kind = { challengeId: register.challengeId, publicKey: one.key.publicKey, code };
+  refused(t, await post('/auth/v1/login', kind), 401, 1104, 'a register challenge does not log in');
+  t.equal((await addKey(one.sid, makeKey(), 'claim')).status, 200);
+});
+
+t.test('login: opens a session with the key, ends the one that came with it', async (t) => {
+  const { signUp, login, get, alive, sessions } = start(t);
+  const account = await signUp();
+  const answer = await login(account.key, cookie(account.sid));
+  t.equal(answer.status, 200);
+  const sid = sidOf(answer) ?? '';
+  t.same(answer.result, {
+    userId: account.userId,
+    keyId: account.keyId,
+    keyType: 'UserKey',
+    newAccount: false,
+    expiresUtc: toIso(START_MS + 2_592_000_000),
+  });
+  t.notOk(JSON.stringify(answer.result).includes(sid));
+  t.equal(await alive(account.sid), false, 'the old sid is unknown');
+  t.equal((await sessions(sid)).length, 1);
+  refused(
+    t,
+    await get('/auth/v1/sessions', { Cookie: `sid=${sid}; sid=${sid}` }),
+    401,
+    1101,
+    'two sid cookies are none',
+  );
+  refused(
+    t,
+    await get('/auth/v1/sessions', { Authorization: `Bearer ${sid}` }),
+    401,
+    1101,
+    'a sid is no bearer',
+  );
+});
+
+t.test('login: into another account ends the session of the first', async (t) => {
+  const { signUp, login, alive, actors } = start(t);
+  const one = await signUp();
+  const two = await signUp();
+  t.equal((await login(two.key, cookie(one.sid))).status, 200);
+  await actors.settle();
+  t.equal(await alive(one.sid), false);
+  t.equal(await alive(two.sid), true, 'other browsers of the second stay');
+});
+
+t.test(
+  'login: unknown, removed and claimed-by-nobody keys are 1101; a blocked user is 1103; a bad signature 1105',
+  async (t) => {
+    const { signUp, login, challenge, post, actors, addKey, change, get } = start(t);
+    refused(t, await login(makeKey()), 401, 1101, 'unknown');
+    const account = await signUp();
+    const second = makeKey();
+    const added = (await addKey(account.sid, second, 'proof')).result as Registered;
+    t.equal((await change('remove_key', account.sid, { keyId: added.key.id })).status, 200);
+    refused(t, await login(second), 401, 1101, 'removed');
+    const { challengeId, signPrefix } = await challenge('login');
+    const code = signText(account.key, `${signPrefix}x`);
+    const bad = { challengeId, publicKey: account.key.publicKey, code };
+    refused(t, await post('/auth/v1/login', bad), 401, 1105);
+    t.match((await get('/auth/v1/login_log', cookie(account.sid))).result, [
+      { event: 'login', ok: false, error: 'Invalid signature', keyId: account.keyId },
+    ]);
+    await actors.system.ask(user, account.userId, {
+      type: 'setBlocked',
+      blocked: true,
+      origin: { ip: '', userAgent: '' },
+    });
+    refused(t, await login(account.key), 401, 1103, 'blocked');
+    refused(t, await get('/auth/v1/sessions', cookie(account.sid)), 401, 1101);
+  },
+);
+
+t.test('login: a key whose account is missing is 1102', async (t) => {
+  const { login, actors } = start(t);
+  const key = makeKey();
+  await plantOrphan(actors, key);
+  refused(t, await login(key), 401, 1102);
+});
+
+t.test(
+  'login: guesses at unknown keys spend the budget of the address, then a right one is refused too',
+  async (t) => {
+    const { signUp, login, actors } = start(t, { settings: { UnknownKeyFailuresPerMinute: 3 } });
+    const { key } = await signUp();
+    for (let count = 0; count < 3; count += 1) refused(t, await login(makeKey()), 401, 1101);
+    const limited = await login(makeKey());
+    refused(t, limited, 429, 1002);
+    t.ok(Number(limited.headers['retry-after']) > 0);
+    refused(t, await login(key), 429, 1002, 'no oracle');
+    actors.clock.nowMs += 60_000;
+    t.equal((await login(key)).status, 200);
+  },
+);
+
+t.test('register_key with a session: a claim, a proof, proof for an own claim', async (t) => {
+  const { signUp, addKey, keys } = start(t);
+  const { sid, userId } = await signUp();
+  const claimed = makeKey();
+  const claim = await addKey(sid, claimed, 'claim', { name: 'agent' });
+  t.equal(claim.status, 200);
+  t.equal(claim.headers['set-cookie'], undefined);
+  t.match(claim.result, {
+    userId,
+    newAccount: false,
+    replaced: [],
+    key: { proven: false, current: false, mcpAccess: false, cardDavAccess: false, name: 'agent' },
+  });
+  refused(t, await addKey(sid, claimed, 'claim'), 409, 1107, 'claimed twice');
+  const proof = await addKey(sid, claimed, 'proof');
+  t.match(
+    proof.result,
+    { key: { id: (claim.result as Registered).key.id, proven: true } },
+    'proven in place',
+  );
+  refused(t, await addKey(sid, claimed, 'proof'), 409, 1107, 'proven twice');
+  t.same(
+    (await keys(sid)).map((key) => key.proven),
+    [true, true],
+  );
+});
+
+t.test('proof beats claim: a proven registration takes the key over and ends what it opened', async (t) => {
+  const { signUp, addKey, keys, allowAgent, mcpLogin, actors, get, sessions } = start(t);
+  const squatter = await signUp();
+  const owner = await signUp();
+  const key = makeKey();
+  await allowAgent(squatter, key);
+  t.equal((await mcpLogin({ 'X-PublicKey': key.publicKey })).status, 200);
+  t.equal((await sessions(squatter.sid)).length, 2);
+  refused(t, await addKey(owner.sid, key, 'claim'), 409, 1107, 'a claim does not beat a claim');
+  t.equal((await addKey(owner.sid, key, 'proof')).status, 200);
+  await actors.settle();
+  t.same(
+    (await keys(squatter.sid)).map((each) => each.publicKey),
+    [squatter.key.publicKey],
+  );
+  t.equal((await sessions(squatter.sid)).length, 1, 'the session of the lost key has ended');
+  t.match((await get('/auth/v1/login_log', cookie(squatter.sid))).result, [
+    { event: 'key_taken_over', ok: false },
+  ]);
+  refused(t, await mcpLogin({ 'X-PublicKey': key.publicKey }), 401, 1103, 'the new owner allowed nothing');
+  const other = await signUp();
+  refused(t, await addKey(other.sid, key, 'proof'), 409, 1107, 'proof does not beat proof');
+});
+
+t.test('proof beats claim: a sign-up takes over a claimed key', async (t) => {
+  const { signUp, addKey, keys, actors } = start(t);
+  const squatter = await signUp();
+  const key = makeKey();
+  await addKey(squatter.sid, key, 'claim');
+  const { sid } = await signUp(key);
+  await actors.settle();
+  t.same(
+    (await keys(sid)).map((each) => each.publicKey),
+    [key.publicKey],
+  );
+  t.equal((await keys(squatter.sid)).length, 1);
+});
+
+t.test(
+  'passKeyFlag: replaces older password keys at once, counts the limit after it, re-binds the session',
+  async (t) => {
+    const { signUp, addKey, keys, login, alive, settings } = start(t, { settings: { ActiveKeysLimit: 2 } });
+    const old = await signUp(makeKey(), true);
+    const elsewhere = sidOf(await login(old.key));
+    t.equal((await addKey(old.sid, makeKey(), 'claim')).status, 200);
+    refused(t, await addKey(old.sid, makeKey(), 'claim'), 409, 1106, 'the limit');
+    const next = makeKey();
+    const answer = await addKey(old.sid, next, 'proof', { passKeyFlag: true });
+    t.match(answer.result, { replaced: [old.keyId], key: { keyType: 'PasswordKey', current: true } });
+    t.same(
+      (await keys(old.sid)).map((key) => [key.keyType, key.current]),
+      [
+        ['UserKey', false],
+        ['PasswordKey', true],
+      ],
+    );
+    t.equal(await alive(elsewhere), false, 'other sessions of the old password end');
+    refused(t, await login(old.key), 401, 1101, 'the old password is gone');
+    t.equal((await login(next)).status, 200);
+    settings.set('ActiveKeysLimit', 3);
+    t.equal((await addKey(old.sid, old.key, 'proof')).status, 200, 'a removed key may come back');
+  },
+);
+
+t.test('update_key: flags are set apart from each other, omitted ones stay', async (t) => {
+  const { signUp, addKey, change, actors } = start(t);
+  const { sid } = await signUp();
+  const { key } = (await addKey(sid, makeKey(), 'claim')).result as Registered;
+  const flags = async (body: object) => {
+    const { mcpAccess, cardDavAccess } = (await change('update_key', sid, { keyId: key.id, ...body }))
+      .result as KeyItem;
+    return [mcpAccess, cardDavAccess];
+  };
+  t.same(await flags({ mcpAccess: true }), [true, false]);
+  t.same(await flags({ cardDavAccess: true }), [true, true]);
+  t.same(await flags({}), [true, true]);
+  t.same(await flags({ mcpAccess: false }), [false, true]);
+  t.same(await flags({ mcpAccess: true, cardDavAccess: false }), [true, false]);
+  refused(t, await change('update_key', sid, { keyId: key.id, mcpAccess: 'yes' }), 400, 1001);
+  refused(t, await change('update_key', sid, { mcpAccess: true }), 400, 1001);
+  t.equal(KeyFlag.McpAccess, 8);
+  t.ok(JSON.stringify(actors.journal.auditPage(0, 100)).includes('key_updated'));
+});
+
+t.test('keys: foreign, removed and unknown ones are the same 404', async (t) => {
+  const { signUp, change, addKey } = start(t);
+  const one = await signUp();
+  const two = await signUp();
+  const { key } = (await addKey(one.sid, makeKey(), 'claim')).result as Registered;
+  await change('remove_key', one.sid, { keyId: key.id });
+  for (const what of ['update_key', 'remove_key'] as const) {
+    for (const keyId of [two.keyId, key.id, '1', '9999999999999999999']) {
+      const answer = await change(what, one.sid, { keyId, mcpAccess: true });
+      refused(t, answer, 404, 1108, `${what} ${keyId}`);
+      t.equal(answer.error?.message, 'Key not found');
+    }
+    refused(t, await change(what, one.sid, { keyId: 'x' }), 400, 1001);
+    refused(t, await change(what, one.sid, { keyId: 2 ** 60 }), 400, 1001, 'a number above 2^53');
+    refused(t, await change(what, 'none', { keyId: key.id }), 401, 1101);
+  }
+});
+
+t.test(
+  'remove_key: ends browser and MCP sessions of the key before it answers, and frees the name',
+  async (t) => {
+    const { signUp, login, change, alive, allowAgent, mcpLogin, sessions, actors } = start(t);
+    const account = await signUp();
+    const agent = makeKey();
+    const agentId = await allowAgent(account, agent);
+    await mcpLogin({ 'X-PublicKey': agent.publicKey });
+    await mcpLogin({ 'X-PublicKey': agent.publicKey });
+    const removed = await change('remove_key', account.sid, { keyId: agentId });
+    t.same(removed.result, { keyId: agentId, sessionsClosed: 2 });
+    t.equal(removed.headers['set-cookie'], undefined);
+    t.equal((await sessions(account.sid)).length, 1);
+    t.equal(actors.system.lookup('publicKey', agent.publicKey), undefined);
+    const elsewhere = sidOf(await login(account.key)) ?? '';
+    const last = await change('remove_key', elsewhere, { keyId: account.keyId });
+    t.same(last.result, { keyId: account.keyId, sessionsClosed: 2 });
+    t.match(last.headers['set-cookie'], /^sid=; Path=\/; HttpOnly; SameSite=Lax; Max-Age=0$/);
+    t.equal(await alive(account.sid), false);
+    t.equal(await alive(elsewhere), false);
+  },
+);
+
+t.test('sessions and close_sessions: listed ones, others, all; an unknown id ends nothing', async (t) => {
+  const { signUp, login, post, sessions, alive } = start(t);
+  const account = await signUp();
+  const second = sidOf(await login(account.key)) ?? '';
+  const third = sidOf(await login(account.key)) ?? '';
+  const stranger = await signUp();
+  const close = (sid: string, body?: object) => post('/auth/v1/close_sessions', body, cookie(sid));
+  const ids = (await sessions(account.sid)).map((session) => session.id);
+  t.same(
+    (await sessions(second)).map((session) => session.current),
+    [false, true, false],
+  );
+  const [foreign] = await sessions(stranger.sid);
+  refused(t, await close(account.sid, { sessionIds: [ids[1], foreign?.id] }), 404, 1004);
+  refused(t, await close(account.sid, { sessionIds: [] }), 400, 1001);
+  refused(t, await close(account.sid, { sessionIds: [ids[1]], others: true }), 400, 1001);
+  t.equal(await alive(second), true);
+  t.same((await close(account.sid, { sessionIds: [ids[1], ids[1]] })).result, { sessionsClosed: 1 });
+  t.equal(await alive(second), false);
+  t.same((await close(account.sid, { others: true })).result, { sessionsClosed: 1 });
+  t.equal(await alive(third), false);
+  const all = await close(account.sid);
+  t.same(all.result, { sessionsClosed: 1 });
+  t.match(all.headers['set-cookie'], /^sid=; /);
+  t.equal(await alive(account.sid), false);
+  t.equal(await alive(stranger.sid), true);
+  refused(t, await close(account.sid), 401, 1101);
+});
+
+t.test('logout: ends the session and takes the cookie back', async (t) => {
+  const { signUp, post, alive } = start(t);
+  const { sid } = await signUp();
+  const answer = await post('/auth/v1/logout', undefined, cookie(sid));
+  t.match({ status: answer.status, result: answer.result }, { status: 200, result: null });
+  t.match(answer.headers['set-cookie'], /^sid=; /);
+  t.equal(await alive(sid), false);
+  refused(t, await post('/auth/v1/logout', undefined, cookie(sid)), 401, 1101);
+});
+
+t.test(
+  'Idempotency-Key: a repeat gets the first answer, also of register_key; another operation does not',
+  async (t) => {
+    const { signUp, challenge, post, change, keys } = start(t);
+    const { sid } = await signUp();
+    const { challengeId, code } = await challenge('register', sid);
+    const body = { challengeId, code, publicKey: makeKey().publicKey };
+    const headers = { ...cookie(sid), 'Idempotency-Key': 'same' };
+    const [first, repeat] = await Promise.all([post(REGISTER, body, headers), post(REGISTER, body, headers)]);
+    t.equal(first.status, 200);
+    t.same(repeat.result, first.result);
+    t.same((await post(REGISTER, body, headers)).result, first.result);
+    t.equal((await keys(sid)).length, 2);
+    const keyId = (first.result as Registered).key.id;
+    const updated = await change(
+      'update_key',
+      sid,
+      { keyId, mcpAccess: true },
+      { 'Idempotency-Key': 'same' },
+    );
+    t.match(updated.result, { id: keyId, mcpAccess: true });
+    const remove = () => change('remove_key', sid, { keyId }, { 'Idempotency-Key': 'again' });
+    t.same((await remove()).result, (await remove()).result);
+    refused(t, await change('remove_key', sid, { keyId }), 404, 1108, 'without it');
+  },
+);
+
+t.test('races: of two answers to one challenge, exactly one logs in', async (t) => {
+  const { signUp, challenge, post, sessions } = start(t);
+  const { key, sid } = await signUp();
+  for (let round = 0; round < 10; round += 1) {
+    const { challengeId, signPrefix } = await challenge('login');
+    const body = { challengeId, publicKey: key.publicKey, code: signText(key, signPrefix + key.publicKey) };
+    const answers = await Promise.all([post('/auth/v1/login', body), post('/auth/v1/login', body)]);
+    t.same(answers.map(({ status }) => status).sort(), [200, 401]);
+  }
+  t.equal((await sessions(sid)).length, 11);
+});
+
+t.test('races: of two sign-ups with one key, exactly one wins', async (t) => {
+  const { signUpBody, post, keys, login } = start(t);
+  const key = makeKey();
+  const bodies = [await signUpBody(key), await signUpBody(key), await signUpBody(key)];
+  const answers = await Promise.all(bodies.map((body) => post(REGISTER, body)));
+  t.same(answers.map(({ status }) => status).sort(), [200, 409, 409]);
+  const winner = answers.find(({ status }) => status === 200);
+  t.equal((await keys(winner === undefined ? '' : (sidOf(winner) ?? ''))).length, 1);
+  t.equal((await login(key)).status, 200);
+});
+
+t.test('races: a key removed while its login is being verified opens no session', async (t) => {
+  const { signUp, addKey, challenge, post, change, gate, sessions } = start(t);
+  const { sid } = await signUp();
+  const second = makeKey();
+  const { key } = (await addKey(sid, second, 'proof')).result as Registered;
+  const { challengeId, signPrefix } = await challenge('login');
+  const code = signText(second, signPrefix + second.publicKey);
+  const { reached, open } = hold(gate);
+  const login = post('/auth/v1/login', { challengeId, publicKey: second.publicKey, code });
+  await reached;
+  t.same((await change('remove_key', sid, { keyId: key.id })).result, { keyId: key.id, sessionsClosed: 0 });
+  open();
+  refused(t, await login, 401, 1101);
+  t.equal((await sessions(sid)).length, 1);
+});
+
+t.test('races: a claim that slips in while a proof is being checked is overtaken', async (t) => {
+  const { signUp, signUpBody, post, addKey, keys, gate, actors } = start(t);
+  const squatter = await signUp();
+  const key = makeKey();
+  const body = await signUpBody(key);
+  const { reached, open } = hold(gate);
+  const registration = post(REGISTER, body);
+  await reached;
+  t.equal((await addKey(squatter.sid, key, 'claim')).status, 200);
+  open();
+  const answer = await registration;
+  t.equal(answer.status, 200);
+  await actors.settle();
+  t.equal((await keys(squatter.sid)).length, 1);
+  t.equal((await keys(sidOf(answer) ?? '')).length, 1);
+});
+
+t.test('races: a session that ends while its key is being checked adds none', async (t) => {
+  const { signUp, addKey, post, gate, actors } = start(t);
+  const { sid } = await signUp();
+  const key = makeKey();
+  const { reached, open } = hold(gate);
+  const registration = addKey(sid, key, 'proof');
+  await reached;
+  await post('/auth/v1/logout', undefined, cookie(sid));
+  open();
+  refused(t, await registration, 401, 1101);
+  t.equal(actors.system.lookup('publicKey', key.publicKey), undefined);
+});
+
+t.test('restart: browser and MCP sessions live on, a challenge does not', async (t) => {
+  const { signUp, allowAgent, mcpLogin, alive, actors, signUpBody, post, sessions } = start(t);
+  const account = await signUp();
+  const agent = makeKey();
+  await allowAgent(account, agent);
+  await mcpLogin({ 'X-PublicKey': agent.publicKey });
+  const body = await signUpBody(makeKey());
+  await actors.restart();
+  t.equal(await alive(account.sid), true);
+  t.equal((await sessions(account.sid)).length, 2);
+  refused(t, await post(REGISTER, body), 401, 1104);
+});
+
+t.test('limits: a session is counted by itself, its refusal is 429 with Retry-After', async (t) => {
+  const { signUp, get } = start(t, { settings: { SessionApiRPSLimit: 1 } });
+  const one = await signUp();
+  const two = await signUp();
+  for (let left = 4; left >= 0; left -= 1)
+    t.equal(
+      (await get('/auth/v1/sessions', cookie(one.sid))).headers['x-ratelimit'],
+      `s=s;l=5;r=${left};t=5`,
+    );
+  const limited = await get('/auth/v1/sessions', cookie(one.sid));
+  refused(t, limited, 429, 1002);
+  t.equal(limited.headers['retry-after'], '5');
+  t.equal((await get('/auth/v1/sessions', cookie(two.sid))).status, 200);
+});
+
+t.test('origin rules: a foreign Origin, a cross-site POST and a wrong body type are refused', async (t) => {
+  const { signUp, post, signUpBody, alive } = start(t);
+  const { sid } = await signUp();
+  refused(
+    t,
+    await post('/auth/v1/logout', undefined, { ...cookie(sid), Origin: 'https://evil.example' }),
+    403,
+    1103,
+  );
+  refused(
+    t,
+    await post('/auth/v1/logout', undefined, { ...cookie(sid), 'Sec-Fetch-Site': 'cross-site' }),
+    403,
+    1103,
+  );
+  const body = await signUpBody(makeKey());
+  refused(t, await post(REGISTER, body, { 'Sec-Fetch-Site': 'cross-site' }), 403, 1103);
+  refused(t, await post(REGISTER, body, { 'Content-Type': 'text/plain' }), 415, 1007);
+  t.equal(await alive(sid), true);
+  t.equal((await post(REGISTER, body, { 'Content-Type': 'application/json; charset=utf-8' })).status, 200);
+});
