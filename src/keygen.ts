@@ -3,7 +3,14 @@ import { generateKeyPairSync } from 'node:crypto';
 
 /** Both halves in base64url, 43 characters each: `publicKey` is registered, `secretKey` stays with its owner. */
 export function generateKey(): { publicKey: string; secretKey: string } {
-  const { x, d } = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' });
-  if (x === undefined || d === undefined) throw new Error('the key pair has no Ed25519 halves');
-  return { publicKey: x, secretKey: d };
+  // In DER, never by `export`: docs/decisions/0002. Both forms end with the raw 32 bytes (RFC 8410).
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519', {
+    publicKeyEncoding: { format: 'der', type: 'spki' },
+    privateKeyEncoding: { format: 'der', type: 'pkcs8' },
+  });
+  return { publicKey: lastHalf(publicKey), secretKey: lastHalf(privateKey) };
+}
+
+function lastHalf(der: Buffer): string {
+  return der.subarray(-32).toString('base64url');
 }

@@ -2,7 +2,8 @@
  * A person and an agent as clients of a running gateway: sign up with a software key, allow it for MCP, log in with
  * a signature, call tools. Only public endpoints, only what any client has: fetch and Ed25519.
  */
-import { createPrivateKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
+import { generateKey } from '../src/keygen.ts';
 
 export interface SoftwareKey {
   /** base64url, 43 characters. */
@@ -34,9 +35,8 @@ export interface Person {
 }
 
 export function newKey(): SoftwareKey {
-  const { privateKey } = generateKeyPairSync('ed25519');
-  const jwk = privateKey.export({ format: 'jwk' });
-  return { publicKey: String(jwk.x), privateKey };
+  const { publicKey, secretKey } = generateKey();
+  return readKey(publicKey, secretKey);
 }
 
 /** A key from its base64url halves, as `keygen` prints them. */

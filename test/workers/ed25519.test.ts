@@ -146,8 +146,8 @@ t.test('ed25519: wrong lengths are false, not an error', async (t) => {
     t.equal(verifyEd25519({ publicKey: signer.publicKey, message, signature: wrong }), false);
   }
   fc.assert(
-    fc.property(fc.uint8Array(), fc.uint8Array(), fc.uint8Array(), (publicKey, any, wrong) => {
-      return !verifyEd25519({ publicKey, message: any, signature: wrong });
+    fc.property(fc.uint8Array(), fc.uint8Array(), fc.uint8Array(), (publicKey, message, signature) => {
+      return !verifyEd25519({ publicKey, message, signature });
     }),
   );
 });
