@@ -1,0 +1,244 @@
+/** Bounds, loss of the journal, memory, versions and the end of a run. */
+import t from 'tap';
+import { JournalTooNew } from '../../src/actors/runtime/journal-port.ts';
+import { MemoryJournal } from '../../src/actors/runtime/memory-journal.ts';
+import { createActorSystem, type RunningSystem } from '../../src/actors/runtime/system.ts';
+import { nodeSchedule } from '../../src/actors/runtime/world.ts';
+import { LiveSettings } from '../../src/domain/settings.ts';
+import { type AccountEvent, type AccountState, account } from '../support/account-kind.ts';
+import { createTestActors, ManualClock, START_MS, seededBytes } from '../support/actors.ts';
+import { rejectsWith } from '../support/rejections.ts';
+
+const deposit = (system: RunningSystem, id: string, amount = 1) =>
+  system.ask<number>(account, id, { type: 'deposit', amount });
+const balance = async (system: RunningSystem, id: string) =>
+  ((await system.query(account, id, {})) as AccountState).balance;
+const forever = { type: 'work', task: () => new Promise(() => {}) };
+
+t.test('bounds: the mailbox of an actor takes 64 commands, the next is refused and counted', async (t) => {
+  const { system } = createTestActors({ kinds: [account] });
+  const asks = Array.from({ length: 64 }, () => deposit(system, '1'));
+  await rejectsWith(t, deposit(system, '1'), 'Overloaded');
+  t.equal(await deposit(system, '2'), 1, 'others go on');
+  await Promise.all(asks);
+  t.equal(await deposit(system, '1'), 65);
+  t.match(system.counters().refused, { mailbox: 1, pending: 0 });
+});
+
+t.test('bounds: commands without an answer are bounded in all', async (t) => {
+  const { system } = createTestActors({ kinds: [account], limits: { pendingMax: 3 } });
+  const asks = ['1', '2', '3'].map((id) => deposit(system, id));
+  await rejectsWith(t, deposit(system, '4'), 'Overloaded');
+  await rejectsWith(t, system.tell(account, '4', { type: 'receive', text: 'x' }), 'Overloaded');
+  await Promise.all(asks);
+  t.equal(await deposit(system, '4'), 1);
+  t.match(system.counters(), { pending: 0, refused: { pending: 2 } });
+});
+
+t.test('bounds: a full journal refuses growth and serves what frees space', async (t) => {
+  const { system, journal } = createTestActors({ kinds: [account] });
+  await deposit(system, '1', 5);
+  journal.setFull(true);
+  const error = await rejectsWith(t, deposit(system, '1'), 'StorageFull');
+  t.equal(error.retryAfterSeconds, 60);
+  t.equal(await system.ask(account, '1', { type: 'withdraw', amount: 2 }), 3);
+  t.equal(await balance(system, '1'), 3, 'reading goes on');
+  journal.setFull(false);
+  t.equal(await deposit(system, '1'), 4);
+  t.equal(system.counters().refused.storage, 1);
+});
+
+t.test('bounds: beyond the bound of live actors the one idle longest leaves memory', async (t) => {
+  const { system, settle } = createTestActors({ kinds: [account], limits: { liveActorsMax: 3 } });
+  for (const id of ['1', '2', '3']) system.now(account, id, { type: 'hit' });
+  system.now(account, '1', { type: 'hit' });
+  system.now(account, '4', { type: 'hit' });
+  t.equal(system.counters().live['account'], 3);
+  t.equal(system.now(account, '1', { type: 'hit' }), 3, 'used lately: still there');
+  t.equal(system.now(account, '2', { type: 'hit' }), 1, 'starts anew');
+  for (let id = 10; id < 50; id += 1) await deposit(system, String(id));
+  await settle();
+  t.equal(system.counters().live['account'], 3);
+  t.equal(await balance(system, '10'), 1, 'what is durable comes back');
+});
+
+t.test('ids: an id that no journal could take is a bug of the caller, not of an actor', async (t) => {
+  const { system, bugs } = createTestActors({ kinds: [account] });
+  for (const id of ['', 'x'.repeat(300), 'a\0b']) {
+    await t.rejects(deposit(system, id), TypeError);
+    await t.rejects(system.tell(account, id, { type: 'receive', text: 'x' }), TypeError);
+    t.notOk(system.exists(account, id));
+    t.match(await system.query(account, id, {}), { balance: 0 });
+  }
+  t.same(bugs, []);
+  t.same(system.administration.failing(), []);
+});
+
+t.test('journal lost: every waiter gets 503 with 5 seconds, nothing is acknowledged', async (t) => {
+  const actors = createTestActors({ kinds: [account] });
+  const { system } = actors;
+  const work = system.ask(account, '1', forever);
+  await system.ask(account, '3', { type: 'remind', name: 'a', dueMs: START_MS + 1 });
+  const later = system.ask(account, '2', { type: 'queue' });
+  await actors.settle();
+  actors.journal.failNext(new Error('EIO'));
+  const lost = deposit(system, '1');
+  const read = system.query(account, '1', {}) as Promise<unknown>;
+  const gated = rejectsWith(t, read, 'JournalUnavailable');
+  const error = await rejectsWith(t, lost, 'JournalUnavailable');
+  t.equal(error.retryAfterSeconds, 5);
+  await gated;
+  await rejectsWith(t, work, 'JournalUnavailable');
+  await rejectsWith(t, later, 'JournalUnavailable');
+  await rejectsWith(t, deposit(system, '4'), 'JournalUnavailable');
+  t.match(actors.fatal, [{ message: 'EIO' }]);
+  t.equal(system.counters().pending, 0);
+  await actors.restart();
+  t.equal(await deposit(actors.system, '1', 7), 7, 'nothing of the lost group is there');
+});
+
+t.test('journal lost: a commit that takes over 10 s counts as failed', async (t) => {
+  const clock = new ManualClock();
+  const fatal: Error[] = [];
+  const system = createActorSystem({
+    kinds: [account],
+    journal: new MemoryJournal(),
+    ports: { workers: { run: async () => ({ ok: false, error: 'InternalError' }) } },
+    settings: new LiveSettings(),
+    clock: clock.read,
+    randomBytes: seededBytes(1),
+    schedule: { immediate: nodeSchedule.immediate, timer: clock.timer },
+    onFatal: (error) => fatal.push(error),
+    onBug: () => {},
+  });
+  const lost = deposit(system, '1');
+  await new Promise((resolve) => setImmediate(resolve));
+  while (clock.fireNext(START_MS + 9_999));
+  t.same(fatal, []);
+  while (clock.fireNext(START_MS + 10_000));
+  await rejectsWith(t, lost, 'JournalUnavailable');
+  t.match(fatal, [{ message: 'a commit took over 10000 ms' }]);
+});
+
+t.test('snapshots: every 50 events the rows are replaced, nothing is lost', async (t) => {
+  const actors = createTestActors({ kinds: [account] });
+  for (let count = 1; count <= 120; count += 1) await deposit(actors.system, '1');
+  const stored = actors.journal.load('account', '1');
+  t.equal(stored?.snapshot?.[1], 100);
+  t.equal(stored?.rows.length, 20);
+  await actors.restart();
+  t.equal(await balance(actors.system, '1'), 120);
+});
+
+t.test(
+  'passivation: an idle actor leaves after its time, with a snapshot when its tail is long',
+  async (t) => {
+    const actors = createTestActors({ kinds: [account] });
+    for (let count = 1; count <= 20; count += 1) await deposit(actors.system, 'long');
+    for (let count = 1; count <= 19; count += 1) await deposit(actors.system, 'short');
+    void actors.system.ask(account, 'busy', forever).catch(() => {});
+    await actors.advance(55_000);
+    t.equal(actors.system.counters().live['account'], 3);
+    await actors.advance(15_000);
+    t.equal(actors.system.counters().live['account'], 1, 'only the busy one is left');
+    t.equal(actors.journal.load('account', 'long')?.snapshot?.[1], 20);
+    t.equal(actors.journal.load('account', 'long')?.rows.length, 0);
+    t.equal(actors.journal.load('account', 'short')?.snapshot, undefined);
+    t.equal(await balance(actors.system, 'long'), 20);
+    t.equal(await balance(actors.system, 'short'), 19);
+  },
+);
+
+t.test('ids: stay unique over a restart with the clock set back', async (t) => {
+  const actors = createTestActors({ kinds: [account] });
+  const stamp = () => actors.system.ask<string>(account, '1', { type: 'stamp' });
+  const first = BigInt(await stamp());
+  await actors.settle();
+  await actors.restart();
+  actors.clock.nowMs -= 3_600_000;
+  const second = BigInt(await stamp());
+  t.ok(second > first, `${second} after ${first}`);
+  actors.clock.nowMs = START_MS + 5_000;
+  t.ok(BigInt(await stamp()) > second);
+});
+
+t.test('versions: earlier rows and snapshots pass through upcast, newer ones refuse to start', async (t) => {
+  const first = createTestActors({ kinds: [account] });
+  for (let count = 1; count <= 55; count += 1) await deposit(first.system, '1');
+  const options = { settings: new LiveSettings(), clock: () => START_MS, randomBytes: seededBytes(1) };
+  const rest = { ...options, schedule: nodeSchedule, onFatal: () => {}, onBug: () => {} };
+  const ports = { workers: { run: async () => ({ ok: false, error: 'InternalError' }) as const } };
+  // Version 2 counts in cents.
+  const cents = {
+    ...account,
+    version: 2,
+    upcast(row: { version: number; events?: unknown[]; state?: unknown }) {
+      const hundredfold = (event: AccountEvent) =>
+        event.type === 'deposited' ? { ...event, amount: event.amount * 100 } : event;
+      const state = row.state as AccountState | undefined;
+      return {
+        ...(state === undefined ? {} : { state: { ...state, balance: state.balance * 100 } }),
+        ...(row.events === undefined ? {} : { events: (row.events as AccountEvent[]).map(hundredfold) }),
+      };
+    },
+  };
+  first.journal.crash('lost');
+  const second = createActorSystem({ kinds: [cents], journal: first.journal, ports, ...rest });
+  t.equal(((await second.query(cents, '1', {})) as AccountState).balance, 5_500);
+  t.equal(await second.ask(cents, '1', { type: 'deposit', amount: 1 }), 5_501);
+  await second.close();
+  t.throws(
+    () => createActorSystem({ kinds: [account], journal: first.journal, ports, ...rest }),
+    JournalTooNew,
+  );
+  t.throws(
+    () => createActorSystem({ kinds: [account], journal: first.journal, ports, ...rest }),
+    /account \(journal 2, this version 1\)/,
+  );
+});
+
+t.test('audit and metadata: ride in the next group, in order, and are there after a restart', async (t) => {
+  const actors = createTestActors({ kinds: [account] });
+  const { administration } = actors.system;
+  for (const event of ['a', 'b']) actors.system.audit({ utcMs: 1, event, userId: null, fields: {} });
+  const put = administration.metaPut('cursor', { tick: 5n });
+  t.same(administration.metaGet('cursor'), { tick: 5n }, 'a writer sees its own write');
+  await put;
+  await actors.restart();
+  t.same(actors.system.administration.metaGet('cursor'), { tick: 5n });
+  t.match(actors.system.administration.auditPage(0, 10), [
+    { record: { event: 'a' } },
+    { record: { event: 'b' } },
+  ]);
+});
+
+t.test('drain: refuses new commands, finishes those under way, says when it could not', async (t) => {
+  const actors = createTestActors({ kinds: [account] });
+  const { system } = actors;
+  const last = deposit(system, '1');
+  const drained = system.drain(5_000);
+  await rejectsWith(t, deposit(system, '1'), 'Stopping');
+  await rejectsWith(t, system.tell(account, '1', { type: 'receive', text: 'x' }), 'Stopping');
+  t.equal(await last, 1);
+  await actors.advance(100);
+  t.equal(await drained, true);
+  await system.close();
+
+  const stuck = createTestActors({ kinds: [account] });
+  void stuck.system.ask(account, '1', forever).catch(() => {});
+  const given = stuck.system.drain(5_000);
+  await stuck.advance(6_000);
+  t.equal(await given, false);
+});
+
+t.test('drain: mail that was not delivered is delivered by the next run', async (t) => {
+  const actors = createTestActors({ kinds: [account] });
+  const told = actors.system.tell(account, '1', { type: 'receive', text: 'kept' });
+  const drained = actors.system.drain(1_000);
+  await told;
+  await actors.advance(100);
+  t.equal(await drained, true);
+  t.equal([...actors.journal.mailboxes()].length, 1);
+  await actors.restart();
+  t.same(((await actors.system.query(account, '1', {})) as AccountState).received, ['kept']);
+});
