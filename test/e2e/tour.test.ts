@@ -1,0 +1,131 @@
+/** `npm run tour` and the curl page, run as a reader would: against the real program. */
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t, { type Test } from 'tap';
+import { launch, plainEnvironment } from '../../tools/launch.ts';
+
+interface Run {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+const PROJECT = fileURLToPath(new URL('../../../', import.meta.url));
+const TOUR = fileURLToPath(new URL('../../tools/tour.js', import.meta.url));
+
+function run(command: string, args: string[], environment: Record<string, string> = {}): Promise<Run> {
+  const child = spawn(command, args, { cwd: PROJECT, env: plainEnvironment(environment) });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (part: string) => {
+    stdout += part;
+  });
+  child.stderr.setEncoding('utf8').on('data', (part: string) => {
+    stderr += part;
+  });
+  return new Promise((resolve) => child.once('close', (code) => resolve({ code, stdout, stderr })));
+}
+
+async function serve(test: Test, handle: RequestListener): Promise<string> {
+  const server = createServer(handle);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  test.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+t.test(
+  'tour: its own gateway, kill -9 in the middle: all steps come out, no secret is printed',
+  async (t) => {
+    const { code, stdout, stderr } = await run(process.execPath, [TOUR]);
+    t.equal(code, 0, stdout.slice(-2_000) + stderr);
+    t.match(stdout, /All 18 steps came out as they should\./);
+    t.match(stdout, /kill -9 sent, the process is gone/);
+    t.match(stdout, /still 987\.50 DEMO/);
+    t.notMatch(stdout, /sid=[A-Za-z0-9_-]{7}/, 'cookies are cut');
+    t.notMatch(stdout, /Bearer [A-Za-z0-9_-]{7}/, 'bearers are cut');
+    t.notMatch(stdout, /"(?:sessionId|code)":"[A-Za-z0-9_-]{7}/, 'so are sessions and signatures in bodies');
+  },
+);
+
+t.test('tour: against a running gateway', async (t) => {
+  const gateway = await launch({ args: ['--sandbox'] });
+  t.teardown(() => gateway.stop());
+  const { code, stdout } = await run(process.execPath, [TOUR, '--target', gateway.url]);
+  t.equal(code, 0, stdout.slice(-2_000));
+  t.match(stdout, /All 15 steps/);
+});
+
+t.test('tour: ends with 1 at the first step that is wrong, and says which', async (t) => {
+  const broken = await serve(t, (_request, response) =>
+    response.writeHead(500).end('{"error":{"code":1000}}'),
+  );
+  const failed = await run(process.execPath, [TOUR, '--target', broken]);
+  t.equal(failed.code, 1);
+  t.match(failed.stdout, /GET \/health: HTTP 500 instead of 200/);
+  const ill = await serve(t, (_request, response) => response.end('{"status":"unhealthy"}'));
+  const unhealthy = await run(process.execPath, [TOUR, '--target', ill]);
+  t.equal(unhealthy.code, 1);
+  t.match(unhealthy.stdout, /it does not say "healthy"/);
+  const html = await serve(t, (_request, response) => response.end('<h1>It works!</h1>'));
+  t.equal((await run(process.execPath, [TOUR, '--target', html])).code, 1);
+});
+
+t.test('tour: ends with 1 when nobody answers, with 64 for a wrong option', async (t) => {
+  const url = await serve(t, (request) => request.socket.destroy());
+  const silent = await run(process.execPath, [TOUR, '--target', url]);
+  t.equal(silent.code, 1);
+  t.match(silent.stdout, /no answer from/);
+  for (const args of [['--target'], ['--target', 'nonsense'], ['--unknown'], ['extra']]) {
+    const { code, stderr } = await run(process.execPath, [TOUR, ...args]);
+    t.equal(code, 64, args.join(' '));
+    t.match(stderr, /usage/);
+  }
+});
+
+t.test('tour: a 429 is waited out as long as Retry-After says, and no longer than that', async (t) => {
+  const arrivalsMs: number[] = [];
+  const url = await serve(t, (_request, response) => {
+    arrivalsMs.push(performance.now());
+    if (arrivalsMs.length === 1) response.writeHead(429, { 'retry-after': '1' }).end('{}');
+    else response.end('{"status":"unhealthy"}');
+  });
+  const { stdout } = await run(process.execPath, [TOUR, '--target', url]);
+  t.match(stdout, /429: over the limit, waiting 1 s as Retry-After says/);
+  t.equal(arrivalsMs.length, 2);
+  const [first = 0, second = 0] = arrivalsMs;
+  t.ok(second - first >= 990, `${Math.round(second - first)} ms`);
+  const rude = await serve(t, (_request, response) => response.writeHead(429).end('{}'));
+  const { code } = await run(process.execPath, [TOUR, '--target', rude]);
+  t.equal(code, 1, 'a 429 without Retry-After is a fault of the gateway');
+});
+
+const missing = ['bash', 'curl'].filter((tool) => spawnSync(tool, ['--version']).error !== undefined);
+const skip = missing.length === 0 ? false : `needs ${missing.join(' and ')}`;
+
+t.test('docs/tour.md: every block runs, and the path ends at the balance', { skip }, async (t) => {
+  const gateway = await launch({ args: ['--sandbox'] });
+  t.teardown(() => gateway.stop());
+  const page = await readFile(new URL('../../../docs/tour.md', import.meta.url), 'utf8');
+  const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block);
+  t.equal(blocks.length, 6);
+  const script = ['set -euo pipefail', ...blocks].join('\n');
+  const folder = await mkdtemp(join(tmpdir(), 'tour-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const { code, stdout, stderr } = await run('bash', ['-c', script], { GATE: gateway.url, TMPDIR: folder });
+  t.equal(code, 0, stderr + stdout);
+  t.match(stdout, /"status":"healthy"/);
+  t.match(stdout, /"newAccount":true/);
+  t.match(stdout, /"mcpAccess":true/);
+  t.match(stdout, /McpVerified until \d{4}-/);
+  t.match(stdout, /"protocolVersion":"2024-11-05"/);
+  t.match(stdout, /\\"balance\\":\\"1000\.00\\"/);
+  t.match(stdout, /"resources":\[/);
+});
