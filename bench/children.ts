@@ -31,8 +31,41 @@ export interface ProcessCost {
   readonly rssBytes: number;
 }
 
+export interface Verifier {
+  readonly pid: number;
+  /** Native verifications a second on one core. */
+  verifyFor(durationMs: number): Promise<number>;
+  stop(): Promise<void>;
+}
+
 /** Starts `bench/servers/<name>`, which sends `{url}` to its parent when it listens. */
 export async function startServer(name: string, args: readonly string[] = []): Promise<Server> {
+  const { child, url } = await startChild(name, args);
+  return { url, pid: child.pid ?? 0, stop: () => stopChild(child) };
+}
+
+export async function startVerifier(): Promise<Verifier> {
+  const { child } = await startChild('verify', []);
+  return {
+    pid: child.pid ?? 0,
+    verifyFor: (durationMs) =>
+      new Promise((resolve, reject) => {
+        const onExit = (code: number | null) => reject(new Error(`a verifier ended with ${code}`));
+        child.once('exit', onExit);
+        child.once('message', ({ count, elapsedMs }: { count: number; elapsedMs: number }) => {
+          child.off('exit', onExit);
+          resolve((count / elapsedMs) * 1_000);
+        });
+        child.send({ durationMs });
+      }),
+    stop: () => stopChild(child),
+  };
+}
+
+async function startChild(
+  name: string,
+  args: readonly string[],
+): Promise<{ child: ChildProcess; url: string }> {
   const child = forkFile(`./servers/${name}.js`, args);
   const url = await new Promise<string>((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`${name} did not start`)), START_TIMEOUT_MS);
@@ -45,7 +78,7 @@ export async function startServer(name: string, args: readonly string[] = []): P
       reject(new Error(`${name} ended with ${code}`));
     });
   });
-  return { url, pid: child.pid ?? 0, stop: () => stopChild(child) };
+  return { child, url };
 }
 
 export function startGenerator(): Generator {

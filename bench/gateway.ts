@@ -1,0 +1,65 @@
+/**
+ * The gateway under load: started with raised limits, or the one that `--target` names, and the accounts that take
+ * part, made through the public API like anybody's.
+ */
+import { mkdirSync } from 'node:fs';
+import { expectOk, mcpLogin, type Person, signUp, updateKey } from '../tools/agent.ts';
+import { launch } from '../tools/launch.ts';
+import type { Bench } from './scenario.ts';
+
+/** The most that the settings take: the limiter counts every request, and none of them is over. */
+const RAISED_MAX = 1_000_000;
+/** Sign-ups under way at once. */
+const SIGN_UPS = 16;
+
+export interface GatewayUnderLoad {
+  readonly name: string;
+  readonly url: string;
+  /** Empty for a target elsewhere. */
+  readonly pids: readonly number[];
+}
+
+export async function gatewayUnderLoad(bench: Bench, modules: object = {}): Promise<GatewayUnderLoad> {
+  const { target, profileFolder } = bench.options;
+  if (target !== undefined) return { name: target, url: target, pids: [] };
+  if (profileFolder !== undefined) mkdirSync(profileFolder, { recursive: true });
+  const gateway = await launch({
+    configuration: {
+      Modules: modules,
+      Settings: {
+        ApiRPSLimit: RAISED_MAX,
+        PubKeyApiRPSLimit: RAISED_MAX,
+        SessionApiRPSLimit: RAISED_MAX,
+        McpApiRPSLimit: RAISED_MAX,
+        IpRPSLimit: RAISED_MAX,
+        UnknownKeyFailuresPerMinute: RAISED_MAX,
+      },
+    },
+    nodeArgs: profileFolder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`],
+  });
+  bench.afterwards(() => gateway.stop());
+  return { name: 'gatehouse', url: gateway.url, pids: [gateway.process.pid ?? 0] };
+}
+
+/** Accounts with a software key that may log in as agents. */
+export async function makeAgents(bench: Bench, url: string, count: number): Promise<Person[]> {
+  bench.announce(`${count} accounts sign up`);
+  const people: Person[] = [];
+  let started = 0;
+  const lane = async () => {
+    while (started < count) {
+      started += 1;
+      const person = await signUp(url);
+      expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
+      people.push(person);
+    }
+  };
+  await Promise.all(Array.from({ length: SIGN_UPS }, lane));
+  return people;
+}
+
+/** A verified MCP session of a person: the bearer of /mcp. */
+export async function sessionOf(url: string, person: Person): Promise<string> {
+  const { json } = expectOk('mcp_login', await mcpLogin(url, person.key, Date.now()));
+  return String(json['result']?.['sessionId']);
+}

@@ -1,0 +1,91 @@
+/**
+ * tools/call of `wallet_get_balance`: through the gateway with authentication, limits and audit on, through a bare
+ * uWS + undici proxy, and through the official SDK's server, all to the same backend.
+ */
+import { expectOk, request } from '../../tools/agent.ts';
+import { startServer } from '../children.ts';
+import { gatewayUnderLoad, makeAgents, sessionOf } from '../gateway.ts';
+import { compare, type Subject } from '../measure.ts';
+import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
+
+const CALL = JSON.stringify({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'tools/call',
+  params: { name: 'wallet_get_balance', arguments: {} },
+});
+const INITIALIZE = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: '2025-03-26', capabilities: {}, clientInfo: { name: 'bench', version: '1' } },
+};
+const ACCEPT = 'application/json, text/event-stream';
+/** In every good answer, raw or escaped into a text; in no error. */
+const EXPECT = '1000.00000000';
+/** Any key of the length that the configuration asks for: this backend looks at none. */
+const MODULE_KEY = 'bench-module-key-0001';
+/** Accounts that share the connections, each with a key and a session of its own. */
+const USERS = 64;
+
+export const mcpCall: Scenario = {
+  name: 'mcp-call',
+  summary: 'tools/call to a local backend against a bare uWS + undici proxy and the official SDK server',
+  async run(bench) {
+    const { target, rounds } = bench.options;
+    const backend = await startServer('wallet');
+    bench.afterwards(() => backend.stop());
+    const subjects = [await gateway(bench, backend.url)];
+    if (target === undefined)
+      subjects.push(await bareProxy(bench, backend.url), await sdk(bench, backend.url));
+    return {
+      comparison: await compare(subjects, rounds, bench.announce),
+      notes:
+        target === undefined
+          ? ['Targets: at least 0.9 of the bare proxy, at least 14 of the SDK server.']
+          : ['The target answers from its own wallet module; nothing is compared.'],
+    };
+  },
+};
+
+async function gateway(bench: Bench, backendUrl: string): Promise<Subject> {
+  const { name, url, pids } = await gatewayUnderLoad(bench, { wallet: { url: backendUrl, key: MODULE_KEY } });
+  const people = await makeAgents(bench, url, bench.options.users || USERS);
+  const requests: string[] = [];
+  for (const person of people) {
+    const authorization = `Bearer ${await sessionOf(url, person)}`;
+    requests.push(rawRequest('POST', `${url}/mcp`, { Authorization: authorization, Accept: ACCEPT }, CALL));
+  }
+  const expect = bench.options.target === undefined ? EXPECT : '"result"';
+  return bench.subject(name, pids, () => ({ url, requests, expect }));
+}
+
+async function bareProxy(bench: Bench, backendUrl: string): Promise<Subject> {
+  const proxy = await startServer('bare-proxy', [backendUrl]);
+  bench.afterwards(() => proxy.stop());
+  const headers = { Authorization: `Bearer ${'x'.repeat(46)}`, Accept: ACCEPT };
+  const requests = [rawRequest('POST', `${proxy.url}/mcp`, headers, CALL)];
+  return bench.subject('bare uWS + undici proxy', [proxy.pid], () => ({
+    url: proxy.url,
+    requests,
+    expect: EXPECT,
+  }));
+}
+
+async function sdk(bench: Bench, backendUrl: string): Promise<Subject> {
+  const server = await startServer('sdk', [backendUrl]);
+  bench.afterwards(() => server.stop());
+  const endpoint = `${server.url}/mcp`;
+  const requests: string[] = [];
+  for (let count = 0; count < USERS; count += 1) {
+    const options = { headers: { Accept: ACCEPT }, body: INITIALIZE };
+    const answer = expectOk('initialize', await request(endpoint, options));
+    const sessionId = answer.headers.get('mcp-session-id') ?? '';
+    requests.push(rawRequest('POST', endpoint, { 'Mcp-Session-Id': sessionId, Accept: ACCEPT }, CALL));
+  }
+  return bench.subject('official SDK server', [server.pid], () => ({
+    url: server.url,
+    requests,
+    expect: EXPECT,
+  }));
+}

@@ -1,0 +1,59 @@
+/**
+ * McpVerified logins, each with a signature that is verified and a session that is on disk before the answer, against
+ * native verifications of the cores that the gateway's main thread leaves free.
+ */
+import { availableParallelism } from 'node:os';
+import { type Person, verifiedHeaders } from '../../tools/agent.ts';
+import { startVerifier } from '../children.ts';
+import { gatewayUnderLoad, makeAgents } from '../gateway.ts';
+import { compare, type Subject } from '../measure.ts';
+import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
+
+/** Enough that no account comes near its cap of sessions in one round at 8,000 logins a second. */
+const USERS = 1_000;
+
+export const mcpLogin: Scenario = {
+  name: 'mcp-login',
+  summary: 'McpVerified logins, each a durable session, against native verifications of the free cores',
+  async run(bench) {
+    const { target, rounds } = bench.options;
+    const subjects = [await gateway(bench)];
+    const freeCores = Math.max(1, availableParallelism() - 1);
+    if (target === undefined) subjects.push(await native(bench, freeCores));
+    return {
+      comparison: await compare(subjects, rounds, bench.announce),
+      notes: target === undefined ? [`Free cores: ${freeCores}. Target: at least 0.6.`] : [],
+    };
+  },
+};
+
+async function gateway(bench: Bench): Promise<Subject> {
+  const { name, url, pids } = await gatewayUnderLoad(bench);
+  const people = await makeAgents(bench, url, bench.options.users || USERS);
+  // A timestamp is good for 300 s either way, so each round signs anew.
+  return bench.subject(name, pids, () => ({
+    url,
+    requests: people.map((person) => loginOf(url, person)),
+    expect: '"sessionId"',
+  }));
+}
+
+function loginOf(url: string, { key }: Person): string {
+  const nowSeconds = Math.floor(Date.now() / 1_000);
+  return rawRequest('POST', `${url}/auth/v1/mcp_login`, verifiedHeaders(key, nowSeconds));
+}
+
+async function native(bench: Bench, cores: number): Promise<Subject> {
+  const verifiers = await Promise.all(Array.from({ length: cores }, () => startVerifier()));
+  bench.afterwards(() => Promise.all(verifiers.map((verifier) => verifier.stop())));
+  return {
+    name: `native verifications, ${cores} core${cores === 1 ? '' : 's'}`,
+    pids: verifiers.map(({ pid }) => pid),
+    async round() {
+      const rates = await Promise.all(
+        verifiers.map((verifier) => verifier.verifyFor(bench.options.durationMs)),
+      );
+      return { ratePerSecond: rates.reduce((total, rate) => total + rate, 0), details: {} };
+    },
+  };
+}
