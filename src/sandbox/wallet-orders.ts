@@ -22,7 +22,8 @@ export function transfer(account: Account, call: ModuleCall, ledger: Ledger): ob
   const tag = optionalText(call, 'tag', NOTE_CHARACTERS_MAX) ?? null;
   const externalId = externalIdOf(call);
   if (toUserId === account.userId) throw new SandboxError('SameAccount');
-  if (ledger.account(toUserId) === undefined) throw new SandboxError('UnknownReceiver');
+  if (ledger.account(toUserId) === undefined)
+    throw new SandboxError('UnknownReceiver', 'nobody with this id has used the wallet yet');
   const earlier = repeated(account, externalId, {
     txType: TxType.TransferOut,
     currency,

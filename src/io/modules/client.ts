@@ -8,9 +8,9 @@ import { performance } from 'node:perf_hooks';
 import { Pool } from 'undici';
 import type { ErrorName } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/time.ts';
-import { type Breakers, type CallVerdict, createBreakers, type Permit } from './breaker.ts';
-import { type Ending, Exchange } from './exchange.ts';
-import { isHopByHop } from './headers.ts';
+import { type Breakers, createBreakers, type Permit } from './breaker.ts';
+import { connectionFailed, type Ending, Exchange, verdictOf } from './exchange.ts';
+import { endToEndHeaders } from './headers.ts';
 
 /** Connections per origin; one request at a time on each. */
 export const CONNECTIONS_PER_ORIGIN = 128;
@@ -18,8 +18,6 @@ export const CONNECTIONS_PER_ORIGIN = 128;
 export const PENDING_PER_ORIGIN_MAX = 2_048;
 /** Origins with a pool. They come from the static configuration, so this is a guard against a mistake, not a quota. */
 const ORIGINS_MAX = 1_024;
-/** The HTTP client's own refusal of a request, before anything was sent: the endpoint has no part in it. */
-const INVALID_REQUEST = 'UND_ERR_INVALID_ARG';
 /** A module that does not take a connection within this is down, whatever the time-out of the call. */
 const CONNECT_TIMEOUT_MS = 5_000;
 
@@ -215,7 +213,7 @@ class PooledClient implements ModuleClient {
       {
         method: request.method,
         path: `${request.url.pathname}${request.url.search}`,
-        headers: endToEnd(request.headers),
+        headers: endToEndHeaders(request.headers),
         body: request.body ?? null,
       },
       exchange,
@@ -236,26 +234,4 @@ class PooledClient implements ModuleClient {
     this.#tally.failed[error] += 1;
     return Promise.resolve({ ok: false, error, reason, elapsedMs: 0 });
   }
-}
-
-function connectionFailed(ending: Ending): boolean {
-  if (ending.ok || ending.answerBegan) return false;
-  return ending.error === 'ModuleFailed' && ending.reason !== INVALID_REQUEST;
-}
-
-/** Any whole answer shows that the endpoint lives, an error status and one that is too large too. */
-function verdictOf(ending: Ending): CallVerdict {
-  if (ending.ok) return 'worked';
-  if (ending.error === 'Aborted' || ending.reason === INVALID_REQUEST) return 'released';
-  return ending.error === 'ModuleAnswerTooLarge' ? 'worked' : 'failed';
-}
-
-function endToEnd(headers: Readonly<Record<string, string>>): Record<string, string> {
-  const kept: Record<string, string> = {};
-  for (const name in headers) {
-    const value = headers[name];
-    if (value !== undefined && !isHopByHop(name)) kept[name] = value;
-  }
-  kept['accept-encoding'] = 'identity';
-  return kept;
 }

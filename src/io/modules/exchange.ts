@@ -2,11 +2,14 @@
  * One attempt of a backend call: collects the answer up to the cap and tells exactly once how it ended. It is the
  * handler that the HTTP client drives; nothing here throws into it.
  */
+import type { CallVerdict } from './breaker.ts';
 import type { ModuleAnswer, ModuleError } from './client.ts';
 
 /** Largest answer that is taken from a backend, in bytes. Source: mcp.md. */
 export const ANSWER_MAX_BYTES = 4 * 1024 * 1024;
 
+/** The HTTP client's own refusal of a request, before anything was sent: the endpoint has no part in it. */
+const INVALID_REQUEST = 'UND_ERR_INVALID_ARG';
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 const NOTHING = Buffer.alloc(0);
@@ -101,4 +104,17 @@ export class Exchange {
 
 function first(value: string | string[] | undefined): string {
   return (Array.isArray(value) ? value[0] : value) ?? '';
+}
+
+/** Nothing of an answer came: the one case in which a GET may be sent again. */
+export function connectionFailed(ending: Ending): boolean {
+  if (ending.ok || ending.answerBegan) return false;
+  return ending.error === 'ModuleFailed' && ending.reason !== INVALID_REQUEST;
+}
+
+/** Any whole answer shows that the endpoint lives, an error status and one that is too large too. */
+export function verdictOf(ending: Ending): CallVerdict {
+  if (ending.ok) return 'worked';
+  if (ending.error === 'Aborted' || ending.reason === INVALID_REQUEST) return 'released';
+  return ending.error === 'ModuleAnswerTooLarge' ? 'worked' : 'failed';
 }

@@ -89,7 +89,7 @@ export function isGatewayHeader(name: string): boolean {
   return GATEWAY_NAMES.has(canonical(name));
 }
 
-export function isHopByHop(name: string): boolean {
+function isHopByHop(name: string): boolean {
   return HOP_BY_HOP.has(name) || HOP_BY_HOP.has(canonical(name));
 }
 
@@ -144,4 +144,15 @@ export function gatewayHeaders(caller: Caller, facts: CallFacts): Record<string,
 function safe(name: string, value: string): string {
   if (!SAFE_VALUE.test(value)) throw new GatewayError('InvalidInput', name);
   return value;
+}
+
+/** What goes on the wire: without hop-by-hop headers, and asking for no content coding. */
+export function endToEndHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
+  const kept: Record<string, string> = {};
+  for (const name in headers) {
+    const value = headers[name];
+    if (value !== undefined && !isHopByHop(name)) kept[name] = value;
+  }
+  kept['accept-encoding'] = 'identity';
+  return kept;
 }
