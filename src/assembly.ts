@@ -3,16 +3,22 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { KINDS } from './actors/kinds.ts';
 import { Limiter } from './actors/limiter.ts';
-import { copyJournal, openJournal } from './actors/runtime/journal.ts';
+import {
+  copyJournal,
+  type DiskJournal,
+  type DiskJournalOptions,
+  openJournal,
+} from './actors/runtime/journal.ts';
+import { JournalTooNew } from './actors/runtime/journal-port.ts';
 import { createActorSystem, type RunningSystem } from './actors/runtime/system.ts';
-import { holdFolder, makeFolder } from './data-folder.ts';
+import { holdFolder, JournalUnusable, makeFolder } from './data-folder.ts';
 import type { Configuration } from './domain/configuration.ts';
 import type { Fault } from './domain/schema.ts';
 import { LiveSettings } from './domain/settings.ts';
 import { figuresOf } from './figures.ts';
 import { createPipeline, type Pipeline } from './io/http/pipeline.ts';
 import type { AnyRoute } from './io/http/route.ts';
-import { createServer, type Server } from './io/http/server.ts';
+import { createServer, findFreePort, type Server } from './io/http/server.ts';
 import { createSessionGate } from './io/http/session-gate.ts';
 import type { Log } from './io/log.ts';
 import { LiveCatalogue } from './io/mcp/catalogue.ts';
@@ -69,25 +75,26 @@ export async function backUp(dataPath: string, target: string): Promise<void> {
   await copyJournal(dataPath, target);
 }
 
-/** Starts everything. Throws `FolderUnusable`, `FolderInUse`, `ListenError`. */
+/** Starts everything. Throws `ListenError`, `FolderUnusable`, `FolderInUse`, `JournalUnusable`, `JournalTooNew`. */
 export async function assemble(configuration: Configuration, options: AssemblyOptions): Promise<Assembly> {
   const { log } = options;
-  makeFolder(configuration.dataPath);
-  const letGo = await holdFolder(configuration.dataPath);
   const settings = new LiveSettings(configuration.settings);
   let limiter: Limiter | undefined;
   const publicServer = createServer({
     host: configuration.listen.host,
-    port: configuration.listen.port,
+    port: await findFreePort(configuration.listen.host, configuration.listen.port),
     ...(configuration.listen.tls === undefined ? {} : { tls: configuration.listen.tls }),
     connectionsMax: () => settings.get('ConnectionsMax'),
     onOpen: (address) => limiter?.opened(address, Date.now()),
   });
   const internalServer = createServer({
-    ...configuration.internal,
+    host: configuration.internal.host,
+    port: await findFreePort(configuration.internal.host, configuration.internal.port),
     connectionsMax: () => CONNECTIONS_INTERNAL_MAX,
   });
   limiter = new Limiter({ settings, connectionsOpen: () => publicServer.counters().open });
+  makeFolder(configuration.dataPath);
+  const letGo = await holdFolder(configuration.dataPath);
   const sandbox = await startStandIns(configuration, log);
   const addresses = moduleAddresses(configuration, sandbox);
   const loaded = catalogueOf(configuration, addresses);
@@ -140,7 +147,7 @@ async function startActors(
   workers: WorkerPool,
   { log, onFatal }: AssemblyOptions,
 ): Promise<RunningSystem> {
-  const journal = await openJournal({
+  const journal = await openOrSay({
     directory: configuration.dataPath,
     stepBytes: JOURNAL_STEP_BYTES,
     onShortage: (error) =>
@@ -165,6 +172,16 @@ async function startActors(
   });
   await restoreSettings(actors, settings);
   return actors;
+}
+
+async function openOrSay(options: DiskJournalOptions): Promise<DiskJournal> {
+  try {
+    return await openJournal(options);
+  } catch (error) {
+    if (error instanceof JournalTooNew) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new JournalUnusable(`the journal in ${options.directory} cannot be opened: ${reason}`);
+  }
 }
 
 function addressOf(listen: { host: string; tls: unknown }, port: number): string {

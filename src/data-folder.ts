@@ -8,6 +8,8 @@ import { createServer, type Server } from 'node:net';
 
 /** The folder cannot be made or written: a fault of the configuration. */
 export class FolderUnusable extends Error {}
+/** What is in the folder cannot be opened as a journal: damaged, or no permission. */
+export class JournalUnusable extends Error {}
 /** Another process serves this folder. */
 export class FolderInUse extends Error {}
 

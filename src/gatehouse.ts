@@ -11,13 +11,14 @@ import {
   processEnvironment,
   UsageError,
 } from './config.ts';
-import { FolderInUse, FolderUnusable } from './data-folder.ts';
+import { FolderInUse, FolderUnusable, JournalUnusable } from './data-folder.ts';
 import type { Configuration } from './domain/configuration.ts';
 import type { Fault } from './domain/schema.ts';
 import { ListenError } from './io/http/server.ts';
 import { createLog, type Log } from './io/log.ts';
 import { generateKey } from './keygen.ts';
 import { checkCatalogue } from './modules.ts';
+import { checkTls } from './tls.ts';
 
 /** Exit codes (config.md). */
 const EXIT = { done: 0, usage: 64, portTaken: 69, storage: 70, configuration: 78 } as const;
@@ -57,17 +58,18 @@ export async function run(args: readonly string[]): Promise<void> {
     if (error instanceof UsageError) end(EXIT.usage, `gatehouse: ${error.message}`);
     if (error instanceof ListenError) end(EXIT.portTaken, `gatehouse: ${error.message}`);
     if (error instanceof FolderUnusable) endWithFaults([{ path: 'DataPath', message: error.message }]);
+    if (error instanceof JournalUnusable) end(EXIT.storage, `gatehouse: ${error.message}`);
     if (error instanceof JournalTooNew) end(EXIT.storage, `gatehouse: ${error.message}`);
     if (error instanceof FolderInUse) end(EXIT.storage, `gatehouse: ${error.message}`);
     throw error;
   }
 }
 
-/** Faults of the schema and of the custom tools together, so that nobody mends them in two rounds. */
+/** The schema first; then what only a correct shape allows to judge: certificates, custom tools. */
 function load(flags: Flags): ConfigurationResult {
   const result = loadConfiguration(flags, processEnvironment());
   if (!result.ok) return result;
-  const faults = checkCatalogue(result.configuration);
+  const faults = [...checkTls(result.configuration), ...checkCatalogue(result.configuration)];
   return faults.length === 0 ? result : { ok: false, faults };
 }
 

@@ -100,6 +100,34 @@ t.test('program: a data path that cannot be made ends with 78', async (t) => {
   t.match(run.stderr, /DataPath/);
 });
 
+t.test('program: certificates that cannot be used end with 78 and name their key', async (t) => {
+  const folder = t.testdir({ 'cert.pem': 'not a certificate', 'key.pem': 'nor a key' });
+  const check = async (tls: object) => {
+    writeFileSync(`${folder}/tls.json`, JSON.stringify({ Listen: { tls } }));
+    return await runToEnd(['--check-config', '--config', `${folder}/tls.json`]);
+  };
+  const missing = await check({ cert: `${folder}/none.pem`, key: `${folder}/key.pem` });
+  t.equal(missing.code, 78);
+  t.match(missing.stderr, /Listen\.tls\.cert: .*none\.pem/);
+  const wrong = await check({ cert: `${folder}/cert.pem`, key: `${folder}/key.pem` });
+  t.equal(wrong.code, 78);
+  t.match(wrong.stderr, /Listen\.tls: /);
+});
+
+t.test('program: a damaged journal ends with 70, a folder in use too, each with one line', async (t) => {
+  const folder = t.testdir({ 'data.mdb': 'x'.repeat(100_000) });
+  const ports = ['--port', '0', '--internal-port', '0'];
+  const damaged = await runToEnd(['--data', folder, ...ports]);
+  t.equal(damaged.code, 70);
+  t.match(damaged.stderr, /the journal in .* cannot be opened/);
+  t.equal(damaged.stderr.trim().split('\n').length, 1);
+  const gateway = await launch();
+  t.teardown(() => gateway.stop());
+  const second = await runToEnd(['--data', gateway.dataPath, ...ports]);
+  t.equal(second.code, 70);
+  t.match(second.stderr, /in use by another process/);
+});
+
 t.test('program: the first line says where it listens, and SIGTERM ends it with 0', async (t) => {
   const gateway = await launch();
   t.match(

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { asBinary, type Database, open, type RootDatabase } from 'lmdb';
 import { Packr } from 'msgpackr';
 import type { IndexName } from './actor.ts';
+import { isJournalFile } from './journal-file.ts';
 import {
   type AuditRow,
   type DeadRow,
@@ -26,6 +27,8 @@ import { CLAIM_KEY_MAX_BYTES, checkPlain, isName } from './plain-data.ts';
 /** Version of the layout below. A journal with a newer one refuses to open. */
 const SCHEMA = 1;
 const SCHEMA_KEY = 'schema';
+/** The engine's name for its file in the folder. */
+const DATA_FILE = 'data.mdb';
 const INDEXES: readonly IndexName[] = [
   'publicKey',
   'credentialId',
@@ -55,6 +58,8 @@ export interface DiskJournalOptions {
 /** Opens or creates the journal. Throws `JournalTooNew` when a newer version has written it. */
 export async function openJournal(options: DiskJournalOptions): Promise<DiskJournal> {
   mkdirSync(options.directory, { recursive: true, mode: 0o700 });
+  const file = join(options.directory, DATA_FILE);
+  if (!isJournalFile(file)) throw new Error(`${file} is not a journal`);
   const journal = new DiskJournal(options);
   try {
     await journal.prepare();
@@ -67,7 +72,7 @@ export async function openJournal(options: DiskJournalOptions): Promise<DiskJour
 
 /** Copies the journal of `directory`, which a running gateway may be writing, as one consistent state. */
 export async function copyJournal(directory: string, target: string): Promise<void> {
-  const root = open({ path: directory, readOnly: true, maxDbs: 32 });
+  const root = open({ path: directory, noSubdir: false, readOnly: true, maxDbs: 32 });
   try {
     await root.backup(target, true);
   } finally {
@@ -91,6 +96,8 @@ export class DiskJournal implements Journal {
     // fsync has failed.
     this.#root = open({
       path: directory,
+      // Without this a folder with a dot in its name is taken for the file itself.
+      noSubdir: false,
       overlappingSync: false,
       maxDbs: 32,
       encoder: this.#packr,
@@ -120,7 +127,7 @@ export class DiskJournal implements Journal {
       deadRowsMax: options.deadRowsMax ?? 10_000,
     });
     this.#space = new JournalSpace({
-      file: join(directory, 'data.mdb'),
+      file: join(directory, DATA_FILE),
       stepBytes: options.stepBytes ?? 256 * MIB,
       quotaBytes: options.quotaBytes ?? 8 * 1024 * MIB,
       stats: () => [this.#root, ...databases].map((database) => database.getStats() as TableStats),

@@ -2,6 +2,7 @@
  * One listener: sockets, TLS, the connection cap and the count of opens per address. The only importer of
  * uWebSockets.js; everybody else takes its types from here. What travels on a connection is the pipeline's.
  */
+
 import {
   App,
   type HttpRequest,
@@ -12,12 +13,11 @@ import {
   us_listen_socket_close,
   us_socket_local_port,
 } from 'uWebSockets.js';
+import { createServer as createProbe } from 'node:net';
 import { decodeAddress } from './client-address.ts';
 
 export type { HttpRequest, HttpResponse };
 
-/** Ask the kernel for the port alone: without it a second process would quietly share the port. */
-const EXCLUSIVE_PORT = 1;
 /** After the last answer of a drain, so long at most for its bytes to leave. Milliseconds. */
 const LINGER_MS = 250;
 const POLL_MS = 5;
@@ -44,15 +44,20 @@ export interface ServerOptions {
 /** Takes one request. `request` is dead once the call returns. */
 export type RequestHandler = (response: HttpResponse, request: HttpRequest) => void;
 
+const LISTEN_REASONS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'the port is taken',
+  EADDRNOTAVAIL: 'the host is not an address of this machine',
+  ENOTFOUND: 'the host is not known',
+  EACCES: 'the port needs a privilege that this process has not',
+};
+
 /** The listener could not be opened: the port is taken, or the host is no address of this machine. */
 export class ListenError extends Error {
   readonly host: string;
   readonly port: number;
 
-  constructor(host: string, port: number) {
-    super(
-      `cannot listen on ${host}:${port}: the port is taken or the host is not an address of this machine`,
-    );
+  constructor(host: string, port: number, code: string) {
+    super(`cannot listen on ${host}:${port}: ${LISTEN_REASONS[code] ?? code}`);
     this.name = 'ListenError';
     this.host = host;
     this.port = port;
@@ -82,14 +87,7 @@ export interface Server {
   close(): Promise<void>;
 }
 
-type ExclusiveListen = (
-  host: string,
-  port: number,
-  options: number,
-  callback: (socket: us_listen_socket | false) => void,
-) => void;
-
-/** Opens the listener. Throws `ListenError`. */
+/** Opens the listener, on a port that `findFreePort` has tried. */
 export function createServer(options: ServerOptions): Server {
   const app =
     options.tls === undefined
@@ -125,16 +123,33 @@ export function createServer(options: ServerOptions): Server {
   };
 }
 
+/**
+ * The port to listen on; for 0 one that the system picks. uWS binds either exclusively, and then a restart fails for a
+ * minute while old connections are in TIME_WAIT, or with SO_REUSEPORT, and then a second process would quietly share
+ * the port. So a socket that may reuse an address but not share it tries first; port 0 is made a number here because
+ * uWS sets no option at all on it, which a restart on the same port would feel. Rejects with `ListenError`.
+ */
+export async function findFreePort(host: string, port: number): Promise<number> {
+  const probe = createProbe();
+  await new Promise<void>((resolve, reject) => {
+    probe.once('error', (error: NodeJS.ErrnoException) =>
+      reject(new ListenError(host, port, error.code ?? '')),
+    );
+    probe.listen({ host, port, exclusive: true }, resolve);
+  });
+  const address = probe.address();
+  await new Promise((resolve) => probe.close(resolve));
+  return typeof address === 'object' && address !== null ? address.port : port;
+}
+
 function listen(app: TemplatedApp, host: string, port: number): us_listen_socket {
   let socket: us_listen_socket | false = false;
-  // The four-argument form exists at run time but not in the package's types.
-  const exclusive = app.listen.bind(app) as unknown as ExclusiveListen;
-  exclusive(host, port, EXCLUSIVE_PORT, (opened) => {
+  app.listen(host, port, (opened) => {
     socket = opened;
   });
   if (socket === false) {
     app.close();
-    throw new ListenError(host, port);
+    throw new ListenError(host, port, 'EADDRINUSE');
   }
   return socket;
 }
