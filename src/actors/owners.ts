@@ -17,7 +17,6 @@ export interface SessionOwner {
 }
 
 const KEY_OWNER_PATTERN = /^([0-9]+):([0-9]+):([pc])$/;
-const SESSION_OWNER_PATTERN = /^([0-9]+):([0-9]+)$/;
 
 /** `<user>:<key>:p` for a proven key, `…:c` for a claimed one. */
 export function keyOwner(owner: KeyOwner): string {
@@ -35,9 +34,9 @@ export function sessionOwner(owner: SessionOwner): string {
 }
 
 export function parseSessionOwner(value: string): SessionOwner {
-  const [, userId, sessionId] = SESSION_OWNER_PATTERN.exec(value) ?? [];
-  if (userId === undefined || sessionId === undefined) throw new Error('unreadable owner of a session');
-  return { userId, sessionId };
+  const end = value.indexOf(':');
+  if (end <= 0 || end === value.length - 1) throw new Error('unreadable owner of a session');
+  return { userId: value.slice(0, end), sessionId: value.slice(end + 1) };
 }
 
 /** Browser and MCP tokens are separate name spaces: a `sid` is never a bearer (auth.md A7). */

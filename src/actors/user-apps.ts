@@ -22,7 +22,7 @@ export function decideApps(
 ): Outcome<UserEvent> | Refusal {
   if (!state.appAccess.some((access) => access.appId === appId))
     return refuse('NotFound', 'no such application');
-  const ended = Object.values(state.sessions).filter((session) => session.appId === appId);
+  const ended = state.sessions.filter((session) => session.appId === appId);
   const reply: RevokedAppAccess = { appId, sessionsClosed: ended.length };
   return outcome(
     [

@@ -14,6 +14,7 @@ import {
   refuse,
   type Turn,
 } from './runtime/actor.ts';
+import { findSession } from './session-list.ts';
 import { audited, type Change, merged, type Origin, outcome } from './user-change.ts';
 import { endSessions, sessionsOfKey } from './user-sessions.ts';
 import type { SessionRecord, UserEvent, UserState } from './user-state.ts';
@@ -210,7 +211,7 @@ export function removal(state: UserState, key: UserKey): Change {
 
 /** The session behind a key change: still there, and fresh where the setting asks for it. */
 export function changingSession(state: UserState, sessionId: string, turn: Turn): SessionRecord | Refusal {
-  const session = state.sessions[sessionId];
+  const session = findSession(state.sessions, sessionId);
   if (session === undefined) return refuse('SessionNotFound');
   const freshSeconds = turn.settings.get('KeyChangeFreshLoginSeconds');
   if (freshSeconds > 0 && turn.nowMs - session.createdMs > freshSeconds * SECOND_MS)

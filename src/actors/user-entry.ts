@@ -6,6 +6,7 @@ import { hasFlag, KeyFlag, keyTypeOf } from '../domain/keys.ts';
 import { judge, type ScopeCode, secondsToReset, type Verdict, windowIndex } from '../domain/quotas.ts';
 import { type SessionContext, type SessionKind, TOUCH_INTERVAL_MS } from '../domain/sessions.ts';
 import type { Turn } from './runtime/actor.ts';
+import { findSession } from './session-list.ts';
 import { activeKeys, isActive } from './user-enrolment.ts';
 import { endOf } from './user-sessions.ts';
 import type { SessionRecord, UserState } from './user-state.ts';
@@ -37,13 +38,14 @@ interface Seen {
 export interface UserVolatile {
   /** Last uses by session id. */
   readonly seen: Map<string, Seen>;
-  /** Number of the window that `used` counts. */
+  /** Number of the window that is counted. */
   window: number;
-  used: Map<string, number>;
+  usedBySession: Map<string, number>;
+  usedByKey: Map<string, number>;
 }
 
 export function initialVolatile(): UserVolatile {
-  return { seen: new Map(), window: -1, used: new Map() };
+  return { seen: new Map(), window: -1, usedBySession: new Map(), usedByKey: new Map() };
 }
 
 /** Undefined for a session that is not alive; it is charged nothing. */
@@ -53,7 +55,7 @@ export function enterSession(
   command: EnterSession,
   turn: Turn,
 ): EnteredSession | undefined {
-  const session = state.sessions[command.sessionId];
+  const session = findSession(state.sessions, command.sessionId);
   if (session === undefined || session.kind !== command.kind || session.hash !== command.hash)
     return undefined;
   if (state.blocked || turn.nowMs >= endOf(session, lastSeen(volatile, session), turn.settings))
@@ -111,12 +113,15 @@ function charged(
   const window = windowIndex(turn.nowMs, windowSeconds);
   if (window !== volatile.window) {
     volatile.window = window;
-    volatile.used = new Map();
+    volatile.usedBySession = new Map();
+    volatile.usedByKey = new Map();
   }
-  const name = scope === 'p' && session.publicKey !== null ? `p:${session.publicKey}` : `s:${session.id}`;
-  const used = (volatile.used.get(name) ?? 0) + cost;
+  const byKey = scope === 'p' && session.publicKey !== null;
+  const counts = byKey ? volatile.usedByKey : volatile.usedBySession;
+  const name = byKey ? session.publicKey : session.id;
+  const used = (counts.get(name) ?? 0) + cost;
   const verdict = judge(scope, rps * windowSeconds, used, secondsToReset(turn.nowMs, windowSeconds));
-  if (verdict.allowed) volatile.used.set(name, used);
+  if (verdict.allowed) counts.set(name, used);
   return verdict;
 }
 
@@ -124,7 +129,7 @@ function charged(
 function noted(state: UserState, volatile: UserVolatile, session: SessionRecord, nowMs: number): boolean {
   let seen = volatile.seen.get(session.id);
   if (seen === undefined) {
-    if (volatile.seen.size > Object.keys(state.sessions).length) forgetEnded(state, volatile);
+    if (volatile.seen.size > state.sessions.length) forgetEnded(state, volatile);
     seen = { lastMs: nowMs, touchedMs: session.lastSeenMs };
     volatile.seen.set(session.id, seen);
   }
@@ -135,5 +140,6 @@ function noted(state: UserState, volatile: UserVolatile, session: SessionRecord,
 }
 
 function forgetEnded(state: UserState, volatile: UserVolatile): void {
-  for (const id of volatile.seen.keys()) if (state.sessions[id] === undefined) volatile.seen.delete(id);
+  for (const id of volatile.seen.keys())
+    if (findSession(state.sessions, id) === undefined) volatile.seen.delete(id);
 }

@@ -14,6 +14,7 @@ import type { SettingsReader } from '../domain/settings.ts';
 import { MINUTE_MS, SECOND_MS } from '../domain/time.ts';
 import { sessionIndex, sessionOwner } from './owners.ts';
 import { type Claim, type Outcome, type Refusal, refuse, type Turn } from './runtime/actor.ts';
+import { findSession } from './session-list.ts';
 import { audited, type Change, merged, type Origin, outcome } from './user-change.ts';
 import type { SessionRecord, UserEvent, UserState } from './user-state.ts';
 
@@ -113,7 +114,7 @@ export function endSessions(state: UserState, sessions: readonly SessionRecord[]
 }
 
 export function sessionsOfKey(state: UserState, keyId: string, kind?: SessionKind): SessionRecord[] {
-  return Object.values(state.sessions).filter(
+  return state.sessions.filter(
     (session) => session.keyId === keyId && (kind === undefined || session.kind === kind),
   );
 }
@@ -125,7 +126,7 @@ export function decideSession(
 ): Outcome<UserEvent> | Refusal {
   switch (command.type) {
     case 'endSession': {
-      const session = state.sessions[command.sessionId];
+      const session = findSession(state.sessions, command.sessionId);
       if (session === undefined) return { reply: 0 };
       const ended = endSessions(state, [session]);
       return outcome([ended, audited(state, turn, 'logout', command.origin, { sessionId: session.id })], 1);
@@ -133,7 +134,7 @@ export function decideSession(
     case 'closeSessions':
       return decideClose(state, command, turn);
     case 'touchSession': {
-      const session = state.sessions[command.sessionId];
+      const session = findSession(state.sessions, command.sessionId);
       if (session === undefined || command.seenMs - session.lastSeenMs < TOUCH_INTERVAL_MS)
         return { reply: null };
       const touched: UserEvent = { type: 'sessionTouched', sessionId: session.id, utcMs: command.seenMs };
@@ -154,11 +155,11 @@ function decideClose(
   const { sessionIds, others, currentSessionId } = command;
   const chosen: SessionRecord[] = [];
   if (sessionIds === undefined) {
-    const all = Object.values(state.sessions);
+    const all = state.sessions;
     chosen.push(...(others === true ? all.filter((session) => session.id !== currentSessionId) : all));
   } else {
     for (const id of new Set(sessionIds)) {
-      const session = state.sessions[id];
+      const session = findSession(state.sessions, id);
       if (session === undefined) return refuse('NotFound', 'no such session');
       chosen.push(session);
     }
@@ -179,7 +180,7 @@ function decideBlock(
   turn: Turn,
 ): Outcome<UserEvent> | Refusal {
   if (state.createdMs === null) return refuse('NotFound', 'no such user');
-  const sessions = command.blocked ? Object.values(state.sessions) : [];
+  const sessions = command.blocked ? state.sessions : [];
   const reply = { blocked: command.blocked, sessionsClosed: sessions.length };
   if (state.blocked === command.blocked) return { reply };
   const name = command.blocked ? 'user_blocked' : 'user_unblocked';
@@ -194,9 +195,9 @@ function decideBlock(
 }
 
 function decideSweep(state: UserState, turn: Turn): Outcome<UserEvent> {
-  const expired = Object.values(state.sessions).filter((session) => isExpired(session, turn));
+  const expired = state.sessions.filter((session) => isExpired(session, turn));
   const ended = endSessions(state, expired);
-  const left = Object.values(state.sessions).filter((session) => !expired.includes(session));
+  const left = state.sessions.filter((session) => !expired.includes(session));
   const next = Math.min(...left.map((session) => endOf(session, session.lastSeenMs, turn.settings)));
   const rest = left.length === 0 ? unscheduled() : scheduled({ ...state, sweepDueMs: null }, turn, next);
   return outcome([ended, rest], null);
@@ -211,7 +212,7 @@ function outdated(
 ): SessionRecord[] {
   const leaving: SessionRecord[] = [];
   const rivals: SessionRecord[] = [];
-  for (const session of Object.values(state.sessions)) {
+  for (const session of state.sessions) {
     if (session.id === replacesSessionId || isExpired(session, turn)) leaving.push(session);
     else if (sharesCap(session, opening)) rivals.push(session);
   }

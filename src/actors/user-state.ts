@@ -4,6 +4,7 @@
  */
 import { KeyFlag, type UserKey, withFlag } from '../domain/keys.ts';
 import type { LoginType, SessionKind } from '../domain/sessions.ts';
+import { findSession, type SessionList, withoutSessions, withSession } from './session-list.ts';
 
 /** Successful logins kept; refused ones have a bound of their own, so that hammering cannot flush the log. */
 export const LOG_ACCEPTED_MAX = 70;
@@ -56,7 +57,8 @@ export interface UserState {
   readonly blocked: boolean;
   /** By key id, removed ones included (spec 3: the record is kept). */
   readonly keys: Readonly<Record<string, UserKey>>;
-  readonly sessions: Readonly<Record<string, SessionRecord>>;
+  /** In the order of their opening. */
+  readonly sessions: SessionList;
   readonly log: readonly LogEntry[];
   /** Applications that the user registered. */
   readonly appIds: readonly string[];
@@ -88,7 +90,7 @@ export function initialUser(userId: string): UserState {
     handle: '',
     blocked: false,
     keys: {},
-    sessions: {},
+    sessions: [],
     log: [],
     appIds: [],
     appAccess: [],
@@ -114,11 +116,11 @@ export function evolveUser(state: UserState, event: UserEvent): UserState {
     case 'sessionOpened':
       return opened(state, event.session, event.as);
     case 'sessionTouched':
-      return withSession(state, event.sessionId, (session) => ({ ...session, lastSeenMs: event.utcMs }));
+      return changeSession(state, event.sessionId, { lastSeenMs: event.utcMs });
     case 'sessionRebound':
-      return withSession(state, event.sessionId, (session) => ({ ...session, keyId: event.keyId }));
+      return changeSession(state, event.sessionId, { keyId: event.keyId });
     case 'sessionsEnded':
-      return { ...state, sessions: without(state.sessions, event.sessionIds) };
+      return { ...state, sessions: withoutSessions(state.sessions, event.sessionIds) };
     case 'logged':
       return { ...state, log: appended(state.log, event.entry) };
     case 'appAccessRevoked':
@@ -148,7 +150,7 @@ function opened(state: UserState, session: SessionRecord, as: 'login' | 'sign_up
   };
   const next = {
     ...state,
-    sessions: { ...state.sessions, [id]: session },
+    sessions: withSession(state.sessions, session),
     log: appended(state.log, entry),
   };
   return keyId === null ? next : withKey(next, keyId, (key) => ({ ...key, lastUsedMs: createdMs }));
@@ -159,24 +161,11 @@ function withKey(state: UserState, keyId: string, change: (key: UserKey) => User
   return key === undefined ? state : { ...state, keys: { ...state.keys, [keyId]: change(key) } };
 }
 
-function withSession(
-  state: UserState,
-  sessionId: string,
-  change: (session: SessionRecord) => SessionRecord,
-): UserState {
-  const session = state.sessions[sessionId];
+function changeSession(state: UserState, sessionId: string, change: Partial<SessionRecord>): UserState {
+  const session = findSession(state.sessions, sessionId);
   return session === undefined
     ? state
-    : { ...state, sessions: { ...state.sessions, [sessionId]: change(session) } };
-}
-
-function without(
-  sessions: UserState['sessions'],
-  sessionIds: readonly string[],
-): Readonly<Record<string, SessionRecord>> {
-  const left = { ...sessions };
-  for (const id of sessionIds) delete left[id];
-  return left;
+    : { ...state, sessions: withSession(state.sessions, { ...session, ...change }) };
 }
 
 function appended(log: readonly LogEntry[], entry: LogEntry): readonly LogEntry[] {

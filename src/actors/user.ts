@@ -56,15 +56,24 @@ export interface AccountView {
   readonly appAccess: readonly AppAccess[];
 }
 
-/** What ends something: served while the disk is full. */
-const FREEING: ReadonlySet<UserCommand['type']> = new Set([
-  'endSession',
-  'closeSessions',
-  'removeKey',
-  'loseKey',
-  'revokeAppAccess',
-  'sweep',
-]);
+/** Commands that end something are served while the disk is full. */
+function frees(command: UserCommand): boolean {
+  switch (command.type) {
+    case 'endSession':
+    case 'closeSessions':
+    case 'removeKey':
+    case 'loseKey':
+    case 'revokeAppAccess':
+    case 'sweep':
+      return true;
+    case 'updateKey':
+      return command.mcpAccess === false;
+    case 'setBlocked':
+      return command.blocked;
+    default:
+      return false;
+  }
+}
 
 export const user = defineActor<UserState, UserCommand, UserEvent, UserQuery, UserVolatile>({
   kind: 'user',
@@ -73,7 +82,7 @@ export const user = defineActor<UserState, UserCommand, UserEvent, UserQuery, Us
   initial: initialUser,
   volatile: initialVolatile,
   evolve: evolveUser,
-  frees: (command) => FREEING.has((command as UserCommand).type),
+  frees: (command) => frees(command as UserCommand),
 
   decide(state, command, turn) {
     switch (command.type) {
@@ -130,7 +139,7 @@ function liveSessions(
   volatile: UserVolatile,
 ): SessionRecord[] {
   const live: SessionRecord[] = [];
-  for (const session of Object.values(state.sessions)) {
+  for (const session of state.sessions) {
     const lastSeenMs = lastSeen(volatile, session);
     if (nowMs < endOf(session, lastSeenMs, settings)) live.push({ ...session, lastSeenMs });
   }

@@ -3,7 +3,7 @@
  * string on the wire and in the code. Tokens (`sid`, `sessionId`) are 2 bytes of partition and 32 random bytes in
  * base64url, 46 characters; only their SHA-256 is ever stored.
  */
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 
 /** Largest id that fits int64. */
 export const ID_MAX = 2n ** 63n - 1n;
@@ -64,5 +64,5 @@ export function makeToken(userId: string, random: Uint8Array): string {
 /** SHA-256 of a token in base64url: the only form in which it is stored. Undefined when it cannot be a token. */
 export function hashToken(token: string): string | undefined {
   if (!TOKEN_PATTERN.test(token)) return undefined;
-  return createHash('sha256').update(token).digest('base64url');
+  return hash('sha256', token, 'base64url');
 }
