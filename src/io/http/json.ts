@@ -21,6 +21,11 @@ const SUSPICIOUS = /__proto__|constructor|prototype|\\u/;
 
 /** Parses a JSON text. Throws `InvalidInput` that says what is wrong. */
 export function parseJson(bytes: Buffer): unknown {
+  return readJson(bytes).value;
+}
+
+/** The same, with the text: for those who need numbers as they were written. */
+export function readJson(bytes: Buffer): { text: string; value: unknown } {
   if (!isUtf8(bytes)) throw new GatewayError('InvalidInput', 'body: not UTF-8');
   if (!isShallow(bytes)) throw new GatewayError('InvalidInput', `body: nested over ${JSON_DEPTH_MAX} levels`);
   const text = bytes.toString('utf8');
@@ -34,7 +39,7 @@ export function parseJson(bytes: Buffer): unknown {
   if (SUSPICIOUS.test(text) && hasReservedKey(value)) {
     throw new GatewayError('InvalidInput', 'body: reserved key');
   }
-  return value;
+  return { text, value };
 }
 
 /** True when no value is nested deeper than `JSON_DEPTH_MAX`. Looks at the bytes alone. */

@@ -6,9 +6,10 @@
 import { type CallerClass, callerClass } from '../../domain/access.ts';
 import { type ErrorName, errorRow, GatewayError } from '../../domain/errors.ts';
 import { lossyNumberPath } from '../../domain/raw-json.ts';
-import type { ModuleClient, ModuleRequest, ModuleResult } from '../modules/client.ts';
+import type { ModuleClient } from '../modules/client.ts';
 import type { Endpoint } from '../modules/endpoint.ts';
 import { gatewayHeaders } from '../modules/headers.ts';
+import type { ModuleRequest, ModuleResult } from '../modules/module-call.ts';
 import { errorText, isErrorAnswer, resourceResult, toolResult } from './answer.ts';
 import { type Asking, audit, type CallOutcome, type CallRecord, NAME_MAX, recordOf } from './audit.ts';
 import type { Catalogue, ResourceEntry, ToolEntry } from './catalogue.ts';
@@ -161,21 +162,22 @@ export class Calls {
       caller.kind === 'session'
         ? cancelScope(caller.session.id, context.header('mcp-session-id'))
         : undefined;
-    const controller = new AbortController();
-    const stop = () => controller.abort();
-    if (scope !== undefined) inFlight.begin(scope, id, stop);
-    context.onAbort(stop);
+    let stop: (() => void) | undefined;
     const request: ModuleRequest = {
       method: outgoing.method,
       url: outgoing.url,
       headers: headersOf(asking, outgoing.body !== undefined),
       timeoutMs,
       endpoint: endpoint.reference,
-      signal: controller.signal,
+      onBegin(giveUp) {
+        stop = giveUp;
+        if (scope !== undefined) inFlight.begin(scope, id, giveUp);
+        context.onAbort(giveUp);
+      },
       ...(outgoing.body === undefined ? {} : { body: outgoing.body }),
     };
     return this.#options.modules.call(request).then((result) => {
-      if (scope !== undefined) inFlight.done(scope, id, stop);
+      if (scope !== undefined && stop !== undefined) inFlight.done(scope, id, stop);
       return this.#answer(result, id, asking, record, wrap);
     });
   }

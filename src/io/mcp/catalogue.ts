@@ -11,7 +11,7 @@ import {
   mayReadResource,
 } from '../../domain/access.ts';
 import type { CompiledSchema, Fault } from '../../domain/schema.ts';
-import { type Endpoint, type ModuleAddresses, parseEndpoint } from '../modules/endpoint.ts';
+import { type Endpoint, type ModuleAddresses, parseEndpoint, type Target } from '../modules/endpoint.ts';
 import { compileInputSchema, isObject } from './input-schema.ts';
 import { plainUrl } from './outgoing.ts';
 import {
@@ -35,7 +35,7 @@ export interface ToolEntry {
   /** Null: the gateway's own. Undefined: a built-in row of a module that is not configured. */
   readonly endpoint: Endpoint | null | undefined;
   /** The address, where arguments do not change it. */
-  readonly url: URL | undefined;
+  readonly url: Target | undefined;
   readonly timeoutMs: number;
 }
 
@@ -44,7 +44,7 @@ export interface ResourceEntry {
   readonly row: ResourceRow;
   readonly readers: ReadonlySet<CallerClass>;
   readonly endpoint: Endpoint | null | undefined;
-  readonly url: URL | undefined;
+  readonly url: Target | undefined;
   readonly mimeType: string;
 }
 

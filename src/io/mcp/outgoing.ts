@@ -1,5 +1,5 @@
 /** From the arguments of a tool to the request that its backend gets (spec 2.5: method, queryParams, bodyRootProperty). */
-import { type Endpoint, endpointUrl } from '../modules/endpoint.ts';
+import { type Endpoint, endpointUrl, type Target } from '../modules/endpoint.ts';
 import type { ToolEntry } from './catalogue.ts';
 import type { JsonObject } from './input-schema.ts';
 
@@ -8,19 +8,19 @@ export type Outgoing =
       readonly ok: true;
       readonly method: 'GET' | 'POST';
       /** Undefined: the module of the row is not configured. */
-      readonly url: URL | undefined;
+      readonly url: Target | undefined;
       readonly body: string | undefined;
     }
   /** The argument that can stand neither in the path nor in the query. */
   | { readonly ok: false; readonly argument: string };
 
 /** The address of an endpoint without arguments: made once, it serves every call. */
-export function plainUrl(endpoint: Endpoint | null | undefined, queryString = ''): URL | undefined {
+export function plainUrl(endpoint: Endpoint | null | undefined, queryString = ''): Target | undefined {
   if (endpoint === null || endpoint === undefined || endpoint.pathArguments.length > 0) return undefined;
   const made = endpointUrl(endpoint);
   if (!made.ok || queryString === '') return made.ok ? made.url : undefined;
   const own = made.url.search === '' ? '?' : `${made.url.search}&`;
-  return new URL(`${made.url.origin}${made.url.pathname}${own}${queryString}`);
+  return { ...made.url, search: `${own}${queryString}` };
 }
 
 /** GET: all arguments in the query. POST: a JSON body, but for the arguments that the row puts elsewhere. */

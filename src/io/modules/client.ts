@@ -6,11 +6,11 @@
  */
 import { performance } from 'node:perf_hooks';
 import { Pool } from 'undici';
-import type { ErrorName } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/time.ts';
 import { type Breakers, createBreakers, type Permit } from './breaker.ts';
 import { connectionFailed, type Ending, Exchange, verdictOf } from './exchange.ts';
 import { endToEndHeaders } from './headers.ts';
+import type { ModuleCounters, ModuleError, ModuleRequest, ModuleResult } from './module-call.ts';
 
 /** Connections per origin; one request at a time on each. */
 export const CONNECTIONS_PER_ORIGIN = 128;
@@ -20,60 +20,6 @@ export const PENDING_PER_ORIGIN_MAX = 2_048;
 const ORIGINS_MAX = 1_024;
 /** A module that does not take a connection within this is down, whatever the time-out of the call. */
 const CONNECT_TIMEOUT_MS = 5_000;
-
-export interface ModuleRequest {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH' | 'HEAD';
-  readonly url: URL;
-  /** End-to-end headers; hop-by-hop ones are dropped (RFC 9110 7.6.1). */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string | Uint8Array;
-  /** Over everything: waiting, connecting, headers, body, and the repeated attempt of a GET. */
-  readonly timeoutMs: number;
-  /** Names the breaker: one per tool, resource or proxied path. */
-  readonly endpoint: string;
-  readonly signal?: AbortSignal;
-}
-
-export interface ModuleAnswer {
-  readonly status: number;
-  /** '' when the module sent none, or one that must not be copied into a header. */
-  readonly contentType: string;
-  /** At most `ANSWER_MAX_BYTES`, as it came. */
-  readonly body: Buffer;
-}
-
-/**
- * - `ModuleFailed`: connection refused, broken or cut, no HTTP, a redirect, a content coding nobody asked for.
- * - `ModuleUnavailable`: the breaker is open, or the client is closed. `Overloaded`: too many calls to that origin.
- * - `Aborted`: the caller's signal; nobody waits for an answer, so it is no row of the error table.
- */
-export type ModuleError =
-  | Extract<
-      ErrorName,
-      'ModuleFailed' | 'ModuleTimedOut' | 'ModuleUnavailable' | 'ModuleAnswerTooLarge' | 'Overloaded'
-    >
-  | 'Aborted';
-
-export type ModuleResult =
-  | { readonly ok: true; readonly answer: ModuleAnswer; readonly elapsedMs: number }
-  | {
-      readonly ok: false;
-      readonly error: ModuleError;
-      /** For the log: never shown to a caller. */
-      readonly reason: string;
-      readonly elapsedMs: number;
-    };
-
-export interface ModuleCounters {
-  readonly calls: number;
-  readonly answered: number;
-  readonly retried: number;
-  /** Calls under way or waiting, all origins. */
-  readonly pending: number;
-  readonly failed: Readonly<Record<ModuleError, number>>;
-  /** Endpoints whose breaker is open now. */
-  readonly breakersOpen: readonly string[];
-}
 
 export interface ModuleClient {
   call(request: ModuleRequest): Promise<ModuleResult>;
@@ -198,6 +144,7 @@ class PooledClient implements ModuleClient {
         resolve(this.#result(ending, performance.now() - startMs));
       };
       attempt = this.#send(origin, request, ended);
+      request.onBegin?.(abort);
     });
   }
 

@@ -27,8 +27,16 @@ export type EndpointResult =
   | { readonly ok: true; readonly endpoint: Endpoint }
   | { readonly ok: false; readonly fault: string };
 
+/** Where a request goes; a `URL` is one too. Its parts are encoded already. */
+export interface Target {
+  readonly origin: string;
+  readonly pathname: string;
+  /** With `?`; '' without a query. */
+  readonly search: string;
+}
+
 export type UrlResult =
-  | { readonly ok: true; readonly url: URL }
+  | { readonly ok: true; readonly url: Target }
   | { readonly ok: false; readonly argument: string };
 
 const REFERENCE = /^([a-z][a-z0-9-]{0,31}):(\/(?!\/).*)$/;
@@ -81,16 +89,15 @@ export function endpointUrl(
     if (segment === undefined) return { ok: false, argument: name };
     path = path.replace(`{${name}}`, () => segment);
   }
-  const pairs = new URLSearchParams(endpoint.query);
+  let search = endpoint.query === '' ? '' : `?${endpoint.query}`;
   for (const [name, value] of Object.entries(query)) {
     for (const text of queryTexts(value)) {
-      if (LONE_SURROGATE.test(text)) return { ok: false, argument: name };
-      pairs.append(name, text);
+      if (LONE_SURROGATE.test(text) || LONE_SURROGATE.test(name)) return { ok: false, argument: name };
+      search += `${search === '' ? '?' : '&'}${encodeURIComponent(name)}=${encodeURIComponent(text)}`;
     }
   }
-  const search = pairs.size === 0 ? '' : `?${pairs.toString()}`;
   if (path.length + search.length > URL_MAX_CHARACTERS) return { ok: false, argument: longest(query) };
-  return { ok: true, url: new URL(`${endpoint.origin}${path}${search}`) };
+  return { ok: true, url: { origin: endpoint.origin, pathname: path, search } };
 }
 
 /**

@@ -3,7 +3,7 @@
  * handler that the HTTP client drives; nothing here throws into it.
  */
 import type { CallVerdict } from './breaker.ts';
-import type { ModuleAnswer, ModuleError } from './client.ts';
+import type { ModuleAnswer, ModuleError } from './module-call.ts';
 
 /** Largest answer that is taken from a backend, in bytes. Source: mcp.md. */
 export const ANSWER_MAX_BYTES = 4 * 1024 * 1024;

@@ -81,7 +81,7 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
 
 /** Many servers read `X_Crm` as `X-Crm`, so both spellings are one name here. */
 function canonical(name: string): string {
-  return name.toLowerCase().replaceAll('_', '-');
+  return /[A-Z_]/.test(name) ? name.toLowerCase().replaceAll('_', '-') : name;
 }
 
 /** Names that only the gateway may set; a client's copy is stripped, spellings with `_` too. */
@@ -90,7 +90,7 @@ export function isGatewayHeader(name: string): boolean {
 }
 
 function isHopByHop(name: string): boolean {
-  return HOP_BY_HOP.has(name) || HOP_BY_HOP.has(canonical(name));
+  return HOP_BY_HOP.has(canonical(name));
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { errorRow, GatewayError } from '../../domain/errors.ts';
-import { parseJson } from '../http/json.ts';
+import { readJson } from '../http/json.ts';
 import { errorReply } from '../http/reply.ts';
 import { type AnyRoute, defineRoute, type HeaderList, Reply, type RouteContext } from '../http/route.ts';
 import { type Admission, admit } from '../mcp/admission.ts';
@@ -146,7 +146,8 @@ class Transport {
 
 function readBody(bytes: Buffer): RpcBody {
   try {
-    return readRpc(bytes.toString('utf8'), parseJson(bytes));
+    const { text, value } = readJson(bytes);
+    return readRpc(text, value);
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
     const { detail } = error;

@@ -125,7 +125,7 @@ t.test('custom tools: GET, POST, queryParams, bodyRootProperty and path placehol
   };
   t.match(await asked('get', { a: 'x y&z', n: 5, b: true, list: ['1', '2'], o: { k: 1 }, none: null }), {
     method: 'GET',
-    url: '/get?fixed=1&a=x+y%26z&n=5&b=true&list=1&list=2&o=%7B%22k%22%3A1%7D',
+    url: '/get?fixed=1&a=x%20y%26z&n=5&b=true&list=1&list=2&o=%7B%22k%22%3A1%7D',
     body: '',
   });
   t.match(await asked('get', {}), { url: '/get?fixed=1' });

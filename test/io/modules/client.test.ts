@@ -8,10 +8,9 @@ import {
   createModuleClient,
   type ModuleClient,
   type ModuleClientOptions,
-  type ModuleRequest,
-  type ModuleResult,
 } from '../../../src/io/modules/client.ts';
 import { ANSWER_MAX_BYTES } from '../../../src/io/modules/exchange.ts';
+import type { ModuleRequest, ModuleResult } from '../../../src/io/modules/module-call.ts';
 
 interface Backend {
   url: string;
