@@ -1,0 +1,115 @@
+/** What an agent sees when a module fails: the real program, the real sandbox, its faults. */
+import t from 'tap';
+import { type Answer, callTool, mcpLogin, request, signUp, updateKey } from '../../tools/agent.ts';
+import { launch } from '../../tools/launch.ts';
+
+const CONFIGURATION = {
+  Settings: { PubKeyApiRPSLimit: 100, ApiRPSLimit: 100, IpRPSLimit: 100 },
+  McpTools: {
+    hasty_balance: {
+      endpoint: 'wallet:/wallet/v1/balance/get',
+      method: 'GET',
+      description: 'The balance, or nothing after 300 ms.',
+      inputSchema: { type: 'object', properties: {} },
+      timeoutMs: 300,
+    },
+  },
+};
+
+interface Agent {
+  userId: string;
+  call(name: string, values?: object): Promise<Answer>;
+}
+
+async function enrol(): Promise<Agent> {
+  const person = await signUp(gateway.url);
+  await updateKey(gateway.url, person, { mcpAccess: true });
+  const { json } = await mcpLogin(gateway.url, person.key, Date.now());
+  const bearer = String(json['result']?.['sessionId']);
+  return { userId: person.userId, call: (name, values = {}) => callTool(gateway.url, bearer, name, values) };
+}
+
+async function fault(mode: string, delayMs?: number): Promise<void> {
+  const body = { module: 'wallet', mode, ...(delayMs === undefined ? {} : { delayMs }) };
+  const { status } = await request(`${gateway.sandbox}/sandbox/v1/fault`, { body });
+  if (status !== 200) throw new Error(`fault ${mode}: ${status}`);
+}
+
+/** The JSON-RPC error, else `ok` or `isError` and the module's own text. */
+function outcomeOf(answer: Answer): string {
+  const { error, result } = answer.json;
+  if (error !== undefined) return `${error['code']}`;
+  return `${result?.['isError'] === undefined ? 'ok' : 'isError'} ${JSON.stringify(result?.['content'])}`;
+}
+
+/** One program for the whole file: each test leaves its module well. */
+const gateway = await launch({ args: ['--sandbox'], configuration: CONFIGURATION });
+t.teardown(() => gateway.stop());
+
+t.test(
+  'module down: -32000 until the breaker opens, then at once; other endpoints are still tried',
+  async (t) => {
+    const agent = await enrol();
+    t.match(outcomeOf(await agent.call('wallet_list_addresses')), /^ok .*demo1/);
+    await fault('down');
+    for (let failure = 0; failure < 5; failure += 1) {
+      const answer = await agent.call('wallet_list_addresses');
+      t.equal(answer.status, 200);
+      t.match(answer.json['error'], { code: -32000, message: /Module failed/ });
+    }
+    t.match((await agent.call('wallet_list_addresses')).json['error'], {
+      code: -32000,
+      message: /Module unavailable/,
+    });
+    t.match((await agent.call('wallet_get_info')).json['error'], { code: -32000, message: /Module failed/ });
+    await fault('ok');
+    t.match(
+      (await agent.call('wallet_list_addresses')).json['error'],
+      { message: /Module unavailable/ },
+      'still open',
+    );
+    t.match(outcomeOf(await agent.call('wallet_get_info')), /^ok /);
+    const { text } = await request(`${gateway.internal}/metrics`);
+    t.match(text, /modules_breakersOpen|breakers/i, 'the breaker shows in the metrics');
+  },
+);
+
+t.test('module error: a result with isError and the bytes of the module', async (t) => {
+  const agent = await enrol();
+  await fault('error');
+  for (let call = 0; call < 7; call += 1) {
+    t.equal(
+      outcomeOf(await agent.call('wallet_get_balance')),
+      `isError ${JSON.stringify([{ type: 'text', text: '{"error":{"code":2008,"message":"Injected fault"}}' }])}`,
+    );
+  }
+  await fault('ok');
+});
+
+t.test('module slow: -32000 at the time-out of the tool', async (t) => {
+  const agent = await enrol();
+  await fault('slow', 5_000);
+  const startMs = performance.now();
+  const answer = await agent.call('hasty_balance');
+  const elapsedMs = performance.now() - startMs;
+  t.match(answer.json['error'], { code: -32000, message: /Module timed out/ });
+  t.ok(elapsedMs >= 290 && elapsedMs < 4_000, `${Math.round(elapsedMs)} ms`);
+  await fault('ok');
+});
+
+t.test(
+  'answer cut off: the agent repeats the transfer under its number, and the money moves once',
+  async (t) => {
+    const [agent, other] = [await enrol(), await enrol()];
+    await other.call('wallet_get_info');
+    const values = { currency: 'DEMO', amount: '10', toUserId: other.userId, externalId: '7' };
+    await fault('cut');
+    t.match((await agent.call('wallet_internal_transfer', values)).json['error'], { code: -32000 });
+    await fault('ok');
+    t.match(
+      outcomeOf(await agent.call('wallet_internal_transfer', values)),
+      /^ok .*"balance\\*":\\*"990\.00/,
+    );
+    t.match(outcomeOf(await other.call('wallet_get_balance', { currency: 'DEMO' })), /^ok .*1010\.00/);
+  },
+);
