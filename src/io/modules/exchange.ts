@@ -59,6 +59,8 @@ export class Exchange {
   }
 
   onResponseStart(_controller: Controller, status: number, headers: Headers): void {
+    // 1xx is a word on the way (RFC 9110 15.2): the answer comes after it.
+    if (status < 200) return;
     this.#answerBegan = true;
     this.#status = status;
     const contentType = first(headers['content-type']);

@@ -223,6 +223,17 @@ t.test(
   },
 );
 
+t.test('client: an interim answer is passed over', async (t) => {
+  const backend = await startRawBackend(t, (_request, socket) =>
+    socket.write(
+      'HTTP/1.1 103 Early Hints\r\ncontent-encoding: gzip\r\ncontent-type: text/html\r\n\r\n' +
+        'HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\nok',
+    ),
+  );
+  const result = await startClient(t).call(get(backend.url));
+  t.match(result, { ok: true, answer: { status: 200, contentType: 'text/plain' } });
+});
+
 t.test('client: what is no HTTP is ModuleFailed', async (t) => {
   const backend = await startRawBackend(t, (_request, socket) => socket.end('220 mail.example ESMTP\r\n'));
   t.equal(errorOf(await startClient(t).call(get(backend.url, { method: 'POST' }))), 'ModuleFailed');
