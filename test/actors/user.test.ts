@@ -175,6 +175,21 @@ t.test('session: the last use is written at most once a minute and survives a re
   t.equal((await sessions())[0]?.lastSeenMs, seenMs);
 });
 
+t.test('session: a last use that cannot be written is reported, and the session goes on', async (t) => {
+  const { actors, enter, failures, rootToken } = await start();
+  actors.journal.setFull(true);
+  actors.clock.nowMs += MINUTE_MS;
+  t.ok(enter(rootToken, 'browser'));
+  await actors.settle();
+  t.match(failures, [new GatewayError('StorageFull')]);
+  t.equal(failures.length, 1);
+  actors.journal.setFull(false);
+  actors.clock.nowMs += MINUTE_MS;
+  t.ok(enter(rootToken, 'browser'));
+  await actors.settle();
+  t.equal(failures.length, 1, 'the next one is written');
+});
+
 t.test('session: the 51st browser session ends the oldest, MCP sessions are not touched', async (t) => {
   const { actors, enter, login, mcpLogin, rootToken, sessions } = await start();
   const agent = await mcpLogin('McpVerified');

@@ -543,6 +543,21 @@ t.test('keys: foreign, removed and unknown ones are the same 404', async (t) => 
 });
 
 t.test(
+  'keys: changes with an old login are 403 Fresh login required where the setting asks for it',
+  async (t) => {
+    const { signUp, addKey, change, actors, login, settings } = start(t);
+    const { sid, keyId, key } = await signUp();
+    settings.set('KeyChangeFreshLoginSeconds', 60);
+    actors.clock.nowMs += 60_001;
+    refused(t, await change('update_key', sid, { keyId, mcpAccess: true }), 403, 1110);
+    refused(t, await change('remove_key', sid, { keyId }), 403, 1110);
+    refused(t, await addKey(sid, makeKey(), 'claim'), 403, 1110);
+    const fresh = sidOf(await login(key)) ?? '';
+    t.equal((await change('update_key', fresh, { keyId, mcpAccess: true })).status, 200);
+  },
+);
+
+t.test(
   'remove_key: ends browser and MCP sessions of the key before it answers, and frees the name',
   async (t) => {
     const { signUp, login, change, alive, allowAgent, mcpLogin, sessions, actors } = start(t);
