@@ -4,28 +4,38 @@ import { GatewayError } from '../../domain/errors.ts';
 import { tightest, type Verdict } from '../../domain/quotas.ts';
 import type { RequestLimiter } from './route.ts';
 
-export class RequestCharges implements RequestLimiter {
+export class RequestCharges implements RequestLimiter, Caller {
   /** What the answer shows; undefined when nothing was charged. */
   verdict: Verdict | undefined;
+  readonly address: string;
+  readonly port: number | undefined;
+  readonly forwarded: boolean;
   readonly #limiter: Limiter;
-  readonly #caller: Caller;
   readonly #nowMs: number;
 
-  constructor(limiter: Limiter, caller: Caller, nowMs: number) {
+  constructor(
+    limiter: Limiter,
+    address: string,
+    port: number | undefined,
+    forwarded: boolean,
+    nowMs: number,
+  ) {
     this.#limiter = limiter;
-    this.#caller = caller;
+    this.address = address;
+    this.port = port;
+    this.forwarded = forwarded;
     this.#nowMs = nowMs;
   }
 
   chargeAnonymous(cost: number): void {
-    this.note(this.#limiter.chargeConnection(this.#caller, cost, this.#nowMs));
-    this.note(this.#limiter.chargeAddress(this.#caller.address, cost, this.#nowMs));
+    this.note(this.#limiter.chargeConnection(this, cost, this.#nowMs));
+    this.note(this.#limiter.chargeAddress(this.address, cost, this.#nowMs));
   }
 
   /** Once the budget of unknown keys is spent, a login attempt is refused before its key is looked up. */
   chargeKey(scope: 'p' | 'm', publicKey: string, cost: number): void {
     if (scope === 'm') this.checkUnknownKeys();
-    this.note(this.#limiter.chargeKey(scope, publicKey, this.#caller.address, cost, this.#nowMs));
+    this.note(this.#limiter.chargeKey(scope, publicKey, this.address, cost, this.#nowMs));
   }
 
   note(verdict: Verdict | undefined): void {
@@ -36,11 +46,11 @@ export class RequestCharges implements RequestLimiter {
   }
 
   chargeUnknownKey(): void {
-    this.#refuseSpent(this.#limiter.chargeUnknownKey(this.#caller.address, this.#nowMs));
+    this.#refuseSpent(this.#limiter.chargeUnknownKey(this.address, this.#nowMs));
   }
 
   checkUnknownKeys(): void {
-    this.#refuseSpent(this.#limiter.checkUnknownKeys(this.#caller.address, this.#nowMs));
+    this.#refuseSpent(this.#limiter.checkUnknownKeys(this.address, this.#nowMs));
   }
 
   /** A budget, not a window scope: it is shown only when it refuses. */

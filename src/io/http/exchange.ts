@@ -11,7 +11,7 @@ import type { SettingsReader } from '../../domain/settings.ts';
 import type { Site } from '../../domain/site.ts';
 import { RequestCharges } from './charges.ts';
 import type { ResolvedClient } from './client-address.ts';
-import { limitHeaders, writeAnswer } from './reply.ts';
+import { type AnswerFacts, writeAnswer } from './reply.ts';
 import { type BodySink, type IncomingHead, readBody } from './request.ts';
 import type { AnyRoute, ClientFacts, HeaderList, Reply, RouteContext, SessionGate } from './route.ts';
 import type { HttpResponse } from './server.ts';
@@ -90,31 +90,23 @@ export class Exchange implements RouteContext {
   constructor(
     response: HttpResponse,
     head: IncomingHead,
-    resolved: ResolvedClient,
+    client: ResolvedClient,
     services: Services,
-    times: { nowMs: number; startedMs: number },
+    nowMs: number,
+    startedMs: number,
     newRequestId: () => string,
   ) {
-    const { nowMs } = times;
-    this.startedMs = times.startedMs;
+    this.startedMs = startedMs;
     this.#response = response;
     this.head = head;
     this.services = services;
     this.nowMs = nowMs;
-    this.client = { address: resolved.address, userAgent: head.userAgent };
+    this.client = { address: client.address, userAgent: head.userAgent };
     this.bodyRead = !head.hasBody;
     const sent = head.header('x-request-id');
     this.requestId = sent !== undefined && REQUEST_ID_PATTERN.test(sent) ? sent : newRequestId();
-    const port: unknown = resolved.forwarded ? undefined : response['getRemotePort']?.();
-    this.limiter = new RequestCharges(
-      services.limiter,
-      {
-        address: resolved.address,
-        port: typeof port === 'number' ? port : undefined,
-        forwarded: resolved.forwarded,
-      },
-      nowMs,
-    );
+    const port = client.forwarded ? undefined : portOf(response);
+    this.limiter = new RequestCharges(services.limiter, client.address, port, client.forwarded, nowMs);
   }
 
   get rawQuery(): string {
@@ -179,33 +171,34 @@ export class Exchange implements RouteContext {
   /** Writes the answer; false when it came too late. Throws, with nothing written, when a header is unfit. */
   answer(reply: Reply, close: boolean): boolean {
     if (this.over) return false;
-    const verdict = this.limiter.verdict;
-    const headers: HeaderList = [
-      ['X-Request-Id', this.requestId],
-      ...this.cors,
-      ...(verdict === undefined
-        ? []
-        : limitHeaders(verdict, this.services.settings.get('RateLimitWindowSeconds'))),
-    ];
-    const answer = {
-      reply,
-      headers,
+    const facts: AnswerFacts = {
+      requestId: this.requestId,
+      cors: this.cors,
+      verdict: this.limiter.verdict,
+      windowSeconds: this.services.settings.get('RateLimitWindowSeconds'),
       headOnly: this.head.method === 'HEAD',
       close,
       bodyPending: !this.bodyRead,
     };
+    // uWS corks for its own callbacks; after a promise it takes an explicit cork to leave in one system call.
+    if (this.running) this.#writeCorked(reply, facts);
+    else this.sentBytes = writeAnswer(this.#response, reply, facts);
+    this.over = true;
+    this.status = reply.status;
+    return true;
+  }
+
+  /** A throw may not cross the native frame of the cork. */
+  #writeCorked(reply: Reply, facts: AnswerFacts): void {
     let failure: unknown;
     this.#response.cork(() => {
       try {
-        this.sentBytes = writeAnswer(this.#response, answer);
+        this.sentBytes = writeAnswer(this.#response, reply, facts);
       } catch (error) {
         failure = error ?? new Error('unknown failure of the writer');
       }
     });
     if (failure !== undefined) throw failure;
-    this.over = true;
-    this.status = reply.status;
-    return true;
   }
 
   /** What is told of it once it is over. */
@@ -231,4 +224,14 @@ export class Exchange implements RouteContext {
     this.over = true;
     this.#response.close();
   }
+}
+
+/** Newer builds of uWebSockets.js name the peer's port; the pinned one does not. Asked of the first response alone. */
+let portIsNamed: boolean | undefined;
+
+function portOf(response: HttpResponse): number | undefined {
+  portIsNamed ??= typeof response['getRemotePort'] === 'function';
+  if (!portIsNamed) return undefined;
+  const port: unknown = response['getRemotePort']();
+  return typeof port === 'number' ? port : undefined;
 }

@@ -15,13 +15,23 @@ const EXPOSE_HEADERS = 'Mcp-Session-Id, X-RateLimit, Retry-After';
 const JSON_TYPE = /^application\/json[\t ]*(?:;[\t ]*charset=(?:"[\w-]+"|[\w-]+)[\t ]*)?$/i;
 const NONE: HeaderList = [];
 
-/** Throws `Forbidden` for a Host that this deployment does not have, where the check applies. */
-export function checkHost(site: Site, head: IncomingHead): void {
-  if (!site.checkHost) return;
-  const host = (head.header('host') ?? '').toLowerCase().replace(/:[0-9]{1,5}$/, '');
-  if (!site.hosts.has(host) && !site.hosts.has(host.replace(/^\[|\]$/g, ''))) {
-    throw new GatewayError('Forbidden', 'host');
-  }
+/** Spellings of `Host` that are remembered with their verdict. */
+const HOSTS_KNOWN_MAX = 1_000;
+
+/** Throws `Forbidden` for a Host that this deployment does not have. To be asked where `site.checkHost` says so. */
+export function createHostCheck(site: Site): (head: IncomingHead) => void {
+  const known = new Map<string, boolean>();
+  return (head) => {
+    const sent = head.header('host') ?? '';
+    let own = known.get(sent);
+    if (own === undefined) {
+      const host = sent.toLowerCase().replace(/:[0-9]{1,5}$/, '');
+      own = site.hosts.has(host) || site.hosts.has(host.replace(/^\[|\]$/g, ''));
+      if (known.size >= HOSTS_KNOWN_MAX) known.clear();
+      known.set(sent, own);
+    }
+    if (!own) throw new GatewayError('Forbidden', 'host');
+  };
 }
 
 /** Headers that let a page of an allowed origin read the answer. */

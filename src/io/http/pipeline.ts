@@ -5,18 +5,13 @@
  */
 import { GatewayError } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/time.ts';
-import {
-  type AddressReader,
-  createAddressReader,
-  createRangeCheck,
-  decodeAddress,
-} from './client-address.ts';
+import { type AddressReader, createAddressReader, createRangeCheck, readAddress } from './client-address.ts';
 import { absentBody, answerUnrouted, bringsBearer, enter, replyOf, requireFit, sidOf } from './door.ts';
 import { Exchange, type FinishedRequest, type Services } from './exchange.ts';
 import { guard } from './guard.ts';
 import { InFlight, type InFlightBounds, type InFlightCounters } from './in-flight.ts';
 import { parseJson } from './json.ts';
-import { checkCaller, checkHost, checkJsonType, corsHeaders } from './origin.ts';
+import { checkCaller, checkJsonType, corsHeaders, createHostCheck } from './origin.ts';
 import { errorBody, errorReply } from './reply.ts';
 import { IncomingHead, parseQuery } from './request.ts';
 import { type AnyRoute, Reply } from './route.ts';
@@ -67,6 +62,7 @@ class Engine implements Pipeline {
   readonly #options: PipelineOptions;
   readonly #router: Router;
   readonly #addresses: AddressReader;
+  readonly #checkHost: (head: IncomingHead) => void;
   readonly #isAdminAddress: (address: string) => boolean;
   readonly #inFlight: InFlight;
   #smuggledTotal = 0;
@@ -78,6 +74,7 @@ class Engine implements Pipeline {
     this.#inFlight = new InFlight(options.bounds ?? {});
     this.#router = createRouter(options.routes);
     this.#addresses = createAddressReader(options.trustedProxies);
+    this.#checkHost = createHostCheck(options.site);
     this.#isAdminAddress = createRangeCheck(options.site.adminAllow);
   }
 
@@ -111,14 +108,16 @@ class Engine implements Pipeline {
   }
 
   #open(response: HttpResponse, head: IncomingHead): Exchange {
-    const proxied = this.#addresses.trustsAny ? decodeAddress(response.getProxiedRemoteAddressAsText()) : '';
-    const client = this.#addresses.resolve(
-      decodeAddress(response.getRemoteAddressAsText()),
-      proxied,
-      this.#addresses.trustsAny ? head.joined('x-forwarded-for', ',') : undefined,
-    );
-    const times = { nowMs: this.#options.clock(), startedMs: this.#options.elapsed() };
-    return new Exchange(response, head, client, this.#options, times, this.#options.newRequestId);
+    const peer = readAddress(response.getRemoteAddress());
+    const client = this.#addresses.trustsAny
+      ? this.#addresses.resolve(
+          peer,
+          readAddress(response.getProxiedRemoteAddress()),
+          head.joined('x-forwarded-for', ','),
+        )
+      : { address: peer, forwarded: false };
+    const { clock, elapsed, newRequestId } = this.#options;
+    return new Exchange(response, head, client, this.#options, clock(), elapsed(), newRequestId);
   }
 
   /** Everything that is judged on the head alone, then the body or the handler. */
@@ -129,7 +128,7 @@ class Engine implements Pipeline {
       this.#stoppingTotal += 1;
       throw new GatewayError('Stopping');
     }
-    checkHost(site, head);
+    if (site.checkHost) this.#checkHost(head);
     exchange.cors = corsHeaders(site, head);
     const match = this.#router.match(head.method, head.path);
     if (match.found !== 'route') {

@@ -13,12 +13,14 @@ const VALUE_PATTERN = /^[\t\x20-\x7e]*$/;
 /** RFC 9110 5.1: a token. */
 const NAME_PATTERN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-const NO_STORE: HeaderList = [['Cache-Control', 'no-store']];
-
-export interface Answer {
-  readonly reply: Reply;
-  /** Headers of the request's own: id, limits, CORS. */
-  readonly headers: HeaderList;
+/** What an answer needs beside the reply. */
+export interface AnswerFacts {
+  /** Echoed or made here; fits a header by its pattern. */
+  readonly requestId: string;
+  readonly cors: HeaderList;
+  /** What `X-RateLimit` shows; undefined on requests that no limit met. */
+  readonly verdict: Verdict | undefined;
+  readonly windowSeconds: number;
   /** HEAD: the length is named, the body is not sent. */
   readonly headOnly: boolean;
   /** The connection ends after this answer. */
@@ -27,33 +29,44 @@ export interface Answer {
   readonly bodyPending: boolean;
 }
 
-/** Writes an answer whole; the bytes of its body. Call it inside a cork. Throws before writing when a header is unfit. */
-export function writeAnswer(response: HttpResponse, answer: Answer): number {
-  const { reply } = answer;
-  const cache = hasHeader(reply.headers, 'cache-control') ? [] : NO_STORE;
-  for (const list of [reply.headers, answer.headers]) {
-    for (const [name, value] of list) checkHeader(name, value);
-  }
-  if (reply.contentType !== undefined) checkHeader('Content-Type', reply.contentType);
+/** Writes an answer whole; the bytes of its body. Call it corked. Throws before writing when a header is unfit. */
+export function writeAnswer(response: HttpResponse, reply: Reply, facts: AnswerFacts): number {
+  const { headers, contentType } = reply;
+  for (const [name, value] of headers) checkHeader(name, value);
+  for (const [name, value] of facts.cors) checkHeader(name, value);
+  if (contentType !== undefined) checkHeader('Content-Type', contentType);
+  checkHeader('X-Request-Id', facts.requestId);
   response.writeStatus(statusLine(reply.status));
-  if (reply.contentType !== undefined) response.writeHeader('Content-Type', reply.contentType);
+  if (contentType !== undefined) response.writeHeader('Content-Type', contentType);
   response.writeHeader('X-Content-Type-Options', 'nosniff');
-  for (const list of [cache, reply.headers, answer.headers]) {
-    for (const [name, value] of list) response.writeHeader(name, value);
+  if (headers.length === 0 || !hasHeader(headers, 'cache-control')) {
+    response.writeHeader('Cache-Control', 'no-store');
   }
-  return writeBody(response, answer);
+  response.writeHeader('X-Request-Id', facts.requestId);
+  for (const [name, value] of headers) response.writeHeader(name, value);
+  for (const [name, value] of facts.cors) response.writeHeader(name, value);
+  if (facts.verdict !== undefined) writeLimits(response, facts.verdict, facts.windowSeconds);
+  return writeBody(response, reply, facts);
 }
 
-function writeBody(response: HttpResponse, answer: Answer): number {
-  const { body, status } = answer.reply;
+/** `X-RateLimit` (spec 8.1) and the fields of draft-ietf-httpapi-ratelimit-headers-10. Letters and numbers alone. */
+function writeLimits(response: HttpResponse, verdict: Verdict, windowSeconds: number): void {
+  const { scope, quota, remaining, resetSeconds } = verdict;
+  response.writeHeader('X-RateLimit', `s=${scope};l=${quota};r=${remaining};t=${resetSeconds}`);
+  response.writeHeader('RateLimit-Policy', `"${scope}";q=${quota};w=${windowSeconds}`);
+  response.writeHeader('RateLimit', `"${scope}";r=${remaining};t=${resetSeconds}`);
+}
+
+function writeBody(response: HttpResponse, reply: Reply, facts: AnswerFacts): number {
+  const { body, status } = reply;
   const sizeBytes = typeof body === 'string' ? Buffer.byteLength(body) : (body?.length ?? 0);
-  const bodiless = status === 204 || status === 304 || answer.headOnly;
-  const cut = answer.close && !answer.bodyPending && !bodiless;
+  const bodiless = status === 204 || status === 304 || facts.headOnly;
+  const cut = facts.close && !facts.bodyPending && !bodiless;
   // uWS names the close itself when it cuts the connection.
-  if (answer.close && !cut) response.writeHeader('Connection', 'close');
+  if (facts.close && !cut) response.writeHeader('Connection', 'close');
   if (bodiless) {
     // endWithoutBody(n) of this build leaves the response open: the length goes in by hand.
-    if (answer.headOnly) response.writeHeader('Content-Length', String(sizeBytes));
+    if (facts.headOnly) response.writeHeader('Content-Length', String(sizeBytes));
     response.endWithoutBody();
     return 0;
   }
@@ -97,14 +110,4 @@ export function errorBody(
 ): { code: number; message: string; detail?: string } {
   const { code, message } = errorRow(name);
   return detail === undefined ? { code, message } : { code, message, detail };
-}
-
-/** `X-RateLimit` (spec 8.1) and the fields of draft-ietf-httpapi-ratelimit-headers-10. */
-export function limitHeaders(verdict: Verdict, windowSeconds: number): HeaderList {
-  const { scope, quota, remaining, resetSeconds } = verdict;
-  return [
-    ['X-RateLimit', `s=${scope};l=${quota};r=${remaining};t=${resetSeconds}`],
-    ['RateLimit-Policy', `"${scope}";q=${quota};w=${windowSeconds}`],
-    ['RateLimit', `"${scope}";r=${remaining};t=${resetSeconds}`],
-  ];
 }

@@ -14,7 +14,7 @@ import {
   us_socket_local_port,
 } from 'uWebSockets.js';
 import { createServer as createProbe } from 'node:net';
-import { decodeAddress } from './client-address.ts';
+import { readAddress } from './client-address.ts';
 
 export type { HttpRequest, HttpResponse };
 
@@ -172,7 +172,7 @@ function watchConnections(
       response.close();
       return;
     }
-    options.onOpen?.(decodeAddress(response.getRemoteAddressAsText()));
+    options.onOpen?.(readAddress(response.getRemoteAddress()));
   };
   app.filter((response, change) => onChange(response, Number(change)));
 }

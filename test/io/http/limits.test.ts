@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap';
 import { WindowCounter } from '../../../src/domain/quotas.ts';
 import type { SessionContext } from '../../../src/domain/sessions.ts';
-import { createAddressReader, createRangeCheck } from '../../../src/io/http/client-address.ts';
+import { createAddressReader, createRangeCheck, readAddress } from '../../../src/io/http/client-address.ts';
 import { type AnyRoute, defineRoute, type SessionGate } from '../../../src/io/http/route.ts';
 import {
   connectRaw,
@@ -287,6 +287,14 @@ t.test('addresses: read with ports, brackets and v4-mapped; an unreadable hop en
     '203.0.113.5',
     'both: the header goes on from there',
   );
+  const raw = (...bytes: number[]) => readAddress(new Uint8Array(bytes).buffer);
+  const zeros = new Array<number>(10).fill(0);
+  for (let twice = 0; twice < 2; twice += 1) {
+    t.equal(raw(203, 0, 113, 5), '203.0.113.5');
+    t.equal(raw(...zeros, 255, 255, 203, 0, 113, 5), '203.0.113.5', 'v4-mapped');
+    t.equal(raw(0x20, 1, 0xd, 0xb8, ...zeros, 0, 1), '2001:db8::1');
+    t.equal(raw(), '', 'the peer is gone');
+  }
   t.throws(() => createAddressReader(['10.0.0.0/64']));
   t.throws(() => createAddressReader(['not an address']));
   const inRange = createRangeCheck(['127.0.0.0/8', '::1/128']);
