@@ -217,6 +217,7 @@ function serve(parts: Parts): Pipeline[] {
       elapsed: () => performance.now(),
       newRequestId: () => randomUUID(),
       trustedProxies: configuration.trustedProxies,
+      crowded: publicServer.crowded,
       onBug: (error, requestId) => options.log.error({ err: error, requestId }, 'a request failed by a bug'),
       onFinished: ({ route, method, status, milliseconds }) =>
         metrics.observe({ route, method, status, elapsedMs: milliseconds }),

@@ -2,7 +2,6 @@
  * One listener: sockets, TLS, the connection cap and the count of opens per address. The only importer of
  * uWebSockets.js; everybody else takes its types from here. What travels on a connection is the pipeline's.
  */
-
 import {
   App,
   type HttpRequest,
