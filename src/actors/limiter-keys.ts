@@ -1,5 +1,5 @@
 /** What the limiter counts by: addresses folded to what one caller usually holds, and shared counters when keys run out. */
-import ipaddr from 'ipaddr.js';
+import { networkOf } from '../domain/networks.ts';
 
 /** When the keys of a window are used up, new addresses share so many counters: bounded, and still limited. */
 export const SHARED_COUNTERS = 65_536;
@@ -13,18 +13,10 @@ export class AddressPrefixes {
     const known = this.#known.get(address);
     if (known !== undefined) return known;
     if (this.#known.size >= SHARED_COUNTERS) this.#known = new Map();
-    const prefix = prefixOf(address);
+    const prefix = networkOf(address);
     this.#known.set(address, prefix);
     return prefix;
   }
-}
-
-function prefixOf(address: string): string {
-  if (!ipaddr.IPv6.isValid(address)) return address;
-  const parsed = ipaddr.IPv6.parse(address);
-  if (parsed.isIPv4MappedAddress()) return parsed.toIPv4Address().toString();
-  const network = parsed.parts.slice(0, 4).map((part) => part.toString(16));
-  return `${network.join(':')}::/64`;
 }
 
 /** One of the shared counters for this key: FNV-1a over the text. */
