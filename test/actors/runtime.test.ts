@@ -151,6 +151,16 @@ t.test('now: synchronous on a known or unknown id, writes nothing', async (t) =>
   t.notOk(system.exists(account, '9'));
 });
 
+t.test('auditFirst: resolves when the record is on disk, audit does not wait', async (t) => {
+  const { system, journal } = createTestActors({ kinds: [account] });
+  const record = { utcMs: START_MS, event: 'test', userId: '1', fields: { outcome: 'attempt' } };
+  system.audit(record);
+  t.same(journal.auditPage(0, 10), [], 'nothing was awaited');
+  await system.auditFirst({ ...record, event: 'second' });
+  const events = journal.auditPage(0, 10).map((row) => (row.record as { event: string }).event);
+  t.same(events, ['test', 'second']);
+});
+
 t.test('query: an unknown id is answered from the initial state and creates nothing', async (t) => {
   const { system } = createTestActors({ kinds: [account] });
   t.match(await system.query(account, '7', {}), { balance: 0 });

@@ -145,6 +145,7 @@ function noActors(): ActorSystem {
     remembers: refuse,
     count: refuse,
     audit: refuse,
+    auditFirst: refuse,
   };
 }
 

@@ -44,6 +44,8 @@ export interface McpFixtureOptions {
   readonly backend?: (request: BackendRequest) => BackendAnswer | Promise<BackendAnswer>;
   readonly settings?: Partial<Record<SettingName, SettingValue>>;
   readonly gateway?: GatewayServices;
+  /** What a record that is awaited waits for. */
+  readonly storage?: () => Promise<void>;
   /** Requests of one session before its verdict is a refusal; without it the scope is off. */
   readonly sessionQuota?: number;
 }
@@ -122,7 +124,7 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
   const fixture = startHttp({
     routes: createMcpRoutes({ catalogue, modules, gateway: options.gateway ?? GATEWAY_SERVICES }),
     gate: gateOf(options, charged),
-    actors: auditOnly(audit),
+    actors: auditOnly(audit, options.storage ?? (async () => undefined)),
     ...(options.settings === undefined ? {} : { settings: options.settings }),
   });
   const post = async (body: string, headers: Record<string, string> = {}): Promise<McpAnswer> => {
@@ -172,7 +174,7 @@ function gateOf({ sessionQuota }: McpFixtureOptions, charged: McpFixture['charge
   };
 }
 
-function auditOnly(records: AuditRecord[]): ActorSystem {
+function auditOnly(records: AuditRecord[], storage: () => Promise<void>): ActorSystem {
   const none = (): never => {
     throw new Error('this test has no actors');
   };
@@ -186,6 +188,10 @@ function auditOnly(records: AuditRecord[]): ActorSystem {
     remembers: none,
     count: none,
     audit: (record) => records.push(record),
+    async auditFirst(record) {
+      await storage();
+      records.push(record);
+    },
   };
 }
 

@@ -151,6 +151,8 @@ export interface ActorSystem {
   exists(kind: AnyKind, id: string): boolean;
   /** An audit record that belongs to no turn; rides in the next group commit and is not awaited. */
   audit(record: AuditRecord): void;
+  /** The same, resolved when the record is on disk: for what must leave a trace before it happens. */
+  auditFirst(record: AuditRecord): Promise<void>;
 }
 
 export function refuse(row: ErrorName, detail?: string, retryAfterSeconds?: number): Refusal {

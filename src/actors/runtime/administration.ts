@@ -2,6 +2,7 @@
  * What stands beside the turns: quarantined actors, dead letters, the audit log and small durable values of other
  * parts. Owns the writes that belong to no actor.
  */
+import { GatewayError } from '../../domain/errors.ts';
 import type { AuditRecord } from './actor.ts';
 import type { AuditRow, DeadKey, DeadRow, Journal, StoredActor } from './journal-port.ts';
 import type { QuarantineEntry } from './supervision.ts';
@@ -32,6 +33,22 @@ export class Administration {
     const row = this.#journal.pack(record);
     commit.open.operations.push({ op: 'audit', row });
     commit.wrote(1, this.#journal.sizeBytes(row));
+  }
+
+  /** The same, resolved when the record is on disk: for what must leave a trace before it happens. Rejects when full. */
+  auditFirst(record: AuditRecord): Promise<void> {
+    const { commit } = this.#wiring;
+    if (commit.failed) return Promise.reject(new GatewayError('JournalUnavailable'));
+    if (commit.backlog >= BACKLOG_MAX) return Promise.reject(new GatewayError('Overloaded'));
+    return new Promise((resolve, reject) => {
+      const row = this.#journal.pack(record);
+      const group = commit.open;
+      group.operations.push({ op: 'audit', row });
+      const settle = (_: unknown, error: Error | undefined) =>
+        error === undefined ? resolve() : reject(error);
+      group.gate({ settle }, undefined, undefined);
+      commit.wrote(1, this.#journal.sizeBytes(row));
+    });
   }
 
   /** The audit log, oldest first, after position `afterSeq` (0 from the start). */

@@ -151,6 +151,10 @@ export class RunningSystem implements ActorSystem {
     this.administration.audit(record);
   }
 
+  auditFirst(record: AuditRecord): Promise<void> {
+    return this.administration.auditFirst(record);
+  }
+
   /** Figures for metrics and tests. */
   counters() {
     const { commit, turns, inbox, residency, supervision, deliveries, count, timers } = this.#wiring;

@@ -1,5 +1,6 @@
 /** The audit record of every tool call and resource read, and of every refused one (mcp.md "Audit and metrics"). */
 import { performance } from 'node:perf_hooks';
+import type { AuditRecord } from '../../actors/runtime/actor.ts';
 import type { Caller } from '../../domain/access.ts';
 import type { RouteContext } from '../http/route.ts';
 import type { RpcRequest } from './rpc.ts';
@@ -14,6 +15,8 @@ export interface Asking {
 }
 
 export type CallOutcome =
+  /** A destructive call is about to go out; its end follows as a record of its own. */
+  | 'attempt'
   /** The backend answered, or answered with an error of its own. */
   | 'ok'
   | 'error'
@@ -37,10 +40,18 @@ export function recordOf(event: CallRecord['event'], name: unknown): CallRecord 
   return { event, name: shown, startedMs: performance.now() };
 }
 
+export function audit(asking: Asking, record: CallRecord, outcome: CallOutcome): void {
+  asking.context.actors.audit(auditRecord(asking, record, outcome));
+}
+
 /** Time, user, key, login type, app, name, outcome, milliseconds, request id; arguments never. */
-export function audit({ context, caller }: Asking, record: CallRecord, outcome: CallOutcome): void {
+export function auditRecord(
+  { context, caller }: Asking,
+  record: CallRecord,
+  outcome: CallOutcome,
+): AuditRecord {
   const session = caller.kind === 'session' ? caller.session : undefined;
-  context.actors.audit({
+  return {
     utcMs: context.nowMs,
     event: record.event,
     userId: session?.userId ?? null,
@@ -53,7 +64,7 @@ export function audit({ context, caller }: Asking, record: CallRecord, outcome: 
       milliseconds: Math.round(performance.now() - record.startedMs),
       requestId: context.requestId,
     },
-  });
+  };
 }
 
 /** A refusal that came before the call was looked at: no session behind the bearer, a code that opens nothing. */

@@ -5,24 +5,28 @@
  */
 import { type CallerClass, callerClass } from '../../domain/access.ts';
 import { type ErrorName, errorRow, GatewayError } from '../../domain/errors.ts';
-import { lossyNumberPath } from '../../domain/raw-json.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import type { Endpoint } from '../modules/endpoint.ts';
-import { gatewayHeaders } from '../modules/headers.ts';
 import type { ModuleRequest, ModuleResult } from '../modules/module-call.ts';
 import { errorText, isErrorAnswer, resourceResult, toolResult } from './answer.ts';
-import { type Asking, audit, type CallOutcome, type CallRecord, NAME_MAX, recordOf } from './audit.ts';
+import { faultOf } from './argument-check.ts';
+import {
+  type Asking,
+  audit,
+  auditRecord,
+  type CallOutcome,
+  type CallRecord,
+  NAME_MAX,
+  recordOf,
+} from './audit.ts';
 import type { Catalogue, ResourceEntry, ToolEntry } from './catalogue.ts';
 import { type CallsInFlight, cancelScope } from './in-flight.ts';
-import { argumentFaults, isObject, type JsonObject } from './input-schema.ts';
-import { backendRequest, type Outgoing } from './outgoing.ts';
-import { errorEnvelope, paramSpan, type RpcRequest, resultEnvelope } from './rpc.ts';
+import { isObject, type JsonObject } from './input-schema.ts';
+import { backendHeaders, backendRequest, type Outgoing } from './outgoing.ts';
+import { errorEnvelope, type RpcRequest, resultEnvelope } from './rpc.ts';
 import { TIMEOUT_MS } from './tool.ts';
 import { ToolLimits } from './tool-limits.ts';
 import type { GatewayCall, GatewayServices } from './tools/gateway.ts';
-
-/** Only a number this long can lose digits; without one the exact look is spared. */
-const LONG_NUMBER = /[0-9.]{16}|[0-9][eE][+-]?[0-9]{3}/;
 
 export interface CallOptions {
   readonly catalogue: { readonly current: Catalogue };
@@ -58,11 +62,38 @@ export class Calls {
     const values = given ?? NO_ARGUMENTS;
     const fault = faultOf(entry, values, request);
     if (fault !== undefined) return this.#mend(asking, record, request.id, fault);
-    if (entry.endpoint === null) return this.#serve(entry, values, request.id, asking, record);
+    const go = this.#wayOf(entry, values, request.id, asking, record);
+    return entry.row.annotations?.destructiveHint === true
+      ? this.#traced(go, request.id, asking, record)
+      : go();
+  }
+
+  /** What carries the call out once nothing stands against it. */
+  #wayOf(entry: ToolEntry, values: JsonObject, id: string, asking: Asking, record: CallRecord): () => Answer {
+    const { endpoint } = entry;
+    if (endpoint === null) return () => this.#serve(entry, values, id, asking, record);
     const outgoing = backendRequest(entry, values);
-    if (!outgoing.ok)
-      return this.#mend(asking, record, request.id, `${outgoing.argument} cannot stand in the address`);
-    return this.#forward(entry.endpoint, outgoing, entry.timeoutMs, request.id, asking, record, toolResult);
+    if (outgoing.ok)
+      return () => this.#forward(endpoint, outgoing, entry.timeoutMs, id, asking, record, toolResult);
+    const answer = this.#mend(asking, record, id, `${outgoing.argument} cannot stand in the address`);
+    return () => answer;
+  }
+
+  /** A destructive call leaves a record on disk before it goes out; without one it does not go out. */
+  async #traced(go: () => Answer, id: string, asking: Asking, record: CallRecord): Promise<string> {
+    let gone = false;
+    asking.context.onAbort(() => {
+      gone = true;
+    });
+    try {
+      await asking.context.actors.auditFirst(auditRecord(asking, record, 'attempt'));
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error;
+      return errorEnvelope(id, error.row, error.detail);
+    }
+    if (!gone) return go();
+    audit(asking, record, 'cancelled');
+    return errorEnvelope(id, 'ToolFailed', 'cancelled');
   }
 
   /** resources/read. Throws the row of the refusal. */
@@ -166,7 +197,7 @@ export class Calls {
     const request: ModuleRequest = {
       method: outgoing.method,
       url: outgoing.url,
-      headers: headersOf(asking, outgoing.body !== undefined),
+      headers: backendHeaders(asking, outgoing.body !== undefined),
       timeoutMs,
       endpoint: endpoint.reference,
       onBegin(giveUp) {
@@ -218,28 +249,4 @@ const NO_ARGUMENTS: JsonObject = Object.freeze({});
 
 function quoted(name: string): string {
   return JSON.stringify(name.slice(0, NAME_MAX));
-}
-
-/** What is wrong with the arguments, naming the field: the schema first, then numbers that cannot travel exactly. */
-function faultOf(entry: ToolEntry, values: JsonObject, request: RpcRequest): string | undefined {
-  const fault = argumentFaults(entry.arguments, values);
-  if (fault !== undefined || !LONG_NUMBER.test(request.text)) return fault;
-  const span = paramSpan(request, 'arguments');
-  const path = span === undefined ? undefined : lossyNumberPath(request.text, span);
-  return path === undefined
-    ? undefined
-    : `${path} has more digits than a JSON number keeps: send it as a string`;
-}
-
-function headersOf({ context, caller }: Asking, hasBody: boolean): { [name: string]: string } {
-  const { traceparent } = context;
-  const facts = {
-    project: context.site.project,
-    requestId: context.requestId,
-    ...(traceparent === undefined ? {} : { traceparent }),
-  };
-  const headers = gatewayHeaders(caller, facts);
-  headers['accept'] = 'application/json';
-  if (hasBody) headers['content-type'] = 'application/json';
-  return headers;
 }

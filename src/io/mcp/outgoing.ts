@@ -1,5 +1,7 @@
 /** From the arguments of a tool to the request that its backend gets (spec 2.5: method, queryParams, bodyRootProperty). */
 import { type Endpoint, endpointUrl, type Target } from '../modules/endpoint.ts';
+import { gatewayHeaders } from '../modules/headers.ts';
+import type { Asking } from './audit.ts';
 import type { ToolEntry } from './catalogue.ts';
 import type { JsonObject } from './input-schema.ts';
 
@@ -43,6 +45,20 @@ export function backendRequest(entry: ToolEntry, values: JsonObject): Outgoing {
   );
   const made = endpointUrl(endpoint, values, query);
   return made.ok ? { ...made, method, body } : made;
+}
+
+/** The gateway's headers; nothing of the client's own travels on. */
+export function backendHeaders({ context, caller }: Asking, hasBody: boolean): Record<string, string> {
+  const { traceparent } = context;
+  const facts = {
+    project: context.site.project,
+    requestId: context.requestId,
+    ...(traceparent === undefined ? {} : { traceparent }),
+  };
+  const headers = gatewayHeaders(caller, facts);
+  headers['accept'] = 'application/json';
+  if (hasBody) headers['content-type'] = 'application/json';
+  return headers;
 }
 
 const NONE: readonly string[] = [];

@@ -231,7 +231,8 @@ t.test(
       configured: (backend) => ({
         resources: {},
         tools: {
-          mode: { ...tool({ timeoutMs: 60 }), endpoint: `${backend}/mode` },
+          mode: { ...tool(), endpoint: `${backend}/mode` },
+          brief: { ...tool({ timeoutMs: 60 }), endpoint: `${backend}/mode` },
           down: { ...tool({ method: 'GET' }), endpoint: 'http://127.0.0.1:1/x' },
         },
       }),
@@ -443,3 +444,38 @@ t.test('gateway tools: the body of the REST twin, refusals as isError, a full bo
   t.strictSame(Object.keys(GATEWAY_SERVICES.tools).sort(), Object.keys(GATEWAY_TOOLS).sort());
   t.equal(mcp.asked.length, 0);
 });
+
+t.test(
+  'destructive tools: an attempt is on disk before the call goes out, and without it nothing goes out',
+  async (t) => {
+    let storage = async () => undefined as undefined;
+    const mcp = await start(t, { storage: () => storage() });
+    const withdraw = {
+      name: 'wallet_create_withdraw',
+      arguments: { currency: 'EUR', amount: '5', address: 'ABCD' },
+    };
+    storage = async () => {
+      t.equal(mcp.asked.length, 0, 'nothing went out before the record was there');
+    };
+    await mcp.rpc('tools/call', withdraw, VERIFIED);
+    t.equal(mcp.asked.length, 1);
+    t.strictSame(
+      mcp.audit.map(({ fields }) => [fields['name'], fields['outcome']]),
+      [
+        ['wallet_create_withdraw', 'attempt'],
+        ['wallet_create_withdraw', 'ok'],
+      ],
+    );
+    storage = async () => {
+      throw new GatewayError('JournalUnavailable');
+    };
+    const refused = await mcp.rpc('tools/call', withdraw, VERIFIED);
+    t.match(refused.error, { code: -32000, message: 'Storage unavailable' });
+    t.equal(mcp.asked.length, 1);
+    t.equal(
+      (await mcp.rpc('tools/call', { name: 'wallet_get_balance' }, VERIFIED)).error,
+      undefined,
+      'reads go on',
+    );
+  },
+);

@@ -1,0 +1,19 @@
+/** The check of a call's arguments before anything goes out. */
+import { lossyNumberPath } from '../../domain/raw-json.ts';
+import type { ToolEntry } from './catalogue.ts';
+import { argumentFaults, type JsonObject } from './input-schema.ts';
+import { paramSpan, type RpcRequest } from './rpc.ts';
+
+/** Only a number this long can lose digits; without one the exact look is spared. */
+const LONG_NUMBER = /[0-9.]{16}|[0-9][eE][+-]?[0-9]{3}/;
+
+/** What is wrong with the arguments, naming the field: the schema first, then numbers that cannot travel exactly. */
+export function faultOf(entry: ToolEntry, values: JsonObject, request: RpcRequest): string | undefined {
+  const fault = argumentFaults(entry.arguments, values);
+  if (fault !== undefined || !LONG_NUMBER.test(request.text)) return fault;
+  const span = paramSpan(request, 'arguments');
+  const path = span === undefined ? undefined : lossyNumberPath(request.text, span);
+  return path === undefined
+    ? undefined
+    : `${path} has more digits than a JSON number keeps: send it as a string`;
+}
