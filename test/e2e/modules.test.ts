@@ -1,7 +1,10 @@
 /** What an agent sees when a module fails: the real program, the real sandbox, its faults. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import t from 'tap';
 import { type Answer, callTool, mcpLogin, request, signUp, updateKey } from '../../tools/agent.ts';
-import { launch } from '../../tools/launch.ts';
+import { launch, type RunningGateway } from '../../tools/launch.ts';
 
 const CONFIGURATION = {
   Settings: { PubKeyApiRPSLimit: 100, ApiRPSLimit: 100, IpRPSLimit: 100 },
@@ -21,12 +24,17 @@ interface Agent {
   call(name: string, values?: object): Promise<Answer>;
 }
 
+/** A fresh account whose key is allowed for MCP and logged in. */
+async function agentOf({ url }: RunningGateway): Promise<{ userId: string; bearer: string }> {
+  const person = await signUp(url);
+  await updateKey(url, person, { mcpAccess: true });
+  const { json } = await mcpLogin(url, person.key, Date.now());
+  return { userId: person.userId, bearer: String(json['result']?.['sessionId']) };
+}
+
 async function enrol(): Promise<Agent> {
-  const person = await signUp(gateway.url);
-  await updateKey(gateway.url, person, { mcpAccess: true });
-  const { json } = await mcpLogin(gateway.url, person.key, Date.now());
-  const bearer = String(json['result']?.['sessionId']);
-  return { userId: person.userId, call: (name, values = {}) => callTool(gateway.url, bearer, name, values) };
+  const { userId, bearer } = await agentOf(gateway);
+  return { userId, call: (name, values = {}) => callTool(gateway.url, bearer, name, values) };
 }
 
 async function fault(mode: string, delayMs?: number): Promise<void> {
@@ -111,5 +119,59 @@ t.test(
       /^ok .*"balance\\*":\\*"990\.00/,
     );
     t.match(outcomeOf(await other.call('wallet_get_balance', { currency: 'DEMO' })), /^ok .*1010\.00/);
+  },
+);
+
+t.test(
+  'kill -9 while agents pay: each payment, repeated under its number until acknowledged, moves money once',
+  async (t) => {
+    const Settings = { PubKeyApiRPSLimit: 10_000, ApiRPSLimit: 10_000, IpRPSLimit: 10_000 };
+    const dataPath = await mkdtemp(join(tmpdir(), 'gatehouse-'));
+    t.teardown(() => rm(dataPath, { recursive: true, force: true }));
+    const start = () => launch({ args: ['--sandbox'], dataPath, configuration: { Settings } });
+    let paid = await start();
+    const [payer, payee] = [await agentOf(paid), await agentOf(paid)];
+    await callTool(paid.url, payee.bearer, 'wallet_get_info');
+    let acknowledged = 0;
+    let interrupted = 0;
+    const payOne = async (number: number): Promise<void> => {
+      const values = {
+        currency: 'GATE',
+        amount: '0.00000001',
+        toUserId: payee.userId,
+        externalId: String(number),
+      };
+      const answer = await callTool(paid.url, payer.bearer, 'wallet_internal_transfer', values);
+      if (!outcomeOf(answer).startsWith('ok ')) throw new Error(answer.text);
+      acknowledged += 1;
+    };
+    /** Pays numbers `from`, `from + 8`, … until there are enough; returns the first that was not acknowledged. */
+    const pay = async (from: number, until: number): Promise<number> => {
+      let next = from;
+      try {
+        for (; acknowledged < until; next += 8) {
+          await payOne(next);
+          if (acknowledged === until) await paid.kill();
+        }
+      } catch (error) {
+        if (!(error instanceof TypeError)) throw error;
+        interrupted += 1;
+      }
+      return next;
+    };
+    let next = Array.from({ length: 8 }, (_, client) => client + 1);
+    for (const until of [150, 300, 450]) {
+      next = await Promise.all(next.map((number) => pay(number, until)));
+      await paid.exited;
+      paid = await start();
+    }
+    // Those that a kill interrupted may have been booked: once more, and every payment has been acknowledged.
+    await Promise.all(next.map(payOne));
+    await paid.kill();
+    paid = await start();
+    const { text } = await callTool(paid.url, payee.bearer, 'wallet_get_balance', { currency: 'GATE' });
+    const [, units = ''] = /"balance\\":\\"1000\.(\d{8})/.exec(text) ?? [];
+    t.equal(Number(units), acknowledged, `${acknowledged} payments acknowledged, ${interrupted} interrupted`);
+    await paid.stop();
   },
 );
