@@ -2,6 +2,7 @@
 import { performance } from 'node:perf_hooks';
 import type { AuditRecord } from '../../actors/runtime/actor.ts';
 import type { Caller } from '../../domain/access.ts';
+import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { RouteContext } from '../http/route.ts';
 import type { RpcRequest } from './rpc.ts';
 
@@ -73,4 +74,16 @@ export function auditRefused(request: RpcRequest, context: RouteContext): void {
   const name = isTool ? request.params['name'] : request.params['uri'];
   const record = recordOf(isTool ? 'mcp.tool' : 'mcp.resource', name);
   audit({ context, caller: { kind: 'nobody' } }, record, 'denied');
+}
+
+/** The refusal of one call, with its record. To be thrown. */
+export function refused(
+  asking: Asking,
+  record: CallRecord,
+  outcome: CallOutcome,
+  error: ErrorName,
+  detail: string,
+): GatewayError {
+  audit(asking, record, outcome);
+  return new GatewayError(error, detail);
 }

@@ -4,21 +4,13 @@
  * -32000; a backend's own error is a result with `isError` (spec 7.1).
  */
 import { type CallerClass, callerClass } from '../../domain/access.ts';
-import { type ErrorName, errorRow, GatewayError } from '../../domain/errors.ts';
+import { errorRow, GatewayError } from '../../domain/errors.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import type { Endpoint } from '../modules/endpoint.ts';
 import type { ModuleRequest, ModuleResult } from '../modules/module-call.ts';
 import { errorText, isErrorAnswer, resourceResult, toolResult } from './answer.ts';
 import { faultOf } from './argument-check.ts';
-import {
-  type Asking,
-  audit,
-  auditRecord,
-  type CallOutcome,
-  type CallRecord,
-  NAME_MAX,
-  recordOf,
-} from './audit.ts';
+import { type Asking, audit, auditRecord, type CallRecord, NAME_MAX, recordOf, refused } from './audit.ts';
 import type { Catalogue, ResourceEntry, ToolEntry } from './catalogue.ts';
 import { type CallsInFlight, cancelScope } from './in-flight.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
@@ -51,13 +43,13 @@ export class Calls {
     const { name, arguments: given } = request.params;
     const record = recordOf('mcp.tool', name);
     if (typeof name !== 'string' || name === '')
-      throw this.#refuse(asking, record, 'unknown', 'InvalidParams', 'name of the tool is missing');
+      throw refused(asking, record, 'unknown', 'InvalidParams', 'name of the tool is missing');
     const entry = this.#options.catalogue.current.tools.get(name);
     if (entry === undefined)
-      throw this.#refuse(asking, record, 'unknown', 'InvalidParams', `unknown tool ${quoted(name)}`);
+      throw refused(asking, record, 'unknown', 'InvalidParams', `unknown tool ${quoted(name)}`);
     this.#authorize(asking, record, entry.callers, 'tool');
     if (given !== undefined && !isObject(given))
-      throw this.#refuse(asking, record, 'invalid', 'InvalidParams', 'arguments must be an object');
+      throw refused(asking, record, 'invalid', 'InvalidParams', 'arguments must be an object');
     this.#limit(entry, asking, record);
     const values = given ?? NO_ARGUMENTS;
     const fault = faultOf(entry, values, request);
@@ -101,9 +93,9 @@ export class Calls {
     const { uri } = request.params;
     const record = recordOf('mcp.resource', uri);
     if (typeof uri !== 'string' || uri === '')
-      throw this.#refuse(asking, record, 'unknown', 'InvalidParams', 'uri of the resource is missing');
+      throw refused(asking, record, 'unknown', 'InvalidParams', 'uri of the resource is missing');
     const entry = this.#options.catalogue.current.resources.get(uri);
-    if (entry === undefined) throw this.#refuse(asking, record, 'unknown', 'ResourceNotFound', quoted(uri));
+    if (entry === undefined) throw refused(asking, record, 'unknown', 'ResourceNotFound', quoted(uri));
     this.#authorize(asking, record, entry.readers, 'resource');
     const wrap = (text: string, isError: boolean) => resourceResult(uri, entry.mimeType, text, isError);
     if (entry.endpoint === null) return this.#serveResource(entry, request.id, asking, record, wrap);
@@ -123,7 +115,7 @@ export class Calls {
       caller === 'nobody'
         ? 'log in with POST /auth/v1/mcp_login and send Authorization: Bearer <sessionId>'
         : `this ${what} is not open to ${caller}`;
-    throw this.#refuse(asking, record, 'denied', 'Unauthorized', detail);
+    throw refused(asking, record, 'denied', 'Unauthorized', detail);
   }
 
   #limit(entry: ToolEntry, asking: Asking, record: CallRecord): void {
@@ -229,17 +221,6 @@ export class Calls {
     if (result.error === 'ModuleAnswerTooLarge')
       return resultEnvelope(id, wrap(errorText('ModuleAnswerTooLarge', 'ask for less at once'), true));
     return errorEnvelope(id, result.error);
-  }
-
-  #refuse(
-    asking: Asking,
-    record: CallRecord,
-    outcome: CallOutcome,
-    error: ErrorName,
-    detail: string,
-  ): GatewayError {
-    audit(asking, record, outcome);
-    return new GatewayError(error, detail);
   }
 }
 

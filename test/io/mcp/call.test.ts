@@ -246,7 +246,7 @@ t.test(
     const error = async (name: string) => (await mcp.rpc('tools/call', { name }, VERIFIED)).error;
     t.match(await error('mode'), { code: -32000, message: 'Module failed' });
     mode = 'never';
-    t.match(await error('mode'), { code: -32000, message: 'Module timed out' });
+    t.match(await error('brief'), { code: -32000, message: 'Module timed out' });
     t.equal(mcp.asked.length, 2, 'a POST is never sent twice');
     mode = 'large';
     const large = await mcp.rpc('tools/call', { name: 'mode' }, VERIFIED);
