@@ -6,6 +6,7 @@ import { GATEWAY_SERVICES } from '../mcp/tools/gateway.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import { createAdminRoutes } from './admin.ts';
 import { login, loginOptions, loginOptionsFor, registerOptions } from './auth.ts';
+import { createDocsRoutes } from './docs.ts';
 import { createHealthRoute, getInfo, type HealthFacts, info } from './info.ts';
 import { registerKey, removeKey, updateKey, userKeys } from './keys.ts';
 import { createMcpRoutes } from './mcp.ts';
@@ -20,7 +21,7 @@ export interface RouteParts {
 }
 
 export function createRoutes(parts: RouteParts): AnyRoute[] {
-  return [
+  const routes = [
     createHealthRoute(parts.health),
     getInfo,
     info,
@@ -40,4 +41,5 @@ export function createRoutes(parts: RouteParts): AnyRoute[] {
     ...createMcpRoutes({ catalogue: parts.catalogue, modules: parts.modules, gateway: GATEWAY_SERVICES }),
     ...createAdminRoutes(parts.settings),
   ];
+  return [...routes, ...createDocsRoutes(routes)];
 }
