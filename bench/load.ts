@@ -5,6 +5,7 @@
 import { performance } from 'node:perf_hooks';
 import { build, type Histogram } from 'hdr-histogram-js';
 import { HttpConnection } from './http-connection.ts';
+import { Pacer, type Sender } from './pacer.ts';
 import type { LoadPlan, LoadReport } from './plan.ts';
 
 /** Latencies are kept in microseconds, from 1 us to 100 s, three digits. */
@@ -126,7 +127,7 @@ class Tally {
 }
 
 /** One connection and its share of the requests. */
-class Lane {
+class Lane implements Sender {
   readonly #plan: LoadPlan;
   readonly #tally: Tally;
   #next: number;
@@ -192,60 +193,5 @@ class Lane {
     setTimeout(() => {
       if (!this.#stopped) this.#connect();
     }, RECONNECT_MS);
-  }
-}
-
-/** The open loop: request `i` is due at `i / rate`, whether or not a connection is free. */
-class Pacer {
-  readonly #lanes: readonly Lane[];
-  readonly #ratePerMs: number;
-  #free: Lane[] = [];
-  #startMs = 0;
-  #started = 0;
-  #timer: NodeJS.Timeout | undefined;
-
-  constructor(lanes: readonly Lane[], ratePerSecond: number) {
-    this.#lanes = lanes;
-    this.#ratePerMs = ratePerSecond / SECOND_MS;
-  }
-
-  start(): void {
-    this.begin();
-    this.#timer = setInterval(() => this.#send(), 1);
-  }
-
-  /** Forgets the arrears of the warm-up. */
-  begin(): void {
-    this.#startMs = performance.now();
-    this.#started = 0;
-  }
-
-  free(lane: Lane): void {
-    this.#free.push(lane);
-    this.#send();
-  }
-
-  gone(lane: Lane): void {
-    this.#free = this.#free.filter((each) => each !== lane);
-  }
-
-  /** Requests that were due and found no connection. Up to one a connection is no arrears but the loop's own grain. */
-  unsent(): number {
-    const due = Math.floor((performance.now() - this.#startMs) * this.#ratePerMs);
-    return due - this.#started > this.#lanes.length ? due - this.#started : 0;
-  }
-
-  stop(): void {
-    clearInterval(this.#timer);
-  }
-
-  #send(): void {
-    const due = Math.floor((performance.now() - this.#startMs) * this.#ratePerMs);
-    while (this.#started < due) {
-      const lane = this.#free.pop();
-      if (lane === undefined) return;
-      lane.send(this.#startMs + this.#started / this.#ratePerMs);
-      this.#started += 1;
-    }
   }
 }

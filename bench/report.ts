@@ -1,5 +1,5 @@
 /** The figures for people (a table) and for machines (JSON). */
-import { cpus } from 'node:os';
+import { cpus, loadavg } from 'node:os';
 import type { Measured, Ratio, Round } from './measure.ts';
 import type { BenchOptions } from './options.ts';
 import type { LoadReport } from './plan.ts';
@@ -8,6 +8,9 @@ import type { ScenarioResult } from './scenario.ts';
 const MEBIBYTE = 1024 * 1024;
 /** A generator busier than this was the limit itself, or nearly. */
 const GENERATOR_BUSY_MAX = 0.95;
+
+/** What else the machine did: read when the suite starts. */
+const [loadBefore = Number.NaN] = loadavg();
 
 /** For the table of people: one row a subject, then the ratios, the errors and the notes. */
 export function table(scenario: string, options: BenchOptions, result: ScenarioResult): string {
@@ -18,6 +21,7 @@ export function table(scenario: string, options: BenchOptions, result: ScenarioR
   ];
   const lines = [
     `${scenario}: ${loopOf(options)}, ${options.rounds} interleaved rounds of ${options.durationMs / 1_000} s`,
+    `one-minute load average before: ${loadBefore.toFixed(2)} (a quiet machine shows less than 0.5)`,
     '',
     ...align(rows),
     '',
@@ -34,6 +38,7 @@ export function json(scenario: string, options: BenchOptions, result: ScenarioRe
     platform: `${process.platform}-${process.arch}`,
     cores: cpus().length,
     cpu: cpus()[0]?.model ?? 'unknown',
+    loadAverageBefore: loadBefore,
   };
   return `${JSON.stringify({ scenario, utc, machine, options, ...result.comparison, notes: result.notes }, null, 2)}\n`;
 }
