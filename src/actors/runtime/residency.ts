@@ -104,31 +104,57 @@ export class Residency {
     for (const house of this.#houses.values()) yield* house.cells.values();
   }
 
-  /** Lets go of actors that were idle for their kind's time, or of every idle one. */
-  sweep(everyIdle = false): void {
+  /**
+   * Lets go of actors that were idle for their kind's time, or of every idle one; at most `looksMax` are looked at.
+   * True when there may be more.
+   */
+  sweep(looksMax: number, everyIdle = false): boolean {
     const nowMs = this.#options.clock();
+    let looks = 0;
     for (const house of this.#houses.values()) {
       const { idleMs } = house.kind.limits;
+      // Cells that stay move behind the newest one of now: the walk ends there.
+      const last = house.newest;
       let cell = house.oldest;
       while (cell !== undefined && (everyIdle || nowMs - cell.lastUsedMs >= idleMs)) {
+        if (looks === looksMax) return true;
+        looks += 1;
         const { newer }: Cell = cell;
         this.#passivate(house, cell);
-        cell = newer;
+        cell = cell === last ? undefined : newer;
       }
     }
+    return false;
   }
 
-  /** True when the instance left; one with a long tail leaves after its snapshot is on disk. */
+  /** True when the instance left; one with a long tail leaves when its snapshot is on disk. */
   #passivate(house: House, cell: Cell): boolean {
-    if (cell.busy) return false;
+    if (cell.busy) {
+      // Counts as used, so that the next look is at others.
+      cell.lastUsedMs = this.#options.clock();
+      house.touch(cell);
+      return false;
+    }
     if (cell.tail >= SNAPSHOT_TAIL && !cell.stale) {
       this.#options.snapshot(cell);
-      if (cell.gate !== undefined) return false;
+      const { gate, lastUsedMs } = cell;
+      if (gate !== undefined) {
+        house.touch(cell);
+        gate.effects.push(() => {
+          if (!cell.busy && cell.lastUsedMs === lastUsedMs) this.#leave(house, cell);
+        });
+        return false;
+      }
     }
+    this.#leave(house, cell);
+    return true;
+  }
+
+  #leave(house: House, cell: Cell): void {
+    if (house.cells.get(cell.id) !== cell) return;
     house.unlink(cell);
     house.cells.delete(cell.id);
     this.passivated += 1;
-    return true;
   }
 
   #makeRoom(house: House, fresh: Cell): void {

@@ -186,7 +186,7 @@ export class RunningSystem implements ActorSystem {
 
   /** Lets every idle actor leave memory; one with a long tail leaves after its snapshot is on disk. */
   passivate(): void {
-    this.#wiring.residency.sweep(true);
+    this.#wiring.residency.sweep(Number.POSITIVE_INFINITY, true);
   }
 
   /** Refuses new commands, waits for those under way. False when `timeoutMs` passed first. */

@@ -66,25 +66,24 @@ export class Timers {
   readonly #look = (): void => {
     if (this.#stopped) return;
     const { journal, clock, due } = this.#options;
-    const nowMs = clock();
     const room = Math.min(SCAN_ROWS, UNDER_WAY_MAX - this.#underWay.size);
-    const rows = journal.timers(Number.MAX_SAFE_INTEGER, this.#underWay.size + room + 1);
     let taken = 0;
-    let nextMs = Number.POSITIVE_INFINITY;
-    for (const row of rows) {
-      const name = timerName(row);
-      if (this.#underWay.has(name)) continue;
-      if (row.dueMs > nowMs || taken === room) {
-        nextMs = row.dueMs;
-        break;
-      }
+    for (const row of journal.timers(clock(), this.#underWay.size + room)) {
+      if (this.#underWay.has(timerName(row))) continue;
+      this.#underWay.add(timerName(row));
       taken += 1;
-      this.#underWay.add(name);
       due(row);
     }
     this.#wakeMs = Number.POSITIVE_INFINITY;
-    this.#sleepUntil(room === 0 ? Number.POSITIVE_INFINITY : nextMs);
+    this.#sleepUntil(room === 0 ? Number.POSITIVE_INFINITY : this.#nextMs(taken === room));
   };
+
+  /** When the earliest timer that is not under way is due. */
+  #nextMs(more: boolean): number {
+    if (more) return this.#options.clock();
+    const rows = this.#options.journal.timers(Number.MAX_SAFE_INTEGER, this.#underWay.size + 1);
+    return rows.find((row) => !this.#underWay.has(timerName(row)))?.dueMs ?? Number.POSITIVE_INFINITY;
+  }
 }
 
 function timerName(key: TimerKey): string {

@@ -44,6 +44,8 @@ export interface Wiring {
   stop(): void;
 }
 
+/** Actors looked at in one turn of the event loop, when idle ones are let go. */
+const SWEEP_LOOKS = 500;
 /** Keys of the journal's metadata that the runtime owns. */
 const TICK_FLOOR = 'tickFloor';
 const KIND_VERSIONS = 'kindVersions';
@@ -139,13 +141,18 @@ function commandIds(boot: bigint): () => string {
 }
 
 function sweepEvery(sweepMs: number, schedule: Schedule, residency: Residency): () => void {
+  let stopped = false;
   let cancel = () => {};
   const sweep = () => {
-    residency.sweep();
-    cancel = schedule.timer(sweepMs, sweep);
+    if (stopped) return;
+    if (residency.sweep(SWEEP_LOOKS)) schedule.immediate(sweep);
+    else cancel = schedule.timer(sweepMs, sweep);
   };
   cancel = schedule.timer(sweepMs, sweep);
-  return () => cancel();
+  return () => {
+    stopped = true;
+    cancel();
+  };
 }
 
 function storedFloor(journal: Journal): bigint {
