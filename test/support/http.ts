@@ -14,7 +14,7 @@ import {
   type PipelineOptions,
 } from '../../src/io/http/pipeline.ts';
 import type { AnyRoute, SessionGate } from '../../src/io/http/route.ts';
-import { createServer, type Server } from '../../src/io/http/server.ts';
+import { createServer, type Server, type TlsFiles } from '../../src/io/http/server.ts';
 
 /** A moment in the middle of nothing, at the start of a 5 s window and of a minute. */
 export const START_MS = 1_760_000_040_000;
@@ -41,6 +41,7 @@ export interface HttpFixtureOptions {
   readonly pipeline?: Partial<PipelineOptions>;
   /** The clock, where actors share it. */
   readonly time?: { nowMs: number };
+  readonly tls?: TlsFiles;
 }
 
 export interface HttpFixture {
@@ -94,6 +95,7 @@ export function startHttp(options: HttpFixtureOptions): HttpFixture {
   const server: Server = createServer({
     host: '127.0.0.1',
     port: 0,
+    ...(options.tls === undefined ? {} : { tls: options.tls }),
     connectionsMax: () => settings.get('ConnectionsMax'),
     onOpen: (address) => limiter.opened(address, time.nowMs),
   });

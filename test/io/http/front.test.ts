@@ -1,5 +1,7 @@
 /** Attacks on the front, sent byte by byte over raw sockets (quality.md "Security"). */
 import { type ChildProcess, fork } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import https from 'node:https';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { object, text } from '../../../src/domain/schema.ts';
@@ -7,6 +9,7 @@ import { BODY_BYTES_MAX } from '../../../src/io/http/pipeline.ts';
 import { checkHeader } from '../../../src/io/http/reply.ts';
 import { type AnyRoute, defineRoute, Reply } from '../../../src/io/http/route.ts';
 import { createServer, findFreePort } from '../../../src/io/http/server.ts';
+import { makeCertificate } from '../../support/certificate.ts';
 import { connectRaw, type HttpFixture, requestText, sendRaw, startHttp } from '../../support/http.ts';
 
 const plain = { group: 'test', limits: [], errors: [], summary: 'test' } as const;
@@ -329,6 +332,35 @@ t.test('front: a taken port, and one that is free but full of closed connections
   const again = createServer({ host: '127.0.0.1', port: first.port, connectionsMax: () => 9 });
   t.equal(again.port, first.port);
   await again.close();
+});
+
+t.test('front: with TLS the same walk, and plain HTTP on that port is no request', async (t) => {
+  const directory = t.testdir({});
+  const { certificate, key } = makeCertificate();
+  writeFileSync(`${directory}/cert.pem`, certificate);
+  writeFileSync(`${directory}/key.pem`, key);
+  const fixture = start(t, { tls: { cert: `${directory}/cert.pem`, key: `${directory}/key.pem` } });
+  const answer = await new Promise<{ status: number | undefined; body: string }>((resolve, reject) => {
+    const options = {
+      host: '127.0.0.1',
+      port: fixture.port,
+      path: '/hello',
+      ca: certificate,
+      agent: false as const,
+    };
+    https
+      .get(options, (response) => {
+        let body = '';
+        response.on('data', (bytes) => {
+          body += String(bytes);
+        });
+        response.on('end', () => resolve({ status: response.statusCode, body }));
+      })
+      .on('error', reject);
+  });
+  t.same(answer, { status: 200, body: '{"result":"hello"}' });
+  t.notMatch(await outcome(fixture.port, requestText('GET', '/hello')), 'HTTP/1.1 200');
+  t.equal(fixture.finished.length, 1);
 });
 
 t.test('front: the writer refuses everything that could end a header line', async (t) => {
