@@ -41,10 +41,9 @@ export class Methods {
         return resultEnvelope(request.id, initialized(context));
       case 'ping':
         return resultEnvelope(request.id, '{}');
-      case 'resources/templates/list':
-        return resultEnvelope(request.id, '{"resourceTemplates":[]}');
       case 'tools/list':
       case 'resources/list':
+      case 'resources/templates/list':
         return this.#list(request, { context, caller: callerOf(request, context, admission) });
       case 'tools/call':
       case 'resources/read':
@@ -63,6 +62,9 @@ export class Methods {
   }
 
   #list(request: RpcRequest, { caller }: Asking): string {
+    // Asked for because resources are served; there are no templates.
+    if (request.method === 'resources/templates/list')
+      return resultEnvelope(request.id, '{"resourceTemplates":[]}');
     const { toolLists, resourceLists } = this.#catalogue.current;
     const lists = request.method === 'tools/list' ? toolLists : resourceLists;
     return resultEnvelope(request.id, lists[callerClass(caller)]);

@@ -65,7 +65,9 @@ function readMessage(text: string, span: Span, value: unknown): RpcMessage {
       return { kind: 'silent', method: '', text, span };
     return invalid(id, 'method must be a string');
   }
-  if (!('id' in value)) return { kind: 'silent', method, text, span };
+  // Spec 4.1 answers this one with an empty body, and its frame of a request names an id.
+  if (!('id' in value) || method === 'notifications/initialized')
+    return { kind: 'silent', method, text, span };
   if (id === undefined) return invalid(undefined, 'id must be a string or a number');
   if (params === undefined || params === null)
     return { kind: 'request', id, method, params: NO_PARAMS, text, span };
