@@ -116,6 +116,8 @@ function targetOf(request: IncomingMessage): URL {
 
 /** The JSON object of a request with a body, `{}` for one without; undefined when the caller went away meanwhile. */
 async function readBody(request: IncomingMessage): Promise<Readonly<Record<string, unknown>> | undefined> {
+  const { 'content-length': length, 'transfer-encoding': coding } = request.headers;
+  if (length === undefined && coding === undefined) return {};
   const parts: Buffer[] = [];
   let sizeBytes = 0;
   try {
