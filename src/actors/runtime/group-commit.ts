@@ -154,15 +154,23 @@ export class GroupCommit {
   };
 
   #fail(error: Error): void {
-    this.#failure = error;
-    const unavailable = new GatewayError('JournalUnavailable');
+    this.#end(error, new GatewayError('JournalUnavailable'));
+    this.#options.onFatal(error);
+  }
+
+  /** Takes no more writes; whoever still waits is told that the gateway stops. */
+  halt(): void {
+    if (this.#failure === undefined) this.#end(new Error('closed'), new GatewayError('Stopping'));
+  }
+
+  #end(reason: Error, answer: GatewayError): void {
+    this.#failure = reason;
     const lost = [this.#inFlight, ...this.#sealed, this.#open];
     this.#inFlight = undefined;
     this.#sealed = [];
     this.#open = new Group();
     for (const group of lost) {
-      for (const waiter of group?.waiters ?? []) waiter.settle(undefined, unavailable);
+      for (const waiter of group?.waiters ?? []) waiter.settle(undefined, answer);
     }
-    this.#options.onFatal(error);
   }
 }

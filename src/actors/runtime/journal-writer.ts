@@ -6,6 +6,16 @@ import type { IndexName } from './actor.ts';
 import type { Operation, Packed } from './journal-port.ts';
 import { deadKey, mailKey, type Part, type Table, timerKey } from './journal-reader.ts';
 
+/** Every index has a table of its own. */
+export const INDEXES: readonly IndexName[] = [
+  'publicKey',
+  'credentialId',
+  'sessionHash',
+  'sidHash',
+  'appId',
+  'crc32',
+];
+
 /** The part of a sub-database that reading and writing take. */
 export interface StoredTable extends Table {
   put(key: Part[] | Part, row: Packed): void;

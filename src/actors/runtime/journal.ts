@@ -21,7 +21,7 @@ import {
 } from './journal-port.ts';
 import { JournalReader } from './journal-reader.ts';
 import { JournalSpace, type TableStats } from './journal-space.ts';
-import { JournalWriter, type StoredTable, type Tables } from './journal-writer.ts';
+import { INDEXES, JournalWriter, type StoredTable, type Tables } from './journal-writer.ts';
 import { CLAIM_KEY_MAX_BYTES, checkPlain, isName } from './plain-data.ts';
 
 /** Version of the layout below. A journal with a newer one refuses to open. */
@@ -29,14 +29,6 @@ const SCHEMA = 1;
 const SCHEMA_KEY = 'schema';
 /** The engine's name for its file in the folder. */
 const DATA_FILE = 'data.mdb';
-const INDEXES: readonly IndexName[] = [
-  'publicKey',
-  'credentialId',
-  'sessionHash',
-  'sidHash',
-  'appId',
-  'crc32',
-];
 /** Commits between two looks at the space in use. */
 const MEASURE_COMMITS = 32;
 const MIB = 1024 * 1024;
@@ -160,7 +152,15 @@ export class DiskJournal implements Journal {
     const write = () => {
       for (const operation of group) this.#writer.write(operation);
     };
-    this.#root.batch(write).then(
+    let written: Promise<boolean>;
+    try {
+      written = this.#root.batch(write);
+    } catch (error) {
+      // A key that the engine does not take, or a closed journal: names are checked in the turn, so this is a bug.
+      setImmediate(() => done(error instanceof Error ? error : new Error(String(error))));
+      return;
+    }
+    written.then(
       () => {
         this.#root.resetReadTxn();
         this.#commits += 1;

@@ -206,10 +206,15 @@ export class RunningSystem implements ActorSystem {
     });
   }
 
-  /** Stops everything and closes the journal. After `drain`. */
+  /** Stops everything, lets what was written reach the disk, and closes the journal. */
   async close(): Promise<void> {
     this.#admission.stop();
     this.#wiring.stop();
+    const { commit } = this.#wiring;
+    while (!commit.idle && !commit.failed) {
+      await new Promise<void>((resolve) => this.#options.schedule.immediate(resolve));
+    }
+    commit.halt();
     await this.#options.journal.close();
   }
 }

@@ -55,6 +55,10 @@ export class Turns {
   run(cell: Cell, command: object, chain: Chain): void {
     const { world, claims, supervision } = this.#options;
     this.turns += 1;
+    if (this.#options.commit.failed) {
+      this.#takeWaiter(cell, chain)?.settle(undefined, new GatewayError('JournalUnavailable'));
+      return;
+    }
     if (cell.stale && !this.#revive(cell, command, chain)) return;
     let draft: Draft | undefined;
     let refusal: Refusal | undefined;
@@ -84,9 +88,8 @@ export class Turns {
 
   /** An instance that threw is replayed, once its wait is over and everything it wrote is on disk. */
   #revive(cell: Cell, command: object, chain: Chain): boolean {
-    const { supervision, journal, commit, inbox } = this.#options;
+    const { supervision, journal, inbox } = this.#options;
     try {
-      if (commit.failed) throw new GatewayError('JournalUnavailable');
       supervision.check(cell.kind.kind, cell.id);
       if (cell.gate !== undefined) throw new GatewayError('Quarantined', undefined, 1);
       cell.replay(journal);

@@ -1,0 +1,87 @@
+/** The runtime over the real engine: kills, and a journal that an earlier run of this version wrote. */
+import { spawn } from 'node:child_process';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import t, { type Test } from 'tap';
+import type { AccountState } from '../support/account-kind.ts';
+import { account } from '../support/account-kind.ts';
+import { START_MS } from '../support/actors.ts';
+import { openAccounts } from '../support/journal-writer.ts';
+
+const WRITER = fileURLToPath(new URL('../support/journal-writer.js', import.meta.url));
+/** The sources' folder: fixtures are not copied into the build. */
+const GOLDEN = fileURLToPath(new URL('../../../test/fixtures/journal-1', import.meta.url));
+const KILLS = 5;
+
+function scratch(t: Test): string {
+  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-durability-'));
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+/** Lets a writer run until it has acknowledged so many turns, kills it, and says what it acknowledged last. */
+async function writeAndKill(directory: string, turns: number): Promise<Map<string, number>> {
+  const env = Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => name !== 'NODE_OPTIONS' && !name.startsWith('_TAPJS_')),
+  );
+  const child = spawn(process.execPath, [WRITER, directory], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const acknowledged = new Map<string, number>();
+  let count = 0;
+  for await (const line of createInterface({ input: child.stdout })) {
+    const [word, id, balance] = line.split(' ');
+    if (word !== 'acknowledged' || id === undefined) continue;
+    acknowledged.set(id, Number(balance));
+    count += 1;
+    if (count === turns) child.kill('SIGKILL');
+  }
+  return acknowledged;
+}
+
+t.test('durability: whatever was acknowledged before kill -9 is there, and not twice', async (t) => {
+  const directory = scratch(t);
+  for (let kill = 1; kill <= KILLS; kill += 1) {
+    const acknowledged = await writeAndKill(directory, 150 * kill);
+    t.ok(acknowledged.size > 0);
+    const system = await openAccounts(directory);
+    for (const [id, balance] of acknowledged) {
+      const { balance: present } = (await system.query(account, id, {})) as AccountState;
+      // One deposit a client may have been under way: written, and not yet acknowledged.
+      t.ok(
+        present === balance || present === balance + 1,
+        `${id}: acknowledged ${balance}, there ${present}`,
+      );
+    }
+    await system.close();
+  }
+});
+
+t.test('golden journal: what version 1 wrote opens, with all its rows', async (t) => {
+  const directory = scratch(t);
+  cpSync(GOLDEN, directory, { recursive: true });
+  const system = await openAccounts(directory, START_MS + 1_000);
+  const one = (await system.query(account, '1', {})) as AccountState;
+  t.equal(one.balance, 123);
+  const again = await system.ask(
+    account,
+    '1',
+    { type: 'deposit', amount: 3 },
+    { idempotencyKey: 'golden-key' },
+  );
+  t.equal(again, 123, 'the reply of the first run');
+  t.equal(system.lookup('publicKey', 'golden-name'), 'owner-0');
+  t.same(system.administration.metaGet('golden'), { tick: 5n });
+  t.match(system.administration.auditPage(0, 10), [
+    { seq: 1, record: { event: 'golden', fields: { ok: true } } },
+  ]);
+  const { stored } = system.administration.export('account', '2');
+  t.match(stored?.rows.at(-2)?.row, [1, [], [], [['golden-timer', START_MS + 60_000]]]);
+  t.equal(((await system.query(account, '2', {})) as AccountState).waiting.length, 1);
+  await new Promise((resolve) => setImmediate(resolve));
+  t.equal(await system.ask(account, '3', { type: 'deposit', amount: 1 }), 1);
+  t.same(((await system.query(account, '3', {})) as AccountState).received, ['golden-mail']);
+  t.equal(await system.drain(1_000), true);
+  await system.close();
+});
