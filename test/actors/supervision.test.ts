@@ -84,11 +84,11 @@ t.test('supervision: an administrator skips the message that keeps an actor in q
   await system.tell(account, '1', { type: 'receive', text: 'good' });
   await actors.advance(60_000);
   t.same(system.administration.export('account', '1').nextMessage, { type: 'receive', text: 'bad' });
-  t.ok(system.administration.skip('account', '1'));
+  t.ok(system.administration.skipNext('account', '1'));
   await actors.settle();
   t.same(((await system.query(account, '1', {})) as View).received, ['good']);
   t.match(system.administration.dead(10), [{ reason: 'skipped by an administrator' }]);
-  t.notOk(system.administration.skip('account', '1'));
+  t.notOk(system.administration.skipNext('account', '1'));
 });
 
 t.test('supervision: a message for a kind that no longer exists is a dead letter', async (t) => {

@@ -92,8 +92,8 @@ export class Administration {
   }
 
   /** Moves the actor's next durable message to the dead letters and ends the quarantine. */
-  skip(kind: string, id: string): boolean {
-    const skipped = this.#wiring.deliveries.skip(kind, id);
+  skipNext(kind: string, id: string): boolean {
+    const skipped = this.#wiring.deliveries.skipNext(kind, id);
     this.reset(kind, id);
     return skipped;
   }

@@ -73,7 +73,7 @@ export class Deliveries {
   };
 
   /** Moves the next entry of an actor to the dead letters; false when there is none. */
-  skip(kind: string, id: string): boolean {
+  skipNext(kind: string, id: string): boolean {
     const entry = this.#options.inbox().takeHead(kind, id);
     if (entry === undefined) return false;
     this.#bury(entry, 'skipped by an administrator');
