@@ -10,6 +10,7 @@ import { ManualClock, seededBytes, seededNumbers } from './actors.ts';
 import { type LedgerCommand, type LedgerState, ledgerKind } from './ledger-kind.ts';
 
 const STEPS = 60;
+const SETTINGS = new LiveSettings();
 const ACTORS = ['a', 'b', 'c', 'd'];
 const NAMES = ['x', 'y', 'z'];
 /** Time for back-offs, timers and sweeps to run their course at the end. */
@@ -60,7 +61,6 @@ class Simulation {
   readonly #journal: MemoryJournal;
   readonly #kind = ledgerKind((operation) => this.#slow({ type: 'receive', operation }));
   readonly #trace: (line: string) => void;
-  readonly #settings = new LiveSettings();
   readonly #operations: Operation[] = [];
   #immediates: (() => void)[] = [];
   #works: (() => void)[] = [];
@@ -84,7 +84,7 @@ class Simulation {
       kinds: [this.#kind],
       journal: this.#journal,
       ports: { workers: { run: async () => ({ ok: false, error: 'InternalError' }) } },
-      settings: this.#settings,
+      settings: SETTINGS,
       clock: this.#clock.read,
       randomBytes: this.#bytes,
       schedule: { immediate: (run) => this.#immediates.push(run), timer: this.#clock.timer },
@@ -125,7 +125,8 @@ class Simulation {
     else if (dice < 0.89) this.#moveClock(Math.floor(this.#random() * 3_000));
     else if (dice < 0.92) this.#system.passivate();
     else if (dice < 0.95) this.#look();
-    else if (dice < 0.975) this.#rest();
+    else if (dice < 0.97) this.#rest();
+    else if (dice < 0.98) this.#drain();
     else this.#crash();
   }
 
@@ -211,6 +212,14 @@ class Simulation {
       else if (!this.#journal.flush()) return;
     }
     this.#broken = 'never comes to rest';
+  }
+
+  /** A graceful stop: what was asked is answered or still on its way; then the next run begins. */
+  #drain(): void {
+    this.#trace('drain');
+    void this.#system.drain(0);
+    this.#rest();
+    this.#crash();
   }
 
   #crash(): void {

@@ -33,8 +33,8 @@ export interface Box {
   lastSeq: number;
   /** The journal holds mail after `lastSeq`. */
   more: boolean;
-  /** A later try is scheduled. */
-  retrying: boolean;
+  /** Cancels the later try, while one is scheduled. */
+  cancelRetry: (() => void) | undefined;
 }
 
 /** What became of an entry that was offered: taken, or to be offered again after so many milliseconds. */
@@ -75,6 +75,7 @@ export class Inbox {
 
   stop(): void {
     this.#stopped = true;
+    for (const box of this.#boxes.values()) box.cancelRetry?.();
   }
 
   /** Number of the next message: rises over all of them, so mail keeps its sending order. */
@@ -154,7 +155,7 @@ export class Inbox {
     const name = `${kind}\0${id}`;
     let box = this.#boxes.get(name);
     if (box === undefined) {
-      box = { kind, id, entries: [], running: 0, lastSeq: 0, more: false, retrying: false };
+      box = { kind, id, entries: [], running: 0, lastSeq: 0, more: false, cancelRetry: undefined };
       this.#boxes.set(name, box);
     }
     return box;
@@ -162,7 +163,8 @@ export class Inbox {
 
   #forget(box: Box): void {
     if (box.entries.length > 0 || box.running > 0 || box.more) return;
-    this.#boxes.delete(`${box.kind}\0${box.id}`);
+    const name = `${box.kind}\0${box.id}`;
+    if (this.#boxes.get(name) === box) this.#boxes.delete(name);
     this.#ready.delete(box);
   }
 
@@ -210,10 +212,9 @@ export class Inbox {
   }
 
   #retry(box: Box, retryMs: number): void {
-    if (box.retrying || !Number.isFinite(retryMs)) return;
-    box.retrying = true;
-    this.#options.schedule.timer(retryMs, () => {
-      box.retrying = false;
+    if (box.cancelRetry !== undefined || !Number.isFinite(retryMs)) return;
+    box.cancelRetry = this.#options.schedule.timer(retryMs, () => {
+      box.cancelRetry = undefined;
       this.#wake(box);
     });
   }

@@ -49,7 +49,7 @@ export const DEFAULT_LIMITS: RuntimeLimits = {
   sweepMs: 5_000,
 };
 
-/** The schedule of the process. Timers keep nobody alive: the listeners do. */
+/** The schedule of the process. Its timers keep the process alive: a system that is closed has cancelled them. */
 export const nodeSchedule: Schedule = {
   immediate: (run) => {
     setImmediate(run);
