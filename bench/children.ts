@@ -31,10 +31,15 @@ export interface ProcessCost {
   readonly rssBytes: number;
 }
 
+export interface Verified {
+  readonly count: number;
+  readonly elapsedMs: number;
+}
+
 export interface Verifier {
   readonly pid: number;
-  /** Native verifications a second on one core. */
-  verifyFor(durationMs: number): Promise<number>;
+  /** Native verifications on one core. */
+  verifyFor(durationMs: number): Promise<Verified>;
   stop(): Promise<void>;
 }
 
@@ -52,9 +57,9 @@ export async function startVerifier(): Promise<Verifier> {
       new Promise((resolve, reject) => {
         const onExit = (code: number | null) => reject(new Error(`a verifier ended with ${code}`));
         child.once('exit', onExit);
-        child.once('message', ({ count, elapsedMs }: { count: number; elapsedMs: number }) => {
+        child.once('message', (verified: Verified) => {
           child.off('exit', onExit);
-          resolve((count / elapsedMs) * 1_000);
+          resolve(verified);
         });
         child.send({ durationMs });
       }),

@@ -34,6 +34,11 @@ export interface Ratio {
   readonly median: number;
   readonly lowest: number;
   readonly highest: number;
+  /**
+   * The other's processor time for one answer over the first one's, medians. Work of others on the machine moves it
+   * little, where it can halve the rates. Undefined where there is no /proc.
+   */
+  readonly byProcessorTime: number | undefined;
 }
 
 export interface Comparison {
@@ -90,7 +95,20 @@ function ratioOf(first: Measured, other: Measured): Ratio {
     median: median(ratios),
     lowest: Math.min(...ratios),
     highest: Math.max(...ratios),
+    byProcessorTime: quotient(other, first),
   };
+}
+
+function quotient(above: Measured, below: Measured): number | undefined {
+  const upper = processorTimeOf(above);
+  const lower = processorTimeOf(below);
+  return upper === undefined || lower === undefined ? undefined : upper / lower;
+}
+
+/** Microseconds of all threads of a subject for one answer, the median of its rounds. */
+export function processorTimeOf({ rounds }: Measured): number | undefined {
+  const times = rounds.map(({ cpuUsPerAnswer }) => cpuUsPerAnswer).filter((time) => time !== undefined);
+  return times.length === 0 ? undefined : median(times);
 }
 
 export function median(values: readonly number[]): number {

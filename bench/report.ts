@@ -1,6 +1,6 @@
 /** The figures for people (a table) and for machines (JSON). */
 import { cpus, loadavg } from 'node:os';
-import type { Measured, Ratio, Round } from './measure.ts';
+import { type Measured, processorTimeOf, type Ratio, type Round } from './measure.ts';
 import type { BenchOptions } from './options.ts';
 import type { LoadReport } from './plan.ts';
 import type { ScenarioResult } from './scenario.ts';
@@ -49,7 +49,8 @@ function loopOf({ connections, ratePerSecond }: BenchOptions): string {
     : `open loop, ${ratePerSecond}/s over ${connections} connections`;
 }
 
-function rowOf({ name, medianPerSecond, rounds }: Measured): string[] {
+function rowOf(measured: Measured): string[] {
+  const { name, medianPerSecond, rounds } = measured;
   const middle = middleRound(rounds);
   const report = loadReport(middle);
   const ms = (us: number | undefined) => (us === undefined ? '' : (us / 1_000).toFixed(us < 10_000 ? 2 : 0));
@@ -59,15 +60,16 @@ function rowOf({ name, medianPerSecond, rounds }: Measured): string[] {
     ms(report?.latencyUs.p50),
     ms(report?.latencyUs.p99),
     ms(report?.latencyUs.p999),
-    middle?.cpuUsPerAnswer?.toFixed(0) ?? '',
+    processorTimeOf(measured)?.toFixed(1) ?? '',
     middle?.rssBytes === undefined ? '' : (middle.rssBytes / MEBIBYTE).toFixed(0),
     report === undefined ? '' : `${Math.round(report.generatorBusy * 100)} %`,
     report === undefined ? '' : String(errorsOf(rounds).reduce((total, [, count]) => total + count, 0)),
   ];
 }
 
-function ratioLine(first: string, { against, median, lowest, highest }: Ratio): string {
-  return `${first} / ${against}: ${median.toFixed(3)} (${lowest.toFixed(3)} to ${highest.toFixed(3)})`;
+function ratioLine(first: string, { against, median, lowest, highest, byProcessorTime }: Ratio): string {
+  const byTime = byProcessorTime === undefined ? '' : `; by processor time ${byProcessorTime.toFixed(3)}`;
+  return `${first} / ${against}: ${median.toFixed(3)} (${lowest.toFixed(3)} to ${highest.toFixed(3)})${byTime}`;
 }
 
 function warnings({ name, rounds }: Measured): string[] {

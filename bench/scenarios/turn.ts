@@ -35,10 +35,10 @@ export const turn: Scenario = {
 function subject(name: string, round: () => Promise<TurnRound>): Subject {
   return {
     name,
-    pids: [],
+    pids: [process.pid],
     async round() {
       const { perSecond, operations, seconds } = await round();
-      return { ratePerSecond: perSecond, details: { operations, seconds } };
+      return { ratePerSecond: perSecond, details: { answersInAll: operations, seconds } };
     },
   };
 }
