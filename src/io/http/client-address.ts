@@ -2,6 +2,7 @@
  * Who is calling. The peer's address counts, unless the peer is a trusted proxy: then the address that it names, in
  * PROXY protocol or in `X-Forwarded-For` counted from the right (events.md "Rate limiter"). Nobody else's header counts.
  */
+import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
 type Address = ReturnType<typeof ipaddr.process>;
@@ -53,9 +54,8 @@ function remember<Key>(known: Map<Key, string>, key: Key, bytes: ArrayBuffer): s
 export function parseAddress(text: string): Address | undefined {
   const trimmed = text.trim();
   const bare = /^\[([^\]]{2,45})\](?::[0-9]{1,5})?$/.exec(trimmed)?.[1] ?? stripPort(trimmed);
-  return ipaddr.IPv4.isValidFourPartDecimal(bare) || ipaddr.IPv6.isValid(bare)
-    ? ipaddr.process(bare)
-    : undefined;
+  // The runtime's own check first: ipaddr.js finds a text unfit by throwing, and takes other spellings too.
+  return isIP(bare) === 0 || bare.includes('%') ? undefined : ipaddr.process(bare);
 }
 
 function stripPort(text: string): string {

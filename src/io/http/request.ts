@@ -98,8 +98,7 @@ export function readBearer(authorization: string | undefined): string | undefine
 
 /** One decoded path segment. Throws `InvalidInput` for broken escapes, separators and control characters. */
 export function decodeSegment(segment: string): string {
-  if (!segment.includes('%') && !segment.includes('\\')) return segment;
-  const text = decodePercent(segment, 'path');
+  const text = segment.includes('%') ? decodePercent(segment, 'path') : segment;
   if (text.includes('/') || text.includes('\\') || CONTROL.test(text)) {
     throw new GatewayError('InvalidInput', 'path');
   }

@@ -9,6 +9,7 @@ import { BODY_BYTES_MAX } from '../../../src/io/http/pipeline.ts';
 import { checkHeader } from '../../../src/io/http/reply.ts';
 import { type AnyRoute, defineRoute, Reply } from '../../../src/io/http/route.ts';
 import { createServer, findFreePort } from '../../../src/io/http/server.ts';
+import { seededNumbers } from '../../support/actors.ts';
 import { makeCertificate } from '../../support/certificate.ts';
 import { connectRaw, type HttpFixture, requestText, sendRaw, startHttp } from '../../support/http.ts';
 
@@ -444,15 +445,10 @@ async function until(ready: () => boolean): Promise<void> {
   while (!ready()) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Numbers below `limit` from a seed (mulberry32), so that a failure can be run again. */
+/** Numbers below `limit` that repeat with the seed, so that a failure can be run again. */
 function generator(seed: number): (limit: number) => number {
-  let state = seed;
-  return (limit) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let value = Math.imul(state ^ (state >>> 15), 1 | state);
-    value = (value + Math.imul(value ^ (value >>> 7), 61 | value)) ^ value;
-    return ((value ^ (value >>> 14)) >>> 0) % limit;
-  };
+  const next = seededNumbers(seed);
+  return (limit) => Math.floor(next() * limit);
 }
 
 const VALID = [
