@@ -133,6 +133,9 @@ export class GroupCommit {
     this.commandsCommitted += group.commands;
     this.#options.onCommitted(group);
     for (const effect of group.effects) effect();
+    // Instances keep the group they wrote to last: what it held must not live as long as they do.
+    group.operations.length = 0;
+    group.effects.length = 0;
     this.#releasing.push(group);
     if (this.#releasing.length === 1) this.#release();
     if (this.newestPending !== undefined) this.#scheduleStart();
@@ -147,6 +150,9 @@ export class GroupCommit {
     }
     this.#released = end;
     if (end === group.waiters.length) {
+      group.waiters.length = 0;
+      group.replies.length = 0;
+      group.errors.length = 0;
       this.#releasing.shift();
       this.#released = 0;
     }

@@ -63,20 +63,21 @@ export class JournalReader {
 
   load(kind: string, id: string): StoredActor | undefined {
     const snapshot = this.#tables.snapshot.get([kind, id]) as SnapshotRow | undefined;
+    if (snapshot === undefined && this.#tables.journal.get([kind, id, 1]) === undefined) return undefined;
     const start = [kind, id, (snapshot?.[1] ?? 0) + 1];
     const rows: { seq: number; row: TurnRow }[] = [];
     for (const { key, value } of this.#tables.journal.getRange({ start, end: [kind, id, LAST] })) {
       rows.push({ seq: (key as [string, string, number])[2], row: value as TurnRow });
     }
-    return snapshot === undefined && rows.length === 0 ? undefined : { snapshot, rows };
+    return { snapshot, rows };
   }
 
   has(kind: string, id: string): boolean {
-    if (this.#tables.snapshot.get([kind, id]) !== undefined) return true;
-    for (const _ of this.#tables.journal.getKeys({ start: [kind, id, 0], end: [kind, id, LAST], limit: 1 })) {
-      return true;
-    }
-    return false;
+    // Rows begin with 1 and go only when a snapshot covers them.
+    return (
+      this.#tables.snapshot.get([kind, id]) !== undefined ||
+      this.#tables.journal.get([kind, id, 1]) !== undefined
+    );
   }
 
   /** Jumps from id to id over both tables: an actor may stand in either. */

@@ -74,7 +74,7 @@ export class MemoryJournal implements Journal {
     const failure = this.#failure;
     this.#failure = undefined;
     if (this.#options.acknowledgesEarly === true) {
-      this.#early.push(inFlight.group);
+      this.#early.push([...inFlight.group]);
       if (this.#early.length > 1) this.#apply(this.#early.shift() ?? []);
     } else if (failure === undefined) this.#apply(inFlight.group);
     inFlight.done(failure);
