@@ -14,7 +14,7 @@ import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES, type GatewayServices } from '../../src/io/mcp/tools/gateway.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
 import { createMcpRoutes } from '../../src/io/routes/mcp.ts';
-import { type HttpFixture, START_MS, startHttp } from './http.ts';
+import { type HttpFixture, type HttpFixtureOptions, START_MS, startHttp } from './http.ts';
 
 /** Tokens that open a session, by login type. `other` is a second verified session of another user. */
 export const TOKENS = {
@@ -44,6 +44,7 @@ export interface McpFixtureOptions {
   readonly backend?: (request: BackendRequest) => BackendAnswer | Promise<BackendAnswer>;
   readonly settings?: Partial<Record<SettingName, SettingValue>>;
   readonly gateway?: GatewayServices;
+  readonly pipeline?: HttpFixtureOptions['pipeline'];
   /** What a record that is awaited waits for. */
   readonly storage?: () => Promise<void>;
   /** Requests of one session before its verdict is a refusal; without it the scope is off. */
@@ -126,6 +127,7 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
     gate: gateOf(options, charged),
     actors: auditOnly(audit, options.storage ?? (async () => undefined)),
     ...(options.settings === undefined ? {} : { settings: options.settings }),
+    ...(options.pipeline === undefined ? {} : { pipeline: options.pipeline }),
   });
   const post = async (body: string, headers: Record<string, string> = {}): Promise<McpAnswer> => {
     const answer = await fetch(`${fixture.url}/mcp`, {

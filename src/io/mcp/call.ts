@@ -190,6 +190,7 @@ export class Calls {
       method: outgoing.method,
       url: outgoing.url,
       headers: backendHeaders(asking, outgoing.body !== undefined),
+      body: outgoing.body,
       timeoutMs,
       endpoint: endpoint.reference,
       onBegin(giveUp) {
@@ -197,7 +198,6 @@ export class Calls {
         if (scope !== undefined) inFlight.begin(scope, id, giveUp);
         context.onAbort(giveUp);
       },
-      ...(outgoing.body === undefined ? {} : { body: outgoing.body }),
     };
     return this.#options.modules.call(request).then((result) => {
       if (scope !== undefined && stop !== undefined) inFlight.done(scope, id, stop);

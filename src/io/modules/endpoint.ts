@@ -91,7 +91,7 @@ export function endpointUrl(
   }
   let search = endpoint.query === '' ? '' : `?${endpoint.query}`;
   for (const [name, value] of Object.entries(query)) {
-    for (const text of queryTexts(value)) {
+    for (const text of typeof value === 'string' ? [value] : queryTexts(value)) {
       if (LONE_SURROGATE.test(text) || LONE_SURROGATE.test(name)) return { ok: false, argument: name };
       search += `${search === '' ? '?' : '&'}${encodeURIComponent(name)}=${encodeURIComponent(text)}`;
     }

@@ -16,11 +16,14 @@ export interface CallFacts {
   readonly project: string;
   readonly requestId: string;
   /** W3C Trace Context, for the backend's span. */
-  readonly traceparent?: string;
+  readonly traceparent?: string | undefined;
 }
 
-/** Visible ASCII, spaces inside, nothing that could end the line or the header. */
-const SAFE_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]{0,510}[\x21-\x7e])?$/;
+const VALUE_CHARACTERS_MAX = 512;
+const PLAIN = /^[\x20-\x7e]+$/;
+/** Header names whose verdict is remembered: those of the gateway come with every call. */
+const NAMES_KNOWN_MAX = 1_000;
+const hopByHopNames = new Map<string, boolean>();
 
 /** Written by the gateway alone. */
 const GATEWAY_NAMES: ReadonlySet<string> = new Set([
@@ -90,7 +93,11 @@ export function isGatewayHeader(name: string): boolean {
 }
 
 function isHopByHop(name: string): boolean {
-  return HOP_BY_HOP.has(canonical(name));
+  const known = hopByHopNames.get(name);
+  if (known !== undefined) return known;
+  const verdict = HOP_BY_HOP.has(canonical(name));
+  if (hopByHopNames.size < NAMES_KNOWN_MAX) hopByHopNames.set(name, verdict);
+  return verdict;
 }
 
 /**
@@ -110,7 +117,7 @@ export function forwardedHeaders(
   for (const [name, value] of all) {
     const key = canonical(name);
     const dropped = GATEWAY_NAMES.has(key) || HOP_BY_HOP.has(key) || NOT_FORWARDED.has(key) || named.has(key);
-    if (!dropped && !key.startsWith('sec-') && SAFE_VALUE.test(value)) kept[name.toLowerCase()] = value;
+    if (!dropped && !key.startsWith('sec-') && isSafe(value)) kept[name.toLowerCase()] = value;
   }
   return kept;
 }
@@ -141,8 +148,19 @@ export function gatewayHeaders(caller: Caller, facts: CallFacts): Record<string,
   return headers;
 }
 
+/** Visible ASCII, spaces inside only, nothing that could end the line or the header. */
+function isSafe(value: string): boolean {
+  const { length } = value;
+  return (
+    length <= VALUE_CHARACTERS_MAX &&
+    PLAIN.test(value) &&
+    value.charCodeAt(0) !== 0x20 &&
+    value.charCodeAt(length - 1) !== 0x20
+  );
+}
+
 function safe(name: string, value: string): string {
-  if (!SAFE_VALUE.test(value)) throw new GatewayError('InvalidInput', name);
+  if (!isSafe(value)) throw new GatewayError('InvalidInput', name);
   return value;
 }
 

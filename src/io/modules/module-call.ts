@@ -7,7 +7,7 @@ export interface ModuleRequest {
   readonly url: Target;
   /** End-to-end headers; hop-by-hop ones are dropped (RFC 9110 7.6.1). */
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string | Uint8Array;
+  readonly body?: string | Uint8Array | undefined;
   /** Over everything: waiting, connecting, headers, body, and the repeated attempt of a GET. */
   readonly timeoutMs: number;
   /** Names the breaker: one per tool, resource or proxied path. */

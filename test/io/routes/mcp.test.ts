@@ -384,6 +384,15 @@ t.test(
   },
 );
 
+t.test('a full bound of the gateway: 503 with Retry-After and -32000 in one body', async (t) => {
+  const full = await startMcp({ pipeline: { requestsMax: 0 } });
+  t.teardown(() => full.close());
+  const { status, headers, text } = await full.post(message('ping'));
+  t.equal(status, 503);
+  t.equal(headers.get('retry-after'), '1');
+  t.strictSame(JSON.parse(text), { jsonrpc: '2.0', error: { code: -32000, message: 'Overloaded' } });
+});
+
 t.test('all of the above: nothing was thrown that is no row of the error table', async (t) => {
   t.strictSame(mcp.http.bugs, []);
 });
