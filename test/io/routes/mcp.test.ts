@@ -385,7 +385,7 @@ t.test(
 );
 
 t.test('a full bound of the gateway: 503 with Retry-After and -32000 in one body', async (t) => {
-  const full = await startMcp({ pipeline: { requestsMax: 0 } });
+  const full = await startMcp({ pipeline: { bounds: { requestsMax: 0 } } });
   t.teardown(() => full.close());
   const { status, headers, text } = await full.post(message('ping'));
   t.equal(status, 503);
