@@ -184,7 +184,7 @@ t.test('drain: mail that was not delivered is delivered by the next run', async 
   t.same(((await actors.system.query(account, '1', {})) as AccountState).received, ['kept']);
 });
 
-t.test('close: what was under way reaches the disk first; work that ends later is told', async (t) => {
+t.test('close: what was under way reaches the disk first; who waits for later work is told', async (t) => {
   const actors = createTestActors({ kinds: [account] });
   const { system } = actors;
   let finish = () => {};
@@ -199,7 +199,9 @@ t.test('close: what was under way reaches the disk first; work that ends later i
   const closed = system.close();
   t.equal(await last, 1);
   await closed;
+  await rejectsWith(t, work, 'Stopping');
   finish();
-  await rejectsWith(t, work, 'JournalUnavailable');
+  await actors.settle();
+  t.equal(system.counters().pending, 0);
   await rejectsWith(t, deposit(system, '1'), 'JournalUnavailable');
 });

@@ -102,8 +102,13 @@ class Simulation {
     return items[Math.floor(this.#random() * items.length)] as T;
   }
 
-  #slow(command: object): Promise<object> {
-    return new Promise((resolve) => this.#works.push(() => resolve(command)));
+  /** Slow work that the simulation ends when it likes; now and then it breaks the rule and rejects. */
+  #slow(command: { readonly type: string; readonly operation: number }): Promise<object> {
+    const rejects = this.#random() < 0.1;
+    if (rejects) this.#poisoned.add(command.operation);
+    return new Promise((resolve, reject) =>
+      this.#works.push(() => (rejects ? reject(new Error('planted')) : resolve(command))),
+    );
   }
 
   async run(): Promise<string | undefined> {

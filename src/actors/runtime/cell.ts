@@ -2,7 +2,7 @@
  * One live instance of an actor. Owns its state in memory, its place in the journal, and who waits for it; replays
  * itself from the journal. Decides nothing: turns.ts does.
  */
-import { GatewayError } from '../../domain/errors.ts';
+import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { AnyKind } from './actor.ts';
 import type { Group, Waiter } from './group-commit.ts';
 import { IdempotencyRing } from './idempotency.ts';
@@ -131,11 +131,11 @@ export class Cell {
     this.waiting.set(commandId, waiter);
   }
 
-  /** The journal is gone: nobody who waits here will hear from a later turn. */
-  abandon(): void {
+  /** There will be no later turns: everybody who waits for one is told why. */
+  abandon(row: ErrorName): void {
     const waiters = [...(this.waiting?.values() ?? [])];
     this.waiting = undefined;
-    for (const waiter of waiters) waiter.settle(undefined, new GatewayError('JournalUnavailable'));
+    for (const waiter of waiters) waiter.settle(undefined, new GatewayError(row));
   }
 
   /** Answers now, or when what this actor has written is on disk. */

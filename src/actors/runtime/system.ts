@@ -215,6 +215,7 @@ export class RunningSystem implements ActorSystem {
       await new Promise<void>((resolve) => this.#options.schedule.immediate(resolve));
     }
     commit.halt();
+    for (const cell of this.#wiring.residency.cells()) cell.abandon('Stopping');
     await this.#options.journal.close();
   }
 }

@@ -41,14 +41,18 @@ export class Turns {
   constructor(options: TurnsOptions) {
     this.#options = options;
     const { ports, limits, inbox } = options;
+    const poke = (cell: Cell) => inbox.poke(cell.kind.kind, cell.id);
     this.#calls = new Calls({
       ports,
       callsPerActorMax: limits.callsPerActorMax,
       ended: (cell, chain, command) => {
         this.run(cell, command, chain);
-        inbox.poke(cell.kind.kind, cell.id);
+        poke(cell);
       },
-      failed: (cell, chain, error) => this.#bug(cell, { type: 'next' }, chain, error),
+      failed: (cell, chain, error) => {
+        this.#bug(cell, { type: 'next' }, chain, error);
+        poke(cell);
+      },
     });
   }
 

@@ -71,7 +71,7 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
     },
     onFatal: (error) => {
       stop();
-      for (const cell of residency.cells()) cell.abandon();
+      for (const cell of residency.cells()) cell.abandon('JournalUnavailable');
       options.onFatal(error);
     },
   });
