@@ -37,6 +37,13 @@ const GATE: SessionGate = {
 };
 
 const ROUTES: AnyRoute[] = [
+  defineRoute({
+    ...plain,
+    method: 'DELETE',
+    path: '/gone',
+    auth: 'none',
+    handle: async () => Reply.empty(204),
+  }),
   defineRoute({ ...plain, method: 'GET', path: '/hello', auth: 'none', handle: () => 'hello' }),
   defineRoute({
     ...plain,
@@ -207,6 +214,30 @@ t.test(
       connection.send(requestText('GET', '/hello'));
       t.equal((await connection.answer()).body, '{"result":"hello"}');
     }
+  },
+);
+
+t.test(
+  'pipeline: a body that no route asked for is dropped, and a 204 has none: the connection goes on',
+  async (t) => {
+    const { port, finished } = start(t);
+    const connection = connectRaw(port);
+    t.teardown(() => connection.close());
+    const body = 'x'.repeat(200_000);
+    for (const [method, path, status] of [
+      ['DELETE', '/gone', 204],
+      ['GET', '/hello', 200],
+      ['GET', '/later', 200],
+      ['POST', '/nothing', 404],
+      ['POST', '/hello', 405],
+    ] as const) {
+      connection.send(requestText(method, path, {}, body));
+      const answer = await connection.answer();
+      t.equal(answer.status, status, path);
+      connection.send(requestText('GET', '/hello'));
+      t.equal((await connection.answer()).body, '{"result":"hello"}', path);
+    }
+    t.equal(finished.length, 10);
   },
 );
 
