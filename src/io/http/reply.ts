@@ -13,6 +13,9 @@ const VALUE_PATTERN = /^[\t\x20-\x7e]*$/;
 /** RFC 9110 5.1: a token. */
 const NAME_PATTERN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
+/** The usual type, known to be fit. */
+const JSON_TYPE = 'application/json';
+
 /** What an answer needs beside the reply. */
 export interface AnswerFacts {
   /** Echoed or made here; fits a header by its pattern. */
@@ -34,8 +37,8 @@ export function writeAnswer(response: HttpResponse, reply: Reply, facts: AnswerF
   const { headers, contentType } = reply;
   for (const [name, value] of headers) checkHeader(name, value);
   for (const [name, value] of facts.cors) checkHeader(name, value);
-  if (contentType !== undefined) checkHeader('Content-Type', contentType);
-  checkHeader('X-Request-Id', facts.requestId);
+  if (contentType !== undefined && contentType !== JSON_TYPE) checkHeader('Content-Type', contentType);
+  checkValue('X-Request-Id', facts.requestId);
   response.writeStatus(statusLine(reply.status));
   if (contentType !== undefined) response.writeHeader('Content-Type', contentType);
   response.writeHeader('X-Content-Type-Options', 'nosniff');
@@ -76,6 +79,10 @@ function writeBody(response: HttpResponse, reply: Reply, facts: AnswerFacts): nu
 
 export function checkHeader(name: string, value: string): void {
   if (!NAME_PATTERN.test(name)) throw new TypeError(`unfit header name ${JSON.stringify(name)}`);
+  checkValue(name, value);
+}
+
+function checkValue(name: string, value: string): void {
   if (!VALUE_PATTERN.test(value)) throw new TypeError(`unfit value for header ${name}`);
 }
 
