@@ -25,6 +25,8 @@ export interface CompiledSchema<T> {
 
 /** Faults reported of one value: enough to mend it, bounded whatever is sent. */
 export const FAULTS_MAX = 64;
+/** Allowed values that a message names. */
+const ALLOWED_SHOWN_MAX = 20;
 
 // The library stops at 8 faults of its own accord; a whole configuration is judged in one go.
 System.Settings.Set({ maxErrors: 4 * FAULTS_MAX });
@@ -128,6 +130,9 @@ function faultsOf(error: ValidationError): Fault[] {
 }
 
 /** An unknown key of a closed object is reported at the key itself, by the keyword `boolean` (schema `false`). */
-function messageOf(error: ValidationError): string {
-  return error.keyword === 'boolean' ? 'unknown key' : error.message;
+function messageOf({ keyword, params, message }: ValidationError): string {
+  if (keyword === 'boolean') return 'unknown key';
+  const allowed = params['allowedValues'];
+  if (keyword !== 'enum' || !Array.isArray(allowed)) return message;
+  return `must be one of ${allowed.slice(0, ALLOWED_SHOWN_MAX).map(String).join(', ')}`;
 }
