@@ -17,7 +17,10 @@ export interface EnterSession {
   readonly kind: SessionKind;
   /** SHA-256 of the token: the record must agree with the index. */
   readonly hash: string;
-  /** Scope `s` counts the session, `p` its key over all of the user's sessions. Absent: nothing is counted. */
+  /**
+   * Scope `s` counts the session, `p` its key: sessions with proof together, those of each proofless login type in a
+   * window of their own (decision 0012). Absent: nothing is counted.
+   */
   readonly charge?: { readonly scope: ScopeCode; readonly cost: number };
   readonly adminPublicKeys: ReadonlySet<string>;
 }
@@ -41,6 +44,7 @@ export interface UserVolatile {
   /** Number of the window that is counted. */
   window: number;
   usedBySession: Map<string, number>;
+  /** By public key, and by public key and login type for sessions without proof. */
   usedByKey: Map<string, number>;
 }
 
@@ -116,13 +120,19 @@ function charged(
     volatile.usedBySession = new Map();
     volatile.usedByKey = new Map();
   }
-  const byKey = scope === 'p' && session.publicKey !== null;
-  const counts = byKey ? volatile.usedByKey : volatile.usedBySession;
-  const name = byKey ? session.publicKey : session.id;
+  const keyName = scope === 'p' ? keyWindow(session) : null;
+  const counts = keyName === null ? volatile.usedBySession : volatile.usedByKey;
+  const name = keyName ?? session.id;
   const used = (counts.get(name) ?? 0) + cost;
   const verdict = judge(scope, rps * windowSeconds, used, secondsToReset(turn.nowMs, windowSeconds));
   if (verdict.allowed) counts.set(name, used);
   return verdict;
+}
+
+/** Who knows only the public key gets McpBasic or McpApp sessions with it: those may not spend what its holder has. */
+function keyWindow({ publicKey, loginType }: SessionContext): string | null {
+  if (publicKey === null || loginType === 'McpVerified' || loginType === null) return publicKey;
+  return `${publicKey} ${loginType}`;
 }
 
 /** Remembers the use; true when it is time to write it down. */

@@ -253,6 +253,23 @@ t.test(
 );
 
 t.test(
+  'limits: sessions without proof, spent by whoever knows the public key, leave its holder a full window',
+  async (t) => {
+    const { enter, mcpLogin } = await start({
+      settings: { PubKeyApiRPSLimit: 2, RateLimitWindowSeconds: 5 },
+    });
+    const outsider = (await mcpLogin('McpBasic')).token;
+    const holder = (await mcpLogin('McpVerified')).token;
+    const second = (await mcpLogin('McpVerified')).token;
+    t.match(enter(outsider, 'mcp', 'p', 10)?.verdict, { allowed: true, scope: 'p', remaining: 0 });
+    t.match(enter(outsider, 'mcp', 'p')?.verdict, { allowed: false });
+    t.match(enter(holder, 'mcp', 'p')?.verdict, { allowed: true, scope: 'p', quota: 10, remaining: 9 });
+    t.match(enter(second, 'mcp', 'p', 9)?.verdict, { allowed: true, remaining: 0 }, 'proven ones share it');
+    t.match(enter(holder, 'mcp', 'p')?.verdict, { allowed: false });
+  },
+);
+
+t.test(
   'restart: sessions live on, ended ones stay ended, repeated commands are not applied twice',
   async (t) => {
     const { actors, ask, enter, login, mcpLogin, rootToken, sessions } = await start();
