@@ -1,6 +1,8 @@
 /** Puts a gateway together from its configuration, and takes it down again in the right order. */
 import { randomBytes, randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import { KINDS } from './actors/kinds.ts';
 import { Limiter } from './actors/limiter.ts';
 import {
@@ -27,7 +29,7 @@ import { createModuleClient, type ModuleClient } from './io/modules/client.ts';
 import { createRoutes } from './io/routes/index.ts';
 import { createInternalRoutes } from './io/routes/internal.ts';
 import { restoreSettings } from './io/runtime-settings.ts';
-import { catalogueOf, moduleAddresses, startStandIns } from './modules.ts';
+import { catalogueOf, faultsOf, moduleAddresses, newModules, startStandIns } from './modules.ts';
 import { resolveSite } from './site.ts';
 import { createWorkerPool, type WorkerPool } from './workers/pool.ts';
 
@@ -69,9 +71,11 @@ interface Parts {
   readonly internalServer: Server;
 }
 
-/** A consistent copy of the journal; the gateway that serves it goes on. Throws `FolderUnusable`. */
+/** A consistent copy of the journal; the gateway that serves it goes on. Throws `FolderUnusable`, `JournalUnusable`. */
 export async function backUp(dataPath: string, target: string): Promise<void> {
+  if (!existsSync(join(dataPath, 'data.mdb'))) throw new JournalUnusable(`${dataPath} holds no journal`);
   makeFolder(target);
+  if (existsSync(join(target, 'data.mdb'))) throw new JournalUnusable(`${target} holds a journal already`);
   await copyJournal(dataPath, target);
 }
 
@@ -98,7 +102,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const sandbox = await startStandIns(configuration, log);
   const addresses = moduleAddresses(configuration, sandbox);
   const loaded = catalogueOf(configuration, addresses);
-  if (!loaded.ok) throw new Error(`the catalogue was checked before: ${JSON.stringify(loaded.faults)}`);
+  if (!loaded.ok) throw new Error(`the catalogue was checked before: ${JSON.stringify(faultsOf(loaded))}`);
   const workers = createWorkerPool({
     threads: configuration.workerThreads || Math.max(1, availableParallelism() - 1),
     queueMax: WORKER_QUEUE_MAX,
@@ -126,10 +130,19 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     url: addressOf(configuration.listen, publicServer.port),
     internal: addressOf({ host: configuration.internal.host, tls: undefined }, internalServer.port),
     sandbox: sandbox?.url,
-    reload: (next) => catalogue.reload(catalogueOf(next, addresses)),
+    reload(next) {
+      const faults = newModules(next, addresses);
+      if (faults.length > 0) return faults;
+      const result = catalogueOf(next, addresses);
+      catalogue.reload(result);
+      return faultsOf(result);
+    },
     async stop() {
       publicServer.stopListening();
-      await Promise.all(pipelines.map((pipeline) => pipeline.drain(DRAIN_MS)));
+      const left = await Promise.all(pipelines.map((pipeline) => pipeline.drain(DRAIN_MS)));
+      const cut = left.reduce((sum, requests) => sum + requests, 0);
+      if (cut > 0)
+        log.warn({ requests: cut, drainMs: DRAIN_MS }, 'requests were cut off at the deadline of the stop');
       await actors.drain(DRAIN_MS);
       await Promise.all([publicServer.close(), internalServer.close()]);
       await modules.close();
@@ -201,7 +214,7 @@ function serve(parts: Parts): Pipeline[] {
   });
   const startedMs = performance.now();
   const facts = () => ({
-    databaseConnected: true,
+    databaseConnected: actors.healthy,
     activeSessions: actors.count('sidHash') + actors.count('sessionHash'),
     rssBytes: process.memoryUsage.rss(),
   });

@@ -17,6 +17,7 @@ import {
 import { compileSchema, type Fault } from './domain/schema.ts';
 import { checkSetting, isSettingName, type SettingName, type SettingValue } from './domain/settings.ts';
 import { environmentTwins, isRecord, resolveSecrets } from './environment.ts';
+import { valueFaults } from './value-checks.ts';
 
 /** Unusable flags: exit code 64. */
 export class UsageError extends Error {
@@ -89,17 +90,38 @@ export function processEnvironment(): Environment {
   return process.env;
 }
 
-/** Merges flag over environment over file over default and checks all of it. Never throws for what a user wrote. */
-export function loadConfiguration(flags: Flags, environment: Environment): ConfigurationResult {
+/** Judges the file as written, faulty or not; `sandbox` says whether stand-in modules will be there. */
+export type FileCheck = (file: unknown, sandbox: boolean) => readonly Fault[];
+
+/**
+ * Merges flag over environment over file over default and checks all of it, `checks` included. Never throws for what
+ * a user wrote.
+ */
+export function loadConfiguration(
+  flags: Flags,
+  environment: Environment,
+  checks: readonly FileCheck[] = [],
+): ConfigurationResult {
   const faults: Fault[] = [];
   const written = flags.config === undefined ? {} : readFile(flags.config, faults);
   const merged = environmentTwins(written, environment, faults);
   const file = resolveSecrets(merged, environment, faults);
-  for (const fault of fileSchema.faults(file))
-    faults.push({ path: keyPath(fault.path), message: fault.message });
+  const sandbox = flags.sandbox || flags.config === undefined;
   const settings = readSettings(isRecord(file) ? file['Settings'] : undefined, faults);
+  const found = [
+    ...fileSchema.faults(file).map(({ path, message }) => ({ path: keyPath(path), message })),
+    ...valueFaults(file),
+    ...checks.flatMap((check) => check(file, sandbox)),
+  ];
+  // One fault a key is enough: a missing secret is not also too short.
+  const named = new Set(faults.map(({ path }) => path).filter((path) => path !== ''));
+  for (const fault of found) {
+    if (named.has(fault.path)) continue;
+    if (fault.path !== '') named.add(fault.path);
+    faults.push(fault);
+  }
   if (faults.length > 0 || !fileSchema.check(file)) return { ok: false, faults };
-  return { ok: true, configuration: deepFreeze(resolve(file, settings, flags)) };
+  return { ok: true, configuration: deepFreeze({ ...resolve(file, settings, flags), sandbox }) };
 }
 
 function readFile(path: string, faults: Fault[]): unknown {
@@ -140,7 +162,7 @@ function readSettings(value: unknown, faults: Fault[]): Partial<Record<SettingNa
 }
 
 /** `/Listen/port` of a JSON pointer as people write it: `Listen.port`. */
-function keyPath(pointer: string): string {
+export function keyPath(pointer: string): string {
   return pointer
     .split('/')
     .slice(1)
@@ -152,7 +174,7 @@ function resolve(
   file: ConfigurationFile,
   settings: Partial<Record<SettingName, SettingValue>>,
   flags: Flags,
-): Configuration {
+): Omit<Configuration, 'sandbox'> {
   const production = file.Production ?? DEFAULTS.Production;
   return {
     project: file.Project ?? DEFAULTS.Project,
@@ -191,7 +213,6 @@ function resolve(
     },
     workerThreads: file.Workers?.threads ?? DEFAULTS['Workers.threads'],
     staticPath: file.StaticPath,
-    sandbox: flags.sandbox || flags.config === undefined,
   };
 }
 

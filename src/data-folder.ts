@@ -3,12 +3,13 @@
  * folder's device and inode: the kernel lets go of it when the process ends, however it ends. Linux only; elsewhere
  * the operator sees to it.
  */
-import { accessSync, constants, mkdirSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
+import { dirname, resolve } from 'node:path';
 
 /** The folder cannot be made or written: a fault of the configuration. */
 export class FolderUnusable extends Error {}
-/** What is in the folder cannot be opened as a journal: damaged, or no permission. */
+/** What is in the folder cannot be read or written as it must be: damaged, missing, or no permission. */
 export class JournalUnusable extends Error {}
 /** Another process serves this folder. */
 export class FolderInUse extends Error {}
@@ -16,11 +17,18 @@ export class FolderInUse extends Error {}
 /** Makes the folder, readable by its owner alone. Throws `FolderUnusable`. */
 export function makeFolder(path: string): void {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
+    makeMissing(resolve(path));
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
     throw new FolderUnusable(error instanceof Error ? error.message : String(error));
   }
+}
+
+/** One level at a time: on some file systems (procfs) Node's recursive form never comes back. */
+function makeMissing(path: string): void {
+  if (existsSync(path)) return;
+  makeMissing(dirname(path));
+  mkdirSync(path, { mode: 0o700 });
 }
 
 /** Holds the folder until the returned function is called. Throws `FolderInUse`. */

@@ -65,12 +65,9 @@ export async function run(args: readonly string[]): Promise<void> {
   }
 }
 
-/** The schema first; then what only a correct shape allows to judge: certificates, custom tools. */
+/** Schema, values, certificates and custom tools are judged together, so that nobody mends them in two rounds. */
 function load(flags: Flags): ConfigurationResult {
-  const result = loadConfiguration(flags, processEnvironment());
-  if (!result.ok) return result;
-  const faults = [...checkTls(result.configuration), ...checkCatalogue(result.configuration)];
-  return faults.length === 0 ? result : { ok: false, faults };
+  return loadConfiguration(flags, processEnvironment(), [checkTls, checkCatalogue]);
 }
 
 function loadOrEnd(flags: Flags): Configuration {
@@ -94,6 +91,8 @@ async function serve(flags: Flags): Promise<void> {
     return;
   }
   const log = createLog();
+  const running: { gateway?: Assembly } = {};
+  handleSignals(running, flags, log);
   const gateway = await assemble(configuration, {
     version: VERSION,
     log,
@@ -102,17 +101,19 @@ async function serve(flags: Flags): Promise<void> {
       process.exit(EXIT.storage);
     },
   });
-  handleSignals(gateway, flags, log);
+  running.gateway = gateway;
   const { url, internal, sandbox } = gateway;
   print(`listening ${JSON.stringify({ url, internal, ...(sandbox === undefined ? {} : { sandbox }) })}\n`);
   print(banner({ version: VERSION, url, internal, sandbox, dataPath: configuration.dataPath }));
 }
 
-function handleSignals(gateway: Assembly, flags: Flags, log: Log): void {
+/** Set before anything is started: until there is a gateway a stop has nothing to finish. */
+function handleSignals(running: { gateway?: Assembly }, flags: Flags, log: Log): void {
   let stopping = false;
   const stop = (signal: string) => {
+    const { gateway } = running;
     // A second signal means it: whatever is still under way was not acknowledged.
-    if (stopping) process.exit(EXIT.done);
+    if (stopping || gateway === undefined) process.exit(EXIT.done);
     stopping = true;
     log.info({ signal }, 'stopping');
     gateway.stop().then(
@@ -126,6 +127,8 @@ function handleSignals(gateway: Assembly, flags: Flags, log: Log): void {
   process.on('SIGTERM', () => stop('SIGTERM'));
   process.on('SIGINT', () => stop('SIGINT'));
   process.on('SIGHUP', () => {
+    const { gateway } = running;
+    if (gateway === undefined) return;
     const result = load(flags);
     const faults = result.ok ? gateway.reload(result.configuration) : result.faults;
     if (faults.length > 0) log.error({ faults }, 'reload refused, the old catalogue stays');

@@ -1,25 +1,35 @@
 /** Where modules are and which tools they give: configured modules, the sandbox for the others, the catalogue. */
+import { keyPath } from './config.ts';
+import { JournalUnusable } from './data-folder.ts';
 import type { Configuration } from './domain/configuration.ts';
 import type { Fault } from './domain/schema.ts';
+import { isRecord } from './environment.ts';
 import type { Log } from './io/log.ts';
 import { type CatalogueResult, loadCatalogue } from './io/mcp/catalogue.ts';
 import { BUILT_IN } from './io/mcp/tools/built-in.ts';
 import { type RunningSandbox, startSandbox } from './sandbox/start.ts';
 import { SANDBOX_MODULES, type SandboxModuleName } from './sandbox/store.ts';
 
-/** Faults of the custom tools and resources, before anything is started. */
-export function checkCatalogue(configuration: Configuration): readonly Fault[] {
-  const result = catalogueOf(
-    configuration,
-    new Map(moduleNames(configuration).map((name) => [name, 'http://127.0.0.1:1'])),
-  );
-  return result.ok
-    ? []
-    : result.faults.map(({ path, message }) => ({ path: path.slice(1).replaceAll('/', '.'), message }));
+/** Faults of the custom tools and resources of a file as written, before anything is started. */
+export function checkCatalogue(file: unknown, sandbox: boolean): readonly Fault[] {
+  if (!isRecord(file)) return [];
+  const modules = isRecord(file['Modules']) ? Object.keys(file['Modules']) : [];
+  const names = [...modules, ...(sandbox ? SANDBOX_MODULES : [])];
+  const rows = { tools: file['McpTools'], resources: file['McpResources'] };
+  // Nothing is called: any address shows whether a row names a module that will be there.
+  return faultsOf(loadCatalogue(BUILT_IN, rows, new Map(names.map((name) => [name, 'http://127.0.0.1:1']))));
 }
 
-function moduleNames(configuration: Configuration): string[] {
-  return [...new Set([...Object.keys(configuration.modules), ...sandboxNames(configuration)])];
+/** What keeps a catalogue from being served, by the path of the key in the file. */
+export function faultsOf(result: CatalogueResult): readonly Fault[] {
+  return result.ok ? [] : result.faults.map(({ path, message }) => ({ path: keyPath(path), message }));
+}
+
+/** Names of modules that the running gateway does not know: it learns their addresses at a start only. */
+export function newModules(configuration: Configuration, addresses: ReadonlyMap<string, string>): Fault[] {
+  return Object.entries(configuration.modules)
+    .filter(([name, module]) => addresses.get(name) !== module.url)
+    .map(([name]) => ({ path: `Modules.${name}`, message: 'a changed module needs a restart' }));
 }
 
 /** The modules that the sandbox stands in for: those it has and the configuration does not name. */
@@ -43,7 +53,13 @@ export async function startStandIns(
 ): Promise<RunningSandbox | undefined> {
   const modules = sandboxNames(configuration);
   if (modules.length === 0) return undefined;
-  const sandbox = await startSandbox({ dataPath: configuration.dataPath, modules });
+  const sandbox = await startSandbox({ dataPath: configuration.dataPath, modules }).catch(
+    (error: unknown) => {
+      throw new JournalUnusable(
+        `the sandbox cannot start: ${error instanceof Error ? error.message : String(error)}`,
+      );
+    },
+  );
   sandbox.crashed.then(
     (error) => log.error({ err: error }, 'the sandbox ended; its modules are down'),
     (error: unknown) => log.error({ err: error }, 'the sandbox ended without a word'),

@@ -1,19 +1,23 @@
 /** Certificates are judged before anything starts: the HTTP server would only say that it could not be built. */
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
-import type { Configuration } from './domain/configuration.ts';
 import type { Fault } from './domain/schema.ts';
+import { isRecord } from './environment.ts';
 
 /** Faults of `Listen.tls`: a file that cannot be read, a certificate and a key that do not belong together. */
-export function checkTls({ listen: { tls } }: Configuration): readonly Fault[] {
-  if (tls === undefined) return [];
+export function checkTls(file: unknown): Fault[] {
+  const listen = isRecord(file) ? file['Listen'] : undefined;
+  const tls = isRecord(listen) ? listen['tls'] : undefined;
+  if (!isRecord(tls)) return [];
   const faults: Fault[] = [];
-  const read = (path: 'cert' | 'key') => {
+  const read = (name: 'cert' | 'key') => {
+    const path = tls[name];
+    if (typeof path !== 'string') return undefined;
     try {
-      return readFileSync(tls[path]);
+      return readFileSync(path);
     } catch (error) {
       faults.push({
-        path: `Listen.tls.${path}`,
+        path: `Listen.tls.${name}`,
         message: error instanceof Error ? error.message : 'unreadable',
       });
       return undefined;

@@ -81,7 +81,7 @@ function read(folders: readonly string[]): Sources {
 }
 
 function layerOf(path: string): string {
-  if (path === 'src/config.ts' || path === 'src/environment.ts') return 'config';
+  if (['src/config.ts', 'src/environment.ts', 'src/value-checks.ts'].includes(path)) return 'config';
   return ROOT_FILES.includes(path) ? 'entry' : (path.split('/')[1] ?? '');
 }
 

@@ -35,6 +35,8 @@ export interface RunningGateway {
   readonly exited: Promise<Exit>;
   /** Everything printed so far. */
   readonly output: () => { stdout: string; stderr: string };
+  /** Resolves once standard error holds a match. */
+  said(word: RegExp): Promise<void>;
   /** SIGKILL, as a power cut of the process; resolves when it is gone. Keeps the data. */
   kill(): Promise<void>;
   /** SIGTERM and wait; removes a temporary data folder. */
@@ -107,6 +109,16 @@ export async function launch(options: LaunchOptions = {}): Promise<RunningGatewa
     process: child,
     exited,
     output,
+    said: (word) =>
+      new Promise((resolve) => {
+        const look = () => {
+          if (!word.test(output().stderr)) return;
+          child.stderr.off('data', look);
+          resolve();
+        };
+        child.stderr.on('data', look);
+        look();
+      }),
     async kill() {
       child.kill('SIGKILL');
       await exited;

@@ -9,7 +9,7 @@ const closed = { additionalProperties: false };
 const port = (description: string) => integer({ minimum: 0, maximum: 65_535, description });
 const url = (description: string) =>
   text({ pattern: '^https?://[^\\s/]+[^\\s]*$', maxLength: 2048, description });
-const range = text({ pattern: '^[0-9a-fA-F:.]+(/[0-9]{1,3})?$', maxLength: 64 });
+const range = text({ maxLength: 64 });
 
 export const MODULE_NAMES = ['chat', 'wallet', 'payments', 'markets', 'core'] as const;
 export type ModuleName = (typeof MODULE_NAMES)[number];
@@ -33,7 +33,7 @@ export const configurationSchema = object(
       text({
         minLength: 1,
         maxLength: 64,
-        pattern: '^[\\x21-\\x7e ]+$',
+        pattern: '^[\\x21-\\x7e]([\\x20-\\x7e]*[\\x21-\\x7e])?$',
         description: 'Name in get_info and X-Project.',
       }),
     ),

@@ -1,9 +1,9 @@
 /** The program as its operator meets it: flags, exit codes, what a start prints, keygen, signals, backup. */
 
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import t from 'tap';
-import { mcpLogin, readKey, request, signUp, updateKey } from '../../tools/agent.ts';
+import { mcpLogin, readKey, request, rpc, signUp, updateKey } from '../../tools/agent.ts';
 import { launch, runToEnd } from '../../tools/launch.ts';
 
 t.test('program: unusable flags end with 64 and one line that says why', async (t) => {
@@ -67,6 +67,55 @@ t.test('program: faults of custom tools end with 78, all at once', async (t) => 
   for (const name of ['bad name!', 'no_schema', 'no_text']) t.match(run.stderr, name);
 });
 
+t.test(
+  'program: values that no schema can judge end with 78, beside the faults of shape and of custom tools',
+  async (t) => {
+    const folder = t.testdir();
+    const file = `${folder}/values.json`;
+    const given = {
+      Bogus: 1,
+      BaseUrl: 'http://[',
+      Project: ' shop',
+      TrustedProxies: ['10.0.0.0/99', '1.2', ':::', '10.0.0.0/8', 'fe80::/10'],
+      AllowedOrigins: ['http://[', 'https://fine.example', 'https://path.example/x'],
+      Admin: { allow: ['999.1.1.1/8'], publicKeys: [`${'A'.repeat(42)}B`] },
+      Fido2: { origins: ['https://x:99999'], serverDomain: 'http://x' },
+      FileServers: { x: { Host: 'http://h' } },
+      Modules: { wallet: { url: 'http://x:99999', key: 'env:NOWHERE_TO_BE_FOUND' } },
+      McpTools: { a: {} },
+    };
+    writeFileSync(file, JSON.stringify(given));
+    const run = await runToEnd(['--check-config', '--config', file]);
+    t.equal(run.code, 78);
+    const paths = run.stderr.split('\n').map((line) => line.split(': ')[1]);
+    for (const path of [
+      'Bogus',
+      'BaseUrl',
+      'Project',
+      'TrustedProxies.0',
+      'TrustedProxies.1',
+      'TrustedProxies.2',
+      'AllowedOrigins.0',
+      'AllowedOrigins.2',
+      'Admin.allow.0',
+      'Admin.publicKeys.0',
+      'Fido2.origins.0',
+      'Fido2.serverDomain',
+      'FileServers.x',
+      'Modules.wallet.url',
+      'Modules.wallet.key',
+      'McpTools.a.endpoint',
+    ]) {
+      t.equal(paths.filter((each) => each === path).length, 1, path);
+    }
+    t.notMatch(
+      run.stderr,
+      /TrustedProxies\.3|TrustedProxies\.4|AllowedOrigins\.1/,
+      'what is right is not named',
+    );
+  },
+);
+
 t.test('program: --check-config of a good file ends with 0 and starts nothing', async (t) => {
   const file = `${t.testdir()}/good.json`;
   writeFileSync(file, '{ "Project": "shop" /* fine */ }');
@@ -126,6 +175,52 @@ t.test('program: a damaged journal ends with 70, a folder in use too, each with 
   const second = await runToEnd(['--data', gateway.dataPath, ...ports]);
   t.equal(second.code, 70);
   t.match(second.stderr, /in use by another process/);
+});
+
+t.test('program: a damaged sandbox log and a backup of nothing end with 70 and one line', async (t) => {
+  const folder = t.testdir({ sandbox: { 'log.jsonl': 'damaged\n{}\n' } });
+  for (const args of [
+    ['--data', folder, '--port', '0', '--internal-port', '0'],
+    ['backup', `${folder}/copy`, '--data', `${folder}/none`],
+  ]) {
+    const run = await runToEnd(args);
+    t.equal(run.code, 70, args.join(' '));
+    t.match(run.stderr, /^gatehouse: .*(damaged|holds no journal)/);
+    t.equal(run.stderr.trim().split('\n').length, 1);
+  }
+  t.equal(existsSync(`${folder}/none`), false, 'a backup creates no data folder');
+});
+
+t.test('program: SIGHUP takes new tools and keeps the old ones when a row is faulty', async (t) => {
+  const folder = t.testdir();
+  const file = `${folder}/tools.json`;
+  const tool = {
+    endpoint: 'http://127.0.0.1:1/x',
+    method: 'GET',
+    description: 'x',
+    inputSchema: { type: 'object' },
+  };
+  const write = (configuration: object) => writeFileSync(file, JSON.stringify(configuration));
+  write({ McpTools: { first: tool } });
+  const gateway = await launch({ dataPath: `${folder}/data`, args: ['--config', file] });
+  t.teardown(() => gateway.stop());
+  const names = async () => {
+    const list = await rpc(gateway.url, undefined, { jsonrpc: '2.0', id: 1, method: 'tools/list' });
+    return [...list.text.matchAll(/"name":"(first|second|third)"/g)].map(([, name]) => name);
+  };
+  const reload = async (configuration: object, word: RegExp) => {
+    write(configuration);
+    gateway.process.kill('SIGHUP');
+    await gateway.said(word);
+    return await names();
+  };
+  t.same(await names(), ['first']);
+  t.same(await reload({ McpTools: { second: tool } }, /catalogue reloaded/), ['second']);
+  t.same(await reload({ McpTools: { third: { ...tool, method: 'PUT' } } }, /McpTools\.third\.method/), [
+    'second',
+  ]);
+  const module = { Modules: { core: { url: 'http://127.0.0.1:1' } }, McpTools: { third: tool } };
+  t.same(await reload(module, /Modules\.core.*needs a restart/), ['second']);
 });
 
 t.test('program: the first line says where it listens, and SIGTERM ends it with 0', async (t) => {

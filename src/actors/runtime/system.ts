@@ -178,6 +178,11 @@ export class RunningSystem implements ActorSystem {
     };
   }
 
+  /** The journal takes writes: no commit has failed. */
+  get healthy(): boolean {
+    return !this.#wiring.commit.failed;
+  }
+
   /** Nothing is waiting: no command, no commit, no delivery. */
   get idle(): boolean {
     const { commit, count, inbox } = this.#wiring;
