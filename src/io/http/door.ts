@@ -33,6 +33,18 @@ export function enter(exchange: Exchange, route: AnyRoute, bearer: boolean): voi
   if (exchange.session === undefined && counted) exchange.limiter.chargeAnonymous(1);
   if (route.auth === 'admin' && exchange.session?.admin !== true) throw new GatewayError('Forbidden');
   if (route.limits.includes('CheckPubKey')) chargePublicKey(exchange);
+  if (route.idempotent === true) requireUsableKey(exchange);
+}
+
+/** A key that cannot be kept is refused: ignored, it would let the caller believe that a repeat is safe. */
+function requireUsableKey(exchange: Exchange): void {
+  const sent = exchange.head.joined('idempotency-key', ',');
+  if (sent !== undefined && exchange.idempotencyKey === undefined) {
+    throw new GatewayError(
+      'InvalidInput',
+      'Idempotency-Key: expected 1 to 128 visible ASCII characters, once',
+    );
+  }
 }
 
 /**

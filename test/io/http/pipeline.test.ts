@@ -116,6 +116,14 @@ const ROUTES: AnyRoute[] = [
     auth: 'either',
     handle: ({ session }) => session.kind,
   }),
+  defineRoute({
+    ...plain,
+    method: 'POST',
+    path: '/once',
+    auth: 'none',
+    idempotent: true,
+    handle: ({ idempotencyKey, traceparent }) => [idempotencyKey ?? null, traceparent ?? null],
+  }),
   defineRoute({ ...plain, method: 'GET', path: '/admin', auth: 'admin', handle: () => 'admin' }),
   defineRoute({
     ...plain,
@@ -393,4 +401,35 @@ t.test('pipeline: a bug is told to the operator and answered 500 without a word 
   t.equal((await sendRaw(port, requestText('POST', '/rpc'))).body, '{"rpc":"InvalidParams"}');
   const large = requestText('POST', '/rpc', { 'Content-Length': '70000' });
   t.equal((await sendRaw(port, large)).body, '{"rpc":"BodyTooLarge"}');
+});
+
+t.test('pipeline: ids of requests, traces and repeats are taken when they are well formed', async (t) => {
+  const { port } = start(t);
+  const send = (headers: Record<string, string>) => sendRaw(port, requestText('POST', '/once', headers));
+  for (const id of ['a'.repeat(65), 'a b', '../x', '"', '']) {
+    t.match((await send({ 'X-Request-Id': id })).headers['x-request-id'], /^test-\d+$/, id);
+  }
+  t.equal((await send({ 'X-Request-Id': 'Az09._-' })).headers['x-request-id'], 'Az09._-');
+  const trace = `00-${'a1'.repeat(16)}-${'b2'.repeat(8)}-01`;
+  t.equal((await send({ traceparent: trace })).body, `{"result":[null,"${trace}"]}`);
+  for (const bad of [
+    trace.toUpperCase(),
+    `${trace}-x`,
+    trace.replaceAll('a1', '00'),
+    trace.replaceAll('b2', '00'),
+  ]) {
+    t.equal((await send({ traceparent: bad })).body, '{"result":[null,null]}', bad);
+  }
+  t.equal((await send({ 'Idempotency-Key': 'k-1' })).body, '{"result":["k-1",null]}');
+  t.equal((await send({ 'Idempotency-Key': 'k'.repeat(128) })).status, 200);
+  for (const bad of ['k'.repeat(129), 'two words', '']) {
+    const refused = await send({ 'Idempotency-Key': bad });
+    t.equal(refused.status, 400, bad);
+    t.match(refused.body, 'Idempotency-Key');
+  }
+  const twice = requestText('POST', '/once').replace(
+    '\r\n\r\n',
+    '\r\nIdempotency-Key: a\r\nIdempotency-Key: b\r\n\r\n',
+  );
+  t.equal((await sendRaw(port, twice)).status, 400);
 });
