@@ -1,19 +1,10 @@
 /** Puts a gateway together from its configuration, and takes it down again in the right order. */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
 import { KINDS } from './actors/kinds.ts';
 import { Limiter } from './actors/limiter.ts';
-import {
-  copyJournal,
-  type DiskJournal,
-  type DiskJournalOptions,
-  openJournal,
-} from './actors/runtime/journal.ts';
-import { JournalTooNew } from './actors/runtime/journal-port.ts';
 import { createActorSystem, type RunningSystem } from './actors/runtime/system.ts';
-import { holdFolder, JournalUnusable, makeFolder } from './data-folder.ts';
+import { holdFolder, makeFolder } from './data-folder.ts';
 import type { Configuration } from './domain/configuration.ts';
 import type { Fault } from './domain/schema.ts';
 import { LiveSettings } from './domain/settings.ts';
@@ -31,6 +22,7 @@ import { createInternalRoutes } from './io/routes/internal.ts';
 import { restoreSettings } from './io/runtime-settings.ts';
 import { catalogueOf, faultsOf, moduleAddresses, newModules, startStandIns } from './modules.ts';
 import { resolveSite } from './site.ts';
+import { openStorage } from './storage.ts';
 import { createWorkerPool, type WorkerPool } from './workers/pool.ts';
 
 /** Tasks waiting for or running on the worker threads. */
@@ -69,14 +61,6 @@ interface Parts {
   readonly metrics: Metrics;
   readonly publicServer: Server;
   readonly internalServer: Server;
-}
-
-/** A consistent copy of the journal; the gateway that serves it goes on. Throws `FolderUnusable`, `JournalUnusable`. */
-export async function backUp(dataPath: string, target: string): Promise<void> {
-  if (!existsSync(join(dataPath, 'data.mdb'))) throw new JournalUnusable(`${dataPath} holds no journal`);
-  makeFolder(target);
-  if (existsSync(join(target, 'data.mdb'))) throw new JournalUnusable(`${target} holds a journal already`);
-  await copyJournal(dataPath, target);
 }
 
 /** Starts everything. Throws `ListenError`, `FolderUnusable`, `FolderInUse`, `JournalUnusable`, `JournalTooNew`. */
@@ -160,7 +144,7 @@ async function startActors(
   workers: WorkerPool,
   { log, onFatal }: AssemblyOptions,
 ): Promise<RunningSystem> {
-  const journal = await openOrSay({
+  const journal = await openStorage({
     directory: configuration.dataPath,
     stepBytes: JOURNAL_STEP_BYTES,
     onShortage: (error) =>
@@ -185,16 +169,6 @@ async function startActors(
   });
   await restoreSettings(actors, settings);
   return actors;
-}
-
-async function openOrSay(options: DiskJournalOptions): Promise<DiskJournal> {
-  try {
-    return await openJournal(options);
-  } catch (error) {
-    if (error instanceof JournalTooNew) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new JournalUnusable(`the journal in ${options.directory} cannot be opened: ${reason}`);
-  }
 }
 
 function addressOf(listen: { host: string; tls: unknown }, port: number): string {

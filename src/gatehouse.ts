@@ -1,7 +1,7 @@
 /** The program: commands, exit codes, signals. What it is made of is put together in assembly.ts. */
 import { readFileSync } from 'node:fs';
 import { JournalTooNew } from './actors/runtime/journal-port.ts';
-import { type Assembly, assemble, backUp } from './assembly.ts';
+import { type Assembly, assemble } from './assembly.ts';
 import { banner } from './banner.ts';
 import {
   type ConfigurationResult,
@@ -18,6 +18,7 @@ import { ListenError } from './io/http/server.ts';
 import { createLog, type Log } from './io/log.ts';
 import { generateKey } from './keygen.ts';
 import { checkCatalogue } from './modules.ts';
+import { backUp } from './storage.ts';
 import { checkTls } from './tls.ts';
 
 /** Exit codes (config.md). */

@@ -21,6 +21,7 @@ const ROOT_FILES = [
   'src/data-folder.ts',
   'src/modules.ts',
   'src/tls.ts',
+  'src/storage.ts',
 ];
 
 /** What each layer may import beside itself; `types` marks layers of which only types may be taken. */
