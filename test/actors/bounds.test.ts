@@ -68,3 +68,31 @@ t.test('ids: an id that no journal could take is a bug of the caller, not of an 
   t.same(bugs, []);
   t.same(system.administration.failing(), []);
 });
+
+t.test('bounds: an Idempotency-Key has 1 to 256 bytes', async (t) => {
+  const { system } = createTestActors({ kinds: [account] });
+  const ask = (idempotencyKey: string) =>
+    system.ask(account, '1', { type: 'deposit', amount: 1 }, { idempotencyKey });
+  for (const key of ['', 'k'.repeat(257), 'a\0']) {
+    const error = await rejectsWith(t, ask(key), 'InvalidInput');
+    t.equal(error.detail, 'Idempotency-Key');
+  }
+  t.equal(await ask('k'.repeat(256)), 1);
+});
+
+t.test('bounds: names that the journal could not take fail their turn, and nothing else', async (t) => {
+  const { system, bugs, advance } = createTestActors({ kinds: [account] });
+  const long = 'x'.repeat(2_000);
+  for (const command of [
+    { type: 'claim', name: long },
+    { type: 'remind', name: long, dueMs: 1 },
+    { type: 'send', toId: long, text: 'x' },
+    { type: 'send', toId: '', text: 'x' },
+  ]) {
+    await rejectsWith(t, system.ask(account, '1', command), 'InternalError');
+    await advance(2_000);
+  }
+  t.equal(bugs.length, 4);
+  t.equal(await deposit(system, '1'), 1);
+  await t.rejects(system.administration.metaPut(long, 1), TypeError);
+});

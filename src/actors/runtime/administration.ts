@@ -5,6 +5,7 @@
 import { GatewayError } from '../../domain/errors.ts';
 import type { AuditRecord } from './actor.ts';
 import type { AuditRow, DeadKey, DeadRow, Journal, StoredActor } from './journal-port.ts';
+import { checkName, ID_MAX_BYTES } from './plain-data.ts';
 import type { QuarantineEntry } from './supervision.ts';
 import type { Wiring } from './wiring.ts';
 
@@ -65,6 +66,7 @@ export class Administration {
   metaPut(key: string, value: unknown): Promise<void> {
     const { commit } = this.#wiring;
     return new Promise((resolve, reject) => {
+      checkName('the name of a value', key, ID_MAX_BYTES);
       const row = this.#journal.pack(value);
       this.#meta.set(key, value);
       const group = commit.open;

@@ -6,7 +6,7 @@ import { Later, type Outcome } from './actor.ts';
 import type { AskWaiter, Cell } from './cell.ts';
 import type { Entry } from './inbox.ts';
 import type { Journal, MailRow, Operation, RingEntry, TimerChange } from './journal-port.ts';
-import { CLAIM_KEY_MAX_BYTES, checkName, ID_MAX_BYTES } from './plain-data.ts';
+import { CLAIM_KEY_MAX_BYTES, checkName, ID_MAX_BYTES, KIND_MAX_BYTES } from './plain-data.ts';
 
 export interface DraftInput {
   readonly cell: Cell;
@@ -60,6 +60,7 @@ export function draftOf(input: DraftInput): Draft {
   const mail: MailRow[] = [];
   for (const { key } of outcome.claims ?? NONE) checkName('the key of a claim', key, CLAIM_KEY_MAX_BYTES);
   for (const { toKind, toId, command } of outcome.send ?? NONE) {
+    checkName('the kind of a receiver', toKind, KIND_MAX_BYTES);
     checkName('the receiver of a message', toId, ID_MAX_BYTES);
     const key = { toKind, toId, seq: input.nextMailSeq(), fromKind: cell.kind.kind, fromId: cell.id };
     mail.push({ ...key, command });

@@ -5,6 +5,9 @@
 
 /** Longest actor id, timer name and name of a claim, in bytes: four of a kind still fit the engine's keys. */
 export const ID_MAX_BYTES = 256;
+/** Longest name of an actor kind, and longest Idempotency-Key. */
+export const KIND_MAX_BYTES = 64;
+export const IDEMPOTENCY_KEY_MAX_BYTES = 256;
 /** A WebAuthn credential id of 1,023 bytes in base64url takes 1,364. */
 export const CLAIM_KEY_MAX_BYTES = 1_400;
 

@@ -6,7 +6,7 @@ import type { Clock } from '../../domain/time.ts';
 import type { AnyKind } from './actor.ts';
 import { Cell } from './cell.ts';
 import type { Journal } from './journal-port.ts';
-import { checkName, ID_MAX_BYTES } from './plain-data.ts';
+import { checkName, ID_MAX_BYTES, KIND_MAX_BYTES } from './plain-data.ts';
 
 /** A longer tail is written as a snapshot before the actor leaves. Source: architecture.md "The journal". */
 const SNAPSHOT_TAIL = 20;
@@ -59,6 +59,7 @@ export class Residency {
   constructor(kinds: readonly AnyKind[], options: ResidencyOptions) {
     this.#options = options;
     for (const kind of kinds) {
+      checkName('the name of an actor kind', kind.kind, KIND_MAX_BYTES);
       if (this.#houses.has(kind.kind)) throw new TypeError(`two actor kinds are called ${kind.kind}`);
       this.#houses.set(kind.kind, new House(kind));
     }

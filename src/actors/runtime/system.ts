@@ -8,7 +8,7 @@ import { type ActorSystem, type AnyKind, type AskOptions, isRefusal } from './ac
 import { Administration } from './administration.ts';
 import { Admission } from './admission.ts';
 import { AskWaiter, Cell } from './cell.ts';
-import { checkName, ID_MAX_BYTES, isName } from './plain-data.ts';
+import { checkName, ID_MAX_BYTES, IDEMPOTENCY_KEY_MAX_BYTES, isName } from './plain-data.ts';
 import { type Wiring, type WiringOptions, wire } from './wiring.ts';
 import { DEFAULT_LIMITS, type RuntimeLimits, TurnView } from './world.ts';
 
@@ -44,6 +44,9 @@ export class RunningSystem implements ActorSystem {
       try {
         const cell = this.#admission.admit(kind, id, command);
         const key = options?.idempotencyKey;
+        if (key !== undefined && !isName(key, IDEMPOTENCY_KEY_MAX_BYTES)) {
+          throw new GatewayError('InvalidInput', 'Idempotency-Key');
+        }
         const { count, turns, nextCommandId } = this.#wiring;
         const settle = resolve as (reply: unknown) => void;
         if (key !== undefined && cell.ring?.has(key)) {
