@@ -1,5 +1,5 @@
 /**
- * Enrolment of software keys: the limit, the name in the index, takeover from an unproven holder, replacement of older
+ * Enrolment of keys, and of software keys from end to end: the limit, the name in the index, takeover from an unproven holder, replacement of older
  * password keys, proof for a key that was only claimed. All of it in one commit.
  */
 import { hasFlag, KeyFlag, type UserKey } from '../domain/keys.ts';
@@ -7,6 +7,7 @@ import { SECOND_MS } from '../domain/time.ts';
 import { type KeyOwner, keyOwner } from './owners.ts';
 import {
   type Claim,
+  type IndexName,
   isRefusal,
   type Message,
   type Outcome,
@@ -19,6 +20,20 @@ import { audited, type Change, merged, type Origin, outcome } from './user-chang
 import { endSessions, sessionsOfKey } from './user-sessions.ts';
 import type { SessionRecord, UserEvent, UserState } from './user-state.ts';
 import { type Finding, type Proof, verifyEnrolment } from './verification.ts';
+
+/** What a new key is made of. A passkey's `publicKey` is its credential id, its parts come from the ceremony. */
+export interface NewKey {
+  readonly publicKey: string;
+  readonly proven: boolean;
+  readonly passKeyFlag: boolean;
+  readonly name?: string;
+  /** What the index says of this key now. */
+  readonly holder?: KeyOwner;
+  readonly passkey?: Pick<
+    UserKey,
+    'fido2PublicKey' | 'userVerified' | 'backedUp' | 'transports' | 'counterReported'
+  >;
+}
 
 /** Key records of one user, removed ones included: they are kept, so they are counted. */
 export const KEY_RECORDS_MAX = 1_000;
@@ -88,13 +103,9 @@ export function decideEnrolment(
   };
 }
 
-/** A new software key: claims its name, takes it over from an unproven holder, replaces older password keys. */
-export function enrol(
-  state: UserState,
-  turn: Turn,
-  request: Pick<AddKey, 'publicKey' | 'passKeyFlag' | 'name' | 'holder'> & { readonly proven: boolean },
-): Enrolment | Refusal {
-  const { publicKey, passKeyFlag, name, holder, proven } = request;
+/** A new key: claims its name, takes it over from an unproven holder, replaces older password keys. */
+export function enrol(state: UserState, turn: Turn, request: NewKey): Enrolment | Refusal {
+  const { publicKey, passKeyFlag, name, holder, proven, passkey } = request;
   if (holder !== undefined && (holder.userId === state.userId || holder.proven || !proven))
     return refuse('KeyAlreadyRegistered');
   const active = activeKeys(state);
@@ -108,13 +119,14 @@ export function enrol(
     ownerId: state.userId,
     publicKey,
     signatureCounter: 0,
-    flags: passKeyFlag ? KeyFlag.PasswordKey : KeyFlag.UserKey,
+    flags: kindFlag(request),
     createdMs: turn.nowMs,
     proven,
+    ...passkey,
     ...(name === undefined ? {} : { name }),
   };
   const claim: Claim = {
-    index: 'publicKey',
+    index: indexOf(key),
     key: publicKey,
     owner: keyOwner({ userId: state.userId, keyId: key.id, proven }),
     ...(holder === undefined ? {} : { replaces: keyOwner(holder) }),
@@ -129,6 +141,16 @@ export function enrol(
     { events: [{ type: 'keyAdded', key }], claims: [claim], send },
   ]);
   return { change, key, replaced };
+}
+
+function kindFlag({ passkey, passKeyFlag }: NewKey): number {
+  if (passkey !== undefined) return KeyFlag.Fido2Key;
+  return passKeyFlag ? KeyFlag.PasswordKey : KeyFlag.UserKey;
+}
+
+/** Software keys and credential ids are separate name spaces (auth.md A3). */
+function indexOf(key: UserKey): IndexName {
+  return hasFlag(key.flags, KeyFlag.Fido2Key) ? 'credentialId' : 'publicKey';
 }
 
 /** The whole decision on a new key, given that it is sound: taken before the verification to refuse early, and after. */
@@ -199,7 +221,7 @@ export function removal(state: UserState, key: UserKey): Change {
     events: [{ type: 'keyRemoved', keyId: key.id }],
     claims: [
       {
-        index: hasFlag(key.flags, KeyFlag.Fido2Key) ? 'credentialId' : 'publicKey',
+        index: indexOf(key),
         key: key.publicKey,
         owner: null,
         replaces: keyOwner({ userId: state.userId, keyId: key.id, proven: key.proven }),

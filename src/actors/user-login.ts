@@ -7,18 +7,31 @@ import { hasFlag, KeyFlag, type KeyType, keyTypeOf, type UserKey } from '../doma
 import type { LoginType, SessionKind } from '../domain/sessions.ts';
 import type { SessionOwner } from './owners.ts';
 import { type Message, type Outcome, type Refusal, refuse, type Turn } from './runtime/actor.ts';
+import type { Ports } from './runtime/ports.ts';
 import { audited, type Origin, outcome } from './user-change.ts';
 import { isActive } from './user-enrolment.ts';
+import { credentialUsed } from './user-passkeys.ts';
 import { type Opening, openSession } from './user-sessions.ts';
 import type { LogEntry, UserEvent, UserState } from './user-state.ts';
-import { type Finding, type Proof, verifyProof } from './verification.ts';
+import {
+  type Assertion,
+  type CredentialUse,
+  type Finding,
+  isFinding,
+  type Proof,
+  verifyAssertion,
+  verifyProof,
+} from './verification.ts';
 
+/** Exactly one of `proof` and `assertion`. */
 export interface Login {
   readonly type: 'login';
   /** Key that the index names for `publicKey`. */
   readonly keyId: string;
+  /** Of a software key, or a credential id. */
   readonly publicKey: string;
-  readonly proof: Proof;
+  readonly proof?: Proof;
+  readonly assertion?: Assertion;
   /** Session of a `sid` that came with the login: ended by it, whoever owns it (auth.md A6). */
   readonly previous?: SessionOwner;
   readonly origin: Origin;
@@ -41,7 +54,8 @@ export type LoginCommand =
   | {
       readonly type: 'loginVerified';
       readonly command: Login | McpLogin;
-      readonly finding: Finding | undefined;
+      /** Of an assertion that is good: what it tells of its credential. */
+      readonly result: Finding | CredentialUse | undefined;
     };
 
 export interface LoggedIn {
@@ -65,43 +79,54 @@ export function decideLogin(
     case 'mcpLogin':
       return beginLogin(state, command, turn);
     case 'loginVerified':
-      return endLogin(state, command.command, command.finding, turn);
+      return endLogin(state, command.command, command.result, turn);
   }
 }
 
 function beginLogin(state: UserState, command: Login | McpLogin, turn: Turn): Outcome<UserEvent> | Refusal {
   const key = eligibleKey(state, command);
   if (typeof key === 'string') return refused(state, command, key, turn);
+  const verify = verification(state, command, key);
+  if (verify === undefined) return completeLogin(state, command, key, undefined, turn);
+  return { next: async (ports) => ({ type: 'loginVerified', command, result: await verify(ports) }) };
+}
+
+/** Undefined for McpBasic, which proves nothing; every browser login proves something. */
+function verification(
+  state: UserState,
+  command: Login | McpLogin,
+  key: UserKey,
+): ((ports: Ports) => Promise<Finding | CredentialUse | undefined>) | undefined {
   const { proof } = command;
-  if (proof === undefined) return completeLogin(state, command, key, turn);
-  const publicKey = Buffer.from(command.publicKey, 'base64url');
-  return {
-    next: async (ports) => ({
-      type: 'loginVerified',
-      command,
-      finding: await verifyProof(ports, publicKey, proof),
-    }),
-  };
+  if (proof !== undefined)
+    return (ports) => verifyProof(ports, Buffer.from(command.publicKey, 'base64url'), proof);
+  if (command.type === 'mcpLogin') return undefined;
+  const { assertion } = command;
+  return async (ports) =>
+    assertion === undefined
+      ? { refuse: 'InvalidSignature' }
+      : verifyAssertion(ports, assertion, key, state.handle);
 }
 
 function endLogin(
   state: UserState,
   command: Login | McpLogin,
-  finding: Finding | undefined,
+  result: Finding | CredentialUse | undefined,
   turn: Turn,
 ): Outcome<UserEvent> | Refusal {
   const key = eligibleKey(state, command);
   if (typeof key === 'string') return refused(state, command, key, turn);
-  if (finding === undefined) return completeLogin(state, command, key, turn);
-  return finding.refuse === 'InvalidSignature' ? refused(state, command, finding.refuse, turn) : finding;
+  if (!isFinding(result)) return completeLogin(state, command, key, result, turn);
+  return result.refuse === 'InvalidSignature' ? refused(state, command, result.refuse, turn) : result;
 }
 
 /** Rows of spec 7.2 in the order of auth.md: key, account, McpAccess, blocked, app. The signature comes after them. */
 function eligibleKey(state: UserState, command: Login | McpLogin): UserKey | ErrorName {
   if (state.createdMs === null) return 'AccountNotFound';
   const key = state.keys[command.keyId];
-  if (!isActive(key) || key.publicKey !== command.publicKey || hasFlag(key.flags, KeyFlag.Fido2Key))
-    return 'SessionNotFound';
+  const byCredential = command.type === 'login' && command.assertion !== undefined;
+  if (!isActive(key) || key.publicKey !== command.publicKey) return 'SessionNotFound';
+  if (hasFlag(key.flags, KeyFlag.Fido2Key) !== byCredential) return 'SessionNotFound';
   if (command.type === 'mcpLogin' && !hasFlag(key.flags, KeyFlag.McpAccess)) return 'AccessDenied';
   if (state.blocked) return 'AccessDenied';
   /** No account owns an application, so none can be approved. */
@@ -113,6 +138,7 @@ function completeLogin(
   state: UserState,
   command: Login | McpLogin,
   key: UserKey,
+  use: CredentialUse | undefined,
   turn: Turn,
 ): Outcome<UserEvent> {
   const loginType = command.type === 'mcpLogin' ? command.loginType : null;
@@ -140,8 +166,9 @@ function completeLogin(
     expiresMs: session.expiresMs,
   };
   const fields = { keyId: key.id, loginType, sessionId: session.id };
+  const used = use === undefined ? { events: [] } : credentialUsed(key, use, session, turn);
   return outcome(
-    [opening.change, { events: [], send }, audited(state, turn, 'login', command.origin, fields)],
+    [opening.change, used, { events: [], send }, audited(state, turn, 'login', command.origin, fields)],
     reply,
   );
 }

@@ -1,28 +1,43 @@
-/** Sign-up: a new account from a software key whose holder proved to have it. */
+/** Sign-up: a new account from a key whose holder proved to have it: a signature, or a ceremony of an authenticator. */
 import type { UserKey } from '../domain/keys.ts';
+import type { EnrolledCredential } from '../workers/fido2.ts';
 import type { KeyOwner } from './owners.ts';
 import { isRefusal, type Outcome, type Refusal, refuse, type Turn } from './runtime/actor.ts';
+import type { Ports } from './runtime/ports.ts';
 import { audited, type Origin, outcome } from './user-change.ts';
 import { enrol } from './user-enrolment.ts';
+import { newPasskey, type PasskeyOffer } from './user-passkeys.ts';
 import { openSession } from './user-sessions.ts';
 import type { UserEvent, UserState } from './user-state.ts';
-import { type Finding, type Proof, verifyEnrolment } from './verification.ts';
+import { type Finding, isFinding, type Proof, verifyAttestation, verifyEnrolment } from './verification.ts';
 
-export interface SignUp {
+/** A software key with a signature, or what an authenticator offers. */
+type Evidence =
+  | {
+      readonly publicKey: string;
+      readonly proof: Proof;
+      readonly passKeyFlag: boolean;
+      readonly offer?: never;
+    }
+  | { readonly offer: PasskeyOffer };
+
+export type SignUp = Evidence & {
   readonly type: 'signUp';
-  readonly publicKey: string;
-  readonly proof: Proof;
-  readonly passKeyFlag: boolean;
   readonly name?: string;
   /** `user.id` that the registration options announced. */
   readonly handle: string;
   readonly holder?: KeyOwner;
   readonly origin: Origin;
-}
+};
 
 export type SignUpCommand =
   | SignUp
-  | { readonly type: 'signUpVerified'; readonly command: SignUp; readonly finding: Finding | undefined };
+  | {
+      readonly type: 'signUpVerified';
+      readonly command: SignUp;
+      /** Of a passkey: what the ceremony told. */
+      readonly result: Finding | EnrolledCredential | undefined;
+    };
 
 export interface SignedUp {
   /** The secret of the new session. */
@@ -38,28 +53,38 @@ export function decideSignUp(
   command: SignUpCommand,
   turn: Turn,
 ): Outcome<UserEvent> | Refusal {
-  return command.type === 'signUp'
-    ? beginSignUp(state, command, turn)
-    : (command.finding ?? createAccount(state, command.command, turn));
+  if (command.type === 'signUp') return beginSignUp(state, command, turn);
+  const { result } = command;
+  return isFinding(result) ? result : createAccount(state, command.command, result, turn);
 }
 
 function beginSignUp(state: UserState, command: SignUp, turn: Turn): Outcome<UserEvent> | Refusal {
-  const judged = createAccount(state, command, turn);
+  const judged = createAccount(state, command, undefined, turn);
   if (isRefusal(judged)) return judged;
-  const publicKey = Buffer.from(command.publicKey, 'base64url');
   return {
-    next: async (ports) => ({
-      type: 'signUpVerified',
-      command,
-      finding: await verifyEnrolment(ports, publicKey, command.proof),
-    }),
+    next: async (ports) => ({ type: 'signUpVerified', command, result: await verify(ports, command) }),
   };
 }
 
-/** Account, key and session in one commit. */
-function createAccount(state: UserState, command: SignUp, turn: Turn): Outcome<UserEvent> | Refusal {
+function verify(ports: Ports, command: SignUp): Promise<Finding | EnrolledCredential | undefined> {
+  return command.offer === undefined
+    ? verifyEnrolment(ports, Buffer.from(command.publicKey, 'base64url'), command.proof)
+    : verifyAttestation(ports, command.offer.attestation);
+}
+
+/** Account, key and session in one commit. Taken before the verification to refuse early, and after it. */
+function createAccount(
+  state: UserState,
+  command: SignUp,
+  credential: EnrolledCredential | undefined,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
   if (state.createdMs !== null) return refuse('KeyAlreadyRegistered');
-  const enrolment = enrol(state, turn, { ...command, proven: true });
+  const offered =
+    command.offer === undefined
+      ? { ...command, proven: true }
+      : newPasskey(command.offer, credential, command);
+  const enrolment = enrol(state, turn, offered);
   if (isRefusal(enrolment)) return enrolment;
   const { key, change } = enrolment;
   const request = {

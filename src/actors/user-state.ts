@@ -26,7 +26,7 @@ export interface SessionRecord {
   readonly userAgent: string;
 }
 
-export type LogEventName = 'login' | 'sign_up' | 'key_taken_over';
+export type LogEventName = 'login' | 'sign_up' | 'key_taken_over' | 'counter_regressed';
 
 export interface LogEntry {
   readonly id: string;
@@ -74,6 +74,12 @@ export type UserEvent =
   | { readonly type: 'keyProven'; readonly keyId: string }
   | { readonly type: 'keyFlagsSet'; readonly keyId: string; readonly flags: number }
   | { readonly type: 'keyRemoved'; readonly keyId: string }
+  | {
+      readonly type: 'credentialUsed';
+      readonly keyId: string;
+      readonly counter: number;
+      readonly backedUp: boolean;
+    }
   | { readonly type: 'sessionOpened'; readonly session: SessionRecord; readonly as: 'login' | 'sign_up' }
   | { readonly type: 'sessionTouched'; readonly sessionId: string; readonly utcMs: number }
   | { readonly type: 'sessionRebound'; readonly sessionId: string; readonly keyId: string }
@@ -112,6 +118,12 @@ export function evolveUser(state: UserState, event: UserEvent): UserState {
       return withKey(state, event.keyId, (key) => ({
         ...key,
         flags: withFlag(key.flags, KeyFlag.Deleted, true),
+      }));
+    case 'credentialUsed':
+      return withKey(state, event.keyId, (key) => ({
+        ...key,
+        counterReported: event.counter,
+        backedUp: event.backedUp,
       }));
     case 'sessionOpened':
       return opened(state, event.session, event.as);

@@ -16,6 +16,7 @@ import {
 } from './user-entry.ts';
 import { decideKey, type KeyCommand } from './user-keys.ts';
 import { decideLogin, type LoginCommand } from './user-login.ts';
+import { decidePasskey, type PasskeyCommand } from './user-passkeys.ts';
 import { decideSession, endOf, type SessionCommand } from './user-sessions.ts';
 import { decideSignUp, type SignUpCommand } from './user-sign-up.ts';
 import {
@@ -32,6 +33,7 @@ export type UserCommand =
   | SignUpCommand
   | LoginCommand
   | EnrolmentCommand
+  | PasskeyCommand
   | KeyCommand
   | SessionCommand
   | RevokeAppAccess;
@@ -96,6 +98,9 @@ export const user = defineActor<UserState, UserCommand, UserEvent, UserQuery, Us
       case 'addKey':
       case 'addKeyVerified':
         return decideEnrolment(state, command, turn);
+      case 'addPasskey':
+      case 'addPasskeyVerified':
+        return decidePasskey(state, command, turn);
       case 'updateKey':
       case 'removeKey':
       case 'loseKey':

@@ -22,6 +22,14 @@ export interface UserKey {
   readonly publicKey: string;
   /** FIDO2 only: the COSE public key in CBOR. */
   readonly fido2PublicKey?: Uint8Array;
+  /** FIDO2 only: enrolled with user verification, which every login must then show too (auth.md A16). */
+  readonly userVerified?: boolean;
+  /** FIDO2 only: the credential is synchronised to other devices, as of its last use. */
+  readonly backedUp?: boolean;
+  /** FIDO2 only: how browsers reach the authenticator. */
+  readonly transports?: readonly string[];
+  /** FIDO2 only: the highest counter reported. Nothing is refused by it: it feeds the login log (auth.md A11). */
+  readonly counterReported?: number;
   /** Reserved by spec 2.2 and never advanced: authenticators that sync report counters that go backwards. */
   readonly signatureCounter: 0;
   readonly flags: number;

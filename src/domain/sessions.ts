@@ -35,7 +35,7 @@ export function scopesOf(session: SessionContext): string {
 }
 
 /** Ways to log in that this version serves; shown by info and login_options. */
-export const AUTH_METHODS: readonly string[] = ['key'];
+export const AUTH_METHODS: readonly string[] = ['passkey', 'key'];
 
 /** Browser sessions of one user; the oldest gives way (auth.md "Defaults"). */
 export const BROWSER_SESSIONS_MAX = 50;

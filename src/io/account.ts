@@ -25,7 +25,7 @@ import type { SessionContext } from '../domain/sessions.ts';
 import type { SettingsReader } from '../domain/settings.ts';
 import { toIso } from '../domain/time.ts';
 
-/** Spec 2.2, and what is Gatehouse's own: `name`, `lastUsedUtc`, `proven`. */
+/** Spec 2.2, and what is Gatehouse's own: `name`, `lastUsedUtc`, `proven`, and of passkeys `backedUp`. */
 export const userKeySchema = object({
   id: text(),
   publicKey: text(),
@@ -37,6 +37,7 @@ export const userKeySchema = object({
   proven: boolean(),
   name: optional(text()),
   lastUsedUtc: optional(text()),
+  backedUp: optional(boolean()),
 });
 
 export const sessionSchema = object({
@@ -108,6 +109,7 @@ export function userKeyItem(key: UserKey, currentKeyId: string | null): UserKeyI
     proven: key.proven,
     ...(key.name === undefined ? {} : { name: key.name }),
     ...(key.lastUsedMs === undefined ? {} : { lastUsedUtc: toIso(key.lastUsedMs) }),
+    ...(key.backedUp === undefined ? {} : { backedUp: key.backedUp }),
   };
 }
 

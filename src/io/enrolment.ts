@@ -6,6 +6,7 @@ import { timingSafeEqual } from 'node:crypto';
 import type { Challenge } from '../actors/challenges.ts';
 import { user } from '../actors/user.ts';
 import type { AddedKey, AddKey } from '../actors/user-enrolment.ts';
+import type { AddPasskey } from '../actors/user-passkeys.ts';
 import type { SignedUp, SignUp } from '../actors/user-sign-up.ts';
 import type { Proof } from '../actors/verification.ts';
 import { GatewayError } from '../domain/errors.ts';
@@ -19,6 +20,7 @@ import {
   auditRefusal,
   challengePrefix,
   consumeChallenge,
+  credentialHolderOf,
   holderOf,
   originOf,
   PUBLIC_KEY_BYTES,
@@ -26,6 +28,7 @@ import {
   SECRET_BYTES,
   SIGNATURE_BYTES,
 } from './login-parts.ts';
+import { type AttestationJson, checkAttestation, readAttestation } from './passkeys.ts';
 
 /** Tries when the holder of the key changed while a proof was being checked: proof beats claim in the end. */
 const TRIES = 2;
@@ -33,7 +36,7 @@ const TRIES = 2;
 export interface Registration {
   readonly challengeId: string | number;
   readonly code: string;
-  readonly credential?: object;
+  readonly credential?: AttestationJson;
   readonly publicKey?: string;
   readonly passKeyFlag?: boolean;
   readonly name?: string;
@@ -59,7 +62,8 @@ export async function register(context: Context, request: Registration): Promise
     throw new GatewayError('InvalidInput', 'exactly one of publicKey and credential is required');
   if (credential !== undefined && passKeyFlag === true)
     throw new GatewayError('InvalidInput', 'passKeyFlag goes with publicKey');
-  if (publicKey === undefined) return refuseCredential(context, request);
+  if (credential !== undefined) return registerPasskey(context, request, credential);
+  if (publicKey === undefined) throw new GatewayError('InvalidInput', 'publicKey: is required');
   requireBytes(publicKey, PUBLIC_KEY_BYTES, 'publicKey');
   const { session } = context;
   if (session !== undefined && isRepeat(context, session)) {
@@ -82,12 +86,31 @@ function isRepeat({ actors, idempotencyKey }: Context, session: SessionContext):
   return key !== undefined && actors.remembers(user, session.userId, key);
 }
 
-/** No ceremony can be verified here, so none is: the challenge is used up and the answer is the one of a bad proof. */
-function refuseCredential(context: Context, request: Registration): never {
+/** The echo of the handle goes with the challenge; the proof of possession is the ceremony itself. */
+async function registerPasskey(
+  context: Context,
+  request: Registration,
+  credential: AttestationJson,
+): Promise<Registered> {
+  const { session, actors } = context;
   const code = requireBytes(request.code, SECRET_BYTES, 'code');
+  checkAttestation(credential);
   const challenge = takeChallenge(context, request, ['register']);
   if (!isCodeOf(challenge, code)) throw new GatewayError('ChallengeExpired');
-  throw new GatewayError('InvalidSignature', 'credential: passkeys cannot be verified by this service');
+  const holder = credentialHolderOf(actors, credential.id);
+  const shared = {
+    offer: readAttestation(context.site, challenge, credential),
+    origin: originOf(context),
+    ...(request.name === undefined ? {} : { name: request.name }),
+    ...(holder === undefined ? {} : { holder }),
+  };
+  if (session === undefined) {
+    const command: SignUp = { type: 'signUp', handle: challenge.newHandle, ...shared };
+    return welcome(await actors.ask<SignedUp>(user, challenge.newUserId, command));
+  }
+  const command: AddPasskey = { type: 'addPasskey', sessionId: session.id, ...shared };
+  const options = askOptions('register_key', context);
+  return joined(session, await actors.ask<AddedKey>(user, session.userId, command, options));
 }
 
 /** With a session `code` may be the echo of the challenge's handle, a claim; a signature is a proof. */
@@ -143,8 +166,11 @@ async function join(
     };
     return context.actors.ask<AddedKey>(user, session.userId, command, askOptions('register_key', context));
   });
-  const { key, current, replaced, expiresMs } = added;
-  return { key, userId: session.userId, newAccount: false, current, replaced, expiresMs };
+  return joined(session, added);
+}
+
+function joined({ userId }: SessionContext, { key, current, replaced, expiresMs }: AddedKey): Registered {
+  return { key, userId, newAccount: false, current, replaced, expiresMs };
 }
 
 async function found(
@@ -163,7 +189,10 @@ async function found(
     };
     return context.actors.ask<SignedUp>(user, challenge.newUserId, command);
   });
-  const { key, userId, token, createdMs, expiresMs } = signedUp;
+  return welcome(signedUp);
+}
+
+function welcome({ key, userId, token, createdMs, expiresMs }: SignedUp): Registered {
   return {
     key,
     userId,

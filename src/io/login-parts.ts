@@ -10,7 +10,7 @@ import { ERRORS, type ErrorName, GatewayError } from '../domain/errors.ts';
 import { decodeBase64url, parseId } from '../domain/ids.ts';
 import { networkOf } from '../domain/networks.ts';
 import { type ChallengeKind, signPrefix } from '../domain/proofs.ts';
-import { int64, object, text } from '../domain/schema.ts';
+import { int64, text } from '../domain/schema.ts';
 import type { LoginType } from '../domain/sessions.ts';
 import { toIso } from '../domain/time.ts';
 import type { RouteContext } from './http/route.ts';
@@ -29,8 +29,6 @@ export const challengeFields = {
   signPrefix: text(),
 };
 export const challengeIdSchema = int64('Number or decimal string, from register_options or login_options');
-/** A browser's credential object. Its parts are judged by the ceremony, not by the schema. */
-export const credentialSchema = object({ id: text({ maxLength: 1400 }) });
 
 type Context = RouteContext<unknown, unknown>;
 
@@ -95,6 +93,12 @@ export function challengeView(context: Context, opened: Challenge) {
 /** Whose software key this is, by the decoded bytes in their one spelling (auth.md A2, A3). */
 export function holderOf(actors: ActorSystem, publicKey: string): KeyOwner | undefined {
   const owner = actors.lookup('publicKey', publicKey);
+  return owner === undefined ? undefined : parseKeyOwner(owner);
+}
+
+/** Whose credential this is (auth.md A3: never a software key). */
+export function credentialHolderOf(actors: ActorSystem, credentialId: string): KeyOwner | undefined {
+  const owner = actors.lookup('credentialId', credentialId);
   return owner === undefined ? undefined : parseKeyOwner(owner);
 }
 

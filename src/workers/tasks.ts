@@ -3,6 +3,14 @@
  * one function in a file of its own. This file is also what the threads of the pool load: they call `runBatch`.
  */
 import { checkEd25519Key, verifyEd25519 } from './ed25519.ts';
+import {
+  type AuthenticationTask,
+  type AuthenticationVerdict,
+  type RegistrationTask,
+  type RegistrationVerdict,
+  verifyAuthentication,
+  verifyRegistration,
+} from './fido2.ts';
 
 export interface WorkerTasks {
   /** Guarded Ed25519 verification (auth.md A1). All three are raw bytes; wrong lengths are simply false. */
@@ -12,6 +20,10 @@ export interface WorkerTasks {
   };
   /** Is this a key that may be enrolled: on the curve, canonical, not small-order, torsion-free. */
   checkEd25519Key: { input: { publicKey: Uint8Array }; output: boolean };
+  /** A browser's answer to register_options, and whether its key may be enrolled (auth.md A1, A10). */
+  verifyRegistration: { input: RegistrationTask; output: RegistrationVerdict };
+  /** A browser's answer to login_options with one of the owner's credentials. */
+  verifyAuthentication: { input: AuthenticationTask; output: AuthenticationVerdict };
 }
 
 export type TaskName = keyof WorkerTasks;
@@ -54,6 +66,17 @@ const TASKS: { readonly [N in TaskName]: TaskRow<N, unknown> } = {
   checkEd25519Key: row<'checkEd25519Key', string>({
     pack: ({ publicKey }) => toWire(publicKey),
     run: (publicKey) => checkEd25519Key({ publicKey: fromWire(publicKey) }),
+  }),
+  verifyRegistration: row<'verifyRegistration', RegistrationTask>({
+    pack: (task) => task,
+    run: verifyRegistration,
+  }),
+  verifyAuthentication: row<
+    'verifyAuthentication',
+    readonly [Omit<AuthenticationTask, 'cosePublicKey'>, string]
+  >({
+    pack: ({ cosePublicKey, ...rest }) => [rest, toWire(cosePublicKey)],
+    run: ([rest, cosePublicKey]) => verifyAuthentication({ ...rest, cosePublicKey: fromWire(cosePublicKey) }),
   }),
 };
 

@@ -122,7 +122,7 @@ t.test('register_options and login_options: the shapes of auth.md', async (t) =>
   const login = await post('/auth/v1/login_options', { credentialIds: ['AAEC'] });
   t.match(login.result, {
     signPrefix: /^gateway-auth\/v1\nlogin\n/,
-    methods: ['key'],
+    methods: ['passkey', 'key'],
     options: {
       rpId: 'localhost',
       userVerification: 'preferred',
@@ -256,42 +256,15 @@ t.test('sign-up: a wrong signature is 1105 and burns the challenge', async (t) =
   t.same(actors.journal.ids('user', '', 10), []);
 });
 
-t.test('credential: no ceremony can be verified, and the challenge is used up', async (t) => {
+t.test('login: a code that nobody was sent, and a credential beside a key, are refused', async (t) => {
   const { post, challenge } = start(t);
-  const { challengeId, code } = await challenge('register');
+  const { challengeId } = await challenge('login');
+  const login = (body: object) => post('/auth/v1/login', { challengeId, ...body });
   const credential = { id: 'AAEC', rawId: 'AAEC', type: 'public-key', response: {} };
-  refused(t, await post(REGISTER, { challengeId, code, credential }), 401, 1105);
-  refused(t, await post(REGISTER, { challengeId, code, credential }), 401, 1104);
-  const login = await challenge('login');
-  refused(
-    t,
-    await post(REGISTER, { challengeId: login.challengeId, code: login.code, credential }),
-    401,
-    1104,
-    'kind',
-  );
-  refused(
-    t,
-    await post('/auth/v1/login', { challengeId: login.challengeId, credential }),
-    401,
-    1101,
-    'unknown credential',
-  );
-  refused(t, await post('/auth/v1/login', { challengeId: login.challengeId, credential }), 401, 1104);
-  refused(
-    t,
-    await post('/auth/v1/login', { challengeId: login.challengeId, credential, publicKey: 'x' }),
-    400,
-    1001,
-  );
-  refused(
-    t,
-    await post('/auth/v1/login', { challengeId: login.challengeId, code: '123456' }),
-    401,
-    1104,
-    'no such code',
-  );
-  refused(t, await post('/auth/v1/login', { challengeId: login.challengeId, code: '12345' }), 400, 1001);
+  refused(t, await login({ credential }), 400, 1001, 'parts are missing');
+  refused(t, await login({ credential, publicKey: 'x' }), 400, 1001);
+  refused(t, await login({ code: '123456' }), 401, 1104, 'no such code');
+  refused(t, await login({ code: '12345' }), 400, 1001);
 });
 
 t.test('challenge: expired, used, unknown, of another kind, user or session is 1104', async (t) => {

@@ -15,6 +15,8 @@ import * as keyRoutes from '../../src/io/routes/keys.ts';
 import { mcpLogin } from '../../src/io/routes/mcp-login.ts';
 import { endSessions, loginLog, logout, sessions } from '../../src/io/routes/sessions.ts';
 import { checkEd25519Key, verifyEd25519 } from '../../src/workers/ed25519.ts';
+import { verifyAuthentication, verifyRegistration } from '../../src/workers/fido2.ts';
+import type { TaskName } from '../../src/workers/tasks.ts';
 import { createTestActors, type TestActors } from './actors.ts';
 import { connectRaw, type HttpFixture, NO_LIMITS, requestText, startHttp } from './http.ts';
 
@@ -62,12 +64,17 @@ export function mcpProof(key: Key, unixSeconds: number): Record<string, string> 
 
 /** Real verification on this thread. `gate`, where set, is awaited before each task: a test can hold it open. */
 export function inlineWorkers(gate: { wait?: () => Promise<void> } = {}): Ports {
-  const tasks: Record<string, (input: never) => boolean> = { verifyEd25519, checkEd25519Key };
+  const tasks: { readonly [N in TaskName]: (input: never) => unknown } = {
+    verifyEd25519,
+    checkEd25519Key,
+    verifyRegistration,
+    verifyAuthentication,
+  };
   return {
     workers: {
       async run(name, input) {
         await gate.wait?.();
-        return { ok: true, value: tasks[name]?.(input as never) as never };
+        return { ok: true, value: (await tasks[name](input as never)) as never };
       },
     },
   };

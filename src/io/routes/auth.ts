@@ -3,7 +3,6 @@
 import { type AccountView, user } from '../../actors/user.ts';
 import type { LoggedIn, Login } from '../../actors/user-login.ts';
 import { GatewayError } from '../../domain/errors.ts';
-import { hasFlag, KeyFlag } from '../../domain/keys.ts';
 import { browserMessage } from '../../domain/proofs.ts';
 import {
   array,
@@ -27,7 +26,7 @@ import {
   challengeView,
   consumeChallenge,
   countingUnknownKeys,
-  credentialSchema,
+  credentialHolderOf,
   holderOf,
   openChallenge,
   originOf,
@@ -35,12 +34,17 @@ import {
   requireBytes,
   SIGNATURE_BYTES,
 } from '../login-parts.ts';
+import {
+  type AssertionJson,
+  assertionSchema,
+  checkAssertion,
+  creationOptions,
+  credentialIdsSchema,
+  readAssertion,
+  requestOptions,
+} from '../passkeys.ts';
 
-/** COSE algorithms that authenticators may use: EdDSA, ES256, RS256 (auth.md A10). */
-const CREDENTIAL_PARAMETERS = [-8, -7, -257].map((alg) => ({ alg, type: 'public-key' }));
 const NAME_LENGTH_MAX = 64;
-/** A credential id has at most 1,023 bytes (auth.md A10). */
-const CREDENTIAL_ID_LENGTH_MAX = 1364;
 
 export const registerOptions = defineRoute({
   method: 'GET',
@@ -59,53 +63,24 @@ export const registerOptions = defineRoute({
       session === undefined
         ? undefined
         : await actors.query<AccountView>(user, session.userId, { type: 'account' });
-    const credentials = account?.keys.filter((key) => hasFlag(key.flags, KeyFlag.Fido2Key)) ?? [];
-    const options = {
-      challenge: opened.challenge,
-      rp: { name: site.fido2.rpName, id: site.fido2.rpId },
-      user: {
-        id: account?.handle ?? opened.newHandle,
-        name: query.name ?? site.fido2.rpName,
-        displayName: query.name ?? '',
-      },
-      pubKeyCredParams: CREDENTIAL_PARAMETERS,
-      timeout: settings.get('ChallengeSeconds') * SECOND_MS,
-      attestation: 'none',
-      excludeCredentials: credentials.map((key) => ({ id: key.publicKey, type: 'public-key' })),
-      authenticatorSelection: {
-        residentKey: 'preferred',
-        userVerification: 'preferred',
-        requireResidentKey: false,
-      },
-      extensions: { credProps: true },
-      hints: [],
-    };
+    const options = creationOptions(site, opened, settings.get('ChallengeSeconds') * SECOND_MS, {
+      handle: account?.handle ?? opened.newHandle,
+      name: query.name,
+      keys: account?.keys ?? [],
+    });
     return { ...challengeView(context, opened), options };
   },
 });
 
-const loginOptionsBody = object({
-  credentialIds: optional(
-    array(text({ minLength: 1, maxLength: CREDENTIAL_ID_LENGTH_MAX, pattern: '^[A-Za-z0-9_-]+$' }), {
-      maxItems: 10,
-    }),
-  ),
-});
+const loginOptionsBody = object({ credentialIds: optional(credentialIdsSchema) });
 const loginOptionsResult = object({ ...challengeFields, methods: array(text()), options: unknown() });
 
 /** No look-up of any user, so there is nothing to enumerate. */
 function openLogin(context: RouteContext, credentialIds: readonly string[] | undefined) {
   const { site, settings } = context;
   const opened = openChallenge(context, 'login');
-  const options = {
-    challenge: opened.challenge,
-    rpId: site.fido2.rpId,
-    timeout: settings.get('ChallengeSeconds') * SECOND_MS,
-    userVerification: 'preferred',
-    ...(credentialIds === undefined
-      ? {}
-      : { allowCredentials: credentialIds.map((id) => ({ id, type: 'public-key' })) }),
-  };
+  const timeoutMs = settings.get('ChallengeSeconds') * SECOND_MS;
+  const options = requestOptions(site, opened, timeoutMs, credentialIds);
   return { ...challengeView(context, opened), methods: AUTH_METHODS, options };
 }
 
@@ -139,7 +114,7 @@ const loginBody = object({
   challengeId: challengeIdSchema,
   publicKey: optional(text({ maxLength: 64 })),
   code: optional(text({ maxLength: 128 })),
-  credential: optional(credentialSchema),
+  credential: optional(assertionSchema),
 });
 
 export const login = defineRoute({
@@ -181,8 +156,7 @@ async function run(context: RouteContext<unknown, Static<typeof loginBody>>): Pr
   if (credential !== undefined) {
     if (publicKey !== undefined || code !== undefined)
       throw new GatewayError('InvalidInput', 'credential excludes publicKey and code');
-    takeChallenge(context, challengeId);
-    return countingUnknownKeys(context, null, () => Promise.reject(unknownCredential()));
+    return passkeyLogin(context, challengeId, credential);
   }
   if (code === undefined) throw new GatewayError('InvalidInput', 'code: is required');
   if (publicKey === undefined) return refuseOneTimeCode(code);
@@ -192,22 +166,45 @@ async function run(context: RouteContext<unknown, Static<typeof loginBody>>): Pr
   return countingUnknownKeys(context, null, async () => {
     const holder = holderOf(context.actors, publicKey);
     if (holder === undefined) throw new GatewayError('SessionNotFound');
-    const { session } = context;
     const command: Login = {
       type: 'login',
       keyId: holder.keyId,
       publicKey,
       proof: { message: browserMessage(challengePrefix(context, challenge), publicKey), signature },
-      origin: originOf(context),
-      ...(session === undefined ? {} : { previous: { userId: session.userId, sessionId: session.id } }),
+      ...circumstances(context),
     };
     return context.actors.ask<LoggedIn>(user, holder.userId, command);
   });
 }
 
-/** Nothing enrols a credential, so none is known. */
-function unknownCredential(): GatewayError {
-  return new GatewayError('SessionNotFound');
+/** The same with the answer of an authenticator. A credential that nobody has counts as an unknown key. */
+async function passkeyLogin(
+  context: RouteContext,
+  challengeId: string | number,
+  credential: AssertionJson,
+): Promise<LoggedIn> {
+  checkAssertion(credential);
+  const assertion = readAssertion(context.site, takeChallenge(context, challengeId), credential);
+  return countingUnknownKeys(context, null, async () => {
+    const holder = credentialHolderOf(context.actors, credential.id);
+    if (holder === undefined) throw new GatewayError('SessionNotFound');
+    const command: Login = {
+      type: 'login',
+      keyId: holder.keyId,
+      publicKey: credential.id,
+      assertion,
+      ...circumstances(context),
+    };
+    return context.actors.ask<LoggedIn>(user, holder.userId, command);
+  });
+}
+
+function circumstances(context: RouteContext): Pick<Login, 'origin' | 'previous'> {
+  const { session } = context;
+  return {
+    origin: originOf(context),
+    ...(session === undefined ? {} : { previous: { userId: session.userId, sessionId: session.id } }),
+  };
 }
 
 /** One-time codes answer challenges of a kind of their own. None is ever opened here, so this id is not one. */

@@ -10,7 +10,8 @@ import { askOptions, listKeys, userKeyItem, userKeySchema } from '../account.ts'
 import { register } from '../enrolment.ts';
 import { defineRoute, Reply, type RouteContext } from '../http/route.ts';
 import { clearSid, setSid } from '../http/sid-cookie.ts';
-import { challengeIdSchema, credentialSchema, originOf } from '../login-parts.ts';
+import { challengeIdSchema, originOf } from '../login-parts.ts';
+import { attestationSchema } from '../passkeys.ts';
 import { accountCall } from './sessions.ts';
 
 const keyIdSchema = int64('Key id: decimal string');
@@ -25,7 +26,7 @@ export const registerKey = defineRoute({
   body: object({
     challengeId: challengeIdSchema,
     code: text({ maxLength: 128 }),
-    credential: optional(credentialSchema),
+    credential: optional(attestationSchema),
     publicKey: optional(text({ maxLength: 64 })),
     passKeyFlag: optional(boolean()),
     name: optional(text({ minLength: 1, maxLength: 64 })),

@@ -1,0 +1,165 @@
+/**
+ * What browsers send of passkeys and hardware keys: the schemas of both credential objects, their strict reading, and
+ * the options that go to `navigator.credentials`. Names and shapes are those of WebAuthn Level 3, section 5.1.
+ */
+
+import type { Challenge } from '../actors/challenges.ts';
+import type { PasskeyOffer } from '../actors/user-passkeys.ts';
+import type { Assertion } from '../actors/verification.ts';
+import { GatewayError } from '../domain/errors.ts';
+import { decodeBase64url } from '../domain/ids.ts';
+import { hasFlag, KeyFlag, type UserKey } from '../domain/keys.ts';
+import { array, literal, nullable, object, optional, type Static, text } from '../domain/schema.ts';
+import type { Site } from '../domain/site.ts';
+
+/** auth.md A10. */
+export const CREDENTIAL_ID_BYTES_MAX = 1_023;
+const ATTESTATION_BYTES_MAX = 16 * 1024;
+/** Browsers write about 200 bytes, and origins of up to 2,000. */
+const CLIENT_DATA_BYTES_MAX = 4 * 1024;
+/** 37 bytes, and extensions that nobody asked for. */
+const AUTHENTICATOR_DATA_BYTES_MAX = 4 * 1024;
+/** An RSA signature of 4,096 bits has 512. */
+const SIGNATURE_BYTES_MAX = 1_024;
+/** `user.id` has at most 64 bytes (WebAuthn, section 5.4.3). */
+const HANDLE_BYTES_MAX = 64;
+
+/** WebAuthn, section 5.8.4. Others may be sent; they are not kept. */
+const TRANSPORTS = ['ble', 'cable', 'hybrid', 'internal', 'nfc', 'smart-card', 'usb'];
+/** COSE algorithms offered to authenticators, the preferred one first (auth.md A10). */
+const CREDENTIAL_PARAMETERS = [-8, -7, -257].map((alg) => ({ alg, type: 'public-key' }));
+
+const credentialId = base64urlText(CREDENTIAL_ID_BYTES_MAX);
+
+/** RegistrationResponseJSON. Members that are not verified are ignored. */
+export const attestationSchema = object({
+  id: credentialId,
+  rawId: credentialId,
+  type: literal('public-key'),
+  response: object({
+    clientDataJSON: base64urlText(CLIENT_DATA_BYTES_MAX),
+    attestationObject: base64urlText(ATTESTATION_BYTES_MAX),
+    transports: optional(array(text({ maxLength: 64 }), { maxItems: 16 })),
+  }),
+});
+
+/** AuthenticationResponseJSON. */
+export const assertionSchema = object({
+  id: credentialId,
+  rawId: credentialId,
+  type: literal('public-key'),
+  response: object({
+    clientDataJSON: base64urlText(CLIENT_DATA_BYTES_MAX),
+    authenticatorData: base64urlText(AUTHENTICATOR_DATA_BYTES_MAX),
+    signature: base64urlText(SIGNATURE_BYTES_MAX),
+    userHandle: optional(nullable(base64urlText(HANDLE_BYTES_MAX))),
+  }),
+});
+
+/** Body of login_options: what the client remembers, echoed without a look-up. */
+export const credentialIdsSchema = array(credentialId, { maxItems: 10 });
+
+export type AttestationJson = Static<typeof attestationSchema>;
+export type AssertionJson = Static<typeof assertionSchema>;
+
+/** Throws `InvalidInput` for what is not canonical base64url (auth.md A2). Before the challenge is used up. */
+export function checkAttestation(sent: AttestationJson): void {
+  const { clientDataJSON, attestationObject } = sent.response;
+  checkSpelling(sent, { clientDataJSON, attestationObject });
+}
+
+/** The same for a login. */
+export function checkAssertion(sent: AssertionJson): void {
+  const { clientDataJSON, authenticatorData, signature, userHandle } = sent.response;
+  const handle = typeof userHandle === 'string' ? { userHandle } : {};
+  checkSpelling(sent, { clientDataJSON, authenticatorData, signature, ...handle });
+}
+
+export function readAttestation(site: Site, challenge: Challenge, sent: AttestationJson): PasskeyOffer {
+  const { clientDataJSON, attestationObject, transports = [] } = sent.response;
+  return {
+    attestation: { credentialId: sent.id, clientDataJSON, attestationObject, ...ceremony(site, challenge) },
+    transports: TRANSPORTS.filter((each) => transports.includes(each)),
+  };
+}
+
+export function readAssertion(site: Site, challenge: Challenge, sent: AssertionJson): Assertion {
+  const { clientDataJSON, authenticatorData, signature, userHandle } = sent.response;
+  return {
+    credentialId: sent.id,
+    clientDataJSON,
+    authenticatorData,
+    signature,
+    userHandle: userHandle ?? undefined,
+    ...ceremony(site, challenge),
+  };
+}
+
+/** PublicKeyCredentialCreationOptionsJSON. `keys` are those of the account, if there is one. */
+export function creationOptions(
+  { fido2 }: Site,
+  challenge: Challenge,
+  timeoutMs: number,
+  account: { readonly handle: string; readonly name: string | undefined; readonly keys: readonly UserKey[] },
+) {
+  const { handle, name, keys } = account;
+  const passkeys = keys.filter((key) => hasFlag(key.flags, KeyFlag.Fido2Key));
+  return {
+    challenge: challenge.challenge,
+    // `icon` left the standard with Level 2; some authenticators show it, the others pass over it.
+    rp: { name: fido2.rpName, id: fido2.rpId, ...(fido2.icon === '' ? {} : { icon: fido2.icon }) },
+    user: { id: handle, name: name ?? fido2.rpName, displayName: name ?? '' },
+    pubKeyCredParams: CREDENTIAL_PARAMETERS,
+    timeout: timeoutMs,
+    attestation: 'none',
+    excludeCredentials: passkeys.map(({ publicKey, transports = [] }) => ({
+      id: publicKey,
+      type: 'public-key',
+      ...(transports.length === 0 ? {} : { transports }),
+    })),
+    authenticatorSelection: {
+      residentKey: 'preferred',
+      userVerification: 'preferred',
+      requireResidentKey: false,
+    },
+    extensions: { credProps: true },
+    hints: [],
+  };
+}
+
+/** PublicKeyCredentialRequestOptionsJSON. */
+export function requestOptions(
+  { fido2 }: Site,
+  { challenge }: Challenge,
+  timeoutMs: number,
+  credentialIds: readonly string[] | undefined,
+) {
+  return {
+    challenge,
+    rpId: fido2.rpId,
+    timeout: timeoutMs,
+    userVerification: 'preferred',
+    ...(credentialIds === undefined
+      ? {}
+      : { allowCredentials: credentialIds.map((id) => ({ id, type: 'public-key' })) }),
+  };
+}
+
+function ceremony({ fido2 }: Site, { challenge }: Challenge) {
+  return { challenge, rpId: fido2.rpId, origins: fido2.origins };
+}
+
+function checkSpelling(
+  sent: { readonly id: string; readonly rawId: string },
+  parts: Record<string, string>,
+): void {
+  if (sent.rawId !== sent.id) throw new GatewayError('InvalidInput', 'credential: id and rawId differ');
+  for (const [name, value] of Object.entries({ id: sent.id, ...parts })) {
+    if (decodeBase64url(value) === undefined)
+      throw new GatewayError('InvalidInput', `credential: ${name} is not base64url`);
+  }
+}
+
+function base64urlText(bytesMax: number) {
+  return text({ minLength: 1, maxLength: Math.ceil((bytesMax * 4) / 3), pattern: '^[A-Za-z0-9_-]+$' });
+}

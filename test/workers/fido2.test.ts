@@ -1,0 +1,239 @@
+/** WebAuthn ceremonies: six that a browser made, ours of every algorithm, and what they must not pass as. */
+import { readFileSync } from 'node:fs';
+import { SettingsService } from '@simplewebauthn/server';
+import fc from 'fast-check';
+import t from 'tap';
+import {
+  type AuthenticationTask,
+  type RegistrationTask,
+  verifyAuthentication,
+  verifyRegistration,
+} from '../../src/workers/fido2.ts';
+import { createWorkerPool } from '../../src/workers/pool.ts';
+import { create, get, makePasskey } from '../support/authenticator.ts';
+
+interface Fixture {
+  readonly name: string;
+  readonly origin: string;
+  readonly rpID: string;
+  readonly registration: {
+    readonly challenge: string;
+    readonly userHandle: string;
+    readonly response: {
+      readonly id: string;
+      readonly response: { readonly attestationObject: string; readonly clientDataJSON: string };
+    };
+    readonly expect: {
+      readonly userVerified: boolean;
+      readonly backedUp: boolean;
+      readonly credentialId: string;
+      readonly cosePublicKey: string;
+      readonly counter: number;
+    };
+  };
+  readonly authentication: {
+    readonly challenge: string;
+    readonly response: {
+      readonly id: string;
+      readonly response: {
+        readonly authenticatorData: string;
+        readonly clientDataJSON: string;
+        readonly signature: string;
+        readonly userHandle?: string;
+      };
+    };
+    readonly expect: { readonly userVerified: boolean; readonly newCounter: number };
+  };
+}
+
+const FIXTURES = JSON.parse(
+  readFileSync('test/vectors/webauthn_chromium_fixtures.json', 'utf8'),
+) as Fixture[];
+
+function registrationOf({ registration, rpID, origin }: Fixture): RegistrationTask {
+  const { challenge, response } = registration;
+  return { challenge, rpId: rpID, origins: [origin], credentialId: response.id, ...response.response };
+}
+
+function authenticationOf(fixture: Fixture): AuthenticationTask {
+  const { challenge, response } = fixture.authentication;
+  const { authenticatorData, clientDataJSON, signature, userHandle } = response.response;
+  return {
+    challenge,
+    rpId: fixture.rpID,
+    origins: ['https://elsewhere.example', fixture.origin],
+    credentialId: response.id,
+    authenticatorData,
+    clientDataJSON,
+    signature,
+    userHandle,
+    ownerHandle: fixture.registration.userHandle,
+    cosePublicKey: new Uint8Array(Buffer.from(fixture.registration.expect.cosePublicKey, 'base64url')),
+    userVerificationRequired: fixture.registration.expect.userVerified,
+  };
+}
+
+t.equal(FIXTURES.length, 6);
+for (const fixture of FIXTURES) {
+  t.test(`recorded ceremony: ${fixture.name}`, async (t) => {
+    const { expect } = fixture.registration;
+    const registration = registrationOf(fixture);
+    t.match(await verifyRegistration(registration), {
+      verdict: 'good',
+      credential: {
+        cosePublicKey: Buffer.from(expect.cosePublicKey, 'base64url'),
+        userVerified: expect.userVerified,
+        backedUp: expect.backedUp,
+        counter: expect.counter,
+      },
+    });
+    const authentication = authenticationOf(fixture);
+    const { newCounter: counter } = fixture.authentication.expect;
+    const good = await verifyAuthentication(authentication);
+    t.same(good, { verdict: 'good', backedUp: expect.backedUp, counter });
+
+    const other = FIXTURES.find((each) => each !== fixture);
+    if (other === undefined) throw new Error('one fixture only');
+    const elsewhere = {
+      'another origin': { origins: ['http://localhost:8124'] },
+      'no origin': { origins: [] },
+      'another relying party': { rpId: 'localhost.example' },
+      'another challenge': { challenge: other.registration.challenge },
+      'another credential': { credentialId: other.registration.response.id },
+    };
+    for (const [name, change] of Object.entries(elsewhere))
+      t.same(await verifyRegistration({ ...registration, ...change }), { verdict: 'bad' }, name);
+    const { 'another credential': _, ...places } = elsewhere;
+    const misused = {
+      ...places,
+      'a key of another': { cosePublicKey: authenticationOf(other).cosePublicKey },
+      'the handle of another': { userHandle: other.registration.userHandle },
+      'a signature of another': { signature: authenticationOf(other).signature },
+      'a key that is none': { cosePublicKey: new Uint8Array(77) },
+    };
+    for (const [name, change] of Object.entries(misused))
+      t.same(await verifyAuthentication({ ...authentication, ...change }), { verdict: 'bad' }, name);
+    if (!expect.userVerified) {
+      const strict = { ...authentication, userVerificationRequired: true };
+      t.same(await verifyAuthentication(strict), { verdict: 'bad' }, 'without user verification');
+    }
+    t.same(await verifyRegistration({ ...registration, clientDataJSON: authentication.clientDataJSON }), {
+      verdict: 'bad',
+    });
+  });
+}
+
+const ORIGIN = 'http://localhost:8123';
+const CHALLENGE = 'SpZkPKeWE38mov4gLYYv60GnXU6aJawTCFotaduhra4';
+const PLACE = { challenge: CHALLENGE, rpId: 'localhost', origins: [ORIGIN] };
+
+t.test(
+  'ceremony: nothing that a client can send throws, and mutations never pass for the original',
+  async (t) => {
+    const passkey = makePasskey('ES256');
+    const made = create(passkey, { challenge: CHALLENGE, origin: ORIGIN });
+    const { clientDataJSON, attestationObject } = made.response;
+    const good = { ...PLACE, credentialId: passkey.id, clientDataJSON, attestationObject };
+    t.match(await verifyRegistration(good), { verdict: 'good' });
+    const bytes = Buffer.from(attestationObject, 'base64url');
+    const flips = fc.array(fc.tuple(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 })), {
+      minLength: 1,
+      maxLength: 4,
+    });
+    const property = fc.asyncProperty(flips, fc.nat(bytes.length), async (changes, cut) => {
+      const changed = Buffer.from(bytes);
+      for (const [at, by] of changes) changed[at] = (changed[at] ?? 0) ^ by;
+      for (const each of [changed, bytes.subarray(0, cut)]) {
+        const { verdict } = await verifyRegistration({
+          ...good,
+          attestationObject: each.toString('base64url'),
+        });
+        if (!['good', 'bad', 'unsound'].includes(verdict)) return false;
+      }
+      return true;
+    });
+    await fc.assert(property, { numRuns: 400 });
+    const json = fc.asyncProperty(fc.json(), async (text) => {
+      const data = Buffer.from(text).toString('base64url');
+      return (await verifyRegistration({ ...good, clientDataJSON: data })).verdict === 'bad';
+    });
+    await fc.assert(json, { numRuns: 200 });
+    const nested = Buffer.alloc(16 * 1024, 0x81).toString('base64url');
+    t.same(
+      await verifyRegistration({ ...good, attestationObject: nested }),
+      { verdict: 'bad' },
+      'nested arrays',
+    );
+  },
+);
+
+t.test('ceremony: an assertion with any bit turned over is bad', async (t) => {
+  const passkey = makePasskey('EdDSA');
+  const { response } = get(passkey, { challenge: CHALLENGE, origin: ORIGIN });
+  const registered = create(passkey, { challenge: CHALLENGE, origin: ORIGIN });
+  const { clientDataJSON, attestationObject } = registered.response;
+  const enrolled = await verifyRegistration({
+    ...PLACE,
+    credentialId: passkey.id,
+    clientDataJSON,
+    attestationObject,
+  });
+  if (enrolled.verdict !== 'good') throw new Error(enrolled.verdict);
+  const good: AuthenticationTask = {
+    ...PLACE,
+    credentialId: passkey.id,
+    clientDataJSON: response.clientDataJSON,
+    authenticatorData: response.authenticatorData,
+    signature: response.signature,
+    userHandle: undefined,
+    ownerHandle: 'AAAA',
+    cosePublicKey: enrolled.credential.cosePublicKey,
+    userVerificationRequired: true,
+  };
+  t.match(await verifyAuthentication(good), { verdict: 'good' });
+  for (const part of ['clientDataJSON', 'authenticatorData', 'signature'] as const) {
+    const bytes = Buffer.from(good[part], 'base64url');
+    for (let bit = 0; bit < bytes.length * 8; bit += part === 'clientDataJSON' ? 7 : 1) {
+      const changed = Buffer.from(bytes);
+      changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+      const { verdict } = await verifyAuthentication({ ...good, [part]: changed.toString('base64url') });
+      if (verdict !== 'bad') t.fail(`${part}, bit ${bit}: ${verdict}`);
+    }
+  }
+});
+
+t.test('attestation: no trust anchors, so no revocation list is ever fetched', async (t) => {
+  const [fixture] = FIXTURES;
+  if (fixture === undefined) throw new Error('no fixture');
+  await verifyRegistration(registrationOf(fixture));
+  for (const identifier of [
+    'android-key',
+    'android-safetynet',
+    'apple',
+    'packed',
+    'tpm',
+    'fido-u2f',
+  ] as const)
+    t.same(SettingsService.getRootCertificates({ identifier }), [], identifier);
+});
+
+t.test('pool: ceremonies are verified on its threads', async (t) => {
+  const faults: string[] = [];
+  const pool = createWorkerPool({ threads: 1, queueMax: 100, onFault: (message) => faults.push(message) });
+  t.teardown(() => pool.close());
+  const registrations = FIXTURES.map((fixture) => pool.run('verifyRegistration', registrationOf(fixture)));
+  for (const [index, result] of (await Promise.all(registrations)).entries()) {
+    if (!result.ok || result.value.verdict !== 'good') throw new Error(JSON.stringify(result));
+    const fixture = FIXTURES[index];
+    if (fixture === undefined) throw new Error('no such');
+    const { cosePublicKey } = result.value.credential;
+    const task = { ...authenticationOf(fixture), cosePublicKey };
+    t.match(await pool.run('verifyAuthentication', task), { ok: true, value: { verdict: 'good' } });
+    const forged = {
+      ...task,
+      signature: task.signature.replace(/^./, (first) => (first === 'A' ? 'B' : 'A')),
+    };
+    t.same(await pool.run('verifyAuthentication', forged), { ok: true, value: { verdict: 'bad' } });
+  }
+  t.same(faults, [], 'a bad ceremony is no fault');
+});
