@@ -8,6 +8,9 @@ import type { SessionKind } from '../../domain/sessions.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { SessionGate } from './route.ts';
 
+/** Owners of sessions that are held beside the index: reading that costs more than all the rest of an entry. */
+const OWNERS_KNOWN_MAX = 50_000;
+
 export interface SessionGateOptions {
   readonly actors: ActorSystem;
   readonly clock: Clock;
@@ -30,12 +33,22 @@ export function ownerOfToken(
 
 export function createSessionGate(options: SessionGateOptions): SessionGate {
   const { actors, clock, adminPublicKeys, onTouchFailed } = options;
+  // A session never changes its owner, and the owner is asked every time whether it lives: nothing here can be stale.
+  const owners = new Map<string, SessionOwner>();
+  const ownerOf = (key: string, kind: SessionKind, hash: string): SessionOwner | undefined => {
+    const known = owners.get(key);
+    if (known !== undefined) return known;
+    const found = actors.lookup(sessionIndex(kind), hash);
+    return found === undefined ? undefined : parseSessionOwner(found);
+  };
   return {
     enter(token, kind, charge) {
       const hash = hashToken(token);
-      const owner = hash === undefined ? undefined : actors.lookup(sessionIndex(kind), hash);
-      if (hash === undefined || owner === undefined) return undefined;
-      const { userId, sessionId } = parseSessionOwner(owner);
+      if (hash === undefined) return undefined;
+      const key = `${kind} ${hash}`;
+      const owner = ownerOf(key, kind, hash);
+      if (owner === undefined) return undefined;
+      const { userId, sessionId } = owner;
       const command: EnterSession = {
         type: 'enterSession',
         sessionId,
@@ -45,6 +58,11 @@ export function createSessionGate(options: SessionGateOptions): SessionGate {
         ...(charge === undefined ? {} : { charge }),
       };
       const entered = actors.now<EnteredSession | undefined>(user, userId, command);
+      if (entered === undefined) owners.delete(key);
+      else if (!owners.has(key)) {
+        if (owners.size >= OWNERS_KNOWN_MAX) owners.clear();
+        owners.set(key, owner);
+      }
       if (entered?.touch) {
         actors
           .ask(user, userId, { type: 'touchSession', sessionId, seenMs: clock() })
