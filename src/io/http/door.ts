@@ -6,7 +6,7 @@ import { GatewayError } from '../../domain/errors.ts';
 import { decodeBase64url } from '../../domain/ids.ts';
 import type { CompiledSchema } from '../../domain/schema.ts';
 import type { Exchange } from './exchange.ts';
-import { preflight } from './origin.ts';
+import { checkCaller, preflight } from './origin.ts';
 import { errorReply } from './reply.ts';
 import { readBearer, readSid } from './request.ts';
 import { type AnyRoute, Reply } from './route.ts';
@@ -17,7 +17,7 @@ const PUBLIC_KEY_BYTES = 32;
 const FAULTS_SHOWN = 3;
 
 /** Did the request bring a bearer to a route that reads one? It then decides, and the cookie is not looked at (A7). */
-export function bringsBearer(exchange: Exchange, route: AnyRoute): boolean {
+function bringsBearer(exchange: Exchange, route: AnyRoute): boolean {
   if (route.auth !== 'either' && route.auth !== 'eitherOptional') return false;
   return /^bearer\b/i.test(exchange.head.joined('authorization', ',') ?? '');
 }
@@ -26,8 +26,25 @@ export function sidOf(exchange: Exchange): string | undefined {
   return readSid(exchange.head.joined('cookie', '; '));
 }
 
+/**
+ * A refusal before the limits of a route are asked (Host, Origin, an admin's address, a parameter) costs what any
+ * request without a session costs. Returns what is to be answered: the refusal, or the limit's own.
+ */
+export function chargeRefusal(exchange: Exchange, refusal: unknown): unknown {
+  if (!exchange.atDoor || !(refusal instanceof GatewayError) || refusal.row === 'Stopping') return refusal;
+  try {
+    exchange.limiter.chargeAnonymous(1);
+    return refusal;
+  } catch (limited) {
+    return limited;
+  }
+}
+
 /** Finds the session and charges the limits. Throws `SessionNotFound`, `Forbidden`, `AccessRateLimit`, `InvalidInput`. */
-export function enter(exchange: Exchange, route: AnyRoute, bearer: boolean): void {
+export function enter(exchange: Exchange, route: AnyRoute): void {
+  const bearer = bringsBearer(exchange, route);
+  checkCaller(exchange.site, exchange.head, route, bearer);
+  exchange.atDoor = false;
   const counted = !route.limits.includes('NoRateLimit') && !route.limits.includes('Self');
   if (route.auth !== 'none') findSession(exchange, route, bearer, counted);
   if (exchange.session === undefined && counted) exchange.limiter.chargeAnonymous(1);
@@ -102,8 +119,10 @@ export function replyOf(value: unknown): Reply {
   return value instanceof Reply ? value : Reply.result(value === undefined ? null : value);
 }
 
-/** A path without that method, or no path at all. Charged by the caller. */
+/** A path without that method, or no path at all. Charged like every request without a session. */
 export function answerUnrouted(exchange: Exchange, match: Exclude<Match, { found: 'route' }>): Reply {
+  exchange.atDoor = false;
+  exchange.limiter.chargeAnonymous(1);
   if (match.found === 'nothing') throw new GatewayError('NotFound');
   const { site, head } = exchange;
   if (head.method === 'OPTIONS') return preflight(site, head, match.methods);

@@ -70,6 +70,8 @@ export class Exchange implements RouteContext {
   /** The answer is written, or the client is gone. */
   over = false;
   aborted = false;
+  /** The limits of its route were not asked yet. */
+  atDoor = true;
   /** Counted among the requests in flight. */
   counted = false;
   /** A handler's promise is open. */

@@ -6,12 +6,12 @@
 import { GatewayError } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/time.ts';
 import { type AddressReader, createAddressReader, createRangeCheck, readAddress } from './client-address.ts';
-import { absentBody, answerUnrouted, bringsBearer, enter, replyOf, requireFit, sidOf } from './door.ts';
+import { absentBody, answerUnrouted, chargeRefusal, enter, replyOf, requireFit, sidOf } from './door.ts';
 import { Exchange, type FinishedRequest, type Services } from './exchange.ts';
 import { guard } from './guard.ts';
 import { InFlight, type InFlightBounds, type InFlightCounters } from './in-flight.ts';
 import { parseJson } from './json.ts';
-import { checkCaller, checkJsonType, corsHeaders, createHostCheck } from './origin.ts';
+import { checkJsonType, corsHeaders, createHostCheck } from './origin.ts';
 import { errorBody, errorReply } from './reply.ts';
 import { IncomingHead, parseQuery } from './request.ts';
 import { type AnyRoute, Reply } from './route.ts';
@@ -103,7 +103,7 @@ class Engine implements Pipeline {
         this.#finish(exchange, Reply.json(431, { error }), true);
       } else this.#walk(exchange);
     } catch (error) {
-      this.#fail(exchange, error);
+      this.#fail(exchange, chargeRefusal(exchange, error));
     }
   }
 
@@ -132,7 +132,6 @@ class Engine implements Pipeline {
     exchange.cors = corsHeaders(site, head);
     const match = this.#router.match(head.method, head.path);
     if (match.found !== 'route') {
-      exchange.limiter.chargeAnonymous(1);
       this.#finish(exchange, answerUnrouted(exchange, match), false);
       return;
     }
@@ -143,9 +142,7 @@ class Engine implements Pipeline {
     if (route.auth === 'admin' && !this.#isAdminAddress(exchange.client.address)) {
       throw new GatewayError('Forbidden');
     }
-    const bearer = bringsBearer(exchange, route);
-    checkCaller(site, head, route, bearer);
-    enter(exchange, route, bearer);
+    enter(exchange, route);
     if (ready.queryCheck !== undefined) {
       exchange.query = coerceQuery(ready, parseQuery(head.rawQuery));
       requireFit(ready.queryCheck, exchange.query, 'query');

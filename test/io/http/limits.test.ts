@@ -57,6 +57,8 @@ const ROUTES: AnyRoute[] = [
     limits: ['NoRateLimit'],
     handle: () => 1,
   }),
+  defineRoute({ ...plain, method: 'GET', path: '/admin', auth: 'admin', handle: () => 1 }),
+  defineRoute({ ...plain, method: 'GET', path: '/named/:name', auth: 'none', handle: () => 1 }),
   defineRoute({
     ...plain,
     method: 'POST',
@@ -179,6 +181,33 @@ t.test('limits: unknown paths, wrong methods and preflights are charged', async 
     t.equal((await statuses(port, 11, text)).at(-1), 429, text.slice(0, 20));
   }
 });
+
+t.test(
+  'limits: refusals for a foreign Host or Origin, an address or a parameter are charged like the rest',
+  async (t) => {
+    const foreign = { Origin: 'http://evil.example' };
+    const cases: [number, string][] = [
+      [403, requestText('GET', '/open', { Host: 'evil.example' })],
+      [403, requestText('GET', '/nothing', { Host: 'evil.example' })],
+      [403, requestText('POST', '/login', foreign)],
+      [403, requestText('POST', '/part', { ...foreign, Cookie: 'sid=alice' })],
+      [403, requestText('GET', '/admin')],
+      [400, requestText('GET', '/named/%ff')],
+    ];
+    for (const [status, text] of cases) {
+      const { port, limiter } = start(t, { site: { adminAllow: [] } });
+      const connection = connectRaw(port);
+      for (let used = 1; used <= 11; used += 1) {
+        connection.send(text);
+        const answer = await connection.answer();
+        t.equal(answer.status, used <= 10 ? status : 429, text.slice(0, 20));
+        t.equal(answer.headers['x-ratelimit'], `s=c;l=10;r=${Math.max(0, 10 - used)};t=5`);
+      }
+      connection.close();
+      t.match(limiter.counters().i, { allowed: 10 }, 'the address pays too');
+    }
+  },
+);
 
 t.test(
   'limits: CheckPubKey adds the key scope; address first, malformed 400, absent not charged',
