@@ -1,5 +1,5 @@
 /** The runtime over the real engine: kills, and a journal that an earlier run of this version wrote. */
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,13 +22,24 @@ function scratch(t: Test): string {
   return directory;
 }
 
+interface Written {
+  /** Balance that each account acknowledged last. */
+  readonly acknowledged: Map<string, number>;
+  readonly exitCode: number | null;
+  readonly errors: string;
+}
+
 /** Lets a writer run until it has acknowledged so many turns, kills it, and says what it acknowledged last. */
-async function writeAndKill(directory: string, turns: number): Promise<Map<string, number>> {
+async function writeAndKill(directory: string, turns: number, under: string[] = []): Promise<Written> {
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => name !== 'NODE_OPTIONS' && !name.startsWith('_TAPJS_')),
   );
-  const child = spawn(process.execPath, [WRITER, directory], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const [program = process.execPath, ...rest] = [...under, process.execPath, WRITER, directory];
+  const child = spawn(program, rest, { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const acknowledged = new Map<string, number>();
+  const errors: Buffer[] = [];
+  child.stderr.on('data', (chunk: Buffer) => errors.push(chunk));
+  const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
   let count = 0;
   for await (const line of createInterface({ input: child.stdout })) {
     const [word, id, balance] = line.split(' ');
@@ -37,26 +48,45 @@ async function writeAndKill(directory: string, turns: number): Promise<Map<strin
     count += 1;
     if (count === turns) child.kill('SIGKILL');
   }
-  return acknowledged;
+  return { acknowledged, exitCode: await ended, errors: Buffer.concat(errors).toString() };
+}
+
+async function checkBalances(t: Test, directory: string, { acknowledged }: Written): Promise<void> {
+  const system = await openAccounts(directory);
+  for (const [id, balance] of acknowledged) {
+    const { balance: present } = (await system.query(account, id, {})) as AccountState;
+    // One deposit of each client may have been under way: written, and not yet acknowledged.
+    t.ok(present === balance || present === balance + 1, `${id}: acknowledged ${balance}, there ${present}`);
+  }
+  await system.close();
 }
 
 t.test('durability: whatever was acknowledged before kill -9 is there, and not twice', async (t) => {
   const directory = scratch(t);
   for (let kill = 1; kill <= KILLS; kill += 1) {
-    const acknowledged = await writeAndKill(directory, 150 * kill);
-    t.ok(acknowledged.size > 0);
-    const system = await openAccounts(directory);
-    for (const [id, balance] of acknowledged) {
-      const { balance: present } = (await system.query(account, id, {})) as AccountState;
-      // One deposit a client may have been under way: written, and not yet acknowledged.
-      t.ok(
-        present === balance || present === balance + 1,
-        `${id}: acknowledged ${balance}, there ${present}`,
-      );
-    }
-    await system.close();
+    const written = await writeAndKill(directory, 150 * kill);
+    t.ok(written.acknowledged.size > 0);
+    await checkBalances(t, directory, written);
   }
 });
+
+t.test(
+  'durability: an fdatasync that fails ends the run with 70 and takes nothing acknowledged along',
+  async (t) => {
+    const strace = ['strace', '-f', '-qq', '-o', '/dev/null', '-e', 'trace=fdatasync,fsync'];
+    if (spawnSync('strace', ['-V']).error !== undefined) {
+      t.pass('not shown on this machine: strace is not installed');
+      return;
+    }
+    const directory = scratch(t);
+    const inject = ['-e', 'inject=fdatasync,fsync:error=EIO:when=30+'];
+    const written = await writeAndKill(directory, 100_000, [...strace, ...inject]);
+    t.equal(written.exitCode, 70, written.errors);
+    t.match(written.errors, /fatal commit failed: Input\/output error/);
+    t.ok(written.acknowledged.size > 0);
+    await checkBalances(t, directory, written);
+  },
+);
 
 t.test('golden journal: what version 1 wrote opens, with all its rows', async (t) => {
   const directory = scratch(t);

@@ -25,7 +25,8 @@ export async function openAccounts(directory: string, nowMs?: number): Promise<R
     randomBytes,
     schedule: nodeSchedule,
     onFatal: (error) => {
-      throw error;
+      process.stderr.write(`fatal ${error.message}\n`);
+      process.exit(70);
     },
     onBug: () => {},
   });

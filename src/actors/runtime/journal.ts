@@ -31,6 +31,11 @@ const SCHEMA_KEY = 'schema';
 const DATA_FILE = 'data.mdb';
 /** Commits between two looks at the space in use. */
 const MEASURE_COMMITS = 32;
+/**
+ * Without overlapping sync nothing is visible before it is durable, nor after its fsync has failed. Unless noSubdir
+ * is given, a folder with a dot in its name is taken for the file itself.
+ */
+const ENGINE = { overlappingSync: false, noSubdir: false, maxDbs: 32 };
 const MIB = 1024 * 1024;
 
 export interface DiskJournalOptions {
@@ -64,7 +69,7 @@ export async function openJournal(options: DiskJournalOptions): Promise<DiskJour
 
 /** Copies the journal of `directory`, which a running gateway may be writing, as one consistent state. */
 export async function copyJournal(directory: string, target: string): Promise<void> {
-  const root = open({ path: directory, noSubdir: false, readOnly: true, maxDbs: 32 });
+  const root = open({ ...ENGINE, path: directory, readOnly: true });
   try {
     await root.backup(target, true);
   } finally {
@@ -84,14 +89,9 @@ export class DiskJournal implements Journal {
 
   constructor(options: DiskJournalOptions) {
     const { directory, onShortage } = options;
-    // Without overlapping sync nothing is visible before it is durable. The default would also show a write whose
-    // fsync has failed.
     this.#root = open({
+      ...ENGINE,
       path: directory,
-      // Without this a folder with a dot in its name is taken for the file itself.
-      noSubdir: false,
-      overlappingSync: false,
-      maxDbs: 32,
       encoder: this.#packr,
     });
     const databases: Database[] = [];
@@ -167,7 +167,11 @@ export class DiskJournal implements Journal {
         if (this.#commits % MEASURE_COMMITS === 0) this.#space.measure();
         done(undefined);
       },
-      (error: Error) => done(error),
+      (error: Error & { commitError?: Promise<never> }) => {
+        // The engine tells the reason apart, as a promise that rejects.
+        if (error.commitError === undefined) done(error);
+        else error.commitError.catch((cause: Error) => done(new Error(`commit failed: ${cause.message}`)));
+      },
     );
   }
 
