@@ -60,7 +60,11 @@ export class JournalWriter {
     this.#deadRows = dead.count();
   }
 
-  write(operation: Operation): void {
+  write(group: readonly Operation[]): void {
+    for (const operation of group) this.#writeOne(operation);
+  }
+
+  #writeOne(operation: Operation): void {
     const { journal, snapshot, mailbox, timer, dead, meta } = this.#options.tables;
     switch (operation.op) {
       case 'append':

@@ -149,12 +149,9 @@ export class DiskJournal implements Journal {
   }
 
   commit(group: readonly Operation[], done: (error: Error | undefined) => void): void {
-    const write = () => {
-      for (const operation of group) this.#writer.write(operation);
-    };
     let written: Promise<boolean>;
     try {
-      written = this.#root.batch(write);
+      written = this.#root.batch(() => this.#writer.write(group));
     } catch (error) {
       // A key that the engine does not take, or a closed journal: names are checked in the turn, so this is a bug.
       setImmediate(() => done(error instanceof Error ? error : new Error(String(error))));
