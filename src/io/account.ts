@@ -14,6 +14,7 @@ import {
   array,
   boolean,
   integer,
+  literal,
   nullable,
   object,
   oneOf,
@@ -71,7 +72,7 @@ export const loginSchema = object({
 /** Neither: all sessions of the account, the calling one included. Both: `InvalidInput`. */
 export const closeSessionsSchema = object({
   sessionIds: optional(array(text({ minLength: 1, maxLength: 20 }), { minItems: 1, maxItems: 1000 })),
-  others: optional(boolean()),
+  others: optional(literal(true)),
 });
 
 export const closedSessionsSchema = object({ sessionsClosed: integer() });

@@ -569,6 +569,8 @@ t.test('sessions and close_sessions: listed ones, others, all; an unknown id end
   refused(t, await close(account.sid, { sessionIds: [ids[1], foreign?.id] }), 404, 1004);
   refused(t, await close(account.sid, { sessionIds: [] }), 400, 1001);
   refused(t, await close(account.sid, { sessionIds: [ids[1]], others: true }), 400, 1001);
+  for (const others of [false, 'true', 1, null]) refused(t, await close(account.sid, { others }), 400, 1001);
+  t.equal(await alive(account.sid), true);
   t.equal(await alive(second), true);
   t.same((await close(account.sid, { sessionIds: [ids[1], ids[1]] })).result, { sessionsClosed: 1 });
   t.equal(await alive(second), false);
