@@ -159,6 +159,8 @@ export interface RouteDefinition<
   /** Schema of `result`, for OpenAPI; absent where the route answers without the envelope. */
   readonly result?: TSchema;
   readonly errors: readonly ErrorName[];
+  /** The route answers 405 itself: `Allow` and preflights of its path leave its method out. */
+  readonly notOffered?: true;
   /** State changes where a repeated `Idempotency-Key` gives the first reply again. */
   readonly idempotent?: true;
   /** The form of refusals, the pipeline's own included, where it is not the REST envelope (/mcp). Undefined: the envelope. */

@@ -73,8 +73,9 @@ function prepare(route: AnyRoute): ReadyRoute {
 function pick(entry: PathEntry, method: string, params: Readonly<Record<string, string>>): Match {
   const ready = entry.routes.get(method) ?? (method === 'HEAD' ? entry.routes.get('GET') : undefined);
   if (ready !== undefined) return { found: 'route', ready, params };
-  const methods = [...entry.routes.keys()];
-  if (entry.routes.has('GET') && !entry.routes.has('HEAD')) methods.push('HEAD');
+  const offered = [...entry.routes.values()].filter(({ route }) => route.notOffered !== true);
+  const methods: string[] = offered.map(({ route }) => route.method);
+  if (methods.includes('GET') && !methods.includes('HEAD')) methods.push('HEAD');
   return { found: 'path', methods };
 }
 

@@ -1,6 +1,7 @@
 /**
- * /mcp and the paths beside it that clients probe. Owns the transport: content type, batches and how each answer
- * leaves (mcp.md, first table). What a method does stands in io/mcp/.
+ * /mcp. Owns the transport: content type, batches and how each answer leaves (mcp.md, first table). What a method does
+ * stands in io/mcp/. `/.well-known/oauth-*`, `/register` and `/authorize`, which clients probe beside it, are no routes
+ * on purpose: whatever the method, they are 404 with a small JSON body, as only an authorization server has them.
  */
 import { randomBytes } from 'node:crypto';
 import { errorRow, GatewayError } from '../../domain/errors.ts';
@@ -16,7 +17,7 @@ const BODY_MAX_BYTES = 256 * 1024;
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const METHODS = 'POST, DELETE';
 
-/** The routes of /mcp, and the 404s for what only an authorization server would have. */
+/** The routes of /mcp. */
 export function createMcpRoutes(options: McpOptions): AnyRoute[] {
   const transport = new Transport(new Methods(options));
   const own = { path: '/mcp', group: 'mcp', auth: 'none', limits: ['Self'], refusal } as const;
@@ -33,6 +34,7 @@ export function createMcpRoutes(options: McpOptions): AnyRoute[] {
     defineRoute({
       ...own,
       method: 'GET',
+      notOffered: true,
       summary: 'No event stream is offered here',
       errors: ['MethodNotAllowed', 'AccessRateLimit'],
       handle: (context) => {
@@ -51,35 +53,8 @@ export function createMcpRoutes(options: McpOptions): AnyRoute[] {
         return errorReply(new GatewayError('MethodNotAllowed'), [['Allow', METHODS]]);
       },
     }),
-    ...NOT_HERE.map(([method, path]) =>
-      defineRoute({
-        method,
-        path,
-        group: 'mcp',
-        summary: 'Not an authorization server: always 404',
-        auth: 'none',
-        limits: [],
-        errors: ['NotFound'],
-        handle: () => {
-          throw new GatewayError('NotFound');
-        },
-      }),
-    ),
   ];
 }
-
-/** What clients ask before they fall back to the bearer they were given; a 200 would be taken for OAuth (mcp.md). */
-const NOT_HERE: readonly (readonly ['GET' | 'POST', string])[] = [
-  ['GET', '/.well-known/oauth-authorization-server'],
-  ['GET', '/.well-known/oauth-authorization-server/mcp'],
-  ['GET', '/.well-known/oauth-protected-resource'],
-  ['GET', '/.well-known/oauth-protected-resource/mcp'],
-  ['GET', '/.well-known/openid-configuration'],
-  ['GET', '/.well-known/openid-configuration/mcp'],
-  ['GET', '/mcp/.well-known/openid-configuration'],
-  ['POST', '/register'],
-  ['GET', '/authorize'],
-];
 
 class Transport {
   readonly #methods: Methods;

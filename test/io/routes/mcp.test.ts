@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { connectRaw, requestText } from '../../support/http.ts';
+import { LiveSettings } from '../../../src/domain/settings.ts';
+import { createRoutes, type RouteParts } from '../../../src/io/routes/index.ts';
+import { connectRaw, requestText, startHttp } from '../../support/http.ts';
 import { type McpFixture, startMcp, TOKENS } from '../../support/mcp.ts';
 
 const mcp: McpFixture = await startMcp({ backend: () => ({ body: '{"result":{"a":1.50}}' }) });
@@ -264,22 +266,42 @@ t.test('body: one byte over 256 KiB is 413', async (t) => {
   t.equal(over.status, 413);
 });
 
-t.test('paths of an authorization server: 404 with a small JSON body', async (t) => {
-  const paths: [string, string][] = [
-    ['GET', '/.well-known/oauth-authorization-server'],
-    ['GET', '/.well-known/oauth-authorization-server/mcp'],
-    ['GET', '/.well-known/oauth-protected-resource'],
-    ['GET', '/.well-known/oauth-protected-resource/mcp'],
-    ['GET', '/.well-known/openid-configuration'],
-    ['POST', '/register'],
-    ['GET', '/authorize?response_type=code'],
-  ];
-  for (const [method, path] of paths) {
-    const answer = await fetch(`${mcp.http.url}${path}`, { method });
-    t.equal(answer.status, 404, path);
-    t.match(answer.headers.get('content-type'), /^application\/json/);
-    t.match(await answer.json(), { error: { code: 1004 } });
+t.test('paths of an authorization server: 404 with a small JSON body, whatever the method', async (t) => {
+  const whole = startHttp({
+    routes: createRoutes({ settings: new LiveSettings() } as unknown as RouteParts),
+  });
+  t.teardown(() => whole.close());
+
+  for (const path of [
+    '/.well-known/oauth-authorization-server',
+    '/.well-known/oauth-authorization-server/mcp',
+    '/.well-known/oauth-protected-resource',
+    '/.well-known/oauth-protected-resource/mcp',
+    '/.well-known/openid-configuration',
+    '/.well-known/openid-configuration/mcp',
+    '/mcp/.well-known/openid-configuration',
+    '/register',
+    '/authorize?response_type=code',
+  ]) {
+    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+      const answer = await fetch(`${whole.url}${path}`, { method });
+      t.equal(answer.status, 404, `${method} ${path}`);
+      t.match(answer.headers.get('content-type'), /^application\/json/);
+      t.match(await answer.json(), { error: { code: 1004 } });
+    }
   }
+});
+
+t.test('methods that /mcp has not: 405 with the Allow of GET, and preflights name the same', async (t) => {
+  for (const method of ['PUT', 'PATCH', 'GET']) {
+    const answer = await fetch(`${mcp.http.url}/mcp`, { method });
+    t.equal(answer.status, 405, method);
+    t.equal(answer.headers.get('allow'), 'POST, DELETE', method);
+  }
+  const origin = `http://localhost:${mcp.http.port}`;
+  const preflight = await fetch(`${mcp.http.url}/mcp`, { method: 'OPTIONS', headers: { origin } });
+  t.equal(preflight.headers.get('allow'), 'POST, DELETE');
+  t.equal(preflight.headers.get('access-control-allow-methods'), 'POST, DELETE');
 });
 
 t.test('browsers: preflight of an allowed origin, refusal of foreign Host and Origin', async (t) => {
