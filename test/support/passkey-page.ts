@@ -1,0 +1,145 @@
+/**
+ * A page on the gateway's own origin that answers its challenges with `navigator.credentials`, and the virtual
+ * authenticators of the browser behind it.
+ */
+import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core';
+
+/** Path that the test answers itself: a gateway never sees it. */
+const PAGE_PATH = '/passkey-test-page';
+
+/** Runs in the page. Answers of the gateway come back as `{status, result?, error?}`, failures of the browser as `{thrown}`. */
+const SCRIPT = `
+const send = async (path, body) => {
+  const how = body === undefined ? {} : {
+    method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body),
+  };
+  const response = await fetch(gateway + path, { ...how, credentials: 'include' });
+  return { status: response.status, ...(await response.json()) };
+};
+const attempt = async (act) => {
+  try { return await act(); } catch (error) { return { thrown: error.name }; }
+};
+const makeCredential = ({ userVerification } = {}) => attempt(async () => {
+  const { result } = await send('/auth/v1/register_options?name=Ada');
+  const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(result.options);
+  if (userVerification) publicKey.authenticatorSelection.userVerification = userVerification;
+  const credential = await navigator.credentials.create({ publicKey });
+  return { challengeId: result.challengeId, code: result.code, credential: credential.toJSON() };
+});
+const getAssertion = ({ credentialIds, mediation, userVerification } = {}) => attempt(async () => {
+  const { result } = await send('/auth/v1/login_options', { ...(credentialIds && { credentialIds }) });
+  const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(result.options);
+  if (userVerification) publicKey.userVerification = userVerification;
+  const credential = await navigator.credentials.get({ publicKey, ...(mediation && { mediation }) });
+  return { challengeId: result.challengeId, credential: credential.toJSON() };
+});
+const register = async (how) => {
+  const body = await makeCredential(how);
+  return body.thrown ? body : send('/auth/v1/keys/register_key', body);
+};
+const login = async (how) => {
+  const body = await getAssertion(how);
+  return body.thrown ? body : send('/auth/v1/login', body);
+};
+`;
+
+export interface PageAnswer {
+  readonly status?: number;
+  readonly thrown?: string;
+  readonly result?: Record<string, unknown>;
+  readonly error?: { readonly code: number; readonly message: string };
+}
+
+export interface AuthenticatorOptions {
+  readonly protocol: 'ctap2' | 'u2f';
+  readonly transport: 'internal' | 'usb';
+  readonly hasResidentKey: boolean;
+  readonly hasUserVerification: boolean;
+  readonly isUserVerified: boolean;
+}
+
+export const PLATFORM: AuthenticatorOptions = {
+  protocol: 'ctap2',
+  transport: 'internal',
+  hasResidentKey: true,
+  hasUserVerification: true,
+  isUserVerified: true,
+};
+/** A hardware key of the first generation: no PIN, nothing discoverable. */
+export const U2F: AuthenticatorOptions = {
+  protocol: 'u2f',
+  transport: 'usb',
+  hasResidentKey: false,
+  hasUserVerification: false,
+  isUserVerified: false,
+};
+
+/** What the page asks the browser for beside the gateway's options, or in their place. */
+export interface LoginWay {
+  readonly credentialIds?: readonly string[];
+  readonly mediation?: 'conditional';
+  readonly userVerification?: 'discouraged';
+}
+
+export interface PasskeyPage {
+  readonly context: BrowserContext;
+  readonly page: Page;
+  readonly cdp: CDPSession;
+  /** A further authenticator; its id. */
+  plugIn(options?: AuthenticatorOptions): Promise<string>;
+  unplug(authenticatorId: string): Promise<void>;
+  register(how?: { userVerification?: string }): Promise<PageAnswer>;
+  login(how?: LoginWay): Promise<PageAnswer>;
+  /** The body for the gateway, not sent. */
+  assertion(): Promise<object>;
+  send(path: string, body?: object): Promise<PageAnswer>;
+  /** The `sid` cookie; undefined without one. */
+  sid(): Promise<string | undefined>;
+  close(): Promise<void>;
+}
+
+export function pageHtml(gateway: string): string {
+  const script = `const gateway = ${JSON.stringify(gateway)};${SCRIPT}`;
+  return `<!doctype html><title>Passkeys</title><script>${script}</script>`;
+}
+
+/**
+ * A fresh profile with a page on `origin` that talks to `gateway`. A page elsewhere must be served there in earnest
+ * (`pageHtml`): one that only the test fulfils has no address, and browsers keep those away from this machine.
+ */
+export async function openPasskeyPage(
+  browser: Browser,
+  origin: string,
+  gateway = origin,
+): Promise<PasskeyPage> {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  if (gateway === origin) {
+    const answer = { contentType: 'text/html', body: pageHtml(gateway) };
+    await page.route(`${origin}${PAGE_PATH}`, (route) => route.fulfill(answer));
+  }
+  await page.goto(`${origin}${PAGE_PATH}`);
+  const cdp = await context.newCDPSession(page);
+  await cdp.send('WebAuthn.enable', { enableUI: false });
+  const run = <Result>(call: string, ...args: unknown[]): Promise<Result> =>
+    page.evaluate(`${call}(${args.map((each) => JSON.stringify(each)).join(', ')})`) as Promise<Result>;
+  return {
+    context,
+    page,
+    cdp,
+    async plugIn(options = PLATFORM) {
+      const version = options.protocol === 'ctap2' ? { ctap2Version: 'ctap2_1' as const } : {};
+      const all = { ...options, ...version, automaticPresenceSimulation: true };
+      return (await cdp.send('WebAuthn.addVirtualAuthenticator', { options: all })).authenticatorId;
+    },
+    unplug: async (authenticatorId) => {
+      await cdp.send('WebAuthn.removeVirtualAuthenticator', { authenticatorId });
+    },
+    register: (how = {}) => run('register', how),
+    login: (how = {}) => run('login', how),
+    assertion: () => run('getAssertion'),
+    send: (path, body) => (body === undefined ? run('send', path) : run('send', path, body)),
+    sid: async () => (await context.cookies(gateway)).find(({ name }) => name === 'sid')?.value,
+    close: () => context.close(),
+  };
+}
