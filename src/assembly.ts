@@ -20,6 +20,7 @@ import { createModuleClient, type ModuleClient } from './io/modules/client.ts';
 import { createRoutes } from './io/routes/index.ts';
 import { createInternalRoutes } from './io/routes/internal.ts';
 import { restoreSettings } from './io/runtime-settings.ts';
+import { openVault, type Vault } from './io/vault.ts';
 import { catalogueOf, faultsOf, moduleAddresses, newModules, startStandIns } from './modules.ts';
 import { resolveSite } from './site.ts';
 import { openStorage } from './storage.ts';
@@ -54,6 +55,7 @@ interface Parts {
   readonly options: AssemblyOptions;
   readonly settings: LiveSettings;
   readonly actors: RunningSystem;
+  readonly vault: Vault;
   readonly workers: WorkerPool;
   readonly modules: ModuleClient;
   readonly catalogue: LiveCatalogue;
@@ -93,6 +95,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     onFault: (message) => log.error({ message }, 'worker fault'),
   });
   const actors = await startActors(configuration, settings, workers, options);
+  const vault = await openVault(actors.administration);
   const modules = createModuleClient({ clock: Date.now });
   const catalogue = new LiveCatalogue(loaded.catalogue);
   const metrics = createMetrics();
@@ -101,6 +104,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     options,
     settings,
     actors,
+    vault,
     workers,
     modules,
     catalogue,

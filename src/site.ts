@@ -34,6 +34,7 @@ export function resolveSite(configuration: Configuration, version: string, port:
       origins: fido2Origins,
       timestampDriftToleranceMs: configuration.fido2.timestampDriftToleranceMs,
     },
+    webhookAllow: configuration.webhookAllow,
     adminPublicKeys: new Set(configuration.admin.publicKeys),
     adminAllow: configuration.admin.allow,
   };

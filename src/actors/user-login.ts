@@ -5,10 +5,12 @@
 import { ERRORS, type ErrorName } from '../domain/errors.ts';
 import { hasFlag, KeyFlag, type KeyType, keyTypeOf, type UserKey } from '../domain/keys.ts';
 import type { LoginType, SessionKind } from '../domain/sessions.ts';
+import type { AppDoor } from './app-door.ts';
 import type { SessionOwner } from './owners.ts';
 import { type Message, type Outcome, type Refusal, refuse, type Turn } from './runtime/actor.ts';
 import type { Ports } from './runtime/ports.ts';
-import { audited, type Origin, outcome } from './user-change.ts';
+import { admitsApp, firstLogin } from './user-apps.ts';
+import { audited, type Change, type Origin, outcome } from './user-change.ts';
 import { isActive } from './user-enrolment.ts';
 import { credentialUsed } from './user-passkeys.ts';
 import { type Opening, openSession } from './user-sessions.ts';
@@ -45,6 +47,8 @@ export interface McpLogin {
   /** Required for McpVerified; checked for McpApp where it is given. */
   readonly proof?: Proof;
   readonly appId: string | null;
+  /** What the index says of the application now. */
+  readonly door?: AppDoor;
   readonly origin: Origin;
 }
 
@@ -129,8 +133,9 @@ function eligibleKey(state: UserState, command: Login | McpLogin): UserKey | Err
   if (hasFlag(key.flags, KeyFlag.Fido2Key) !== byCredential) return 'SessionNotFound';
   if (command.type === 'mcpLogin' && !hasFlag(key.flags, KeyFlag.McpAccess)) return 'AccessDenied';
   if (state.blocked) return 'AccessDenied';
-  /** No account owns an application, so none can be approved. */
-  if (command.type === 'mcpLogin' && command.appId !== null) return 'AccessDenied';
+  if (command.type === 'mcpLogin' && command.appId !== null) {
+    if (!admitsApp(state, command.appId, command.door, key.publicKey)) return 'AccessDenied';
+  }
   return key;
 }
 
@@ -165,12 +170,11 @@ function completeLogin(
     createdMs: session.createdMs,
     expiresMs: session.expiresMs,
   };
-  const fields = { keyId: key.id, loginType, sessionId: session.id };
+  const fields = { keyId: key.id, loginType, appId, sessionId: session.id };
   const used = use === undefined ? { events: [] } : credentialUsed(key, use, session, turn);
-  return outcome(
-    [opening.change, used, { events: [], send }, audited(state, turn, 'login', command.origin, fields)],
-    reply,
-  );
+  const joined: Change = appId === null ? { events: [] } : firstLogin(state, appId, turn);
+  const audit = audited(state, turn, 'login', command.origin, fields);
+  return outcome([opening.change, used, joined, { events: [], send }, audit], reply);
 }
 
 function ending(previous: SessionOwner, origin: Origin): Message {
@@ -190,6 +194,7 @@ function refused(
 ): Outcome<UserEvent> | Refusal {
   if (row === 'AccountNotFound' || row === 'SessionNotFound') return refuse(row);
   const loginType = command.type === 'mcpLogin' ? command.loginType : null;
+  const appId = command.type === 'mcpLogin' ? command.appId : null;
   const entry: LogEntry = {
     id: turn.tick(),
     utcMs: turn.nowMs,
@@ -199,11 +204,11 @@ function refused(
     kind: kindOf(command),
     loginType,
     keyId: command.keyId,
-    appId: command.type === 'mcpLogin' ? command.appId : null,
+    appId,
     ip: command.origin.ip,
     userAgent: command.origin.userAgent,
   };
-  const fields = { keyId: command.keyId, loginType, error: ERRORS[row].message };
+  const fields = { keyId: command.keyId, loginType, appId, error: ERRORS[row].message };
   return {
     events: [{ type: 'logged', entry }],
     audit: audited(state, turn, 'login_refused', command.origin, fields).audit ?? [],

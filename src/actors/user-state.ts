@@ -43,9 +43,20 @@ export interface LogEntry {
   readonly userAgent: string;
 }
 
+/** An application that the user registered. The rest of it is its own actor's. */
+export interface AppEntry {
+  readonly appId: string;
+  readonly name: string;
+  readonly url: string;
+}
+
 export interface AppAccess {
   readonly appId: string;
   readonly grantedMs: number;
+  /** The user registered it, allowed it, or let a key log in for it: only the first two allow webhooks. */
+  readonly source: 'registration' | 'consent' | 'login';
+  /** When the user took the access back; null while it stands. */
+  readonly revokedMs: number | null;
 }
 
 export interface UserState {
@@ -60,9 +71,10 @@ export interface UserState {
   /** In the order of their opening. */
   readonly sessions: SessionList;
   readonly log: readonly LogEntry[];
-  /** Applications that the user registered. */
-  readonly appIds: readonly string[];
-  /** Applications that may act for the user. */
+  /** Applications that the user registered, in that order, and how many there ever were. */
+  readonly apps: readonly AppEntry[];
+  readonly appsPlaced: number;
+  /** Applications that may act for the user, and those that no longer may. */
   readonly appAccess: readonly AppAccess[];
   /** When the timer that clears expired sessions is due; null without one. */
   readonly sweepDueMs: number | null;
@@ -85,7 +97,12 @@ export type UserEvent =
   | { readonly type: 'sessionRebound'; readonly sessionId: string; readonly keyId: string }
   | { readonly type: 'sessionsEnded'; readonly sessionIds: readonly string[] }
   | { readonly type: 'logged'; readonly entry: LogEntry }
-  | { readonly type: 'appAccessRevoked'; readonly appId: string }
+  /** A new application, or another name or address of a known one. */
+  | { readonly type: 'appPlaced'; readonly entry: AppEntry; readonly utcMs: number }
+  | { readonly type: 'appDropped'; readonly appId: string }
+  | { readonly type: 'appAccessGranted'; readonly access: AppAccess }
+  | { readonly type: 'appAccessRevoked'; readonly appId: string; readonly utcMs: number }
+  | { readonly type: 'appAccessDropped'; readonly appId: string }
   | { readonly type: 'blockedSet'; readonly blocked: boolean }
   | { readonly type: 'sweepScheduled'; readonly dueMs: number | null };
 
@@ -98,7 +115,8 @@ export function initialUser(userId: string): UserState {
     keys: {},
     sessions: [],
     log: [],
-    appIds: [],
+    apps: [],
+    appsPlaced: 0,
     appAccess: [],
     sweepDueMs: null,
   };
@@ -135,13 +153,47 @@ export function evolveUser(state: UserState, event: UserEvent): UserState {
       return { ...state, sessions: withoutSessions(state.sessions, event.sessionIds) };
     case 'logged':
       return { ...state, log: appended(state.log, event.entry) };
-    case 'appAccessRevoked':
+    case 'appPlaced':
+      return appPlaced(state, event.entry, event.utcMs);
+    case 'appDropped':
+      return {
+        ...state,
+        apps: state.apps.filter(({ appId }) => appId !== event.appId),
+        appAccess: state.appAccess.filter(({ appId }) => appId !== event.appId),
+      };
+    case 'appAccessGranted':
+      return { ...state, appAccess: withAccess(state.appAccess, event.access) };
+    case 'appAccessRevoked': {
+      const revoke = (access: AppAccess) =>
+        access.appId === event.appId ? { ...access, revokedMs: event.utcMs } : access;
+      return { ...state, appAccess: state.appAccess.map(revoke) };
+    }
+    case 'appAccessDropped':
       return { ...state, appAccess: state.appAccess.filter(({ appId }) => appId !== event.appId) };
     case 'blockedSet':
       return { ...state, blocked: event.blocked };
     case 'sweepScheduled':
       return { ...state, sweepDueMs: event.dueMs };
   }
+}
+
+/** Who registers an application lets it act for them. */
+function appPlaced(state: UserState, entry: AppEntry, utcMs: number): UserState {
+  const place = state.apps.findIndex(({ appId }) => appId === entry.appId);
+  if (place >= 0) return { ...state, apps: state.apps.with(place, entry) };
+  const access: AppAccess = {
+    appId: entry.appId,
+    grantedMs: utcMs,
+    source: 'registration',
+    revokedMs: null,
+  };
+  const appAccess = [...state.appAccess, access];
+  return { ...state, apps: [...state.apps, entry], appsPlaced: state.appsPlaced + 1, appAccess };
+}
+
+function withAccess(list: readonly AppAccess[], access: AppAccess): AppAccess[] {
+  const place = list.findIndex(({ appId }) => appId === access.appId);
+  return place < 0 ? [...list, access] : list.with(place, access);
 }
 
 /** A session is its own log entry, under the same id: one event writes both. */

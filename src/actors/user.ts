@@ -5,7 +5,7 @@
 import type { UserKey } from '../domain/keys.ts';
 import type { SettingsReader } from '../domain/settings.ts';
 import { defineActor } from './runtime/actor.ts';
-import { decideApps, type RevokeAppAccess } from './user-apps.ts';
+import { type AppsCommand, decideApps } from './user-apps.ts';
 import { activeKeys, decideEnrolment, type EnrolmentCommand } from './user-enrolment.ts';
 import {
   type EnterSession,
@@ -21,6 +21,7 @@ import { decideSession, endOf, type SessionCommand } from './user-sessions.ts';
 import { decideSignUp, type SignUpCommand } from './user-sign-up.ts';
 import {
   type AppAccess,
+  type AppEntry,
   evolveUser,
   initialUser,
   type LogEntry,
@@ -36,7 +37,7 @@ export type UserCommand =
   | PasskeyCommand
   | KeyCommand
   | SessionCommand
-  | RevokeAppAccess;
+  | AppsCommand;
 
 export type UserQuery =
   /** `AccountView`. */
@@ -53,8 +54,10 @@ export interface AccountView {
   readonly handle: string;
   readonly blocked: boolean;
   readonly keys: readonly UserKey[];
-  /** Applications that the user registered, and those that may act for the user. */
-  readonly appIds: readonly string[];
+  /** Null: there is no such account. */
+  readonly createdMs: number | null;
+  /** Applications that the user registered, and those that may act for the user or no longer may. */
+  readonly apps: readonly AppEntry[];
   readonly appAccess: readonly AppAccess[];
 }
 
@@ -66,6 +69,10 @@ function frees(command: UserCommand): boolean {
     case 'removeKey':
     case 'loseKey':
     case 'revokeAppAccess':
+    case 'removeApp':
+    case 'appSettled':
+    case 'appClosed':
+    case 'appGone':
     case 'sweep':
       return true;
     case 'updateKey':
@@ -105,7 +112,13 @@ export const user = defineActor<UserState, UserCommand, UserEvent, UserQuery, Us
       case 'removeKey':
       case 'loseKey':
         return decideKey(state, command, turn);
+      case 'upsertApp':
+      case 'removeApp':
       case 'revokeAppAccess':
+      case 'grantAppAccess':
+      case 'appSettled':
+      case 'appClosed':
+      case 'appGone':
         return decideApps(state, command, turn);
       case 'endSession':
       case 'closeSessions':
@@ -133,8 +146,8 @@ export const user = defineActor<UserState, UserCommand, UserEvent, UserQuery, Us
 });
 
 function accountOf(state: UserState): AccountView {
-  const { createdMs, handle, blocked, appIds, appAccess } = state;
-  return { exists: createdMs !== null, handle, blocked, keys: activeKeys(state), appIds, appAccess };
+  const { createdMs, handle, blocked, apps, appAccess } = state;
+  return { exists: createdMs !== null, createdMs, handle, blocked, keys: activeKeys(state), apps, appAccess };
 }
 
 function liveSessions(

@@ -50,6 +50,7 @@ export const ERRORS = {
   InvalidCode: { code: 1109, status: 401, message: 'Invalid code' },
   FreshLoginRequired: { code: 1110, status: 403, message: 'Fresh login required' },
   DeliveryUnavailable: { code: 1111, status: 503, message: 'Delivery unavailable', retryAfterSeconds: 60 },
+  AppLimitReached: { code: 1112, status: 409, message: 'Application limit reached' },
   MaxFileSize: { code: 1301, status: 413, message: 'Max file size' },
   AlreadyDownload: { code: 1302, status: 409, message: 'Already download' },
   TooManyDownloads: { code: 1303, status: 503, message: 'Too many downloads', retryAfterSeconds: 5 },

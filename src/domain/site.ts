@@ -24,6 +24,8 @@ export interface Site {
   };
   /** base64url keys whose holders are admins. */
   readonly adminPublicKeys: ReadonlySet<string>;
+  /** Webhook destinations that are exempt from the rules on address and scheme. */
+  readonly webhookAllow: readonly string[];
   /** Ranges from which admin routes answer. */
   readonly adminAllow: readonly string[];
 }

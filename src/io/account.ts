@@ -1,10 +1,9 @@
 /**
- * What an account may ask about itself: sessions, login log, keys, applications. One implementation for the REST
+ * What an account may ask about itself: sessions, login log, keys. One implementation for the REST
  * routes and for the gateway tools of /mcp, with the schemas that both print.
  */
 import type { ActorSystem, AskOptions } from '../actors/runtime/actor.ts';
-import { type AccountView, user } from '../actors/user.ts';
-import type { RevokedAppAccess } from '../actors/user-apps.ts';
+import { user } from '../actors/user.ts';
 import type { Origin } from '../actors/user-change.ts';
 import type { ClosedSessions } from '../actors/user-sessions.ts';
 import type { LogEntry, SessionRecord } from '../actors/user-state.ts';
@@ -77,12 +76,6 @@ export const closeSessionsSchema = object({
 
 export const closedSessionsSchema = object({ sessionsClosed: integer() });
 
-/** Of an application of the account. */
-export const appSchema = object({ id: text() });
-export const appAccessSchema = object({ appId: text(), grantedUtc: text() });
-
-export type AppItem = Static<typeof appSchema>;
-export type AppAccessItem = Static<typeof appAccessSchema>;
 export type UserKeyItem = Static<typeof userKeySchema>;
 export type SessionItem = Static<typeof sessionSchema>;
 export type LoginItem = Static<typeof loginSchema>;
@@ -167,36 +160,6 @@ export async function closeSessions(call: AccountCall, request: CloseSessions): 
     call.session.userId,
     command,
     askOptions('close_sessions', call),
-  );
-}
-
-/** Applications that the account registered. */
-export async function listApps({ actors, session }: AccountCall): Promise<AppItem[]> {
-  const { appIds } = await actors.query<AccountView>(user, session.userId, { type: 'account' });
-  return appIds.map((id) => ({ id }));
-}
-
-/** One application of the account; `NotFound` for every other id. */
-export async function getApp(call: AccountCall, appId: string): Promise<AppItem> {
-  const app = (await listApps(call)).find(({ id }) => id === appId);
-  if (app === undefined) throw new GatewayError('NotFound', 'no such application');
-  return app;
-}
-
-/** Applications that may act for the account. */
-export async function listAppAccess({ actors, session }: AccountCall): Promise<AppAccessItem[]> {
-  const { appAccess } = await actors.query<AccountView>(user, session.userId, { type: 'account' });
-  return appAccess.map(({ appId, grantedMs }) => ({ appId, grantedUtc: toIso(grantedMs) }));
-}
-
-/** Takes an application's access back and ends its sessions; `NotFound` for one that has none. */
-export async function revokeAppAccess(call: AccountCall, appId: string): Promise<RevokedAppAccess> {
-  const command = { type: 'revokeAppAccess', appId, origin: call.origin };
-  return call.actors.ask<RevokedAppAccess>(
-    user,
-    call.session.userId,
-    command,
-    askOptions('revoke_app_access', call),
   );
 }
 

@@ -9,6 +9,7 @@ import { defineActor } from '../../src/actors/runtime/actor.ts';
 import type { Ports } from '../../src/actors/runtime/ports.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings.ts';
 import type { Site } from '../../src/domain/site.ts';
+import type { AnyRoute } from '../../src/io/http/route.ts';
 import { createSessionGate } from '../../src/io/http/session-gate.ts';
 import * as authRoutes from '../../src/io/routes/auth.ts';
 import * as keyRoutes from '../../src/io/routes/keys.ts';
@@ -124,6 +125,8 @@ export interface AccountFixture {
 export interface AccountFixtureOptions {
   readonly settings?: Partial<Record<SettingName, SettingValue>>;
   readonly site?: Partial<Site>;
+  /** Served beside the account routes. */
+  readonly routes?: (actors: TestActors) => readonly AnyRoute[];
 }
 
 /** A key in the index whose account is not there, as a journal that lost a part would have it. */
@@ -152,7 +155,7 @@ export function startAccounts(options: AccountFixtureOptions = {}): AccountFixtu
   const adminPublicKeys = options.site?.adminPublicKeys ?? new Set<string>();
   const system = currentSystem(actors);
   const http = startHttp({
-    routes: ACCOUNT_ROUTES,
+    routes: [...ACCOUNT_ROUTES, ...(options.routes?.(actors) ?? [])],
     settings,
     actors: system,
     ...(options.site === undefined ? {} : { site: options.site }),

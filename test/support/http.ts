@@ -80,6 +80,7 @@ export function makeSite(port: number, changes: Partial<Site> = {}): Site {
       origins,
       timestampDriftToleranceMs: 300_000,
     },
+    webhookAllow: ['127.0.0.0/8', '::1/128'],
     adminPublicKeys: new Set(),
     adminAllow: ['127.0.0.0/8', '::1/128'],
     ...changes,

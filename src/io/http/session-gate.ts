@@ -1,10 +1,11 @@
 /** The way from a token to its session: hash, index, and one synchronous call of the user actor. */
+import { type AppDoor, keepsIn, parseDoor } from '../../actors/app-door.ts';
 import { parseSessionOwner, type SessionOwner, sessionIndex } from '../../actors/owners.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import { user } from '../../actors/user.ts';
 import type { EnteredSession, EnterSession } from '../../actors/user-entry.ts';
 import { hashToken } from '../../domain/ids.ts';
-import type { SessionKind } from '../../domain/sessions.ts';
+import type { SessionContext, SessionKind } from '../../domain/sessions.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { SessionGate } from './route.ts';
 
@@ -29,6 +30,17 @@ export function ownerOfToken(
   const hash = hashToken(token);
   const owner = hash === undefined ? undefined : actors.lookup(sessionIndex(kind), hash);
   return owner === undefined ? undefined : parseSessionOwner(owner);
+}
+
+/** What the index says of an application now; undefined when there is none. */
+export function doorOf(actors: ActorSystem, appId: string): AppDoor | undefined {
+  const value = actors.lookup('appId', appId);
+  return value === undefined ? undefined : parseDoor(value);
+}
+
+/** An McpApp session ends with what its application allows, before its own account has heard of it (auth.md A5). */
+function isOpen(actors: ActorSystem, session: SessionContext): boolean {
+  return session.appId === null || keepsIn(doorOf(actors, session.appId), session, session.id);
 }
 
 export function createSessionGate(options: SessionGateOptions): SessionGate {
@@ -58,12 +70,15 @@ export function createSessionGate(options: SessionGateOptions): SessionGate {
         ...(charge === undefined ? {} : { charge }),
       };
       const entered = actors.now<EnteredSession | undefined>(user, userId, command);
-      if (entered === undefined) owners.delete(key);
-      else if (!owners.has(key)) {
+      if (entered === undefined || !isOpen(actors, entered.session)) {
+        owners.delete(key);
+        return undefined;
+      }
+      if (!owners.has(key)) {
         if (owners.size >= OWNERS_KNOWN_MAX) owners.clear();
         owners.set(key, owner);
       }
-      if (entered?.touch) {
+      if (entered.touch) {
         actors
           .ask(user, userId, { type: 'touchSession', sessionId, seenMs: clock() })
           .catch((error: unknown) => onTouchFailed(error));

@@ -4,7 +4,9 @@ import type { AnyRoute } from '../http/route.ts';
 import type { LiveCatalogue } from '../mcp/catalogue.ts';
 import { GATEWAY_SERVICES } from '../mcp/tools/gateway.ts';
 import type { ModuleClient } from '../modules/client.ts';
+import type { Vault } from '../vault.ts';
 import { createAdminRoutes } from './admin.ts';
+import { createAppRoutes } from './apps.ts';
 import { login, loginOptions, loginOptionsFor, registerOptions } from './auth.ts';
 import { createDocsRoutes } from './docs.ts';
 import { createHealthRoute, getInfo, type HealthFacts, info } from './info.ts';
@@ -17,6 +19,7 @@ export interface RouteParts {
   readonly settings: LiveSettings;
   readonly modules: ModuleClient;
   readonly catalogue: LiveCatalogue;
+  readonly vault: Vault;
   readonly health: () => HealthFacts;
 }
 
@@ -37,6 +40,7 @@ export function createRoutes(parts: RouteParts): AnyRoute[] {
     sessions,
     endSessions,
     loginLog,
+    ...createAppRoutes(parts.vault),
     mcpLogin,
     ...createMcpRoutes({ catalogue: parts.catalogue, modules: parts.modules, gateway: GATEWAY_SERVICES }),
     ...createAdminRoutes(parts.settings),

@@ -12,6 +12,7 @@ import { nullable, object, oneOf, text } from '../../domain/schema.ts';
 import { LOGIN_TYPES, type LoginType } from '../../domain/sessions.ts';
 import { toIso } from '../../domain/time.ts';
 import { defineRoute, type RouteContext } from '../http/route.ts';
+import { doorOf } from '../http/session-gate.ts';
 import {
   auditRefusal,
   countingUnknownKeys,
@@ -65,12 +66,14 @@ export const mcpLogin = defineRoute({
     const login = await countingUnknownKeys(context, loginType, async () => {
       const holder = holderOf(context.actors, publicKey);
       if (holder === undefined) throw new GatewayError('SessionNotFound');
+      const door = appId === null ? undefined : doorOf(context.actors, appId);
       const command: McpLogin = {
         type: 'mcpLogin',
         loginType,
         keyId: holder.keyId,
         publicKey,
         appId,
+        ...(door === undefined ? {} : { door }),
         origin: originOf(context),
         ...(proof === undefined
           ? {}

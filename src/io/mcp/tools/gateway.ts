@@ -5,17 +5,8 @@
  */
 import type { SessionContext } from '../../../domain/sessions.ts';
 import { toIso } from '../../../domain/time.ts';
-import {
-  type AccountCall,
-  closeSessions,
-  getApp,
-  listAppAccess,
-  listApps,
-  listKeys,
-  listLogins,
-  listSessions,
-  revokeAppAccess,
-} from '../../account.ts';
+import { type AccountCall, closeSessions, listKeys, listLogins, listSessions } from '../../account.ts';
+import { getApp, listAppAccess, listApps, revokeAppAccess } from '../../apps.ts';
 import type { RouteContext } from '../../http/route.ts';
 import type { JsonObject } from '../input-schema.ts';
 import type { ToolAnnotations, ToolRow } from '../tool.ts';

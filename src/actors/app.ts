@@ -1,0 +1,191 @@
+/**
+ * The app actor: one registered application, its configuration, what admins allow it, its API keys. Its owner's account
+ * decides which application a request means and sends it here; ends of McpApp sessions go out from here.
+ */
+import {
+  type AppKey,
+  type AppPatch,
+  type AppView,
+  PARTICIPANTS_MAX,
+  type SealedKey,
+} from '../domain/apps.ts';
+import { type AdministerApp, decideAdminister } from './app-administration.ts';
+import { appRecord, toUser } from './app-change.ts';
+import { formatDoor } from './app-door.ts';
+import { type AppEvent, type AppState, doorOf, evolveApp, initialApp, viewOf } from './app-state.ts';
+import {
+  type Claim,
+  defineActor,
+  type Message,
+  type Outcome,
+  type Refusal,
+  refuse,
+  type Turn,
+} from './runtime/actor.ts';
+import type { Origin } from './user-change.ts';
+
+/** From the owner's account: creates the application or changes it. The reply goes back as `appSettled`. */
+export interface ConfigureApp {
+  readonly type: 'configure';
+  readonly commandId: string;
+  readonly ownerId: string;
+  readonly patch: AppPatch;
+  /** Used by a new application only. */
+  readonly key: SealedKey;
+  readonly origin: Origin;
+}
+
+export type AppCommand =
+  | ConfigureApp
+  /** From the owner's account; `reply` is what its waiting caller gets. */
+  | {
+      readonly type: 'remove';
+      readonly commandId: string;
+      readonly ownerId: string;
+      readonly reply: unknown;
+      readonly origin: Origin;
+    }
+  /** From an account of somebody else that it acts for from now on. */
+  | { readonly type: 'join'; readonly userId: string }
+  | {
+      readonly type: 'rotateKey';
+      readonly userId: string;
+      readonly key: SealedKey;
+      readonly origin: Origin;
+    }
+  | AdministerApp;
+
+export type AppQuery =
+  /** `AppView`, or undefined where there is none. */
+  | { readonly type: 'view' }
+  /** API keys that are valid now, the newest first: `AppKey[]`. */
+  | { readonly type: 'keys'; readonly nowMs: number };
+
+export interface SettledApp {
+  readonly app: AppView;
+  readonly created: boolean;
+  /** The newest API key: tells whether the one that came with the request was taken. */
+  readonly keyId: string;
+}
+
+type Decision = Outcome<AppEvent> | Refusal;
+
+/** Commands that end something are served while the disk is full. */
+function frees(command: AppCommand): boolean {
+  if (command.type === 'remove') return true;
+  if (command.type !== 'administer') return false;
+  const { approved, mcpEnabled, disabled } = command.flags;
+  return approved === false || mcpEnabled === false || disabled === true;
+}
+
+export const app = defineActor<AppState, AppCommand, AppEvent, AppQuery>({
+  kind: 'app',
+  version: 1,
+  limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
+  initial: initialApp,
+  evolve: evolveApp,
+  frees: (command) => frees(command as AppCommand),
+
+  decide(state, command, turn) {
+    switch (command.type) {
+      case 'configure':
+        return decideConfigure(state, command, turn);
+      case 'remove':
+        return decideRemove(state, command, turn);
+      case 'join':
+        return decideJoin(state, command.userId);
+      case 'rotateKey':
+        return decideRotate(state, command, turn);
+      case 'administer':
+        return decideAdminister(state, command, turn);
+    }
+  },
+
+  query(state, query) {
+    if (query.type === 'view') return viewOf(state);
+    const isValid = ({ expiresMs }: AppKey) => expiresMs === null || query.nowMs < expiresMs;
+    return state.keys.filter(isValid);
+  },
+});
+
+function decideConfigure(state: AppState, command: ConfigureApp, turn: Turn): Decision {
+  const { patch, key, ownerId, origin, commandId } = command;
+  const events: AppEvent[] = [];
+  const claims: Claim[] = [];
+  const created = state.phase === 'none';
+  if (created) {
+    const { name = '', url = '' } = patch;
+    events.push({ type: 'registered', ownerId, name, url, key, utcMs: turn.nowMs });
+    const door = { ownerId, openedTick: null, keyTick: '0', mcpPublicKey: null };
+    claims.push({ index: 'appId', key: state.id, owner: formatDoor(door), onConflict: 'InternalError' });
+  } else if (state.phase === 'removed') throw new Error('a removed application cannot be configured');
+  const changed = changedFields(state, patch);
+  if (changed.length > 0) events.push({ type: 'configured', patch });
+  const after = events.reduce(evolveApp, state);
+  const view = viewOf(after);
+  if (view === undefined) throw new Error('a configured application has a view');
+  const reply: SettledApp = { app: view, created, keyId: after.keys[0]?.keyId ?? '' };
+  const fields = { appId: state.id, ip: origin.ip, changed: changed.join(',') };
+  return {
+    events,
+    claims,
+    send: [settled(ownerId, commandId, reply)],
+    audit:
+      events.length === 0 ? [] : [appRecord(turn, created ? 'app_created' : 'app_updated', ownerId, fields)],
+  };
+}
+
+function changedFields(state: AppState, patch: AppPatch): string[] {
+  const names = Object.keys(patch) as (keyof AppPatch)[];
+  return names.filter((name) => JSON.stringify(state[name]) !== JSON.stringify(patch[name]));
+}
+
+function decideRemove(
+  state: AppState,
+  { commandId, ownerId, reply, origin }: Extract<AppCommand, { type: 'remove' }>,
+  turn: Turn,
+): Decision {
+  const answer = settled(ownerId, commandId, reply);
+  if (state.phase !== 'registered') return { send: [answer] };
+  const gone = { type: 'appGone', appId: state.id };
+  return {
+    events: [{ type: 'removed' }],
+    claims: [
+      {
+        index: 'appId',
+        key: state.id,
+        owner: null,
+        replaces: formatDoor(doorOf(state)),
+        onConflict: 'InternalError',
+      },
+    ],
+    send: [answer, ...state.participants.map((userId) => toUser(userId, gone))],
+    audit: [appRecord(turn, 'app_removed', ownerId, { appId: state.id, ip: origin.ip })],
+  };
+}
+
+function decideJoin(state: AppState, userId: string): Decision {
+  if (state.phase !== 'registered') return { send: [toUser(userId, { type: 'appGone', appId: state.id })] };
+  const { participants, ownerId } = state;
+  const known = userId === ownerId || participants.includes(userId);
+  if (known || participants.length >= PARTICIPANTS_MAX) return { reply: null };
+  return { events: [{ type: 'joined', userId }], reply: null };
+}
+
+/** Two keys at most: a rotation during a rotation ends the older of the two. */
+function decideRotate(
+  state: AppState,
+  { userId, key, origin }: Extract<AppCommand, { type: 'rotateKey' }>,
+  turn: Turn,
+): Decision {
+  if (state.phase !== 'registered' || state.ownerId !== userId)
+    return refuse('NotFound', 'no such application');
+  const rotated: AppEvent = { type: 'keyRotated', key, utcMs: turn.nowMs };
+  const view = viewOf(evolveApp(state, rotated));
+  const fields = { appId: state.id, keyId: key.keyId, ip: origin.ip };
+  return { events: [rotated], audit: [appRecord(turn, 'app_key_rotated', userId, fields)], reply: view };
+}
+
+function settled(ownerId: string, commandId: string, reply: unknown): Message {
+  return toUser(ownerId, { type: 'appSettled', commandId, reply });
+}

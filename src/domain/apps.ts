@@ -1,0 +1,81 @@
+/**
+ * Registered applications (spec 2.3) as all parts see them: bounds, what an owner may change, what is shown. An API key
+ * is here only in its sealed form.
+ */
+
+/** Applications of one user at a time. */
+export const APPS_MAX = 20;
+/** Applications that one user ever registered: a removed one leaves a record behind. */
+export const APP_RECORDS_MAX = 1_000;
+/** Applications that one account allowed or refused to act for it. */
+export const APP_ACCESS_MAX = 200;
+/** Accounts that one application acted for and that are told when it closes; others find out at their next request. */
+export const PARTICIPANTS_MAX = 1_000;
+/** Spec 2.3 and 8.4. */
+export const CURRENCIES_MAX = 20;
+export const NET_TYPES_MAX = 30;
+/** Characters of a name, and of an address. */
+export const APP_NAME_LENGTH_MAX = 64;
+export const APP_URL_LENGTH_MAX = 1_024;
+/** The former API key stays valid for so long after a rotation (events.md "Headers"). */
+export const KEY_OVERLAP_MS = 24 * 60 * 60 * 1_000;
+
+/** What the owner changes; a field that is not there stays as it is. */
+export interface AppPatch {
+  readonly name?: string;
+  readonly url?: string;
+  /** Null: no webhooks. */
+  readonly webhookUrl?: string | null;
+  readonly currencies?: readonly string[];
+  readonly netTypes?: readonly number[];
+}
+
+/** An API key as it is stored: readable with the key of the vault alone. */
+export interface SealedKey {
+  readonly keyId: string;
+  /** base64url. */
+  readonly sealed: string;
+}
+
+export interface AppKey extends SealedKey {
+  readonly createdMs: number;
+  /** Null: valid until the next rotation. */
+  readonly expiresMs: number | null;
+}
+
+/** What may be told of an application. */
+export interface AppView {
+  readonly id: string;
+  readonly ownerId: string;
+  readonly name: string;
+  readonly url: string;
+  readonly webhookUrl: string | null;
+  readonly currencies: readonly string[];
+  readonly netTypes: readonly number[];
+  readonly approved: boolean;
+  readonly mcpEnabled: boolean;
+  readonly disabled: boolean;
+  /** base64url of the explicit key (spec 5.1 rule 6). */
+  readonly mcpPublicKey: string | null;
+  readonly successCount: number;
+  readonly failedCount: number;
+  /** Tick of the last delivered event, decimal. */
+  readonly lastTick: string;
+  readonly createdMs: number;
+  /** The newest first, without what they hold. */
+  readonly keys: readonly Omit<AppKey, 'sealed'>[];
+}
+
+/** Two spellings of one address are one address: `https://a.example` and `https://A.example/`. */
+export function sameUrl(one: string, other: string): boolean {
+  return identityOf(one) === identityOf(other);
+}
+
+/** An absolute http or https address by its syntax; nothing is looked up. */
+export function isWebUrl(text: string): boolean {
+  return /^https?:\/\/[^\s\p{Cc}]+$/iu.test(text) && URL.canParse(text);
+}
+
+function identityOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).href : url;
+}

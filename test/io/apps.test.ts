@@ -1,0 +1,358 @@
+/** Applications from the outside: registration, refusals, API keys, removal, and what every owner can see. */
+import t, { type Test } from 'tap';
+import { app } from '../../src/actors/app.ts';
+import { APPS_MAX, type AppKey } from '../../src/domain/apps.ts';
+import { createAppRoutes } from '../../src/io/routes/apps.ts';
+import { createVault, openVault } from '../../src/io/vault.ts';
+import { type Account, type Answer, cookie, startAccounts } from '../support/account.ts';
+
+const DAY_MS = 86_400_000;
+const VAULT = createVault(Buffer.alloc(32, 7));
+const SHOP = { name: 'Shop', url: 'https://shop.example' };
+
+interface App {
+  readonly id: string;
+  readonly name: string;
+  readonly url: string;
+  readonly webhookUrl: string | null;
+  readonly apiKey?: string;
+  readonly keys: readonly { id: string; expiresUtc: string | null }[];
+}
+
+async function start(t: Test, options: Parameters<typeof startAccounts>[0] = {}) {
+  const fixture = startAccounts({ routes: () => createAppRoutes(VAULT), ...options });
+  t.teardown(async () => {
+    await fixture.close();
+    const bugs = [...fixture.http.bugs, ...fixture.actors.bugs, ...fixture.touchFailures];
+    if (bugs.length > 0) throw new Error(`bugs: ${bugs.map(String).join(', ')}`);
+  });
+  const owner = await fixture.signUp();
+  const send = (account: Account, path: string, body: unknown, headers: Record<string, string> = {}) =>
+    fixture.post(`/auth/v1/app/${path}`, body, { ...cookie(account.sid), ...headers });
+  const upsert = (body: unknown, account = owner) => send(account, 'upsert_usr_app', body);
+  const list = async (account = owner) =>
+    (await fixture.get('/auth/v1/app/list', cookie(account.sid))).result as App[];
+  return { ...fixture, owner, send, upsert, list };
+}
+
+function appOf(t: Test, answer: Answer): App {
+  if (answer.status !== 200) t.fail(`${answer.status} ${JSON.stringify(answer.error)}`);
+  return answer.result as App;
+}
+
+function refused(t: Test, { status, error }: Answer, expected: number, text: RegExp, note?: string): void {
+  t.match({ status, text: JSON.stringify(error) }, { status: expected, text }, note ?? String(text));
+}
+
+t.test('apps: a new application has the shape of config.md and shows its API key once', async (t) => {
+  const { upsert, list, get, owner } = await start(t);
+  const created = appOf(
+    t,
+    await upsert({
+      ...SHOP,
+      webhookUrl: 'https://shop.example/hook',
+      currencies: ['EUR'],
+      netTypes: [0, 255],
+    }),
+  );
+  t.match(created, {
+    ...SHOP,
+    id: /^[1-9][0-9]{17,18}$/,
+    webhookUrl: 'https://shop.example/hook',
+    currencies: ['EUR'],
+    netTypes: [0, 255],
+    approved: false,
+    mcpEnabled: false,
+    disabled: false,
+    mcpPublicKey: null,
+    success_count: 0,
+    failed_count: 0,
+    last_tick: '0',
+    apiKey: /^ghk_[A-Za-z0-9_-]{43}$/,
+  });
+  const { apiKey: _apiKey, ...rest } = created;
+  t.same(await list(), [rest]);
+  t.same((await get(`/auth/v1/app/info?id=${created.id}`, cookie(owner.sid))).result, rest);
+  t.same(appOf(t, await upsert({})), rest, 'an update shows no key');
+});
+
+t.test('apps: without a session every route is 401', async (t) => {
+  const { get, post } = await start(t);
+  for (const path of ['list', 'access', 'info?id=1'])
+    refused(t, await get(`/auth/v1/app/${path}`), 401, /Session not found/, path);
+  for (const path of ['upsert_usr_app', 'remove', 'rotate_key', 'grant_access', 'revoke_access'])
+    refused(t, await post(`/auth/v1/app/${path}`, { id: '1', appId: '1' }), 401, /Session not found/, path);
+});
+
+t.test('apps: an update without an id finds the application as config.md says', async (t) => {
+  const { upsert, list } = await start(t);
+  const one = appOf(t, await upsert(SHOP));
+  t.equal(
+    appOf(t, await upsert({ url: 'https://SHOP.example/', name: 'Renamed' })).id,
+    one.id,
+    'same address',
+  );
+  t.equal(appOf(t, await upsert({ name: 'Renamed', url: 'https://new.example' })).id, one.id, 'same name');
+  t.match(await list(), [{ name: 'Renamed', url: 'https://new.example' }]);
+  t.equal(appOf(t, await upsert({ netTypes: [1] })).id, one.id, 'the only one');
+  const two = appOf(t, await upsert({ name: 'Two', url: 'https://two.example' }));
+  t.not(two.id, one.id);
+  refused(t, await upsert({ netTypes: [1] }), 400, /name and url/, 'both omitted, two of them');
+  refused(t, await upsert({ name: 'Three' }), 400, /name and url/);
+  refused(t, await upsert({ url: 'https://three.example' }), 400, /name and url/);
+  t.equal(
+    appOf(t, await upsert({ url: 'https://two.example', name: 'Renamed' })).id,
+    two.id,
+    'address first',
+  );
+  t.equal(appOf(t, await upsert({ id: one.id, name: 'One' })).id, one.id);
+  t.match(await list(), [{ name: 'One' }, { name: 'Renamed' }]);
+  t.equal((await list()).length, 2);
+});
+
+t.test('apps: null and omitted are unchanged, an empty webhookUrl and empty lists take effect', async (t) => {
+  const { upsert } = await start(t);
+  const full = {
+    ...SHOP,
+    webhookUrl: 'https://shop.example/hook',
+    currencies: ['EUR', 'USD'],
+    netTypes: [3],
+  };
+  const { apiKey: _apiKey, ...created } = appOf(t, await upsert(full));
+  const nulls = { name: null, url: null, webhookUrl: null, currencies: null, netTypes: null, id: null };
+  t.same(appOf(t, await upsert(nulls)), created);
+  t.same(appOf(t, await upsert({})), created);
+  t.match(appOf(t, await upsert({ currencies: ['BTC'] })), { ...full, currencies: ['BTC'] });
+  t.match(appOf(t, await upsert({ webhookUrl: '', currencies: [], netTypes: [] })), {
+    ...SHOP,
+    webhookUrl: null,
+    currencies: [],
+    netTypes: [],
+  });
+});
+
+t.test('apps: what does not fit is 400, names the field and changes nothing', async (t) => {
+  const { upsert, list } = await start(t);
+  appOf(t, await upsert({ ...SHOP, currencies: ['EUR'] }));
+  const before = await list();
+  const names = (count: number) => Array.from({ length: count }, (_, place) => `C${place}`);
+  const numbers = (count: number) => Array.from({ length: count }, (_, place) => place);
+  const bad: [string, unknown][] = [
+    ['currencies', names(21)],
+    ['currencies', 'EUR'],
+    ['currencies', [1]],
+    ['currencies', ['']],
+    ['currencies', ['E R']],
+    ['currencies', ['A'.repeat(17)]],
+    ['currencies', [null]],
+    ['netTypes', numbers(31)],
+    ['netTypes', [256]],
+    ['netTypes', [-1]],
+    ['netTypes', [1.5]],
+    ['netTypes', ['1']],
+    ['netTypes', 1],
+    ['name', ''],
+    ['name', '   '],
+    ['name', 'a\nb'],
+    ['name', 'a'.repeat(65)],
+    ['name', 7],
+    ['url', ''],
+    ['url', 'shop'],
+    ['url', 'javascript:alert(1)'],
+    ['url', 'https://a b'],
+    ['url', `https://a.example/${'a'.repeat(1024)}`],
+    ['url', {}],
+    ['webhookUrl', 'ftp://a.example'],
+    ['webhookUrl', 5],
+    ['id', 'x'],
+    ['id', '-1'],
+    ['id', 2 ** 53],
+    ['id', '9223372036854775808'],
+  ];
+  for (const [field, value] of bad) {
+    const answer = await upsert({ [field]: value });
+    refused(t, answer, 400, new RegExp(field), `${field}: ${JSON.stringify(value)?.slice(0, 40)}`);
+    t.equal(answer.error?.code, 1001);
+  }
+  for (const body of [[], 'x', null, 3]) refused(t, await upsert(body), 400, /./, JSON.stringify(body));
+  t.same(await list(), before);
+  t.match(appOf(t, await upsert({ currencies: names(20), netTypes: numbers(30) })), {
+    netTypes: numbers(30),
+  });
+});
+
+t.test('apps: a url is judged by its syntax, a webhookUrl as events.md says', async (t) => {
+  const { upsert } = await start(t, { site: { production: true, webhookAllow: [] } });
+  appOf(
+    t,
+    await upsert({ name: 'Inside', url: 'http://10.0.0.1:8080/app', webhookUrl: 'https://hooks.example/x' }),
+  );
+  for (const webhookUrl of [
+    'http://hooks.example/',
+    'https://127.1/',
+    'https://localhost./',
+    'https://u:p@hooks.example',
+  ])
+    refused(t, await upsert({ webhookUrl }), 400, /webhookUrl/, webhookUrl);
+});
+
+t.test('apps: foreign, removed and unknown ids are the same 404', async (t) => {
+  const { upsert, send, signUp, get, owner } = await start(t);
+  const stranger = await signUp();
+  const foreign = appOf(t, await upsert(SHOP)).id;
+  const gone = appOf(t, await upsert({ name: 'Gone', url: 'https://gone.example' })).id;
+  t.match(await send(owner, 'remove', { id: gone }), {
+    status: 200,
+    result: { appId: gone, sessionsClosed: 0 },
+  });
+  const cases: [Account, string][] = [
+    [stranger, foreign],
+    [owner, gone],
+    [owner, '1'],
+    [owner, '9223372036854775807'],
+  ];
+  for (const [account, id] of cases) {
+    const answers = [
+      await send(account, 'upsert_usr_app', { id, name: 'Mine' }),
+      await send(account, 'remove', { id }),
+      await send(account, 'rotate_key', { id }),
+      await send(account, 'revoke_access', { appId: id }),
+      await send(account, 'grant_access', { appId: id }),
+      await get(`/auth/v1/app/info?id=${id}`, cookie(account.sid)),
+    ];
+    for (const answer of answers) {
+      refused(t, answer, 404, /Not found/);
+      t.same(answer.error, answers[0]?.error);
+    }
+  }
+  t.match(
+    await get(`/auth/v1/app/info?id=${foreign}`, cookie(owner.sid)),
+    { result: SHOP },
+    'nothing changed',
+  );
+});
+
+t.test('apps: two accounts may use the same name and address', async (t) => {
+  const { upsert, signUp, list } = await start(t);
+  const other = await signUp();
+  const one = appOf(t, await upsert(SHOP));
+  const two = appOf(t, await upsert(SHOP, other));
+  t.not(one.id, two.id);
+  t.equal((await list()).length, 1);
+});
+
+t.test('apps: one more than the limit is refused with a row of its own, a removal makes room', async (t) => {
+  const { upsert, send, owner, list } = await start(t);
+  const nth = (n: number) => ({ name: `App ${n}`, url: `https://app${n}.example` });
+  for (let n = 0; n < APPS_MAX; n += 1) appOf(t, await upsert(nth(n)));
+  const answer = await upsert(nth(APPS_MAX));
+  refused(t, answer, 409, /Application limit reached/);
+  t.equal(answer.error?.code, 1112);
+  appOf(t, await upsert({ ...nth(0), netTypes: [1] }));
+  await send(owner, 'remove', { id: (await list())[0]?.id });
+  appOf(t, await upsert(nth(APPS_MAX)));
+  t.equal((await list()).length, APPS_MAX);
+});
+
+t.test('apps: concurrent registrations of one application create it once', async (t) => {
+  const { upsert, list } = await start(t);
+  const answers = await Promise.all(Array.from({ length: 8 }, (_, n) => upsert({ ...SHOP, netTypes: [n] })));
+  const apps = answers.map((answer) => appOf(t, answer));
+  t.equal(new Set(apps.map(({ id }) => id)).size, 1);
+  t.equal(apps.filter(({ apiKey }) => apiKey !== undefined).length, 1);
+  t.equal((await list()).length, 1);
+});
+
+t.test(
+  'apps: an Idempotency-Key repeats the registration, not its API key; rotation ignores it',
+  async (t) => {
+    const { send, owner, list } = await start(t);
+    const key = { 'Idempotency-Key': 'k1' };
+    const one = appOf(t, await send(owner, 'upsert_usr_app', SHOP, key));
+    const two = appOf(t, await send(owner, 'upsert_usr_app', SHOP, key));
+    const { apiKey, ...rest } = one;
+    t.type(apiKey, 'string');
+    t.same(two, rest);
+    const rotated = await Promise.all([0, 1].map(() => send(owner, 'rotate_key', { id: one.id }, key)));
+    const keys = rotated.map((answer) => appOf(t, answer).apiKey);
+    t.equal(new Set([...keys, apiKey]).size, 3);
+    const removal = await send(owner, 'remove', { id: one.id }, key);
+    t.same((await send(owner, 'remove', { id: one.id }, key)).result, removal.result);
+    t.same(await list(), []);
+  },
+);
+
+t.test('apps: after a rotation two API keys are valid for 24 hours, then one', async (t) => {
+  const { upsert, send, owner, actors } = await start(t);
+  const { id, apiKey: first } = appOf(t, await upsert(SHOP));
+  const valid = async () => {
+    const keys = await actors.system.query<AppKey[]>(app, id, { type: 'keys', nowMs: actors.clock.nowMs });
+    return keys.map((key) => VAULT.open(key));
+  };
+  t.same(await valid(), [first]);
+  const rotated = appOf(t, await send(owner, 'rotate_key', { id }));
+  t.same(await valid(), [rotated.apiKey, first]);
+  t.match(rotated.keys, [{ expiresUtc: null }, { expiresUtc: /T/ }]);
+  const again = appOf(t, await send(owner, 'rotate_key', { id }));
+  t.same(await valid(), [again.apiKey, rotated.apiKey], 'never more than two');
+  actors.clock.nowMs += DAY_MS - 1;
+  t.equal((await valid()).length, 2);
+  actors.clock.nowMs += 1;
+  t.same(await valid(), [again.apiKey]);
+});
+
+t.test('apps: the API key is in no other answer, event, message or audit record in clear text', async (t) => {
+  const { upsert, send, owner, get, actors } = await start(t);
+  const { id, apiKey = '' } = appOf(t, await upsert(SHOP));
+  const { apiKey: second = '' } = appOf(t, await send(owner, 'rotate_key', { id }));
+  const answers = [
+    await upsert({ ...SHOP, netTypes: [9] }),
+    await get('/auth/v1/app/list', cookie(owner.sid)),
+    await get(`/auth/v1/app/info?id=${id}`, cookie(owner.sid)),
+    await get('/auth/v1/app/access', cookie(owner.sid)),
+    await send(owner, 'revoke_access', { appId: id }),
+    await send(owner, 'grant_access', { appId: id }),
+  ];
+  await actors.settle();
+  const { journal } = actors;
+  const stored = ['app', 'user'].flatMap((kind) =>
+    journal.ids(kind, '', 100).map((each) => journal.load(kind, each)),
+  );
+  const everything = JSON.stringify([answers, stored, journal.auditPage(0, 1000)]);
+  t.ok(everything.includes(id), 'it was looked at');
+  for (const secret of [apiKey, second]) {
+    t.match(secret, /^ghk_/);
+    t.notOk(everything.includes(secret));
+    t.notOk(everything.includes(secret.slice(4)));
+    t.notOk(everything.includes(Buffer.from(secret).toString('base64url')));
+  }
+});
+
+t.test('apps: registrations survive a restart, one under way is carried out', async (t) => {
+  const { upsert, list, actors, owner } = await start(t);
+  const created = appOf(t, await upsert(SHOP));
+  await actors.restart();
+  t.match(await list(), [{ id: created.id }]);
+  const { id, sid } = { id: created.id, sid: owner.sid };
+  t.equal(appOf(t, await upsert({ netTypes: [4] })).id, id, sid);
+});
+
+t.test('vault: a key opens in its own vault only, and unchanged only', async (t) => {
+  const { apiKey, sealed } = VAULT.issue();
+  t.equal(VAULT.open(sealed), apiKey);
+  t.notOk(JSON.stringify(sealed).includes(apiKey.slice(4)));
+  t.throws(() => createVault(Buffer.alloc(32, 8)).open(sealed));
+  t.throws(() => VAULT.open({ ...sealed, keyId: VAULT.issue().sealed.keyId }), 'bound to its id');
+  t.throws(() => VAULT.open({ ...sealed, sealed: `${sealed.sealed.slice(0, -4)}AAAA` }));
+  t.throws(() => VAULT.open({ ...sealed, sealed: sealed.sealed.slice(0, 30) }));
+  t.throws(() => createVault(Buffer.alloc(31)));
+});
+
+t.test('vault: its secret is made once and found again after a restart', async (t) => {
+  const { actors } = await start(t);
+  const first = await openVault(actors.system.administration);
+  const { apiKey, sealed } = first.issue();
+  t.equal((await openVault(actors.system.administration)).open(sealed), apiKey);
+  await actors.restart();
+  t.equal((await openVault(actors.system.administration)).open(sealed), apiKey);
+});
