@@ -5,10 +5,12 @@
 import { type FileHandle, open, stat } from 'node:fs/promises';
 
 const CHUNK_BYTES = 1024 * 1024;
+/** Zeros on their way to the disk at a time: a commit on the same file waits for all of them. */
+const UNSYNCED_BYTES = 4 * CHUNK_BYTES;
 
 /** Share of the quota that live data may take before growth is refused. Source: architecture.md "The journal". */
 const LIVE_SHARE = 0.7;
-/** Room made before the journal opens; the rest of the first step follows in the background. */
+/** The first room, made before the journal opens: later steps are as large as the journal has become. */
 const FIRST_BYTES = 16 * CHUNK_BYTES;
 
 interface Pages {
@@ -28,12 +30,14 @@ export interface TableStats extends Pages {
 export interface SpaceOptions {
   /** The file that grows. */
   readonly file: string;
-  /** Bytes added at a time; more are added when less than half of it is left. */
+  /** Most bytes added at a time; more are added when less than half of a step is left. */
   readonly stepBytes: number;
   /** Bytes that the journal may take. */
   readonly quotaBytes: number;
-  /** The figures of all sub-databases, the unnamed one first. */
-  readonly stats: () => readonly TableStats[];
+  /** The figures of the unnamed database, which name the pages of the whole file. */
+  readonly whole: () => TableStats;
+  /** The figures of the sub-databases. */
+  readonly tables: () => readonly TableStats[];
   /** Told once when the disk has no more room, and once when it has again. */
   readonly onShortage?: (error: Error | undefined) => void;
 }
@@ -56,23 +60,34 @@ export class JournalSpace {
 
   /** Makes the first room; the journal opens when it is there. */
   async prepare(): Promise<void> {
-    const { file, stepBytes } = this.#options;
-    this.#allocatedBytes = (await stat(file)).size;
-    const firstBytes = Math.min(stepBytes, FIRST_BYTES);
-    if (this.#allocatedBytes - usedBytes(this.#options.stats()) < firstBytes / 2)
-      await this.#grow(firstBytes);
+    this.#allocatedBytes = (await stat(this.#options.file)).size;
+    const used = usedBytes(this.#options.whole());
+    if (this.#isShort(used)) await this.#grow(this.#stepBytes(used));
     this.measure();
   }
 
-  /** Looks at what is live, and starts to make room when little is left. */
-  measure(): void {
-    const stats = this.#options.stats();
-    this.#liveBytes = liveBytes(stats);
-    const { stepBytes } = this.#options;
-    if (this.#growing !== undefined || this.#allocatedBytes - usedBytes(stats) >= stepBytes / 2) return;
-    this.#growing = this.#grow(stepBytes).finally(() => {
+  /** Starts to make room when little is left. Cheap: to be called after each commit. */
+  watch(): void {
+    if (this.#growing !== undefined) return;
+    const used = usedBytes(this.#options.whole());
+    if (!this.#isShort(used)) return;
+    this.#growing = this.#grow(this.#stepBytes(used)).finally(() => {
       this.#growing = undefined;
     });
+  }
+
+  /** Looks at what is live. */
+  measure(): void {
+    this.#liveBytes = liveBytes(this.#options.whole(), this.#options.tables());
+  }
+
+  /** A step is as large as the journal: a young one does not write zeros for minutes. */
+  #stepBytes(used: number): number {
+    return Math.min(this.#options.stepBytes, Math.max(FIRST_BYTES, used));
+  }
+
+  #isShort(used: number): boolean {
+    return this.#allocatedBytes - used < this.#stepBytes(used) / 2;
   }
 
   async close(): Promise<void> {
@@ -87,6 +102,7 @@ export class JournalSpace {
       const zeros = Buffer.alloc(CHUNK_BYTES);
       for (let left = bytes; left > 0; left -= CHUNK_BYTES) {
         await file.write(zeros, 0, Math.min(left, CHUNK_BYTES));
+        if (left % UNSYNCED_BYTES === 0) await file.datasync();
       }
       await file.datasync();
       this.#report(undefined);
@@ -105,16 +121,14 @@ export class JournalSpace {
   }
 }
 
-function usedBytes([whole]: readonly TableStats[]): number {
-  return whole === undefined ? 0 : (whole.lastPageNumber + 1) * whole.pageSize;
+function usedBytes({ lastPageNumber, pageSize }: TableStats): number {
+  return (lastPageNumber + 1) * pageSize;
 }
 
 /** Pages of all trees and the two meta pages; pages on the free list hold nothing. */
-function liveBytes(stats: readonly TableStats[]): number {
-  const [whole] = stats;
-  if (whole === undefined) return 0;
-  let pages = 2 + pagesOf(whole.free);
-  for (const table of stats) pages += pagesOf(table);
+function liveBytes(whole: TableStats, tables: readonly TableStats[]): number {
+  let pages = 2 + pagesOf(whole) + pagesOf(whole.free);
+  for (const table of tables) pages += pagesOf(table);
   return pages * whole.pageSize;
 }
 

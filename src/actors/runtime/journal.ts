@@ -42,7 +42,7 @@ export interface DiskJournalOptions {
   readonly directory: string;
   /** Bytes that the journal may take; growth is refused when over 70 % of them are live. Default 8 GiB. */
   readonly quotaBytes?: number;
-  /** Bytes of zeros added to the file at a time. Default 256 MiB. */
+  /** Most bytes of zeros added to the file at a time. Default 256 MiB. */
   readonly stepBytes?: number;
   /** Audit records kept; the oldest go first. Default 1,000,000. */
   readonly auditRowsMax?: number;
@@ -122,16 +122,17 @@ export class DiskJournal implements Journal {
       file: join(directory, DATA_FILE),
       stepBytes: options.stepBytes ?? 256 * MIB,
       quotaBytes: options.quotaBytes ?? 8 * 1024 * MIB,
-      stats: () => [this.#root, ...databases].map((database) => database.getStats() as TableStats),
+      whole: () => this.#root.getStats() as TableStats,
+      tables: () => databases.map((database) => database.getStats() as TableStats),
       ...(onShortage === undefined ? {} : { onShortage }),
     });
   }
 
   /** Checks the layout, finds the ends of the logs, and makes room. */
   async prepare(): Promise<void> {
-    const { meta } = this.#tables;
-    const schema: unknown = meta.get(SCHEMA_KEY);
-    if (schema === undefined) await this.#root.batch(() => meta.put(SCHEMA_KEY, this.#packr.pack(SCHEMA)));
+    const schema = this.meta(SCHEMA_KEY);
+    if (schema === undefined)
+      await this.#root.batch(() => this.#tables.meta.put(SCHEMA_KEY, this.pack(SCHEMA)));
     else if (typeof schema !== 'number' || schema > SCHEMA) {
       throw new JournalTooNew(`the journal has layout ${String(schema)}, this version reads up to ${SCHEMA}`);
     }
@@ -160,8 +161,8 @@ export class DiskJournal implements Journal {
     written.then(
       () => {
         this.#root.resetReadTxn();
-        this.#commits += 1;
-        if (this.#commits % MEASURE_COMMITS === 0) this.#space.measure();
+        this.#space.watch();
+        if (++this.#commits % MEASURE_COMMITS === 0) this.#space.measure();
         done(undefined);
       },
       (error: Error & { commitError?: Promise<never> }) => {
