@@ -9,15 +9,11 @@ import { Packr } from 'msgpackr';
 import type { IndexName } from './actor.ts';
 import { isJournalFile } from './journal-file.ts';
 import {
-  type AuditRow,
-  type DeadRow,
   type Journal,
   JournalTooNew,
-  type MailRow,
   type Operation,
   type Packed,
   type StoredActor,
-  type TimerRow,
 } from './journal-port.ts';
 import { JournalReader } from './journal-reader.ts';
 import { JournalSpace, type TableStats } from './journal-space.ts';
@@ -202,19 +198,19 @@ export class DiskJournal implements Journal {
     return this.#reader.mailboxes();
   }
 
-  mail(toKind: string, toId: string, afterSeq: number, limit: number): MailRow[] {
+  mail(toKind: string, toId: string, afterSeq: number, limit: number) {
     return this.#reader.mail(toKind, toId, afterSeq, limit);
   }
 
-  timers(untilMs: number, limit: number): TimerRow[] {
+  timers(untilMs: number, limit: number) {
     return this.#reader.timers(untilMs, limit);
   }
 
-  dead(limit: number): DeadRow[] {
+  dead(limit: number) {
     return this.#reader.dead(limit);
   }
 
-  auditPage(afterSeq: number, limit: number): AuditRow[] {
+  auditPage(afterSeq: number, limit: number) {
     return this.#reader.auditPage(afterSeq, limit);
   }
 
