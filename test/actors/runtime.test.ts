@@ -151,6 +151,29 @@ t.test('now: synchronous on a known or unknown id, writes nothing', async (t) =>
   t.notOk(system.exists(account, '9'));
 });
 
+t.test(
+  'audit: records alone share one commit after 50 ms, ride with a turn at once, and are there after a close',
+  async (t) => {
+    const actors = createTestActors({ kinds: [account] });
+    const { system, journal } = actors;
+    const record = (event: string) => ({ utcMs: 1, event, userId: null, fields: {} });
+    const events = () => journal.auditPage(0, 10).map((row) => (row.record as { event: string }).event);
+    const before = system.counters().groups;
+    for (const event of ['a', 'b']) system.audit(record(event));
+    await actors.settle();
+    t.same(events(), [], 'nobody waits for them');
+    await actors.advance(50);
+    t.same(events(), ['a', 'b']);
+    t.equal(system.counters().groups, before + 1);
+    system.audit(record('c'));
+    await system.auditFirst(record('d'));
+    t.same(events(), ['a', 'b', 'c', 'd'], 'what is waited for takes them along');
+    system.audit(record('e'));
+    await system.drain(1_000);
+    t.same(events().at(-1), 'e');
+  },
+);
+
 t.test('auditFirst: resolves when the record is on disk, audit does not wait', async (t) => {
   const { system, journal } = createTestActors({ kinds: [account] });
   const record = { utcMs: START_MS, event: 'test', userId: '1', fields: { outcome: 'attempt' } };

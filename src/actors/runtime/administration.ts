@@ -33,7 +33,7 @@ export class Administration {
     }
     const row = this.#journal.pack(record);
     commit.open.operations.push({ op: 'audit', row });
-    commit.wrote(1, this.#journal.sizeBytes(row));
+    commit.wrotePatiently(1, this.#journal.sizeBytes(row));
   }
 
   /** The same, resolved when the record is on disk: for what must leave a trace before it happens. Rejects when full. */

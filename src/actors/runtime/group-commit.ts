@@ -11,9 +11,14 @@ export interface Waiter {
   settle(reply: unknown, error: Error | undefined): void;
 }
 
+/** Writes that nobody waits for start a commit of their own only after so long. Milliseconds. */
+const PATIENT_MS = 50;
+
 /** Writes of several turns that become durable together. */
 export class Group {
   readonly operations: Operation[] = [];
+  /** Somebody waits for it, or will. */
+  urgent = false;
   commands = 0;
   sizeBytes = 0;
   committed = false;
@@ -46,6 +51,7 @@ export class GroupCommit {
   #sealed: Group[] = [];
   #inFlight: Group | undefined;
   #startScheduled = false;
+  #cancelPatience: (() => void) | undefined;
   /** Groups whose replies are leaving in slices, and how far the first one is. */
   #releasing: Group[] = [];
   #released = 0;
@@ -85,12 +91,38 @@ export class GroupCommit {
 
   /** To be called after a turn added its writes to the open group. */
   wrote(commands: number, sizeBytes: number): void {
+    this.#open.urgent = true;
+    this.#grow(commands, sizeBytes);
+    this.#scheduleStart();
+  }
+
+  /** The same for writes that nobody waits for: they ride with the next group, or go after `PATIENT_MS`. */
+  wrotePatiently(commands: number, sizeBytes: number): void {
+    if (this.#grow(commands, sizeBytes)) this.#scheduleStart();
+    else this.#bePatient();
+  }
+
+  /** Starts what is open now: somebody has come to wait for it. */
+  hurry(): void {
+    if (this.newestPending === undefined) return;
+    this.#open.urgent = true;
+    this.#scheduleStart();
+  }
+
+  /** True when the group was full and has been sealed. */
+  #grow(commands: number, sizeBytes: number): boolean {
     const group = this.#open;
     group.commands += commands;
     group.sizeBytes += sizeBytes;
     const { groupCommandsMax, groupBytesMax } = this.#options.limits;
-    if (group.commands >= groupCommandsMax || group.sizeBytes >= groupBytesMax) this.#seal();
-    this.#scheduleStart();
+    const full = group.commands >= groupCommandsMax || group.sizeBytes >= groupBytesMax;
+    if (full) this.#seal();
+    return full;
+  }
+
+  #bePatient(): void {
+    if (this.#startScheduled || this.#inFlight !== undefined || this.#failure !== undefined) return;
+    this.#cancelPatience ??= this.#options.schedule.timer(PATIENT_MS, () => this.#scheduleStart());
   }
 
   #seal(): void {
@@ -106,6 +138,8 @@ export class GroupCommit {
 
   readonly #start = (): void => {
     this.#startScheduled = false;
+    this.#cancelPatience?.();
+    this.#cancelPatience = undefined;
     if (this.#inFlight !== undefined || this.#failure !== undefined) return;
     if (this.#sealed.length === 0) {
       if (this.#open.operations.length === 0) return;
@@ -138,7 +172,8 @@ export class GroupCommit {
     group.effects.length = 0;
     this.#releasing.push(group);
     if (this.#releasing.length === 1) this.#release();
-    if (this.newestPending !== undefined) this.#scheduleStart();
+    if (this.#sealed.length > 0 || this.#open.urgent) this.#scheduleStart();
+    else if (this.#open.operations.length > 0) this.#bePatient();
   }
 
   readonly #release = (): void => {
@@ -171,6 +206,7 @@ export class GroupCommit {
 
   #end(reason: Error, answer: GatewayError): void {
     this.#failure = reason;
+    this.#cancelPatience?.();
     const lost = [this.#inFlight, ...this.#sealed, this.#open];
     this.#inFlight = undefined;
     this.#sealed = [];

@@ -206,6 +206,7 @@ export class RunningSystem implements ActorSystem {
     return new Promise((resolve) => {
       const look = () => {
         const { commit, count } = this.#wiring;
+        commit.hurry();
         if (count.pending === 0 && commit.idle) resolve(true);
         else if (commit.failed || this.#options.clock() >= endMs) resolve(false);
         else this.#options.schedule.timer(DRAIN_LOOK_MS, look);
@@ -220,6 +221,7 @@ export class RunningSystem implements ActorSystem {
     this.#wiring.stop();
     const { commit } = this.#wiring;
     while (!commit.idle && !commit.failed) {
+      commit.hurry();
       await new Promise<void>((resolve) => this.#options.schedule.immediate(resolve));
     }
     commit.halt();

@@ -126,6 +126,7 @@ export class Turns {
     const waiter = this.#takeWaiter(cell, chain);
     if (waiter === undefined) return;
     const error = new GatewayError(refusal.refuse, refusal.detail, refusal.retryAfterSeconds);
+    if (conflictPending) this.#options.commit.hurry();
     const gate = conflictPending ? this.#options.commit.newestPending : cell.gate;
     if (gate === undefined) waiter.settle(undefined, error);
     else gate.gate(waiter, undefined, error);
