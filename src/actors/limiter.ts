@@ -5,6 +5,7 @@
  */
 import { type ScopeCode, secondsToReset, type Verdict, windowIndex } from '../domain/quotas.ts';
 import type { SettingsReader } from '../domain/settings.ts';
+import { noOutcomes, type ScopeCounters, tally } from './limiter-counters.ts';
 import { AddressPrefixes, ConnectionOpens, sharedKey } from './limiter-keys.ts';
 import { UnknownKeyBudget } from './unknown-keys.ts';
 
@@ -12,21 +13,9 @@ import { UnknownKeyBudget } from './unknown-keys.ts';
 export const LIMITER_KEYS_MAX = 1_000_000;
 /** All addresses together may use a public key so many times its quota: nobody can lock its owner out. */
 const BARE_KEY_FACTOR = 10;
-/** Near the limit: at most a fifth of the quota is left. */
-const NEAR_SHARE = 5;
 
 /** Scopes that live here. `s` lives in the user actors. */
 export type OpenScope = Exclude<ScopeCode, 's'>;
-
-/** Outcomes of one scope since the start. Every charge of a scope that is on counts in exactly one of them. */
-export interface ScopeCounters {
-  allowed: number;
-  /** Allowed, with at least 80 % of the quota used. */
-  nearLimit: number;
-  limited: number;
-  /** Not judged in this scope because the keys of the window were used up. */
-  untracked: number;
-}
 
 export interface LimiterOptions {
   readonly settings: SettingsReader;
@@ -149,7 +138,7 @@ export class Limiter {
       use.others ??= new Map();
       use.others.set(prefix, left >= 0 ? used : (before ?? 0));
     }
-    return this.#verdict(scope, quota, left, quota, nowMs);
+    return this.#verdict(scope, quota, left, cost, quota, nowMs);
   }
 
   /** One login with an unknown key. The verdict refuses from the budget's end on. */
@@ -197,16 +186,24 @@ export class Limiter {
     const left = limit - (before ?? 0) - cost;
     if (left >= 0) map.set(key, (before ?? 0) + cost);
     else if (before === undefined) map.set(key, 0);
-    return this.#verdict(scope, quota, left, limit, nowMs);
+    return this.#verdict(scope, quota, left, cost, limit, nowMs);
   }
 
-  #verdict(scope: OpenScope, quota: number, left: number, limit: number, nowMs: number): Verdict {
+  /** `left` after `cost`, negative for a refusal, which shows what is left without it. */
+  #verdict(
+    scope: OpenScope,
+    quota: number,
+    left: number,
+    cost: number,
+    limit: number,
+    nowMs: number,
+  ): Verdict {
     tally(this.#counters[scope], left, limit);
     return {
       allowed: left >= 0,
       scope,
       quota,
-      remaining: Math.max(0, Math.min(quota, left)),
+      remaining: Math.max(0, Math.min(quota, left >= 0 ? left : left + cost)),
       resetSeconds: secondsToReset(nowMs, this.#windowSeconds),
     };
   }
@@ -237,14 +234,4 @@ export class Limiter {
     this.#addresses = new Map();
     this.#publicKeys = { p: new Map(), m: new Map() };
   }
-}
-
-function tally(counters: ScopeCounters, left: number, limit: number): void {
-  if (left < 0) counters.limited += 1;
-  else if (left * NEAR_SHARE <= limit) counters.nearLimit += 1;
-  else counters.allowed += 1;
-}
-
-function noOutcomes(): ScopeCounters {
-  return { allowed: 0, nearLimit: 0, limited: 0, untracked: 0 };
 }

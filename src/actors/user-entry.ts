@@ -124,7 +124,7 @@ function charged(
   const counts = keyName === null ? volatile.usedBySession : volatile.usedByKey;
   const name = keyName ?? session.id;
   const used = (counts.get(name) ?? 0) + cost;
-  const verdict = judge(scope, rps * windowSeconds, used, secondsToReset(turn.nowMs, windowSeconds));
+  const verdict = judge(scope, rps * windowSeconds, used, secondsToReset(turn.nowMs, windowSeconds), cost);
   if (verdict.allowed) counts.set(name, used);
   return verdict;
 }

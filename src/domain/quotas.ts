@@ -28,9 +28,17 @@ export function secondsToReset(nowMs: number, windowSeconds: number): number {
   return Math.max(1, Math.ceil((lengthMs - (nowMs % lengthMs)) / SECOND_MS));
 }
 
-/** The verdict on `used` requests, the present ones included. */
-export function judge(scope: ScopeCode, quota: number, used: number, resetSeconds: number): Verdict {
-  return { allowed: used <= quota, scope, quota, remaining: Math.max(0, quota - used), resetSeconds };
+/** The verdict on `used` requests, the present `cost` included. A refusal shows what is left without that cost. */
+export function judge(
+  scope: ScopeCode,
+  quota: number,
+  used: number,
+  resetSeconds: number,
+  cost = 1,
+): Verdict {
+  const allowed = used <= quota;
+  const remaining = Math.max(0, quota - (allowed ? used : used - cost));
+  return { allowed, scope, quota, remaining, resetSeconds };
 }
 
 /** The verdict to show: a refusal first, else the one with the least remaining. */
@@ -52,7 +60,7 @@ export class WindowCounter {
       this.#used = 0;
     }
     const quota = rps * windowSeconds;
-    const verdict = judge(scope, quota, this.#used + cost, secondsToReset(nowMs, windowSeconds));
+    const verdict = judge(scope, quota, this.#used + cost, secondsToReset(nowMs, windowSeconds), cost);
     if (verdict.allowed) this.#used += cost;
     return verdict;
   }

@@ -24,14 +24,20 @@ function peer(address: string, port?: number): Caller {
 class Reference {
   readonly #history: { key: string; window: number; cost: number }[] = [];
 
+  left(keys: readonly (readonly [key: string, limit: number])[], window: number): number {
+    return Math.min(...keys.map(([key, limit]) => limit - this.#used(key, window)));
+  }
+
   charge(keys: readonly (readonly [key: string, limit: number])[], window: number, cost: number): boolean {
-    const used = (key: string) =>
-      this.#history
-        .filter((entry) => entry.key === key && entry.window === window)
-        .reduce((sum, entry) => sum + entry.cost, 0);
-    const allowed = keys.every(([key, limit]) => used(key) + cost <= limit);
+    const allowed = keys.every(([key, limit]) => this.#used(key, window) + cost <= limit);
     if (allowed) for (const [key] of keys) this.#history.push({ key, window, cost });
     return allowed;
+  }
+
+  #used(key: string, window: number): number {
+    return this.#history
+      .filter((entry) => entry.key === key && entry.window === window)
+      .reduce((sum, entry) => sum + entry.cost, 0);
   }
 }
 
@@ -85,7 +91,11 @@ t.test('limiter: agrees with a reference model over random charges, times and se
               [`${scope} ${key}`, quota * 10],
             ]
           : [[own, quota]];
+        const left = reference.left(limits, window);
         if (verdict?.allowed !== reference.charge(limits, window, cost)) throw new Error('verdicts differ');
+        if (verdict.remaining !== Math.min(quota, verdict.allowed ? left - cost : left)) {
+          throw new Error('remaining is not what is left');
+        }
         if (verdict.quota !== quota || verdict.remaining > quota || verdict.remaining < 0) {
           throw new Error('quota or remaining is off');
         }

@@ -169,8 +169,9 @@ function gateOf({ sessionQuota }: McpFixtureOptions, charged: McpFixture['charge
       if (session === undefined || kind !== 'mcp') return undefined;
       const cost = charge?.cost ?? 0;
       charged.push({ token, cost });
-      used += cost;
-      const verdict = sessionQuota === undefined ? undefined : judge('p', sessionQuota, used, 3);
+      if (sessionQuota === undefined) return { session, verdict: undefined };
+      const verdict = judge('p', sessionQuota, used + cost, 3, cost);
+      if (verdict.allowed) used += cost;
       return { session, verdict };
     },
   };

@@ -38,10 +38,10 @@ export class RequestCharges implements RequestLimiter, Caller {
     this.note(this.#limiter.chargeKey(scope, publicKey, this.address, cost, this.#nowMs));
   }
 
-  note(verdict: Verdict | undefined): void {
+  note(verdict: Verdict | undefined, detail?: string): void {
     this.verdict = tightest(this.verdict, verdict);
     if (verdict?.allowed === false) {
-      throw new GatewayError('AccessRateLimit', undefined, verdict.resetSeconds);
+      throw new GatewayError('AccessRateLimit', detail, verdict.resetSeconds);
     }
   }
 

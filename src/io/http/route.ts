@@ -61,7 +61,7 @@ export interface RequestLimiter {
   /** An unproven public key, keyed by its decoded bytes in base64url (events.md). Throws `AccessRateLimit`. */
   chargeKey(scope: 'p' | 'm', publicKey: string, cost: number): void;
   /** Notes a verdict that was reached elsewhere (a session's). Throws `AccessRateLimit` when it is a refusal. */
-  note(verdict: Verdict | undefined): void;
+  note(verdict: Verdict | undefined, detail?: string): void;
   /** One failed login with an unknown key from this address (auth.md A12). Throws `AccessRateLimit` over the budget. */
   chargeUnknownKey(): void;
   /**

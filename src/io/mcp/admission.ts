@@ -5,6 +5,7 @@
 import type { Caller } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
+import type { SettingsReader } from '../../domain/settings.ts';
 import { readBearer } from '../http/request.ts';
 import type { RouteContext } from '../http/route.ts';
 import { isObject } from './input-schema.ts';
@@ -21,22 +22,51 @@ const UNKNOWN: Admission = { kind: 'unknown' };
 const NONE: Admission = { kind: 'none' };
 const NOBODY: Caller = { kind: 'nobody' };
 
-/** Finds the session behind the bearer and charges `cost`, the number of messages. Throws `AccessRateLimit`. */
+/** Requests per second of the scopes that a message is counted in. */
+const KEY_SCOPE = ['PubKeyApiRPSLimit'] as const;
+const OPEN_SCOPES = ['ApiRPSLimit', 'IpRPSLimit'] as const;
+
+/**
+ * Finds the session behind the bearer and charges `cost`, the number of messages. Throws `AccessRateLimit`, and
+ * `InvalidRequest` for more messages than a whole window allows: waiting would not help. Those cost one.
+ */
 export function admit(context: RouteContext, cost: number): Admission {
   const authorization = context.header('authorization');
   if (authorization === undefined) {
-    context.limiter.chargeAnonymous(cost);
+    chargeOpen(context, cost);
     return context.repeatedHeaders.has('authorization') ? UNKNOWN : NONE;
   }
   const token = readBearer(authorization);
-  const entered =
-    token === undefined ? undefined : context.gate.enter(token, 'mcp', { scope: 'p', cost }, context.client);
+  const max = messagesMax(context.settings, KEY_SCOPE);
+  const charge = { scope: 'p', cost: cost > max ? 1 : cost } as const;
+  const entered = token === undefined ? undefined : context.gate.enter(token, 'mcp', charge, context.client);
   if (entered === undefined) {
-    context.limiter.chargeAnonymous(cost);
+    chargeOpen(context, cost);
     return UNKNOWN;
   }
   context.limiter.note(entered.verdict);
+  requireFit(cost, max);
   return { kind: 'session', session: entered.session };
+}
+
+function chargeOpen({ limiter, settings }: RouteContext, cost: number): void {
+  const max = messagesMax(settings, OPEN_SCOPES);
+  limiter.chargeAnonymous(cost > max ? 1 : cost);
+  requireFit(cost, max);
+}
+
+/** The smallest whole window of these scopes; endless when all of them are off. */
+function messagesMax(
+  settings: SettingsReader,
+  scopes: readonly ('PubKeyApiRPSLimit' | 'ApiRPSLimit' | 'IpRPSLimit')[],
+): number {
+  const windowSeconds = settings.get('RateLimitWindowSeconds');
+  return Math.min(...scopes.map((name) => settings.get(name) * windowSeconds || Number.POSITIVE_INFINITY));
+}
+
+function requireFit(cost: number, max: number): void {
+  if (cost > max)
+    throw new GatewayError('InvalidRequest', `a batch of ${cost} fits no window, at most ${max} at once`);
 }
 
 /** The caller of one message. Throws for a bearer or a code that opens nothing. */

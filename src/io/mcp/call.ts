@@ -125,9 +125,8 @@ export class Calls {
     const windowSeconds = context.settings.get('RateLimitWindowSeconds');
     const { userId } = caller.session;
     const verdict = this.#limits.hit(entry.name, userId, rateLimit.rps, windowSeconds, context.nowMs);
-    if (verdict.allowed) return;
-    audit(asking, record, 'limited');
-    throw new GatewayError('AccessRateLimit', `tool ${entry.name}`, verdict.resetSeconds);
+    if (!verdict.allowed) audit(asking, record, 'limited');
+    context.limiter.note(verdict, `tool ${entry.name}`);
   }
 
   /** A mistake in the arguments: a result that a model can read and mend (mcp.md). */

@@ -104,7 +104,10 @@ export function resultEnvelope(id: string, resultJson: string): string {
   return `{"jsonrpc":"2.0","id":${id},"result":${resultJson}}`;
 }
 
-/** Clients cannot read `id: null` (mcp.md): without an id the member is left out. */
+/**
+ * Clients cannot read `id: null` (mcp.md): without an id the member is left out. The message of a limit is the table's
+ * alone; what was limited stands in `data`.
+ */
 export function errorEnvelope(
   id: string | undefined,
   error: ErrorName,
@@ -112,8 +115,10 @@ export function errorEnvelope(
   retryAfterSeconds?: number,
 ): string {
   const words = errorRow(error).message;
-  const message = JSON.stringify(detail === undefined ? words : `${words}: ${detail}`);
-  const data = retryAfterSeconds === undefined ? '' : `,"data":{"retryAfterSeconds":${retryAfterSeconds}}`;
+  const limited = error === 'AccessRateLimit';
+  const message = JSON.stringify(detail === undefined || limited ? words : `${words}: ${detail}`);
+  const facts = limited && detail !== undefined ? { retryAfterSeconds, detail } : { retryAfterSeconds };
+  const data = retryAfterSeconds === undefined ? '' : `,"data":${JSON.stringify(facts)}`;
   const shownId = id === undefined ? '' : `"id":${id},`;
   return `{"jsonrpc":"2.0",${shownId}"error":{"code":${rpcCode(error)},"message":${message}${data}}}`;
 }

@@ -361,6 +361,7 @@ t.test(
       mcp.charged.map(({ cost }) => cost),
       [1, 3],
     );
+    t.equal((await mcp.post(`[${ping},${ping}]`, { authorization })).status, 200, 'a refusal costs nothing');
     const single = await mcp.post(ping, { authorization });
     t.equal(single.status, 429);
     t.equal(single.headers.get('retry-after'), '3');
@@ -387,6 +388,37 @@ t.test(
 );
 
 t.test(
+  'limits: a refused batch shows what is left, one that fits no window is -32600 and costs one',
+  async (t) => {
+    const mcp = await start(t, { sessionQuota: 10, settings: { ApiRPSLimit: 0, IpRPSLimit: 2 } });
+    const batch = (size: number) => `[${new Array(size).fill('{"jsonrpc":"2.0","id":1,"method":"ping"}')}]`;
+    const authorization = `Bearer ${VERIFIED}`;
+    for (const headers of [{ authorization }, {}]) {
+      const scope = headers.authorization === undefined ? 'i' : 'p';
+      const left = async (size: number, status: number) => {
+        const answer = await mcp.post(batch(size), headers);
+        t.equal(answer.status, status, `${scope} ${size}`);
+        return answer.headers.get('x-ratelimit')?.split(';')[2];
+      };
+      t.equal(await left(4, 200), 'r=6');
+      t.equal(await left(7, 429), 'r=6');
+      const tooLarge = await mcp.post(batch(11), headers);
+      t.equal(tooLarge.status, 200);
+      t.equal(tooLarge.headers.get('retry-after'), null);
+      t.strictSame(JSON.parse(tooLarge.text), {
+        jsonrpc: '2.0',
+        error: {
+          code: -32600,
+          message: 'Invalid request: a batch of 11 fits no window, at most 10 at once',
+        },
+      });
+      t.equal(await left(5, 200), 'r=0');
+      t.equal((await mcp.post(batch(11), headers)).status, 429, 'and it is limited itself');
+    }
+  },
+);
+
+t.test(
   'rateLimit of a row: counted per user after authorization, 429 alone, an item in a batch',
   async (t) => {
     const mcp = await start(t, {
@@ -399,7 +431,12 @@ t.test(
     const refused = await mcp.post(one, { authorization });
     t.equal(refused.status, 429);
     t.equal(refused.headers.get('retry-after'), '5');
-    t.match(JSON.parse(refused.text), { id: 1, error: { code: 1002, data: { retryAfterSeconds: 5 } } });
+    t.equal(refused.headers.get('x-ratelimit'), 's=s;l=5;r=0;t=5');
+    t.strictSame(JSON.parse(refused.text).error, {
+      code: 1002,
+      message: 'Access rate limit',
+      data: { retryAfterSeconds: 5, detail: 'tool slow' },
+    });
     const batch = await mcp.post(`[${one}]`, { authorization });
     t.match([batch.status, JSON.parse(batch.text)], [200, [{ error: { code: 1002 } }]]);
     t.equal((await mcp.post(one, { authorization: `Bearer ${TOKENS.other}` })).status, 200);

@@ -1,0 +1,25 @@
+/** What the limiter counts of its own verdicts, for metrics: outcomes by scope, and who came near the limit. */
+
+/** Near the limit: at most a fifth of the quota is left. */
+const NEAR_SHARE = 5;
+
+/** Outcomes of one scope since the start. Every charge of a scope that is on counts in exactly one of them. */
+export interface ScopeCounters {
+  allowed: number;
+  /** Allowed, with at least 80 % of the quota used. */
+  nearLimit: number;
+  limited: number;
+  /** Not judged in this scope because the keys of the window were used up. */
+  untracked: number;
+}
+
+/** Counts one verdict; `left` is negative for a refusal, `limit` what there was in the window. */
+export function tally(counters: ScopeCounters, left: number, limit: number): void {
+  if (left < 0) counters.limited += 1;
+  else if (left * NEAR_SHARE <= limit) counters.nearLimit += 1;
+  else counters.allowed += 1;
+}
+
+export function noOutcomes(): ScopeCounters {
+  return { allowed: 0, nearLimit: 0, limited: 0, untracked: 0 };
+}
