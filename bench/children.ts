@@ -38,7 +38,7 @@ export interface Verified {
 
 export interface Verifier {
   readonly pid: number;
-  /** Native verifications on one core. */
+  /** As many verifications as fit. */
   verifyFor(durationMs: number): Promise<Verified>;
   stop(): Promise<void>;
 }
@@ -49,8 +49,9 @@ export async function startServer(name: string, args: readonly string[] = []): P
   return { url, pid: child.pid ?? 0, stop: () => stopChild(child) };
 }
 
-export async function startVerifier(): Promise<Verifier> {
-  const { child } = await startChild('verify', []);
+/** Starts `bench/servers/<name>`, which verifies for as long as it is told to. */
+export async function startVerifier(name = 'verify', args: readonly string[] = []): Promise<Verifier> {
+  const { child } = await startChild(name, args);
   return {
     pid: child.pid ?? 0,
     verifyFor: (durationMs) =>

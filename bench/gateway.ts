@@ -15,6 +15,8 @@ const SIGN_UPS = 16;
 export interface GatewayUnderLoad {
   readonly name: string;
   readonly url: string;
+  /** The internal listener; undefined of a target elsewhere. */
+  readonly internal?: string;
   /** Empty for a target elsewhere. */
   readonly pids: readonly number[];
 }
@@ -38,7 +40,12 @@ export async function gatewayUnderLoad(bench: Bench, modules: object = {}): Prom
     nodeArgs: profileFolder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`],
   });
   bench.afterwards(() => gateway.stop());
-  return { name: 'gatehouse', url: gateway.url, pids: [gateway.process.pid ?? 0] };
+  return {
+    name: 'gatehouse',
+    url: gateway.url,
+    internal: gateway.internal,
+    pids: [gateway.process.pid ?? 0],
+  };
 }
 
 /** Accounts with a software key that may log in as agents. */

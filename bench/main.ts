@@ -6,9 +6,10 @@ import { Bench, type Scenario } from './scenario.ts';
 import { empty } from './scenarios/empty.ts';
 import { mcpCall } from './scenarios/mcp-call.ts';
 import { mcpLogin } from './scenarios/mcp-login.ts';
+import { passkey } from './scenarios/passkey.ts';
 import { turn } from './scenarios/turn.ts';
 
-const SCENARIOS: readonly Scenario[] = [empty, turn, mcpCall, mcpLogin];
+const SCENARIOS: readonly Scenario[] = [empty, turn, mcpCall, mcpLogin, passkey];
 const EX_USAGE = 64;
 
 async function run(args: readonly string[]): Promise<number> {

@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { type AccountView, user } from '../../src/actors/user.ts';
-import { type Answer, cookie, makeKey, sidOf, startAccounts } from '../support/account.ts';
 import {
   type AuthenticationJson,
   get as answer,
@@ -13,7 +12,8 @@ import {
   makePasskey,
   type Passkey,
   type RegistrationJson,
-} from '../support/authenticator.ts';
+} from '../../tools/authenticator.ts';
+import { type Answer, cookie, makeKey, sidOf, startAccounts } from '../support/account.ts';
 
 const REGISTER = '/auth/v1/keys/register_key';
 const LOGIN = '/auth/v1/login';

@@ -10,7 +10,7 @@ import {
   verifyRegistration,
 } from '../../src/workers/fido2.ts';
 import { createWorkerPool } from '../../src/workers/pool.ts';
-import { create, get, makePasskey } from '../support/authenticator.ts';
+import { create, get, makePasskey } from '../../tools/authenticator.ts';
 
 interface Fixture {
   readonly name: string;

@@ -1,0 +1,65 @@
+/**
+ * Verifications of passkey logins through the worker pool, one thread, against the library alone on one core; and what
+ * 200 whole logins a second do to the gateway's event loop.
+ */
+import { costOf, startVerifier } from '../children.ts';
+import { gatewayUnderLoad } from '../gateway.ts';
+import { compare, type Subject } from '../measure.ts';
+import { eventLoopP99Ms, logInsPerSecond, signUpWithPasskey } from '../passkeys.ts';
+import type { Bench, Scenario } from '../scenario.ts';
+
+const LOGINS_PER_SECOND = 200;
+const USERS = 50;
+const SECOND_MS = 1_000;
+
+export const passkey: Scenario = {
+  name: 'passkey',
+  summary: 'passkey verifications through the pool against the library alone; the event loop at 200 logins/s',
+  async run(bench) {
+    if (bench.options.target !== undefined)
+      throw new Error('passkey reads the internal listener of a gateway of its own: it takes no --target');
+    const subjects = [
+      await verifier(bench, 'pool, 1 thread', 'pool'),
+      await verifier(bench, 'library', 'library'),
+    ];
+    const comparison = await compare(subjects, bench.options.rounds, bench.announce);
+    return { comparison, notes: [await logins(bench)] };
+  },
+};
+
+async function verifier(bench: Bench, name: string, how: 'pool' | 'library'): Promise<Subject> {
+  const started = await startVerifier('webauthn', [how]);
+  bench.afterwards(() => started.stop());
+  return {
+    name,
+    pids: [started.pid],
+    async round() {
+      const { count, elapsedMs } = await started.verifyFor(bench.options.durationMs);
+      return { ratePerSecond: (count / elapsedMs) * SECOND_MS, details: { answersInAll: count } };
+    },
+  };
+}
+
+async function logins(bench: Bench): Promise<string> {
+  const { url: address, internal, pids } = await gatewayUnderLoad(bench);
+  if (internal === undefined) throw new Error('no internal listener');
+  const url = address.replace('127.0.0.1', 'localhost');
+  bench.announce(`${USERS} accounts sign up with a passkey`);
+  const passkeys = await Promise.all(Array.from({ length: USERS }, () => signUpWithPasskey(url)));
+  const { warmupMs, durationMs, ratePerSecond = LOGINS_PER_SECOND } = bench.options;
+  await logInsPerSecond(url, passkeys, ratePerSecond, warmupMs);
+  await eventLoopP99Ms(internal);
+  await new Promise((resolve) => setTimeout(resolve, durationMs));
+  const idleMs = await eventLoopP99Ms(internal);
+  bench.announce(`${ratePerSecond} logins a second`);
+  const cpuMs = () => pids.reduce((total, pid) => total + (costOf(pid)?.cpuMs ?? Number.NaN), 0);
+  const cpuBeforeMs = cpuMs();
+  const load = await logInsPerSecond(url, passkeys, ratePerSecond, durationMs);
+  const costMs = (cpuMs() - cpuBeforeMs) / load.logins;
+  const busyMs = await eventLoopP99Ms(internal);
+  const loop = `event-loop delay p99 ${busyMs.toFixed(1)} ms, idle before ${idleMs.toFixed(1)} ms`;
+  const times = `${load.medianMs.toFixed(1)} ms in the median, ${load.p99Ms.toFixed(1)} ms at p99`;
+  const cost = `${costMs.toFixed(2)} ms of the gateway's processor time each`;
+  const failed = `${load.failures} refused`;
+  return `${load.logins} logins at ${ratePerSecond}/s (${failed}): ${times}, ${cost}; ${loop} (10 ms of both is the sampling).`;
+}
