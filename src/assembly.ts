@@ -213,7 +213,10 @@ function serve(parts: Parts): Pipeline[] {
       onFinished: ({ route, method, status, milliseconds }) =>
         metrics.observe({ route, method, status, elapsedMs: milliseconds }),
     });
-  const publicPipeline = pipelineOf(createRoutes({ ...parts, health: facts }), site.checkHost);
+  const publicPipeline = pipelineOf(
+    createRoutes({ ...parts, administration: actors.administration, health: facts }),
+    site.checkHost,
+  );
   const read = figuresOf(parts, publicPipeline);
   for (const [name, source] of Object.entries(read)) metrics.source(name, `Figures of ${name}.`, source);
   const internalFacts = () => ({

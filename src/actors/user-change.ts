@@ -7,6 +7,8 @@ export interface Origin {
   readonly ip: string;
   /** At most 256 characters. */
   readonly userAgent: string;
+  /** User id of the admin, where it is not the account itself that asks. */
+  readonly by?: string;
 }
 
 export interface Change {
@@ -44,7 +46,7 @@ export function audited(
     utcMs: turn.nowMs,
     event,
     userId: state.userId,
-    fields: { ip: origin.ip, ...fields },
+    fields: { ip: origin.ip, ...(origin.by === undefined ? {} : { by: origin.by }), ...fields },
   };
   return { events: [], audit: [record] };
 }

@@ -188,7 +188,7 @@ function decideBlock(
     [
       { events: [{ type: 'blockedSet', blocked: command.blocked }] },
       endSessions(state, sessions),
-      audited(state, turn, name, command.origin, { sessionsClosed: sessions.length }),
+      audited(state, turn, name, command.origin, { blockedBefore: state.blocked, ...reply }),
     ],
     reply,
   );

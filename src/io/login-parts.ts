@@ -10,7 +10,7 @@ import { ERRORS, type ErrorName, GatewayError } from '../domain/errors.ts';
 import { decodeBase64url, parseId } from '../domain/ids.ts';
 import { networkOf } from '../domain/networks.ts';
 import { type ChallengeKind, signPrefix } from '../domain/proofs.ts';
-import { int64, text } from '../domain/schema.ts';
+import { int64, readId, text } from '../domain/schema.ts';
 import type { LoginType } from '../domain/sessions.ts';
 import { toIso } from '../domain/time.ts';
 import type { RouteContext } from './http/route.ts';
@@ -42,6 +42,13 @@ export function requireBytes(value: string, byteLength: number, field: string): 
   if (bytes === undefined)
     throw new GatewayError('InvalidInput', `${field}: expected ${byteLength} bytes in base64url`);
   return bytes;
+}
+
+/** Throws `InvalidInput` that names the field for an id above int64; a schema has seen to the rest. */
+export function requireId(sent: string | number, field: string): string {
+  const id = readId(sent);
+  if (id === undefined) throw new GatewayError('InvalidInput', `${field}: expected a decimal id`);
+  return id;
 }
 
 export function openChallenge({ actors, session, client, site }: Context, kind: ChallengeKind): Challenge {

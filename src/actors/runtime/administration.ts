@@ -52,6 +52,11 @@ export class Administration {
     });
   }
 
+  /** Ids of a kind that have state on disk, ascending, after `afterId` ('' from the start). */
+  ids(kind: string, afterId: string, limit: number): string[] {
+    return this.#journal.ids(kind, afterId, limit);
+  }
+
   /** The audit log, oldest first, after position `afterSeq` (0 from the start). */
   auditPage(afterSeq: number, limit: number): AuditRow[] {
     return this.#journal.auditPage(afterSeq, limit);

@@ -15,17 +15,7 @@ import {
   NET_TYPES_MAX,
 } from '../../domain/apps.ts';
 import { GatewayError } from '../../domain/errors.ts';
-import {
-  array,
-  int64,
-  integer,
-  nullable,
-  object,
-  optional,
-  readId,
-  type Static,
-  text,
-} from '../../domain/schema.ts';
+import { array, int64, integer, nullable, object, optional, type Static, text } from '../../domain/schema.ts';
 import type { Site } from '../../domain/site.ts';
 import { judgeWebhookUrl } from '../../domain/webhook-target.ts';
 import { askOptions } from '../account.ts';
@@ -40,7 +30,7 @@ import {
   revokeAppAccess,
 } from '../apps.ts';
 import { type AnyRoute, defineRoute } from '../http/route.ts';
-import { originOf } from '../login-parts.ts';
+import { originOf, requireId } from '../login-parts.ts';
 import type { Vault } from '../vault.ts';
 import { accountCall } from './sessions.ts';
 
@@ -91,7 +81,7 @@ function upsertRoute(vault: Vault): AnyRoute {
       const { actors, session, body, site } = context;
       const patch = readPatch(body, site);
       const appId =
-        typeof body.id === 'string' || typeof body.id === 'number' ? requireId(body.id) : undefined;
+        typeof body.id === 'string' || typeof body.id === 'number' ? requireId(body.id, 'id') : undefined;
       const issued = vault.issue();
       const command = {
         type: 'upsertApp',
@@ -134,7 +124,7 @@ const removeRoute = defineRoute({
   idempotent: true,
   handle(context) {
     const { actors, session, body } = context;
-    const command = { type: 'removeApp', appId: requireId(body.id), origin: originOf(context) };
+    const command = { type: 'removeApp', appId: requireId(body.id, 'id'), origin: originOf(context) };
     return actors.ask<RemovedApp>(user, session.userId, command, askOptions('app_remove', context));
   },
 });
@@ -159,7 +149,7 @@ function rotateRoute(vault: Vault): AnyRoute {
         key: issued.sealed,
         origin: originOf(context),
       };
-      const view = await actors.ask<AppView>(app, requireId(body.id), command);
+      const view = await actors.ask<AppView>(app, requireId(body.id, 'id'), command);
       return { ...appItem(view), apiKey: issued.apiKey };
     },
   });
@@ -175,7 +165,7 @@ const infoRoute = defineRoute({
   query: idBody,
   result: appSchema,
   errors: ['InvalidInput', 'SessionNotFound', 'NotFound'],
-  handle: (context) => getApp(accountCall(context), requireId(context.query.id)),
+  handle: (context) => getApp(accountCall(context), requireId(context.query.id, 'id')),
 });
 
 const accessRoute = defineRoute({
@@ -201,7 +191,7 @@ const grantRoute = defineRoute({
   result: appAccessSchema,
   errors: ['InvalidInput', 'SessionNotFound', 'NotFound', 'AppLimitReached'],
   idempotent: true,
-  handle: (context) => grantAppAccess(accountCall(context), requireId(context.body.appId)),
+  handle: (context) => grantAppAccess(accountCall(context), requireId(context.body.appId, 'appId')),
 });
 
 const revokeRoute = defineRoute({
@@ -215,7 +205,7 @@ const revokeRoute = defineRoute({
   result: sessionsEnded,
   errors: ['InvalidInput', 'SessionNotFound', 'NotFound'],
   idempotent: true,
-  handle: (context) => revokeAppAccess(accountCall(context), requireId(context.body.appId)),
+  handle: (context) => revokeAppAccess(accountCall(context), requireId(context.body.appId, 'appId')),
 });
 
 /** Throws `InvalidInput` that names the field. */
@@ -234,10 +224,4 @@ function readPatch(body: Static<typeof registration>, site: Site): AppPatch {
     ...(Array.isArray(currencies) ? { currencies } : {}),
     ...(Array.isArray(netTypes) ? { netTypes } : {}),
   };
-}
-
-function requireId(sent: string | number): string {
-  const id = readId(sent);
-  if (id === undefined) throw new GatewayError('InvalidInput', 'id: expected a decimal id');
-  return id;
 }

@@ -1,4 +1,5 @@
 /** The route table of the public listener: every group, in the order of the explorer. */
+import type { Administration } from '../../actors/runtime/administration.ts';
 import type { LiveSettings } from '../../domain/settings.ts';
 import type { AnyRoute } from '../http/route.ts';
 import type { LiveCatalogue } from '../mcp/catalogue.ts';
@@ -20,6 +21,7 @@ export interface RouteParts {
   readonly modules: ModuleClient;
   readonly catalogue: LiveCatalogue;
   readonly vault: Vault;
+  readonly administration: Administration;
   readonly health: () => HealthFacts;
 }
 
@@ -43,7 +45,7 @@ export function createRoutes(parts: RouteParts): AnyRoute[] {
     ...createAppRoutes(parts.vault),
     mcpLogin,
     ...createMcpRoutes({ catalogue: parts.catalogue, modules: parts.modules, gateway: GATEWAY_SERVICES }),
-    ...createAdminRoutes(parts.settings),
+    ...createAdminRoutes(parts),
   ];
   return [...routes, ...createDocsRoutes(routes)];
 }

@@ -1,0 +1,56 @@
+/** What admin routes share: a fresh login for changes, pages of a list. The pipeline has asked for role and address. */
+import { GatewayError } from '../domain/errors.ts';
+import { int64, integer, object, optional } from '../domain/schema.ts';
+import type { SessionContext } from '../domain/sessions.ts';
+import { MINUTE_MS } from '../domain/time.ts';
+import type { RouteContext } from './http/route.ts';
+import { requireId } from './login-parts.ts';
+
+/** Changes need a login at most this old (auth.md "Admin panel"). */
+const FRESH_LOGIN_MS = 15 * MINUTE_MS;
+/** Rows of a page. */
+const PAGE_ROWS = 100;
+const PAGE_ROWS_MAX = 1_000;
+
+/** A page starts behind the id `after`; one with fewer rows than `limit` is the last. */
+export const pageQuery = object({
+  after: optional(int64('Id of the last row of the page before')),
+  limit: optional(integer({ minimum: 1, maximum: PAGE_ROWS_MAX, description: `${PAGE_ROWS} unless given` })),
+});
+
+/** Throws `FreshLoginRequired`. */
+export function requireFresh({ nowMs, session }: RouteContext<unknown, unknown, SessionContext>): void {
+  if (nowMs - session.createdMs > FRESH_LOGIN_MS) throw new GatewayError('FreshLoginRequired');
+}
+
+/** `after` is '' for the first page. */
+export function readPage(query: { after?: string | number; limit?: number }): {
+  after: string;
+  limit: number;
+} {
+  const { after, limit = PAGE_ROWS } = query;
+  return { after: after === undefined ? '' : requireId(after, 'after'), limit };
+}
+
+/**
+ * A page of what is behind the ids of a kind. Some ids have nothing to show (an account that was never opened, an
+ * application that was removed): the page is filled from the ids behind them.
+ */
+export async function pageOf<Row>(
+  { after, limit }: { after: string; limit: number },
+  ids: (after: string, limit: number) => readonly string[],
+  rowOf: (id: string) => Promise<Row | undefined>,
+): Promise<Row[]> {
+  const rows: Row[] = [];
+  let last = after;
+  for (;;) {
+    const page = ids(last, limit);
+    for (const id of page) {
+      if (rows.length === limit) return rows;
+      const row = await rowOf(id);
+      if (row !== undefined) rows.push(row);
+      last = id;
+    }
+    if (page.length < limit) return rows;
+  }
+}

@@ -1,0 +1,131 @@
+/** Admin JSON of accounts: users and their block, keys across users, sessions of one user. */
+import type { ActorSystem } from '../../actors/runtime/actor.ts';
+import type { Administration } from '../../actors/runtime/administration.ts';
+import { type AccountView, user } from '../../actors/user.ts';
+import type { SessionRecord } from '../../actors/user-state.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import { array, boolean, int64, integer, object, type Static, text } from '../../domain/schema.ts';
+import type { SettingsReader } from '../../domain/settings.ts';
+import { toIso } from '../../domain/time.ts';
+import { listSessions, sessionSchema, userKeyItem, userKeySchema } from '../account.ts';
+import { pageOf, pageQuery, readPage, requireFresh } from '../admin-door.ts';
+import { type AnyRoute, defineRoute } from '../http/route.ts';
+import { originOf, requireId } from '../login-parts.ts';
+import { accountCall } from './sessions.ts';
+
+const userItem = object({
+  id: text(),
+  createdUtc: text(),
+  blocked: boolean(),
+  keys: integer(),
+  sessions: integer(),
+  apps: integer(),
+});
+const ofUser = object({ userId: int64('User id: decimal string') });
+
+export function createAdminAccountRoutes(parts: { readonly administration: Administration }): AnyRoute[] {
+  return [usersRoute(parts.administration), blockRoute, keysRoute, sessionsRoute];
+}
+
+function usersRoute(administration: Administration): AnyRoute {
+  return defineRoute({
+    method: 'GET',
+    path: '/ProxyAdmin/api/users',
+    summary: 'Accounts in the order of their ids, a page at a time',
+    group: 'admin',
+    auth: 'admin',
+    limits: [],
+    query: pageQuery,
+    result: array(userItem),
+    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden'],
+    handle: ({ actors, settings, nowMs, query }) =>
+      pageOf(
+        readPage(query),
+        (after, limit) => administration.ids('user', after, limit),
+        (id) => viewUser(actors, settings, nowMs, id),
+      ),
+  });
+}
+
+const blockRoute = defineRoute({
+  method: 'POST',
+  path: '/ProxyAdmin/api/users/block',
+  summary: 'Block an account, which ends all its sessions, or unblock it',
+  group: 'admin',
+  auth: 'admin',
+  limits: [],
+  body: object({ userId: ofUser.properties.userId, blocked: boolean() }),
+  result: object({ userId: text(), blocked: boolean(), sessionsClosed: integer() }),
+  errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'FreshLoginRequired'],
+  async handle(context) {
+    requireFresh(context);
+    const { actors, session, body } = context;
+    const { blocked } = body;
+    const userId = requireId(body.userId, 'userId');
+    if (blocked && userId === session.userId)
+      throw new GatewayError('InvalidInput', 'userId: your own account would lock you out');
+    const origin = { ...originOf(context), by: session.userId };
+    const command = { type: 'setBlocked', blocked, origin };
+    const reply = await actors.ask<{ blocked: boolean; sessionsClosed: number }>(user, userId, command);
+    return { userId, ...reply };
+  },
+});
+
+const keysRoute = defineRoute({
+  method: 'GET',
+  path: '/ProxyAdmin/api/user_keys',
+  summary: 'Active keys of one account',
+  group: 'admin',
+  auth: 'admin',
+  limits: [],
+  query: ofUser,
+  result: array(userKeySchema),
+  errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound'],
+  async handle({ actors, session, query }) {
+    const { keys } = await requireAccount(actors, requireId(query.userId, 'userId'));
+    return keys.map((key) => userKeyItem(key, session.keyId));
+  },
+});
+
+const sessionsRoute = defineRoute({
+  method: 'GET',
+  path: '/ProxyAdmin/api/sessions',
+  summary: 'Live sessions of one account, the oldest first',
+  group: 'admin',
+  auth: 'admin',
+  limits: [],
+  query: ofUser,
+  result: array(sessionSchema),
+  errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound'],
+  async handle(context) {
+    const userId = requireId(context.query.userId, 'userId');
+    await requireAccount(context.actors, userId);
+    const call = accountCall(context);
+    return listSessions({ ...call, session: { ...call.session, userId } });
+  },
+});
+
+async function requireAccount(actors: ActorSystem, userId: string): Promise<AccountView> {
+  const account = await actors.query<AccountView>(user, userId, { type: 'account' });
+  if (!account.exists) throw new GatewayError('NotFound', 'no such user');
+  return account;
+}
+
+async function viewUser(
+  actors: ActorSystem,
+  settings: SettingsReader,
+  nowMs: number,
+  id: string,
+): Promise<Static<typeof userItem> | undefined> {
+  const { createdMs, blocked, keys, apps } = await actors.query<AccountView>(user, id, { type: 'account' });
+  if (createdMs === null) return undefined;
+  const sessions = await actors.query<SessionRecord[]>(user, id, { type: 'sessions', nowMs, settings });
+  return {
+    id,
+    createdUtc: toIso(createdMs),
+    blocked,
+    keys: keys.length,
+    sessions: sessions.length,
+    apps: apps.length,
+  };
+}

@@ -1,0 +1,86 @@
+/** Admin JSON of applications: the list across owners; approval, McpApp logins, the explicit key, disabling. */
+import { app } from '../../actors/app.ts';
+import type { AppFlags } from '../../actors/app-state.ts';
+import type { Administration } from '../../actors/runtime/administration.ts';
+import type { AppView } from '../../domain/apps.ts';
+import { array, boolean, int64, nullable, object, optional, type Static, text } from '../../domain/schema.ts';
+import { pageOf, pageQuery, readPage, requireFresh } from '../admin-door.ts';
+import { appItem, appSchema, viewApp } from '../apps.ts';
+import { type AnyRoute, defineRoute } from '../http/route.ts';
+import { PUBLIC_KEY_BYTES, requireBytes, requireId } from '../login-parts.ts';
+
+const adminAppItem = object({ ...appSchema.properties, ownerId: text() });
+
+/** Left out: unchanged. `mcpPublicKey` null: no explicit key. */
+const change = object({
+  appId: int64('Application id: decimal string'),
+  approved: optional(boolean()),
+  mcpEnabled: optional(boolean()),
+  disabled: optional(boolean()),
+  mcpPublicKey: optional(nullable(text({ maxLength: 64 }))),
+});
+
+export function createAdminAppRoutes(parts: { readonly administration: Administration }): AnyRoute[] {
+  return [appsRoute(parts.administration), updateRoute];
+}
+
+function appsRoute(administration: Administration): AnyRoute {
+  return defineRoute({
+    method: 'GET',
+    path: '/ProxyAdmin/api/apps',
+    summary: 'Applications of all accounts in the order of their ids, a page at a time',
+    group: 'admin',
+    auth: 'admin',
+    limits: [],
+    query: pageQuery,
+    result: array(adminAppItem),
+    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden'],
+    handle: ({ actors, query }) =>
+      pageOf(
+        readPage(query),
+        (after, limit) => administration.ids('app', after, limit),
+        async (id) => {
+          const view = await viewApp(actors, id);
+          return view === undefined ? undefined : adminItem(view);
+        },
+      ),
+  });
+}
+
+const updateRoute = defineRoute({
+  method: 'POST',
+  path: '/ProxyAdmin/api/apps/update',
+  summary: 'Approve an application, allow it McpApp logins, name its explicit key, disable it',
+  group: 'admin',
+  auth: 'admin',
+  limits: [],
+  body: change,
+  result: adminAppItem,
+  errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'FreshLoginRequired'],
+  async handle(context) {
+    requireFresh(context);
+    const { actors, session, client, body } = context;
+    const flags = readFlags(body);
+    const command = { type: 'administer', flags, by: session.userId, address: client.address };
+    return adminItem(await actors.ask<AppView>(app, requireId(body.appId, 'appId'), command));
+  },
+});
+
+function readFlags({
+  approved,
+  mcpEnabled,
+  disabled,
+  mcpPublicKey,
+}: Static<typeof change>): Partial<AppFlags> {
+  if (typeof mcpPublicKey === 'string') requireBytes(mcpPublicKey, PUBLIC_KEY_BYTES, 'mcpPublicKey');
+  return {
+    ...(approved === undefined ? {} : { approved }),
+    ...(mcpEnabled === undefined ? {} : { mcpEnabled }),
+    ...(disabled === undefined ? {} : { disabled }),
+    ...(mcpPublicKey === undefined ? {} : { mcpPublicKey }),
+  };
+}
+
+function adminItem(view: AppView): Static<typeof adminAppItem> {
+  return { ...appItem(view), ownerId: view.ownerId };
+}

@@ -1,0 +1,75 @@
+/** Accounts, applications and their admin from the outside: the account fixture with the app and admin routes beside. */
+import { LiveSettings } from '../../src/domain/settings.ts';
+import type { Site } from '../../src/domain/site.ts';
+import { createAdminRoutes } from '../../src/io/routes/admin.ts';
+import { createAppRoutes } from '../../src/io/routes/apps.ts';
+import { createVault } from '../../src/io/vault.ts';
+import {
+  type Account,
+  type AccountFixture,
+  type AccountFixtureOptions,
+  type Answer,
+  cookie,
+  makeKey,
+  startAccounts,
+} from './account.ts';
+
+export const VAULT = createVault(Buffer.alloc(32, 7));
+export const SHOP = { name: 'Shop', url: 'https://shop.example' };
+
+export interface AdminFixture extends AccountFixture {
+  readonly admin: Account;
+  readonly owner: Account;
+  /** A request to `/ProxyAdmin/api/…` with the session of an account: the admin's unless given. */
+  ask(path: string, account?: Account): Promise<Answer>;
+  change(path: string, body: unknown, account?: Account): Promise<Answer>;
+  /** A new application of an account, the owner's unless given; its id. */
+  register(body?: object, account?: Account): Promise<string>;
+  /** `apps/update` by the admin, which must succeed. */
+  administer(appId: string, flags: object): Promise<void>;
+  /** Throws when anything failed that is no row of the error table. */
+  stop(): Promise<void>;
+}
+
+export async function startAdmin(options: AccountFixtureOptions = {}): Promise<AdminFixture> {
+  const key = makeKey();
+  const site: Partial<Site> = { adminPublicKeys: new Set([key.publicKey]), ...options.site };
+  const fixture = startAccounts({
+    ...options,
+    site,
+    routes: (actors) => [
+      ...createAppRoutes(VAULT),
+      ...createAdminRoutes({
+        settings: new LiveSettings(),
+        administration: actors.system.administration,
+        health: () => ({ databaseConnected: true, activeSessions: 0, rssBytes: 1 }),
+      }),
+      ...(options.routes?.(actors) ?? []),
+    ],
+  });
+  const admin = await fixture.signUp(key);
+  const owner = await fixture.signUp();
+  const change: AdminFixture['change'] = (path, body, account = admin) =>
+    fixture.post(`/ProxyAdmin/api/${path}`, body, cookie(account.sid));
+  return {
+    ...fixture,
+    admin,
+    owner,
+    ask: (path, account = admin) => fixture.get(`/ProxyAdmin/api/${path}`, cookie(account.sid)),
+    change,
+    async register(body = SHOP, account = owner) {
+      const answer = await fixture.post('/auth/v1/app/upsert_usr_app', body, cookie(account.sid));
+      if (answer.status !== 200) throw new Error(`upsert_usr_app: ${JSON.stringify(answer)}`);
+      return (answer.result as { id: string }).id;
+    },
+    async administer(appId, flags) {
+      const answer = await change('apps/update', { appId, ...flags });
+      if (answer.status !== 200) throw new Error(`apps/update: ${JSON.stringify(answer)}`);
+    },
+    async stop() {
+      await fixture.close();
+      const bugs = [...fixture.http.bugs, ...fixture.actors.bugs, ...fixture.touchFailures];
+      if (bugs.length > 0) throw new Error(`bugs: ${bugs.map((bug) => JSON.stringify(bug)).join(', ')}`);
+    },
+  };
+}
