@@ -1,0 +1,80 @@
+/** The tables whose rows the specification fixes: errors (7.2 to 7.4), settings (8.1, 8.3), key flags (2.2). */
+import t from 'tap';
+import { ERRORS, type ErrorName, rpcCode } from '../../src/domain/errors.ts';
+import { KeyFlag, keyTypeOf } from '../../src/domain/keys.ts';
+import { SETTINGS, type SettingName } from '../../src/domain/settings.ts';
+
+t.test('errors: statuses and messages of an mcp_login are those of spec 7.2', async (t) => {
+  const rows: readonly (readonly [ErrorName, number, string])[] = [
+    ['InvalidInput', 400, 'Invalid input format'],
+    ['SessionNotFound', 401, 'Session not found'],
+    ['AccountNotFound', 401, 'Account not found'],
+    ['AccessDenied', 401, 'Access denied'],
+    ['ChallengeExpired', 401, 'Challenge expired'],
+    ['InvalidSignature', 401, 'Invalid signature'],
+    ['AccessRateLimit', 429, 'Access rate limit'],
+  ];
+  for (const [name, status, message] of rows) t.match(ERRORS[name], { status, message }, name);
+});
+
+t.test('errors: JSON-RPC codes are those of spec 7.3', async (t) => {
+  t.equal(rpcCode('MethodNotFound'), -32601);
+  t.equal(rpcCode('InvalidParams'), -32602);
+  t.equal(rpcCode('Unauthorized'), -32001);
+  t.equal(rpcCode('ResourceNotFound'), -32002);
+  for (const name of ['ToolFailed', 'ModuleFailed', 'ModuleTimedOut', 'ModuleUnavailable'] as const)
+    t.equal(rpcCode(name), -32000, name);
+});
+
+t.test('errors: names and codes of the gateway and of files are those of spec 7.4', async (t) => {
+  const codes: Partial<Record<ErrorName, number>> = {
+    AccessRateLimit: 1002,
+    SessionNotFound: 1101,
+    MaxFileSize: 1301,
+    AlreadyDownload: 1302,
+    TooManyDownloads: 1303,
+    CRC32AlreadyUsed: 1304,
+    InvalidID: 1305,
+    InvalidPart: 1306,
+    WrongPart: 1307,
+    ChecksumError: 1308,
+    InvalidFileName: 1309,
+    ChartApiFileError: 1310,
+  };
+  for (const [name, code] of Object.entries(codes)) t.equal(ERRORS[name as ErrorName].code, code, name);
+  t.equal(ERRORS.AccessRateLimit.status, 429);
+});
+
+t.test('settings: names, ids and defaults are those of spec 8.1 and 8.3', async (t) => {
+  const limits: readonly (readonly [SettingName, number, number])[] = [
+    ['ApiRPSLimit', 7, 2],
+    ['IpRPSLimit', 23, 12],
+    ['PubKeyApiRPSLimit', 10, 2],
+    ['SessionApiRPSLimit', 11, 3],
+    ['McpApiRPSLimit', 16, 2],
+    ['RateLimitWindowSeconds', 25, 5],
+  ];
+  for (const [name, id, value] of limits) t.match(SETTINGS[name], { id, default: value }, name);
+  t.match(SETTINGS.FileMaxSizeBytes, { default: 20 * 1024 * 1024, max: 100 * 1024 * 1024, clamps: true });
+  t.equal(SETTINGS.FileBlockedExtensions.default, '');
+  t.equal(SETTINGS.FileDownloadBytesPerSecond.default, 5 * 1024 * 1024);
+  t.equal(SETTINGS.FileUploadBytesPerSecond.default, 2 * 1024 * 1024);
+  t.equal(SETTINGS.FileDownloadByIdEnabled.default, 0);
+  t.equal(SETTINGS.FileDownloadAuthRequired.default, 0);
+  const ids = Object.values(SETTINGS).map(({ id }) => id);
+  t.equal(new Set(ids).size, ids.length, 'no id twice');
+});
+
+t.test('keys: six flag bits by the names of spec 2.2, and the kind that they say', async (t) => {
+  t.same(Object.keys(KeyFlag), ['PasswordKey', 'UserKey', 'Fido2Key', 'McpAccess', 'CardDav', 'Deleted']);
+  const bits = Object.values(KeyFlag);
+  t.equal(
+    bits.reduce<number>((sum, bit) => sum | bit, 0),
+    bits.reduce<number>((sum, bit) => sum + bit, 0),
+    'no bit twice',
+  );
+  t.equal(keyTypeOf(KeyFlag.PasswordKey), 'PasswordKey');
+  t.equal(keyTypeOf(KeyFlag.UserKey | KeyFlag.McpAccess), 'UserKey');
+  t.equal(keyTypeOf(KeyFlag.Fido2Key | KeyFlag.CardDav), 'FIDO2');
+  t.equal(keyTypeOf(KeyFlag.McpAccess | KeyFlag.Deleted), 'Unknown');
+});

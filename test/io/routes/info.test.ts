@@ -1,0 +1,119 @@
+/** What anybody may ask (info, get_info, health) and who may see and change the settings. */
+import t, { type Test } from 'tap';
+import type { SessionContext } from '../../../src/domain/sessions.ts';
+import { LiveSettings } from '../../../src/domain/settings.ts';
+import { MINUTE_MS } from '../../../src/domain/time.ts';
+import type { SessionGate } from '../../../src/io/http/route.ts';
+import { createAdminRoutes } from '../../../src/io/routes/admin.ts';
+import { createHealthRoute, getInfo, type HealthFacts, info } from '../../../src/io/routes/info.ts';
+import { requestText, START_MS, sendRaw, startHttp } from '../../support/http.ts';
+
+const HEALTHY: HealthFacts = { databaseConnected: true, activeSessions: 3, rssBytes: 5_000 };
+const ADMIN: SessionContext = {
+  id: '7',
+  kind: 'browser',
+  loginType: null,
+  userId: '42',
+  keyId: null,
+  keyType: 'Unknown',
+  publicKey: null,
+  appId: null,
+  createdMs: START_MS,
+  expiresMs: START_MS + 60 * MINUTE_MS,
+  admin: true,
+};
+/** Knows the admin `root` and the user `alice`. */
+const GATE: SessionGate = {
+  enter: (token) =>
+    token === 'root' || token === 'alice'
+      ? { session: { ...ADMIN, admin: token === 'root' }, verdict: undefined }
+      : undefined,
+};
+
+function start(t: Test, facts: () => HealthFacts = () => HEALTHY, site = {}) {
+  const live = new LiveSettings({ ApiRPSLimit: 0, IpRPSLimit: 0 });
+  const routes = [getInfo, info, createHealthRoute(facts), ...createAdminRoutes(live)];
+  const fixture = startHttp({ routes, settings: live, gate: GATE, site });
+  t.teardown(() => fixture.close());
+  const get = async (path: string, headers = {}) => {
+    const { status, body } = await sendRaw(fixture.port, requestText('GET', path, headers));
+    return { status, json: JSON.parse(body) as Record<string, unknown> };
+  };
+  return { ...fixture, get };
+}
+
+t.test('get_info: project, version of three numbers and the time in UTC, nothing else', async (t) => {
+  const { get, time } = start(t, undefined, { project: 'shop', version: '1.22.3' });
+  t.strictSame(await get('/auth/v1/get_info'), {
+    status: 200,
+    json: { result: { project: 'shop', version: '1.22.3', utcNow: new Date(time.nowMs).toISOString() } },
+  });
+});
+
+t.test('info: version, ways to log in, relying party and public limits', async (t) => {
+  const { get } = start(t, undefined, { project: 'shop', version: '1.22.3' });
+  const { status, json } = await get('/auth/v1/info');
+  t.equal(status, 200);
+  t.match(json, {
+    result: {
+      project: 'shop',
+      version: '1.22.3',
+      fido2: { rpId: 'localhost', rpName: 'Gatehouse', origins: Array },
+      limits: { activeKeys: 20, challengeSeconds: 300 },
+    },
+  });
+  const { authMethods } = json['result'] as { authMethods: string[] };
+  t.ok(authMethods.includes('key'));
+});
+
+t.test('health: database, memory and sessions without the envelope, one word with plain=1', async (t) => {
+  let facts = HEALTHY;
+  const { get } = start(t, () => facts);
+  const figures = { memory: { rssBytes: 5_000 }, activeSessions: 3 };
+  t.strictSame(await get('/health'), {
+    status: 200,
+    json: { status: 'healthy', database: 'connected', ...figures },
+  });
+  t.strictSame(await get('/health?plain=1'), { status: 200, json: { status: 'healthy' } });
+  facts = { ...HEALTHY, databaseConnected: false };
+  t.strictSame(await get('/health'), {
+    status: 503,
+    json: { status: 'unhealthy', database: 'disconnected', ...figures },
+  });
+  t.strictSame(await get('/health?plain=1'), { status: 503, json: { status: 'unhealthy' } });
+});
+
+t.test('settings: an admin sees all of them with their bounds, others none', async (t) => {
+  const { get } = start(t);
+  const path = '/ProxyAdmin/api/settings';
+  const { status, json } = await get(path, { Cookie: 'sid=root' });
+  t.equal(status, 200);
+  const rows = json['result'] as { name: string }[];
+  t.match(
+    rows.find(({ name }) => name === 'RateLimitWindowSeconds'),
+    { id: 25, type: 'number', unit: 's', default: 5, min: 1, max: 3600, value: 5 },
+  );
+  t.match(
+    rows.find(({ name }) => name === 'ApiRPSLimit'),
+    { id: 7, default: 2, value: 0 },
+    'the value beside the default',
+  );
+  t.equal((await get(path, { Cookie: 'sid=alice' })).status, 403);
+  t.equal((await get(path)).status, 401);
+  const elsewhere = start(t, undefined, { adminAllow: ['192.0.2.0/24'] });
+  t.match(await elsewhere.get(path, { Cookie: 'sid=root' }), {
+    status: 403,
+    json: { error: { code: 1103 } },
+  });
+});
+
+t.test('settings: a change needs a login of the last 15 minutes', async (t) => {
+  const { port, time, settings } = start(t);
+  time.nowMs = START_MS + 15 * MINUTE_MS + 1;
+  const headers = { Cookie: 'sid=root', 'Content-Type': 'application/json' };
+  const change = requestText('POST', '/ProxyAdmin/api/settings', headers, '{"name":"ApiRPSLimit","value":9}');
+  const { status, body } = await sendRaw(port, change);
+  t.equal(status, 403);
+  t.match(JSON.parse(body), { error: { code: 1110, message: 'Fresh login required' } });
+  t.equal(settings.get('ApiRPSLimit'), 0, 'nothing changed');
+});
