@@ -13,7 +13,7 @@ import {
 } from '../../src/actors/user-state.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
 import { hashToken } from '../../src/domain/ids.ts';
-import type { UserKey } from '../../src/domain/keys.ts';
+import { KeyFlag, type UserKey } from '../../src/domain/keys.ts';
 import { browserMessage } from '../../src/domain/proofs.ts';
 import { BROWSER_SESSIONS_MAX, MCP_SESSIONS_MAX } from '../../src/domain/sessions.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings.ts';
@@ -339,6 +339,22 @@ t.test('admin: the holder of a proven admin key is one, a mere claim is not enou
     onTouchFailed: (error) => t.fail(String(error)),
   });
   t.equal(gate.enter(plain.rootToken, 'browser', undefined, CLIENT)?.session.admin, false);
+});
+
+t.test('key: a removed one is kept with the flag Deleted added, its signature counter still 0', async (t) => {
+  const flags = KeyFlag.Fido2Key | KeyFlag.CardDav;
+  const key: UserKey = {
+    id: '5',
+    ownerId: USER,
+    publicKey: 'AAEC',
+    signatureCounter: 0,
+    flags,
+    createdMs: 1,
+    proven: true,
+  };
+  const state = user.evolve(user.initial(USER), { type: 'keyAdded', key });
+  const removed = user.evolve(state, { type: 'keyRemoved', keyId: '5' });
+  t.same(removed.keys['5'], { ...key, flags: flags | KeyFlag.Deleted });
 });
 
 t.test('key changes: an old login is refused where the setting asks for a fresh one', async (t) => {

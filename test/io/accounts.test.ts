@@ -25,6 +25,7 @@ interface KeyItem {
   readonly id: string;
   readonly publicKey: string;
   readonly keyType: string;
+  readonly utcCreate: string;
   readonly current: boolean;
   readonly mcpAccess: boolean;
   readonly cardDavAccess: boolean;
@@ -153,6 +154,10 @@ t.test('sign-up: creates account, key and session; the secret is in the cookie a
     proven: true,
     name: 'laptop',
   });
+  const { id, publicKey, keyType, utcCreate, current, mcpAccess, cardDavAccess } = result.key;
+  t.match({ id, utcCreate }, { id: /^[0-9]+$/, utcCreate: toIso(START_MS) });
+  t.strictSame([publicKey, keyType, current], [key.publicKey, 'UserKey', true]);
+  t.strictSame([mcpAccess, cardDavAccess], [false, false]);
   t.same(await keys(sid), [result.key]);
   t.match((await get('/auth/v1/login_log', cookie(sid))).result, [
     { event: 'sign_up', ok: true, kind: 'browser', ip: '127.0.0.1' },

@@ -96,6 +96,21 @@ t.test('openapi: every route of the table is described once, with every paramete
   t.equal(ids.size, TABLE.length, 'operation ids are unique');
 });
 
+t.test(
+  'routes: four key endpoints, none for authenticators alone, every path under /auth with its version',
+  async (t) => {
+    const keys = TABLE.map(({ path }) => path).filter((path) => path.includes('/keys/'));
+    t.same(
+      keys.sort(),
+      ['register_key', 'remove_key', 'update_key', 'user_keys'].map((name) => `/auth/v1/keys/${name}`),
+    );
+    for (const { path } of TABLE) {
+      t.notMatch(path, /fido|passkey|webauthn/i);
+      if (path.startsWith('/auth/')) t.match(path, /^\/auth\/v[12]\//, path);
+    }
+  },
+);
+
 t.test('openapi: the gateway serves its own description', async (t) => {
   const fixture = startHttp({ routes: TABLE });
   t.teardown(() => fixture.close());
