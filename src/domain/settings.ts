@@ -112,6 +112,7 @@ export const SETTINGS = {
   ),
   FileDownloadByIdEnabled: flag(55, 'Anonymous v2 downloads by raw file id.'),
   FileDownloadAuthRequired: flag(56, 'Every v2 download needs a session.'),
+  LastKeyProtection: flag(57, 'The last key of an account cannot be removed.'),
 } as const satisfies Record<string, SettingRow>;
 
 export type SettingName = keyof typeof SETTINGS;

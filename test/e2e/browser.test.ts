@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { launch } from '../../tools/launch.ts';
 import { startBrowser } from '../support/browser.ts';
@@ -171,6 +172,27 @@ t.test('browser: an assertion is good once, and for its own challenge', async (t
   const racing = await page.assertion();
   const answers = await Promise.all([1, 2, 3].map(() => page.send('/auth/v1/login', racing)));
   t.same(answers.map(({ status }) => status).sort(), [200, 401, 401], 'three tabs, one challenge');
+});
+
+t.test('browser: a passkey outlives kill -9 of the gateway', async (t) => {
+  const dataPath = join(t.testdir(), 'data');
+  let own = await launch({ dataPath, configuration: { Settings: SETTINGS } });
+  t.teardown(() => own.stop());
+  const page = await openPasskeyPage(browser, own.url.replace('127.0.0.1', 'localhost'));
+  t.teardown(() => page.close());
+  await page.plugIn();
+  const { id: keyId } = keyOf(await page.register());
+  await own.kill();
+  own = await launch({
+    dataPath,
+    port: Number(new URL(own.url).port),
+    configuration: { Settings: SETTINGS },
+  });
+  t.match(await page.send('/auth/v1/keys/user_keys'), {
+    status: 200,
+    result: [{ id: keyId, current: true }],
+  });
+  t.match(await page.login(), { status: 200, result: { keyId, keyType: 'FIDO2' } });
 });
 
 t.test('browser: a page of Fido2.origins may log in across origins, another one may not', async (t) => {

@@ -482,6 +482,71 @@ t.test(
   },
 );
 
+t.test('passKeyFlag: a change made from another login leaves that session as it is', async (t) => {
+  const { signUp, addKey, login, alive, keys, allowAgent, mcpLogin, sessions } = start(t);
+  const account = await signUp();
+  const [first, second] = [makeKey(), makeKey()];
+  const added = await addKey(account.sid, first, 'proof', { passKeyFlag: true });
+  t.match(added.result, { replaced: [], key: { current: false, mcpAccess: false, cardDavAccess: false } });
+  const byPassword = sidOf(await login(first));
+  await allowAgent(account, makeKey());
+  refused(
+    t,
+    await addKey(account.sid, first, 'proof', { passKeyFlag: true }),
+    409,
+    1107,
+    'the same password',
+  );
+  t.equal(await alive(byPassword), true, 'a refusal loses nothing');
+  const next = await addKey(account.sid, second, 'proof', { passKeyFlag: true });
+  t.match(next.result, { replaced: [(added.result as Registered).key.id], key: { current: false } });
+  t.same([await alive(byPassword), await alive(account.sid)], [false, true]);
+  t.same((await keys(account.sid)).map((key) => key.keyType).sort(), ['PasswordKey', 'UserKey', 'UserKey']);
+  t.equal((await sessions(account.sid)).length, 1);
+  refused(t, await mcpLogin({ 'X-PublicKey': second.publicKey }), 401, 1103, 'no McpAccess of its own');
+});
+
+t.test(
+  'passKeyFlag: of two changes at once the later one stands alone; a login in between ends',
+  async (t) => {
+    const { signUp, addKey, login, keys, gate, actors } = start(t);
+    const { sid, key: old } = await signUp(makeKey(), true);
+    const { reached, open } = hold(gate);
+    const late = login(old);
+    await reached;
+    const passwords = [makeKey(), makeKey()];
+    const answers = await Promise.all(
+      passwords.map((each) => addKey(sid, each, 'proof', { passKeyFlag: true })),
+    );
+    t.same(
+      answers.map(({ status }) => status),
+      [200, 200],
+    );
+    open();
+    refused(t, await late, 401, 1101, 'with the password of before');
+    t.equal((await keys(sid)).length, 1);
+    t.equal(actors.system.count('publicKey'), 1);
+    const logins = [];
+    for (const each of passwords) logins.push((await login(each)).status);
+    t.same(logins.sort(), [200, 401]);
+    await actors.restart();
+    t.match(await keys(sid), [{ keyType: 'PasswordKey', current: true }]);
+  },
+);
+
+t.test('remove_key: the last key goes, unless the setting protects it', async (t) => {
+  const { signUp, addKey, change, keys, settings } = start(t, { settings: { LastKeyProtection: 1 } });
+  const { sid, keyId } = await signUp();
+  const protectedKey = await change('remove_key', sid, { keyId });
+  refused(t, protectedKey, 403, 1103);
+  const second = (await addKey(sid, makeKey(), 'proof')).result as Registered;
+  t.equal((await change('remove_key', sid, { keyId: second.key.id })).status, 200, 'one of two');
+  refused(t, await change('remove_key', sid, { keyId }), 403, 1103);
+  t.equal((await keys(sid)).length, 1);
+  settings.set('LastKeyProtection', 0);
+  t.equal((await change('remove_key', sid, { keyId })).status, 200);
+});
+
 t.test('update_key: flags are set apart from each other, omitted ones stay', async (t) => {
   const { signUp, addKey, change, actors } = start(t);
   const { sid } = await signUp();

@@ -114,7 +114,7 @@ export const removeKey = defineRoute({
   limits: [],
   body: object({ keyId: keyIdSchema }),
   result: object({ keyId: text(), sessionsClosed: integer() }),
-  errors: ['InvalidInput', 'SessionNotFound', 'KeyNotFound', 'FreshLoginRequired'],
+  errors: ['InvalidInput', 'SessionNotFound', 'KeyNotFound', 'FreshLoginRequired', 'Forbidden'],
   idempotent: true,
   async handle(context) {
     const removed = await change<RemovedKey>(context, context.body.keyId, { type: 'removeKey' });
