@@ -39,7 +39,7 @@ export function judgeWebhookUrl(text: string, rules: WebhookRules): WebhookVerdi
   if (url.username !== '' || url.password !== '') return refused('user name and password are not allowed');
   const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.+$/, '');
   if (host === '') return refused('expected a host');
-  const literal = ipaddr.isValid(host);
+  const literal = parseAddress(host) !== undefined;
   const local = isLoopbackName(host);
   const addresses = literal ? [host] : local ? LOOPBACK_ADDRESSES : [];
   if (addresses.some((address) => isExempt(address, rules))) return { ok: true, url };
@@ -58,20 +58,27 @@ export function mayConnect(address: string, rules: WebhookRules): boolean {
  * A v4-mapped address is judged as the IPv4 address it is; NAT64, 6to4 and Teredo forms are refused whatever is inside.
  */
 function isPublicAddress(address: string): boolean {
-  if (!ipaddr.isValid(address)) return false;
-  const parsed = ipaddr.process(address);
-  if (parsed.range() !== 'unicast') return false;
+  const parsed = parseAddress(address);
+  if (parsed?.range() !== 'unicast') return false;
   return parsed instanceof ipaddr.IPv4 || parsed.match(GLOBAL_UNICAST);
 }
 
 function isExempt(address: string, { allow }: WebhookRules): boolean {
-  if (!ipaddr.isValid(address)) return false;
-  const parsed = ipaddr.process(address);
+  const parsed = parseAddress(address);
+  if (parsed === undefined) return false;
   return allow.some((range) => {
     const whole = range.includes('/') ? range : `${range}/${range.includes(':') ? 128 : 32}`;
     const [network, bits] = ipaddr.parseCIDR(whole);
     return network.kind() === parsed.kind() && parsed.match(network, bits);
   });
+}
+
+/** IPv6 goes through the URL parser first: ipaddr.js takes the old form `::11.0.0.0` for a v4-mapped one. */
+function parseAddress(address: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
+  if (!address.includes(':'))
+    return ipaddr.IPv4.isValidFourPartDecimal(address) ? ipaddr.IPv4.parse(address) : undefined;
+  if (!URL.canParse(`http://[${address}]`)) return undefined;
+  return ipaddr.process(new URL(`http://[${address}]`).hostname.slice(1, -1));
 }
 
 function isLoopbackName(host: string): boolean {
