@@ -2,6 +2,7 @@
  * What an account may ask about itself: sessions, login log, keys. One implementation for the REST
  * routes and for the gateway tools of /mcp, with the schemas that both print.
  */
+import { hash } from 'node:crypto';
 import type { ActorSystem, AskOptions } from '../actors/runtime/actor.ts';
 import { user } from '../actors/user.ts';
 import type { Origin } from '../actors/user-change.ts';
@@ -89,6 +90,8 @@ export interface AccountCall {
   readonly origin: Origin;
   readonly nowMs: number;
   readonly idempotencyKey?: string | undefined;
+  /** What the caller sent: a repeat of the key must bring the same. */
+  readonly body?: unknown;
 }
 
 export function userKeyItem(key: UserKey, currentKeyId: string | null): UserKeyItem {
@@ -163,10 +166,15 @@ export async function closeSessions(call: AccountCall, request: CloseSessions): 
   );
 }
 
-/** The ring of an account is shared by all that it can do: the key counts for one operation. */
+/**
+ * The ring of an account is shared by all that it can do: the key counts for one operation, and for one body, which is
+ * known again by the first 128 bits of its SHA-256.
+ */
 export function askOptions(
   operation: string,
-  { idempotencyKey }: { readonly idempotencyKey?: string | undefined },
+  { idempotencyKey, body }: { readonly idempotencyKey?: string | undefined; readonly body?: unknown },
 ): AskOptions {
-  return idempotencyKey === undefined ? {} : { idempotencyKey: `${operation}:${idempotencyKey}` };
+  if (idempotencyKey === undefined) return {};
+  const fingerprint = hash('sha256', JSON.stringify(body) ?? '', 'base64url').slice(0, 22);
+  return { idempotencyKey: `${operation}:${idempotencyKey}`, fingerprint };
 }

@@ -101,6 +101,8 @@ t.test('golden journal: what version 1 wrote opens, with all its rows', async (t
     { idempotencyKey: 'golden-key' },
   );
   t.equal(again, 123, 'the reply of the first run');
+  const known = { idempotencyKey: 'golden-key', fingerprint: 'later' };
+  t.equal(await system.ask(account, '1', { type: 'deposit', amount: 3 }, known), 123, 'kept without one');
   t.equal(system.lookup('publicKey', 'golden-name'), 'owner-0');
   t.same(system.administration.metaGet('golden'), { tick: 5n });
   t.match(system.administration.auditPage(0, 10), [

@@ -54,6 +54,25 @@ t.test('ask: a repeated Idempotency-Key gets the first reply, also after a kill'
   t.equal(view.balance, 5);
 });
 
+t.test('ask: an Idempotency-Key with another fingerprint is refused, without one it is not', async (t) => {
+  const actors = createTestActors({ kinds: [account] });
+  const ask = (amount: number, fingerprint?: string) => {
+    const options = { idempotencyKey: 'k1', ...(fingerprint === undefined ? {} : { fingerprint }) };
+    return actors.system.ask(account, '1', { type: 'deposit', amount }, options);
+  };
+  const reused = new GatewayError('IdempotencyKeyReused');
+  const first = ask(5, 'five');
+  await t.rejects(ask(6, 'six'), reused, 'the first has no answer yet');
+  t.same([await first, await ask(5, 'five')], [5, 5]);
+  for (const step of [() => actors.restart(), () => actors.system.passivate(), () => actors.restart()]) {
+    await step();
+    await t.rejects(ask(6, 'six'), reused);
+    t.same([await ask(5, 'five'), await ask(7)], [5, 5]);
+  }
+  const view = (await actors.system.query(account, '1', {})) as View;
+  t.equal(view.balance, 5);
+});
+
 t.test('next: the turn that decides its command answers the caller, refusals included', async (t) => {
   const { system } = createTestActors({ kinds: [account] });
   const work = (command: object) => ({ type: 'work', task: async () => command });

@@ -691,6 +691,25 @@ t.test(
   },
 );
 
+t.test('Idempotency-Key: with another body it is 422, also while the first is under way', async (t) => {
+  const { signUp, addKey, change, keys, post, alive, actors } = start(t);
+  const { sid, keyId } = await signUp();
+  const other = ((await addKey(sid, makeKey(), 'proof')).result as Registered).key.id;
+  const header = { 'Idempotency-Key': 'same' };
+  const first = change('update_key', sid, { keyId: other, mcpAccess: true }, header);
+  const overtaking = await change('update_key', sid, { keyId, mcpAccess: true }, header);
+  t.match((await first).result, { id: other, mcpAccess: true });
+  refused(t, overtaking, 422, 1016);
+  await actors.restart();
+  refused(t, await change('update_key', sid, { keyId: other, mcpAccess: false }, header), 422, 1016);
+  t.match((await change('update_key', sid, { keyId: other, mcpAccess: true }, header)).result, { id: other });
+  t.match((await keys(sid)).map(({ mcpAccess }) => mcpAccess).sort(), [false, true], 'nothing else was done');
+  const close = (body: object) => post('/auth/v1/close_sessions', body, { ...cookie(sid), ...header });
+  t.same((await close({ others: true })).result, { sessionsClosed: 0 });
+  refused(t, await close({}), 422, 1016);
+  t.equal(await alive(sid), true);
+});
+
 t.test('races: of two answers to one challenge, exactly one logs in', async (t) => {
   const { signUp, challenge, post, sessions } = start(t);
   const { key, sid } = await signUp();

@@ -129,6 +129,11 @@ export type AnyKind = ActorKind<unknown, object, unknown, unknown, unknown>;
 export interface AskOptions {
   /** Repeats with the same key within the actor's ring of 64 get the first reply again. */
   readonly idempotencyKey?: string;
+  /**
+   * A short text that is the same for repeats of one command alone. A repeat with another is `IdempotencyKeyReused`;
+   * where either has none, nothing is compared.
+   */
+  readonly fingerprint?: string;
 }
 
 /** The door to all actors. Refusals reject (ask, query) or throw (now) as `GatewayError`. */

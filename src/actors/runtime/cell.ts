@@ -6,7 +6,7 @@ import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { AnyKind } from './actor.ts';
 import type { Group, Waiter } from './group-commit.ts';
 import { IdempotencyRing } from './idempotency.ts';
-import type { Journal, SnapshotRow, TimerChange, TurnRow } from './journal-port.ts';
+import type { Journal, RingEntry, SnapshotRow, TimerChange, TurnRow } from './journal-port.ts';
 
 /** Commands without an answer, over all actors. */
 export interface PendingCount {
@@ -89,7 +89,7 @@ export class Cell {
   }
 
   /** Takes over the replies and timers of a row. */
-  remember(ring: readonly (readonly [string, unknown])[], timers: readonly TimerChange[]): void {
+  remember(ring: readonly RingEntry[], timers: readonly TimerChange[]): void {
     if (ring.length > 0) {
       this.ring ??= new IdempotencyRing();
       this.ring.add(ring);
@@ -153,6 +153,7 @@ export class AskWaiter implements Waiter {
   readonly #resolve: (reply: unknown) => void;
   readonly #reject: (error: Error) => void;
   readonly key: string | undefined;
+  readonly fingerprint: string | undefined;
   /** A turn has announced that the answer comes from a later one. */
   later = false;
   #joined: AskWaiter[] | undefined;
@@ -163,7 +164,9 @@ export class AskWaiter implements Waiter {
     key: string | undefined,
     resolve: (reply: unknown) => void,
     reject: (error: Error) => void,
+    fingerprint?: string,
   ) {
+    this.fingerprint = fingerprint;
     this.#cell = cell;
     this.#count = count;
     this.#resolve = resolve;

@@ -125,18 +125,19 @@ function presentDue(cell: Cell, changes: readonly TimerChange[], name: string): 
 /** The replies that this turn gives to commands with an Idempotency-Key. */
 function ringEntries({ cell, outcome, chain, waiter }: DraftInput): RingEntry[] {
   const entries: RingEntry[] = [];
-  const add = (key: string | undefined, reply: unknown) => {
-    if (key !== undefined) entries.push([key, reply]);
+  const add = (asker: AskWaiter | undefined, reply: unknown) => {
+    const { key, fingerprint } = asker ?? {};
+    if (key !== undefined) entries.push(fingerprint === undefined ? [key, reply] : [key, reply, fingerprint]);
   };
   for (const answer of outcome.answers ?? NONE) {
     if ('refusal' in answer) continue;
     const own = answer.commandId === chain.commandId;
-    add((own ? waiter : cell.waiting?.get(answer.commandId))?.key, answer.reply);
+    add(own ? waiter : cell.waiting?.get(answer.commandId), answer.reply);
   }
   if (waiter?.key === undefined || outcome.reply instanceof Later) return entries;
   if (outcome.answers?.some((answer) => answer.commandId === chain.commandId)) return entries;
   if (outcome.reply !== undefined || (outcome.next === undefined && !waiter.later)) {
-    add(waiter.key, outcome.reply);
+    add(waiter, outcome.reply);
   }
   return entries;
 }

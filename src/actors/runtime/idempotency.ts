@@ -2,6 +2,7 @@
  * Repeated commands. Owns, per actor, the replies of the last 64 Idempotency-Keys; they ride in the rows and the
  * snapshots of the actor, so a repeat after a restart gets the first reply too.
  */
+import { GatewayError } from '../../domain/errors.ts';
 import type { RingEntry } from './journal-port.ts';
 
 /** Keys kept for each actor. Source: architecture.md "The actor contract". */
@@ -9,23 +10,20 @@ export const RING_SIZE = 64;
 
 export class IdempotencyRing {
   /** In order of arrival: a Map keeps it. */
-  readonly #replies = new Map<string, unknown>();
+  readonly #entries = new Map<string, RingEntry>();
 
-  has(key: string): boolean {
-    return this.#replies.has(key);
-  }
-
-  reply(key: string): unknown {
-    return this.#replies.get(key);
+  get(key: string): RingEntry | undefined {
+    return this.#entries.get(key);
   }
 
   add(entries: readonly RingEntry[]): void {
-    for (const [key, reply] of entries) {
-      this.#replies.delete(key);
-      this.#replies.set(key, reply);
-      if (this.#replies.size > RING_SIZE) {
-        for (const oldest of this.#replies.keys()) {
-          this.#replies.delete(oldest);
+    for (const entry of entries) {
+      const [key] = entry;
+      this.#entries.delete(key);
+      this.#entries.set(key, entry);
+      if (this.#entries.size > RING_SIZE) {
+        for (const oldest of this.#entries.keys()) {
+          this.#entries.delete(oldest);
           break;
         }
       }
@@ -33,6 +31,13 @@ export class IdempotencyRing {
   }
 
   entries(): RingEntry[] {
-    return [...this.#replies];
+    return [...this.#entries.values()];
+  }
+}
+
+/** Throws `IdempotencyKeyReused` when the key came with another command before. */
+export function requireSame(first: string | undefined, now: string | undefined): void {
+  if (first !== undefined && now !== undefined && first !== now) {
+    throw new GatewayError('IdempotencyKeyReused');
   }
 }

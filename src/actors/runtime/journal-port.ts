@@ -14,8 +14,8 @@ export type Packed = unknown;
  */
 export type Plain = unknown;
 
-/** A reply kept for a repeated Idempotency-Key. */
-export type RingEntry = readonly [key: string, reply: unknown];
+/** A reply kept for a repeated Idempotency-Key, with the fingerprint of its command where one came along. */
+export type RingEntry = readonly [key: string, reply: unknown, fingerprint?: string];
 /** The due time of a named timer; null when it was cancelled or has fired. */
 export type TimerChange = readonly [name: string, dueMs: number | null];
 

@@ -8,6 +8,7 @@ import { type ActorSystem, type AnyKind, type AskOptions, isRefusal } from './ac
 import { Administration } from './administration.ts';
 import { Admission } from './admission.ts';
 import { AskWaiter, Cell } from './cell.ts';
+import { requireSame } from './idempotency.ts';
 import { checkName, ID_MAX_BYTES, IDEMPOTENCY_KEY_MAX_BYTES, isName } from './plain-data.ts';
 import { type Wiring, type WiringOptions, wire } from './wiring.ts';
 import { DEFAULT_LIMITS, type RuntimeLimits, TurnView } from './world.ts';
@@ -43,19 +44,23 @@ export class RunningSystem implements ActorSystem {
     return new Promise<Reply>((resolve, reject) => {
       try {
         const cell = this.#admission.admit(kind, id, command);
-        const key = options?.idempotencyKey;
+        const { idempotencyKey: key, fingerprint } = options ?? {};
         if (key !== undefined && !isName(key, IDEMPOTENCY_KEY_MAX_BYTES)) {
           throw new GatewayError('InvalidInput', 'Idempotency-Key');
         }
         const { count, turns, nextCommandId } = this.#wiring;
         const settle = resolve as (reply: unknown) => void;
-        if (key !== undefined && cell.ring?.has(key)) {
-          cell.answer(new AskWaiter(cell, count, undefined, settle, reject), cell.ring.reply(key), undefined);
+        const kept = key === undefined ? undefined : cell.ring?.get(key);
+        if (kept !== undefined) {
+          requireSame(kept[2], fingerprint);
+          cell.answer(new AskWaiter(cell, count, undefined, settle, reject), kept[1], undefined);
           return;
         }
-        const repeated = key !== undefined && cell.unanswered?.has(key);
-        const waiter = new AskWaiter(cell, count, key, settle, reject);
-        if (!repeated) turns.run(cell, command, { commandId: nextCommandId(), waiter, entry: undefined });
+        const first = key === undefined ? undefined : cell.unanswered?.get(key);
+        requireSame(first?.fingerprint, fingerprint);
+        const waiter = new AskWaiter(cell, count, key, settle, reject, fingerprint);
+        if (first === undefined)
+          turns.run(cell, command, { commandId: nextCommandId(), waiter, entry: undefined });
       } catch (error) {
         reject(error);
       }
@@ -107,7 +112,8 @@ export class RunningSystem implements ActorSystem {
   }
 
   remembers(kind: AnyKind, id: string, idempotencyKey: string): boolean {
-    return this.exists(kind, id) && this.#admission.acquire(kind, id, {}).ring?.has(idempotencyKey) === true;
+    if (!this.exists(kind, id)) return false;
+    return this.#admission.acquire(kind, id, {}).ring?.get(idempotencyKey) !== undefined;
   }
 
   tell(kind: AnyKind, id: string, command: object): Promise<void> {

@@ -140,6 +140,7 @@ function impliedErrors(route: AnyRoute): ErrorName[] {
   if (!route.limits.includes('NoRateLimit') || route.auth === 'session') names.push('AccessRateLimit');
   if (route.auth === 'session' || route.auth === 'either' || route.auth === 'admin')
     names.push('SessionNotFound');
+  if (route.idempotent === true) names.push('IdempotencyKeyReused');
   if (route.auth === 'admin' || route.method !== 'GET') names.push('Forbidden');
   return names;
 }

@@ -17,8 +17,8 @@ import { clearSid } from '../http/sid-cookie.ts';
 import { originOf } from '../login-parts.ts';
 
 export function accountCall(context: RouteContext<unknown, unknown, SessionContext>): AccountCall {
-  const { actors, settings, session, nowMs, idempotencyKey } = context;
-  return { actors, settings, session, nowMs, idempotencyKey, origin: originOf(context) };
+  const { actors, settings, session, nowMs, idempotencyKey, body } = context;
+  return { actors, settings, session, nowMs, idempotencyKey, body, origin: originOf(context) };
 }
 
 export const sessions = defineRoute({
