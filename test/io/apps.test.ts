@@ -232,18 +232,6 @@ t.test('apps: foreign, removed and unknown ids are the same 404', async (t) => {
   );
 });
 
-t.test('apps: access that the owner takes back is listed no more, and may be given again', async (t) => {
-  const { upsert, send, owner, get } = await start(t);
-  const { id } = appOf(t, await upsert(SHOP));
-  const access = async () => (await get('/auth/v1/app/access', cookie(owner.sid))).result as unknown[];
-  const before = await access();
-  t.match(before, [{ appId: id }], 'a registration gives it');
-  t.match(await send(owner, 'revoke_access', { appId: id }), { status: 200, result: { appId: id } });
-  t.same(await access(), []);
-  t.match(await send(owner, 'grant_access', { appId: id }), { status: 200, result: { appId: id } });
-  t.match(await access(), [{ appId: id }]);
-});
-
 t.test('apps: two accounts may use the same name and address', async (t) => {
   const { upsert, signUp, list } = await start(t);
   const other = await signUp();

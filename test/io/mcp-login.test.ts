@@ -15,7 +15,6 @@ import {
   startAccounts,
 } from '../support/account.ts';
 import { START_MS } from '../support/actors.ts';
-import { startAdmin } from '../support/admin.ts';
 
 const VECTORS = JSON.parse(readFileSync('test/vectors/ed25519_expected.json', 'utf8')) as {
   lowOrderEncodings: string[];
@@ -260,45 +259,3 @@ t.test('mcp_login: an application id with a proof is checked as far as the appli
   refused(t, await mcpLogin({ ...mcpProof(agent, NOW_SECONDS), 'X-App-Id': '1' }), ...DENIED);
   refused(t, await mcpLogin({ ...mcpProof(agent, NOW_SECONDS - 400), 'X-App-Id': '1' }), ...LATE);
 });
-
-t.test(
-  'mcp_login: McpApp needs an application that is approved and enabled, and its owner or its key',
-  async (t) => {
-    const { owner, signUp, allowAgent, mcpLogin, register, administer, get, stop } = await startAdmin();
-    t.teardown(stop);
-    const [agent, foreign] = [makeKey(), makeKey()];
-    const stranger = await signUp();
-    await allowAgent(owner, agent);
-    await allowAgent(stranger, foreign);
-    const appId = await register();
-    const appLogin = (key: typeof agent, id = appId) =>
-      mcpLogin({ 'X-PublicKey': key.publicKey, 'X-App-Id': id });
-    refused(t, await appLogin(agent), ...DENIED, 'neither approved nor enabled');
-    await administer(appId, { approved: true });
-    refused(t, await appLogin(agent), ...DENIED, 'not enabled');
-    await administer(appId, { approved: false, mcpEnabled: true });
-    refused(t, await appLogin(agent), ...DENIED, 'not approved');
-    await administer(appId, { approved: true });
-    const answer = await appLogin(agent);
-    t.match(answer, { status: 200, result: { loginType: 'McpApp', appId, sessionId: String } });
-    refused(t, await appLogin(agent, '1'), ...DENIED, 'unknown application');
-    refused(t, await appLogin(owner.key), ...DENIED, 'a key without McpAccess');
-    refused(t, await appLogin(foreign), ...DENIED, 'a key of somebody else');
-    await administer(appId, { mcpPublicKey: foreign.publicKey });
-    t.match((await appLogin(foreign)).result, { loginType: 'McpApp', appId }, 'the explicit key');
-    const loginTypes = async () =>
-      ((await get('/auth/v1/sessions', cookie(owner.sid))).result as { loginType: string | null }[])
-        .map(({ loginType }) => loginType)
-        .filter((loginType) => loginType !== null);
-    t.same(await loginTypes(), ['McpApp']);
-    const late = mcpProof(agent, NOW_SECONDS - 301);
-    refused(t, await mcpLogin({ ...late, 'X-App-Id': appId }), ...LATE, 'a proof that is sent is checked');
-    const good = mcpProof(agent, NOW_SECONDS);
-    const forged = { ...good, 'X-Signature': mcpProof(foreign, NOW_SECONDS)['X-Signature'] ?? '' };
-    refused(t, await mcpLogin({ ...forged, 'X-App-Id': appId }), ...FORGED);
-    t.match((await mcpLogin({ ...good, 'X-App-Id': appId })).result, { loginType: 'McpApp', appId });
-    await administer(appId, { disabled: true });
-    refused(t, await appLogin(agent), ...DENIED, 'disabled');
-    refused(t, await appLogin(foreign), ...DENIED, 'disabled for the explicit key too');
-  },
-);
