@@ -1,8 +1,8 @@
 /**
  * docs/SPEC-TRACE.md: every route and every row of the error table has its line, and every line that claims a test
- * names one that exists.
+ * names one that exists, as it does with source files.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { ERRORS } from '../src/domain/errors.ts';
 import { LiveSettings } from '../src/domain/settings.ts';
@@ -64,7 +64,9 @@ function routeNames(): string[] {
   return [...names, ...internal.map((route) => `${route.method} internal ${route.path}`)];
 }
 
-const lines = linesOf(readFileSync('docs/SPEC-TRACE.md', 'utf8'));
+const page = readFileSync('docs/SPEC-TRACE.md', 'utf8');
+const lines = linesOf(page);
+const HEADERS = ['Route', 'Row', 'Section', 'Field', 'Transition', 'Rule', 'Request', 'Promise', 'Attack'];
 const subjects = new Set(lines.map((line) => line.subject.replaceAll('`', '')));
 
 t.test('spec trace: every row of the error table has a line', async (t) => {
@@ -77,6 +79,19 @@ t.test('spec trace: every route has a line', async (t) => {
 
 t.test('spec trace: every line names a test that exists', async (t) => {
   t.same(evidenceFaults(lines, readSource), []);
+});
+
+t.test('spec trace: every subject has one line, every source file exists', async (t) => {
+  const named = lines.map(({ subject }) => subject).filter((subject) => !HEADERS.includes(subject));
+  t.same(
+    named.filter((subject, index) => named.indexOf(subject) !== index),
+    [],
+  );
+  const files = [...page.matchAll(/`((?:src|tools|bench|docs)\/[^`]+)`/g)].map(([, file = '']) => file);
+  t.same(
+    files.filter((file) => !existsSync(file)),
+    [],
+  );
 });
 
 t.test('spec trace: a line without a test, with a missing file or a missing name is found', async (t) => {
