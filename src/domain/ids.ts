@@ -5,8 +5,9 @@
  */
 import { createHash, hash } from 'node:crypto';
 
-/** Largest id that fits int64. */
+/** Largest id that fits int64, and the smallest number that does. */
 export const ID_MAX = 2n ** 63n - 1n;
+export const ID_MIN = -(2n ** 63n);
 const COUNTER_BITS = 20n;
 const PARTITIONS = 256;
 export const TOKEN_LENGTH = 46;

@@ -4,9 +4,10 @@
  * print them as they are.
  */
 import Type, { type Static, type TSchema } from 'typebox';
+import Format from 'typebox/format';
 import Schema from 'typebox/schema';
 import System from 'typebox/system';
-import { ID_MAX, parseId } from './ids.ts';
+import { ID_MAX, ID_MIN, parseId } from './ids.ts';
 
 export type { Static, TSchema };
 
@@ -30,6 +31,13 @@ const ALLOWED_SHOWN_MAX = 20;
 
 // The library stops at 8 faults of its own accord; a whole configuration is judged in one go.
 System.Settings.Set({ maxErrors: 4 * FAULTS_MAX });
+
+// A pattern sees to the digits, this to the range. It is asked of strings alone.
+Format.Set('int64', (digits) => {
+  if (!/^-?[0-9]{1,19}$/.test(digits)) return false;
+  const value = BigInt(digits);
+  return value >= ID_MIN && value <= ID_MAX;
+});
 
 export interface TextOptions {
   minLength?: number;
@@ -81,7 +89,7 @@ export function oneOf<const V extends string>(values: readonly V[], description?
 export function int64(description?: string): Type.TUnsafe<string | number> {
   return Type.Unsafe<string | number>({
     anyOf: [
-      { type: 'string', pattern: '^(0|[1-9][0-9]{0,18})$' },
+      { type: 'string', format: 'int64', pattern: '^(0|[1-9][0-9]{0,18})$' },
       { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
     ],
     ...(description === undefined ? {} : { description }),

@@ -567,17 +567,20 @@ t.test('update_key: flags are set apart from each other, omitted ones stay', asy
   t.ok(JSON.stringify(actors.journal.auditPage(0, 100)).includes('key_updated'));
 });
 
-t.test('keys: foreign, removed and unknown ones are the same 404', async (t) => {
+t.test('keys: foreign, removed and unknown ones are the same 404; no id of int64 is 400', async (t) => {
   const { signUp, change, addKey } = start(t);
   const one = await signUp();
   const two = await signUp();
   const { key } = (await addKey(one.sid, makeKey(), 'claim')).result as Registered;
   await change('remove_key', one.sid, { keyId: key.id });
   for (const what of ['update_key', 'remove_key'] as const) {
-    for (const keyId of [two.keyId, key.id, '1', '9999999999999999999']) {
+    for (const keyId of [two.keyId, key.id, '1', '9223372036854775807']) {
       const answer = await change(what, one.sid, { keyId, mcpAccess: true });
       refused(t, answer, 404, 1108, `${what} ${keyId}`);
       t.equal(answer.error?.message, 'Key not found');
+    }
+    for (const keyId of ['9223372036854775808', '9999999999999999999', '-1', '01', '1e3', 2 ** 53]) {
+      refused(t, await change(what, one.sid, { keyId, mcpAccess: true }), 400, 1001, `${what} ${keyId}`);
     }
     refused(t, await change(what, one.sid, { keyId: 'x' }), 400, 1001);
     refused(t, await change(what, one.sid, { keyId: 2 ** 60 }), 400, 1001, 'a number above 2^53');

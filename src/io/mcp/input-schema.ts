@@ -175,10 +175,9 @@ function bothForms(schema: unknown): unknown {
   const entries = Object.entries(schema).map(([key, value]) => [key, bothForms(value)] as const);
   const same = Object.fromEntries(entries);
   if (schema['type'] !== 'string' || schema['format'] !== 'int64') return same;
-  const { format: _format, ...rest } = same;
   return {
     pattern: '^-?(?:0|[1-9][0-9]{0,18})$',
-    ...rest,
+    ...same,
     type: ['string', 'integer'],
     minimum: Number.MIN_SAFE_INTEGER,
     maximum: Number.MAX_SAFE_INTEGER,

@@ -164,6 +164,10 @@ t.test('arguments: a mismatch is an isError text that names the field, and nothi
         },
       }),
       open: tool({ method: 'GET' }),
+      signed: tool({
+        method: 'GET',
+        inputSchema: { type: 'object', properties: { at: { type: 'string', format: 'int64' } } },
+      }),
     }),
   });
   const wrong: [string, object, RegExp][] = [
@@ -173,6 +177,9 @@ t.test('arguments: a mismatch is an isError text that names the field, and nothi
     ['wallet_get_tx_info', { id: 'abc' }, /id must match pattern/],
     ['wallet_get_tx_info', { id: 9007199254740992 }, /id /],
     ['wallet_get_tx_info', { id: 1.5 }, /id /],
+    ['wallet_get_tx_info', { id: '9223372036854775808' }, /id must match format "int64"/],
+    ['signed', { at: '9223372036854775808' }, /at must match format "int64"/],
+    ['signed', { at: '-9223372036854775809' }, /at must match format "int64"/],
     ['wallet_get_history_transactions', { limit: 1000 }, /limit /],
     ['wallet_internal_transfer', { toUserId: '1', currency: 'EUR', amount: 5 }, /amount must be string/],
     ['wallet_internal_transfer', { toUserId: '1', currency: 'EUR', amount: '-5' }, /amount /],
@@ -194,6 +201,10 @@ t.test('arguments: a mismatch is an isError text that names the field, and nothi
   for (const id of ['9223372036854775807', 5]) {
     await mcp.rpc('tools/call', { name: 'wallet_get_tx_info', arguments: { id } }, VERIFIED);
     t.equal(mcp.asked.at(-1)?.url, `/wallet/v1/transactions/get?id=${id}`);
+  }
+  for (const at of ['-9223372036854775808', '9223372036854775807', -5]) {
+    await mcp.rpc('tools/call', { name: 'signed', arguments: { at } }, VERIFIED);
+    t.match(mcp.asked.at(-1)?.url, `at=${at}`);
   }
 });
 
