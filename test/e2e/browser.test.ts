@@ -195,6 +195,25 @@ t.test('browser: a passkey outlives kill -9 of the gateway', async (t) => {
   t.match(await page.login(), { status: 200, result: { keyId, keyType: 'FIDO2' } });
 });
 
+t.test('browser: the page in a frame of another site logs nobody in', async (t) => {
+  const page = await open(t);
+  await page.plugIn();
+  t.equal((await page.register()).status, 200);
+  await page.send('/auth/v1/logout', {});
+  const framed = page.page.url();
+  const site = createServer((_request, response) => {
+    const frame = `<iframe src="${framed}" allow="publickey-credentials-get *"></iframe>`;
+    response.setHeader('Content-Type', 'text/html').end(`<!doctype html>${frame}`);
+  }).listen(0, '127.0.0.1');
+  await once(site, 'listening');
+  t.teardown(() => site.close());
+  await page.page.goto(`http://127.0.0.1:${(site.address() as AddressInfo).port}/`);
+  const frame = page.page.frames().find((each) => each.url() === framed);
+  if (frame === undefined) throw new Error('the frame did not load');
+  refused(t, (await frame.evaluate('login()')) as PageAnswer, 401, 1105, 'crossOrigin is true');
+  t.equal(await page.sid(), undefined);
+});
+
 t.test('browser: a page of Fido2.origins may log in across origins, another one may not', async (t) => {
   let target = '';
   const serve = async () => {
