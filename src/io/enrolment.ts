@@ -14,6 +14,7 @@ import { decodeBase64url } from '../domain/ids.ts';
 import type { UserKey } from '../domain/keys.ts';
 import { browserMessage } from '../domain/proofs.ts';
 import type { SessionContext } from '../domain/sessions.ts';
+import type { Ceremony } from '../workers/fido2.ts';
 import { askOptions } from './account.ts';
 import type { RouteContext } from './http/route.ts';
 import {
@@ -28,7 +29,13 @@ import {
   SECRET_BYTES,
   SIGNATURE_BYTES,
 } from './login-parts.ts';
-import { type AttestationJson, checkAttestation, readAttestation } from './passkeys.ts';
+import {
+  type AttestationJson,
+  ceremonyOf,
+  checkAttestation,
+  NO_CEREMONY,
+  readAttestation,
+} from './passkeys.ts';
 
 /** Tries when the holder of the key changed while a proof was being checked: proof beats claim in the end. */
 const TRIES = 2;
@@ -95,22 +102,25 @@ async function registerPasskey(
   const { session, actors } = context;
   const code = requireBytes(request.code, SECRET_BYTES, 'code');
   checkAttestation(credential);
-  const challenge = takeChallenge(context, request, ['register']);
-  if (!isCodeOf(challenge, code)) throw new GatewayError('ChallengeExpired');
   const holder = credentialHolderOf(actors, credential.id);
-  const shared = {
-    offer: readAttestation(context.site, challenge, credential),
+  const parts = (ceremony: Ceremony) => ({
+    offer: readAttestation(ceremony, credential),
     origin: originOf(context),
     ...(request.name === undefined ? {} : { name: request.name }),
     ...(holder === undefined ? {} : { holder }),
+  });
+  const add = async ({ id, userId }: SessionContext, ceremony: Ceremony) => {
+    const command: AddPasskey = { type: 'addPasskey', sessionId: id, ...parts(ceremony) };
+    return actors.ask<AddedKey>(user, userId, command, askOptions('register_key', context));
   };
-  if (session === undefined) {
-    const command: SignUp = { type: 'signUp', handle: challenge.newHandle, ...shared };
-    return welcome(await actors.ask<SignedUp>(user, challenge.newUserId, command));
-  }
-  const command: AddPasskey = { type: 'addPasskey', sessionId: session.id, ...shared };
-  const options = askOptions('register_key', context);
-  return joined(session, await actors.ask<AddedKey>(user, session.userId, command, options));
+  if (session !== undefined && isRepeat(context, session))
+    return joined(session, await add(session, NO_CEREMONY));
+  const challenge = takeChallenge(context, request, ['register']);
+  if (!isCodeOf(challenge, code)) throw new GatewayError('ChallengeExpired');
+  const ceremony = ceremonyOf(context.site, challenge);
+  if (session !== undefined) return joined(session, await add(session, ceremony));
+  const command: SignUp = { type: 'signUp', handle: challenge.newHandle, ...parts(ceremony) };
+  return welcome(await actors.ask<SignedUp>(user, challenge.newUserId, command));
 }
 
 /** With a session `code` may be the echo of the challenge's handle, a claim; a signature is a proof. */

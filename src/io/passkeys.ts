@@ -11,6 +11,7 @@ import { decodeBase64url } from '../domain/ids.ts';
 import { hasFlag, KeyFlag, type UserKey } from '../domain/keys.ts';
 import { array, literal, nullable, object, optional, type Static, text } from '../domain/schema.ts';
 import type { Site } from '../domain/site.ts';
+import type { Ceremony } from '../workers/fido2.ts';
 
 /** auth.md A10. */
 export const CREDENTIAL_ID_BYTES_MAX = 1_023;
@@ -75,15 +76,23 @@ export function checkAssertion(sent: AssertionJson): void {
   checkSpelling(sent, { clientDataJSON, authenticatorData, signature, ...handle });
 }
 
-export function readAttestation(site: Site, challenge: Challenge, sent: AttestationJson): PasskeyOffer {
+/** What the answer to a challenge must have been made for. */
+export function ceremonyOf({ fido2 }: Site, { challenge }: Challenge): Ceremony {
+  return { challenge, rpId: fido2.rpId, origins: fido2.origins };
+}
+
+/** Without origins nothing is ever made for it: it stands where a repeat gets its first reply unjudged. */
+export const NO_CEREMONY: Ceremony = { challenge: '', rpId: '', origins: [] };
+
+export function readAttestation(ceremony: Ceremony, sent: AttestationJson): PasskeyOffer {
   const { clientDataJSON, attestationObject, transports = [] } = sent.response;
   return {
-    attestation: { credentialId: sent.id, clientDataJSON, attestationObject, ...ceremony(site, challenge) },
+    attestation: { credentialId: sent.id, clientDataJSON, attestationObject, ...ceremony },
     transports: TRANSPORTS.filter((each) => transports.includes(each)),
   };
 }
 
-export function readAssertion(site: Site, challenge: Challenge, sent: AssertionJson): Assertion {
+export function readAssertion(ceremony: Ceremony, sent: AssertionJson): Assertion {
   const { clientDataJSON, authenticatorData, signature, userHandle } = sent.response;
   return {
     credentialId: sent.id,
@@ -91,7 +100,7 @@ export function readAssertion(site: Site, challenge: Challenge, sent: AssertionJ
     authenticatorData,
     signature,
     userHandle: userHandle ?? undefined,
-    ...ceremony(site, challenge),
+    ...ceremony,
   };
 }
 
@@ -143,10 +152,6 @@ export function requestOptions(
       ? {}
       : { allowCredentials: credentialIds.map((id) => ({ id, type: 'public-key' })) }),
   };
-}
-
-function ceremony({ fido2 }: Site, { challenge }: Challenge) {
-  return { challenge, rpId: fido2.rpId, origins: fido2.origins };
 }
 
 function checkSpelling(

@@ -454,16 +454,23 @@ t.test('removal: ends the sessions of the passkey, and only those', async (t) =>
   refused(t, await signIn(passkey), 401, 1101);
 });
 
-t.test('repeat: the same Idempotency-Key adds one passkey and gets one answer', async (t) => {
-  const { registration, post, signUp, keysOf } = start(t);
-  const { sid } = await signUp();
-  const body = await registration(makePasskey(), {}, sid);
-  const headers = { ...cookie(sid), 'Idempotency-Key': 'again' };
-  const [first, second] = [await post(REGISTER, body, headers), await post(REGISTER, body, headers)];
-  t.equal(first.status, 200);
-  t.same(second.result, first.result);
-  t.equal((await keysOf(sid)).length, 2);
-});
+t.test(
+  'repeat: the same Idempotency-Key adds one passkey and gets one answer, over a restart too',
+  async (t) => {
+    const { registration, post, signUp, keysOf, actors } = start(t);
+    const { sid } = await signUp();
+    const body = await registration(makePasskey(), {}, sid);
+    const headers = { ...cookie(sid), 'Idempotency-Key': 'again' };
+    const first = await post(REGISTER, body, headers);
+    t.equal(first.status, 200);
+    t.same((await post(REGISTER, body, headers)).result, first.result);
+    await actors.restart();
+    t.same((await post(REGISTER, body, headers)).result, first.result);
+    const other = { ...cookie(sid), 'Idempotency-Key': 'another' };
+    refused(t, await post(REGISTER, body, other), 401, 1104, 'the challenge is used up');
+    t.equal((await keysOf(sid)).length, 2);
+  },
+);
 
 /** One passkey and what the reference knows of it. */
 interface Reference {

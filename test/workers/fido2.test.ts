@@ -97,6 +97,7 @@ for (const fixture of FIXTURES) {
     const elsewhere = {
       'another origin': { origins: ['http://localhost:8124'] },
       'no origin': { origins: [] },
+      'no ceremony at all': { challenge: '', rpId: '', origins: [] },
       'another relying party': { rpId: 'localhost.example' },
       'another challenge': { challenge: other.registration.challenge },
       'another credential': { credentialId: other.registration.response.id },
@@ -166,6 +167,13 @@ t.test(
     );
   },
 );
+
+t.test('ceremony: one without origins can be answered by nobody', async (t) => {
+  const passkey = makePasskey();
+  const { response } = create(passkey, { challenge: '', origin: '' });
+  const nothing = { challenge: '', rpId: '', origins: [] };
+  t.same(await verifyRegistration({ ...nothing, ...response, credentialId: passkey.id }), { verdict: 'bad' });
+});
 
 t.test('ceremony: an assertion with any bit turned over is bad', async (t) => {
   const passkey = makePasskey('EdDSA');

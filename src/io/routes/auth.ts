@@ -37,6 +37,7 @@ import {
 import {
   type AssertionJson,
   assertionSchema,
+  ceremonyOf,
   checkAssertion,
   creationOptions,
   credentialIdsSchema,
@@ -184,7 +185,7 @@ async function passkeyLogin(
   credential: AssertionJson,
 ): Promise<LoggedIn> {
   checkAssertion(credential);
-  const assertion = readAssertion(context.site, takeChallenge(context, challengeId), credential);
+  const assertion = readAssertion(ceremonyOf(context.site, takeChallenge(context, challengeId)), credential);
   return countingUnknownKeys(context, null, async () => {
     const holder = credentialHolderOf(context.actors, credential.id);
     if (holder === undefined) throw new GatewayError('SessionNotFound');
