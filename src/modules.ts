@@ -7,8 +7,8 @@ import { isRecord } from './environment.ts';
 import type { Log } from './io/log.ts';
 import { type CatalogueResult, loadCatalogue } from './io/mcp/catalogue.ts';
 import { BUILT_IN } from './io/mcp/tools/built-in.ts';
+import { SANDBOX_MODULES, type SandboxModuleName } from './sandbox/modules.ts';
 import { type RunningSandbox, startSandbox } from './sandbox/start.ts';
-import { SANDBOX_MODULES, type SandboxModuleName } from './sandbox/store.ts';
 
 /** Faults of the custom tools and resources of a file as written, before anything is started. */
 export function checkCatalogue(file: unknown, sandbox: boolean): readonly Fault[] {

@@ -1,6 +1,7 @@
 /**
  * Errors of the stand-in modules, in the envelope that every module uses: `{"error":{"code","message"}}`. 2001 to 2099
- * are common to all modules, 2100 to 2199 the wallet's, 2200 to 2299 the chat's (docs/modules.md).
+ * are common to all modules, 2100 to 2199 the wallet's, 2200 to 2299 the chat's,
+ * 2300 to 2399 the markets' (docs/modules.md).
  */
 
 interface SandboxErrorRow {
@@ -28,6 +29,18 @@ export const SANDBOX_ERRORS = {
   OwnAddress: { code: 2108, status: 409, message: 'The address belongs to this wallet: use a transfer' },
   /** The caller's `externalId` was used for something else. */
   OperationConflict: { code: 2109, status: 409, message: 'externalId was used for another operation' },
+  UnknownPair: { code: 2301, status: 400, message: 'Unknown pair' },
+  RateMoved: { code: 2302, status: 409, message: 'The swap would give less than receiveMin' },
+  UnknownOrder: { code: 2303, status: 404, message: 'Unknown order' },
+  OrderClosed: { code: 2304, status: 409, message: 'The order is closed' },
+  OwnOrder: { code: 2305, status: 409, message: 'The order would meet your own' },
+  TooManyOrders: { code: 2306, status: 409, message: 'Too many open orders' },
+  UnknownRoom: { code: 2307, status: 404, message: 'Unknown trading room' },
+  RoomClosed: { code: 2308, status: 409, message: 'The trading room is closed' },
+  NotInRoom: { code: 2309, status: 403, message: 'Not a member of the trading room' },
+  NotRoomOwner: { code: 2310, status: 403, message: 'Only its owner closes a trading room' },
+  RoomFull: { code: 2311, status: 409, message: 'The trading room is full' },
+  TooManyRooms: { code: 2312, status: 409, message: 'Too many open trading rooms' },
   UnknownChat: { code: 2201, status: 404, message: 'Unknown chat' },
   NotAMember: { code: 2202, status: 403, message: 'Not a member of the chat' },
   BadMessage: { code: 2203, status: 400, message: 'Bad message' },

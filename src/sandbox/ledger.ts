@@ -2,16 +2,19 @@
  * The wallet's books: accounts, exact balances and transactions. State changes only by applying a record, so that a
  * replay gives the same books; every record moves money completely or not at all.
  */
-import { createHash } from 'node:crypto';
-import { toIso } from '../domain/time.ts';
-import { CURRENCIES, type Currency, formatAmount, openingBalance } from './currencies.ts';
+import {
+  type Account,
+  addressOf,
+  blank,
+  book,
+  currencyOf,
+  eventData,
+  type Transaction,
+  TxType,
+} from './account.ts';
+import { CURRENCIES, type Currency, openingBalance } from './currencies.ts';
 import { EventList } from './events.ts';
 import type { SandboxRecord } from './record-log.ts';
-
-/** Numbers of `txType` (spec 2.6 leaves them open). */
-export const TxType = { Opening: 1, TransferOut: 2, TransferIn: 3, Withdrawal: 4 } as const;
-/** Numbers of `state`. The sandbox has no network to wait for: everything it books is completed. */
-export const TxState = { Completed: 2 } as const;
 
 export interface Opened extends SandboxRecord {
   readonly type: 'opened';
@@ -51,29 +54,6 @@ export interface Withdrawn extends SandboxRecord {
 
 export type WalletRecord = Opened | Transferred | Withdrawn;
 
-export interface Transaction {
-  readonly id: string;
-  readonly currency: Currency;
-  readonly txType: number;
-  readonly amount: bigint;
-  readonly fee: bigint;
-  /** The number the sender gave the operation, else the sender's transaction id; the same on both sides. */
-  readonly externalId: string;
-  readonly partnerInfo: string | null;
-  readonly tag: string | null;
-  readonly utcMs: number;
-}
-
-export interface Account {
-  readonly userId: string;
-  readonly openedMs: number;
-  readonly balances: Map<string, bigint>;
-  /** Oldest first. */
-  readonly transactions: Transaction[];
-  /** What the user's own numbers (`externalId`) were used for. */
-  readonly operations: Map<string, Transaction>;
-}
-
 export class Ledger {
   readonly events = new EventList('wallet');
   readonly #accounts = new Map<string, Account>();
@@ -108,6 +88,7 @@ export class Ledger {
       userId,
       openedMs: utcMs,
       balances: new Map(),
+      held: new Map(),
       transactions: [],
       operations: new Map(),
     };
@@ -137,10 +118,10 @@ export class Ledger {
       txType: TxType.TransferIn,
       partnerInfo: fromUserId,
     };
-    const sender = this.#existing(fromUserId);
+    const sender = this.existing(fromUserId);
     book(sender, -amount, out);
     if (record.externalId !== null) sender.operations.set(record.externalId, out);
-    book(this.#existing(toUserId), amount, into);
+    book(this.existing(toUserId), amount, into);
     this.events.add({ tick: outId, type: 'TransferCompleted', crmId: fromUserId, data: eventData(out) });
     this.events.add({ tick: inId, type: 'TxInWallet', crmId: toUserId, data: eventData(into) });
   }
@@ -159,48 +140,32 @@ export class Ledger {
       partnerInfo: address,
       tag,
     };
-    const account = this.#existing(userId);
+    const account = this.existing(userId);
     book(account, -(amount + fee), transaction);
     if (record.externalId !== null) account.operations.set(record.externalId, transaction);
     this.events.add({ tick: txId, type: 'TransferCompleted', crmId: userId, data: eventData(transaction) });
   }
 
-  #existing(userId: string): Account {
+  /** The account that a record books on. */
+  existing(userId: string): Account {
     const account = this.#accounts.get(userId);
     if (account === undefined) throw new Error(`the log books on the unopened account ${userId}`);
     return account;
   }
-}
 
-/** Deposit address of an account: always the same, and nothing to be kept. */
-export function addressOf(userId: string, currency: Currency): string {
-  const digest = createHash('sha256').update(`${currency.code}:${userId}`).digest('hex');
-  return `${currency.code.toLowerCase()}1${digest.slice(0, 38)}`;
-}
+  /** Books one side of what another module settled, and tells the user with an event of the given type. */
+  post(userId: string, change: bigint, transaction: Transaction, eventType: string): void {
+    book(this.existing(userId), change, transaction);
+    this.tell(userId, transaction, eventType);
+  }
 
-function currencyOf(code: string): Currency {
-  const currency = CURRENCIES.get(code);
-  if (currency === undefined) throw new Error(`the log names the unknown currency ${code}`);
-  return currency;
-}
+  tell(userId: string, transaction: Transaction, type: string): void {
+    this.events.add({ tick: transaction.id, type, crmId: userId, data: eventData(transaction) });
+  }
 
-function blank(id: string, currency: Currency, utcMs: number): Transaction {
-  const none = { partnerInfo: null, tag: null };
-  return { id, currency, txType: 0, amount: 0n, fee: 0n, externalId: id, utcMs, ...none };
-}
-
-function book(account: Account, change: bigint, transaction: Transaction): void {
-  const { code } = transaction.currency;
-  account.balances.set(code, (account.balances.get(code) ?? 0n) + change);
-  account.transactions.push(transaction);
-}
-
-/** The fields of spec 2.6. `amount` and `fee` are JSON numbers with the digits of the books. */
-function eventData(transaction: Transaction): string {
-  const { id, currency, txType, externalId, partnerInfo, tag, utcMs } = transaction;
-  const head = { id, tick: id, currency: currency.code, txType, state: TxState.Completed };
-  const tail = { externalId, appId: '0', partnerInfo, tag, dateTime: toIso(utcMs) };
-  const amount = formatAmount(transaction.amount, currency);
-  const fee = formatAmount(transaction.fee, currency);
-  return `${JSON.stringify(head).slice(0, -1)},"amount":${amount},"fee":${fee},${JSON.stringify(tail).slice(1)}`;
+  /** Holds a part of the balance for an open order; a negative change gives it back. */
+  hold(userId: string, currency: Currency, change: bigint): void {
+    const { held } = this.existing(userId);
+    held.set(currency.code, (held.get(currency.code) ?? 0n) + change);
+  }
 }

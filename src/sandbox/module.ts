@@ -16,7 +16,7 @@ export interface ModuleCall {
   readonly nowMs: number;
   /** A fresh id, above all earlier ones. */
   tick(): string;
-  /** Applies the record at once; the answer waits until it is on the disk. */
+  /** Applies the record, to the module that it names, at once; the answer waits until it is on the disk. */
   commit(record: SandboxRecord): void;
 }
 
@@ -66,6 +66,12 @@ export function requiredId(source: unknown, field: string): string {
   const id = parseId(source);
   if (id === undefined) throw new SandboxError('BadRequest', `${field} is a decimal id`);
   return id;
+}
+
+/** An id of the body; undefined when it is absent or null. */
+export function optionalId(call: ModuleCall, field: string): string | undefined {
+  const value = call.body[field];
+  return value === undefined || value === null ? undefined : requiredId(value, field);
 }
 
 /** Page size: `limit` of the query between 1 and `most`. */

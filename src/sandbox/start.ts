@@ -1,6 +1,6 @@
 /** Starts the stand-in modules in a thread of their own, so that their work never holds up the gateway's. */
 import { Worker } from 'node:worker_threads';
-import { SANDBOX_MODULES, type SandboxModuleName } from './store.ts';
+import { SANDBOX_MODULES, type SandboxModuleName } from './modules.ts';
 import type { SandboxListening, SandboxWorkerData } from './worker.ts';
 
 export interface SandboxOptions {

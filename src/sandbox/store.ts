@@ -4,15 +4,11 @@
  */
 import { parseId, TickSource } from '../domain/ids.ts';
 import type { Clock } from '../domain/time.ts';
-import { type ChatModule, createChat } from './chat.ts';
+import type { ChatModule } from './chat.ts';
 import { errorBody, SandboxError } from './errors.ts';
 import type { ModuleCall, ModuleEndpoint, SandboxModule } from './module.ts';
+import { createModules } from './modules.ts';
 import { RecordLog, type SandboxRecord } from './record-log.ts';
-import { createWallet } from './wallet.ts';
-
-/** Names of the stand-in modules. */
-export const SANDBOX_MODULES = ['wallet', 'chat'] as const;
-export type SandboxModuleName = (typeof SANDBOX_MODULES)[number];
 
 export interface SandboxRequest {
   readonly method: string;
@@ -37,7 +33,7 @@ export class SandboxStore {
   readonly #clock: Clock;
   readonly #modules: ReadonlyMap<string, SandboxModule>;
   readonly #chat: ChatModule;
-  readonly #endpoints = new Map<string, { module: SandboxModule; endpoint: ModuleEndpoint }>();
+  readonly #endpoints = new Map<string, ModuleEndpoint>();
   readonly #paths = new Set<string>();
 
   private constructor(
@@ -54,7 +50,7 @@ export class SandboxStore {
     this.#chat = chat;
     for (const module of modules.values()) {
       for (const endpoint of module.endpoints) {
-        this.#endpoints.set(`${endpoint.method} ${endpoint.path}`, { module, endpoint });
+        this.#endpoints.set(`${endpoint.method} ${endpoint.path}`, endpoint);
         this.#paths.add(endpoint.path);
       }
     }
@@ -62,10 +58,7 @@ export class SandboxStore {
 
   /** Replays the log at `path`. Throws when it is damaged anywhere but at its end. */
   static async open(path: string, clock: Clock): Promise<SandboxStore> {
-    const chat = createChat();
-    const modules = new Map<string, SandboxModule>(
-      [createWallet(), chat].map((module) => [module.name, module]),
-    );
+    const { byName: modules, chat } = createModules();
     let lastTick = 0n;
     const log = await RecordLog.open(path, (record) => {
       const module = modules.get(record.module);
@@ -109,12 +102,17 @@ export class SandboxStore {
     return this.#log.close();
   }
 
+  #writerOf({ module }: SandboxRecord): SandboxModule {
+    const writer = this.#modules.get(module);
+    if (writer === undefined) throw new Error(`no module "${module}" in the sandbox`);
+    return writer;
+  }
+
   #run(request: SandboxRequest, records: SandboxRecord[]): SandboxAnswer {
     return refusable(() => {
-      const found = this.#endpoints.get(`${request.method} ${request.path}`);
-      if (found === undefined)
+      const endpoint = this.#endpoints.get(`${request.method} ${request.path}`);
+      if (endpoint === undefined)
         throw new SandboxError(this.#paths.has(request.path) ? 'MethodNotAllowed' : 'NotFound');
-      const { module, endpoint } = found;
       const userId = request.crm === undefined ? undefined : parseId(request.crm);
       if (endpoint.calledFor === 'user' && userId === undefined) throw new SandboxError('Unauthorized');
       if (endpoint.calledFor === 'gateway' && (request.crm ?? request.scopes) !== undefined)
@@ -127,7 +125,7 @@ export class SandboxStore {
         nowMs,
         tick: () => this.#ticks.next(nowMs).toString(),
         commit: (record) => {
-          module.apply(record);
+          this.#writerOf(record).apply(record);
           records.push(record);
         },
       };

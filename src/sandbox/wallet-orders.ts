@@ -1,15 +1,9 @@
 /** What moves money: transfers to other users and withdrawals. The caller's own number makes a repeated one harmless. */
+import { type Account, available, type Transaction, TxType } from './account.ts';
 import { formatAmount, readAmount, readCurrency } from './currencies.ts';
 import { SandboxError } from './errors.ts';
-import {
-  type Account,
-  type Ledger,
-  type Transaction,
-  type Transferred,
-  TxType,
-  type Withdrawn,
-} from './ledger.ts';
-import { type ModuleCall, optionalText, requiredId, requiredText } from './module.ts';
+import type { Ledger, Transferred, Withdrawn } from './ledger.ts';
+import { type ModuleCall, optionalId, optionalText, requiredId, requiredText } from './module.ts';
 import { wireForm } from './wallet-reads.ts';
 
 const NOTE_CHARACTERS_MAX = 256;
@@ -20,7 +14,7 @@ export function transfer(account: Account, call: ModuleCall, ledger: Ledger): ob
   const amount = readAmount(call.body['amount'], currency);
   const toUserId = requiredId(call.body['toUserId'], 'toUserId');
   const tag = optionalText(call, 'tag', NOTE_CHARACTERS_MAX) ?? null;
-  const externalId = externalIdOf(call);
+  const externalId = optionalId(call, 'externalId') ?? null;
   if (toUserId === account.userId) throw new SandboxError('SameAccount');
   if (ledger.account(toUserId) === undefined)
     throw new SandboxError('UnknownReceiver', 'nobody with this id has used the wallet yet');
@@ -31,7 +25,7 @@ export function transfer(account: Account, call: ModuleCall, ledger: Ledger): ob
     partnerInfo: toUserId,
   });
   if (earlier !== undefined) return outcome(account, earlier);
-  if ((account.balances.get(currency.code) ?? 0n) < amount) throw new SandboxError('InsufficientFunds');
+  if (available(account, currency) < amount) throw new SandboxError('InsufficientFunds');
   const outId = call.tick();
   const inId = call.tick();
   const record: Transferred = {
@@ -57,7 +51,7 @@ export function withdraw(account: Account, call: ModuleCall, ledger: Ledger): ob
   const amount = readAmount(call.body['amount'], currency);
   const address = requiredText(call, 'address', 256, 'BadAddress');
   const tag = optionalText(call, 'tag', NOTE_CHARACTERS_MAX) ?? null;
-  const externalId = externalIdOf(call);
+  const externalId = optionalId(call, 'externalId') ?? null;
   if (!ADDRESS.test(address)) throw new SandboxError('BadAddress', '4 to 256 letters, digits, : . _ -');
   const netType = call.body['netType'] ?? currency.netType;
   if (netType !== currency.netType)
@@ -73,7 +67,7 @@ export function withdraw(account: Account, call: ModuleCall, ledger: Ledger): ob
   });
   if (earlier !== undefined) return outcome(account, earlier);
   const whole = amount + currency.withdrawFee;
-  if ((account.balances.get(currency.code) ?? 0n) < whole)
+  if (available(account, currency) < whole)
     throw new SandboxError('InsufficientFunds', `${formatAmount(whole, currency)} with the fee`);
   const txId = call.tick();
   const record: Withdrawn = {
@@ -92,11 +86,6 @@ export function withdraw(account: Account, call: ModuleCall, ledger: Ledger): ob
   };
   call.commit(record);
   return outcome(account, account.transactions.at(-1));
-}
-
-function externalIdOf(call: ModuleCall): string | null {
-  const value = call.body['externalId'];
-  return value === undefined || value === null ? null : requiredId(value, 'externalId');
 }
 
 /** The operation that the caller's own number stands for already; refused when it was another one. */

@@ -1,8 +1,9 @@
 /** What the wallet tells about an account: overview, balances, history, addresses. */
 import { toIso } from '../domain/time.ts';
+import { type Account, addressOf, available, INCOMING, type Transaction, TxState } from './account.ts';
 import { CURRENCIES, type Currency, formatAmount, readCurrency } from './currencies.ts';
 import { SandboxError } from './errors.ts';
-import { type Account, addressOf, type Transaction, TxState, TxType } from './ledger.ts';
+
 import { boundOf, limitOf, type ModuleCall, requiredId } from './module.ts';
 
 export function info(account: Account): object {
@@ -35,10 +36,12 @@ export function balances(account: Account, call: ModuleCall): object {
   };
 }
 
-/** The sandbox books at once, so nothing is ever locked. */
 function holdings(account: Account, currency: Currency): object {
-  const balance = formatAmount(account.balances.get(currency.code) ?? 0n, currency);
-  return { balance, available: balance, locked: formatAmount(0n, currency) };
+  return {
+    balance: formatAmount(account.balances.get(currency.code) ?? 0n, currency),
+    available: formatAmount(available(account, currency), currency),
+    locked: formatAmount(account.held.get(currency.code) ?? 0n, currency),
+  };
 }
 
 /** Newest first. `before` goes on with older ones (`next` of the page before), `after` keeps to newer ones. */
@@ -82,14 +85,13 @@ export function addresses(account: Account, call: ModuleCall): object {
 /** A transaction as the wallet's answers show it: amounts are decimal strings. */
 export function wireForm(transaction: Transaction): object {
   const { id, currency, txType, externalId, partnerInfo, tag, utcMs } = transaction;
-  const incoming = txType === TxType.Opening || txType === TxType.TransferIn;
   return {
     id,
     tick: id,
     currency: currency.code,
     txType,
     state: TxState.Completed,
-    direction: incoming ? 'in' : 'out',
+    direction: INCOMING.has(txType) ? 'in' : 'out',
     amount: formatAmount(transaction.amount, currency),
     fee: formatAmount(transaction.fee, currency),
     externalId,

@@ -5,24 +5,31 @@ import { join } from 'node:path';
 import t from 'tap';
 import { compileJsonSchema } from '../../src/domain/schema.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
-import { createChat } from '../../src/sandbox/chat.ts';
+import { createModules } from '../../src/sandbox/modules.ts';
 import { startSandbox } from '../../src/sandbox/start.ts';
-import { createWallet } from '../../src/sandbox/wallet.ts';
 
 type Schema = Record<string, unknown>;
 
+interface Parameter {
+  $ref?: string;
+  name?: string;
+  in?: string;
+}
+
 interface Operation {
+  parameters?: Parameter[];
   requestBody?: { content: Record<string, { schema: Schema }> };
   responses: { '200': { content: Record<string, { schema: Schema }> } };
 }
 
 interface Description {
   paths: Record<string, Record<string, Operation>>;
-  components: { schemas: Record<string, Schema> };
+  components: { schemas: Record<string, Schema>; parameters: Record<string, Parameter> };
 }
 
 const file = new URL('../../../docs/modules.openapi.json', import.meta.url);
 const description = JSON.parse(await readFile(file, 'utf8')) as Description;
+const EVENTS = '/events?limit=10';
 const JSON_TYPE = 'application/json';
 
 /** Faults of a value by a schema of the description, whose references start at its root. */
@@ -35,10 +42,18 @@ function operation(method: string, path: string): Operation | undefined {
   return description.paths[path]?.[method.toLowerCase()];
 }
 
+/** Names of the parameters of an operation that travel in the query. */
+function queryNames({ parameters = [] }: Operation = { responses: { '200': { content: {} } } }): string[] {
+  const found = parameters.map(
+    (one) => description.components.parameters[one.$ref?.split('/').at(-1) ?? ''] ?? one,
+  );
+  return found.filter((one) => one.in === 'query').map((one) => one.name ?? '');
+}
+
 t.test(
   'modules.openapi.json: describes each endpoint of the sandbox, and none that is not there',
   async (t) => {
-    const served = [createWallet(), createChat()].flatMap(({ endpoints }) =>
+    const served = [...createModules().byName.values()].flatMap(({ endpoints }) =>
       endpoints.map(({ method, path }) => `${method} ${path}`),
     );
     const described = Object.entries(description.paths).flatMap(([path, methods]) =>
@@ -48,12 +63,18 @@ t.test(
   },
 );
 
-t.test('modules.openapi.json: every wallet tool calls an endpoint that is described', async (t) => {
-  const tools = Object.entries(BUILT_IN.tools).filter(([, row]) => row.endpoint?.startsWith('wallet:'));
-  t.equal(tools.length, 7);
-  for (const [name, { endpoint, method }] of tools) {
-    const found = operation(method ?? 'GET', (endpoint ?? '').slice('wallet:'.length));
+t.test('modules.openapi.json: every tool of a module calls an endpoint that is described', async (t) => {
+  const tools = Object.entries(BUILT_IN.tools).filter(([, row]) => !row.endpoint.startsWith('gateway:'));
+  t.ok(tools.length > 7);
+  for (const [name, { endpoint, method, inputSchema }] of tools) {
+    const [, module, path] = /^([a-z]+):(.*)$/.exec(endpoint) ?? [];
+    t.ok(path?.startsWith(`/${module}/v1/`), name);
+    const found = operation(method, path ?? '');
     t.match(found, { operationId: name });
+    const inBody = found?.requestBody?.content[JSON_TYPE]?.schema['properties'] ?? {};
+    const described = method === 'POST' ? Object.keys(inBody) : queryNames(found);
+    for (const argument of Object.keys(inputSchema['properties'] as object))
+      t.ok(described.includes(argument), `${name} ${argument}`);
   }
 });
 
@@ -70,7 +91,8 @@ t.test('modules.openapi.json: the answers of the sandbox fit it, refusals too', 
     body?: object,
     crm: string | null = '7',
   ): Promise<unknown> => {
-    const response = await fetch(`${sandbox.modules[path.startsWith('/chat') ? 'chat' : 'wallet']}${path}`, {
+    const base = path === EVENTS ? sandbox.modules.wallet : sandbox.url;
+    const response = await fetch(`${base}${path}`, {
       method,
       headers: { ...(crm === null ? {} : { 'x-crm': crm }), 'content-type': JSON_TYPE },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -114,7 +136,8 @@ t.test('modules.openapi.json: the answers of the sandbox fit it, refusals too', 
     { channel: 'email', address: 'a@example.com', code: '123456' },
     null,
   );
-  await call('GET', '/events?limit=10', undefined, null);
+  await call('GET', EVENTS, undefined, null);
+  await callMarkets(call);
   const refusal = await fetch(`${sandbox.url}/wallet/v1/info/get`);
   t.same(faultsOf(description.components.schemas['Error'], await refusal.json()), []);
   const entry = { currency: 'DEMO', balance: '12,5', available: '1.00', locked: '0.00', precision: 2 };
@@ -126,3 +149,31 @@ t.test('modules.openapi.json: the answers of the sandbox fit it, refusals too', 
     'and the check finds what is wrong',
   );
 });
+
+type Call = (method: string, path: string, body?: object, crm?: string | null) => Promise<unknown>;
+
+async function callMarkets(call: Call): Promise<void> {
+  const at = '/markets/v1';
+  const swap = { from: 'DEMO', to: 'GATE', amount: '10', receiveMin: '1', externalId: '7' };
+  await call('POST', `${at}/swaps/create`, swap);
+  const roomId = await call('POST', `${at}/rooms/create`, { name: 'Desk', pair: 'GATE-DEMO' });
+  await call('POST', `${at}/rooms/join`, { roomId }, '8');
+  const order = { pair: 'GATE-DEMO', side: 'sell', price: '2.00', amount: '3' };
+  const orderId = await call('POST', `${at}/orders/create`, { ...order, roomId, externalId: '9' });
+  await call('POST', `${at}/orders/cancel`, { orderId });
+  await call('POST', `${at}/orders/create`, order);
+  await call('POST', `${at}/orders/create`, { ...order, side: 'buy', amount: '1' }, '8');
+  for (const path of [
+    'rates/list?pair=GATE-DEMO',
+    'swaps/quote?from=DEMO&to=GATE&amount=1',
+    'trades/info?pair=GATE-DEMO',
+    'candles/list?pair=GATE-DEMO',
+    'assets/list',
+    'networks/list?currency=DEMO',
+    'rooms/list?joined=true',
+    `orders/list?limit=1`,
+    `orders/list?roomId=${roomId}`,
+  ])
+    await call('GET', `${at}/${path}`);
+  await call('POST', `${at}/rooms/close`, { roomId });
+}

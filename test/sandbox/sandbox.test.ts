@@ -6,11 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import t, { type Test } from 'tap';
-import { createChat } from '../../src/sandbox/chat.ts';
 import { SANDBOX_ERRORS } from '../../src/sandbox/errors.ts';
 import { FAULT_MODES } from '../../src/sandbox/faults.ts';
+import { createModules } from '../../src/sandbox/modules.ts';
 import { type RunningSandbox, startSandbox } from '../../src/sandbox/start.ts';
-import { createWallet } from '../../src/sandbox/wallet.ts';
 
 interface Answer {
   status: number;
@@ -50,7 +49,7 @@ async function call(
 
 t.test('docs/modules.md: names every endpoint, error code and fault mode of the sandbox', async (t) => {
   const page = await readFile(new URL('../../../docs/modules.md', import.meta.url), 'utf8');
-  for (const { endpoints } of [createWallet(), createChat()]) {
+  for (const { endpoints } of createModules().byName.values()) {
     for (const { method, path } of endpoints) t.ok(page.includes(`${method} ${path}`), `${method} ${path}`);
   }
   for (const [name, { code, status }] of Object.entries(SANDBOX_ERRORS))

@@ -1,64 +1,19 @@
 /** The stand-in wallet and its log: exact money, refusals, and what a crash leaves behind. */
-import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import fc from 'fast-check';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { CURRENCIES, formatAmount, readAmount } from '../../src/sandbox/currencies.ts';
 import { SandboxError } from '../../src/sandbox/errors.ts';
-import { type SandboxAnswer, SandboxStore } from '../../src/sandbox/store.ts';
-
-type Fields = Record<string, unknown>;
-
-async function logPath(test: Test): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'sandbox-'));
-  test.teardown(() => rm(folder, { recursive: true, force: true }));
-  return join(folder, 'deeper', 'log.jsonl');
-}
-
-function openStore(path: string): Promise<SandboxStore> {
-  return SandboxStore.open(path, () => Date.parse('2026-01-02T03:04:05.678Z'));
-}
-
-function get(
-  store: SandboxStore,
-  path: string,
-  crm?: string,
-  query: Record<string, string> = {},
-): Promise<SandboxAnswer> {
-  return store.handle({
-    method: 'GET',
-    path,
-    query: new Map(Object.entries(query)),
-    crm,
-    scopes: undefined,
-    body: {},
-  });
-}
-
-function post(
-  store: SandboxStore,
-  path: string,
-  crm: string | undefined,
-  body: Fields,
-): Promise<SandboxAnswer> {
-  return store.handle({ method: 'POST', path, query: new Map(), crm, scopes: undefined, body });
-}
-
-function resultOf(answer: SandboxAnswer): Fields {
-  if (answer.status !== 200) throw new Error(answer.body);
-  return (JSON.parse(answer.body) as { result: Fields }).result;
-}
-
-/** `[status, code]` of a refusal. */
-function refusalOf(answer: SandboxAnswer): [number, number] {
-  return [answer.status, (JSON.parse(answer.body) as { error: { code: number } }).error.code];
-}
-
-async function balance(store: SandboxStore, crm: string, currency: string): Promise<string> {
-  const { balances } = resultOf(await get(store, '/wallet/v1/balance/get', crm, { currency }));
-  return (balances as { balance: string }[])[0]?.balance ?? '';
-}
+import {
+  balance,
+  type Fields,
+  get,
+  logPath,
+  openStore,
+  post,
+  refusalOf,
+  resultOf,
+} from '../support/sandbox.ts';
 
 t.test('wallet: a new account holds 1,000 of both currencies, with their places, and keeps it', async (t) => {
   const path = await logPath(t);

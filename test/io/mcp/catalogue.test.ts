@@ -59,6 +59,17 @@ const FAULTY = {
   },
 };
 
+/** What moves money, takes something away or ends it. */
+const DESTRUCTIVE = new Set([
+  'revoke_app_access',
+  'close_sessions',
+  'wallet_internal_transfer',
+  'wallet_create_withdraw',
+  'market_create_swap',
+  'market_create_order',
+  'room_close',
+]);
+
 /** A row for every combination of what decides visibility. */
 const EVERY_ACCESS = [
   undefined,
@@ -105,6 +116,8 @@ t.test(
       'sessions login_log user_keys get_usr_apps get_app_info list_app_access revoke_app_access close_sessions',
       'wallet_get_info wallet_get_balance wallet_get_history_transactions wallet_get_tx_info wallet_list_addresses',
       'wallet_internal_transfer wallet_create_withdraw',
+      'market_get_rates market_swap_info market_get_trade_info market_create_swap get_candles assets tokens_networks',
+      'room_list room_create room_close room_join market_get_orders market_create_order',
     ];
     t.strictSame(Object.keys(BUILT_IN.tools).sort(), expected.join(' ').split(' ').sort());
     for (const [name, row] of Object.entries(BUILT_IN.tools)) {
@@ -116,8 +129,9 @@ t.test(
         name,
       );
       t.equal(hints.readOnlyHint, row.method === 'GET', name);
-      t.equal(hints.destructiveHint, row.method === 'POST', name);
-      if (row.method === 'POST') t.ok(row.restricted?.includes('McpBasic') && row.appScope !== true, name);
+      t.equal(hints.destructiveHint, DESTRUCTIVE.has(name), name);
+      if (DESTRUCTIVE.has(name)) t.not(row.appScope, true, name);
+      if (row.method === 'POST') t.ok(row.restricted?.includes('McpBasic'), name);
       const properties = row.inputSchema['properties'] as Record<string, Record<string, unknown>>;
       for (const [argument, schema] of Object.entries(properties)) {
         t.type(schema['description'], 'string', `${name} ${argument}`);

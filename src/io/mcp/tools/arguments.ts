@@ -54,3 +54,23 @@ export function note(description: string, maxLength = 256): JsonObject {
 export function limit(description: string, most: number, usual: number): JsonObject {
   return { type: 'integer', description, minimum: 1, maximum: most, default: usual, examples: [usual] };
 }
+
+export const onceOnly = id(
+  'Your own number for this operation. Sending the same number again returns the first operation instead of doing it twice; use a fresh one for each new operation.',
+  '20261120001',
+);
+
+/** The cursor of a list that comes newest first. */
+export const before = id(
+  'Only what is older than the one with this id: the cursor of the next page.',
+  '1842003',
+);
+
+export function choice(description: string, values: readonly string[]): JsonObject {
+  return { type: 'string', description, enum: values, examples: values.slice(0, 1) };
+}
+
+/** A line of text that people read. */
+export function line(description: string, maxLength: number, example: string): JsonObject {
+  return { type: 'string', description, minLength: 1, maxLength, pattern: '\\S', examples: [example] };
+}

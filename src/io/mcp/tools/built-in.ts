@@ -5,6 +5,8 @@
 import type { BuiltInRows } from '../catalogue.ts';
 import type { ResourceRow } from '../tool.ts';
 import { GATEWAY_TOOLS } from './gateway.ts';
+import { MARKET_TOOLS } from './markets.ts';
+import { ORDER_TOOLS, ROOM_TOOLS } from './orders.ts';
 import { WALLET_TOOLS } from './wallet.ts';
 
 const RESOURCES: Readonly<Record<string, ResourceRow>> = {
@@ -32,6 +34,6 @@ const RESOURCES: Readonly<Record<string, ResourceRow>> = {
 };
 
 export const BUILT_IN: BuiltInRows = {
-  tools: { ...GATEWAY_TOOLS, ...WALLET_TOOLS },
+  tools: { ...GATEWAY_TOOLS, ...WALLET_TOOLS, ...MARKET_TOOLS, ...ROOM_TOOLS, ...ORDER_TOOLS },
   resources: RESOURCES,
 };

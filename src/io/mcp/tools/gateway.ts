@@ -9,7 +9,8 @@ import { type AccountCall, closeSessions, listKeys, listLogins, listSessions } f
 import { getApp, listAppAccess, listApps, revokeAppAccess } from '../../apps.ts';
 import type { RouteContext } from '../../http/route.ts';
 import type { JsonObject } from '../input-schema.ts';
-import type { ToolAnnotations, ToolRow } from '../tool.ts';
+import type { ToolRow } from '../tool.ts';
+import { ENDS, READS } from './annotations.ts';
 import { id, inputOf } from './arguments.ts';
 
 export interface GatewayCall {
@@ -25,18 +26,6 @@ export interface GatewayServices {
   readonly resources: Readonly<Record<string, (context: RouteContext) => unknown>>;
 }
 
-const READS: ToolAnnotations = {
-  readOnlyHint: true,
-  destructiveHint: false,
-  idempotentHint: true,
-  openWorldHint: false,
-};
-const ENDS: ToolAnnotations = {
-  readOnlyHint: false,
-  destructiveHint: true,
-  idempotentHint: true,
-  openWorldHint: false,
-};
 const reading = { method: 'GET', annotations: READS } as const;
 const proven = { restricted: ['McpBasic'] } as const;
 

@@ -2,22 +2,12 @@
  * Built-in tools of the wallet module (spec 2.4). Reads are open to McpBasic and to apps; nothing that moves money is:
  * McpBasic is no proof of a key, and an app acts without the person watching.
  */
-import type { ToolAnnotations, ToolRow } from '../tool.ts';
-import { amount, currency, id, inputOf, limit, note } from './arguments.ts';
-
-const READS: ToolAnnotations = {
-  readOnlyHint: true,
-  destructiveHint: false,
-  idempotentHint: true,
-  openWorldHint: false,
-};
+import type { ToolRow } from '../tool.ts';
+import { READS, SPENDS } from './annotations.ts';
+import { amount, currency, id, inputOf, limit, note, onceOnly } from './arguments.ts';
 
 const reading = { method: 'GET', appScope: true, annotations: READS } as const;
 const moving = { method: 'POST', restricted: ['McpBasic'] } as const;
-const onceOnly = id(
-  'Your own number for this operation. Sending the same number again returns the first operation instead of moving money twice; use a fresh one for each new payment.',
-  '20261120001',
-);
 
 export const WALLET_TOOLS: Readonly<Record<string, ToolRow>> = {
   wallet_get_info: {
@@ -80,12 +70,7 @@ export const WALLET_TOOLS: Readonly<Record<string, ToolRow>> = {
     title: 'Transfer to another user',
     description:
       'Moves money from the logged-in user to another user of this platform, at once and for good: it cannot be undone. Confirm the recipient, currency and amount with the person before calling. Fails without moving anything when the balance is too small or the recipient is unknown.',
-    annotations: {
-      readOnlyHint: false,
-      destructiveHint: true,
-      idempotentHint: false,
-      openWorldHint: false,
-    },
+    annotations: SPENDS,
     inputSchema: inputOf(
       {
         toUserId: id('User id of the recipient.', '1842001'),
@@ -103,12 +88,7 @@ export const WALLET_TOOLS: Readonly<Record<string, ToolRow>> = {
     title: 'Withdraw to an outside address',
     description:
       'Sends money of the logged-in user to an address outside this platform. It cannot be undone, and a wrong address loses the money. Confirm address, currency and amount with the person before calling; the fee comes on top (see wallet_get_info).',
-    annotations: {
-      readOnlyHint: false,
-      destructiveHint: true,
-      idempotentHint: false,
-      openWorldHint: true,
-    },
+    annotations: { ...SPENDS, openWorldHint: true },
     inputSchema: inputOf(
       {
         currency: currency('Currency to withdraw.'),

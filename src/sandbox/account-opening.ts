@@ -1,0 +1,16 @@
+/** The account of a call: opened, with its opening credits, by the first call of its user that needs one. */
+import type { Account } from './account.ts';
+import { CURRENCIES } from './currencies.ts';
+import type { Ledger, Opened } from './ledger.ts';
+import { callerOf, type ModuleCall } from './module.ts';
+
+export function accountOf(ledger: Ledger, call: ModuleCall): Account {
+  const userId = callerOf(call);
+  const known = ledger.account(userId);
+  if (known !== undefined) return known;
+  const txIds = [...CURRENCIES.keys()].map(() => call.tick());
+  const tick = txIds.at(-1) ?? call.tick();
+  const opened: Opened = { module: 'wallet', type: 'opened', tick, userId, utcMs: call.nowMs, txIds };
+  call.commit(opened);
+  return ledger.existing(userId);
+}

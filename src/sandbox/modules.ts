@@ -1,0 +1,26 @@
+/** The stand-in modules together: they share the wallet's books, so that money never lives in two places. */
+import { type ChatModule, createChat } from './chat.ts';
+import { Ledger } from './ledger.ts';
+import { createMarkets } from './markets.ts';
+import type { SandboxModule } from './module.ts';
+import { createWallet } from './wallet.ts';
+
+/** Names of the stand-in modules. */
+export const SANDBOX_MODULES = ['wallet', 'chat', 'markets'] as const;
+export type SandboxModuleName = (typeof SANDBOX_MODULES)[number];
+
+export interface SandboxModules {
+  readonly byName: ReadonlyMap<string, SandboxModule>;
+  readonly chat: ChatModule;
+}
+
+export function createModules(): SandboxModules {
+  const ledger = new Ledger();
+  const chat = createChat();
+  const modules: Record<SandboxModuleName, SandboxModule> = {
+    wallet: createWallet(ledger),
+    chat,
+    markets: createMarkets(ledger),
+  };
+  return { byName: new Map(Object.entries(modules)), chat };
+}

@@ -1,0 +1,58 @@
+/** The stand-in modules without a server: a log in a temporary folder, calls as the gateway makes them. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import { type SandboxAnswer, SandboxStore } from '../../src/sandbox/store.ts';
+
+export type Fields = Record<string, unknown>;
+
+export async function logPath(test: Test): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'sandbox-'));
+  test.teardown(() => rm(folder, { recursive: true, force: true }));
+  return join(folder, 'deeper', 'log.jsonl');
+}
+
+export function openStore(path: string): Promise<SandboxStore> {
+  return SandboxStore.open(path, () => Date.parse('2026-01-02T03:04:05.678Z'));
+}
+
+export function get(
+  store: SandboxStore,
+  path: string,
+  crm?: string,
+  query: Record<string, string> = {},
+): Promise<SandboxAnswer> {
+  return store.handle({
+    method: 'GET',
+    path,
+    query: new Map(Object.entries(query)),
+    crm,
+    scopes: undefined,
+    body: {},
+  });
+}
+
+export function post(
+  store: SandboxStore,
+  path: string,
+  crm: string | undefined,
+  body: Fields,
+): Promise<SandboxAnswer> {
+  return store.handle({ method: 'POST', path, query: new Map(), crm, scopes: undefined, body });
+}
+
+export function resultOf(answer: SandboxAnswer): Fields {
+  if (answer.status !== 200) throw new Error(answer.body);
+  return (JSON.parse(answer.body) as { result: Fields }).result;
+}
+
+/** `[status, code]` of a refusal. */
+export function refusalOf(answer: SandboxAnswer): [number, number] {
+  return [answer.status, (JSON.parse(answer.body) as { error: { code: number } }).error.code];
+}
+
+export async function balance(store: SandboxStore, crm: string, currency: string): Promise<string> {
+  const { balances } = resultOf(await get(store, '/wallet/v1/balance/get', crm, { currency }));
+  return (balances as { balance: string }[])[0]?.balance ?? '';
+}
