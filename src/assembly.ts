@@ -16,6 +16,7 @@ import { createSessionGate } from './io/http/session-gate.ts';
 import type { Log } from './io/log.ts';
 import { LiveCatalogue } from './io/mcp/catalogue.ts';
 import { createMetrics, type Metrics } from './io/metrics.ts';
+import { createCodePort, openCodeSecret } from './io/modules/chat.ts';
 import { createModuleClient, type ModuleClient } from './io/modules/client.ts';
 import { createRoutes } from './io/routes/index.ts';
 import { createInternalRoutes } from './io/routes/internal.ts';
@@ -58,6 +59,7 @@ interface Parts {
   readonly vault: Vault;
   readonly workers: WorkerPool;
   readonly modules: ModuleClient;
+  readonly codesDelivered: boolean;
   readonly catalogue: LiveCatalogue;
   readonly limiter: Limiter;
   readonly metrics: Metrics;
@@ -94,9 +96,10 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     queueMax: WORKER_QUEUE_MAX,
     onFault: (message) => log.error({ message }, 'worker fault'),
   });
-  const actors = await startActors(configuration, settings, workers, options);
-  const vault = await openVault(actors.administration);
   const modules = createModuleClient({ clock: Date.now });
+  const calls = { workers, modules, chatUrl: addresses.get('chat') };
+  const actors = await startActors(configuration, settings, calls, options);
+  const vault = await openVault(actors.administration);
   const catalogue = new LiveCatalogue(loaded.catalogue);
   const metrics = createMetrics();
   const parts = {
@@ -107,6 +110,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     vault,
     workers,
     modules,
+    codesDelivered: calls.chatUrl !== undefined,
     catalogue,
     limiter,
     metrics,
@@ -145,7 +149,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
 async function startActors(
   configuration: Configuration,
   settings: LiveSettings,
-  workers: WorkerPool,
+  { workers, modules, chatUrl }: { workers: WorkerPool; modules: ModuleClient; chatUrl: string | undefined },
   { log, onFatal }: AssemblyOptions,
 ): Promise<RunningSystem> {
   const journal = await openStorage({
@@ -154,10 +158,23 @@ async function startActors(
     onShortage: (error) =>
       log.error({ err: error }, error === undefined ? 'the disk has room again' : 'the disk is short'),
   });
+  let secret: Promise<Uint8Array>;
+  const codes =
+    chatUrl === undefined
+      ? {}
+      : {
+          codes: createCodePort({
+            secret: () => secret,
+            modules,
+            chatUrl,
+            project: configuration.project,
+            newRequestId: () => randomUUID(),
+          }),
+        };
   const actors = createActorSystem({
     kinds: KINDS,
     journal,
-    ports: { workers },
+    ports: { workers, ...codes },
     settings,
     clock: Date.now,
     randomBytes: (length) => randomBytes(length),
@@ -171,6 +188,9 @@ async function startActors(
     onFatal,
     onBug: (report) => log.error(report, 'an actor failed'),
   });
+  // Before anything that an earlier run left behind is delivered.
+  secret = openCodeSecret(actors.administration);
+  await secret;
   await restoreSettings(actors, settings);
   return actors;
 }
@@ -183,7 +203,7 @@ function addressOf(listen: { host: string; tls: unknown }, port: number): string
 
 function serve(parts: Parts): Pipeline[] {
   const { configuration, options, settings, actors, limiter, metrics, publicServer, internalServer } = parts;
-  const site = resolveSite(configuration, options.version, publicServer.port);
+  const site = resolveSite(configuration, options.version, publicServer.port, parts.codesDelivered);
   const gate = createSessionGate({
     actors,
     clock: Date.now,

@@ -1,6 +1,7 @@
 /** Own hosts and origins of this deployment (config.md "Hosts and origins"), once the port is known. */
 import { isIP } from 'node:net';
 import type { Configuration } from './domain/configuration.ts';
+import { authMethods } from './domain/sessions.ts';
 import type { Site } from './domain/site.ts';
 
 const OWN_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
@@ -9,8 +10,13 @@ function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }
 
-/** `port` is the port that is really bound. */
-export function resolveSite(configuration: Configuration, version: string, port: number): Site {
+/** `port` is the port that is really bound; `codesDelivered`: there is a chat module. */
+export function resolveSite(
+  configuration: Configuration,
+  version: string,
+  port: number,
+  codesDelivered: boolean,
+): Site {
   const scheme = configuration.listen.tls === undefined ? 'http' : 'https';
   const baseUrl = configuration.baseUrl ?? `${scheme}://localhost:${port}`;
   const base = new URL(baseUrl);
@@ -34,6 +40,7 @@ export function resolveSite(configuration: Configuration, version: string, port:
       origins: fido2Origins,
       timestampDriftToleranceMs: configuration.fido2.timestampDriftToleranceMs,
     },
+    authMethods: authMethods(codesDelivered),
     webhookAllow: configuration.webhookAllow,
     adminPublicKeys: new Set(configuration.admin.publicKeys),
     adminAllow: configuration.admin.allow,

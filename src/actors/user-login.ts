@@ -159,7 +159,7 @@ function completeLogin(
     ...(own ? { replacesSessionId: previous.sessionId } : {}),
   });
   const { token, session } = opening;
-  const send: Message[] = previous === undefined || own ? [] : [ending(previous, command.origin)];
+  const send: Message[] = previous === undefined || own ? [] : [endingElsewhere(previous, command.origin)];
   const reply: LoggedIn = {
     token,
     userId: state.userId,
@@ -177,7 +177,8 @@ function completeLogin(
   return outcome([opening.change, used, joined, { events: [], send }, audit], reply);
 }
 
-function ending(previous: SessionOwner, origin: Origin): Message {
+/** Ends a session of another user that came with a login. */
+export function endingElsewhere(previous: SessionOwner, origin: Origin): Message {
   return {
     toKind: 'user',
     toId: previous.userId,

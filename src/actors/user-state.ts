@@ -2,6 +2,7 @@
  * The account of one user: keys, sessions, login log, the blocked flag. Owns the state, its events and how they change
  * it. Secrets are in none of them: a session is known by the SHA-256 of its token.
  */
+import type { Contact } from '../domain/contacts.ts';
 import { KeyFlag, type UserKey, withFlag } from '../domain/keys.ts';
 import type { LoginType, SessionKind } from '../domain/sessions.ts';
 import { findSession, type SessionList, withoutSessions, withSession } from './session-list.ts';
@@ -66,6 +67,8 @@ export interface UserState {
   /** 32 random bytes in base64url: `user.id` of the authenticators, the same for the life of the account. */
   readonly handle: string;
   readonly blocked: boolean;
+  /** Where one-time codes may be sent to log in. */
+  readonly contacts: readonly Contact[];
   /** By key id, removed ones included (spec 3: the record is kept). */
   readonly keys: Readonly<Record<string, UserKey>>;
   /** In the order of their opening. */
@@ -82,6 +85,7 @@ export interface UserState {
 
 export type UserEvent =
   | { readonly type: 'accountCreated'; readonly utcMs: number; readonly handle: string }
+  | { readonly type: 'contactLinked'; readonly contact: Contact }
   | { readonly type: 'keyAdded'; readonly key: UserKey }
   | { readonly type: 'keyProven'; readonly keyId: string }
   | { readonly type: 'keyFlagsSet'; readonly keyId: string; readonly flags: number }
@@ -112,6 +116,7 @@ export function initialUser(userId: string): UserState {
     createdMs: null,
     handle: '',
     blocked: false,
+    contacts: [],
     keys: {},
     sessions: [],
     log: [],
@@ -126,6 +131,8 @@ export function evolveUser(state: UserState, event: UserEvent): UserState {
   switch (event.type) {
     case 'accountCreated':
       return { ...state, createdMs: event.utcMs, handle: event.handle };
+    case 'contactLinked':
+      return { ...state, contacts: [...state.contacts, event.contact] };
     case 'keyAdded':
       return { ...state, keys: { ...state.keys, [event.key.id]: event.key } };
     case 'keyProven':

@@ -6,6 +6,7 @@ import type { UserKey } from '../domain/keys.ts';
 import type { SettingsReader } from '../domain/settings.ts';
 import { defineActor } from './runtime/actor.ts';
 import { type AppsCommand, decideApps } from './user-apps.ts';
+import { type CodeLoginCommand, decideCodes } from './user-codes.ts';
 import { activeKeys, decideEnrolment, type EnrolmentCommand } from './user-enrolment.ts';
 import {
   type EnterSession,
@@ -33,6 +34,7 @@ import {
 export type UserCommand =
   | SignUpCommand
   | LoginCommand
+  | CodeLoginCommand
   | EnrolmentCommand
   | PasskeyCommand
   | KeyCommand
@@ -102,6 +104,9 @@ export const user = defineActor<UserState, UserCommand, UserEvent, UserQuery, Us
       case 'mcpLogin':
       case 'loginVerified':
         return decideLogin(state, command, turn);
+      case 'codeLogin':
+      case 'codeRefused':
+        return decideCodes(state, command, turn);
       case 'addKey':
       case 'addKeyVerified':
         return decideEnrolment(state, command, turn);

@@ -34,8 +34,10 @@ export function scopesOf(session: SessionContext): string {
   return session.loginType ?? 'Browser';
 }
 
-/** Ways to log in that this version serves; shown by info and login_options. */
-export const AUTH_METHODS: readonly string[] = ['passkey', 'key'];
+/** Ways to log in that this deployment serves; one-time codes need a chat module that delivers them (spec 4.4). */
+export function authMethods(codesDelivered: boolean): readonly string[] {
+  return ['passkey', 'key', ...(codesDelivered ? ['phone', 'email'] : [])];
+}
 
 /** Browser sessions of one user; the oldest gives way (auth.md "Defaults"). */
 export const BROWSER_SESSIONS_MAX = 50;

@@ -113,6 +113,15 @@ export const SETTINGS = {
   FileDownloadByIdEnabled: flag(55, 'Anonymous v2 downloads by raw file id.'),
   FileDownloadAuthRequired: flag(56, 'Every v2 download needs a session.'),
   LastKeyProtection: flag(57, 'The last key of an account cannot be removed.'),
+  OneTimeCodesPerContactHour: count(
+    58,
+    5,
+    1,
+    1000,
+    'One-time codes sent to one phone number or e-mail address an hour.',
+  ),
+  OneTimeCodesPerIpHour: count(59, 10, 1, 10_000, 'One-time codes asked for by one address an hour.'),
+  OneTimeCodesPerDay: count(60, 10_000, 1, 100_000, 'One-time codes sent in one day (UTC), to all.'),
 } as const satisfies Record<string, SettingRow>;
 
 export type SettingName = keyof typeof SETTINGS;

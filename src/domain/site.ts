@@ -22,6 +22,8 @@ export interface Site {
     readonly origins: readonly string[];
     readonly timestampDriftToleranceMs: number;
   };
+  /** Ways to log in, shown by info and login_options. */
+  readonly authMethods: readonly string[];
   /** base64url keys whose holders are admins. */
   readonly adminPublicKeys: ReadonlySet<string>;
   /** Webhook destinations that are exempt from the rules on address and scheme. */

@@ -3,7 +3,7 @@
  * a key, records of refusals that no account can hold.
  */
 import { CHALLENGES_ID, type Challenge, type ChallengeCommand, challenges } from '../actors/challenges.ts';
-import { type KeyOwner, parseKeyOwner } from '../actors/owners.ts';
+import { type KeyOwner, parseKeyOwner, type SessionOwner } from '../actors/owners.ts';
 import type { ActorSystem } from '../actors/runtime/actor.ts';
 import type { Origin } from '../actors/user-change.ts';
 import { ERRORS, type ErrorName, GatewayError } from '../domain/errors.ts';
@@ -36,6 +36,15 @@ export function originOf({ client }: Pick<Context, 'client'>): Origin {
   return { ip: client.address, userAgent: client.userAgent };
 }
 
+/** Where a login comes from, and the session whose `sid` came with it: that one ends (auth.md A6). */
+export function circumstances(context: Context): { origin: Origin; previous?: SessionOwner } {
+  const { session } = context;
+  return {
+    origin: originOf(context),
+    ...(session === undefined ? {} : { previous: { userId: session.userId, sessionId: session.id } }),
+  };
+}
+
 /** Canonical base64url of exactly `byteLength` bytes (auth.md A2); anything else is `InvalidInput`. */
 export function requireBytes(value: string, byteLength: number, field: string): Buffer {
   const bytes = decodeBase64url(value, byteLength);
@@ -63,6 +72,13 @@ export function openChallenge({ actors, session, client, site }: Context, kind: 
   return actors.now<Challenge>(challenges, CHALLENGES_ID, command);
 }
 
+/** A number below 2^53, also as a decimal string; anything else is `InvalidInput`. */
+export function readChallengeId(challengeId: string | number): number {
+  const id = Number(parseId(challengeId));
+  if (!Number.isSafeInteger(id)) throw new GatewayError('InvalidInput', 'challengeId');
+  return id;
+}
+
 /** Takes the challenge out of the store, before anything is verified. Throws `InvalidInput`, `ChallengeExpired`. */
 export function consumeChallenge(
   { actors, session }: Context,
@@ -70,8 +86,7 @@ export function consumeChallenge(
   kinds: readonly ChallengeKind[],
   options: { readonly orAnonymous?: boolean; readonly idempotencyKey?: string } = {},
 ): Challenge {
-  const id = Number(parseId(challengeId));
-  if (!Number.isSafeInteger(id)) throw new GatewayError('InvalidInput', 'challengeId');
+  const id = readChallengeId(challengeId);
   const command: ChallengeCommand = {
     type: 'consumeChallenge',
     id,

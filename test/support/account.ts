@@ -6,12 +6,14 @@ import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { KINDS } from '../../src/actors/kinds.ts';
 import { keyOwner } from '../../src/actors/owners.ts';
 import { defineActor } from '../../src/actors/runtime/actor.ts';
-import type { Ports } from '../../src/actors/runtime/ports.ts';
+import type { CodePort, Ports } from '../../src/actors/runtime/ports.ts';
+import { authMethods } from '../../src/domain/sessions.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings.ts';
 import type { Site } from '../../src/domain/site.ts';
 import type { AnyRoute } from '../../src/io/http/route.ts';
 import { createSessionGate } from '../../src/io/http/session-gate.ts';
 import * as authRoutes from '../../src/io/routes/auth.ts';
+import { loginEmail, loginPhone } from '../../src/io/routes/codes.ts';
 import * as keyRoutes from '../../src/io/routes/keys.ts';
 import { mcpLogin } from '../../src/io/routes/mcp-login.ts';
 import { endSessions, loginLog, logout, sessions } from '../../src/io/routes/sessions.ts';
@@ -26,6 +28,8 @@ export const ACCOUNT_ROUTES = [
   authRoutes.loginOptions,
   authRoutes.loginOptionsFor,
   authRoutes.login,
+  loginPhone,
+  loginEmail,
   keyRoutes.registerKey,
   keyRoutes.userKeys,
   keyRoutes.updateKey,
@@ -127,6 +131,8 @@ export interface AccountFixtureOptions {
   readonly site?: Partial<Site>;
   /** Served beside the account routes. */
   readonly routes?: (actors: TestActors) => readonly AnyRoute[];
+  /** What delivers one-time codes; without it no module does. */
+  readonly codes?: CodePort;
 }
 
 /** A key in the index whose account is not there, as a journal that lost a part would have it. */
@@ -150,7 +156,9 @@ const planter = defineActor<null, { key: string; owner: string }, never, never>(
 export function startAccounts(options: AccountFixtureOptions = {}): AccountFixture {
   const settings = new LiveSettings({ ...NO_LIMITS, ...options.settings });
   const gate: { wait?: () => Promise<void> } = {};
-  const actors = createTestActors({ kinds: [...KINDS, planter], ports: inlineWorkers(gate), settings });
+  const { codes } = options;
+  const ports: Ports = { ...inlineWorkers(gate), ...(codes === undefined ? {} : { codes }) };
+  const actors = createTestActors({ kinds: [...KINDS, planter], ports, settings });
   const touchFailures: unknown[] = [];
   const adminPublicKeys = options.site?.adminPublicKeys ?? new Set<string>();
   const system = currentSystem(actors);
@@ -158,7 +166,7 @@ export function startAccounts(options: AccountFixtureOptions = {}): AccountFixtu
     routes: [...ACCOUNT_ROUTES, ...(options.routes?.(actors) ?? [])],
     settings,
     actors: system,
-    ...(options.site === undefined ? {} : { site: options.site }),
+    site: { authMethods: authMethods(codes !== undefined), ...options.site },
     gate: createSessionGate({
       actors: system,
       clock: actors.clock.read,

@@ -81,6 +81,7 @@ export function makeSite(port: number, changes: Partial<Site> = {}): Site {
       timestampDriftToleranceMs: 300_000,
     },
     webhookAllow: ['127.0.0.0/8', '::1/128'],
+    authMethods: ['passkey', 'key'],
     adminPublicKeys: new Set(),
     adminAllow: ['127.0.0.0/8', '::1/128'],
     ...changes,

@@ -37,7 +37,14 @@ export interface Claim {
 }
 
 /** Indexes of the journal: name to owner. */
-export type IndexName = 'publicKey' | 'credentialId' | 'sessionHash' | 'sidHash' | 'appId' | 'crc32';
+export type IndexName =
+  | 'publicKey'
+  | 'credentialId'
+  | 'sessionHash'
+  | 'sidHash'
+  | 'appId'
+  | 'crc32'
+  | 'contact';
 
 /** A durable message: a mailbox row in the sender's commit, removed in the receiver's. */
 export interface Message {

@@ -14,6 +14,7 @@ export const INDEXES: readonly IndexName[] = [
   'sidHash',
   'appId',
   'crc32',
+  'contact',
 ];
 
 /** The part of a sub-database that reading and writing take. */

@@ -1,4 +1,5 @@
 /** What actors may ask of the world. Types only: io implements them, the entry plugs them in. */
+import type { Channel } from '../../domain/contacts.ts';
 import type { ErrorName } from '../../domain/errors.ts';
 import type { TaskInput, TaskName, TaskOutput } from '../../workers/tasks.ts';
 
@@ -12,6 +13,23 @@ export interface WorkerPort {
   run<N extends TaskName>(name: N, input: TaskInput<N>): Promise<PortResult<TaskOutput<N>>>;
 }
 
+/** One-time codes: what is secret about them stays behind this port (auth.md A13). */
+export interface CodePort {
+  /** Sends the code of this seed. Any failure may be tried again: the same seed is the same code. */
+  deliver(message: CodeMessage): Promise<PortResult<null>>;
+  /** Is this the code of the seed? Compared in constant time. */
+  matches(seed: string, code: string): Promise<PortResult<boolean>>;
+}
+
+export interface CodeMessage {
+  readonly channel: Channel;
+  readonly address: string;
+  /** 32 random bytes, base64url. */
+  readonly seed: string;
+}
+
 export interface Ports {
   readonly workers: WorkerPort;
+  /** Absent: no module delivers codes. */
+  readonly codes?: CodePort;
 }

@@ -1,6 +1,7 @@
 /** Challenges and browser login (spec 4.4; shapes in auth.md). Sign-up is register_key without a session (keys.ts). */
 
 import { type AccountView, user } from '../../actors/user.ts';
+import type { CodeLoggedIn } from '../../actors/user-codes.ts';
 import type { LoggedIn, Login } from '../../actors/user-login.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { browserMessage } from '../../domain/proofs.ts';
@@ -14,7 +15,6 @@ import {
   text,
   unknown,
 } from '../../domain/schema.ts';
-import { AUTH_METHODS } from '../../domain/sessions.ts';
 import { SECOND_MS, toIso } from '../../domain/time.ts';
 import { defineRoute, Reply, type RouteContext } from '../http/route.ts';
 import { setSid } from '../http/sid-cookie.ts';
@@ -24,16 +24,17 @@ import {
   challengeIdSchema,
   challengePrefix,
   challengeView,
+  circumstances,
   consumeChallenge,
   countingUnknownKeys,
   credentialHolderOf,
   holderOf,
   openChallenge,
-  originOf,
   PUBLIC_KEY_BYTES,
   requireBytes,
   SIGNATURE_BYTES,
 } from '../login-parts.ts';
+import { codeLogin } from '../one-time-codes.ts';
 import {
   type AssertionJson,
   assertionSchema,
@@ -82,7 +83,7 @@ function openLogin(context: RouteContext, credentialIds: readonly string[] | und
   const opened = openChallenge(context, 'login');
   const timeoutMs = settings.get('ChallengeSeconds') * SECOND_MS;
   const options = requestOptions(site, opened, timeoutMs, credentialIds);
-  return { ...challengeView(context, opened), methods: AUTH_METHODS, options };
+  return { ...challengeView(context, opened), methods: site.authMethods, options };
 }
 
 export const loginOptions = defineRoute({
@@ -140,19 +141,29 @@ export const login = defineRoute({
     'AccessDenied',
     'ChallengeExpired',
     'InvalidSignature',
+    'InvalidCode',
     'AccessRateLimit',
   ],
   async handle(context) {
     const { site } = context;
-    const loggedIn = await run(context);
-    const { userId, keyId, keyType, token, createdMs, expiresMs } = loggedIn;
-    const result = { userId, keyId, keyType, newAccount: false, expiresUtc: toIso(expiresMs) };
+    const { userId, keyId, keyType, newAccount, token, createdMs, expiresMs } = await run(context);
+    const result = {
+      userId,
+      keyId: keyId ?? null,
+      keyType: keyType ?? 'Unknown',
+      newAccount: newAccount === true,
+      expiresUtc: toIso(expiresMs),
+    };
     return Reply.result(result, setSid(token, createdMs, expiresMs, site.secureCookies));
   },
 });
 
+/** Of a key, or of a one-time code: then there is no key, and the account may be new. */
+type BrowserLogin = Pick<LoggedIn, 'token' | 'userId' | 'createdMs' | 'expiresMs'> &
+  Partial<Pick<LoggedIn, 'keyId' | 'keyType'> & Pick<CodeLoggedIn, 'newAccount'>>;
+
 /** Shape first, then the challenge, which is used up whatever follows, then the key (auth.md A4). */
-async function run(context: RouteContext<unknown, Static<typeof loginBody>>): Promise<LoggedIn> {
+async function run(context: RouteContext<unknown, Static<typeof loginBody>>): Promise<BrowserLogin> {
   const { challengeId, publicKey, code, credential } = context.body;
   if (credential !== undefined) {
     if (publicKey !== undefined || code !== undefined)
@@ -160,7 +171,7 @@ async function run(context: RouteContext<unknown, Static<typeof loginBody>>): Pr
     return passkeyLogin(context, challengeId, credential);
   }
   if (code === undefined) throw new GatewayError('InvalidInput', 'code: is required');
-  if (publicKey === undefined) return refuseOneTimeCode(code);
+  if (publicKey === undefined) return codeLogin(context, challengeId, code);
   requireBytes(publicKey, PUBLIC_KEY_BYTES, 'publicKey');
   const signature = requireBytes(code, SIGNATURE_BYTES, 'code');
   const challenge = takeChallenge(context, challengeId);
@@ -198,20 +209,6 @@ async function passkeyLogin(
     };
     return context.actors.ask<LoggedIn>(user, holder.userId, command);
   });
-}
-
-function circumstances(context: RouteContext): Pick<Login, 'origin' | 'previous'> {
-  const { session } = context;
-  return {
-    origin: originOf(context),
-    ...(session === undefined ? {} : { previous: { userId: session.userId, sessionId: session.id } }),
-  };
-}
-
-/** One-time codes answer challenges of a kind of their own. None is ever opened here, so this id is not one. */
-function refuseOneTimeCode(code: string): never {
-  if (!/^[0-9]{6}$/.test(code)) throw new GatewayError('InvalidInput', 'code: expected 6 digits');
-  throw new GatewayError('ChallengeExpired');
 }
 
 function takeChallenge(context: RouteContext, challengeId: string | number) {

@@ -9,6 +9,7 @@ import type { Vault } from '../vault.ts';
 import { createAdminRoutes } from './admin.ts';
 import { createAppRoutes } from './apps.ts';
 import { login, loginOptions, loginOptionsFor, registerOptions } from './auth.ts';
+import { loginEmail, loginPhone } from './codes.ts';
 import { createDocsRoutes } from './docs.ts';
 import { createHealthRoute, getInfo, type HealthFacts, info } from './info.ts';
 import { registerKey, removeKey, updateKey, userKeys } from './keys.ts';
@@ -34,6 +35,8 @@ export function createRoutes(parts: RouteParts): AnyRoute[] {
     loginOptions,
     loginOptionsFor,
     login,
+    loginPhone,
+    loginEmail,
     logout,
     registerKey,
     userKeys,

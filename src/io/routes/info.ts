@@ -1,6 +1,5 @@
 /** What anybody may ask: get_info, info and health (spec 4.4). */
 import { array, integer, object, text } from '../../domain/schema.ts';
-import { AUTH_METHODS } from '../../domain/sessions.ts';
 import { toIso } from '../../domain/time.ts';
 import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
 
@@ -42,7 +41,7 @@ export const info = defineRoute({
   handle: ({ site, settings }) => ({
     project: site.project,
     version: site.version,
-    authMethods: AUTH_METHODS,
+    authMethods: site.authMethods,
     fido2: { rpId: site.fido2.rpId, rpName: site.fido2.rpName, origins: site.fido2.origins },
     limits: {
       activeKeys: settings.get('ActiveKeysLimit'),

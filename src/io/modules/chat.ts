@@ -1,0 +1,73 @@
+/**
+ * The chat module as the gateway itself uses it: delivery of one-time codes. Owns the key under which a code follows
+ * from its seed, so that neither a code nor anything it could be guessed from stands among the actors' rows.
+ */
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Administration } from '../../actors/runtime/administration.ts';
+import type { CodeMessage, CodePort } from '../../actors/runtime/ports.ts';
+import { SECOND_MS } from '../../domain/time.ts';
+import type { ModuleClient } from './client.ts';
+import { parseEndpoint } from './endpoint.ts';
+import { gatewayHeaders } from './headers.ts';
+
+export const CODE_DIGITS = 6;
+const META_KEY = 'oneTimeCodes';
+const SECRET_BYTES = 32;
+const ENDPOINT = 'chat:/chat/v1/codes/deliver';
+const DELIVERY_TIMEOUT_MS = 10 * SECOND_MS;
+
+export interface CodePortOptions {
+  /** 32 bytes. Asked for at every use: the journal that holds it opens after the ports are made. */
+  readonly secret: () => Promise<Uint8Array>;
+  readonly modules: Pick<ModuleClient, 'call'>;
+  /** Base address of the chat module. */
+  readonly chatUrl: string;
+  readonly project: string;
+  readonly newRequestId: () => string;
+}
+
+/** The secret of this journal; a new journal gets a new one, on disk before this resolves. */
+export async function openCodeSecret(
+  administration: Pick<Administration, 'metaGet' | 'metaPut'>,
+): Promise<Uint8Array> {
+  const stored = administration.metaGet(META_KEY);
+  if (typeof stored === 'string') return Buffer.from(stored, 'base64url');
+  const secret = randomBytes(SECRET_BYTES);
+  await administration.metaPut(META_KEY, secret.toString('base64url'));
+  return secret;
+}
+
+/** Six digits from 64 bits of HMAC-SHA-256 (RFC 2104); the bias of the remainder is below 2^-44. */
+export function codeOf(secret: Uint8Array, seed: string): string {
+  const mac = createHmac('sha256', secret).update(seed).digest();
+  return String(mac.readBigUInt64BE() % 10n ** BigInt(CODE_DIGITS)).padStart(CODE_DIGITS, '0');
+}
+
+export function createCodePort(options: CodePortOptions): CodePort {
+  const { secret, modules, project, newRequestId } = options;
+  const parsed = parseEndpoint(ENDPOINT, new Map([['chat', options.chatUrl]]));
+  if (!parsed.ok) throw new Error(`the address of the chat module ${parsed.fault}`);
+  const { origin, path } = parsed.endpoint;
+  const url = { origin, pathname: path, search: '' };
+  return {
+    async deliver({ channel, address, seed }: CodeMessage) {
+      const code = codeOf(await secret(), seed);
+      const facts = { project, requestId: newRequestId() };
+      const result = await modules.call({
+        method: 'POST',
+        url,
+        headers: { ...gatewayHeaders({ kind: 'nobody' }, facts), 'content-type': 'application/json' },
+        body: JSON.stringify({ channel, address, code }),
+        timeoutMs: DELIVERY_TIMEOUT_MS,
+        endpoint: ENDPOINT,
+      });
+      const accepted = result.ok && result.answer.status >= 200 && result.answer.status < 300;
+      return accepted ? { ok: true, value: null } : { ok: false, error: 'DeliveryUnavailable' };
+    },
+    async matches(seed, code) {
+      const expected = Buffer.from(codeOf(await secret(), seed));
+      const given = Buffer.from(code);
+      return { ok: true, value: given.length === expected.length && timingSafeEqual(given, expected) };
+    },
+  };
+}

@@ -1,0 +1,35 @@
+/** One-time codes by phone and e-mail (spec 4.4; shapes in auth.md). They are entered at login (auth.ts). */
+import { parseEmail, parsePhone } from '../../domain/contacts.ts';
+import type { ErrorName } from '../../domain/errors.ts';
+import { object, text } from '../../domain/schema.ts';
+import { defineRoute } from '../http/route.ts';
+import { codeRequested, requestCode } from '../one-time-codes.ts';
+
+const ADDRESS_CHARACTERS_MAX = 320;
+const ERRORS_OF_BOTH: readonly ErrorName[] = ['InvalidInput', 'DeliveryUnavailable', 'AccessRateLimit'];
+
+export const loginPhone = defineRoute({
+  method: 'POST',
+  path: '/auth/v1/login_phone',
+  summary: 'Send a one-time code to a phone number (E.164)',
+  group: 'auth',
+  auth: 'optional',
+  limits: [],
+  body: object({ phone: text({ maxLength: ADDRESS_CHARACTERS_MAX }) }),
+  result: codeRequested,
+  errors: ERRORS_OF_BOTH,
+  handle: (context) => requestCode(context, parsePhone(context.body.phone), 'phone: expected E.164'),
+});
+
+export const loginEmail = defineRoute({
+  method: 'POST',
+  path: '/auth/v1/login_email',
+  summary: 'Send a one-time code to an e-mail address',
+  group: 'auth',
+  auth: 'optional',
+  limits: [],
+  body: object({ email: text({ maxLength: ADDRESS_CHARACTERS_MAX }) }),
+  result: codeRequested,
+  errors: ERRORS_OF_BOTH,
+  handle: (context) => requestCode(context, parseEmail(context.body.email), 'email: expected an address'),
+});
