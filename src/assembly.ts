@@ -16,7 +16,7 @@ import { createSessionGate } from './io/http/session-gate.ts';
 import type { Log } from './io/log.ts';
 import { LiveCatalogue } from './io/mcp/catalogue.ts';
 import { createMetrics, type Metrics } from './io/metrics.ts';
-import { createCodePort, openCodeSecret } from './io/modules/chat.ts';
+import { codePorts, openCodeSecret } from './io/modules/chat.ts';
 import { createModuleClient, type ModuleClient } from './io/modules/client.ts';
 import { createRoutes } from './io/routes/index.ts';
 import { createInternalRoutes } from './io/routes/internal.ts';
@@ -159,18 +159,12 @@ async function startActors(
       log.error({ err: error }, error === undefined ? 'the disk has room again' : 'the disk is short'),
   });
   let secret: Promise<Uint8Array>;
-  const codes =
-    chatUrl === undefined
-      ? {}
-      : {
-          codes: createCodePort({
-            secret: () => secret,
-            modules,
-            chatUrl,
-            project: configuration.project,
-            newRequestId: () => randomUUID(),
-          }),
-        };
+  const codes = codePorts(chatUrl, {
+    secret: () => secret,
+    modules,
+    project: configuration.project,
+    newRequestId: () => randomUUID(),
+  });
   const actors = createActorSystem({
     kinds: KINDS,
     journal,

@@ -77,10 +77,7 @@ function login(state: UserState, command: CodeLogin, turn: Turn): Outcome<UserEv
 function creation(state: UserState, { channel, address, handle }: CodeLogin, turn: Turn): Change {
   const contact = { channel, address };
   return {
-    events: [
-      { type: 'accountCreated', utcMs: turn.nowMs, handle },
-      { type: 'contactLinked', contact },
-    ],
+    events: [{ type: 'accountCreated', utcMs: turn.nowMs, handle, contact }],
     claims: [
       { index: 'contact', key: contactKey(contact), owner: state.userId, onConflict: 'ChallengeExpired' },
     ],

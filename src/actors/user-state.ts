@@ -67,8 +67,8 @@ export interface UserState {
   /** 32 random bytes in base64url: `user.id` of the authenticators, the same for the life of the account. */
   readonly handle: string;
   readonly blocked: boolean;
-  /** Where one-time codes may be sent to log in. */
-  readonly contacts: readonly Contact[];
+  /** Where one-time codes are sent, of an account that came by one. */
+  readonly contact: Contact | null;
   /** By key id, removed ones included (spec 3: the record is kept). */
   readonly keys: Readonly<Record<string, UserKey>>;
   /** In the order of their opening. */
@@ -84,8 +84,12 @@ export interface UserState {
 }
 
 export type UserEvent =
-  | { readonly type: 'accountCreated'; readonly utcMs: number; readonly handle: string }
-  | { readonly type: 'contactLinked'; readonly contact: Contact }
+  | {
+      readonly type: 'accountCreated';
+      readonly utcMs: number;
+      readonly handle: string;
+      readonly contact?: Contact;
+    }
   | { readonly type: 'keyAdded'; readonly key: UserKey }
   | { readonly type: 'keyProven'; readonly keyId: string }
   | { readonly type: 'keyFlagsSet'; readonly keyId: string; readonly flags: number }
@@ -116,7 +120,7 @@ export function initialUser(userId: string): UserState {
     createdMs: null,
     handle: '',
     blocked: false,
-    contacts: [],
+    contact: null,
     keys: {},
     sessions: [],
     log: [],
@@ -130,9 +134,7 @@ export function initialUser(userId: string): UserState {
 export function evolveUser(state: UserState, event: UserEvent): UserState {
   switch (event.type) {
     case 'accountCreated':
-      return { ...state, createdMs: event.utcMs, handle: event.handle };
-    case 'contactLinked':
-      return { ...state, contacts: [...state.contacts, event.contact] };
+      return { ...state, createdMs: event.utcMs, handle: event.handle, contact: event.contact ?? null };
     case 'keyAdded':
       return { ...state, keys: { ...state.keys, [event.key.id]: event.key } };
     case 'keyProven':
@@ -219,11 +221,7 @@ function opened(state: UserState, session: SessionRecord, as: 'login' | 'sign_up
     ip,
     userAgent,
   };
-  const next = {
-    ...state,
-    sessions: withSession(state.sessions, session),
-    log: appended(state.log, entry),
-  };
+  const next = { ...state, sessions: withSession(state.sessions, session), log: appended(state.log, entry) };
   return keyId === null ? next : withKey(next, keyId, (key) => ({ ...key, lastUsedMs: createdMs }));
 }
 
@@ -248,6 +246,5 @@ function appended(log: readonly LogEntry[], entry: LogEntry): readonly LogEntry[
     alike += 1;
     oldest = position;
   }
-  const kept = alike > max ? log.toSpliced(oldest, 1) : log;
-  return [...kept, entry];
+  return [...(alike > max ? log.toSpliced(oldest, 1) : log), entry];
 }

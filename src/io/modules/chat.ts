@@ -43,6 +43,14 @@ export function codeOf(secret: Uint8Array, seed: string): string {
   return String(mac.readBigUInt64BE() % 10n ** BigInt(CODE_DIGITS)).padStart(CODE_DIGITS, '0');
 }
 
+/** The port, where there is a chat module. */
+export function codePorts(
+  chatUrl: string | undefined,
+  options: Omit<CodePortOptions, 'chatUrl'>,
+): { codes?: CodePort } {
+  return chatUrl === undefined ? {} : { codes: createCodePort({ ...options, chatUrl }) };
+}
+
 export function createCodePort(options: CodePortOptions): CodePort {
   const { secret, modules, project, newRequestId } = options;
   const parsed = parseEndpoint(ENDPOINT, new Map([['chat', options.chatUrl]]));
