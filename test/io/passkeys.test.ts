@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { type AccountView, user } from '../../src/actors/user.ts';
+import { BROWSER_SESSIONS_MAX } from '../../src/domain/sessions.ts';
 import {
   type AuthenticationJson,
   get as answer,
@@ -440,6 +441,29 @@ t.test('race: a key that is removed, or an owner who is blocked, while the login
     'removed',
   );
 });
+
+t.test(
+  'sessions: name their passkey, replace the sid that came along, the oldest over the cap gives way',
+  async (t) => {
+    const { register, signIn, assertion, post, get, alive } = start(t);
+    const passkey = makePasskey();
+    const signedUp = await register(passkey);
+    const { id: keyId } = (signedUp.result as { key: { id: string } }).key;
+    const first = sidFrom(signedUp);
+    const replacing = sidFrom(await post(LOGIN, await assertion(passkey), cookie(first)));
+    t.same([await alive(first), await alive(replacing)], [false, true]);
+    const { result } = await get('/auth/v1/sessions', cookie(replacing));
+    t.match(result, [{ kind: 'browser', loginType: null, keyId, appId: null, current: true }]);
+    t.equal((result as unknown[]).length, 1);
+    let newest = replacing;
+    for (let count = 1; count < BROWSER_SESSIONS_MAX; count += 1) newest = sidFrom(await signIn(passkey));
+    t.equal(await alive(replacing), true, 'as many as there may be');
+    sidFrom(await signIn(passkey));
+    t.same([await alive(replacing), await alive(newest)], [false, true]);
+    const closed = await post('/auth/v1/close_sessions', { others: true }, cookie(newest));
+    t.match(closed.result, { sessionsClosed: BROWSER_SESSIONS_MAX - 1 });
+  },
+);
 
 t.test('removal: ends the sessions of the passkey, and only those', async (t) => {
   const { register, signIn, signUp, keysOf, post, alive } = start(t);

@@ -3,16 +3,7 @@
  * into a folder beside the packages. Owns where it is found and how it is started.
  */
 import { spawnSync } from 'node:child_process';
-import {
-  accessSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
 import { type Browser, chromium } from 'playwright-core';
 import { plainEnvironment } from '../../tools/launch.ts';
@@ -26,6 +17,7 @@ const NAMES = [
 ];
 const PACKAGE = resolve('node_modules/@sparticuz/chromium');
 const UNPACK_TIMEOUT_MS = 180_000;
+const VERSION_TIMEOUT_MS = 30_000;
 /** The package's own launch arguments would switch web security and process isolation off. */
 const ARGUMENTS = [
   '--headless',
@@ -46,26 +38,30 @@ interface Executable {
 
 /** Starts the browser. Throws with the reason when there is none, or none that runs. */
 export async function startBrowser(): Promise<Browser> {
-  const found = process.env['CHROMIUM_PATH'] ?? onPath();
-  const { path, libraries } = found === undefined ? unpacked() : { path: found };
-  const environment = environmentOf(libraries);
-  const version = spawnSync(path, ['--version'], { env: environment, encoding: 'utf8' });
-  if (version.status !== 0)
-    throw new Error(`the browser ${path} does not run: ${version.error?.message ?? version.stderr}`);
-  return chromium.launch({ executablePath: path, args: ARGUMENTS, env: environment });
+  const { path, libraries } = findBrowser();
+  const fault = faultOf(path, libraries);
+  if (fault !== undefined) throw new Error(`the browser ${path} does not run: ${fault}`);
+  return chromium.launch({ executablePath: path, args: ARGUMENTS, env: environmentOf(libraries) });
 }
 
-function onPath(): string | undefined {
-  const folders = (process.env['PATH'] ?? '').split(delimiter);
+function findBrowser(): Executable {
+  const named = process.env['CHROMIUM_PATH'];
+  if (named !== undefined) return { path: named };
+  const folders = (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '');
   const candidates = NAMES.flatMap((name) => folders.map((folder) => join(folder, name)));
-  return candidates.find((file) => {
-    try {
-      accessSync(file, constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
+  // Some systems put a script there that only says how to install a browser.
+  const installed = candidates.find((path) => existsSync(path) && faultOf(path) === undefined);
+  return installed === undefined ? unpacked() : { path: installed };
+}
+
+/** Why it does not run; undefined when it tells its version. */
+function faultOf(path: string, libraries?: string): string | undefined {
+  const { status, error, stderr } = spawnSync(path, ['--version'], {
+    env: environmentOf(libraries),
+    encoding: 'utf8',
+    timeout: VERSION_TIMEOUT_MS,
   });
+  return status === 0 ? undefined : (error?.message ?? stderr);
 }
 
 /**
@@ -92,8 +88,7 @@ function unpacked(): Executable {
     }
   }
   const path = join(folder, 'chromium');
-  const bare = spawnSync(path, ['--version'], { env: environmentOf(undefined) });
-  return bare.status === 0 ? { path } : { path, libraries: join(folder, 'al2023', 'lib') };
+  return faultOf(path) === undefined ? { path } : { path, libraries: join(folder, 'al2023', 'lib') };
 }
 
 /** In a process of its own: the package reads TMPDIR and changes its environment. */
