@@ -1,5 +1,5 @@
 /** One suite for both journals, and what only the one on disk can show. */
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -264,6 +264,24 @@ t.test('journal lmdb: room is made ahead, with blocks that are really there', as
   const { size, blocks } = statSync(join(directory, 'data.mdb'));
   t.ok(size >= STEP_BYTES, `${size} bytes`);
   t.ok(blocks * 512 >= size, 'no holes');
+  await journal.close();
+});
+
+t.test('journal lmdb: its files and those of a backup are readable by their owner alone', async (t) => {
+  const directory = scratch(t);
+  chmodSync(directory, 0o755);
+  const mask = process.umask(0o022);
+  t.teardown(() => process.umask(mask));
+  const journal = await onDisk(t, directory);
+  const copy = join(directory, 'copy');
+  await journal.backup(copy, true);
+  const second = join(directory, 'second');
+  mkdirSync(second);
+  await copyJournal(directory, second);
+  for (const file of [directory, copy, second].map((folder) => join(folder, 'data.mdb'))) {
+    t.equal(statSync(file).mode & 0o777, 0o600, file);
+  }
+  t.equal(statSync(join(directory, 'lock.mdb')).mode & 0o777, 0o600);
   await journal.close();
 });
 

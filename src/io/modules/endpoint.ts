@@ -88,6 +88,7 @@ export function endpointUrl(
     const segment = segmentOf(Object.hasOwn(values, name) ? values[name] : undefined);
     if (segment === undefined) return { ok: false, argument: name };
     path = path.replace(`{${name}}`, () => segment);
+    if (climbs(path)) return { ok: false, argument: name };
   }
   let search = endpoint.query === '' ? '' : `?${endpoint.query}`;
   for (const [name, value] of Object.entries(query)) {
@@ -115,14 +116,13 @@ export function proxiedUrl(base: string, rawPath: string, rawQuery: string): URL
 /** Dot segments in any spelling, encoded separators and control characters, and percent signs that encode nothing. */
 function climbs(path: string): boolean {
   if (/%(?![0-9A-Fa-f]{2})/.test(path) || /%(?:2f|5c|[01][0-9a-f]|7f|25)/i.test(path)) return true;
-  return path.split('/').some((segment) => /^(?:\.|%2e){1,2}(?:;.*)?$/i.test(segment));
+  return path.split('/').some((segment) => /^(?:\.|%2e){1,2}(?:(?:;|%3b).*)?$/i.test(segment));
 }
 
-/** One path segment: never empty, never a dot segment, separators encoded. */
+/** What may stand in a path segment: never empty, separators encoded. Whether it climbs shows in the whole path. */
 function segmentOf(value: unknown): string | undefined {
   const text = typeof value === 'number' || typeof value === 'boolean' ? String(value) : value;
-  if (typeof text !== 'string' || text === '' || /^\.{1,2}$/.test(text) || LONE_SURROGATE.test(text))
-    return undefined;
+  if (typeof text !== 'string' || text === '' || LONE_SURROGATE.test(text)) return undefined;
   // Some servers decode once more before they split: a separator or a control character has no business here.
   if (/[/\\%]|\p{Cc}/u.test(text)) return undefined;
   return encodeURIComponent(text);

@@ -79,6 +79,7 @@ t.test('endpoint: a reference that is wrong is refused with its fault', async (t
     'http://a.example/a/../b': /not plain/,
     'http://a.example/a/%2e%2E/b': /not plain/,
     'http://a.example/a/.%2e;x/b': /not plain/,
+    'http://a.example/a/..%3Bx/b': /not plain/,
     'http://a.example/a%2fb': /not plain/,
     'http://a.example/a%5cb': /not plain/,
     'http://a.example/a\\b': /not plain/,
@@ -122,6 +123,9 @@ t.test('endpoint: a path argument stays one segment, or is refused by name', asy
   for (const id of [...refused, undefined]) {
     t.equal(urlOf(reference, { id }), 'refused: id', String(id));
   }
+  for (const id of ['..;x', '.;', '..;', '..;a=b;c']) t.equal(urlOf(reference, { id }), 'refused: id', id);
+  t.equal(urlOf(reference, { id: '...;x' }), 'http://10.0.0.5:9000/files/...%3Bx/get');
+  t.equal(urlOf('wallet:/files/.{id}/get', { id: '.' }), 'refused: id', 'together with what is configured');
   t.equal(urlOf('wallet:/x/{constructor}'), 'refused: constructor', 'nothing inherited stands in a path');
 });
 
