@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { type DiskJournal, openJournal } from '../../src/actors/runtime/journal.ts';
+import { copyJournal, type DiskJournal, openJournal } from '../../src/actors/runtime/journal.ts';
 import { type Journal, JournalTooNew, type Operation } from '../../src/actors/runtime/journal-port.ts';
 import { MemoryJournal } from '../../src/actors/runtime/memory-journal.ts';
 

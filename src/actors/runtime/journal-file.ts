@@ -1,5 +1,13 @@
-/** Is a file an LMDB data file at all? The engine takes the process with it when it opens something else. */
+/**
+ * The engine's files before the engine sees them: is one an LMDB data file at all (the engine takes the process with it
+ * when it opens something else), and may nobody but the owner read them.
+ */
 import { closeSync, existsSync, openSync, readSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** The engine's names for its files in the folder. */
+export const DATA_FILE = 'data.mdb';
+const LOCK_FILE = 'lock.mdb';
 
 /** `MDB_MAGIC`, little-endian, behind the header of the two meta pages. */
 const MAGIC = 0xbeefc0de;
@@ -17,5 +25,14 @@ export function isJournalFile(path: string): boolean {
     return sizeBytes === 0 || marked;
   } finally {
     closeSync(file);
+  }
+}
+
+/** Makes missing files empty and readable by their owner alone; the engine would let everybody read what it creates. */
+export function makeJournalFiles(directory: string): void {
+  for (const name of [DATA_FILE, LOCK_FILE]) {
+    const path = join(directory, name);
+    // One that is there stays closed: closing it again would drop the locks that this process holds on it.
+    if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600));
   }
 }

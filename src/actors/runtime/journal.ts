@@ -2,12 +2,12 @@
  * The journal on disk: one LMDB environment, opened by the main thread alone. The only file that knows the engine.
  * Owns the layout of the rows and that a group is on disk as a whole before anybody hears of it.
  */
-import { mkdirSync } from 'node:fs';
+import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { asBinary, type Database, open, type RootDatabase } from 'lmdb';
 import { Packr } from 'msgpackr';
 import type { IndexName } from './actor.ts';
-import { isJournalFile } from './journal-file.ts';
+import { DATA_FILE, isJournalFile, makeJournalFiles } from './journal-file.ts';
 import {
   type Journal,
   JournalTooNew,
@@ -23,8 +23,6 @@ import { CLAIM_KEY_MAX_BYTES, checkPlain, isName } from './plain-data.ts';
 /** Version of the layout below. A journal with a newer one refuses to open. */
 const SCHEMA = 1;
 const SCHEMA_KEY = 'schema';
-/** The engine's name for its file in the folder. */
-const DATA_FILE = 'data.mdb';
 /** Commits between two looks at the space in use. */
 const MEASURE_COMMITS = 32;
 /**
@@ -53,6 +51,7 @@ export async function openJournal(options: DiskJournalOptions): Promise<DiskJour
   mkdirSync(options.directory, { recursive: true, mode: 0o700 });
   const file = join(options.directory, DATA_FILE);
   if (!isJournalFile(file)) throw new Error(`${file} is not a journal`);
+  makeJournalFiles(options.directory);
   const journal = new DiskJournal(options);
   try {
     await journal.prepare();
@@ -68,6 +67,7 @@ export async function copyJournal(directory: string, target: string): Promise<vo
   const root = open({ ...ENGINE, path: directory, readOnly: true });
   try {
     await root.backup(target, true);
+    chmodSync(join(target, DATA_FILE), 0o600);
   } finally {
     await root.close();
   }
@@ -222,6 +222,7 @@ export class DiskJournal implements Journal {
   async backup(directory: string, compact: boolean): Promise<void> {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     await this.#root.backup(directory, compact);
+    chmodSync(join(directory, DATA_FILE), 0o600);
   }
 
   async close(): Promise<void> {
