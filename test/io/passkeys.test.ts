@@ -557,3 +557,58 @@ t.test(
     await fc.assert(history, { numRuns: 25 });
   },
 );
+
+t.test(
+  'passkeys: whatever happens at the same time, a credential has one owner and the index agrees',
+  async (t) => {
+    const { registration, assertion, post, keysOf, signUp, actors } = start(t, {
+      settings: { ActiveKeysLimit: 100 },
+    });
+    const step = fc.tuple(
+      fc.constantFrom('enrol', 'signUp', 'login', 'remove' as const),
+      fc.nat(1),
+      fc.nat(1),
+    );
+    const rounds = fc.array(fc.array(step, { minLength: 2, maxLength: 6 }), { minLength: 1, maxLength: 4 });
+    const property = fc.asyncProperty(rounds, async (history) => {
+      const people = [await signUp(), await signUp()];
+      const passkeys = [makePasskey(), makePasskey()];
+      const userIds = new Set(people.map(({ userId }) => userId));
+      const before = actors.system.count('credentialId');
+      for (const together of history) {
+        const requests: (readonly [path: string, body: object, sid: string | undefined])[] = [];
+        for (const [what, who, which] of together) {
+          const { sid } = people[who] ?? { sid: '' };
+          const passkey = passkeys[which] ?? makePasskey();
+          if (what === 'enrol') requests.push([REGISTER, await registration(passkey, {}, sid), sid]);
+          else if (what === 'signUp') requests.push([REGISTER, await registration(passkey), undefined]);
+          else if (what === 'login') requests.push([LOGIN, await assertion(passkey), undefined]);
+          else {
+            const key = (await keysOf(sid)).find((each) => each.publicKey === passkey.id);
+            requests.push(['/auth/v1/keys/remove_key', { keyId: key?.id ?? '1' }, sid]);
+          }
+        }
+        const answers = await Promise.all(requests.map(([path, body, sid]) => post(path, body, cookie(sid))));
+        for (const { status, result } of answers) {
+          if (status >= 500) throw new Error(`HTTP ${status}`);
+          const { userId } = (result ?? {}) as { userId?: string };
+          if (userId !== undefined) userIds.add(userId);
+        }
+      }
+      const held: string[] = [];
+      for (const userId of userIds) {
+        const { keys } = await actors.system.query<AccountView>(user, userId, { type: 'account' });
+        for (const key of keys) {
+          if (!passkeys.some(({ id }) => id === key.publicKey)) continue;
+          held.push(key.publicKey);
+          const owner = actors.system.lookup('credentialId', key.publicKey);
+          if (owner !== `${userId}:${key.id}:p`) throw new Error(`the index names ${owner}`);
+        }
+      }
+      if (new Set(held).size !== held.length) throw new Error('two owners');
+      if (actors.system.count('credentialId') !== before + held.length)
+        throw new Error('a name is left over');
+    });
+    await fc.assert(property, { numRuns: 25 });
+  },
+);
