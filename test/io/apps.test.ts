@@ -1,14 +1,14 @@
 /** Applications from the outside: registration, refusals, API keys, removal, and what every owner can see. */
 import t, { type Test } from 'tap';
 import { app } from '../../src/actors/app.ts';
+import { user } from '../../src/actors/user.ts';
 import { APPS_MAX, type AppKey } from '../../src/domain/apps.ts';
 import { createAppRoutes } from '../../src/io/routes/apps.ts';
 import { createVault, openVault } from '../../src/io/vault.ts';
 import { type Account, type Answer, cookie, startAccounts } from '../support/account.ts';
+import { SHOP, VAULT } from '../support/admin.ts';
 
 const DAY_MS = 86_400_000;
-const VAULT = createVault(Buffer.alloc(32, 7));
-const SHOP = { name: 'Shop', url: 'https://shop.example' };
 
 interface App {
   readonly id: string;
@@ -328,13 +328,60 @@ t.test('apps: the API key is in no other answer, event, message or audit record 
   }
 });
 
-t.test('apps: registrations survive a restart, one under way is carried out', async (t) => {
-  const { upsert, list, actors, owner } = await start(t);
-  const created = appOf(t, await upsert(SHOP));
+t.test('apps: registrations survive a restart', async (t) => {
+  const { upsert, list, actors } = await start(t);
+  const { apiKey: _apiKey, ...created } = appOf(t, await upsert(SHOP));
   await actors.restart();
-  t.match(await list(), [{ id: created.id }]);
-  const { id, sid } = { id: created.id, sid: owner.sid };
-  t.equal(appOf(t, await upsert({ netTypes: [4] })).id, id, sid);
+  t.same(await list(), [created]);
+  t.equal(appOf(t, await upsert({ netTypes: [4] })).id, created.id);
+});
+
+t.test(
+  'apps: whenever the process dies, a registration is there whole or not at all, and once',
+  async (t) => {
+    const { owner, upsert, list, send, actors, signUp } = await start(t);
+    t.ok(owner);
+    const seen = new Set<string>();
+    for (let turns = 0; turns < 12; turns += 1) {
+      const account = await signUp();
+      const { sealed: key } = VAULT.issue();
+      const command = { type: 'upsertApp', patch: SHOP, key, origin: { ip: '', userAgent: '' } };
+      const asked = actors.system.ask(user, account.userId, command).then(
+        () => seen.add('answered'),
+        () => seen.add('refused'),
+      );
+      for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+      await actors.restart();
+      await Promise.race([asked, actors.settle()]);
+      const before = await list(account);
+      seen.add(`${before.length} after the crash`);
+      const again = appOf(t, await upsert(SHOP, account));
+      t.match(await list(account), [{ ...SHOP, id: before[0]?.id ?? again.id }], `after ${turns} turns`);
+      t.equal(
+        again.apiKey === undefined,
+        before.length === 1,
+        'a new key comes with a new application alone',
+      );
+      t.equal((await send(account, 'rotate_key', { id: again.id })).status, 200);
+      t.match(await send(account, 'remove', { id: again.id }), { status: 200 });
+      t.same(await list(account), []);
+    }
+    for (const outcome of ['0 after the crash', '1 after the crash', 'answered'])
+      t.ok(seen.has(outcome), outcome);
+  },
+);
+
+t.test('apps: a removal under way is carried out after a crash', async (t) => {
+  const { owner, upsert, list, actors } = await start(t);
+  for (let turns = 0; turns < 8; turns += 1) {
+    const { id: appId } = appOf(t, await upsert(SHOP));
+    const command = { type: 'removeApp', appId, origin: { ip: '', userAgent: '' } };
+    actors.system.ask(user, owner.userId, command).catch(() => undefined);
+    for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    await actors.restart();
+    const left = await list();
+    t.equal(actors.system.lookup('appId', appId) === undefined, left.length === 0, `after ${turns} turns`);
+  }
 });
 
 t.test('vault: a key opens in its own vault only, and unchanged only', async (t) => {
