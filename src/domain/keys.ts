@@ -12,6 +12,9 @@ export const KeyFlag = {
   Deleted: 32,
 } as const;
 
+/** COSE algorithms that authenticators are offered and may answer with, the preferred first (auth.md A10). */
+export const CREDENTIAL_ALGORITHMS: readonly number[] = [-8, -7, -257];
+
 export type KeyType = 'PasswordKey' | 'UserKey' | 'FIDO2' | 'Unknown';
 
 export interface UserKey {

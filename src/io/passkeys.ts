@@ -8,7 +8,7 @@ import type { PasskeyOffer } from '../actors/user-passkeys.ts';
 import type { Assertion } from '../actors/verification.ts';
 import { GatewayError } from '../domain/errors.ts';
 import { decodeBase64url } from '../domain/ids.ts';
-import { hasFlag, KeyFlag, type UserKey } from '../domain/keys.ts';
+import { CREDENTIAL_ALGORITHMS, hasFlag, KeyFlag, type UserKey } from '../domain/keys.ts';
 import { array, literal, nullable, object, optional, type Static, text } from '../domain/schema.ts';
 import type { Site } from '../domain/site.ts';
 import type { Ceremony } from '../workers/fido2.ts';
@@ -27,8 +27,7 @@ const HANDLE_BYTES_MAX = 64;
 
 /** WebAuthn, section 5.8.4. Others may be sent; they are not kept. */
 const TRANSPORTS = ['ble', 'cable', 'hybrid', 'internal', 'nfc', 'smart-card', 'usb'];
-/** COSE algorithms offered to authenticators, the preferred one first (auth.md A10). */
-const CREDENTIAL_PARAMETERS = [-8, -7, -257].map((alg) => ({ alg, type: 'public-key' }));
+const CREDENTIAL_PARAMETERS = CREDENTIAL_ALGORITHMS.map((alg) => ({ alg, type: 'public-key' }));
 
 const credentialId = base64urlText(CREDENTIAL_ID_BYTES_MAX);
 

@@ -4,10 +4,9 @@
  * answers, the owner's handle. Its messages print challenges, so none of them leaves this file.
  */
 import { createPublicKey } from 'node:crypto';
+import { CREDENTIAL_ALGORITHMS } from '../domain/keys.ts';
 import { checkEd25519Key } from './ed25519.ts';
 
-/** COSE algorithms that may be enrolled: EdDSA, ES256, RS256. The library's default list changes with the runtime. */
-export const ALGORITHMS: readonly number[] = [-8, -7, -257];
 /** An RSA key of 4,096 bits in COSE has about 530. */
 const COSE_KEY_BYTES_MAX = 1_024;
 const RSA_BITS_MIN = 2_048;
@@ -98,7 +97,8 @@ export async function verifyRegistration(task: RegistrationTask): Promise<Regist
       },
       ...expectations(task),
       requireUserVerification: false,
-      supportedAlgorithmIDs: [...ALGORITHMS],
+      // The library's own list changes with the runtime.
+      supportedAlgorithmIDs: [...CREDENTIAL_ALGORITHMS],
     });
     if (!answer.verified) return BAD;
     const { credential, userVerified, credentialBackedUp } = answer.registrationInfo;
