@@ -4,6 +4,7 @@ import { availableParallelism } from 'node:os';
 import { KINDS } from './actors/kinds.ts';
 import { Limiter } from './actors/limiter.ts';
 import { createActorSystem, type RunningSystem } from './actors/runtime/system.ts';
+import { nodeSchedule } from './actors/runtime/world.ts';
 import { holdFolder, makeFolder } from './data-folder.ts';
 import type { Configuration } from './domain/configuration.ts';
 import type { Fault } from './domain/schema.ts';
@@ -154,6 +155,7 @@ async function startActors(
 ): Promise<RunningSystem> {
   const journal = await openStorage({
     directory: configuration.dataPath,
+    auditRowsMax: () => settings.get('AuditRowsMax'),
     stepBytes: JOURNAL_STEP_BYTES,
     onShortage: (error) =>
       log.error({ err: error }, error === undefined ? 'the disk has room again' : 'the disk is short'),
@@ -172,13 +174,7 @@ async function startActors(
     settings,
     clock: Date.now,
     randomBytes: (length) => randomBytes(length),
-    schedule: {
-      immediate: (run) => void setImmediate(run),
-      timer(delayMs, run) {
-        const timer = setTimeout(run, delayMs);
-        return () => clearTimeout(timer);
-      },
-    },
+    schedule: nodeSchedule,
     onFatal,
     onBug: (report) => log.error(report, 'an actor failed'),
   });

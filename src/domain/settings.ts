@@ -122,6 +122,23 @@ export const SETTINGS = {
   ),
   OneTimeCodesPerIpHour: count(59, 10, 1, 10_000, 'One-time codes asked for by one address an hour.'),
   OneTimeCodesPerDay: count(60, 10_000, 1, 100_000, 'One-time codes sent in one day (UTC), to all.'),
+  AuditRowsMax: count(61, 1_000_000, 1000, 1_000_000, 'Records of the audit log; the oldest go first.'),
+  AuditDays: {
+    id: 62,
+    type: 'number',
+    unit: 'days',
+    default: 365,
+    min: 1,
+    max: 3650,
+    summary: 'Records of the audit log that are older are removed.',
+  },
+  AnonymousRefusalsPerMinute: count(
+    63,
+    60,
+    0,
+    10_000,
+    'Refusals without an account that enter the audit log one by one; further ones are counted.',
+  ),
 } as const satisfies Record<string, SettingRow>;
 
 export type SettingName = keyof typeof SETTINGS;

@@ -4,7 +4,7 @@
  */
 import { CHALLENGES_ID, type Challenge, type ChallengeCommand, challenges } from '../actors/challenges.ts';
 import { type KeyOwner, parseKeyOwner, type SessionOwner } from '../actors/owners.ts';
-import type { ActorSystem } from '../actors/runtime/actor.ts';
+import type { ActorSystem, AuditRecord } from '../actors/runtime/actor.ts';
 import type { Origin } from '../actors/user-change.ts';
 import { ERRORS, type ErrorName, GatewayError } from '../domain/errors.ts';
 import { decodeBase64url, parseId } from '../domain/ids.ts';
@@ -146,7 +146,7 @@ export async function countingUnknownKeys<T>(
 
 /** A refusal before any account is known. The key is left out: of a password it would be a trace. */
 export function auditRefusal(context: Context, loginType: LoginType | null, row: ErrorName): void {
-  context.actors.audit({
+  const record: AuditRecord = {
     utcMs: context.nowMs,
     event: 'login_refused',
     userId: null,
@@ -156,5 +156,6 @@ export function auditRefusal(context: Context, loginType: LoginType | null, row:
       error: ERRORS[row].message,
       requestId: context.requestId,
     },
-  });
+  };
+  context.actors.auditRefusal(record, networkOf(context.client.address));
 }

@@ -16,7 +16,7 @@ function scratch(t: Test): string {
 }
 
 async function onDisk(t: Test, directory = scratch(t)): Promise<DiskJournal> {
-  return openJournal({ directory, stepBytes: STEP_BYTES, auditRowsMax: 5, deadRowsMax: 3 });
+  return openJournal({ directory, stepBytes: STEP_BYTES, auditRowsMax: () => 5, deadRowsMax: 3 });
 }
 
 const JOURNALS: Record<string, (t: Test) => Promise<Journal>> = {
@@ -186,6 +186,17 @@ for (const [name, open] of Object.entries(JOURNALS)) {
     const audit = (n: number): Operation => ({ op: 'audit', row: journal.pack({ n }) });
     await commit(journal, [audit(1), audit(2), audit(3)]);
     t.same(journal.auditPage(1, 1), [{ seq: 2, record: { n: 2 } }]);
+    await commit(journal, [{ op: 'auditTrim', seq: 1 }, audit(4)]);
+    t.same(
+      journal.auditPage(0, 10).map((row) => row.seq),
+      [2, 3, 4],
+    );
+    await commit(journal, [{ op: 'auditTrim', seq: 9 }, audit(5)]);
+    t.same(
+      journal.auditPage(0, 10).map((row) => row.seq),
+      [4, 5],
+      'the newest of them stayed',
+    );
     const key = { timeMs: 5, kind: 'user', id: '1', seq: 7 };
     const row = journal.pack({ command: { type: 'x' }, reason: 'planted' });
     await commit(journal, [

@@ -150,6 +150,7 @@ function noActors(): ActorSystem {
     count: refuse,
     audit: refuse,
     auditFirst: refuse,
+    auditRefusal: refuse,
   };
 }
 

@@ -191,6 +191,7 @@ function auditOnly(records: AuditRecord[], storage: () => Promise<void>): ActorS
     remembers: none,
     count: none,
     audit: (record) => records.push(record),
+    auditRefusal: (record) => records.push(record),
     async auditFirst(record) {
       await storage();
       records.push(record);

@@ -6,17 +6,22 @@ import { GatewayError } from '../../domain/errors.ts';
 import type { AuditRecord } from './actor.ts';
 import type { AuditRow, DeadKey, DeadRow, Journal, StoredActor } from './journal-port.ts';
 import { checkName, ID_MAX_BYTES } from './plain-data.ts';
+import { RefusalBudget } from './refusal-budget.ts';
 import type { QuarantineEntry } from './supervision.ts';
 import type { Wiring } from './wiring.ts';
 
 /** Writes that wait for the disk; beyond it audit records that belong to no turn are dropped and counted. */
 const BACKLOG_MAX = 20_000;
 
+/** Records read and removed at a time: some 20 ms of the disk's thread. */
+const AUDIT_BATCH_ROWS = 1_000;
+
 export class Administration {
   readonly #journal: Journal;
   readonly #wiring: Wiring;
   /** Values that are being written, so that a reader sees its own writes. */
   readonly #meta = new Map<string, unknown>();
+  readonly #refusals = new RefusalBudget();
   auditDropped = 0;
 
   constructor(journal: Journal, wiring: Wiring) {
@@ -55,6 +60,33 @@ export class Administration {
   /** Ids of a kind that have state on disk, ascending, after `afterId` ('' from the start). */
   ids(kind: string, afterId: string, limit: number): string[] {
     return this.#journal.ids(kind, afterId, limit);
+  }
+
+  /** Of a caller without an account: recorded within the budget of the minute, else counted (auth.md A14). */
+  auditRefusal(record: AuditRecord, network: string): void {
+    const max = this.#wiring.world.settings.get('AnonymousRefusalsPerMinute');
+    this.#auditLeftOut(record.utcMs);
+    if (this.#refusals.take(network, max, record.utcMs)) this.audit(record);
+  }
+
+  /** Removes a batch of the records before `beforeMs`; true when there are more. */
+  tidyAudit(beforeMs: number, nowMs: number): boolean {
+    this.#auditLeftOut(nowMs);
+    const { commit } = this.#wiring;
+    const rows = this.#journal.auditPage(0, 1);
+    if (commit.failed || !isBefore(rows[0], beforeMs)) return false;
+    const batch = this.#journal.auditPage(0, AUDIT_BATCH_ROWS);
+    const kept = batch.findIndex((row) => !isBefore(row, beforeMs));
+    const last = batch.at(kept < 0 ? -1 : kept - 1);
+    if (last === undefined) return false;
+    commit.open.operations.push({ op: 'auditTrim', seq: last.seq });
+    commit.wrotePatiently(1, 0);
+    return kept < 0;
+  }
+
+  #auditLeftOut(nowMs: number): void {
+    const record = this.#refusals.summary(nowMs);
+    if (record !== undefined) this.audit(record);
   }
 
   /** The audit log, oldest first, after position `afterSeq` (0 from the start). */
@@ -127,4 +159,9 @@ export class Administration {
       commit.wrote(1, 0);
     });
   }
+}
+
+function isBefore(row: AuditRow | undefined, beforeMs: number): boolean {
+  const utcMs = (row?.record as Partial<AuditRecord> | undefined)?.utcMs;
+  return utcMs !== undefined && utcMs < beforeMs;
 }

@@ -100,6 +100,8 @@ export type Operation =
   | { readonly op: 'deadRemove'; readonly key: DeadKey }
   | { readonly op: 'index'; readonly index: IndexName; readonly key: string; readonly owner: string | null }
   | { readonly op: 'audit'; readonly row: Packed }
+  /** Removes the records up to this position of the log, but never the newest: its position counts on. */
+  | { readonly op: 'auditTrim'; readonly seq: number }
   | { readonly op: 'meta'; readonly key: string; readonly row: Packed };
 
 export interface AuditRow {

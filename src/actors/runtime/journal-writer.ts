@@ -17,6 +17,9 @@ export const INDEXES: readonly IndexName[] = [
   'contact',
 ];
 
+/** The most that a new record removes: after its bound was lowered the log shrinks as it is written. */
+const AUDIT_GONE_PER_RECORD = 4;
+
 /** The part of a sub-database that reading and writing take. */
 export interface StoredTable extends Table {
   put(key: Part[] | Part, row: Packed): void;
@@ -39,7 +42,8 @@ export interface JournalWriterOptions {
   readonly tables: Tables;
   readonly indexes: ReadonlyMap<IndexName, StoredTable>;
   readonly pack: (value: unknown) => Packed;
-  readonly auditRowsMax: number;
+  /** Asked at every record: a lower bound takes effect as the log is written. */
+  readonly auditRowsMax: () => number;
   readonly deadRowsMax: number;
 }
 
@@ -103,6 +107,9 @@ export class JournalWriter {
       case 'audit':
         this.#writeAudit(operation.row);
         return;
+      case 'auditTrim':
+        while (this.#auditRows > 1 && this.#auditFirst <= operation.seq) this.#removeOldestAudit();
+        return;
       case 'meta':
         meta.put(operation.key, operation.row);
         return;
@@ -121,9 +128,18 @@ export class JournalWriter {
     this.#auditLast += 1;
     this.#auditRows += 1;
     tables.audit.put(this.#auditLast, row);
-    for (; this.#auditRows > auditRowsMax; this.#auditRows -= 1) {
-      tables.audit.remove(this.#auditLast - this.#auditRows + 1);
-    }
+    const max = auditRowsMax();
+    for (let gone = 0; gone < AUDIT_GONE_PER_RECORD && this.#auditRows > max; gone += 1)
+      this.#removeOldestAudit();
+  }
+
+  get #auditFirst(): number {
+    return this.#auditLast - this.#auditRows + 1;
+  }
+
+  #removeOldestAudit(): void {
+    this.#options.tables.audit.remove(this.#auditFirst);
+    this.#auditRows -= 1;
   }
 
   #trimDead(): void {

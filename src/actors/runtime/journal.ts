@@ -39,7 +39,7 @@ export interface DiskJournalOptions {
   /** Most bytes of zeros added to the file at a time. Default 256 MiB. */
   readonly stepBytes?: number;
   /** Audit records kept; the oldest go first. Default 1,000,000. */
-  readonly auditRowsMax?: number;
+  readonly auditRowsMax?: () => number;
   /** Dead letters kept; the oldest go first. Default 10,000. */
   readonly deadRowsMax?: number;
   /** The disk has no more room (or has again). */
@@ -111,7 +111,7 @@ export class DiskJournal implements Journal {
       tables: this.#tables,
       indexes: this.#indexes,
       pack: (value) => this.#packr.pack(value),
-      auditRowsMax: options.auditRowsMax ?? 1_000_000,
+      auditRowsMax: options.auditRowsMax ?? (() => 1_000_000),
       deadRowsMax: options.deadRowsMax ?? 10_000,
     });
     this.#space = new JournalSpace({

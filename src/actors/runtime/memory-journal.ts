@@ -214,6 +214,9 @@ export class MemoryJournal implements Journal {
       case 'audit':
         this.#audit.push({ seq: (this.#audit.at(-1)?.seq ?? 0) + 1, record: operation.row });
         return;
+      case 'auditTrim':
+        while (this.#audit.length > 1 && (this.#audit[0]?.seq ?? 0) <= operation.seq) this.#audit.shift();
+        return;
       case 'meta':
         this.#meta.set(operation.key, operation.row);
         return;
@@ -228,11 +231,8 @@ export class MemoryJournal implements Journal {
 
   #shelf(kind: string, id: string): Shelf {
     const name = `${kind}\0${id}`;
-    let shelf = this.#shelves.get(name);
-    if (shelf === undefined) {
-      shelf = { snapshot: undefined, rows: new Map() };
-      this.#shelves.set(name, shelf);
-    }
+    const shelf: Shelf = this.#shelves.get(name) ?? { snapshot: undefined, rows: new Map() };
+    this.#shelves.set(name, shelf);
     return shelf;
   }
 }

@@ -7,6 +7,7 @@ import type { AuditRecord, IndexName } from './actor.ts';
 import { type ActorSystem, type AnyKind, type AskOptions, isRefusal } from './actor.ts';
 import { Administration } from './administration.ts';
 import { Admission } from './admission.ts';
+import { retainAudit } from './audit-retention.ts';
 import { AskWaiter, Cell } from './cell.ts';
 import { requireSame } from './idempotency.ts';
 import { checkName, ID_MAX_BYTES, IDEMPOTENCY_KEY_MAX_BYTES, isName } from './plain-data.ts';
@@ -28,6 +29,7 @@ export function createActorSystem(options: ActorSystemOptions): RunningSystem {
 export class RunningSystem implements ActorSystem {
   readonly #options: ActorSystemOptions;
   readonly #wiring: Wiring;
+  readonly #stopRetention: () => void;
   readonly #admission: Admission;
   /** Quarantine, dead letters, the audit log, metadata: what the admin panel and other parts look at. */
   readonly administration: Administration;
@@ -38,6 +40,7 @@ export class RunningSystem implements ActorSystem {
     this.#wiring = wire(options, limits);
     this.#admission = new Admission(options.journal, this.#wiring, limits);
     this.administration = new Administration(options.journal, this.#wiring);
+    this.#stopRetention = retainAudit({ administration: this.administration, ...options });
   }
 
   ask<Reply>(kind: AnyKind, id: string, command: object, options?: AskOptions): Promise<Reply> {
@@ -160,6 +163,10 @@ export class RunningSystem implements ActorSystem {
     this.administration.audit(record);
   }
 
+  auditRefusal(record: AuditRecord, network: string): void {
+    this.administration.auditRefusal(record, network);
+  }
+
   auditFirst(record: AuditRecord): Promise<void> {
     return this.administration.auditFirst(record);
   }
@@ -208,6 +215,7 @@ export class RunningSystem implements ActorSystem {
     this.#admission.stop();
     this.#wiring.inbox.stop();
     this.#wiring.timers.stop();
+    this.#stopRetention();
     const endMs = this.#options.clock() + timeoutMs;
     return new Promise((resolve) => {
       const look = () => {
@@ -225,6 +233,7 @@ export class RunningSystem implements ActorSystem {
   async close(): Promise<void> {
     this.#admission.stop();
     this.#wiring.stop();
+    this.#stopRetention();
     const { commit } = this.#wiring;
     while (!commit.idle && !commit.failed) {
       commit.hurry();

@@ -3,6 +3,7 @@ import { performance } from 'node:perf_hooks';
 import type { AuditRecord } from '../../actors/runtime/actor.ts';
 import type { Caller } from '../../domain/access.ts';
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
+import { networkOf } from '../../domain/networks.ts';
 import type { RouteContext } from '../http/route.ts';
 import type { RpcRequest } from './rpc.ts';
 
@@ -73,7 +74,8 @@ export function auditRefused(request: RpcRequest, context: RouteContext): void {
   const isTool = request.method === 'tools/call';
   const name = isTool ? request.params['name'] : request.params['uri'];
   const record = recordOf(isTool ? 'mcp.tool' : 'mcp.resource', name);
-  audit({ context, caller: { kind: 'nobody' } }, record, 'denied');
+  const asking: Asking = { context, caller: { kind: 'nobody' } };
+  context.actors.auditRefusal(auditRecord(asking, record, 'denied'), networkOf(context.client.address));
 }
 
 /** The refusal of one call, with its record. To be thrown. */

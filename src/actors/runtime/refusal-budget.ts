@@ -1,0 +1,48 @@
+/**
+ * How many refusals of callers without an account enter the audit log (auth.md A14). Anybody can cause them, so beyond
+ * a share of each minute they are only counted: else a guesser could push what admins and users did out of the log.
+ */
+import { MINUTE_MS } from '../../domain/time.ts';
+import type { AuditRecord } from './actor.ts';
+
+/** Of one network and minute, so that one guesser does not use up what all share. */
+export const REFUSALS_PER_NETWORK_MAX = 10;
+
+export class RefusalBudget {
+  #minute = -1;
+  #recorded = 0;
+  #left = 0;
+  readonly #byNetwork = new Map<string, number>();
+
+  /**
+   * May this refusal be recorded? `max` is the share of all networks in one minute; the networks that are remembered
+   * are bounded by it.
+   */
+  take(network: string, max: number, nowMs: number): boolean {
+    this.#moveOn(nowMs);
+    const used = this.#byNetwork.get(network) ?? 0;
+    if (this.#recorded >= max || used >= REFUSALS_PER_NETWORK_MAX) {
+      this.#left += 1;
+      return false;
+    }
+    this.#recorded += 1;
+    this.#byNetwork.set(network, used + 1);
+    return true;
+  }
+
+  /** The one record of those that were left out, once their minute is over. */
+  summary(nowMs: number): AuditRecord | undefined {
+    if (this.#left === 0 || Math.floor(nowMs / MINUTE_MS) === this.#minute) return undefined;
+    const fields = { count: this.#left, fromUtcMs: this.#minute * MINUTE_MS };
+    this.#left = 0;
+    return { utcMs: nowMs, event: 'refusals_left_out', userId: null, fields };
+  }
+
+  #moveOn(nowMs: number): void {
+    const minute = Math.floor(nowMs / MINUTE_MS);
+    if (minute === this.#minute) return;
+    this.#minute = minute;
+    this.#recorded = 0;
+    this.#byNetwork.clear();
+  }
+}

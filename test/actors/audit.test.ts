@@ -1,0 +1,123 @@
+/** The audit log stays within its bounds, and nobody without an account can push others' records out of it (A14). */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t from 'tap';
+import type { AuditRecord } from '../../src/actors/runtime/actor.ts';
+import { openJournal } from '../../src/actors/runtime/journal.ts';
+import type { Operation } from '../../src/actors/runtime/journal-port.ts';
+import { LiveSettings } from '../../src/domain/settings.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/domain/time.ts';
+import { startAccounts } from '../support/account.ts';
+import { createTestActors, START_MS, type TestActors } from '../support/actors.ts';
+
+function recordsOf({ journal }: TestActors): AuditRecord[] {
+  return journal.auditPage(0, 100_000).map(({ record }) => record as AuditRecord);
+}
+
+function refusal(utcMs: number): AuditRecord {
+  return { utcMs, event: 'login_refused', userId: null, fields: {} };
+}
+
+t.test(
+  'audit: refusals of one network are recorded ten times a minute, then counted in one record',
+  async (t) => {
+    const actors = createTestActors({ kinds: [] });
+    const refuse = (count: number, network: string) => {
+      for (let n = 0; n < count; n += 1) actors.system.auditRefusal(refusal(actors.clock.nowMs), network);
+    };
+    refuse(500, '192.0.2.1');
+    refuse(3, '192.0.2.2');
+    await actors.advance(1_000);
+    t.equal(recordsOf(actors).length, 13);
+    await actors.advance(MINUTE_MS);
+    t.match(recordsOf(actors).at(-1), {
+      event: 'refusals_left_out',
+      userId: null,
+      fields: { count: 490, fromUtcMs: START_MS },
+    });
+    refuse(1, '192.0.2.1');
+    await actors.advance(1_000);
+    t.equal(recordsOf(actors).at(-1)?.event, 'login_refused', 'a new minute, a new share');
+  },
+);
+
+t.test('audit: refusals of ten thousand networks share what a minute may hold', async (t) => {
+  const settings = new LiveSettings({ AnonymousRefusalsPerMinute: 25 });
+  const actors = createTestActors({ kinds: [], settings });
+  for (let n = 0; n < 10_000; n += 1)
+    actors.system.auditRefusal(refusal(actors.clock.nowMs), `192.0.${n >> 8}.${n & 255}`);
+  await actors.advance(2 * MINUTE_MS);
+  const records = recordsOf(actors);
+  t.equal(records.length, 26);
+  t.match(records.at(-1), { event: 'refusals_left_out', fields: { count: 9_975 } });
+});
+
+t.test('audit: without a share for anonymous refusals they are only counted', async (t) => {
+  const settings = new LiveSettings({ AnonymousRefusalsPerMinute: 0 });
+  const actors = createTestActors({ kinds: [], settings });
+  actors.system.auditRefusal(refusal(actors.clock.nowMs), '192.0.2.1');
+  await actors.advance(2 * MINUTE_MS);
+  t.match(recordsOf(actors), [{ event: 'refusals_left_out', fields: { count: 1 } }]);
+});
+
+t.test('audit: records older than AuditDays go, in batches, younger ones stay', async (t) => {
+  const settings = new LiveSettings({ AuditDays: 2 });
+  const actors = createTestActors({ kinds: [], settings });
+  const old = { utcMs: START_MS, event: 'old', userId: '1', fields: {} };
+  for (let n = 0; n < 2_500; n += 1) actors.system.audit(old);
+  await actors.advance(DAY_MS);
+  actors.system.audit({ ...old, utcMs: actors.clock.nowMs, event: 'young' });
+  await actors.advance(DAY_MS - MINUTE_MS);
+  t.equal(recordsOf(actors).length, 2_501);
+  await actors.advance(3 * MINUTE_MS);
+  t.match(recordsOf(actors), [{ event: 'young' }]);
+  settings.set('AuditDays', 1);
+  actors.system.audit({ ...old, utcMs: actors.clock.nowMs, event: 'new' });
+  await actors.advance(2 * MINUTE_MS);
+  t.match(recordsOf(actors), [{ event: 'new' }], 'a changed setting takes effect');
+});
+
+t.test(
+  'audit: a lower AuditRowsMax takes effect as the log is written, positions go on after a restart',
+  async (t) => {
+    const directory = mkdtempSync(join(tmpdir(), 'gatehouse-audit-'));
+    t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+    let rowsMax = 100;
+    const open = () => openJournal({ directory, stepBytes: 1024 * 1024, auditRowsMax: () => rowsMax });
+    let journal = await open();
+    const write = async (count: number) => {
+      const row = journal.pack({ n: 1 });
+      const group: Operation[] = Array.from({ length: count }, () => ({ op: 'audit', row }));
+      await new Promise<void>((resolve, reject) =>
+        journal.commit(group, (error) => (error === undefined ? resolve() : reject(error))),
+      );
+    };
+    const positions = () => journal.auditPage(0, 1_000).map(({ seq }) => seq);
+    await write(150);
+    t.same([positions()[0], positions().length], [51, 100]);
+    rowsMax = 10;
+    await write(10);
+    t.equal(positions().length, 70, 'four go for each that comes');
+    await write(30);
+    t.same([positions()[0], positions().length], [181, 10]);
+    await journal.close();
+    journal = await open();
+    await write(1);
+    t.same([positions()[0], positions().at(-1)], [182, 191]);
+    await journal.close();
+  },
+);
+
+t.test('audit: a guesser at login leaves ten records a minute, whatever is guessed', async (t) => {
+  const { post, actors, close } = startAccounts();
+  t.teardown(close);
+  for (let guess = 0; guess < 60; guess += 1) {
+    const { status } = await post('/auth/v1/login', { challengeId: guess, code: '123456' });
+    t.equal(status, 401);
+  }
+  await actors.advance(2 * MINUTE_MS);
+  const records = recordsOf(actors);
+  t.equal(records.filter(({ event }) => event === 'login_refused').length, 10);
+  t.match(records.at(-1), { event: 'refusals_left_out', fields: { count: 50 } });
+});
