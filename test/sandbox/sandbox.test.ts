@@ -239,7 +239,8 @@ process.stdout.write('crashed ' + error.code + '\\n');`;
   await writeFile(file, script);
   const child = spawn(
     '/bin/sh',
-    ['-c', `${shellPrefix} exec "$0" "$1" "$2"`, process.execPath, file, folder],
+    // The test runner loads itself into every child and writes files there, which a limit on files would hit.
+    ['-c', `unset NODE_OPTIONS; ${shellPrefix} exec "$0" "$1" "$2"`, process.execPath, file, folder],
     {
       env: { PATH: process.env['PATH'] ?? '' },
       stdio: ['ignore', 'pipe', 'inherit'],
