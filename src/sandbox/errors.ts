@@ -1,7 +1,7 @@
 /**
  * Errors of the stand-in modules, in the envelope that every module uses: `{"error":{"code","message"}}`. 2001 to 2099
  * are common to all modules, 2100 to 2199 the wallet's, 2200 to 2299 the chat's,
- * 2300 to 2399 the markets' (docs/modules.md).
+ * 2300 to 2399 the markets', 2400 to 2499 the payments' (docs/modules.md).
  */
 
 interface SandboxErrorRow {
@@ -19,6 +19,7 @@ export const SANDBOX_ERRORS = {
   UnsupportedMediaType: { code: 2006, status: 415, message: 'Content-Type must be application/json' },
   Forbidden: { code: 2007, status: 403, message: 'Forbidden' },
   InjectedFault: { code: 2008, status: 500, message: 'Injected fault' },
+  UnknownCode: { code: 2009, status: 404, message: 'Unknown code' },
   UnknownCurrency: { code: 2101, status: 400, message: 'Unknown currency' },
   InsufficientFunds: { code: 2102, status: 409, message: 'Insufficient funds' },
   BadAmount: { code: 2103, status: 400, message: 'Bad amount' },
@@ -44,6 +45,18 @@ export const SANDBOX_ERRORS = {
   UnknownChat: { code: 2201, status: 404, message: 'Unknown chat' },
   NotAMember: { code: 2202, status: 403, message: 'Not a member of the chat' },
   BadMessage: { code: 2203, status: 400, message: 'Bad message' },
+  UnknownPaymentOrder: { code: 2401, status: 404, message: 'Unknown payment order' },
+  PaymentOrderExpired: { code: 2402, status: 409, message: 'The payment order has expired' },
+  PaymentOrderPaid: { code: 2403, status: 409, message: 'The payment order is paid already' },
+  PaymentPending: { code: 2404, status: 409, message: 'Another payment is under way' },
+  UnknownPayment: { code: 2405, status: 404, message: 'Unknown payment' },
+  NoPendingPayment: { code: 2406, status: 409, message: 'No such payment is under way' },
+  UnknownTerminal: { code: 2407, status: 404, message: 'Unknown terminal' },
+  WrongTerminal: { code: 2408, status: 400, message: 'The terminal does not fit' },
+  BadCard: { code: 2409, status: 400, message: 'Bad card' },
+  CardDeclined: { code: 2410, status: 402, message: 'The card was declined' },
+  BadTxHash: { code: 2411, status: 400, message: 'Bad transaction hash' },
+  TxHashUsed: { code: 2412, status: 409, message: 'The transaction has paid another order' },
 } as const satisfies Record<string, SandboxErrorRow>;
 
 export type SandboxErrorName = keyof typeof SANDBOX_ERRORS;

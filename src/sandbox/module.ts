@@ -11,6 +11,8 @@ import type { SandboxRecord } from './record-log.ts';
 export interface ModuleCall {
   /** `X-Crm`; null only for endpoints that are not called for a user. */
   readonly userId: string | null;
+  /** `X-Device-Guid`, which tells apart those who share a chat code; null without one. */
+  readonly deviceGuid: string | null;
   readonly query: ReadonlyMap<string, string>;
   readonly body: Readonly<Record<string, unknown>>;
   readonly nowMs: number;
@@ -23,8 +25,11 @@ export interface ModuleCall {
 export interface ModuleEndpoint {
   readonly method: 'GET' | 'POST';
   readonly path: string;
-  /** `user`: needs X-Crm. `gateway`: called by the gateway for itself, refused when it is made for anybody. */
-  readonly calledFor: 'user' | 'gateway';
+  /**
+   * `user`: needs X-Crm. `gateway`: called by the gateway for itself, refused when it is made for anybody. Otherwise the
+   * X-Scopes of a capability code, without X-Crm.
+   */
+  readonly calledFor: 'user' | 'gateway' | 'Capability:chat' | 'Capability:wallet';
   /** Returns `result`; throws `SandboxError`. Synchronous: two calls never interleave. */
   handle(call: ModuleCall): unknown;
 }

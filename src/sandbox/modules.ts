@@ -3,10 +3,11 @@ import { type ChatModule, createChat } from './chat.ts';
 import { Ledger } from './ledger.ts';
 import { createMarkets } from './markets.ts';
 import type { SandboxModule } from './module.ts';
+import { createPayments } from './payments.ts';
 import { createWallet } from './wallet.ts';
 
 /** Names of the stand-in modules. */
-export const SANDBOX_MODULES = ['wallet', 'chat', 'markets'] as const;
+export const SANDBOX_MODULES = ['wallet', 'chat', 'markets', 'payments'] as const;
 export type SandboxModuleName = (typeof SANDBOX_MODULES)[number];
 
 export interface SandboxModules {
@@ -21,6 +22,7 @@ export function createModules(): SandboxModules {
     wallet: createWallet(ledger),
     chat,
     markets: createMarkets(ledger),
+    payments: createPayments(ledger),
   };
   return { byName: new Map(Object.entries(modules)), chat };
 }

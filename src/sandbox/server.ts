@@ -97,8 +97,15 @@ class Desk {
     const served = this.#store.moduleOf(path);
     if (served === undefined || !this.#modules.includes(served)) throw new SandboxError('NotFound');
     if (module !== undefined && module !== served) throw new SandboxError('NotFound', 'another module');
-    const crm = headerOf(request, 'x-crm');
-    return this.#store.handle({ method, path, query, crm, scopes: headerOf(request, 'x-scopes'), body });
+    return this.#store.handle({
+      method,
+      path,
+      query,
+      crm: headerOf(request, 'x-crm'),
+      scopes: headerOf(request, 'x-scopes'),
+      deviceGuid: headerOf(request, 'x-device-guid'),
+      body,
+    });
   }
 }
 

@@ -18,6 +18,8 @@ export interface SandboxRequest {
   readonly crm: string | undefined;
   /** `X-Scopes` as sent. */
   readonly scopes: string | undefined;
+  /** `X-Device-Guid` as sent. */
+  readonly deviceGuid?: string | undefined;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
@@ -117,9 +119,12 @@ export class SandboxStore {
       if (endpoint.calledFor === 'user' && userId === undefined) throw new SandboxError('Unauthorized');
       if (endpoint.calledFor === 'gateway' && (request.crm ?? request.scopes) !== undefined)
         throw new SandboxError('Forbidden', 'for the gateway itself only');
+      if (endpoint.calledFor.startsWith('Capability:') && !holdsCode(request, endpoint.calledFor))
+        throw new SandboxError('Forbidden', 'for holders of a code only');
       const nowMs = this.#clock();
       const call: ModuleCall = {
         userId: userId ?? null,
+        deviceGuid: request.deviceGuid ?? null,
         query: request.query,
         body: request.body,
         nowMs,
@@ -132,6 +137,11 @@ export class SandboxStore {
       return JSON.stringify({ result: endpoint.handle(call) });
     });
   }
+}
+
+/** A call for a capability code has its scope and no user. */
+function holdsCode({ crm, scopes }: SandboxRequest, wanted: string): boolean {
+  return crm === undefined && scopes === wanted;
 }
 
 /** Runs something that may refuse. What was committed before a refusal stays. */

@@ -8,6 +8,7 @@ import {
   type Fields,
   get,
   logPath,
+  minorOf,
   openStore,
   post,
   refusalOf,
@@ -292,8 +293,4 @@ t.test(
 function digits(minor: bigint, places: number): string {
   const text = minor.toString().padStart(places + 1, '0');
   return `${text.slice(0, -places)}.${text.slice(-places)}`;
-}
-
-function minorOf(text: unknown): bigint {
-  return BigInt(String(text).replace('.', ''));
 }

@@ -89,21 +89,22 @@ t.test('modules.openapi.json: the answers of the sandbox fit it, refusals too', 
     method: string,
     path: string,
     body?: object,
-    crm: string | null = '7',
+    caller: string | null = '7',
+    field = 'id',
   ): Promise<unknown> => {
     const base = path === EVENTS ? sandbox.modules.wallet : sandbox.url;
     const response = await fetch(`${base}${path}`, {
       method,
-      headers: { ...(crm === null ? {} : { 'x-crm': crm }), 'content-type': JSON_TYPE },
+      headers: { ...callerHeaders(caller), 'content-type': JSON_TYPE },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
-    const answer = (await response.json()) as { result?: { id?: string } };
+    const answer = (await response.json()) as { result?: Record<string, unknown> };
     const described = operation(method, path.replace(/\?.*/, ''));
     if (body !== undefined)
       t.same(faultsOf(described?.requestBody?.content[JSON_TYPE]?.schema, body), [], `${path} request`);
     t.equal(response.status, 200, path);
     t.same(faultsOf(described?.responses['200'].content[JSON_TYPE]?.schema, answer), [], path);
-    return answer.result?.id;
+    return answer.result?.[field];
   };
   await call('GET', '/wallet/v1/info/get', undefined, '8');
   await call('GET', '/wallet/v1/info/get');
@@ -138,6 +139,7 @@ t.test('modules.openapi.json: the answers of the sandbox fit it, refusals too', 
   );
   await call('GET', EVENTS, undefined, null);
   await callMarkets(call);
+  await callPayments(call);
   const refusal = await fetch(`${sandbox.url}/wallet/v1/info/get`);
   t.same(faultsOf(description.components.schemas['Error'], await refusal.json()), []);
   const entry = { currency: 'DEMO', balance: '12,5', available: '1.00', locked: '0.00', precision: 2 };
@@ -150,7 +152,56 @@ t.test('modules.openapi.json: the answers of the sandbox fit it, refusals too', 
   );
 });
 
-type Call = (method: string, path: string, body?: object, crm?: string | null) => Promise<unknown>;
+type Call = (
+  method: string,
+  path: string,
+  body?: object,
+  caller?: string | null,
+  field?: string,
+) => Promise<unknown>;
+
+/** A user id, the scope of a code, or null for the gateway itself. */
+function callerHeaders(caller: string | null): Record<string, string> {
+  if (caller === null) return {};
+  return caller.startsWith('Capability:') ? { 'x-scopes': caller } : { 'x-crm': caller };
+}
+
+async function callPayments(call: Call): Promise<void> {
+  const at = '/payments/v1';
+  const payer = 'Capability:wallet';
+  const open = async (currency: string): Promise<unknown> => {
+    const order = { currency, amount: '5', description: 'tea', lifetimeSeconds: 60 };
+    return call('POST', `${at}/orders/create`, order, '7', 'code');
+  };
+  const code = await open('DEMO');
+  await call('GET', `${at}/capability/resolve?code=${code}`, undefined, null);
+  const p2p = await call('POST', `${at}/gate/pay_p2p`, { code, terminalId: '2' }, payer);
+  await call('GET', `${at}/gate/order_info?code=${code}`, undefined, payer);
+  await call('POST', `${at}/gate/cancel_p2p`, { code }, payer);
+  const again = await call('POST', `${at}/gate/pay_p2p`, { code }, payer);
+  await call('POST', `${at}/payments/confirm`, { paymentId: again });
+  const card = { cardNumber: '4242 4242 4242 4242', expiry: '09/31', cvc: '123' };
+  await call('POST', `${at}/gate/pay_card`, { code: await open('DEMO'), ...card }, payer);
+  const coins = await open('GATE');
+  await call('POST', `${at}/gate/pay_crypto`, { code: coins }, payer);
+  await call('POST', `${at}/gate/cancel_crypto`, { code: coins }, payer);
+  await call('POST', `${at}/gate/pay_crypto`, { code: coins }, payer);
+  await call('POST', `${at}/gate/confirm_crypto`, { code: coins, txHash: 'ab'.repeat(32) }, payer);
+  await call('GET', `${at}/gate/terminals?code=${coins}`, undefined, payer);
+  const orderId = await call('POST', `${at}/orders/create`, {
+    currency: 'DEMO',
+    amount: '1',
+    externalId: '3',
+  });
+  for (const path of [
+    `orders/info?id=${orderId}`,
+    'terminals/list?currency=DEMO',
+    `payments/list?limit=2`,
+    'payments/list?state=completed',
+    `payments/get?id=${p2p}`,
+  ])
+    await call('GET', `${at}/${path}`);
+}
 
 async function callMarkets(call: Call): Promise<void> {
   const at = '/markets/v1';

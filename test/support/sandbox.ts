@@ -13,8 +13,10 @@ export async function logPath(test: Test): Promise<string> {
   return join(folder, 'deeper', 'log.jsonl');
 }
 
-export function openStore(path: string): Promise<SandboxStore> {
-  return SandboxStore.open(path, () => Date.parse('2026-01-02T03:04:05.678Z'));
+export const NOW_MS = Date.parse('2026-01-02T03:04:05.678Z');
+
+export function openStore(path: string, clock = () => NOW_MS): Promise<SandboxStore> {
+  return SandboxStore.open(path, clock);
 }
 
 export function get(
@@ -55,4 +57,29 @@ export function refusalOf(answer: SandboxAnswer): [number, number] {
 export async function balance(store: SandboxStore, crm: string, currency: string): Promise<string> {
   const { balances } = resultOf(await get(store, '/wallet/v1/balance/get', crm, { currency }));
   return (balances as { balance: string }[])[0]?.balance ?? '';
+}
+
+/** A call for the holder of a capability code. */
+export function asHolder(
+  store: SandboxStore,
+  family: 'chat' | 'wallet',
+  [method, path]: ['GET' | 'POST', string],
+  fields: Fields,
+  deviceGuid?: string,
+): Promise<SandboxAnswer> {
+  const texts = Object.entries(fields).map(([name, value]) => [name, String(value)] as const);
+  return store.handle({
+    method,
+    path,
+    query: new Map(method === 'GET' ? texts : []),
+    crm: undefined,
+    scopes: `Capability:${family}`,
+    deviceGuid,
+    body: method === 'POST' ? fields : {},
+  });
+}
+
+/** Smallest units of a decimal with all its places. */
+export function minorOf(text: unknown): bigint {
+  return BigInt(String(text).replace('.', ''));
 }

@@ -68,6 +68,10 @@ const DESTRUCTIVE = new Set([
   'market_create_swap',
   'market_create_order',
   'room_close',
+  'payment_pay_card',
+  'payment_cancel_p2p',
+  'payment_confirm_crypto',
+  'payment_cancel_crypto',
 ]);
 
 /** A row for every combination of what decides visibility. */
@@ -110,7 +114,7 @@ t.test(
 );
 
 t.test(
-  'built-in tools: names of spec 2.4, title and all four hints, a described schema, money never for McpBasic',
+  'built-in tools: names of spec 2.4, title and all four hints, a described schema, money never for McpBasic or an app',
   async (t) => {
     const expected = [
       'sessions login_log user_keys get_usr_apps get_app_info list_app_access revoke_app_access close_sessions',
@@ -118,6 +122,9 @@ t.test(
       'wallet_internal_transfer wallet_create_withdraw',
       'market_get_rates market_swap_info market_get_trade_info market_create_swap get_candles assets tokens_networks',
       'room_list room_create room_close room_join market_get_orders market_create_order',
+      'payorder_info payorder_terminals payorder_payments payorder_payment payorder_create',
+      'payment_order_info payment_terminals payment_pay_card payment_pay_p2p payment_cancel_p2p payment_pay_crypto',
+      'payment_confirm_crypto payment_cancel_crypto',
     ];
     t.strictSame(Object.keys(BUILT_IN.tools).sort(), expected.join(' ').split(' ').sort());
     for (const [name, row] of Object.entries(BUILT_IN.tools)) {
@@ -131,7 +138,9 @@ t.test(
       t.equal(hints.readOnlyHint, row.method === 'GET', name);
       t.equal(hints.destructiveHint, DESTRUCTIVE.has(name), name);
       if (DESTRUCTIVE.has(name)) t.not(row.appScope, true, name);
-      if (row.method === 'POST') t.ok(row.restricted?.includes('McpBasic'), name);
+      if (row.method === 'POST' && row.capabilityModule === undefined)
+        t.ok(row.restricted?.includes('McpBasic'), name);
+      if (row.capabilityModule !== undefined) t.equal(row.capabilityCodeBodyProperty, 'code', name);
       const properties = row.inputSchema['properties'] as Record<string, Record<string, unknown>>;
       for (const [argument, schema] of Object.entries(properties)) {
         t.type(schema['description'], 'string', `${name} ${argument}`);

@@ -7,6 +7,7 @@ import type { ResourceRow } from '../tool.ts';
 import { GATEWAY_TOOLS } from './gateway.ts';
 import { MARKET_TOOLS } from './markets.ts';
 import { ORDER_TOOLS, ROOM_TOOLS } from './orders.ts';
+import { PAYMENT_TOOLS, PAYORDER_TOOLS } from './payments.ts';
 import { WALLET_TOOLS } from './wallet.ts';
 
 const RESOURCES: Readonly<Record<string, ResourceRow>> = {
@@ -34,6 +35,14 @@ const RESOURCES: Readonly<Record<string, ResourceRow>> = {
 };
 
 export const BUILT_IN: BuiltInRows = {
-  tools: { ...GATEWAY_TOOLS, ...WALLET_TOOLS, ...MARKET_TOOLS, ...ROOM_TOOLS, ...ORDER_TOOLS },
+  tools: {
+    ...GATEWAY_TOOLS,
+    ...WALLET_TOOLS,
+    ...MARKET_TOOLS,
+    ...ROOM_TOOLS,
+    ...ORDER_TOOLS,
+    ...PAYORDER_TOOLS,
+    ...PAYMENT_TOOLS,
+  },
   resources: RESOURCES,
 };

@@ -1,0 +1,21 @@
+/** Capability codes: whoever holds one may use what it stands for, without a login (spec 5.2). */
+import { randomBytes } from 'node:crypto';
+import { SandboxError } from './errors.ts';
+import type { ModuleCall } from './module.ts';
+
+const CODE_BYTES = 16;
+const CODE = /^[A-Za-z0-9_-]{22}$/;
+
+/** 128 random bits in base64url, 22 characters. */
+export function makeCode(): string {
+  return randomBytes(CODE_BYTES).toString('base64url');
+}
+
+/** What the code of a call stands for: the query carries it for GET, the body for POST. */
+export function opened<Subject>(byCode: ReadonlyMap<string, Subject>, call: ModuleCall): Subject {
+  const code = call.query.get('code') ?? call.body['code'];
+  const subject = typeof code === 'string' && CODE.test(code) ? byCode.get(code) : undefined;
+  // The same answer for a malformed and an unknown one: nothing to learn from it.
+  if (subject === undefined) throw new SandboxError('UnknownCode');
+  return subject;
+}
