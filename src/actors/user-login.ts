@@ -9,7 +9,7 @@ import type { AppDoor } from './app-door.ts';
 import type { SessionOwner } from './owners.ts';
 import { type Message, type Outcome, type Refusal, refuse, type Turn } from './runtime/actor.ts';
 import type { Ports } from './runtime/ports.ts';
-import { admitsApp, firstLogin } from './user-apps.ts';
+import { admitsApp, firstLogin } from './user-app-access.ts';
 import { audited, type Change, type Origin, outcome } from './user-change.ts';
 import { isActive } from './user-enrolment.ts';
 import { credentialUsed } from './user-passkeys.ts';

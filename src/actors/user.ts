@@ -73,6 +73,7 @@ function frees(command: UserCommand): boolean {
     case 'revokeAppAccess':
     case 'removeApp':
     case 'appSettled':
+    case 'appOverdue':
     case 'appClosed':
     case 'appGone':
     case 'sweep':
@@ -122,6 +123,7 @@ export const user = defineActor<UserState, UserCommand, UserEvent, UserQuery, Us
       case 'revokeAppAccess':
       case 'grantAppAccess':
       case 'appSettled':
+      case 'appOverdue':
       case 'appClosed':
       case 'appGone':
         return decideApps(state, command, turn);

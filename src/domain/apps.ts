@@ -73,7 +73,7 @@ export function sameUrl(one: string, other: string): boolean {
 
 /** An absolute http or https address by its syntax; nothing is looked up. */
 export function isWebUrl(text: string): boolean {
-  return /^https?:\/\/[^\s\p{Cc}]+$/iu.test(text) && URL.canParse(text);
+  return /^https?:\/\/[^\s\p{Cc}\p{Cs}]+$/iu.test(text) && URL.canParse(text);
 }
 
 function identityOf(url: string): string {

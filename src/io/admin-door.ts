@@ -10,12 +10,12 @@ import { requireId } from './login-parts.ts';
 const FRESH_LOGIN_MS = 15 * MINUTE_MS;
 /** Rows of a page. */
 const PAGE_ROWS = 100;
-const PAGE_ROWS_MAX = 1_000;
+export const PAGE_ROWS_MAX = 1_000;
 
 /** A page starts behind the id `after`; one with fewer rows than `limit` is the last. */
 export const pageQuery = object({
   after: optional(int64('Id of the last row of the page before')),
-  limit: optional(integer({ minimum: 1, maximum: PAGE_ROWS_MAX, description: `${PAGE_ROWS} unless given` })),
+  limit: optional(integer({ minimum: 1, maximum: PAGE_ROWS_MAX })),
 });
 
 /** Throws `FreshLoginRequired`. */
@@ -24,11 +24,14 @@ export function requireFresh({ nowMs, session }: RouteContext<unknown, unknown, 
 }
 
 /** `after` is '' for the first page. */
-export function readPage(query: { after?: string | number; limit?: number }): {
+export function readPage(
+  query: { after?: string | number; limit?: number },
+  rows = PAGE_ROWS,
+): {
   after: string;
   limit: number;
 } {
-  const { after, limit = PAGE_ROWS } = query;
+  const { after, limit = rows } = query;
   return { after: after === undefined ? '' : requireId(after, 'after'), limit };
 }
 

@@ -5,7 +5,7 @@
 import { app } from '../actors/app.ts';
 import type { ActorSystem } from '../actors/runtime/actor.ts';
 import { type AccountView, user } from '../actors/user.ts';
-import type { RevokedAppAccess } from '../actors/user-apps.ts';
+import type { RevokedAppAccess } from '../actors/user-app-access.ts';
 import type { AppAccess } from '../actors/user-state.ts';
 import type { AppView } from '../domain/apps.ts';
 import { GatewayError } from '../domain/errors.ts';

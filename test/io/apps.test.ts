@@ -6,6 +6,7 @@ import { APPS_MAX, type AppKey } from '../../src/domain/apps.ts';
 import { createAppRoutes } from '../../src/io/routes/apps.ts';
 import { createVault, openVault } from '../../src/io/vault.ts';
 import { type Account, type Answer, cookie, startAccounts } from '../support/account.ts';
+import { createTestActors } from '../support/actors.ts';
 import { SHOP, VAULT } from '../support/admin.ts';
 
 const DAY_MS = 86_400_000;
@@ -155,9 +156,11 @@ t.test('apps: what does not fit is 400, names the field and changes nothing', as
     ['name', '   '],
     ['name', 'a\nb'],
     ['name', 'a'.repeat(65)],
+    ['name', '\ud800'],
     ['name', 7],
     ['url', ''],
     ['url', 'shop'],
+    ['url', 'https://shop.example/\udc00'],
     ['url', 'javascript:alert(1)'],
     ['url', 'https://a b'],
     ['url', `https://a.example/${'a'.repeat(1024)}`],
@@ -383,6 +386,40 @@ t.test('apps: a removal under way is carried out after a crash', async (t) => {
     t.equal(actors.system.lookup('appId', appId) === undefined, left.length === 0, `after ${turns} turns`);
   }
 });
+
+t.test(
+  'apps: an application that fails ends the wait with 503, and what was asked is done later',
+  async (t) => {
+    const { owner, actors, settings: _settings, signUp } = await start(t);
+    t.ok(owner);
+    const other = await signUp();
+    const failing = createTestActors({
+      kinds: [
+        user,
+        {
+          ...app,
+          decide: () => {
+            throw new Error('planted');
+          },
+        },
+      ],
+    });
+    const command = {
+      type: 'upsertApp',
+      patch: SHOP,
+      key: VAULT.issue().sealed,
+      origin: { ip: '', userAgent: '' },
+    };
+    const asked = failing.system.ask(user, other.userId, command);
+    const failure = asked.catch((error: unknown) => error);
+    await failing.advance(9_999);
+    t.equal(failing.system.counters().pending, 1);
+    await failing.advance(1);
+    t.match(await failure, { row: 'Quarantined', retryAfterSeconds: 30 });
+    t.equal(failing.system.counters().pending, 0);
+    t.equal(actors.bugs.length, 0);
+  },
+);
 
 t.test('vault: a key opens in its own vault only, and unchanged only', async (t) => {
   const { apiKey, sealed } = VAULT.issue();

@@ -4,7 +4,7 @@ import type { AppFlags } from '../../actors/app-state.ts';
 import type { Administration } from '../../actors/runtime/administration.ts';
 import type { AppView } from '../../domain/apps.ts';
 import { array, boolean, int64, nullable, object, optional, type Static, text } from '../../domain/schema.ts';
-import { pageOf, pageQuery, readPage, requireFresh } from '../admin-door.ts';
+import { PAGE_ROWS_MAX, pageOf, pageQuery, readPage, requireFresh } from '../admin-door.ts';
 import { appItem, appSchema, viewApp } from '../apps.ts';
 import { type AnyRoute, defineRoute } from '../http/route.ts';
 import { PUBLIC_KEY_BYTES, requireBytes, requireId } from '../login-parts.ts';
@@ -37,7 +37,7 @@ function appsRoute(administration: Administration): AnyRoute {
     errors: ['InvalidInput', 'SessionNotFound', 'Forbidden'],
     handle: ({ actors, query }) =>
       pageOf(
-        readPage(query),
+        readPage(query, PAGE_ROWS_MAX),
         (after, limit) => administration.ids('app', after, limit),
         async (id) => {
           const view = await viewApp(actors, id);

@@ -43,7 +43,9 @@ const withKey = object({ ...appSchema.properties, apiKey: optional(text()) });
 /** Null, or left out: unchanged. An empty `webhookUrl` ends webhooks, empty lists end filtering. */
 const registration = object({
   id: optional(nullable(appIdSchema)),
-  name: optional(nullable(text({ maxLength: APP_NAME_LENGTH_MAX, pattern: '^(?=.*\\S)[^\\p{Cc}]+$' }))),
+  name: optional(
+    nullable(text({ maxLength: APP_NAME_LENGTH_MAX, pattern: '^(?=.*\\S)[^\\p{Cc}\\p{Cs}]+$' })),
+  ),
   url: optional(nullable(text({ maxLength: APP_URL_LENGTH_MAX }))),
   webhookUrl: optional(nullable(text({ maxLength: APP_URL_LENGTH_MAX }))),
   currencies: optional(
