@@ -1,6 +1,6 @@
 /**
  * API keys of applications: made here, shown once, kept sealed (AES-256-GCM) under a key of the journal's metadata, and
- * opened only to be sent to the receiver. Decision 0012.
+ * opened only to be sent to the receiver. Decision 0015.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import type { Administration } from '../actors/runtime/administration.ts';
