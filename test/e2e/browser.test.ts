@@ -118,7 +118,7 @@ t.test('browser: user verification that was shown at enrolment is asked for at l
     page.cdp.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified });
   await verify(false);
   t.match(await page.login(), { thrown: 'NotAllowedError' }, 'the owner does not unlock the authenticator');
-  const around = { userVerification: 'discouraged' } as const;
+  const around = { options: { userVerification: 'discouraged' } } as const;
   refused(t, await page.login(around), 401, 1105, 'a page that asks for less than the gateway');
   await verify(true);
   t.equal((await page.login()).status, 200);
@@ -210,7 +210,7 @@ t.test('browser: the page in a frame of another site logs nobody in', async (t) 
   await page.page.goto(`http://127.0.0.1:${(site.address() as AddressInfo).port}/`);
   const frame = page.page.frames().find((each) => each.url() === framed);
   if (frame === undefined) throw new Error('the frame did not load');
-  refused(t, (await frame.evaluate('login()')) as PageAnswer, 401, 1105, 'crossOrigin is true');
+  refused(t, (await frame.evaluate('logIn()')) as PageAnswer, 401, 1105, 'crossOrigin is true');
   t.equal(await page.sid(), undefined);
 });
 

@@ -2,44 +2,23 @@
  * A page on the gateway's own origin that answers its challenges with `navigator.credentials`, and the virtual
  * authenticators of the browser behind it.
  */
+import { readFileSync } from 'node:fs';
 import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core';
 
 /** Path that the test answers itself: a gateway never sees it. */
 const PAGE_PATH = '/passkey-test-page';
 
-/** Runs in the page. Answers of the gateway come back as `{status, result?, error?}`, failures of the browser as `{thrown}`. */
-const SCRIPT = `
-const send = async (path, body) => {
-  const how = body === undefined ? {} : {
-    method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body),
-  };
-  const response = await fetch(gateway + path, { ...how, credentials: 'include' });
-  return { status: response.status, ...(await response.json()) };
-};
+/** The script of docs/passkeys.md, as it stands there. */
+function documentedScript(): string {
+  const [, script] = /```js\n(.*?)```/s.exec(readFileSync('docs/passkeys.md', 'utf8')) ?? [];
+  if (script === undefined) throw new Error('docs/passkeys.md holds no script');
+  return script;
+}
+
+/** What the browser refuses comes back as `{thrown}`. */
+const ATTEMPT = `
 const attempt = async (act) => {
   try { return await act(); } catch (error) { return { thrown: error.name }; }
-};
-const makeCredential = ({ userVerification } = {}) => attempt(async () => {
-  const { result } = await send('/auth/v1/register_options?name=Ada');
-  const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(result.options);
-  if (userVerification) publicKey.authenticatorSelection.userVerification = userVerification;
-  const credential = await navigator.credentials.create({ publicKey });
-  return { challengeId: result.challengeId, code: result.code, credential: credential.toJSON() };
-});
-const getAssertion = ({ credentialIds, mediation, userVerification } = {}) => attempt(async () => {
-  const { result } = await send('/auth/v1/login_options', { ...(credentialIds && { credentialIds }) });
-  const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(result.options);
-  if (userVerification) publicKey.userVerification = userVerification;
-  const credential = await navigator.credentials.get({ publicKey, ...(mediation && { mediation }) });
-  return { challengeId: result.challengeId, credential: credential.toJSON() };
-});
-const register = async (how) => {
-  const body = await makeCredential(how);
-  return body.thrown ? body : send('/auth/v1/keys/register_key', body);
-};
-const login = async (how) => {
-  const body = await getAssertion(how);
-  return body.thrown ? body : send('/auth/v1/login', body);
 };
 `;
 
@@ -78,7 +57,7 @@ export const U2F: AuthenticatorOptions = {
 export interface LoginWay {
   readonly credentialIds?: readonly string[];
   readonly mediation?: 'conditional';
-  readonly userVerification?: 'discouraged';
+  readonly options?: { readonly userVerification: 'discouraged' };
 }
 
 export interface PasskeyPage {
@@ -88,7 +67,7 @@ export interface PasskeyPage {
   /** A further authenticator; its id. */
   plugIn(options?: AuthenticatorOptions): Promise<string>;
   unplug(authenticatorId: string): Promise<void>;
-  register(how?: { userVerification?: string }): Promise<PageAnswer>;
+  register(): Promise<PageAnswer>;
   login(how?: LoginWay): Promise<PageAnswer>;
   /** The body for the gateway, not sent. */
   assertion(): Promise<object>;
@@ -99,8 +78,8 @@ export interface PasskeyPage {
 }
 
 export function pageHtml(gateway: string): string {
-  const script = `const gateway = ${JSON.stringify(gateway)};${SCRIPT}`;
-  return `<!doctype html><title>Passkeys</title><script>${script}</script>`;
+  const script = `const gateway = ${JSON.stringify(gateway)};\n${documentedScript()}${ATTEMPT}`;
+  return `<!doctype html><meta charset="utf-8"><title>Passkeys</title><script>${script}</script>`;
 }
 
 /**
@@ -121,8 +100,10 @@ export async function openPasskeyPage(
   await page.goto(`${origin}${PAGE_PATH}`);
   const cdp = await context.newCDPSession(page);
   await cdp.send('WebAuthn.enable', { enableUI: false });
-  const run = <Result>(call: string, ...args: unknown[]): Promise<Result> =>
-    page.evaluate(`${call}(${args.map((each) => JSON.stringify(each)).join(', ')})`) as Promise<Result>;
+  const run = <Result>(call: string, ...args: unknown[]): Promise<Result> => {
+    const list = args.map((each) => JSON.stringify(each)).join(', ');
+    return page.evaluate(`attempt(() => ${call}(${list}))`) as Promise<Result>;
+  };
   return {
     context,
     page,
@@ -135,9 +116,9 @@ export async function openPasskeyPage(
     unplug: async (authenticatorId) => {
       await cdp.send('WebAuthn.removeVirtualAuthenticator', { authenticatorId });
     },
-    register: (how = {}) => run('register', how),
-    login: (how = {}) => run('login', how),
-    assertion: () => run('getAssertion'),
+    register: () => run('register', 'Ada'),
+    login: (how = {}) => run('logIn', how),
+    assertion: () => run('usePasskey'),
     send: (path, body) => (body === undefined ? run('send', path) : run('send', path, body)),
     sid: async () => (await context.cookies(gateway)).find(({ name }) => name === 'sid')?.value,
     close: () => context.close(),
