@@ -5,6 +5,7 @@ import { request as httpRequest } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import t, { type Test } from 'tap';
 import { SANDBOX_ERRORS } from '../../src/sandbox/errors.ts';
 import { FAULT_MODES } from '../../src/sandbox/faults.ts';
@@ -223,6 +224,40 @@ t.test('sandbox: a log that books on an unopened account refuses the start', asy
   await t.rejects(startSandbox({ dataPath: folder }), /unopened account 9/);
 });
 
+/**
+ * The lines that a process prints, each kept until it is asked for. One that is asked for and never comes is an error
+ * that says how the process ended: waiting for it would leave nothing that keeps the test alive.
+ */
+function linesOf(child: ChildProcess & { stdout: Readable }): { next: () => Promise<string> } {
+  const printed: string[] = [];
+  let ended: Error | undefined;
+  let wake = (): void => undefined;
+  createInterface(child.stdout).on('line', (line) => {
+    printed.push(line);
+    wake();
+  });
+  // After the last of its output, unlike `exit`.
+  child.once('close', (code, signal) => {
+    ended = new Error(`the process ended with ${signal ?? `code ${code}`} after ${printed.length} lines`);
+    setImmediate(() => wake());
+  });
+  let asked = 0;
+  return {
+    async next() {
+      const index = asked;
+      asked += 1;
+      for (;;) {
+        const line = printed[index];
+        if (line !== undefined) return line;
+        if (ended !== undefined) throw ended;
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+    },
+  };
+}
+
 /** A process that only runs the sandbox, to be killed. */
 async function startProcess(
   test: Test,
@@ -247,10 +282,12 @@ process.stdout.write('crashed ' + error.code + '\\n');`;
     },
   );
   test.teardown(() => child.kill('SIGKILL'));
-  const lines = createInterface(child.stdout);
-  const next = (): Promise<string> => new Promise((resolve) => lines.once('line', resolve));
-  const url = await next();
-  return { child, url, crash: next() };
+  const lines = linesOf(child);
+  const url = await lines.next();
+  const crash = lines.next();
+  // A test that does not wait for it kills the process.
+  crash.catch(() => {});
+  return { child, url, crash };
 }
 
 t.test(
