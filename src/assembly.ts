@@ -23,8 +23,8 @@ import { createRoutes } from './io/routes/index.ts';
 import { createInternalRoutes } from './io/routes/internal.ts';
 import { restoreSettings } from './io/runtime-settings.ts';
 import { openVault, type Vault } from './io/vault.ts';
-import { catalogueOf, faultsOf, moduleAddresses, newModules, startStandIns } from './modules.ts';
-import { resolveSite } from './site.ts';
+import { catalogueOf, faultsOf, moduleAddresses, newModules, publicPaths, startStandIns } from './modules.ts';
+import { addressOf, resolveSite } from './site.ts';
 import { openStorage } from './storage.ts';
 import { createWorkerPool, type WorkerPool } from './workers/pool.ts';
 
@@ -61,6 +61,8 @@ interface Parts {
   readonly workers: WorkerPool;
   readonly modules: ModuleClient;
   readonly codesDelivered: boolean;
+  readonly moduleAddresses: ReadonlyMap<string, string>;
+  readonly publicPaths: ReadonlyMap<string, readonly string[]>;
   readonly catalogue: LiveCatalogue;
   readonly limiter: Limiter;
   readonly metrics: Metrics;
@@ -112,6 +114,8 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     workers,
     modules,
     codesDelivered: calls.chatUrl !== undefined,
+    moduleAddresses: addresses,
+    publicPaths: publicPaths(configuration),
     catalogue,
     limiter,
     metrics,
@@ -183,12 +187,6 @@ async function startActors(
   await secret;
   await restoreSettings(actors, settings);
   return actors;
-}
-
-function addressOf(listen: { host: string; tls: unknown }, port: number): string {
-  const anywhere = listen.host === '0.0.0.0' || listen.host === '::';
-  const host = anywhere ? '127.0.0.1' : listen.host;
-  return `${listen.tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 function serve(parts: Parts): Pipeline[] {

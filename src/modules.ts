@@ -76,3 +76,9 @@ export function moduleAddresses(
   for (const [name, module] of Object.entries(configuration.modules)) addresses.set(name, module.url);
   return addresses;
 }
+
+/** What of each module is proxied without a session. */
+export function publicPaths(configuration: Configuration): Map<string, readonly string[]> {
+  const modules = Object.entries(configuration.modules);
+  return new Map(modules.map(([name, module]) => [name, module.public]));
+}

@@ -50,3 +50,10 @@ export function resolveSite(
 function originOf(url: string): string {
   return new URL(url).origin;
 }
+
+/** Where a listener is reached from this machine. */
+export function addressOf(listen: { host: string; tls: unknown }, port: number): string {
+  const anywhere = listen.host === '0.0.0.0' || listen.host === '::';
+  const host = anywhere ? '127.0.0.1' : listen.host;
+  return `${listen.tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}

@@ -70,6 +70,28 @@ t.test(
 );
 
 t.test(
+  'whole path: REST calls reach the wallet with the cookie and with the bearer, and nobody else',
+  async (t) => {
+    const gateway = await launch({ configuration: { Settings: SETTINGS }, args: ['--sandbox'] });
+    t.teardown(() => gateway.stop());
+    const { person, bearer } = await agentOf(gateway);
+    const url = `${gateway.url}/wallet/v1/balance/get?currency=DEMO`;
+    const text =
+      '{"result":{"balances":[{"currency":"DEMO","balance":"1000.00","available":"1000.00","locked":"0.00","precision":2}]}}';
+    for (const headers of [{ Cookie: person.cookie }, { Authorization: `Bearer ${bearer}` }]) {
+      const answer = expectOk('balance', await request(url, { headers }));
+      t.equal(answer.text, text);
+      t.match(answer.headers.get('x-ratelimit'), /^s=s;/);
+    }
+    t.match((await request(url)).json, { error: { code: 1101 } });
+    const lie = { Cookie: person.cookie, 'X-Crm': '1', X_Crm: '1' };
+    t.equal((await request(url, { headers: lie })).text, text, 'whose wallet it is, the session says');
+    const tool = await callTool(gateway.url, bearer, 'wallet_get_balance', { currency: 'DEMO' });
+    t.equal(String(tool.json['result']?.['content']?.['0']?.['text']), text, 'the tool says the same');
+  },
+);
+
+t.test(
   'whole path: closing a session, clearing mcpAccess and removing the key each end the agent at once',
   async (t) => {
     const gateway = await launch({ configuration: { Settings: SETTINGS }, args: ['--sandbox'] });

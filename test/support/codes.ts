@@ -45,7 +45,8 @@ export function startChat(): ChatFixture {
           if (mode === 'down' || mode === 'lost')
             return { ok: false, error: 'ModuleFailed', reason: 'test', elapsedMs: 0 };
           const status = mode === 'up' ? 200 : 500;
-          const answer = { status, contentType: 'application/json', body: Buffer.from('{"result":{}}') };
+          const body = Buffer.from('{"result":{}}');
+          const answer = { status, contentType: 'application/json', headers: {}, body };
           return { ok: true, answer, elapsedMs: 0 };
         },
       },

@@ -80,7 +80,8 @@ function findSession(exchange: Exchange, route: AnyRoute, bearer: boolean, count
     exchange.limiter.note(entered.verdict);
     return;
   }
-  const needed = bearer || (route.auth !== 'optional' && route.auth !== 'eitherOptional');
+  const optional = route.auth === 'optional' || route.auth === 'eitherOptional';
+  const needed = bearer || !(optional || route.isPublic?.(exchange.head.path) === true);
   if (!needed) return;
   exchange.limiter.chargeAnonymous(1);
   throw new GatewayError('SessionNotFound');

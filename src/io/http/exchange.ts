@@ -114,6 +114,12 @@ export class Exchange implements RouteContext {
   get rawQuery(): string {
     return this.head.rawQuery;
   }
+  get rawPath(): string {
+    return this.head.path;
+  }
+  get method(): string {
+    return this.head.method;
+  }
   get repeatedHeaders(): ReadonlySet<string> {
     return this.head.repeatedHeaders;
   }
@@ -138,8 +144,9 @@ export class Exchange implements RouteContext {
     return parent !== undefined && TRACEPARENT_PATTERN.test(parent) ? parent : undefined;
   }
 
-  // Routes take these two out of the context, so they may not depend on how they are called.
+  // Routes take these out of the context, so they may not depend on how they are called.
   readonly header = (name: string): string | undefined => this.head.header(name);
+  readonly allHeaders = () => this.head.all();
 
   /** Asks to be told of an abort; `lost` runs after it. uWS takes one abort handler per request. */
   watch(lost: () => void): void {

@@ -69,7 +69,9 @@ function writeBody(response: HttpResponse, reply: Reply, facts: AnswerFacts): nu
   if (facts.close && !cut) response.writeHeader('Connection', 'close');
   if (bodiless) {
     // endWithoutBody(n) of this build leaves the response open: the length goes in by hand.
-    if (facts.headOnly) response.writeHeader('Content-Length', String(sizeBytes));
+    const lengthBytes = reply.isHead ? reply.headLengthBytes : sizeBytes;
+    if (facts.headOnly && lengthBytes !== undefined)
+      response.writeHeader('Content-Length', String(lengthBytes));
     response.endWithoutBody();
     return 0;
   }

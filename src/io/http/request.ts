@@ -61,6 +61,11 @@ export class IncomingHead {
     return this.#repeated?.get(name)?.join(separator) ?? this.#headers.get(name);
   }
 
+  /** Every field once; repeated ones joined (RFC 9110 5.3). */
+  *all(): Iterable<readonly [name: string, value: string]> {
+    for (const [name, value] of this.#headers) yield [name, this.#repeated?.get(name)?.join(', ') ?? value];
+  }
+
   get hasBody(): boolean {
     const length = this.#headers.get('content-length');
     return length === undefined ? this.#headers.has('transfer-encoding') : Number(length) > 0;

@@ -79,11 +79,16 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   readonly rawBody: Buffer;
   /** The query as sent, without `?`. */
   readonly rawQuery: string;
+  /** The path as sent, undecoded. */
+  readonly rawPath: string;
+  readonly method: string;
   readonly session: Session;
   readonly client: ClientFacts;
   /** Lower-case name. A header that was sent twice reads as undefined and is listed in `repeatedHeaders`. */
   header(name: string): string | undefined;
   readonly repeatedHeaders: ReadonlySet<string>;
+  /** Every field with a lower-case name; one that was sent several times is joined with commas (RFC 9110 5.3). */
+  allHeaders(): Iterable<readonly [name: string, value: string]>;
   readonly requestId: string;
   /** W3C trace context as it came in, where it is well formed; pass it on to modules. */
   readonly traceparent: string | undefined;
@@ -107,17 +112,24 @@ export class Reply {
   /** Null: no body at all, `Content-Length: 0`. */
   readonly body: string | Uint8Array | null;
   readonly contentType: string | undefined;
+  /** Of an answer to HEAD that was made elsewhere: the bytes that GET would have, undefined where nobody knows. */
+  readonly headLengthBytes: number | undefined;
+  /** The answer to HEAD came from elsewhere; otherwise its length is that of `body`. */
+  readonly isHead: boolean;
 
   constructor(
     status: number,
     body: string | Uint8Array | null,
     contentType?: string,
     headers: HeaderList = [],
+    head?: { readonly lengthBytes: number | undefined },
   ) {
     this.status = status;
     this.body = body;
     this.contentType = contentType;
     this.headers = headers;
+    this.isHead = head !== undefined;
+    this.headLengthBytes = head?.lengthBytes;
   }
 
   /** The success envelope with further headers, a cookie for example. */
@@ -141,7 +153,7 @@ export interface RouteDefinition<
   B extends TSchema = TSchema,
   A extends AuthRule = AuthRule,
 > {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'HEAD' | 'OPTIONS';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD' | 'OPTIONS';
   /** `:name` marks a parameter. */
   readonly path: string;
   /** One line for the explorer. */
@@ -161,6 +173,10 @@ export interface RouteDefinition<
   readonly errors: readonly ErrorName[];
   /** The route answers 405 itself: `Allow` and preflights of its path leave its method out. */
   readonly notOffered?: true;
+  /** Undecoded paths that the route serves; its last parameter is then all the rest, and `params` stays empty (proxy). */
+  serves?(rawPath: string): boolean;
+  /** Undecoded paths on which a session that `either` requires may be missing. */
+  isPublic?(rawPath: string): boolean;
   /** State changes where a repeated `Idempotency-Key` gives the first reply again. */
   readonly idempotent?: true;
   /** The form of refusals, the pipeline's own included, where it is not the REST envelope (/mcp). Undefined: the envelope. */

@@ -38,9 +38,11 @@ export interface Router {
 export function createRouter(routes: readonly AnyRoute[]): Router {
   const fixed = new Map<string, PathEntry>();
   const shaped = new Map<string, PathEntry>();
+  const open = new Map<string, PathEntry>();
   for (const route of routes) {
     const ready = prepare(route);
-    const group = route.path.includes('/:') ? shaped : fixed;
+    const patterned = route.path.includes('/:') ? shaped : fixed;
+    const group = route.serves === undefined ? patterned : open;
     const shape = route.path.replace(/\/:[^/]+/g, '/:');
     const entry = group.get(shape) ?? { segments: ready.segments, routes: new Map() };
     if (entry.routes.has(route.method)) throw new Error(`two routes for ${route.method} ${route.path}`);
@@ -52,12 +54,21 @@ export function createRouter(routes: readonly AnyRoute[]): Router {
     match(method, path) {
       const entry = fixed.get(path);
       if (entry !== undefined) return pick(entry, method, NO_PARAMS);
-      if (patterns.length === 0) return NOTHING;
+      if (patterns.length === 0) return matchOpen(open, method, path);
       const segments = path.split('/');
       const pattern = patterns.find((candidate) => fits(candidate.segments, segments));
-      return pattern === undefined ? NOTHING : pickShaped(pattern, method, segments);
+      return pattern === undefined ? matchOpen(open, method, path) : pickShaped(pattern, method, segments);
     },
   };
+}
+
+/** Routes that say by themselves which paths they serve come last: no other route can be hidden by them. */
+function matchOpen(open: ReadonlyMap<string, PathEntry>, method: string, path: string): Match {
+  for (const entry of open.values()) {
+    const [ready] = entry.routes.values();
+    if (ready?.route.serves?.(path) === true) return pick(entry, method, NO_PARAMS);
+  }
+  return NOTHING;
 }
 
 function prepare(route: AnyRoute): ReadyRoute {

@@ -1,4 +1,7 @@
-/** The audit record of every tool call and resource read, and of every refused one (mcp.md "Audit and metrics"). */
+/**
+ * The audit record of every tool call, resource read and proxied REST call, and of every refused one (mcp.md "Audit and
+ * metrics").
+ */
 import { performance } from 'node:perf_hooks';
 import type { AuditRecord } from '../../actors/runtime/actor.ts';
 import type { Caller } from '../../domain/access.ts';
@@ -9,6 +12,8 @@ import type { RpcRequest } from './rpc.ts';
 
 /** Characters of a tool name or URI that are kept: callers may send any. */
 export const NAME_MAX = 64;
+/** Characters of method and path of a REST call that are kept; its query never is. */
+const REST_NAME_MAX = 256;
 
 /** Who asks, on which request. */
 export interface Asking {
@@ -32,13 +37,14 @@ export type CallOutcome =
   | 'cancelled';
 
 export interface CallRecord {
-  readonly event: 'mcp.tool' | 'mcp.resource';
+  readonly event: 'mcp.tool' | 'mcp.resource' | 'rest.call';
   readonly name: string;
   readonly startedMs: number;
 }
 
 export function recordOf(event: CallRecord['event'], name: unknown): CallRecord {
-  const shown = typeof name === 'string' ? name.slice(0, NAME_MAX) : '';
+  const most = event === 'rest.call' ? REST_NAME_MAX : NAME_MAX;
+  const shown = typeof name === 'string' ? name.slice(0, most) : '';
   return { event, name: shown, startedMs: performance.now() };
 }
 
@@ -47,11 +53,7 @@ export function audit(asking: Asking, record: CallRecord, outcome: CallOutcome):
 }
 
 /** Time, user, key, login type, app, name, outcome, milliseconds, request id; arguments never. */
-export function auditRecord(
-  { context, caller }: Asking,
-  record: CallRecord,
-  outcome: CallOutcome,
-): AuditRecord {
+function auditRecord({ context, caller }: Asking, record: CallRecord, outcome: CallOutcome): AuditRecord {
   const session = caller.kind === 'session' ? caller.session : undefined;
   return {
     utcMs: context.nowMs,
@@ -69,11 +71,26 @@ export function auditRecord(
   };
 }
 
+/** A destructive call leaves this on disk before it goes out; false when the client left meanwhile. */
+export async function auditAttempt(asking: Asking, record: CallRecord): Promise<boolean> {
+  let gone = false;
+  asking.context.onAbort(() => {
+    gone = true;
+  });
+  await asking.context.actors.auditFirst(auditRecord(asking, record, 'attempt'));
+  if (gone) audit(asking, record, 'cancelled');
+  return !gone;
+}
+
 /** A refusal that came before the call was looked at: no session behind the bearer, a code that opens nothing. */
 export function auditRefused(request: RpcRequest, context: RouteContext): void {
   const isTool = request.method === 'tools/call';
   const name = isTool ? request.params['name'] : request.params['uri'];
-  const record = recordOf(isTool ? 'mcp.tool' : 'mcp.resource', name);
+  auditDenied(context, recordOf(isTool ? 'mcp.tool' : 'mcp.resource', name));
+}
+
+/** A refusal of nobody in particular: recorded within a budget. */
+export function auditDenied(context: RouteContext, record: CallRecord): void {
   const asking: Asking = { context, caller: { kind: 'nobody' } };
   context.actors.auditRefusal(auditRecord(asking, record, 'denied'), networkOf(context.client.address));
 }

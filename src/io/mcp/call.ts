@@ -10,7 +10,7 @@ import type { Endpoint } from '../modules/endpoint.ts';
 import type { ModuleRequest, ModuleResult } from '../modules/module-call.ts';
 import { errorText, isErrorAnswer, resourceResult, toolResult } from './answer.ts';
 import { faultOf } from './argument-check.ts';
-import { type Asking, audit, auditRecord, type CallRecord, NAME_MAX, recordOf, refused } from './audit.ts';
+import { type Asking, audit, auditAttempt, type CallRecord, NAME_MAX, recordOf, refused } from './audit.ts';
 import type { Catalogue, ResourceEntry, ToolEntry } from './catalogue.ts';
 import { type CallsInFlight, cancelScope } from './in-flight.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
@@ -73,19 +73,13 @@ export class Calls {
 
   /** A destructive call leaves a record on disk before it goes out; without one it does not go out. */
   async #traced(go: () => Answer, id: string, asking: Asking, record: CallRecord): Promise<string> {
-    let gone = false;
-    asking.context.onAbort(() => {
-      gone = true;
-    });
     try {
-      await asking.context.actors.auditFirst(auditRecord(asking, record, 'attempt'));
+      if (!(await auditAttempt(asking, record))) return errorEnvelope(id, 'ToolFailed', 'cancelled');
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       return errorEnvelope(id, error.row, error.detail);
     }
-    if (!gone) return go();
-    audit(asking, record, 'cancelled');
-    return errorEnvelope(id, 'ToolFailed', 'cancelled');
+    return go();
   }
 
   /** resources/read. Throws the row of the refusal. */

@@ -38,6 +38,7 @@ export class Exchange {
   #over = false;
   #status = 0;
   #contentType = '';
+  #headers: Headers = {};
   #answerBegan = false;
   #chunks: Buffer[] = [];
   #sizeBytes = 0;
@@ -63,6 +64,7 @@ export class Exchange {
     if (status < 200) return;
     this.#answerBegan = true;
     this.#status = status;
+    this.#headers = headers;
     const contentType = first(headers['content-type']);
     this.#contentType = HEADER_VALUE.test(contentType) ? contentType : '';
     const encoding = first(headers['content-encoding']).toLowerCase();
@@ -87,7 +89,13 @@ export class Exchange {
     const [only = NOTHING] = this.#chunks;
     const body = this.#chunks.length <= 1 ? only : Buffer.concat(this.#chunks, this.#sizeBytes);
     this.#chunks = [];
-    this.#ended({ ok: true, answer: { status: this.#status, contentType: this.#contentType, body } });
+    const answer = {
+      status: this.#status,
+      contentType: this.#contentType,
+      headers: this.#headers,
+      body,
+    };
+    this.#ended({ ok: true, answer });
   }
 
   onResponseError(_controller: Controller | null, error: Error): void {

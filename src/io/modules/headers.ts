@@ -72,15 +72,23 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
   'mcp-session-id',
   'idempotency-key',
   'forwarded',
-  'x-forwarded-for',
-  'x-forwarded-host',
-  'x-forwarded-proto',
-  'x-forwarded-port',
-  'x-forwarded-prefix',
   'x-real-ip',
+  'x-client-ip',
+  'x-cluster-client-ip',
+  'true-client-ip',
+  'cf-connecting-ip',
+  // A module that honours these would act on another method or path than the one that was judged here.
+  'x-http-method-override',
+  'x-http-method',
+  'x-method-override',
+  'x-original-url',
+  'x-rewrite-url',
   'origin',
   'referer',
 ]);
+
+/** Fetch metadata and what proxies say of a client: nothing of it was checked here, so no module may rely on it. */
+const PREFIXES_KEPT_BACK = /^(?:sec-|x-forwarded-)/;
 
 /** Many servers read `X_Crm` as `X-Crm`, so both spellings are one name here. */
 function canonical(name: string): string {
@@ -117,7 +125,7 @@ export function forwardedHeaders(
   for (const [name, value] of all) {
     const key = canonical(name);
     const dropped = GATEWAY_NAMES.has(key) || HOP_BY_HOP.has(key) || NOT_FORWARDED.has(key) || named.has(key);
-    if (!dropped && !key.startsWith('sec-') && isSafe(value)) kept[name.toLowerCase()] = value;
+    if (!dropped && !PREFIXES_KEPT_BACK.test(key) && isSafe(value)) kept[name.toLowerCase()] = value;
   }
   return kept;
 }

@@ -21,6 +21,8 @@ export interface ModuleAnswer {
   readonly status: number;
   /** '' when the module sent none, or one that must not be copied into a header. */
   readonly contentType: string;
+  /** All of them as they came, by lower-case name: not fit for an answer before `answerHeaders` has seen them. */
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** At most `ANSWER_MAX_BYTES`, as it came. */
   readonly body: Buffer;
 }

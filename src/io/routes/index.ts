@@ -4,7 +4,6 @@ import type { LiveSettings } from '../../domain/settings.ts';
 import type { AnyRoute } from '../http/route.ts';
 import type { LiveCatalogue } from '../mcp/catalogue.ts';
 import { GATEWAY_SERVICES } from '../mcp/tools/gateway.ts';
-import type { ModuleClient } from '../modules/client.ts';
 import type { Vault } from '../vault.ts';
 import { createAdminRoutes } from './admin.ts';
 import { createAppRoutes } from './apps.ts';
@@ -15,11 +14,11 @@ import { createHealthRoute, getInfo, type HealthFacts, info } from './info.ts';
 import { registerKey, removeKey, updateKey, userKeys } from './keys.ts';
 import { createMcpRoutes } from './mcp.ts';
 import { mcpLogin } from './mcp-login.ts';
+import { createProxyRoutes, type ProxyParts } from './proxy.ts';
 import { endSessions, loginLog, logout, sessions } from './sessions.ts';
 
-export interface RouteParts {
+export interface RouteParts extends ProxyParts {
   readonly settings: LiveSettings;
-  readonly modules: ModuleClient;
   readonly catalogue: LiveCatalogue;
   readonly vault: Vault;
   readonly administration: Administration;
@@ -49,6 +48,7 @@ export function createRoutes(parts: RouteParts): AnyRoute[] {
     mcpLogin,
     ...createMcpRoutes({ catalogue: parts.catalogue, modules: parts.modules, gateway: GATEWAY_SERVICES }),
     ...createAdminRoutes(parts),
+    ...createProxyRoutes(parts),
   ];
   return [...routes, ...createDocsRoutes(routes)];
 }

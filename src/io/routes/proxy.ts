@@ -1,0 +1,162 @@
+/**
+ * The reverse proxy of ordinary REST calls: `/{module}/v{n}/…` goes to the module of that name, with the session,
+ * limits, headers, audit, breaker and time-out of a tool call (mcp.md "Calls to the backends"). Bodies are held whole
+ * on both ways, with a cap on each.
+ */
+import type { Caller } from '../../domain/access.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import { type AnyRoute, defineRoute, Reply, type RouteContext } from '../http/route.ts';
+import { type Asking, audit, auditAttempt, auditDenied, type CallRecord, recordOf } from '../mcp/audit.ts';
+import { TIMEOUT_MS } from '../mcp/tool.ts';
+import { answerHeaders, declaredLength } from '../modules/answer-headers.ts';
+import type { ModuleClient } from '../modules/client.ts';
+import { proxiedUrl } from '../modules/endpoint.ts';
+import { forwardedHeaders, gatewayHeaders } from '../modules/headers.ts';
+import type { ModuleAnswer, ModuleRequest, ModuleResult } from '../modules/module-call.ts';
+
+/** Bytes of one request's body. Of an answer's: `ANSWER_MAX_BYTES`, as for tools. */
+export const PROXY_BODY_MAX_BYTES = 1024 * 1024;
+const PROXIED_PATH = /^\/([a-z][a-z0-9-]{0,31})\/v[1-9][0-9]{0,3}\/./;
+/**
+ * Served by modules for the gateway alone: through the proxy a code could be tried outside the limits on codes, and a
+ * message be sent in the gateway's name. Compared after decoding and folding, as a module might do both.
+ */
+const FOR_THE_GATEWAY = /^\/[^/]+\/v[0-9]+\/(?:capability|codes\/deliver)(?:[/;]|$)/i;
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+
+export interface ProxyParts {
+  readonly modules: ModuleClient;
+  /** Base address by module name. */
+  readonly moduleAddresses: ReadonlyMap<string, string>;
+  /** Path prefixes by module name that need no session (`Modules.<name>.public`). */
+  readonly publicPaths: ReadonlyMap<string, readonly string[]>;
+  /** Time-out of one call in milliseconds; that of tools unless given. */
+  readonly proxyTimeoutMs?: number;
+}
+
+/** One route per method; HEAD rides on GET. */
+export function createProxyRoutes(parts: ProxyParts): AnyRoute[] {
+  return METHODS.map((method) =>
+    defineRoute({
+      method,
+      path: '/:module/:version/:path',
+      summary: 'A call to a backend module; the path is all that follows',
+      group: 'modules',
+      auth: 'either',
+      limits: [],
+      body: 'raw',
+      bodyMaxBytes: PROXY_BODY_MAX_BYTES,
+      errors: ['NotFound', 'ModuleFailed', 'ModuleTimedOut', 'ModuleUnavailable', 'ModuleAnswerTooLarge'],
+      serves: (rawPath) => serves(parts, rawPath),
+      isPublic: (rawPath) => isPublic(parts, rawPath),
+      refusal(error, context) {
+        if (error.row === 'SessionNotFound' || error.row === 'Forbidden')
+          auditDenied(context, callOf(context));
+        return undefined;
+      },
+      handle: (context) => forward(parts, context),
+    }),
+  );
+}
+
+function moduleOf(rawPath: string): string {
+  return PROXIED_PATH.exec(rawPath)?.[1] ?? '';
+}
+
+/** All other paths are nothing here: 404 before any session is asked for. */
+function serves({ moduleAddresses }: ProxyParts, rawPath: string): boolean {
+  const module = moduleOf(rawPath);
+  return module !== '' && moduleAddresses.has(module) && !isForTheGateway(rawPath);
+}
+
+/** A path that does not decode is no plain path either, and is refused further on. */
+function isForTheGateway(rawPath: string): boolean {
+  if (FOR_THE_GATEWAY.test(rawPath)) return true;
+  return /%(?![89a-f])/i.test(rawPath) && FOR_THE_GATEWAY.test(decodeAscii(rawPath));
+}
+
+function decodeAscii(text: string): string {
+  return text.replace(/%([0-7][0-9a-f])/gi, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+}
+
+/** A prefix ends at a segment: `/core/v1/news` opens `/core/v1/news/today` and not `/core/v1/newsroom`. */
+function isPublic({ publicPaths }: ProxyParts, rawPath: string): boolean {
+  const prefixes = publicPaths.get(moduleOf(rawPath)) ?? [];
+  return prefixes.some((prefix) => {
+    const trimmed = prefix.replace(/\/+$/, '');
+    return rawPath === trimmed || rawPath.startsWith(`${trimmed}/`);
+  });
+}
+
+function askingOf(context: RouteContext): Asking {
+  const caller: Caller =
+    context.session === undefined ? { kind: 'nobody' } : { kind: 'session', session: context.session };
+  return { context, caller };
+}
+
+function callOf({ method, rawPath }: RouteContext): CallRecord {
+  return recordOf('rest.call', `${method} ${rawPath}`);
+}
+
+async function forward(parts: ProxyParts, context: RouteContext): Promise<Reply> {
+  const asking = askingOf(context);
+  const record = callOf(context);
+  const request = requestOf(parts, asking, record);
+  // Which calls destroy something is the module's knowledge: each one that may change anything is taken for one.
+  const changes = request.method !== 'GET' && request.method !== 'HEAD';
+  if (changes && !(await auditAttempt(asking, record))) throw new GatewayError('ModuleFailed');
+  return replyOf(await parts.modules.call(request), request.method === 'HEAD', asking, record);
+}
+
+/** Throws `InvalidInput` for what no module is asked: an upgrade, a path that is not plain, a GET with a body. */
+function requestOf(parts: ProxyParts, asking: Asking, record: CallRecord): ModuleRequest {
+  const { context, caller } = asking;
+  const { rawPath, rawBody, requestId, traceparent, site } = context;
+  const refuse = (detail: string): never => {
+    audit(asking, record, 'invalid');
+    throw new GatewayError('InvalidInput', detail);
+  };
+  const method = context.method as ModuleRequest['method'];
+  if (/\bwebsocket\b/i.test(context.header('upgrade') ?? '') || context.header('sec-websocket-key'))
+    refuse('upgrade: WebSocket connections are not proxied');
+  // A server that ignores such a body would take it for the next request on the kept connection.
+  if (rawBody.length > 0 && (method === 'GET' || method === 'HEAD')) refuse(`body: ${method} has none`);
+  const module = moduleOf(rawPath);
+  const url = proxiedUrl(parts.moduleAddresses.get(module) ?? '', rawPath, context.rawQuery);
+  return {
+    method,
+    url: url ?? refuse('path: expected plain segments without encoded separators'),
+    headers: {
+      ...forwardedHeaders(context.allHeaders()),
+      ...gatewayHeaders(caller, { project: site.project, requestId, traceparent }),
+    },
+    body: rawBody.length === 0 ? undefined : rawBody,
+    timeoutMs: parts.proxyTimeoutMs ?? TIMEOUT_MS,
+    // The name under which the tools of that endpoint have their breaker.
+    endpoint: `${module}:${rawPath}`,
+    onBegin: (stop) => context.onAbort(stop),
+  };
+}
+
+function replyOf(result: ModuleResult, isHead: boolean, asking: Asking, record: CallRecord): Reply {
+  if (!result.ok) {
+    audit(asking, record, result.error === 'Aborted' ? 'cancelled' : 'failed');
+    // After an abort nobody reads the answer.
+    throw new GatewayError(result.error === 'Aborted' ? 'ModuleFailed' : result.error);
+  }
+  const { answer } = result;
+  if (answer.status > 599) {
+    audit(asking, record, 'failed');
+    throw new GatewayError('ModuleFailed');
+  }
+  audit(asking, record, answer.status >= 400 ? 'error' : 'ok');
+  return toReply(answer, isHead);
+}
+
+function toReply(answer: ModuleAnswer, isHead: boolean): Reply {
+  const contentType = answer.contentType === '' ? undefined : answer.contentType;
+  const head = isHead ? { lengthBytes: declaredLength(answer) } : undefined;
+  return new Reply(answer.status, answer.body, contentType, answerHeaders(answer), head);
+}

@@ -1,0 +1,386 @@
+/** The reverse proxy of REST calls, against a module on a socket of its own. */
+import { gzipSync } from 'node:zlib';
+import t from 'tap';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import { PROXY_BODY_MAX_BYTES } from '../../../src/io/routes/proxy.ts';
+import { connectRaw, requestText, sendRaw } from '../../support/http.ts';
+import { BEARER, type ProxyFixtureOptions, SID, startProxy } from '../../support/module.ts';
+
+interface Teardown {
+  teardown(handler: () => Promise<void>): void;
+}
+
+const COOKIE = { cookie: `sid=${SID}` };
+const TOKEN = { authorization: `Bearer ${BEARER}` };
+
+async function proxyOf(t: Teardown, options: ProxyFixtureOptions = {}) {
+  const proxy = await startProxy(options);
+  t.teardown(() => proxy.close());
+  return proxy;
+}
+
+const errorOf = async (answer: Response) => {
+  const { error } = (await answer.json()) as { error?: { code: number } };
+  return [answer.status, error?.code];
+};
+
+t.test(
+  'proxy: a call goes to the module with its query and bytes, and the answer comes back unchanged',
+  async (t) => {
+    const text = '{"result":{"id":"9223372036854775807","amount":12.500}}';
+    const proxy = await proxyOf(t, {
+      answer: (_asked, response) =>
+        response.writeHead(201, { 'content-type': 'application/json; charset=utf-8', etag: '"7"' }).end(text),
+    });
+    const body = '{ "a" : 1.50 }';
+    const headers = { ...TOKEN, 'content-type': 'application/json' };
+    const answer = await proxy.send('/core/v1/thing/make?a=1&b=%20x', { method: 'POST', headers, body });
+    t.equal(answer.status, 201);
+    t.equal(await answer.text(), text);
+    t.equal(answer.headers.get('content-type'), 'application/json; charset=utf-8');
+    t.equal(answer.headers.get('etag'), '"7"');
+    t.match(answer.headers.get('x-ratelimit'), /^s=s;l=15;/, 'the scope of sessions');
+    const [asked] = proxy.asked;
+    t.match(asked, { method: 'POST', url: '/base/core/v1/thing/make?a=1&b=%20x' });
+    t.equal(asked?.body.toString(), body);
+    t.equal(asked?.headers['content-type'], 'application/json');
+  },
+);
+
+t.test(
+  'proxy: PUT, PATCH, DELETE and HEAD arrive as such; HEAD names the length of the module',
+  async (t) => {
+    const proxy = await proxyOf(t, {
+      answer: ({ method }, response) =>
+        method === 'DELETE'
+          ? response.writeHead(204).end()
+          : response.writeHead(200, { 'content-length': '7' }).end(method === 'HEAD' ? undefined : '1234567'),
+    });
+    for (const method of ['PUT', 'PATCH', 'DELETE', 'HEAD']) {
+      const answer = await proxy.send('/core/v2/thing/one', { method, headers: TOKEN });
+      t.equal(answer.status, method === 'DELETE' ? 204 : 200, method);
+      if (method === 'HEAD') t.equal(answer.headers.get('content-length'), '7');
+    }
+    t.same(
+      proxy.asked.map(({ method }) => method),
+      ['PUT', 'PATCH', 'DELETE', 'HEAD'],
+    );
+  },
+);
+
+t.test(
+  'proxy: the module learns who calls from the gateway alone, in every spelling of a header',
+  async (t) => {
+    const proxy = await proxyOf(t);
+    const lies = {
+      'X-Crm': '1',
+      X_Crm: '1',
+      'x_user-id': '1',
+      'X-Scopes': 'Admin',
+      X_KEYTYPE: 'FIDO2',
+      'X-Project': 'other',
+      'X-MCP-App-Id': '1',
+      'X-Module-Key': 'k',
+      'X-Forwarded-For': '1.2.3.4',
+      X_Forwarded_Host: 'evil',
+      'X-HTTP-Method-Override': 'DELETE',
+      'X-Original-URL': '/core/v1/admin/all',
+      Cookie: `sid=${SID}; other=1`,
+      'Proxy-Authorization': 'Basic eA==',
+      Connection: 'keep-alive, X-Hop',
+      'X-Hop': 'mine',
+      'Accept-Language': 'de',
+      'Accept-Encoding': 'gzip',
+    };
+    await sendRaw(
+      proxy.http.port,
+      requestText('GET', '/core/v1/a/b', { ...lies, Authorization: `Bearer ${BEARER}` }),
+    );
+    await sendRaw(proxy.http.port, requestText('GET', '/core/v1/a/b', lies));
+    const [agent, person] = proxy.asked.map(({ headers }) => headers);
+    t.match(agent, {
+      'x-crm': '1842001',
+      'x-user-id': '1842001',
+      'x-scopes': 'McpVerified',
+      'x-keytype': 'UserKey',
+    });
+    t.match(person, { 'x-crm': '1842001', 'x-scopes': 'Browser', 'x-keytype': 'FIDO2', 'x-project': 'test' });
+    const arrived = Object.keys(person ?? {}).sort();
+    t.same(arrived, [
+      'accept-encoding',
+      'accept-language',
+      'connection',
+      'host',
+      'x-crm',
+      'x-keytype',
+      'x-project',
+      'x-request-id',
+      'x-scopes',
+      'x-user-id',
+    ]);
+    t.equal(person?.['accept-encoding'], 'identity');
+  },
+);
+
+t.test(
+  'proxy: without a session, or with one that opens nothing, a call is 1101 and never reaches the module',
+  async (t) => {
+    const proxy = await proxyOf(t, { publicPaths: ['/core/v1/news'] });
+    const attempts: Record<string, string>[] = [
+      {},
+      { cookie: 'sid=stale' },
+      { authorization: 'Bearer stale' },
+      { ...COOKIE, authorization: 'Bearer stale' },
+      { authorization: `Bearer ${SID}` },
+      { cookie: `sid=${BEARER}` },
+    ];
+    for (const headers of attempts)
+      t.same(
+        await errorOf(await proxy.send('/core/v1/a/b', { headers })),
+        [401, 1101],
+        JSON.stringify(headers),
+      );
+    const stale = { authorization: 'Bearer stale' };
+    t.same(await errorOf(await proxy.send('/core/v1/news/all', { headers: stale })), [401, 1101]);
+    t.equal(proxy.asked.length, 0);
+    t.equal(proxy.audit.length, attempts.length + 1);
+    t.match(proxy.audit[0], {
+      event: 'rest.call',
+      userId: null,
+      fields: { outcome: 'denied', name: 'GET /core/v1/a/b' },
+    });
+  },
+);
+
+t.test('proxy: a public path needs no session, in one spelling, up to the end of a segment', async (t) => {
+  const proxy = await proxyOf(t, { publicPaths: ['/core/v1/news/'] });
+  const open = await proxy.send('/core/v1/news/today?x=1', { headers: { cookie: 'sid=stale' } });
+  t.equal(open.status, 200);
+  t.equal(proxy.asked[0]?.headers['x-crm'], undefined);
+  t.equal(proxy.asked[0]?.headers['x-scopes'], undefined);
+  await proxy.send('/core/v1/news', { headers: COOKIE });
+  t.equal(proxy.asked[1]?.headers['x-crm'], '1842001', 'a session that is there counts');
+  for (const path of ['/core/v1/newsroom/a', '/core/v1/%6eews/a', '/core/v1/NEWS/a', '/core/v2/news/a'])
+    t.same(await errorOf(await proxy.send(path)), [401, 1101], path);
+  for (const path of [
+    '/core/v1/news/../a/b',
+    '/core/v1/news/%2e%2e/a',
+    '/core/v1/news/..;/a',
+    '/core/v1/news//a',
+  ])
+    t.match((await sendRaw(proxy.http.port, requestText('GET', path))).status, 400, path);
+  t.equal(proxy.asked.length, 2);
+});
+
+t.test('proxy: a path of no module, without a version, or for the gateway alone is 404', async (t) => {
+  const proxy = await proxyOf(t, { publicPaths: ['/core/v1'] });
+  const paths = [
+    '/other/v1/a/b',
+    '/core/v0/a',
+    '/core/x/a',
+    '/core/v1',
+    '/core/v1/',
+    '/core/v1/capability/resolve?code=1',
+    '/core/v1/%63apability/resolve',
+    '/core/v1/codes/deliver',
+    '/.well-known/oauth-protected-resource/mcp',
+  ];
+  for (const path of paths)
+    t.same(await errorOf(await proxy.send(path, { headers: TOKEN })), [404, 1004], path);
+  t.equal(proxy.asked.length, 0);
+});
+
+t.test('proxy: a foreign page cannot change anything with a cookie; a bearer is its own proof', async (t) => {
+  const proxy = await proxyOf(t);
+  const foreign = { origin: 'https://evil.example' };
+  const post = (headers: Record<string, string>) => proxy.send('/core/v1/a/b', { method: 'POST', headers });
+  t.same(await errorOf(await post({ ...COOKIE, ...foreign })), [403, 1103]);
+  t.same(await errorOf(await post({ ...COOKIE, 'sec-fetch-site': 'cross-site' })), [403, 1103]);
+  t.equal((await post({ ...TOKEN, ...foreign })).status, 200);
+  t.equal((await post({ ...COOKIE, origin: proxy.http.url })).status, 200);
+  t.equal(proxy.asked.length, 2);
+  const preflight = await proxy.send('/core/v1/a/b', {
+    method: 'OPTIONS',
+    headers: { origin: proxy.http.url },
+  });
+  t.equal(preflight.status, 204);
+  t.match(preflight.headers.get('access-control-allow-methods'), /PATCH/);
+});
+
+t.test(
+  'proxy: a WebSocket upgrade is refused with the reason; another upgrade is not taken up',
+  async (t) => {
+    const proxy = await proxyOf(t);
+    const upgrade = (name: string) =>
+      sendRaw(
+        proxy.http.port,
+        requestText('GET', '/core/v1/a/b', {
+          Connection: 'Upgrade',
+          Upgrade: name,
+          Authorization: `Bearer ${BEARER}`,
+        }),
+      );
+    const refused = await upgrade('websocket');
+    t.equal(refused.status, 400);
+    t.match(refused.body, /WebSocket connections are not proxied/);
+    t.equal((await upgrade('h2c')).status, 200);
+    t.equal(proxy.asked.length, 1);
+    t.equal(proxy.asked[0]?.headers.upgrade, undefined);
+  },
+);
+
+t.test(
+  'proxy: a GET with a body is refused; a body over the cap is 413 before the module hears of it',
+  async (t) => {
+    const proxy = await proxyOf(t);
+    const bearer = { Authorization: `Bearer ${BEARER}` };
+    const smuggled = requestText('GET', '/core/v1/a/b', bearer, 'GET /core/v1/admin HTTP/1.1\r\n\r\n');
+    t.equal((await sendRaw(proxy.http.port, smuggled)).status, 400);
+    const body = Buffer.alloc(PROXY_BODY_MAX_BYTES + 1);
+    t.same(
+      await errorOf(await proxy.send('/core/v1/a/b', { method: 'POST', headers: TOKEN, body })),
+      [413, 1006],
+    );
+    t.equal(proxy.asked.length, 0);
+    const most = body.subarray(1);
+    t.equal((await proxy.send('/core/v1/a/b', { method: 'POST', headers: TOKEN, body: most })).status, 200);
+    t.equal(proxy.asked[0]?.body.length, PROXY_BODY_MAX_BYTES);
+  },
+);
+
+t.test("proxy: the module's own errors pass with status and bytes, and are audited as errors", async (t) => {
+  const proxy = await proxyOf(t, {
+    answer: ({ url }, response) => {
+      const status = Number(url.slice(-3));
+      response.writeHead(status, { 'content-type': 'application/json', 'retry-after': '9' });
+      response.end(`{"error":{"code":${status},"message":"mine"}}`);
+    },
+  });
+  for (const status of [400, 404, 409, 500, 503]) {
+    const answer = await proxy.send(`/core/v1/answer/${status}`, { headers: TOKEN });
+    t.equal(answer.status, status);
+    t.equal(answer.headers.get('retry-after'), '9');
+    t.equal(await answer.text(), `{"error":{"code":${status},"message":"mine"}}`);
+  }
+  t.ok(proxy.audit.every(({ fields }) => fields['outcome'] === 'error'));
+});
+
+t.test(
+  'proxy: redirected, packed, cut, endless and odd answers are the failures of the error table',
+  async (t) => {
+    const proxy = await proxyOf(t, {
+      answer({ url }, response) {
+        if (url.endsWith('redirect')) response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end();
+        else if (url.endsWith('gzip'))
+          response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync('{"result":1}'));
+        else if (url.endsWith('odd')) response.writeHead(799).end('?');
+        else if (url.endsWith('cut')) {
+          response.writeHead(200, { 'content-length': '1000' });
+          response.write('half', () => response.destroy());
+        } else {
+          const more = () => {
+            while (!response.destroyed && response.write(Buffer.alloc(64 * 1024)));
+          };
+          response.on('drain', more);
+          more();
+        }
+      },
+    });
+    const codeAt = async (path: string) =>
+      errorOf(await proxy.send(`/core/v1/answer/${path}`, { headers: TOKEN }));
+    t.same(await codeAt('redirect'), [502, 1008]);
+    t.same(await codeAt('gzip'), [502, 1008]);
+    t.same(await codeAt('odd'), [502, 1008]);
+    t.same(await codeAt('cut'), [502, 1008]);
+    t.same(await codeAt('endless'), [502, 1015]);
+    await proxy.asked.at(-1)?.gone;
+    t.ok(proxy.audit.every(({ fields }) => fields['outcome'] === 'failed'));
+  },
+);
+
+t.test(
+  'proxy: a module that says nothing is 504 at the time-out; after five such calls the breaker answers',
+  async (t) => {
+    const proxy = await proxyOf(t, { proxyTimeoutMs: 30, answer: () => undefined });
+    for (let call = 0; call < 5; call += 1)
+      t.same(await errorOf(await proxy.send('/core/v1/a/b', { headers: TOKEN })), [504, 1009]);
+    const answer = await proxy.send('/core/v1/a/b', { headers: TOKEN });
+    t.equal(answer.headers.get('retry-after'), '10');
+    t.same(await errorOf(answer), [503, 1010]);
+    t.equal(proxy.asked.length, 5);
+  },
+);
+
+t.test('proxy: the call is given up when the client goes away', async (t) => {
+  const proxy = await proxyOf(t, { answer: () => undefined });
+  const connection = connectRaw(proxy.http.port);
+  const arrived = proxy.next();
+  connection.send(requestText('GET', '/core/v1/a/b', { Authorization: `Bearer ${BEARER}` }));
+  const asked = await arrived;
+  connection.close();
+  await asked.gone;
+  while (proxy.audit.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  t.match(proxy.audit, [{ fields: { outcome: 'cancelled' } }]);
+});
+
+t.test(
+  'proxy: an answer brings no cookie, no CORS, no hop-by-hop header, and a page of a module may do nothing',
+  async (t) => {
+    const proxy = await proxyOf(t, {
+      answer: (_asked, response) =>
+        response
+          .writeHead(200, {
+            'content-type': 'text/html',
+            'set-cookie': ['sid=stolen; Path=/', 'b=2'],
+            'access-control-allow-origin': '*',
+            'clear-site-data': '"cookies"',
+            'x-ratelimit': 's=s;l=1;r=0;t=9',
+            connection: 'keep-alive, x-hop',
+            'x-hop': '1',
+            'x-latin': 'caf\u00e9',
+            vary: 'Accept',
+            link: ['<a>', '<b>'],
+            'cache-control': 'private, max-age=5',
+          })
+          .end('<script>1</script>'),
+    });
+    const { headers } = await proxy.send('/core/v1/page/get', { headers: COOKIE });
+    for (const name of ['set-cookie', 'access-control-allow-origin', 'clear-site-data', 'x-hop', 'x-latin'])
+      t.equal(headers.get(name), null, name);
+    t.match(headers.get('x-ratelimit'), /^s=s;l=15;/);
+    t.equal(headers.get('link'), '<a>, <b>');
+    t.equal(headers.get('cache-control'), 'private, max-age=5');
+    t.equal(headers.get('content-security-policy'), "default-src 'none'; sandbox");
+    t.equal(headers.get('x-content-type-options'), 'nosniff');
+  },
+);
+
+t.test(
+  'proxy: each call leaves a record; one that may change something leaves it before it goes out',
+  async (t) => {
+    let storage: () => Promise<void> = async () => undefined;
+    const proxy = await proxyOf(t, { storage: () => storage() });
+    await proxy.send('/core/v1/a/b?code=secret', { headers: COOKIE });
+    await proxy.send('/core/v1/a/b', { method: 'POST', headers: TOKEN });
+    t.match(
+      proxy.audit.map(({ event, userId, fields }) => [event, userId, fields['name'], fields['outcome']]),
+      [
+        ['rest.call', '1842001', 'GET /core/v1/a/b', 'ok'],
+        ['rest.call', '1842001', 'POST /core/v1/a/b', 'attempt'],
+        ['rest.call', '1842001', 'POST /core/v1/a/b', 'ok'],
+      ],
+    );
+    t.notMatch(JSON.stringify(proxy.audit), /secret/, 'never the query');
+    storage = () => Promise.reject(new GatewayError('StorageFull'));
+    t.same(await errorOf(await proxy.send('/core/v1/a/b', { method: 'POST', headers: TOKEN })), [503, 1013]);
+    t.equal(proxy.asked.length, 2, 'without the record it does not go out');
+  },
+);
+
+t.test('proxy: calls without a session are limited by connection', async (t) => {
+  const proxy = await proxyOf(t, { publicPaths: ['/core/v1'], settings: { ApiRPSLimit: 1 } });
+  const statuses: number[] = [];
+  for (let call = 0; call < 12; call += 1) statuses.push((await proxy.send('/core/v1/a/b')).status);
+  t.ok(statuses.includes(429), statuses.join(' '));
+  t.equal((await proxy.send('/core/v1/a/b', { headers: TOKEN })).status, 200, 'a session has its own scope');
+});

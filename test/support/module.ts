@@ -1,0 +1,129 @@
+/** A module on node:http whose answers the test gives, and the proxied routes before it with a gate of two tokens. */
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { ActorSystem, AuditRecord } from '../../src/actors/runtime/actor.ts';
+import { judge } from '../../src/domain/quotas.ts';
+import type { SessionContext } from '../../src/domain/sessions.ts';
+import type { SettingName, SettingValue } from '../../src/domain/settings.ts';
+import type { SessionGate } from '../../src/io/http/route.ts';
+import { createModuleClient } from '../../src/io/modules/client.ts';
+import { createProxyRoutes } from '../../src/io/routes/proxy.ts';
+import { type HttpFixture, NO_LIMITS, startHttp } from './http.ts';
+import { sessionOf } from './mcp.ts';
+
+/** The cookie of a browser session, and the bearer of an agent's. */
+export const SID = 'person';
+export const BEARER = 'agent';
+
+export interface Asked {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly body: Buffer;
+  /** Resolves when the gateway gave the call up or has the answer. */
+  readonly gone: Promise<void>;
+}
+
+export interface ProxyFixture {
+  readonly http: HttpFixture;
+  readonly asked: Asked[];
+  readonly audit: AuditRecord[];
+  /** The next call that reaches the module. */
+  next(): Promise<Asked>;
+  send(path: string, init?: RequestInit): Promise<Response>;
+  close(): Promise<void>;
+}
+
+export interface ProxyFixtureOptions {
+  readonly answer?: (asked: Asked, response: http.ServerResponse) => void;
+  readonly publicPaths?: readonly string[];
+  readonly proxyTimeoutMs?: number;
+  readonly settings?: Partial<Record<SettingName, SettingValue>>;
+  /** What a record that is awaited waits for. */
+  readonly storage?: () => Promise<void>;
+}
+
+export async function startProxy(options: ProxyFixtureOptions = {}): Promise<ProxyFixture> {
+  const asked: Asked[] = [];
+  const waiting: ((asked: Asked) => void)[] = [];
+  const backend = http.createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    const gone = new Promise<void>((resolve) => response.on('close', resolve));
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const { method = '', url = '', headers } = request;
+      const taken = { method, url, headers, body: Buffer.concat(chunks), gone };
+      asked.push(taken);
+      waiting.shift()?.(taken);
+      if (options.answer !== undefined) options.answer(taken, response);
+      else response.writeHead(200, { 'content-type': 'application/json' }).end('{"result":"fine"}');
+    });
+  });
+  await new Promise<void>((resolve) => backend.listen(0, '127.0.0.1', resolve));
+  const address = `http://127.0.0.1:${(backend.address() as AddressInfo).port}/base/`;
+  const modules = createModuleClient({ clock: Date.now });
+  const audit: AuditRecord[] = [];
+  const fixture = startHttp({
+    routes: createProxyRoutes({
+      modules,
+      moduleAddresses: new Map([['core', address]]),
+      publicPaths: new Map([['core', options.publicPaths ?? []]]),
+      ...(options.proxyTimeoutMs === undefined ? {} : { proxyTimeoutMs: options.proxyTimeoutMs }),
+    }),
+    gate: GATE,
+    actors: auditOnly(audit, options.storage ?? (async () => undefined)),
+    settings: { ...NO_LIMITS, ...options.settings },
+  });
+  return {
+    http: fixture,
+    asked,
+    audit,
+    next: () => new Promise((resolve) => waiting.push(resolve)),
+    send: (path, init) => fetch(`${fixture.url}${path}`, { redirect: 'manual', ...init }),
+    async close() {
+      await modules.close();
+      await fixture.close();
+      backend.closeAllConnections();
+      await new Promise((resolve) => backend.close(resolve));
+      if (fixture.bugs.length > 0) throw new AggregateError(fixture.bugs, 'not rows of the error table');
+    },
+  };
+}
+
+const AGENT = sessionOf('McpVerified');
+const PERSON: SessionContext = { ...AGENT, id: '5', kind: 'browser', loginType: null, keyType: 'FIDO2' };
+
+const SESSIONS: Readonly<Record<string, SessionContext>> = {
+  [`browser ${SID}`]: PERSON,
+  [`mcp ${BEARER}`]: AGENT,
+};
+
+const GATE: SessionGate = {
+  enter(token, kind, charge) {
+    const session = SESSIONS[`${kind} ${token}`];
+    if (session === undefined) return undefined;
+    return { session, verdict: judge(charge?.scope ?? 's', 15, charge?.cost ?? 0, 3, charge?.cost ?? 0) };
+  },
+};
+
+function auditOnly(records: AuditRecord[], storage: () => Promise<void>): ActorSystem {
+  const none = (): never => {
+    throw new Error('this test has no actors');
+  };
+  return {
+    ask: none,
+    now: none,
+    query: none,
+    tell: none,
+    lookup: none,
+    exists: none,
+    remembers: none,
+    count: none,
+    audit: (record) => records.push(record),
+    auditRefusal: (record) => records.push(record),
+    async auditFirst(record) {
+      await storage();
+      records.push(record);
+    },
+  };
+}
