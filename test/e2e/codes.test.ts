@@ -1,0 +1,86 @@
+/** Login by phone and e-mail on the real program: the sandbox's outbox is the phone, also over a fault and kill -9. */
+import t from 'tap';
+import { type Answer, cookieOf, expectOk, request } from '../../tools/agent.ts';
+import { launch, type RunningGateway } from '../../tools/launch.ts';
+
+const CONFIGURATION = { Settings: { ApiRPSLimit: 1000, IpRPSLimit: 1000 } };
+/** A code that has not arrived by then is lost: the first retry comes after 2 s. */
+const ARRIVAL_MAX_MS = 20_000;
+
+function start(dataPath?: string): Promise<RunningGateway> {
+  const data = dataPath === undefined ? {} : { dataPath };
+  return launch({ configuration: CONFIGURATION, args: ['--sandbox'], ...data });
+}
+
+/** Asks the outbox until the code for this address is in it. */
+async function arrival({ sandbox }: RunningGateway, address: string): Promise<string> {
+  const endMs = performance.now() + ARRIVAL_MAX_MS;
+  while (performance.now() < endMs) {
+    const { json } = await request(`${sandbox}/sandbox/v1/outbox`);
+    const deliveries = json['result']?.['deliveries'] as unknown as { address: string; code: string }[];
+    const found = deliveries.findLast((delivery) => delivery.address === address);
+    if (found !== undefined) return found.code;
+  }
+  throw new Error(`no code for ${address}`);
+}
+
+async function askByPhone({ url }: RunningGateway, phone: string): Promise<number> {
+  const answer = expectOk('login_phone', await request(`${url}/auth/v1/login_phone`, { body: { phone } }));
+  return Number(answer.json['result']?.['challengeId']);
+}
+
+function enter({ url }: RunningGateway, challengeId: number, code: string): Promise<Answer> {
+  return request(`${url}/auth/v1/login`, { body: { challengeId, code } });
+}
+
+async function breakChat({ sandbox }: RunningGateway, mode: string): Promise<void> {
+  const body = { module: 'chat', mode };
+  expectOk('fault', await request(`${sandbox}/sandbox/v1/fault`, { body }));
+}
+
+t.test('one-time codes: a phone and an e-mail address log in through the sandbox', async (t) => {
+  const gateway = await start();
+  t.teardown(() => gateway.stop());
+  const { json: info } = await request(`${gateway.url}/auth/v1/info`);
+  t.same(info['result']?.['authMethods'], ['passkey', 'key', 'phone', 'email']);
+  const phone = '+491701234567';
+  const first = await askByPhone(gateway, phone);
+  const login = expectOk('login', await enter(gateway, first, await arrival(gateway, phone)));
+  t.match(login.json, { result: { keyId: null, keyType: 'Unknown', newAccount: true } });
+  const sessions = await request(`${gateway.url}/auth/v1/sessions`, { headers: { Cookie: cookieOf(login) } });
+  t.match(sessions.json, { result: [{ kind: 'browser', keyId: null, current: true }] });
+
+  const email = 'ann@example.com';
+  const asked = await request(`${gateway.url}/auth/v1/login_email`, { body: { email } });
+  const challengeId = Number(expectOk('login_email', asked).json['result']?.['challengeId']);
+  const code = await arrival(gateway, email);
+  const both = await Promise.all([enter(gateway, challengeId, code), enter(gateway, challengeId, code)]);
+  t.same(both.map(({ status }) => status).sort(), [200, 401], 'two browsers, one session');
+  const { stdout, stderr } = gateway.output();
+  t.notOk(stdout.includes(code) || stderr.includes(code), 'no code in the output');
+});
+
+t.test('one-time codes: with the chat module down the code waits, over kill -9 too', async (t) => {
+  let gateway = await start();
+  const phone = '+4915112345678';
+  await breakChat(gateway, 'down');
+  const challengeId = await askByPhone(gateway, phone);
+  const outbox = await request(`${gateway.sandbox}/sandbox/v1/outbox`);
+  t.same(outbox.json['result']?.['deliveries'], [], 'nothing left');
+  await gateway.kill();
+  gateway = await start(gateway.dataPath);
+  t.teardown(() => gateway.stop());
+  const code = await arrival(gateway, phone);
+  t.match(expectOk('login', await enter(gateway, challengeId, code)).json, { result: { newAccount: true } });
+  const again = await request(`${gateway.url}/auth/v1/login_phone`, { body: { phone } });
+  t.equal(again.status, 429, 'the wait before the next code survived as well');
+});
+
+t.test('one-time codes: without a chat module they are 503 Delivery unavailable', async (t) => {
+  const gateway = await launch({ configuration: CONFIGURATION });
+  t.teardown(() => gateway.stop());
+  const answer = await request(`${gateway.url}/auth/v1/login_phone`, { body: { phone: '+491701234567' } });
+  t.equal(answer.status, 503);
+  t.match(answer.json, { error: { code: 1111, message: 'Delivery unavailable' } });
+  t.equal(answer.headers.get('retry-after'), '60');
+});
