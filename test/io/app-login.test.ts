@@ -266,6 +266,52 @@ t.test('McpApp: clearing mcpAccess, removing the key and closing sessions end th
   refused(t, await login(agent), 401, /Session not found/);
 });
 
+t.test('McpApp: a login that is under way while its application closes opens nothing', async (t) => {
+  const { login, agent, appId, administer, isAlive, gate, asPerson, owner, actors } = await start(t);
+  const ways: [string, () => Promise<unknown>, number][] = [
+    ['disabled', () => administer(appId, { disabled: true }), 200],
+    ['revoked', () => asPerson(owner, 'revoke_access', { appId }), 401],
+    ['removed', () => asPerson(owner, 'remove', { id: appId }), 401],
+  ];
+  for (const [note, close, status] of ways) {
+    await administer(appId, { ...OPEN, disabled: false });
+    await asPerson(owner, 'grant_access', { appId });
+    let release: () => void = () => undefined;
+    const reached = new Promise<void>((resolve) => {
+      gate.wait = () => {
+        resolve();
+        return new Promise((go) => {
+          release = go;
+        });
+      };
+    });
+    const answer = login(agent, appId, mcpProof(agent, NOW_SECONDS));
+    await reached;
+    await close();
+    release();
+    const { status: answered, result } = await answer;
+    delete gate.wait;
+    t.equal(answered, status, note);
+    if (answered === 200) t.equal(await isAlive((result as { sessionId: string }).sessionId), false, note);
+    await actors.settle();
+  }
+});
+
+t.test('McpApp: logins and closings at the same time leave no session behind', async (t) => {
+  const { login, agent, appId, administer, isAlive } = await start(t);
+  for (let round = 0; round < 5; round += 1) {
+    const answers = await Promise.all([
+      ...Array.from({ length: round }, () => login(agent)),
+      administer(appId, { disabled: true }),
+      ...Array.from({ length: 5 }, () => login(agent)),
+    ]);
+    const opened = answers.filter((answer) => answer !== undefined && answer.status === 200);
+    for (const answer of opened) t.equal(await isAlive(tokenOf(answer as Answer)), false, `round ${round}`);
+    await administer(appId, { disabled: false });
+    for (const answer of opened) t.equal(await isAlive(tokenOf(answer as Answer)), false, 'nor later');
+  }
+});
+
 t.test(
   'app access: the owner has it from the start; revoked, it ends the sessions until it is granted again',
   async (t) => {
