@@ -63,7 +63,6 @@ export type AppQuery =
 
 export interface SettledApp {
   readonly app: AppView;
-  readonly created: boolean;
   /** The newest API key: tells whether the one that came with the request was taken. */
   readonly keyId: string;
 }
@@ -124,7 +123,7 @@ function decideConfigure(state: AppState, command: ConfigureApp, turn: Turn): De
   const after = events.reduce(evolveApp, state);
   const view = viewOf(after);
   if (view === undefined) throw new Error('a configured application has a view');
-  const reply: SettledApp = { app: view, created, keyId: after.keys[0]?.keyId ?? '' };
+  const reply: SettledApp = { app: view, keyId: after.keys[0]?.keyId ?? '' };
   const fields = { appId: state.id, ip: origin.ip, changed: changed.join(',') };
   return {
     events,

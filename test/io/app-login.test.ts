@@ -214,15 +214,23 @@ t.test('McpApp: unapproving, disabling and removing end its sessions and no othe
   t.equal(await isAlive(verified), true);
 });
 
-t.test('McpApp: closed sessions leave the lists and the index of their account', async (t) => {
-  const { login, agent, appId, administer, get, owner, actors } = await start(t);
-  await login(agent);
-  await login(agent);
-  t.equal(actors.system.count('sessionHash'), 2);
-  await administer(appId, { disabled: true });
-  await actors.settle();
-  t.equal(actors.system.count('sessionHash'), 0);
-  t.equal(((await get('/auth/v1/sessions', cookie(owner.sid))).result as Item[]).length, 1);
+t.test('McpApp: closed sessions leave the lists and the index of every account', async (t) => {
+  const { login, agent, appId, administer, get, owner, actors, signUp, allowAgent } = await start(t);
+  const helper = await signUp();
+  const key = makeKey();
+  await allowAgent(helper, key);
+  for (const flags of [{ disabled: true }, { mcpPublicKey: null }]) {
+    await administer(appId, { disabled: false, mcpPublicKey: key.publicKey });
+    tokenOf(await login(agent));
+    tokenOf(await login(key));
+    t.equal(actors.system.count('sessionHash'), 2);
+    await administer(appId, flags);
+    await actors.settle();
+    const kept = 'disabled' in flags ? 0 : 1;
+    t.equal(actors.system.count('sessionHash'), kept, JSON.stringify(flags));
+    t.equal(((await get('/auth/v1/sessions', cookie(owner.sid))).result as Item[]).length, 1 + kept);
+    t.equal(((await get('/auth/v1/sessions', cookie(helper.sid))).result as Item[]).length, 1);
+  }
 });
 
 t.test(

@@ -94,8 +94,8 @@ function upsertRoute(vault: Vault): AnyRoute {
       };
       const options = askOptions('upsert_usr_app', context);
       const settled = await actors.ask<SettledApp>(user, session.userId, command, options);
-      // A repeat with the same Idempotency-Key gets the first reply, whose key was shown then and is not this one.
-      const taken = settled.created && settled.keyId === issued.sealed.keyId;
+      // Not that of an application that was there before, nor of a repeat with the same Idempotency-Key.
+      const taken = settled.keyId === issued.sealed.keyId;
       return { ...appItem(settled.app), ...(taken ? { apiKey: issued.apiKey } : {}) };
     },
   });
