@@ -15,6 +15,7 @@ import {
   type RegistrationJson,
 } from '../../tools/authenticator.ts';
 import { type Answer, cookie, makeKey, sidOf, startAccounts } from '../support/account.ts';
+import { startChat } from '../support/codes.ts';
 
 const REGISTER = '/auth/v1/keys/register_key';
 const LOGIN = '/auth/v1/login';
@@ -117,6 +118,23 @@ t.test('passkey: a second one, listed for exclusion under the same user.id', asy
   t.equal((await keysOf(sid)).length, 3);
   for (const passkey of [one, two])
     t.equal((await signIn(passkey, { userHandle: options.user.id })).status, 200);
+});
+
+t.test('passkey: added to an account that a phone number made, it logs in to the same one', async (t) => {
+  const chat = startChat();
+  const { post, actors, register, signIn, optionsOf } = start(t, { codes: chat.port });
+  const { result } = await post('/auth/v1/login_phone', { phone: '+491701234567' });
+  await actors.settle();
+  const { challengeId } = result as { challengeId: number };
+  const byPhone = await post(LOGIN, { challengeId, code: chat.last().code });
+  const { userId } = byPhone.result as { userId: string };
+  const sid = sidFrom(byPhone);
+  const { options } = await optionsOf('register', sid);
+  t.match(options.user.id, /^[A-Za-z0-9_-]{43}$/);
+  const passkey = makePasskey();
+  t.match((await register(passkey, {}, sid)).result, { userId, newAccount: false });
+  const byPasskey = await signIn(passkey, { userHandle: options.user.id });
+  t.match(byPasskey.result, { userId, keyType: 'FIDO2' });
 });
 
 t.test('options: the icon of the configuration, echoed credential ids', async (t) => {
