@@ -64,8 +64,9 @@ function decideUpdate(
   if (mcpAccess !== undefined) flags = withFlag(flags, KeyFlag.McpAccess, mcpAccess);
   if (cardDavAccess !== undefined) flags = withFlag(flags, KeyFlag.CardDav, cardDavAccess);
   const current = session.keyId === key.id;
-  if (flags === key.flags) return { reply: { key, current, sessionsClosed: 0 } satisfies UpdatedKey };
   const ended = mcpAccess === false ? sessionsOfKey(state, key.id, 'mcp') : [];
+  if (flags === key.flags && ended.length === 0)
+    return { reply: { key, current, sessionsClosed: 0 } satisfies UpdatedKey };
   const reply: UpdatedKey = { key: { ...key, flags }, current, sessionsClosed: ended.length };
   const fields = { keyId: key.id, flagsBefore: key.flags, flagsAfter: flags, sessionsClosed: ended.length };
   return outcome(

@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap';
 import { user } from '../../src/actors/user.ts';
 import type { LogEntry } from '../../src/actors/user-state.ts';
-import { type Answer, cookie, sidOf, startAccounts } from '../support/account.ts';
+import { type Answer, cookie, makeKey, mcpProof, sidOf, startAccounts } from '../support/account.ts';
 import { type ChatFixture, startChat, wrongCode } from '../support/codes.ts';
 
 const PHONE = '+491701234567';
@@ -388,4 +388,92 @@ t.test('journal: holds no code, wherever it looks', async (t) => {
   const text = JSON.stringify(rows, (_key, value) => (value instanceof Uint8Array ? [...value] : value));
   t.ok(text.includes(PHONE), 'the address is there');
   t.notOk(text.includes(`"${code}"`) || text.includes(`"${wrongCode(code)}"`));
+});
+
+t.test('fresh login: a code makes one, also where an old session may not change keys', async (t) => {
+  const chat = startChat();
+  const { ask, enter, post, get, challenge, actors } = start(t, chat, { KeyChangeFreshLoginSeconds: 120 });
+  const first = await ask();
+  const sid = sidOf(await enter(first.challengeId, chat.last().code));
+  const add = async (session: string | undefined) => {
+    const { challengeId, code } = await challenge('register', session);
+    const { publicKey } = makeKey();
+    return post('/auth/v1/keys/register_key', { challengeId, code, publicKey }, cookie(session));
+  };
+  t.equal((await add(sid)).status, 200);
+  await actors.advance(120_001);
+  t.equal(refusal(await add(sid)), '403/1110 Fresh login required');
+  const second = await ask(PHONE, cookie(sid));
+  const fresh = sidOf(await enter(second.challengeId, chat.last().code, cookie(sid)));
+  t.equal((await add(fresh)).status, 200);
+  const { result } = await get('/auth/v1/keys/user_keys', cookie(fresh));
+  t.match(result, [{ current: false }, { current: false }]);
+});
+
+t.test(
+  'blocked user: a block ends browser and MCP sessions at once, unblocking brings none back',
+  async (t) => {
+    const chat = startChat();
+    const { ask, enter, get, signUp, allowAgent, mcpLogin, actors } = start(t, chat);
+    const agent = makeKey();
+    const account = await signUp();
+    await allowAgent(account, agent);
+    t.equal((await mcpLogin(mcpProof(agent, actors.clock.nowMs / 1000))).status, 200);
+    const { challengeId } = await ask();
+    const login = await enter(challengeId, chat.last().code);
+    const users = [account.userId, (login.result as { userId: string }).userId];
+    const origin = { ip: '', userAgent: '' };
+    t.same([actors.system.count('sidHash'), actors.system.count('sessionHash')], [2, 1]);
+    for (const blocked of [true, false])
+      for (const userId of users)
+        await actors.system.ask(user, userId, { type: 'setBlocked', blocked, origin });
+    t.same([actors.system.count('sidHash'), actors.system.count('sessionHash')], [0, 0]);
+    for (const sid of [account.sid, sidOf(login)])
+      t.equal((await get('/auth/v1/sessions', cookie(sid))).status, 401);
+    t.equal(
+      (await mcpLogin(mcpProof(agent, actors.clock.nowMs / 1000))).status,
+      200,
+      'a new login is possible',
+    );
+  },
+);
+
+t.test('code: a block that comes while it is compared lets nobody in', async (t) => {
+  const chat = startChat();
+  const { ask, enter, actors } = start(t, chat);
+  const { challengeId } = await ask();
+  const { userId } = (await enter(challengeId, chat.last().code)).result as { userId: string };
+  await actors.advance(60_000);
+  const again = await ask();
+  const origin = { ip: '', userAgent: '' };
+  const [answer] = await Promise.all([
+    enter(again.challengeId, chat.last().code),
+    actors.system.ask(user, userId, { type: 'setBlocked', blocked: true, origin }),
+  ]);
+  t.equal(refusal(answer), '401/1103 Access denied');
+  t.equal(actors.system.count('sidHash'), 0);
+});
+
+t.test('audit: every step of a login by phone is recorded, without number and code', async (t) => {
+  const chat = startChat();
+  const { ask, enter, actors } = start(t, chat);
+  const { challengeId } = await ask();
+  await enter(challengeId, wrongCode(chat.last().code));
+  const { userId } = (await enter(challengeId, chat.last().code)).result as { userId: string };
+  await actors.advance(60_000);
+  const again = await ask();
+  await enter(again.challengeId, wrongCode(chat.last().code));
+  await enter(again.challengeId, chat.last().code);
+  await actors.advance(1_000);
+  const records = actors.system.administration.auditPage(0, 100).map(({ record }) => record);
+  t.match(records, [
+    { event: 'code_requested', userId: null, fields: { ip: '127.0.0.1', channel: 'phone' } },
+    { event: 'login_refused', userId: null, fields: { error: 'Invalid code' } },
+    { event: 'sign_up', userId, fields: { channel: 'phone' } },
+    { event: 'code_requested', userId },
+    { event: 'login_refused', userId, fields: { error: 'Invalid code' } },
+    { event: 'login', userId, fields: { channel: 'phone' } },
+  ]);
+  const text = JSON.stringify(records);
+  t.notOk(text.includes(PHONE.slice(1)) || text.includes(`"${chat.last().code}"`));
 });
