@@ -92,6 +92,30 @@ t.test(
 );
 
 t.test(
+  'whole path: the code of a payment order opens the tools of the payer, without a login, and no others',
+  async (t) => {
+    const gateway = await launch({ configuration: { Settings: SETTINGS }, args: ['--sandbox'] });
+    t.teardown(() => gateway.stop());
+    const { bearer } = await agentOf(gateway);
+    const order = { currency: 'DEMO', amount: '12.50', description: 'lunch' };
+    const made = await callTool(gateway.url, bearer, 'payorder_create', order);
+    const code = /\\"code\\":\\"([^"\\]+)/.exec(made.text)?.[1] ?? '';
+    t.not(code, '', made.text);
+    const ask = async (method: string, params: object, given = code) => {
+      const body = { jsonrpc: '2.0', id: 1, method, params };
+      return await request(`${gateway.url}/mcp`, { headers: { 'X-MCP-Code': given }, body });
+    };
+    const list = (await ask('tools/list', {})).text;
+    t.match(list, /"payment_order_info"/);
+    t.notMatch(list, /"(?:wallet_get_balance|payorder_create|chat_list)"/);
+    t.match((await ask('tools/call', { name: 'payment_order_info' })).text, /12\.50/);
+    t.match((await ask('tools/call', { name: 'wallet_get_balance' })).json, { error: { code: -32001 } });
+    const wrong = await ask('tools/list', {}, `${code.slice(0, -1)}${code.endsWith('A') ? 'B' : 'A'}`);
+    t.match(wrong.json, { error: { code: -32602, message: 'Invalid params: invalid capability code' } });
+  },
+);
+
+t.test(
   'whole path: closing a session, clearing mcpAccess and removing the key each end the agent at once',
   async (t) => {
     const gateway = await launch({ configuration: { Settings: SETTINGS }, args: ['--sandbox'] });

@@ -2,6 +2,7 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
+import { CapabilityCodes } from '../../src/io/mcp/capability.ts';
 import { LiveCatalogue, loadCatalogue } from '../../src/io/mcp/catalogue.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES } from '../../src/io/mcp/tools/gateway.ts';
@@ -42,7 +43,12 @@ async function start(t: Test) {
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
   const catalogue = new LiveCatalogue(loaded.catalogue);
   const modules = createModuleClient({ clock: () => START_MS });
-  const routes = createMcpRoutes({ catalogue, modules, gateway: GATEWAY_SERVICES });
+  const routes = createMcpRoutes({
+    catalogue,
+    modules,
+    gateway: GATEWAY_SERVICES,
+    codes: new CapabilityCodes({ modules, moduleAddresses: new Map() }),
+  });
   const fixture = await startAdmin({ routes: () => routes });
   t.teardown(async () => {
     await modules.close();

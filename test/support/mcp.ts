@@ -9,6 +9,7 @@ import { judge } from '../../src/domain/quotas.ts';
 import type { LoginType, SessionContext } from '../../src/domain/sessions.ts';
 import type { SettingName, SettingValue } from '../../src/domain/settings.ts';
 import type { SessionGate } from '../../src/io/http/route.ts';
+import { CapabilityCodes } from '../../src/io/mcp/capability.ts';
 import { type ConfiguredRows, LiveCatalogue, loadCatalogue } from '../../src/io/mcp/catalogue.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES, type GatewayServices } from '../../src/io/mcp/tools/gateway.ts';
@@ -45,6 +46,8 @@ export interface McpFixtureOptions {
   readonly settings?: Partial<Record<SettingName, SettingValue>>;
   readonly gateway?: GatewayServices;
   readonly pipeline?: HttpFixtureOptions['pipeline'];
+  /** Modules that may give out codes, all served by the backend; `wallet` unless given. */
+  readonly codeModules?: readonly string[];
   /** What a record that is awaited waits for. */
   readonly storage?: () => Promise<void>;
   /** Requests of one session before its verdict is a refusal; without it the scope is off. */
@@ -123,7 +126,15 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
   const audit: AuditRecord[] = [];
   const charged: McpFixture['charged'] = [];
   const fixture = startHttp({
-    routes: createMcpRoutes({ catalogue, modules, gateway: options.gateway ?? GATEWAY_SERVICES }),
+    routes: createMcpRoutes({
+      catalogue,
+      modules,
+      gateway: options.gateway ?? GATEWAY_SERVICES,
+      codes: new CapabilityCodes({
+        modules,
+        moduleAddresses: new Map((options.codeModules ?? ['wallet']).map((name) => [name, backendUrl])),
+      }),
+    }),
     gate: gateOf(options, charged),
     actors: auditOnly(audit, options.storage ?? (async () => undefined)),
     ...(options.settings === undefined ? {} : { settings: options.settings }),

@@ -2,13 +2,16 @@
  * Who a request on /mcp comes from (mcp.md): the bearer decides, a capability code counts only without one. Charges
  * the request where its scope lives: the session's key with a bearer, connection and address without.
  */
+import { createHash } from 'node:crypto';
 import type { Caller } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
 import { readBearer } from '../http/request.ts';
 import type { RouteContext } from '../http/route.ts';
-import { isObject } from './input-schema.ts';
+import type { Asking } from './audit.ts';
+import { type CapabilityCodes, invalidCode } from './capability.ts';
+import { presentedCode, presentedDevice } from './presented.ts';
 import type { RpcRequest } from './rpc.ts';
 
 /** Who a request says it is, before any message is looked at. */
@@ -69,19 +72,47 @@ function requireFit(cost: number, max: number): void {
     throw new GatewayError('InvalidRequest', `a batch of ${cost} fits no window, at most ${max} at once`);
 }
 
-/** The caller of one message. Throws for a bearer or a code that opens nothing. */
-export function callerOf(request: RpcRequest, context: RouteContext, admission: Admission): Caller {
-  if (admission.kind === 'session') return admission;
+/**
+ * Who asks in one message. Throws for a bearer that opens nothing; rejects for a code that opens nothing, for one that
+ * cannot be checked now, and for a chat code without a device id.
+ */
+export function askingOf(
+  request: RpcRequest,
+  context: RouteContext,
+  admission: Admission,
+  codes: CapabilityCodes,
+): Asking | Promise<Asking> {
+  if (admission.kind === 'session') return { context, caller: admission };
   if (admission.kind === 'unknown')
     throw new GatewayError('Unauthorized', 'session not found or expired, log in again');
-  // No module resolves codes, so there is no valid one.
-  if (carriesCode(request, context)) throw new GatewayError('InvalidParams', 'invalid capability code');
-  return NOBODY;
+  const code = presentedCode(request.params, context);
+  if (code.kind === 'none') return { context, caller: NOBODY };
+  return withCode(request, context, code.kind === 'value' ? code.value : undefined, codes);
 }
 
-/** Spec 4.1: query `code`, header `X-MCP-Code`, `params.arguments.code` or `params.code`. */
-function carriesCode({ params }: RpcRequest, context: RouteContext): boolean {
-  if (context.header('x-mcp-code') !== undefined || context.repeatedHeaders.has('x-mcp-code')) return true;
-  if (context.rawQuery !== '' && new URLSearchParams(context.rawQuery).has('code')) return true;
-  return params['code'] !== undefined || (isObject(params['arguments']) && 'code' in params['arguments']);
+/**
+ * Each use of a code counts like one of a public key that nobody has proven; a wrong one also counts against the
+ * address, in the budget of those who try keys. Once that is spent, no code is looked at that is not known to be good.
+ */
+async function withCode(
+  request: RpcRequest,
+  context: RouteContext,
+  code: string | undefined,
+  codes: CapabilityCodes,
+): Promise<Asking> {
+  const { limiter, nowMs } = context;
+  const known = code === undefined ? undefined : codes.remembered(code, nowMs);
+  if (known === undefined) limiter.checkUnknownKeys();
+  if (code !== undefined) limiter.chargeKey('p', createHash('sha256').update(code).digest('base64url'), 1);
+  const family = known ?? (code === undefined ? 'unknown' : await codes.resolve(code, context));
+  if (family === 'silent') throw new GatewayError('ToolFailed', 'capability module unavailable');
+  if (family === 'unknown' || code === undefined) {
+    limiter.chargeUnknownKey();
+    throw invalidCode();
+  }
+  const caller: Caller = { kind: 'capability', family };
+  if (family !== 'chat') return { context, caller, capability: { code } };
+  const device = presentedDevice(request.params, context);
+  if (device.kind === 'value') return { context, caller, capability: { code, deviceGuid: device.value } };
+  throw new GatewayError('InvalidParams', 'device id is missing or malformed: send a UUID as X-Device-Guid');
 }

@@ -4,7 +4,7 @@
  */
 import { performance } from 'node:perf_hooks';
 import type { AuditRecord } from '../../actors/runtime/actor.ts';
-import type { Caller } from '../../domain/access.ts';
+import { type Caller, callerClass } from '../../domain/access.ts';
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import { networkOf } from '../../domain/networks.ts';
 import type { RouteContext } from '../http/route.ts';
@@ -19,6 +19,8 @@ const REST_NAME_MAX = 256;
 export interface Asking {
   readonly context: RouteContext;
   readonly caller: Caller;
+  /** With a caller of the kind `capability`: what was brought instead of a session. */
+  readonly capability?: { readonly code: string; readonly deviceGuid?: string };
 }
 
 export type CallOutcome =
@@ -49,7 +51,11 @@ export function recordOf(event: CallRecord['event'], name: unknown): CallRecord 
 }
 
 export function audit(asking: Asking, record: CallRecord, outcome: CallOutcome): void {
-  asking.context.actors.audit(auditRecord(asking, record, outcome));
+  const { actors, client } = asking.context;
+  const made = auditRecord(asking, record, outcome);
+  // What anybody can bring about without a session or a code may not fill the log.
+  if (asking.caller.kind === 'nobody') actors.auditRefusal(made, networkOf(client.address));
+  else actors.audit(made);
 }
 
 /** Time, user, key, login type, app, name, outcome, milliseconds, request id; arguments never. */
@@ -63,7 +69,7 @@ function auditRecord({ context, caller }: Asking, record: CallRecord, outcome: C
       name: record.name,
       outcome,
       keyId: session?.keyId ?? null,
-      loginType: session?.loginType ?? null,
+      loginType: caller.kind === 'capability' ? callerClass(caller) : (session?.loginType ?? null),
       appId: session?.appId ?? null,
       milliseconds: Math.round(performance.now() - record.startedMs),
       requestId: context.requestId,

@@ -12,7 +12,8 @@ import { errorText, isErrorAnswer, resourceResult, toolResult } from './answer.t
 import { faultOf } from './argument-check.ts';
 import { type Asking, audit, auditAttempt, type CallRecord, NAME_MAX, recordOf, refused } from './audit.ts';
 import type { Catalogue, ResourceEntry, ToolEntry } from './catalogue.ts';
-import { type CallsInFlight, cancelScope } from './in-flight.ts';
+import { argumentsOf, withCodeInQuery } from './code-injection.ts';
+import { type CallsInFlight, cancelScope, capabilityScope } from './in-flight.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
 import { backendHeaders, backendRequest, type Outgoing } from './outgoing.ts';
 import { errorEnvelope, type RpcRequest, resultEnvelope } from './rpc.ts';
@@ -51,10 +52,10 @@ export class Calls {
     if (given !== undefined && !isObject(given))
       throw refused(asking, record, 'invalid', 'InvalidParams', 'arguments must be an object');
     this.#limit(entry, asking, record);
-    const values = given ?? NO_ARGUMENTS;
-    const fault = faultOf(entry, values, request);
+    const taken = argumentsOf(entry, given ?? NO_ARGUMENTS, asking);
+    const fault = taken.fault ?? faultOf(entry, taken.checked, request);
     if (fault !== undefined) return this.#mend(asking, record, request.id, fault);
-    const go = this.#wayOf(entry, values, request.id, asking, record);
+    const go = this.#wayOf(entry, taken.sent, request.id, asking, record);
     return entry.row.annotations?.destructiveHint === true
       ? this.#traced(go, request.id, asking, record)
       : go();
@@ -93,7 +94,8 @@ export class Calls {
     this.#authorize(asking, record, entry.readers, 'resource');
     const wrap = (text: string, isError: boolean) => resourceResult(uri, entry.mimeType, text, isError);
     if (entry.endpoint === null) return this.#serveResource(entry, request.id, asking, record, wrap);
-    const outgoing: Outgoing = { ok: true, method: 'GET', url: entry.url, body: undefined };
+    const url = withCodeInQuery(entry.url, asking);
+    const outgoing: Outgoing = { ok: true, method: 'GET', url, body: undefined };
     return this.#forward(entry.endpoint, outgoing, TIMEOUT_MS, request.id, asking, record, wrap);
   }
 
@@ -114,11 +116,11 @@ export class Calls {
 
   #limit(entry: ToolEntry, asking: Asking, record: CallRecord): void {
     const { rateLimit } = entry.row;
-    if (rateLimit === undefined || asking.caller.kind !== 'session') return;
-    const { context, caller } = asking;
+    const { context, caller, capability } = asking;
+    const holder = caller.kind === 'session' ? caller.session.userId : capability?.code;
+    if (rateLimit === undefined || holder === undefined) return;
     const windowSeconds = context.settings.get('RateLimitWindowSeconds');
-    const { userId } = caller.session;
-    const verdict = this.#limits.hit(entry.name, userId, rateLimit.rps, windowSeconds, context.nowMs);
+    const verdict = this.#limits.hit(entry.name, holder, rateLimit.rps, windowSeconds, context.nowMs);
     if (!verdict.allowed) audit(asking, record, 'limited');
     context.limiter.note(verdict, `tool ${entry.name}`);
   }
@@ -172,12 +174,9 @@ export class Calls {
       audit(asking, record, 'failed');
       return errorEnvelope(id, 'ModuleUnavailable');
     }
-    const { context, caller } = asking;
+    const { context } = asking;
     const { inFlight } = this.#options;
-    const scope =
-      caller.kind === 'session'
-        ? cancelScope(caller.session.id, context.header('mcp-session-id'))
-        : undefined;
+    const scope = scopeOf(asking);
     let stop: (() => void) | undefined;
     const request: ModuleRequest = {
       method: outgoing.method,
@@ -220,6 +219,13 @@ export class Calls {
 type Wrap = (text: string, isError: boolean) => string;
 
 const NO_ARGUMENTS: JsonObject = Object.freeze({});
+
+/** The calls that a cancellation of this caller can name. */
+function scopeOf({ context, caller, capability }: Asking): string | undefined {
+  const mcpSessionId = context.header('mcp-session-id');
+  if (caller.kind === 'session') return cancelScope(caller.session.id, mcpSessionId);
+  return capability === undefined ? undefined : capabilityScope(capability, mcpSessionId);
+}
 
 function quoted(name: string): string {
   return JSON.stringify(name.slice(0, NAME_MAX));

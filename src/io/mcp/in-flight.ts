@@ -33,6 +33,14 @@ export function cancelScope(sessionId: string, mcpSessionId: string | undefined)
   return `${sessionId} ${mcpSessionId ?? ''}`;
 }
 
+/** Scope of a code: a chat code may be public, so the device counts too where there is one. */
+export function capabilityScope(
+  { code, deviceGuid }: { readonly code: string; readonly deviceGuid?: string },
+  mcpSessionId: string | undefined,
+): string {
+  return `code ${code} ${deviceGuid ?? ''} ${mcpSessionId ?? ''}`;
+}
+
 /** A string id is the same however it is escaped; a number is the same when it is written the same. */
 function keyOf(scope: string, id: string): string {
   return `${scope} ${id.includes('\\') ? JSON.stringify(JSON.parse(id)) : id}`;

@@ -3,11 +3,13 @@ import { callerClass } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { RouteContext } from '../http/route.ts';
 import type { ModuleClient } from '../modules/client.ts';
-import { type Admission, callerOf } from './admission.ts';
+import { type Admission, askingOf } from './admission.ts';
 import { type Asking, auditRefused } from './audit.ts';
 import { Calls } from './call.ts';
+import type { CapabilityCodes } from './capability.ts';
 import type { Catalogue } from './catalogue.ts';
-import { CallsInFlight, cancelScope } from './in-flight.ts';
+import { CallsInFlight, cancelScope, capabilityScope } from './in-flight.ts';
+import { presentedCode, presentedDevice } from './presented.ts';
 import { errorEnvelope, paramText, type RpcMessage, type RpcRequest, resultEnvelope } from './rpc.ts';
 import type { GatewayServices } from './tools/gateway.ts';
 
@@ -19,6 +21,7 @@ export interface McpOptions {
   readonly catalogue: { readonly current: Catalogue };
   readonly modules: ModuleClient;
   readonly gateway: GatewayServices;
+  readonly codes: CapabilityCodes;
 }
 
 type Answer = string | Promise<string>;
@@ -28,9 +31,11 @@ export class Methods {
   readonly #catalogue: McpOptions['catalogue'];
   readonly #inFlight = new CallsInFlight();
   readonly #calls: Calls;
+  readonly #codes: CapabilityCodes;
 
   constructor(options: McpOptions) {
     this.#catalogue = options.catalogue;
+    this.#codes = options.codes;
     this.#calls = new Calls({ ...options, inFlight: this.#inFlight });
   }
 
@@ -44,10 +49,12 @@ export class Methods {
       case 'tools/list':
       case 'resources/list':
       case 'resources/templates/list':
-        return this.#list(request, { context, caller: callerOf(request, context, admission) });
+        return after(askingOf(request, context, admission, this.#codes), (asking) =>
+          this.#list(request, asking),
+        );
       case 'tools/call':
       case 'resources/read':
-        return this.#call(request, this.#asking(request, context, admission));
+        return after(this.#asking(request, context, admission), (asking) => this.#call(request, asking));
       default:
         throw new GatewayError('MethodNotFound');
     }
@@ -55,10 +62,10 @@ export class Methods {
 
   /** A message that gets no answer. Only a cancellation says anything, and only to the session's own calls. */
   hear(message: Silent, context: RouteContext, admission: Admission): void {
-    if (message.method !== 'notifications/cancelled' || admission.kind !== 'session') return;
+    if (message.method !== 'notifications/cancelled') return;
     const id = paramText(message, 'requestId');
-    const scope = cancelScope(admission.session.id, context.header('mcp-session-id'));
-    if (id !== undefined) this.#inFlight.cancel(scope, id);
+    const scope = scopeHeard(context, admission);
+    if (id !== undefined && scope !== undefined) this.#inFlight.cancel(scope, id);
   }
 
   #list(request: RpcRequest, { caller }: Asking): string {
@@ -76,14 +83,35 @@ export class Methods {
       : this.#calls.readResource(request, asking);
   }
 
-  #asking(request: RpcRequest, context: RouteContext, admission: Admission): Asking {
-    try {
-      return { context, caller: callerOf(request, context, admission) };
-    } catch (error) {
+  #asking(request: RpcRequest, context: RouteContext, admission: Admission): Asking | Promise<Asking> {
+    const refuse = (error: unknown): never => {
       auditRefused(request, context);
       throw error;
+    };
+    try {
+      const asking = askingOf(request, context, admission, this.#codes);
+      return asking instanceof Promise ? asking.catch(refuse) : asking;
+    } catch (error) {
+      return refuse(error);
     }
   }
+}
+
+/** A code in the transport's own places; its call is under way, so the code was good. */
+function scopeHeard(context: RouteContext, admission: Admission): string | undefined {
+  const mcpSessionId = context.header('mcp-session-id');
+  if (admission.kind === 'session') return cancelScope(admission.session.id, mcpSessionId);
+  const code = presentedCode({}, context);
+  const device = presentedDevice({}, context);
+  if (admission.kind === 'unknown' || code.kind !== 'value') return undefined;
+  return capabilityScope(
+    { code: code.value, ...(device.kind === 'value' ? { deviceGuid: device.value } : {}) },
+    mcpSessionId,
+  );
+}
+
+function after(asking: Asking | Promise<Asking>, then: (asking: Asking) => Answer): Answer {
+  return asking instanceof Promise ? asking.then(then) : then(asking);
 }
 
 /** The error of one message. Anything but a row of the table is a bug and goes on to the pipeline. */

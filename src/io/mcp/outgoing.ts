@@ -48,10 +48,14 @@ export function backendRequest(entry: ToolEntry, values: JsonObject): Outgoing {
 }
 
 /** The gateway's headers; nothing of the client's own travels on. */
-export function backendHeaders({ context, caller }: Asking, hasBody: boolean): Record<string, string> {
+export function backendHeaders(
+  { context, caller, capability }: Asking,
+  hasBody: boolean,
+): Record<string, string> {
   const { traceparent } = context;
   const facts = { project: context.site.project, requestId: context.requestId, traceparent };
   const headers = gatewayHeaders(caller, facts);
+  if (capability?.deviceGuid !== undefined) headers['x-device-guid'] = capability.deviceGuid;
   headers['accept'] = 'application/json';
   if (hasBody) headers['content-type'] = 'application/json';
   return headers;

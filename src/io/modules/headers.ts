@@ -35,6 +35,7 @@ const GATEWAY_NAMES: ReadonlySet<string> = new Set([
   'x-user-id',
   'x-request-id',
   'x-module-key',
+  'x-device-guid',
   'traceparent',
   'tracestate',
 ]);

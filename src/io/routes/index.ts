@@ -2,6 +2,7 @@
 import type { Administration } from '../../actors/runtime/administration.ts';
 import type { LiveSettings } from '../../domain/settings.ts';
 import type { AnyRoute } from '../http/route.ts';
+import { CapabilityCodes } from '../mcp/capability.ts';
 import type { LiveCatalogue } from '../mcp/catalogue.ts';
 import { GATEWAY_SERVICES } from '../mcp/tools/gateway.ts';
 import type { Vault } from '../vault.ts';
@@ -46,7 +47,12 @@ export function createRoutes(parts: RouteParts): AnyRoute[] {
     loginLog,
     ...createAppRoutes(parts.vault),
     mcpLogin,
-    ...createMcpRoutes({ catalogue: parts.catalogue, modules: parts.modules, gateway: GATEWAY_SERVICES }),
+    ...createMcpRoutes({
+      catalogue: parts.catalogue,
+      modules: parts.modules,
+      gateway: GATEWAY_SERVICES,
+      codes: new CapabilityCodes(parts),
+    }),
     ...createAdminRoutes(parts),
     ...createProxyRoutes(parts),
   ];

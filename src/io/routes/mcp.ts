@@ -90,7 +90,7 @@ class Transport {
     if (message.kind === 'fault') return ok(errorEnvelope(message.id, message.error, message.detail));
     try {
       const answer = this.#methods.answer(message, context, admission);
-      if (typeof answer !== 'string') return answer.then(ok);
+      if (typeof answer !== 'string') return answer.then(ok, (error) => failure(error, message.id));
       return message.method === 'initialize' ? json(200, answer, sessionHeader()) : ok(answer);
     } catch (error) {
       return failure(error, message.id);
@@ -107,7 +107,10 @@ class Transport {
       else {
         begun ||= message.method === 'initialize';
         try {
-          answers.push(this.#methods.answer(message, context, admission));
+          const answer = this.#methods.answer(message, context, admission);
+          answers.push(
+            typeof answer === 'string' ? answer : answer.catch((error) => failureText(error, message.id)),
+          );
         } catch (error) {
           answers.push(failureText(error, message.id));
         }

@@ -375,7 +375,7 @@ t.test('bearer: what opens nothing is -32001 in HTTP 200, never anonymous', asyn
 });
 
 t.test(
-  'capability code without a session: no module resolves one, so -32602 wherever it stands',
+  'capability code without a session: where no module says what it opens it is -32000, wherever it stands',
   async (t) => {
     const uri = 'gatehouse://gateway/info';
     for (const method of ['tools/list', 'tools/call', 'resources/list', 'resources/read']) {
@@ -387,7 +387,7 @@ t.test(
       ];
       for (const [way, headers, given] of ways) {
         const answer = await mcp.rpc(method, given, undefined, headers);
-        t.match(answer.error, { code: -32602, message: /capability code/ }, `${method} ${way}`);
+        t.match(answer.error, { code: -32000, message: /capability module/ }, `${method} ${way}`);
         const withBearer = await mcp.rpc(method, given, TOKENS.McpVerified, headers);
         t.notMatch(
           withBearer.error?.message,
@@ -400,7 +400,7 @@ t.test(
         headers: { 'content-type': 'application/json' },
         body: message(method, 1, params),
       });
-      t.match(await answer.json(), { error: { code: -32602 } }, `${method} query`);
+      t.match(await answer.json(), { error: { code: -32000 } }, `${method} query`);
     }
     t.strictSame((await mcp.rpc('ping', {}, undefined, { 'x-mcp-code': 'abc' })).result, {});
   },

@@ -1,0 +1,119 @@
+/**
+ * Capability mode (spec 5.2): what a code opens. The module that gave it out is asked; a good answer is remembered
+ * briefly, so that a conversation does not ask with every message. Modules check the code again with each call.
+ */
+import type { CapabilityFamily } from '../../domain/access.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import { SECOND_MS } from '../../domain/time.ts';
+import type { RouteContext } from '../http/route.ts';
+import type { ModuleClient } from '../modules/client.ts';
+import { endpointUrl, parseEndpoint } from '../modules/endpoint.ts';
+import { gatewayHeaders } from '../modules/headers.ts';
+import type { ModuleResult } from '../modules/module-call.ts';
+import { isObject } from './input-schema.ts';
+
+/** Modules that give out codes, and the family that each may open: no module can open another's tools. */
+const FAMILIES: Readonly<Record<string, CapabilityFamily>> = {
+  chat: 'chat',
+  payments: 'wallet',
+  wallet: 'wallet',
+};
+const TIMEOUT_MS = 5 * SECOND_MS;
+/** A withdrawn code is still seen as valid for so long; calls with it fail at the module at once. */
+const KNOWN_MS = 10 * SECOND_MS;
+const KNOWN_MAX = 10_000;
+/** `error.code` of a module that has no such code (docs/modules.md). */
+const UNKNOWN_CODE = 2009;
+
+/** `unknown`: a module that gives out codes says so. `silent`: no module could be asked. */
+export type Resolution = CapabilityFamily | 'unknown' | 'silent';
+
+/** What one module says; `absent`: it gives out no codes. */
+type Word = 'opens' | 'unknown' | 'absent' | 'failed';
+
+export interface CapabilityOptions {
+  readonly modules: Pick<ModuleClient, 'call'>;
+  readonly moduleAddresses: ReadonlyMap<string, string>;
+}
+
+export class CapabilityCodes {
+  readonly #options: CapabilityOptions;
+  readonly #known = new Map<string, { family: CapabilityFamily; untilMs: number }>();
+  readonly #asked = new Map<string, Promise<Resolution>>();
+
+  constructor(options: CapabilityOptions) {
+    this.#options = options;
+  }
+
+  /** The family without asking anybody; undefined when that takes `resolve`. */
+  remembered(code: string, nowMs: number): CapabilityFamily | undefined {
+    const found = this.#known.get(code);
+    if (found === undefined || nowMs < found.untilMs) return found?.family;
+    this.#known.delete(code);
+    return undefined;
+  }
+
+  /** Asks all modules at once, for all requests that wait for the same code. Never rejects for a module's failure. */
+  resolve(code: string, context: RouteContext): Promise<Resolution> {
+    const waiting = this.#asked.get(code);
+    if (waiting !== undefined) return waiting;
+    const asked = this.#ask(code, context).finally(() => this.#asked.delete(code));
+    this.#asked.set(code, asked);
+    return asked;
+  }
+
+  async #ask(code: string, context: RouteContext): Promise<Resolution> {
+    const names = Object.keys(FAMILIES).filter((name) => this.#options.moduleAddresses.has(name));
+    const words = await Promise.all(names.map((name) => this.#wordOf(name, code, context)));
+    const family = FAMILIES[names[words.indexOf('opens')] ?? ''];
+    if (family !== undefined) {
+      this.#remember(code, family, context.nowMs + KNOWN_MS);
+      return family;
+    }
+    return words.includes('failed') || !words.includes('unknown') ? 'silent' : 'unknown';
+  }
+
+  async #wordOf(module: string, code: string, context: RouteContext): Promise<Word> {
+    const endpoint = `${module}:/${module}/v1/capability/resolve`;
+    const parsed = parseEndpoint(endpoint, this.#options.moduleAddresses);
+    const made = parsed.ok ? endpointUrl(parsed.endpoint, {}, { code }) : undefined;
+    if (made?.ok !== true) return 'failed';
+    const { requestId, traceparent, site } = context;
+    const facts = { project: site.project, requestId, traceparent };
+    const headers = { ...gatewayHeaders({ kind: 'nobody' }, facts), accept: 'application/json' };
+    const request = { method: 'GET', url: made.url, headers, timeoutMs: TIMEOUT_MS, endpoint } as const;
+    return wordIn(await this.#options.modules.call(request), FAMILIES[module]);
+  }
+
+  #remember(code: string, family: CapabilityFamily, untilMs: number): void {
+    if (this.#known.size >= KNOWN_MAX) {
+      const oldest = this.#known.keys().next();
+      if (oldest.done !== true) this.#known.delete(oldest.value);
+    }
+    this.#known.set(code, { family, untilMs });
+  }
+}
+
+function wordIn(result: ModuleResult, family: CapabilityFamily | undefined): Word {
+  if (!result.ok) return 'failed';
+  const { status, body } = result.answer;
+  if (status !== 200 && status !== 404) return 'failed';
+  const { result: opened, error } = jsonOf(body);
+  if (status === 404) return isObject(error) && error['code'] === UNKNOWN_CODE ? 'unknown' : 'absent';
+  return isObject(opened) && opened['family'] === family ? 'opens' : 'failed';
+}
+
+function jsonOf(body: Buffer): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(body.toString('utf8'));
+    return isObject(value) ? { ...value } : {};
+  } catch (error) {
+    if (error instanceof SyntaxError) return {};
+    throw error;
+  }
+}
+
+/** The one refusal of codes that open nothing, whatever is wrong with them. */
+export function invalidCode(): GatewayError {
+  return new GatewayError('InvalidParams', 'invalid capability code');
+}

@@ -1,0 +1,44 @@
+/**
+ * Capability mode: the code and the device id are taken out of the arguments, and the code goes where the row says
+ * (spec 2.5 `capabilityCodeBodyProperty`; mcp.md). With a session the arguments are what they are.
+ */
+import type { Target } from '../modules/endpoint.ts';
+import type { Asking } from './audit.ts';
+import type { ToolEntry } from './catalogue.ts';
+import { isObject, type JsonObject } from './input-schema.ts';
+
+export interface TakenArguments {
+  /** What the tool's schema is asked about: the code and the device id only where it names them. */
+  readonly checked: JsonObject;
+  /** What goes to the backend. */
+  readonly sent: JsonObject;
+  /** Why the code cannot be put in. */
+  readonly fault?: string;
+}
+
+export function argumentsOf(entry: ToolEntry, given: JsonObject, { capability }: Asking): TakenArguments {
+  if (capability === undefined) return { checked: given, sent: given };
+  const { code: _code, device_guid: _device, ...own } = given;
+  const { bodyRootProperty: root, capabilityCodeBodyProperty: property, inputSchema } = entry.row;
+  const named = isObject(inputSchema['properties']) ? inputSchema['properties'] : {};
+  const brought: JsonObject = {
+    code: capability.code,
+    ...(capability.deviceGuid === undefined ? {} : { device_guid: capability.deviceGuid }),
+    ...(property === undefined ? {} : { [property]: capability.code }),
+  };
+  const wanted = Object.entries(brought).filter(([name]) => Object.hasOwn(named, name));
+  const checked = { ...own, ...Object.fromEntries(wanted) };
+  if (property === undefined) return { checked, sent: own };
+  if (root === undefined) return { checked, sent: { ...own, [property]: capability.code } };
+  const body = own[root] ?? {};
+  if (!isObject(body)) return { checked, sent: own, fault: `/${root} must be an object` };
+  return { checked, sent: { ...own, [root]: { ...body, [property]: capability.code } } };
+}
+
+/** Resources have no arguments; the code that opens one goes with the query, as for tools with GET. */
+export function withCodeInQuery(url: Target | undefined, { capability }: Asking): Target | undefined {
+  if (url === undefined || capability === undefined) return url;
+  const { origin, pathname, search } = url;
+  const joint = search === '' ? '?' : '&';
+  return { origin, pathname, search: `${search}${joint}code=${encodeURIComponent(capability.code)}` };
+}

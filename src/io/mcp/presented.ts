@@ -1,0 +1,64 @@
+/**
+ * The capability code and the device id that a request brings (spec 4.1). The transport's own places come first: they
+ * hold for a whole batch. A value that stands somewhere and is no text is there all the same, and opens nothing.
+ */
+import type { RouteContext } from '../http/route.ts';
+import { isObject, type JsonObject } from './input-schema.ts';
+
+/** Visible ASCII; modules make their codes of letters and digits. */
+const CODE = /^[\x21-\x7e]{1,256}$/;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+export type Presented =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'unfit' }
+  | { readonly kind: 'value'; readonly value: string };
+
+const NONE: Presented = { kind: 'none' };
+const UNFIT: Presented = { kind: 'unfit' };
+
+/** Query `code`, header `X-MCP-Code`, `params.arguments.code` or `params.code`. */
+export function presentedCode(params: JsonObject, context: RouteContext): Presented {
+  return presented(
+    [
+      fromQuery(context, 'code'),
+      fromHeader(context, 'x-mcp-code'),
+      fromArguments(params, 'code'),
+      params['code'],
+    ],
+    CODE,
+  );
+}
+
+/** Header `X-Device-Guid`, query `device_guid` or `params.arguments.device_guid`; in lower case. */
+export function presentedDevice(params: JsonObject, context: RouteContext): Presented {
+  const places = [
+    fromHeader(context, 'x-device-guid'),
+    fromQuery(context, 'device_guid'),
+    fromArguments(params, 'device_guid'),
+  ];
+  const found = presented(places, UUID);
+  return found.kind === 'value' ? { kind: 'value', value: found.value.toLowerCase() } : found;
+}
+
+function presented(places: readonly unknown[], pattern: RegExp): Presented {
+  const first = places.find((value) => value !== undefined);
+  if (first === undefined) return NONE;
+  return typeof first === 'string' && pattern.test(first) ? { kind: 'value', value: first } : UNFIT;
+}
+
+/** Null, which is no text, for one that was sent twice: which of the two counts would be anybody's guess. */
+function fromHeader(context: RouteContext, name: string): string | null | undefined {
+  return context.repeatedHeaders.has(name) ? null : context.header(name);
+}
+
+function fromQuery({ rawQuery }: RouteContext, name: string): string | null | undefined {
+  if (rawQuery === '') return undefined;
+  const [value, ...more] = new URLSearchParams(rawQuery).getAll(name);
+  return more.length > 0 ? null : value;
+}
+
+function fromArguments(params: JsonObject, name: string): unknown {
+  const given = params['arguments'];
+  return isObject(given) && Object.hasOwn(given, name) ? given[name] : undefined;
+}
