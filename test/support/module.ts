@@ -6,6 +6,7 @@ import { judge } from '../../src/domain/quotas.ts';
 import type { SessionContext } from '../../src/domain/sessions.ts';
 import type { SettingName, SettingValue } from '../../src/domain/settings.ts';
 import type { SessionGate } from '../../src/io/http/route.ts';
+import { type Catalogue, loadCatalogue } from '../../src/io/mcp/catalogue.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
 import { createProxyRoutes } from '../../src/io/routes/proxy.ts';
 import { type HttpFixture, NO_LIMITS, startHttp } from './http.ts';
@@ -14,6 +15,9 @@ import { sessionOf } from './mcp.ts';
 /** The cookie of a browser session, and the bearer of an agent's. */
 export const SID = 'person';
 export const BEARER = 'agent';
+/** Bearers of sessions that may not do everything. */
+export const BASIC_BEARER = 'basic';
+export const APP_BEARER = 'app';
 
 export interface Asked {
   readonly method: string;
@@ -67,6 +71,7 @@ export async function startProxy(options: ProxyFixtureOptions = {}): Promise<Pro
     routes: createProxyRoutes({
       modules,
       moduleAddresses: new Map([['core', address]]),
+      catalogue: catalogueOf(address),
       publicPaths: new Map([['core', options.publicPaths ?? []]]),
       ...(options.proxyTimeoutMs === undefined ? {} : { proxyTimeoutMs: options.proxyTimeoutMs }),
     }),
@@ -96,7 +101,40 @@ const PERSON: SessionContext = { ...AGENT, id: '5', kind: 'browser', loginType: 
 const SESSIONS: Readonly<Record<string, SessionContext>> = {
   [`browser ${SID}`]: PERSON,
   [`mcp ${BEARER}`]: AGENT,
+  [`mcp ${BASIC_BEARER}`]: sessionOf('McpBasic'),
+  [`mcp ${APP_BEARER}`]: sessionOf('McpApp'),
 };
+
+/** `news` is open to McpBasic, `order` and the resource to McpApp. */
+function catalogueOf(address: string): { readonly current: Catalogue } {
+  const row = { description: 'A row of the test.', inputSchema: { type: 'object', properties: {} } };
+  const loaded = loadCatalogue(
+    { tools: {}, resources: {} },
+    {
+      tools: {
+        news: { ...row, endpoint: 'core:/core/v1/news/list', method: 'GET' },
+        order: {
+          ...row,
+          endpoint: 'core:/core/v1/order/make',
+          method: 'POST',
+          restricted: ['McpBasic'],
+          appScope: true,
+        },
+      },
+      resources: {
+        'test://rates': {
+          endpoint: 'core:/core/v1/rates/get',
+          name: 'Rates',
+          restricted: ['McpBasic'],
+          appScope: true,
+        },
+      },
+    },
+    new Map([['core', address]]),
+  );
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
+  return { current: loaded.catalogue };
+}
 
 const GATE: SessionGate = {
   enter(token, kind, charge) {

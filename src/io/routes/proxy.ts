@@ -7,6 +7,7 @@ import type { Caller } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { type AnyRoute, defineRoute, Reply, type RouteContext } from '../http/route.ts';
 import { type Asking, audit, auditAttempt, auditDenied, type CallRecord, recordOf } from '../mcp/audit.ts';
+import type { Catalogue } from '../mcp/catalogue.ts';
 import { TIMEOUT_MS } from '../mcp/tool.ts';
 import { answerHeaders, declaredLength } from '../modules/answer-headers.ts';
 import type { ModuleClient } from '../modules/client.ts';
@@ -30,6 +31,8 @@ export interface ProxyParts {
   readonly moduleAddresses: ReadonlyMap<string, string>;
   /** Path prefixes by module name that need no session (`Modules.<name>.public`). */
   readonly publicPaths: ReadonlyMap<string, readonly string[]>;
+  /** What bounds sessions that may not do everything. */
+  readonly catalogue: { readonly current: Catalogue };
   /** Time-out of one call in milliseconds; that of tools unless given. */
   readonly proxyTimeoutMs?: number;
 }
@@ -46,7 +49,14 @@ export function createProxyRoutes(parts: ProxyParts): AnyRoute[] {
       limits: [],
       body: 'raw',
       bodyMaxBytes: PROXY_BODY_MAX_BYTES,
-      errors: ['NotFound', 'ModuleFailed', 'ModuleTimedOut', 'ModuleUnavailable', 'ModuleAnswerTooLarge'],
+      errors: [
+        'Forbidden',
+        'NotFound',
+        'ModuleFailed',
+        'ModuleTimedOut',
+        'ModuleUnavailable',
+        'ModuleAnswerTooLarge',
+      ],
       serves: (rawPath) => serves(parts, rawPath),
       isPublic: (rawPath) => isPublic(parts, rawPath),
       refusal(error, context) {
@@ -54,7 +64,10 @@ export function createProxyRoutes(parts: ProxyParts): AnyRoute[] {
           auditDenied(context, callOf(context));
         return undefined;
       },
-      handle: (context) => forward(parts, context),
+      handle(context) {
+        if (!isWithinReach(parts, context)) throw new GatewayError('Forbidden');
+        return forward(parts, context);
+      },
     }),
   );
 }
@@ -88,6 +101,25 @@ function isPublic({ publicPaths }: ProxyParts, rawPath: string): boolean {
     const trimmed = prefix.replace(/\/+$/, '');
     return rawPath === trimmed || rawPath.startsWith(`${trimmed}/`);
   });
+}
+
+/**
+ * McpBasic proves no key and McpApp is bound to what has `appScope` (spec 5.1): by REST they reach what a tool or a
+ * resource of theirs would ask of the module, by its very path, and what is public. Everybody else reaches all.
+ */
+function isWithinReach(parts: ProxyParts, { session, method, rawPath }: RouteContext): boolean {
+  const loginType = session?.loginType;
+  if ((loginType !== 'McpBasic' && loginType !== 'McpApp') || isPublic(parts, rawPath)) return true;
+  const reference = `${moduleOf(rawPath)}:${rawPath}`;
+  const reads = method === 'GET' || method === 'HEAD';
+  const { tools, resources } = parts.catalogue.current;
+  for (const { row, callers } of tools.values()) {
+    const isSame = row.endpoint === reference && row.method === (reads ? 'GET' : method);
+    if (isSame && callers.has(loginType)) return true;
+  }
+  for (const { row, readers } of resources.values())
+    if (reads && row.endpoint === reference && readers.has(loginType)) return true;
+  return false;
 }
 
 function askingOf(context: RouteContext): Asking {

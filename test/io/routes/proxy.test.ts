@@ -4,7 +4,14 @@ import t from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { PROXY_BODY_MAX_BYTES } from '../../../src/io/routes/proxy.ts';
 import { connectRaw, requestText, sendRaw } from '../../support/http.ts';
-import { BEARER, type ProxyFixtureOptions, SID, startProxy } from '../../support/module.ts';
+import {
+  APP_BEARER,
+  BASIC_BEARER,
+  BEARER,
+  type ProxyFixtureOptions,
+  SID,
+  startProxy,
+} from '../../support/module.ts';
 
 interface Teardown {
   teardown(handler: () => Promise<void>): void;
@@ -384,3 +391,47 @@ t.test('proxy: calls without a session are limited by connection', async (t) => 
   t.ok(statuses.includes(429), statuses.join(' '));
   t.equal((await proxy.send('/core/v1/a/b', { headers: TOKEN })).status, 200, 'a session has its own scope');
 });
+
+t.test(
+  'proxy: McpBasic and McpApp reach by REST what their tools and resources reach, and nothing else',
+  async (t) => {
+    const proxy = await proxyOf(t, { publicPaths: ['/core/v1/open'] });
+    const cases: [method: string, path: string, basic: number, app: number][] = [
+      ['GET', '/core/v1/news/list', 200, 403],
+      ['HEAD', '/core/v1/news/list', 200, 403],
+      ['POST', '/core/v1/news/list', 403, 403],
+      ['DELETE', '/core/v1/news/list', 403, 403],
+      ['GET', '/core/v1/news/list/', 403, 403],
+      ['GET', '/core/v1/news/%6cist', 403, 403],
+      ['GET', '/core/v1/news', 403, 403],
+      ['POST', '/core/v1/order/make', 403, 200],
+      ['GET', '/core/v1/order/make', 403, 403],
+      ['PUT', '/core/v1/order/make', 403, 403],
+      ['GET', '/core/v1/rates/get', 403, 200],
+      ['POST', '/core/v1/rates/get', 403, 403],
+      ['POST', '/core/v1/wallet/empty', 403, 403],
+      ['GET', '/core/v1/open/page', 200, 200],
+    ];
+    for (const [method, path, basic, app] of cases) {
+      for (const [token, status] of [
+        [BASIC_BEARER, basic],
+        [APP_BEARER, app],
+        [BEARER, 200],
+      ] as const) {
+        const before = proxy.asked.length;
+        const answer = await proxy.send(path, { method, headers: { authorization: `Bearer ${token}` } });
+        t.equal(answer.status, status, `${token} ${method} ${path}`);
+        t.equal(proxy.asked.length - before, status === 200 ? 1 : 0, 'the module is asked or not');
+        if (status === 403 && method !== 'HEAD')
+          t.match(await answer.json(), { error: { code: 1103, message: 'Access denied' } });
+      }
+    }
+    const denied = proxy.audit.filter(({ fields }) => fields['outcome'] === 'denied');
+    t.equal(
+      denied.length,
+      cases.flatMap(([, , basic, app]) => [basic, app]).filter((status) => status === 403).length,
+    );
+    const made = proxy.asked.find(({ method, url }) => method === 'POST' && url.endsWith('/order/make'));
+    t.match(made?.headers, { 'x-scopes': 'McpApp', 'x-mcp-app-id': '9001' });
+  },
+);
