@@ -159,3 +159,37 @@ export function auditRefusal(context: Context, loginType: LoginType | null, row:
   };
   context.actors.auditRefusal(record, networkOf(context.client.address));
 }
+
+/** What a registration or key change is refused for once its form was right. `takeChallenge` records the challenge. */
+const KEY_REFUSALS: ReadonlySet<ErrorName> = new Set<ErrorName>([
+  'InvalidSignature',
+  'KeyLimitReached',
+  'KeyAlreadyRegistered',
+  'KeyNotFound',
+  'FreshLoginRequired',
+  'Forbidden',
+]);
+
+/** Runs a sign-up or key change and records its refusal; those of one user share a budget, as of one network. */
+export async function auditingKeyRefusals<T>(
+  context: Context,
+  operation: string,
+  run: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    if (error instanceof GatewayError && KEY_REFUSALS.has(error.row)) {
+      const { actors, session, client, nowMs, requestId } = context;
+      const record: AuditRecord = {
+        utcMs: nowMs,
+        event: session === undefined ? 'sign_up_refused' : 'key_change_refused',
+        userId: session?.userId ?? null,
+        fields: { ip: client.address, operation, error: ERRORS[error.row].message, requestId },
+      };
+      const sharer = session === undefined ? networkOf(client.address) : `user ${session.userId}`;
+      actors.auditRefusal(record, sharer);
+    }
+    throw error;
+  }
+}

@@ -8,7 +8,7 @@ import { openJournal } from '../../src/actors/runtime/journal.ts';
 import type { Operation } from '../../src/actors/runtime/journal-port.ts';
 import { LiveSettings } from '../../src/domain/settings.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/domain/time.ts';
-import { startAccounts } from '../support/account.ts';
+import { cookie, makeKey, startAccounts } from '../support/account.ts';
 import { createTestActors, START_MS, type TestActors } from '../support/actors.ts';
 
 function recordsOf({ journal }: TestActors): AuditRecord[] {
@@ -120,4 +120,31 @@ t.test('audit: a guesser at login leaves ten records a minute, whatever is guess
   const records = recordsOf(actors);
   t.equal(records.filter(({ event }) => event === 'login_refused').length, 10);
   t.match(records.at(-1), { event: 'refusals_left_out', fields: { count: 50 } });
+});
+
+t.test('audit: refused sign-ups and key changes are recorded, within the same bounds', async (t) => {
+  const { post, challenge, signUp, actors, close } = startAccounts();
+  t.teardown(close);
+  const owner = await signUp();
+  const { challengeId } = await challenge('register');
+  const code = Buffer.alloc(64, 1).toString('base64url');
+  const body = { challengeId, code, publicKey: makeKey().publicKey };
+  t.equal((await post('/auth/v1/keys/register_key', body)).status, 401);
+  for (let attempt = 0; attempt < 15; attempt += 1) {
+    const { status } = await post('/auth/v1/keys/remove_key', { keyId: '7' }, cookie(owner.sid));
+    t.equal(status, 404);
+  }
+  await actors.advance(1_000);
+  const [, signUpRefused, ...changes] = recordsOf(actors);
+  t.match(signUpRefused, {
+    event: 'sign_up_refused',
+    userId: null,
+    fields: { ip: '127.0.0.1', operation: 'register_key', error: 'Invalid signature' },
+  });
+  t.equal(changes.length, 10);
+  t.match(changes[0], {
+    event: 'key_change_refused',
+    userId: owner.userId,
+    fields: { operation: 'removeKey', error: 'Key not found' },
+  });
 });

@@ -10,7 +10,7 @@ import { askOptions, listKeys, userKeyItem, userKeySchema } from '../account.ts'
 import { register } from '../enrolment.ts';
 import { defineRoute, Reply, type RouteContext } from '../http/route.ts';
 import { clearSid, setSid } from '../http/sid-cookie.ts';
-import { challengeIdSchema, originOf } from '../login-parts.ts';
+import { auditingKeyRefusals, challengeIdSchema, originOf } from '../login-parts.ts';
 import { attestationSchema } from '../passkeys.ts';
 import { accountCall } from './sessions.ts';
 
@@ -50,7 +50,9 @@ export const registerKey = defineRoute({
   ],
   idempotent: true,
   async handle(context) {
-    const registered = await register(context, context.body);
+    const registered = await auditingKeyRefusals(context, 'register_key', () =>
+      register(context, context.body),
+    );
     const { key, current, userId, newAccount, replaced, expiresMs, opened } = registered;
     const result = {
       key: userKeyItem(key, current ? key.id : null),
@@ -130,8 +132,10 @@ function change<Result>(
   command: { readonly type: 'updateKey' | 'removeKey' },
 ): Promise<Result> {
   const { actors, session } = context;
-  const keyId = readId(sentKeyId);
-  if (keyId === undefined) throw new GatewayError('KeyNotFound');
-  const full = { ...command, keyId, sessionId: session.id, origin: originOf(context) };
-  return actors.ask<Result>(user, session.userId, full, askOptions(command.type, context));
+  return auditingKeyRefusals(context, command.type, async () => {
+    const keyId = readId(sentKeyId);
+    if (keyId === undefined) throw new GatewayError('KeyNotFound');
+    const full = { ...command, keyId, sessionId: session.id, origin: originOf(context) };
+    return actors.ask<Result>(user, session.userId, full, askOptions(command.type, context));
+  });
 }
