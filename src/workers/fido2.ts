@@ -69,7 +69,7 @@ type Helpers = typeof import('@simplewebauthn/server/helpers');
 
 let loaded: Promise<readonly [Library, Helpers]> | undefined;
 
-/** Loaded by the first ceremony of a thread: 28 MB and some 400 ms that agents never need. */
+/** Loaded by the first ceremony of a thread: 28 MB and some 100 ms that agents never need. */
 function load(): Promise<readonly [Library, Helpers]> {
   loaded ??= Promise.all([import('@simplewebauthn/server'), import('@simplewebauthn/server/helpers')]).then(
     ([library, helpers]) => {
