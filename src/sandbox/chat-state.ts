@@ -1,116 +1,208 @@
 /** Chats, members, messages and the outbox of the stand-in chat module, rebuilt by applying its records. */
 import { toIso } from '../domain/time.ts';
+import {
+  type Chat,
+  type ChatFile,
+  type Delivery,
+  emptyChat,
+  LOBBY_ID,
+  type Message,
+  newMember,
+  usersOf,
+  wireMessage,
+} from './chat-model.ts';
+import type {
+  ChatCreated,
+  ChatRecord,
+  FileCreated,
+  FileEnded,
+  Joined,
+  MemberAdded,
+  MemberLeft,
+  MessageChanged,
+  Sent,
+} from './chat-records.ts';
 import { EventList } from './events.ts';
-import type { SandboxRecord } from './record-log.ts';
 
-/** The chat that everybody is in. Below all ticks, so it can never be another chat's id. */
-export const LOBBY_ID = '1';
 /** Messages kept of a chat, and deliveries kept in the outbox. */
 const MESSAGES_MAX = 10_000;
 const OUTBOX_MAX = 1_000;
 
-export interface Joined extends SandboxRecord {
-  readonly type: 'joined';
-  readonly userId: string;
-  readonly personalChatId: string;
-}
-
-export interface Sent extends SandboxRecord {
-  readonly type: 'sent';
-  readonly messageId: string;
-  readonly chatId: string;
-  readonly senderId: string;
-  readonly text: string;
-  readonly utcMs: number;
-}
-
-export interface Delivered extends SandboxRecord {
-  readonly type: 'delivered';
-  readonly channel: string;
-  readonly address: string;
-  readonly code: string;
-  readonly utcMs: number;
-}
-
-export type ChatRecord = Joined | Sent | Delivered;
-
-export interface Message {
-  readonly id: string;
-  readonly chatId: string;
-  readonly senderId: string;
-  readonly text: string;
-  readonly dateTime: string;
-}
-
-export interface Chat {
-  readonly id: string;
-  readonly name: string;
-  readonly kind: 'lobby' | 'personal';
-  readonly members: Set<string>;
-  /** Oldest first. */
-  messages: Message[];
-}
-
-export interface Delivery {
-  readonly id: string;
-  readonly channel: string;
-  readonly address: string;
-  readonly code: string;
-  readonly dateTime: string;
-}
-
-export interface ChatState {
-  readonly chats: Map<string, Chat>;
+export class ChatState {
+  readonly chats = new Map([[LOBBY_ID, emptyChat(LOBBY_ID, 'Lobby', 'lobby', null)]]);
   /** User to personal chat: the users who have called. */
-  readonly personal: Map<string, string>;
-  readonly events: EventList;
-  outbox: Delivery[];
-}
+  readonly personal = new Map<string, string>();
+  /** Every message that is kept, pending files too. */
+  readonly messages = new Map<string, Message>();
+  /** Groups by invite code. */
+  readonly byCode = new Map<string, Chat>();
+  readonly events = new EventList('chat');
+  outbox: Delivery[] = [];
 
-export function emptyChat(): ChatState {
-  const lobby: Chat = { id: LOBBY_ID, name: 'Lobby', kind: 'lobby', members: new Set(), messages: [] };
-  return {
-    chats: new Map([[LOBBY_ID, lobby]]),
-    personal: new Map(),
-    events: new EventList('chat'),
-    outbox: [],
-  };
-}
+  existing(chatId: string): Chat {
+    const chat = this.chats.get(chatId);
+    if (chat === undefined) throw new Error(`the log names the unknown chat ${chatId}`);
+    return chat;
+  }
 
-export function applyChat(state: ChatState, record: ChatRecord): void {
-  switch (record.type) {
-    case 'joined': {
-      const { userId, personalChatId: id } = record;
-      state.chats.set(id, {
-        id,
-        name: 'Personal',
-        kind: 'personal',
-        members: new Set([userId]),
-        messages: [],
-      });
-      state.chats.get(LOBBY_ID)?.members.add(userId);
-      state.personal.set(userId, id);
-      break;
-    }
-    case 'sent':
-      applySent(state, record);
-      break;
-    case 'delivered': {
-      const { tick: id, channel, address, code } = record;
-      state.outbox.push({ id, channel, address, code, dateTime: toIso(record.utcMs) });
-      if (state.outbox.length > OUTBOX_MAX) state.outbox = state.outbox.slice(-OUTBOX_MAX);
-      break;
+  apply(record: ChatRecord): void {
+    switch (record.type) {
+      case 'joined':
+        this.#join(record);
+        break;
+      case 'chatCreated':
+        this.#create(record);
+        break;
+      case 'memberAdded':
+        this.#add(record);
+        break;
+      case 'memberLeft':
+        this.#leave(record);
+        break;
+      case 'chatDeleted':
+        this.#delete(this.existing(record.chatId));
+        break;
+      case 'sent':
+        this.#send(record);
+        break;
+      case 'messageChanged':
+        this.#change(record);
+        break;
+      case 'fileCreated':
+        this.#createFile(record);
+        break;
+      case 'fileEnded':
+        this.#endFile(record);
+        break;
+      default:
+        this.#note(record);
     }
   }
-}
 
-function applySent(state: ChatState, record: Sent): void {
-  const { messageId: id, chatId, senderId, text } = record;
-  const chat = state.chats.get(chatId);
-  if (chat === undefined) throw new Error(`the log writes into the unknown chat ${chatId}`);
-  const message: Message = { id, chatId, senderId, text, dateTime: toIso(record.utcMs) };
-  chat.messages.push(message);
-  if (chat.messages.length > MESSAGES_MAX * 1.1) chat.messages = chat.messages.slice(-MESSAGES_MAX);
-  const crmId = chat.kind === 'lobby' ? null : senderId;
-  state.events.add({ tick: id, type: 'NewChatMessage', crmId, data: JSON.stringify(message) });
+  #note(
+    record: Extract<ChatRecord, { type: 'chatArchived' | 'inviteRenewed' | 'read' | 'delivered' }>,
+  ): void {
+    if (record.type === 'delivered') {
+      const { tick: id, channel, address, code } = record;
+      this.outbox.push({ id, channel, address, code, dateTime: toIso(record.utcMs) });
+      if (this.outbox.length > OUTBOX_MAX) this.outbox = this.outbox.slice(-OUTBOX_MAX);
+      return;
+    }
+    const chat = this.existing(record.chatId);
+    if (record.type === 'inviteRenewed') {
+      this.byCode.delete(chat.invite?.code ?? '');
+      this.#invite(chat, record.code, record.utcMs);
+      return;
+    }
+    const member = chat.members.get(record.memberId);
+    if (member === undefined) throw new Error(`the log names the unknown member ${record.memberId}`);
+    if (record.type === 'read') member.readUpToId = record.upToId;
+    else member.archived = record.archived;
+  }
+
+  #join({ userId, personalChatId: id }: Joined): void {
+    const chat = emptyChat(id, 'Personal', 'personal', userId);
+    chat.members.set(userId, newMember(userId));
+    this.chats.set(id, chat);
+    this.existing(LOBBY_ID).members.set(userId, newMember(userId));
+    this.personal.set(userId, id);
+  }
+
+  #create({ chatId, name, kind, members, code, utcMs }: ChatCreated): void {
+    const chat = emptyChat(chatId, name, kind, members[0] ?? null);
+    for (const userId of members) chat.members.set(userId, newMember(userId));
+    this.chats.set(chatId, chat);
+    if (code !== null) this.#invite(chat, code, utcMs);
+  }
+
+  #invite(chat: Chat, code: string, utcMs: number): void {
+    chat.invite = { code, utcMs };
+    this.byCode.set(code, chat);
+  }
+
+  #add({ chatId, memberId, deviceGuid, name }: MemberAdded): void {
+    const chat = this.existing(chatId);
+    chat.members.set(memberId, { ...newMember(memberId), anonymous: deviceGuid !== null, name });
+    if (deviceGuid !== null) chat.devices.set(deviceGuid, memberId);
+  }
+
+  /** The longest-standing user follows an owner who leaves; a chat without users ends. */
+  #leave({ chatId, memberId }: MemberLeft): void {
+    const chat = this.existing(chatId);
+    chat.members.delete(memberId);
+    for (const [device, id] of chat.devices) if (id === memberId) chat.devices.delete(device);
+    const [heir] = usersOf(chat);
+    if (heir === undefined) this.#delete(chat);
+    else if (chat.ownerId === memberId) chat.ownerId = heir;
+  }
+
+  #delete(chat: Chat): void {
+    for (const { id } of chat.messages) this.messages.delete(id);
+    this.byCode.delete(chat.invite?.code ?? '');
+    this.chats.delete(chat.id);
+  }
+
+  #send({ messageId: id, chatId, senderId, text, utcMs, replyToId, eventIds }: Sent): void {
+    const facts = { id, chatId, senderId, utcMs, replyToId: replyToId ?? null, file: null };
+    const message: Message = { ...facts, text, editedMs: null, deleted: false, pinned: false };
+    this.#keep(message);
+    this.#tell(message, eventIds ?? [id]);
+  }
+
+  #createFile({ fileId: id, chatId, senderId, name, text, sizeBytes, utcMs }: FileCreated): void {
+    const file: ChatFile = { name, sizeBytes, crc32: null, content: null, complete: false };
+    const facts = { id, chatId, senderId, utcMs, replyToId: null, file };
+    this.#keep({ ...facts, text, editedMs: null, deleted: false, pinned: false });
+  }
+
+  #endFile({ fileId, complete, sizeBytes, crc32, content, eventIds }: FileEnded): void {
+    const message = this.messages.get(fileId);
+    if (message === undefined || message.file === null)
+      throw new Error(`the log names the unknown file ${fileId}`);
+    if (!complete) {
+      this.#remove(message);
+      return;
+    }
+    Object.assign(message.file, { complete, sizeBytes, crc32, content });
+    this.#tell(message, eventIds);
+  }
+
+  #change({ messageId, change, text, utcMs }: MessageChanged): void {
+    const message = this.messages.get(messageId);
+    if (message === undefined) throw new Error(`the log names the unknown message ${messageId}`);
+    if (change === 'hard') this.#remove(message);
+    else if (change === 'pinned' || change === 'unpinned') message.pinned = change === 'pinned';
+    else {
+      message.text = text ?? '';
+      message.deleted = change === 'soft';
+      if (change === 'edited') message.editedMs = utcMs;
+      else message.pinned = false;
+    }
+  }
+
+  #keep(message: Message): void {
+    const chat = this.existing(message.chatId);
+    chat.messages.push(message);
+    this.messages.set(message.id, message);
+    if (chat.messages.length <= MESSAGES_MAX * 1.1) return;
+    for (const { id } of chat.messages.slice(0, -MESSAGES_MAX)) this.messages.delete(id);
+    chat.messages = chat.messages.slice(-MESSAGES_MAX);
+  }
+
+  #remove({ id, chatId }: Message): void {
+    const chat = this.existing(chatId);
+    chat.messages = chat.messages.filter((one) => one.id !== id);
+    this.messages.delete(id);
+  }
+
+  /** One event for everybody in the lobby; one for each user of any other chat. */
+  #tell(message: Message, eventIds: readonly string[]): void {
+    const chat = this.existing(message.chatId);
+    const receivers = chat.kind === 'lobby' ? [null] : usersOf(chat);
+    const data = JSON.stringify(wireMessage(message));
+    for (const [at, crmId] of receivers.entries()) {
+      const tick = eventIds[at];
+      if (tick !== undefined) this.events.add({ tick, type: 'NewChatMessage', crmId, data });
+    }
+  }
 }

@@ -1,156 +1,185 @@
 /**
- * The start of the stand-in chat module: chats, members, messages, and the delivery of one-time codes into an outbox
- * that can be read. Every user is a member of the lobby and of a personal chat of their own, from their first call on.
+ * The stand-in chat module: chats, members, messages, files' metadata, anonymous members by invite code, and the
+ * delivery of one-time codes into an outbox that can be read. Every user is a member of the lobby and of a personal
+ * chat of their own, from their first call on.
  */
+import { cancelFile, completeFile, createFile, fileInfo, listFiles, readTextFile } from './chat-files.ts';
 import {
-  applyChat,
-  type Chat,
-  type ChatRecord,
-  type ChatState,
-  type Delivered,
-  type Delivery,
-  emptyChat,
-  type Joined,
-  LOBBY_ID,
-  type Sent,
-} from './chat-state.ts';
+  addMember,
+  archive,
+  chatInfo,
+  createGroup,
+  createPrivate,
+  deleteChat,
+  leave,
+  leaveSeat,
+  listChats,
+  listFriends,
+  listInvites,
+  listMembers,
+  renewInvite,
+} from './chat-membership.ts';
+import {
+  edit,
+  hardDelete,
+  listMessages,
+  markRead,
+  messageIn,
+  pin,
+  pinnedMessages,
+  send,
+  softDelete,
+  textOf,
+  unread,
+} from './chat-messages.ts';
+import { type Delivery, wireChat } from './chat-model.ts';
+import type { ChatRecord, Delivered } from './chat-records.ts';
+import { codeHolder, deviceSeat, seatAt, seatIn, takenSeat } from './chat-seat.ts';
+import { ChatState } from './chat-state.ts';
+import { opened } from './codes.ts';
 import { SandboxError } from './errors.ts';
 import {
-  boundOf,
-  callerOf,
-  limitOf,
   type ModuleCall,
   type ModuleEndpoint,
-  requiredId,
+  optionalId,
   requiredText,
   type SandboxModule,
 } from './module.ts';
 import type { SandboxRecord } from './record-log.ts';
 
-const TEXT_CHARACTERS_MAX = 4_096;
+type Handle = (state: ChatState, call: ModuleCall) => object;
+type Row = readonly ['GET' | 'POST', string, Handle];
 
 export interface ChatModule extends SandboxModule {
   /** What was "delivered", oldest first. */
   outbox(): readonly Delivery[];
 }
 
+const FOR_USERS: readonly Row[] = [
+  ['GET', 'chats/list', listChats],
+  ['GET', 'chats/info', chatInfo],
+  ['POST', 'chats/create', createGroup],
+  ['POST', 'chats/create_private', createPrivate],
+  ['POST', 'chats/archive', archive],
+  ['POST', 'chats/leave', leave],
+  ['POST', 'chats/hard_delete', deleteChat],
+  ['GET', 'members/list', (state, call) => listMembers(chatInQuery(state, call))],
+  ['POST', 'members/add', addMember],
+  ['GET', 'friends/list', listFriends],
+  ['GET', 'invites/list', listInvites],
+  ['POST', 'invites/renew', renewInvite],
+  ['GET', 'messages/list', (state, call) => listMessages(chatInQuery(state, call), call)],
+  ['GET', 'messages/unread', unread],
+  ['GET', 'messages/pinned', (state, call) => pinnedMessages(chatInQuery(state, call))],
+  ['POST', 'messages/send', (state, call) => send(state, seatIn(state, call, call.body['chatId']), call)],
+  ['POST', 'messages/mark_read', markRead],
+  ['POST', 'messages/edit', editOwn],
+  ['POST', 'messages/soft_delete', softDeleteOwn],
+  ['POST', 'messages/hard_delete', hardDelete],
+  ['POST', 'messages/pin', pin],
+  ['GET', 'files/list', (state, call) => listFiles(chatInQuery(state, call), call)],
+  ['GET', 'files/info', fileInfo],
+  ['GET', 'files/text', readTextFile],
+  ['POST', 'files/create', createFile],
+];
+
+/** For whoever holds an invite code, told apart by device. */
+const FOR_HOLDERS: readonly Row[] = [
+  ['GET', 'anon/info', anonymousInfo],
+  ['GET', 'anon/members', (state, call) => listMembers(codeHolder(state, call).chat)],
+  ['GET', 'anon/messages', (state, call) => listMessages(codeHolder(state, call).chat, call)],
+  ['GET', 'anon/pinned', (state, call) => pinnedMessages(codeHolder(state, call).chat)],
+  ['GET', 'anon/files', (state, call) => listFiles(codeHolder(state, call).chat, call)],
+  ['POST', 'anon/send_message', sendAnonymous],
+  ['POST', 'anon/edit_message', editAnonymous],
+  ['POST', 'anon/soft_delete_message', softDeleteAnonymous],
+  ['POST', 'anon/leave', leaveAnonymous],
+];
+
+const FOR_GATEWAY: readonly Row[] = [
+  ['POST', 'files/complete', completeFile],
+  ['POST', 'files/cancel', cancelFile],
+  ['POST', 'codes/deliver', deliver],
+  ['GET', 'capability/resolve', resolve],
+];
+
 export function createChat(): ChatModule {
-  const state = emptyChat();
-  const endpoints: ModuleEndpoint[] = [
-    {
-      method: 'GET',
-      path: '/chat/v1/chats/list',
-      calledFor: 'user',
-      handle: (call) => listChats(state, call),
-    },
-    {
-      method: 'GET',
-      path: '/chat/v1/members/list',
-      calledFor: 'user',
-      handle: (call) => ({ members: [...chatOf(state, call, call.query.get('chatId')).members] }),
-    },
-    {
-      method: 'GET',
-      path: '/chat/v1/messages/list',
-      calledFor: 'user',
-      handle: (call) => listMessages(state, call),
-    },
-    {
-      method: 'POST',
-      path: '/chat/v1/messages/send',
-      calledFor: 'user',
-      handle: (call) => send(state, call),
-    },
-    { method: 'POST', path: '/chat/v1/codes/deliver', calledFor: 'gateway', handle: deliver },
-  ];
+  const state = new ChatState();
+  const endpoints = (rows: readonly Row[], calledFor: ModuleEndpoint['calledFor']): ModuleEndpoint[] =>
+    rows.map(([method, path, handle]) => ({
+      method,
+      path: `/chat/v1/${path}`,
+      calledFor,
+      handle: (call) => handle(state, call),
+    }));
   return {
     name: 'chat',
-    endpoints,
+    endpoints: [
+      ...endpoints(FOR_USERS, 'user'),
+      ...endpoints(FOR_HOLDERS, 'Capability:chat'),
+      ...endpoints(FOR_GATEWAY, 'gateway'),
+    ],
     events: state.events,
-    apply: (record: SandboxRecord) => applyChat(state, record as ChatRecord),
+    apply: (record: SandboxRecord) => state.apply(record as ChatRecord),
     outbox: () => state.outbox,
   };
 }
 
-/** The caller, who joins with the first call. */
-function memberOf(state: ChatState, call: ModuleCall): string {
-  const userId = callerOf(call);
-  if (state.personal.has(userId)) return userId;
-  const tick = call.tick();
-  const joined: Joined = { module: 'chat', type: 'joined', tick, userId, personalChatId: tick };
-  call.commit(joined);
-  return userId;
+function chatInQuery(state: ChatState, call: ModuleCall) {
+  return seatIn(state, call, call.query.get('chatId')).chat;
 }
 
-/** A chat that the caller is a member of. */
-function chatOf(state: ChatState, call: ModuleCall, id: unknown): Chat {
-  const userId = memberOf(state, call);
-  const chat = state.chats.get(requiredId(id, 'chatId'));
-  if (chat === undefined) throw new SandboxError('UnknownChat');
-  if (!chat.members.has(userId)) throw new SandboxError('NotAMember');
-  return chat;
+function editOwn(state: ChatState, call: ModuleCall): object {
+  const { message, memberId } = seatAt(state, call, call.body['messageId']);
+  return edit(message, memberId, call);
 }
 
-function listChats(state: ChatState, call: ModuleCall): object {
-  const userId = memberOf(state, call);
-  const ids = [LOBBY_ID, state.personal.get(userId) ?? LOBBY_ID];
-  const chats = ids.map((id) => {
-    const chat = state.chats.get(id);
-    if (chat === undefined) throw new Error('a joined chat is missing');
-    const { name, kind, members, messages } = chat;
-    return { id, name, kind, members: members.size, lastMessage: messages.at(-1) ?? null };
-  });
-  return { chats };
+function softDeleteOwn(state: ChatState, call: ModuleCall): object {
+  const seat = seatAt(state, call, call.body['messageId']);
+  return softDelete(seat, seat.message, call);
 }
 
-/** Newest first. `before` goes on with older ones (`next` of the page before), `after` keeps to newer ones. */
-function listMessages(state: ChatState, call: ModuleCall): object {
-  const { messages } = chatOf(state, call, call.query.get('chatId'));
-  const limit = limitOf(call.query, 50, 200);
-  const olderThan = boundOf(call, 'before');
-  const newerThan = boundOf(call, 'after');
-  const within = messages.filter(({ id }) => {
-    const tick = BigInt(id);
-    return (olderThan === undefined || tick < olderThan) && (newerThan === undefined || tick > newerThan);
-  });
-  const page = within.slice(-limit).reverse();
-  return { messages: page, next: within.length > limit ? (page.at(-1)?.id ?? null) : null };
+function anonymousInfo(state: ChatState, call: ModuleCall): object {
+  const { chat, memberId } = codeHolder(state, call);
+  return { ...wireChat(chat, memberId), memberId: memberId ?? null };
 }
 
-function send(state: ChatState, call: ModuleCall): object {
-  const chat = chatOf(state, call, call.body['chatId']);
-  const text = requiredText(call, 'text', TEXT_CHARACTERS_MAX, 'BadMessage');
-  const messageId = call.tick();
-  const sent: Sent = {
-    module: 'chat',
-    type: 'sent',
-    tick: messageId,
-    messageId,
-    chatId: chat.id,
-    senderId: callerOf(call),
-    text,
-    utcMs: call.nowMs,
-  };
-  call.commit(sent);
-  return chat.messages.at(-1) ?? {};
+/** The text is judged before the device joins. */
+function sendAnonymous(state: ChatState, call: ModuleCall): object {
+  textOf(call);
+  return send(state, deviceSeat(state, call), call);
 }
 
-function deliver(call: ModuleCall): object {
+function editAnonymous(state: ChatState, call: ModuleCall): object {
+  const { chat, memberId } = takenSeat(state, call);
+  return edit(messageIn(state, chat, optionalId(call, 'messageId')), memberId, call);
+}
+
+function softDeleteAnonymous(state: ChatState, call: ModuleCall): object {
+  const seat = takenSeat(state, call);
+  return softDelete(seat, messageIn(state, seat.chat, optionalId(call, 'messageId')), call);
+}
+
+function leaveAnonymous(state: ChatState, call: ModuleCall): object {
+  const { chat, memberId } = takenSeat(state, call);
+  return leaveSeat(chat, memberId, call);
+}
+
+/** What an invite code opens, until it is renewed or the chat is deleted. */
+function resolve(state: ChatState, call: ModuleCall): object {
+  const { id } = opened(state.byCode, call);
+  return { family: 'chat', scope: 'invite', id, expiresUtc: null };
+}
+
+function deliver(_state: ChatState, call: ModuleCall): object {
   const channel = requiredText(call, 'channel', 16);
   if (channel !== 'phone' && channel !== 'email')
     throw new SandboxError('BadRequest', 'channel is "phone" or "email"');
   const address = requiredText(call, 'address', 254);
   const code = requiredText(call, 'code', 16);
   const tick = call.tick();
-  const delivered: Delivered = {
-    module: 'chat',
-    type: 'delivered',
-    tick,
-    channel,
-    address,
-    code,
-    utcMs: call.nowMs,
-  };
+  const facts = { channel, address, code, utcMs: call.nowMs };
+  const delivered: Delivered = { module: 'chat', type: 'delivered', tick, ...facts };
   call.commit(delivered);
   return { id: tick };
 }

@@ -48,11 +48,16 @@ export function callerOf(call: ModuleCall): string {
 }
 
 /** A text field of the body; undefined when it is absent or null. */
-export function optionalText(call: ModuleCall, field: string, charactersMax: number): string | undefined {
+export function optionalText(
+  call: ModuleCall,
+  field: string,
+  charactersMax: number,
+  refusal: SandboxErrorName = 'BadRequest',
+): string | undefined {
   const value = call.body[field];
   if (value === undefined || value === null) return undefined;
   if (typeof value === 'string' && value.length <= charactersMax) return value;
-  throw new SandboxError('BadRequest', `${field} is a text of at most ${charactersMax} characters`);
+  throw new SandboxError(refusal, `${field} is a text of at most ${charactersMax} characters`);
 }
 
 export function requiredText(
@@ -61,7 +66,7 @@ export function requiredText(
   charactersMax: number,
   refusal: SandboxErrorName = 'BadRequest',
 ): string {
-  const value = optionalText(call, field, charactersMax);
+  const value = optionalText(call, field, charactersMax, refusal);
   if (value === undefined || value.trim() === '') throw new SandboxError(refusal, `${field} is required`);
   return value;
 }

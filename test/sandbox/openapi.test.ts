@@ -29,6 +29,7 @@ interface Description {
 
 const file = new URL('../../../docs/modules.openapi.json', import.meta.url);
 const description = JSON.parse(await readFile(file, 'utf8')) as Description;
+const DEVICE = '6f1c2b8e-0d53-4a07-9a51-3f6a0c9d2e10';
 const EVENTS = '/events?limit=10';
 const JSON_TYPE = 'application/json';
 
@@ -74,7 +75,7 @@ t.test('modules.openapi.json: every tool of a module calls an endpoint that is d
     const inBody = found?.requestBody?.content[JSON_TYPE]?.schema['properties'] ?? {};
     const described = method === 'POST' ? Object.keys(inBody) : queryNames(found);
     for (const argument of Object.keys(inputSchema['properties'] as object))
-      t.ok(described.includes(argument), `${name} ${argument}`);
+      t.ok(argument === 'device_guid' || described.includes(argument), `${name} ${argument}`);
   }
 });
 
@@ -126,17 +127,7 @@ t.test('modules.openapi.json: the answers of the sandbox fit it, refusals too', 
   for (const query of ['', '?limit=1', `?before=${id}`, `?after=${id}&currency=GATE`]) {
     await call('GET', `/wallet/v1/transactions/list${query}`);
   }
-  await call('GET', '/chat/v1/chats/list');
-  await call('POST', '/chat/v1/messages/send', { chatId: '1', text: 'hello' });
-  await call('GET', '/chat/v1/chats/list');
-  await call('GET', '/chat/v1/messages/list?chatId=1');
-  await call('GET', '/chat/v1/members/list?chatId=1');
-  await call(
-    'POST',
-    '/chat/v1/codes/deliver',
-    { channel: 'email', address: 'a@example.com', code: '123456' },
-    null,
-  );
+  await callChat(call);
   await call('GET', EVENTS, undefined, null);
   await callMarkets(call);
   await callPayments(call);
@@ -163,7 +154,9 @@ type Call = (
 /** A user id, the scope of a code, or null for the gateway itself. */
 function callerHeaders(caller: string | null): Record<string, string> {
   if (caller === null) return {};
-  return caller.startsWith('Capability:') ? { 'x-scopes': caller } : { 'x-crm': caller };
+  return caller.startsWith('Capability:')
+    ? { 'x-scopes': caller, 'x-device-guid': DEVICE }
+    : { 'x-crm': caller };
 }
 
 async function callPayments(call: Call): Promise<void> {
@@ -227,4 +220,45 @@ async function callMarkets(call: Call): Promise<void> {
   ])
     await call('GET', `${at}/${path}`);
   await call('POST', `${at}/rooms/close`, { roomId });
+}
+
+async function callChat(call: Call): Promise<void> {
+  const at = '/chat/v1';
+  const guest = 'Capability:chat';
+  await call('GET', `${at}/chats/list`, undefined, '8');
+  await call('GET', `${at}/chats/list?archived=false`);
+  const chatId = await call('POST', `${at}/chats/create`, { name: 'Climbing', memberIds: ['8'] });
+  await call('POST', `${at}/members/add`, { chatId, userId: '8' });
+  const other = await call('POST', `${at}/chats/create_private`, { userId: '8' });
+  const code = await call('POST', `${at}/invites/renew`, { chatId }, '7', 'code');
+  const messageId = await call('POST', `${at}/messages/send`, { chatId, text: 'hello' });
+  await call('POST', `${at}/messages/send`, { chatId, text: 'so', replyToId: messageId }, '8');
+  await call('POST', `${at}/messages/edit`, { messageId, text: 'hello all' });
+  await call('POST', `${at}/messages/pin`, { messageId, pinned: true });
+  const file = { chatId, name: 'notes.txt', text: 'see here', sizeBytes: 5 };
+  const fileId = await call('POST', `${at}/files/create`, file, '7', 'fileId');
+  const complete = { fileId, sizeBytes: 5, crc32: 907_060_870, content: 'hello' };
+  await call('POST', `${at}/files/complete`, complete, null);
+  const lost = await call('POST', `${at}/files/create`, { chatId: '1', name: 'x' }, '7', 'fileId');
+  await call('POST', `${at}/files/cancel`, { fileId: lost }, null);
+  await call('GET', `${at}/capability/resolve?code=${code}`, undefined, null);
+  const said = await call('POST', `${at}/anon/send_message`, { code, text: 'hi', name: 'Ada' }, guest);
+  await call('POST', `${at}/anon/edit_message`, { code, messageId: said, text: 'hey' }, guest);
+  for (const path of ['info', 'members', 'messages', 'pinned', 'files'])
+    await call('GET', `${at}/anon/${path}?code=${code}`, undefined, guest);
+  for (const path of ['chats/info', 'members/list', 'messages/list', 'messages/pinned', 'files/list'])
+    await call('GET', `${at}/${path}?chatId=${chatId}`);
+  for (const path of ['friends/list', 'invites/list', 'messages/unread', `files/info?fileId=${fileId}`])
+    await call('GET', `${at}/${path}`);
+  await call('GET', `${at}/files/text?fileId=${fileId}`);
+  await call('POST', `${at}/messages/mark_read`, { chatId });
+  await call('POST', `${at}/anon/soft_delete_message`, { code, messageId: said }, guest);
+  await call('POST', `${at}/anon/leave`, { code }, guest);
+  await call('POST', `${at}/messages/soft_delete`, { messageId });
+  await call('POST', `${at}/messages/hard_delete`, { messageId });
+  await call('POST', `${at}/chats/archive`, { chatId, archived: true });
+  await call('POST', `${at}/chats/leave`, { chatId: other });
+  await call('POST', `${at}/chats/hard_delete`, { chatId });
+  const delivery = { channel: 'email', address: 'a@example.com', code: '123456' };
+  await call('POST', `${at}/codes/deliver`, delivery, null);
 }

@@ -72,6 +72,12 @@ const DESTRUCTIVE = new Set([
   'payment_cancel_p2p',
   'payment_confirm_crypto',
   'payment_cancel_crypto',
+  'chat_soft_delete_message',
+  'chat_hard_delete_message',
+  'chat_leave_chat',
+  'chat_hard_delete_chat',
+  'chat_anon_soft_delete_message',
+  'chat_anon_leave',
 ]);
 
 /** A row for every combination of what decides visibility. */
@@ -125,6 +131,11 @@ t.test(
       'payorder_info payorder_terminals payorder_payments payorder_payment payorder_create',
       'payment_order_info payment_terminals payment_pay_card payment_pay_p2p payment_cancel_p2p payment_pay_crypto',
       'payment_confirm_crypto payment_cancel_crypto',
+      'chat_list chat_info chat_members chat_messages chat_unread chat_pinned chat_files chat_file_info',
+      'chat_read_text_file chat_friends chat_invites chat_send_message chat_mark_read chat_create chat_create_private',
+      'chat_edit_message chat_soft_delete_message chat_hard_delete_message chat_archive_chat chat_leave_chat',
+      'chat_hard_delete_chat chat_add_member chat_anon_info chat_anon_members chat_anon_messages chat_anon_pinned',
+      'chat_anon_files chat_anon_send_message chat_anon_edit_message chat_anon_soft_delete_message chat_anon_leave',
     ];
     t.strictSame(Object.keys(BUILT_IN.tools).sort(), expected.join(' ').split(' ').sort());
     for (const [name, row] of Object.entries(BUILT_IN.tools)) {

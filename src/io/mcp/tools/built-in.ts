@@ -4,6 +4,9 @@
  */
 import type { BuiltInRows } from '../catalogue.ts';
 import type { ResourceRow } from '../tool.ts';
+import { CHAT_READ_TOOLS } from './chat.ts';
+import { CHAT_ANONYMOUS_TOOLS } from './chat-anonymous.ts';
+import { CHAT_CHANGE_TOOLS } from './chat-changes.ts';
 import { GATEWAY_TOOLS } from './gateway.ts';
 import { MARKET_TOOLS } from './markets.ts';
 import { ORDER_TOOLS, ROOM_TOOLS } from './orders.ts';
@@ -43,6 +46,9 @@ export const BUILT_IN: BuiltInRows = {
     ...ORDER_TOOLS,
     ...PAYORDER_TOOLS,
     ...PAYMENT_TOOLS,
+    ...CHAT_READ_TOOLS,
+    ...CHAT_CHANGE_TOOLS,
+    ...CHAT_ANONYMOUS_TOOLS,
   },
   resources: RESOURCES,
 };
