@@ -222,7 +222,12 @@ function serve(parts: Parts): Pipeline[] {
         metrics.observe({ route, method, status, elapsedMs: milliseconds }),
     });
   const publicPipeline = pipelineOf(
-    createRoutes({ ...parts, administration: actors.administration, health: facts }),
+    createRoutes({
+      ...parts,
+      onCall: metrics.observeCall,
+      administration: actors.administration,
+      health: facts,
+    }),
     site.checkHost,
   );
   const read = figuresOf(parts, publicPipeline);

@@ -9,11 +9,25 @@ export interface RequestObservation {
   readonly elapsedMs: number;
 }
 
+/** One finished tool call, resource read or proxied REST call, refused ones included. */
+export interface CallObservation {
+  readonly event: string;
+  /** Of the catalogue or a module; '' for a name that callers made up. */
+  readonly name: string;
+  readonly outcome: string;
+  readonly elapsedMs: number;
+  /** The part of `elapsedMs` that a module took; undefined when none was called. */
+  readonly backendMs: number | undefined;
+}
+
+export type CallObserver = (call: CallObservation) => void;
+
 /** Figures by name, as parts keep them: `{ allowed: 3, refused: 1 }`. */
 export type Figures = Readonly<Record<string, number>>;
 
 export interface Metrics {
   observe(request: RequestObservation): void;
+  readonly observeCall: CallObserver;
   /** A family of figures that is read at every scrape: one sample per name, under the label `kind`. */
   source(name: string, help: string, read: () => Figures): void;
   /** The text exposition format and its content type. */
@@ -49,6 +63,7 @@ export function createMetrics(): Metrics {
   });
   const series = new Map<string, Series>();
   return {
+    observeCall: createCallObserver(registry),
     observe({ route, method, status, elapsedMs }) {
       const key = `${method} ${route} ${status}`;
       let found = series.get(key);
@@ -75,5 +90,31 @@ export function createMetrics(): Metrics {
       });
     },
     render: async () => ({ contentType: registry.contentType, body: await registry.metrics() }),
+  };
+}
+
+/** Counts by name and outcome; the gateway's own time and the modules' in histograms of their own. */
+function createCallObserver(registry: Registry): CallObserver {
+  const calls = new Counter({
+    name: 'gatehouse_calls_total',
+    help: 'Tool calls, resource reads and proxied REST calls by name and outcome.',
+    labelNames: ['event', 'name', 'outcome'],
+    registers: [registry],
+  });
+  const histogramOf = (name: string, help: string) =>
+    new Histogram({ name, help, labelNames: ['event'], buckets: LATENCY_BUCKETS, registers: [registry] });
+  const gateway = histogramOf('gatehouse_call_gateway_seconds', 'Time of a call without that of its module.');
+  const backend = histogramOf('gatehouse_call_backend_seconds', 'Time that modules took for a call.');
+  const counters = new Map<string, Counter.Internal>();
+  return ({ event, name, outcome, elapsedMs, backendMs }) => {
+    const key = `${event} ${outcome} ${name}`;
+    let counter = counters.get(key);
+    if (counter === undefined && counters.size < SERIES_MAX) {
+      counter = calls.labels(event, name, outcome);
+      counters.set(key, counter);
+    }
+    counter?.inc();
+    gateway.observe({ event }, Math.max(0, elapsedMs - (backendMs ?? 0)) / 1000);
+    if (backendMs !== undefined) backend.observe({ event }, backendMs / 1000);
   };
 }

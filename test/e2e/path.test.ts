@@ -86,6 +86,8 @@ t.test(
     t.match((await request(url)).json, { error: { code: 1101 } });
     const lie = { Cookie: person.cookie, 'X-Crm': '1', X_Crm: '1' };
     t.equal((await request(url, { headers: lie })).text, text, 'whose wallet it is, the session says');
+    const { text: metrics } = await request(`${gateway.internal}/metrics`);
+    t.match(metrics, /^gatehouse_calls_total\{event="rest.call",name="wallet",outcome="ok"\} 3$/m);
     const tool = await callTool(gateway.url, bearer, 'wallet_get_balance', { currency: 'DEMO' });
     t.equal(String(tool.json['result']?.['content']?.['0']?.['text']), text, 'the tool says the same');
   },

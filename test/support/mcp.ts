@@ -13,6 +13,7 @@ import { CapabilityCodes } from '../../src/io/mcp/capability.ts';
 import { type ConfiguredRows, LiveCatalogue, loadCatalogue } from '../../src/io/mcp/catalogue.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES, type GatewayServices } from '../../src/io/mcp/tools/gateway.ts';
+import type { CallObserver } from '../../src/io/metrics.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
 import { createMcpRoutes } from '../../src/io/routes/mcp.ts';
 import { type HttpFixture, type HttpFixtureOptions, START_MS, startHttp } from './http.ts';
@@ -46,6 +47,7 @@ export interface McpFixtureOptions {
   readonly settings?: Partial<Record<SettingName, SettingValue>>;
   readonly gateway?: GatewayServices;
   readonly pipeline?: HttpFixtureOptions['pipeline'];
+  readonly onCall?: CallObserver;
   /** Modules that may give out codes, all served by the backend; `wallet` unless given. */
   readonly codeModules?: readonly string[];
   /** What a record that is awaited waits for. */
@@ -130,6 +132,7 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
       catalogue,
       modules,
       gateway: options.gateway ?? GATEWAY_SERVICES,
+      onCall: options.onCall,
       codes: new CapabilityCodes({
         modules,
         moduleAddresses: new Map((options.codeModules ?? ['wallet']).map((name) => [name, backendUrl])),

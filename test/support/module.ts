@@ -7,6 +7,7 @@ import type { SessionContext } from '../../src/domain/sessions.ts';
 import type { SettingName, SettingValue } from '../../src/domain/settings.ts';
 import type { SessionGate } from '../../src/io/http/route.ts';
 import { type Catalogue, loadCatalogue } from '../../src/io/mcp/catalogue.ts';
+import type { CallObserver } from '../../src/io/metrics.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
 import { createProxyRoutes } from '../../src/io/routes/proxy.ts';
 import { type HttpFixture, NO_LIMITS, startHttp } from './http.ts';
@@ -42,6 +43,7 @@ export interface ProxyFixtureOptions {
   readonly answer?: (asked: Asked, response: http.ServerResponse) => void;
   readonly publicPaths?: readonly string[];
   readonly proxyTimeoutMs?: number;
+  readonly onCall?: CallObserver;
   readonly settings?: Partial<Record<SettingName, SettingValue>>;
   /** What a record that is awaited waits for. */
   readonly storage?: () => Promise<void>;
@@ -73,6 +75,7 @@ export async function startProxy(options: ProxyFixtureOptions = {}): Promise<Pro
       moduleAddresses: new Map([['core', address]]),
       catalogue: catalogueOf(address),
       publicPaths: new Map([['core', options.publicPaths ?? []]]),
+      onCall: options.onCall,
       ...(options.proxyTimeoutMs === undefined ? {} : { proxyTimeoutMs: options.proxyTimeoutMs }),
     }),
     gate: GATE,

@@ -8,6 +8,7 @@ import { type Caller, callerClass } from '../../domain/access.ts';
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import { networkOf } from '../../domain/networks.ts';
 import type { RouteContext } from '../http/route.ts';
+import type { CallObserver } from '../metrics.ts';
 import type { RpcRequest } from './rpc.ts';
 
 /** Characters of a tool name or URI that are kept: callers may send any. */
@@ -42,20 +43,28 @@ export interface CallRecord {
   readonly event: 'mcp.tool' | 'mcp.resource' | 'rest.call';
   readonly name: string;
   readonly startedMs: number;
+  /** What the module took; set once it answered or failed. */
+  backendMs?: number;
+  readonly observe: CallObserver | undefined;
 }
 
-export function recordOf(event: CallRecord['event'], name: unknown): CallRecord {
+export function recordOf(event: CallRecord['event'], name: unknown, observe?: CallObserver): CallRecord {
   const most = event === 'rest.call' ? REST_NAME_MAX : NAME_MAX;
   const shown = typeof name === 'string' ? name.slice(0, most) : '';
-  return { event, name: shown, startedMs: performance.now() };
+  return { event, name: shown, startedMs: performance.now(), observe };
 }
 
 export function audit(asking: Asking, record: CallRecord, outcome: CallOutcome): void {
   const { actors, client } = asking.context;
   const made = auditRecord(asking, record, outcome);
+  observed(record, outcome);
   // What anybody can bring about without a session or a code may not fill the log.
   if (asking.caller.kind === 'nobody') actors.auditRefusal(made, networkOf(client.address));
   else actors.audit(made);
+}
+
+function observed({ event, name, startedMs, backendMs, observe }: CallRecord, outcome: CallOutcome): void {
+  observe?.({ event, name, outcome, elapsedMs: performance.now() - startedMs, backendMs });
 }
 
 /** Time, user, key, login type, app, name, outcome, milliseconds, request id; arguments never. */
@@ -89,15 +98,16 @@ export async function auditAttempt(asking: Asking, record: CallRecord): Promise<
 }
 
 /** A refusal that came before the call was looked at: no session behind the bearer, a code that opens nothing. */
-export function auditRefused(request: RpcRequest, context: RouteContext): void {
+export function auditRefused(request: RpcRequest, context: RouteContext, observe?: CallObserver): void {
   const isTool = request.method === 'tools/call';
   const name = isTool ? request.params['name'] : request.params['uri'];
-  auditDenied(context, recordOf(isTool ? 'mcp.tool' : 'mcp.resource', name));
+  auditDenied(context, recordOf(isTool ? 'mcp.tool' : 'mcp.resource', name, observe));
 }
 
 /** A refusal of nobody in particular: recorded within a budget. */
 export function auditDenied(context: RouteContext, record: CallRecord): void {
   const asking: Asking = { context, caller: { kind: 'nobody' } };
+  observed(record, 'denied');
   context.actors.auditRefusal(auditRecord(asking, record, 'denied'), networkOf(context.client.address));
 }
 

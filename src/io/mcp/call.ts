@@ -5,6 +5,7 @@
  */
 import { type CallerClass, callerClass } from '../../domain/access.ts';
 import { errorRow, GatewayError } from '../../domain/errors.ts';
+import type { CallObserver } from '../metrics.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import type { Endpoint } from '../modules/endpoint.ts';
 import type { ModuleRequest, ModuleResult } from '../modules/module-call.ts';
@@ -26,6 +27,7 @@ export interface CallOptions {
   readonly modules: ModuleClient;
   readonly gateway: GatewayServices;
   readonly inFlight: CallsInFlight;
+  readonly onCall?: CallObserver | undefined;
 }
 
 /** JSON-RPC text of the answer. */
@@ -34,6 +36,12 @@ type Answer = string | Promise<string>;
 export class Calls {
   readonly #options: CallOptions;
   readonly #limits = new ToolLimits();
+  /** Names that callers make up are no labels. */
+  readonly observe: CallObserver = (call) => {
+    const { tools, resources } = this.#options.catalogue.current;
+    const known = tools.has(call.name) || resources.has(call.name);
+    this.#options.onCall?.(known ? call : { ...call, name: '' });
+  };
 
   constructor(options: CallOptions) {
     this.#options = options;
@@ -42,7 +50,7 @@ export class Calls {
   /** tools/call. Throws the row of the refusal. */
   callTool(request: RpcRequest, asking: Asking): Answer {
     const { name, arguments: given } = request.params;
-    const record = recordOf('mcp.tool', name);
+    const record = recordOf('mcp.tool', name, this.observe);
     if (typeof name !== 'string' || name === '')
       throw refused(asking, record, 'unknown', 'InvalidParams', 'name of the tool is missing');
     const entry = this.#options.catalogue.current.tools.get(name);
@@ -86,7 +94,7 @@ export class Calls {
   /** resources/read. Throws the row of the refusal. */
   readResource(request: RpcRequest, asking: Asking): Answer {
     const { uri } = request.params;
-    const record = recordOf('mcp.resource', uri);
+    const record = recordOf('mcp.resource', uri, this.observe);
     if (typeof uri !== 'string' || uri === '')
       throw refused(asking, record, 'unknown', 'InvalidParams', 'uri of the resource is missing');
     const entry = this.#options.catalogue.current.resources.get(uri);
@@ -192,6 +200,7 @@ export class Calls {
       },
     };
     return this.#options.modules.call(request).then((result) => {
+      record.backendMs = result.elapsedMs;
       if (scope !== undefined && stop !== undefined) inFlight.done(scope, id, stop);
       return this.#answer(result, id, asking, record, wrap);
     });

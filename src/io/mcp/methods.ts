@@ -2,6 +2,7 @@
 import { callerClass } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { RouteContext } from '../http/route.ts';
+import type { CallObserver } from '../metrics.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import { type Admission, askingOf } from './admission.ts';
 import { type Asking, auditRefused } from './audit.ts';
@@ -22,6 +23,8 @@ export interface McpOptions {
   readonly modules: ModuleClient;
   readonly gateway: GatewayServices;
   readonly codes: CapabilityCodes;
+  /** Told of every call and every refusal. */
+  readonly onCall?: CallObserver | undefined;
 }
 
 type Answer = string | Promise<string>;
@@ -85,7 +88,7 @@ export class Methods {
 
   #asking(request: RpcRequest, context: RouteContext, admission: Admission): Asking | Promise<Asking> {
     const refuse = (error: unknown): never => {
-      auditRefused(request, context);
+      auditRefused(request, context, this.#calls.observe);
       throw error;
     };
     try {

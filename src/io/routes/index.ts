@@ -52,6 +52,7 @@ export function createRoutes(parts: RouteParts): AnyRoute[] {
       modules: parts.modules,
       gateway: GATEWAY_SERVICES,
       codes: new CapabilityCodes(parts),
+      onCall: parts.onCall,
     }),
     ...createAdminRoutes(parts),
     ...createProxyRoutes(parts),

@@ -9,6 +9,7 @@ import { type AnyRoute, defineRoute, Reply, type RouteContext } from '../http/ro
 import { type Asking, audit, auditAttempt, auditDenied, type CallRecord, recordOf } from '../mcp/audit.ts';
 import type { Catalogue } from '../mcp/catalogue.ts';
 import { TIMEOUT_MS } from '../mcp/tool.ts';
+import type { CallObserver } from '../metrics.ts';
 import { answerHeaders, declaredLength } from '../modules/answer-headers.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import { proxiedUrl } from '../modules/endpoint.ts';
@@ -35,6 +36,8 @@ export interface ProxyParts {
   readonly catalogue: { readonly current: Catalogue };
   /** Time-out of one call in milliseconds; that of tools unless given. */
   readonly proxyTimeoutMs?: number;
+  /** Told of every call and every refusal. */
+  readonly onCall?: CallObserver | undefined;
 }
 
 /** One route per method; HEAD rides on GET. */
@@ -61,7 +64,7 @@ export function createProxyRoutes(parts: ProxyParts): AnyRoute[] {
       isPublic: (rawPath) => isPublic(parts, rawPath),
       refusal(error, context) {
         if (error.row === 'SessionNotFound' || error.row === 'Forbidden')
-          auditDenied(context, callOf(context));
+          auditDenied(context, callOf(parts, context));
         return undefined;
       },
       handle(context) {
@@ -128,18 +131,22 @@ function askingOf(context: RouteContext): Asking {
   return { context, caller };
 }
 
-function callOf({ method, rawPath }: RouteContext): CallRecord {
-  return recordOf('rest.call', `${method} ${rawPath}`);
+/** Paths are the callers' own: the metrics name the module alone. */
+function callOf({ onCall }: ProxyParts, { method, rawPath }: RouteContext): CallRecord {
+  const name = moduleOf(rawPath);
+  return recordOf('rest.call', `${method} ${rawPath}`, (call) => onCall?.({ ...call, name }));
 }
 
 async function forward(parts: ProxyParts, context: RouteContext): Promise<Reply> {
   const asking = askingOf(context);
-  const record = callOf(context);
+  const record = callOf(parts, context);
   const request = requestOf(parts, asking, record);
   // Which calls destroy something is the module's knowledge: each one that may change anything is taken for one.
   const changes = request.method !== 'GET' && request.method !== 'HEAD';
   if (changes && !(await auditAttempt(asking, record))) throw new GatewayError('ModuleFailed');
-  return replyOf(await parts.modules.call(request), request.method === 'HEAD', asking, record);
+  const result = await parts.modules.call(request);
+  record.backendMs = result.elapsedMs;
+  return replyOf(result, request.method === 'HEAD', asking, record);
 }
 
 /** Throws `InvalidInput` for what no module is asked: an upgrade, a path that is not plain, a GET with a body. */
