@@ -31,25 +31,30 @@ export type CourierCommand =
       readonly result: PortResult<null>;
     };
 
-/** Messages by their end. Events keep the journal of a courier short: they count for its snapshots. */
+/** Codes that wait for another try: their end by the name of their timer. No longer than the codes live. */
 export interface CourierState {
-  readonly delivered: number;
-  readonly deferred: number;
-  readonly givenUp: number;
+  readonly waiting: Readonly<Record<string, number>>;
 }
 
-type CourierEvent = { readonly type: keyof CourierState };
+type CourierEvent =
+  | { readonly type: 'codeDeferred'; readonly timer: string; readonly expiresMs: number }
+  /** Delivered, given up, or overtaken by a newer one. */
+  | { readonly type: 'codeSettled'; readonly timer: string; readonly expiresMs: number };
 
 export const codeCourier = defineActor<CourierState, CourierCommand, CourierEvent, never>({
   kind: 'codeCourier',
   version: 1,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
-  initial: () => ({ delivered: 0, deferred: 0, givenUp: 0 }),
-  evolve: (state, { type }) => ({ ...state, [type]: state[type] + 1 }),
-  decide(_state, command, turn) {
+  initial: () => ({ waiting: {} }),
+  evolve({ waiting }, { type, timer, expiresMs }) {
+    if (type === 'codeDeferred') return { waiting: { ...waiting, [timer]: expiresMs } };
+    const { [timer]: endMs, ...others } = waiting;
+    return endMs === undefined || endMs > expiresMs ? { waiting } : { waiting: others };
+  },
+  decide(state, command, turn) {
     return command.type === 'deliverCode'
       ? deliver(command, turn)
-      : ended(command.command, command.result, turn);
+      : ended(state, command.command, command.result, turn);
   },
 });
 
@@ -85,22 +90,32 @@ function deliver(command: DeliverCode, turn: Turn): Outcome<CourierEvent> {
   };
 }
 
-function ended(command: DeliverCode, result: PortResult<null>, turn: Turn): Outcome<CourierEvent> {
-  const name = command.timer;
-  if (result.ok) {
-    return { events: [{ type: 'delivered' }], timers: [{ name, dueMs: null, command: {} }], reply: null };
+function ended(
+  { waiting }: CourierState,
+  command: DeliverCode,
+  result: PortResult<null>,
+  turn: Turn,
+): Outcome<CourierEvent> {
+  const { timer, expiresMs, failures } = command;
+  const overtaken = (waiting[timer] ?? 0) > expiresMs;
+  if (result.ok || overtaken) {
+    const timers = overtaken ? [] : [{ name: timer, dueMs: null, command: {} }];
+    return { events: [{ type: 'codeSettled', timer, expiresMs }], timers, reply: null };
   }
-  const dueMs = turn.nowMs + Math.min(RETRY_FIRST_MS * 2 ** command.failures, RETRY_MAX_MS);
-  if (dueMs >= command.expiresMs) return giveUp(command, turn);
-  const again: DeliverCode = { ...command, failures: command.failures + 1 };
-  return { events: [{ type: 'deferred' }], timers: [{ name, dueMs, command: again }], reply: null };
+  const dueMs = turn.nowMs + Math.min(RETRY_FIRST_MS * 2 ** failures, RETRY_MAX_MS);
+  if (dueMs >= expiresMs) return giveUp(command, turn);
+  const again: DeliverCode = { ...command, failures: failures + 1 };
+  return {
+    events: [{ type: 'codeDeferred', timer, expiresMs }],
+    timers: [{ name: timer, dueMs, command: again }],
+    reply: null,
+  };
 }
 
-function giveUp({ holder, channel }: DeliverCode, turn: Turn): Outcome<CourierEvent> {
-  const fields = { channel };
+function giveUp({ holder, channel, timer, expiresMs }: DeliverCode, turn: Turn): Outcome<CourierEvent> {
   return {
-    events: [{ type: 'givenUp' }],
-    audit: [{ utcMs: turn.nowMs, event: 'code_undelivered', userId: holder, fields }],
+    events: [{ type: 'codeSettled', timer, expiresMs }],
+    audit: [{ utcMs: turn.nowMs, event: 'code_undelivered', userId: holder, fields: { channel } }],
     reply: null,
   };
 }

@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { CODE_DESK_ID, codeDesk, type IssuedCode, type WrongCode } from '../../src/actors/code-desk.ts';
 import { KINDS } from '../../src/actors/kinds.ts';
+import type { CodeMessage, PortResult } from '../../src/actors/runtime/ports.ts';
 import { type Contact, parseEmail, parsePhone } from '../../src/domain/contacts.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
 import { LiveSettings, type SettingName } from '../../src/domain/settings.ts';
@@ -214,6 +215,42 @@ t.test('couriers: many deliveries that fail leave no growing journal', async (t)
   }
   t.equal(actors.journal.timers(Number.MAX_SAFE_INTEGER, 1_000).length, 0, 'nothing waits any more');
   t.same(actors.bugs, []);
+});
+
+t.test('couriers: an older code that ends late neither stops nor follows a newer one', async (t) => {
+  const chat = startChat();
+  const held: (() => void)[] = [];
+  const answers = [true, false, true, true];
+  const sent: string[] = [];
+  const codes = {
+    ...chat.port,
+    deliver: async ({ seed }: CodeMessage): Promise<PortResult<null>> => {
+      const ok = answers[sent.push(seed) - 1] === true;
+      if (sent.length === 1) await new Promise<void>((resolve) => held.push(resolve));
+      return ok ? { ok, value: null } : { ok, error: 'DeliveryUnavailable' };
+    },
+  };
+  const workers = { run: async () => ({ ok: false, error: 'InternalError' }) as const };
+  const actors = createTestActors({ kinds: KINDS, ports: { workers, codes } });
+  const command = {
+    type: 'issueCode',
+    ...phone(1),
+    network: '',
+    sessionId: null,
+    holder: null,
+    origin: ORIGIN,
+  };
+  await actors.system.ask(codeDesk, CODE_DESK_ID, command);
+  await actors.advance(MINUTE_MS);
+  await actors.system.ask(codeDesk, CODE_DESK_ID, command);
+  await actors.settle();
+  t.equal(sent.length, 2, 'the newer one failed while the older one hangs');
+  for (const go of held) go();
+  await actors.advance(2 * SECOND_MS);
+  t.equal(sent.length, 3);
+  t.equal(sent[2], sent[1], 'the newer one is tried again');
+  await actors.advance(10 * MINUTE_MS);
+  t.equal(sent.length, 3, 'and that was all');
 });
 
 t.test('contacts: no text that is accepted holds more than an address', async (t) => {
