@@ -1,4 +1,5 @@
 /** The steps of the tour: what a person and an agent send, and what must come back. */
+import { everyGroup } from './groups.ts';
 import { type Guide, StepFailed } from './guide.ts';
 import {
   allowMcp,
@@ -51,6 +52,7 @@ export async function pathOfAnAgent(guide: Guide): Promise<Agent> {
   const received = await balanceOf(guide, otherBearer);
   guide.good(`the second person has ${received} ${CURRENCY}`);
   await resources(guide, bearer);
+  await everyGroup(guide, otherBearer);
   await refusals(guide, bearer, other);
   return { cookie: person.cookie, bearer, userId: person.userId, balance };
 }

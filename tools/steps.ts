@@ -13,6 +13,9 @@ import type { Expectation, Guide } from './guide.ts';
 /** The currency that the tour moves. */
 export const CURRENCY = 'DEMO';
 
+/** Names the secrets of an answer before it is printed. */
+export type Learning = (answer: Answer) => readonly string[];
+
 export interface Person {
   readonly key: SoftwareKey;
   readonly keyId: string;
@@ -92,8 +95,9 @@ export function callTool(
   name: string,
   values: object,
   expect: Expectation,
+  learn?: Learning,
 ): Promise<Answer> {
-  return rpc(guide, bearer, 'tools/call', { name, arguments: values }, expect);
+  return rpc(guide, bearer, 'tools/call', { name, arguments: values }, expect, learn);
 }
 
 export function rpc(
@@ -102,13 +106,15 @@ export function rpc(
   method: string,
   params: object,
   expect: Expectation,
+  learn?: Learning,
 ): Promise<Answer> {
   const headers = { Authorization: `Bearer ${bearer}` };
   const body = { jsonrpc: '2.0', id: 1, method, params };
-  return guide.ask({ path: '/mcp', headers, body }, (answer, fail) => {
+  const judge: Expectation = (answer, fail) => {
     if (answer.json['error'] !== undefined) fail(`error ${text(answer.json, 'error', 'message')}`);
     expect(answer, fail);
-  });
+  };
+  return guide.ask({ path: '/mcp', headers, body }, judge, learn);
 }
 
 /** The module's JSON inside a tool's answer. */

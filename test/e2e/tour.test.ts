@@ -46,11 +46,12 @@ t.test(
   async (t) => {
     const { code, stdout, stderr } = await run(process.execPath, [TOUR]);
     t.equal(code, 0, stdout.slice(-2_000) + stderr);
-    t.match(stdout, /All 18 steps came out as they should\./);
+    t.match(stdout, /All 25 steps came out as they should\./);
     t.match(stdout, /kill -9 sent, the process is gone/);
     t.match(stdout, /still 987\.50 DEMO/);
     t.notMatch(stdout, /sid=[A-Za-z0-9_-]{7}/, 'cookies are cut');
     t.notMatch(stdout, /Bearer [A-Za-z0-9_-]{7}/, 'bearers are cut');
+    t.notMatch(stdout, /(?:X-MCP-Code: |\\"code\\":\\")[A-Za-z0-9_-]{7}/, 'capability codes are cut');
     t.notMatch(stdout, /"(?:sessionId|code)":"[A-Za-z0-9_-]{7}/, 'so are sessions and signatures in bodies');
   },
 );
@@ -60,7 +61,7 @@ t.test('tour: against a running gateway', async (t) => {
   t.teardown(() => gateway.stop());
   const { code, stdout } = await run(process.execPath, [TOUR, '--target', gateway.url]);
   t.equal(code, 0, stdout.slice(-2_000));
-  t.match(stdout, /All 15 steps/);
+  t.match(stdout, /All 22 steps/);
 });
 
 t.test('tour: ends with 1 at the first step that is wrong, and says which', async (t) => {
