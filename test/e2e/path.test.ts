@@ -118,6 +118,30 @@ t.test(
 );
 
 t.test(
+  'whole path: an invite code opens its chat to a device without a login, which writes what the owner reads',
+  async (t) => {
+    const gateway = await launch({ configuration: { Settings: SETTINGS }, args: ['--sandbox'] });
+    t.teardown(() => gateway.stop());
+    const { bearer } = await agentOf(gateway);
+    const made = await callTool(gateway.url, bearer, 'chat_create', { name: 'lunch' });
+    const invites = await callTool(gateway.url, bearer, 'chat_invites');
+    const code = /\\"code\\":\\"([^"\\]+)/.exec(invites.text)?.[1] ?? '';
+    t.not(code, '', `${made.text} ${invites.text}`);
+    const write = async (headers: Record<string, string>) => {
+      const params = { name: 'chat_anon_send_message', arguments: { text: 'soup at noon', code } };
+      const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
+      return await request(`${gateway.url}/mcp`, { headers, body });
+    };
+    t.match((await write({})).json, { error: { code: -32602, message: /device id/ } });
+    const sent = await write({ 'X-Device-Guid': '6f1c2b8e-0d53-4a07-9a51-3f6a0c9d2e10' });
+    t.equal(sent.json['result']?.['isError'], undefined, sent.text);
+    const chatId = /\\"id\\":\\"(\d+)/.exec(made.text)?.[1] ?? '';
+    const read = await callTool(gateway.url, bearer, 'chat_messages', { chatId });
+    t.match(read.text, /soup at noon/);
+  },
+);
+
+t.test(
   'whole path: closing a session, clearing mcpAccess and removing the key each end the agent at once',
   async (t) => {
     const gateway = await launch({ configuration: { Settings: SETTINGS }, args: ['--sandbox'] });
