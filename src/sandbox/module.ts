@@ -93,6 +93,15 @@ export function limitOf(query: ReadonlyMap<string, string>, usual: number, most:
   throw new SandboxError('BadRequest', `limit is a number from 1 to ${most}`);
 }
 
+/** The first items of a list, and the `before` of the next page: null on the last. */
+export function pageOf<Item extends { readonly id: string }>(
+  found: readonly Item[],
+  limit: number,
+): { readonly items: readonly Item[]; readonly next: string | null } {
+  const items = found.slice(0, limit);
+  return { items, next: found.length > limit ? (items.at(-1)?.id ?? null) : null };
+}
+
 /** A bound of a page, an id in the query. */
 export function boundOf(call: ModuleCall, name: string): bigint | undefined {
   const value = call.query.get(name);

@@ -6,7 +6,7 @@ import { formatAmount, readAmount } from './currencies.ts';
 import { SandboxError } from './errors.ts';
 import type { OrderCancelled, Ordered } from './markets-records.ts';
 import type { Markets, Order, OrderSide } from './markets-state.ts';
-import { boundOf, callerOf, limitOf, type ModuleCall, optionalId, requiredId } from './module.ts';
+import { boundOf, callerOf, limitOf, type ModuleCall, optionalId, pageOf, requiredId } from './module.ts';
 import { type Pair, readPair } from './pairs.ts';
 import { joinedRoomOf } from './rooms.ts';
 
@@ -73,8 +73,8 @@ export function listOrders(markets: Markets, call: ModuleCall): object {
     if (state !== undefined && order.state !== state) return false;
     return (pair === undefined || order.pair === pair) && (before === undefined || BigInt(order.id) < before);
   });
-  const page = found.slice(0, limit);
-  return { orders: page.map(wireOrder), next: found.length > limit ? (page.at(-1)?.id ?? null) : null };
+  const { items, next } = pageOf(found, limit);
+  return { orders: items.map(wireOrder), next };
 }
 
 export function cancelOrder(markets: Markets, call: ModuleCall): object {

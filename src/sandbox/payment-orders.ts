@@ -11,6 +11,7 @@ import {
   type ModuleCall,
   optionalId,
   optionalText,
+  pageOf,
   requiredId,
 } from './module.ts';
 import { endPayment, paymentForm } from './payment-steps.ts';
@@ -89,8 +90,8 @@ export function listPayments(payments: Payments, call: ModuleCall): object {
       (before === undefined || BigInt(payment.id) < before)
     );
   });
-  const page = found.slice(0, limit);
-  return { payments: page.map(paymentForm), next: found.length > limit ? (page.at(-1)?.id ?? null) : null };
+  const { items, next } = pageOf(found, limit);
+  return { payments: items.map(paymentForm), next };
 }
 
 export function getPayment(payments: Payments, call: ModuleCall): object {

@@ -4,7 +4,7 @@ import { type Account, addressOf, available, INCOMING, type Transaction, TxState
 import { CURRENCIES, type Currency, formatAmount, readCurrency } from './currencies.ts';
 import { SandboxError } from './errors.ts';
 
-import { boundOf, limitOf, type ModuleCall, requiredId } from './module.ts';
+import { boundOf, limitOf, type ModuleCall, pageOf, requiredId } from './module.ts';
 
 export function info(account: Account): object {
   return {
@@ -59,8 +59,8 @@ export function history(account: Account, call: ModuleCall): object {
     if (newerThan !== undefined && id <= newerThan) break;
     if (olderThan === undefined || id < olderThan) found.push(transaction);
   }
-  const page = found.slice(0, limit);
-  return { transactions: page.map(wireForm), next: found.length > limit ? (page.at(-1)?.id ?? null) : null };
+  const { items, next } = pageOf(found, limit);
+  return { transactions: items.map(wireForm), next };
 }
 
 export function transaction(account: Account, call: ModuleCall): object {

@@ -1,6 +1,6 @@
 /**
- * Built-in tools for limit orders and trading rooms (spec 2.4), served by the markets module. Lists are open to every
- * login; what binds the person or their money wants a proven key.
+ * Built-in tools for limit orders and trading rooms (spec 2.4), served by the markets module. The list of rooms is
+ * open to every login; orders, and what binds the person or their money wants a proven key.
  */
 import type { ToolRow } from '../tool.ts';
 import { ADDS, ENDS, READS, SETS, SPENDS } from './annotations.ts';
@@ -62,6 +62,8 @@ export const ROOM_TOOLS: Readonly<Record<string, ToolRow>> = {
 export const ORDER_TOOLS: Readonly<Record<string, ToolRow>> = {
   market_get_orders: {
     ...reading,
+    // Orders in a room are those of other people too.
+    restricted: ['McpBasic'],
     endpoint: 'markets:/markets/v1/orders/list',
     title: 'Limit orders',
     description:
