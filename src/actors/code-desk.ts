@@ -44,10 +44,15 @@ export interface RedeemCode {
   readonly origin: Origin;
 }
 
-export type CodeCommand =
-  | IssueCode
-  | RedeemCode
-  | { readonly type: 'codeCompared'; readonly command: RedeemCode; readonly result: PortResult<boolean> };
+export type CodeCommand = IssueCode | RedeemCode | CodeCompared;
+
+interface CodeCompared {
+  readonly type: 'codeCompared';
+  readonly command: RedeemCode;
+  /** Which of the code's tries it was: others may have come in while it was compared. */
+  readonly attempt: number;
+  readonly result: PortResult<boolean>;
+}
 
 export interface IssuedCode {
   readonly id: number;
@@ -83,7 +88,7 @@ export const codeDesk = defineActor<CodeDeskState, CodeCommand, CodeEvent, never
       case 'redeemCode':
         return redeem(state, command, turn);
       case 'codeCompared':
-        return compared(state, command.command, command.result, turn);
+        return compared(state, command, turn);
     }
   },
 });
@@ -146,6 +151,7 @@ function redeem(state: CodeDeskState, command: RedeemCode, turn: Turn): Outcome<
     next: async ({ codes }) => ({
       type: 'codeCompared',
       command,
+      attempt: code.tries + 1,
       result: (await codes?.matches(seed, command.code)) ?? { ok: false, error: 'DeliveryUnavailable' },
     }),
   };
@@ -153,15 +159,14 @@ function redeem(state: CodeDeskState, command: RedeemCode, turn: Turn): Outcome<
 
 function compared(
   state: CodeDeskState,
-  command: RedeemCode,
-  result: PortResult<boolean>,
+  { command, attempt, result }: CodeCompared,
   turn: Turn,
 ): Outcome<CodeEvent> | Refusal {
   const code = openCode(state, command, turn);
   if (code === undefined) return refuse('ChallengeExpired');
   if (!result.ok) return refuse(result.error);
   if (!result.value)
-    return wrong(code, command, code.tries >= CODE_TRIES_MAX ? 'ChallengeExpired' : 'InvalidCode', turn);
+    return wrong(code, command, attempt >= CODE_TRIES_MAX ? 'ChallengeExpired' : 'InvalidCode', turn);
   const { id, channel, address } = code;
   const reply: RedeemedCode = {
     right: true,

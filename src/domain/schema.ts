@@ -69,6 +69,11 @@ export function text(options: TextOptions = {}): Type.TString {
   return Type.String({ maxLength: 4096, ...options });
 }
 
+/** A name that people give: not blank, no control characters, no lone surrogates. */
+export function nameText(maxLength: number): Type.TString {
+  return text({ minLength: 1, maxLength, pattern: '^(?=.*\\S)[^\\p{Cc}\\p{Cs}]+$' });
+}
+
 export function integer(options: IntegerOptions = {}): Type.TInteger {
   return Type.Integer({ ...options });
 }

@@ -62,6 +62,12 @@ export const credentialIdsSchema = array(credentialId, { maxItems: 10 });
 export type AttestationJson = Static<typeof attestationSchema>;
 export type AssertionJson = Static<typeof assertionSchema>;
 
+/** Throws `InvalidInput` for an id that is not canonical base64url (auth.md A2). */
+export function checkCredentialIds(credentialIds: readonly string[] = []): void {
+  if (credentialIds.some((id) => decodeBase64url(id) === undefined))
+    throw new GatewayError('InvalidInput', 'credentialIds: not base64url');
+}
+
 /** Throws `InvalidInput` for what is not canonical base64url (auth.md A2). Before the challenge is used up. */
 export function checkAttestation(sent: AttestationJson): void {
   const { clientDataJSON, attestationObject } = sent.response;

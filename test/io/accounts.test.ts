@@ -133,7 +133,12 @@ t.test('register_options and login_options: the shapes of auth.md', async (t) =>
   t.equal((await post('/auth/v1/login_options')).status, 200, 'the body may be left out');
   refused(t, await get(`/auth/v1/register_options?name=${'x'.repeat(65)}`), 400, 1001);
   refused(t, await post('/auth/v1/login_options', { credentialIds: Array(11).fill('AAEC') }), 400, 1001);
-  refused(t, await post('/auth/v1/login_options', { credentialIds: ['not base64url'] }), 400, 1001);
+  for (const id of ['not base64url', 'AB', 'A', 'AAA=']) {
+    refused(t, await post('/auth/v1/login_options', { credentialIds: [id] }), 400, 1001);
+  }
+  for (const name of ['x%00y', '%20%20', '%0a', 'x'.repeat(65)]) {
+    refused(t, await get(`/auth/v1/register_options?name=${name}`), 400, 1001);
+  }
 });
 
 t.test('sign-up: creates account, key and session; the secret is in the cookie alone', async (t) => {

@@ -122,6 +122,8 @@ t.test('code: a hundred guesses at once get five comparisons', async (t) => {
   );
   const answers = await Promise.all(guesses);
   t.ok(answers.every(({ status }) => status === 401));
+  const wrong = answers.filter((answer) => refusal(answer) === '401/1109 Invalid code');
+  t.equal(wrong.length, 4, 'the fifth burns the code, and the rest never were compared');
   const tries = actors.system.administration
     .auditPage(0, 1000)
     .filter(({ record }) => (record as { fields: { channel?: string } }).fields.channel === 'phone')

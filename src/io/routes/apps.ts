@@ -15,7 +15,17 @@ import {
   NET_TYPES_MAX,
 } from '../../domain/apps.ts';
 import { GatewayError } from '../../domain/errors.ts';
-import { array, int64, integer, nullable, object, optional, type Static, text } from '../../domain/schema.ts';
+import {
+  array,
+  int64,
+  integer,
+  nameText,
+  nullable,
+  object,
+  optional,
+  type Static,
+  text,
+} from '../../domain/schema.ts';
 import type { Site } from '../../domain/site.ts';
 import { judgeWebhookUrl } from '../../domain/webhook-target.ts';
 import { askOptions } from '../account.ts';
@@ -43,9 +53,7 @@ const withKey = object({ ...appSchema.properties, apiKey: optional(text()) });
 /** Null, or left out: unchanged. An empty `webhookUrl` ends webhooks, empty lists end filtering. */
 const registration = object({
   id: optional(nullable(appIdSchema)),
-  name: optional(
-    nullable(text({ maxLength: APP_NAME_LENGTH_MAX, pattern: '^(?=.*\\S)[^\\p{Cc}\\p{Cs}]+$' })),
-  ),
+  name: optional(nullable(nameText(APP_NAME_LENGTH_MAX))),
   url: optional(nullable(text({ maxLength: APP_URL_LENGTH_MAX }))),
   webhookUrl: optional(nullable(text({ maxLength: APP_URL_LENGTH_MAX }))),
   currencies: optional(

@@ -8,6 +8,7 @@ import { browserMessage } from '../../domain/proofs.ts';
 import {
   array,
   boolean,
+  nameText,
   nullable,
   object,
   optional,
@@ -40,6 +41,7 @@ import {
   assertionSchema,
   ceremonyOf,
   checkAssertion,
+  checkCredentialIds,
   creationOptions,
   credentialIdsSchema,
   readAssertion,
@@ -55,7 +57,7 @@ export const registerOptions = defineRoute({
   group: 'auth',
   auth: 'optional',
   limits: ['CheckPubKey'],
-  query: object({ name: optional(text({ minLength: 1, maxLength: NAME_LENGTH_MAX })) }),
+  query: object({ name: optional(nameText(NAME_LENGTH_MAX)) }),
   result: object({ ...challengeFields, options: unknown() }),
   errors: ['InvalidInput'],
   async handle(context) {
@@ -79,6 +81,7 @@ const loginOptionsResult = object({ ...challengeFields, methods: array(text()), 
 
 /** No look-up of any user, so there is nothing to enumerate. */
 function openLogin(context: RouteContext, credentialIds: readonly string[] | undefined) {
+  checkCredentialIds(credentialIds);
   const { site, settings } = context;
   const opened = openChallenge(context, 'login');
   const timeoutMs = settings.get('ChallengeSeconds') * SECOND_MS;

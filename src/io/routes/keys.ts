@@ -3,7 +3,17 @@
 import { user } from '../../actors/user.ts';
 import type { RemovedKey, UpdatedKey } from '../../actors/user-keys.ts';
 import { GatewayError } from '../../domain/errors.ts';
-import { array, boolean, int64, integer, object, optional, readId, text } from '../../domain/schema.ts';
+import {
+  array,
+  boolean,
+  int64,
+  integer,
+  nameText,
+  object,
+  optional,
+  readId,
+  text,
+} from '../../domain/schema.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
 import { toIso } from '../../domain/time.ts';
 import { askOptions, listKeys, userKeyItem, userKeySchema } from '../account.ts';
@@ -29,7 +39,7 @@ export const registerKey = defineRoute({
     credential: optional(attestationSchema),
     publicKey: optional(text({ maxLength: 64 })),
     passKeyFlag: optional(boolean()),
-    name: optional(text({ minLength: 1, maxLength: 64 })),
+    name: optional(nameText(64)),
   }),
   result: object({
     key: userKeySchema,
