@@ -39,6 +39,12 @@ const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0
 /** Different (route, method, status) series kept; routes are a fixed table, so this is only a net. */
 const SERIES_MAX = 5_000;
 
+interface CallSeries {
+  calls: Counter.Internal;
+  gateway: Histogram.Internal<string>;
+  backend: Histogram.Internal<string>;
+}
+
 interface Series {
   requests: Counter.Internal;
   seconds: Histogram.Internal<string>;
@@ -105,16 +111,21 @@ function createCallObserver(registry: Registry): CallObserver {
     new Histogram({ name, help, labelNames: ['event'], buckets: LATENCY_BUCKETS, registers: [registry] });
   const gateway = histogramOf('gatehouse_call_gateway_seconds', 'Time of a call without that of its module.');
   const backend = histogramOf('gatehouse_call_backend_seconds', 'Time that modules took for a call.');
-  const counters = new Map<string, Counter.Internal>();
+  const series = new Map<string, CallSeries>();
   return ({ event, name, outcome, elapsedMs, backendMs }) => {
     const key = `${event} ${outcome} ${name}`;
-    let counter = counters.get(key);
-    if (counter === undefined && counters.size < SERIES_MAX) {
-      counter = calls.labels(event, name, outcome);
-      counters.set(key, counter);
+    let found = series.get(key);
+    if (found === undefined) {
+      if (series.size >= SERIES_MAX) return;
+      found = {
+        calls: calls.labels(event, name, outcome),
+        gateway: gateway.labels(event),
+        backend: backend.labels(event),
+      };
+      series.set(key, found);
     }
-    counter?.inc();
-    gateway.observe({ event }, Math.max(0, elapsedMs - (backendMs ?? 0)) / 1000);
-    if (backendMs !== undefined) backend.observe({ event }, backendMs / 1000);
+    found.calls.inc();
+    found.gateway.observe(Math.max(0, elapsedMs - (backendMs ?? 0)) / 1000);
+    if (backendMs !== undefined) found.backend.observe(backendMs / 1000);
   };
 }
