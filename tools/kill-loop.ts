@@ -61,6 +61,7 @@ const CONFIGURATION = {
     SessionApiRPSLimit: 100_000,
     PubKeyApiRPSLimit: 100_000,
     McpApiRPSLimit: 100_000,
+    UnknownKeyFailuresPerMinute: 0,
     ActiveKeysLimit: KEYS_MAX,
   },
 };

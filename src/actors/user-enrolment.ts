@@ -91,29 +91,33 @@ export function decideEnrolment(
   turn: Turn,
 ): Outcome<UserEvent> | Refusal {
   if (command.type === 'addKeyVerified') return command.finding ?? judgeAdding(state, command.command, turn);
-  const judged = judgeAdding(state, command, turn);
+  const { proof, sessionId } = command;
+  const judged = proof ? changingSession(state, sessionId, turn) : judgeAdding(state, command, turn);
   if (isRefusal(judged)) return judged;
   const publicKey = Buffer.from(command.publicKey, 'base64url');
   return {
     next: async (ports) => ({
       type: 'addKeyVerified',
       command,
-      finding: await verifyEnrolment(ports, publicKey, command.proof),
+      finding: await verifyEnrolment(ports, publicKey, proof),
     }),
   };
 }
 
-/** A new key: claims its name, takes it over from an unproven holder, replaces older password keys. */
+/**
+ * A new key: claims its name, takes it over from an unproven holder, replaces older password keys. The limits come
+ * first, so that a full account learns nothing of other keys (auth.md A12).
+ */
 export function enrol(state: UserState, turn: Turn, request: NewKey): Enrolment | Refusal {
   const { publicKey, passKeyFlag, name, holder, proven, passkey } = request;
-  if (holder !== undefined && (holder.userId === state.userId || holder.proven || !proven))
-    return refuse('KeyAlreadyRegistered');
   const active = activeKeys(state);
   const replaced = passKeyFlag ? active.filter((key) => hasFlag(key.flags, KeyFlag.PasswordKey)) : [];
   const remaining = active.length - replaced.length;
   if (remaining + 1 > turn.settings.get('ActiveKeysLimit')) return refuse('KeyLimitReached');
   if (Object.keys(state.keys).length >= KEY_RECORDS_MAX)
     return refuse('KeyLimitReached', `at most ${KEY_RECORDS_MAX} keys, removed ones included`);
+  if (holder !== undefined && (holder.userId === state.userId || holder.proven || !proven))
+    return refuse('KeyAlreadyRegistered');
   const key: UserKey = {
     id: turn.tick(),
     ownerId: state.userId,
@@ -153,7 +157,10 @@ function indexOf(key: UserKey): IndexName {
   return hasFlag(key.flags, KeyFlag.Fido2Key) ? 'credentialId' : 'publicKey';
 }
 
-/** The whole decision on a new key, given that it is sound: taken before the verification to refuse early, and after. */
+/**
+ * The whole decision on a new key, given that it is sound. Taken before the verification too, to refuse early, but not
+ * where a proof was sent: whether a key is registered is told only to who has it (auth.md A12).
+ */
 function judgeAdding(state: UserState, command: AddKey, turn: Turn): Outcome<UserEvent> | Refusal {
   const session = changingSession(state, command.sessionId, turn);
   if (isRefusal(session)) return session;

@@ -59,8 +59,10 @@ export function decideSignUp(
 }
 
 function beginSignUp(state: UserState, command: SignUp, turn: Turn): Outcome<UserEvent> | Refusal {
-  const judged = createAccount(state, command, undefined, turn);
-  if (isRefusal(judged)) return judged;
+  if (command.offer !== undefined) {
+    const judged = createAccount(state, command, undefined, turn);
+    if (isRefusal(judged)) return judged;
+  }
   return {
     next: async (ports) => ({ type: 'signUpVerified', command, result: await verify(ports, command) }),
   };
@@ -72,7 +74,10 @@ function verify(ports: Ports, command: SignUp): Promise<Finding | EnrolledCreden
     : verifyAttestation(ports, command.offer.attestation);
 }
 
-/** Account, key and session in one commit. Taken before the verification to refuse early, and after it. */
+/**
+ * Account, key and session in one commit. Taken before the verification of a passkey too, to refuse early. A software
+ * key may come from a password, so that it is registered is told only to who signed with it (auth.md A12).
+ */
 function createAccount(
   state: UserState,
   command: SignUp,

@@ -72,7 +72,7 @@ export const SETTINGS = {
     120,
     0,
     1_000_000,
-    'Logins with unknown keys from one address a minute. 0 turns the budget off.',
+    'Logins with unknown keys, failed and claimed registrations of keys from one address a minute. 0: no budget.',
   ),
   KeyChangeFreshLoginSeconds: seconds(
     48,

@@ -21,6 +21,7 @@ import {
   auditRefusal,
   challengePrefix,
   consumeChallenge,
+  countingGuesses,
   credentialHolderOf,
   holderOf,
   originOf,
@@ -77,14 +78,17 @@ export async function register(context: Context, request: Registration): Promise
     return join(context, session, request, publicKey, undefined);
   }
   const answer = readCode(request.code, session === undefined);
+  context.limiter.checkUnknownKeys();
   const challenge = takeChallenge(context, request, ['register', 'login']);
   if (answer.echo !== undefined && !isCodeOf(challenge, answer.echo))
     throw new GatewayError('ChallengeExpired');
   const message = browserMessage(challengePrefix(context, challenge), publicKey);
   const proof = answer.signature === undefined ? undefined : { message, signature: answer.signature };
-  if (session !== undefined) return join(context, session, request, publicKey, proof);
-  if (proof === undefined) throw new GatewayError('InvalidInput', 'code: expected a signature');
-  return found(context, challenge, request, publicKey, proof);
+  return countingGuesses(context, proof !== undefined, async () => {
+    if (session !== undefined) return join(context, session, request, publicKey, proof);
+    if (proof === undefined) throw new GatewayError('InvalidInput', 'code: expected a signature');
+    return found(context, challenge, request, publicKey, proof);
+  });
 }
 
 /** A repeat gets the first reply, also when a restart has forgotten the challenge that it names. */

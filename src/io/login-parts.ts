@@ -144,6 +144,30 @@ export async function countingUnknownKeys<T>(
   }
 }
 
+/**
+ * Whatever a registration answers about a software key is worth a guess at a password, so it spends the budget of
+ * unknown keys (auth.md A12): a claim always, since its success tells that nobody has the key, a proof that fails.
+ */
+export async function countingGuesses<T>(
+  { limiter }: Context,
+  proven: boolean,
+  run: () => Promise<T>,
+): Promise<T> {
+  if (!proven) {
+    limiter.chargeUnknownKey();
+    return run();
+  }
+  try {
+    return await run();
+  } catch (error) {
+    const telling =
+      error instanceof GatewayError &&
+      (error.row === 'InvalidSignature' || error.row === 'KeyAlreadyRegistered');
+    if (telling) limiter.chargeUnknownKey();
+    throw error;
+  }
+}
+
 /** A refusal before any account is known. The key is left out: of a password it would be a trace. */
 export function auditRefusal(context: Context, loginType: LoginType | null, row: ErrorName): void {
   const record: AuditRecord = {

@@ -145,10 +145,10 @@ class Model {
   adding(userId: string, material: Key, proof: boolean, pass: boolean): string {
     const holder = this.holder(material);
     if (holder?.userId === userId) return holder.proven || !proof || pass ? 'KeyAlreadyRegistered' : 'proves';
-    if (holder !== undefined && (holder.proven || !proof)) return 'KeyAlreadyRegistered';
     const active = this.keysOf(userId);
     const replaced = pass ? active.filter((key) => key.password).length : 0;
-    return active.length - replaced + 1 > ACTIVE_KEYS_MAX ? 'KeyLimitReached' : 'adds';
+    if (active.length - replaced + 1 > ACTIVE_KEYS_MAX) return 'KeyLimitReached';
+    return holder !== undefined && (holder.proven || !proof) ? 'KeyAlreadyRegistered' : 'adds';
   }
 }
 

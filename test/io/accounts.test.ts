@@ -396,6 +396,67 @@ t.test(
   },
 );
 
+const UNSIGNED = 'A'.repeat(86);
+
+t.test(
+  'register_key: a bad signature is 1105 for a registered key as for an unknown one, with a session and without',
+  async (t) => {
+    const { signUp, challenge, post } = start(t);
+    const account = await signUp();
+    const other = await signUp();
+    for (const sid of [undefined, account.sid]) {
+      for (const { publicKey } of [other.key, account.key, makeKey()]) {
+        const { challengeId } = await challenge('register', sid);
+        const body = { challengeId, publicKey, code: UNSIGNED };
+        refused(t, await post(REGISTER, body, cookie(sid)), 401, 1105, `session: ${sid !== undefined}`);
+      }
+    }
+  },
+);
+
+t.test(
+  'register_key: guesses spend the budget of unknown keys, then a right key is refused before its look-up',
+  async (t) => {
+    const fixture = start(t, { settings: { UnknownKeyFailuresPerMinute: 3 } });
+    const { signUp, signUpBody, challenge, post, addKey, login, actors } = fixture;
+    const { sid, key } = await signUp();
+    const other = await signUp();
+    const nextMinute = () => {
+      actors.clock.nowMs += 60_000;
+    };
+    const guess = async (publicKey: string, sent?: string) => {
+      const { challengeId } = await challenge('register', sent);
+      return post(REGISTER, { challengeId, publicKey, code: UNSIGNED }, cookie(sent));
+    };
+    for (const sent of [undefined, sid]) {
+      for (let count = 0; count < 3; count += 1)
+        refused(t, await guess(makeKey().publicKey, sent), 401, 1105);
+      const limited = await guess(makeKey().publicKey, sent);
+      refused(t, limited, 429, 1002);
+      t.ok(Number(limited.headers['retry-after']) > 0);
+      refused(t, await guess(other.key.publicKey, sent), 429, 1002, 'no oracle');
+      refused(t, await login(key), 429, 1002, 'one budget with login');
+      nextMinute();
+    }
+    for (let count = 0; count < 3; count += 1)
+      refused(t, await post(REGISTER, await signUpBody(key)), 409, 1107);
+    const fresh = await signUpBody(makeKey());
+    refused(t, await post(REGISTER, fresh), 429, 1002, 'after registered keys that were signed for');
+    nextMinute();
+    t.equal((await post(REGISTER, fresh)).status, 200, 'the challenge was not used up by the 429');
+    refused(t, await addKey(sid, other.key, 'claim'), 409, 1107);
+    for (let count = 0; count < 2; count += 1) t.equal((await addKey(sid, makeKey(), 'claim')).status, 200);
+    refused(t, await addKey(sid, other.key, 'claim'), 429, 1002, 'claims count whatever they tell');
+  },
+);
+
+t.test('register_key: a full account gets 1106 for a registered key as for an unknown one', async (t) => {
+  const { signUp, addKey } = start(t, { settings: { ActiveKeysLimit: 1 } });
+  const { sid } = await signUp();
+  const other = await signUp();
+  for (const key of [other.key, makeKey()]) refused(t, await addKey(sid, key, 'claim'), 409, 1106);
+});
+
 t.test('register_key with a session: a claim, a proof, proof for an own claim', async (t) => {
   const { signUp, addKey, keys } = start(t);
   const { sid, userId } = await signUp();
