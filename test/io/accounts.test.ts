@@ -396,6 +396,52 @@ t.test(
   },
 );
 
+t.test(
+  'sign-up: with a sid that has ended or expired it is 1101 and the cookie goes; without it, it founds an account',
+  async (t) => {
+    const { signUp, signUpBody, challenge, get, post, login, actors } = start(t);
+    const dead = async (sid: string, note: string) => {
+      const body = await signUpBody(makeKey());
+      const before = actors.journal.ids('user', '', 10);
+      for (const answer of [
+        await get('/auth/v1/register_options', cookie(sid)),
+        await post(REGISTER, body, cookie(sid)),
+      ]) {
+        t.match([answer.status, answer.error?.code, sidOf(answer)], [401, 1101, ''], note);
+        t.match(answer.headers['set-cookie'], /; Max-Age=0/);
+      }
+      t.same(actors.journal.ids('user', '', 10), before, 'no account');
+      t.equal((await post(REGISTER, body)).status, 200, 'the repeat, with the same challenge');
+    };
+    const { sid, key } = await signUp();
+    t.equal((await post('/auth/v1/logout', undefined, cookie(sid))).status, 200);
+    await dead(sid, 'logged out');
+    await dead('x', 'no sid at all');
+    const idle = sidOf(await login(key)) ?? '';
+    actors.clock.nowMs += 86_400_001;
+    await dead(idle, 'expired');
+    const live = sidOf(await login(key)) ?? '';
+    t.ok((await challenge('register', live)).challengeId, 'a live one is taken');
+    t.equal((await get('/auth/v1/login_options', cookie(sid))).status, 200, 'a login does not mind');
+    t.equal((await login(key, cookie(sid))).status, 200);
+    const twice = { Cookie: `sid=${sid}; sid=${sid}` };
+    t.equal((await get('/auth/v1/register_options', twice)).status, 200, 'two are none');
+  },
+);
+
+t.test('sign-up: a request with a dead sid is charged like one without a session', async (t) => {
+  const { get, http } = start(t, { settings: { IpRPSLimit: 1 } });
+  const path = '/auth/v1/register_options';
+  const cost = async (headers: Record<string, string>) => {
+    const before = (await get('/auth/v1/login_options')).headers['x-ratelimit'];
+    return [before, (await get(path, headers)).headers['x-ratelimit']];
+  };
+  const plain = await cost({});
+  http.time.nowMs += 60_000;
+  t.match(plain[1], /^s=i;/);
+  t.same(await cost(cookie('x')), plain);
+});
+
 const UNSIGNED = 'A'.repeat(86);
 
 t.test(

@@ -8,9 +8,10 @@ import type { CompiledSchema } from '../../domain/schema.ts';
 import type { Exchange } from './exchange.ts';
 import { checkCaller, preflight } from './origin.ts';
 import { errorReply } from './reply.ts';
-import { readBearer, readSid } from './request.ts';
+import { readBearer, sidOf } from './request.ts';
 import { type AnyRoute, Reply } from './route.ts';
 import type { Match, ReadyRoute } from './router.ts';
+import { clearSid } from './sid-cookie.ts';
 
 const PUBLIC_KEY_BYTES = 32;
 /** Faults that an answer names. */
@@ -20,10 +21,6 @@ const FAULTS_SHOWN = 3;
 function bringsBearer(exchange: Exchange, route: AnyRoute): boolean {
   if (route.auth !== 'either' && route.auth !== 'eitherOptional') return false;
   return /^bearer\b/i.test(exchange.head.joined('authorization', ',') ?? '');
-}
-
-export function sidOf(exchange: Exchange): string | undefined {
-  return readSid(exchange.head.joined('cookie', '; '));
 }
 
 /**
@@ -65,11 +62,12 @@ function requireUsableKey(exchange: Exchange): void {
 }
 
 /**
- * A stale cookie on a route that needs none is as good as no cookie; a stale bearer was meant, so it is refused.
+ * A stale cookie on a route that needs none is as good as no cookie, unless the route does something else for who has
+ * a session (`strictSession`); a stale bearer was meant, so it is refused.
  * A request that should have a session and has none is charged to connection and address on every route.
  */
 function findSession(exchange: Exchange, route: AnyRoute, bearer: boolean, counted: boolean): void {
-  const token = bearer ? readBearer(exchange.head.header('authorization')) : sidOf(exchange);
+  const token = bearer ? readBearer(exchange.head.header('authorization')) : sidOf(exchange.head);
   const charge = counted ? ({ scope: 's', cost: 1 } as const) : undefined;
   const entered =
     token === undefined
@@ -81,10 +79,25 @@ function findSession(exchange: Exchange, route: AnyRoute, bearer: boolean, count
     return;
   }
   const optional = route.auth === 'optional' || route.auth === 'eitherOptional';
-  const needed = bearer || !(optional || route.isPublic?.(exchange.head.path) === true);
+  const stale = isStale(exchange, route);
+  const needed = bearer || stale || !(optional || route.isPublic?.(exchange.head.path) === true);
   if (!needed) return;
   exchange.limiter.chargeAnonymous(1);
   throw new GatewayError('SessionNotFound');
+}
+
+/** Does the request name a session that is not live, on a route that must not take it for a stranger's (A7)? */
+function isStale(exchange: Exchange, route: AnyRoute): boolean {
+  return route.strictSession === true && exchange.session === undefined && sidOf(exchange.head) !== undefined;
+}
+
+/** A refusal in the route's own form. A stale cookie that was refused is taken back, so that a client's repeat signs up. */
+export function refusal(exchange: Exchange, error: GatewayError): Reply {
+  const { route, site } = exchange;
+  const takesBack = error.row === 'SessionNotFound' && route !== undefined && isStale(exchange, route);
+  return (
+    route?.refusal?.(error, exchange) ?? errorReply(error, takesBack ? clearSid(site.secureCookies) : [])
+  );
 }
 
 /** Header `pkey`: absent is not charged, malformed is refused (events.md). Keyed by the decoded bytes. */

@@ -6,14 +6,14 @@
 import { GatewayError } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/time.ts';
 import { type AddressReader, createAddressReader, createRangeCheck, readAddress } from './client-address.ts';
-import { absentBody, answerUnrouted, chargeRefusal, enter, replyOf, requireFit, sidOf } from './door.ts';
+import { absentBody, answerUnrouted, chargeRefusal, enter, refusal, replyOf, requireFit } from './door.ts';
 import { Exchange, type FinishedRequest, type Services } from './exchange.ts';
 import { guard } from './guard.ts';
 import { InFlight, type InFlightBounds, type InFlightCounters } from './in-flight.ts';
 import { parseJson } from './json.ts';
 import { checkJsonType, corsHeaders, createHostCheck } from './origin.ts';
 import { errorBody, errorReply } from './reply.ts';
-import { IncomingHead, parseQuery } from './request.ts';
+import { IncomingHead, parseQuery, sidOf } from './request.ts';
 import { type AnyRoute, Reply } from './route.ts';
 import { coerceQuery, createRouter, type ReadyRoute, type Router } from './router.ts';
 import type { HttpRequest, HttpResponse, RequestHandler } from './server.ts';
@@ -159,7 +159,7 @@ class Engine implements Pipeline {
   /** The cap is checked on the declared length first, then on what arrives. */
   #receive(exchange: Exchange, ready: ReadyRoute): void {
     const capBytes = ready.route.bodyMaxBytes ?? BODY_BYTES_MAX;
-    if (ready.bodyCheck !== undefined) checkJsonType(exchange.head, sidOf(exchange) !== undefined);
+    if (ready.bodyCheck !== undefined) checkJsonType(exchange.head, sidOf(exchange.head) !== undefined);
     if ((exchange.head.contentLength ?? 0) > capBytes) throw new GatewayError('BodyTooLarge');
     exchange.watch(() => this.#settle(exchange));
     exchange.read({
@@ -212,7 +212,7 @@ class Engine implements Pipeline {
     const known = thrown instanceof GatewayError ? thrown : this.#bug(exchange, thrown);
     exchange.error = known.row;
     const close = known.row === 'BodyTooLarge' || known.row === 'Stopping';
-    this.#finish(exchange, exchange.route?.refusal?.(known, exchange) ?? errorReply(known), close);
+    this.#finish(exchange, refusal(exchange, known), close);
   }
 
   #bug(exchange: Exchange, thrown: unknown): GatewayError {

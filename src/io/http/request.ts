@@ -96,6 +96,10 @@ export function readSid(cookies: string | undefined): string | undefined {
   return found === '' ? undefined : found;
 }
 
+export function sidOf(head: IncomingHead): string | undefined {
+  return readSid(head.joined('cookie', '; '));
+}
+
 /** The token of `Authorization: Bearer`; undefined when the field is absent or of another scheme. */
 export function readBearer(authorization: string | undefined): string | undefined {
   return authorization === undefined ? undefined : /^bearer +([^\s]+)$/i.exec(authorization)?.[1];

@@ -160,6 +160,8 @@ export interface RouteDefinition<
   readonly summary: string;
   readonly group: string;
   readonly auth: A;
+  /** With `optional`: a `sid` that names no live session is refused and taken back, so that a repeat goes without. */
+  readonly strictSession?: true;
   readonly limits: readonly LimitRule[];
   readonly query?: Q;
   /** A schema: a JSON body is required and checked. `raw`: the bytes, unread by the pipeline. Absent: a body is ignored. */

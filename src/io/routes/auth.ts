@@ -56,10 +56,11 @@ export const registerOptions = defineRoute({
   summary: 'A challenge for a new key: for the account with a session, for a sign-up without',
   group: 'auth',
   auth: 'optional',
+  strictSession: true,
   limits: ['CheckPubKey'],
   query: object({ name: optional(nameText(NAME_LENGTH_MAX)) }),
   result: object({ ...challengeFields, options: unknown() }),
-  errors: ['InvalidInput'],
+  errors: ['InvalidInput', 'SessionNotFound'],
   async handle(context) {
     const { site, session, settings, query, actors } = context;
     const opened = openChallenge(context, 'register');

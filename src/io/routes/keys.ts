@@ -32,6 +32,7 @@ export const registerKey = defineRoute({
   summary: 'Add a key to the account; without a session, create the account',
   group: 'keys',
   auth: 'optional',
+  strictSession: true,
   limits: ['CheckPubKey'],
   body: object({
     challengeId: challengeIdSchema,
