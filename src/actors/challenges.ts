@@ -51,9 +51,11 @@ export type ChallengeCommand =
       readonly sessionId: string | null;
       /** A challenge that was opened without a session is taken with one too (a login in a second tab). */
       readonly orAnonymous?: boolean;
-      /** A repeat with the same key by the same session gets the challenge again, and then its first answer. */
+      /** While the first is under way, a repeat with the same key gets the challenge too, and then the first answer. */
       readonly idempotencyKey?: string;
-    };
+    }
+  /** The request that used it has its answer, good or bad: a repeat gets that of the account, or none. */
+  | { readonly type: 'spendChallenge'; readonly id: number };
 
 interface Open {
   readonly challenge: Challenge;
@@ -81,7 +83,8 @@ export const challenges = defineActor<null, never, never, never, OpenChallenges>
 
   decideNow(_state, open, command, turn) {
     const asked = command as ChallengeCommand;
-    return asked.type === 'openChallenge' ? openChallenge(open, asked, turn) : consume(open, asked, turn);
+    if (asked.type === 'openChallenge') return openChallenge(open, asked, turn);
+    return asked.type === 'consumeChallenge' ? consume(open, asked, turn) : spend(open, asked.id);
   },
 });
 
@@ -134,6 +137,11 @@ function consume(
   if (idempotencyKey === undefined) drop(open, command.id);
   else found.usedBy = idempotencyKey;
   return found.challenge;
+}
+
+function spend(open: OpenChallenges, id: number): null {
+  if (open.byId.get(id)?.usedBy !== undefined) drop(open, id);
+  return null;
 }
 
 function belongs(

@@ -18,9 +18,7 @@ import type { Ceremony } from '../workers/fido2.ts';
 import { askOptions } from './account.ts';
 import type { RouteContext } from './http/route.ts';
 import {
-  auditRefusal,
   challengePrefix,
-  consumeChallenge,
   countingGuesses,
   credentialHolderOf,
   holderOf,
@@ -29,6 +27,7 @@ import {
   requireBytes,
   SECRET_BYTES,
   SIGNATURE_BYTES,
+  usingChallenge,
 } from './login-parts.ts';
 import {
   type AttestationJson,
@@ -79,7 +78,19 @@ export async function register(context: Context, request: Registration): Promise
   }
   const answer = readCode(request.code, session === undefined);
   context.limiter.checkUnknownKeys();
-  const challenge = takeChallenge(context, request, ['register', 'login']);
+  return usingChallenge(context, request.challengeId, ['register', 'login'], (challenge) =>
+    registerKey(context, request, publicKey, answer, challenge),
+  );
+}
+
+async function registerKey(
+  context: Context,
+  request: Registration,
+  publicKey: string,
+  answer: ReturnType<typeof readCode>,
+  challenge: Challenge,
+): Promise<Registered> {
+  const { session } = context;
   if (answer.echo !== undefined && !isCodeOf(challenge, answer.echo))
     throw new GatewayError('ChallengeExpired');
   const message = browserMessage(challengePrefix(context, challenge), publicKey);
@@ -119,12 +130,13 @@ async function registerPasskey(
   };
   if (session !== undefined && isRepeat(context, session))
     return joined(session, await add(session, NO_CEREMONY));
-  const challenge = takeChallenge(context, request, ['register']);
-  if (!isCodeOf(challenge, code)) throw new GatewayError('ChallengeExpired');
-  const ceremony = ceremonyOf(context.site, challenge);
-  if (session !== undefined) return joined(session, await add(session, ceremony));
-  const command: SignUp = { type: 'signUp', handle: challenge.newHandle, ...parts(ceremony) };
-  return welcome(await actors.ask<SignedUp>(user, challenge.newUserId, command));
+  return usingChallenge(context, request.challengeId, ['register'], async (challenge) => {
+    if (!isCodeOf(challenge, code)) throw new GatewayError('ChallengeExpired');
+    const ceremony = ceremonyOf(context.site, challenge);
+    if (session !== undefined) return joined(session, await add(session, ceremony));
+    const command: SignUp = { type: 'signUp', handle: challenge.newHandle, ...parts(ceremony) };
+    return welcome(await actors.ask<SignedUp>(user, challenge.newUserId, command));
+  });
 }
 
 /** With a session `code` may be the echo of the challenge's handle, a claim; a signature is a proof. */
@@ -135,22 +147,6 @@ function readCode(code: string, proofRequired: boolean): { echo?: Buffer; signat
 
 function isCodeOf(challenge: Challenge, code: Buffer): boolean {
   return timingSafeEqual(Buffer.from(challenge.code, 'base64url'), code);
-}
-
-function takeChallenge(
-  context: Context,
-  { challengeId }: Registration,
-  kinds: readonly Challenge['kind'][],
-): Challenge {
-  const { session, idempotencyKey } = context;
-  const repeatable = session !== undefined && idempotencyKey !== undefined;
-  try {
-    return consumeChallenge(context, challengeId, kinds, repeatable ? { idempotencyKey } : {});
-  } catch (error) {
-    if (error instanceof GatewayError && error.row === 'ChallengeExpired')
-      auditRefusal(context, null, 'ChallengeExpired');
-    throw error;
-  }
 }
 
 function shared(context: Context, { name, passKeyFlag }: Registration, publicKey: string) {

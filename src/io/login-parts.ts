@@ -98,6 +98,34 @@ export function consumeChallenge(
   return actors.now<Challenge>(challenges, CHALLENGES_ID, command);
 }
 
+/**
+ * Takes the challenge of a registration, and takes it out for good when the request has its answer (auth.md A4): only a
+ * repeat that comes while the first is under way finds it again.
+ */
+export async function usingChallenge<T>(
+  context: Context,
+  challengeId: string | number,
+  kinds: readonly ChallengeKind[],
+  run: (challenge: Challenge) => Promise<T>,
+): Promise<T> {
+  const { session, idempotencyKey, actors } = context;
+  const repeatable = session !== undefined && idempotencyKey !== undefined;
+  let challenge: Challenge;
+  try {
+    challenge = consumeChallenge(context, challengeId, kinds, repeatable ? { idempotencyKey } : {});
+  } catch (error) {
+    if (error instanceof GatewayError && error.row === 'ChallengeExpired')
+      auditRefusal(context, null, 'ChallengeExpired');
+    throw error;
+  }
+  try {
+    return await run(challenge);
+  } finally {
+    const command: ChallengeCommand = { type: 'spendChallenge', id: challenge.id };
+    actors.now(challenges, CHALLENGES_ID, command);
+  }
+}
+
 export function challengePrefix({ site }: Context, { kind, id, challenge }: Challenge): string {
   return signPrefix(kind, site.fido2.rpId, id, challenge);
 }
@@ -184,7 +212,7 @@ export function auditRefusal(context: Context, loginType: LoginType | null, row:
   context.actors.auditRefusal(record, networkOf(context.client.address));
 }
 
-/** What a registration or key change is refused for once its form was right. `takeChallenge` records the challenge. */
+/** What a registration or key change is refused for once its form was right. `usingChallenge` records the challenge. */
 const KEY_REFUSALS: ReadonlySet<ErrorName> = new Set<ErrorName>([
   'InvalidSignature',
   'KeyLimitReached',

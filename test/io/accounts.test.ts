@@ -445,6 +445,21 @@ t.test('sign-up: a request with a dead sid is charged like one without a session
 const UNSIGNED = 'A'.repeat(86);
 
 t.test(
+  'Idempotency-Key: after a refusal the challenge of register_key is used up all the same',
+  async (t) => {
+    const { signUp, challenge, post } = start(t);
+    const { sid } = await signUp();
+    const headers = { ...cookie(sid), 'Idempotency-Key': 'same' };
+    const key = makeKey();
+    const { challengeId, signPrefix } = await challenge('register', sid);
+    const body = { challengeId, publicKey: key.publicKey };
+    refused(t, await post(REGISTER, { ...body, code: UNSIGNED }, headers), 401, 1105);
+    const good = { ...body, code: signText(key, signPrefix + key.publicKey) };
+    refused(t, await post(REGISTER, good, headers), 401, 1104);
+  },
+);
+
+t.test(
   'register_key: a bad signature is 1105 for a registered key as for an unknown one, with a session and without',
   async (t) => {
     const { signUp, challenge, post } = start(t);
