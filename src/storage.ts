@@ -7,14 +7,15 @@ import {
   type DiskJournalOptions,
   openJournal,
 } from './actors/runtime/journal.ts';
+import { DATA_FILE } from './actors/runtime/journal-file.ts';
 import { JournalTooNew } from './actors/runtime/journal-port.ts';
 import { JournalUnusable, makeFolder } from './data-folder.ts';
 
 /** A consistent copy of the journal; the gateway that serves it goes on. Throws `FolderUnusable`, `JournalUnusable`. */
 export async function backUp(dataPath: string, target: string): Promise<void> {
-  if (!existsSync(join(dataPath, 'data.mdb'))) throw new JournalUnusable(`${dataPath} holds no journal`);
+  if (!existsSync(join(dataPath, DATA_FILE))) throw new JournalUnusable(`${dataPath} holds no journal`);
   makeFolder(target);
-  if (existsSync(join(target, 'data.mdb'))) throw new JournalUnusable(`${target} holds a journal already`);
+  if (existsSync(join(target, DATA_FILE))) throw new JournalUnusable(`${target} holds a journal already`);
   await copyJournal(dataPath, target);
 }
 

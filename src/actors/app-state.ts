@@ -2,19 +2,8 @@
 import { type AppKey, type AppPatch, type AppView, KEY_OVERLAP_MS, type SealedKey } from '../domain/apps.ts';
 import type { AppDoor } from './app-door.ts';
 
-export interface AppState {
-  readonly id: string;
+export interface AppState extends Omit<AppView, 'keys'> {
   readonly phase: 'none' | 'registered' | 'removed';
-  readonly ownerId: string;
-  readonly name: string;
-  readonly url: string;
-  readonly webhookUrl: string | null;
-  readonly currencies: readonly string[];
-  readonly netTypes: readonly number[];
-  readonly approved: boolean;
-  readonly mcpEnabled: boolean;
-  readonly disabled: boolean;
-  readonly mcpPublicKey: string | null;
   /** When it last began to take McpApp sessions; null while it takes none. */
   readonly openedTick: string | null;
   /** When the explicit key was last changed; '0' before. */
@@ -23,10 +12,6 @@ export interface AppState {
   readonly keys: readonly AppKey[];
   /** Other accounts that it acted for. */
   readonly participants: readonly string[];
-  readonly successCount: number;
-  readonly failedCount: number;
-  readonly lastTick: string;
-  readonly createdMs: number;
 }
 
 /** What admins decide. */

@@ -10,7 +10,6 @@ export const ID_MAX = 2n ** 63n - 1n;
 export const ID_MIN = -(2n ** 63n);
 const COUNTER_BITS = 20n;
 const PARTITIONS = 256;
-export const TOKEN_LENGTH = 46;
 const TOKEN_PATTERN = /^[A-Za-z0-9_-]{46}$/;
 const DECIMAL_PATTERN = /^(?:0|[1-9][0-9]{0,18})$/;
 

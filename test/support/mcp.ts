@@ -191,7 +191,8 @@ function gateOf({ sessionQuota }: McpFixtureOptions, charged: McpFixture['charge
   };
 }
 
-function auditOnly(records: AuditRecord[], storage: () => Promise<void>): ActorSystem {
+/** Actors that only take audit records; `storage` is awaited before one that must be first. */
+export function auditOnly(records: AuditRecord[], storage: () => Promise<void>): ActorSystem {
   const none = (): never => {
     throw new Error('this test has no actors');
   };

@@ -1,7 +1,7 @@
 /** A module on node:http whose answers the test gives, and the proxied routes before it with a gate of two tokens. */
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { ActorSystem, AuditRecord } from '../../src/actors/runtime/actor.ts';
+import type { AuditRecord } from '../../src/actors/runtime/actor.ts';
 import { judge } from '../../src/domain/quotas.ts';
 import type { SessionContext } from '../../src/domain/sessions.ts';
 import type { SettingName, SettingValue } from '../../src/domain/settings.ts';
@@ -11,7 +11,7 @@ import type { CallObserver } from '../../src/io/metrics.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
 import { createProxyRoutes } from '../../src/io/routes/proxy.ts';
 import { type HttpFixture, NO_LIMITS, startHttp } from './http.ts';
-import { sessionOf } from './mcp.ts';
+import { auditOnly, sessionOf } from './mcp.ts';
 
 /** The cookie of a browser session, and the bearer of an agent's. */
 export const SID = 'person';
@@ -146,25 +146,3 @@ const GATE: SessionGate = {
     return { session, verdict: judge(charge?.scope ?? 's', 15, charge?.cost ?? 0, 3, charge?.cost ?? 0) };
   },
 };
-
-function auditOnly(records: AuditRecord[], storage: () => Promise<void>): ActorSystem {
-  const none = (): never => {
-    throw new Error('this test has no actors');
-  };
-  return {
-    ask: none,
-    now: none,
-    query: none,
-    tell: none,
-    lookup: none,
-    exists: none,
-    remembers: none,
-    count: none,
-    audit: (record) => records.push(record),
-    auditRefusal: (record) => records.push(record),
-    async auditFirst(record) {
-      await storage();
-      records.push(record);
-    },
-  };
-}

@@ -21,17 +21,6 @@ export interface SessionGateOptions {
   readonly onTouchFailed: (error: unknown) => void;
 }
 
-/** Who owns the session of this token; undefined when there is none. Says nothing about whether it still lives. */
-export function ownerOfToken(
-  actors: ActorSystem,
-  token: string,
-  kind: SessionKind,
-): SessionOwner | undefined {
-  const hash = hashToken(token);
-  const owner = hash === undefined ? undefined : actors.lookup(sessionIndex(kind), hash);
-  return owner === undefined ? undefined : parseSessionOwner(owner);
-}
-
 /** What the index says of an application now; undefined when there is none. */
 export function doorOf(actors: ActorSystem, appId: string): AppDoor | undefined {
   const value = actors.lookup('appId', appId);
