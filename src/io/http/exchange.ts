@@ -15,6 +15,7 @@ import { type AnswerFacts, writeAnswer } from './reply.ts';
 import { type BodySink, type IncomingHead, readBody } from './request.ts';
 import type { AnyRoute, ClientFacts, HeaderList, Reply, RouteContext, SessionGate } from './route.ts';
 import type { HttpResponse } from './server.ts';
+import type { IncomingBody } from './stream.ts';
 
 const NO_BYTES = Buffer.alloc(0);
 const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze(Object.create(null));
@@ -63,6 +64,7 @@ export class Exchange implements RouteContext {
   query: unknown;
   body: unknown;
   rawBody: Buffer = NO_BYTES;
+  incoming: IncomingBody | undefined;
   session: SessionContext | undefined;
   /** CORS fields of the answer. */
   cors: HeaderList = [];

@@ -105,7 +105,7 @@ function parametersOf(route: AnyRoute): Parameter[] {
 
 function bodyOf(route: AnyRoute): object | undefined {
   if (route.body === undefined) return undefined;
-  if (route.body === 'raw') return { content: { '*/*': {} } };
+  if (typeof route.body === 'string') return { content: { '*/*': {} } };
   return { required: route.bodyOptional !== true, content: { 'application/json': { schema: route.body } } };
 }
 
@@ -136,7 +136,7 @@ function impliedErrors(route: AnyRoute): ErrorName[] {
   const names: ErrorName[] = ['InternalError', 'Overloaded'];
   if (route.query !== undefined || route.body !== undefined) names.push('InvalidInput');
   if (route.body !== undefined) names.push('BodyTooLarge');
-  if (route.body !== undefined && route.body !== 'raw') names.push('UnsupportedMediaType');
+  if (typeof route.body === 'object') names.push('UnsupportedMediaType');
   if (!route.limits.includes('NoRateLimit') || route.auth === 'session') names.push('AccessRateLimit');
   if (route.auth === 'session' || route.auth === 'either' || route.auth === 'admin')
     names.push('SessionNotFound');

@@ -9,6 +9,7 @@ import type { Static, TSchema } from '../../domain/schema.ts';
 import type { SessionContext, SessionKind } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
 import type { Site } from '../../domain/site.ts';
+import type { IncomingBody } from './stream.ts';
 
 /**
  * Which session a route takes (auth.md A7).
@@ -77,6 +78,8 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   readonly body: Body;
   /** The body's bytes, where the route's `body` is `raw`; empty otherwise. */
   readonly rawBody: Buffer;
+  /** The body as it arrives, where the route's `body` is `stream` and there is one. */
+  readonly incoming: IncomingBody | undefined;
   /** The query as sent, without `?`. */
   readonly rawQuery: string;
   /** The path as sent, undecoded. */
@@ -164,11 +167,14 @@ export interface RouteDefinition<
   readonly strictSession?: true;
   readonly limits: readonly LimitRule[];
   readonly query?: Q;
-  /** A schema: a JSON body is required and checked. `raw`: the bytes, unread by the pipeline. Absent: a body is ignored. */
-  readonly body?: B | 'raw';
+  /**
+   * A schema: a JSON body is required and checked. `raw`: the bytes, unread by the pipeline. `stream`: the handler is
+   * called on the head alone and reads `context.incoming`. Absent: a body is ignored.
+   */
+  readonly body?: B | 'raw' | 'stream';
   /** A body that may be left out: an absent one is checked as `{}`. */
   readonly bodyOptional?: true;
-  /** Cap of the body in bytes; 64 KiB unless given. */
+  /** Cap of the body in bytes; 64 KiB unless given, none for `stream`. */
   readonly bodyMaxBytes?: number;
   /** Schema of `result`, for OpenAPI; absent where the route answers without the envelope. */
   readonly result?: TSchema;

@@ -75,7 +75,8 @@ function prepare(route: AnyRoute): ReadyRoute {
   return {
     route,
     segments: route.path.split('/'),
-    bodyCheck: route.body === undefined || route.body === 'raw' ? undefined : compileSchema(route.body),
+    bodyCheck:
+      route.body === undefined || typeof route.body === 'string' ? undefined : compileSchema(route.body),
     queryCheck: route.query === undefined ? undefined : compileSchema(route.query),
     queryTypes: queryTypesOf(route.query),
   };

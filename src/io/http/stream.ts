@@ -1,0 +1,78 @@
+/**
+ * Bodies that are never held whole, in both directions: uploads and proxied requests come in as an `IncomingBody`,
+ * downloads, proxied answers and event streams leave through a `StreamReply`. Types and the reply class; incoming.ts
+ * and outgoing.ts do the work.
+ */
+import { type HeaderList, Reply } from './route.ts';
+
+/** Takes the bytes of a request's body as they arrive. */
+export interface IncomingSink {
+  /** `bytes` is valid during the call alone. Some pieces still arrive after `pause`: each has to be taken. */
+  data(bytes: Uint8Array): void;
+  /** The body is complete. */
+  end(): void;
+  /** The client went away, or sent nothing for 30 s while it was free to (files.md). Nothing follows. */
+  lost(): void;
+}
+
+/** The body of a request on a route with `body: 'stream'`. Until `read`, what arrives is kept within the bound on bodies. */
+export interface IncomingBody {
+  /** `Content-Length`; undefined for a chunked body. */
+  readonly declaredBytes: number | undefined;
+  /** Hands over what is here and all that follows; once. */
+  read(sink: IncomingSink): void;
+  /** Asks the client to wait. Not immediate: megabytes may still arrive (files.md, uWS and bodies, item 1). */
+  pause(): void;
+  resume(): void;
+  /** Throws the rest away; the sink hears nothing more. An answer before the end of the body does so by itself. */
+  discard(): void;
+}
+
+/** Where the bytes of an answer go. */
+export interface OutgoingBody {
+  /**
+   * Hands bytes over. False: they are kept and will leave, but nothing more may be sent before `drained`, and the bytes
+   * may not be reused before it. An empty piece is nothing.
+   */
+  send(bytes: Uint8Array | string): boolean;
+  /** The answer is complete. Of an answer with a known length: once that many bytes were sent it ends by itself. */
+  end(): void;
+  /** Ends the connection: what was promised cannot be finished. */
+  cut(): void;
+}
+
+/** Fills an answer. */
+export interface OutgoingSource {
+  /** The head is written; send what there is. */
+  start(out: OutgoingBody): void;
+  /**
+   * There is room again after a `send` that said no. On a stream that may idle (server-sent events) something has to be
+   * sent within this call, or what is buffered stays behind (events.md, uWS and long responses, item 3).
+   */
+  drained(): void;
+  /** The client is gone, or the answer was cut. Nothing may be sent any more. */
+  lost(): void;
+}
+
+export interface StreamOptions {
+  readonly contentType?: string;
+  readonly headers?: HeaderList;
+  /** Bytes of the whole body; undefined: chunked. */
+  readonly lengthBytes?: number;
+  /** Lives on by design (server-sent events): no longer counted as a request in flight once it has started. */
+  readonly longLived?: true;
+}
+
+/** An answer whose body comes from a source. HEAD never gets here: its route answers with `Reply` and `head`. */
+export class StreamReply extends Reply {
+  readonly source: OutgoingSource;
+  readonly lengthBytes: number | undefined;
+  readonly longLived: boolean;
+
+  constructor(status: number, source: OutgoingSource, options: StreamOptions = {}) {
+    super(status, null, options.contentType, options.headers ?? []);
+    this.source = source;
+    this.lengthBytes = options.lengthBytes;
+    this.longLived = options.longLived === true;
+  }
+}
