@@ -1,0 +1,48 @@
+/**
+ * Events as the gateway holds them (spec 2.6, 6): one log of what the modules reported, in the order in which it is
+ * delivered. Types only: the log is written by one owner and read by the event streams and the webhooks.
+ */
+
+/** One accepted event. */
+export interface StoredEvent {
+  /** Position in the log, rising in the order of delivery; never used twice, also not after a restart. */
+  readonly sequence: number;
+  readonly module: string;
+  /** int64, decimal (spec 2.6). */
+  readonly tick: string;
+  readonly type: string;
+  /** The user it concerns (`crmId`, decimal); undefined: everybody. */
+  readonly userId: string | undefined;
+  /** From `data`, for routing and filters; undefined where the event has no such field. */
+  readonly appId: string | undefined;
+  readonly currency: string | undefined;
+  readonly netType: number | undefined;
+  /** JSON of `{module, tick, type, data}` as it is sent: the bytes of `data` are those that the module sent. */
+  readonly wire: string;
+  readonly acceptedMs: number;
+}
+
+/** An event of the gateway itself, for the browsers of one user: a webhook that fails, for example. */
+export interface OwnEvent {
+  readonly type: string;
+  readonly userId: string;
+  readonly data: Readonly<Record<string, string | number | boolean | null>>;
+}
+
+/** What readers see of the log. All reads are synchronous and show only what is on disk. */
+export interface EventLog {
+  /** Changes only when the log is created anew or restored. */
+  readonly epoch: string;
+  /** Positions of the oldest and the newest event that are still there; 0 when the log is empty. */
+  readonly oldest: number;
+  readonly newest: number;
+  /** Events after a position, in order; at most `limit`. */
+  page(afterSequence: number, limit: number): readonly StoredEvent[];
+  /** Calls back after new events are readable. Returns the way to stop that. */
+  subscribe(listener: () => void): () => void;
+  /**
+   * Adds an event of the gateway's own, module `gateway`. It reaches the browsers of its user and no webhook. Resolves
+   * when it is on disk.
+   */
+  publish(event: OwnEvent): Promise<void>;
+}
