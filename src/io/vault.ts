@@ -1,8 +1,8 @@
 /**
- * API keys of applications: made here, shown once, kept sealed (AES-256-GCM) under a key of the journal's metadata, and
- * opened only to be sent to the receiver. Decision 0015.
+ * The secret in the journal's metadata. API keys of applications are made here, shown once, kept sealed (AES-256-GCM)
+ * under it, and opened only to be sent to the receiver (decision 0015); keys for other uses are derived from it.
  */
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import type { Administration } from '../actors/runtime/administration.ts';
 import type { SealedKey } from '../domain/apps.ts';
 
@@ -23,6 +23,11 @@ export interface Vault {
   issue(): IssuedKey;
   /** The clear text of a sealed key. Throws when it was sealed by another vault or was changed. */
   open(key: SealedKey): string;
+  /**
+   * A key of its own for another use (RFC 5869, SHA-256): the same one for the same purpose as long as the journal
+   * lives, and none tells anything of another.
+   */
+  deriveKey(purpose: string, lengthBytes: number): Buffer;
 }
 
 /** The vault of this journal; a new journal gets a new secret, on disk before this resolves. */
@@ -44,6 +49,8 @@ export function createVault(secret: Uint8Array): Vault {
       return { apiKey, sealed: { keyId, sealed: seal(secret, keyId, apiKey) } };
     },
     open: ({ keyId, sealed }) => unseal(secret, keyId, sealed),
+    deriveKey: (purpose, lengthBytes) =>
+      Buffer.from(hkdfSync('sha256', secret, Buffer.alloc(0), purpose, lengthBytes)),
   };
 }
 
