@@ -11,17 +11,17 @@ import type { SettingsReader } from '../../domain/settings.ts';
 import type { Site } from '../../domain/site.ts';
 import { RequestCharges } from './charges.ts';
 import type { ResolvedClient } from './client-address.ts';
-import { type AnswerFacts, writeAnswer } from './reply.ts';
+import type { FinishedRequest } from './finished.ts';
+import { type IncomingHooks, IncomingStream } from './incoming.ts';
+import { corked, OutgoingStream } from './outgoing.ts';
+import { type AnswerFacts, writeAnswer, writeHead } from './reply.ts';
 import { type BodySink, type IncomingHead, readBody } from './request.ts';
 import type { AnyRoute, ClientFacts, HeaderList, Reply, RouteContext, SessionGate } from './route.ts';
-import type { HttpResponse } from './server.ts';
-import type { IncomingBody } from './stream.ts';
+import { type HttpResponse, remotePortOf } from './server.ts';
+import type { StreamReply } from './stream.ts';
 
 const NO_BYTES = Buffer.alloc(0);
 const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze(Object.create(null));
-const REQUEST_ID_PATTERN = /^[A-Za-z0-9._-]{1,64}$/;
-const TRACEPARENT_PATTERN = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
-const IDEMPOTENCY_KEY_PATTERN = /^[\x21-\x7e]{1,128}$/;
 
 /** What all requests of a pipeline share. */
 export interface Services {
@@ -32,39 +32,21 @@ export interface Services {
   readonly limiter: Limiter;
 }
 
-/** What is known of a request once it is over. */
-export interface FinishedRequest {
-  readonly method: string;
-  /** The route's pattern; '' when none matched. */
-  readonly route: string;
-  /** As sent, without the query: codes and tokens may stand in a query. */
-  readonly path: string;
-  /** 0 when the client went away before the answer. */
-  readonly status: number;
-  readonly error: ErrorName | undefined;
-  readonly milliseconds: number;
-  /** Bytes of the answer's body. */
-  readonly sizeBytes: number;
-  readonly address: string;
-  readonly userAgent: string;
-  readonly userId: string | undefined;
-  readonly requestId: string;
-  readonly traceparent: string | undefined;
-}
-
 export class Exchange implements RouteContext {
   readonly head: IncomingHead;
   readonly client: ClientFacts;
   readonly requestId: string;
   readonly nowMs: number;
   readonly limiter: RequestCharges;
+  readonly idempotencyKey: string | undefined;
+  readonly traceparent: string | undefined;
   readonly services: Services;
   route: AnyRoute | undefined;
   params: Readonly<Record<string, string>> = NO_PARAMS;
   query: unknown;
   body: unknown;
   rawBody: Buffer = NO_BYTES;
-  incoming: IncomingBody | undefined;
+  incoming: IncomingStream | undefined;
   session: SessionContext | undefined;
   /** CORS fields of the answer. */
   cors: HeaderList = [];
@@ -89,6 +71,8 @@ export class Exchange implements RouteContext {
   readonly startedMs: number;
   readonly #response: HttpResponse;
   #watching = false;
+  /** An answer that is leaving piece by piece. */
+  #outgoing: OutgoingStream | undefined;
   #listeners: (() => void)[] = [];
 
   constructor(
@@ -107,9 +91,10 @@ export class Exchange implements RouteContext {
     this.nowMs = nowMs;
     this.client = { address: client.address, userAgent: head.userAgent };
     this.bodyRead = !head.hasBody;
-    const sent = head.header('x-request-id');
-    this.requestId = sent !== undefined && REQUEST_ID_PATTERN.test(sent) ? sent : newRequestId();
-    const port = client.forwarded ? undefined : portOf(response);
+    this.requestId = head.requestId ?? newRequestId();
+    this.idempotencyKey = head.idempotencyKey;
+    this.traceparent = head.traceparent;
+    const port = client.forwarded ? undefined : remotePortOf(response);
     this.limiter = new RequestCharges(services.limiter, client.address, port, client.forwarded, nowMs);
   }
 
@@ -137,14 +122,6 @@ export class Exchange implements RouteContext {
   get site(): Site {
     return this.services.site;
   }
-  get idempotencyKey(): string | undefined {
-    const key = this.head.header('idempotency-key');
-    return key !== undefined && IDEMPOTENCY_KEY_PATTERN.test(key) ? key : undefined;
-  }
-  get traceparent(): string | undefined {
-    const parent = this.head.header('traceparent');
-    return parent !== undefined && TRACEPARENT_PATTERN.test(parent) ? parent : undefined;
-  }
 
   // Routes take these out of the context, so they may not depend on how they are called.
   readonly header = (name: string): string | undefined => this.head.header(name);
@@ -160,6 +137,11 @@ export class Exchange implements RouteContext {
     });
   }
 
+  /** Opens the body for a route that reads it as it arrives. */
+  openBody(hooks: IncomingHooks): void {
+    this.incoming = new IncomingStream(this.#response, this.head.contentLength, hooks);
+  }
+
   /** Reads the body; see `readBody`. */
   read(sink: BodySink): void {
     readBody(this.#response, sink);
@@ -172,9 +154,11 @@ export class Exchange implements RouteContext {
 
   /** The client is gone: nothing may touch the response from here on. */
   #abort(): void {
-    if (this.over) return;
+    if (this.over && this.#outgoing === undefined) return;
     this.over = true;
     this.aborted = true;
+    this.#outgoing?.lost();
+    this.incoming?.lost();
     for (const listener of this.#listeners) listener();
     this.#listeners = [];
   }
@@ -182,7 +166,46 @@ export class Exchange implements RouteContext {
   /** Writes the answer; false when it came too late. Throws, with nothing written, when a header is unfit. */
   answer(reply: Reply, close: boolean): boolean {
     if (this.over) return false;
-    const facts: AnswerFacts = {
+    // What is left of the body is thrown away; once the answer is written its socket is out of reach.
+    this.incoming?.discard();
+    const facts = this.#factsOf(close);
+    // uWS corks for its own callbacks; after a promise it takes an explicit cork to leave in one system call.
+    if (this.running) {
+      corked(this.#response, () => {
+        this.sentBytes = writeAnswer(this.#response, reply, facts);
+      });
+    } else this.sentBytes = writeAnswer(this.#response, reply, facts);
+    this.over = true;
+    this.status = reply.status;
+    return true;
+  }
+
+  /** Starts an answer that leaves piece by piece; `ended` once it is over. Throws as `answer` does. */
+  stream(reply: StreamReply, close: boolean, ended: () => void): void {
+    if (this.over) {
+      reply.source.lost();
+      return;
+    }
+    const facts = this.#factsOf(close);
+    corked(this.#response, () => writeHead(this.#response, reply, facts));
+    this.over = true;
+    this.status = reply.status;
+    const outgoing = new OutgoingStream(this.#response, reply.source, reply.lengthBytes, {
+      finishing: () => this.incoming?.discard(),
+      ended: (sentBytes) => {
+        this.sentBytes = sentBytes;
+        this.#outgoing = undefined;
+        ended();
+      },
+    });
+    this.#outgoing = outgoing;
+    // Chunks may not share the cork of the request's own callback (events.md, uWS and long responses, item 1).
+    if (reply.lengthBytes === undefined) setImmediate(() => outgoing.start());
+    else outgoing.start();
+  }
+
+  #factsOf(close: boolean): AnswerFacts {
+    return {
       requestId: this.requestId,
       cors: this.cors,
       verdict: this.limiter.verdict,
@@ -191,25 +214,6 @@ export class Exchange implements RouteContext {
       close,
       bodyPending: !this.bodyRead,
     };
-    // uWS corks for its own callbacks; after a promise it takes an explicit cork to leave in one system call.
-    if (this.running) this.#writeCorked(reply, facts);
-    else this.sentBytes = writeAnswer(this.#response, reply, facts);
-    this.over = true;
-    this.status = reply.status;
-    return true;
-  }
-
-  /** A throw may not cross the native frame of the cork. */
-  #writeCorked(reply: Reply, facts: AnswerFacts): void {
-    let failure: unknown;
-    this.#response.cork(() => {
-      try {
-        this.sentBytes = writeAnswer(this.#response, reply, facts);
-      } catch (error) {
-        failure = error ?? new Error('unknown failure of the writer');
-      }
-    });
-    if (failure !== undefined) throw failure;
   }
 
   /** What is told of it once it is over. */
@@ -235,14 +239,4 @@ export class Exchange implements RouteContext {
     this.over = true;
     this.#response.close();
   }
-}
-
-/** Newer builds of uWebSockets.js name the peer's port; the pinned one does not. Asked of the first response alone. */
-let portIsNamed: boolean | undefined;
-
-function portOf(response: HttpResponse): number | undefined {
-  portIsNamed ??= typeof response['getRemotePort'] === 'function';
-  if (!portIsNamed) return undefined;
-  const port: unknown = response['getRemotePort']();
-  return typeof port === 'number' ? port : undefined;
 }

@@ -52,6 +52,11 @@ export class InFlight {
     this.#bodyBytes += sizeBytes;
   }
 
+  /** Kept bytes were handed on before their request is over. */
+  releaseBytes(sizeBytes: number): void {
+    this.#bodyBytes -= sizeBytes;
+  }
+
   /** A request that entered is over, and its bytes with it. */
   leave(sizeBytes: number): void {
     this.#requests -= 1;

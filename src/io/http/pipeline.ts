@@ -5,23 +5,23 @@
  */
 import { GatewayError } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/time.ts';
+import { BodyIntake } from './body-intake.ts';
 import { type AddressReader, createAddressReader, createRangeCheck, readAddress } from './client-address.ts';
 import { absentBody, answerUnrouted, chargeRefusal, enter, refusal, replyOf, requireFit } from './door.ts';
-import { Exchange, type FinishedRequest, type Services } from './exchange.ts';
+import { Exchange, type Services } from './exchange.ts';
+import type { FinishedRequest } from './finished.ts';
 import { guard } from './guard.ts';
 import { InFlight, type InFlightBounds, type InFlightCounters } from './in-flight.ts';
-import { parseJson } from './json.ts';
-import { checkJsonType, corsHeaders, createHostCheck } from './origin.ts';
+import { corsHeaders, createHostCheck } from './origin.ts';
 import { errorBody, errorReply } from './reply.ts';
-import { IncomingHead, parseQuery, sidOf } from './request.ts';
+import { IncomingHead, parseQuery } from './request.ts';
 import { type AnyRoute, Reply } from './route.ts';
 import { coerceQuery, createRouter, type ReadyRoute, type Router } from './router.ts';
 import type { HttpRequest, HttpResponse, RequestHandler } from './server.ts';
+import { StreamReply } from './stream.ts';
 
-export type { FinishedRequest, Services } from './exchange.ts';
-
-/** Cap of a body where the route names none (auth.md A10). */
-export const BODY_BYTES_MAX = 64 * 1024;
+export type { Services } from './exchange.ts';
+export type { FinishedRequest } from './finished.ts';
 
 export interface PipelineOptions extends Services {
   readonly routes: readonly AnyRoute[];
@@ -65,6 +65,7 @@ class Engine implements Pipeline {
   readonly #checkHost: (head: IncomingHead) => void;
   readonly #isAdminAddress: (address: string) => boolean;
   readonly #inFlight: InFlight;
+  readonly #bodies: BodyIntake;
   #smuggledTotal = 0;
   #stoppingTotal = 0;
   #stopping = false;
@@ -72,6 +73,10 @@ class Engine implements Pipeline {
   constructor(options: PipelineOptions) {
     this.#options = options;
     this.#inFlight = new InFlight(options.bounds ?? {});
+    this.#bodies = new BodyIntake(this.#inFlight, {
+      ready: (exchange, ready) => this.#run(exchange, ready),
+      failed: (exchange, error) => this.#fail(exchange, error),
+    });
     this.#router = createRouter(options.routes);
     this.#addresses = createAddressReader(options.trustedProxies);
     this.#checkHost = createHostCheck(options.site);
@@ -149,48 +154,13 @@ class Engine implements Pipeline {
     }
     this.#inFlight.enter();
     exchange.counted = true;
-    if (route.body !== undefined && head.hasBody) this.#receive(exchange, ready);
-    else {
+    if (route.body !== undefined && head.hasBody) {
+      exchange.watch(() => this.#settle(exchange));
+      this.#bodies.receive(exchange, ready);
+    } else {
       exchange.body = absentBody(ready);
       this.#run(exchange, ready);
     }
-  }
-
-  /** The cap is checked on the declared length first, then on what arrives. */
-  #receive(exchange: Exchange, ready: ReadyRoute): void {
-    const capBytes = ready.route.bodyMaxBytes ?? BODY_BYTES_MAX;
-    if (ready.bodyCheck !== undefined) checkJsonType(exchange.head, sidOf(exchange.head) !== undefined);
-    if ((exchange.head.contentLength ?? 0) > capBytes) throw new GatewayError('BodyTooLarge');
-    exchange.watch(() => this.#settle(exchange));
-    exchange.read({
-      take: (sizeBytes) => this.#takeBytes(exchange, sizeBytes, capBytes),
-      done: (bytes, borrowed) => {
-        exchange.bodyRead = true;
-        try {
-          if (ready.bodyCheck === undefined) exchange.rawBody = borrowed ? Buffer.from(bytes) : bytes;
-          else {
-            exchange.body = parseJson(bytes);
-            requireFit(ready.bodyCheck, exchange.body, 'body');
-          }
-          this.#run(exchange, ready);
-        } catch (error) {
-          this.#fail(exchange, error);
-        }
-      },
-    });
-  }
-
-  #takeBytes(exchange: Exchange, sizeBytes: number, capBytes: number): boolean {
-    if (exchange.over) return false;
-    try {
-      if (exchange.bodyBytes + sizeBytes > capBytes) throw new GatewayError('BodyTooLarge');
-      this.#inFlight.takeBytes(sizeBytes);
-    } catch (error) {
-      this.#fail(exchange, error);
-      return false;
-    }
-    exchange.bodyBytes += sizeBytes;
-    return true;
   }
 
   #run(exchange: Exchange, ready: ReadyRoute): void {
@@ -204,7 +174,10 @@ class Engine implements Pipeline {
     result
       .then((value) => this.#finish(exchange, replyOf(value), false))
       .catch((error: unknown) => this.#fail(exchange, error))
-      .finally(() => this.#release(exchange));
+      .finally(() => {
+        exchange.running = false;
+        if (exchange.settled) this.#release(exchange);
+      });
   }
 
   /** A row of the table is answered as such; anything else is a bug: told to the operator, never to the caller. */
@@ -223,12 +196,34 @@ class Engine implements Pipeline {
 
   /** An answer with an unfit header is a bug too; nothing of it was written. */
   #finish(exchange: Exchange, reply: Reply, close: boolean): void {
+    const closing = close || this.#stopping || this.#options.crowded?.() === true;
     try {
-      exchange.answer(reply, close || this.#stopping || this.#options.crowded?.() === true);
+      if (reply instanceof StreamReply) {
+        this.#stream(exchange, reply, closing);
+        return;
+      }
+      exchange.answer(reply, closing);
     } catch (error) {
       exchange.answer(errorReply(this.#bug(exchange, error)), true);
     }
     this.#settle(exchange);
+  }
+
+  /** An answer that leaves piece by piece is over when its last byte is, or its client. */
+  #stream(exchange: Exchange, reply: StreamReply, closing: boolean): void {
+    if (exchange.method === 'HEAD') {
+      reply.source.lost();
+      this.#finish(exchange, reply.withoutBody(), closing);
+      return;
+    }
+    exchange.watch(() => this.#settle(exchange));
+    try {
+      exchange.stream(reply, closing, () => this.#settle(exchange));
+    } catch (error) {
+      reply.source.lost();
+      throw error;
+    }
+    if (reply.longLived) this.#release(exchange);
   }
 
   /** Reports the request as over, once. Work that goes on after an abort still counts as in flight. */

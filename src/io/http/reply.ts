@@ -34,6 +34,17 @@ export interface AnswerFacts {
 
 /** Writes an answer whole; the bytes of its body. Call it corked. Throws before writing when a header is unfit. */
 export function writeAnswer(response: HttpResponse, reply: Reply, facts: AnswerFacts): number {
+  writeFields(response, reply, facts);
+  return writeBody(response, reply, facts);
+}
+
+/** Writes the head of an answer that leaves piece by piece. Call it corked. Throws as `writeAnswer` does. */
+export function writeHead(response: HttpResponse, reply: Reply, facts: AnswerFacts): void {
+  writeFields(response, reply, facts);
+  if (facts.close) response.writeHeader('Connection', 'close');
+}
+
+function writeFields(response: HttpResponse, reply: Reply, facts: AnswerFacts): void {
   const { headers, contentType } = reply;
   for (const [name, value] of headers) checkHeader(name, value);
   for (const [name, value] of facts.cors) checkHeader(name, value);
@@ -49,7 +60,6 @@ export function writeAnswer(response: HttpResponse, reply: Reply, facts: AnswerF
   for (const [name, value] of headers) response.writeHeader(name, value);
   for (const [name, value] of facts.cors) response.writeHeader(name, value);
   if (facts.verdict !== undefined) writeLimits(response, facts.verdict, facts.windowSeconds);
-  return writeBody(response, reply, facts);
 }
 
 /** `X-RateLimit` (spec 8.1) and the fields of draft-ietf-httpapi-ratelimit-headers-10. Letters and numbers alone. */

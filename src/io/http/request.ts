@@ -16,6 +16,10 @@ const CONTROL = new RegExp(
 );
 const CONTROLS = new RegExp(CONTROL.source, 'g');
 
+const REQUEST_ID_PATTERN = /^[A-Za-z0-9._-]{1,64}$/;
+const TRACEPARENT_PATTERN = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
+const IDEMPOTENCY_KEY_PATTERN = /^[\x21-\x7e]{1,128}$/;
+
 export class IncomingHead {
   /** Upper case as sent. */
   readonly method: string;
@@ -75,6 +79,25 @@ export class IncomingHead {
   get contentLength(): number | undefined {
     const length = this.#headers.get('content-length');
     return length === undefined ? undefined : Number(length);
+  }
+
+  /** The caller's own id of the request, where it is well formed. */
+  get requestId(): string | undefined {
+    return this.#fitting('x-request-id', REQUEST_ID_PATTERN);
+  }
+
+  /** W3C trace context. */
+  get traceparent(): string | undefined {
+    return this.#fitting('traceparent', TRACEPARENT_PATTERN);
+  }
+
+  get idempotencyKey(): string | undefined {
+    return this.#fitting('idempotency-key', IDEMPOTENCY_KEY_PATTERN);
+  }
+
+  #fitting(name: string, pattern: RegExp): string | undefined {
+    const value = this.header(name);
+    return value !== undefined && pattern.test(value) ? value : undefined;
   }
 
   get userAgent(): string {

@@ -180,3 +180,13 @@ function watchConnections(
 function answerNotReady(response: HttpResponse): void {
   response.writeStatus('503 Service Unavailable').writeHeader('Retry-After', '1').end('', true);
 }
+
+/** Newer builds of uWebSockets.js name the peer's port; the pinned one does not. Asked of the first response alone. */
+let portIsNamed: boolean | undefined;
+
+export function remotePortOf(response: HttpResponse): number | undefined {
+  portIsNamed ??= typeof response['getRemotePort'] === 'function';
+  if (!portIsNamed) return undefined;
+  const port: unknown = response['getRemotePort']();
+  return typeof port === 'number' ? port : undefined;
+}

@@ -43,14 +43,11 @@ export interface OutgoingBody {
 
 /** Fills an answer. */
 export interface OutgoingSource {
-  /** The head is written; send what there is. */
+  /** The head is written; send what there is. Of an empty answer too: then it is over already. */
   start(out: OutgoingBody): void;
-  /**
-   * There is room again after a `send` that said no. On a stream that may idle (server-sent events) something has to be
-   * sent within this call, or what is buffered stays behind (events.md, uWS and long responses, item 3).
-   */
+  /** After a `send` that said no: its bytes have left and may be reused. Also after the last piece of a known length. */
   drained(): void;
-  /** The client is gone, or the answer was cut. Nothing may be sent any more. */
+  /** The client is gone, the answer was cut or never wanted (HEAD). Nothing may be sent any more. */
   lost(): void;
 }
 
@@ -63,7 +60,7 @@ export interface StreamOptions {
   readonly longLived?: true;
 }
 
-/** An answer whose body comes from a source. HEAD never gets here: its route answers with `Reply` and `head`. */
+/** An answer whose body comes from a source. To HEAD the pipeline sends its head alone, and the source hears `lost`. */
 export class StreamReply extends Reply {
   readonly source: OutgoingSource;
   readonly lengthBytes: number | undefined;
@@ -74,5 +71,10 @@ export class StreamReply extends Reply {
     this.source = source;
     this.lengthBytes = options.lengthBytes;
     this.longLived = options.longLived === true;
+  }
+
+  /** The answer to HEAD: the same head, and the length where it is known. */
+  withoutBody(): Reply {
+    return new Reply(this.status, null, this.contentType, this.headers, { lengthBytes: this.lengthBytes });
   }
 }

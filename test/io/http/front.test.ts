@@ -5,7 +5,7 @@ import https from 'node:https';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { object, text } from '../../../src/domain/schema.ts';
-import { BODY_BYTES_MAX } from '../../../src/io/http/pipeline.ts';
+import { BODY_BYTES_MAX } from '../../../src/io/http/body-intake.ts';
 import { checkHeader } from '../../../src/io/http/reply.ts';
 import { type AnyRoute, defineRoute, Reply } from '../../../src/io/http/route.ts';
 import { createServer, findFreePort } from '../../../src/io/http/server.ts';

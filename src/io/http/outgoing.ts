@@ -1,0 +1,166 @@
+/**
+ * An answer's body as it leaves (events.md "What uWebSockets.js does with long responses", files.md item 10): known
+ * lengths through `tryEnd`, others chunked in pieces that uWS does not lose. One per streamed answer.
+ */
+import type { HttpResponse } from './server.ts';
+import type { OutgoingBody, OutgoingSource } from './stream.ts';
+
+/** Several writes of more than 16 KB in one cork lose bytes under back-pressure: one write a cork, at most this. */
+const PIECE_BYTES = 15 * 1024;
+
+export interface OutgoingHooks {
+  /** The last byte is about to be handed over; afterwards the response may not be touched. */
+  finishing(): void;
+  /** The answer is over, in whatever way; `sentBytes` of its body were handed to the socket. */
+  ended(sentBytes: number): void;
+}
+
+export class OutgoingStream implements OutgoingBody {
+  readonly #response: HttpResponse;
+  readonly #source: OutgoingSource;
+  readonly #hooks: OutgoingHooks;
+  /** Undefined: chunked. */
+  readonly #lengthBytes: number | undefined;
+  /** What the socket did not take yet, and where its first byte stands in the body. */
+  #rest: Uint8Array | undefined;
+  #restOffset = 0;
+  #waiting = false;
+  #ending = false;
+  #over = false;
+  #sentBytes = 0;
+
+  constructor(
+    response: HttpResponse,
+    source: OutgoingSource,
+    lengthBytes: number | undefined,
+    hooks: OutgoingHooks,
+  ) {
+    this.#response = response;
+    this.#source = source;
+    this.#hooks = hooks;
+    this.#lengthBytes = lengthBytes;
+    response.onWritable((offset) => {
+      this.#writable(offset);
+      return true;
+    });
+  }
+
+  /** The head is written. */
+  start(): void {
+    if (this.#over) return;
+    if (this.#lengthBytes === 0) {
+      this.#hooks.finishing();
+      corked(this.#response, () => this.#response.end());
+      this.#finish();
+    }
+    this.#source.start(this);
+  }
+
+  send(bytes: Uint8Array | string): boolean {
+    if (this.#over || this.#ending) return false;
+    if (this.#waiting) throw new Error('sent without waiting for room');
+    if (bytes.length === 0) return true;
+    const piece = typeof bytes === 'string' ? Buffer.from(bytes) : bytes;
+    this.#sentBytes += piece.length;
+    if (this.#lengthBytes === undefined) this.#writeChunks(piece);
+    else {
+      if (this.#sentBytes > this.#lengthBytes) throw new Error('more was sent than was promised');
+      if (this.#sentBytes === this.#lengthBytes) this.#hooks.finishing();
+      this.#tryEnd(piece, this.#sentBytes - piece.length);
+    }
+    return !this.#waiting;
+  }
+
+  end(): void {
+    if (this.#over) return;
+    if (this.#lengthBytes !== undefined) {
+      // A known length ends with its last byte; one that comes short must not look whole.
+      if (this.#sentBytes !== this.#lengthBytes) this.cut();
+      return;
+    }
+    this.#ending = true;
+    if (this.#waiting) return;
+    this.#hooks.finishing();
+    // A plain end: with the close flag "Connection: close" would land in the body.
+    corked(this.#response, () => this.#response.end());
+    this.#finish();
+  }
+
+  cut(): void {
+    if (this.#over) return;
+    // onAborted fires within, and with it `lost`.
+    this.#response.close();
+  }
+
+  /** The client is gone; the response may not be touched any more. */
+  lost(): void {
+    if (this.#over) return;
+    this.#finish();
+    this.#source.lost();
+  }
+
+  #writable(offset: number): void {
+    if (this.#over || !this.#waiting) return;
+    const rest = this.#rest;
+    this.#rest = undefined;
+    this.#waiting = false;
+    if (this.#lengthBytes === undefined) {
+      // Without a write in this handler the tail of what is buffered stays behind; an empty cork sends it on.
+      corked(this.#response, () => undefined);
+      if (rest !== undefined) this.#writeChunks(rest);
+    } else if (rest !== undefined) this.#tryEnd(rest.subarray(offset - this.#restOffset), offset);
+    if (this.#waiting) return;
+    if (this.#ending) this.end();
+    else this.#source.drained();
+  }
+
+  /** Writes piece by piece until the socket is full; the rest waits for the next `writable`. */
+  #writeChunks(bytes: Uint8Array): void {
+    for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
+      let hasRoom = true;
+      const piece = bytes.subarray(at, at + PIECE_BYTES);
+      corked(this.#response, () => {
+        hasRoom = this.#response.write(piece);
+      });
+      if (hasRoom) continue;
+      this.#waiting = true;
+      const next = at + PIECE_BYTES;
+      if (next < bytes.length) this.#rest = bytes.subarray(next);
+      return;
+    }
+  }
+
+  /** `offset` is where `bytes` begin in the body. The socket takes what it can; the rest is offered again. */
+  #tryEnd(bytes: Uint8Array, offset: number): void {
+    let done = false;
+    corked(this.#response, () => {
+      const [hasRoom, isDone] = this.#response.tryEnd(bytes, this.#lengthBytes ?? 0);
+      done = isDone;
+      this.#waiting = !hasRoom && !isDone;
+    });
+    if (done) this.#finish();
+    else if (this.#waiting) {
+      this.#rest = bytes;
+      this.#restOffset = offset;
+    }
+  }
+
+  #finish(): void {
+    this.#over = true;
+    this.#rest = undefined;
+    this.#hooks.ended(this.#sentBytes);
+  }
+}
+
+/** Runs the writes of one cork. A throw may not cross its native frame: it is thrown again outside. */
+export function corked(response: HttpResponse, write: () => void): void {
+  let failure: unknown;
+  response.cork(() => {
+    try {
+      write();
+    } catch (error) {
+      failure = error ?? new Error('unknown failure of the writer');
+    }
+  });
+  if (failure !== undefined) throw failure;
+}
