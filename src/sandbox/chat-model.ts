@@ -20,6 +20,10 @@ export interface ChatFile {
   readonly name: string;
   sizeBytes: number | null;
   crc32: number | null;
+  /** What the uploader declared, unchecked. */
+  readonly declaredCrc32: string | null;
+  /** The gateway's name of the upload. */
+  readonly uploadKey: string | null;
   content: string | null;
   complete: boolean;
 }

@@ -90,6 +90,17 @@ export interface FileCreated extends SandboxRecord {
   readonly name: string;
   readonly text: string;
   readonly sizeBytes: number | null;
+  /** The gateway's name of the upload; the following ones are absent in files of earlier versions. */
+  readonly uploadKey?: string;
+  readonly replyToId?: string | null;
+  /** As the uploader wrote it, unchecked. */
+  readonly declaredCrc32?: string | null;
+}
+
+/** An upload of which no message is known. */
+export interface UploadCancelled extends SandboxRecord {
+  readonly type: 'uploadCancelled';
+  readonly uploadKey: string;
 }
 
 export interface FileEnded extends SandboxRecord {
@@ -125,4 +136,5 @@ export type ChatRecord =
   | Read
   | FileCreated
   | FileEnded
+  | UploadCancelled
   | Delivered;

@@ -20,7 +20,11 @@ export interface Seat {
 
 /** The caller, who joins the lobby and gets a personal chat with the first call. */
 export function memberOf(state: ChatState, call: ModuleCall): string {
-  const userId = callerOf(call);
+  return joined(state, call, callerOf(call));
+}
+
+/** A user, for whom the gateway may call as well. */
+export function joined(state: ChatState, call: ModuleCall, userId: string): string {
   if (state.personal.has(userId)) return userId;
   const tick = call.tick();
   const joined: Joined = { module: 'chat', type: 'joined', tick, userId, personalChatId: tick };
@@ -30,7 +34,12 @@ export function memberOf(state: ChatState, call: ModuleCall): string {
 
 /** A chat that the caller is a member of. */
 export function seatIn(state: ChatState, call: ModuleCall, chatId: unknown): Seat {
-  const memberId = memberOf(state, call);
+  return seatOf(state, call, callerOf(call), chatId);
+}
+
+/** A chat that a user is a member of. */
+export function seatOf(state: ChatState, call: ModuleCall, userId: unknown, chatId: unknown): Seat {
+  const memberId = joined(state, call, requiredId(userId, 'userId'));
   const chat = state.chats.get(requiredId(chatId, 'chatId'));
   if (chat === undefined) throw new SandboxError('UnknownChat');
   if (!chat.members.has(memberId)) throw new SandboxError('NotAMember');

@@ -27,6 +27,8 @@ import { EventList } from './events.ts';
 /** Messages kept of a chat, and deliveries kept in the outbox. */
 const MESSAGES_MAX = 10_000;
 const OUTBOX_MAX = 1_000;
+/** Keys of uploads that are remembered. */
+const UPLOADS_MAX = 20_000;
 
 export class ChatState {
   readonly chats = new Map([[LOBBY_ID, emptyChat(LOBBY_ID, 'Lobby', 'lobby', null)]]);
@@ -36,6 +38,8 @@ export class ChatState {
   readonly messages = new Map<string, Message>();
   /** Groups by invite code. */
   readonly byCode = new Map<string, Chat>();
+  /** Upload key to file; null where the upload was cancelled. */
+  readonly uploads = new Map<string, string | null>();
   readonly events = new EventList('chat');
   outbox: Delivery[] = [];
 
@@ -73,6 +77,9 @@ export class ChatState {
         break;
       case 'fileEnded':
         this.#endFile(record);
+        break;
+      case 'uploadCancelled':
+        this.#noteUpload(record.uploadKey, null);
         break;
       default:
         this.#note(record);
@@ -149,10 +156,21 @@ export class ChatState {
     this.#tell(message, eventIds ?? [id]);
   }
 
-  #createFile({ fileId: id, chatId, senderId, name, text, sizeBytes, utcMs }: FileCreated): void {
-    const file: ChatFile = { name, sizeBytes, crc32: null, content: null, complete: false };
-    const facts = { id, chatId, senderId, utcMs, replyToId: null, file };
+  #createFile(record: FileCreated): void {
+    const { fileId: id, chatId, senderId, name, text, sizeBytes, utcMs } = record;
+    const { uploadKey = null, replyToId = null, declaredCrc32 = null } = record;
+    const ended = { crc32: null, content: null, complete: false };
+    const file: ChatFile = { name, sizeBytes, declaredCrc32, uploadKey, ...ended };
+    const facts = { id, chatId, senderId, utcMs, replyToId, file };
     this.#keep({ ...facts, text, editedMs: null, deleted: false, pinned: false });
+    if (uploadKey !== null) this.#noteUpload(uploadKey, id);
+  }
+
+  #noteUpload(uploadKey: string, fileId: string | null): void {
+    this.uploads.set(uploadKey, fileId);
+    if (this.uploads.size <= UPLOADS_MAX) return;
+    const [oldest] = this.uploads.keys();
+    if (oldest !== undefined) this.uploads.delete(oldest);
   }
 
   #endFile({ fileId, complete, sizeBytes, crc32, content, eventIds }: FileEnded): void {
@@ -160,6 +178,7 @@ export class ChatState {
     if (message === undefined || message.file === null)
       throw new Error(`the log names the unknown file ${fileId}`);
     if (!complete) {
+      if (message.file.uploadKey !== null) this.#noteUpload(message.file.uploadKey, null);
       this.#remove(message);
       return;
     }

@@ -3,7 +3,16 @@
  * delivery of one-time codes into an outbox that can be read. Every user is a member of the lobby and of a personal
  * chat of their own, from their first call on.
  */
-import { cancelFile, completeFile, createFile, fileInfo, listFiles, readTextFile } from './chat-files.ts';
+import {
+  cancelFile,
+  completeFile,
+  createFile,
+  describeFile,
+  fileInfo,
+  listFiles,
+  personalChat,
+  readTextFile,
+} from './chat-files.ts';
 import {
   addMember,
   archive,
@@ -80,7 +89,6 @@ const FOR_USERS: readonly Row[] = [
   ['GET', 'files/list', (state, call) => listFiles(chatInQuery(state, call), call)],
   ['GET', 'files/info', fileInfo],
   ['GET', 'files/text', readTextFile],
-  ['POST', 'files/create', createFile],
 ];
 
 /** For whoever holds an invite code, told apart by device. */
@@ -97,8 +105,11 @@ const FOR_HOLDERS: readonly Row[] = [
 ];
 
 const FOR_GATEWAY: readonly Row[] = [
+  ['POST', 'chats/personal', personalChat],
+  ['POST', 'files/create', createFile],
   ['POST', 'files/complete', completeFile],
   ['POST', 'files/cancel', cancelFile],
+  ['GET', 'files/describe', describeFile],
   ['POST', 'codes/deliver', deliver],
   ['GET', 'capability/resolve', resolve],
 ];

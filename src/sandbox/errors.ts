@@ -41,6 +41,7 @@ export const SANDBOX_ERRORS = {
   TooManyChats: { code: 2212, status: 409, message: 'Too many chats' },
   UnknownFile: { code: 2213, status: 404, message: 'Unknown file' },
   NoText: { code: 2214, status: 409, message: 'The file has no text to read' },
+  UploadCancelled: { code: 2215, status: 409, message: 'The upload was cancelled' },
   UnknownPair: { code: 2301, status: 400, message: 'Unknown pair' },
   RateMoved: { code: 2302, status: 409, message: 'The swap would give less than receiveMin' },
   UnknownOrder: { code: 2303, status: 404, message: 'Unknown order' },

@@ -162,6 +162,8 @@ t.test('chat: every refusal has its code and changes nothing', async (t) => {
   const { ada, bob, eve, chatId } = await withGroup(store);
   const { id: lobbyMessage } = resultOf(await ada.act('messages/send', { chatId: '1', text: 'x' }));
   const personal = (resultOf(await ada.read('chats/list'))['chats'] as Fields[])[1]?.['id'];
+  const gateway = as(store, undefined);
+  const file = { userId: '7', uploadKey: 'a', name: 'x' };
   const acts: [ReturnType<typeof as>, string, Fields, number][] = [
     [ada, 'chats/create', {}, 2002],
     [ada, 'chats/create', { name: 'x'.repeat(65) }, 2002],
@@ -185,9 +187,15 @@ t.test('chat: every refusal has its code and changes nothing', async (t) => {
     [ada, 'messages/mark_read', { chatId, messageId: lobbyMessage }, 2204],
     [ada, 'messages/edit', { messageId: lobbyMessage, text: ' ' }, 2203],
     [bob, 'messages/hard_delete', { messageId: lobbyMessage }, 2205],
-    [ada, 'files/create', { chatId, name: '' }, 2002],
-    [ada, 'files/create', { chatId, name: 'x', sizeBytes: -1 }, 2002],
-    [eve, 'files/create', { chatId, name: 'x' }, 2202],
+    [ada, 'files/create', { ...file, chatId }, 2007],
+    [gateway, 'files/create', { ...file, chatId, name: '' }, 2002],
+    [gateway, 'files/create', { ...file, chatId, uploadKey: '' }, 2002],
+    [gateway, 'files/create', { ...file, chatId, sizeBytes: -1 }, 2002],
+    [gateway, 'files/create', { ...file, chatId, crc32: 7 }, 2002],
+    [gateway, 'files/create', { ...file, chatId, linkedMessageId: '3' }, 2204],
+    [gateway, 'files/create', { ...file, chatId, userId: '9' }, 2202],
+    [gateway, 'files/create', { ...file, chatId: '77' }, 2201],
+    [gateway, 'files/create', { ...file, chatId, userId: undefined }, 2002],
   ];
   for (const [who, path, body, code] of acts)
     t.equal(refusalOf(await who.act(path, body))[1], code, `${path} ${JSON.stringify(body).slice(0, 60)}`);
@@ -207,34 +215,45 @@ t.test(
     const store = await openStore(path);
     const { ada, bob, eve, chatId } = await withGroup(store);
     const gateway = as(store, undefined);
-    const { fileId } = resultOf(await ada.act('files/create', { chatId, name: 'notes.txt', text: 'see' }));
+    const file = { userId: '7', chatId, uploadKey: 'a', name: 'notes.txt', text: 'see', crc32: 'CAFE' };
+    const { fileId } = resultOf(await gateway.act('files/create', file));
+    t.equal(
+      resultOf(await gateway.act('files/create', file))['fileId'],
+      fileId,
+      'the same key, the same file',
+    );
     const query = { fileId: String(fileId) };
     t.strictSame(refusalOf(await bob.read('files/info', query)), [404, 2213]);
+    t.strictSame(refusalOf(await gateway.read('files/describe', query)), [404, 2213]);
     t.strictSame(resultOf(await bob.read('messages/list', { chatId }))['messages'], []);
     t.strictSame(refusalOf(await ada.act('messages/hard_delete', { messageId: fileId })), [404, 2204]);
     const complete = { fileId, sizeBytes: 5, crc32: 907_060_870, content: 'hello' };
     t.strictSame(refusalOf(await ada.act('files/complete', complete)), [403, 2007], 'by the gateway alone');
     for (const bad of [{ sizeBytes: '5' }, { crc32: 2 ** 32 }, { content: 'x'.repeat(32_769) }])
       t.strictSame(refusalOf(await gateway.act('files/complete', { ...complete, ...bad })), [400, 2002]);
-    t.match(resultOf(await gateway.act('files/complete', complete)), { name: 'notes.txt', sizeBytes: 5 });
-    t.strictSame(refusalOf(await gateway.act('files/complete', complete)), [404, 2213], 'once');
+    const done = { name: 'notes.txt', sizeBytes: 5, declaredCrc32: 'CAFE' };
+    t.match(resultOf(await gateway.act('files/complete', complete)), done);
+    t.match(resultOf(await gateway.act('files/complete', complete)), done, 'again: no harm');
+    t.strictSame(refusalOf(await gateway.act('files/complete', { ...complete, crc32: 1 })), [404, 2213]);
     t.strictSame(resultOf(await bob.read('files/text', query)), {
       ...query,
       name: 'notes.txt',
       text: 'hello',
     });
     t.strictSame(refusalOf(await eve.read('files/text', query)), [404, 2213], 'not in that chat');
-    t.match(resultOf(await bob.read('messages/list', { chatId })), {
-      messages: [{ text: 'see', file: query }],
-    });
-    const second = resultOf(await ada.act('files/create', { chatId, name: 'a.png' }));
+    t.match(resultOf(await gateway.read('files/describe', query)), { ...done, senderId: '7' });
+    t.match(resultOf(await gateway.read('files/describe', { ...query, userId: '8' })), done);
+    t.strictSame(refusalOf(await gateway.read('files/describe', { ...query, userId: '9' })), [403, 2202]);
+    t.strictSame(refusalOf(await bob.read('files/describe', query)), [403, 2007]);
+    const { messages } = resultOf(await bob.read('messages/list', { chatId }));
+    t.match(messages, [{ text: 'see', file: query }]);
+    t.equal((messages as unknown[]).length, 1, 'one message');
+    const second = resultOf(await gateway.act('files/create', { ...file, uploadKey: 'b', name: 'a.png' }));
     resultOf(await gateway.act('files/complete', { fileId: second['fileId'], sizeBytes: 1, crc32: 1 }));
     t.strictSame(refusalOf(await bob.read('files/text', { fileId: String(second['fileId']) })), [409, 2214]);
-    const lost = resultOf(await ada.act('files/create', { chatId, name: 'b.png' }));
-    t.strictSame(resultOf(await gateway.act('files/cancel', lost)), lost);
-    t.strictSame(refusalOf(await gateway.act('files/cancel', lost)), [404, 2213]);
     resultOf(await ada.act('messages/soft_delete', { messageId: fileId }));
     t.strictSame(refusalOf(await bob.read('files/text', query)), [404, 2213], 'deleted with its message');
+    t.strictSame(refusalOf(await gateway.read('files/describe', query)), [404, 2213]);
     await store.close();
     const again = await openStore(path);
     t.match(resultOf(await as(again, '8').read('files/list', { chatId })), {
@@ -243,6 +262,57 @@ t.test(
     await again.close();
   },
 );
+
+t.test('files: given up by the key of the upload, in every state, before it comes as well', async (t) => {
+  const path = await logPath(t);
+  const store = await openStore(path);
+  const { bob, chatId } = await withGroup(store);
+  const gateway = as(store, undefined);
+  const create = (uploadKey: string, userId = '7') =>
+    gateway.act('files/create', { userId, chatId, uploadKey, name: 'b.png', linkedMessageId: null });
+  const lost = resultOf(await create('a'));
+  t.strictSame(resultOf(await gateway.act('files/cancel', { uploadKey: 'a' })), lost);
+  t.strictSame(resultOf(await gateway.act('files/cancel', { uploadKey: 'a' })), { fileId: null });
+  t.strictSame(refusalOf(await create('a')), [409, 2215], 'late');
+  const late = { ...lost, sizeBytes: 1, crc32: 1 };
+  t.strictSame(refusalOf(await gateway.act('files/complete', late)), [404, 2213]);
+  t.strictSame(resultOf(await gateway.act('files/cancel', { uploadKey: 'never' })), { fileId: null });
+  t.strictSame(refusalOf(await create('never')), [409, 2215]);
+  const done = { ...resultOf(await create('b')), sizeBytes: 1, crc32: 1 };
+  resultOf(await gateway.act('files/complete', done));
+  resultOf(await gateway.act('files/cancel', { uploadKey: 'b' }));
+  t.strictSame(
+    resultOf(await bob.read('messages/list', { chatId }))['messages'],
+    [],
+    'completed and given up',
+  );
+  t.strictSame(refusalOf(await gateway.act('files/cancel', {})), [400, 2002]);
+  const left = { ...resultOf(await create('c', '8')), sizeBytes: 1, crc32: 1 };
+  resultOf(await bob.act('chats/leave', { chatId }));
+  t.strictSame(refusalOf(await gateway.act('files/complete', left)), [403, 2202], 'its sender has left');
+  const { chatId: personal } = resultOf(await gateway.act('chats/personal', { userId: '8' }));
+  t.equal(resultOf(await gateway.act('chats/personal', { userId: '8' }))['chatId'], personal);
+  t.match(resultOf(await bob.read('chats/info', { chatId: String(personal) })), { kind: 'personal' });
+  t.match(
+    resultOf(await gateway.act('chats/personal', { userId: '12' })),
+    { chatId: /^[0-9]+$/ },
+    'a new user',
+  );
+  await store.close();
+  const again = await openStore(path);
+  t.strictSame(
+    refusalOf(
+      await post(again, '/chat/v1/files/create', undefined, {
+        userId: '7',
+        chatId,
+        uploadKey: 'never',
+        name: 'x',
+      }),
+    ),
+    [409, 2215],
+  );
+  await again.close();
+});
 
 t.test('guests: read with the code, join with the first message, change their own alone', async (t) => {
   const path = await logPath(t);

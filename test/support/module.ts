@@ -72,7 +72,10 @@ export async function startProxy(options: ProxyFixtureOptions = {}): Promise<Pro
   const fixture = startHttp({
     routes: createProxyRoutes({
       modules,
-      moduleAddresses: new Map([['core', address]]),
+      moduleAddresses: new Map([
+        ['core', address],
+        ['chat', address],
+      ]),
       catalogue: catalogueOf(address),
       publicPaths: new Map([['core', options.publicPaths ?? []]]),
       onCall: options.onCall,

@@ -28,8 +28,44 @@ export interface CodeMessage {
   readonly seed: string;
 }
 
+/** A file that is on its way: a pending message of the chat module, seen by nobody (spec 3). */
+export interface PendingFile {
+  /** The gateway's name of the upload, at most 64 characters: the same key again is the same file. */
+  readonly uploadKey: string;
+  readonly userId: string;
+  /** Null: the personal-storage chat of the user, made when it is not there (spec 4.6 rule 3). */
+  readonly chatId: string | null;
+  readonly name: string;
+  /** Null: not known yet. */
+  readonly sizeBytes: number | null;
+  readonly message?: string | undefined;
+  readonly linkedMessageId?: string | undefined;
+  /** Kept verbatim on the message (spec 4.7), at most 128 characters. */
+  readonly declaredCrc32?: string | undefined;
+}
+
+export interface CompleteFile {
+  readonly fileId: string;
+  readonly userId: string;
+  readonly sizeBytes: number;
+  /** Unsigned, of all bytes. */
+  readonly crc32: number;
+}
+
+/** Messages of files in the chat module. Every call may be made again with the same outcome. */
+export interface ChatFilePort {
+  /** `Forbidden`: not a member, or no such chat. `ChartApiFileError`: whatever else went wrong; it may have happened. */
+  create(file: PendingFile): Promise<PortResult<{ readonly fileId: string }>>;
+  /** `Forbidden`: blocked, or no longer a member. `ChartApiFileError`: whatever else; it may have happened. */
+  complete(file: CompleteFile): Promise<PortResult<null>>;
+  /** Removes the message, pending or complete. Any failure may be tried again, and has to be. */
+  cancel(uploadKey: string): Promise<PortResult<null>>;
+}
+
 export interface Ports {
   readonly workers: WorkerPort;
   /** Absent: no module delivers codes. */
   readonly codes?: CodePort;
+  /** Absent: no module keeps messages of files. */
+  readonly chatFiles?: ChatFilePort;
 }

@@ -20,10 +20,11 @@ import type { ModuleAnswer, ModuleRequest, ModuleResult } from '../modules/modul
 export const PROXY_BODY_MAX_BYTES = 1024 * 1024;
 const PROXIED_PATH = /^\/([a-z][a-z0-9-]{0,31})\/v[1-9][0-9]{0,3}\/./;
 /**
- * Served by modules for the gateway alone: through the proxy a code could be tried outside the limits on codes, and a
- * message be sent in the gateway's name. Compared after decoding and folding, as a module might do both.
+ * Served by modules for the gateway alone: through the proxy a code could be tried outside the limits on codes, a
+ * message be sent in the gateway's name, or a file be completed that has no bytes. Compared after decoding and folding, as a module might do both.
  */
-const FOR_THE_GATEWAY = /^\/[^/]+\/v[0-9]+\/(?:capability|codes\/deliver)(?:[/;]|$)/i;
+const FOR_THE_GATEWAY =
+  /^\/(?:[^/]+\/v[0-9]+\/(?:capability|codes\/deliver)|chat\/v[0-9]+\/(?:files\/(?:create|complete|cancel|describe)|chats\/personal))(?:[/;]|$)/i;
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
 export interface ProxyParts {

@@ -190,11 +190,22 @@ t.test('proxy: a path of no module, without a version, or for the gateway alone 
     '/core/v1/capability/resolve?code=1',
     '/core/v1/%63apability/resolve',
     '/core/v1/codes/deliver',
+    '/chat/v1/files/create',
+    '/chat/v2/files/complete',
+    '/chat/v1/%66iles/CANCEL/',
+    '/chat/v1/files/describe',
+    '/chat/v1/chats/personal',
     '/.well-known/oauth-protected-resource/mcp',
   ];
   for (const path of paths)
     t.same(await errorOf(await proxy.send(path, { headers: TOKEN })), [404, 1004], path);
   t.equal(proxy.asked.length, 0);
+  t.equal((await proxy.send('/chat/v1/files/list', { headers: TOKEN })).status, 200);
+  t.equal(
+    (await proxy.send('/core/v1/files/create', { headers: TOKEN })).status,
+    200,
+    'a name of the chat alone',
+  );
 });
 
 t.test('proxy: a foreign page cannot change anything with a cookie; a bearer is its own proof', async (t) => {

@@ -1,0 +1,193 @@
+/**
+ * Files in the chat module: the pending message of an upload, its completion and its end, and what a download asks.
+ * Owns the calls and what their failures mean; the bytes are none of its business. All of it is called for the gateway
+ * itself (docs/modules.md "Files"), so that it can be repeated after a restart, when no session is at hand.
+ */
+import type { ChatFilePort, CompleteFile, PendingFile, PortResult } from '../../actors/runtime/ports.ts';
+import type { ErrorName } from '../../domain/errors.ts';
+import { parseId } from '../../domain/ids.ts';
+import { SECOND_MS } from '../../domain/time.ts';
+import type { ModuleClient } from './client.ts';
+import { endpointUrl, parseEndpoint } from './endpoint.ts';
+import { gatewayHeaders } from './headers.ts';
+import type { ModuleAnswer, ModuleResult } from './module-call.ts';
+
+const CALL_TIMEOUT_MS = 10 * SECOND_MS;
+
+/** A complete file as the chat module describes it. */
+export interface ChatFile {
+  readonly fileId: string;
+  /** Whose bytes they are: the owner in the storage path. */
+  readonly ownerId: string;
+  readonly name: string;
+  readonly sizeBytes: number;
+  /** Unsigned, of all bytes. */
+  readonly crc32: number;
+}
+
+export interface ChatFiles extends ChatFilePort {
+  /**
+   * With a reader only if that user may see it, with null for whoever holds the file's code. `FileNotFound`: unknown,
+   * pending or deleted. `Forbidden`: the reader is not in the file's chat. Else the module's failure.
+   */
+  describe(fileId: string, readerId: string | null): Promise<PortResult<ChatFile>>;
+}
+
+export interface ChatFilesOptions {
+  readonly modules: Pick<ModuleClient, 'call'>;
+  /** Base address of the chat module. */
+  readonly chatUrl: string;
+  readonly project: string;
+  readonly newRequestId: () => string;
+  /** Asked at every completion: a blocked user publishes nothing. */
+  readonly isBlocked: (userId: string) => boolean | Promise<boolean>;
+}
+
+/** The calls, where there is a chat module. */
+export function chatFilesOf(
+  chatUrl: string | undefined,
+  options: Omit<ChatFilesOptions, 'chatUrl'>,
+): ChatFiles | undefined {
+  return chatUrl === undefined ? undefined : createChatFiles({ ...options, chatUrl });
+}
+
+export function createChatFiles(options: ChatFilesOptions): ChatFiles {
+  return new ChatFileCalls(options);
+}
+
+class ChatFileCalls implements ChatFiles {
+  readonly #options: ChatFilesOptions;
+
+  constructor(options: ChatFilesOptions) {
+    this.#options = options;
+  }
+
+  async create(file: PendingFile): Promise<PortResult<{ readonly fileId: string }>> {
+    const chatId = file.chatId === null ? await this.#personalChat(file.userId) : ok(file.chatId);
+    if (!chatId.ok) return chatId;
+    const body = {
+      userId: file.userId,
+      chatId: chatId.value,
+      uploadKey: file.uploadKey,
+      name: file.name,
+      ...(file.message === undefined ? {} : { text: file.message }),
+      ...(file.sizeBytes === null ? {} : { sizeBytes: file.sizeBytes }),
+      ...(file.linkedMessageId === undefined ? {} : { linkedMessageId: file.linkedMessageId }),
+      ...(file.declaredCrc32 === undefined ? {} : { crc32: file.declaredCrc32 }),
+    };
+    const result = await this.#post('files/create', body);
+    const fileId = parseId(resultOf(result)?.['fileId']);
+    return fileId === undefined ? failed(writeFailure(result, [403, 404])) : ok({ fileId });
+  }
+
+  async complete({ fileId, userId, sizeBytes, crc32 }: CompleteFile): Promise<PortResult<null>> {
+    if (await this.#options.isBlocked(userId)) return failed('Forbidden');
+    const result = await this.#post('files/complete', { fileId, sizeBytes, crc32 });
+    return isSuccess(result) ? ok(null) : failed(writeFailure(result, [403]));
+  }
+
+  async cancel(uploadKey: string): Promise<PortResult<null>> {
+    const result = await this.#post('files/cancel', { uploadKey });
+    return isSuccess(result) ? ok(null) : failed('ChartApiFileError');
+  }
+
+  async describe(fileId: string, readerId: string | null): Promise<PortResult<ChatFile>> {
+    const query = readerId === null ? { fileId } : { fileId, userId: readerId };
+    const result = await this.#call('GET', 'files/describe', undefined, query);
+    if (!isSuccess(result)) return failed(readFailure(result));
+    const file = readFile(resultOf(result));
+    return file === undefined ? failed('ModuleFailed') : ok(file);
+  }
+
+  async #personalChat(userId: string): Promise<PortResult<string>> {
+    const result = await this.#post('chats/personal', { userId });
+    const chatId = parseId(resultOf(result)?.['chatId']);
+    return chatId === undefined ? failed('ChartApiFileError') : ok(chatId);
+  }
+
+  #post(path: string, body: object): Promise<ModuleResult> {
+    return this.#call('POST', path, JSON.stringify(body), {});
+  }
+
+  #call(
+    method: 'GET' | 'POST',
+    path: string,
+    body: string | undefined,
+    query: Readonly<Record<string, string>>,
+  ): Promise<ModuleResult> {
+    const { modules, chatUrl, project, newRequestId } = this.#options;
+    const reference = `chat:/chat/v1/${path}`;
+    const parsed = parseEndpoint(reference, new Map([['chat', chatUrl]]));
+    if (!parsed.ok) throw new Error(`the address of the chat module ${parsed.fault}`);
+    const target = endpointUrl(parsed.endpoint, {}, query);
+    if (!target.ok) throw new Error(`${target.argument} cannot stand in a query`);
+    const headers = gatewayHeaders({ kind: 'nobody' }, { project, requestId: newRequestId() });
+    return modules.call({
+      method,
+      url: target.url,
+      headers: body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
+      body,
+      timeoutMs: CALL_TIMEOUT_MS,
+      endpoint: reference,
+    });
+  }
+}
+
+function ok<T>(value: T): PortResult<T> {
+  return { ok: true, value };
+}
+
+function failed(error: ErrorName): { readonly ok: false; readonly error: ErrorName } {
+  return { ok: false, error };
+}
+
+type Answered = Extract<ModuleResult, { ok: true }>;
+
+function isSuccess(result: ModuleResult): result is Answered {
+  return result.ok && result.answer.status >= 200 && result.answer.status < 300;
+}
+
+/** Some statuses say that the user may not post there; all else is a failed call (files.md "Order of refusals"). */
+function writeFailure(result: ModuleResult, forbidden: readonly number[]): ErrorName {
+  return result.ok && forbidden.includes(result.answer.status) ? 'Forbidden' : 'ChartApiFileError';
+}
+
+function readFailure(result: ModuleResult): ErrorName {
+  if (!result.ok) return result.error === 'Aborted' ? 'ModuleFailed' : result.error;
+  if (result.answer.status === 403) return 'Forbidden';
+  return result.answer.status === 404 ? 'FileNotFound' : 'ModuleFailed';
+}
+
+function resultOf(result: ModuleResult): Readonly<Record<string, unknown>> | undefined {
+  if (!isSuccess(result)) return undefined;
+  const value = parsed(result.answer)?.['result'];
+  return isRecord(value) ? value : undefined;
+}
+
+/** Undefined when it is no JSON object: the module's fault, which the caller names. */
+function parsed(answer: ModuleAnswer): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(answer.body.toString('utf8'));
+    return isRecord(value) ? value : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function readFile(fields: Readonly<Record<string, unknown>> | undefined): ChatFile | undefined {
+  const fileId = parseId(fields?.['fileId']);
+  const ownerId = parseId(fields?.['senderId']);
+  const { name, sizeBytes, crc32 } = fields ?? {};
+  if (fileId === undefined || ownerId === undefined || typeof name !== 'string') return undefined;
+  if (!isCount(sizeBytes) || !isCount(crc32) || crc32 > 0xffff_ffff) return undefined;
+  return { fileId, ownerId, name, sizeBytes, crc32 };
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+}

@@ -1,0 +1,136 @@
+/** The gateway's own calls about files, against the stand-in chat module: success, repeats, and every kind of failure. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import type { PendingFile } from '../../../src/actors/runtime/ports.ts';
+import { chatFilesOf, createChatFiles } from '../../../src/io/modules/chat-files.ts';
+import { createModuleClient, type ModuleClient } from '../../../src/io/modules/client.ts';
+import { startSandbox } from '../../../src/sandbox/start.ts';
+
+async function opened(t: Test) {
+  const dataPath = await mkdtemp(join(tmpdir(), 'chat-files-'));
+  const sandbox = await startSandbox({ dataPath });
+  const modules = createModuleClient({ clock: Date.now });
+  t.teardown(async () => {
+    await modules.close();
+    await sandbox.close();
+    await rm(dataPath, { recursive: true, force: true });
+  });
+  const blocked = new Set<string>();
+  const files = createChatFiles({
+    modules,
+    chatUrl: sandbox.modules.chat ?? '',
+    project: 'test',
+    newRequestId: () => 'r1',
+    isBlocked: (userId) => blocked.has(userId),
+  });
+  const fault = (mode: string) =>
+    fetch(`${sandbox.url}/sandbox/v1/fault`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ module: 'chat', mode }),
+    });
+  const ask = async (userId: string, path: string, body?: object) => {
+    const response = await fetch(`${sandbox.url}/chat/v1/${path}`, {
+      headers: { 'x-crm': userId, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
+    });
+    return (await response.json()) as { result: Record<string, unknown> };
+  };
+  return { files, fault, ask, blocked };
+}
+
+const FILE: PendingFile = { uploadKey: 'k', userId: '7', chatId: '1', name: 'a.txt', sizeBytes: 5 };
+const refused = (error: string) => ({ ok: false, error });
+
+t.test('chat files: created, completed, described; each call may be repeated', async (t) => {
+  const { files, ask } = await opened(t);
+  const { result: said } = await ask('7', 'messages/send', { chatId: '1', text: 'look' });
+  const linkedMessageId = String(said['id']);
+  const file = { ...FILE, message: 'here', linkedMessageId, declaredCrc32: '0xABC' };
+  const created = await files.create(file);
+  t.match(created, { ok: true, value: { fileId: /^[0-9]+$/ } });
+  t.same(await files.create(file), created, 'the same key');
+  const fileId = created.ok ? created.value.fileId : '';
+  t.same(await files.describe(fileId, null), refused('FileNotFound'), 'pending');
+  const complete = { fileId, userId: '7', sizeBytes: 5, crc32: 0xffff_ffff };
+  t.same(await files.complete(complete), { ok: true, value: null });
+  t.same(await files.complete(complete), { ok: true, value: null }, 'again');
+  const described = { fileId, ownerId: '7', name: 'a.txt', sizeBytes: 5, crc32: 0xffff_ffff };
+  t.same(await files.describe(fileId, null), { ok: true, value: described });
+  const { result } = await ask('7', 'messages/list?chatId=1');
+  t.match(result['messages'], [{ id: fileId, text: 'here', replyToId: linkedMessageId }, { text: 'look' }]);
+  t.match(await ask('7', `files/info?fileId=${fileId}`), { result: { declaredCrc32: '0xABC' } });
+  t.same(await files.cancel('k'), { ok: true, value: null });
+  t.same(await files.describe(fileId, '7'), refused('FileNotFound'), 'given up');
+  t.same(await files.create(file), refused('ChartApiFileError'), 'late');
+  t.same(await files.complete(complete), refused('ChartApiFileError'), 'late');
+});
+
+t.test(
+  'chat files: without a chat in the personal one, of unknown size; nobody else may read it',
+  async (t) => {
+    const { files, ask } = await opened(t);
+    const created = await files.create({ ...FILE, chatId: null, sizeBytes: null });
+    const fileId = created.ok ? created.value.fileId : '';
+    t.match(await files.complete({ fileId, userId: '7', sizeBytes: 1, crc32: 0 }), { ok: true });
+    const { result: info } = await ask('7', `files/info?fileId=${fileId}`);
+    t.match(await ask('7', `chats/info?chatId=${info['chatId']}`), { result: { kind: 'personal' } });
+    t.match(await files.describe(fileId, '7'), { ok: true, value: { sizeBytes: 1 } });
+    t.same(await files.describe(fileId, '8'), refused('Forbidden'));
+    t.match(await files.describe(fileId, null), { ok: true }, 'by its code');
+  },
+);
+
+t.test('chat files: strangers, blocked users and unknown chats are Forbidden', async (t) => {
+  const { files, ask, blocked } = await opened(t);
+  await ask('8', 'chats/list');
+  const { result: group } = await ask('7', 'chats/create', { name: 'Climbing', memberIds: ['8'] });
+  const chatId = String(group['id']);
+  t.same(await files.create({ ...FILE, userId: '9', chatId }), refused('Forbidden'));
+  t.same(await files.create({ ...FILE, chatId: '99' }), refused('Forbidden'));
+  const created = await files.create({ ...FILE, userId: '8', chatId });
+  const complete = { fileId: created.ok ? created.value.fileId : '', userId: '8', sizeBytes: 5, crc32: 1 };
+  blocked.add('8');
+  t.same(await files.complete(complete), refused('Forbidden'), 'blocked');
+  blocked.clear();
+  await ask('8', 'chats/leave', { chatId });
+  t.same(await files.complete(complete), refused('Forbidden'), 'has left');
+});
+
+t.test('chat files: a module that is down, answers 500 or is cut off is ChartApiFileError', async (t) => {
+  const { files, fault } = await opened(t);
+  for (const mode of ['down', 'error', 'cut']) {
+    await fault(mode);
+    t.same(await files.create({ ...FILE, uploadKey: mode }), refused('ChartApiFileError'), mode);
+    t.same(
+      await files.create({ ...FILE, uploadKey: mode, chatId: null }),
+      refused('ChartApiFileError'),
+      mode,
+    );
+    t.same(
+      await files.complete({ fileId: '5', userId: '7', sizeBytes: 1, crc32: 1 }),
+      refused('ChartApiFileError'),
+    );
+    t.same(await files.cancel(mode), refused('ChartApiFileError'));
+    t.same(await files.describe('5', null), refused('ModuleFailed'));
+  }
+  await fault('ok');
+  t.same(await files.cancel('cut'), { ok: true, value: null }, 'what the cut call had made is given up');
+});
+
+t.test('chat files: an answer that is none of a chat module is a failure', async (t) => {
+  const answers = ['', '[]', '{}', '{"result":null}', '{"result":{"fileId":"x","chatId":-1}}', '<html>'];
+  for (const body of answers) {
+    const answer = { status: 200, contentType: 'application/json', headers: {}, body: Buffer.from(body) };
+    const call: ModuleClient['call'] = async () => ({ ok: true, answer, elapsedMs: 1 });
+    const options = { modules: { call }, project: 'test', newRequestId: () => 'r', isBlocked: () => false };
+    const files = createChatFiles({ ...options, chatUrl: 'http://chat.test/base' });
+    t.same(await files.create(FILE), refused('ChartApiFileError'), body);
+    t.same(await files.create({ ...FILE, chatId: null }), refused('ChartApiFileError'), body);
+    t.same(await files.describe('5', null), refused('ModuleFailed'), body);
+  }
+  const none = { modules: { call: async () => t.fail() as never }, project: '', newRequestId: () => '' };
+  t.equal(chatFilesOf(undefined, { ...none, isBlocked: () => false }), undefined);
+});
