@@ -64,6 +64,10 @@ export const ERRORS = {
   InvalidFileName: { code: 1309, status: 400, message: 'Invalid file name' },
   ChartApiFileError: { code: 1310, status: 502, message: 'Chart API file error' },
   FileNotFound: { code: 1311, status: 404, message: 'File not found' },
+  /** `If-Match` or `If-Unmodified-Since` does not hold (RFC 9110 13.1). */
+  PreconditionFailed: { code: 1313, status: 412, message: 'Precondition failed' },
+  /** Nothing of what `Range` asks for is in the file (RFC 9110 14). */
+  RangeNotSatisfiable: { code: 1314, status: 416, message: 'Range not satisfiable' },
   /** JSON-RPC rows (spec 7.3): they leave as HTTP 200 unless the row says otherwise. */
   ParseError: { code: -32700, status: 400, message: 'Parse error', rpc: -32700 },
   InvalidRequest: { code: -32600, status: 200, message: 'Invalid request', rpc: -32600 },

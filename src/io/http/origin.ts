@@ -10,8 +10,9 @@ import { type AnyRoute, type HeaderList, Reply } from './route.ts';
 /** How long a browser may remember a preflight. Seconds. */
 const PREFLIGHT_SECONDS = 600;
 const ALLOW_HEADERS =
-  'Authorization, Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, X-MCP-Code, X-Device-Guid, pkey, Idempotency-Key';
-const EXPOSE_HEADERS = 'Mcp-Session-Id, X-RateLimit, Retry-After';
+  'Authorization, Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, X-MCP-Code, X-Device-Guid, pkey, Idempotency-Key, Range, If-Match, If-None-Match, If-Range';
+const EXPOSE_HEADERS =
+  'Mcp-Session-Id, X-RateLimit, Retry-After, ETag, Accept-Ranges, Content-Range, Content-Disposition, X-Chunk-CRC32, X-File-Part';
 const JSON_TYPE = /^application\/json[\t ]*(?:;[\t ]*charset=(?:"[\w-]+"|[\w-]+)[\t ]*)?$/i;
 const NONE: HeaderList = [];
 

@@ -13,6 +13,8 @@ import { gatewayHeaders } from './headers.ts';
 import type { ModuleAnswer, ModuleResult } from './module-call.ts';
 
 const CALL_TIMEOUT_MS = 10 * SECOND_MS;
+/** RFC 9110 8.3.1, in lower case, with at most a charset. */
+const MEDIA_TYPE = /^[a-z0-9!#$&^_.+-]{1,63}\/[a-z0-9!#$&^_.+-]{1,63}(?:; ?charset=[A-Za-z0-9_-]{1,40})?$/;
 
 /** A complete file as the chat module describes it. */
 export interface ChatFile {
@@ -23,6 +25,10 @@ export interface ChatFile {
   readonly sizeBytes: number;
   /** Unsigned, of all bytes. */
   readonly crc32: number;
+  /** When the message was made, Unix milliseconds. */
+  readonly sentMs: number;
+  /** Where the module knows it; a media type that fits a header. */
+  readonly contentType: string | undefined;
 }
 
 export interface ChatFiles extends ChatFilePort {
@@ -182,10 +188,13 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 function readFile(fields: Readonly<Record<string, unknown>> | undefined): ChatFile | undefined {
   const fileId = parseId(fields?.['fileId']);
   const ownerId = parseId(fields?.['senderId']);
-  const { name, sizeBytes, crc32 } = fields ?? {};
+  const { name, sizeBytes, crc32, dateTime, contentType } = fields ?? {};
   if (fileId === undefined || ownerId === undefined || typeof name !== 'string') return undefined;
   if (!isCount(sizeBytes) || !isCount(crc32) || crc32 > 0xffff_ffff) return undefined;
-  return { fileId, ownerId, name, sizeBytes, crc32 };
+  const sentMs = typeof dateTime === 'string' ? Date.parse(dateTime) : Number.NaN;
+  if (Number.isNaN(sentMs)) return undefined;
+  const fits = typeof contentType === 'string' && MEDIA_TYPE.test(contentType);
+  return { fileId, ownerId, name, sizeBytes, crc32, sentMs, contentType: fits ? contentType : undefined };
 }
 
 function isCount(value: unknown): value is number {

@@ -58,7 +58,9 @@ t.test('chat files: created, completed, described; each call may be repeated', a
   t.same(await files.complete(complete), { ok: true, value: null });
   t.same(await files.complete(complete), { ok: true, value: null }, 'again');
   const described = { fileId, ownerId: '7', name: 'a.txt', sizeBytes: 5, crc32: 0xffff_ffff };
-  t.same(await files.describe(fileId, null), { ok: true, value: described });
+  const read = await files.describe(fileId, null);
+  t.match(read, { ok: true, value: described });
+  t.ok(read.ok && Math.abs(read.value.sentMs - Date.now()) < 60_000, 'when it was sent');
   const { result } = await ask('7', 'messages/list?chatId=1');
   t.match(result['messages'], [{ id: fileId, text: 'here', replyToId: linkedMessageId }, { text: 'look' }]);
   t.match(await ask('7', `files/info?fileId=${fileId}`), { result: { declaredCrc32: '0xABC' } });
@@ -133,4 +135,23 @@ t.test('chat files: an answer that is none of a chat module is a failure', async
   }
   const none = { modules: { call: async () => t.fail() as never }, project: '', newRequestId: () => '' };
   t.equal(chatFilesOf(undefined, { ...none, isBlocked: () => false }), undefined);
+});
+
+t.test('chat files: a content type that the module names is taken where it fits a header', async (t) => {
+  const file = { fileId: '5', senderId: '7', name: 'a', sizeBytes: 1, crc32: 0 };
+  const asked: [unknown, unknown][] = [
+    ['image/png', 'image/png'],
+    ['text/plain; charset=utf-8', 'text/plain; charset=utf-8'],
+    ['image/png\r\nX: y', undefined],
+    ['png', undefined],
+    [null, undefined],
+  ];
+  for (const [contentType, expected] of asked) {
+    const body = JSON.stringify({ result: { ...file, dateTime: '2026-01-02T03:04:05.678Z', contentType } });
+    const answer = { status: 200, contentType: 'application/json', headers: {}, body: Buffer.from(body) };
+    const call: ModuleClient['call'] = async () => ({ ok: true, answer, elapsedMs: 1 });
+    const options = { modules: { call }, project: 'test', newRequestId: () => 'r', isBlocked: () => false };
+    const described = await createChatFiles({ ...options, chatUrl: 'http://chat.test' }).describe('5', null);
+    t.equal(described.ok && described.value.contentType, expected, String(contentType));
+  }
 });
