@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { KINDS } from './actors/kinds.ts';
-import { Limiter } from './actors/limiter.ts';
+import type { Limiter } from './actors/limiter.ts';
 import { createActorSystem, type RunningSystem } from './actors/runtime/system.ts';
 import { nodeSchedule } from './actors/runtime/world.ts';
 import { holdFolder, makeFolder } from './data-folder.ts';
@@ -10,9 +10,10 @@ import type { Configuration } from './domain/configuration.ts';
 import type { Fault } from './domain/schema.ts';
 import { LiveSettings } from './domain/settings.ts';
 import { figuresOf } from './figures.ts';
+import { type FileTransport, openFileTransport } from './file-transport.ts';
 import { createPipeline, type Pipeline } from './io/http/pipeline.ts';
 import type { AnyRoute } from './io/http/route.ts';
-import { createServer, findFreePort, type Server } from './io/http/server.ts';
+import type { Server } from './io/http/server.ts';
 import { createSessionGate } from './io/http/session-gate.ts';
 import type { Log } from './io/log.ts';
 import { LiveCatalogue } from './io/mcp/catalogue.ts';
@@ -23,6 +24,7 @@ import { createRoutes } from './io/routes/index.ts';
 import { createInternalRoutes } from './io/routes/internal.ts';
 import { restoreSettings } from './io/runtime-settings.ts';
 import { openVault, type Vault } from './io/vault.ts';
+import { openListeners } from './listeners.ts';
 import { catalogueOf, faultsOf, moduleAddresses, newModules, publicPaths, startStandIns } from './modules.ts';
 import { addressOf, resolveSite } from './site.ts';
 import { openStorage } from './storage.ts';
@@ -34,7 +36,6 @@ const WORKER_QUEUE_MAX = 10_000;
 const DRAIN_MS = 10_000;
 /** The journal's file grows by so much at a time, filled with zeros, so that a full disk is met before a commit. */
 const JOURNAL_STEP_BYTES = 64 * 1024 * 1024;
-const CONNECTIONS_INTERNAL_MAX = 1_000;
 
 export interface AssemblyOptions {
   readonly version: string;
@@ -60,6 +61,7 @@ interface Parts {
   readonly vault: Vault;
   readonly workers: WorkerPool;
   readonly modules: ModuleClient;
+  readonly files: FileTransport;
   readonly codesDelivered: boolean;
   readonly moduleAddresses: ReadonlyMap<string, string>;
   readonly publicPaths: ReadonlyMap<string, readonly string[]>;
@@ -74,20 +76,7 @@ interface Parts {
 export async function assemble(configuration: Configuration, options: AssemblyOptions): Promise<Assembly> {
   const { log } = options;
   const settings = new LiveSettings(configuration.settings);
-  let limiter: Limiter | undefined;
-  const publicServer = createServer({
-    host: configuration.listen.host,
-    port: await findFreePort(configuration.listen.host, configuration.listen.port),
-    ...(configuration.listen.tls === undefined ? {} : { tls: configuration.listen.tls }),
-    connectionsMax: () => settings.get('ConnectionsMax'),
-    onOpen: (address) => limiter?.opened(address, Date.now()),
-  });
-  const internalServer = createServer({
-    host: configuration.internal.host,
-    port: await findFreePort(configuration.internal.host, configuration.internal.port),
-    connectionsMax: () => CONNECTIONS_INTERNAL_MAX,
-  });
-  limiter = new Limiter({ settings, connectionsOpen: () => publicServer.counters().open });
+  const { limiter, publicServer, internalServer } = await openListeners(configuration, settings);
   makeFolder(configuration.dataPath);
   const letGo = await holdFolder(configuration.dataPath);
   const sandbox = await startStandIns(configuration, log);
@@ -100,7 +89,8 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     onFault: (message) => log.error({ message }, 'worker fault'),
   });
   const modules = createModuleClient({ clock: Date.now });
-  const calls = { workers, modules, chatUrl: addresses.get('chat') };
+  const files = openFileTransport({ configuration, workers, log });
+  const calls = { workers, modules, files, chatUrl: addresses.get('chat') };
   const actors = await startActors(configuration, settings, calls, options);
   const vault = await openVault(actors.administration);
   const catalogue = new LiveCatalogue(loaded.catalogue);
@@ -113,6 +103,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     vault,
     workers,
     modules,
+    files,
     codesDelivered: calls.chatUrl !== undefined,
     moduleAddresses: addresses,
     publicPaths: publicPaths(configuration),
@@ -145,6 +136,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
       await modules.close();
       await workers.close();
       await actors.close();
+      await files.close();
       await sandbox?.close();
       letGo();
     },
@@ -154,7 +146,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
 async function startActors(
   configuration: Configuration,
   settings: LiveSettings,
-  { workers, modules, chatUrl }: { workers: WorkerPool; modules: ModuleClient; chatUrl: string | undefined },
+  calls: { workers: WorkerPool; modules: ModuleClient; files: FileTransport; chatUrl: string | undefined },
   { log, onFatal }: AssemblyOptions,
 ): Promise<RunningSystem> {
   const journal = await openStorage({
@@ -165,6 +157,7 @@ async function startActors(
       log.error({ err: error }, error === undefined ? 'the disk has room again' : 'the disk is short'),
   });
   let secret: Promise<Uint8Array>;
+  const { workers, modules, files, chatUrl } = calls;
   const codes = codePorts(chatUrl, {
     secret: () => secret,
     modules,
@@ -174,7 +167,7 @@ async function startActors(
   const actors = createActorSystem({
     kinds: KINDS,
     journal,
-    ports: { workers, ...codes },
+    ports: { workers, files: files.port, ...codes },
     settings,
     clock: Date.now,
     randomBytes: (length) => randomBytes(length),

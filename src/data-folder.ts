@@ -8,19 +8,27 @@ import { createServer, type Server } from 'node:net';
 import { dirname, resolve } from 'node:path';
 
 /** The folder cannot be made or written: a fault of the configuration. */
-export class FolderUnusable extends Error {}
+export class FolderUnusable extends Error {
+  /** The key of the configuration that names the folder. */
+  readonly key: string;
+
+  constructor(message: string, key = 'DataPath') {
+    super(message);
+    this.key = key;
+  }
+}
 /** What is in the folder cannot be read or written as it must be: damaged, missing, or no permission. */
 export class JournalUnusable extends Error {}
 /** Another process serves this folder. */
 export class FolderInUse extends Error {}
 
-/** Makes the folder, readable by its owner alone. Throws `FolderUnusable`. */
-export function makeFolder(path: string): void {
+/** Makes the folder, readable by its owner alone. `key` names it in the configuration. Throws `FolderUnusable`. */
+export function makeFolder(path: string, key = 'DataPath'): void {
   try {
     makeMissing(resolve(path));
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
-    throw new FolderUnusable(error instanceof Error ? error.message : String(error));
+    throw new FolderUnusable(error instanceof Error ? error.message : String(error), key);
   }
 }
 

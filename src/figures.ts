@@ -1,6 +1,7 @@
 /** The figures of every part for metrics and the internal health page, flattened to one number per name. */
 import type { Limiter } from './actors/limiter.ts';
 import type { RunningSystem } from './actors/runtime/system.ts';
+import type { FileTransport } from './file-transport.ts';
 import type { Pipeline } from './io/http/pipeline.ts';
 import type { Server } from './io/http/server.ts';
 import type { Figures } from './io/metrics.ts';
@@ -12,6 +13,7 @@ export interface FigureSources {
   readonly workers: WorkerPool;
   readonly modules: ModuleClient;
   readonly limiter: Limiter;
+  readonly files: FileTransport;
   readonly publicServer: Server;
 }
 
@@ -32,6 +34,7 @@ export function figuresOf(parts: FigureSources, pipeline: Pipeline): Record<stri
     actors: () => flatten(parts.actors.counters()),
     workers: () => flatten(parts.workers.counters()),
     modules: () => flatten(parts.modules.counters()),
+    files: () => flatten(parts.files.counters()),
     limiter: () => flatten(parts.limiter.counters()),
     connections: () => flatten(parts.publicServer.counters()),
     requests: () => flatten(pipeline.counters()),

@@ -58,7 +58,7 @@ export async function run(args: readonly string[]): Promise<void> {
   } catch (error) {
     if (error instanceof UsageError) end(EXIT.usage, `gatehouse: ${error.message}`);
     if (error instanceof ListenError) end(EXIT.portTaken, `gatehouse: ${error.message}`);
-    if (error instanceof FolderUnusable) endWithFaults([{ path: 'DataPath', message: error.message }]);
+    if (error instanceof FolderUnusable) endWithFaults([{ path: error.key, message: error.message }]);
     if (error instanceof JournalUnusable) end(EXIT.storage, `gatehouse: ${error.message}`);
     if (error instanceof JournalTooNew) end(EXIT.storage, `gatehouse: ${error.message}`);
     if (error instanceof FolderInUse) end(EXIT.storage, `gatehouse: ${error.message}`);

@@ -68,6 +68,8 @@ export const ERRORS = {
   PreconditionFailed: { code: 1313, status: 412, message: 'Precondition failed' },
   /** Nothing of what `Range` asks for is in the file (RFC 9110 14). */
   RangeNotSatisfiable: { code: 1314, status: 416, message: 'Range not satisfiable' },
+  /** The bytes cannot be read or written: a disk or a storage server fails. No room is `StorageFull`. */
+  FileStorageFailed: { code: 1312, status: 503, message: 'File storage unavailable', retryAfterSeconds: 5 },
   /** JSON-RPC rows (spec 7.3): they leave as HTTP 200 unless the row says otherwise. */
   ParseError: { code: -32700, status: 400, message: 'Parse error', rpc: -32700 },
   InvalidRequest: { code: -32600, status: 200, message: 'Invalid request', rpc: -32600 },

@@ -2,6 +2,13 @@
  * The list of worker tasks: plain data in, plain data out. A task is one row of `WorkerTasks`, one row of `TASKS` and
  * one function in a file of its own. This file is also what the threads of the pool load: they call `runBatch`.
  */
+import {
+  type HashRangeTask,
+  hashRange,
+  type WriteSlabTask,
+  type WriteSlabVerdict,
+  writeSlab,
+} from './crc32.ts';
 import { checkEd25519Key, verifyEd25519 } from './ed25519.ts';
 import {
   type AuthenticationTask,
@@ -24,6 +31,10 @@ export interface WorkerTasks {
   verifyRegistration: { input: RegistrationTask; output: RegistrationVerdict };
   /** A browser's answer to login_options with one of the owner's credentials. */
   verifyAuthentication: { input: AuthenticationTask; output: AuthenticationVerdict };
+  /** Writes file bytes and answers their CRC-32. The slab is shared, not copied (docs/decisions/0040). */
+  writeSlab: { input: WriteSlabTask; output: WriteSlabVerdict };
+  /** CRC-32 of bytes that are in a file already; undefined when the file is shorter. */
+  hashRange: { input: HashRangeTask; output: number | undefined };
 }
 
 export type TaskName = keyof WorkerTasks;
@@ -78,6 +89,8 @@ const TASKS: { readonly [N in TaskName]: TaskRow<N, unknown> } = {
     pack: ({ cosePublicKey, ...rest }) => [rest, toWire(cosePublicKey)],
     run: ([rest, cosePublicKey]) => verifyAuthentication({ ...rest, cosePublicKey: fromWire(cosePublicKey) }),
   }),
+  writeSlab: row<'writeSlab', WriteSlabTask>({ pack: (task) => task, run: writeSlab }),
+  hashRange: row<'hashRange', HashRangeTask>({ pack: (task) => task, run: hashRange }),
 };
 
 export function packTask<N extends TaskName>(name: N, input: TaskInput<N>): PackedTask {

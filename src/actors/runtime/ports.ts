@@ -1,6 +1,7 @@
 /** What actors may ask of the world. Types only: io implements them, the entry plugs them in. */
 import type { Channel } from '../../domain/contacts.ts';
 import type { ErrorName } from '../../domain/errors.ts';
+import type { FileKey } from '../../domain/files.ts';
 import type { TaskInput, TaskName, TaskOutput } from '../../workers/tasks.ts';
 
 /** Ports resolve with a failure value and never reject. */
@@ -62,8 +63,35 @@ export interface ChatFilePort {
   cancel(uploadKey: string): Promise<PortResult<null>>;
 }
 
+/**
+ * Bytes of files as actors see them; each method is one of `FileStorage` (io/files/storage.ts), where it is explained.
+ * Fails with `StorageFull` or `FileStorageFailed`. Every one may be repeated.
+ */
+export interface FilePort {
+  create(key: FileKey): Promise<PortResult<null>>;
+  publish(key: FileKey, sizeBytes: number): Promise<PortResult<null>>;
+  remove(key: FileKey): Promise<PortResult<null>>;
+  reserve(holder: string, sizeBytes: number): Promise<PortResult<null>>;
+  release(holder: string): void;
+  /**
+   * CRC-32 of each range of a part as it lies on the disk, for what a crash may have taken. Undefined for a range that
+   * is not there in full, all of them undefined when the part is gone.
+   */
+  hashRanges(
+    key: FileKey,
+    ranges: readonly ByteRange[],
+  ): Promise<PortResult<readonly (number | undefined)[]>>;
+}
+
+export interface ByteRange {
+  readonly positionBytes: number;
+  readonly lengthBytes: number;
+}
+
 export interface Ports {
   readonly workers: WorkerPort;
+  /** Absent only where no files are carried (tests). */
+  readonly files?: FilePort;
   /** Absent: no module delivers codes. */
   readonly codes?: CodePort;
   /** Absent: no module keeps messages of files. */

@@ -1,0 +1,54 @@
+/** Puts the file transport together: where the bytes lie, and what actors and routes are given to reach them. */
+import { unlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { FilePort } from './actors/runtime/ports.ts';
+import { FolderUnusable, makeFolder } from './data-folder.ts';
+import type { Configuration } from './domain/configuration.ts';
+import { LocalStorage } from './io/files/local.ts';
+import { filePort } from './io/files/port.ts';
+import type { FileStorage, StorageCounters } from './io/files/storage.ts';
+import type { Log } from './io/log.ts';
+import type { WorkerPool } from './workers/pool.ts';
+
+export interface FileTransportOptions {
+  readonly configuration: Configuration;
+  readonly workers: WorkerPool;
+  readonly log: Log;
+}
+
+export interface FileTransport {
+  readonly storage: FileStorage;
+  /** For the actor system. */
+  readonly port: FilePort;
+  counters(): { readonly storage: StorageCounters };
+  close(): Promise<void>;
+}
+
+/** Throws `FolderUnusable` when the folder of the bytes cannot be made or written. */
+export function openFileTransport({ configuration, workers, log }: FileTransportOptions): FileTransport {
+  const storage = openStorage(configuration, log);
+  return {
+    storage,
+    port: filePort(storage, workers),
+    counters: () => ({ storage: storage.counters() }),
+    close: () => storage.close(),
+  };
+}
+
+function openStorage({ localFileStoragePath, dataPath }: Configuration, log: Log): FileStorage {
+  const root = localFileStoragePath ?? join(dataPath, 'files');
+  makeWritableFolder(root, localFileStoragePath === undefined ? 'DataPath' : 'LocalFileStoragePath');
+  return new LocalStorage({ root, onFault: (message) => log.error({ message }, 'file storage') });
+}
+
+/** Writes a byte to see: permissions alone do not show a file system that is mounted read-only or full. */
+function makeWritableFolder(path: string, key: string): void {
+  makeFolder(path, key);
+  const probe = join(path, '.writable');
+  try {
+    writeFileSync(probe, '1', { mode: 0o600 });
+    unlinkSync(probe);
+  } catch (error) {
+    throw new FolderUnusable(error instanceof Error ? error.message : String(error), key);
+  }
+}

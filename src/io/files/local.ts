@@ -1,0 +1,152 @@
+/**
+ * Files in a folder of this machine: `{root}/{owner}/{fileId}`, its part beside it, so that publishing is one rename
+ * within a directory (spec 4.8). For the order of syncs see `publish`.
+ */
+import { constants } from 'node:fs';
+import { rename } from 'node:fs/promises';
+import type { FileKey } from '../../domain/files.ts';
+import { FreeSpace, type FreeSpaceProbe, freeSpaceOf } from './free-space.ts';
+import { OpenFiles } from './open-files.ts';
+import { fileName, type OwnerFolder, OwnerFolders, openOrNothing } from './owner-folders.ts';
+import { Parts, partName, unlinkIfThere } from './parts.ts';
+import type { FileStorage, PartLease, StorageCounters, StorageFaultListener, StoredFile } from './storage.ts';
+import { StorageFaults } from './storage-faults.ts';
+
+export interface LocalStorageOptions {
+  /** There and writable. */
+  readonly root: string;
+  readonly onFault: StorageFaultListener;
+  /** Of the root's disk unless given. */
+  readonly freeSpace?: FreeSpaceProbe;
+  /** Descriptors kept for reading. */
+  readonly keptMax?: number;
+}
+
+export class LocalStorage implements FileStorage {
+  readonly #faults: StorageFaults;
+  readonly #folders: OwnerFolders;
+  readonly #parts: Parts;
+  readonly #files: OpenFiles;
+  readonly #space: FreeSpace;
+  #published = 0;
+  #removed = 0;
+
+  constructor({ root, onFault, freeSpace, keptMax }: LocalStorageOptions) {
+    this.#faults = new StorageFaults(onFault);
+    this.#folders = new OwnerFolders(root);
+    this.#parts = new Parts(this.#folders);
+    this.#files = new OpenFiles(this.#folders, this.#faults, keptMax);
+    this.#space = new FreeSpace(freeSpace ?? freeSpaceOf(root));
+  }
+
+  open(key: FileKey): Promise<StoredFile | undefined> {
+    return this.#guard('opening', key, () => this.#files.get(key));
+  }
+
+  create(key: FileKey): Promise<void> {
+    return this.#guard('making a part of', key, () => this.#parts.make(key));
+  }
+
+  lease(key: FileKey): Promise<PartLease> {
+    return this.#guard('opening the part of', key, () => this.#parts.lease(key));
+  }
+
+  publish(key: FileKey, sizeBytes: number): Promise<void> {
+    return this.#guard('publishing', key, async () => {
+      const done = await this.#parts.exclusively(key, () =>
+        this.#folders.use(key.owner, (folder) => publishIn(folder, key, sizeBytes)),
+      );
+      if (done !== true) throw new Error('there is neither a part nor a file');
+      this.#parts.ended(key);
+      this.#published += 1;
+    });
+  }
+
+  remove(key: FileKey): Promise<void> {
+    return this.#guard('removing', key, async () => {
+      await this.#files.forget(key);
+      const gone = await this.#parts.exclusively(key, () =>
+        this.#folders.use(key.owner, async (folder) => {
+          const part = await this.#parts.removeFrom(folder, key);
+          const file = await unlinkIfThere(folder.pathOf(fileName(key)));
+          return part || file;
+        }),
+      );
+      if (gone === true) this.#removed += 1;
+    });
+  }
+
+  reserve(holder: string, sizeBytes: number): Promise<void> {
+    return this.#faults.guard(`looking for free space in ${this.#folders.root}`, () =>
+      this.#space.reserve(holder, sizeBytes),
+    );
+  }
+
+  release(holder: string): void {
+    this.#space.release(holder);
+  }
+
+  freeBytes(): Promise<number> {
+    return this.#faults.guard(`looking for free space in ${this.#folders.root}`, () =>
+      this.#space.freeBytes(),
+    );
+  }
+
+  sweep(wanted: ReadonlySet<string>): Promise<number> {
+    return this.#faults.guard(`sweeping ${this.#folders.root}`, () => this.#parts.sweep(wanted));
+  }
+
+  counters(): StorageCounters {
+    return {
+      leases: this.#parts.leases,
+      reservedBytes: this.#space.heldBytes,
+      published: this.#published,
+      removed: this.#removed,
+      failed: this.#faults.failed,
+      full: this.#faults.full,
+      open: this.#files.open,
+    };
+  }
+
+  close(): Promise<void> {
+    return this.#files.close();
+  }
+
+  #guard<T>(doing: string, key: FileKey, work: () => Promise<T>): Promise<T> {
+    return this.#faults.guard(`${doing} ${key.owner}/${key.fileId} in ${this.#folders.root}`, work);
+  }
+}
+
+/** Bytes, then name, then the directory that holds the name: each on disk before the next. */
+async function publishIn(folder: OwnerFolder, key: FileKey, sizeBytes: number): Promise<boolean> {
+  const part = folder.pathOf(partName(key));
+  const handle = await openOrNothing(part, constants.O_RDWR | constants.O_NOFOLLOW);
+  if (handle === undefined) return isPublished(folder, key, sizeBytes);
+  try {
+    const stats = await handle.stat();
+    if (!stats.isFile()) throw new Error('the part is no file');
+    if (stats.size !== sizeBytes)
+      throw new Error(`the part has ${stats.size} bytes, expected were ${sizeBytes}`);
+    await handle.datasync();
+  } finally {
+    await handle.close();
+  }
+  await rename(part, folder.pathOf(fileName(key)));
+  await folder.sync();
+  return true;
+}
+
+/** A run before this one got as far as the rename; whether its directory reached the disk nobody knows. */
+async function isPublished(folder: OwnerFolder, key: FileKey, sizeBytes: number): Promise<boolean> {
+  const path = folder.pathOf(fileName(key));
+  const handle = await openOrNothing(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  if (handle === undefined) return false;
+  try {
+    const { size } = await handle.stat();
+    if (size !== sizeBytes) throw new Error(`the file has ${size} bytes, expected were ${sizeBytes}`);
+  } finally {
+    await handle.close();
+  }
+  await folder.sync();
+  return true;
+}

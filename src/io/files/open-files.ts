@@ -1,0 +1,159 @@
+/**
+ * Finished files that are open for reading. Descriptors are kept for the next request: a small range of a kept file costs
+ * one read and nothing else. Keeping is safe because a published file never changes and only the storage removes it.
+ */
+import { constants, read, readSync } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
+import type { FileKey } from '../../domain/files.ts';
+import { fileName, type OwnerFolders, openOrNothing } from './owner-folders.ts';
+import type { StoredFile } from './storage.ts';
+import type { StorageFaults } from './storage-faults.ts';
+
+/** Descriptors kept while nobody uses them; the least recently used goes first. */
+const KEPT_MAX = 256;
+/** Something else than a file under that name, a pipe for example, must not stop a thread of libuv. */
+const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+interface OpenFile {
+  readonly handle: FileHandle;
+  readonly sizeBytes: number;
+  readonly name: string;
+  users: number;
+}
+
+export class OpenFiles {
+  readonly #folders: OwnerFolders;
+  readonly #faults: StorageFaults;
+  readonly #keptMax: number;
+  /** By last use, oldest first. A promise, so that two that ask at once share one descriptor. */
+  readonly #kept = new Map<string, Promise<OpenFile | undefined>>();
+  #open = 0;
+
+  constructor(folders: OwnerFolders, faults: StorageFaults, keptMax = KEPT_MAX) {
+    this.#folders = folders;
+    this.#faults = faults;
+    this.#keptMax = keptMax;
+  }
+
+  get open(): number {
+    return this.#open;
+  }
+
+  async get(key: FileKey): Promise<StoredFile | undefined> {
+    const name = `${key.owner}/${key.fileId}`;
+    const opening = this.#kept.get(name) ?? this.#openNew(key, name);
+    this.#kept.delete(name);
+    this.#kept.set(name, opening);
+    let file: OpenFile | undefined;
+    try {
+      file = await opening;
+    } catch (error) {
+      this.#drop(name, opening);
+      throw error;
+    }
+    if (file === undefined) {
+      this.#drop(name, opening);
+      return undefined;
+    }
+    file.users += 1;
+    this.#evict();
+    return this.#stored(file, opening);
+  }
+
+  /** The file is removed: who reads it may finish, nobody else gets it. */
+  async forget(key: FileKey): Promise<void> {
+    const name = `${key.owner}/${key.fileId}`;
+    const opening = this.#kept.get(name);
+    if (opening === undefined) return;
+    this.#kept.delete(name);
+    const file = await opening.catch(() => undefined);
+    if (file?.users === 0) await this.#close(file);
+  }
+
+  async close(): Promise<void> {
+    const kept = [...this.#kept.values()];
+    this.#kept.clear();
+    for (const opening of kept) {
+      const file = await opening.catch(() => undefined);
+      if (file?.users === 0) await this.#close(file);
+    }
+  }
+
+  async #openNew(key: FileKey, name: string): Promise<OpenFile | undefined> {
+    const handle = await this.#folders.use(key.owner, (folder) =>
+      openOrNothing(folder.pathOf(fileName(key)), READ_FLAGS),
+    );
+    if (handle === undefined) return undefined;
+    const stats = await handle.stat();
+    if (!stats.isFile()) {
+      await handle.close();
+      throw new Error('there is something under its name that is no file');
+    }
+    this.#open += 1;
+    return { handle, sizeBytes: stats.size, name, users: 0 };
+  }
+
+  #stored(file: OpenFile, opening: Promise<OpenFile | undefined>): StoredFile {
+    const { fd } = file.handle;
+    let closed = false;
+    return {
+      sizeBytes: file.sizeBytes,
+      read: (target, position) =>
+        this.#faults.guard(`reading ${file.name}`, () => readFully(fd, target, position)),
+      readNow: (target, position) => {
+        try {
+          return readSync(fd, target, 0, target.length, position);
+        } catch (error) {
+          throw this.#faults.failure(`reading ${file.name}`, error);
+        }
+      },
+      close: () => {
+        if (closed) return;
+        closed = true;
+        file.users -= 1;
+        if (file.users === 0 && this.#kept.get(file.name) !== opening) void this.#close(file);
+      },
+    };
+  }
+
+  #evict(): void {
+    if (this.#kept.size <= this.#keptMax) return;
+    for (const [name, opening] of this.#kept) {
+      this.#kept.delete(name);
+      void opening.then(
+        (file) => (file?.users === 0 ? this.#close(file) : undefined),
+        () => undefined,
+      );
+      return;
+    }
+  }
+
+  #drop(name: string, opening: Promise<OpenFile | undefined>): void {
+    if (this.#kept.get(name) === opening) this.#kept.delete(name);
+  }
+
+  async #close(file: OpenFile): Promise<void> {
+    this.#open -= 1;
+    await this.#faults.guard(`closing ${file.name}`, () => file.handle.close()).catch(() => undefined);
+  }
+}
+
+/** As many bytes as `target` takes or the file has. */
+async function readFully(fd: number, target: Uint8Array, position: number): Promise<number> {
+  let done = 0;
+  while (done < target.length) {
+    const got = await readOnce(fd, target, done, position + done);
+    if (got === 0) break;
+    done += got;
+  }
+  return done;
+}
+
+function readOnce(fd: number, target: Uint8Array, offset: number, position: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    read(fd, target, offset, target.length - offset, position, (error, got) => {
+      if (error === null) resolve(got);
+      else reject(error);
+    });
+  });
+}

@@ -1,0 +1,46 @@
+/** What a disk or a storage server says when it fails, turned into rows of the error table. */
+import { GatewayError } from '../../domain/errors.ts';
+import type { StorageFaultListener } from './storage.ts';
+
+/** No room, quota used up, file too large for the file system. */
+const NO_ROOM: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
+
+/** `ENOENT` and its like; undefined for what is no error of the system. */
+export function systemCode(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('code' in error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
+}
+
+/** The failures of one storage: told to the operator, counted, and thrown on as `StorageFull` or `FileStorageFailed`. */
+export class StorageFaults {
+  readonly #listener: StorageFaultListener;
+  failed = 0;
+  full = 0;
+
+  constructor(listener: StorageFaultListener) {
+    this.#listener = listener;
+  }
+
+  /** Runs `work`; what it throws leaves as a row of the table. `doing` says what failed, for the operator. */
+  async guard<T>(doing: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw this.failure(doing, error);
+    }
+  }
+
+  failure(doing: string, error: unknown): GatewayError {
+    if (error instanceof GatewayError) {
+      if (error.row === 'StorageFull') this.full += 1;
+      return error;
+    }
+    this.#listener(`${doing}: ${error instanceof Error ? error.message : String(error)}`);
+    if (NO_ROOM.has(systemCode(error) ?? '')) {
+      this.full += 1;
+      return new GatewayError('StorageFull');
+    }
+    this.failed += 1;
+    return new GatewayError('FileStorageFailed');
+  }
+}

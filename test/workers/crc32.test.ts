@@ -1,0 +1,75 @@
+import { closeSync, mkdtempSync, openSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import t from 'tap';
+import { crc32, crc32InScript, hashRange, writeSlab } from '../../src/workers/crc32.ts';
+import { createWorkerPool } from '../../src/workers/pool.ts';
+
+const slabOf = (text: string): SharedArrayBuffer => {
+  const slab = new SharedArrayBuffer(64);
+  new Uint8Array(slab).set(Buffer.from(text));
+  return slab;
+};
+
+t.test(
+  'crc32: native and script agree with the check value and with each other, in pieces too',
+  async (t) => {
+    t.equal(crc32InScript(Buffer.from('123456789')), 0xcbf43926);
+    t.equal(crc32(new Uint8Array(0)), 0);
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 5_000 }), fc.nat(), (bytes, cut) => {
+        const at = bytes.length === 0 ? 0 : cut % bytes.length;
+        const whole = crc32InScript(bytes);
+        const inPieces = (hash: typeof crc32) => hash(bytes.subarray(at), hash(bytes.subarray(0, at)));
+        return crc32(bytes) === whole && inPieces(crc32) === whole && inPieces(crc32InScript) === whole;
+      }),
+    );
+  },
+);
+
+t.test(
+  'writeSlab: writes at its position what the slab holds at the beginning, through the pool',
+  async (t) => {
+    const path = join(mkdtempSync(join(tmpdir(), 'crc32-')), 'file');
+    const fd = openSync(path, 'w+');
+    const pool = createWorkerPool({ threads: 1, queueMax: 10 });
+    t.teardown(() => pool.close());
+    const late = pool.run('writeSlab', { slab: slabOf('world!!'), length: 5, fd, position: 6 });
+    const early = pool.run('writeSlab', { slab: slabOf('hello '), length: 6, fd, position: 0 });
+    t.same(await late, { ok: true, value: crc32InScript(Buffer.from('world')) });
+    t.same(await early, { ok: true, value: crc32InScript(Buffer.from('hello ')) });
+    const whole = await pool.run('hashRange', { fd, position: 0, length: 11 });
+    t.same(whole, { ok: true, value: crc32InScript(Buffer.from('hello world')) });
+    closeSync(fd);
+    t.equal(readFileSync(path, 'utf8'), 'hello world');
+  },
+);
+
+t.test('writeSlab: bytes with another checksum than the expected one are not written', async (t) => {
+  const path = join(mkdtempSync(join(tmpdir(), 'crc32-')), 'file');
+  const fd = openSync(path, 'w+');
+  const good = crc32InScript(Buffer.from('good'));
+  t.equal(writeSlab({ slab: slabOf('good'), length: 4, fd, position: 0, expectedCrc32: good }), good);
+  t.not(writeSlab({ slab: slabOf('evil'), length: 4, fd, position: 0, expectedCrc32: good }), good);
+  closeSync(fd);
+  t.equal(readFileSync(path, 'utf8'), 'good');
+});
+
+t.test('writeSlab: what the system says is a value, so that a full disk is told from a bug', async (t) => {
+  const fd = openSync('/dev/full', 'w');
+  t.match(writeSlab({ slab: slabOf('x'), length: 1, fd, position: 0 }), { code: 'ENOSPC' });
+  closeSync(fd);
+  t.match(writeSlab({ slab: slabOf('x'), length: 1, fd, position: 0 }), { code: 'EBADF' });
+});
+
+t.test('hashRange: a range that the file does not have in full is undefined', async (t) => {
+  const path = join(mkdtempSync(join(tmpdir(), 'crc32-')), 'file');
+  const fd = openSync(path, 'w+');
+  writeSlab({ slab: slabOf('abc'), length: 3, fd, position: 0 });
+  t.equal(hashRange({ fd, position: 1, length: 2 }), crc32InScript(Buffer.from('bc')));
+  t.equal(hashRange({ fd, position: 1, length: 3 }), undefined);
+  t.equal(hashRange({ fd, position: 90, length: 1 }), undefined);
+  t.equal(hashRange({ fd, position: 0, length: 0 }), 0);
+  closeSync(fd);
+});
