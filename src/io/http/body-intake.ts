@@ -41,7 +41,7 @@ export class BodyIntake {
       return;
     }
     exchange.read({
-      take: (sizeBytes) => this.#take(exchange, sizeBytes, capBytes),
+      take: (sizeBytes) => !exchange.over && this.#take(exchange, sizeBytes, capBytes),
       done: (bytes, borrowed) => {
         exchange.bodyRead = true;
         try {
@@ -58,7 +58,7 @@ export class BodyIntake {
     });
   }
 
-  /** What arrives before the route reads is kept; a route that streams bounds the rest by itself. */
+  /** What arrives before the route reads is kept, also while its answer is leaving; a route that streams bounds the rest by itself. */
   #open(exchange: Exchange): void {
     exchange.openBody({
       keep: (sizeBytes) => this.#take(exchange, sizeBytes, Infinity),
@@ -69,11 +69,11 @@ export class BodyIntake {
       ended: () => {
         exchange.bodyRead = true;
       },
+      failed: (error) => this.#listener.failed(exchange, error),
     });
   }
 
   #take(exchange: Exchange, sizeBytes: number, capBytes: number): boolean {
-    if (exchange.over) return false;
     try {
       if (exchange.bodyBytes + sizeBytes > capBytes) throw new GatewayError('BodyTooLarge');
       this.#inFlight.takeBytes(sizeBytes);

@@ -12,13 +12,13 @@ import type { Site } from '../../domain/site.ts';
 import { RequestCharges } from './charges.ts';
 import type { ResolvedClient } from './client-address.ts';
 import type { FinishedRequest } from './finished.ts';
-import { type IncomingHooks, IncomingStream } from './incoming.ts';
-import { corked, OutgoingStream } from './outgoing.ts';
-import { type AnswerFacts, writeAnswer, writeHead } from './reply.ts';
-import { type BodySink, type IncomingHead, readBody } from './request.ts';
+import type { IncomingHooks, IncomingStream } from './incoming.ts';
+import type { AnswerFacts } from './reply.ts';
+import type { BodySink, IncomingHead } from './request.ts';
 import type { AnyRoute, ClientFacts, HeaderList, Reply, RouteContext, SessionGate } from './route.ts';
 import { type HttpResponse, remotePortOf } from './server.ts';
 import type { StreamReply } from './stream.ts';
+import { type StreamListener, Wire } from './wire.ts';
 
 const NO_BYTES = Buffer.alloc(0);
 const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze(Object.create(null));
@@ -69,10 +69,7 @@ export class Exchange implements RouteContext {
   /** Reported as finished. */
   settled = false;
   readonly startedMs: number;
-  readonly #response: HttpResponse;
-  #watching = false;
-  /** An answer that is leaving piece by piece. */
-  #outgoing: OutgoingStream | undefined;
+  readonly #wire: Wire;
   #listeners: (() => void)[] = [];
 
   constructor(
@@ -85,7 +82,7 @@ export class Exchange implements RouteContext {
     newRequestId: () => string,
   ) {
     this.startedMs = startedMs;
-    this.#response = response;
+    this.#wire = new Wire(response, head.contentLength);
     this.head = head;
     this.services = services;
     this.nowMs = nowMs;
@@ -127,24 +124,25 @@ export class Exchange implements RouteContext {
   readonly header = (name: string): string | undefined => this.head.header(name);
   readonly allHeaders = () => this.head.all();
 
-  /** Asks to be told of an abort; `lost` runs after it. uWS takes one abort handler per request. */
+  /** Asks to be told of an abort; `lost` runs after it. */
   watch(lost: () => void): void {
-    if (this.#watching || this.over) return;
-    this.#watching = true;
-    this.#response.onAborted(() => {
-      this.#abort();
+    this.#wire.watch(() => {
+      this.over = true;
+      this.aborted = true;
+      for (const listener of this.#listeners) listener();
+      this.#listeners = [];
       lost();
     });
   }
 
   /** Opens the body for a route that reads it as it arrives. */
   openBody(hooks: IncomingHooks): void {
-    this.incoming = new IncomingStream(this.#response, this.head.contentLength, hooks);
+    this.incoming = this.#wire.openBody(hooks);
   }
 
   /** Reads the body; see `readBody`. */
   read(sink: BodySink): void {
-    readBody(this.#response, sink);
+    this.#wire.read(sink);
   }
 
   readonly onAbort = (listener: () => void): void => {
@@ -152,56 +150,37 @@ export class Exchange implements RouteContext {
     else this.#listeners.push(listener);
   };
 
-  /** The client is gone: nothing may touch the response from here on. */
-  #abort(): void {
-    if (this.over && this.#outgoing === undefined) return;
-    this.over = true;
-    this.aborted = true;
-    this.#outgoing?.lost();
-    this.incoming?.lost();
-    for (const listener of this.#listeners) listener();
-    this.#listeners = [];
-  }
-
   /** Writes the answer; false when it came too late. Throws, with nothing written, when a header is unfit. */
   answer(reply: Reply, close: boolean): boolean {
     if (this.over) return false;
-    // What is left of the body is thrown away; once the answer is written its socket is out of reach.
-    this.incoming?.discard();
-    const facts = this.#factsOf(close);
-    // uWS corks for its own callbacks; after a promise it takes an explicit cork to leave in one system call.
-    if (this.running) {
-      corked(this.#response, () => {
-        this.sentBytes = writeAnswer(this.#response, reply, facts);
-      });
-    } else this.sentBytes = writeAnswer(this.#response, reply, facts);
+    this.sentBytes = this.#wire.answer(reply, this.#factsOf(close), this.running);
     this.over = true;
     this.status = reply.status;
     return true;
   }
 
-  /** Starts an answer that leaves piece by piece; `ended` once it is over. Throws as `answer` does. */
-  stream(reply: StreamReply, close: boolean, ended: () => void): void {
+  /** Starts an answer that leaves piece by piece. Throws as `answer` does. */
+  stream(reply: StreamReply, close: boolean, listener: StreamListener): void {
     if (this.over) {
       reply.source.lost();
       return;
     }
     const facts = this.#factsOf(close);
-    corked(this.#response, () => writeHead(this.#response, reply, facts));
     this.over = true;
     this.status = reply.status;
-    const outgoing = new OutgoingStream(this.#response, reply.source, reply.lengthBytes, {
-      finishing: () => this.incoming?.discard(),
-      ended: (sentBytes) => {
-        this.sentBytes = sentBytes;
-        this.#outgoing = undefined;
-        ended();
-      },
-    });
-    this.#outgoing = outgoing;
-    // Chunks may not share the cork of the request's own callback (events.md, uWS and long responses, item 1).
-    if (reply.lengthBytes === undefined) setImmediate(() => outgoing.start());
-    else outgoing.start();
+    try {
+      this.#wire.stream(reply, facts, {
+        ended: (sentBytes) => {
+          this.sentBytes = sentBytes;
+          listener.ended(sentBytes);
+        },
+        failed: listener.failed,
+      });
+    } catch (error) {
+      this.over = false;
+      reply.source.lost();
+      throw error;
+    }
   }
 
   #factsOf(close: boolean): AnswerFacts {
@@ -237,6 +216,6 @@ export class Exchange implements RouteContext {
   /** Cuts the connection without a word (smuggling). */
   cut(): void {
     this.over = true;
-    this.#response.close();
+    this.#wire.cut();
   }
 }

@@ -5,7 +5,7 @@
  */
 
 import type { HttpResponse } from './server.ts';
-import type { IncomingBody, IncomingSink } from './stream.ts';
+import type { IncomingBody, IncomingSink, RestOfBody } from './stream.ts';
 
 /** Paused bodies are let through for a turn so often: a paused socket does not report that its client left. */
 export const NUDGE_MS = 1_000;
@@ -21,9 +21,11 @@ export interface IncomingHooks {
   release(sizeBytes: number): void;
   /** The last byte is here. */
   ended(): void;
+  /** The sink threw: a bug. The rest of the body is thrown away. */
+  failed(error: unknown): void;
 }
 
-export class IncomingStream implements IncomingBody {
+export class IncomingStream implements IncomingBody, RestOfBody {
   readonly declaredBytes: number | undefined;
   readonly #response: HttpResponse;
   readonly #hooks: IncomingHooks;
@@ -34,6 +36,8 @@ export class IncomingStream implements IncomingBody {
   #ended = false;
   /** The sink hears nothing more: body over, client gone, or rest thrown away. */
   #closed = false;
+  /** The client went before anybody read. */
+  #lost = false;
   #silentTurns = 0;
 
   /** Call it in the turn of the request: uWS delivers to whoever listens by then. */
@@ -41,7 +45,15 @@ export class IncomingStream implements IncomingBody {
     this.#response = response;
     this.#hooks = hooks;
     this.declaredBytes = declaredBytes;
-    response.onData((chunk, isLast) => this.#take(chunk, isLast));
+    // A throw may not cross the native frame.
+    response.onData((chunk, isLast) => {
+      try {
+        this.#take(chunk, isLast);
+      } catch (error) {
+        this.discard();
+        hooks.failed(error);
+      }
+    });
     OPEN.add(this);
   }
 
@@ -54,13 +66,21 @@ export class IncomingStream implements IncomingBody {
     this.#sink = sink;
     const held = this.#held;
     this.#held = [];
+    // Before anything is handed over: the sink may want to pause at its first piece.
+    this.resume();
     for (const piece of held) {
       this.#hooks.release(piece.length);
       if (!this.#closed) sink.data(piece);
     }
+    if (this.#lost) sink.lost();
+    else if (this.#ended) this.#finish();
+  }
+
+  divert(sink: IncomingSink): void {
+    this.#drop();
+    this.#sink = sink;
+    this.resume();
     if (this.#ended) this.#finish();
-    else if (this.#closed) sink.lost();
-    else this.resume();
   }
 
   pause(): void {
@@ -85,9 +105,10 @@ export class IncomingStream implements IncomingBody {
 
   /** The client is gone; the response may not be touched any more. */
   lost(): void {
-    const { closed, sink } = { closed: this.#closed || this.#ended, sink: this.#sink };
+    if (this.#closed) return;
+    this.#lost = true;
     this.#close();
-    if (!closed) sink?.lost();
+    this.#sink?.lost();
   }
 
   /** Once a second for every open body. */
@@ -140,6 +161,10 @@ export class IncomingStream implements IncomingBody {
   #close(): void {
     this.#closed = true;
     OPEN.delete(this);
+    this.#drop();
+  }
+
+  #drop(): void {
     for (const piece of this.#held) this.#hooks.release(piece.length);
     this.#held = [];
   }

@@ -13,6 +13,8 @@ export interface OutgoingHooks {
   finishing(): void;
   /** The answer is over, in whatever way; `sentBytes` of its body were handed to the socket. */
   ended(sentBytes: number): void;
+  /** The source threw: a bug. The connection is cut. */
+  failed(error: unknown): void;
 }
 
 export class OutgoingStream implements OutgoingBody {
@@ -53,7 +55,7 @@ export class OutgoingStream implements OutgoingBody {
       corked(this.#response, () => this.#response.end());
       this.#finish();
     }
-    this.#source.start(this);
+    this.#guarded(() => this.#source.start(this));
   }
 
   send(bytes: Uint8Array | string): boolean {
@@ -111,7 +113,17 @@ export class OutgoingStream implements OutgoingBody {
     } else if (rest !== undefined) this.#tryEnd(rest.subarray(offset - this.#restOffset), offset);
     if (this.#waiting) return;
     if (this.#ending) this.end();
-    else this.#source.drained();
+    else this.#guarded(() => this.#source.drained());
+  }
+
+  /** Of a throw the client sees a cut connection: what was begun cannot be told from what is whole otherwise. */
+  #guarded(run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      this.#hooks.failed(error);
+      this.cut();
+    }
   }
 
   /** Writes piece by piece until the socket is full; the rest waits for the next `writable`. */

@@ -217,12 +217,10 @@ class Engine implements Pipeline {
       return;
     }
     exchange.watch(() => this.#settle(exchange));
-    try {
-      exchange.stream(reply, closing, () => this.#settle(exchange));
-    } catch (error) {
-      reply.source.lost();
-      throw error;
-    }
+    exchange.stream(reply, closing, {
+      ended: () => this.#settle(exchange),
+      failed: (error) => this.#bug(exchange, error),
+    });
     if (reply.longLived) this.#release(exchange);
   }
 

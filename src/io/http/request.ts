@@ -4,6 +4,7 @@
  */
 import { GatewayError } from '../../domain/errors.ts';
 import type { HttpRequest, HttpResponse } from './server.ts';
+import type { IncomingSink, RestOfBody } from './stream.ts';
 
 /** Characters of a user agent that are kept. */
 const USER_AGENT_MAX = 256;
@@ -179,14 +180,18 @@ export interface BodySink {
  * Reads a body. `take` is the cap: once it says no, nothing more is kept and `done` is not called. A body that
  * arrives in one piece, the common case, is handed on without a copy.
  */
-export function readBody(response: HttpResponse, sink: BodySink): void {
+export function readBody(response: HttpResponse, sink: BodySink): RestOfBody {
   let pieces: Buffer[] | undefined;
   let over = false;
+  let rest: IncomingSink | undefined;
   response.onData((chunk, isLast) => {
-    if (over) return;
-    if (!sink.take(chunk.byteLength)) {
+    if (!over && !sink.take(chunk.byteLength)) {
       over = true;
       pieces = undefined;
+    }
+    if (over) {
+      rest?.data(new Uint8Array(chunk));
+      if (isLast) rest?.end();
       return;
     }
     const view = Buffer.from(chunk);
@@ -201,4 +206,9 @@ export function readBody(response: HttpResponse, sink: BodySink): void {
     over = true;
     sink.done(Buffer.concat(pieces), false);
   });
+  const divert = (next: IncomingSink | undefined): void => {
+    over = true;
+    rest = next;
+  };
+  return { divert, discard: () => divert(undefined), lost: () => rest?.lost() };
 }

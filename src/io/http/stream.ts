@@ -28,6 +28,15 @@ export interface IncomingBody {
   discard(): void;
 }
 
+/** What is still to come of a body that nobody wants any more. */
+export interface RestOfBody {
+  /** The rest goes to this sink; whoever read before hears nothing more. */
+  divert(sink: IncomingSink): void;
+  discard(): void;
+  /** The client is gone. */
+  lost(): void;
+}
+
 /** Where the bytes of an answer go. */
 export interface OutgoingBody {
   /**

@@ -1,0 +1,518 @@
+/** Bodies that are never held whole, over real sockets: what arrives, what leaves, and what happens when a side goes. */
+import { createHash, randomBytes } from 'node:crypto';
+import http from 'node:http';
+import net from 'node:net';
+import t from 'tap';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import { IncomingStream } from '../../../src/io/http/incoming.ts';
+import { defineRoute, type RouteContext } from '../../../src/io/http/route.ts';
+import type { HttpResponse } from '../../../src/io/http/server.ts';
+import { type OutgoingBody, type OutgoingSource, StreamReply } from '../../../src/io/http/stream.ts';
+import { startHttp } from '../../support/http.ts';
+
+const MEGABYTE = 1024 * 1024;
+const plain = { group: 'test', limits: [], errors: [], summary: 'test', auth: 'none' } as const;
+const sha = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+
+/** A promise and its key. */
+function gateOf<T>(): { opened: Promise<T>; open: (value: T) => void } {
+  let open: (value: T) => void = () => undefined;
+  const opened = new Promise<T>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}
+
+/** Reads a body whole, pausing after each piece until the next turn of the loop where asked to. */
+function digestOf(context: RouteContext, pausing: boolean): Promise<string> {
+  const hash = createHash('sha256');
+  return new Promise((resolve) => {
+    context.incoming?.read({
+      data(bytes) {
+        hash.update(bytes);
+        if (!pausing) return;
+        context.incoming?.pause();
+        setImmediate(() => context.incoming?.resume());
+      },
+      end: () => resolve(hash.digest('hex')),
+      lost: () => resolve('lost'),
+    });
+  });
+}
+
+/** Sends given bytes in pieces, as fast as the socket takes them. */
+class BytesSource implements OutgoingSource {
+  readonly #bytes: Uint8Array;
+  readonly #pieceBytes: number;
+  readonly lost: () => void;
+  #at = 0;
+  #out: OutgoingBody | undefined;
+
+  constructor(bytes: Uint8Array, pieceBytes: number, lost: () => void = () => undefined) {
+    this.#bytes = bytes;
+    this.#pieceBytes = pieceBytes;
+    this.lost = lost;
+  }
+
+  start(out: OutgoingBody): void {
+    this.#out = out;
+    this.drained();
+  }
+
+  drained(): void {
+    while (this.#at < this.#bytes.length) {
+      const piece = this.#bytes.subarray(this.#at, this.#at + this.#pieceBytes);
+      this.#at += piece.length;
+      if (this.#out?.send(piece) === false) return;
+    }
+    this.#out?.end();
+  }
+}
+
+function request(port: number, method: string, path: string, body?: Uint8Array, chunked = false) {
+  return new Promise<{ status: number; headers: http.IncomingHttpHeaders; body: Buffer }>(
+    (resolve, reject) => {
+      const headers = body === undefined || chunked ? {} : { 'content-length': body.length };
+      const sent = http.request(
+        { port, host: '127.0.0.1', method, path, headers, agent: false },
+        (answer) => {
+          const pieces: Buffer[] = [];
+          answer.on('data', (piece: Buffer) => pieces.push(piece));
+          answer.on('end', () =>
+            resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: Buffer.concat(pieces) }),
+          );
+          answer.on('error', reject);
+        },
+      );
+      sent.on('error', reject);
+      sent.end(body);
+    },
+  );
+}
+
+t.test('a streamed request body, declared or chunked, read at once or late, arrives whole', async (t) => {
+  const { port, close, bugs, pipeline } = startHttp({
+    site: { checkHost: false },
+    routes: [
+      defineRoute({
+        ...plain,
+        method: 'POST',
+        path: '/now',
+        body: 'stream',
+        handle: (c) => digestOf(c, false),
+      }),
+      defineRoute({
+        ...plain,
+        method: 'POST',
+        path: '/pausing',
+        body: 'stream',
+        handle: (c) => digestOf(c, true),
+      }),
+      defineRoute({
+        ...plain,
+        method: 'POST',
+        path: '/late',
+        body: 'stream',
+        async handle(context) {
+          for (let turns = 0; turns < 20; turns += 1) await new Promise(setImmediate);
+          return digestOf(context, false);
+        },
+      }),
+      defineRoute({
+        ...plain,
+        method: 'POST',
+        path: '/none',
+        body: 'stream',
+        handle: ({ incoming }) => incoming === undefined,
+      }),
+    ],
+  });
+  t.teardown(close);
+  const bytes = randomBytes(12 * MEGABYTE);
+  for (const path of ['/now', '/pausing', '/late']) {
+    for (const chunked of [false, true]) {
+      const { body } = await request(port, 'POST', path, bytes, chunked);
+      t.equal(JSON.parse(String(body)).result, sha(bytes), `${path}, ${chunked ? 'chunked' : 'declared'}`);
+    }
+  }
+  const { body } = await request(port, 'POST', '/none', new Uint8Array(0));
+  t.same(JSON.parse(String(body)), { result: true }, 'an empty body is none');
+  t.same(bugs, []);
+  t.match(pipeline.counters(), { requestsInFlight: 0, bodyBytesInFlight: 0 });
+});
+
+t.test('a client that leaves in mid-body is noticed once, also while it is paused', async (t) => {
+  for (const paused of [false, true]) {
+    const began = gateOf<void>();
+    const over = gateOf<string>();
+    let losses = 0;
+    const { port, close, finished } = startHttp({
+      site: { checkHost: false },
+      routes: [
+        defineRoute({
+          ...plain,
+          method: 'POST',
+          path: '/up',
+          body: 'stream',
+          handle: ({ incoming }) =>
+            new Promise(() => {
+              incoming?.read({
+                data() {
+                  if (paused) incoming.pause();
+                  began.open();
+                },
+                end: () => over.open('end'),
+                lost() {
+                  losses += 1;
+                  over.open('lost');
+                },
+              });
+            }),
+        }),
+      ],
+    });
+    const socket = net.connect(port, '127.0.0.1');
+    socket.write('POST /up HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nsome');
+    await began.opened;
+    socket.destroy();
+    t.equal(await over.opened, 'lost', paused ? 'paused' : 'reading');
+    t.equal(losses, 1);
+    t.equal(finished[0]?.status, 0, 'the request is over without an answer');
+    await close();
+  }
+});
+
+t.test('a silent client is cut after 30 turns of a second, one that is paused is not', (t) => {
+  const calls: string[] = [];
+  let deliver: (chunk: ArrayBuffer, isLast: boolean) => void = () => undefined;
+  const response = {
+    onData: (handler: typeof deliver) => {
+      deliver = handler;
+    },
+    pause: () => calls.push('pause'),
+    resume: () => calls.push('resume'),
+    close: () => calls.push('close'),
+  } as unknown as HttpResponse;
+  const nothing = () => undefined;
+  const hooks = { keep: () => true, release: nothing, ended: nothing, failed: nothing };
+  const body = new IncomingStream(response, 100, hooks);
+  body.read({ data: () => undefined, end: () => undefined, lost: () => undefined });
+  for (let turn = 0; turn < 29; turn += 1) body.turn();
+  t.notOk(calls.includes('close'));
+  t.equal(
+    calls.filter((call) => call === 'pause').length,
+    7,
+    "the connection's own clock starts anew every 4 s",
+  );
+  deliver(new ArrayBuffer(1), false);
+  for (let turn = 0; turn < 29; turn += 1) body.turn();
+  t.notOk(calls.includes('close'), 'a byte starts the count anew');
+  body.pause();
+  for (let turn = 0; turn < 60; turn += 1) body.turn();
+  t.notOk(calls.includes('close'), 'whoever was asked to wait is not silent');
+  body.resume();
+  for (let turn = 0; turn < 30; turn += 1) body.turn();
+  t.ok(calls.includes('close'));
+  body.discard();
+  t.end();
+});
+
+t.test('an answer before the end of the body arrives, declared and chunked, read or unread', async (t) => {
+  const { port, close, bugs, pipeline } = startHttp({
+    site: { checkHost: false },
+    routes: [
+      defineRoute({
+        ...plain,
+        method: 'POST',
+        path: '/refused',
+        body: 'stream',
+        handle() {
+          throw new GatewayError('MaxFileSize');
+        },
+      }),
+      defineRoute({
+        ...plain,
+        method: 'POST',
+        path: '/capped',
+        body: 'stream',
+        handle: ({ incoming }) =>
+          new Promise((_resolve, reject) => {
+            let received = 0;
+            incoming?.read({
+              data(bytes) {
+                received += bytes.length;
+                if (received > MEGABYTE) reject(new GatewayError('MaxFileSize'));
+              },
+              end: () => undefined,
+              lost: () => undefined,
+            });
+          }),
+      }),
+    ],
+  });
+  t.teardown(close);
+  const bytes = new Uint8Array(4 * MEGABYTE);
+  for (const path of ['/refused', '/capped']) {
+    for (const chunked of [false, true]) {
+      for (let round = 0; round < 25; round += 1) {
+        const answer = await request(port, 'POST', path, bytes, chunked);
+        t.equal(answer.status, 413, `${path}, ${chunked ? 'chunked' : 'declared'}`);
+      }
+    }
+  }
+  t.same(bugs, []);
+  t.match(pipeline.counters(), { requestsInFlight: 0, bodyBytesInFlight: 0 });
+});
+
+t.test('a streamed answer arrives whole, of known length and chunked, at a slow reader too', async (t) => {
+  const bytes = randomBytes(9 * MEGABYTE + 17);
+  const { port, close, bugs, finished } = startHttp({
+    site: { checkHost: false },
+    routes: [
+      defineRoute({
+        ...plain,
+        method: 'GET',
+        path: '/known',
+        handle: () => new StreamReply(200, new BytesSource(bytes, 512 * 1024), { lengthBytes: bytes.length }),
+      }),
+      defineRoute({
+        ...plain,
+        method: 'GET',
+        path: '/chunked',
+        handle: async () => new StreamReply(206, new BytesSource(bytes, 100_000), { contentType: 'text/x' }),
+      }),
+      defineRoute({
+        ...plain,
+        method: 'GET',
+        path: '/empty',
+        handle: () => new StreamReply(200, new BytesSource(bytes.subarray(0, 0), 1), { lengthBytes: 0 }),
+      }),
+    ],
+  });
+  t.teardown(close);
+  const known = await request(port, 'GET', '/known');
+  t.equal(known.headers['content-length'], String(bytes.length));
+  t.equal(sha(known.body), sha(bytes));
+  const chunked = await request(port, 'GET', '/chunked');
+  t.equal(chunked.status, 206);
+  t.equal(chunked.headers['content-type'], 'text/x');
+  t.equal(sha(chunked.body), sha(bytes));
+  t.equal((await request(port, 'GET', '/empty')).body.length, 0);
+  for (const path of ['/known', '/chunked']) {
+    t.equal(sha(await readSlowly(port, path)), sha(bytes), `${path}, slowly`);
+  }
+  t.same(
+    finished.map(({ sizeBytes }) => sizeBytes),
+    [bytes.length, bytes.length, 0, bytes.length, bytes.length],
+  );
+  t.same(bugs, []);
+});
+
+/** Reads 256 KB at a time with turns of the loop in between, so that the sender meets a full socket again and again. */
+async function readSlowly(port: number, path: string): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  const answer = await new Promise<http.IncomingMessage>((resolve) => {
+    http.get({ port, host: '127.0.0.1', path, agent: false }, resolve);
+  });
+  let unread = 0;
+  for await (const piece of answer as AsyncIterable<Buffer>) {
+    pieces.push(piece);
+    unread += piece.length;
+    if (unread < 256 * 1024) continue;
+    unread = 0;
+    for (let turns = 0; turns < 30; turns += 1) await new Promise(setImmediate);
+  }
+  return Buffer.concat(pieces);
+}
+
+t.test('a chunked answer that idles after a full socket leaves no tail behind', async (t) => {
+  const bytes = new Uint8Array(8 * MEGABYTE);
+  let sent = 0;
+  let over: OutgoingBody | undefined;
+  const source: OutgoingSource = {
+    start(out) {
+      over = out;
+      // Stops for good at the first sign of a full socket.
+      while (sent < bytes.length) {
+        sent += 15_000;
+        if (!out.send(bytes.subarray(0, 15_000))) return;
+      }
+    },
+    drained: () => undefined,
+    lost: () => undefined,
+  };
+  const { port, close } = startHttp({
+    site: { checkHost: false },
+    routes: [
+      defineRoute({
+        ...plain,
+        method: 'GET',
+        path: '/idle',
+        handle: () => new StreamReply(200, source, { longLived: true }),
+      }),
+    ],
+  });
+  t.teardown(close);
+  const answer = await new Promise<http.IncomingMessage>((resolve) => {
+    http.get({ port, host: '127.0.0.1', path: '/idle', agent: false }, resolve);
+  });
+  let received = 0;
+  await new Promise<void>((resolve) => {
+    answer.on('data', (piece: Buffer) => {
+      received += piece.length;
+      if (received === sent) resolve();
+    });
+  });
+  t.equal(received, sent);
+  over?.end();
+});
+
+t.test(
+  'an answer that comes short of its promise cuts the connection instead of looking whole',
+  async (t) => {
+    const { port, close } = startHttp({
+      site: { checkHost: false },
+      routes: [
+        defineRoute({
+          ...plain,
+          method: 'GET',
+          path: '/short',
+          handle: () =>
+            new StreamReply(200, new BytesSource(new Uint8Array(1_000), 1_000), { lengthBytes: 2_000 }),
+        }),
+      ],
+    });
+    t.teardown(close);
+    await t.rejects(request(port, 'GET', '/short'));
+  },
+);
+
+t.test('a client that leaves in mid-answer is told to the source once, and HEAD at once', async (t) => {
+  const lost = gateOf<void>();
+  let losses = 0;
+  const source = () =>
+    new BytesSource(new Uint8Array(40 * MEGABYTE), 512 * 1024, () => {
+      losses += 1;
+      lost.open();
+    });
+  const { port, close, pipeline, bugs } = startHttp({
+    site: { checkHost: false },
+    routes: [
+      defineRoute({
+        ...plain,
+        method: 'GET',
+        path: '/big',
+        handle: () => new StreamReply(200, source(), { lengthBytes: 40 * MEGABYTE }),
+      }),
+      defineRoute({
+        ...plain,
+        method: 'HEAD',
+        path: '/big',
+        handle: () => new StreamReply(200, source(), { lengthBytes: 40 * MEGABYTE }),
+      }),
+    ],
+  });
+  t.teardown(close);
+  const socket = net.connect(port, '127.0.0.1');
+  socket.write('GET /big HTTP/1.1\r\nHost: x\r\n\r\n');
+  await new Promise((resolve) => socket.once('data', resolve));
+  t.equal(pipeline.counters().requestsInFlight, 1, 'a download counts until it is over');
+  socket.destroy();
+  await lost.opened;
+  t.equal(losses, 1);
+  t.equal(pipeline.counters().requestsInFlight, 0);
+  const head = await request(port, 'HEAD', '/big');
+  t.equal(head.headers['content-length'], String(40 * MEGABYTE));
+  t.equal(losses, 2);
+  t.same(bugs, []);
+});
+
+t.test('a source or a sink that throws is a bug that shows, and the front goes on', async (t) => {
+  const throwing = (): never => {
+    throw new Error('planted');
+  };
+  const { port, close, bugs, pipeline } = startHttp({
+    site: { checkHost: false },
+    routes: [
+      defineRoute({
+        ...plain,
+        method: 'GET',
+        path: '/source',
+        handle: () => new StreamReply(200, { start: throwing, drained: throwing, lost: () => undefined }),
+      }),
+      defineRoute({
+        ...plain,
+        method: 'POST',
+        path: '/sink',
+        body: 'stream',
+        handle({ incoming }) {
+          incoming?.read({ data: throwing, end: () => undefined, lost: () => undefined });
+          return new Promise(() => undefined);
+        },
+      }),
+    ],
+  });
+  t.teardown(close);
+  await t.rejects(request(port, 'GET', '/source'), 'the connection is cut');
+  const refused = await request(port, 'POST', '/sink', new Uint8Array(10));
+  t.equal(refused.status, 500);
+  t.match(bugs, [/planted/, /planted/]);
+  t.equal(pipeline.counters().requestsInFlight, 1, 'a handler that never ends still counts');
+});
+
+t.test('a body that is sent back as it comes is the same body', async (t) => {
+  const { port, close, bugs } = startHttp({
+    site: { checkHost: false },
+    routes: [
+      defineRoute({
+        ...plain,
+        method: 'POST',
+        path: '/echo',
+        body: 'stream',
+        handle: ({ incoming }) => {
+          const waiting: Uint8Array[] = [];
+          let out: OutgoingBody | undefined;
+          let ended = false;
+          let full = false;
+          const pump = () => {
+            while (!full) {
+              const next = waiting.shift();
+              if (next === undefined) break;
+              full = out?.send(next) === false;
+            }
+            if (full) return;
+            if (ended) out?.end();
+            else incoming?.resume();
+          };
+          return new StreamReply(200, {
+            start(opened) {
+              out = opened;
+              incoming?.read({
+                data(bytes) {
+                  incoming.pause();
+                  waiting.push(Uint8Array.from(bytes));
+                  if (waiting.length === 1) setImmediate(pump);
+                },
+                end() {
+                  ended = true;
+                  setImmediate(pump);
+                },
+                lost: () => undefined,
+              });
+            },
+            drained() {
+              full = false;
+              pump();
+            },
+            lost: () => undefined,
+          });
+        },
+      }),
+    ],
+  });
+  t.teardown(close);
+  const bytes = randomBytes(6 * MEGABYTE);
+  const answer = await request(port, 'POST', '/echo', bytes);
+  t.equal(sha(answer.body), sha(bytes));
+  t.same(bugs, []);
+});
