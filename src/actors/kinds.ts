@@ -3,8 +3,9 @@ import { app } from './app.ts';
 import { challenges } from './challenges.ts';
 import { codeCourier } from './code-courier.ts';
 import { codeDesk } from './code-desk.ts';
+import { draft } from './draft.ts';
 import type { AnyKind } from './runtime/actor.ts';
 import { settings } from './settings.ts';
 import { user } from './user.ts';
 
-export const KINDS: readonly AnyKind[] = [app, challenges, codeCourier, codeDesk, settings, user];
+export const KINDS: readonly AnyKind[] = [app, challenges, codeCourier, codeDesk, draft, settings, user];

@@ -54,12 +54,16 @@ export const ERRORS = {
   DeliveryUnavailable: { code: 1111, status: 503, message: 'Delivery unavailable', retryAfterSeconds: 60 },
   AppLimitReached: { code: 1112, status: 409, message: 'Application limit reached' },
   MaxFileSize: { code: 1301, status: 413, message: 'Max file size' },
+  /** The same number for a size of zero: no other size limit would help (design of the file transport). */
+  EmptyFile: { code: 1301, status: 400, message: 'Max file size' },
   AlreadyDownload: { code: 1302, status: 409, message: 'Already download' },
   TooManyDownloads: { code: 1303, status: 503, message: 'Too many downloads', retryAfterSeconds: 5 },
   CRC32AlreadyUsed: { code: 1304, status: 409, message: 'CRC32 already used' },
   InvalidID: { code: 1305, status: 404, message: 'Invalid ID' },
   InvalidPart: { code: 1306, status: 400, message: 'Invalid part' },
   WrongPart: { code: 1307, status: 413, message: 'Wrong part' },
+  /** The same number for less than was declared. */
+  ShortPart: { code: 1307, status: 400, message: 'Wrong part' },
   ChecksumError: { code: 1308, status: 422, message: 'Checksum error' },
   InvalidFileName: { code: 1309, status: 400, message: 'Invalid file name' },
   ChartApiFileError: { code: 1310, status: 502, message: 'Chart API file error' },
@@ -70,6 +74,9 @@ export const ERRORS = {
   RangeNotSatisfiable: { code: 1314, status: 416, message: 'Range not satisfiable' },
   /** The bytes cannot be read or written: a disk or a storage server fails. No room is `StorageFull`. */
   FileStorageFailed: { code: 1312, status: 503, message: 'File storage unavailable', retryAfterSeconds: 5 },
+  /** Bytes for an offset that is not the next one, or a newer stream of the same draft has taken over. */
+  UploadConflict: { code: 1315, status: 409, message: 'Upload conflict' },
+  TooManyDrafts: { code: 1316, status: 409, message: 'Too many drafts' },
   /** JSON-RPC rows (spec 7.3): they leave as HTTP 200 unless the row says otherwise. */
   ParseError: { code: -32700, status: 400, message: 'Parse error', rpc: -32700 },
   InvalidRequest: { code: -32600, status: 200, message: 'Invalid request', rpc: -32600 },

@@ -139,6 +139,7 @@ export const SETTINGS = {
     10_000,
     'Refusals without an account that enter the audit log one by one; further ones are counted.',
   ),
+  DraftsPerUser: count(77, 20, 1, 1000, 'v2 drafts of one user that are open at the same time.'),
 } as const satisfies Record<string, SettingRow>;
 
 export type SettingName = keyof typeof SETTINGS;

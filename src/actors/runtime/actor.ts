@@ -44,7 +44,9 @@ export type IndexName =
   | 'sidHash'
   | 'appId'
   | 'crc32'
-  | 'contact';
+  | 'contact'
+  /** File id of an open draft to the draft's place. */
+  | 'draft';
 
 /** A durable message: a mailbox row in the sender's commit, removed in the receiver's. */
 export interface Message {

@@ -15,6 +15,7 @@ export const INDEXES: readonly IndexName[] = [
   'appId',
   'crc32',
   'contact',
+  'draft',
 ];
 
 /** The most that a new record removes: after its bound was lowered the log shrinks as it is written. */

@@ -1,0 +1,141 @@
+/**
+ * What is known of a v2 upload (spec 2.7, 4.7): the place that it takes among its owner's drafts, the pending chat
+ * message, how many bytes are kept, and which of the streams may speak for it. A place is used again when its draft has
+ * ended, so that neither an owner nor the journal collects drafts.
+ */
+
+/**
+ * - `free`: no draft. `opening`: the chat module was asked for the pending message.
+ * - `pending`: bytes may come. `receiving`: a stream has begun; after a crash also without one.
+ * - `completing`: all bytes are here, they are being published and the message completed.
+ * - `removing`: given up; message and bytes are being removed.
+ */
+export type DraftPhase = 'free' | 'opening' | 'pending' | 'receiving' | 'completing' | 'removing';
+
+/** What the uploader said of the file. */
+export interface DraftFacts {
+  readonly ownerId: string;
+  readonly name: string;
+  /** Null: not declared. */
+  readonly sizeBytes: number | null;
+  /** Null: the owner's personal storage (spec 4.7 rule 1). */
+  readonly chatId: string | null;
+  readonly message: string | null;
+  readonly linkedMessageId: string | null;
+  /** Verbatim, unchecked. */
+  readonly declaredCrc32: string | null;
+}
+
+export interface Draft extends DraftFacts {
+  /** The gateway's name of the upload at the chat module. */
+  readonly uploadKey: string;
+  /** Null until the pending message is there. */
+  readonly fileId: string | null;
+  readonly expiresMs: number;
+  /** Bytes from the beginning on that are kept, and their checksum, unsigned. */
+  readonly receivedBytes: number;
+  readonly crc32: number;
+  /** The running stream keeps its bytes when it breaks off (resume); otherwise its end is the draft's. */
+  readonly keeps: boolean;
+  /** The command that waits for the completion. */
+  readonly waiter: string | null;
+  /** Attempts to remove it that failed. */
+  readonly failures: number;
+}
+
+export interface DraftState {
+  /** Id of the actor: `placeOf`. */
+  readonly place: string;
+  readonly phase: DraftPhase;
+  /** Fencing number of the newest stream; rises through all drafts of this place, so no late word counts. */
+  readonly stream: number;
+  readonly draft: Draft | null;
+}
+
+export type DraftEvent =
+  | {
+      readonly type: 'draftOpened';
+      readonly facts: DraftFacts;
+      readonly uploadKey: string;
+      readonly expiresMs: number;
+    }
+  | { readonly type: 'draftPending'; readonly fileId: string; readonly expiresMs: number }
+  /** Bytes from `offsetBytes` on are no longer kept: the stream writes over them. */
+  | {
+      readonly type: 'streamBegun';
+      readonly offsetBytes: number;
+      readonly crc32: number;
+      readonly keeps: boolean;
+    }
+  | {
+      readonly type: 'bytesKept';
+      readonly receivedBytes: number;
+      readonly crc32: number;
+      /** The stream goes on. */
+      readonly more: boolean;
+    }
+  | {
+      readonly type: 'bodyFinished';
+      readonly sizeBytes: number;
+      readonly crc32: number;
+      readonly waiter: string;
+    }
+  | { readonly type: 'draftGivenUp' }
+  | { readonly type: 'removalFailed' }
+  /** Complete, removed or never begun: the place is free. */
+  | { readonly type: 'draftEnded' };
+
+/** The actor of one of an owner's places, counted from 0. */
+export function placeOf(ownerId: string, slot: number): string {
+  return `${ownerId}.${slot}`;
+}
+
+export function isPlaceOf(place: string, ownerId: string): boolean {
+  return place.startsWith(`${ownerId}.`);
+}
+
+export function freePlace(place: string, stream = 0): DraftState {
+  return { place, phase: 'free', stream, draft: null };
+}
+
+export function evolveDraft(state: DraftState, event: DraftEvent): DraftState {
+  if (event.type === 'draftOpened') return openedDraft(state, event);
+  const { draft } = state;
+  if (draft === null || event.type === 'draftEnded') return freePlace(state.place, state.stream);
+  switch (event.type) {
+    case 'draftPending':
+      return {
+        ...state,
+        phase: 'pending',
+        draft: { ...draft, fileId: event.fileId, expiresMs: event.expiresMs },
+      };
+    case 'streamBegun': {
+      const { offsetBytes, crc32, keeps } = event;
+      return {
+        ...state,
+        phase: 'receiving',
+        stream: state.stream + 1,
+        draft: { ...draft, receivedBytes: offsetBytes, crc32, keeps },
+      };
+    }
+    case 'bytesKept': {
+      const { receivedBytes, crc32, more } = event;
+      const phase = more ? state.phase : 'pending';
+      return { ...state, phase, draft: { ...draft, receivedBytes, crc32 } };
+    }
+    case 'bodyFinished': {
+      const { sizeBytes, crc32, waiter } = event;
+      return { ...state, phase: 'completing', draft: { ...draft, receivedBytes: sizeBytes, crc32, waiter } };
+    }
+    case 'draftGivenUp':
+      return { ...state, phase: 'removing', draft: { ...draft, waiter: null } };
+    case 'removalFailed':
+      return { ...state, draft: { ...draft, failures: draft.failures + 1 } };
+  }
+}
+
+function openedDraft(state: DraftState, event: Extract<DraftEvent, { type: 'draftOpened' }>): DraftState {
+  const { facts, uploadKey, expiresMs } = event;
+  const nothingYet = { fileId: null, receivedBytes: 0, crc32: 0, keeps: false, waiter: null, failures: 0 };
+  return { ...state, phase: 'opening', draft: { ...facts, uploadKey, expiresMs, ...nothingYet } };
+}
