@@ -89,7 +89,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     onFault: (message) => log.error({ message }, 'worker fault'),
   });
   const modules = createModuleClient({ clock: Date.now });
-  const files = openFileTransport({ configuration, workers, log });
+  const files = openFileTransport({ configuration, settings, workers, log });
   const calls = { workers, modules, files, chatUrl: addresses.get('chat') };
   const actors = await startActors(configuration, settings, calls, options);
   const vault = await openVault(actors.administration);

@@ -2,16 +2,20 @@
 import { unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FilePort } from './actors/runtime/ports.ts';
+import { nodeSchedule } from './actors/runtime/world.ts';
 import { FolderUnusable, makeFolder } from './data-folder.ts';
 import type { Configuration } from './domain/configuration.ts';
+import type { SettingsReader } from './domain/settings.ts';
 import { LocalStorage } from './io/files/local.ts';
 import { filePort } from './io/files/port.ts';
 import type { FileStorage, StorageCounters } from './io/files/storage.ts';
+import { Throttle, type ThrottleCounters } from './io/files/throttle.ts';
 import type { Log } from './io/log.ts';
 import type { WorkerPool } from './workers/pool.ts';
 
 export interface FileTransportOptions {
   readonly configuration: Configuration;
+  readonly settings: SettingsReader;
   readonly workers: WorkerPool;
   readonly log: Log;
 }
@@ -20,18 +24,30 @@ export interface FileTransport {
   readonly storage: FileStorage;
   /** For the actor system. */
   readonly port: FilePort;
-  counters(): { readonly storage: StorageCounters };
+  /** The bandwidth limiter. */
+  readonly throttle: Throttle;
+  counters(): { readonly storage: StorageCounters; readonly bandwidth: ThrottleCounters };
   close(): Promise<void>;
 }
 
 /** Throws `FolderUnusable` when the folder of the bytes cannot be made or written. */
-export function openFileTransport({ configuration, workers, log }: FileTransportOptions): FileTransport {
+export function openFileTransport(options: FileTransportOptions): FileTransport {
+  const { configuration, settings, workers, log } = options;
   const storage = openStorage(configuration, log);
+  const throttle = new Throttle({
+    settings,
+    elapsed: () => performance.now(),
+    timer: nodeSchedule.timer,
+  });
   return {
     storage,
     port: filePort(storage, workers),
-    counters: () => ({ storage: storage.counters() }),
-    close: () => storage.close(),
+    throttle,
+    counters: () => ({ storage: storage.counters(), bandwidth: throttle.counters() }),
+    close() {
+      throttle.close();
+      return storage.close();
+    },
   };
 }
 

@@ -140,6 +140,14 @@ export const SETTINGS = {
     'Refusals without an account that enter the audit log one by one; further ones are counted.',
   ),
   DraftsPerUser: count(77, 20, 1, 1000, 'v2 drafts of one user that are open at the same time.'),
+  FileBandwidthKey: {
+    id: 70,
+    type: 'text',
+    default: 'shared',
+    maxLength: 64,
+    summary:
+      'Who shares a quota of file bytes per second: streams with the same text. {user} and {address} are filled in, so {user} gives every user a quota of their own.',
+  },
 } as const satisfies Record<string, SettingRow>;
 
 export type SettingName = keyof typeof SETTINGS;

@@ -1,0 +1,226 @@
+/**
+ * The bandwidth limiter of file streams (spec 8.2): which quota a stream shares, and the turns in which it is handed out.
+ * Uploads are charged for what arrived and hold still until it is paid; downloads ask before they send.
+ */
+import { type Debtor, FairBucket, TURN_MS } from '../../actors/bandwidth.ts';
+import type { SettingsReader } from '../../domain/settings.ts';
+import { type Clock, SECOND_MS } from '../../domain/time.ts';
+
+/** Each has a quota of its own; parts of v1 uploads use the upload setting, so that v2 keeps its full quota. */
+export type Direction = 'download' | 'upload' | 'part';
+
+const QUOTA_SETTING = {
+  download: 'FileDownloadBytesPerSecond',
+  upload: 'FileUploadBytesPerSecond',
+  part: 'FileUploadBytesPerSecond',
+} as const satisfies Record<Direction, string>;
+
+/** What is asked for at once: two turns' worth, so that no turn hands out less than came in. */
+const ASK_TURNS = 2;
+/** Smaller pieces cost more than they smooth, but nobody waits a second for the first byte of a slow quota. */
+const ASK_BYTES_MIN = { fast: 16 * 1024, slow: 1_024 } as const;
+const ASK_BYTES_MAX = 512 * 1024;
+/** Quotas remembered; beyond that those which nobody uses are forgotten. */
+const BUCKETS_MAX = 10_000;
+
+/** Who the stream is for, where the quota is kept per user or per address (setting FileBandwidthKey). */
+export interface StreamOwner {
+  /** Undefined without a session. */
+  readonly userId: string | undefined;
+  readonly address: string;
+}
+
+/** One stream under the limiter. */
+export interface ThrottledStream {
+  /** Bytes that arrived. True: go on. False: hold still until `onClear`. Further bytes may be charged meanwhile. */
+  charge(sizeBytes: number): boolean;
+  /** Are bytes owed? */
+  readonly owing: boolean;
+  /** Called once after every time that `charge` said no. */
+  onClear: (() => void) | undefined;
+  /** Resolves when nothing is owed (any more), or when the stream has left. The last answer waits for it. */
+  paid(): Promise<void>;
+  /**
+   * Asks for leave to send up to `wantedBytes`. `go` is called once, within the call or later, with how many may leave
+   * now, at least 1. Not together with `charge`, and nothing else may be asked for before.
+   */
+  ask(wantedBytes: number, go: (bytes: number) => void): void;
+  /** The stream is over: what it owes is forgotten, and nothing is called any more. May be called again. */
+  leave(): void;
+}
+
+/** Runs once after a while; what it returns cancels it. */
+export type Timer = (delayMs: number, run: () => void) => () => void;
+
+export interface ThrottleOptions {
+  readonly settings: SettingsReader;
+  /** Milliseconds that only grow. */
+  readonly elapsed: Clock;
+  readonly timer: Timer;
+}
+
+export interface ThrottleCounters {
+  /** Streams under the limiter now. */
+  readonly streams: number;
+  /** Those of them that owe. */
+  readonly waiting: number;
+  readonly quotas: number;
+  readonly chargedBytes: number;
+}
+
+export class Throttle {
+  readonly #options: ThrottleOptions;
+  readonly #buckets = new Map<string, FairBucket>();
+  #cancelTurn: (() => void) | undefined;
+  #chargedBytes = 0;
+
+  constructor(options: ThrottleOptions) {
+    this.#options = options;
+  }
+
+  open(direction: Direction, owner: StreamOwner): ThrottledStream {
+    const bucket = this.#bucketOf(direction, owner);
+    const { elapsed, settings } = this.#options;
+    const stream = new Stream({
+      bucket,
+      elapsed,
+      askBytes: () => askBytes(settings.get(QUOTA_SETTING[direction]), bucket.present),
+      onCharge: (sizeBytes, owing) => {
+        this.#chargedBytes += sizeBytes;
+        if (owing) this.#schedule();
+      },
+    });
+    bucket.join(stream, elapsed());
+    return stream;
+  }
+
+  counters(): ThrottleCounters {
+    const buckets = [...this.#buckets.values()];
+    return {
+      streams: buckets.reduce((sum, { present }) => sum + present, 0),
+      waiting: buckets.reduce((sum, { waiting }) => sum + waiting, 0),
+      quotas: buckets.length,
+      chargedBytes: this.#chargedBytes,
+    };
+  }
+
+  /** No turn follows. Streams that still wait are not called. */
+  close(): void {
+    this.#cancelTurn?.();
+    this.#cancelTurn = undefined;
+    this.#buckets.clear();
+  }
+
+  #bucketOf(direction: Direction, owner: StreamOwner): FairBucket {
+    const { settings, elapsed } = this.#options;
+    const key = `${direction} ${quotaKey(settings.get('FileBandwidthKey'), owner)}`;
+    let bucket = this.#buckets.get(key);
+    if (bucket === undefined) {
+      if (this.#buckets.size >= BUCKETS_MAX) this.#forgetUnused();
+      bucket = new FairBucket(() => settings.get(QUOTA_SETTING[direction]), elapsed());
+      this.#buckets.set(key, bucket);
+    }
+    return bucket;
+  }
+
+  #forgetUnused(): void {
+    const nowMs = this.#options.elapsed();
+    for (const [key, bucket] of this.#buckets) if (bucket.isFresh(nowMs)) this.#buckets.delete(key);
+  }
+
+  /** Turns go on while somebody owes. */
+  #schedule(): void {
+    this.#cancelTurn ??= this.#options.timer(TURN_MS, () => this.#turn());
+  }
+
+  #turn(): void {
+    this.#cancelTurn = undefined;
+    const nowMs = this.#options.elapsed();
+    const buckets = [...this.#buckets.values()];
+    for (const bucket of buckets) for (const debtor of bucket.turn(nowMs)) debtor.clear();
+    if (buckets.some(({ waiting }) => waiting > 0)) this.#schedule();
+  }
+}
+
+interface StreamParts {
+  readonly bucket: FairBucket;
+  readonly elapsed: Clock;
+  readonly askBytes: () => number;
+  /** Told of every charge and whether it is still owed. */
+  readonly onCharge: (sizeBytes: number, owing: boolean) => void;
+}
+
+class Stream implements ThrottledStream, Debtor {
+  readonly #parts: StreamParts;
+  onClear: (() => void) | undefined;
+  #owing = false;
+  #left = false;
+  #waiters: (() => void)[] = [];
+
+  constructor(parts: StreamParts) {
+    this.#parts = parts;
+  }
+
+  get owing(): boolean {
+    return this.#owing;
+  }
+
+  charge(sizeBytes: number): boolean {
+    if (this.#left) return true;
+    const { bucket, elapsed, onCharge } = this.#parts;
+    this.#owing = !bucket.charge(this, sizeBytes, elapsed());
+    onCharge(sizeBytes, this.#owing);
+    return !this.#owing;
+  }
+
+  readonly clear = (): void => {
+    if (this.#left) return;
+    this.#owing = false;
+    this.#wake();
+    this.onClear?.();
+  };
+
+  paid(): Promise<void> {
+    if (!this.#owing) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#waiters.push(resolve);
+    });
+  }
+
+  ask(wantedBytes: number, go: (bytes: number) => void): void {
+    const bytes = Math.min(wantedBytes, this.#parts.askBytes());
+    this.onClear = () => {
+      this.onClear = undefined;
+      go(bytes);
+    };
+    if (this.charge(bytes)) this.onClear();
+  }
+
+  leave(): void {
+    if (this.#left) return;
+    this.#left = true;
+    this.#owing = false;
+    this.onClear = undefined;
+    this.#parts.bucket.leave(this, this.#parts.elapsed());
+    this.#wake();
+  }
+
+  #wake(): void {
+    const waiters = this.#waiters;
+    this.#waiters = [];
+    for (const wake of waiters) wake();
+  }
+}
+
+function askBytes(bytesPerSecond: number, streams: number): number {
+  if (bytesPerSecond === 0) return ASK_BYTES_MAX;
+  const share = bytesPerSecond / Math.max(1, streams);
+  const least = Math.min(ASK_BYTES_MIN.fast, Math.max(ASK_BYTES_MIN.slow, share));
+  const wanted = (share * TURN_MS * ASK_TURNS) / SECOND_MS;
+  return Math.floor(Math.min(ASK_BYTES_MAX, Math.max(least, wanted)));
+}
+
+/** The setting with `{user}` and `{address}` filled in; without a session an address stands for the user. */
+function quotaKey(setting: string, { userId, address }: StreamOwner): string {
+  return setting.replaceAll('{user}', userId ?? `@${address}`).replaceAll('{address}', address);
+}

@@ -1,0 +1,310 @@
+/** The bandwidth limiter in virtual time: no test here waits. */
+import fc from 'fast-check';
+import t, { type Test } from 'tap';
+import { LiveSettings } from '../../../src/domain/settings.ts';
+import { type Direction, Throttle, type ThrottledStream } from '../../../src/io/files/throttle.ts';
+
+const MiB = 1024 * 1024;
+const SOMEBODY = { userId: '7', address: '127.0.0.1' };
+
+/** A clock that jumps from timer to timer. `lateMs` says how late the next timer is, as a busy event loop makes it. */
+class VirtualTime {
+  nowMs = 0;
+  readonly #timers: { atMs: number; run: () => void }[] = [];
+  readonly #lateMs: () => number;
+
+  constructor(lateMs: () => number = () => 0) {
+    this.#lateMs = lateMs;
+  }
+
+  readonly clock = () => this.nowMs;
+  readonly timer = (delayMs: number, run: () => void) => {
+    const entry = { atMs: this.nowMs + delayMs, run };
+    this.#timers.push(entry);
+    return () => {
+      const at = this.#timers.indexOf(entry);
+      if (at >= 0) this.#timers.splice(at, 1);
+    };
+  };
+
+  get waiting(): number {
+    return this.#timers.length;
+  }
+
+  /** False when no timer is left. */
+  next(): boolean {
+    this.#timers.sort((a, b) => a.atMs - b.atMs);
+    const entry = this.#timers.shift();
+    if (entry === undefined) return false;
+    this.nowMs = Math.max(this.nowMs, entry.atMs + this.#lateMs());
+    entry.run();
+    return true;
+  }
+
+  runUntil(atMs: number): void {
+    while (this.nowMs < atMs && this.next());
+    this.nowMs = Math.max(this.nowMs, atMs);
+  }
+}
+
+function setUp(settings: ConstructorParameters<typeof LiveSettings>[0] = {}, lateMs?: () => number) {
+  const time = new VirtualTime(lateMs);
+  const live = new LiveSettings(settings);
+  const throttle = new Throttle({ settings: live, elapsed: time.clock, timer: time.timer });
+  return { time, live, throttle };
+}
+
+/** A client that takes what it gets at once; `done` is told the time of the last byte. */
+function download(stream: ThrottledStream, sizeBytes: number, done: () => void): void {
+  const step = (left: number): void => {
+    if (left === 0) {
+      stream.leave();
+      done();
+    } else stream.ask(left, (bytes) => step(left - bytes));
+  };
+  step(sizeBytes);
+}
+
+/** A client that sends whenever it may, in pieces of `pieceBytes`; its answer comes once all is paid. */
+async function upload(
+  stream: ThrottledStream,
+  sizeBytes: number,
+  pieceBytes: () => number,
+  done: () => void,
+): Promise<void> {
+  let left = sizeBytes;
+  const send = (): void => {
+    while (left > 0) {
+      const piece = Math.min(left, pieceBytes());
+      left -= piece;
+      if (!stream.charge(piece)) return;
+    }
+  };
+  stream.onClear = send;
+  send();
+  while (left > 0 || stream.owing) await stream.paid();
+  stream.leave();
+  done();
+}
+
+/** All promises that can go on have gone on. */
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+function checkEnds(t: Test, ends: readonly number[], sizeBytes: number, bytesPerSecond: number): void {
+  const expectedMs = (ends.length * sizeBytes * 1_000) / bytesPerSecond;
+  for (const end of ends) {
+    t.ok(Math.abs(end - expectedMs) <= expectedMs * 0.05, `ended at ${end} ms of ${expectedMs} ms`);
+  }
+  t.ok(Math.max(...ends) - Math.min(...ends) <= expectedMs * 0.05, 'and together');
+}
+
+for (const streams of [1, 2, 8]) {
+  t.test(`throttle: ${streams} downloads of 20 MiB end together, at the quota`, async (t) => {
+    const { time, throttle } = setUp();
+    const ends: number[] = [];
+    for (let index = 0; index < streams; index++)
+      download(throttle.open('download', SOMEBODY), 20 * MiB, () => ends.push(time.nowMs));
+    while (time.next());
+    t.equal(ends.length, streams);
+    checkEnds(t, ends, 20 * MiB, 5_242_880);
+    t.match(throttle.counters(), { streams: 0, waiting: 0 });
+  });
+
+  t.test(
+    `throttle: ${streams} uploads of 20 MiB end together, whatever the size of their pieces`,
+    async (t) => {
+      const { time, throttle } = setUp();
+      const ends: number[] = [];
+      for (let index = 0; index < streams; index++) {
+        const pieceBytes = [1_400, 64 * 1024, 512 * 1024, 5 * MiB][index % 4] ?? MiB;
+        void upload(
+          throttle.open('upload', SOMEBODY),
+          20 * MiB,
+          () => pieceBytes,
+          () => ends.push(time.nowMs),
+        );
+      }
+      while (time.next()) await settle();
+      t.equal(ends.length, streams);
+      checkEnds(t, ends, 20 * MiB, 2_097_152);
+    },
+  );
+}
+
+t.test('throttle: a busy event loop, whose turns are late, loses nothing of the quota', async (t) => {
+  let seed = 1;
+  const lateMs = () => {
+    seed = (seed * 48_271) % 2_147_483_647;
+    return seed % 150;
+  };
+  const { time, throttle } = setUp({}, lateMs);
+  const ends: number[] = [];
+  for (let index = 0; index < 4; index++)
+    download(throttle.open('download', SOMEBODY), 20 * MiB, () => ends.push(time.nowMs));
+  while (time.next());
+  checkEnds(t, ends, 20 * MiB, 5_242_880);
+});
+
+t.test('throttle: in no second more passes than the quota and what was saved, for any demand', async (t) => {
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1_000, max: 10 * MiB }),
+        fc.array(fc.integer({ min: 1, max: 4 * MiB }), { minLength: 1, maxLength: 12 }),
+        (quota, sizes) => {
+          const { time, throttle } = setUp({ FileDownloadBytesPerSecond: quota });
+          let passed = 0;
+          let done = 0;
+          for (const size of sizes) {
+            const stream = throttle.open('download', SOMEBODY);
+            const step = (left: number): void => {
+              if (left === 0) {
+                stream.leave();
+                done += 1;
+              } else
+                stream.ask(left, (bytes) => {
+                  passed += bytes;
+                  step(left - bytes);
+                });
+            };
+            step(size);
+          }
+          let within = true;
+          while (time.next()) within &&= passed <= quota * (time.nowMs / 1_000 + 0.1) + sizes.length;
+          return within && done === sizes.length;
+        },
+      ),
+      { numRuns: 60 },
+    ),
+  );
+});
+
+t.test('throttle: a late comer shares from then on; who leaves leaves the others its share', async (t) => {
+  const { time, throttle } = setUp({ FileDownloadBytesPerSecond: MiB });
+  const ends: number[] = [];
+  download(throttle.open('download', SOMEBODY), 10 * MiB, () => ends.push(time.nowMs));
+  time.runUntil(4_000);
+  const late = throttle.open('download', SOMEBODY);
+  let got = 0;
+  const take = (bytes: number): void => {
+    got += bytes;
+    late.ask(MiB, take);
+  };
+  late.ask(MiB, take);
+  time.runUntil(8_000);
+  t.ok(Math.abs(got - 2 * MiB) < 0.15 * MiB, `half of four seconds: ${got}`);
+  late.leave();
+  late.leave();
+  const before = got;
+  while (time.next());
+  t.equal(got, before, 'nothing is called after it left');
+  t.ok(Math.abs((ends[0] ?? 0) - 12_000) < 600, `10 MiB and the other's 2 MiB: ${ends[0]}`);
+});
+
+t.test('throttle: an aborted waiter leaves at once, its promise resolves, the turns end', async (t) => {
+  const { time, throttle } = setUp();
+  const stream = throttle.open('upload', SOMEBODY);
+  t.notOk(stream.charge(10 * MiB));
+  t.ok(stream.owing);
+  t.match(throttle.counters(), { streams: 1, waiting: 1 });
+  const paid = stream.paid();
+  stream.leave();
+  await paid;
+  t.match(throttle.counters(), { streams: 0, waiting: 0 });
+  t.ok(stream.charge(1), 'what comes after is nobody’s');
+  while (time.next());
+  t.equal(time.waiting, 0);
+});
+
+t.test('throttle: a change of the quota holds for running streams, 0 lets everybody go', async (t) => {
+  const { time, live, throttle } = setUp({ FileDownloadBytesPerSecond: 1_000_000 });
+  let end = 0;
+  download(throttle.open('download', SOMEBODY), 10_000_000, () => {
+    end = time.nowMs;
+  });
+  time.runUntil(2_000);
+  live.set('FileDownloadBytesPerSecond', 4_000_000);
+  while (time.next());
+  t.ok(Math.abs(end - 4_000) < 200, `2 s of 1 MB/s, 2 s of 4 MB/s: ${end}`);
+
+  live.set('FileDownloadBytesPerSecond', 1_000);
+  const from = time.nowMs;
+  download(throttle.open('download', SOMEBODY), 10_000_000, () => {
+    end = time.nowMs;
+  });
+  time.runUntil(from + 1_000);
+  live.set('FileDownloadBytesPerSecond', 0);
+  time.next();
+  t.ok(end - from <= 1_200, 'the next turn');
+  const upload = throttle.open('upload', SOMEBODY);
+  live.set('FileUploadBytesPerSecond', 0);
+  t.ok(upload.charge(100 * MiB));
+  t.notOk(upload.owing);
+});
+
+t.test('throttle: directions have quotas of their own; parts of v1 take nothing from v2', async (t) => {
+  const { time, throttle } = setUp({ FileUploadBytesPerSecond: MiB, FileDownloadBytesPerSecond: MiB });
+  const ends: [Direction, number][] = [];
+  for (const direction of ['download', 'upload', 'part'] as const)
+    download(throttle.open(direction, SOMEBODY), 4 * MiB, () => ends.push([direction, time.nowMs]));
+  while (time.next());
+  for (const [direction, end] of ends) t.ok(Math.abs(end - 4_000) <= 200, `${direction}: ${end}`);
+});
+
+t.test('throttle: the key decides who shares', async (t) => {
+  const owners = [
+    { userId: '1', address: '10.0.0.1' },
+    { userId: '2', address: '10.0.0.1' },
+    { userId: undefined, address: '10.0.0.1' },
+  ];
+  for (const [key, quotas] of [
+    ['shared', 1],
+    ['{user}', 3],
+    ['{address}', 1],
+    ['a {user} b {address}', 3],
+  ] as const) {
+    const { time, throttle } = setUp({ FileBandwidthKey: key, FileDownloadBytesPerSecond: MiB });
+    const ends: number[] = [];
+    for (const owner of owners)
+      download(throttle.open('download', owner), 4 * MiB, () => ends.push(time.nowMs));
+    t.equal(throttle.counters().quotas, quotas, key);
+    while (time.next());
+    checkEnds(t, ends.slice(0, owners.length / quotas), 4 * MiB, MiB);
+  }
+});
+
+t.test('throttle: opening one stream after the other does not get around the quota', async (t) => {
+  const { time, throttle } = setUp({ FileDownloadBytesPerSecond: MiB });
+  let left = 400;
+  const again = (): void => {
+    left -= 1;
+    if (left > 0) download(throttle.open('download', SOMEBODY), 10_240, again);
+  };
+  again();
+  while (time.next());
+  t.ok(Math.abs(time.nowMs - (400 * 10_240 * 1_000) / MiB) <= 300, `${time.nowMs} ms`);
+});
+
+t.test('throttle: a slow quota sends its first byte soon', async (t) => {
+  const { time, throttle } = setUp({ FileDownloadBytesPerSecond: 2_000 });
+  const stream = throttle.open('download', SOMEBODY);
+  let firstMs: number | undefined;
+  stream.ask(MiB, () => {
+    firstMs = time.nowMs;
+  });
+  time.runUntil(1_100);
+  t.type(firstMs, 'number');
+});
+
+t.test('throttle: quotas that nobody uses are forgotten, those in use are not', async (t) => {
+  const { time, throttle } = setUp({ FileBandwidthKey: '{user}' });
+  const kept = throttle.open('download', SOMEBODY);
+  for (let user = 0; user < 10_000; user++)
+    throttle.open('download', { userId: `u${user}`, address: '' }).leave();
+  time.nowMs += 1_000;
+  throttle.open('download', { userId: 'last', address: '' }).leave();
+  t.ok(throttle.counters().quotas <= 3);
+  t.equal(throttle.counters().streams, 1);
+  kept.leave();
+  throttle.close();
+});
