@@ -6,6 +6,18 @@ import { codeDesk } from './code-desk.ts';
 import { draft } from './draft.ts';
 import type { AnyKind } from './runtime/actor.ts';
 import { settings } from './settings.ts';
+import { upload } from './upload.ts';
+import { uploadDesk } from './upload-desk.ts';
 import { user } from './user.ts';
 
-export const KINDS: readonly AnyKind[] = [app, challenges, codeCourier, codeDesk, draft, settings, user];
+export const KINDS: readonly AnyKind[] = [
+  app,
+  challenges,
+  codeCourier,
+  codeDesk,
+  draft,
+  settings,
+  upload,
+  uploadDesk,
+  user,
+];

@@ -179,6 +179,11 @@ export function refuse(row: ErrorName, detail?: string, retryAfterSeconds?: numb
   };
 }
 
+/** What the ids of all commands of one run of the program begin with: tells a message of this run from an older one. */
+export function runOf(commandId: string): string {
+  return commandId.slice(0, commandId.indexOf('.'));
+}
+
 export function isRefusal(value: unknown): value is Refusal {
   return typeof value === 'object' && value !== null && 'refuse' in value;
 }
