@@ -5,10 +5,11 @@ import { KINDS } from './actors/kinds.ts';
 import type { Limiter } from './actors/limiter.ts';
 import { createActorSystem, type RunningSystem } from './actors/runtime/system.ts';
 import { nodeSchedule } from './actors/runtime/world.ts';
-import { holdFolder, makeFolder } from './data-folder.ts';
+import { holdFolder } from './data-folder.ts';
 import type { Configuration } from './domain/configuration.ts';
 import type { Fault } from './domain/schema.ts';
 import { LiveSettings } from './domain/settings.ts';
+import { type EventDelivery, startEventDelivery } from './event-delivery.ts';
 import { figuresOf } from './figures.ts';
 import { type FileTransport, openFileTransport } from './file-transport.ts';
 import { createPipeline, type Pipeline } from './io/http/pipeline.ts';
@@ -16,7 +17,7 @@ import type { AnyRoute } from './io/http/route.ts';
 import type { Server } from './io/http/server.ts';
 import { createSessionGate } from './io/http/session-gate.ts';
 import type { Log } from './io/log.ts';
-import { LiveCatalogue } from './io/mcp/catalogue.ts';
+import type { LiveCatalogue } from './io/mcp/catalogue.ts';
 import { createMetrics, type Metrics } from './io/metrics.ts';
 import { codePorts, openCodeSecret } from './io/modules/chat.ts';
 import { createModuleClient, type ModuleClient } from './io/modules/client.ts';
@@ -25,7 +26,7 @@ import { createInternalRoutes } from './io/routes/internal.ts';
 import { restoreSettings } from './io/runtime-settings.ts';
 import { openVault, type Vault } from './io/vault.ts';
 import { openListeners } from './listeners.ts';
-import { catalogueOf, faultsOf, moduleAddresses, newModules, publicPaths, startStandIns } from './modules.ts';
+import { moduleAddresses, openCatalogue, publicPaths, reloadCatalogue, startStandIns } from './modules.ts';
 import { addressOf, resolveSite } from './site.ts';
 import { openStorage } from './storage.ts';
 import { createWorkerPool, type WorkerPool } from './workers/pool.ts';
@@ -59,6 +60,7 @@ interface Parts {
   readonly settings: LiveSettings;
   readonly actors: RunningSystem;
   readonly vault: Vault;
+  readonly events: EventDelivery;
   readonly workers: WorkerPool;
   readonly modules: ModuleClient;
   readonly files: FileTransport;
@@ -77,12 +79,10 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const { log } = options;
   const settings = new LiveSettings(configuration.settings);
   const { limiter, publicServer, internalServer } = await openListeners(configuration, settings);
-  makeFolder(configuration.dataPath);
   const letGo = await holdFolder(configuration.dataPath);
   const sandbox = await startStandIns(configuration, log);
   const addresses = moduleAddresses(configuration, sandbox);
-  const loaded = catalogueOf(configuration, addresses);
-  if (!loaded.ok) throw new Error(`the catalogue was checked before: ${JSON.stringify(faultsOf(loaded))}`);
+  const catalogue = openCatalogue(configuration, addresses);
   const workers = createWorkerPool({
     threads: configuration.workerThreads || Math.max(1, availableParallelism() - 1),
     queueMax: WORKER_QUEUE_MAX,
@@ -93,7 +93,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const calls = { workers, modules, files, chatUrl: addresses.get('chat') };
   const actors = await startActors(configuration, settings, calls, options);
   const vault = await openVault(actors.administration);
-  const catalogue = new LiveCatalogue(loaded.catalogue);
+  const events = await startEventDelivery(actors, settings);
   const metrics = createMetrics();
   const parts = {
     configuration,
@@ -101,6 +101,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     settings,
     actors,
     vault,
+    events,
     workers,
     modules,
     files,
@@ -118,19 +119,14 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     url: addressOf(configuration.listen, publicServer.port),
     internal: addressOf({ host: configuration.internal.host, tls: undefined }, internalServer.port),
     sandbox: sandbox?.url,
-    reload(next) {
-      const faults = newModules(next, addresses);
-      if (faults.length > 0) return faults;
-      const result = catalogueOf(next, addresses);
-      catalogue.reload(result);
-      return faultsOf(result);
-    },
+    reload: (next) => reloadCatalogue(catalogue, next, addresses),
     async stop() {
       publicServer.stopListening();
       const left = await Promise.all(pipelines.map((pipeline) => pipeline.drain(DRAIN_MS)));
       const cut = left.reduce((sum, requests) => sum + requests, 0);
       if (cut > 0)
         log.warn({ requests: cut, drainMs: DRAIN_MS }, 'requests were cut off at the deadline of the stop');
+      await events.stop();
       await actors.drain(DRAIN_MS);
       await Promise.all([publicServer.close(), internalServer.close()]);
       await modules.close();

@@ -39,8 +39,9 @@ function makeMissing(path: string): void {
   mkdirSync(path, { mode: 0o700 });
 }
 
-/** Holds the folder until the returned function is called. Throws `FolderInUse`. */
+/** Makes the folder and holds it until the returned function is called. Throws `FolderUnusable`, `FolderInUse`. */
 export async function holdFolder(path: string): Promise<() => void> {
+  makeFolder(path);
   if (process.platform !== 'linux') return () => {};
   const { dev, ino } = statSync(path, { bigint: true });
   const server: Server = createServer((socket) => socket.destroy());

@@ -15,6 +15,7 @@ export interface FigureSources {
   readonly limiter: Limiter;
   readonly files: FileTransport;
   readonly publicServer: Server;
+  readonly events: { figures(): Figures };
 }
 
 /** Nested counters as `outer_inner`; anything that is no number is left out. */
@@ -37,6 +38,7 @@ export function figuresOf(parts: FigureSources, pipeline: Pipeline): Record<stri
     files: () => flatten(parts.files.counters()),
     limiter: () => flatten(parts.limiter.counters()),
     connections: () => flatten(parts.publicServer.counters()),
+    events: () => parts.events.figures(),
     requests: () => flatten(pipeline.counters()),
   };
 }

@@ -5,7 +5,7 @@ import type { Configuration } from './domain/configuration.ts';
 import type { Fault } from './domain/schema.ts';
 import { isRecord } from './environment.ts';
 import type { Log } from './io/log.ts';
-import { type CatalogueResult, loadCatalogue } from './io/mcp/catalogue.ts';
+import { type CatalogueResult, LiveCatalogue, loadCatalogue } from './io/mcp/catalogue.ts';
 import { BUILT_IN } from './io/mcp/tools/built-in.ts';
 import { SANDBOX_MODULES, type SandboxModuleName } from './sandbox/modules.ts';
 import { type RunningSandbox, startSandbox } from './sandbox/start.ts';
@@ -26,7 +26,7 @@ export function faultsOf(result: CatalogueResult): readonly Fault[] {
 }
 
 /** Names of modules that the running gateway does not know: it learns their addresses at a start only. */
-export function newModules(configuration: Configuration, addresses: ReadonlyMap<string, string>): Fault[] {
+function newModules(configuration: Configuration, addresses: ReadonlyMap<string, string>): Fault[] {
   return Object.entries(configuration.modules)
     .filter(([name, module]) => addresses.get(name) !== module.url)
     .map(([name]) => ({ path: `Modules.${name}`, message: 'a changed module needs a restart' }));
@@ -39,12 +39,32 @@ function sandboxNames(configuration: Configuration): SandboxModuleName[] {
     : [];
 }
 
-export function catalogueOf(
-  configuration: Configuration,
-  addresses: ReadonlyMap<string, string>,
-): CatalogueResult {
+function catalogueOf(configuration: Configuration, addresses: ReadonlyMap<string, string>): CatalogueResult {
   const rows = { tools: configuration.mcpTools, resources: configuration.mcpResources };
   return loadCatalogue(BUILT_IN, rows, addresses);
+}
+
+/** Of a configuration that was checked at its reading: a fault is a bug. */
+export function openCatalogue(
+  configuration: Configuration,
+  addresses: ReadonlyMap<string, string>,
+): LiveCatalogue {
+  const loaded = catalogueOf(configuration, addresses);
+  if (!loaded.ok) throw new Error(`the catalogue was checked before: ${JSON.stringify(faultsOf(loaded))}`);
+  return new LiveCatalogue(loaded.catalogue);
+}
+
+/** Puts the catalogue of a configuration that was read again in place; its faults when the old one stays. */
+export function reloadCatalogue(
+  catalogue: LiveCatalogue,
+  configuration: Configuration,
+  addresses: ReadonlyMap<string, string>,
+): readonly Fault[] {
+  const faults = newModules(configuration, addresses);
+  if (faults.length > 0) return faults;
+  const result = catalogueOf(configuration, addresses);
+  catalogue.reload(result);
+  return faultsOf(result);
 }
 
 export async function startStandIns(

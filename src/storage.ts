@@ -1,12 +1,8 @@
 /** The journal in its folder, opened and copied with failures that an operator can read. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  copyJournal,
-  type DiskJournal,
-  type DiskJournalOptions,
-  openJournal,
-} from './actors/runtime/journal.ts';
+import { type DiskJournal, type DiskJournalOptions, openJournal } from './actors/runtime/journal.ts';
+import { copyJournal } from './actors/runtime/journal-copy.ts';
 import { DATA_FILE } from './actors/runtime/journal-file.ts';
 import { JournalTooNew } from './actors/runtime/journal-port.ts';
 import { JournalUnusable, makeFolder } from './data-folder.ts';

@@ -24,6 +24,7 @@ const ROOT_FILES = [
   'src/modules.ts',
   'src/tls.ts',
   'src/storage.ts',
+  'src/event-delivery.ts',
 ];
 
 /** What each layer may import beside itself; `types` marks layers of which only types may be taken. */
@@ -43,7 +44,7 @@ const OWNERS: Record<string, string[]> = {
   '@noble/ed25519': ['src/workers/ed25519.ts'],
   '@simplewebauthn/server': ['src/workers/fido2.ts'],
   'crc-32': ['src/workers/crc32.ts'],
-  lmdb: ['src/actors/runtime/journal.ts'],
+  lmdb: ['src/actors/runtime/journal.ts', 'src/actors/runtime/journal-copy.ts'],
   msgpackr: ['src/actors/runtime/journal.ts'],
   'uWebSockets.js': ['src/io/http/server.ts'],
   undici: ['src/io/modules/client.ts', 'src/io/webhooks.ts', 'src/io/files/remote.ts'],

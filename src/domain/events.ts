@@ -1,6 +1,6 @@
 /**
  * Events as the gateway holds them (spec 2.6, 6): one log of what the modules reported, in the order in which it is
- * delivered. Types only: the log is written by one owner and read by the event streams and the webhooks.
+ * delivered. The log is written by one owner and read by the event streams and the webhooks.
  */
 
 /** One accepted event. */
@@ -17,7 +17,10 @@ export interface StoredEvent {
   readonly appId: string | undefined;
   readonly currency: string | undefined;
   readonly netType: number | undefined;
-  /** JSON of `{module, tick, type, data}` as it is sent: the bytes of `data` are those that the module sent. */
+  /**
+   * JSON of `{module, tick, type, data}` as it is sent: the bytes of `data` are those that the module sent. A module
+   * that prints its JSON in several lines has line breaks in here.
+   */
   readonly wire: string;
   readonly acceptedMs: number;
 }
@@ -36,13 +39,24 @@ export interface EventLog {
   /** Positions of the oldest and the newest event that are still there; 0 when the log is empty. */
   readonly oldest: number;
   readonly newest: number;
-  /** Events after a position, in order; at most `limit`. */
+  /**
+   * Events after a position, in order; at most `limit`. One that has left the log is not among them: ask `missedAfter`
+   * first.
+   */
   page(afterSequence: number, limit: number): readonly StoredEvent[];
   /** Calls back after new events are readable. Returns the way to stop that. */
   subscribe(listener: () => void): () => void;
   /**
    * Adds an event of the gateway's own, module `gateway`. It reaches the browsers of its user and no webhook. Resolves
-   * when it is on disk.
+   * when it is on disk. Rejects with `GatewayError`: `StorageFull`, `Stopping`, `JournalUnavailable`.
    */
   publish(event: OwnEvent): Promise<void>;
+}
+
+/** Module of the gateway's own events; no backend module has this name. */
+export const OWN_MODULE = 'gateway';
+
+/** Events that a reader at this position will never see: they have left the log. 0: none. */
+export function missedAfter(log: Pick<EventLog, 'oldest'>, afterSequence: number): number {
+  return Math.max(0, log.oldest - 1 - afterSequence);
 }

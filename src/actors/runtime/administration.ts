@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '../../domain/errors.ts';
 import type { AuditRecord } from './actor.ts';
-import type { AuditRow, DeadKey, DeadRow, Journal, StoredActor } from './journal-port.ts';
+import type { AuditRow, DeadKey, DeadRow, Journal, Operation, StoredActor } from './journal-port.ts';
 import { checkName, ID_MAX_BYTES } from './plain-data.ts';
 import { RefusalBudget } from './refusal-budget.ts';
 import type { QuarantineEntry } from './supervision.ts';
@@ -17,7 +17,7 @@ const BACKLOG_MAX = 20_000;
 const AUDIT_BATCH_ROWS = 1_000;
 
 export class Administration {
-  readonly #journal: Journal;
+  readonly journal: Journal;
   readonly #wiring: Wiring;
   /** Values that are being written, so that a reader sees its own writes. */
   readonly #meta = new Map<string, unknown>();
@@ -25,7 +25,7 @@ export class Administration {
   auditDropped = 0;
 
   constructor(journal: Journal, wiring: Wiring) {
-    this.#journal = journal;
+    this.journal = journal;
     this.#wiring = wiring;
   }
 
@@ -36,9 +36,9 @@ export class Administration {
       this.auditDropped += 1;
       return;
     }
-    const row = this.#journal.pack(record);
+    const row = this.journal.pack(record);
     commit.open.operations.push({ op: 'audit', row });
-    commit.wrotePatiently(1, this.#journal.sizeBytes(row));
+    commit.wrotePatiently(1, this.journal.sizeBytes(row));
   }
 
   /** The same, resolved when the record is on disk: for what must leave a trace before it happens. Rejects when full. */
@@ -46,20 +46,37 @@ export class Administration {
     const { commit } = this.#wiring;
     if (commit.failed) return Promise.reject(new GatewayError('JournalUnavailable'));
     if (commit.backlog >= BACKLOG_MAX) return Promise.reject(new GatewayError('Overloaded'));
+    const row = this.journal.pack(record);
+    return this.write([{ op: 'audit', row }], this.journal.sizeBytes(row));
+  }
+
+  /**
+   * Rows that belong to no actor, in one group: all of them are on disk when it resolves, or none. `onDisk` is called
+   * in the order of the writes, as soon as they are there.
+   */
+  write(operations: readonly Operation[], sizeBytes: number, onDisk?: () => void): Promise<void> {
+    const { commit } = this.#wiring;
+    if (commit.failed) return Promise.reject(new GatewayError('JournalUnavailable'));
     return new Promise((resolve, reject) => {
-      const row = this.#journal.pack(record);
       const group = commit.open;
-      group.operations.push({ op: 'audit', row });
+      for (const operation of operations) group.operations.push(operation);
+      if (onDisk !== undefined) group.effects.push(onDisk);
       const settle = (_: unknown, error: Error | undefined) =>
         error === undefined ? resolve() : reject(error);
       group.gate({ settle }, undefined, undefined);
-      commit.wrote(1, this.#journal.sizeBytes(row));
+      commit.wrote(operations.length, sizeBytes);
     });
+  }
+
+  /** A fresh gateway id (int64, decimal): above all earlier ones, also after a restart. */
+  tick(): string {
+    const { world } = this.#wiring;
+    return String(world.ticks.next(world.clock()));
   }
 
   /** Ids of a kind that have state on disk, ascending, after `afterId` ('' from the start). */
   ids(kind: string, afterId: string, limit: number): string[] {
-    return this.#journal.ids(kind, afterId, limit);
+    return this.journal.ids(kind, afterId, limit);
   }
 
   /** Of a caller without an account: recorded within the budget of the minute, else counted (auth.md A14). */
@@ -73,9 +90,9 @@ export class Administration {
   tidyAudit(beforeMs: number, nowMs: number): boolean {
     this.#auditLeftOut(nowMs);
     const { commit } = this.#wiring;
-    const rows = this.#journal.auditPage(0, 1);
+    const rows = this.journal.auditPage(0, 1);
     if (commit.failed || !isBefore(rows[0], beforeMs)) return false;
-    const batch = this.#journal.auditPage(0, AUDIT_BATCH_ROWS);
+    const batch = this.journal.auditPage(0, AUDIT_BATCH_ROWS);
     const kept = batch.findIndex((row) => !isBefore(row, beforeMs));
     const last = batch.at(kept < 0 ? -1 : kept - 1);
     if (last === undefined) return false;
@@ -91,31 +108,24 @@ export class Administration {
 
   /** The audit log, oldest first, after position `afterSeq` (0 from the start). */
   auditPage(afterSeq: number, limit: number): AuditRow[] {
-    return this.#journal.auditPage(afterSeq, limit);
+    return this.journal.auditPage(afterSeq, limit);
   }
 
   /** A durable value of another part, by its own name. */
   metaGet(key: string): unknown {
-    return this.#meta.has(key) ? this.#meta.get(key) : this.#journal.meta(`part:${key}`);
+    return this.#meta.has(key) ? this.#meta.get(key) : this.journal.meta(`part:${key}`);
   }
 
   /** Resolves when the value is on disk. */
-  metaPut(key: string, value: unknown): Promise<void> {
-    const { commit } = this.#wiring;
-    return new Promise((resolve, reject) => {
-      checkName('the name of a value', key, ID_MAX_BYTES);
-      const row = this.#journal.pack(value);
-      this.#meta.set(key, value);
-      const group = commit.open;
-      group.operations.push({ op: 'meta', key: `part:${key}`, row });
-      const settle = (_: unknown, error: Error | undefined) => {
-        if (this.#meta.get(key) === value) this.#meta.delete(key);
-        if (error === undefined) resolve();
-        else reject(error);
-      };
-      group.gate({ settle }, undefined, undefined);
-      commit.wrote(1, this.#journal.sizeBytes(row));
-    });
+  async metaPut(key: string, value: unknown): Promise<void> {
+    checkName('the name of a value', key, ID_MAX_BYTES);
+    const row = this.journal.pack(value);
+    this.#meta.set(key, value);
+    try {
+      await this.write([{ op: 'meta', key: `part:${key}`, row }], this.journal.sizeBytes(row));
+    } finally {
+      if (this.#meta.get(key) === value) this.#meta.delete(key);
+    }
   }
 
   /** Actors that failed lately, quarantined or in back-off. */
@@ -139,25 +149,17 @@ export class Administration {
 
   /** All that the journal holds of an actor, with its next message: to be looked at elsewhere. */
   export(kind: string, id: string): { stored: StoredActor | undefined; nextMessage: object | undefined } {
-    const stored = this.#journal.load(kind, id);
+    const stored = this.journal.load(kind, id);
     return { stored, nextMessage: this.#wiring.inbox.head(kind, id)?.command };
   }
 
   dead(limit: number): DeadRow[] {
-    return this.#journal.dead(limit);
+    return this.journal.dead(limit);
   }
 
   /** Removes a dead letter; resolves when it is gone from disk. */
   removeDead(key: DeadKey): Promise<void> {
-    const { commit } = this.#wiring;
-    return new Promise((resolve, reject) => {
-      const group = commit.open;
-      group.operations.push({ op: 'deadRemove', key });
-      const settle = (_: unknown, error: Error | undefined) =>
-        error === undefined ? resolve() : reject(error);
-      group.gate({ settle }, undefined, undefined);
-      commit.wrote(1, 0);
-    });
+    return this.write([{ op: 'deadRemove', key }], 0);
   }
 }
 

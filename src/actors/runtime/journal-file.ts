@@ -7,6 +7,11 @@ import { join } from 'node:path';
 
 /** The engine's names for its files in the folder. */
 export const DATA_FILE = 'data.mdb';
+/**
+ * Without overlapping sync nothing is visible before it is durable, nor after its fsync has failed. Unless noSubdir
+ * is given, a folder with a dot in its name is taken for the file itself.
+ */
+export const ENGINE = { overlappingSync: false, noSubdir: false, maxDbs: 32 };
 const LOCK_FILE = 'lock.mdb';
 
 /** `MDB_MAGIC`, little-endian, behind the header of the two meta pages. */

@@ -102,7 +102,18 @@ export type Operation =
   | { readonly op: 'audit'; readonly row: Packed }
   /** Removes the records up to this position of the log, but never the newest: its position counts on. */
   | { readonly op: 'auditTrim'; readonly seq: number }
-  | { readonly op: 'meta'; readonly key: string; readonly row: Packed };
+  | { readonly op: 'meta'; readonly key: string; readonly row: Packed }
+  /** An event of a module that waits for its place in the log; `identity` is what it is known by from now on. */
+  | { readonly op: 'eventAccept'; readonly arrival: number; readonly identity: string; readonly row: Packed }
+  /** An event gets its place; the row under `arrival`, null where it never waited, goes. */
+  | {
+      readonly op: 'eventRelease';
+      readonly arrival: number | null;
+      readonly sequence: number;
+      readonly row: Packed;
+    }
+  /** The event leaves the log and is forgotten; the newest stays, its place counts on. */
+  | { readonly op: 'eventRemove'; readonly sequence: number; readonly identity: string | null };
 
 export interface AuditRow {
   /** Position in the log: the cursor of the next page. */
@@ -110,7 +121,37 @@ export interface AuditRow {
   readonly record: unknown;
 }
 
+/** Metadata: names one life of the log of events; absent in a copy, which begins another one when it is opened. */
+export const EVENT_EPOCH_KEY = 'eventEpoch';
+
+/** One event as it is kept: in the log under its sequence, before that under its arrival. */
+export type EventRow = readonly [
+  module: string,
+  tick: string,
+  type: string,
+  userId: string | null,
+  appId: string | null,
+  currency: string | null,
+  netType: number | null,
+  wire: string,
+  acceptedMs: number,
+  identity: string | null,
+];
+
+/** The log of events and those that wait for their place in it. */
+export interface EventRows {
+  /** Oldest and newest place in the log; zeros while it is empty. */
+  ends(): { readonly oldest: number; readonly newest: number };
+  /** The log after a place, in order. */
+  page(afterSequence: number, limit: number): { readonly sequence: number; readonly row: EventRow }[];
+  /** Events that wait, by arrival. */
+  waiting(afterArrival: number, limit: number): { readonly arrival: number; readonly row: EventRow }[];
+  /** Is an event with this identity in the log, or waiting? */
+  knows(identity: string): boolean;
+}
+
 export interface Journal {
+  readonly events: EventRows;
   /** Throws TypeError when the value cannot be stored. */
   pack(value: Plain): Packed;
   /** Bytes that a packed value takes. */

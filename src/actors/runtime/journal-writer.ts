@@ -3,6 +3,7 @@
  * the newest rows are kept. Runs within one batch; the promise of the batch says whether all of it is on disk.
  */
 import type { IndexName } from './actor.ts';
+import type { JournalEvents } from './journal-events.ts';
 import type { Operation, Packed } from './journal-port.ts';
 import { deadKey, mailKey, type Part, type Table, timerKey } from './journal-reader.ts';
 
@@ -42,6 +43,7 @@ export interface Tables {
 export interface JournalWriterOptions {
   readonly tables: Tables;
   readonly indexes: ReadonlyMap<IndexName, StoredTable>;
+  readonly events: JournalEvents;
   readonly pack: (value: unknown) => Packed;
   /** Asked at every record: a lower bound takes effect as the log is written. */
   readonly auditRowsMax: () => number;
@@ -114,6 +116,8 @@ export class JournalWriter {
       case 'meta':
         meta.put(operation.key, operation.row);
         return;
+      default:
+        this.#options.events.write(operation);
     }
   }
 

@@ -2,12 +2,14 @@
  * The journal on disk: one LMDB environment, opened by the main thread alone. The only file that knows the engine.
  * Owns the layout of the rows and that a group is on disk as a whole before anybody hears of it.
  */
-import { chmodSync, mkdirSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { asBinary, type Database, open, type RootDatabase } from 'lmdb';
 import { Packr } from 'msgpackr';
 import type { IndexName } from './actor.ts';
-import { DATA_FILE, isJournalFile, makeJournalFiles } from './journal-file.ts';
+import { finishCopy } from './journal-copy.ts';
+import { eventTables, JournalEvents } from './journal-events.ts';
+import { DATA_FILE, ENGINE, isJournalFile, makeJournalFiles } from './journal-file.ts';
 import {
   type Journal,
   JournalTooNew,
@@ -25,11 +27,6 @@ const SCHEMA = 1;
 const SCHEMA_KEY = 'schema';
 /** Commits between two looks at the space in use. */
 const MEASURE_COMMITS = 32;
-/**
- * Without overlapping sync nothing is visible before it is durable, nor after its fsync has failed. Unless noSubdir
- * is given, a folder with a dot in its name is taken for the file itself.
- */
-const ENGINE = { overlappingSync: false, noSubdir: false, maxDbs: 32 };
 const MIB = 1024 * 1024;
 
 export interface DiskJournalOptions {
@@ -62,18 +59,8 @@ export async function openJournal(options: DiskJournalOptions): Promise<DiskJour
   return journal;
 }
 
-/** Copies the journal of `directory`, which a running gateway may be writing, as one consistent state. */
-export async function copyJournal(directory: string, target: string): Promise<void> {
-  const root = open({ ...ENGINE, path: directory, readOnly: true });
-  try {
-    await root.backup(target, true);
-    chmodSync(join(target, DATA_FILE), 0o600);
-  } finally {
-    await root.close();
-  }
-}
-
 export class DiskJournal implements Journal {
+  readonly events: JournalEvents;
   readonly #packr = new Packr({ useRecords: true, moreTypes: true, copyBuffers: true });
   readonly #root: RootDatabase;
   readonly #tables: Tables;
@@ -105,11 +92,13 @@ export class DiskJournal implements Journal {
       audit: table('audit'),
       meta: table('meta'),
     };
+    this.events = new JournalEvents(eventTables(table), (value) => this.#packr.pack(value));
     this.#indexes = new Map(INDEXES.map((index) => [index, table(`index/${index}`)]));
     this.#reader = new JournalReader(this.#tables);
     this.#writer = new JournalWriter({
       tables: this.#tables,
       indexes: this.#indexes,
+      events: this.events,
       pack: (value) => this.#packr.pack(value),
       auditRowsMax: options.auditRowsMax ?? (() => 1_000_000),
       deadRowsMax: options.deadRowsMax ?? 10_000,
@@ -222,7 +211,7 @@ export class DiskJournal implements Journal {
   async backup(directory: string, compact: boolean): Promise<void> {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     await this.#root.backup(directory, compact);
-    chmodSync(join(directory, DATA_FILE), 0o600);
+    await finishCopy(directory);
   }
 
   async close(): Promise<void> {

@@ -6,6 +6,7 @@
 import type { IndexName } from './actor.ts';
 import type * as port from './journal-port.ts';
 import type { Journal, Operation } from './journal-port.ts';
+import { MemoryEvents } from './memory-events.ts';
 import { checkPlain, copyPlain } from './plain-data.ts';
 
 interface Shelf {
@@ -28,6 +29,7 @@ export interface MemoryJournalOptions {
 }
 
 export class MemoryJournal implements Journal {
+  readonly events = new MemoryEvents();
   readonly #options: MemoryJournalOptions;
   readonly #shelves = new Map<string, Shelf>();
   readonly #indexes = new Map<string, string>();
@@ -220,6 +222,8 @@ export class MemoryJournal implements Journal {
       case 'meta':
         this.#meta.set(operation.key, operation.row);
         return;
+      default:
+        this.events.write(operation);
     }
   }
 
@@ -237,14 +241,7 @@ export class MemoryJournal implements Journal {
   }
 }
 
-function mailName(key: port.MailKey): string {
-  return `${key.toKind}\0${key.toId}\0${key.seq}\0${key.fromKind}\0${key.fromId}`;
-}
-
-function timerName(key: port.TimerKey): string {
-  return `${key.dueMs}\0${key.kind}\0${key.id}\0${key.name}`;
-}
-
-function deadName(key: port.DeadKey): string {
-  return `${key.timeMs}\0${key.kind}\0${key.id}\0${key.seq}`;
-}
+const mailName = ({ toKind, toId, seq, fromKind, fromId }: port.MailKey) =>
+  [toKind, toId, seq, fromKind, fromId].join('\0');
+const timerName = ({ dueMs, kind, id, name }: port.TimerKey) => [dueMs, kind, id, name].join('\0');
+const deadName = ({ timeMs, kind, id, seq }: port.DeadKey) => [timeMs, kind, id, seq].join('\0');

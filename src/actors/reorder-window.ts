@@ -1,0 +1,106 @@
+/**
+ * Puts events of all modules into the order of their ticks (spec 6.2 rule 3). An event waits for a while, so that an
+ * earlier one that arrives after it can still go first. When its time is over it goes, and whatever is before it goes
+ * with it: nobody waits longer than the window, however far in the future another module's ticks are.
+ */
+
+/** What the window needs to know of an event. */
+export interface Waiting {
+  readonly tick: bigint;
+  /** Rises with every event: the order of equal ticks. */
+  readonly arrival: number;
+  readonly acceptedMs: number;
+}
+
+export class ReorderWindow<Event extends Waiting> {
+  /** A binary heap, the first in order on top. */
+  readonly #heap: Event[] = [];
+  /** In the order of arrival; those before `#first` have had their time. */
+  #arrived: Event[] = [];
+  #first = 0;
+  /** The last in order of those whose time is over and that may still be here. */
+  #barrier: Event | undefined;
+
+  get size(): number {
+    return this.#heap.length;
+  }
+
+  add(event: Event): void {
+    this.#arrived.push(event);
+    const heap = this.#heap;
+    let at = heap.length;
+    heap.push(event);
+    while (at > 0) {
+      const above = (at - 1) >> 1;
+      const parent = heap[above];
+      if (parent === undefined || isBefore(parent, event)) break;
+      heap[at] = parent;
+      at = above;
+    }
+    heap[at] = event;
+  }
+
+  /** The next events in order whose turn it is; at most `limit`. */
+  take(nowMs: number, windowMs: number, limit: number): Event[] {
+    this.#expire(nowMs, windowMs);
+    const taken: Event[] = [];
+    while (taken.length < limit) {
+      const next = this.#heap[0];
+      if (next === undefined || this.#barrier === undefined || isBefore(this.#barrier, next)) {
+        this.#barrier = undefined;
+        break;
+      }
+      taken.push(next);
+      this.#removeTop();
+    }
+    return taken;
+  }
+
+  /** Milliseconds until there is something to take; 0 when there is, undefined when nothing waits. */
+  waitMs(nowMs: number, windowMs: number): number | undefined {
+    if (this.#heap.length === 0) return undefined;
+    if (this.#barrier !== undefined) return 0;
+    const oldest = this.#arrived[this.#first];
+    return oldest === undefined || isOver(oldest, nowMs, windowMs) ? 0 : oldest.acceptedMs + windowMs - nowMs;
+  }
+
+  #expire(nowMs: number, windowMs: number): void {
+    for (;;) {
+      const oldest = this.#arrived[this.#first];
+      if (oldest === undefined || !isOver(oldest, nowMs, windowMs)) break;
+      this.#first += 1;
+      if (this.#barrier === undefined || isBefore(this.#barrier, oldest)) this.#barrier = oldest;
+    }
+    if (this.#first > 1_000 && this.#first * 2 > this.#arrived.length) {
+      this.#arrived = this.#arrived.slice(this.#first);
+      this.#first = 0;
+    }
+  }
+
+  #removeTop(): void {
+    const heap = this.#heap;
+    const last = heap.pop();
+    if (last === undefined || heap.length === 0) return;
+    let at = 0;
+    for (;;) {
+      const left = heap[2 * at + 1];
+      if (left === undefined) break;
+      const right = heap[2 * at + 2];
+      const rightFirst = right !== undefined && isBefore(right, left);
+      const child = rightFirst ? right : left;
+      if (isBefore(last, child)) break;
+      heap[at] = child;
+      at = 2 * at + (rightFirst ? 2 : 1);
+    }
+    heap[at] = last;
+  }
+}
+
+/** A clock that was set back must not hold an event for longer. */
+function isOver({ acceptedMs }: Waiting, nowMs: number, windowMs: number): boolean {
+  return nowMs >= acceptedMs + windowMs || nowMs < acceptedMs;
+}
+
+function isBefore(one: Waiting, other: Waiting): boolean {
+  return one.tick === other.tick ? one.arrival < other.arrival : one.tick < other.tick;
+}
