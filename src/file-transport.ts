@@ -8,6 +8,7 @@ import type { Configuration } from './domain/configuration.ts';
 import type { SettingsReader } from './domain/settings.ts';
 import { LocalStorage } from './io/files/local.ts';
 import { filePort } from './io/files/port.ts';
+import { Receiver, type ReceiverCounters } from './io/files/receiver.ts';
 import type { FileStorage, StorageCounters } from './io/files/storage.ts';
 import { Throttle, type ThrottleCounters } from './io/files/throttle.ts';
 import type { Log } from './io/log.ts';
@@ -26,7 +27,13 @@ export interface FileTransport {
   readonly port: FilePort;
   /** The bandwidth limiter. */
   readonly throttle: Throttle;
-  counters(): { readonly storage: StorageCounters; readonly bandwidth: ThrottleCounters };
+  /** Takes the bodies of uploads. */
+  readonly receiver: Receiver;
+  counters(): {
+    readonly storage: StorageCounters;
+    readonly bandwidth: ThrottleCounters;
+    readonly uploads: ReceiverCounters;
+  };
   close(): Promise<void>;
 }
 
@@ -39,11 +46,17 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
     elapsed: () => performance.now(),
     timer: nodeSchedule.timer,
   });
+  const receiver = new Receiver(workers);
   return {
     storage,
     port: filePort(storage, workers),
     throttle,
-    counters: () => ({ storage: storage.counters(), bandwidth: throttle.counters() }),
+    receiver,
+    counters: () => ({
+      storage: storage.counters(),
+      bandwidth: throttle.counters(),
+      uploads: receiver.counters(),
+    }),
     close() {
       throttle.close();
       return storage.close();

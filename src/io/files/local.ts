@@ -34,7 +34,7 @@ export class LocalStorage implements FileStorage {
   constructor({ root, onFault, freeSpace, keptMax }: LocalStorageOptions) {
     this.#faults = new StorageFaults(onFault);
     this.#folders = new OwnerFolders(root);
-    this.#parts = new Parts(this.#folders);
+    this.#parts = new Parts(this.#folders, this.#faults);
     this.#files = new OpenFiles(this.#folders, this.#faults, keptMax);
     this.#space = new FreeSpace(freeSpace ?? freeSpaceOf(root));
   }

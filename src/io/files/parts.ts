@@ -9,7 +9,7 @@ import type { FileKey } from '../../domain/files.ts';
 import { parseId } from '../../domain/ids.ts';
 import { fileName, type OwnerFolder, type OwnerFolders, openOrNothing } from './owner-folders.ts';
 import type { PartLease } from './storage.ts';
-import { systemCode } from './storage-faults.ts';
+import { type StorageFaults, systemCode } from './storage-faults.ts';
 
 const PART_SUFFIX = '.part';
 const MAKE_FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
@@ -27,13 +27,15 @@ interface PartUse {
 
 export class Parts {
   readonly #folders: OwnerFolders;
+  readonly #faults: StorageFaults;
   readonly #uses = new Map<string, PartUse>();
   /** Made since the start: a sweep that runs beside new uploads leaves them alone. */
   readonly #made = new Set<string>();
   #leases = 0;
 
-  constructor(folders: OwnerFolders) {
+  constructor(folders: OwnerFolders, faults: StorageFaults) {
     this.#folders = folders;
+    this.#faults = faults;
   }
 
   get leases(): number {
@@ -67,10 +69,10 @@ export class Parts {
       this.#giveBack(key, use);
       throw error;
     }
-    return this.#leaseOf(handle, () => this.#giveBack(key, use));
+    return this.#leaseOf(key, handle, () => this.#giveBack(key, use));
   }
 
-  #leaseOf(handle: FileHandle, giveBack: () => void): PartLease {
+  #leaseOf(key: FileKey, handle: FileHandle, giveBack: () => void): PartLease {
     let released: Promise<void> | undefined;
     return {
       fd: handle.fd,
@@ -78,6 +80,7 @@ export class Parts {
         released ??= handle.close().finally(giveBack);
         return released;
       },
+      failure: (fault) => this.#faults.failure(`writing the part of ${useName(key)}`, fault),
     };
   }
 

@@ -5,10 +5,15 @@ import type { StorageFaultListener } from './storage.ts';
 /** No room, quota used up, file too large for the file system. */
 const NO_ROOM: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
-/** `ENOENT` and its like; undefined for what is no error of the system. */
+/** `ENOENT` and its like, of an error or of what a worker thread reports; undefined for what is nothing of the kind. */
 export function systemCode(error: unknown): string | undefined {
-  if (!(error instanceof Error) || !('code' in error)) return undefined;
+  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
   return typeof error.code === 'string' ? error.code : undefined;
+}
+
+function messageOf(error: unknown): string {
+  if (typeof error !== 'object' || error === null || !('message' in error)) return String(error);
+  return String(error.message);
 }
 
 /** The failures of one storage: told to the operator, counted, and thrown on as `StorageFull` or `FileStorageFailed`. */
@@ -35,7 +40,7 @@ export class StorageFaults {
       if (error.row === 'StorageFull') this.full += 1;
       return error;
     }
-    this.#listener(`${doing}: ${error instanceof Error ? error.message : String(error)}`);
+    this.#listener(`${doing}: ${messageOf(error)}`);
     if (NO_ROOM.has(systemCode(error) ?? '')) {
       this.full += 1;
       return new GatewayError('StorageFull');

@@ -9,6 +9,7 @@
  * storage does wrong; what exactly is told to the operator alone. No other error of the table comes from here, but the
  * `InvalidID` of `lease`.
  */
+import type { GatewayError } from '../../domain/errors.ts';
 import type { FileKey } from '../../domain/files.ts';
 
 /** A finished file. Its bytes never change. */
@@ -34,6 +35,8 @@ export interface PartLease {
    * again, and what still writes to it writes into another file.
    */
   release(): Promise<void>;
+  /** What the system said about `fd` as a row of the table; the operator is told what exactly. */
+  failure(fault: unknown): GatewayError;
 }
 
 export interface FileStorage {
