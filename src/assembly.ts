@@ -27,6 +27,7 @@ import { restoreSettings } from './io/runtime-settings.ts';
 import { openVault, type Vault } from './io/vault.ts';
 import { openListeners } from './listeners.ts';
 import { moduleAddresses, openCatalogue, publicPaths, reloadCatalogue, startStandIns } from './modules.ts';
+import { openPages } from './pages.ts';
 import { addressOf, resolveSite } from './site.ts';
 import { openStorage } from './storage.ts';
 import { createWorkerPool, type WorkerPool } from './workers/pool.ts';
@@ -210,15 +211,15 @@ function serve(parts: Parts): Pipeline[] {
       onFinished: ({ route, method, status, milliseconds }) =>
         metrics.observe({ route, method, status, elapsedMs: milliseconds }),
     });
-  const publicPipeline = pipelineOf(
-    createRoutes({
-      ...parts,
-      onCall: metrics.observeCall,
-      administration: actors.administration,
-      health: facts,
-    }),
-    site.checkHost,
-  );
+  const api = createRoutes({
+    ...parts,
+    onCall: metrics.observeCall,
+    administration: actors.administration,
+    health: facts,
+  });
+  const pages = openPages(configuration, api);
+  pages.compress().catch((error: unknown) => options.log.error({ err: error }, 'a page was not compressed'));
+  const publicPipeline = pipelineOf([...api, ...pages.routes], site.checkHost);
   const read = figuresOf(parts, publicPipeline);
   for (const [name, source] of Object.entries(read)) metrics.source(name, `Figures of ${name}.`, source);
   const internalFacts = () => ({

@@ -25,6 +25,7 @@ const ROOT_FILES = [
   'src/tls.ts',
   'src/storage.ts',
   'src/event-delivery.ts',
+  'src/pages.ts',
 ];
 
 /** What each layer may import beside itself; `types` marks layers of which only types may be taken. */

@@ -144,9 +144,8 @@ class Engine implements Pipeline {
     const { route } = ready;
     exchange.route = route;
     exchange.params = match.params;
-    if (route.auth === 'admin' && !this.#isAdminAddress(exchange.client.address)) {
-      throw new GatewayError('Forbidden');
-    }
+    const isGuarded = route.auth === 'admin' || route.adminAddresses === true;
+    if (isGuarded && !this.#isAdminAddress(exchange.client.address)) throw new GatewayError('Forbidden');
     enter(exchange, route);
     if (ready.queryCheck !== undefined) {
       exchange.query = coerceQuery(ready, parseQuery(head.rawQuery));

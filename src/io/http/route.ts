@@ -181,6 +181,10 @@ export interface RouteDefinition<
   readonly errors: readonly ErrorName[];
   /** The route answers 405 itself: `Allow` and preflights of its path leave its method out. */
   readonly notOffered?: true;
+  /** A file of the pages: no part of the API, so its description leaves it out. */
+  readonly isFile?: true;
+  /** Served to the addresses of `Admin.allow` alone, as routes with `auth: 'admin'` are. */
+  readonly adminAddresses?: true;
   /** Undecoded paths that the route serves; its last parameter is then all the rest, and `params` stays empty (proxy). */
   serves?(rawPath: string): boolean;
   /** Undecoded paths on which a session that `either` requires may be missing. */

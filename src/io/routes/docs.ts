@@ -5,19 +5,21 @@ import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
 /** `routes`: the table without this route; the description names both. */
 export function createDocsRoutes(routes: readonly AnyRoute[]): AnyRoute[] {
   let text: string | undefined;
-  const own: AnyRoute = defineRoute({
-    method: 'GET',
-    path: '/docs/openapi.json',
-    summary: 'This description, OpenAPI 3.1',
-    group: 'docs',
-    auth: 'optional',
-    limits: [],
-    errors: [],
-    handle({ site }) {
-      const facts = { title: `${site.project} gateway`, version: site.version, baseUrl: site.baseUrl };
-      text ??= JSON.stringify(describeApi([...routes, own], facts));
-      return new Reply(200, text, 'application/json');
-    },
-  });
-  return [own];
+  const own: AnyRoute[] = ['/docs/openapi.json', '/docs/swagger/openapi.json'].map((path) =>
+    defineRoute({
+      method: 'GET',
+      path,
+      summary: 'This description, OpenAPI 3.1',
+      group: 'docs',
+      auth: 'optional',
+      limits: [],
+      errors: [],
+      handle({ site }) {
+        const facts = { title: `${site.project} gateway`, version: site.version, baseUrl: site.baseUrl };
+        text ??= JSON.stringify(describeApi([...routes, ...own], facts));
+        return new Reply(200, text, 'application/json');
+      },
+    }),
+  );
+  return own;
 }

@@ -1,0 +1,109 @@
+/**
+ * The files of the built-in pages and of a folder given by `StaticPath`, as the file cache takes them. Scripts and
+ * styles are served under the hash of them all, so that an address never changes its content and nothing is asked twice.
+ */
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { extname, join, sep } from 'node:path';
+import type { CachedFile } from './file-cache.ts';
+
+/** Stands in a page where the address of the scripts and styles goes. */
+const ASSETS = '{{assets}}';
+const FOLDER_FILES_MAX = 2_000;
+const FOLDER_BYTES_MAX = 64 * 1024 * 1024;
+
+export const ADMIN_PAGES = [
+  'Setup',
+  'Dashboard',
+  'Settings',
+  'Users',
+  'UserKeys',
+  'Sessions',
+  'Apps',
+  'Uploads',
+  'Events',
+  'LoginLog',
+  'Audit',
+  'Actors',
+  'Health',
+] as const;
+
+/** Where each page is served. */
+const PAGES: Readonly<Record<string, readonly string[]>> = {
+  'home/index.html': ['/'],
+  'admin/index.html': ['/ProxyAdmin', '/ProxyAdmin/', ...ADMIN_PAGES.map((name) => `/ProxyAdmin/${name}`)],
+  'docs/index.html': ['/docs/swagger', '/docs/swagger/'],
+};
+
+/** A library's file and the name it is served by, below the assets. */
+export interface VendorFile {
+  readonly name: string;
+  /** Where it is on disk. */
+  readonly file: string;
+}
+
+/** The folder cannot be served. */
+export class FolderUnfit extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'FolderUnfit';
+  }
+}
+
+/** The built-in pages from the folder that holds them. `homePage` false: something else is served at `/`. */
+export function builtInFiles(
+  folder: string,
+  vendor: readonly VendorFile[],
+  { homePage }: { homePage: boolean },
+): CachedFile[] {
+  const own = listFiles(folder).map((name) => ({ name, bytes: readFileSync(join(folder, name)) }));
+  const foreign = vendor.map(({ name, file }) => ({ name: `vendor/${name}`, bytes: readFileSync(file) }));
+  const assets = [...own.filter(({ name }) => extname(name) !== '.html'), ...foreign];
+  const hash = createHash('sha256');
+  for (const { name, bytes } of assets) hash.update(name).update('\0').update(bytes).update('\0');
+  const base = `/web/${hash.digest('hex').slice(0, 16)}`;
+  const files: CachedFile[] = assets.map(({ name, bytes }) => ({
+    path: `${base}/${name}`,
+    bytes,
+    immutable: true,
+  }));
+  for (const { name, bytes } of own) {
+    const page = Buffer.from(bytes.toString('utf8').replaceAll(ASSETS, base));
+    for (const path of PAGES[name] ?? []) {
+      if (path === '/' && !homePage) continue;
+      const admin = path.startsWith('/ProxyAdmin');
+      files.push({ path, bytes: page, immutable: false, ...(admin ? { adminOnly: true as const } : {}) });
+    }
+  }
+  return files;
+}
+
+/** A folder as it is: `index.html` at `/`, the rest under its names. Throws `FolderUnfit`. */
+export function folderFiles(folder: string, taken: ReadonlySet<string>): CachedFile[] {
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw new FolderUnfit('is not a folder');
+  const names = listFiles(folder);
+  if (names.length > FOLDER_FILES_MAX) throw new FolderUnfit(`holds more than ${FOLDER_FILES_MAX} files`);
+  let sizeBytes = 0;
+  return names.map((name) => {
+    const path = name === 'index.html' ? '/' : `/${name.split('/').map(encodeURIComponent).join('/')}`;
+    if (taken.has(path)) throw new FolderUnfit(`${path} is served by the gateway itself`);
+    sizeBytes += statSync(join(folder, name)).size;
+    if (sizeBytes > FOLDER_BYTES_MAX) throw new FolderUnfit(`holds more than ${FOLDER_BYTES_MAX} bytes`);
+    return { path, bytes: readFileSync(join(folder, name)), immutable: false };
+  });
+}
+
+/** Names below the folder with `/` between their parts, in order. Links and hidden files are left out. */
+function listFiles(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) =>
+      join(entry.parentPath ?? entry.path, entry.name)
+        .slice(folder.length)
+        .split(sep),
+    )
+    .map((parts) => parts.filter((part) => part !== ''))
+    .filter((parts) => !parts.some((part) => part.startsWith('.')))
+    .map((parts) => parts.join('/'))
+    .sort();
+}

@@ -1,0 +1,71 @@
+/** The API explorer: Swagger UI over the gateway's own description, and a helper that logs an agent in. */
+import { ApiError, call, sentenceOf } from '../shared/api.js';
+import { importKey, loginHeaders } from '../shared/ed25519.js';
+import { html, render, useState } from '../vendor/preact.js';
+
+const explorer = window.SwaggerUIBundle({
+  url: '/docs/swagger/openapi.json',
+  domNode: document.getElementById('explorer'),
+  presets: [window.SwaggerUIBundle.presets.apis],
+  layout: 'BaseLayout',
+  deepLinking: true,
+  docExpansion: 'none',
+  defaultModelsExpandDepth: -1,
+  displayRequestDuration: true,
+  filter: true,
+  tryItOutEnabled: true,
+  queryConfigEnabled: false,
+  validatorUrl: null,
+  persistAuthorization: false,
+});
+
+/** Signs mcp_login with a key that stays in this page and hands the session to "Authorize". */
+function Login() {
+  const [secretText, setSecretText] = useState('');
+  const [state, setState] = useState({});
+  const login = async (event) => {
+    event.preventDefault();
+    setState({ busy: true });
+    try {
+      const headers = await loginHeaders(await importKey(secretText));
+      const session = await call('POST', '/auth/v1/mcp_login', { headers });
+      explorer.preauthorizeApiKey('bearer', session.sessionId);
+      setState({ session, headers });
+    } catch (error) {
+      setState({ error: error instanceof ApiError ? sentenceOf(error) : faultOf(error) });
+    }
+  };
+  return html`<details class="card">
+    <summary>Log in as an agent and use its session below</summary>
+    <form class="stack" onSubmit=${login}>
+      <div>
+        <label for="secret">Secret key of an agent (Ed25519, base64url)</label>
+        <input id="secret" type="password" autocomplete="off" spellcheck="false" required value=${secretText}
+          aria-describedby="secret-hint" onInput=${(event) => setSecretText(event.currentTarget.value)} />
+        <p class="hint" id="secret-hint">It signs in this page and is sent nowhere. <code>node build/src/main.cjs keygen</code> prints a pair; the public key has to be enrolled with MCP access.</p>
+      </div>
+      <div class="row"><button type="submit" class="primary" disabled=${state.busy === true}>Sign and log in</button></div>
+      <div role="status">
+        ${state.error && html`<div class="note bad"><p>${state.error}</p></div>`}
+        ${
+          state.session &&
+          html`<div class="note good">
+          <p>Logged in as ${state.session.loginType} until ${state.session.expiresUtc}. Routes with a bearer use the session now.</p>
+          <p class="small">Headers that were sent:</p>
+          <pre>${Object.entries(state.headers)
+            .map(([name, value]) => `${name}: ${value}`)
+            .join('\n')}</pre>
+        </div>`
+        }
+      </div>
+    </form>
+  </details>`;
+}
+
+function faultOf(error) {
+  if (error instanceof DOMException && error.name === 'NotSupportedError')
+    return 'This browser cannot sign with Ed25519. Use a current version.';
+  return 'That is no secret key: 32 bytes in base64url are expected.';
+}
+
+render(html`<${Login} />`, document.getElementById('login'));

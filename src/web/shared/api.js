@@ -1,0 +1,105 @@
+/**
+ * Calls of the gateway from its own pages: the success envelope opened, refusals as `ApiError`, and what every page
+ * wants to know of a failure told once.
+ */
+
+/** A refusal of the gateway, or no answer at all (`status` 0). */
+export class ApiError extends Error {
+  /**
+   * @param {number} status HTTP status; 0 when the gateway was not reached.
+   * @param {number} code Of the error table; 0 when there is none.
+   * @param {string} message
+   * @param {number | undefined} retryAfterSeconds
+   */
+  constructor(status, code, message, retryAfterSeconds) {
+    super(message);
+    this.name = 'ApiError';
+    this.status = status;
+    this.code = code;
+    this.retryAfterSeconds = retryAfterSeconds;
+  }
+
+  /** Nobody is logged in (any more). */
+  get isSessionOver() {
+    return this.status === 401;
+  }
+}
+
+/** @type {Set<() => void>} */
+const sessionListeners = new Set();
+
+/** Calls back whenever an answer says that the session is over. Returns the way to stop that. */
+export function onSessionOver(listener) {
+  sessionListeners.add(listener);
+  return () => sessionListeners.delete(listener);
+}
+
+/** A new key for `Idempotency-Key`: repeats of one act share it. */
+export function newKey() {
+  return crypto.randomUUID();
+}
+
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {{ query?: Record<string, unknown>, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal }} [options]
+ * @returns {Promise<any>} the value of `result`
+ */
+export async function call(method, path, { query, body, headers, signal } = {}) {
+  const answer = await send(method, withQuery(path, query), {
+    headers: { ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
+    body: body === undefined ? undefined : JSON.stringify(body),
+    signal,
+  });
+  const text = await answer.text();
+  const value = parse(text);
+  if (answer.ok) return value?.result ?? value;
+  throw refusalOf(answer, value);
+}
+
+export const get = (path, query, options) => call('GET', path, { query, ...options });
+export const post = (path, body, options) => call('POST', path, { body, ...options });
+
+/** The request itself, for bodies that are no JSON. Rejects with `ApiError` when there is no answer. */
+export async function send(method, path, init) {
+  try {
+    return await fetch(path, { method, credentials: 'same-origin', cache: 'no-store', ...init });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'AbortError') throw error;
+    throw new ApiError(0, 0, 'The gateway does not answer. Check the connection and try again.', undefined);
+  }
+}
+
+/** What a refused answer says. `value`: its body as JSON, if it is any. */
+export function refusalOf(answer, value) {
+  const wait = Number(answer.headers.get('Retry-After') ?? Number.NaN);
+  const retryAfterSeconds = Number.isFinite(wait) ? wait : undefined;
+  const message = value?.error?.message ?? `The gateway answered ${answer.status}.`;
+  const error = new ApiError(answer.status, value?.error?.code ?? 0, message, retryAfterSeconds);
+  if (error.isSessionOver) for (const listener of sessionListeners) listener();
+  return error;
+}
+
+export function withQuery(path, query = {}) {
+  const fields = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== null && value !== '') fields.set(name, String(value));
+  }
+  const text = fields.toString();
+  return text === '' ? path : `${path}?${text}`;
+}
+
+function parse(text) {
+  try {
+    return text === '' ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A sentence for people: what failed, and when to try again where that is known. */
+export function sentenceOf(error) {
+  const wait = error instanceof ApiError ? error.retryAfterSeconds : undefined;
+  const text = error instanceof Error ? error.message : String(error);
+  return wait === undefined ? text : `${text}. Try again in ${wait} s.`;
+}

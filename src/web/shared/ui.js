@@ -1,0 +1,197 @@
+/** What the pages share of behaviour: loading with its states, notices, questions, lists by page, times and copies. */
+import { html, useCallback, useEffect, useRef, useState } from '../vendor/preact.js';
+import { sentenceOf } from './api.js';
+
+/** Runs `load` now and whenever one of `inputs` changes; `reload` runs it again and keeps what is shown meanwhile. */
+export function useLoad(load, inputs) {
+  const [state, setState] = useState({ busy: true });
+  const latest = useRef(0);
+  const reload = useCallback(async () => {
+    latest.current += 1;
+    const turn = latest.current;
+    setState((before) => ({ ...before, busy: true, error: undefined }));
+    try {
+      const value = await load();
+      if (turn === latest.current) setState({ value, busy: false });
+    } catch (error) {
+      if (turn === latest.current) setState((before) => ({ ...before, error, busy: false }));
+    }
+  }, inputs);
+  useEffect(() => {
+    void reload();
+    return () => {
+      latest.current += 1;
+    };
+  }, [reload]);
+  return { ...state, reload };
+}
+
+/** One of: still loading, failed with a way to try again, the content. `children` takes the value. */
+export function Loaded({ of: load, children }) {
+  if (load.error !== undefined && load.value === undefined) {
+    return html`<div class="note bad" role="alert">
+      <p>${sentenceOf(load.error)}</p>
+      <button type="button" onClick=${load.reload}>Try again</button>
+    </div>`;
+  }
+  if (load.value === undefined) return html`<p class="busy" role="status">Loading …</p>`;
+  return html`${load.error !== undefined && html`<div class="note bad" role="alert"><p>${sentenceOf(load.error)}</p></div>`}${children(load.value)}`;
+}
+
+export function Empty({ children }) {
+  return html`<div class="empty">${children}</div>`;
+}
+
+/** @type {Set<(notice: { id: number, kind: string, text: string }) => void>} */
+const noticeListeners = new Set();
+let noticeCount = 0;
+
+/** Shows a sentence for a while. `kind`: good, bad or warn. */
+export function notify(text, kind = 'good') {
+  noticeCount += 1;
+  for (const listener of noticeListeners) listener({ id: noticeCount, kind, text });
+}
+
+const NOTICE_MS = 7_000;
+const NOTICES_MAX = 4;
+
+/** Stands once in a page. */
+export function Notices() {
+  const [notices, setNotices] = useState([]);
+  useEffect(() => {
+    const listener = (notice) => {
+      setNotices((shown) => [...shown, notice].slice(-NOTICES_MAX));
+      setTimeout(() => setNotices((shown) => shown.filter(({ id }) => id !== notice.id)), NOTICE_MS);
+    };
+    noticeListeners.add(listener);
+    return () => noticeListeners.delete(listener);
+  }, []);
+  return html`<div class="notices" role="status" aria-live="polite">
+    ${notices.map(({ id, kind, text }) => html`<div key=${id} class=${`note ${kind}`}><p>${text}</p></div>`)}
+  </div>`;
+}
+
+/** A button that runs a promise: busy meanwhile, a failure becomes a notice, `done` is what is said afterwards. */
+export function Act({ run, done, kind = '', disabled = false, title, children }) {
+  const [busy, setBusy] = useState(false);
+  const act = async () => {
+    setBusy(true);
+    try {
+      const answer = await run();
+      if (done !== undefined && answer !== false) notify(done);
+    } catch (error) {
+      notify(sentenceOf(error), 'bad');
+    } finally {
+      setBusy(false);
+    }
+  };
+  return html`<button type="button" class=${kind} title=${title} disabled=${disabled || busy} aria-busy=${busy} onClick=${act}>${children}</button>`;
+}
+
+/** A question over the page; closes with Escape and gives the focus back. */
+export function Dialog({ title, open, onClose, children }) {
+  const element = useRef(null);
+  useEffect(() => {
+    const dialog = element.current;
+    if (dialog === null) return;
+    if (open && !dialog.open) dialog.showModal();
+    if (!open && dialog.open) dialog.close();
+  }, [open]);
+  return html`<dialog ref=${element} aria-labelledby="dialog-title" onClose=${onClose} onCancel=${onClose}>
+    ${open && html`<h2 id="dialog-title">${title}</h2>${children}`}
+  </dialog>`;
+}
+
+/** A button that asks before it acts. `question` says what will happen and whether it can be undone. */
+export function Ask({ label, question, confirm = label, run, done, kind = 'danger', disabled = false }) {
+  const [open, setOpen] = useState(false);
+  const close = () => setOpen(false);
+  return html`<button type="button" class=${kind} disabled=${disabled} onClick=${() => setOpen(true)}>${label}</button>
+    <${Dialog} title=${label} open=${open} onClose=${close}>
+      <p>${question}</p>
+      <div class="row">
+        <${Act} kind=${kind} done=${done} run=${async () => {
+          const answer = await run();
+          close();
+          return answer;
+        }}>${confirm}<//>
+        <button type="button" onClick=${close}>Cancel</button>
+      </div>
+    <//>`;
+}
+
+/** Copies a text and says so on the button. */
+export function Copy({ text, label = 'Copy' }) {
+  const [copied, setCopied] = useState(false);
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setCopied(true);
+      setTimeout(() => setCopied(false), 2_000);
+    } catch {
+      notify('The browser refused to copy. Select the text and copy it by hand.', 'warn');
+    }
+  };
+  return html`<button type="button" onClick=${copy}>${copied ? 'Copied' : label}</button>`;
+}
+
+const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+
+/** A time of the API (ISO 8601) in the reader's own zone; the exact one on hover. */
+export function Time({ of: iso }) {
+  if (iso === undefined || iso === null) return html`<span class="soft">never</span>`;
+  const date = new Date(iso);
+  return html`<time datetime=${iso} title=${iso}>${Number.isNaN(date.getTime()) ? iso : TIME.format(date)}</time>`;
+}
+
+/** Bytes for people: 1,536 → 1.5 KB, by 1,024. */
+export function sizeText(sizeBytes) {
+  const units = ['bytes', 'KB', 'MB', 'GB', 'TB'];
+  let value = sizeBytes;
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
+}
+
+/**
+ * A list that is fetched page by page, behind a cursor. `load(after)` resolves with the rows; a page with fewer than
+ * `pageRows` is the last. `cursorOf(row)` names the row to go on behind.
+ */
+export function usePages(load, cursorOf, pageRows, inputs) {
+  const [rows, setRows] = useState([]);
+  const [isWhole, setWhole] = useState(false);
+  const first = useLoad(async () => {
+    const page = await load(undefined);
+    setRows(page);
+    setWhole(page.length < pageRows);
+    return page;
+  }, inputs);
+  const more = async () => {
+    const page = await load(cursorOf(rows.at(-1)));
+    setRows((shown) => [...shown, ...page]);
+    setWhole(page.length < pageRows);
+  };
+  return { ...first, rows, isWhole, more };
+}
+
+/** Rows of `usePages` as a table with its states. `columns`: {title, cell(row), number?}. */
+export function PagedTable({ pages, columns, keyOf, empty, caption }) {
+  return html`<${Loaded} of=${pages}>
+    ${() =>
+      pages.rows.length === 0
+        ? html`<${Empty}><p>${empty}</p><//>`
+        : html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}>
+            <table>
+              <caption class="hidden">${caption}</caption>
+              <thead><tr>${columns.map(({ title, number }) => html`<th scope="col" class=${number ? 'number' : ''}>${title}</th>`)}</tr></thead>
+              <tbody>
+                ${pages.rows.map((row) => html`<tr key=${keyOf(row)}>${columns.map(({ cell, number }) => html`<td class=${number ? 'number' : ''}>${cell(row)}</td>`)}</tr>`)}
+              </tbody>
+            </table>
+          </div>
+          ${!pages.isWhole && html`<p><${Act} run=${pages.more}>Show more<//></p>`}`}
+  <//>`;
+}

@@ -1,0 +1,157 @@
+/** The file cache and the pages in it: encodings, conditions, policies, and a folder of one's own at `/`. */
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import t from 'tap';
+import { request } from 'undici';
+import type { Configuration } from '../../../src/domain/configuration.ts';
+import type { AnyRoute } from '../../../src/io/http/route.ts';
+import { FileCache, PAGE_POLICY } from '../../../src/io/web/file-cache.ts';
+import { folderFiles } from '../../../src/io/web/page-tree.ts';
+import { openPages } from '../../../src/pages.ts';
+import { requestText, sendRaw, startHttp } from '../../support/http.ts';
+
+const script = Buffer.from(`export const text = '${'abc '.repeat(1_000)}';\n`);
+
+function cacheOf(policy?: string): FileCache {
+  return new FileCache(
+    [
+      { path: '/', bytes: Buffer.from('<!doctype html><p>hello'), immutable: false },
+      { path: '/web/1/main.js', bytes: script, immutable: true },
+      { path: '/ProxyAdmin', bytes: Buffer.from('<!doctype html>'), immutable: false, adminOnly: true },
+    ],
+    policy,
+  );
+}
+
+async function fetched(url: string, headers: Record<string, string> = {}, method: 'GET' | 'HEAD' = 'GET') {
+  const { statusCode, headers: got, body } = await request(url, { method, headers });
+  return { status: statusCode, headers: got, body: Buffer.from(await body.arrayBuffer()) };
+}
+
+t.test('a file is served in the smallest form that the client takes, and says which', async (t) => {
+  const cache = cacheOf();
+  const { url, close } = startHttp({ routes: [...cache.routes] });
+  t.teardown(close);
+  const early = await fetched(`${url}/web/1/main.js`, { 'accept-encoding': 'br, gzip' });
+  t.equal(early.headers['content-encoding'], undefined, 'before the compressed forms are there');
+  t.same(early.body, script);
+  await cache.compress();
+  const brotli = await fetched(`${url}/web/1/main.js`, { 'accept-encoding': 'gzip, deflate, br' });
+  t.equal(brotli.headers['content-encoding'], 'br');
+  t.same(brotliDecompressSync(brotli.body), script);
+  const gzip = await fetched(`${url}/web/1/main.js`, { 'accept-encoding': 'GZIP;q=0.5, br;q=0' });
+  t.equal(gzip.headers['content-encoding'], 'gzip');
+  t.same(gunzipSync(gzip.body), script);
+  for (const field of ['identity', 'br;q=0.0, gzip;q=0', '*']) {
+    const plain = await fetched(`${url}/web/1/main.js`, { 'accept-encoding': field });
+    t.equal(plain.headers['content-encoding'], undefined, field);
+    t.equal(plain.headers['vary'], 'Accept-Encoding');
+    t.same(plain.body, script);
+  }
+  const head = await fetched(`${url}/web/1/main.js`, { 'accept-encoding': 'br' }, 'HEAD');
+  t.equal(head.headers['content-length'], String(brotli.body.length));
+  t.equal(head.body.length, 0);
+});
+
+t.test('a page that the client has is 304; a script may be kept for ever, a page is asked for', async (t) => {
+  const { url, close, finished } = startHttp({ routes: [...cacheOf().routes] });
+  t.teardown(close);
+  const page = await fetched(`${url}/`);
+  const etag = String(page.headers['etag']);
+  t.equal(page.headers['cache-control'], 'no-cache');
+  t.equal(page.headers['content-security-policy'], PAGE_POLICY);
+  t.equal(page.headers['x-frame-options'], 'DENY');
+  t.equal(page.headers['x-content-type-options'], 'nosniff');
+  for (const condition of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+    const again = await fetched(`${url}/`, { 'if-none-match': condition });
+    t.equal(again.status, 304, condition);
+    t.equal(again.headers['etag'], etag);
+    t.equal(again.body.length, 0);
+  }
+  t.equal((await fetched(`${url}/`, { 'if-none-match': '"other"' })).status, 200);
+  const asset = await fetched(`${url}/web/1/main.js`);
+  t.match(asset.headers['cache-control'], /immutable/);
+  t.equal(asset.headers['content-security-policy'], undefined);
+  t.equal(finished.length, 7);
+});
+
+t.test('files are not limited, and no other method is offered on them', async (t) => {
+  const { url, port, close } = startHttp({
+    routes: [...cacheOf().routes],
+    settings: { ApiRPSLimit: 1, IpRPSLimit: 1, RateLimitWindowSeconds: 1 },
+  });
+  t.teardown(close);
+  for (let round = 0; round < 30; round += 1) {
+    const { status, headers } = await fetched(`${url}/`);
+    t.equal(status, 200);
+    t.equal(headers['x-ratelimit'], undefined);
+  }
+  const posted = await sendRaw(port, requestText('POST', '/', {}, ''));
+  t.equal(posted.status, 405);
+  t.equal(posted.headers['allow'], 'GET, HEAD');
+});
+
+t.test('admin pages are served to the allowed addresses alone', async (t) => {
+  const { url, close } = startHttp({ routes: [...cacheOf().routes], site: { adminAllow: ['10.0.0.0/8'] } });
+  t.teardown(close);
+  t.equal((await fetched(`${url}/ProxyAdmin`)).status, 403);
+  t.equal((await fetched(`${url}/`)).status, 200);
+});
+
+t.test('the built-in pages name only files that are served, under one address for one content', async (t) => {
+  const pages = openPages({ staticPath: undefined } as Configuration, []);
+  const { url, close } = startHttp({ routes: [...pages.routes] });
+  t.teardown(close);
+  const served = new Set(pages.routes.map(({ path }) => path));
+  for (const path of ['/docs/swagger', '/docs/swagger/']) {
+    if (!t.ok(served.has(path), path)) continue;
+    const html = (await fetched(url + path)).body.toString();
+    t.notMatch(html, /\{\{|style=|<script(?![^>]*\bsrc=)/, 'nothing inline, no placeholder left');
+    const named = [...html.matchAll(/(?:src|href)="(\/web\/[^"]+)"/g)].map(([, address = '']) => address);
+    t.ok(named.length > 2);
+    for (const address of named) t.ok(served.has(address), address);
+  }
+  for (const route of pages.routes.filter(
+    ({ path }) => /^\/web\/.*\.js$/.test(path) && !path.includes('/vendor/'),
+  )) {
+    const source = (await fetched(url + route.path)).body.toString();
+    const imports = [...source.matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)].map(([, name = '']) => name);
+    for (const name of imports) {
+      const address = new URL(name, url + route.path).pathname;
+      t.ok(served.has(address), `${route.path} imports ${name}`);
+    }
+  }
+});
+
+t.test(
+  'StaticPath: a folder takes the place of the home page, files and all, but hides nothing',
+  async (t) => {
+    const folder = t.testdir({
+      'index.html': '<p>mine',
+      img: { 'a b.svg': '<svg/>' },
+      '.secret': 'no',
+    });
+    symlinkSync('/etc/hostname', join(folder, 'link.txt'));
+    const configuration = { staticPath: folder } as Configuration;
+    const pages = openPages(configuration, []);
+    const { url, close } = startHttp({ routes: [...pages.routes] });
+    t.teardown(close);
+    const home = await fetched(`${url}/`);
+    t.equal(home.body.toString(), '<p>mine');
+    t.equal(home.headers['content-security-policy'], undefined, 'its own policy is its own affair');
+    t.equal((await fetched(`${url}/img/a%20b.svg`)).headers['content-type'], 'image/svg+xml');
+    t.equal((await fetched(`${url}/.secret`)).status, 404);
+    t.equal((await fetched(`${url}/link.txt`)).status, 404, 'links are not followed');
+    t.equal((await fetched(`${url}/docs/swagger/`)).status, 200, 'the other pages stay');
+    mkdirSync(join(folder, 'auth/v1'), { recursive: true });
+    writeFileSync(join(folder, 'auth/v1/info'), 'x');
+    const api = [{ path: '/auth/v1/info' }] as unknown as readonly AnyRoute[];
+    t.throws(() => openPages(configuration, api), /gateway itself|not a folder/);
+    t.throws(
+      () => openPages({ staticPath: join(folder, 'none') } as Configuration, []),
+      /gateway itself|not a folder/,
+    );
+    t.throws(() => folderFiles(join(folder, 'index.html'), new Set()), /not a folder/);
+  },
+);
