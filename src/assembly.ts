@@ -90,8 +90,9 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     onFault: (message) => log.error({ message }, 'worker fault'),
   });
   const modules = createModuleClient({ clock: Date.now });
-  const files = openFileTransport({ configuration, settings, workers, log });
-  const calls = { workers, modules, files, chatUrl: addresses.get('chat') };
+  const chatUrl = addresses.get('chat');
+  const files = openFileTransport({ configuration, settings, workers, modules, chatUrl, log });
+  const calls = { workers, modules, files, chatUrl };
   const actors = await startActors(configuration, settings, calls, options);
   const vault = await openVault(actors.administration);
   const events = await startEventDelivery(actors, settings);
@@ -164,7 +165,7 @@ async function startActors(
   const actors = createActorSystem({
     kinds: KINDS,
     journal,
-    ports: { workers, files: files.port, ...codes },
+    ports: { workers, ...files.ports, ...codes },
     settings,
     clock: Date.now,
     randomBytes: (length) => randomBytes(length),
@@ -173,6 +174,7 @@ async function startActors(
     onBug: (report) => log.error(report, 'an actor failed'),
   });
   // Before anything that an earlier run left behind is delivered.
+  files.join(actors);
   secret = openCodeSecret(actors.administration);
   await secret;
   await restoreSettings(actors, settings);

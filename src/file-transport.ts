@@ -1,8 +1,12 @@
 /** Puts the file transport together: where the bytes lie, and what actors and routes are given to reach them. */
+
+import { randomUUID } from 'node:crypto';
 import { unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { FilePort } from './actors/runtime/ports.ts';
+import type { ActorSystem } from './actors/runtime/actor.ts';
+import type { Ports } from './actors/runtime/ports.ts';
 import { nodeSchedule } from './actors/runtime/world.ts';
+import { type AccountView, user } from './actors/user.ts';
 import { FolderUnusable, makeFolder } from './data-folder.ts';
 import type { Configuration } from './domain/configuration.ts';
 import type { SettingsReader } from './domain/settings.ts';
@@ -12,19 +16,26 @@ import { Receiver, type ReceiverCounters } from './io/files/receiver.ts';
 import type { FileStorage, StorageCounters } from './io/files/storage.ts';
 import { Throttle, type ThrottleCounters } from './io/files/throttle.ts';
 import type { Log } from './io/log.ts';
+import { type ChatFiles, chatFilesOf } from './io/modules/chat-files.ts';
+import type { ModuleClient } from './io/modules/client.ts';
 import type { WorkerPool } from './workers/pool.ts';
 
 export interface FileTransportOptions {
   readonly configuration: Configuration;
   readonly settings: SettingsReader;
   readonly workers: WorkerPool;
+  readonly modules: ModuleClient;
+  /** Base address of the chat module; undefined where there is none. */
+  readonly chatUrl: string | undefined;
   readonly log: Log;
 }
 
 export interface FileTransport {
   readonly storage: FileStorage;
+  /** Undefined without a chat module. */
+  readonly chatFiles: ChatFiles | undefined;
   /** For the actor system. */
-  readonly port: FilePort;
+  readonly ports: Pick<Ports, 'files' | 'chatFiles'>;
   /** The bandwidth limiter. */
   readonly throttle: Throttle;
   /** Takes the bodies of uploads. */
@@ -34,12 +45,14 @@ export interface FileTransport {
     readonly bandwidth: ThrottleCounters;
     readonly uploads: ReceiverCounters;
   };
+  /** Before the first port is called: who is blocked is asked of the actors. */
+  join(actors: ActorSystem): void;
   close(): Promise<void>;
 }
 
 /** Throws `FolderUnusable` when the folder of the bytes cannot be made or written. */
 export function openFileTransport(options: FileTransportOptions): FileTransport {
-  const { configuration, settings, workers, log } = options;
+  const { configuration, settings, workers, modules, chatUrl, log } = options;
   const storage = openStorage(configuration, log);
   const throttle = new Throttle({
     settings,
@@ -47,9 +60,23 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
     timer: nodeSchedule.timer,
   });
   const receiver = new Receiver(workers);
+  let joined: ActorSystem | undefined;
+  const chatFiles = chatFilesOf(chatUrl, {
+    modules,
+    project: configuration.project,
+    newRequestId: () => randomUUID(),
+    isBlocked: async (userId) => {
+      if (joined === undefined) throw new Error('a file was completed before there were actors');
+      return (await joined.query<AccountView>(user, userId, { type: 'account' })).blocked;
+    },
+  });
   return {
     storage,
-    port: filePort(storage, workers),
+    chatFiles,
+    ports: { files: filePort(storage, workers), ...(chatFiles === undefined ? {} : { chatFiles }) },
+    join(actors) {
+      joined = actors;
+    },
     throttle,
     receiver,
     counters: () => ({
