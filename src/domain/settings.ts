@@ -167,6 +167,14 @@ export const SETTINGS = {
     summary:
       'Who shares a quota of file bytes per second: streams with the same text. {user} and {address} are filled in, so {user} gives every user a quota of their own.',
   },
+  SseStreamsPerAddress: count(67, 500, 1, 1_000_000, 'Event streams of one address.'),
+  SseStreamsMax: count(
+    68,
+    8_000,
+    1,
+    1_000_000,
+    'Event streams of this node. Keep it below ConnectionsMax: each stream is an open connection.',
+  ),
 } as const satisfies Record<string, SettingRow>;
 
 export type SettingName = keyof typeof SETTINGS;

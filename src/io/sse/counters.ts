@@ -1,0 +1,47 @@
+/** What is counted of the event streams, as the metrics show it. */
+import type { ByeReason } from './frames.ts';
+import type { Crowding } from './registry.ts';
+
+/** Totals since the start. */
+export interface Tally {
+  opened: number;
+  /** Opened with a place that is still in the log. */
+  resumed: number;
+  /** Told that events are missing. */
+  resets: number;
+  /** Events handed to clients, the writes they took, and all bytes. */
+  frames: number;
+  writes: number;
+  bytes: number;
+  /** Dropped: what was due had left the ring while the socket took nothing. */
+  lag: number;
+  /** Closed by the transport: the client did not read. */
+  stall: number;
+  readonly ended: Record<ByeReason, number>;
+  readonly refused: Record<Crowding | 'stopping', number>;
+}
+
+export interface HubCounters extends Tally {
+  readonly streams: number;
+  /** Streams whose socket takes nothing now. */
+  readonly blocked: number;
+  /** Streams that wait for their turn to read the log. */
+  readonly behind: number;
+  readonly ringFrames: number;
+  readonly ringBytes: number;
+}
+
+export function newTally(): Tally {
+  return {
+    opened: 0,
+    resumed: 0,
+    resets: 0,
+    frames: 0,
+    writes: 0,
+    bytes: 0,
+    lag: 0,
+    stall: 0,
+    ended: { evicted: 0, session: 0, lifetime: 0, drain: 0 },
+    refused: { node: 0, address: 0, connects: 0, stopping: 0 },
+  };
+}

@@ -1,0 +1,221 @@
+/**
+ * From the log to the sockets: takes new events into the ring, marks who they are for, and writes in slices. The next
+ * events are taken only when everybody who can take bytes has those before: a client that keeps up is never overrun by
+ * a burst, and the log is the only queue.
+ */
+import type { Schedule } from '../../actors/runtime/world.ts';
+import { type EventLog, missedAfter } from '../../domain/events.ts';
+import type { Clock } from '../../domain/time.ts';
+import type { Tally } from './counters.ts';
+import { beatFrame, NOTHING_FRAME, resetFrame } from './frames.ts';
+import type { StreamRegistry } from './registry.ts';
+import { Replay } from './replay.ts';
+import { FrameRing, type RingBounds } from './ring.ts';
+import type { Channel, EventStream } from './stream.ts';
+
+/** Clients that are written to before other work gets its turn. */
+export const SLICE_STREAMS = 500;
+/** Events that are taken from the log at once. */
+const INTAKE_EVENTS = 256;
+
+export interface FanoutOptions {
+  readonly log: EventLog;
+  readonly clock: Clock;
+  readonly schedule: Schedule;
+  readonly bounds: RingBounds;
+  readonly registry: StreamRegistry;
+  readonly tally: Tally;
+  /** What was due to it has left the ring while its socket took nothing. */
+  readonly onLag: (stream: EventStream) => void;
+}
+
+export class Fanout {
+  readonly ring: FrameRing;
+  readonly #options: FanoutOptions;
+  readonly #replay: Replay;
+  /** Streams that something is due to; those before `#dueAt` had their turn. */
+  #due: EventStream[] = [];
+  #dueAt = 0;
+  readonly #blocked = new Set<EventStream>();
+  #pumping = false;
+  #stopped = false;
+  #beat: { readonly sequence: number; readonly bytes: Buffer } | undefined;
+  readonly #stopReading: () => void;
+
+  constructor(options: FanoutOptions) {
+    const { log, bounds } = options;
+    this.#options = options;
+    // What came last before the start is in the ring again: who reconnects after a restart needs no reading.
+    this.ring = new FrameRing(log.epoch, Math.max(0, log.newest - bounds.framesMax, log.oldest - 1), bounds);
+    for (const event of log.page(this.ring.newest, bounds.framesMax)) this.ring.append(event, event.sequence);
+    this.#replay = new Replay({
+      log,
+      ring: this.ring,
+      send: (stream, bytes, frames) => this.send(stream, bytes, frames),
+      handOver: (stream) => this.goLive(stream),
+    });
+    this.#stopReading = log.subscribe(() => this.#pump());
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#stopReading();
+  }
+
+  get sizes(): { readonly blocked: number; readonly behind: number } {
+    return { blocked: this.#blocked.size, behind: this.#replay.size };
+  }
+
+  /** The stream reads the log until it has come to the ring. */
+  catchUp(stream: EventStream): void {
+    stream.behind = true;
+    if (stream.blocked || stream.over) return;
+    this.#replay.add(stream);
+    this.#pump();
+  }
+
+  /** From `through` on the ring has everything, or the stream has to be told that it is gone. */
+  goLive(stream: EventStream): void {
+    const { userId } = stream.origin;
+    stream.next = stream.reset ? 0 : this.ring.nextFor(userId, stream.through);
+    // Events of its user that came while the user had no stream.
+    if (stream.next > 0 && stream.channel !== undefined) {
+      stream.channel.newest = Math.max(stream.channel.newest, this.ring.newestOf(userId));
+    }
+    this.#enqueue(stream);
+  }
+
+  /** The socket has to be free. */
+  send(stream: EventStream, bytes: Buffer | string, frames: number): void {
+    const { tally, clock } = this.#options;
+    tally.frames += frames;
+    tally.bytes += bytes.length;
+    tally.writes += 1;
+    stream.send(bytes, clock());
+    if (stream.blocked && !stream.over) this.#blocked.add(stream);
+  }
+
+  /** The socket takes bytes again. */
+  drained(stream: EventStream): void {
+    this.#blocked.delete(stream);
+    if (stream.behind) this.catchUp(stream);
+    else this.#enqueue(stream);
+  }
+
+  /** A blocked stream must not be written to, or the transport would never close it (events.md item 2). */
+  beat(stream: EventStream): void {
+    if (stream.blocked) return;
+    if (stream.behind || stream.reset || stream.next > 0) {
+      this.send(stream, NOTHING_FRAME, 0);
+      return;
+    }
+    const { newest } = this.ring;
+    if (this.#beat?.sequence !== newest) {
+      this.#beat = { sequence: newest, bytes: beatFrame(this.#options.log.epoch, newest) };
+    }
+    this.send(stream, this.#beat.bytes, 0);
+  }
+
+  forget(stream: EventStream): void {
+    this.#blocked.delete(stream);
+    this.#replay.remove(stream);
+  }
+
+  #enqueue(stream: EventStream): void {
+    if (stream.queued || stream.blocked || stream.over || (stream.next === 0 && !stream.reset)) return;
+    stream.queued = true;
+    this.#due.push(stream);
+    this.#pump();
+  }
+
+  /** Works on from the next turn of the event loop: a cork within another response's handler does nothing. */
+  #pump(): void {
+    if (this.#pumping || this.#stopped) return;
+    this.#pumping = true;
+    this.#options.schedule.immediate(() => this.#turn());
+  }
+
+  #turn(): void {
+    this.#pumping = false;
+    if (this.#stopped) return;
+    const { log } = this.#options;
+    if (this.#due.length === 0 && log.newest > this.ring.newest) this.#takeIn();
+    const until = Math.min(this.#due.length, this.#dueAt + SLICE_STREAMS);
+    for (; this.#dueAt < until; this.#dueAt += 1) {
+      const stream = this.#due[this.#dueAt];
+      if (stream === undefined) continue;
+      stream.queued = false;
+      if (!stream.over && !stream.blocked) this.#serve(stream);
+    }
+    if (this.#dueAt === this.#due.length) {
+      this.#due = [];
+      this.#dueAt = 0;
+    }
+    if (this.#replay.size > 0) this.#replay.step();
+    if (this.#due.length > 0 || this.#replay.size > 0 || log.newest > this.ring.newest) this.#pump();
+  }
+
+  /** One write to one stream. */
+  #serve(stream: EventStream): void {
+    const { log, tally } = this.#options;
+    if (stream.reset) {
+      stream.reset = false;
+      stream.next = 0;
+      tally.resets += 1;
+      this.send(stream, resetFrame(log.epoch, log.oldest, this.ring.newest), 0);
+      return;
+    }
+    const newestOwn = stream.channel?.newest ?? 0;
+    const { bytes, frames, next } = this.ring.collect(stream.origin.userId, newestOwn, stream.next);
+    stream.next = next;
+    if (bytes !== undefined) this.send(stream, bytes, frames);
+    this.#enqueue(stream);
+  }
+
+  /** New events into the ring, as many as leave those before the page in it; then everybody concerned is marked. */
+  #takeIn(): void {
+    const { log, registry, onLag } = this.#options;
+    const { ring } = this;
+    if (missedAfter(log, ring.newest) > 0) this.#tellLoss();
+    const before = ring.newest;
+    let firstForAll = 0;
+    const touched: Channel[] = [];
+    for (const event of log.page(before, INTAKE_EVENTS)) {
+      if (!ring.append(event, before)) break;
+      if (event.userId === undefined) firstForAll ||= event.sequence;
+      else this.#touch(event.userId, event.sequence, touched);
+    }
+    if (firstForAll > 0) for (const stream of registry.all) this.#mark(stream, firstForAll);
+    for (const channel of touched) {
+      for (const stream of channel.streams) this.#mark(stream, channel.first);
+      channel.first = 0;
+    }
+    for (const stream of this.#blocked) if (stream.next > 0 && stream.next <= ring.floor) onLag(stream);
+  }
+
+  #touch(userId: string, sequence: number, touched: Channel[]): void {
+    const channel = this.#options.registry.channelOf(userId);
+    if (channel === undefined) return;
+    channel.newest = sequence;
+    if (channel.first > 0) return;
+    channel.first = sequence;
+    touched.push(channel);
+  }
+
+  #mark(stream: EventStream, first: number): void {
+    if (stream.behind) return;
+    if (stream.next === 0 || first < stream.next) stream.next = first;
+    this.#enqueue(stream);
+  }
+
+  /** Events left the log before they were read: every stream that lived on them is told. */
+  #tellLoss(): void {
+    const { log, registry } = this.#options;
+    this.ring.skipTo(log.oldest - 1);
+    for (const stream of registry.all) {
+      if (stream.behind) continue;
+      stream.reset = true;
+      this.#enqueue(stream);
+    }
+  }
+}

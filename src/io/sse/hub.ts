@@ -1,0 +1,199 @@
+/**
+ * The event streams of the browsers, from the first byte to the goodbye: who is let in and from which place of the log,
+ * the heartbeat at which a stream's session is asked for again, and how streams end. What they carry is the fan-out's.
+ */
+import type { Schedule } from '../../actors/runtime/world.ts';
+import { type EventLog, missedAfter } from '../../domain/events.ts';
+import type { SettingsReader } from '../../domain/settings.ts';
+import { type Clock, SECOND_MS } from '../../domain/time.ts';
+import { Beats } from './beats.ts';
+import { type HubCounters, newTally, type Tally } from './counters.ts';
+import { Fanout, SLICE_STREAMS } from './fanout.ts';
+import {
+  type ByeReason,
+  byeFrame,
+  HELLO_FRAME,
+  parseCursor,
+  placeFrame,
+  RETRY_MS,
+  resetFrame,
+} from './frames.ts';
+import { type Crowding, StreamRegistry } from './registry.ts';
+import { RING_BOUNDS, type RingBounds } from './ring.ts';
+import { EventStream, type StreamOrigin } from './stream.ts';
+
+/** events.md: a comment every 20 s ± 20 %, a life of 600 s × 0.8 to 1. */
+const BEAT_MS = 20 * SECOND_MS;
+const LIFETIME_MS = 600 * SECOND_MS;
+/** A socket that took nothing for so long was closed for it (the transport waits 8 to 11 s). */
+const STALL_MS = 5 * SECOND_MS;
+
+export interface HubOptions {
+  readonly log: EventLog;
+  readonly settings: SettingsReader;
+  readonly clock: Clock;
+  readonly schedule: Schedule;
+  /** At least 0, below 1. */
+  readonly random: () => number;
+  /** Is the session still alive? Asked at each heartbeat. */
+  readonly lives: (origin: StreamOrigin) => boolean;
+  readonly ring?: RingBounds;
+}
+
+export class StreamHub {
+  readonly #options: HubOptions;
+  readonly #registry: StreamRegistry;
+  readonly #fanout: Fanout;
+  readonly #beats: Beats;
+  readonly #tally: Tally = newTally();
+  #closed = false;
+  #stopBeating: () => void;
+
+  constructor(options: HubOptions) {
+    this.#options = options;
+    this.#registry = new StreamRegistry(options.settings);
+    this.#fanout = new Fanout({
+      ...options,
+      bounds: options.ring ?? RING_BOUNDS,
+      registry: this.#registry,
+      tally: this.#tally,
+      onLag: (stream) => this.#drop(stream),
+    });
+    this.#beats = new Beats(options.clock());
+    this.#stopBeating = this.#armBeats();
+  }
+
+  /** What keeps one more stream out; undefined: there is room. */
+  crowding(origin: StreamOrigin): Crowding | 'stopping' | undefined {
+    const crowding = this.#closed ? 'stopping' : this.#registry.crowding(origin, this.#options.clock());
+    if (crowding !== undefined) this.#tally.refused[crowding] += 1;
+    return crowding;
+  }
+
+  /** A stream that joins when its answer starts. */
+  create(origin: StreamOrigin): EventStream {
+    return new EventStream(origin, {
+      started: (stream) => this.#open(stream),
+      drained: (stream) => this.#fanout.drained(stream),
+      lost: (stream) => this.#lost(stream),
+    });
+  }
+
+  /** How long a client that finds no room shall wait. Milliseconds. */
+  overloadRetryMs(): number {
+    return this.#between(5, 20) * SECOND_MS;
+  }
+
+  /** The session is over: its streams end at once. */
+  sessionEnded(sessionHash: string): void {
+    for (const stream of this.#registry.streamsOf(sessionHash)) this.#end(stream, 'session', RETRY_MS);
+  }
+
+  /** Ends every stream, in slices, and lets none in. Resolves when the last one has its goodbye. */
+  async drain(): Promise<void> {
+    this.#closed = true;
+    this.#fanout.stop();
+    this.#stopBeating();
+    while (this.#registry.all.size > 0) {
+      let left = SLICE_STREAMS;
+      for (const stream of this.#registry.all) {
+        if (left === 0) break;
+        left -= 1;
+        this.#end(stream, 'drain', this.#between(1, 5) * SECOND_MS);
+      }
+      await new Promise<void>((resolve) => this.#options.schedule.immediate(resolve));
+    }
+  }
+
+  counters(): HubCounters {
+    const { frames: ringFrames, sizeBytes: ringBytes } = this.#fanout.ring.size;
+    const streams = this.#registry.all.size;
+    return { ...this.#tally, streams, ...this.#fanout.sizes, ringFrames, ringBytes };
+  }
+
+  #open(stream: EventStream): void {
+    const { log, clock } = this.#options;
+    for (const oldest of this.#registry.surplus(stream.origin.sessionHash)) {
+      this.#end(oldest, 'evicted', this.#between(30, 60) * SECOND_MS);
+    }
+    this.#registry.add(stream);
+    this.#tally.opened += 1;
+    const nowMs = clock();
+    stream.endsMs = nowMs + LIFETIME_MS * this.#between(0.8, 1);
+    this.#beats.arm(stream, nowMs, BEAT_MS * this.#between(0.8, 1.2));
+    const { newest, floor } = this.#fanout.ring;
+    const sent = stream.origin.lastEventId;
+    const asked = sent === undefined ? newest : this.#placeOf(sent);
+    stream.through = asked ?? newest;
+    if (asked === undefined) {
+      this.#tally.resets += 1;
+      this.#fanout.send(stream, HELLO_FRAME + resetFrame(log.epoch, log.oldest, newest), 0);
+      return;
+    }
+    if (sent !== undefined) this.#tally.resumed += 1;
+    this.#fanout.send(stream, HELLO_FRAME + placeFrame(log.epoch, asked), 0);
+    if (asked < floor) this.#fanout.catchUp(stream);
+    else this.#fanout.goLive(stream);
+  }
+
+  /** Undefined: unknown, too old, or of another log. */
+  #placeOf(lastEventId: string): number | undefined {
+    const { log } = this.#options;
+    const cursor = parseCursor(lastEventId);
+    if (cursor === undefined || cursor.epoch !== log.epoch) return undefined;
+    if (cursor.sequence > this.#fanout.ring.newest) return undefined;
+    return missedAfter(log, cursor.sequence) > 0 ? undefined : cursor.sequence;
+  }
+
+  #lost(stream: EventStream): void {
+    const { blockedSinceMs } = stream;
+    if (blockedSinceMs > 0 && this.#options.clock() - blockedSinceMs >= STALL_MS) this.#tally.stall += 1;
+    this.#forget(stream);
+  }
+
+  /** It comes back and reads the log. */
+  #drop(stream: EventStream): void {
+    this.#tally.lag += 1;
+    this.#forget(stream);
+    stream.finish(undefined);
+  }
+
+  #end(stream: EventStream, reason: ByeReason, retryMs: number): void {
+    if (!this.#forget(stream)) return;
+    this.#tally.ended[reason] += 1;
+    stream.finish(byeFrame(reason, retryMs));
+  }
+
+  #forget(stream: EventStream): boolean {
+    this.#fanout.forget(stream);
+    return this.#registry.remove(stream);
+  }
+
+  #armBeats(): () => void {
+    return this.#options.schedule.timer(SECOND_MS, () => {
+      this.#stopBeating = this.#armBeats();
+      this.#beatSlice(this.#beats.due(this.#options.clock()), 0);
+    });
+  }
+
+  #beatSlice(due: readonly EventStream[], from: number): void {
+    if (this.#closed) return;
+    const until = from + SLICE_STREAMS;
+    for (const stream of due.slice(from, until)) if (!stream.over) this.#beat(stream);
+    if (until < due.length) this.#options.schedule.immediate(() => this.#beatSlice(due, until));
+  }
+
+  #beat(stream: EventStream): void {
+    const nowMs = this.#options.clock();
+    if (!this.#options.lives(stream.origin)) this.#end(stream, 'session', RETRY_MS);
+    else if (nowMs >= stream.endsMs) this.#end(stream, 'lifetime', this.#between(0.2, 1) * SECOND_MS);
+    else {
+      this.#beats.arm(stream, nowMs, BEAT_MS * this.#between(0.8, 1.2));
+      this.#fanout.beat(stream);
+    }
+  }
+
+  #between(low: number, high: number): number {
+    return low + (high - low) * this.#options.random();
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * The open streams, found by user, by session and by address, and the bounds on them: of one session (the oldest gives
+ * way), of one address, of the node, and how often one session may connect. Memory follows the open streams.
+ */
+import type { SettingsReader } from '../../domain/settings.ts';
+import { SECOND_MS } from '../../domain/time.ts';
+import type { Channel, EventStream, StreamOrigin } from './stream.ts';
+
+/** A session that connects more often than this within one window is told to wait: a client in a loop. */
+const CONNECTS_MAX = 40;
+const CONNECTS_WINDOW_MS = 10 * SECOND_MS;
+
+/** The bound that a new stream met. */
+export type Crowding = 'node' | 'address' | 'connects';
+
+export class StreamRegistry {
+  readonly all = new Set<EventStream>();
+  readonly #settings: SettingsReader;
+  readonly #channels = new Map<string, Channel>();
+  /** The oldest first. */
+  readonly #sessions = new Map<string, Set<EventStream>>();
+  readonly #addresses = new Map<string, number>();
+  #connects = new Map<string, number>();
+  #connectsWindow = 0;
+
+  constructor(settings: SettingsReader) {
+    this.#settings = settings;
+  }
+
+  channelOf(userId: string): Channel | undefined {
+    return this.#channels.get(userId);
+  }
+
+  streamsOf(sessionHash: string): EventStream[] {
+    return [...(this.#sessions.get(sessionHash) ?? [])];
+  }
+
+  /** The bound that keeps a stream out; undefined: there is room. Counts the attempt. */
+  crowding({ sessionHash, address }: StreamOrigin, nowMs: number): Crowding | undefined {
+    const window = Math.floor(nowMs / CONNECTS_WINDOW_MS);
+    if (window !== this.#connectsWindow) {
+      this.#connectsWindow = window;
+      this.#connects = new Map();
+    }
+    const connects = (this.#connects.get(sessionHash) ?? 0) + 1;
+    this.#connects.set(sessionHash, connects);
+    if (connects > CONNECTS_MAX) return 'connects';
+    if (this.all.size >= this.#settings.get('SseStreamsMax')) return 'node';
+    const atAddress = this.#addresses.get(address) ?? 0;
+    return atAddress >= this.#settings.get('SseStreamsPerAddress') ? 'address' : undefined;
+  }
+
+  /** The streams that have to give way to one more of this session. */
+  surplus(sessionHash: string): EventStream[] {
+    const streams = this.#sessions.get(sessionHash);
+    const surplus = (streams?.size ?? 0) + 1 - this.#settings.get('SseStreamsPerSession');
+    return surplus > 0 ? [...(streams ?? [])].slice(0, surplus) : [];
+  }
+
+  add(stream: EventStream): void {
+    const { userId, sessionHash, address } = stream.origin;
+    const channel = this.#channels.get(userId) ?? { userId, streams: new Set(), newest: 0, first: 0 };
+    this.#channels.set(userId, channel);
+    channel.streams.add(stream);
+    stream.channel = channel;
+    const session = this.#sessions.get(sessionHash) ?? new Set();
+    this.#sessions.set(sessionHash, session.add(stream));
+    this.#addresses.set(address, (this.#addresses.get(address) ?? 0) + 1);
+    this.all.add(stream);
+  }
+
+  /** False when it was not there. */
+  remove(stream: EventStream): boolean {
+    if (!this.all.delete(stream)) return false;
+    const { userId, sessionHash, address } = stream.origin;
+    stream.channel?.streams.delete(stream);
+    if (stream.channel?.streams.size === 0) this.#channels.delete(userId);
+    const session = this.#sessions.get(sessionHash);
+    session?.delete(stream);
+    if (session?.size === 0) this.#sessions.delete(sessionHash);
+    const atAddress = (this.#addresses.get(address) ?? 1) - 1;
+    if (atAddress > 0) this.#addresses.set(address, atAddress);
+    else this.#addresses.delete(address);
+    return true;
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * Streams that stand behind the ring and read the log. One page a step goes to all streams that it concerns, the one
+ * farthest back decides which: a thousand clients that come back together cost one reading. A step is short, so that a
+ * long backlog blocks nobody.
+ */
+import type { EventLog, StoredEvent } from '../../domain/events.ts';
+import { missedAfter } from '../../domain/events.ts';
+import { eventFrame, NOTHING_FRAME, WRITE_BYTES_MAX } from './frames.ts';
+import type { FrameRing } from './ring.ts';
+import type { EventStream } from './stream.ts';
+
+/** Events of the log that are read in one step: some 0.5 ms. */
+const PAGE_EVENTS = 128;
+/** Streams that are written to in one step. */
+const STREAMS_A_STEP = 100;
+
+export interface ReplayOptions {
+  readonly log: EventLog;
+  readonly ring: FrameRing;
+  /** Sends and counts. */
+  readonly send: (stream: EventStream, bytes: Buffer, frames: number) => void;
+  /** The stream has reached the ring, or has to be told that it cannot: the live side takes it. */
+  readonly handOver: (stream: EventStream) => void;
+}
+
+export class Replay {
+  readonly #options: ReplayOptions;
+  readonly #waiting = new Set<EventStream>();
+
+  constructor(options: ReplayOptions) {
+    this.#options = options;
+  }
+
+  /** Streams whose turn is to come. Those whose socket takes nothing are not among them. */
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  add(stream: EventStream): void {
+    this.#waiting.add(stream);
+  }
+
+  remove(stream: EventStream): void {
+    this.#waiting.delete(stream);
+  }
+
+  step(): void {
+    const { log, ring } = this.#options;
+    let from = Number.POSITIVE_INFINITY;
+    for (const stream of this.#waiting) {
+      if (missedAfter(log, stream.through) > 0) this.#leave(stream, true);
+      else from = Math.min(from, stream.through);
+    }
+    if (this.#waiting.size === 0) return;
+    const page = log.page(from, PAGE_EVENTS).filter((event) => event.sequence <= ring.newest);
+    const last = page.at(-1)?.sequence ?? ring.newest;
+    const encoded = new Map<number, Buffer>();
+    let served = 0;
+    for (const stream of this.#waiting) {
+      if (stream.through >= last) continue;
+      this.#take(stream, page, last, encoded);
+      served += 1;
+      if (served === STREAMS_A_STEP) return;
+    }
+  }
+
+  /** What of the page is for this stream, as much as one write takes. */
+  #take(stream: EventStream, page: readonly StoredEvent[], last: number, encoded: Map<number, Buffer>): void {
+    const { log, ring, send } = this.#options;
+    const { userId } = stream.origin;
+    const parts: Buffer[] = [];
+    let sizeBytes = 0;
+    let through = last;
+    for (const event of page) {
+      if (event.sequence <= stream.through) continue;
+      if (event.userId !== undefined && event.userId !== userId) continue;
+      const bytes = encoded.get(event.sequence) ?? eventFrame(log.epoch, event);
+      encoded.set(event.sequence, bytes);
+      if (parts.length > 0 && sizeBytes + bytes.length > WRITE_BYTES_MAX) {
+        through = event.sequence - 1;
+        break;
+      }
+      parts.push(bytes);
+      sizeBytes += bytes.length;
+    }
+    stream.through = through;
+    if (parts.length > 0)
+      send(stream, parts.length === 1 ? (parts[0] ?? NOTHING_FRAME) : Buffer.concat(parts), parts.length);
+    if (stream.over) return;
+    if (through >= ring.floor) this.#leave(stream, false);
+    else if (stream.blocked) this.#waiting.delete(stream);
+  }
+
+  #leave(stream: EventStream, reset: boolean): void {
+    this.#waiting.delete(stream);
+    stream.behind = false;
+    stream.reset = reset;
+    this.#options.handOver(stream);
+  }
+}
