@@ -2,7 +2,9 @@
  * The gateway under load: started with raised limits, or the one that `--target` names, and the accounts that take
  * part, made through the public API like anybody's.
  */
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expectOk, mcpLogin, type Person, signUp, updateKey } from '../tools/agent.ts';
 import { launch } from '../tools/launch.ts';
 import type { Bench } from './scenario.ts';
@@ -25,7 +27,10 @@ export async function gatewayUnderLoad(bench: Bench, modules: object = {}): Prom
   const { target, profileFolder } = bench.options;
   if (target !== undefined) return { name: target, url: target, pids: [] };
   if (profileFolder !== undefined) mkdirSync(profileFolder, { recursive: true });
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-bench-'));
+  bench.afterwards(async () => rmSync(folder, { recursive: true, force: true }));
   const gateway = await launch({
+    logFile: join(folder, 'gatehouse.log'),
     configuration: {
       Modules: modules,
       Settings: {

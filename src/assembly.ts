@@ -5,13 +5,15 @@ import { KINDS } from './actors/kinds.ts';
 import type { Limiter } from './actors/limiter.ts';
 import { createActorSystem, type RunningSystem } from './actors/runtime/system.ts';
 import { nodeSchedule } from './actors/runtime/world.ts';
+import { createReload } from './catalogue-reload.ts';
+import type { ConfigurationResult } from './config.ts';
 import { holdFolder } from './data-folder.ts';
 import type { Configuration } from './domain/configuration.ts';
-import type { Fault } from './domain/schema.ts';
 import { LiveSettings } from './domain/settings.ts';
 import { type EventDelivery, startEventDelivery } from './event-delivery.ts';
 import { figuresOf } from './figures.ts';
 import { type FileTransport, openFileTransport } from './file-transport.ts';
+import { type FinishedRequests, observeRequests } from './finished-requests.ts';
 import { createPipeline, type Pipeline } from './io/http/pipeline.ts';
 import type { AnyRoute } from './io/http/route.ts';
 import type { Server } from './io/http/server.ts';
@@ -21,12 +23,13 @@ import type { LiveCatalogue } from './io/mcp/catalogue.ts';
 import { createMetrics, type Metrics } from './io/metrics.ts';
 import { codePorts, openCodeSecret } from './io/modules/chat.ts';
 import { createModuleClient, type ModuleClient } from './io/modules/client.ts';
+import type { Reload } from './io/routes/admin-catalogue.ts';
 import { createRoutes } from './io/routes/index.ts';
 import { createInternalRoutes } from './io/routes/internal.ts';
 import { restoreSettings } from './io/runtime-settings.ts';
 import { openVault, type Vault } from './io/vault.ts';
 import { openListeners } from './listeners.ts';
-import { moduleAddresses, openCatalogue, publicPaths, reloadCatalogue, startStandIns } from './modules.ts';
+import { moduleAddresses, openCatalogue, publicPaths, startStandIns } from './modules.ts';
 import { openPages } from './pages.ts';
 import { addressOf, resolveSite } from './site.ts';
 import { openStorage } from './storage.ts';
@@ -42,6 +45,8 @@ const JOURNAL_STEP_BYTES = 64 * 1024 * 1024;
 export interface AssemblyOptions {
   readonly version: string;
   readonly log: Log;
+  /** Reads the configuration again, for a reload. */
+  readonly readAgain: () => ConfigurationResult;
   /** The journal failed: every waiter has its answer. */
   readonly onFatal: (error: Error) => void;
 }
@@ -50,8 +55,8 @@ export interface Assembly {
   readonly url: string;
   readonly internal: string;
   readonly sandbox: string | undefined;
-  /** A new catalogue from a configuration that was read again; the faults when it is refused and the old one stays. */
-  reload(configuration: Configuration): readonly Fault[];
+  /** A new catalogue from the configuration, read again; the faults when it is refused and the old one stays. */
+  readonly reload: Reload;
   stop(): Promise<void>;
 }
 
@@ -69,8 +74,10 @@ interface Parts {
   readonly moduleAddresses: ReadonlyMap<string, string>;
   readonly publicPaths: ReadonlyMap<string, readonly string[]>;
   readonly catalogue: LiveCatalogue;
+  readonly reload: Reload;
   readonly limiter: Limiter;
   readonly metrics: Metrics;
+  readonly requests: FinishedRequests;
   readonly publicServer: Server;
   readonly internalServer: Server;
 }
@@ -96,6 +103,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const actors = await startActors(configuration, settings, calls, options);
   const vault = await openVault(actors.administration);
   const events = await startEventDelivery(actors, settings);
+  const reload = createReload({ read: options.readAgain, catalogue, addresses, log });
   const metrics = createMetrics();
   const parts = {
     configuration,
@@ -111,8 +119,10 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     moduleAddresses: addresses,
     publicPaths: publicPaths(configuration),
     catalogue,
+    reload,
     limiter,
     metrics,
+    requests: observeRequests(configuration, metrics, Date.now),
     publicServer,
     internalServer,
   };
@@ -121,7 +131,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     url: addressOf(configuration.listen, publicServer.port),
     internal: addressOf({ host: configuration.internal.host, tls: undefined }, internalServer.port),
     sandbox: sandbox?.url,
-    reload: (next) => reloadCatalogue(catalogue, next, addresses),
+    reload,
     async stop() {
       publicServer.stopListening();
       const left = await Promise.all(pipelines.map((pipeline) => pipeline.drain(DRAIN_MS)));
@@ -131,6 +141,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
       await events.stop();
       await actors.drain(DRAIN_MS);
       await Promise.all([publicServer.close(), internalServer.close()]);
+      await parts.requests.close();
       await modules.close();
       await workers.close();
       await actors.close();
@@ -210,8 +221,7 @@ function serve(parts: Parts): Pipeline[] {
       trustedProxies: configuration.trustedProxies,
       crowded: publicServer.crowded,
       onBug: (error, requestId) => options.log.error({ err: error, requestId }, 'a request failed by a bug'),
-      onFinished: ({ route, method, status, milliseconds }) =>
-        metrics.observe({ route, method, status, elapsedMs: milliseconds }),
+      onFinished: parts.requests.observe,
     });
   const api = createRoutes({
     ...parts,

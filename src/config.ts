@@ -212,6 +212,7 @@ function resolve(
       allow: file.Admin?.allow ?? [...DEFAULTS['Admin.allow']],
     },
     workerThreads: file.Workers?.threads ?? DEFAULTS['Workers.threads'],
+    log: { requests: file.Log?.requests ?? DEFAULTS['Log.requests'] },
     staticPath: file.StaticPath,
   };
 }

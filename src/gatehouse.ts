@@ -93,10 +93,11 @@ async function serve(flags: Flags): Promise<void> {
   }
   const log = createLog();
   const running: { gateway?: Assembly } = {};
-  handleSignals(running, flags, log);
+  handleSignals(running, log);
   const gateway = await assemble(configuration, {
     version: VERSION,
     log,
+    readAgain: () => load(flags),
     onFatal(error) {
       log.fatal({ err: error }, 'the journal failed; ending so that a restart begins from what is on disk');
       process.exit(EXIT.storage);
@@ -109,7 +110,7 @@ async function serve(flags: Flags): Promise<void> {
 }
 
 /** Set before anything is started: until there is a gateway a stop has nothing to finish. */
-function handleSignals(running: { gateway?: Assembly }, flags: Flags, log: Log): void {
+function handleSignals(running: { gateway?: Assembly }, log: Log): void {
   let stopping = false;
   const stop = (signal: string) => {
     const { gateway } = running;
@@ -127,12 +128,5 @@ function handleSignals(running: { gateway?: Assembly }, flags: Flags, log: Log):
   };
   process.on('SIGTERM', () => stop('SIGTERM'));
   process.on('SIGINT', () => stop('SIGINT'));
-  process.on('SIGHUP', () => {
-    const { gateway } = running;
-    if (gateway === undefined) return;
-    const result = load(flags);
-    const faults = result.ok ? gateway.reload(result.configuration) : result.faults;
-    if (faults.length > 0) log.error({ faults }, 'reload refused, the old catalogue stays');
-    else log.info('catalogue reloaded');
-  });
+  process.on('SIGHUP', () => running.gateway?.reload());
 }

@@ -1,6 +1,6 @@
 /** Starts the program as a child process: free ports, its own data folder, an environment without the test runner's. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,6 +19,8 @@ export interface LaunchOptions {
   /** Without it the ports are picked by the system. */
   readonly port?: number;
   readonly nodeArgs?: readonly string[];
+  /** A file that takes standard error, as a service manager would, instead of this process: for load. */
+  readonly logFile?: string;
 }
 
 export interface Exit {
@@ -67,17 +69,20 @@ function spawnProgram(
   nodeArgs: readonly string[],
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
+  logFile?: string,
 ) {
+  const log = logFile === undefined ? 'pipe' : openSync(logFile, 'a');
   const child = spawn(process.execPath, [...nodeArgs, '--enable-source-maps', ENTRY, ...args], {
     env: plainEnvironment(environment),
-    stdio: ['pipe', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', log],
   });
+  if (typeof log === 'number') closeSync(log);
   let stdout = '';
   let stderr = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
     stdout += text;
   });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;
   });
   const exited = new Promise<Exit>((resolve) =>
@@ -98,7 +103,12 @@ export async function launch(options: LaunchOptions = {}): Promise<RunningGatewa
     args.push('--config', file);
   }
   args.push(...(options.args ?? []));
-  const { child, exited, output } = spawnProgram(options.nodeArgs ?? [], args, options.environment ?? {});
+  const { child, exited, output } = spawnProgram(
+    options.nodeArgs ?? [],
+    args,
+    options.environment ?? {},
+    options.logFile,
+  );
   const cleanUp = () => temporary !== undefined && rmSync(temporary, { recursive: true, force: true });
   const addresses = await listening(child, exited, output);
   return {
@@ -113,10 +123,10 @@ export async function launch(options: LaunchOptions = {}): Promise<RunningGatewa
       new Promise((resolve) => {
         const look = () => {
           if (!word.test(output().stderr)) return;
-          child.stderr.off('data', look);
+          child.stderr?.off('data', look);
           resolve();
         };
-        child.stderr.on('data', look);
+        child.stderr?.on('data', look);
         look();
       }),
     async kill() {

@@ -14,6 +14,7 @@ interface Node {
   description?: string;
   properties?: Record<string, Node>;
   items?: Node;
+  enum?: readonly string[];
   minimum?: number;
   maximum?: number;
 }
@@ -22,6 +23,7 @@ function typeOf(node: Node): string {
   if (node.type === 'array') return `list of ${node.items?.type ?? 'values'}`;
   if (node.type === 'integer' && node.maximum !== undefined)
     return `integer, ${node.minimum ?? 0} to ${node.maximum}`;
+  if (node.enum !== undefined) return node.enum.map((value) => `"${value}"`).join(', ');
   return node.type ?? 'object';
 }
 

@@ -2,7 +2,18 @@
  * The configuration file (config.md): its schema with every key, unit and default in words, and the form that the
  * program uses once all of it was found right. Objects are closed: an unknown key is a fault, not a silent nothing.
  */
-import { array, boolean, integer, object, optional, record, type Static, text, unknown } from './schema.ts';
+import {
+  array,
+  boolean,
+  integer,
+  object,
+  oneOf,
+  optional,
+  record,
+  type Static,
+  text,
+  unknown,
+} from './schema.ts';
 import type { SettingName, SettingValue } from './settings.ts';
 
 const closed = { additionalProperties: false };
@@ -151,6 +162,19 @@ export const configurationSchema = object(
         closed,
       ),
     ),
+    Log: optional(
+      object(
+        {
+          requests: optional(
+            oneOf(
+              ['all', 'errors', 'off'],
+              'Which requests leave a line in the log; "errors": refused, failed or left without an answer.',
+            ),
+          ),
+        },
+        closed,
+      ),
+    ),
     StaticPath: optional(
       text({ minLength: 1, description: 'Served at / instead of the built-in home page.' }),
     ),
@@ -172,6 +196,7 @@ export const DEFAULTS = {
   'Fido2.serverIcon': '',
   'Admin.allow': ['127.0.0.0/8', '::1/128'],
   'Workers.threads': 0,
+  'Log.requests': 'all',
 } as const;
 
 /** The file as written. */
@@ -216,6 +241,7 @@ export interface Configuration {
   readonly admin: { readonly publicKeys: readonly string[]; readonly allow: readonly string[] };
   /** 0: cores − 1, at least 1. */
   readonly workerThreads: number;
+  readonly log: { readonly requests: 'all' | 'errors' | 'off' };
   readonly staticPath: string | undefined;
   /** Modules that are not configured are served by the sandbox. */
   readonly sandbox: boolean;

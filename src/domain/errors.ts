@@ -39,6 +39,8 @@ export const ERRORS = {
   ModuleAnswerTooLarge: { code: 1015, status: 502, message: 'Module answer too large' },
   /** The key of an earlier command came with another one: the first answer would be the wrong one for it. */
   IdempotencyKeyReused: { code: 1016, status: 422, message: 'Idempotency key reused' },
+  /** The configuration file that is to be read again has faults; what runs goes on as it was. */
+  ConfigurationRefused: { code: 1017, status: 409, message: 'Configuration refused' },
   SessionNotFound: { code: 1101, status: 401, message: 'Session not found', rpc: -32001 },
   AccountNotFound: { code: 1102, status: 401, message: 'Account not found', rpc: -32001 },
   AccessDenied: { code: 1103, status: 401, message: 'Access denied', rpc: -32001 },

@@ -1,15 +1,10 @@
-/** The log: one JSON line an entry on standard error. Values are cut, secrets are never handed in. */
+/**
+ * The log: JSON lines on standard error. What happens to the program is written at once; what happens to requests is
+ * written in batches, by a sink that would rather drop lines, counted, than hold up the answers.
+ */
 import { destination, type Logger, pino } from 'pino';
 
 export type Log = Logger;
-
-/** Longest text of a value in a line; longer ones are cut so that nobody can fill the disk with one request. */
-const VALUE_LENGTH_MAX = 512;
-
-/** Texts that came from outside, cut; JSON escapes control characters by itself. */
-export function cut(value: string): string {
-  return value.length > VALUE_LENGTH_MAX ? `${value.slice(0, VALUE_LENGTH_MAX)}…` : value;
-}
 
 /** `sync` because lines are few: starts, stops, bugs. A crash must not swallow its own reason. */
 export function createLog(level: 'info' | 'silent' = 'info'): Log {
@@ -22,4 +17,97 @@ export function createLog(level: 'info' | 'silent' = 'info'): Log {
     },
     destination({ dest: 2, sync: true }),
   );
+}
+
+/**
+ * Bytes of one write. A pipe takes so much at once or not at all (PIPE_BUF of Linux), so that no line of the other
+ * writer ever lands inside one of ours.
+ */
+const BATCH_BYTES_MAX = 4_096;
+/** Bytes that wait for a reader that is behind; lines beyond are dropped. */
+const WAITING_BYTES_MAX = 1024 * 1024;
+/** A line is written at the latest so long after its request. Milliseconds. */
+const FLUSH_MS = 100;
+
+export interface LineCounters {
+  readonly written: number;
+  /** The reader was behind, or is gone. */
+  readonly dropped: number;
+}
+
+/** Takes finished lines of plain ASCII, each with its line feed and at most `BATCH_BYTES_MAX` long. */
+export interface LineSink {
+  write(line: string): void;
+  counters(): LineCounters;
+  /** Resolves once everything is written, or cannot be. */
+  close(): Promise<void>;
+}
+
+/** Bytes that were taken but are still unwritten at a stop get so long. Milliseconds. */
+const CLOSE_MS = 500;
+
+export function openLineSink(fileDescriptor = 2): LineSink {
+  let closed = false;
+  const stream = destination({
+    dest: fileDescriptor,
+    sync: false,
+    // 1: whatever is handed over is written at once, and `flush` waits for it.
+    minLength: 1,
+    maxWrite: BATCH_BYTES_MAX,
+    maxLength: WAITING_BYTES_MAX,
+    // Of a full pipe: tried again while there is time, given up at the end of the process.
+    retryEAGAIN: () => !closed,
+  });
+  const tally = { written: 0, dropped: 0 };
+  let batch = '';
+  let lines = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let refused = false;
+  let readerGone = false;
+  stream.on('drop', () => {
+    refused = true;
+  });
+  // pino's stream writes nothing more after a broken pipe, and waits after any other failure.
+  stream.on('error', () => {
+    readerGone = true;
+  });
+  const hand = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    if (lines === 0) return;
+    refused = readerGone;
+    stream.write(batch);
+    if (refused) tally.dropped += lines;
+    else tally.written += lines;
+    batch = '';
+    lines = 0;
+  };
+  const end = () => {
+    closed = true;
+    process.off('exit', end);
+    // Without it the stream would wait at the exit for a reader that may never come.
+    stream.destroy();
+  };
+  process.once('exit', end);
+  return {
+    write(line) {
+      if (batch.length + line.length > BATCH_BYTES_MAX) hand();
+      batch += line;
+      lines += 1;
+      timer ??= setTimeout(hand, FLUSH_MS).unref();
+    },
+    counters: () => ({ ...tally }),
+    close() {
+      hand();
+      const written = new Promise<void>((resolve) => {
+        const patience = setTimeout(resolve, readerGone ? 0 : CLOSE_MS);
+        // The error of syncing a pipe says nothing: its bytes are in it.
+        stream.flush(() => {
+          clearTimeout(patience);
+          resolve();
+        });
+      });
+      return written.then(end);
+    },
+  };
 }

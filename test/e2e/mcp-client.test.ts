@@ -11,7 +11,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import t, { type Test } from 'tap';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
-import { expectOk, mcpLogin, type Person, request, signUp, updateKey } from '../../tools/agent.ts';
+import { expectOk, mcpLogin, newKey, type Person, request, signUp, updateKey } from '../../tools/agent.ts';
 import { launch, type RunningGateway } from '../../tools/launch.ts';
 
 /** Raised, never bypassed. */
@@ -168,10 +168,19 @@ t.test('official client: McpBasic reads what is curated and moves nothing', asyn
     await t.rejects(client.callTool({ name }), { code: -32001 }, name);
 });
 
+/** Outcomes of the reloads in the audit log, the oldest first. */
+async function reloadsOf(gateway: RunningGateway, admin: Person): Promise<string[]> {
+  const headers = { Cookie: admin.cookie };
+  const answer = await request(`${gateway.url}/ProxyAdmin/api/audit?limit=1000`, { headers });
+  const rows = answer.json['result'] as unknown as { event: string; fields: { outcome: string } }[];
+  return rows.filter(({ event }) => event === 'admin.reload').map(({ fields }) => fields.outcome);
+}
+
 t.test(
-  'custom tools: from the configuration, swapped by SIGHUP, kept when the new file has faults',
+  'custom tools: from the configuration, swapped by SIGHUP and by an admin, kept when the new file has faults',
   async (t) => {
     const asked: string[] = [];
+    const adminKey = newKey();
     const backend = http.createServer((incoming, response) => {
       asked.push(`${incoming.method} ${incoming.url} ${incoming.headers['x-scopes']}`);
       response.end('{"n":9007199254740993}');
@@ -187,6 +196,7 @@ t.test(
     };
     const configuration = {
       Settings,
+      Admin: { publicKeys: [adminKey.publicKey] },
       McpTools: { first: row },
       McpResources: {
         'test://static-text': { endpoint: `${address}/text`, name: 'Text', mimeType: 'text/plain' },
@@ -222,5 +232,25 @@ t.test(
       ['first'],
     );
     t.strictSame(await reloaded({ McpTools: { second: row } }, /reload/), ['second']);
+
+    const admin = await signUp(gateway.url, adminKey);
+    const byAdmin = async (change: object) => {
+      writeFileSync(file, JSON.stringify({ ...configuration, ...change }));
+      return request(`${gateway.url}/ProxyAdmin/api/reload`, {
+        headers: { Cookie: admin.cookie },
+        body: {},
+      });
+    };
+    const broken = await byAdmin({ McpTools: { third: { ...row, method: 'PUT' }, 'bad name': row } });
+    t.equal(broken.status, 409);
+    t.match(broken.json, {
+      error: { code: 1017, faults: [{ path: 'McpTools.third.method' }, { path: 'McpTools.bad name' }] },
+    });
+    t.ok((await client.listTools()).tools.some(({ name }) => name === 'second'));
+    const mended = await byAdmin({ McpTools: { third: row, fourth: row } });
+    t.match(mended, { status: 200, json: { result: { tools: Object.keys(BUILT_IN.tools).length + 2 } } });
+    const names = (await client.listTools()).tools.map(({ name }) => name);
+    t.ok(names.includes('third') && names.includes('fourth') && !names.includes('second'));
+    t.strictSame(await reloadsOf(gateway, admin), ['refused', 'ok']);
   },
 );

@@ -1,5 +1,6 @@
 /** Admin JSON of accounts, applications, audit and overview: who gets in, what is shown, what is refused. */
 import t, { type Test } from 'tap';
+import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { createAdminRoutes } from '../../src/io/routes/admin.ts';
 import { type Answer, cookie, makeKey, mcpProof } from '../support/account.ts';
 import { START_MS } from '../support/actors.ts';
@@ -26,7 +27,7 @@ t.test('admin: every route is 403 for other accounts and 401 without a session',
   const { owner, get, post } = await start(t);
   const parts = { settings: undefined, administration: undefined, health: undefined };
   const routes = createAdminRoutes(parts as unknown as Parameters<typeof createAdminRoutes>[0]);
-  t.equal(routes.length, 10);
+  t.equal(routes.length, 11);
   for (const { method, path, auth } of routes) {
     t.equal(auth, 'admin', path);
     const send = method === 'GET' ? get : (at: string, headers = {}) => post(at, {}, headers);
@@ -261,4 +262,35 @@ t.test('admin: the overview counts sessions, keys and applications', async (t) =
     deadLetters: 0,
     auditDropped: 0,
   });
+});
+
+t.test('admin: a reload says what is served, and is audited', async (t) => {
+  const { change, ask } = await start(t);
+  const answer = await change('reload', {});
+  t.match(answer, { status: 200, result: { tools: Object.keys(BUILT_IN.tools).length, resources: Number } });
+  t.match(rowsOf(await ask('audit')).at(-1), { event: 'admin.reload', fields: { outcome: 'ok' } });
+});
+
+t.test('admin: a refused reload names every fault, and is audited', async (t) => {
+  const faults = [
+    { path: 'McpTools.a.method', message: 'must be GET or POST' },
+    { path: 'McpResources.b', message: 'is no URI' },
+  ];
+  const { change, ask } = await start(t, { reload: () => faults });
+  const answer = await change('reload', {});
+  t.match(answer, { status: 409, error: { code: 1017, message: 'Configuration refused', faults } });
+  t.match(rowsOf(await ask('audit')).at(-1), { event: 'admin.reload', fields: { outcome: 'refused' } });
+});
+
+t.test('admin: a reload needs a login of the last 15 minutes', async (t) => {
+  let reloads = 0;
+  const fixture = await start(t, {
+    reload: () => {
+      reloads += 1;
+      return [];
+    },
+  });
+  fixture.actors.clock.nowMs += FRESH_MS + 1;
+  refused(t, await fixture.change('reload', {}), 403, /Fresh login required/);
+  t.equal(reloads, 0);
 });

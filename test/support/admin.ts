@@ -1,7 +1,10 @@
 /** Accounts, applications and their admin from the outside: the account fixture with the app and admin routes beside. */
 import { LiveSettings } from '../../src/domain/settings.ts';
 import type { Site } from '../../src/domain/site.ts';
+import { type CatalogueResult, LiveCatalogue, loadCatalogue } from '../../src/io/mcp/catalogue.ts';
+import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { createAdminRoutes } from '../../src/io/routes/admin.ts';
+import type { Reload } from '../../src/io/routes/admin-catalogue.ts';
 import { createAppRoutes } from '../../src/io/routes/apps.ts';
 import { createVault } from '../../src/io/vault.ts';
 import {
@@ -15,6 +18,7 @@ import {
 } from './account.ts';
 
 export const VAULT = createVault(Buffer.alloc(32, 7));
+const BUILT = loadCatalogue(BUILT_IN, { tools: {}, resources: {} }, new Map());
 export const SHOP = { name: 'Shop', url: 'https://shop.example' };
 
 export interface AdminFixture extends AccountFixture {
@@ -31,7 +35,11 @@ export interface AdminFixture extends AccountFixture {
   stop(): Promise<void>;
 }
 
-export async function startAdmin(options: AccountFixtureOptions = {}): Promise<AdminFixture> {
+export interface AdminFixtureOptions extends AccountFixtureOptions {
+  readonly reload?: Reload;
+}
+
+export async function startAdmin(options: AdminFixtureOptions = {}): Promise<AdminFixture> {
   const key = makeKey();
   const site: Partial<Site> = { adminPublicKeys: new Set([key.publicKey]), ...options.site };
   const fixture = startAccounts({
@@ -42,6 +50,8 @@ export async function startAdmin(options: AccountFixtureOptions = {}): Promise<A
       ...createAdminRoutes({
         settings: new LiveSettings(),
         administration: actors.system.administration,
+        catalogue: catalogueOf(BUILT),
+        reload: options.reload ?? (() => []),
         health: () => ({ databaseConnected: true, activeSessions: 0, rssBytes: 1 }),
       }),
       ...(options.routes?.(actors) ?? []),
@@ -72,4 +82,9 @@ export async function startAdmin(options: AccountFixtureOptions = {}): Promise<A
       if (bugs.length > 0) throw new Error(`bugs: ${bugs.map((bug) => JSON.stringify(bug)).join(', ')}`);
     },
   };
+}
+
+function catalogueOf(result: CatalogueResult): LiveCatalogue {
+  if (!result.ok) throw new Error(JSON.stringify(result.faults));
+  return new LiveCatalogue(result.catalogue);
 }

@@ -200,7 +200,7 @@ export class Exchange implements RouteContext {
     return {
       method: this.head.method,
       route: this.route?.path ?? '',
-      path: this.head.path,
+      path: this.route?.secretPath === true ? this.route.path : this.head.path,
       status: this.status,
       error: this.error,
       milliseconds: elapsedMs - this.startedMs,

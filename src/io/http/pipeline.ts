@@ -100,6 +100,7 @@ class Engine implements Pipeline {
     if (verdict === 'close') {
       this.#smuggledTotal += 1;
       exchange.cut();
+      this.#settle(exchange);
       return;
     }
     try {

@@ -102,6 +102,8 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   readonly actors: ActorSystem;
   readonly settings: SettingsReader;
   readonly site: Site;
+  /** What the log names; a route that answers a failure in a form of its own (/mcp) puts it here. */
+  error?: ErrorName | undefined;
   /** Calls back once when the client goes away before the answer. */
   onAbort(listener: () => void): void;
 }
@@ -185,6 +187,8 @@ export interface RouteDefinition<
   readonly isFile?: true;
   /** Served to the addresses of `Admin.allow` alone, as routes with `auth: 'admin'` are. */
   readonly adminAddresses?: true;
+  /** The path names a secret (a file's code): the log shows the pattern in its place. */
+  readonly secretPath?: true;
   /** Undecoded paths that the route serves; its last parameter is then all the rest, and `params` stays empty (proxy). */
   serves?(rawPath: string): boolean;
   /** Undecoded paths on which a session that `either` requires may be missing. */

@@ -164,6 +164,7 @@ export class Calls {
       // A bound or the storage: the same as a module that is down.
       const failed = errorRow(error.row).status >= 500;
       audit(asking, record, failed ? 'failed' : 'error');
+      if (failed) asking.context.error = error.row;
       if (failed) return errorEnvelope(id, error.row, error.detail, error.retryAfterSeconds);
       return resultEnvelope(id, wrap(errorText(error.row, error.detail), true));
     }
@@ -180,6 +181,7 @@ export class Calls {
   ): Answer {
     if (endpoint === undefined || outgoing.url === undefined) {
       audit(asking, record, 'failed');
+      asking.context.error = 'ModuleUnavailable';
       return errorEnvelope(id, 'ModuleUnavailable');
     }
     const { context } = asking;
@@ -219,6 +221,7 @@ export class Calls {
       return errorEnvelope(id, 'ToolFailed', 'cancelled');
     }
     audit(asking, record, 'failed');
+    asking.context.error = result.error;
     if (result.error === 'ModuleAnswerTooLarge')
       return resultEnvelope(id, wrap(errorText('ModuleAnswerTooLarge', 'ask for less at once'), true));
     return errorEnvelope(id, result.error);

@@ -118,8 +118,9 @@ function after(asking: Asking | Promise<Asking>, then: (asking: Asking) => Answe
 }
 
 /** The error of one message. Anything but a row of the table is a bug and goes on to the pipeline. */
-export function failureText(error: unknown, id: string | undefined): string {
+export function failureText(error: unknown, id: string | undefined, context: RouteContext): string {
   if (!(error instanceof GatewayError)) throw error;
+  context.error = error.row;
   const retryAfterSeconds = error.row === 'AccessRateLimit' ? (error.retryAfterSeconds ?? 1) : undefined;
   return errorEnvelope(id, error.row, error.detail, retryAfterSeconds);
 }

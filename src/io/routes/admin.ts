@@ -4,11 +4,12 @@ import type { LiveSettings } from '../../domain/settings.ts';
 import type { AnyRoute } from '../http/route.ts';
 import { createAdminAccountRoutes } from './admin-accounts.ts';
 import { createAdminAppRoutes } from './admin-apps.ts';
+import { type CataloguePart, createAdminCatalogueRoute } from './admin-catalogue.ts';
 import { createAdminRecordRoutes } from './admin-records.ts';
 import { createAdminSettingRoutes } from './admin-settings.ts';
 import type { HealthFacts } from './info.ts';
 
-export interface AdminParts {
+export interface AdminParts extends CataloguePart {
   readonly settings: LiveSettings;
   readonly administration: Administration;
   readonly health: () => HealthFacts;
@@ -20,5 +21,6 @@ export function createAdminRoutes(parts: AdminParts): AnyRoute[] {
     ...createAdminAccountRoutes(parts),
     ...createAdminAppRoutes(parts),
     ...createAdminRecordRoutes(parts),
+    createAdminCatalogueRoute(parts),
   ];
 }

@@ -7,6 +7,7 @@ import type { LiveCatalogue } from '../mcp/catalogue.ts';
 import { GATEWAY_SERVICES } from '../mcp/tools/gateway.ts';
 import type { Vault } from '../vault.ts';
 import { createAdminRoutes } from './admin.ts';
+import type { Reload } from './admin-catalogue.ts';
 import { createAppRoutes } from './apps.ts';
 import { login, loginOptions, loginOptionsFor, registerOptions } from './auth.ts';
 import { loginEmail, loginPhone } from './codes.ts';
@@ -24,6 +25,7 @@ export interface RouteParts extends ProxyParts {
   readonly vault: Vault;
   readonly administration: Administration;
   readonly health: () => HealthFacts;
+  readonly reload: Reload;
 }
 
 export function createRoutes(parts: RouteParts): AnyRoute[] {

@@ -73,10 +73,12 @@ class Transport {
     try {
       admission = admit(context, body.kind === 'batch' ? body.messages.length : 1);
     } catch (error) {
-      return failure(error, body.kind === 'single' ? idOf(body.message) : undefined);
+      return failure(error, body.kind === 'single' ? idOf(body.message) : undefined, context);
     }
-    if (body.kind === 'refused')
+    if (body.kind === 'refused') {
+      context.error = body.error;
       return json(errorRow(body.error).status, errorEnvelope(undefined, body.error, body.detail));
+    }
     return body.kind === 'single'
       ? this.#single(body.message, context, admission)
       : this.#batch(body.messages, context, admission);
@@ -87,13 +89,16 @@ class Transport {
       this.#methods.hear(message, context, admission);
       return Reply.empty();
     }
-    if (message.kind === 'fault') return ok(errorEnvelope(message.id, message.error, message.detail));
+    if (message.kind === 'fault') {
+      context.error = message.error;
+      return ok(errorEnvelope(message.id, message.error, message.detail));
+    }
     try {
       const answer = this.#methods.answer(message, context, admission);
-      if (typeof answer !== 'string') return answer.then(ok, (error) => failure(error, message.id));
+      if (typeof answer !== 'string') return answer.then(ok, (error) => failure(error, message.id, context));
       return message.method === 'initialize' ? json(200, answer, sessionHeader()) : ok(answer);
     } catch (error) {
-      return failure(error, message.id);
+      return failure(error, message.id, context);
     }
   }
 
@@ -109,10 +114,12 @@ class Transport {
         try {
           const answer = this.#methods.answer(message, context, admission);
           answers.push(
-            typeof answer === 'string' ? answer : answer.catch((error) => failureText(error, message.id)),
+            typeof answer === 'string'
+              ? answer
+              : answer.catch((error) => failureText(error, message.id, context)),
           );
         } catch (error) {
-          answers.push(failureText(error, message.id));
+          answers.push(failureText(error, message.id, context));
         }
       }
     }
@@ -149,8 +156,8 @@ function json(status: number, text: string, headers: HeaderList = []): Reply {
 }
 
 /** A refusal of a whole request: 429 for a limit, an envelope and JSON-RPC at once (mcp.md), else HTTP 200. */
-function failure(error: unknown, id: string | undefined): Reply {
-  const text = failureText(error, id);
+function failure(error: unknown, id: string | undefined, context: RouteContext): Reply {
+  const text = failureText(error, id, context);
   if (!(error instanceof GatewayError) || error.row !== 'AccessRateLimit') return ok(text);
   return json(429, text, [['Retry-After', String(error.retryAfterSeconds ?? 1)]]);
 }

@@ -1,0 +1,139 @@
+/**
+ * Canaries: secrets of every kind go through the real program, in good requests and in bad ones, and then stand in no
+ * log line, no refusal, no health page and no metrics. Also that its log is one JSON object a line.
+ */
+import { randomBytes } from 'node:crypto';
+import { request as sendHttp } from 'node:http';
+import t from 'tap';
+import { type Answer, expectOk, mcpLogin, newKey, request, signUp, updateKey } from '../../tools/agent.ts';
+import { launch, type RunningGateway } from '../../tools/launch.ts';
+
+const Settings = { ApiRPSLimit: 1000, IpRPSLimit: 1000, SessionApiRPSLimit: 1000, PubKeyApiRPSLimit: 1000 };
+
+/** Looks like what modules give out; opens nothing. */
+const canary = (word: string) => `canary-${word}-${randomBytes(9).toString('base64url')}`;
+
+/** A body that `fetch` would not send: control characters in the user agent. */
+function sendAs(url: string, agent: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const outgoing = sendHttp(url, { headers: { 'user-agent': agent } }, (answer) => {
+      answer.resume().once('end', () => resolve(answer.statusCode ?? 0));
+    });
+    outgoing.once('error', reject).end();
+  });
+}
+
+async function pagesOf(gateway: RunningGateway): Promise<string> {
+  const addresses = [`${gateway.url}/health`, `${gateway.internal}/health`, `${gateway.internal}/metrics`];
+  const pages = await Promise.all(addresses.map((address) => request(address)));
+  return pages.map(({ text }) => text).join('\n');
+}
+
+t.test('canaries: no secret in the log, in refusals, in /health or in /metrics', async (t) => {
+  const gateway = await launch({ configuration: { Settings }, args: ['--sandbox'] });
+  const refusals: Answer[] = [];
+  const asked = async (path: string, options: Parameters<typeof request>[1] = {}) => {
+    const answer = await request(`${gateway.url}${path}`, options);
+    refusals.push(answer);
+    return answer;
+  };
+  const person = await signUp(gateway.url, newKey());
+  expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
+  const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
+  const bearer = String(login.json['result']?.['sessionId']);
+  const app = expectOk(
+    'upsert_usr_app',
+    await request(`${gateway.url}/auth/v1/app/upsert_usr_app`, {
+      headers: { Cookie: person.cookie },
+      body: { name: 'Shop', url: 'https://shop.example' },
+    }),
+  );
+  const secrets = {
+    sid: person.cookie.slice('sid='.length),
+    bearer,
+    apiKey: String(app.json['result']?.['apiKey']),
+    code: canary('code'),
+    headerCode: canary('header'),
+    argument: canary('argument'),
+    query: canary('query'),
+    wrongBearer: canary('bearer'),
+    wrongSid: canary('sid'),
+  };
+  for (const [name, value] of Object.entries(secrets)) t.ok(value.length > 20, `${name} is one`);
+  const rpc = (name: string, values: object) => ({
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'tools/call',
+    params: { name, arguments: values },
+  });
+  const own = { Authorization: `Bearer ${bearer}` };
+  const balance = rpc('wallet_get_balance', { currency: secrets.argument });
+  await asked('/mcp', { headers: own, body: balance });
+  await asked('/mcp', {
+    headers: own,
+    body: rpc('wallet_internal_transfer', { tag: secrets.argument, amount: 3 }),
+  });
+  await asked('/mcp', { headers: { Authorization: `Bearer ${secrets.wrongBearer}` }, body: balance });
+  await asked(`/mcp?code=${secrets.code}`, { body: rpc('payment_order_info', {}) });
+  await asked('/mcp', { headers: { 'X-MCP-Code': secrets.headerCode }, body: rpc('payment_order_info', {}) });
+  await asked('/mcp', { body: rpc('payment_order_info', { code: secrets.code }) });
+  await asked(`/wallet/v1/wallet/balance?currency=${secrets.query}`, { headers: own });
+  await asked(`/nowhere?token=${secrets.query}`);
+  await asked('/auth/v1/keys/user_keys', { headers: { Cookie: `sid=${secrets.wrongSid}` } });
+  await asked('/auth/v1/app/rotate_key', {
+    headers: { Cookie: person.cookie },
+    body: { id: secrets.argument },
+  });
+  await asked('/auth/v1/keys/user_keys', { headers: { Cookie: `${person.cookie}; ${person.cookie}` } });
+  t.ok(refusals.length > 10);
+
+  const pages = await pagesOf(gateway);
+  t.match(pages, /gatehouse_log_lines/);
+  await gateway.stop();
+  const { stdout, stderr } = gateway.output();
+  // What a caller sent in its arguments may come back to the caller that sent it, from the module.
+  const { argument, query, ...hidden } = secrets;
+  const texts = refusals.map(({ text }) => text).join('\n');
+  for (const [name, value] of Object.entries(secrets)) {
+    t.notOk(stderr.includes(value), `${name} in no log line`);
+    t.notOk(stdout.includes(value), `${name} not on standard output`);
+    t.notOk(pages.includes(value), `${name} in no page`);
+  }
+  for (const [name, value] of Object.entries(hidden)) t.notOk(texts.includes(value), `${name} in no refusal`);
+  t.match(stderr, /"route":"\/mcp","path":"\/mcp","status":200,"error":"Unauthorized"/);
+  t.match(stderr, new RegExp(`"userId":"${person.userId}"`));
+});
+
+t.test(
+  'log: hostile paths and user agents leave one JSON object a line, with what happened to them',
+  async (t) => {
+    const gateway = await launch({ args: ['--sandbox'] });
+    const sent = await Promise.all([
+      sendAs(`${gateway.url}/health?%0d%0a`, 'plain'),
+      sendAs(`${gateway.url}/%0d%0a%1b%5b31m`, `caf\u00e9 \u009b31m "quoted" \\`),
+      sendAs(`${gateway.url}/${'a'.repeat(3000)}`, 'b'.repeat(6000)),
+    ]);
+    t.strictSame(sent, [200, 404, 404]);
+    await gateway.stop();
+    const lines = gateway.output().stderr.trimEnd().split('\n');
+    for (const line of lines) {
+      t.match(line, /^\{[\x20-\x7e]*\}$/);
+      JSON.parse(line);
+    }
+    const requests = lines
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+      .filter(({ msg }) => msg === 'request');
+    t.equal(requests.length, sent.length);
+    t.match(
+      requests.map(({ path }) => path),
+      ['/health', '/%0d%0a%1b%5b31m', /^\/a{255}\.\.\.$/],
+    );
+  },
+);
+
+t.test('log: Log.requests "off" writes no line for a request', async (t) => {
+  const gateway = await launch({ configuration: { Log: { requests: 'off' } }, args: ['--sandbox'] });
+  expectOk('health', await request(`${gateway.url}/health`));
+  await gateway.stop();
+  t.notMatch(gateway.output().stderr, /"msg":"request"/);
+});
