@@ -13,6 +13,7 @@ import type { SettingsReader } from './domain/settings.ts';
 import { LocalStorage } from './io/files/local.ts';
 import { filePort } from './io/files/port.ts';
 import { Receiver, type ReceiverCounters } from './io/files/receiver.ts';
+import { RemoteStorage } from './io/files/remote.ts';
 import type { FileStorage, StorageCounters } from './io/files/storage.ts';
 import { Throttle, type ThrottleCounters } from './io/files/throttle.ts';
 import type { Log } from './io/log.ts';
@@ -91,10 +92,17 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
   };
 }
 
-function openStorage({ localFileStoragePath, dataPath }: Configuration, log: Log): FileStorage {
+/** A folder wins over servers; neither is a folder beside the journal (spec 4.8). */
+function openStorage({ localFileStoragePath, fileServers, dataPath }: Configuration, log: Log): FileStorage {
+  const onFault = (message: string) => log.error({ message }, 'file storage');
+  if (localFileStoragePath === undefined && Object.keys(fileServers).length > 0) {
+    const staging = join(dataPath, 'uploads');
+    makeWritableFolder(staging, 'DataPath');
+    return new RemoteStorage({ servers: fileServers, staging, onFault });
+  }
   const root = localFileStoragePath ?? join(dataPath, 'files');
   makeWritableFolder(root, localFileStoragePath === undefined ? 'DataPath' : 'LocalFileStoragePath');
-  return new LocalStorage({ root, onFault: (message) => log.error({ message }, 'file storage') });
+  return new LocalStorage({ root, onFault });
 }
 
 /** Writes a byte to see: permissions alone do not show a file system that is mounted read-only or full. */
