@@ -14,6 +14,7 @@ import { type EventDelivery, startEventDelivery } from './event-delivery.ts';
 import { figuresOf } from './figures.ts';
 import { type FileTransport, openFileTransport } from './file-transport.ts';
 import { type FinishedRequests, observeRequests } from './finished-requests.ts';
+import { type FileCodes, openFileCodes } from './io/files/file-code.ts';
 import { createPipeline, type Pipeline } from './io/http/pipeline.ts';
 import type { AnyRoute } from './io/http/route.ts';
 import type { Server } from './io/http/server.ts';
@@ -70,6 +71,7 @@ interface Parts {
   readonly workers: WorkerPool;
   readonly modules: ModuleClient;
   readonly files: FileTransport;
+  readonly fileCodes: FileCodes;
   readonly codesDelivered: boolean;
   readonly moduleAddresses: ReadonlyMap<string, string>;
   readonly publicPaths: ReadonlyMap<string, readonly string[]>;
@@ -102,7 +104,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const calls = { workers, modules, files, chatUrl };
   const actors = await startActors(configuration, settings, calls, options);
   const vault = await openVault(actors.administration);
-  const events = await startEventDelivery({ configuration, settings, actors, sandbox, modules, log });
+  const events = await startEventDelivery(actors, settings);
   const reload = createReload({ read: options.readAgain, catalogue, addresses, log });
   const metrics = createMetrics();
   const parts = {
@@ -115,6 +117,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     workers,
     modules,
     files,
+    fileCodes: openFileCodes(vault),
     codesDelivered: calls.chatUrl !== undefined,
     moduleAddresses: addresses,
     publicPaths: publicPaths(configuration),
@@ -240,10 +243,7 @@ function serve(parts: Parts): Pipeline[] {
     uptimeSeconds: Math.round((performance.now() - startedMs) / 1000),
     parts: Object.fromEntries(Object.entries(read).map(([name, source]) => [name, source()])),
   });
-  const internalPipeline = pipelineOf(
-    createInternalRoutes(metrics, internalFacts, parts.events.intake),
-    false,
-  );
+  const internalPipeline = pipelineOf(createInternalRoutes(metrics, internalFacts), false);
   publicServer.serve(publicPipeline.handle);
   internalServer.serve(internalPipeline.handle);
   return [publicPipeline, internalPipeline];

@@ -10,12 +10,14 @@ import { type AccountView, user } from './actors/user.ts';
 import { FolderUnusable, makeFolder } from './data-folder.ts';
 import type { Configuration } from './domain/configuration.ts';
 import type { SettingsReader } from './domain/settings.ts';
+import { type DownloadCounters, Downloads } from './io/files/downloads.ts';
+import { FileDirectory, type FileDirectoryCounters } from './io/files/file-directory.ts';
 import { LocalStorage } from './io/files/local.ts';
 import { filePort } from './io/files/port.ts';
 import { Receiver, type ReceiverCounters } from './io/files/receiver.ts';
-import { RemoteStorage } from './io/files/remote.ts';
+import { SendBuffers } from './io/files/send-buffers.ts';
 import type { FileStorage, StorageCounters } from './io/files/storage.ts';
-import { Throttle, type ThrottleCounters } from './io/files/throttle.ts';
+import { type Direction, Throttle, type ThrottleCounters } from './io/files/throttle.ts';
 import type { Log } from './io/log.ts';
 import { type ChatFiles, chatFilesOf } from './io/modules/chat-files.ts';
 import type { ModuleClient } from './io/modules/client.ts';
@@ -41,10 +43,18 @@ export interface FileTransport {
   readonly throttle: Throttle;
   /** Takes the bodies of uploads. */
   readonly receiver: Receiver;
+  /** What the chat module says of finished files. */
+  readonly directory: FileDirectory;
+  /** The sender, under the quota of each version. */
+  readonly v1: Downloads;
+  readonly v2: Downloads;
   counters(): {
     readonly storage: StorageCounters;
     readonly bandwidth: ThrottleCounters;
     readonly uploads: ReceiverCounters;
+    readonly directory: FileDirectoryCounters;
+    readonly v1Downloads: DownloadCounters;
+    readonly v2Downloads: DownloadCounters;
   };
   /** Before the first port is called: who is blocked is asked of the actors. */
   join(actors: ActorSystem): void;
@@ -71,6 +81,17 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
       return (await joined.query<AccountView>(user, userId, { type: 'account' })).blocked;
     },
   });
+  const directory = new FileDirectory(chatFiles);
+  const buffers = new SendBuffers();
+  const downloadsOf = (direction: Direction) =>
+    new Downloads({
+      storage,
+      buffers,
+      pace: (owner) => throttle.open(direction, owner),
+      onFault: (message, error) => log.error({ err: error }, message),
+    });
+  const v1 = downloadsOf('v1Download');
+  const v2 = downloadsOf('download');
   return {
     storage,
     chatFiles,
@@ -80,10 +101,16 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
     },
     throttle,
     receiver,
+    directory,
+    v1,
+    v2,
     counters: () => ({
       storage: storage.counters(),
       bandwidth: throttle.counters(),
       uploads: receiver.counters(),
+      directory: directory.counters(),
+      v1Downloads: v1.counters(),
+      v2Downloads: v2.counters(),
     }),
     close() {
       throttle.close();
@@ -92,17 +119,10 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
   };
 }
 
-/** A folder wins over servers; neither is a folder beside the journal (spec 4.8). */
-function openStorage({ localFileStoragePath, fileServers, dataPath }: Configuration, log: Log): FileStorage {
-  const onFault = (message: string) => log.error({ message }, 'file storage');
-  if (localFileStoragePath === undefined && Object.keys(fileServers).length > 0) {
-    const staging = join(dataPath, 'uploads');
-    makeWritableFolder(staging, 'DataPath');
-    return new RemoteStorage({ servers: fileServers, staging, onFault });
-  }
+function openStorage({ localFileStoragePath, dataPath }: Configuration, log: Log): FileStorage {
   const root = localFileStoragePath ?? join(dataPath, 'files');
   makeWritableFolder(root, localFileStoragePath === undefined ? 'DataPath' : 'LocalFileStoragePath');
-  return new LocalStorage({ root, onFault });
+  return new LocalStorage({ root, onFault: (message) => log.error({ message }, 'file storage') });
 }
 
 /** Writes a byte to see: permissions alone do not show a file system that is mounted read-only or full. */

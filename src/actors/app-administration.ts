@@ -40,9 +40,8 @@ export function decideAdminister(
     [`${name}Before`, before[name]],
     [`${name}After`, after[name]],
   ]);
-  const held = changed.includes('disabled') && after.disabled;
   return {
-    events: held ? [administered, { type: 'webhookHeld' }] : [administered],
+    events: [administered],
     claims: [
       {
         index: 'appId',

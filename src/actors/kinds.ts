@@ -3,7 +3,6 @@ import { app } from './app.ts';
 import { challenges } from './challenges.ts';
 import { codeCourier } from './code-courier.ts';
 import { codeDesk } from './code-desk.ts';
-import { deliveryLog } from './delivery-log.ts';
 import { draft } from './draft.ts';
 import type { AnyKind } from './runtime/actor.ts';
 import { settings } from './settings.ts';
@@ -16,7 +15,6 @@ export const KINDS: readonly AnyKind[] = [
   challenges,
   codeCourier,
   codeDesk,
-  deliveryLog,
   draft,
   settings,
   upload,

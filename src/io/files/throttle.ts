@@ -6,11 +6,12 @@ import { type Debtor, FairBucket, TURN_MS } from '../../actors/bandwidth.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
 import { type Clock, SECOND_MS } from '../../domain/time.ts';
 
-/** Each has a quota of its own; parts of v1 uploads use the upload setting, so that v2 keeps its full quota. */
-export type Direction = 'download' | 'upload' | 'part';
+/** Each has a quota of its own; v1 is charged apart by the same settings, so that v2 keeps its full quota. */
+export type Direction = 'download' | 'v1Download' | 'upload' | 'part';
 
 const QUOTA_SETTING = {
   download: 'FileDownloadBytesPerSecond',
+  v1Download: 'FileDownloadBytesPerSecond',
   upload: 'FileUploadBytesPerSecond',
   part: 'FileUploadBytesPerSecond',
 } as const satisfies Record<Direction, string>;

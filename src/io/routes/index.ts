@@ -12,6 +12,7 @@ import { createAppRoutes } from './apps.ts';
 import { login, loginOptions, loginOptionsFor, registerOptions } from './auth.ts';
 import { loginEmail, loginPhone } from './codes.ts';
 import { createDocsRoutes } from './docs.ts';
+import { createDownloadRoutes, type DownloadParts } from './downloads.ts';
 import { createHealthRoute, getInfo, type HealthFacts, info } from './info.ts';
 import { registerKey, removeKey, updateKey, userKeys } from './keys.ts';
 import { createMcpRoutes } from './mcp.ts';
@@ -19,7 +20,7 @@ import { mcpLogin } from './mcp-login.ts';
 import { createProxyRoutes, type ProxyParts } from './proxy.ts';
 import { endSessions, loginLog, logout, sessions } from './sessions.ts';
 
-export interface RouteParts extends ProxyParts {
+export interface RouteParts extends ProxyParts, DownloadParts {
   readonly settings: LiveSettings;
   readonly catalogue: LiveCatalogue;
   readonly vault: Vault;
@@ -56,6 +57,7 @@ export function createRoutes(parts: RouteParts): AnyRoute[] {
       codes: new CapabilityCodes(parts),
       onCall: parts.onCall,
     }),
+    ...createDownloadRoutes(parts),
     ...createAdminRoutes(parts),
     ...createProxyRoutes(parts),
   ];

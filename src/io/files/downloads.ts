@@ -1,0 +1,198 @@
+/**
+ * One download, for both versions of the file transport: conditions and ranges judged on what the chat module says of
+ * the file, headers, and the body by whichever way fits its length. HEAD answers as GET would, without reading.
+ */
+import { randomUUID } from 'node:crypto';
+import { GatewayError } from '../../domain/errors.ts';
+import { type ConditionalFields, judgeDownload } from '../../domain/preconditions.ts';
+import {
+  contentRange,
+  lengthOf,
+  multipartPieces,
+  type Piece,
+  unsatisfiedRange,
+} from '../../domain/ranges.ts';
+import { errorReply } from '../http/reply.ts';
+import { type HeaderList, Reply, type RouteContext } from '../http/route.ts';
+import { StreamReply } from '../http/stream.ts';
+import type { ChatFile } from '../modules/chat-files.ts';
+import { contentHeaders, contentTypeOf, etagOf, validatorHeaders } from './file-headers.ts';
+import type { SendBufferCounters, SendBuffers } from './send-buffers.ts';
+import { createFileSource, type Pace, readWhole, WHOLE_BODY_BYTES } from './sender.ts';
+import type { FileStorage, StoredFile } from './storage.ts';
+import type { StreamOwner } from './throttle.ts';
+
+export interface DownloadOptions {
+  readonly storage: Pick<FileStorage, 'open'>;
+  readonly buffers: SendBuffers;
+  /** A stream under the bandwidth limiter, one per answer. */
+  readonly pace: (owner: StreamOwner) => Pace;
+  /** A body broke off on the gateway's side. */
+  readonly onFault: (message: string, error: unknown) => void;
+}
+
+/** What of the file is asked for, and what the route says about it. */
+export interface DownloadForm {
+  /** Beside those that every download has; `Cache-Control` is one of them. */
+  readonly headers: HeaderList;
+  /** A part of the file that is a resource of its own; ranges are then ignored. */
+  readonly part?: { readonly first: number; readonly lengthBytes: number };
+}
+
+export interface DownloadCounters {
+  readonly buffers: SendBufferCounters;
+  /** Answers that left whole, and those that left piece by piece. */
+  readonly whole: number;
+  readonly streamed: number;
+  /** Bodies that broke off on the gateway's side. */
+  readonly broken: number;
+}
+
+/** An answer with bytes in it, or their length to HEAD. */
+interface Content {
+  readonly status: 200 | 206;
+  readonly contentType: string;
+  readonly headers: HeaderList;
+  readonly pieces: readonly Piece[];
+  readonly lengthBytes: number;
+}
+
+type Asking = Pick<
+  RouteContext,
+  'header' | 'repeatedHeaders' | 'allHeaders' | 'method' | 'nowMs' | 'session' | 'client' | 'onAbort'
+>;
+
+export class Downloads {
+  readonly #options: DownloadOptions;
+  readonly #counts = { whole: 0, streamed: 0, broken: 0 };
+
+  constructor(options: DownloadOptions) {
+    this.#options = options;
+  }
+
+  /** Throws `FileNotFound`, `PreconditionFailed`, `Overloaded` and the storage's failures. */
+  async answer(asking: Asking, file: ChatFile, form: DownloadForm): Promise<Reply> {
+    const validators = { etag: etagOf(file), modifiedMs: file.sentMs, sizeBytes: file.sizeBytes };
+    const sent = fieldsOf(asking);
+    const fields = form.part === undefined ? sent : { ...sent, range: undefined };
+    const verdict = judgeDownload(fields, validators, asking.nowMs);
+    const validation = validatorHeaders(file);
+    if (verdict.status === 412) throw new GatewayError('PreconditionFailed');
+    if (verdict.status === 304)
+      return new Reply(304, null, undefined, [...validation, ...form.headers], { lengthBytes: undefined });
+    if (verdict.status === 416)
+      return errorReply(new GatewayError('RangeNotSatisfiable'), [
+        ...validation,
+        ['Accept-Ranges', 'bytes'],
+        ['Content-Range', unsatisfiedRange(file.sizeBytes)],
+      ]);
+    const content = contentOf(file, verdict.status === 206 ? verdict.ranges : undefined, form);
+    const stored = await this.#open(file);
+    if (asking.method !== 'HEAD') return this.#send(stored, asking, file.fileId, content);
+    stored.close();
+    const { status, contentType, headers, lengthBytes } = content;
+    return new Reply(status, null, contentType, headers, { lengthBytes });
+  }
+
+  counters(): DownloadCounters {
+    return { buffers: this.#options.buffers.counters(), ...this.#counts };
+  }
+
+  /** The bytes are there and as many as the chat module says, or the two have come apart: a fault of the deployment. */
+  async #open({ ownerId, fileId, sizeBytes }: ChatFile): Promise<StoredFile> {
+    const stored = await this.#options.storage.open({ owner: ownerId, fileId });
+    if (stored === undefined) throw new GatewayError('FileNotFound');
+    if (stored.sizeBytes === sizeBytes) return stored;
+    stored.close();
+    throw new Error(`file ${fileId} has ${stored.sizeBytes} bytes, the chat module says ${sizeBytes}`);
+  }
+
+  async #send(file: StoredFile, asking: Asking, fileId: string, content: Content): Promise<Reply> {
+    const { status, contentType, headers, pieces, lengthBytes } = content;
+    const pace = this.#options.pace({ userId: asking.session?.userId, address: asking.client.address });
+    try {
+      if (lengthBytes <= WHOLE_BODY_BYTES && file.readNow !== undefined) {
+        // Paid for before it leaves: behind it there is nothing that could be held back.
+        if (!pace.charge(lengthBytes)) await paid(pace, asking);
+        const body = readWhole(file, pieces, lengthBytes);
+        this.#counts.whole += 1;
+        pace.leave();
+        file.close();
+        return new Reply(status, body, contentType, headers);
+      }
+      const source = createFileSource({
+        file,
+        pieces,
+        lengthBytes,
+        pace,
+        buffers: this.#options.buffers,
+        onFault: (error) => this.#tell(fileId, error),
+      });
+      this.#counts.streamed += 1;
+      return new StreamReply(status, source, { contentType, headers, lengthBytes });
+    } catch (error) {
+      pace.leave();
+      file.close();
+      throw error;
+    }
+  }
+
+  #tell(fileId: string, error: unknown): void {
+    this.#counts.broken += 1;
+    this.#options.onFault(`the download of file ${fileId} broke off`, error);
+  }
+}
+
+/** Waits for the bytes' turn, or for the client to go. */
+function paid(pace: Pace, { onAbort }: Asking): Promise<void> {
+  onAbort(() => pace.leave());
+  return pace.paid();
+}
+
+function contentOf(
+  file: ChatFile,
+  ranges: readonly { readonly first: number; readonly last: number }[] | undefined,
+  { part, headers: own }: DownloadForm,
+): Content {
+  const { sizeBytes } = file;
+  const contentType = contentTypeOf(file);
+  const headers: HeaderList = [
+    ...validatorHeaders(file),
+    ['Accept-Ranges', part === undefined ? 'bytes' : 'none'],
+    ...contentHeaders(file),
+    ...own,
+  ];
+  const [first, second] = ranges ?? [];
+  if (first === undefined) {
+    const { first: start, lengthBytes } = part ?? { first: 0, lengthBytes: sizeBytes };
+    const pieces: Piece[] = [{ kind: 'file', first: start, lengthBytes }];
+    return { status: 200, contentType, headers, pieces, lengthBytes };
+  }
+  if (second === undefined) {
+    const lengthBytes = lengthOf(first);
+    return {
+      status: 206,
+      contentType,
+      headers: [...headers, ['Content-Range', contentRange(first, sizeBytes)]],
+      pieces: [{ kind: 'file', first: first.first, lengthBytes }],
+      lengthBytes,
+    };
+  }
+  const boundary = randomUUID();
+  const multipart = multipartPieces(ranges ?? [], sizeBytes, contentType, boundary);
+  return { status: 206, contentType: `multipart/byteranges; boundary=${boundary}`, headers, ...multipart };
+}
+
+/** Fields that came several times are joined (RFC 9110 5.3): lists go on, anything else is void by that. */
+function fieldsOf({ header, repeatedHeaders, allHeaders }: Asking): ConditionalFields {
+  const joined = repeatedHeaders.size === 0 ? undefined : new Map(allHeaders());
+  const read = (name: string) => (joined === undefined ? header(name) : joined.get(name));
+  return {
+    ifMatch: read('if-match'),
+    ifNoneMatch: read('if-none-match'),
+    ifModifiedSince: read('if-modified-since'),
+    ifUnmodifiedSince: read('if-unmodified-since'),
+    ifRange: read('if-range'),
+    range: read('range'),
+  };
+}

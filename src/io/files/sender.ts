@@ -1,0 +1,176 @@
+/**
+ * Sends stretches of a file and the text between them, for both versions of the file transport: a long body piece by
+ * piece through one buffer (read, send, the next read once it has left), a short one whole in one answer. Never faster
+ * than the bandwidth limiter allows, never more than its buffer in memory.
+ */
+import { GatewayError } from '../../domain/errors.ts';
+import type { Piece } from '../../domain/ranges.ts';
+import { SECOND_MS } from '../../domain/time.ts';
+import type { OutgoingBody, OutgoingSource } from '../http/stream.ts';
+import type { SendBuffers } from './send-buffers.ts';
+import type { StoredFile } from './storage.ts';
+import type { ThrottledStream } from './throttle.ts';
+
+/**
+ * A body up to this leaves whole: one read within the call, no buffer of its own. What the socket does not take at once
+ * uWebSockets.js keeps, so it must be small.
+ */
+export const WHOLE_BODY_BYTES = 32 * 1024;
+/** A client has so long to take one buffer; slower ones resume with Range. uWS itself ends those that take nothing. */
+const TAKE_MS = 60 * SECOND_MS;
+
+/** Leave to send, from the bandwidth limiter. */
+export type Pace = Pick<ThrottledStream, 'ask' | 'charge' | 'paid' | 'leave'>;
+
+export interface Sending {
+  readonly file: StoredFile;
+  /** Within the file. */
+  readonly pieces: readonly Piece[];
+  /** Of all pieces. */
+  readonly lengthBytes: number;
+  readonly pace: Pace;
+  readonly buffers: SendBuffers;
+  /** Told of a failure in mid-body: the connection was cut, there is nobody to answer. */
+  readonly onFault: (error: unknown) => void;
+  readonly takeMs?: number;
+}
+
+/** Where in the pieces the next byte stands. */
+interface Place {
+  piece: number;
+  offset: number;
+}
+
+/** The source of a long body. Throws `Overloaded` when all buffers are out; the file is then still the caller's. */
+export function createFileSource(sending: Sending): OutgoingSource {
+  const buffer = sending.buffers.lend(sending.lengthBytes);
+  if (buffer === undefined) throw new GatewayError('Overloaded');
+  return new FileSource(sending, buffer);
+}
+
+class FileSource implements OutgoingSource {
+  readonly #sending: Sending;
+  readonly #buffer: Buffer;
+  readonly #place: Place = { piece: 0, offset: 0 };
+  #left: number;
+  #out: OutgoingBody | undefined;
+  #reading = false;
+  #over = false;
+  #released = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(sending: Sending, buffer: Buffer) {
+    this.#sending = sending;
+    this.#buffer = buffer;
+    this.#left = sending.lengthBytes;
+  }
+
+  start(out: OutgoingBody): void {
+    this.#out = out;
+    this.#next();
+  }
+
+  drained(): void {
+    clearTimeout(this.#timer);
+    this.#next();
+  }
+
+  lost(): void {
+    this.#over = true;
+    this.#release();
+  }
+
+  #next(): void {
+    if (this.#over) return;
+    if (this.#left === 0) this.lost();
+    else this.#sending.pace.ask(Math.min(this.#left, this.#buffer.length), (bytes) => this.#fill(bytes));
+  }
+
+  #fill(bytes: number): void {
+    if (this.#over) return;
+    this.#reading = true;
+    const view = this.#buffer.subarray(0, bytes);
+    readPieces(this.#sending, this.#place, view)
+      .then(() => {
+        this.#reading = false;
+        if (this.#over) this.#release();
+        else this.#send(view);
+      })
+      .catch((error: unknown) => this.#fail(error));
+  }
+
+  #send(view: Buffer): void {
+    this.#left -= view.length;
+    if (this.#out?.send(view) === true) this.#next();
+    else if (!this.#over) this.#timer = setTimeout(() => this.#out?.cut(), this.#sending.takeMs ?? TAKE_MS);
+  }
+
+  /** What was promised cannot be kept: a cut connection is the only way to say so. */
+  #fail(error: unknown): void {
+    this.#reading = false;
+    const cut = !this.#over;
+    this.lost();
+    if (!cut) return;
+    this.#sending.onFault(error);
+    this.#out?.cut();
+  }
+
+  /** Not before a read has settled: what still writes into the buffer would write into another answer. */
+  #release(): void {
+    clearTimeout(this.#timer);
+    this.#sending.pace.leave();
+    if (this.#reading || this.#released) return;
+    this.#released = true;
+    this.#sending.buffers.giveBack(this.#buffer);
+    this.#sending.file.close();
+  }
+}
+
+/** Fills `target` from `place` on, and moves it. */
+async function readPieces({ file, pieces }: Sending, place: Place, target: Buffer): Promise<void> {
+  for (let at = 0; at < target.length; ) {
+    const stretch = stretchAt(pieces, place, target.subarray(at));
+    if (stretch.position !== undefined) {
+      const got = await file.read(stretch.view, stretch.position);
+      checkRead(got, stretch.view.length);
+    }
+    at += stretch.view.length;
+  }
+}
+
+/** The whole body at once, of a file that can be read within the call. */
+export function readWhole(file: StoredFile, pieces: readonly Piece[], lengthBytes: number): Buffer {
+  const target = Buffer.allocUnsafe(lengthBytes);
+  const place: Place = { piece: 0, offset: 0 };
+  for (let at = 0; at < lengthBytes; ) {
+    const { view, position } = stretchAt(pieces, place, target.subarray(at));
+    if (position !== undefined) checkRead(file.readNow?.(view, position) ?? 0, view.length);
+    at += view.length;
+  }
+  return target;
+}
+
+/** The part of `target` that the piece at `place` fills: text is written at once, bytes of the file are to be read. */
+function stretchAt(
+  pieces: readonly Piece[],
+  place: Place,
+  target: Buffer,
+): { readonly view: Buffer; readonly position: number | undefined } {
+  const piece = pieces[place.piece];
+  if (piece === undefined) throw new RangeError('more bytes were promised than there are pieces');
+  const { offset } = place;
+  const pieceBytes = piece.kind === 'text' ? piece.text.length : piece.lengthBytes;
+  const view = target.subarray(0, Math.min(pieceBytes - offset, target.length));
+  place.offset += view.length;
+  if (place.offset === pieceBytes) {
+    place.piece += 1;
+    place.offset = 0;
+  }
+  if (piece.kind === 'file') return { view, position: piece.first + offset };
+  view.write(piece.text.slice(offset, offset + view.length), 'latin1');
+  return { view, position: undefined };
+}
+
+function checkRead(gotBytes: number, wantedBytes: number): void {
+  if (gotBytes !== wantedBytes) throw new Error(`the file ended ${wantedBytes - gotBytes} bytes early`);
+}

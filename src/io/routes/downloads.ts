@@ -1,0 +1,118 @@
+/**
+ * Downloads of both versions of the file transport (spec 4.6, 4.7): who may fetch which file, and what each version says
+ * of it. The router answers HEAD through the same routes.
+ */
+import { GatewayError } from '../../domain/errors.ts';
+import { chunkCount, chunkOffsetBytes, chunkSizeBytes } from '../../domain/files.ts';
+import { parseId } from '../../domain/ids.ts';
+import { object, optional, text } from '../../domain/schema.ts';
+import type { SessionContext } from '../../domain/sessions.ts';
+import type { DownloadForm, Downloads } from '../files/downloads.ts';
+import type { FileCodes } from '../files/file-code.ts';
+import type { FileDirectory } from '../files/file-directory.ts';
+import { type AnyRoute, defineRoute, type HeaderList, type Reply, type RouteContext } from '../http/route.ts';
+import type { ChatFile } from '../modules/chat-files.ts';
+
+export interface DownloadParts {
+  readonly fileCodes: FileCodes;
+  readonly files: { readonly directory: FileDirectory; readonly v1: Downloads; readonly v2: Downloads };
+}
+
+/** The bytes never change, and whoever has them was entitled to. */
+const FOR_THE_READER: HeaderList = [['Cache-Control', 'private, max-age=31536000, immutable']];
+/** Nobody was asked for: a browser may keep it, but has to ask again whether the file is still open to it. */
+const FOR_ANYBODY: HeaderList = [['Cache-Control', 'private, no-cache']];
+const ERRORS = [
+  'FileNotFound',
+  'PreconditionFailed',
+  'RangeNotSatisfiable',
+  'FileStorageFailed',
+  'ModuleFailed',
+  'ModuleTimedOut',
+  'ModuleUnavailable',
+] as const;
+
+export function createDownloadRoutes(parts: DownloadParts): AnyRoute[] {
+  return [createV1Route(parts), createV2Route(parts)];
+}
+
+function createV1Route(parts: DownloadParts): AnyRoute {
+  return defineRoute({
+    method: 'GET',
+    path: '/auth/v1/file/:fileId',
+    summary: 'A file, or with part_number one of its chunks of 256 KB',
+    group: 'files',
+    auth: 'session',
+    limits: [],
+    query: object({ part_number: optional(text()) }),
+    errors: ['Forbidden', 'InvalidPart', ...ERRORS],
+    async handle(context) {
+      const fileId = parseId(context.params['fileId']);
+      if (fileId === undefined) throw new GatewayError('FileNotFound');
+      const { directory, v1 } = parts.files;
+      const file = await directory.find(fileId, context.session.userId, context.nowMs);
+      return v1.answer(context, file, v1Form(file, context.query.part_number));
+    },
+  });
+}
+
+/** Throws `InvalidPart`. */
+function v1Form(file: ChatFile, partNumber: string | undefined): DownloadForm {
+  const headers = (part: string): HeaderList => [
+    ...FOR_THE_READER,
+    ['X-Chunk-CRC32', String(file.crc32)],
+    ['X-File-Part', part],
+  ];
+  if (partNumber === undefined) return { headers: headers('whole-file') };
+  const number = /^[0-9]{1,15}$/.test(partNumber) ? Number(partNumber) : -1;
+  const lengthBytes = chunkSizeBytes(number, file.sizeBytes);
+  if (lengthBytes === undefined) throw new GatewayError('InvalidPart');
+  return {
+    headers: headers(`part-${number}/${chunkCount(file.sizeBytes)}`),
+    part: { first: chunkOffsetBytes(number), lengthBytes },
+  };
+}
+
+function createV2Route(parts: DownloadParts): AnyRoute {
+  return defineRoute({
+    method: 'GET',
+    path: '/auth/v2/file/:idOrCode',
+    summary: 'A file by its code or its id; ranges and conditions of RFC 9110',
+    group: 'files',
+    auth: 'eitherOptional',
+    limits: [],
+    errors: ['SessionNotFound', 'Forbidden', ...ERRORS],
+    async handle(context): Promise<Reply> {
+      const { session, settings } = context;
+      if (session === undefined && settings.get('FileDownloadAuthRequired') === 1)
+        throw new GatewayError('SessionNotFound');
+      const reference = parts.fileCodes.read(context.params['idOrCode'] ?? '');
+      if (reference === undefined) throw new GatewayError('FileNotFound');
+      const readerId = reference.by === 'code' ? null : readerOf(context);
+      const { directory, v2 } = parts.files;
+      const file = await directory.find(reference.fileId, readerId, context.nowMs);
+      return v2.answer(context, file, { headers: readerId === null ? FOR_ANYBODY : FOR_THE_READER });
+    },
+  });
+}
+
+/**
+ * Who asks for a raw id: the user whose access the chat module is to check, or null for anybody, where the setting lets
+ * anybody in. Throws `SessionNotFound`, and `Forbidden` for sessions that may not read their user's chats.
+ */
+function readerOf({ session, settings }: RouteContext): string | null {
+  if (session === undefined) {
+    if (settings.get('FileDownloadByIdEnabled') === 1) return null;
+    throw new GatewayError('SessionNotFound');
+  }
+  if (!readsChats(session)) throw new GatewayError('Forbidden');
+  return session.userId;
+}
+
+/**
+ * McpBasic proves no key, and McpApp is bound to its application (spec 5.1): to them the chat tools are closed, and so
+ * are the files of chats. A code opens a file for them as for everybody.
+ */
+function readsChats({ loginType }: SessionContext): boolean {
+  return loginType === null || loginType === 'McpVerified';
+}

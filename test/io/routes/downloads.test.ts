@@ -1,0 +1,407 @@
+/**
+ * Downloads over raw sockets: the whole table of ranges and conditions by both versions and both methods, who may fetch
+ * what, and what a file says of itself. How bodies leave is test/io/files/sender.test.ts.
+ */
+import t, { type Test } from 'tap';
+import { toHttpDate } from '../../../src/domain/http-dates.ts';
+import { etagOf } from '../../../src/io/files/file-headers.ts';
+import { DOWNLOAD_TABLE, fieldsOf, type TableRow, TEN_BYTES } from '../../support/download-table.ts';
+import {
+  APP_BEARER,
+  BASIC_BEARER,
+  BEARER,
+  type DownloadFixture,
+  READER_ID,
+  SENT_MS,
+  SID,
+  startDownloads,
+} from '../../support/downloads.ts';
+import { connectRaw, type RawAnswer, requestText, sendRaw } from '../../support/http.ts';
+
+const COOKIE = { Cookie: `sid=${SID}` };
+const AGENT = { Authorization: `Bearer ${BEARER}` };
+const VALIDATORS = ['etag', 'last-modified'];
+
+function codeOf({ body }: RawAnswer): number {
+  return (JSON.parse(body) as { error: { code: number } }).error.code;
+}
+
+function refusal(answer: RawAnswer): [status: number, code: number] {
+  return [answer.status, codeOf(answer)];
+}
+
+/** `[range, bytes]` of every part of a multipart body, which has to be framed exactly. */
+function partsOf({ headers, body }: RawAnswer): [range: string, bytes: string][] {
+  const boundary = /^multipart\/byteranges; boundary=([0-9a-f-]+)$/.exec(headers['content-type'] ?? '')?.[1];
+  const sections = body.split(`--${boundary}`);
+  if (sections.at(-1) !== '--\r\n' || sections[0] !== '') throw new Error(`not framed: ${body}`);
+  return sections.slice(1, -1).map((section) => {
+    const form =
+      /^\r\nContent-Type: text\/plain; charset=utf-8\r\nContent-Range: (bytes [^\r]+)\r\n\r\n(.*)\r\n$/s;
+    const [, range = '', bytes = ''] = form.exec(section) ?? [];
+    return [range, bytes];
+  });
+}
+
+function expectedParts(ranges: readonly string[]): [string, string][] {
+  return ranges.map((range) => {
+    const [first = 0, last = 0] = range.split('-').map(Number);
+    return [`bytes ${range}/10`, TEN_BYTES.slice(first, last + 1)];
+  });
+}
+
+/** What a GET by the table has to carry beside its status. */
+function checkRow(t: Test, row: TableRow, answer: RawAnswer): void {
+  const { status, headers, body } = answer;
+  const whole = row.empty === true ? '' : TEN_BYTES;
+  t.equal(status, row.status);
+  if (status === 200) t.equal(body, whole);
+  if (status === 206 && row.ranges?.length === 1)
+    t.same([[headers['content-range'], body]], expectedParts(row.ranges));
+  if (status === 206 && (row.ranges?.length ?? 0) > 1) {
+    t.same(partsOf(answer), expectedParts(row.ranges ?? []));
+    t.notOk(headers['content-range'], 'each part has its own');
+  }
+  if (status === 416) t.same([headers['content-range'], codeOf(answer)], ['bytes */10', 1314]);
+  if (status === 412) t.equal(codeOf(answer), 1313);
+  if (status === 304) t.notOk(headers['content-length'], 'no length');
+  else t.equal(headers['content-length'], String(body.length), 'exact length');
+  for (const name of VALIDATORS) t.equal(headers[name] !== undefined, status !== 412, name);
+  t.equal(headers['accept-ranges'] === 'bytes', [200, 206, 416].includes(status), 'Accept-Ranges');
+  const cached = [200, 206, 304].includes(status);
+  t.match(headers['cache-control'], cached ? /^private, / : 'no-store');
+}
+
+for (const version of ['v1', 'v2'] as const) {
+  t.test(`table, ${version}: every row, by GET and by HEAD`, async (t) => {
+    const { http, codes, put } = await startDownloads(t);
+    const files = { ten: await put('7', TEN_BYTES), empty: await put('8', '') };
+    const connection = connectRaw(http.port);
+    for (const row of DOWNLOAD_TABLE) {
+      const file = row.empty === true ? files.empty : files.ten;
+      const path =
+        version === 'v1' ? `/auth/v1/file/${file.fileId}` : `/auth/v2/file/${codes.encode(file.fileId)}`;
+      const fields = { ...COOKIE, ...fieldsOf(row, etagOf(file), SENT_MS, toHttpDate) };
+      await t.test(row.name, async (t) => {
+        connection.send(requestText('GET', path, fields));
+        const got = await connection.answer();
+        checkRow(t, row, got);
+        connection.send(requestText('HEAD', path, fields));
+        const head = await connection.answer(true);
+        const told = ({ status, headers }: RawAnswer) => {
+          const { 'x-request-id': _id, date: _date, 'content-type': type, ...same } = headers;
+          return { status, same, type: type?.replace(/boundary=.*/, '') };
+        };
+        t.same(told(head), told(got), 'HEAD says the same');
+      });
+    }
+    connection.close();
+    t.same(http.bugs, []);
+  });
+}
+
+t.test('404: comes before conditions and ranges', async (t) => {
+  const { http, codes } = await startDownloads(t);
+  for (const fields of [{ 'If-Match': '"x"' }, { 'If-None-Match': '*' }, { Range: 'bytes=0-4' }]) {
+    for (const path of ['/auth/v1/file/9', `/auth/v2/file/${codes.encode('9')}`]) {
+      const answer = await sendRaw(http.port, requestText('GET', path, { ...COOKIE, ...fields }));
+      t.same(refusal(answer), [404, 1311], path);
+      for (const name of [...VALIDATORS, 'content-range', 'content-disposition'])
+        t.notOk(answer.headers[name]);
+      t.equal(answer.headers['cache-control'], 'no-store');
+    }
+  }
+});
+
+t.test('conditions: fields that come twice are one list, anything else twice is void', async (t) => {
+  const { http, codes, put } = await startDownloads(t);
+  const file = await put('7', TEN_BYTES);
+  const path = `/auth/v2/file/${codes.encode('7')}`;
+  const twice = (...lines: string[]) =>
+    sendRaw(http.port, `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${lines.join('\r\n')}\r\n\r\n`);
+  const matched = await twice('If-None-Match: "x"', `If-None-Match: ${etagOf(file)}`);
+  t.equal(matched.status, 304);
+  t.equal((await twice('If-Match: "x"', `If-Match: ${etagOf(file)}`)).status, 200);
+  t.equal((await twice('Range: bytes=0-1', 'Range: bytes=3-4')).status, 200);
+  const since = `If-Modified-Since: ${toHttpDate(SENT_MS)}`;
+  t.equal((await twice(since, since)).status, 200);
+  t.equal((await twice('Range: bytes=0-1', 'If-Range: "x"', `If-Range: ${etagOf(file)}`)).status, 200);
+});
+
+t.test('v1: needs the cookie of a session; a bearer or nothing is 401', async (t) => {
+  const { http, codes, put, asked, ended } = await startDownloads(t);
+  await put('7', TEN_BYTES);
+  for (const headers of [{}, AGENT, { Cookie: 'sid=nobody' }])
+    t.same(refusal(await sendRaw(http.port, requestText('GET', '/auth/v1/file/7', headers))), [401, 1101]);
+  t.same(asked, [], 'the chat module hears nothing of it');
+  const get = () => sendRaw(http.port, requestText('GET', '/auth/v1/file/7', COOKIE));
+  t.equal((await get()).body, TEN_BYTES);
+  ended.add(SID);
+  t.same(refusal(await get()), [401, 1101], 'blocked, logged out');
+  ended.clear();
+  const byCode = await sendRaw(http.port, requestText('GET', `/auth/v1/file/${codes.encode('7')}`, COOKIE));
+  t.same(refusal(byCode), [404, 1311], 'codes are for v2');
+});
+
+t.test('v1: whole file, parts, and parts that are none', async (t) => {
+  const { http, put } = await startDownloads(t);
+  const bytes = Buffer.alloc(600_000, 'abcdefg');
+  const file = await put('7', bytes);
+  const { crc32 } = file;
+  const get = async (query: string, headers = {}) => {
+    const answer = await sendRaw(
+      http.port,
+      requestText('GET', `/auth/v1/file/7${query}`, { ...COOKIE, ...headers }),
+    );
+    const { 'x-file-part': part, 'x-chunk-crc32': crc, 'cache-control': cache } = answer.headers;
+    return { ...answer, told: [part, crc, cache] };
+  };
+  const cache = 'private, max-age=31536000, immutable';
+  const whole = await get('');
+  t.same(whole.told, ['whole-file', String(crc32), cache]);
+  t.ok(Buffer.from(whole.body, 'latin1').equals(bytes));
+  const slices = [bytes.subarray(0, 262_144), bytes.subarray(262_144, 524_288), bytes.subarray(524_288)];
+  for (const [number, slice] of slices.entries()) {
+    const part = await get(`?part_number=${number}`, { Range: 'bytes=0-4', 'If-None-Match': '"x"' });
+    t.same([part.status, part.told], [200, [`part-${number}/3`, String(crc32), cache]], 'Range is ignored');
+    t.equal(part.headers['content-length'], String(slice.length));
+    t.notOk(part.headers['content-range']);
+    t.ok(Buffer.from(part.body, 'latin1').equals(slice), `part ${number}`);
+  }
+  const head = await sendRaw(http.port, requestText('HEAD', '/auth/v1/file/7?part_number=2', COOKIE));
+  t.match(head, { status: 200, headers: { 'content-length': '75712', 'x-file-part': 'part-2/3' } });
+  for (const wrong of ['-1', '3', '1.5', '', '9007199254740992', '9'.repeat(40), '0x1', '1e0', '%20', '+1'])
+    t.same(refusal(await get(`?part_number=${wrong}`)), [400, 1306], wrong);
+  t.same(refusal(await get('?part_number=0&part_number=1')), [400, 1001]);
+  t.equal((await get('?part_number=0', { 'If-None-Match': etagOf(file) })).status, 304);
+});
+
+t.test('access: what the chat module refuses is 403, by v1 and by raw id alike', async (t) => {
+  const { http, codes, put, closed, asked } = await startDownloads(t);
+  await put('7', TEN_BYTES);
+  closed.add('7');
+  const get = (path: string, headers: Record<string, string>) =>
+    sendRaw(http.port, requestText('GET', path, headers));
+  t.same(refusal(await get('/auth/v1/file/7', COOKIE)), [403, 1103]);
+  t.same(refusal(await get('/auth/v2/file/7', COOKIE)), [403, 1103]);
+  t.same(refusal(await get('/auth/v2/file/7', AGENT)), [403, 1103]);
+  t.same(new Set(asked.map(String)), new Set([`7,${READER_ID}`]), 'asked with the caller’s user id');
+  t.equal(
+    (await get(`/auth/v2/file/${codes.encode('7')}`, AGENT)).body,
+    TEN_BYTES,
+    'a code is never checked',
+  );
+  t.same(asked.at(-1), ['7', null]);
+});
+
+t.test('access: one that is taken away, and a file that is deleted, hold two seconds later', async (t) => {
+  const { http, codes, put, closed, chat, asked } = await startDownloads(t);
+  const file = await put('7', TEN_BYTES);
+  const byId = () => sendRaw(http.port, requestText('GET', '/auth/v2/file/7', COOKIE));
+  const byCode = () => sendRaw(http.port, requestText('GET', `/auth/v2/file/${codes.encode('7')}`));
+  const both = async () => [(await byId()).status, (await byCode()).status];
+  t.same(await both(), [200, 200]);
+  t.same(await both(), [200, 200]);
+  t.equal(asked.length, 2, 'remembered meanwhile');
+  closed.add('7');
+  http.time.nowMs += 2_000;
+  t.same(await both(), [403, 200]);
+  chat.delete('7');
+  http.time.nowMs += 2_000;
+  t.same(await both(), [404, 404]);
+  chat.set('7', file);
+  closed.clear();
+  t.same(await both(), [200, 200], 'refusals are not remembered');
+  http.time.nowMs -= 60_000;
+  chat.delete('7');
+  t.same(await both(), [404, 404], 'nor is anything over a clock that was set back');
+});
+
+t.test('v2: raw ids are for users, and for others by the setting alone', async (t) => {
+  const { http, put, asked } = await startDownloads(t);
+  await put('7', TEN_BYTES);
+  const get = (headers: Record<string, string> = {}) =>
+    sendRaw(http.port, requestText('GET', '/auth/v2/file/7', headers));
+  t.same(refusal(await get()), [401, 1101]);
+  t.same(refusal(await get({ Cookie: 'sid=stale' })), [401, 1101]);
+  t.same(asked, []);
+  for (const headers of [COOKIE, AGENT]) {
+    const answer = await get(headers);
+    t.match(answer, { status: 200, body: TEN_BYTES });
+    t.equal(answer.headers['cache-control'], 'private, max-age=31536000, immutable');
+  }
+  http.settings.set('FileDownloadByIdEnabled', 1);
+  const open = await get();
+  t.match(open, { status: 200, body: TEN_BYTES });
+  t.equal(open.headers['cache-control'], 'private, no-cache');
+  t.same(asked.at(-1), ['7', null]);
+  t.equal((await get({ Authorization: 'Bearer nobody' })).status, 401, 'a bearer was meant');
+  http.settings.set('FileDownloadByIdEnabled', 0);
+  t.equal((await get()).status, 401, 'the setting counts at once');
+});
+
+t.test('v2: with FileDownloadAuthRequired every download needs a session, codes too', async (t) => {
+  const { http, codes, put } = await startDownloads(t);
+  await put('7', TEN_BYTES);
+  const path = `/auth/v2/file/${codes.encode('7')}`;
+  const get = (at: string, headers: Record<string, string> = {}) =>
+    sendRaw(http.port, requestText('GET', at, headers));
+  t.equal((await get(path)).status, 200);
+  http.settings.set('FileDownloadAuthRequired', 1);
+  http.settings.set('FileDownloadByIdEnabled', 1);
+  t.same(refusal(await get(path)), [401, 1101]);
+  t.same(refusal(await get('/auth/v2/file/7')), [401, 1101]);
+  t.same(refusal(await get('/auth/v2/file/junk')), [401, 1101], 'before anything is said of codes');
+  for (const headers of [COOKIE, AGENT, { Authorization: `Bearer ${BASIC_BEARER}` }])
+    t.equal((await get(path, headers)).status, 200);
+});
+
+t.test('v2: sessions that read no chats fetch by code, never by raw id', async (t) => {
+  const { http, codes, put, asked } = await startDownloads(t);
+  await put('7', TEN_BYTES);
+  for (const token of [BASIC_BEARER, APP_BEARER]) {
+    const headers = { Authorization: `Bearer ${token}` };
+    t.same(
+      refusal(await sendRaw(http.port, requestText('GET', '/auth/v2/file/7', headers))),
+      [403, 1103],
+      token,
+    );
+    const byCode = await sendRaw(
+      http.port,
+      requestText('GET', `/auth/v2/file/${codes.encode('7')}`, headers),
+    );
+    t.equal(byCode.status, 200);
+  }
+  t.same(asked, [['7', null]], 'remembered for the second');
+});
+
+t.test('codes: unknown, tampered with, and raw ids that are none are all 404', async (t) => {
+  const { http, codes, put } = await startDownloads(t);
+  await put('7', TEN_BYTES);
+  const code = codes.encode('7');
+  const tampered = (code.startsWith('A') ? 'B' : 'A') + code.slice(1);
+  const none = [
+    tampered,
+    `${code}A`,
+    code.slice(1),
+    codes.encode('8'),
+    'junk',
+    '-1',
+    '07',
+    '1'.repeat(20),
+    '%20',
+    'é',
+  ];
+  for (const text of [...none, '99999999999999999999', '9223372036854775808', '8'])
+    t.same(
+      refusal(await sendRaw(http.port, requestText('GET', `/auth/v2/file/${encodeURI(text)}`, COOKIE))),
+      [404, 1311],
+      text,
+    );
+  for (const path of ['/auth/v2/file/..%2f7', '/auth/v1/file/%00', '/auth/v2/file/%'])
+    t.equal((await sendRaw(http.port, requestText('GET', path, COOKIE))).status, 400, path);
+  for (const path of ['/auth/v1/file/x', '/auth/v1/file/-1', '/auth/v1/file/9223372036854775808'])
+    t.same(refusal(await sendRaw(http.port, requestText('GET', path, COOKIE))), [404, 1311], path);
+});
+
+t.test('methods: others are 405 and say which are', async (t) => {
+  const { http } = await startDownloads(t);
+  for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {
+    const answer = await sendRaw(
+      http.port,
+      requestText(method, '/auth/v2/file/7', { 'Content-Length': '0' }),
+    );
+    t.same([answer.status, answer.headers['allow']], [405, 'GET, HEAD'], method);
+  }
+});
+
+t.test('a file says what it is: type, name, and nothing that may run', async (t) => {
+  const { http, codes, put, chat } = await startDownloads(t);
+  const rows: [name: string, type: string, disposition: string][] = [
+    ['a.txt', 'text/plain; charset=utf-8', 'inline; filename="a.txt"'],
+    ['A.PNG', 'image/png', 'inline; filename="A.PNG"'],
+    ['x.svg', 'image/svg+xml', 'attachment; filename="x.svg"'],
+    ['x.html', 'application/octet-stream', 'attachment; filename="x.html"'],
+    ['x.pdf', 'application/pdf', 'inline; filename="x.pdf"'],
+    ['noextension', 'application/octet-stream', 'attachment; filename="noextension"'],
+    ['constructor.constructor', 'application/octet-stream', 'attachment; filename="constructor.constructor"'],
+    [
+      'a"b%c.bin',
+      'application/octet-stream',
+      `attachment; filename="a_b_c.bin"; filename*=UTF-8''a%22b%25c.bin`,
+    ],
+    ["b'(1)*.bin", 'application/octet-stream', `attachment; filename="b'(1)*.bin"`],
+    [
+      'б é.bin',
+      'application/octet-stream',
+      `attachment; filename="_ _.bin"; filename*=UTF-8''%D0%B1%20%C3%A9.bin`,
+    ],
+    ['😀.gif', 'image/gif', `inline; filename="_.gif"; filename*=UTF-8''%F0%9F%98%80.gif`],
+    ['a\r\nX: y.txt', 'text/plain; charset=utf-8', 'inline; filename="a__X: y.txt"'],
+    ['../../etc/passwd', 'application/octet-stream', 'attachment; filename=".._.._etc_passwd"'],
+    ['gpj.\u202etxt', 'application/octet-stream', 'attachment; filename="gpj._txt"'],
+    ['\ud800.txt', 'text/plain; charset=utf-8', 'inline; filename="_.txt"'],
+    ['', 'application/octet-stream', 'attachment'],
+  ];
+  const told = async (fileId: string) => {
+    const { headers } = await sendRaw(http.port, requestText('GET', `/auth/v2/file/${codes.encode(fileId)}`));
+    t.equal(headers['x-content-type-options'], 'nosniff');
+    t.equal(headers['content-security-policy'], 'sandbox');
+    return [headers['content-type'], headers['content-disposition']];
+  };
+  for (const [index, [name, type, disposition]] of rows.entries()) {
+    await put(String(100 + index), 'x', name);
+    t.same(await told(String(100 + index)), [type, disposition], JSON.stringify(name));
+  }
+  const file = await put('99', 'x', 'picture');
+  chat.set('99', { ...file, contentType: 'image/png' });
+  t.same(await told('99'), ['image/png', 'inline; filename="picture"'], 'the module knows better');
+  await put('98', 'x', `${'n'.repeat(5_000)}.txt`);
+  t.ok(((await told('98'))[1] ?? '').length < 300);
+  t.same(http.bugs, []);
+});
+
+t.test('modules: a chat module that fails is told as such, and a lie about the size is a bug', async (t) => {
+  const failing = await startDownloads(t, { describe: async () => ({ ok: false, error: 'ModuleTimedOut' }) });
+  t.same(
+    refusal(await sendRaw(failing.http.port, requestText('GET', '/auth/v1/file/7', COOKIE))),
+    [504, 1009],
+  );
+  const { http, codes, put, chat } = await startDownloads(t);
+  const file = await put('7', TEN_BYTES);
+  chat.set('7', { ...file, sizeBytes: 11 });
+  const path = `/auth/v2/file/${codes.encode('7')}`;
+  t.same(refusal(await sendRaw(http.port, requestText('GET', path))), [500, 1000]);
+  t.match(String(http.bugs), /file 7 has 10 bytes, the chat module says 11/);
+  chat.set('8', { ...file, fileId: '8' });
+  t.same(
+    refusal(await sendRaw(http.port, requestText('GET', `/auth/v2/file/${codes.encode('8')}`))),
+    [404, 1311],
+  );
+  chat.set('9', file);
+  const other = await sendRaw(http.port, requestText('GET', `/auth/v2/file/${codes.encode('9')}`));
+  t.same(refusal(other), [502, 1008], 'an answer about another file');
+});
+
+t.test('directory: questions at the same time are one, and what is remembered is bounded', async (t) => {
+  let answer: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  const fixture: DownloadFixture = await startDownloads(t, {
+    describe: (fileId) => {
+      const file = fixture.chat.get('7');
+      if (fileId !== '7' && file !== undefined)
+        return Promise.resolve({ ok: true as const, value: { ...file, fileId } });
+      return file === undefined ? undefined : held.then(() => ({ ok: true as const, value: file }));
+    },
+  });
+  const { directory, asked, put } = fixture;
+  await put('7', TEN_BYTES);
+  const both = Promise.all([directory.find('7', null, 1), directory.find('7', null, 1)]);
+  answer();
+  await both;
+  t.equal(asked.length, 1);
+  for (let id = 1_000; id < 6_000; id += 1) await directory.find(String(id), null, 1);
+  t.equal(directory.counters().entries, 4_096);
+});
