@@ -1,5 +1,5 @@
 /** What anybody may ask: get_info, info and health (spec 4.4). */
-import { array, integer, object, text } from '../../domain/schema.ts';
+import { array, boolean, integer, nullable, object, text } from '../../domain/schema.ts';
 import { toIso } from '../../domain/time.ts';
 import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
 
@@ -26,7 +26,7 @@ export const getInfo = defineRoute({
 export const info = defineRoute({
   method: 'GET',
   path: '/auth/v1/info',
-  summary: 'Version, ways to log in and public limits',
+  summary: 'Version, ways to log in, public limits, and whose session this is',
   group: 'info',
   auth: 'optional',
   limits: [],
@@ -36,9 +36,10 @@ export const info = defineRoute({
     authMethods: array(text()),
     fido2: object({ rpId: text(), rpName: text(), origins: array(text()) }),
     limits: object({ activeKeys: integer(), challengeSeconds: integer() }),
+    session: nullable(object({ userId: text(), admin: boolean() })),
   }),
   errors: [],
-  handle: ({ site, settings }) => ({
+  handle: ({ site, settings, session }) => ({
     project: site.project,
     version: site.version,
     authMethods: site.authMethods,
@@ -47,6 +48,7 @@ export const info = defineRoute({
       activeKeys: settings.get('ActiveKeysLimit'),
       challengeSeconds: settings.get('ChallengeSeconds'),
     },
+    session: session === undefined ? null : { userId: session.userId, admin: session.admin },
   }),
 });
 

@@ -74,11 +74,14 @@ export async function send(method, path, init) {
 export function refusalOf(answer, value) {
   const wait = Number(answer.headers.get('Retry-After') ?? Number.NaN);
   const retryAfterSeconds = Number.isFinite(wait) ? wait : undefined;
-  const message = value?.error?.message ?? `The gateway answered ${answer.status}.`;
+  const { message: said, detail } = value?.error ?? {};
+  const message = said === undefined ? `The gateway answered ${answer.status}` : joined(said, detail);
   const error = new ApiError(answer.status, value?.error?.code ?? 0, message, retryAfterSeconds);
   if (error.isSessionOver) for (const listener of sessionListeners) listener();
   return error;
 }
+
+const joined = (message, detail) => (detail === undefined ? message : `${message}: ${detail}`);
 
 export function withQuery(path, query = {}) {
   const fields = new URLSearchParams();

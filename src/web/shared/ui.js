@@ -71,21 +71,28 @@ export function Notices() {
   </div>`;
 }
 
-/** A button that runs a promise: busy meanwhile, a failure becomes a notice, `done` is what is said afterwards. */
-export function Act({ run, done, kind = '', disabled = false, title, children }) {
+/**
+ * A button that runs a promise: busy meanwhile, `done` is what is said afterwards. A failure becomes a notice, or stands
+ * beside the button when `inline`: over a dialog no notice is seen.
+ */
+export function Act({ run, done, kind = '', disabled = false, inline = false, title, children }) {
   const [busy, setBusy] = useState(false);
+  const [fault, setFault] = useState(undefined);
   const act = async () => {
     setBusy(true);
+    setFault(undefined);
     try {
       const answer = await run();
       if (done !== undefined && answer !== false) notify(done);
     } catch (error) {
-      notify(sentenceOf(error), 'bad');
+      if (inline) setFault(sentenceOf(error));
+      else notify(sentenceOf(error), 'bad');
     } finally {
       setBusy(false);
     }
   };
-  return html`<button type="button" class=${kind} title=${title} disabled=${disabled || busy} aria-busy=${busy} onClick=${act}>${children}</button>`;
+  return html`<button type="button" class=${kind} title=${title} disabled=${disabled || busy} aria-busy=${busy} onClick=${act}>${children}</button>
+    ${fault !== undefined && html`<p class="fault" role="alert">${fault}</p>`}`;
 }
 
 /** A question over the page; closes with Escape and gives the focus back. */
@@ -110,7 +117,7 @@ export function Ask({ label, question, confirm = label, run, done, kind = 'dange
     <${Dialog} title=${label} open=${open} onClose=${close}>
       <p>${question}</p>
       <div class="row">
-        <${Act} kind=${kind} done=${done} run=${async () => {
+        <${Act} kind=${kind} done=${done} inline run=${async () => {
           const answer = await run();
           close();
           return answer;

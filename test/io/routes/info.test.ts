@@ -60,6 +60,7 @@ t.test('info: version, ways to log in, relying party and public limits', async (
       version: '1.22.3',
       fido2: { rpId: 'localhost', rpName: 'Gatehouse', origins: Array },
       limits: { activeKeys: 20, challengeSeconds: 300 },
+      session: null,
     },
   });
   const { authMethods } = json['result'] as { authMethods: string[] };

@@ -1,0 +1,82 @@
+/** An agent of one's own in three steps: a key, a session, the configuration to paste. */
+import { get, post } from '../shared/api.js';
+import { exportSecret, generateKey } from '../shared/ed25519.js';
+import { registerPair } from '../shared/key-store.js';
+import { Act, Copy, Time } from '../shared/ui.js';
+import { html, useState } from '../vendor/preact.js';
+import { agentSession, logInAgent, rpc } from './mcp-client.js';
+
+/** What MCP hosts read as `mcpServers`. */
+function configurationOf(sessionId) {
+  const server = {
+    type: 'http',
+    url: `${location.origin}/mcp`,
+    headers: { Authorization: `Bearer ${sessionId}` },
+  };
+  return JSON.stringify({ mcpServers: { gatehouse: server } }, null, 2);
+}
+
+export function AgentPart() {
+  const [agent, setAgent] = useState(agentSession());
+  const [answer, setAnswer] = useState(undefined);
+  const create = async () => {
+    const pair = await generateKey(true);
+    const name = `Agent of ${new Date().toISOString().slice(0, 10)}`;
+    const { key } = await registerPair(pair, name);
+    await post('/auth/v1/keys/update_key', { keyId: key.id, mcpAccess: true });
+    const secretText = await exportSecret(pair.secret);
+    setAgent({ ...(await logInAgent(pair)), publicKey: pair.publicKey, secretText });
+  };
+  const tryOut = async () => setAnswer(await rpc('tools/call', { name: 'sessions', arguments: {} }));
+  return html`<h1>Connect an agent</h1>
+    <ol class="steps">
+      <li class=${agent === undefined ? '' : 'done'}><div>
+        <h2>Give it a key</h2>
+        <p>A fresh Ed25519 key is made in this page, enrolled in your account and allowed to use MCP. You can take it away under <a href="#keys">Keys</a>.</p>
+        <${Act} kind=${agent === undefined ? 'primary' : ''} run=${create} done="The agent has a key and a session.">${agent === undefined ? 'Create an agent' : 'Create another agent'}<//>
+      </div></li>
+      <li class=${answer === undefined ? '' : 'done'}><div>
+        <h2>See it call a tool</h2>
+        <p>This calls the tool <code>sessions</code> over <code>POST /mcp</code> as the agent would.</p>
+        <${Act} disabled=${agent === undefined} kind=${agent !== undefined && answer === undefined ? 'primary' : ''} run=${tryOut} done="The agent called a tool.">Call a tool<//>
+        ${answer !== undefined && html`<pre tabindex="0" role="region" aria-label="Answer of the tool">${pretty(answer.content?.[0]?.text ?? '')}</pre><p>Every tool is under <a href="#tools">Try tools</a>.</p>`}
+      </div></li>
+      <li><div>
+        <h2>Put it into your MCP host</h2>
+        ${
+          agent === undefined
+            ? html`<p class="soft">The configuration appears here once there is an agent.</p>`
+            : html`<p>Paste this into the configuration of Claude, an IDE or another MCP host. It holds a session that ends <${Time} of=${agent.expiresUtc} />.</p>
+              <pre tabindex="0" role="region" aria-label="Configuration">${configurationOf(agent.sessionId)}</pre>
+              <div class="row"><${Copy} text=${configurationOf(agent.sessionId)} label="Copy the configuration" /></div>
+              ${agent.secretText !== undefined && html`<${Secret} agent=${agent} />`}`
+        }
+      </div></li>
+    </ol>`;
+}
+
+/** Shown once: nothing keeps it. */
+function Secret({ agent }) {
+  return html`<details class="card">
+    <summary>The key itself, for an agent that logs in on its own</summary>
+    <p>With it the agent gets new sessions from <code>POST /auth/v1/mcp_login</code> by itself. It is shown only now and kept nowhere.</p>
+    <dl class="facts">
+      <dt>Public key</dt><dd class="mono">${agent.publicKey}</dd>
+      <dt>Secret key</dt><dd class="mono">${agent.secretText}</dd>
+    </dl>
+    <div class="row"><${Copy} text=${agent.secretText} label="Copy the secret key" /></div>
+  </details>`;
+}
+
+export function pretty(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+/** Is there any key with MCP access? Used by parts that need an agent. */
+export async function hasAgentKey() {
+  return (await get('/auth/v1/keys/user_keys')).some(({ mcpAccess }) => mcpAccess);
+}

@@ -1,0 +1,130 @@
+/** Applications of the account: registering, their key and webhook, what was delivered, and who may act for whom. */
+import { get, newKey, post } from '../shared/api.js';
+import { Act, Ask, Copy, Dialog, Empty, Loaded, Time, useLoad } from '../shared/ui.js';
+import { html, useState } from '../vendor/preact.js';
+
+export function AppsPart() {
+  const apps = useLoad(() => get('/auth/v1/app/list'), []);
+  const [edited, setEdited] = useState(undefined);
+  const [shown, setShown] = useState(undefined);
+  const then = async (act) => {
+    const answer = await act();
+    await apps.reload();
+    return answer;
+  };
+  const save = async (form) => {
+    const answer = await then(() =>
+      post('/auth/v1/app/upsert_usr_app', form, { headers: { 'Idempotency-Key': newKey() } }),
+    );
+    setEdited(undefined);
+    if (answer.apiKey !== undefined) setShown(answer);
+  };
+  const rotate = async (app) => setShown(await then(() => post('/auth/v1/app/rotate_key', { id: app.id })));
+  return html`<h1>Applications</h1>
+    <p class="soft">An application of yours gets events as webhooks, and agents can log in for it once an admin has approved it.</p>
+    <p><button type="button" class="primary" onClick=${() => setEdited({})}>Register an application</button></p>
+    <${Loaded} of=${apps}>${(list) =>
+      list.length === 0
+        ? html`<div class="card"><${Empty}><p>No application yet.</p><//></div>`
+        : list.map(
+            (app) =>
+              html`<${App} key=${app.id} app=${app} edit=${() => setEdited(app)} rotate=${() => rotate(app)} remove=${() => then(() => post('/auth/v1/app/remove', { id: app.id }))} />`,
+          )}<//>
+    <${Dialog} title=${edited?.id === undefined ? 'Register an application' : 'Change the application'} open=${edited !== undefined} onClose=${() => setEdited(undefined)}>
+      <${Form} app=${edited ?? {}} save=${save} cancel=${() => setEdited(undefined)} />
+    <//>
+    <${Dialog} title="The application's key" open=${shown !== undefined} onClose=${() => setShown(undefined)}>
+      <p>Webhooks carry it as <code>X-API-Key</code>. It is shown only now.</p>
+      <pre>${shown?.apiKey}</pre>
+      <div class="row"><${Copy} text=${shown?.apiKey ?? ''} label="Copy the key" /><button type="button" onClick=${() => setShown(undefined)}>Done</button></div>
+    <//>`;
+}
+
+function App({ app, edit, rotate, remove }) {
+  return html`<article class="card">
+    <header>
+      <h2>${app.name}</h2>
+      <span class=${`tag ${app.approved ? 'good' : 'warn'}`}>${app.approved ? 'approved' : 'waits for approval'}</span>
+      ${app.mcpEnabled && html`<span class="tag good">MCP</span>`}
+    </header>
+    <dl class="facts small">
+      <dt>Address</dt><dd>${app.url}</dd>
+      <dt>Webhook</dt><dd>${app.webhookUrl || html`<span class="soft">none: events are not sent</span>`}</dd>
+      <dt>Currencies</dt><dd>${app.currencies?.length > 0 ? app.currencies.join(', ') : 'all'}</dd>
+      <dt>Network types</dt><dd>${app.netTypes?.length > 0 ? app.netTypes.join(', ') : 'all'}</dd>
+      <dt>Delivered</dt><dd>${app.success_count} deliveries, ${app.failed_count} failed</dd>
+      <dt>Id</dt><dd class="mono">${app.id}</dd>
+    </dl>
+    <div class="row">
+      <button type="button" onClick=${edit}>Change</button>
+      ${app.webhookUrl && html`<${Act} done="A test event is on its way." run=${() => post('/auth/v1/app/ping', { id: app.id })}>Send a test event<//>`}
+      <${Ask} kind="" label="New key" confirm="Make a new key" question="The old key stays valid for 24 hours, so that receivers can change over." run=${rotate} />
+      <${Ask} label="Remove" confirm="Remove it" done="The application was removed." question="Its sessions and webhooks end at once. This cannot be undone." run=${remove} />
+    </div>
+    ${app.webhookUrl && html`<${Deliveries} app=${app} />`}
+  </article>`;
+}
+
+function Deliveries({ app }) {
+  const [open, setOpen] = useState(false);
+  return html`<details onToggle=${(event) => setOpen(event.currentTarget.open)}>
+    <summary>Deliveries</summary>
+    ${open && html`<${DeliveryList} app=${app} />`}
+  </details>`;
+}
+
+function DeliveryList({ app }) {
+  const deliveries = useLoad(() => get('/auth/v1/app/deliveries', { id: app.id }), [app.id]);
+  return html`<${Loaded} of=${deliveries}>${(page) => {
+    const list = Array.isArray(page) ? page : page.deliveries;
+    return list.length === 0
+      ? html`<${Empty}><p>Nothing was delivered in the last 7 days.</p><//>`
+      : html`<div class="scroll" tabindex="0" role="region" aria-label="Deliveries"><table>
+          <thead><tr><th scope="col">When</th><th scope="col">Delivery</th><th scope="col">Outcome</th><th scope="col" class="number">ms</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
+          <tbody>${list.map(
+            (item) => html`<tr key=${`${item.webhookId}-${item.attempt}-${item.utc}`}>
+            <td><${Time} of=${item.utc} /></td>
+            <td class="mono">${item.webhookId}</td>
+            <td><span class=${`tag ${item.ok ? 'good' : 'bad'}`}>${item.status ?? item.outcome ?? ''}</span></td>
+            <td class="number">${item.milliseconds}</td>
+            <td><${Act} done="It is sent again." run=${() => post('/auth/v1/app/resend', { id: app.id, webhookId: item.webhookId })}>Send again<//></td>
+          </tr>`,
+          )}</tbody></table></div>`;
+  }}<//>`;
+}
+
+const listOf = (text) => text.split(/[\s,;]+/).filter((part) => part !== '');
+
+/** What is typed stays while the gateway refuses it. */
+function Form({ app, save, cancel }) {
+  const [form, setForm] = useState({
+    name: app.name ?? '',
+    url: app.url ?? '',
+    webhookUrl: app.webhookUrl ?? '',
+    currencies: (app.currencies ?? []).join(', '),
+    netTypes: (app.netTypes ?? []).join(', '),
+  });
+  const set = (field) => (event) => setForm({ ...form, [field]: event.currentTarget.value });
+  const submit = () =>
+    save({
+      ...(app.id === undefined ? {} : { id: app.id }),
+      name: form.name.trim(),
+      url: form.url.trim(),
+      webhookUrl: form.webhookUrl.trim(),
+      currencies: listOf(form.currencies),
+      netTypes: listOf(form.netTypes).map(Number),
+    });
+  const field = (name, label, hint, more = {}) => html`<div>
+    <label for=${`app-${name}`}>${label}</label>
+    <input id=${`app-${name}`} value=${form[name]} onInput=${set(name)} aria-describedby=${`app-${name}-hint`} ...${more} />
+    <p class="hint" id=${`app-${name}-hint`}>${hint}</p>
+  </div>`;
+  return html`<form class="stack" onSubmit=${(event) => event.preventDefault()}>
+    ${field('name', 'Name', 'Shown to whoever gives it access.', { maxlength: 64, required: true })}
+    ${field('url', 'Address', 'Where the application lives. The gateway never calls it.', { type: 'url', required: true })}
+    ${field('webhookUrl', 'Webhook', 'Events are sent here by POST. Empty: none.', { type: 'url' })}
+    ${field('currencies', 'Currencies', 'Codes of the currencies whose events it wants, at most 20. Empty: all.')}
+    ${field('netTypes', 'Network types', 'Numbers from 0 to 255, at most 30. Empty: all.')}
+    <div class="row"><${Act} kind="primary" inline done="Saved." run=${submit}>Save<//><button type="button" onClick=${cancel}>Cancel</button></div>
+  </form>`;
+}

@@ -1,0 +1,62 @@
+/** Keys of the account: what they are, what they may do, new ones, and taking one away. */
+import { get, post } from '../shared/api.js';
+import { dropKey, registerSoftwareKey } from '../shared/key-store.js';
+import { passkeyHindrance, registerPasskey } from '../shared/passkeys.js';
+import { Act, Ask, Loaded, Time, useLoad } from '../shared/ui.js';
+import { html } from '../vendor/preact.js';
+
+const KINDS = {
+  FIDO2: 'Passkey or hardware key',
+  UserKey: 'Software key',
+  PasswordKey: 'Password key',
+  Unknown: 'Other',
+};
+
+export function KeysPart() {
+  const keys = useLoad(() => get('/auth/v1/keys/user_keys'), []);
+  const then = async (act) => {
+    await act();
+    await keys.reload();
+  };
+  const change = (key, flags) => then(() => post('/auth/v1/keys/update_key', { keyId: key.id, ...flags }));
+  const remove = (key) =>
+    then(async () => {
+      await post('/auth/v1/keys/remove_key', { keyId: key.id });
+      await dropKey(key.publicKey).catch(() => undefined);
+    });
+  return html`<h1>Keys</h1>
+    <p class="soft">Whoever holds one of these keys is you. Give every device and every agent its own, so that one can be taken away alone.</p>
+    <div class="card"><div class="row">
+      ${passkeyHindrance() === undefined && html`<${Act} kind="primary" done="The passkey was added." run=${() => then(() => registerPasskey())}>Add a passkey<//>`}
+      <${Act} done="The key was added." run=${() => then(() => registerSoftwareKey())}>Add a key of this browser<//>
+      <a class="button" href="#agent">Connect an agent</a>
+    </div></div>
+    <${Loaded} of=${keys}>${(list) => html`<div class="grid">${list.map((key) => html`<${Key} key=${key.id} item=${key} change=${change} remove=${remove} />`)}</div>`}<//>`;
+}
+
+function Key({ item, change, remove }) {
+  const isSoftware = item.keyType !== 'FIDO2';
+  return html`<article class="card">
+    <header>
+      <h2>${item.name ?? KINDS[item.keyType]}</h2>
+      ${item.current && html`<span class="tag good">in use now</span>`}
+      ${!item.proven && html`<span class="tag warn" title="Nobody has shown yet to hold its secret">unproven</span>`}
+    </header>
+    <dl class="facts small">
+      <dt>Kind</dt><dd>${KINDS[item.keyType]}${item.backedUp === true ? ', synchronised' : ''}</dd>
+      <dt>Added</dt><dd><${Time} of=${item.utcCreate} /></dd>
+      <dt>Last used</dt><dd><${Time} of=${item.lastUsedUtc} /></dd>
+      <dt>${isSoftware ? 'Public key' : 'Credential'}</dt><dd class="mono">${item.publicKey}</dd>
+    </dl>
+    <div class="stack">
+      <div class="row">
+        ${isSoftware && html`<${Act} run=${() => change(item, { mcpAccess: !item.mcpAccess })}>${item.mcpAccess ? 'Forbid agents (MCP)' : 'Allow agents (MCP)'}<//>`}
+        <${Act} run=${() => change(item, { cardDavAccess: !item.cardDavAccess })}>${item.cardDavAccess ? 'Forbid contact sync' : 'Allow contact sync'}<//>
+        <${Ask} label="Remove" confirm="Remove the key" done="The key was removed."
+          question=${item.current ? 'This is the key you are logged in with: you will be logged out, and without another key you cannot come back.' : 'Its sessions end at once. This cannot be undone.'}
+          run=${() => remove(item)} />
+      </div>
+      <div class="row">${item.mcpAccess && html`<span class="tag good">MCP</span>`}${item.cardDavAccess && html`<span class="tag good">Contact sync</span>`}</div>
+    </div>
+  </article>`;
+}

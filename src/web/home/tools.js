@@ -1,0 +1,117 @@
+/** Every tool of the gateway by hand: a form from its schema, the call, the answer as the agent sees it. */
+import { sentenceOf } from '../shared/api.js';
+import { Act, Empty, Loaded, useLoad } from '../shared/ui.js';
+import { html, useState } from '../vendor/preact.js';
+import { pretty } from './agent.js';
+import { agentSession, rpc } from './mcp-client.js';
+
+export function ToolsPart() {
+  const tools = useLoad(async () => (await rpc('tools/list')).tools, []);
+  const [search, setSearch] = useState('');
+  const [name, setName] = useState(undefined);
+  const hasAgent = agentSession() !== undefined;
+  return html`<h1>Try tools</h1>
+    ${!hasAgent && html`<div class="note warn"><p>There is no agent in this tab yet, so the list is the whole catalogue and calls are refused. <a href="#agent">Create an agent</a> first.</p></div>`}
+    <${Loaded} of=${tools}>${(list) => {
+      const shown = list.filter((tool) =>
+        `${tool.name} ${tool.description}`.toLowerCase().includes(search.trim().toLowerCase()),
+      );
+      const chosen = list.find((tool) => tool.name === name);
+      return html`<div class="tools">
+        <div class="stack">
+          <div><label for="search">Search</label><input id="search" type="search" value=${search} onInput=${(event) => setSearch(event.currentTarget.value)} /></div>
+          <nav aria-label="Tools">
+            ${shown.map((tool) => html`<button type="button" key=${tool.name} aria-pressed=${tool.name === name} onClick=${() => setName(tool.name)}>${tool.name}</button>`)}
+            ${shown.length === 0 && html`<p class="empty">No tool is called so.</p>`}
+          </nav>
+        </div>
+        ${
+          chosen === undefined
+            ? html`<${Empty}><p>Choose one of ${list.length} tools.</p><//>`
+            : html`<${Tool} key=${chosen.name} tool=${chosen} disabled=${!hasAgent} />`
+        }
+      </div>`;
+    }}<//>`;
+}
+
+function Tool({ tool, disabled }) {
+  const fields = Object.entries(tool.inputSchema.properties ?? {});
+  const required = new Set(tool.inputSchema.required ?? []);
+  const [values, setValues] = useState({});
+  const [answer, setAnswer] = useState(undefined);
+  const marks = tool.annotations ?? {};
+  const run = async () => {
+    const startedMs = performance.now();
+    try {
+      const result = await rpc('tools/call', { name: tool.name, arguments: argumentsOf(fields, values) });
+      setAnswer({
+        text: pretty(result.content?.[0]?.text ?? ''),
+        failed: result.isError === true,
+        elapsedMs: performance.now() - startedMs,
+      });
+    } catch (error) {
+      setAnswer({ text: sentenceOf(error), failed: true, elapsedMs: performance.now() - startedMs });
+    }
+  };
+  return html`<section>
+    <h2>${tool.title ?? tool.name}</h2>
+    <p>${tool.description}</p>
+    <p class="row">${marks.readOnlyHint && html`<span class="tag good">reads only</span>`}${marks.destructiveHint && html`<span class="tag bad">changes for good</span>`}${marks.idempotentHint && html`<span class="tag">may be repeated</span>`}</p>
+    <form class="stack" onSubmit=${(event) => event.preventDefault()}>
+      ${fields.map(([name, schema]) => html`<${Field} key=${name} name=${name} schema=${schema} required=${required.has(name)} value=${values[name] ?? ''} onChange=${(value) => setValues({ ...values, [name]: value })} />`)}
+      <div class="row"><${Act} kind=${marks.destructiveHint ? 'danger' : 'primary'} disabled=${disabled || fields.some(([name]) => required.has(name) && (values[name] ?? '') === '')} run=${run}>Call ${tool.name}<//></div>
+    </form>
+    ${answer !== undefined && html`<div class="answer" role="status"><p class="row"><span class=${`tag ${answer.failed ? 'bad' : 'good'}`}>${answer.failed ? 'refused' : 'answered'}</span><span class="soft small">${answer.elapsedMs.toFixed(0)} ms</span></p><pre tabindex="0" role="region" aria-label="Answer">${answer.text}</pre></div>`}
+  </section>`;
+}
+
+function Field({ name, schema, required, value, onChange }) {
+  const type = kindOf(schema);
+  const hint = [
+    schema.description,
+    schema.examples?.length > 0 ? `For example ${JSON.stringify(schema.examples[0])}.` : undefined,
+  ]
+    .filter(Boolean)
+    .join(' ');
+  const common = { id: `field-${name}`, 'aria-describedby': `hint-${name}`, required, value };
+  const input = (event) => onChange(event.currentTarget.value);
+  const choices = type === 'boolean' ? ['true', 'false'] : schema.enum;
+  return html`<div>
+    <label for=${`field-${name}`}>${name}${!required && html` <span class="soft">(optional)</span>`}</label>
+    ${
+      choices !== undefined
+        ? html`<select ...${common} onChange=${input}><option value=""></option>${choices.map((choice) => html`<option value=${String(choice)}>${String(choice)}</option>`)}</select>`
+        : type === 'json'
+          ? html`<textarea ...${common} onInput=${input}></textarea>`
+          : html`<input ...${common} inputmode=${type === 'number' ? 'decimal' : undefined} onInput=${input} />`
+    }
+    <p class="hint" id=${`hint-${name}`}>${hint}</p>
+  </div>`;
+}
+
+/** How a value is typed in: as it is, as a number, as one of two, or as JSON. */
+function kindOf(schema) {
+  const types = [schema.type, ...(schema.anyOf ?? []).map(({ type }) => type)].flat();
+  if (types.includes('string')) return 'text';
+  if (types.includes('integer') || types.includes('number')) return 'number';
+  return types.includes('boolean') ? 'boolean' : 'json';
+}
+
+/** What was left empty is left out; what does not parse goes as it is, so that the gateway says what is wrong with it. */
+function argumentsOf(fields, values) {
+  const sent = {};
+  for (const [name, schema] of fields) {
+    const value = values[name] ?? '';
+    if (value === '') continue;
+    sent[name] = kindOf(schema) === 'text' ? value : parsed(value);
+  }
+  return sent;
+}
+
+function parsed(value) {
+  try {
+    return JSON.parse(value);
+  } catch {
+    return value;
+  }
+}

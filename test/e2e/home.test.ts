@@ -1,0 +1,126 @@
+/** The home page in a real browser against the real program with its default limits: what a new user does first. */
+import type { Page } from 'playwright-core';
+import t from 'tap';
+import { launch } from '../../tools/launch.ts';
+import { startBrowser } from '../support/browser.ts';
+import { openPage } from '../support/pages.ts';
+
+t.setTimeout(240_000);
+const browser = await startBrowser();
+t.teardown(() => browser.close());
+const gateway = await launch();
+t.teardown(() => gateway.stop());
+const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
+
+/** The link to a part of the page. */
+const part = (page: Page, name: string) =>
+  page.getByRole('navigation', { name: 'Parts' }).getByRole('link', { name });
+
+t.test('home: from nothing to an agent that called a tool in three clicks', async (t) => {
+  const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
+  await page.getByRole('heading', { name: 'One door for people and agents' }).waitFor();
+  t.same(await violations(), []);
+  await picture('welcome');
+  await page.getByRole('button', { name: 'Create it with a passkey' }).click();
+  await page.getByRole('button', { name: 'Create an agent' }).click();
+  await page.getByRole('button', { name: 'Call a tool' }).click();
+  const answer = page.getByLabel('Answer of the tool');
+  await answer.waitFor();
+  t.match(await answer.textContent(), /"loginType": "McpVerified"/);
+  t.match(await page.locator('pre').last().textContent(), /"Authorization": "Bearer [A-Za-z0-9_-]{46}"/);
+  t.same(await violations(), []);
+  await picture('agent');
+
+  await part(page, 'Try tools').click();
+  await page.getByLabel('Search').fill('balance');
+  await page.getByRole('button', { name: 'wallet_get_balance' }).click();
+  await page.getByRole('button', { name: 'Call wallet_get_balance' }).click();
+  await page.getByText('answered').waitFor();
+  t.match(await page.locator('pre').textContent(), /1000/);
+  t.same(await violations(), []);
+  await picture('tools');
+
+  await part(page, 'Keys').click();
+  await page.getByText('in use now').waitFor();
+  t.equal(await page.getByRole('article').count(), 2);
+  t.same(await violations(), []);
+  await picture('keys');
+
+  await part(page, 'Sessions').click();
+  await page.getByText('this one').waitFor();
+  t.same(await violations(), []);
+  await picture('sessions');
+  t.same(complaints(), []);
+});
+
+t.test('home: markup in a name is text, and what was typed survives a refusal', async (t) => {
+  const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
+  const markup = '<img src=x onerror=alert(1)>';
+  await page.getByLabel('Name of the key').fill(markup);
+  await page.getByRole('button', { name: 'Create it with a passkey' }).click();
+  await part(page, 'Keys').click();
+  await page.getByRole('heading', { name: markup }).waitFor();
+  await part(page, 'Applications').click();
+  await page.getByText('No application yet').waitFor();
+  await picture('apps-empty');
+  await page.getByRole('button', { name: 'Register an application' }).click();
+  await page.getByLabel('Name').fill(markup);
+  await page.getByLabel('Address').fill('no address');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('alert').waitFor();
+  t.match(await page.getByRole('alert').textContent(), /Invalid input format: .*url/);
+  t.equal(await page.getByLabel('Name').inputValue(), markup);
+  t.match(complaints(), [/400/], 'the refusal alone');
+  await page.getByLabel('Address').fill('https://app.example');
+  await page.getByLabel('Webhook').fill('http://127.0.0.1:9/hook');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('It is shown only now').waitFor();
+  await page.getByRole('button', { name: 'Done' }).click();
+  await page.getByRole('heading', { name: markup }).waitFor();
+  t.equal(await page.locator('img[src="x"]').count(), 0);
+  t.same(await violations(), []);
+  await picture('apps');
+  t.same(complaints(), []);
+});
+
+t.test(
+  'home: a session that ends elsewhere leads back to the door, and a key of the browser in again',
+  async (t) => {
+    const { page, complaints } = await openPage(t, browser, HOME);
+    await page.getByRole('button', { name: 'Create it with a key of this browser' }).click();
+    await page.getByRole('heading', { name: 'Connect an agent' }).waitFor();
+    await page.context().clearCookies();
+    await part(page, 'Keys').click();
+    await page.getByText('Your session has ended').waitFor();
+    t.match(complaints(), [/401/]);
+    await page.getByRole('button', { name: 'Log in with the key of this browser' }).click();
+    await page.getByText('in use now').waitFor();
+    await page.getByRole('button', { name: 'Log out' }).click();
+    await page.getByRole('button', { name: 'Log in with the key of this browser' }).waitFor();
+    t.same(complaints(), []);
+  },
+);
+
+t.test('home: usable at 360 pixels and by keyboard alone', async (t) => {
+  const { page, violations, picture, complaints } = await openPage(t, browser, HOME, { widthPixels: 360 });
+  const tab = async (name: string) => {
+    for (let steps = 0; steps < 30; steps += 1) {
+      await page.keyboard.press('Tab');
+      const focused = String(await page.evaluate('document.activeElement.textContent'));
+      if (focused.includes(name)) return;
+    }
+    t.fail(`${name} is not reached by the keyboard`);
+  };
+  await page.getByRole('heading', { name: 'Log in' }).waitFor();
+  await tab('key of this browser');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Connect an agent' }).waitFor();
+  const width = Number(await page.evaluate('document.documentElement.scrollWidth'));
+  t.ok(width <= 360, `nothing sticks out: ${width}`);
+  await tab('Create an agent');
+  await page.keyboard.press('Enter');
+  await page.getByText('Paste this into').waitFor();
+  t.same(await violations(), []);
+  await picture('agent-narrow');
+  t.same(complaints(), []);
+});

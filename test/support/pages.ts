@@ -1,0 +1,89 @@
+/** A page of the gateway in a real browser: what it complained of, whether everybody can use it, how it looks. */
+import { mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import type { Browser, Page } from 'playwright-core';
+import type { Test } from 'tap';
+import { PLATFORM } from './passkey-page.ts';
+
+/** A folder for pictures of the pages; none are made without it. */
+const FOLDER = process.env['GATEHOUSE_SCREENSHOTS'];
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+export interface OpenPage {
+  readonly page: Page;
+  /** Console errors, policy violations and throws since the last call. */
+  complaints(): string[];
+  /** Violations of WCAG 2 A and AA, with where they are. */
+  violations(): Promise<string[]>;
+  /** A picture in light and dark, where `GATEHOUSE_SCREENSHOTS` names a folder. */
+  picture(name: string): Promise<void>;
+}
+
+export interface PageOptions {
+  readonly widthPixels?: number;
+  /** With a virtual authenticator that says yes to everything. */
+  readonly passkeys?: true;
+}
+
+/** A fresh profile on this address. It closes with the test. */
+export async function openPage(
+  t: Test,
+  browser: Browser,
+  url: string,
+  options: PageOptions = {},
+): Promise<OpenPage> {
+  const context = await browser.newContext({
+    viewport: { width: options.widthPixels ?? 1280, height: 900 },
+    reducedMotion: 'reduce',
+    acceptDownloads: true,
+  });
+  t.teardown(() => context.close());
+  const page = await context.newPage();
+  let complaints: string[] = [];
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
+  });
+  page.on('pageerror', (error) => complaints.push(error.message));
+  if (options.passkeys === true) {
+    const cdp = await context.newCDPSession(page);
+    await cdp.send('WebAuthn.enable', { enableUI: false });
+    const authenticator = {
+      ...PLATFORM,
+      ctap2Version: 'ctap2_1' as const,
+      automaticPresenceSimulation: true,
+    };
+    await cdp.send('WebAuthn.addVirtualAuthenticator', { options: authenticator });
+  }
+  await page.goto(url);
+  return {
+    page,
+    complaints() {
+      const all = complaints;
+      complaints = [];
+      return all;
+    },
+    async violations() {
+      await page.evaluate(AXE);
+      return page.evaluate(async () => {
+        type Result = { id: string; nodes: { target: unknown; failureSummary: string }[] };
+        const { axe } = globalThis as unknown as {
+          axe: { run(options: object): Promise<{ violations: Result[] }> };
+        };
+        const run = await axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] });
+        return run.violations.flatMap(({ id, nodes }) =>
+          nodes.map(({ target, failureSummary }) => `${id} at ${String(target)}: ${failureSummary}`),
+        );
+      });
+    },
+    async picture(name) {
+      if (FOLDER === undefined) return;
+      mkdirSync(FOLDER, { recursive: true });
+      for (const scheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme: scheme });
+        await page.screenshot({ path: join(FOLDER, `${name}-${scheme}.png`), fullPage: true });
+      }
+      await page.emulateMedia({ colorScheme: 'light' });
+    },
+  };
+}
