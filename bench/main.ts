@@ -4,12 +4,13 @@ import { parseOptions, USAGE } from './options.ts';
 import { json, table } from './report.ts';
 import { Bench, type Scenario } from './scenario.ts';
 import { empty } from './scenarios/empty.ts';
+import { filePieces } from './scenarios/file-pieces.ts';
 import { mcpCall } from './scenarios/mcp-call.ts';
 import { mcpLogin } from './scenarios/mcp-login.ts';
 import { passkey } from './scenarios/passkey.ts';
 import { turn } from './scenarios/turn.ts';
 
-const SCENARIOS: readonly Scenario[] = [empty, turn, mcpCall, mcpLogin, passkey];
+const SCENARIOS: readonly Scenario[] = [empty, turn, mcpCall, mcpLogin, passkey, filePieces];
 const EX_USAGE = 64;
 
 async function run(args: readonly string[]): Promise<number> {

@@ -104,7 +104,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const calls = { workers, modules, files, chatUrl };
   const actors = await startActors(configuration, settings, calls, options);
   const vault = await openVault(actors.administration);
-  const events = await startEventDelivery(actors, settings);
+  const events = await startEventDelivery({ configuration, settings, actors, sandbox, modules, log });
   const reload = createReload({ read: options.readAgain, catalogue, addresses, log });
   const metrics = createMetrics();
   const parts = {
@@ -243,7 +243,10 @@ function serve(parts: Parts): Pipeline[] {
     uptimeSeconds: Math.round((performance.now() - startedMs) / 1000),
     parts: Object.fromEntries(Object.entries(read).map(([name, source]) => [name, source()])),
   });
-  const internalPipeline = pipelineOf(createInternalRoutes(metrics, internalFacts), false);
+  const internalPipeline = pipelineOf(
+    createInternalRoutes(metrics, internalFacts, parts.events.intake),
+    false,
+  );
   publicServer.serve(publicPipeline.handle);
   internalServer.serve(internalPipeline.handle);
   return [publicPipeline, internalPipeline];

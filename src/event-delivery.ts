@@ -1,35 +1,76 @@
 /** Puts the delivery of events together (spec 6): the log, what comes into it from the modules, and who reads it. */
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { EventInbox } from './actors/event-inbox.ts';
 import { type JournalEventLog, openEventLog } from './actors/event-log.ts';
 import type { RunningSystem } from './actors/runtime/system.ts';
 import { nodeSchedule } from './actors/runtime/world.ts';
+import type { Configuration } from './domain/configuration.ts';
 import type { SettingsReader } from './domain/settings.ts';
 import { flatten } from './figures.ts';
+import type { Log } from './io/log.ts';
 import type { Figures } from './io/metrics.ts';
+import type { ModuleClient } from './io/modules/client.ts';
+import { EventFeed } from './io/modules/event-feed.ts';
+import { createEventIntake, type EventIntake } from './io/modules/event-intake.ts';
+import { eventModulesOf } from './modules.ts';
+import type { RunningSandbox } from './sandbox/start.ts';
 
 export interface EventDelivery {
   readonly log: JournalEventLog;
+  readonly intake: EventIntake;
   figures(): Figures;
   /** To be awaited before the actors stop. */
   stop(): Promise<void>;
 }
 
+export interface EventDeliveryOptions {
+  readonly actors: RunningSystem;
+  readonly settings: SettingsReader;
+  readonly configuration: Configuration;
+  readonly sandbox: RunningSandbox | undefined;
+  readonly modules: ModuleClient;
+  readonly log: Log;
+}
+
 /** Goes on where the last run stopped. */
-export async function startEventDelivery(
-  actors: RunningSystem,
-  settings: SettingsReader,
-): Promise<EventDelivery> {
+export async function startEventDelivery(options: EventDeliveryOptions): Promise<EventDelivery> {
+  const { actors, settings, configuration, sandbox, modules } = options;
   const { administration } = actors;
+  const { project } = configuration;
+  const eventModules = eventModulesOf(configuration, sandbox);
   const world = { administration, settings, clock: Date.now, schedule: nodeSchedule };
   const log = await openEventLog({ ...world, newEpoch: () => randomBytes(8).toString('hex') });
   const inbox = new EventInbox({ ...world, log });
+  const intake = createEventIntake(inbox, new Map(eventModules.map(({ name, key }) => [name, key])));
+  const feeds = eventModules
+    .filter(({ poll }) => poll)
+    .map(({ name, url }) => {
+      const own = { module: name, url, project, modules, inbox, administration, schedule: nodeSchedule };
+      return new EventFeed({ ...own, newRequestId: randomUUID, random: Math.random, log: options.log });
+    });
   return {
     log,
-    figures: () => flatten({ ...log.counters(), ...inbox.counters() }),
+    intake,
+    figures: () => ({
+      ...flatten({ ...log.counters(), ...inbox.counters(), ...intake.counters() }),
+      ...sumOf(feeds.map((feed) => feed.counters())),
+    }),
     async stop() {
+      await Promise.all(feeds.map((feed) => feed.stop()));
       inbox.stop();
       log.stop();
     },
   };
+}
+
+/** Figures of the same kind added up; which module fails stands in the log. */
+function sumOf(counters: readonly ReturnType<EventFeed['counters']>[]): Figures {
+  const sum = { polls: 0, pollFailures: 0, pagesRefused: 0, feedsFailing: 0 };
+  for (const { polls, pollFailures, pagesRefused, failing } of counters) {
+    sum.polls += polls;
+    sum.pollFailures += pollFailures;
+    sum.pagesRefused += pagesRefused;
+    sum.feedsFailing += failing > 0 ? 1 : 0;
+  }
+  return sum;
 }

@@ -15,6 +15,7 @@ import { FileDirectory, type FileDirectoryCounters } from './io/files/file-direc
 import { LocalStorage } from './io/files/local.ts';
 import { filePort } from './io/files/port.ts';
 import { Receiver, type ReceiverCounters } from './io/files/receiver.ts';
+import { RemoteStorage } from './io/files/remote.ts';
 import { SendBuffers } from './io/files/send-buffers.ts';
 import type { FileStorage, StorageCounters } from './io/files/storage.ts';
 import { type Direction, Throttle, type ThrottleCounters } from './io/files/throttle.ts';
@@ -119,10 +120,17 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
   };
 }
 
-function openStorage({ localFileStoragePath, dataPath }: Configuration, log: Log): FileStorage {
+/** A folder wins over servers; neither is a folder beside the journal (spec 4.8). */
+function openStorage({ localFileStoragePath, fileServers, dataPath }: Configuration, log: Log): FileStorage {
+  const onFault = (message: string) => log.error({ message }, 'file storage');
+  if (localFileStoragePath === undefined && Object.keys(fileServers).length > 0) {
+    const staging = join(dataPath, 'uploads');
+    makeWritableFolder(staging, 'DataPath');
+    return new RemoteStorage({ servers: fileServers, staging, onFault });
+  }
   const root = localFileStoragePath ?? join(dataPath, 'files');
   makeWritableFolder(root, localFileStoragePath === undefined ? 'DataPath' : 'LocalFileStoragePath');
-  return new LocalStorage({ root, onFault: (message) => log.error({ message }, 'file storage') });
+  return new LocalStorage({ root, onFault });
 }
 
 /** Writes a byte to see: permissions alone do not show a file system that is mounted read-only or full. */

@@ -97,6 +97,35 @@ export function moduleAddresses(
   return addresses;
 }
 
+/** A module as far as its events go. */
+export interface EventModule {
+  readonly name: string;
+  readonly url: string;
+  /** Without one it cannot push. */
+  readonly key: string | undefined;
+  readonly poll: boolean;
+}
+
+/** All modules that may have events; the stand-ins are polled, and may be tried with pushed ones as well. */
+export function eventModulesOf(
+  configuration: Configuration,
+  sandbox: RunningSandbox | undefined,
+): EventModule[] {
+  const configured = Object.entries(configuration.modules).map(([name, { url, key, poll }]) => ({
+    name,
+    url,
+    key,
+    poll,
+  }));
+  const standIns = Object.entries(sandbox?.modules ?? {}).map(([name, url]) => ({
+    name,
+    url,
+    key: sandbox?.moduleKey,
+    poll: true,
+  }));
+  return [...standIns, ...configured];
+}
+
 /** What of each module is proxied without a session. */
 export function publicPaths(configuration: Configuration): Map<string, readonly string[]> {
   const modules = Object.entries(configuration.modules);

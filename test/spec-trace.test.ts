@@ -7,6 +7,7 @@ import t from 'tap';
 import { ERRORS } from '../src/domain/errors.ts';
 import { LiveSettings } from '../src/domain/settings.ts';
 import { createMetrics } from '../src/io/metrics.ts';
+import type { EventIntake } from '../src/io/modules/event-intake.ts';
 import { createRoutes, type RouteParts } from '../src/io/routes/index.ts';
 import { createInternalRoutes } from '../src/io/routes/internal.ts';
 
@@ -57,9 +58,10 @@ function readSource(file: string): string | undefined {
 /** The public and the internal table. The parts are only closed over, never used: no route is called. */
 function routeNames(): string[] {
   const parts = { settings: new LiveSettings() } as unknown as RouteParts;
-  const internal = createInternalRoutes(createMetrics(), () => {
+  const facts = () => {
     throw new Error('not called');
-  });
+  };
+  const internal = createInternalRoutes(createMetrics(), facts, {} as EventIntake);
   const names = createRoutes(parts).map((route) => `${route.method} ${route.path}`);
   return [...names, ...internal.map((route) => `${route.method} internal ${route.path}`)];
 }

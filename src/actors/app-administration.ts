@@ -40,8 +40,9 @@ export function decideAdminister(
     [`${name}Before`, before[name]],
     [`${name}After`, after[name]],
   ]);
+  const held = changed.includes('disabled') && after.disabled;
   return {
-    events: [administered],
+    events: held ? [administered, { type: 'webhookHeld' }] : [administered],
     claims: [
       {
         index: 'appId',

@@ -1,8 +1,12 @@
 /** One application: its state, its events and how they change it. The API keys in it are sealed. */
 import { type AppKey, type AppPatch, type AppView, KEY_OVERLAP_MS, type SealedKey } from '../domain/apps.ts';
+import type { Cursor } from '../domain/webhooks.ts';
+import { BATCH_EVENTS_MAX, type OpenDelivery, type Resend, type WebhookState } from '../domain/webhooks.ts';
+import { type DeliveryEvent, isDeliveryEvent } from './app-delivery-events.ts';
+import { type DeliveryState, evolveDelivery, initialDelivery, statusOf } from './app-delivery-state.ts';
 import type { AppDoor } from './app-door.ts';
 
-export interface AppState extends Omit<AppView, 'keys'> {
+export interface AppState extends Omit<AppView, 'keys' | 'webhook'> {
   readonly phase: 'none' | 'registered' | 'removed';
   /** When it last began to take McpApp sessions; null while it takes none. */
   readonly openedTick: string | null;
@@ -12,6 +16,7 @@ export interface AppState extends Omit<AppView, 'keys'> {
   readonly keys: readonly AppKey[];
   /** Other accounts that it acted for. */
   readonly participants: readonly string[];
+  readonly delivery: DeliveryState;
 }
 
 /** What admins decide. */
@@ -23,6 +28,7 @@ export interface AppFlags {
 }
 
 export type AppEvent =
+  | DeliveryEvent
   | {
       readonly type: 'registered';
       readonly ownerId: string;
@@ -52,6 +58,7 @@ export function initialApp(id: string): AppState {
     webhookUrl: null,
     currencies: [],
     netTypes: [],
+    maxBatch: BATCH_EVENTS_MAX,
     approved: false,
     mcpEnabled: false,
     disabled: false,
@@ -64,15 +71,18 @@ export function initialApp(id: string): AppState {
     failedCount: 0,
     lastTick: '0',
     createdMs: 0,
+    delivery: initialDelivery(),
   };
 }
 
 export function evolveApp(state: AppState, event: AppEvent): AppState {
+  if (isDeliveryEvent(event)) return evolveCounted(state, event);
   switch (event.type) {
     case 'registered': {
       const { ownerId, name, url, key, utcMs } = event;
       const keys = [{ ...key, createdMs: utcMs, expiresMs: null }];
-      return { ...state, phase: 'registered', ownerId, name, url, keys, createdMs: utcMs };
+      const delivery = initialDelivery(utcMs);
+      return { ...state, phase: 'registered', ownerId, name, url, keys, createdMs: utcMs, delivery };
     }
     case 'configured':
       return { ...state, ...event.patch };
@@ -91,6 +101,76 @@ export function evolveApp(state: AppState, event: AppEvent): AppState {
   }
 }
 
+/** Spec 6.2 rule 5: each delivery counts, and the cursor stands at the last delivered event. */
+function evolveCounted(state: AppState, event: DeliveryEvent): AppState {
+  const delivery = evolveDelivery(state.delivery, event);
+  switch (event.type) {
+    case 'delivered': {
+      const lastTick = event.cursor?.tick ?? state.lastTick;
+      return { ...state, delivery, successCount: state.successCount + 1, lastTick };
+    }
+    case 'deliveryFailed':
+    case 'eventParked':
+    case 'resendRefused':
+      return { ...state, delivery, failedCount: state.failedCount + 1 };
+    default:
+      return { ...state, delivery };
+  }
+}
+
+/** What deliveries need to know of an application. */
+export interface WebhookView {
+  readonly appId: string;
+  readonly ownerId: string;
+  readonly url: string;
+  readonly approved: boolean;
+  readonly currencies: readonly string[];
+  readonly netTypes: readonly number[];
+  readonly sinceMs: number;
+  /** Accounts that may have allowed it: a superset, unless there are `PARTICIPANTS_MAX` of them. */
+  readonly participants: readonly string[];
+  readonly cursor: Cursor | null;
+  readonly behind: boolean;
+  readonly state: WebhookState;
+  readonly stateMs: number;
+  readonly retryAtMs: number | null;
+  /** Events of the next delivery at most, and of any. */
+  readonly limit: number;
+  readonly maxBatch: number;
+  readonly open: OpenDelivery | null;
+  readonly resends: readonly Resend[];
+}
+
+/** Registered, not disabled by an admin, with an address. */
+export function isDeliverable({ phase, disabled, webhookUrl }: AppState): boolean {
+  return phase === 'registered' && !disabled && webhookUrl !== null;
+}
+
+/** Undefined for an application that gets no webhooks. */
+export function webhookOf(state: AppState): WebhookView | undefined {
+  const { webhookUrl, delivery } = state;
+  if (!isDeliverable(state) || webhookUrl === null) return undefined;
+  return {
+    appId: state.id,
+    ownerId: state.ownerId,
+    url: webhookUrl,
+    approved: state.approved,
+    currencies: state.currencies,
+    netTypes: state.netTypes,
+    sinceMs: delivery.sinceMs,
+    participants: state.participants,
+    cursor: delivery.cursor,
+    behind: delivery.behind,
+    state: delivery.state,
+    stateMs: delivery.stateMs,
+    retryAtMs: delivery.retryAtMs,
+    limit: Math.min(delivery.limit, state.maxBatch),
+    maxBatch: state.maxBatch,
+    open: delivery.open,
+    resends: delivery.resends,
+  };
+}
+
 export function doorOf({ ownerId, openedTick, keyTick, mcpPublicKey }: AppState): AppDoor {
   return { ownerId, openedTick, keyTick, mcpPublicKey };
 }
@@ -103,7 +183,12 @@ export function viewOf(state: AppState): AppView | undefined {
     openedTick: _opened,
     keyTick: _keyTick,
     participants: _participants,
+    delivery,
     ...shown
   } = state;
-  return { ...shown, keys: state.keys.map(({ sealed: _sealed, ...key }) => key) };
+  return {
+    ...shown,
+    webhook: statusOf(delivery),
+    keys: state.keys.map(({ sealed: _sealed, ...key }) => key),
+  };
 }

@@ -11,11 +11,24 @@ import {
 } from '../domain/apps.ts';
 import { type AdministerApp, decideAdminister } from './app-administration.ts';
 import { appRecord, toUser } from './app-change.ts';
+import { type DeliveryCommand, decideDelivery, isDeliveryCommand } from './app-delivery.ts';
+import type { DeliveryEvent } from './app-delivery-events.ts';
 import { formatDoor } from './app-door.ts';
-import { type AppEvent, type AppState, doorOf, evolveApp, initialApp, viewOf } from './app-state.ts';
+import {
+  type AppEvent,
+  type AppState,
+  doorOf,
+  evolveApp,
+  initialApp,
+  viewOf,
+  webhookOf,
+} from './app-state.ts';
+import { decideWebhook, type WebhookCommand } from './app-webhook.ts';
+import { clearMessages } from './delivery-log.ts';
 import {
   type Claim,
   defineActor,
+  isRefusal,
   type Message,
   type Outcome,
   type Refusal,
@@ -53,11 +66,15 @@ export type AppCommand =
       readonly key: SealedKey;
       readonly origin: Origin;
     }
-  | AdministerApp;
+  | AdministerApp
+  | DeliveryCommand
+  | WebhookCommand;
 
 export type AppQuery =
   /** `AppView`, or undefined where there is none. */
   | { readonly type: 'view' }
+  /** `WebhookView`, or undefined where nothing is delivered. */
+  | { readonly type: 'webhook' }
   /** API keys that are valid now, the newest first: `AppKey[]`. */
   | { readonly type: 'keys'; readonly nowMs: number };
 
@@ -79,33 +96,63 @@ function frees(command: AppCommand): boolean {
 
 export const app = defineActor<AppState, AppCommand, AppEvent, AppQuery>({
   kind: 'app',
-  version: 1,
+  version: 2,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
   initial: initialApp,
   evolve: evolveApp,
   frees: (command) => frees(command as AppCommand),
 
   decide(state, command, turn) {
-    switch (command.type) {
-      case 'configure':
-        return decideConfigure(state, command, turn);
-      case 'remove':
-        return decideRemove(state, command, turn);
-      case 'join':
-        return decideJoin(state, command.userId);
-      case 'rotateKey':
-        return decideRotate(state, command, turn);
-      case 'administer':
-        return decideAdminister(state, command, turn);
-    }
+    if (isDeliveryCommand(command)) return decideDelivery(state, command, turn);
+    const decision = decideApp(state, command, turn);
+    if (isRefusal(decision) || (decision.events ?? []).length === 0) return decision;
+    return { ...decision, next: async ({ webhooks }) => tellWebhooks(webhooks?.changed(state.id)) };
   },
+
+  upcast: ({ version, events, state }) => ({
+    ...(events === undefined ? {} : { events }),
+    ...(state === undefined ? {} : { state: version < 2 ? withDelivery(state as AppState) : state }),
+  }),
 
   query(state, query) {
     if (query.type === 'view') return viewOf(state);
+    if (query.type === 'webhook') return webhookOf(state);
     const isValid = ({ expiresMs }: AppKey) => expiresMs === null || query.nowMs < expiresMs;
     return state.keys.filter(isValid);
   },
 });
+
+function decideApp(state: AppState, command: Exclude<AppCommand, DeliveryCommand>, turn: Turn): Decision {
+  switch (command.type) {
+    case 'configure':
+      return decideConfigure(state, command, turn);
+    case 'remove':
+      return decideRemove(state, command, turn);
+    case 'join':
+      return decideJoin(state, command.userId);
+    case 'rotateKey':
+      return decideRotate(state, command, turn);
+    case 'administer':
+      return decideAdminister(state, command, turn);
+    case 'resendEvents':
+    case 'enableWebhook':
+      return decideWebhook(state, command, turn);
+  }
+}
+
+function tellWebhooks(_told: unknown): DeliveryCommand {
+  return { type: 'told' };
+}
+
+/** Version 1 knew no deliveries. */
+function withDelivery(state: AppState): AppState {
+  const { delivery, maxBatch } = initialApp(state.id);
+  return {
+    ...state,
+    maxBatch,
+    delivery: { ...delivery, sinceMs: state.createdMs, stateMs: state.createdMs },
+  };
+}
 
 function decideConfigure(state: AppState, command: ConfigureApp, turn: Turn): Decision {
   const { patch, key, ownerId, origin, commandId } = command;
@@ -120,6 +167,7 @@ function decideConfigure(state: AppState, command: ConfigureApp, turn: Turn): De
   } else if (state.phase === 'removed') throw new Error('a removed application cannot be configured');
   const changed = changedFields(state, patch);
   if (changed.length > 0) events.push({ type: 'configured', patch });
+  if (changed.includes('webhookUrl')) events.push(webhookMoved(state, patch, turn));
   const after = events.reduce(evolveApp, state);
   const view = viewOf(after);
   if (view === undefined) throw new Error('a configured application has a view');
@@ -132,6 +180,12 @@ function decideConfigure(state: AppState, command: ConfigureApp, turn: Turn): De
     audit:
       events.length === 0 ? [] : [appRecord(turn, created ? 'app_created' : 'app_updated', ownerId, fields)],
   };
+}
+
+/** From no address to one: events from now on. To another one: what was not delivered yet, at once. */
+function webhookMoved(state: AppState, { webhookUrl }: AppPatch, turn: Turn): DeliveryEvent {
+  const fresh = state.webhookUrl === null || webhookUrl === null;
+  return { type: 'webhookMoved', utcMs: turn.nowMs, fresh };
 }
 
 function changedFields(state: AppState, patch: AppPatch): string[] {
@@ -158,7 +212,11 @@ function decideRemove(
         onConflict: 'InternalError',
       },
     ],
-    send: [answer, ...state.participants.map((userId) => toUser(userId, gone))],
+    send: [
+      answer,
+      ...state.participants.map((userId) => toUser(userId, gone)),
+      ...clearMessages(state.id, state.delivery.attempts),
+    ],
     audit: [appRecord(turn, 'app_removed', ownerId, { appId: state.id, ip: origin.ip })],
   };
 }

@@ -3,6 +3,7 @@ import { app } from './app.ts';
 import { challenges } from './challenges.ts';
 import { codeCourier } from './code-courier.ts';
 import { codeDesk } from './code-desk.ts';
+import { deliveryLog } from './delivery-log.ts';
 import { draft } from './draft.ts';
 import type { AnyKind } from './runtime/actor.ts';
 import { settings } from './settings.ts';
@@ -15,6 +16,7 @@ export const KINDS: readonly AnyKind[] = [
   challenges,
   codeCourier,
   codeDesk,
+  deliveryLog,
   draft,
   settings,
   upload,

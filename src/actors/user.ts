@@ -5,6 +5,7 @@
 import type { UserKey } from '../domain/keys.ts';
 import type { SettingsReader } from '../domain/settings.ts';
 import { defineActor } from './runtime/actor.ts';
+import { accessOf } from './user-app-access.ts';
 import { type AppsCommand, decideApps } from './user-apps.ts';
 import { type CodeLoginCommand, decideCodes } from './user-codes.ts';
 import { activeKeys, decideEnrolment, type EnrolmentCommand } from './user-enrolment.ts';
@@ -44,6 +45,8 @@ export type UserCommand =
 export type UserQuery =
   /** `AccountView`. */
   | { readonly type: 'account' }
+  /** What the person decided about an application: `AppAccess`, or undefined. */
+  | { readonly type: 'appAccess'; readonly appId: string }
   /** Active keys, `UserKey[]`. */
   | { readonly type: 'keys' }
   /** Sessions that live at `nowMs`, with their last use, `SessionRecord[]`, the oldest first. */
@@ -142,6 +145,8 @@ export const user = defineActor<UserState, UserCommand, UserEvent, UserQuery, Us
     switch (query.type) {
       case 'account':
         return accountOf(state);
+      case 'appAccess':
+        return accessOf(state, query.appId);
       case 'keys':
         return activeKeys(state);
       case 'sessions':

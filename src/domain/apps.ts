@@ -2,6 +2,7 @@
  * Registered applications (spec 2.3) as all parts see them: bounds, what an owner may change, what is shown. An API key
  * is here only in its sealed form.
  */
+import type { WebhookStatus } from './webhooks.ts';
 
 /** Applications of one user at a time. */
 export const APPS_MAX = 20;
@@ -28,6 +29,8 @@ export interface AppPatch {
   readonly webhookUrl?: string | null;
   readonly currencies?: readonly string[];
   readonly netTypes?: readonly number[];
+  /** Events of one delivery at most; 1: never several. */
+  readonly maxBatch?: number;
 }
 
 /** An API key as it is stored: readable with the key of the vault alone. */
@@ -52,6 +55,7 @@ export interface AppView {
   readonly webhookUrl: string | null;
   readonly currencies: readonly string[];
   readonly netTypes: readonly number[];
+  readonly maxBatch: number;
   readonly approved: boolean;
   readonly mcpEnabled: boolean;
   readonly disabled: boolean;
@@ -62,6 +66,7 @@ export interface AppView {
   /** Tick of the last delivered event, decimal. */
   readonly lastTick: string;
   readonly createdMs: number;
+  readonly webhook: WebhookStatus;
   /** The newest first, without what they hold. */
   readonly keys: readonly Omit<AppKey, 'sealed'>[];
 }

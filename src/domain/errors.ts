@@ -55,6 +55,8 @@ export const ERRORS = {
   FreshLoginRequired: { code: 1110, status: 403, message: 'Fresh login required' },
   DeliveryUnavailable: { code: 1111, status: 503, message: 'Delivery unavailable', retryAfterSeconds: 60 },
   AppLimitReached: { code: 1112, status: 409, message: 'Application limit reached' },
+  /** It has no address, was disabled by failures or by an admin: nothing can be sent. */
+  WebhookDisabled: { code: 1113, status: 409, message: 'Webhook disabled' },
   MaxFileSize: { code: 1301, status: 413, message: 'Max file size' },
   /** The same number for a size of zero: no other size limit would help (design of the file transport). */
   EmptyFile: { code: 1301, status: 400, message: 'Max file size' },

@@ -35,15 +35,16 @@ export interface IncomingEvent {
 }
 
 /**
- * Reads the events of a text that is known to be JSON: `{"events": […]}`. `ofModule` judges the module that an event
- * names and answers with its name. Throws `InvalidInput` that names the event and the field.
+ * Reads the events of a text that is known to be JSON: the object `{"events": […]}` that begins at `from`. `ofModule` judges the module that an event
+ * names and answers with its name. Throws `InvalidInput` or `BodyTooLarge` that names the event and the field.
  */
 export function readEvents(
   text: string,
   eventsMax: number,
   ofModule: (name: unknown, path: string) => string,
+  from = 0,
 ): IncomingEvent[] {
-  const list = memberSpan(text, 'events');
+  const list = memberSpan(text, 'events', from);
   if (list === undefined || text.charAt(list.start) !== '[') throw invalid('events', 'an array is required');
   const spans = itemSpans(text, list.start);
   if (spans.length > eventsMax) throw invalid('events', `at most ${eventsMax}`);
@@ -71,7 +72,7 @@ function readEvent(
     throw invalid(`${path}.data`, 'an object is required');
   const raw = text.slice(dataSpan.start, dataSpan.end);
   if (Buffer.byteLength(raw) > EVENT_DATA_MAX_BYTES)
-    throw invalid(`${path}.data`, `at most ${EVENT_DATA_MAX_BYTES} bytes`);
+    throw new GatewayError('BodyTooLarge', `${path}.data: at most ${EVENT_DATA_MAX_BYTES} bytes`);
   const data = new RawObject(text, dataSpan);
   const own = event.has('id') ? event.label('id') : undefined;
   if (own === undefined && event.has('id'))

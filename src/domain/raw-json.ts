@@ -119,10 +119,11 @@ function digitsOf(literal: string): string {
 
 function sameKey(text: string, start: number, end: number, key: string): boolean {
   if (end - start === key.length + 2 && text.startsWith(key, start + 1)) return true;
-  const backslash = text.indexOf('\\', start);
-  if (backslash === -1 || backslash >= end) return false;
+  // Cut out first: a search of the whole text for every key would take quadratic time.
+  const literal = text.slice(start, end);
+  if (!literal.includes('\\')) return false;
   try {
-    return JSON.parse(text.slice(start, end)) === key;
+    return JSON.parse(literal) === key;
   } catch {
     return false;
   }

@@ -175,6 +175,14 @@ export const SETTINGS = {
     1_000_000,
     'Event streams of this node. Keep it below ConnectionsMax: each stream is an open connection.',
   ),
+  WebhookPorts: {
+    id: 79,
+    type: 'text',
+    default: '',
+    maxLength: 256,
+    summary:
+      "Ports of webhook addresses besides the scheme's own (443; 80 for http), separated by semicolons.",
+  },
 } as const satisfies Record<string, SettingRow>;
 
 export type SettingName = keyof typeof SETTINGS;

@@ -8,8 +8,10 @@ import { isWebUrl } from './apps.ts';
 export interface WebhookRules {
   /** https only, but for exempt addresses. */
   readonly production: boolean;
-  /** Ranges that are exempt from the rules on address and scheme (`WebhookAllow`). */
+  /** Ranges that are exempt from the rules on address, scheme and port (`WebhookAllow`). */
   readonly allow: readonly string[];
+  /** Ports that are open to webhooks besides the scheme's own: decimal, separated by semicolons (`WebhookPorts`). */
+  readonly ports: string;
 }
 
 export type WebhookVerdict =
@@ -28,7 +30,7 @@ const LOOPBACK_NAMES: ReadonlySet<string> = new Set([
   'ip6-localhost',
   'ip6-loopback',
 ]);
-const LOOPBACK_ADDRESSES = ['127.0.0.1', '::1'];
+export const LOOPBACK_ADDRESSES = ['127.0.0.1', '::1'];
 /** Global unicast (RFC 4291 2.4): what IANA has given out of IPv6. */
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3');
 
@@ -45,7 +47,13 @@ export function judgeWebhookUrl(text: string, rules: WebhookRules): WebhookVerdi
   if (addresses.some((address) => isExempt(address, rules))) return { ok: true, url };
   if (local || (literal && !isPublicAddress(host))) return refused('this address is not allowed');
   if (rules.production && url.protocol !== 'https:') return refused('expected https');
+  if (url.port !== '' && !isOpenPort(url.port, rules)) return refused('this port is not allowed');
   return { ok: true, url };
+}
+
+/** A URL does not show the port that is its scheme's own. */
+function isOpenPort(port: string, { ports }: WebhookRules): boolean {
+  return ports.split(';').some((each) => each.trim() === port);
 }
 
 /** May a webhook connect to this address? To be asked of every resolved one. */
@@ -81,7 +89,8 @@ function parseAddress(address: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
   return ipaddr.process(new URL(`http://[${address}]`).hostname.slice(1, -1));
 }
 
-function isLoopbackName(host: string): boolean {
+/** Names that stand for the loopback addresses, whatever a name server says. */
+export function isLoopbackName(host: string): boolean {
   return LOOPBACK_NAMES.has(host) || host.endsWith('.localhost');
 }
 

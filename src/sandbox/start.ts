@@ -1,10 +1,11 @@
 /** Starts the stand-in modules in a thread of their own, so that their work never holds up the gateway's. */
 import { Worker } from 'node:worker_threads';
+import { openModuleKey } from './module-key.ts';
 import { SANDBOX_MODULES, type SandboxModuleName } from './modules.ts';
 import type { SandboxListening, SandboxWorkerData } from './worker.ts';
 
 export interface SandboxOptions {
-  /** The gateway's `DataPath`; the sandbox keeps `sandbox/log.jsonl` in it. */
+  /** The gateway's `DataPath`; the sandbox keeps `sandbox/` in it. */
   readonly dataPath: string;
   /** Which modules to serve; all unless given. */
   readonly modules?: readonly SandboxModuleName[];
@@ -14,6 +15,8 @@ export interface RunningSandbox {
   readonly url: string;
   /** Address of each served module, for `Modules.<name>.url`. */
   readonly modules: Readonly<Partial<Record<SandboxModuleName, string>>>;
+  /** `X-Module-Key` of all of them. */
+  readonly moduleKey: string;
   /** Resolves with the reason when the thread ends by itself: its modules are down from then on. */
   readonly crashed: Promise<Error>;
   /** Ends open connections, waits for what was accepted to be on the disk, ends the thread. */
@@ -21,8 +24,9 @@ export interface RunningSandbox {
 }
 
 /** Resolves when the modules listen; rejects when the thread cannot start (a damaged log, no permission). */
-export function startSandbox(options: SandboxOptions): Promise<RunningSandbox> {
+export async function startSandbox(options: SandboxOptions): Promise<RunningSandbox> {
   const modules = options.modules ?? SANDBOX_MODULES;
+  const moduleKey = openModuleKey(options.dataPath);
   const workerData: SandboxWorkerData = { dataPath: options.dataPath, modules };
   const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData, name: 'sandbox' });
   const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
@@ -42,7 +46,7 @@ export function startSandbox(options: SandboxOptions): Promise<RunningSandbox> {
     void crashed.then(reject);
     worker.once('message', ({ url }: SandboxListening) => {
       const addresses = Object.fromEntries(modules.map((name) => [name, `${url}/at/${name}`]));
-      resolve({ url, modules: addresses, crashed, close });
+      resolve({ url, modules: addresses, moduleKey, crashed, close });
     });
   });
 }

@@ -3,9 +3,9 @@ import fc from 'fast-check';
 import t from 'tap';
 import { judgeWebhookUrl, mayConnect, type WebhookRules } from '../../src/domain/webhook-target.ts';
 
-const STRICT: WebhookRules = { production: true, allow: [] };
-const OPEN: WebhookRules = { production: false, allow: [] };
-const LOOPBACK: WebhookRules = { production: false, allow: ['127.0.0.0/8', '::1/128'] };
+const STRICT: WebhookRules = { production: true, allow: [], ports: '' };
+const OPEN: WebhookRules = { production: false, allow: [], ports: '' };
+const LOOPBACK: WebhookRules = { production: false, allow: ['127.0.0.0/8', '::1/128'], ports: '' };
 
 const ok = (url: string, rules: WebhookRules) => judgeWebhookUrl(url, rules).ok;
 
@@ -97,6 +97,7 @@ t.test(
     for (const host of INNER) t.equal(ok(`http://${host}/`, LOOPBACK), false, host);
     const exempt: WebhookRules = {
       production: true,
+      ports: '',
       allow: ['10.1.0.0/16', '192.168.7.7', 'fd00::/8', '2001:db8::5'],
     };
     for (const host of ['10.1.2.3', '192.168.7.7', '[fd12::1]', '[2001:db8::5]', '[::ffff:10.1.0.1]'])

@@ -2,6 +2,7 @@
 import type { Channel } from '../../domain/contacts.ts';
 import type { ErrorName } from '../../domain/errors.ts';
 import type { FileKey } from '../../domain/files.ts';
+import type { WebhookNotice } from '../../domain/webhooks.ts';
 import type { TaskInput, TaskName, TaskOutput } from '../../workers/tasks.ts';
 
 /** Ports resolve with a failure value and never reject. */
@@ -88,6 +89,13 @@ export interface ByteRange {
   readonly lengthBytes: number;
 }
 
+/** Webhooks: who sends them, and who tells the owners about them. */
+export interface WebhookPort {
+  /** The application is not what it was: address, filters, people who allowed it, state. */
+  changed(appId: string): void;
+  tell(notice: WebhookNotice): Promise<PortResult<null>>;
+}
+
 export interface Ports {
   readonly workers: WorkerPort;
   /** Absent only where no files are carried (tests). */
@@ -96,4 +104,6 @@ export interface Ports {
   readonly codes?: CodePort;
   /** Absent: no module keeps messages of files. */
   readonly chatFiles?: ChatFilePort;
+  /** Absent: nothing is delivered. */
+  readonly webhooks?: WebhookPort;
 }

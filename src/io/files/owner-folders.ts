@@ -58,6 +58,10 @@ export function fileName(key: FileKey): string {
   return fileSafe(key.fileId);
 }
 
+export function ownerName(key: FileKey): string {
+  return fileSafe(key.owner);
+}
+
 /** Undefined when there is nothing by that name. */
 export async function openOrNothing(path: string, flags: number): Promise<FileHandle | undefined> {
   try {

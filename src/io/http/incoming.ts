@@ -136,6 +136,8 @@ export class IncomingStream implements IncomingBody, RestOfBody {
     if (this.#ended) return;
     if (!this.#closed && chunk.byteLength > 0) this.#deliver(chunk);
     if (!isLast) return;
+    // A connection that stays paused never reads its next request.
+    this.resume();
     this.#ended = true;
     this.#hooks.ended();
     if (this.#sink !== undefined) this.#finish();

@@ -26,6 +26,7 @@ import {
   type Static,
   text,
 } from '../../domain/schema.ts';
+import type { SettingsReader } from '../../domain/settings.ts';
 import type { Site } from '../../domain/site.ts';
 import { judgeWebhookUrl } from '../../domain/webhook-target.ts';
 import { askOptions } from '../account.ts';
@@ -88,8 +89,8 @@ function upsertRoute(vault: Vault): AnyRoute {
     errors: ['InvalidInput', 'SessionNotFound', 'NotFound', 'AppLimitReached'],
     idempotent: true,
     async handle(context) {
-      const { actors, session, body, site } = context;
-      const patch = readPatch(body, site);
+      const { actors, session, body, site, settings } = context;
+      const patch = readPatch(body, site, settings);
       const appId =
         typeof body.id === 'string' || typeof body.id === 'number' ? requireId(body.id, 'id') : undefined;
       const issued = vault.issue();
@@ -219,12 +220,13 @@ const revokeRoute = defineRoute({
 });
 
 /** Throws `InvalidInput` that names the field. */
-function readPatch(body: Static<typeof registration>, site: Site): AppPatch {
+function readPatch(body: Static<typeof registration>, site: Site, settings: SettingsReader): AppPatch {
   const { name, url, webhookUrl, currencies, netTypes } = body;
   if (typeof url === 'string' && !isWebUrl(url))
     throw new GatewayError('InvalidInput', 'url: expected an http or https address');
   if (typeof webhookUrl === 'string' && webhookUrl !== '') {
-    const verdict = judgeWebhookUrl(webhookUrl, { production: site.production, allow: site.webhookAllow });
+    const { production, webhookAllow: allow } = site;
+    const verdict = judgeWebhookUrl(webhookUrl, { production, allow, ports: settings.get('WebhookPorts') });
     if (!verdict.ok) throw new GatewayError('InvalidInput', `webhookUrl: ${verdict.reason}`);
   }
   return {

@@ -1,6 +1,11 @@
-/** Routes of the internal listener: metrics and health in full. Bound to loopback unless configured otherwise. */
+/**
+ * Routes of the internal listener: metrics, health in full, and events from modules. Bound to loopback unless configured
+ * otherwise.
+ */
+import { integer, object } from '../../domain/schema.ts';
 import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
 import type { Figures, Metrics } from '../metrics.ts';
+import { EVENTS_BODY_MAX_BYTES, type EventIntake } from '../modules/event-intake.ts';
 import type { HealthFacts } from './info.ts';
 
 export interface InternalFacts extends HealthFacts {
@@ -9,7 +14,11 @@ export interface InternalFacts extends HealthFacts {
   readonly parts: Readonly<Record<string, Figures>>;
 }
 
-export function createInternalRoutes(metrics: Metrics, facts: () => InternalFacts): AnyRoute[] {
+export function createInternalRoutes(
+  metrics: Metrics,
+  facts: () => InternalFacts,
+  intake: EventIntake,
+): AnyRoute[] {
   return [
     defineRoute({
       method: 'GET',
@@ -37,6 +46,27 @@ export function createInternalRoutes(metrics: Metrics, facts: () => InternalFact
         const status = databaseConnected ? 'healthy' : 'unhealthy';
         return Reply.json(databaseConnected ? 200 : 503, { status, ...rest });
       },
+    }),
+    defineRoute({
+      method: 'POST',
+      path: '/internal/v1/events',
+      summary: 'Events of a module: all of them are taken, or none',
+      group: 'internal',
+      auth: 'none',
+      limits: ['NoRateLimit'],
+      body: 'raw',
+      bodyMaxBytes: EVENTS_BODY_MAX_BYTES,
+      result: object({ accepted: integer(), duplicates: integer() }),
+      errors: [
+        'AccessDenied',
+        'InvalidInput',
+        'BodyTooLarge',
+        'Overloaded',
+        'StorageFull',
+        'Stopping',
+        'JournalUnavailable',
+      ],
+      handle: ({ header, rawBody }) => intake.push(header('x-module-key'), rawBody),
     }),
   ];
 }

@@ -12,9 +12,12 @@ import {
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { LocalStorage } from '../../../src/io/files/local.ts';
+import { RemoteStorage } from '../../../src/io/files/remote.ts';
 import type { FileStorage } from '../../../src/io/files/storage.ts';
 import { readStored, storeFile, temporaryFolder, writePart } from '../../support/file-storage.ts';
+import { nginxMissing, startNginx } from '../../support/nginx.ts';
 import { rejectsWith } from '../../support/rejections.ts';
+import { MemoryStorageServer } from '../../support/storage-server.ts';
 
 const KEY = { owner: '7', fileId: '1001' };
 const text = (value: string) => Buffer.from(value);
@@ -31,7 +34,23 @@ const STORAGES: Record<string, (t: Test) => Promise<Setting>> = {
     const make = () => new LocalStorage({ root, onFault: () => undefined });
     return { storage: make(), restart: make };
   },
+  async remote(t) {
+    return remoteSetting(t, (await MemoryStorageServer.start(t)).url);
+  },
+  ...(nginxMissing() === undefined
+    ? { 'remote nginx': async (t: Test) => remoteSetting(t, `${await startNginx(t)}/below/`) }
+    : {}),
 };
+
+function remoteSetting(t: Test, host: string): Setting {
+  const options = { servers: { 0: { Host: host } }, staging: temporaryFolder(t), onFault: () => undefined };
+  const make = () => new RemoteStorage(options);
+  return { storage: make(), restart: make };
+}
+
+t.test(`storages: nginx as a storage server: ${nginxMissing() ?? 'it passes the same suite'}`, async (t) => {
+  t.equal('remote nginx' in STORAGES, nginxMissing() === undefined);
+});
 
 /** What every storage does, by what it is called in the list of tests. */
 const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {

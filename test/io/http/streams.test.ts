@@ -1,5 +1,6 @@
 /** Bodies that are never held whole, over real sockets: what arrives, what leaves, and what happens when a side goes. */
 import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import http from 'node:http';
 import net from 'node:net';
 import t from 'tap';
@@ -139,6 +140,52 @@ t.test('a streamed request body, declared or chunked, read at once or late, arri
   t.same(JSON.parse(String(body)), { result: true }, 'an empty body is none');
   t.same(bugs, []);
   t.match(pipeline.counters(), { requestsInFlight: 0, bodyBytesInFlight: 0 });
+});
+
+t.test('a connection whose body ended while it was paused reads its next request', async (t) => {
+  const { port, close } = startHttp({
+    site: { checkHost: false },
+    routes: [
+      defineRoute({
+        ...plain,
+        method: 'POST',
+        path: '/late',
+        body: 'stream',
+        async handle(context) {
+          for (let turns = 0; turns < 20; turns += 1) await new Promise(setImmediate);
+          return digestOf(context, false);
+        },
+      }),
+      defineRoute({
+        ...plain,
+        method: 'POST',
+        path: '/pausing',
+        body: 'stream',
+        handle: ({ incoming }) =>
+          new Promise((resolve) =>
+            incoming?.read({
+              data: () => incoming.pause(),
+              end: () => resolve('end'),
+              lost: () => resolve('lost'),
+            }),
+          ),
+      }),
+    ],
+  });
+  t.teardown(close);
+  for (const path of ['/late', '/pausing']) {
+    const socket = net.connect(port, '127.0.0.1');
+    let heard = '';
+    socket.setEncoding('latin1').on('data', (text: string) => {
+      heard += text;
+    });
+    for (const turn of [1, 2, 3]) {
+      socket.write(`POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello`);
+      while (heard.split('HTTP/1.1 200').length <= turn) await once(socket, 'data');
+    }
+    socket.destroy();
+    t.pass(path);
+  }
 });
 
 t.test('a client that leaves in mid-body is noticed once, also while it is paused', async (t) => {

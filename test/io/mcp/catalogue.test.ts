@@ -1,9 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { CALLER_CLASSES, type CallerClass } from '../../../src/domain/access.ts';
 import { type ConfiguredRows, LiveCatalogue, loadCatalogue } from '../../../src/io/mcp/catalogue.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
-import { startMcp, TOKENS } from '../../support/mcp.ts';
+import { GATEWAY_SERVICES, type GatewayServices } from '../../../src/io/mcp/tools/gateway.ts';
+import { type BackendAnswer, type BackendRequest, startMcp, TOKENS } from '../../support/mcp.ts';
 
 const MODULES = new Map([['wallet', 'http://127.0.0.1:9']]);
 const SNAPSHOT = new URL('../../../../test/io/mcp/tools-list.json', import.meta.url);
@@ -179,50 +180,109 @@ t.test(
   },
 );
 
+/** A row of tools and of resources for every combination of what decides visibility. */
+function everyRow(): ConfiguredRows {
+  const tools = EVERY_ACCESS.map((access, at) => [`custom-${at}`, { ...ROW, ...access }]);
+  const resources = EVERY_ACCESS.flatMap((access, at) =>
+    [undefined, false, true].map((sessionScope) => [
+      `test://custom/${at}/${sessionScope}`,
+      { ...RESOURCE, ...access, ...(sessionScope === undefined ? {} : { sessionScope }) },
+    ]),
+  );
+  return { tools: Object.fromEntries(tools), resources: Object.fromEntries(resources) };
+}
+
+const CODES = { chat: 'invite-1', wallet: 'order-1' };
+const UNKNOWN_CODE = { status: 404, body: '{"error":{"code":2009,"message":"Unknown code"}}' };
+
+/** Two modules that each know one code, and answer everything else. */
+function codeModules({ url }: BackendRequest): BackendAnswer {
+  const { pathname, searchParams } = new URL(url, 'http://module');
+  const family = /^\/(chat|wallet)\/v1\/capability\/resolve$/.exec(pathname)?.[1];
+  if (family === undefined) return { body: '{"result":"fine"}' };
+  if (searchParams.get('code') !== CODES[family as keyof typeof CODES]) return UNKNOWN_CODE;
+  return { body: JSON.stringify({ result: { family, scope: 'x' } }) };
+}
+
+/** Everybody who may come, by the class that decides, and the headers that make them so. */
+const CALLERS: Readonly<Record<CallerClass, Record<string, string>>> = {
+  nobody: {},
+  McpBasic: { authorization: `Bearer ${TOKENS.McpBasic}` },
+  McpVerified: { authorization: `Bearer ${TOKENS.McpVerified}` },
+  McpApp: { authorization: `Bearer ${TOKENS.McpApp}` },
+  'Capability:chat': {
+    'x-mcp-code': CODES.chat,
+    'x-device-guid': '0f8fad5b-d9cb-469f-a165-70867728950e',
+  },
+  'Capability:wallet': { 'x-mcp-code': CODES.wallet },
+};
+
+/** The gateway's own tools without an account behind them. */
+const ANSWERING: GatewayServices = {
+  tools: Object.fromEntries(
+    Object.keys(GATEWAY_SERVICES.tools).map((name) => [name, async () => ({ name })]),
+  ),
+  resources: GATEWAY_SERVICES.resources,
+};
+
+async function startEveryRow(t: Test) {
+  const mcp = await startMcp({
+    configured: everyRow,
+    backend: codeModules,
+    codeModules: ['chat', 'wallet'],
+    gateway: ANSWERING,
+  });
+  t.teardown(() => mcp.close());
+  return mcp;
+}
+
 t.test(
-  'list and call agree: every row for everyone with a session; without one all is listed and nothing callable',
+  'list and call agree: every tool for every caller; without session or code all is listed and every call -32001',
   async (t) => {
-    const tools = Object.fromEntries(
-      EVERY_ACCESS.map((access, at) => [`custom-${at}`, { ...ROW, ...access }]),
-    );
-    const resources = Object.fromEntries(
-      EVERY_ACCESS.flatMap((access, at) =>
-        [undefined, false, true].map((sessionScope) => [
-          `test://custom/${at}/${sessionScope}`,
-          { ...RESOURCE, ...access, ...(sessionScope === undefined ? {} : { sessionScope }) },
-        ]),
-      ),
-    );
-    const mcp = await startMcp({ configured: () => ({ tools, resources }) });
-    t.teardown(() => mcp.close());
-    const { tools: allTools, resources: allResources } = mcp.catalogue.current;
-    for (const token of [undefined, TOKENS.McpBasic, TOKENS.McpVerified, TOKENS.McpApp]) {
-      const listed = new Set((await mcp.rpc('tools/list', {}, token)).result?.tools?.map(({ name }) => name));
+    const mcp = await startEveryRow(t);
+    const { tools } = mcp.catalogue.current;
+    for (const [caller, headers] of Object.entries(CALLERS)) {
+      const list = await mcp.rpc('tools/list', {}, undefined, headers);
+      const listed = new Set(list.result?.tools?.map(({ name }) => name));
       const wrong: string[] = [];
-      for (const name of allTools.keys()) {
-        // Wrong arguments, so that nothing is carried out: refusals of authority come first.
-        const { error } = await mcp.rpc('tools/call', { name, arguments: 'none' }, token);
-        const callable = error?.code === -32602;
-        if (!callable && error?.code !== -32001) wrong.push(name);
-        if (callable !== (token !== undefined && listed.has(name))) wrong.push(name);
+      for (const name of tools.keys()) {
+        const expected = caller !== 'nobody' && listed.has(name);
+        // Arguments that are none come after every refusal of authority; `{}` goes as far as it may.
+        const refused = await mcp.rpc('tools/call', { name, arguments: 'none' }, undefined, headers);
+        const mayCall = refused.error?.message.includes('arguments must be an object') === true;
+        if (mayCall !== expected || (!mayCall && refused.error?.code !== -32001)) wrong.push(name);
+        const { result, error } = await mcp.rpc('tools/call', { name, arguments: {} }, undefined, headers);
+        const called = result !== undefined || error?.code === -32000;
+        if (called !== expected || (!called && error?.code !== -32001)) wrong.push(`${name} {}`);
       }
-      t.strictSame(wrong, [], `tools of ${token}`);
-      if (token === undefined) t.equal(listed.size, allTools.size);
-      const readable = new Set(
-        (await mcp.rpc('resources/list', {}, token)).result?.resources?.map(({ uri }) => uri),
-      );
-      for (const uri of allResources.keys()) {
-        const { result, error } = await mcp.rpc('resources/read', { uri }, token);
-        if (error !== undefined && error.code !== -32001) wrong.push(uri);
-        if (token !== undefined && (result !== undefined) !== readable.has(uri)) wrong.push(uri);
-        if (token === undefined && (result !== undefined) !== allResources.get(uri)?.readers.has('nobody'))
-          wrong.push(uri);
-      }
-      t.strictSame(wrong, [], `resources of ${token}`);
-      if (token === undefined) t.equal(readable.size, allResources.size);
+      t.strictSame(wrong, [], caller);
+      t.equal(listed.size === tools.size, caller === 'nobody', `${listed.size} tools for ${caller}`);
+      t.ok(listed.size > 0);
+      const unknown = await mcp.rpc('tools/call', { name: 'no_such_tool' }, undefined, headers);
+      t.match(unknown.error, { code: -32602, message: /unknown tool/ });
     }
   },
 );
+
+t.test('list and read agree: every resource for every caller, public ones for nobody too', async (t) => {
+  const mcp = await startEveryRow(t);
+  const { resources } = mcp.catalogue.current;
+  for (const [caller, headers] of Object.entries(CALLERS)) {
+    const list = await mcp.rpc('resources/list', {}, undefined, headers);
+    const listed = new Set(list.result?.resources?.map(({ uri }) => uri));
+    const wrong: string[] = [];
+    for (const [uri, { readers }] of resources) {
+      const { result, error } = await mcp.rpc('resources/read', { uri }, undefined, headers);
+      const expected = caller === 'nobody' ? readers.has('nobody') : listed.has(uri);
+      const readable = result !== undefined || error?.code === -32000;
+      if (readable !== expected || (!readable && error?.code !== -32001)) wrong.push(uri);
+    }
+    t.strictSame(wrong, [], caller);
+    t.equal(listed.size === resources.size, caller === 'nobody', `${listed.size} resources for ${caller}`);
+    const unknown = await mcp.rpc('resources/read', { uri: 'test://none' }, undefined, headers);
+    t.equal(unknown.error?.code, -32002);
+  }
+});
 
 t.test('resources/read: uri beside text and mimeType, the fixed query, errors of the backend', async (t) => {
   let status = 200;

@@ -1,0 +1,199 @@
+/**
+ * One turn of one application: what is to be sent next, the POST, what became of it. The delivery is on disk before it
+ * goes out and its outcome before the next one begins, so a crash anywhere repeats at most what was under way.
+ */
+import { app } from '../actors/app.ts';
+import type { AppState, WebhookView } from '../actors/app-state.ts';
+import type { ActorSystem } from '../actors/runtime/actor.ts';
+import type { EventLog, StoredEvent } from '../domain/events.ts';
+import type { Clock } from '../domain/time.ts';
+import { bodyOf, webhookIdOf } from '../domain/webhook-batch.ts';
+import type { AttemptResult, OpenDelivery, Resend } from '../domain/webhooks.ts';
+import type { Vault } from './vault.ts';
+import type { WebhookSender } from './webhooks.ts';
+import type { Directory, Subscription } from './webhooks-directory.ts';
+import type { Scanner } from './webhooks-scan.ts';
+
+export interface CourierOptions {
+  readonly actors: ActorSystem;
+  readonly log: EventLog;
+  readonly directory: Directory;
+  readonly scanner: Scanner;
+  readonly sender: WebhookSender;
+  readonly vault: Vault;
+  readonly clock: Clock;
+  /** Up to here every event has found its applications. */
+  readonly position: () => number;
+  /** The position that is on disk: applications that are not behind have nothing waiting before it. */
+  readonly checkpoint: () => number;
+  readonly onAttempt: (result: AttemptResult, events: number) => void;
+}
+
+interface Plan {
+  readonly delivery: OpenDelivery;
+  readonly events: readonly StoredEvent[];
+  /** With this delivery the application has all events up to here. */
+  readonly scanned: number;
+}
+
+export class Courier {
+  readonly #options: CourierOptions;
+
+  constructor(options: CourierOptions) {
+    this.#options = options;
+  }
+
+  /** At most one delivery. Rejects when an actor refuses: then nothing was lost and the turn may be repeated. */
+  async turn(entry: Subscription): Promise<void> {
+    const { clock } = this.#options;
+    const view = await this.refresh(entry);
+    if (view === undefined || view.state === 'disabled') return;
+    if (view.retryAtMs !== null && view.retryAtMs > clock()) return;
+    const plan = await this.#prepare(entry);
+    if (plan !== undefined) await this.#deliver(entry, plan);
+  }
+
+  /** What the application is now; undefined when it gets no webhooks any more. */
+  async refresh(entry: Subscription): Promise<WebhookView | undefined> {
+    const { actors } = this.#options;
+    const { appId } = entry.view;
+    return this.#took(entry, await actors.query<WebhookView | undefined>(app, appId, { type: 'webhook' }));
+  }
+
+  /** Clear text of the API keys that are valid now, the newest first. */
+  async apiKeys(appId: string): Promise<string[]> {
+    const { actors, clock, vault } = this.#options;
+    const query = { type: 'keys', nowMs: clock() };
+    const keys = await actors.query<AppState['keys']>(app, appId, query);
+    return keys.map((key) => vault.open(key));
+  }
+
+  #took(entry: Subscription, view: WebhookView | null | undefined): WebhookView | undefined {
+    const { directory } = this.#options;
+    if (view === null || view === undefined) {
+      directory.delete(entry.view.appId);
+      return undefined;
+    }
+    directory.set(view);
+    return view;
+  }
+
+  async #ask(entry: Subscription, command: object): Promise<WebhookView | undefined> {
+    const { actors } = this.#options;
+    return this.#took(entry, await actors.ask<WebhookView | null>(app, entry.view.appId, command));
+  }
+
+  async #prepare(entry: Subscription): Promise<Plan | undefined> {
+    const { open, resends } = entry.view;
+    if (open !== null) return this.#reopen(entry, open);
+    const [resend] = resends;
+    const live = entry.pendingFrom !== null;
+    if (resend !== undefined && (!live || entry.lastSource === 'live'))
+      return this.#planResend(entry, resend);
+    return live ? this.#planLive(entry, entry.pendingFrom ?? 0) : undefined;
+  }
+
+  /** Identical bytes and id, as long as all of it may still be sent. */
+  async #reopen(entry: Subscription, open: OpenDelivery): Promise<Plan | undefined> {
+    const events = await this.#options.scanner.load(entry, open.sequences);
+    if (events !== undefined) return { delivery: open, events, scanned: open.sequences.at(-1) ?? 0 };
+    await this.#ask(entry, { type: 'dropDelivery', webhookId: open.webhookId });
+    if (open.source === 'live') {
+      const first = (open.sequences[0] ?? 1) - 1;
+      entry.pendingFrom = Math.min(entry.pendingFrom ?? first, entry.view.cursor?.sequence ?? first);
+    }
+    return undefined;
+  }
+
+  async #planLive(entry: Subscription, pendingFrom: number): Promise<Plan | undefined> {
+    const { scanner, log, position } = this.#options;
+    let from = Math.max(pendingFrom, entry.view.cursor?.sequence ?? 0);
+    if (log.oldest > 0 && from < log.oldest - 1) {
+      const until = log.oldest - 1;
+      if ((await this.#ask(entry, { type: 'noteGap', after: from, until })) === undefined) return undefined;
+      from = until;
+    }
+    entry.pendingFrom = from;
+    const { events, scanned, tick } = await scanner.scan(entry, from, position(), entry.view.limit);
+    if (events.length > 0) {
+      const delivery = await this.#open(entry, events, null);
+      return delivery === undefined ? undefined : { delivery, events, scanned };
+    }
+    this.#advance(entry, scanned);
+    if (entry.pendingFrom !== null || !entry.view.behind) return undefined;
+    const cursor = { tick: tick ?? entry.view.cursor?.tick ?? '0', sequence: scanned };
+    await this.#ask(entry, { type: 'caughtUp', cursor });
+    return undefined;
+  }
+
+  /** Nothing of the application is left before `scanned`. */
+  #advance(entry: Subscription, scanned: number): void {
+    entry.pendingFrom = scanned >= this.#options.position() ? null : scanned;
+  }
+
+  async #planResend(entry: Subscription, resend: Resend): Promise<Plan | undefined> {
+    const { scanner } = this.#options;
+    const limit = Math.min(resend.limit, entry.view.maxBatch);
+    const { after, until, sequences, resendId } = resend;
+    let events: readonly StoredEvent[] = [];
+    if (sequences !== null) {
+      const left = sequences.filter((sequence) => sequence > after);
+      events = await scanner.pick(entry, left, limit);
+    } else {
+      let scanned = after;
+      while (events.length === 0 && scanned < until) {
+        const part = await scanner.scan(entry, scanned, until, limit);
+        events = part.events;
+        scanned = part.scanned;
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    }
+    if (events.length > 0) {
+      const delivery = await this.#open(entry, events, resendId);
+      return delivery === undefined ? undefined : { delivery, events, scanned: after };
+    }
+    await this.#ask(entry, { type: 'endResend', resendId });
+    return undefined;
+  }
+
+  /** Undefined when the application no longer takes it. */
+  async #open(
+    entry: Subscription,
+    events: readonly StoredEvent[],
+    resendId: string | null,
+  ): Promise<OpenDelivery | undefined> {
+    const sequences = events.map(({ sequence }) => sequence);
+    const webhookId = webhookIdOf(entry.view.appId, sequences);
+    const delivery: Omit<OpenDelivery, 'attempts'> = {
+      webhookId,
+      source: resendId === null ? 'live' : 'resend',
+      sequences,
+      firstTick: events[0]?.tick ?? '0',
+      lastTick: events.at(-1)?.tick ?? '0',
+      resendId,
+    };
+    const view = await this.#ask(entry, { type: 'openDelivery', delivery });
+    return view?.open?.webhookId === webhookId ? view.open : undefined;
+  }
+
+  async #deliver(entry: Subscription, { delivery, events, scanned }: Plan): Promise<void> {
+    const { sender, checkpoint, onAttempt } = this.#options;
+    const { appId, url } = entry.view;
+    const { webhookId, source, sequences } = delivery;
+    const apiKeys = await this.apiKeys(appId);
+    // Removed between two looks.
+    if (apiKeys.length === 0) return;
+    entry.lastSource = source;
+    const resent = source === 'resend';
+    const result = await sender.send({ url, webhookId, body: bodyOf(events), apiKeys, resent });
+    onAttempt(result, events.length);
+    const behind = scanned < checkpoint();
+    const view = await this.#ask(entry, { type: 'settleDelivery', webhookId, result, behind });
+    if (view === undefined || source === 'resend') return;
+    const last = sequences.at(-1) ?? 0;
+    if ((view.cursor?.sequence ?? 0) < last) return;
+    this.#advance(entry, scanned);
+    // One more turn writes down that nothing waits.
+    if (view.behind) entry.pendingFrom ??= scanned;
+  }
+}

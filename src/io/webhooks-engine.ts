@@ -1,0 +1,249 @@
+/**
+ * Delivers the event log to the applications. Reads the log once for all of them, wakes those that an event may be for,
+ * and sees to places, waiting times and the checkpoint. An idle application costs a few hundred bytes and no work.
+ */
+import { app } from '../actors/app.ts';
+import type { WebhookView } from '../actors/app-state.ts';
+import type { Administration } from '../actors/runtime/administration.ts';
+import type { Schedule } from '../actors/runtime/world.ts';
+import { GatewayError } from '../domain/errors.ts';
+import { HOUR_MS, SECOND_MS } from '../domain/time.ts';
+import { routeOf } from '../domain/webhook-routing.ts';
+import { Checkpoint } from './webhooks-checkpoint.ts';
+import { Courier, type CourierOptions } from './webhooks-courier.ts';
+import { Directory, type Subscription } from './webhooks-directory.ts';
+import { LANE_LIMITS, type LaneLimits, Lanes } from './webhooks-lanes.ts';
+import { Scanner } from './webhooks-scan.ts';
+import { oldestUndeliveredMs, Tally, type WebhookCounters } from './webhooks-tally.ts';
+
+export interface EngineOptions extends Pick<CourierOptions, 'actors' | 'log' | 'sender' | 'vault' | 'clock'> {
+  readonly administration: Pick<Administration, 'ids' | 'metaGet' | 'metaPut'>;
+  readonly schedule: Schedule;
+  readonly lanes?: LaneLimits;
+  readonly onBug: (error: unknown, appId: string) => void;
+}
+
+const PAGE_EVENTS = 500;
+const LOAD_APPS = 200;
+/** After a turn that an actor refused: overloaded, quarantined, the disk is full. */
+const DEFERRED_MS = 5 * SECOND_MS;
+
+export class WebhookEngine {
+  readonly directory = new Directory();
+  readonly scanner: Scanner;
+  readonly courier: Courier;
+  readonly #options: EngineOptions;
+  readonly #lanes: Lanes;
+  readonly #checkpoint: Checkpoint;
+  readonly #tally = new Tally();
+  #position = 0;
+  #routing = false;
+  #stopped = false;
+  #started = false;
+  #unsubscribe: (() => void) | undefined;
+  #running = 0;
+
+  constructor(options: EngineOptions) {
+    this.#options = options;
+    const { actors, log, onBug, lanes = LANE_LIMITS } = options;
+    this.scanner = new Scanner(log, actors);
+    this.#lanes = new Lanes(lanes, (appId, release) => this.#begin(appId, release));
+    this.courier = new Courier({
+      ...options,
+      directory: this.directory,
+      scanner: this.scanner,
+      position: () => this.#position,
+      checkpoint: () => this.#checkpoint.position ?? 0,
+      onAttempt: (result, events) => this.#tally.attempted(result, events),
+    });
+    this.#checkpoint = new Checkpoint({
+      ...options,
+      directory: this.directory,
+      routed: () => this.#position,
+      onError: (error) => {
+        if (!(error instanceof GatewayError)) onBug(error, '');
+      },
+    });
+  }
+
+  /** Reads all applications and goes on where the last run stopped. */
+  async start(): Promise<void> {
+    const { administration, actors, log, schedule } = this.#options;
+    this.#position = this.#checkpoint.position ?? log.newest;
+    // Before any application relies on it.
+    await this.#checkpoint.write();
+    for (let after = '', more = true; more && !this.#stopped; ) {
+      const ids = administration.ids('app', after, LOAD_APPS);
+      for (const appId of ids) {
+        const view = await actors.query<WebhookView | undefined>(app, appId, { type: 'webhook' });
+        if (view !== undefined) this.#enter(view);
+      }
+      more = ids.length === LOAD_APPS;
+      after = ids.at(-1) ?? '';
+      await new Promise<void>((resolve) => schedule.immediate(resolve));
+    }
+    if (this.#stopped) return;
+    this.#started = true;
+    this.#unsubscribe = log.subscribe(() => this.#wake());
+    for (const entry of this.directory.all()) this.#ready(entry);
+    this.#wake();
+  }
+
+  /** No new delivery; resolves when none is under way, or when the time is over. */
+  async stop(withinMs: number): Promise<void> {
+    const { schedule } = this.#options;
+    this.#stopped = true;
+    this.#unsubscribe?.();
+    this.#checkpoint.stop();
+    this.directory.release();
+    let over = false;
+    const cancel = schedule.timer(withinMs, () => {
+      over = true;
+    });
+    while (this.#running > 0 && !over) await new Promise<void>((resolve) => schedule.timer(10, resolve));
+    cancel();
+    if (this.#started) await this.#checkpoint.write();
+  }
+
+  /** The application is not what it was. */
+  changed(appId: string): void {
+    if (this.#stopped) return;
+    this.#refresh(appId).catch((error: unknown) => {
+      if (!(error instanceof GatewayError)) this.#options.onBug(error, appId);
+    });
+  }
+
+  /** Runs a test delivery of the owner in a moment when nothing else of the application is under way. */
+  async exclusively<T>(appId: string, work: (entry: Subscription) => Promise<T>): Promise<T> {
+    const entry = this.directory.get(appId);
+    if (entry === undefined || this.#stopped) throw new GatewayError('WebhookDisabled');
+    if (entry.busy) await new Promise<void>((resolve) => entry.waiters.push(resolve));
+    if (this.#stopped) throw new GatewayError('Stopping');
+    entry.busy = true;
+    this.#running += 1;
+    try {
+      return await work(entry);
+    } finally {
+      this.#running -= 1;
+      this.#rest(entry);
+    }
+  }
+
+  /** When the oldest event that waits for the application was accepted; undefined when none waits. */
+  oldestUndeliveredMs(appId: string): number | undefined {
+    return oldestUndeliveredMs(this.directory.get(appId), this.#options.log);
+  }
+
+  counters(): WebhookCounters {
+    const { log, clock } = this.#options;
+    return this.#tally.counters(this.directory, this.#lanes, log, clock());
+  }
+
+  async #refresh(appId: string): Promise<void> {
+    const view = await this.#options.actors.query<WebhookView | undefined>(app, appId, { type: 'webhook' });
+    if (view === undefined) {
+      this.directory.delete(appId);
+      return;
+    }
+    const entry = this.#enter(view);
+    if (!this.#started) return;
+    this.#ready(entry);
+  }
+
+  #enter(view: WebhookView): Subscription {
+    const entry = this.directory.set(view);
+    if (view.behind && entry.pendingFrom === null) {
+      entry.pendingFrom = view.cursor?.sequence ?? this.scanner.positionAt(view.sinceMs);
+    }
+    return entry;
+  }
+
+  /** New events are readable: one look for all that came in this turn of the event loop. */
+  #wake(): void {
+    if (this.#routing || this.#stopped) return;
+    this.#routing = true;
+    this.#options.schedule.immediate(() => this.#route());
+  }
+
+  #route(): void {
+    this.#routing = false;
+    if (this.#stopped) return;
+    const page = this.#options.log.page(this.#position, PAGE_EVENTS);
+    for (const event of page) {
+      this.#position = event.sequence;
+      for (const entry of this.directory.candidates(event)) {
+        if (entry.pendingFrom !== null || routeOf(event, entry.subscriber) === 'no') continue;
+        if (event.sequence <= (entry.view.cursor?.sequence ?? 0)) continue;
+        entry.pendingFrom = event.sequence - 1;
+        this.#ready(entry);
+      }
+    }
+    if (page.length === 0) return;
+    this.#checkpoint.moved();
+    this.#wake();
+  }
+
+  /** The application waits for a place, or for its time; nothing happens while it has one. */
+  #ready(entry: Subscription): void {
+    const { view } = entry;
+    const work = entry.pendingFrom !== null || view.open !== null || view.resends.length > 0;
+    if (entry.busy || this.#stopped || !work || view.state === 'disabled') return;
+    entry.cancelTimer?.();
+    entry.cancelTimer = undefined;
+    const waitMs = (view.retryAtMs ?? 0) - this.#options.clock();
+    if (waitMs > 0) {
+      this.#later(entry, waitMs);
+      return;
+    }
+    entry.busy = true;
+    this.#lanes.add(view.appId, entry.host, view.state === 'failing');
+  }
+
+  #later(entry: Subscription, waitMs: number): void {
+    entry.cancelTimer?.();
+    entry.cancelTimer = this.#options.schedule.timer(Math.min(waitMs, HOUR_MS), () => {
+      entry.cancelTimer = undefined;
+      if (this.directory.get(entry.view.appId) === entry) this.#ready(entry);
+    });
+  }
+
+  #begin(appId: string, release: () => void): void {
+    const entry = this.directory.get(appId);
+    if (entry === undefined || this.#stopped) {
+      if (entry !== undefined) entry.busy = false;
+      release();
+      return;
+    }
+    this.#running += 1;
+    this.courier
+      .turn(entry)
+      .then(
+        () => undefined,
+        (error: unknown) => {
+          this.#tally.deferred();
+          if (!(error instanceof GatewayError)) this.#options.onBug(error, appId);
+          return DEFERRED_MS;
+        },
+      )
+      .then((waitMs) => {
+        this.#running -= 1;
+        release();
+        this.#rest(entry, waitMs);
+      })
+      .catch((error: unknown) => this.#options.onBug(error, appId));
+  }
+
+  /** A turn is over. Tests of the owner come first, then whatever is left to do. */
+  #rest(entry: Subscription, waitMs?: number): void {
+    const waiter = entry.waiters.shift();
+    if (waiter !== undefined) {
+      waiter();
+      return;
+    }
+    entry.busy = false;
+    this.#checkpoint.moved();
+    if (this.directory.get(entry.view.appId) !== entry) return;
+    if (waitMs === undefined) this.#ready(entry);
+    else this.#later(entry, waitMs);
+  }
+}

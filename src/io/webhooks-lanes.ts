@@ -1,0 +1,116 @@
+/**
+ * Who may deliver next: places in all and for each host, given out in turn over the hosts. Applications whose receiver
+ * failed have places of their own, so that many dead receivers hold up none that is alive, and none is forgotten.
+ */
+
+export interface LaneLimits {
+  readonly inFlightMax: number;
+  readonly perHostMax: number;
+  /** Of the places, those that failing receivers may hold at most, and those kept for them. */
+  readonly failingMax: number;
+  readonly failingMin: number;
+}
+
+/** events.md "Isolation". */
+export const LANE_LIMITS: LaneLimits = { inFlightMax: 128, perHostMax: 8, failingMax: 64, failingMin: 8 };
+
+type Health = 'healthy' | 'failing';
+
+interface Host {
+  readonly name: string;
+  inFlight: number;
+  readonly waiting: Record<Health, string[]>;
+}
+
+export class Lanes {
+  readonly #limits: LaneLimits;
+  /** Begins a delivery; `release` is called when it is over. */
+  readonly #begin: (appId: string, release: () => void) => void;
+  readonly #hosts = new Map<string, Host>();
+  /** Hosts with somebody waiting and a place left, the next one first. */
+  readonly #turns: Record<Health, Set<Host>> = { healthy: new Set(), failing: new Set() };
+  readonly #inFlight: Record<Health, number> = { healthy: 0, failing: 0 };
+  #pumping = false;
+
+  constructor(limits: LaneLimits, begin: (appId: string, release: () => void) => void) {
+    this.#limits = limits;
+    this.#begin = begin;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight.healthy + this.#inFlight.failing;
+  }
+
+  get waiting(): number {
+    let sum = 0;
+    for (const { waiting } of this.#hosts.values()) sum += waiting.healthy.length + waiting.failing.length;
+    return sum;
+  }
+
+  /** The application waits for a place; the caller sees to it that it waits once. */
+  add(appId: string, hostName: string, failing: boolean): void {
+    const health: Health = failing ? 'failing' : 'healthy';
+    let host = this.#hosts.get(hostName);
+    if (host === undefined) {
+      host = { name: hostName, inFlight: 0, waiting: { healthy: [], failing: [] } };
+      this.#hosts.set(hostName, host);
+    }
+    host.waiting[health].push(appId);
+    this.#enter(host);
+    this.#pump();
+  }
+
+  #enter(host: Host): void {
+    if (host.inFlight >= this.#limits.perHostMax) return;
+    if (host.waiting.healthy.length > 0) this.#turns.healthy.add(host);
+    if (host.waiting.failing.length > 0) this.#turns.failing.add(host);
+  }
+
+  #pump(): void {
+    if (this.#pumping) return;
+    this.#pumping = true;
+    for (let health = this.#next(); health !== undefined; health = this.#next()) this.#start(health);
+    this.#pumping = false;
+  }
+
+  #next(): Health | undefined {
+    const { inFlightMax, failingMax, failingMin } = this.#limits;
+    const { healthy, failing } = this.#inFlight;
+    if (healthy + failing >= inFlightMax) return undefined;
+    const failingWaits = this.#turns.failing.size > 0 && failing < failingMax;
+    if (failingWaits && failing < failingMin) return 'failing';
+    const kept = failingMin - Math.min(failing, failingMin);
+    if (this.#turns.healthy.size > 0 && healthy + failing + kept < inFlightMax) return 'healthy';
+    return failingWaits ? 'failing' : undefined;
+  }
+
+  #start(health: Health): void {
+    const [host] = this.#turns[health];
+    if (host === undefined) return;
+    // Taken out and put back behind the others.
+    this.#turns[health].delete(host);
+    const appId = host.waiting[health].shift();
+    if (appId === undefined) return;
+    host.inFlight += 1;
+    this.#inFlight[health] += 1;
+    if (host.inFlight >= this.#limits.perHostMax) {
+      this.#turns.healthy.delete(host);
+      this.#turns.failing.delete(host);
+    } else this.#enter(host);
+    let held = true;
+    this.#begin(appId, () => {
+      if (!held) return;
+      held = false;
+      this.#leave(host, health);
+    });
+  }
+
+  #leave(host: Host, health: Health): void {
+    host.inFlight -= 1;
+    this.#inFlight[health] -= 1;
+    const { healthy, failing } = host.waiting;
+    if (host.inFlight === 0 && healthy.length + failing.length === 0) this.#hosts.delete(host.name);
+    else this.#enter(host);
+    this.#pump();
+  }
+}

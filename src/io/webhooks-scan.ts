@@ -1,0 +1,118 @@
+/**
+ * Reads the event log on behalf of one application: which events are its own, what people allowed it, where a moment is
+ * in the log. People are asked at every reading, so that who takes the access back is obeyed from the next delivery on.
+ */
+import type { ActorSystem } from '../actors/runtime/actor.ts';
+import { user } from '../actors/user.ts';
+import type { AppAccess } from '../actors/user-state.ts';
+import type { EventLog, StoredEvent } from '../domain/events.ts';
+import { SECOND_MS } from '../domain/time.ts';
+import { batchLength } from '../domain/webhook-batch.ts';
+import { allowedBy, type Consent, routeOf } from '../domain/webhook-routing.ts';
+import { isCrowded, type Subscription } from './webhooks-directory.ts';
+
+/** Events looked at in one go; further ones in the application's next turn. */
+const SCAN_EVENTS_MAX = 2_000;
+const PAGE_EVENTS = 100;
+/** Events are a little out of the order of their acceptance (reorder window of the intake). */
+const ORDER_SLACK_MS = 60 * SECOND_MS;
+
+export interface ScanResult {
+  readonly events: readonly StoredEvent[];
+  /** All events of the application up to here are in `events`. */
+  readonly scanned: number;
+  /** Tick of the event at `scanned`; undefined when none was looked at. */
+  readonly tick: string | undefined;
+}
+
+export class Scanner {
+  readonly #log: EventLog;
+  readonly #actors: ActorSystem;
+
+  constructor(log: EventLog, actors: ActorSystem) {
+    this.#log = log;
+    this.#actors = actors;
+  }
+
+  /** The next delivery: events after a position and up to `until`, at most `limit`, within the size of a body. */
+  async scan(entry: Subscription, after: number, until: number, limit: number): Promise<ScanResult> {
+    const found: StoredEvent[] = [];
+    let scanned = after;
+    let tick: string | undefined;
+    let looked = 0;
+    while (scanned < until && looked < SCAN_EVENTS_MAX) {
+      const page = this.#log.page(scanned, PAGE_EVENTS);
+      if (page.length === 0) return { events: found, scanned: Math.max(scanned, until), tick };
+      for (const event of page) {
+        if (event.sequence > until) return { events: found, scanned: until, tick };
+        if (await this.allows(entry, event)) {
+          found.push(event);
+          // The first event that does not fit any more is left for the next delivery.
+          if (batchLength(found, limit) < found.length) {
+            found.pop();
+            return { events: found, scanned, tick };
+          }
+        }
+        scanned = event.sequence;
+        tick = event.tick;
+        looked += 1;
+        if (found.length >= limit) return { events: found, scanned, tick };
+      }
+    }
+    return { events: found, scanned, tick };
+  }
+
+  /** The events at these positions; undefined when one is gone or may no longer be sent. */
+  async load(entry: Subscription, sequences: readonly number[]): Promise<readonly StoredEvent[] | undefined> {
+    const events: StoredEvent[] = [];
+    for (const sequence of sequences) {
+      const [event] = this.#log.page(sequence - 1, 1);
+      if (event?.sequence !== sequence || !(await this.allows(entry, event))) return undefined;
+      events.push(event);
+    }
+    return events;
+  }
+
+  /** Those that are still there and may be sent. */
+  async pick(entry: Subscription, sequences: readonly number[], limit: number): Promise<StoredEvent[]> {
+    const events: StoredEvent[] = [];
+    for (const sequence of sequences) {
+      const [event] = this.#log.page(sequence - 1, 1);
+      if (event?.sequence === sequence && (await this.allows(entry, event))) events.push(event);
+      if (events.length >= limit) break;
+    }
+    return events.slice(0, batchLength(events, limit));
+  }
+
+  async allows(entry: Subscription, event: StoredEvent): Promise<boolean> {
+    const { subscriber } = entry;
+    const route = routeOf(event, subscriber);
+    if (route !== 'consent' || event.userId === undefined) return route === 'yes';
+    const named = event.appId === subscriber.appId;
+    if (!named && !isCrowded(entry) && !entry.participants.has(event.userId)) return false;
+    return allowedBy(await this.#consent(event.userId, subscriber.appId), event, subscriber);
+  }
+
+  async #consent(userId: string, appId: string): Promise<Consent> {
+    const query = { type: 'appAccess', appId };
+    const access = await this.#actors.query<AppAccess | undefined>(user, userId, query);
+    if (access === undefined) return { grantedMs: null, revoked: false };
+    const { source, grantedMs, revokedMs } = access;
+    if (revokedMs !== null) return { grantedMs: null, revoked: true };
+    // A key that logs in for an application is no word of the person about events.
+    return { grantedMs: source === 'login' ? null : grantedMs, revoked: false };
+  }
+
+  /** A position behind which are all events that were accepted at `sinceMs` or later; few earlier ones. */
+  positionAt(sinceMs: number): number {
+    let low = Math.max(0, this.#log.oldest - 1);
+    let high = this.#log.newest;
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2);
+      const [event] = this.#log.page(middle, 1);
+      if (event !== undefined && event.acceptedMs < sinceMs - ORDER_SLACK_MS) low = middle;
+      else high = middle;
+    }
+    return low;
+  }
+}

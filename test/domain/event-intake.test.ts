@@ -1,0 +1,165 @@
+/** What is read from a module's events, what is refused, and that `data` goes through byte for byte. */
+import fc from 'fast-check';
+import t from 'tap';
+import { GatewayError } from '../../src/domain/errors.ts';
+import {
+  EVENT_DATA_MAX_BYTES,
+  type IncomingEvent,
+  readEvents,
+  requireModule,
+} from '../../src/domain/event-intake.ts';
+
+const RUNS = 200_000;
+const EVENTS_MAX = 1_000;
+const MODULES = ['wallet', 'chat'];
+
+function read(text: string): IncomingEvent[] {
+  JSON.parse(text);
+  return readEvents(text, EVENTS_MAX, (name, path) =>
+    requireModule(name, path, (each) => MODULES.includes(each)),
+  );
+}
+
+function one(members: string): IncomingEvent {
+  const [event] = read(`{"events":[{${members}}]}`);
+  if (event === undefined) throw new Error('no event');
+  return event;
+}
+
+/** The row and detail of the refusal. */
+function refusalOf(text: string): string {
+  try {
+    read(text);
+  } catch (error) {
+    if (error instanceof GatewayError) return `${error.row} ${error.detail}`;
+    throw error;
+  }
+  return 'taken';
+}
+
+const HEAD = '"module":"wallet","type":"TxInWallet"';
+
+t.test('event intake: reads what routing needs and sends the rest as spec 2.6 says', async (t) => {
+  const data =
+    '{ "id":"5","currency":"USD","netType":3,"appId":9223372036854775807,"amount":1.500,"fee":1e-8 }';
+  const event = one(`${HEAD},"tick":9223372036854775807,"crmId":"42","subject":"s","data":${data}`);
+  t.match(event, {
+    module: 'wallet',
+    tick: '9223372036854775807',
+    type: 'TxInWallet',
+    userId: '42',
+    appId: '9223372036854775807',
+    currency: 'USD',
+    netType: 3,
+  });
+  t.equal(
+    event.wire,
+    `{"module":"wallet","tick":"9223372036854775807","type":"TxInWallet","data":${data}}`,
+    'no crmId, no subject, the digits as they came',
+  );
+  const plain = one(`${HEAD},"tick":"0","crmId":null,"data":{"netType":256,"currency":7,"appId":"x"}`);
+  t.same(
+    [plain.userId, plain.appId, plain.currency, plain.netType],
+    [undefined, undefined, undefined, undefined],
+  );
+  t.same(read('{"events":[]}'), []);
+});
+
+t.test('event intake: the last of repeated members counts, as for JSON.parse', async (t) => {
+  const event = one(`${HEAD},"tick":1,"crmId":"7","data":{"a":1},"crmId":"8","tick":2,"d\\u0061ta":{"a":2}`);
+  t.same([event.tick, event.userId], ['2', '8']);
+  t.match(event.wire, /"data":\{"a":2\}\}$/);
+});
+
+t.test('event intake: refuses with the event and the field', async (t) => {
+  const event = (members: string) => `{"events":[{${HEAD},"tick":1,"data":{}},{${members}}]}`;
+  const cases: [members: string, refusal: RegExp][] = [
+    ['"type":"x","tick":1,"data":{}', /^InvalidInput events\.1\.module: no such module/],
+    ['"module":"gateway","type":"x","tick":1,"data":{}', /^InvalidInput events\.1\.module/],
+    ['"module":["wallet"],"type":"x","tick":1,"data":{}', /^InvalidInput events\.1\.module/],
+    [`${HEAD},"data":{}`, /^InvalidInput events\.1\.tick/],
+    [`${HEAD},"tick":1`, /^InvalidInput events\.1\.data/],
+    [`${HEAD},"tick":1,"data":null`, /^InvalidInput events\.1\.data/],
+    [`${HEAD},"tick":1,"data":"{}"`, /^InvalidInput events\.1\.data/],
+    [`${HEAD},"tick":1,"data":{},"crmId":"x"`, /^InvalidInput events\.1\.crmId/],
+    [`${HEAD},"tick":1,"data":{},"crmId":""`, /^InvalidInput events\.1\.crmId/],
+    [`${HEAD},"tick":1,"data":{},"id":{}`, /^InvalidInput events\.1\.id/],
+    [`"module":"wallet","tick":1,"data":{}`, /^InvalidInput events\.1\.type/],
+    [`"module":"wallet","type":"a\\nb","tick":1,"data":{}`, /^InvalidInput events\.1\.type/],
+    [`"module":"wallet","type":"reset","tick":1,"data":{}`, /^InvalidInput events\.1\.type/],
+    [`${HEAD},"tick":1,"data":{"a":"${'x'.repeat(EVENT_DATA_MAX_BYTES)}"}`, /^BodyTooLarge events\.1\.data/],
+  ];
+  for (const tick of ['1.5', '-1', 'true', 'null', '"01"', '""', '[]', '9223372036854775808', '1e400']) {
+    cases.push([`${HEAD},"tick":${tick},"data":{}`, /^InvalidInput events\.1\.tick/]);
+  }
+  for (const [members, refusal] of cases) t.match(refusalOf(event(members)), refusal, members.slice(0, 80));
+  t.equal(refusalOf('{"events":[1]}'), 'InvalidInput events.0: an object is required');
+  for (const text of ['{}', '[]', '1', '{"events":{}}', '{"events":null}'])
+    t.match(refusalOf(text), /^InvalidInput events: an array/, text);
+  const many = `{"events":[${Array.from({ length: EVENTS_MAX + 1 }, () => '{}').join(',')}]}`;
+  t.equal(refusalOf(many), `InvalidInput events: at most ${EVENTS_MAX}`);
+});
+
+t.test('event intake: an event is known by module, tick, type, user and id, or by its data', async (t) => {
+  const known = (members: string) => one(members).identity;
+  const base = known(`${HEAD},"tick":1,"crmId":"7","data":{"id":"5","a":1}`);
+  t.equal(known(`${HEAD},"tick":"1","crmId":7,"data":{"id":5,"a":2}`), base, 'the same id: the same event');
+  t.equal(known(`${HEAD},"tick":1,"crmId":"7","id":"5","data":{"a":3}`), base, 'an id beside the data');
+  const others = [
+    `${HEAD},"tick":2,"crmId":"7","data":{"id":"5"}`,
+    `${HEAD},"tick":1,"crmId":"8","data":{"id":"5"}`,
+    `${HEAD},"tick":1,"data":{"id":"5"}`,
+    `${HEAD},"tick":1,"crmId":"7","data":{"id":"6"}`,
+    `${HEAD},"tick":1,"crmId":"7","data":{"id":null}`,
+    `${HEAD},"tick":1,"crmId":"7","data":{"id":null,"a":1}`,
+    '"module":"chat","type":"TxInWallet","tick":1,"crmId":"7","data":{"id":"5"}',
+    '"module":"wallet","type":"TxIn","tick":1,"crmId":"7","data":{"id":"5"}',
+  ].map(known);
+  t.equal(new Set([base, ...others]).size, others.length + 1);
+});
+
+/** A number as text: forms that a parser would change. */
+const numbers = fc.oneof(
+  fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => JSON.stringify(value)),
+  fc.bigInt().map(String),
+  fc
+    .tuple(
+      fc.bigInt({ min: 0n }),
+      fc.stringMatching(/^[0-9]{1,30}$/),
+      fc.constantFrom('', 'e5', 'E-3', 'e+0'),
+    )
+    .map(([whole, fraction, exponent]) => `${whole}.${fraction}${exponent}`),
+);
+const blanks = fc.constantFrom('', '', ' ', '\n', '\t', '\r\n  ');
+const texts = fc.string({ unit: 'grapheme' }).map((value) => JSON.stringify(value));
+const { value: values } = fc.letrec<{ value: string; array: string; object: string }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 3, withCrossShrink: true },
+    numbers,
+    texts,
+    fc.constantFrom('null', 'true', 'false'),
+    tie('array'),
+    tie('object'),
+  ),
+  array: fc
+    .tuple(blanks, fc.array(tie('value'), { maxLength: 3 }))
+    .map(([blank, items]) => `[${blank}${items.join(`,${blank}`)}${blank}]`),
+  object: fc
+    .tuple(blanks, fc.array(fc.tuple(texts, tie('value')), { maxLength: 3 }))
+    .map(
+      ([blank, members]) =>
+        `{${blank}${members.map((member) => member.join(`${blank}:`)).join(`,${blank}`)}}`,
+    ),
+}));
+
+t.test(`event intake: data leaves byte for byte, ${RUNS} random JSON values`, async (t) => {
+  fc.assert(
+    fc.property(values, blanks, (value, blank) => {
+      const data = `{${blank}"value":${blank}${value}${blank}}`;
+      const event = one(`${HEAD},"tick":"1","data":${blank}${data}${blank},"crmId":"7"`);
+      return event.wire === `{"module":"wallet","tick":"1","type":"TxInWallet","data":${data}}`;
+    }),
+    { numRuns: RUNS, seed: 20_261_121 },
+  );
+  t.pass();
+});

@@ -1,0 +1,137 @@
+/**
+ * The second official client in both of its negotiation modes: the plain handshake, and the one that asks
+ * `server/discover` first and has to fall back. Against /mcp with fakes behind it, then against the real program.
+ */
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import t, { type Test } from 'tap';
+import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
+import { expectOk, mcpLogin, signUp, updateKey } from '../../tools/agent.ts';
+import { launch } from '../../tools/launch.ts';
+import { startMcp, TOKENS } from '../support/mcp.ts';
+
+const MODES = ['legacy', 'auto'] as const;
+const PROTOCOL_VERSION = '2024-11-05';
+/** Tools that a session sees; the others need a code. */
+const OPEN_TOOLS = Object.keys(BUILT_IN.tools).filter(
+  (name) => BUILT_IN.tools[name]?.capabilityModule === undefined,
+);
+
+async function connect(
+  t: Test,
+  url: string,
+  mode: (typeof MODES)[number],
+  headers: Readonly<Record<string, string>> = {},
+) {
+  const client = new Client({ name: 'test', version: '2.0.0' }, { versionNegotiation: { mode } });
+  const faults: Error[] = [];
+  client.onerror = (error) => faults.push(error);
+  t.teardown(() => client.close());
+  const transport = new StreamableHTTPClientTransport(new URL(`${url}/mcp`), { requestInit: { headers } });
+  await client.connect(transport);
+  t.equal(client.getNegotiatedProtocolVersion(), PROTOCOL_VERSION);
+  return { client, transport, faults };
+}
+
+const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
+
+/** The number of a refusal. */
+async function codeOf(call: Promise<unknown>): Promise<unknown> {
+  try {
+    return await call;
+  } catch (error) {
+    return (error as { code?: unknown }).code;
+  }
+}
+
+for (const mode of MODES) {
+  t.test(`client 2, ${mode}: lists, calls, reads, pings, leaves`, async (t) => {
+    const text = '{"result":{"available":"9007199254740993.10"}}';
+    const mcp = await startMcp({ backend: () => ({ body: text }) });
+    t.teardown(() => mcp.close());
+    const { client, transport, faults } = await connect(t, mcp.http.url, mode, bearer(TOKENS.McpVerified));
+    t.strictSame(client.getServerCapabilities(), { tools: {}, resources: {} });
+    t.match(client.getServerVersion(), { name: 'test', version: '0.0.1' });
+    t.same(await client.ping(), {});
+    const { tools } = await client.listTools();
+    t.strictSame(
+      tools.map(({ name }) => name),
+      OPEN_TOOLS,
+    );
+    const answer = await client.callTool({ name: 'wallet_get_balance', arguments: { currency: 'EUR' } });
+    t.match(answer, { content: [{ type: 'text', text }] });
+    const uri = 'gatehouse://wallet/balance';
+    t.ok((await client.listResources()).resources.some((one) => one.uri === uri));
+    t.match((await client.readResource({ uri })).contents, [{ uri, mimeType: 'application/json', text }]);
+    t.strictSame((await client.listResourceTemplates()).resourceTemplates, []);
+    await transport.terminateSession();
+    t.strictSame(faults, []);
+  });
+
+  t.test(`client 2, ${mode}: refusals and failures reach it as what they are`, async (t) => {
+    const mcp = await startMcp({ backend: () => ({ status: 400, body: '{"error":{"code":2001}}' }) });
+    t.teardown(() => mcp.close());
+    const { client } = await connect(t, mcp.http.url, mode, bearer(TOKENS.McpBasic));
+    t.match(await client.callTool({ name: 'wallet_get_balance' }), { isError: true });
+    t.match(await client.callTool({ name: 'wallet_get_tx_info', arguments: {} }), {
+      isError: true,
+      content: [{ text: /id is required/ }],
+    });
+    t.equal(await codeOf(client.callTool({ name: 'nope' })), -32602);
+    t.equal(await codeOf(client.callTool({ name: 'wallet_create_withdraw' })), -32001);
+    t.equal(await codeOf(client.readResource({ uri: 'test://nope' })), -32002);
+  });
+
+  t.test(`client 2, ${mode}: without a login it sees the whole catalogue and calls nothing`, async (t) => {
+    const mcp = await startMcp();
+    t.teardown(() => mcp.close());
+    const { client } = await connect(t, mcp.http.url, mode);
+    t.equal((await client.listTools()).tools.length, Object.keys(BUILT_IN.tools).length);
+    t.equal(await codeOf(client.callTool({ name: 'wallet_get_balance' })), -32001);
+  });
+
+  t.test(`client 2, ${mode}: a cancelled call is given up at the backend`, async (t) => {
+    let reached: () => void = () => undefined;
+    const arrived = new Promise<void>((resolve) => {
+      reached = resolve;
+    });
+    const mcp = await startMcp({
+      backend() {
+        reached();
+        return 'never';
+      },
+    });
+    t.teardown(() => mcp.close());
+    const { client } = await connect(t, mcp.http.url, mode, bearer(TOKENS.McpVerified));
+    const stop = new AbortController();
+    const call = client.callTool({ name: 'wallet_get_balance' }, { signal: stop.signal });
+    const failed = t.rejects(call);
+    await arrived;
+    stop.abort();
+    await failed;
+    await mcp.asked[0]?.gone;
+  });
+}
+
+t.test('client 2: both modes on the real program, with a real login and the sandbox', async (t) => {
+  const Settings = { ApiRPSLimit: 1000, IpRPSLimit: 1000, PubKeyApiRPSLimit: 1000, McpApiRPSLimit: 1000 };
+  const gateway = await launch({ configuration: { Settings }, args: ['--sandbox'] });
+  t.teardown(() => gateway.stop());
+  const person = await signUp(gateway.url);
+  expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
+  const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
+  const own = bearer(String(login.json['result']?.['sessionId']));
+  for (const mode of MODES) {
+    const { client, transport, faults } = await connect(t, gateway.url, mode, own);
+    t.equal((await client.listTools()).tools.length, OPEN_TOOLS.length, mode);
+    const answer = await client.callTool({ name: 'wallet_get_balance', arguments: {} });
+    t.match(answer, { content: [{ type: 'text', text: /"available":"1000\.00"/ }] }, mode);
+    for (const { uri } of (await client.listResources()).resources)
+      t.match(
+        (await client.readResource({ uri })).contents,
+        [{ uri, text: /^\{"result":/ }],
+        `${mode} ${uri}`,
+      );
+    await transport.terminateSession();
+    t.strictSame(faults, [], mode);
+  }
+});

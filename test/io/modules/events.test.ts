@@ -1,0 +1,270 @@
+/** Events as modules bring them: pushed to the internal listener, and polled. */
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import t, { type Test } from 'tap';
+import type { Intake } from '../../../src/actors/event-inbox.ts';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import type { IncomingEvent } from '../../../src/domain/event-intake.ts';
+import { createMetrics } from '../../../src/io/metrics.ts';
+import { createModuleClient } from '../../../src/io/modules/client.ts';
+import { EventFeed, PAGE_EVENTS, POLL_BACKOFF_MAX_MS, POLL_MS } from '../../../src/io/modules/event-feed.ts';
+import { createEventIntake, EVENTS_BODY_MAX_BYTES } from '../../../src/io/modules/event-intake.ts';
+import { createInternalRoutes } from '../../../src/io/routes/internal.ts';
+import { createTestActors } from '../../support/actors.ts';
+import { startHttp } from '../../support/http.ts';
+
+const WALLET_KEY = 'wallet-key-0123456789';
+const CHAT_KEY = 'chat-key-0123456789ab';
+
+/** Takes everything, or refuses as told. */
+function fakeInbox() {
+  const taken: IncomingEvent[] = [];
+  let refusal: GatewayError | undefined;
+  return {
+    taken,
+    refuse: (error: GatewayError | undefined) => {
+      refusal = error;
+    },
+    async accept(events: readonly IncomingEvent[]): Promise<Intake> {
+      if (refusal !== undefined) throw refusal;
+      taken.push(...events);
+      return { accepted: events.length, duplicates: 0 };
+    },
+  };
+}
+
+async function startIntake(t: Test) {
+  const inbox = fakeInbox();
+  const keys = new Map([
+    ['wallet', WALLET_KEY],
+    ['chat', CHAT_KEY],
+    ['core', undefined],
+  ]);
+  const intake = createEventIntake(inbox, keys);
+  const facts = () => {
+    throw new Error('not asked');
+  };
+  const fixture = await startHttp({ routes: createInternalRoutes(createMetrics(), facts, intake) });
+  t.teardown(() => fixture.close());
+  const push = async (key: string | undefined, body: string | Buffer) => {
+    const response = await fetch(`${fixture.url}/internal/v1/events`, {
+      method: 'POST',
+      headers: key === undefined ? {} : { 'x-module-key': key },
+      body,
+    });
+    const answer = (await response.json()) as { result?: Intake; error?: { code: number; detail?: string } };
+    return { status: response.status, ...answer };
+  };
+  return { inbox, intake, push };
+}
+
+const event = (module: string, tick: number | string) =>
+  `{"module":"${module}","tick":"${tick}","type":"TxInWallet","crmId":"7","data":{"id":"${tick}"}}`;
+const batch = (...events: string[]) => `{"events":[${events.join(',')}]}`;
+
+t.test('POST events: takes a batch of the module whose key it has', async (t) => {
+  const { inbox, push } = await startIntake(t);
+  const answer = await push(WALLET_KEY, batch(event('wallet', 1), event('wallet', 2)));
+  t.same(answer, { status: 200, result: { accepted: 2, duplicates: 0 } });
+  t.same(
+    inbox.taken.map(({ tick }) => tick),
+    ['1', '2'],
+  );
+  t.same(await push(CHAT_KEY, batch()), { status: 200, result: { accepted: 0, duplicates: 0 } });
+});
+
+t.test('POST events: 401 without a key, with a wrong one, and with that of another module', async (t) => {
+  const { inbox, intake, push } = await startIntake(t);
+  for (const key of [undefined, '', 'wrong', `${WALLET_KEY}x`, WALLET_KEY.slice(1), 'undefined']) {
+    t.match(await push(key, batch(event('wallet', 1))), { status: 401, error: { code: 1103 } }, String(key));
+  }
+  t.match(await push(WALLET_KEY, batch(event('wallet', 1), event('chat', 2))), {
+    status: 401,
+    error: { detail: 'events.1.module: X-Module-Key is the key of another module' },
+  });
+  t.match(await push(WALLET_KEY, batch(event('core', 1))), { status: 401 }, 'a module without a key');
+  t.match(await push(WALLET_KEY, batch(event('nope', 1))), { status: 400, error: { code: 1001 } });
+  t.same(inbox.taken, [], 'nothing half accepted');
+  t.same(intake.counters(), { refusedKey: 8, refusedInput: 1 });
+});
+
+t.test('POST events: refuses what is no batch, and too much of it', async (t) => {
+  const { inbox, push } = await startIntake(t);
+  for (const body of ['', 'x', '{', '[]', '{"events":1}', Buffer.from([0x7b, 0xff, 0x7d])]) {
+    t.match(await push(WALLET_KEY, body), { status: 400, error: { code: 1001 } }, String(body));
+  }
+  const deep = `{"events":[{"data":${'['.repeat(70)}${']'.repeat(70)}}]}`;
+  t.match(await push(WALLET_KEY, deep), { status: 400, error: { detail: 'body: nested over 64 levels' } });
+  const megabyte = `{"module":"wallet","tick":1,"type":"x","data":{"a":"${'x'.repeat(1_000_000)}"}}`;
+  t.match(await push(WALLET_KEY, batch(event('wallet', 1), megabyte)), {
+    status: 413,
+    error: { code: 1006, detail: 'events.1.data: at most 65536 bytes' },
+  });
+  t.match(await push(WALLET_KEY, ' '.repeat(EVENTS_BODY_MAX_BYTES + 1)), { status: 413 });
+  const many = Array.from({ length: 1_001 }, (_, index) => event('wallet', index));
+  t.match(await push(WALLET_KEY, batch(...many)), { status: 400, error: { detail: 'events: at most 1000' } });
+  t.same(inbox.taken, []);
+  inbox.refuse(new GatewayError('StorageFull'));
+  t.match(await push(WALLET_KEY, batch(event('wallet', 1))), { status: 503, error: { code: 1013 } });
+});
+
+t.test('POST events: names that reach for prototypes pass through data like any other', async (t) => {
+  const { inbox, push } = await startIntake(t);
+  const text = `{"module":"wallet","tick":1,"type":"x","data":{"__proto__":{"a":1.10},"constructor":2}}`;
+  t.match(await push(WALLET_KEY, batch(text)), { status: 200 });
+  t.match(inbox.taken[0]?.wire, '"data":{"__proto__":{"a":1.10},"constructor":2}}');
+});
+
+interface Poll {
+  readonly after: string;
+  readonly limit: number;
+}
+
+/** A module on node:http; the test gives the answer to each poll. */
+async function startModule(t: Test, answer: (poll: Poll, response: http.ServerResponse) => void) {
+  const polls: Poll[] = [];
+  const server = http.createServer((request, response) => {
+    const url = new URL(request.url ?? '', 'http://module');
+    const poll = { after: url.searchParams.get('after') ?? '', limit: Number(url.searchParams.get('limit')) };
+    if (url.pathname !== '/base/events') response.writeHead(404);
+    polls.push(poll);
+    answer(poll, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => server.close());
+  return { polls, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/base/` };
+}
+
+function startFeed(t: Test, url: string) {
+  const actors = createTestActors({ kinds: [] });
+  const inbox = fakeInbox();
+  const cursors: unknown[] = [];
+  const modules = createModuleClient({ clock: actors.clock.read });
+  const waits: { delayMs: number; run: () => void }[] = [];
+  let waiting: (() => void) | undefined;
+  const feed = new EventFeed({
+    module: 'wallet',
+    url,
+    project: 'test',
+    modules,
+    inbox: {
+      async accept(events, alongside = []) {
+        const intake = await inbox.accept(events);
+        cursors.push(...alongside);
+        return intake;
+      },
+    },
+    administration: actors.system.administration,
+    schedule: {
+      timer: (delayMs, run) => {
+        waits.push({ delayMs, run });
+        waiting?.();
+        return () => {};
+      },
+    },
+    newRequestId: () => 'request',
+    random: () => 0.5,
+    log: { warn: () => {}, info: () => {} },
+  });
+  t.teardown(async () => {
+    await feed.stop();
+    await modules.close();
+  });
+  /** Lets the next poll run; the wait that it asked for. */
+  const turn = async (): Promise<number | undefined> => {
+    const next = waits.shift();
+    const done = new Promise<void>((resolve) => {
+      waiting = resolve;
+    });
+    next?.run();
+    await done;
+    return waits[0]?.delayMs;
+  };
+  return { feed, inbox, cursors, turn };
+}
+
+t.test('event feed: reads page after page, the cursor goes with the events', async (t) => {
+  const ticks = Array.from({ length: PAGE_EVENTS + 2 }, (_, index) => index + 1);
+  const { polls, url } = await startModule(t, ({ after, limit }, response) => {
+    const page = ticks.filter((tick) => tick > Number(after)).slice(0, limit);
+    response.end(`{"result":${batch(...page.map((tick) => event('wallet', tick)))}}`);
+  });
+  const { feed, inbox, cursors, turn } = startFeed(t, url);
+  t.equal(await turn(), 0, 'a full page: there may be more');
+  t.equal(await turn(), POLL_MS);
+  t.equal(await turn(), POLL_MS, 'nothing new');
+  t.same(
+    polls.map(({ after }) => Number(after)),
+    [0, PAGE_EVENTS, PAGE_EVENTS + 2],
+  );
+  t.equal(inbox.taken.length, PAGE_EVENTS + 2);
+  t.equal(feed.cursor, String(PAGE_EVENTS + 2));
+  t.match(cursors, [
+    { op: 'meta', key: 'part:eventFeed:wallet', row: String(PAGE_EVENTS) },
+    { op: 'meta', row: String(PAGE_EVENTS + 2) },
+  ]);
+});
+
+t.test('event feed: waits longer and longer for a module that fails, and goes on where it was', async (t) => {
+  let broken: string | number | undefined = 500;
+  const { polls, url } = await startModule(t, (_, response) => {
+    if (broken === undefined) response.end(`{"result":${batch(event('wallet', 9))}}`);
+    else if (typeof broken === 'number') response.writeHead(broken).end('{}');
+    else response.end(broken);
+  });
+  const { feed, inbox, turn } = startFeed(t, url);
+  t.equal(await turn(), 2 * POLL_MS);
+  for (const answer of [
+    'no json',
+    '{"result":{}}',
+    batch(event('chat', 1)),
+    batch(event('wallet', 0)),
+    batch(event('wallet', 5), `{"module":"wallet","tick":6,"type":"x","data":{"a":"${'x'.repeat(70_000)}"}}`),
+  ]) {
+    broken = answer;
+    await turn();
+  }
+  t.same(inbox.taken, [], 'a page that cannot be taken is not taken in part');
+  t.equal(feed.cursor, '0');
+  t.same(feed.counters(), { polls: 6, pollFailures: 6, pagesRefused: 5, failing: 6 });
+  t.equal(await turn(), POLL_BACKOFF_MAX_MS);
+  broken = undefined;
+  inbox.refuse(new GatewayError('StorageFull'));
+  t.equal(await turn(), POLL_BACKOFF_MAX_MS, 'the journal is full');
+  t.equal(feed.cursor, '0');
+  inbox.refuse(undefined);
+  t.equal(await turn(), POLL_MS);
+  t.equal(feed.cursor, '9');
+  t.equal(feed.counters().failing, 0);
+  t.ok(polls.every(({ after }) => after === '0'));
+});
+
+t.test('event feed: asks for shorter pages while the answers are too large', async (t) => {
+  const filler = 'x'.repeat(60_000);
+  const large = (tick: number) =>
+    `{"module":"wallet","tick":${tick},"type":"x","data":{"id":${tick},"filler":"${filler}"}}`;
+  const { polls, url } = await startModule(t, ({ after, limit }, response) => {
+    const ticks = Array.from({ length: 150 }, (_, index) => index + 1).filter((tick) => tick > Number(after));
+    response.end(`{"result":${batch(...ticks.slice(0, limit).map(large))}}`);
+  });
+  const { inbox, feed, turn } = startFeed(t, url);
+  while (inbox.taken.length < 150) await turn();
+  t.same(
+    polls.slice(0, 5).map(({ limit }) => limit),
+    [500, 250, 125, 62, 70],
+  );
+  t.equal(feed.counters().pollFailures, 0, 'that is no failure');
+});
+
+t.test('event feed: a module that is down is asked rarely, and stopping does not wait for it', async (t) => {
+  const { url } = await startModule(t, () => {});
+  const { feed, turn } = startFeed(t, url);
+  const hanging = turn();
+  await feed.stop();
+  t.equal(feed.counters().pollFailures, 0);
+  void hanging;
+  const down = startFeed(t, 'http://127.0.0.1:1');
+  t.equal(await down.turn(), 2 * POLL_MS);
+  for (let poll = 0; poll < 9; poll += 1) await down.turn();
+  t.match(down.feed.counters(), { pollFailures: 10, failing: 10 });
+});

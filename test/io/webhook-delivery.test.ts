@@ -1,0 +1,471 @@
+/** Webhooks from the event log to the receivers: order, retries, poisoned events, crashes, isolation. */
+import t from 'tap';
+import { app } from '../../src/actors/app.ts';
+import { user } from '../../src/actors/user.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/domain/time.ts';
+import { PARKED_MAX } from '../../src/domain/webhooks.ts';
+import { seededNumbers } from '../support/actors.ts';
+import { rejectsWith } from '../support/rejections.ts';
+import { createRig, numbersOf, OWNER, type Rig } from '../support/webhooks.ts';
+
+const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
+const URL_OF = (appId: string) => `https://hook${appId}.example/`;
+const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
+
+const approve = (rig: Rig, appId: string, flags: object = { approved: true, mcpEnabled: true }) =>
+  rig.ask(appId, { type: 'administer', flags, by: '1', address: '192.0.2.9' });
+
+t.test(
+  'delivery: events after the registration, in order, one body each while they come one by one',
+  async (t) => {
+    const rig = await createRig();
+    rig.log.append();
+    rig.clock.nowMs += 1;
+    await rig.register('77');
+    for (let n = 0; n < 3; n += 1) {
+      rig.log.append();
+      await rig.settle();
+    }
+    t.same(rig.receivers.numbers(), [2, 3, 4]);
+    t.equal(rig.receivers.got.length, 3);
+    const view = await rig.view('77');
+    t.match(view, { successCount: 3, failedCount: 0, lastTick: '1004' });
+    t.match(view.webhook, { state: 'active', failures: 0, retryAtMs: null });
+    const lines = await rig.lines('77');
+    t.match(lines, [
+      {
+        number: 1,
+        outcome: 'delivered',
+        status: 200,
+        source: 'live',
+        attempt: 1,
+        sequences: [2],
+        answer: 'said',
+      },
+      { number: 2 },
+      { number: 3, firstTick: '1004', lastTick: '1004' },
+    ]);
+    t.same(rig.faults, []);
+  },
+);
+
+t.test('delivery: what piled up goes out in batches of at most 100; maxBatch 1 never combines', async (t) => {
+  const rig = await createRig();
+  await rig.register('77');
+  await rig.register('78', { maxBatch: 1 });
+  let open = () => {};
+  const gate = new Promise<number>((resolve) => {
+    open = () => resolve(200);
+  });
+  rig.receivers.answer = () => gate;
+  rig.log.append();
+  await rig.settle();
+  for (let n = 0; n < 130; n += 1) rig.log.append();
+  await rig.settle();
+  open();
+  await rig.settle();
+  while (rig.engine.counters().pending > 0) await rig.settle();
+  const sizes = (appId: string) =>
+    rig.receivers.got.filter(({ url }) => url === URL_OF(appId)).map(({ body }) => numbersOf(body).length);
+  t.same(sizes('77'), [1, 100, 30]);
+  t.same(new Set(sizes('78')), new Set([1]));
+  for (const appId of ['77', '78']) t.same(rig.receivers.numbers(URL_OF(appId)), range(1, 131));
+  t.match(await rig.view('77'), { successCount: 3, lastTick: '1131' });
+});
+
+t.test('routing: other people, other applications, filters and the gateway itself', async (t) => {
+  const rig = await createRig();
+  await rig.register('77', { currencies: ['BTC'], netTypes: [7] });
+  await rig.register('78', { ownerId: '202' });
+  await rig.register('79', { ownerId: '303', webhookUrl: null });
+  rig.log.append({ userId: undefined });
+  rig.log.append({ currency: 'BTC', netType: 7 });
+  rig.log.append({ currency: 'EUR' });
+  rig.log.append({ netType: 0 });
+  rig.log.append({ module: 'gateway' });
+  rig.log.append({ userId: '202', currency: 'EUR' });
+  rig.log.append({ userId: '303' });
+  rig.log.append({ userId: '404', appId: '78' });
+  await rig.settle();
+  t.same(rig.receivers.numbers(URL_OF('77')), [1, 2]);
+  t.same(
+    rig.receivers.numbers(URL_OF('78')),
+    [1, 6],
+    'not approved: nothing about others, even where it is named',
+  );
+  await approve(rig, '78');
+  rig.log.append({ userId: '404', appId: '78' });
+  rig.log.append({ userId: '404', appId: '77' });
+  await rig.settle();
+  t.same(rig.receivers.numbers(URL_OF('78')), [1, 6, 9]);
+  t.notOk(rig.receivers.got.some(({ url }) => url === URL_OF('79')));
+  t.equal(rig.engine.counters().pending, 0);
+});
+
+t.test(
+  'consent: from the grant on and not after the revocation, also for what waits to be tried again',
+  async (t) => {
+    const rig = await createRig();
+    await rig.register('77');
+    await approve(rig, '77');
+    const system = () => rig.actors.system;
+    rig.log.append({ userId: '505' });
+    await rig.settle();
+    rig.clock.nowMs += 1;
+    const door = { ownerId: OWNER, openedTick: '1', keyTick: '0', mcpPublicKey: null };
+    await system().ask(user, '505', { type: 'grantAppAccess', appId: '77', door, origin: ORIGIN });
+    await rig.settle();
+    rig.log.append({ userId: '505' });
+    await rig.settle();
+    t.same(rig.receivers.numbers(), [2]);
+    rig.receivers.answer = () => 500;
+    rig.log.append({ userId: '505' });
+    rig.log.append();
+    await rig.settle();
+    await rig.actors.advance(MINUTE_MS);
+    t.ok(
+      rig.receivers.got.some(({ body }) => numbersOf(body).includes(3)),
+      'it was tried',
+    );
+    await system().ask(user, '505', { type: 'revokeAppAccess', appId: '77', origin: ORIGIN });
+    rig.receivers.answer = () => 200;
+    rig.log.append({ userId: '505', appId: '77' });
+    await rig.settle();
+    await rig.actors.advance(10 * MINUTE_MS);
+    t.same(rig.receivers.numbers(), [2, 4], 'the retry is cut anew without the person');
+    t.same(rig.faults, []);
+  },
+);
+
+t.test(
+  'failure: the same id and the same bytes again, steps of 5 s to an hour, counters and owner told',
+  async (t) => {
+    const rig = await createRig();
+    await rig.register('77');
+    rig.receivers.answer = () => 503;
+    rig.log.append();
+    rig.log.append();
+    await rig.settle();
+    const sentAt: number[] = [];
+    rig.receivers.answer = () => {
+      sentAt.push(rig.clock.nowMs);
+      return 503;
+    };
+    const startMs = rig.clock.nowMs;
+    await rig.actors.advance(4 * HOUR_MS);
+    const gaps = sentAt.map((atMs, index) => atMs - (sentAt[index - 1] ?? startMs));
+    const steps = [5 * SECOND_MS, 15 * SECOND_MS, MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS, HOUR_MS];
+    for (const [index, stepMs] of steps.entries()) {
+      const gapMs = gaps[index] ?? 0;
+      t.ok(gapMs >= 0.8 * stepMs - 1 && gapMs <= 1.2 * stepMs + 1, `wait ${index}: ${gapMs}`);
+    }
+    const first = rig.receivers.got[0];
+    for (const { webhookId, body } of rig.receivers.got.slice(1))
+      t.same({ webhookId, body }, { webhookId: first?.webhookId, body: first?.body });
+    t.match(rig.notices, [{ type: 'WebhookFailing', ownerId: OWNER, data: { appId: '77', status: 503 } }]);
+    t.match(await rig.view('77'), {
+      successCount: 0,
+      failedCount: sentAt.length + 1,
+      lastTick: '0',
+      webhook: { state: 'failing' },
+    });
+    t.ok((rig.engine.oldestUndeliveredMs('77') ?? 0) <= startMs, 'the admin sees how long it waits');
+    rig.receivers.answer = () => 200;
+    await rig.actors.advance(2 * HOUR_MS);
+    t.same(rig.receivers.numbers(), [1, 2]);
+    t.match(await rig.view('77'), { webhook: { state: 'active', failures: 0 }, lastTick: '1002' });
+    t.equal(rig.notices.at(-1)?.type, 'WebhookRecovered');
+    t.equal(rig.engine.oldestUndeliveredMs('77'), undefined);
+  },
+);
+
+t.test('probe: a receiver that could not be reached is tried with one event, then with all', async (t) => {
+  const rig = await createRig();
+  await rig.register('77');
+  rig.receivers.answer = () => ({ failure: 'unreachable', sent: false });
+  for (let n = 0; n < 10; n += 1) rig.log.append();
+  await rig.settle();
+  rig.receivers.answer = () => 200;
+  await rig.actors.advance(MINUTE_MS);
+  t.same(
+    rig.receivers.got.map(({ body }) => numbersOf(body).length),
+    [10, 1, 9],
+  );
+  t.same(rig.receivers.numbers(), range(1, 10));
+});
+
+t.test(
+  'poison: one event that is refused is found, tried five times, parked; all others arrive',
+  async (t) => {
+    const rig = await createRig();
+    await rig.register('77');
+    rig.receivers.answer = () => 503;
+    rig.log.append();
+    await rig.settle();
+    for (let n = 2; n <= 60; n += 1) rig.log.append();
+    rig.receivers.answer = ({ body }) => (numbersOf(body).includes(37) ? 422 : 200);
+    await rig.actors.advance(20 * MINUTE_MS);
+    t.same(
+      rig.receivers.numbers(),
+      range(1, 60).filter((n) => n !== 37),
+    );
+    const alone = rig.receivers.got.filter(({ body }) => JSON.stringify(numbersOf(body)) === '[37]');
+    t.equal(alone.length, 5);
+    t.equal(new Set(alone.map(({ webhookId }) => webhookId)).size, 1);
+    const { webhook } = await rig.view('77');
+    t.match(webhook.parked, [{ sequence: 37, tick: '1037', status: 422, webhookId: alone[0]?.webhookId }]);
+    t.match(webhook, { state: 'active' });
+    t.match(
+      rig.notices.filter(({ type }) => type === 'WebhookEventParked'),
+      [{ data: { tick: '1037', status: 422 } }],
+    );
+    const outcomes = (await rig.lines('77')).map(({ outcome }) => outcome);
+    t.equal(outcomes.filter((outcome) => outcome === 'parked').length, 1);
+    t.ok(outcomes.includes('split'));
+  },
+);
+
+t.test(
+  'poison: a receiver that refuses everything parks up to the bound, then its webhook is disabled',
+  async (t) => {
+    const rig = await createRig();
+    await rig.register('77');
+    rig.receivers.answer = () => 400;
+    for (let n = 0; n < PARKED_MAX + 3; n += 1) rig.log.append();
+    await rig.settle();
+    let hours = 0;
+    for (; (await rig.view('77')).webhook.state !== 'disabled' && hours < 100; hours += 1)
+      await rig.actors.advance(HOUR_MS);
+    const { webhook } = await rig.view('77');
+    t.match(webhook, { state: 'disabled', reason: 'parked' });
+    t.equal(webhook.parked.length, PARKED_MAX);
+    rig.receivers.answer = () => 200;
+    await rig.ask('77', { type: 'enableWebhook', userId: OWNER, dropParked: true, origin: ORIGIN });
+    await rig.actors.advance(MINUTE_MS);
+    t.same(rig.receivers.numbers(), range(PARKED_MAX + 1, PARKED_MAX + 3));
+    t.equal((await rig.view('77')).webhook.parked.length, 0);
+  },
+);
+
+t.test(
+  '410: the webhook is disabled at once, the owner is told, enabling goes on from the cursor',
+  async (t) => {
+    const rig = await createRig();
+    await rig.register('77');
+    rig.log.append();
+    await rig.settle();
+    rig.receivers.answer = () => 410;
+    rig.log.append();
+    rig.log.append();
+    await rig.settle();
+    await rig.actors.advance(DAY_MS);
+    t.equal(rig.receivers.got.length, 2, 'nothing more is sent');
+    t.match((await rig.view('77')).webhook, { state: 'disabled', reason: 'gone' });
+    t.match(rig.notices, [{ type: 'WebhookDisabled', data: { reason: 'gone', status: 410 } }]);
+    rig.receivers.answer = () => 200;
+    await rig.restart();
+    t.equal(rig.receivers.got.length, 2, 'nor after a restart');
+    const resend = { type: 'resendEvents', after: 0, until: 3, sequences: null, events: 3, origin: ORIGIN };
+    await rejectsWith(t, rig.ask('77', { ...resend, userId: OWNER }), 'WebhookDisabled');
+    const enable = { type: 'enableWebhook', dropParked: false, origin: ORIGIN };
+    await rejectsWith(t, rig.ask('77', { ...enable, userId: '999' }), 'NotFound');
+    await rig.ask('77', { type: 'enableWebhook', userId: OWNER, dropParked: false, origin: ORIGIN });
+    await rig.actors.advance(MINUTE_MS);
+    t.same(rig.receivers.numbers(), [1, 2, 3]);
+  },
+);
+
+t.test(
+  'disabling: after three days of failures, not before; another address starts again at once',
+  async (t) => {
+    const rig = await createRig();
+    await rig.register('77');
+    rig.receivers.answer = () => 404;
+    rig.log.append();
+    await rig.settle();
+    await rig.actors.advance(3 * DAY_MS - HOUR_MS);
+    t.match((await rig.view('77')).webhook, { state: 'failing' });
+    await rig.actors.advance(3 * HOUR_MS);
+    t.match((await rig.view('77')).webhook, { state: 'disabled', reason: 'failing' });
+    const attempts = rig.receivers.got.length;
+    t.ok(attempts > 60, 'hourly while enabled');
+    rig.receivers.answer = () => 200;
+    await rig.actors.advance(DAY_MS);
+    t.equal(rig.receivers.got.length, attempts);
+    await rig.register('77', { webhookUrl: 'https://moved.example/' });
+    await rig.actors.advance(MINUTE_MS);
+    t.same(rig.receivers.numbers('https://moved.example/'), [1]);
+    t.match((await rig.view('77')).webhook, { state: 'active' });
+  },
+);
+
+t.test(
+  'application: removed, disabled or without an address in mid-flight: nothing more is sent',
+  async (t) => {
+    const rig = await createRig();
+    for (const appId of ['77', '78', '79']) await rig.register(appId);
+    let open = () => {};
+    const gate = new Promise<number>((resolve) => {
+      open = () => resolve(200);
+    });
+    rig.receivers.answer = () => gate;
+    rig.log.append();
+    rig.log.append();
+    await rig.settle();
+    await rig.actors.system.tell(app, '77', {
+      type: 'remove',
+      commandId: 'c',
+      ownerId: OWNER,
+      reply: null,
+      origin: ORIGIN,
+    });
+    await approve(rig, '78', { disabled: true });
+    await rig.register('79', { webhookUrl: null });
+    rig.log.append();
+    open();
+    await rig.settle();
+    await rig.actors.advance(HOUR_MS);
+    t.equal(rig.receivers.got.length, 3);
+    t.equal(rig.engine.directory.size, 0);
+    t.same(await rig.lines('77'), [], 'the log of a removed application is emptied');
+    rig.receivers.answer = () => 200;
+    await approve(rig, '78', { disabled: false });
+    await rig.register('79');
+    rig.clock.nowMs += 1;
+    rig.log.append();
+    await rig.settle();
+    await rig.actors.advance(MINUTE_MS);
+    t.same(rig.receivers.numbers(URL_OF('78')), [1, 2, 3, 4], 'what came while it was disabled is delivered');
+    t.same(rig.receivers.numbers(URL_OF('79')), [1, 2, 4], 'what came without an address is not');
+    t.same(rig.faults, []);
+  },
+);
+
+t.test(
+  'retention: events that left the log before they could be delivered are a gap that is told',
+  async (t) => {
+    const rig = await createRig();
+    await rig.register('77');
+    rig.receivers.answer = () => 500;
+    for (let n = 0; n < 10; n += 1) rig.log.append();
+    await rig.settle();
+    rig.log.trim(4);
+    rig.receivers.answer = () => 200;
+    await rig.actors.advance(HOUR_MS);
+    t.same(rig.receivers.numbers(), range(5, 10));
+    t.match(
+      rig.notices.filter(({ type }) => type === 'WebhookGap'),
+      [{ data: { after: 0, until: 4 } }],
+    );
+  },
+);
+
+t.test(
+  'idle applications write nothing while events of others go by, and find their place after a restart',
+  async (t) => {
+    const rig = await createRig();
+    for (let n = 0; n < 50; n += 1) await rig.register(String(200 + n), { ownerId: String(5_000 + n) });
+    await rig.register('77');
+    await rig.settle();
+    const before = rig.actors.system.counters().groups;
+    rig.log.pages = 0;
+    for (let n = 0; n < 300; n += 1) rig.log.append();
+    await rig.settle();
+    await rig.settle();
+    const deliveries = rig.receivers.got.length;
+    t.ok(
+      rig.actors.system.counters().groups - before <= 4 * deliveries,
+      'commits of the one that has events',
+    );
+    await rig.actors.advance(MINUTE_MS);
+    await rig.restart();
+    rig.log.pages = 0;
+    rig.log.append({ userId: '5003' });
+    await rig.settle();
+    t.same(rig.receivers.numbers(URL_OF('203')), [301]);
+    t.ok(rig.log.pages < 40, `no search through the log for idle ones: ${rig.log.pages} pages`);
+    t.equal(rig.receivers.numbers(URL_OF('77')).length, 300, 'and nothing is sent again');
+  },
+);
+
+t.test(
+  'kill -9 at any point: nothing skipped, in order, what comes twice has its id and its bytes',
+  async (t) => {
+    for (let seed = 1; seed <= 60; seed += 1) {
+      const chance = seededNumbers(seed);
+      const rig = await createRig({ seed });
+      await rig.register('77');
+      await rig.register('78', { ownerId: '202', maxBatch: 1 + Math.floor(chance() * 5) });
+      let kills = 0;
+      let failing = chance() < 0.5;
+      rig.receivers.answer = () => {
+        if (chance() < 0.15) failing = !failing;
+        if (chance() < 0.1) return 'never';
+        return failing ? (chance() < 0.5 ? 503 : { failure: 'unreachable', sent: false }) : 200;
+      };
+      let appended = 0;
+      while (appended < 60) {
+        for (let n = Math.floor(chance() * 6); n >= 0; n -= 1) {
+          rig.log.append(chance() < 0.3 ? { userId: '202' } : chance() < 0.5 ? { userId: undefined } : {});
+          appended += 1;
+        }
+        const turns = Math.floor(chance() * 25);
+        for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+        if (chance() < 0.4) {
+          kills += 1;
+          await rig.restart();
+        }
+        if (chance() < 0.5) await rig.actors.advance(Math.floor(chance() * 30) * SECOND_MS);
+      }
+      rig.receivers.answer = () => 200;
+      await rig.restart();
+      await rig.actors.advance(3 * HOUR_MS);
+      for (const [appId, ownerId] of [
+        ['77', OWNER],
+        ['78', '202'],
+      ] as const) {
+        const wanted = rig.log
+          .page(0, 1_000)
+          .filter(({ userId }) => userId === undefined || userId === ownerId);
+        const url = URL_OF(appId);
+        const taken = rig.receivers.taken.filter((each) => each.url === url);
+        const byId = new Map<string, string>();
+        const inOrder: number[] = [];
+        for (const { webhookId, body } of taken) {
+          const known = byId.get(webhookId);
+          if (known === undefined) inOrder.push(...numbersOf(body));
+          else if (known !== body) t.fail(`seed ${seed}: one id, two bodies`);
+          byId.set(webhookId, body);
+        }
+        const expected = wanted.map(({ sequence }) => sequence);
+        if (JSON.stringify(inOrder) !== JSON.stringify(expected))
+          t.same(inOrder, expected, `seed ${seed}, application ${appId}, ${kills} kills`);
+        const { lastTick } = await rig.view(appId);
+        if (lastTick !== wanted.at(-1)?.tick)
+          t.equal(lastTick, wanted.at(-1)?.tick, `seed ${seed}: last_tick`);
+      }
+      if (rig.faults.length > 0 || rig.actors.bugs.length > 0)
+        t.same([rig.faults, rig.actors.bugs], [[], []], `seed ${seed}`);
+    }
+    t.pass('60 histories');
+  },
+);
+
+t.test('isolation: places in all and for each host; failing receivers hold up no healthy one', async (t) => {
+  const lanes = { inFlightMax: 12, perHostMax: 4, failingMax: 6, failingMin: 2 };
+  const rig = await createRig({ lanes });
+  for (let n = 0; n < 30; n += 1)
+    await rig.register(String(300 + n), { webhookUrl: `https://${n < 20 ? 'hole' : 'fine'}.example/${n}` });
+  rig.receivers.answer = () => 500;
+  rig.log.append({ userId: undefined });
+  await rig.settle();
+  rig.receivers.answer = ({ url }) => (url.includes('hole') ? 'never' : 200);
+  rig.receivers.inFlightPeak = 0;
+  await rig.actors.advance(MINUTE_MS);
+  t.equal(rig.receivers.taken.length, 10, 'all of the healthy host');
+  const hanging = [...rig.receivers.inFlightByUrl].filter(
+    ([url, count]) => url.includes('hole') && count > 0,
+  );
+  t.equal(hanging.length, 4, 'at most four of one host');
+  t.ok(rig.receivers.inFlightPeak <= 12);
+});

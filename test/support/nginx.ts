@@ -1,0 +1,78 @@
+/** nginx with its DAV module as a storage server, where it is installed. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import { temporaryFolder } from './file-storage.ts';
+
+/** Why nginx cannot be used here; undefined when it can. */
+export function nginxMissing(): string | undefined {
+  const { error, stderr } = spawnSync('nginx', ['-V'], { encoding: 'utf8' });
+  if (error !== undefined) return 'nginx is not installed';
+  return stderr.includes('http_dav_module') ? undefined : 'nginx is built without its DAV module';
+}
+
+/** Its base address. It ends with the test. */
+export async function startNginx(t: Test): Promise<string> {
+  const folder = temporaryFolder(t);
+  const port = await freePort();
+  for (const name of ['root', 'temp']) mkdirSync(join(folder, name));
+  writeFileSync(join(folder, 'nginx.conf'), configurationOf(folder, port));
+  const child = spawn('nginx', [
+    '-p',
+    folder,
+    '-e',
+    join(folder, 'error.log'),
+    '-c',
+    join(folder, 'nginx.conf'),
+  ]);
+  t.teardown(() => child.kill());
+  await answering(child, port);
+  return `http://127.0.0.1:${port}`;
+}
+
+function configurationOf(folder: string, port: number): string {
+  return `
+daemon off;
+master_process off;
+pid ${folder}/pid;
+error_log ${folder}/error.log;
+events {}
+http {
+  access_log off;
+  client_body_temp_path ${folder}/temp;
+  server {
+    listen 127.0.0.1:${port};
+    root ${folder}/root;
+    client_max_body_size 0;
+    location / { dav_methods PUT DELETE; create_full_put_path on; }
+  }
+}
+`;
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
+    });
+  });
+}
+
+/** Asked again until it answers or has ended: it says nothing when it is ready. */
+async function answering(child: ChildProcess, port: number): Promise<void> {
+  for (;;) {
+    if (child.exitCode !== null) throw new Error(`nginx ended with ${child.exitCode}`);
+    try {
+      await fetch(`http://127.0.0.1:${port}/`);
+      return;
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }
+}

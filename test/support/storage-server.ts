@@ -1,0 +1,85 @@
+/** A storage server in memory: PUT, GET with Range, HEAD and DELETE, and the ways in which such a server fails. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Test } from 'tap';
+
+/**
+ * - `error`: 500. `full`: 507. `silent`: takes the request and never answers. `cut`: ends the connection in mid-answer.
+ * - `short`: loses the last byte of what is stored. `plain`: knows no ranges. `refuse`: 413 before the body is read.
+ */
+export type ServerFault = 'none' | 'error' | 'full' | 'silent' | 'cut' | 'short' | 'plain' | 'refuse';
+
+export class MemoryStorageServer {
+  readonly files = new Map<string, Buffer>();
+  readonly requests: string[] = [];
+  fault: ServerFault = 'none';
+  readonly #server: Server;
+
+  constructor() {
+    this.#server = createServer((request, response) => {
+      this.requests.push(`${request.method} ${request.url}`);
+      void this.#answer(request, response);
+    });
+  }
+
+  static async start(t: Test): Promise<MemoryStorageServer> {
+    const server = new MemoryStorageServer();
+    await new Promise<void>((resolve) => server.#server.listen(0, '127.0.0.1', resolve));
+    t.teardown(() => server.stop());
+    return server;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** Idle connections are ended without a word, as a server does that was restarted. */
+  dropConnections(): void {
+    this.#server.closeAllConnections();
+  }
+
+  stop(): void {
+    this.#server.close();
+    this.#server.closeAllConnections();
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { fault } = this;
+    const path = request.url ?? '';
+    if (fault === 'refuse') {
+      response.writeHead(413).end();
+      return;
+    }
+    const body: Buffer[] = [];
+    for await (const piece of request) body.push(piece as Buffer);
+    if (fault === 'silent') return;
+    if (fault === 'error' || fault === 'full') {
+      response.writeHead(fault === 'full' ? 507 : 500).end('no');
+      return;
+    }
+    const bytes = this.files.get(path);
+    if (request.method === 'PUT') {
+      const whole = Buffer.concat(body);
+      this.files.set(path, fault === 'short' ? whole.subarray(0, -1) : whole);
+      response.writeHead(bytes === undefined ? 201 : 204).end();
+    } else if (bytes === undefined) response.writeHead(404).end('not here');
+    else if (request.method === 'DELETE') {
+      this.files.delete(path);
+      response.writeHead(204).end();
+    } else this.#send(request, response, bytes);
+  }
+
+  #send(request: IncomingMessage, response: ServerResponse, bytes: Buffer): void {
+    const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '');
+    const isRange = range !== null && this.fault !== 'plain';
+    const first = isRange ? Number(range[1]) : 0;
+    const part = bytes.subarray(first, isRange ? Number(range[2]) + 1 : undefined);
+    response.writeHead(isRange ? 206 : 200, {
+      'content-length': part.length,
+      ...(isRange ? { 'content-range': `bytes ${first}-${first + part.length - 1}/${bytes.length}` } : {}),
+    });
+    if (request.method === 'HEAD') response.end();
+    else if (this.fault === 'cut') response.write(part.subarray(0, 1), () => response.destroy());
+    else response.end(part);
+  }
+}
