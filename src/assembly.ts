@@ -1,10 +1,9 @@
 /** Puts a gateway together from its configuration, and takes it down again in the right order. */
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { availableParallelism } from 'node:os';
-import { KINDS } from './actors/kinds.ts';
+import { startActors } from './actor-start.ts';
 import type { Limiter } from './actors/limiter.ts';
-import { createActorSystem, type RunningSystem } from './actors/runtime/system.ts';
-import { nodeSchedule } from './actors/runtime/world.ts';
+import type { RunningSystem } from './actors/runtime/system.ts';
 import { createReload } from './catalogue-reload.ts';
 import type { ConfigurationResult } from './config.ts';
 import { holdFolder } from './data-folder.ts';
@@ -22,26 +21,21 @@ import { createSessionGate } from './io/http/session-gate.ts';
 import type { Log } from './io/log.ts';
 import type { LiveCatalogue } from './io/mcp/catalogue.ts';
 import { createMetrics, type Metrics } from './io/metrics.ts';
-import { codePorts, openCodeSecret } from './io/modules/chat.ts';
 import { createModuleClient, type ModuleClient } from './io/modules/client.ts';
 import type { Reload } from './io/routes/admin-catalogue.ts';
 import { createRoutes } from './io/routes/index.ts';
 import { createInternalRoutes } from './io/routes/internal.ts';
-import { restoreSettings } from './io/runtime-settings.ts';
 import { openVault, type Vault } from './io/vault.ts';
 import { openListeners } from './listeners.ts';
 import { moduleAddresses, openCatalogue, publicPaths, startStandIns } from './modules.ts';
 import { openPages } from './pages.ts';
 import { addressOf, resolveSite } from './site.ts';
-import { openStorage } from './storage.ts';
 import { createWorkerPool, type WorkerPool } from './workers/pool.ts';
 
 /** Tasks waiting for or running on the worker threads. */
 const WORKER_QUEUE_MAX = 10_000;
 /** Requests under way at a stop get so long to end (events.md "Drain": 13 s in all). */
 const DRAIN_MS = 10_000;
-/** The journal's file grows by so much at a time, filled with zeros, so that a full disk is met before a commit. */
-const JOURNAL_STEP_BYTES = 64 * 1024 * 1024;
 
 export interface AssemblyOptions {
   readonly version: string;
@@ -153,46 +147,6 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
       letGo();
     },
   };
-}
-
-async function startActors(
-  configuration: Configuration,
-  settings: LiveSettings,
-  calls: { workers: WorkerPool; modules: ModuleClient; files: FileTransport; chatUrl: string | undefined },
-  { log, onFatal }: AssemblyOptions,
-): Promise<RunningSystem> {
-  const journal = await openStorage({
-    directory: configuration.dataPath,
-    auditRowsMax: () => settings.get('AuditRowsMax'),
-    stepBytes: JOURNAL_STEP_BYTES,
-    onShortage: (error) =>
-      log.error({ err: error }, error === undefined ? 'the disk has room again' : 'the disk is short'),
-  });
-  let secret: Promise<Uint8Array>;
-  const { workers, modules, files, chatUrl } = calls;
-  const codes = codePorts(chatUrl, {
-    secret: () => secret,
-    modules,
-    project: configuration.project,
-    newRequestId: () => randomUUID(),
-  });
-  const actors = createActorSystem({
-    kinds: KINDS,
-    journal,
-    ports: { workers, ...files.ports, ...codes },
-    settings,
-    clock: Date.now,
-    randomBytes: (length) => randomBytes(length),
-    schedule: nodeSchedule,
-    onFatal,
-    onBug: (report) => log.error(report, 'an actor failed'),
-  });
-  // Before anything that an earlier run left behind is delivered.
-  files.join(actors);
-  secret = openCodeSecret(actors.administration);
-  await secret;
-  await restoreSettings(actors, settings);
-  return actors;
 }
 
 function serve(parts: Parts): Pipeline[] {

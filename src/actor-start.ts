@@ -1,0 +1,65 @@
+/** Opens the journal and starts the actor system over it, with everything that actors may ask of the world. */
+import { randomBytes, randomUUID } from 'node:crypto';
+import { KINDS } from './actors/kinds.ts';
+import { createActorSystem, type RunningSystem } from './actors/runtime/system.ts';
+import { nodeSchedule } from './actors/runtime/world.ts';
+import type { Configuration } from './domain/configuration.ts';
+import type { LiveSettings } from './domain/settings.ts';
+import type { FileTransport } from './file-transport.ts';
+import type { Log } from './io/log.ts';
+import { codePorts, openCodeSecret } from './io/modules/chat.ts';
+import type { ModuleClient } from './io/modules/client.ts';
+import { restoreSettings } from './io/runtime-settings.ts';
+import { openStorage } from './storage.ts';
+import type { WorkerPool } from './workers/pool.ts';
+
+/** The journal's file grows by so much at a time, filled with zeros, so that a full disk is met before a commit. */
+const JOURNAL_STEP_BYTES = 64 * 1024 * 1024;
+
+/** Whom actors call. */
+export interface ActorCalls {
+  readonly workers: WorkerPool;
+  readonly modules: ModuleClient;
+  readonly files: FileTransport;
+  readonly chatUrl: string | undefined;
+}
+
+/** Throws `JournalUnusable`, `JournalTooNew`. */
+export async function startActors(
+  configuration: Configuration,
+  settings: LiveSettings,
+  { workers, modules, files, chatUrl }: ActorCalls,
+  { log, onFatal }: { readonly log: Log; readonly onFatal: (error: Error) => void },
+): Promise<RunningSystem> {
+  const journal = await openStorage({
+    directory: configuration.dataPath,
+    auditRowsMax: () => settings.get('AuditRowsMax'),
+    stepBytes: JOURNAL_STEP_BYTES,
+    onShortage: (error) =>
+      log.error({ err: error }, error === undefined ? 'the disk has room again' : 'the disk is short'),
+  });
+  let secret: Promise<Uint8Array>;
+  const codes = codePorts(chatUrl, {
+    secret: () => secret,
+    modules,
+    project: configuration.project,
+    newRequestId: () => randomUUID(),
+  });
+  const actors = createActorSystem({
+    kinds: KINDS,
+    journal,
+    ports: { workers, ...files.ports, ...codes },
+    settings,
+    clock: Date.now,
+    randomBytes: (length) => randomBytes(length),
+    schedule: nodeSchedule,
+    onFatal,
+    onBug: (report) => log.error(report, 'an actor failed'),
+  });
+  // Before anything that an earlier run left behind is delivered.
+  files.join(actors);
+  secret = openCodeSecret(actors.administration);
+  await secret;
+  await restoreSettings(actors, settings);
+  return actors;
+}
