@@ -131,7 +131,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     reload,
     async stop() {
       publicServer.stopListening();
-      const left = await Promise.all(pipelines.map((pipeline) => pipeline.drain(DRAIN_MS)));
+      const left = await Promise.all([...pipelines, events.streams].map((part) => part.drain(DRAIN_MS)));
       const cut = left.reduce((sum, requests) => sum + requests, 0);
       if (cut > 0)
         log.warn({ requests: cut, drainMs: DRAIN_MS }, 'requests were cut off at the deadline of the stop');

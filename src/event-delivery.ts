@@ -6,18 +6,22 @@ import type { RunningSystem } from './actors/runtime/system.ts';
 import { nodeSchedule } from './actors/runtime/world.ts';
 import type { Configuration } from './domain/configuration.ts';
 import type { SettingsReader } from './domain/settings.ts';
+import { startEventStreams } from './event-streams.ts';
 import { flatten } from './figures.ts';
 import type { Log } from './io/log.ts';
 import type { Figures } from './io/metrics.ts';
 import type { ModuleClient } from './io/modules/client.ts';
 import { EventFeed } from './io/modules/event-feed.ts';
 import { createEventIntake, type EventIntake } from './io/modules/event-intake.ts';
+import type { StreamHub } from './io/sse/hub.ts';
 import { eventModulesOf } from './modules.ts';
 import type { RunningSandbox } from './sandbox/start.ts';
 
 export interface EventDelivery {
   readonly log: JournalEventLog;
   readonly intake: EventIntake;
+  /** Drained before `stop`. */
+  readonly streams: StreamHub;
   figures(): Figures;
   /** To be awaited before the actors stop. */
   stop(): Promise<void>;
@@ -55,6 +59,7 @@ export async function startEventDelivery(options: EventDeliveryOptions): Promise
       ...flatten({ ...log.counters(), ...inbox.counters(), ...intake.counters() }),
       ...sumOf(feeds.map((feed) => feed.counters())),
     }),
+    streams: startEventStreams(actors, settings, log),
     async stop() {
       await Promise.all(feeds.map((feed) => feed.stop()));
       inbox.stop();

@@ -6,6 +6,7 @@ import type { Pipeline } from './io/http/pipeline.ts';
 import type { Server } from './io/http/server.ts';
 import type { Figures } from './io/metrics.ts';
 import type { ModuleClient } from './io/modules/client.ts';
+import type { StreamHub } from './io/sse/hub.ts';
 import type { WorkerPool } from './workers/pool.ts';
 
 export interface FigureSources {
@@ -15,7 +16,7 @@ export interface FigureSources {
   readonly limiter: Limiter;
   readonly files: FileTransport;
   readonly publicServer: Server;
-  readonly events: { figures(): Figures };
+  readonly events: { readonly streams: StreamHub; figures(): Figures };
 }
 
 /** Nested counters as `outer_inner`; anything that is no number is left out. */
@@ -39,6 +40,7 @@ export function figuresOf(parts: FigureSources, pipeline: Pipeline): Record<stri
     limiter: () => flatten(parts.limiter.counters()),
     connections: () => flatten(parts.publicServer.counters()),
     events: () => parts.events.figures(),
+    streams: () => flatten(parts.events.streams.counters()),
     requests: () => flatten(pipeline.counters()),
   };
 }

@@ -25,6 +25,7 @@ const ROOT_FILES = [
   'src/finished-requests.ts',
   'src/data-folder.ts',
   'src/modules.ts',
+  'src/event-streams.ts',
   'src/tls.ts',
   'src/storage.ts',
   'src/event-delivery.ts',

@@ -25,6 +25,12 @@ export interface EnterSession {
   readonly adminPublicKeys: ReadonlySet<string>;
 }
 
+/** Is the session alive? A question that is no use of it: a page that is merely open does not keep it from idling. */
+export interface CheckSession {
+  readonly type: 'checkSession';
+  readonly sessionId: string;
+}
+
 export interface EnteredSession {
   readonly session: SessionContext;
   readonly verdict: Verdict | undefined;
@@ -37,6 +43,8 @@ interface Seen {
   /** When a write was last asked for. */
   touchedMs: number;
 }
+
+const NO_KEYS: ReadonlySet<string> = new Set();
 
 export interface UserVolatile {
   /** Last uses by session id. */
@@ -59,15 +67,34 @@ export function enterSession(
   command: EnterSession,
   turn: Turn,
 ): EnteredSession | undefined {
-  const session = findSession(state.sessions, command.sessionId);
+  const session = liveSession(state, volatile, command.sessionId, turn);
   if (session === undefined || session.kind !== command.kind || session.hash !== command.hash)
-    return undefined;
-  if (state.blocked || turn.nowMs >= endOf(session, lastSeen(volatile, session), turn.settings))
     return undefined;
   const context = contextOf(state, session, command.adminPublicKeys);
   if (context === undefined) return undefined;
   const verdict = command.charge === undefined ? undefined : charged(volatile, context, command.charge, turn);
   return { session: context, verdict, touch: noted(state, volatile, session, turn.nowMs) };
+}
+
+export function checkSession(
+  state: UserState,
+  volatile: UserVolatile,
+  command: CheckSession,
+  turn: Turn,
+): boolean {
+  const session = liveSession(state, volatile, command.sessionId, turn);
+  return session !== undefined && contextOf(state, session, NO_KEYS) !== undefined;
+}
+
+function liveSession(
+  state: UserState,
+  volatile: UserVolatile,
+  sessionId: string,
+  turn: Turn,
+): SessionRecord | undefined {
+  const session = findSession(state.sessions, sessionId);
+  if (session === undefined || state.blocked) return undefined;
+  return turn.nowMs < endOf(session, lastSeen(volatile, session), turn.settings) ? session : undefined;
 }
 
 /** The later of the written and the remembered last use, in Unix milliseconds. */

@@ -10,6 +10,8 @@ import { type AppsCommand, decideApps } from './user-apps.ts';
 import { type CodeLoginCommand, decideCodes } from './user-codes.ts';
 import { activeKeys, decideEnrolment, type EnrolmentCommand } from './user-enrolment.ts';
 import {
+  type CheckSession,
+  checkSession,
   type EnterSession,
   enterSession,
   initialVolatile,
@@ -139,7 +141,11 @@ export const user = defineActor<UserState, UserCommand, UserEvent, UserQuery, Us
     }
   },
 
-  decideNow: (state, volatile, command, turn) => enterSession(state, volatile, command as EnterSession, turn),
+  decideNow(state, volatile, sent, turn) {
+    const command = sent as EnterSession | CheckSession;
+    if (command.type === 'checkSession') return checkSession(state, volatile, command, turn);
+    return enterSession(state, volatile, command, turn);
+  },
 
   query(state, query, volatile) {
     switch (query.type) {

@@ -18,8 +18,12 @@ export interface ClaimConflict {
   readonly pending: boolean;
 }
 
+/** Told that a name is free again, once that is on disk and before anybody gets an answer that says so. */
+export type ReleaseListener = (key: string, owner: string) => void;
+
 export class Claims {
   readonly #journal: Journal;
+  readonly #listeners = new Map<IndexName, Set<ReleaseListener>>();
   /** Names written by groups that are not on disk yet. Emptied as they get there. */
   readonly #pending = new Map<string, Pending>();
 
@@ -53,11 +57,28 @@ export class Claims {
     return undefined;
   }
 
+  /** Returns the way to stop that. */
+  onRelease(index: IndexName, listener: ReleaseListener): () => void {
+    const listeners = this.#listeners.get(index) ?? new Set();
+    this.#listeners.set(index, listeners.add(listener));
+    return () => listeners.delete(listener);
+  }
+
   write(claims: readonly Claim[], group: Group): void {
     for (const { index, key, owner } of claims) {
+      if (owner === null) this.#announce(index, key, group);
       this.#pending.set(`${index}\0${key}`, { owner, group });
       group.operations.push({ op: 'index', index, key, owner });
     }
+  }
+
+  #announce(index: IndexName, key: string, group: Group): void {
+    const listeners = this.#listeners.get(index);
+    const owner = listeners === undefined ? undefined : this.lookup(index, key);
+    if (listeners === undefined || owner === undefined) return;
+    group.effects.push(() => {
+      for (const listener of listeners) listener(key, owner);
+    });
   }
 
   committed(group: Group): void {

@@ -9,6 +9,7 @@ import { Administration } from './administration.ts';
 import { Admission } from './admission.ts';
 import { retainAudit } from './audit-retention.ts';
 import { AskWaiter, Cell } from './cell.ts';
+import type { Claims } from './claims.ts';
 import { requireSame } from './idempotency.ts';
 import { checkName, ID_MAX_BYTES, IDEMPOTENCY_KEY_MAX_BYTES, isName } from './plain-data.ts';
 import { type Wiring, type WiringOptions, wire } from './wiring.ts';
@@ -33,6 +34,8 @@ export class RunningSystem implements ActorSystem {
   readonly #admission: Admission;
   /** Quarantine, dead letters, the audit log, metadata: what the admin panel and other parts look at. */
   readonly administration: Administration;
+  /** Tells of every name of an index that is given up: sessions that end. Returns the way to stop that. */
+  readonly onRelease: Claims['onRelease'] = (...which) => this.#wiring.claims.onRelease(...which);
 
   constructor(options: ActorSystemOptions) {
     this.#options = options;

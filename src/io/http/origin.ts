@@ -72,7 +72,7 @@ export function checkCaller(site: Site, head: IncomingHead, route: AnyRoute, bea
     if (site.checkHost) checkOrigin(site, head);
     return;
   }
-  if (bearer || isSafe(head.method)) return;
+  if (bearer || (isSafe(head.method) && route.ownPagesOnly !== true)) return;
   checkOrigin(site, head);
   if (head.repeatedHeaders.has('sec-fetch-site') || head.header('sec-fetch-site') === 'cross-site') {
     throw new GatewayError('Forbidden', 'Sec-Fetch-Site');

@@ -132,6 +132,9 @@ class Engine implements Pipeline {
     const { site } = this.#options;
     if (this.#stopping) {
       this.#stoppingTotal += 1;
+      // Its form of refusals is the route's own.
+      const { ready } = { ready: undefined, ...this.#router.match(head.method, head.path) };
+      exchange.route = ready?.route;
       throw new GatewayError('Stopping');
     }
     if (site.checkHost) this.#checkHost(head);

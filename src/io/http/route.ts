@@ -167,6 +167,8 @@ export interface RouteDefinition<
   readonly auth: A;
   /** With `optional`: a `sid` that names no live session is refused and taken back, so that a repeat goes without. */
   readonly strictSession?: true;
+  /** Foreign pages may not read it either: `Origin` and `Sec-Fetch-Site` are judged though the method is safe (A8). */
+  readonly ownPagesOnly?: true;
   readonly limits: readonly LimitRule[];
   readonly query?: Q;
   /**

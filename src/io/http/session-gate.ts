@@ -3,7 +3,8 @@ import { type AppDoor, keepsIn, parseDoor } from '../../actors/app-door.ts';
 import { parseSessionOwner, type SessionOwner, sessionIndex } from '../../actors/owners.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import { user } from '../../actors/user.ts';
-import type { EnteredSession, EnterSession } from '../../actors/user-entry.ts';
+import type { CheckSession, EnteredSession, EnterSession } from '../../actors/user-entry.ts';
+import { GatewayError } from '../../domain/errors.ts';
 import { hashToken } from '../../domain/ids.ts';
 import type { SessionContext, SessionKind } from '../../domain/sessions.ts';
 import type { Clock } from '../../domain/time.ts';
@@ -30,6 +31,19 @@ export function doorOf(actors: ActorSystem, appId: string): AppDoor | undefined 
 /** An McpApp session ends with what its application allows, before its own account has heard of it (auth.md A5). */
 function isOpen(actors: ActorSystem, session: SessionContext): boolean {
   return session.appId === null || keepsIn(doorOf(actors, session.appId), session, session.id);
+}
+
+/**
+ * Does a browser session still live? For what outlasts a request. An account that cannot be asked now (quarantined,
+ * overloaded) is taken to have it: the end of a session is announced besides, and the question comes again.
+ */
+export function sessionLives(actors: ActorSystem, userId: string, sessionId: string): boolean {
+  try {
+    return actors.now<boolean>(user, userId, { type: 'checkSession', sessionId } satisfies CheckSession);
+  } catch (error) {
+    if (error instanceof GatewayError) return true;
+    throw error;
+  }
 }
 
 export function createSessionGate(options: SessionGateOptions): SessionGate {

@@ -5,6 +5,7 @@ import type { AnyRoute } from '../http/route.ts';
 import { CapabilityCodes } from '../mcp/capability.ts';
 import type { LiveCatalogue } from '../mcp/catalogue.ts';
 import { GATEWAY_SERVICES } from '../mcp/tools/gateway.ts';
+import type { StreamHub } from '../sse/hub.ts';
 import type { Vault } from '../vault.ts';
 import { createAdminRoutes } from './admin.ts';
 import type { Reload } from './admin-catalogue.ts';
@@ -13,6 +14,7 @@ import { login, loginOptions, loginOptionsFor, registerOptions } from './auth.ts
 import { loginEmail, loginPhone } from './codes.ts';
 import { createDocsRoutes } from './docs.ts';
 import { createDownloadRoutes, type DownloadParts } from './downloads.ts';
+import { createEventStreamRoute } from './event-stream.ts';
 import { createHealthRoute, getInfo, type HealthFacts, info } from './info.ts';
 import { registerKey, removeKey, updateKey, userKeys } from './keys.ts';
 import { createMcpRoutes } from './mcp.ts';
@@ -24,6 +26,7 @@ export interface RouteParts extends ProxyParts, DownloadParts {
   readonly settings: LiveSettings;
   readonly catalogue: LiveCatalogue;
   readonly vault: Vault;
+  readonly events: { readonly streams: StreamHub };
   readonly administration: Administration;
   readonly health: () => HealthFacts;
   readonly reload: Reload;
@@ -49,6 +52,7 @@ export function createRoutes(parts: RouteParts): AnyRoute[] {
     endSessions,
     loginLog,
     ...createAppRoutes(parts.vault),
+    createEventStreamRoute(() => parts.events.streams),
     mcpLogin,
     ...createMcpRoutes({
       catalogue: parts.catalogue,

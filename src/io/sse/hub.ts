@@ -85,12 +85,12 @@ export class StreamHub {
   }
 
   /** The session is over: its streams end at once. */
-  sessionEnded(sessionHash: string): void {
-    for (const stream of this.#registry.streamsOf(sessionHash)) this.#end(stream, 'session', RETRY_MS);
+  sessionEnded(sessionId: string): void {
+    for (const stream of this.#registry.streamsOf(sessionId)) this.#end(stream, 'session', RETRY_MS);
   }
 
-  /** Ends every stream, in slices, and lets none in. Resolves when the last one has its goodbye. */
-  async drain(): Promise<void> {
+  /** Ends every stream, in slices, and lets none in. Resolves when the last one has its goodbye; with what is left: 0. */
+  async drain(): Promise<number> {
     this.#closed = true;
     this.#fanout.stop();
     this.#stopBeating();
@@ -103,6 +103,7 @@ export class StreamHub {
       }
       await new Promise<void>((resolve) => this.#options.schedule.immediate(resolve));
     }
+    return 0;
   }
 
   counters(): HubCounters {
@@ -113,7 +114,7 @@ export class StreamHub {
 
   #open(stream: EventStream): void {
     const { log, clock } = this.#options;
-    for (const oldest of this.#registry.surplus(stream.origin.sessionHash)) {
+    for (const oldest of this.#registry.surplus(stream.origin.sessionId)) {
       this.#end(oldest, 'evicted', this.#between(30, 60) * SECOND_MS);
     }
     this.#registry.add(stream);

@@ -31,19 +31,19 @@ export class StreamRegistry {
     return this.#channels.get(userId);
   }
 
-  streamsOf(sessionHash: string): EventStream[] {
-    return [...(this.#sessions.get(sessionHash) ?? [])];
+  streamsOf(sessionId: string): EventStream[] {
+    return [...(this.#sessions.get(sessionId) ?? [])];
   }
 
   /** The bound that keeps a stream out; undefined: there is room. Counts the attempt. */
-  crowding({ sessionHash, address }: StreamOrigin, nowMs: number): Crowding | undefined {
+  crowding({ sessionId, address }: StreamOrigin, nowMs: number): Crowding | undefined {
     const window = Math.floor(nowMs / CONNECTS_WINDOW_MS);
     if (window !== this.#connectsWindow) {
       this.#connectsWindow = window;
       this.#connects = new Map();
     }
-    const connects = (this.#connects.get(sessionHash) ?? 0) + 1;
-    this.#connects.set(sessionHash, connects);
+    const connects = (this.#connects.get(sessionId) ?? 0) + 1;
+    this.#connects.set(sessionId, connects);
     if (connects > CONNECTS_MAX) return 'connects';
     if (this.all.size >= this.#settings.get('SseStreamsMax')) return 'node';
     const atAddress = this.#addresses.get(address) ?? 0;
@@ -51,20 +51,20 @@ export class StreamRegistry {
   }
 
   /** The streams that have to give way to one more of this session. */
-  surplus(sessionHash: string): EventStream[] {
-    const streams = this.#sessions.get(sessionHash);
+  surplus(sessionId: string): EventStream[] {
+    const streams = this.#sessions.get(sessionId);
     const surplus = (streams?.size ?? 0) + 1 - this.#settings.get('SseStreamsPerSession');
     return surplus > 0 ? [...(streams ?? [])].slice(0, surplus) : [];
   }
 
   add(stream: EventStream): void {
-    const { userId, sessionHash, address } = stream.origin;
+    const { userId, sessionId, address } = stream.origin;
     const channel = this.#channels.get(userId) ?? { userId, streams: new Set(), newest: 0, first: 0 };
     this.#channels.set(userId, channel);
     channel.streams.add(stream);
     stream.channel = channel;
-    const session = this.#sessions.get(sessionHash) ?? new Set();
-    this.#sessions.set(sessionHash, session.add(stream));
+    const session = this.#sessions.get(sessionId) ?? new Set();
+    this.#sessions.set(sessionId, session.add(stream));
     this.#addresses.set(address, (this.#addresses.get(address) ?? 0) + 1);
     this.all.add(stream);
   }
@@ -72,12 +72,12 @@ export class StreamRegistry {
   /** False when it was not there. */
   remove(stream: EventStream): boolean {
     if (!this.all.delete(stream)) return false;
-    const { userId, sessionHash, address } = stream.origin;
+    const { userId, sessionId, address } = stream.origin;
     stream.channel?.streams.delete(stream);
     if (stream.channel?.streams.size === 0) this.#channels.delete(userId);
-    const session = this.#sessions.get(sessionHash);
+    const session = this.#sessions.get(sessionId);
     session?.delete(stream);
-    if (session?.size === 0) this.#sessions.delete(sessionHash);
+    if (session?.size === 0) this.#sessions.delete(sessionId);
     const atAddress = (this.#addresses.get(address) ?? 1) - 1;
     if (atAddress > 0) this.#addresses.set(address, atAddress);
     else this.#addresses.delete(address);

@@ -7,8 +7,7 @@ import type { OutgoingBody, OutgoingSource } from '../http/stream.ts';
 /** Who holds the stream, and from where. */
 export interface StreamOrigin {
   readonly userId: string;
-  /** SHA-256 of the `sid`. */
-  readonly sessionHash: string;
+  readonly sessionId: string;
   readonly address: string;
   /** `Last-Event-ID` as sent; undefined: from now on. */
   readonly lastEventId: string | undefined;

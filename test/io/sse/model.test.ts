@@ -102,7 +102,7 @@ class Gateway {
   come(client: Client, roomBytes: number): void {
     this.leave(client);
     const { userId, lastEventId } = client;
-    const origin = { userId, sessionHash: `s${userId}`, address: '127.0.0.1' };
+    const origin = { userId, sessionId: `s${userId}`, address: '127.0.0.1' };
     const stream = this.hub.create({ ...origin, lastEventId: lastEventId === '' ? undefined : lastEventId });
     client.socket = new FakeSocket(stream, roomBytes, lastEventId);
     // Who starts afresh misses nothing from the place on that the hub gave it.

@@ -1,0 +1,58 @@
+/**
+ * `GET /auth/v1/events`: the events of a browser's user as server-sent events (spec 6, events.md "Server-sent events").
+ * Refusals that pass by are no refusals here: an EventSource never comes back after any status but 200.
+ */
+import { errorRow } from '../../domain/errors.ts';
+import { object, optional, text } from '../../domain/schema.ts';
+import { type AnyRoute, defineRoute, type HeaderList, Reply } from '../http/route.ts';
+import { StreamReply } from '../http/stream.ts';
+import { overloadBody } from '../sse/frames.ts';
+import type { StreamHub } from '../sse/hub.ts';
+
+const STREAM_TYPE = 'text/event-stream';
+/** Proxies on the way neither keep it, nor pack it, nor wait for its end (nginx). */
+const STREAM_HEADERS: HeaderList = [
+  ['Cache-Control', 'no-store, no-transform'],
+  ['X-Accel-Buffering', 'no'],
+];
+/** As much as a URL may hold: what is no place of the log is answered by `reset`, whatever it looks like. */
+const PLACE_MAX = 16_384;
+
+/** `streams`: the hub, asked for at each request. */
+export function createEventStreamRoute(streams: () => StreamHub): AnyRoute {
+  const noRoom = () => new Reply(200, overloadBody(streams().overloadRetryMs()), STREAM_TYPE, STREAM_HEADERS);
+  return defineRoute({
+    method: 'GET',
+    path: '/auth/v1/events',
+    summary: 'Stream of the events of the account (server-sent events)',
+    group: 'events',
+    auth: 'session',
+    ownPagesOnly: true,
+    limits: ['NoRateLimit'],
+    query: object({
+      last_event_id: optional(
+        text({
+          maxLength: PLACE_MAX,
+          description:
+            'Id of the last event that was seen, where the header Last-Event-ID cannot be set. The header wins.',
+        }),
+      ),
+    }),
+    errors: ['SessionNotFound', 'Forbidden'],
+    refusal: ({ row }) => (errorRow(row).status === 503 ? noRoom() : undefined),
+    handle({ header, repeatedHeaders, query, session, client }) {
+      const sent = repeatedHeaders.has('last-event-id') ? '?' : header('last-event-id');
+      const place = sent === undefined || sent === '' ? query.last_event_id : sent;
+      const origin = {
+        userId: session.userId,
+        sessionId: session.id,
+        address: client.address,
+        lastEventId: place === '' ? undefined : place,
+      };
+      const hub = streams();
+      if (hub.crowding(origin) !== undefined) return noRoom();
+      const options = { contentType: STREAM_TYPE, headers: STREAM_HEADERS, longLived: true } as const;
+      return new StreamReply(200, hub.create(origin), options);
+    },
+  });
+}
