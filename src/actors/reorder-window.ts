@@ -12,13 +12,18 @@ export interface Waiting {
   readonly acceptedMs: number;
 }
 
+interface Place<Event extends Waiting> {
+  readonly event: Event;
+  taken: boolean;
+}
+
 export class ReorderWindow<Event extends Waiting> {
   /** A binary heap, the first in order on top. */
-  readonly #heap: Event[] = [];
+  readonly #heap: Place<Event>[] = [];
   /** In the order of arrival; those before `#first` have had their time. */
-  #arrived: Event[] = [];
+  #arrived: Place<Event>[] = [];
   #first = 0;
-  /** The last in order of those whose time is over and that may still be here. */
+  /** The last in order of those that are here although their time is over. */
   #barrier: Event | undefined;
 
   get size(): number {
@@ -26,18 +31,19 @@ export class ReorderWindow<Event extends Waiting> {
   }
 
   add(event: Event): void {
-    this.#arrived.push(event);
+    const place = { event, taken: false };
+    this.#arrived.push(place);
     const heap = this.#heap;
     let at = heap.length;
-    heap.push(event);
+    heap.push(place);
     while (at > 0) {
       const above = (at - 1) >> 1;
       const parent = heap[above];
-      if (parent === undefined || isBefore(parent, event)) break;
+      if (parent === undefined || isBefore(parent.event, event)) break;
       heap[at] = parent;
       at = above;
     }
-    heap[at] = event;
+    heap[at] = place;
   }
 
   /** The next events in order whose turn it is; at most `limit`. */
@@ -46,11 +52,12 @@ export class ReorderWindow<Event extends Waiting> {
     const taken: Event[] = [];
     while (taken.length < limit) {
       const next = this.#heap[0];
-      if (next === undefined || this.#barrier === undefined || isBefore(this.#barrier, next)) {
+      if (next === undefined || this.#barrier === undefined || isBefore(this.#barrier, next.event)) {
         this.#barrier = undefined;
         break;
       }
-      taken.push(next);
+      next.taken = true;
+      taken.push(next.event);
       this.#removeTop();
     }
     return taken;
@@ -60,16 +67,18 @@ export class ReorderWindow<Event extends Waiting> {
   waitMs(nowMs: number, windowMs: number): number | undefined {
     if (this.#heap.length === 0) return undefined;
     if (this.#barrier !== undefined) return 0;
-    const oldest = this.#arrived[this.#first];
+    while (this.#arrived[this.#first]?.taken === true) this.#first += 1;
+    const oldest = this.#arrived[this.#first]?.event;
     return oldest === undefined || isOver(oldest, nowMs, windowMs) ? 0 : oldest.acceptedMs + windowMs - nowMs;
   }
 
   #expire(nowMs: number, windowMs: number): void {
     for (;;) {
       const oldest = this.#arrived[this.#first];
-      if (oldest === undefined || !isOver(oldest, nowMs, windowMs)) break;
+      if (oldest === undefined || !(oldest.taken || isOver(oldest.event, nowMs, windowMs))) break;
       this.#first += 1;
-      if (this.#barrier === undefined || isBefore(this.#barrier, oldest)) this.#barrier = oldest;
+      if (oldest.taken) continue;
+      if (this.#barrier === undefined || isBefore(this.#barrier, oldest.event)) this.#barrier = oldest.event;
     }
     if (this.#first > 1_000 && this.#first * 2 > this.#arrived.length) {
       this.#arrived = this.#arrived.slice(this.#first);
@@ -86,9 +95,9 @@ export class ReorderWindow<Event extends Waiting> {
       const left = heap[2 * at + 1];
       if (left === undefined) break;
       const right = heap[2 * at + 2];
-      const rightFirst = right !== undefined && isBefore(right, left);
+      const rightFirst = right !== undefined && isBefore(right.event, left.event);
       const child = rightFirst ? right : left;
-      if (isBefore(last, child)) break;
+      if (isBefore(last.event, child.event)) break;
       heap[at] = child;
       at = 2 * at + (rightFirst ? 2 : 1);
     }
