@@ -15,6 +15,9 @@ export const TxType = {
   ExchangeOut: 5,
   ExchangeIn: 6,
   PaymentIn: 7,
+  /** In events of orders only; the books hold what an order trades. */
+  OrderToBuy: 8,
+  OrderToSell: 9,
 } as const;
 /** Numbers of `state`. The sandbox has no network to wait for: everything it books is completed. */
 export const TxState = { Completed: 2 } as const;
@@ -80,12 +83,17 @@ export function book(account: Account, change: bigint, transaction: Transaction)
   account.transactions.push(transaction);
 }
 
-/** The fields of spec 2.6. `amount` and `fee` are JSON numbers with the digits of the books. */
+/** The event of something that is booked. */
 export function eventData(transaction: Transaction): string {
-  const { id, currency, txType, externalId, partnerInfo, tag, utcMs } = transaction;
-  const head = { id, tick: id, currency: currency.code, txType, state: TxState.Completed };
+  return eventOf({ ...transaction, tick: transaction.id, state: TxState.Completed });
+}
+
+/** The fields of spec 2.6. `amount` and `fee` are JSON numbers with the digits of the books. */
+export function eventOf(event: Transaction & { readonly tick: string; readonly state: number }): string {
+  const { id, tick, currency, txType, state, externalId, partnerInfo, tag, utcMs } = event;
+  const head = { id, tick, currency: currency.code, txType, state };
   const tail = { externalId, appId: '0', partnerInfo, tag, dateTime: toIso(utcMs) };
-  const amount = formatAmount(transaction.amount, currency);
-  const fee = formatAmount(transaction.fee, currency);
+  const amount = formatAmount(event.amount, currency);
+  const fee = formatAmount(event.fee, currency);
   return `${JSON.stringify(head).slice(0, -1)},"amount":${amount},"fee":${fee},${JSON.stringify(tail).slice(1)}`;
 }

@@ -25,18 +25,20 @@ export class EventList {
     this.#module = module;
   }
 
-  /** Ticks come in ascending order, one event each: no page can split a tick. */
+  /** Ticks never go down; several events may have the same one. */
   add(event: ModuleEvent): void {
     this.#events.push(event);
     if (this.#events.length > EVENTS_MAX * 1.1) this.#events = this.#events.slice(-EVENTS_MAX);
   }
 
-  /** JSON text of the page after the tick, exclusive. */
+  /** JSON text of the page after the tick, exclusive. It is longer than `limit` where it would split a tick. */
   page(query: ReadonlyMap<string, string>): string {
     const after = query.get('after') ?? '0';
     if (!/^[0-9]{1,19}$/.test(after)) throw new SandboxError('BadRequest', 'after is a tick');
     const start = this.#firstAfter(BigInt(after));
-    const page = this.#events.slice(start, start + limitOf(query, 100, 1_000));
+    let end = start + limitOf(query, 100, 1_000);
+    while (end < this.#events.length && this.#events[end]?.tick === this.#events[end - 1]?.tick) end += 1;
+    const page = this.#events.slice(start, end);
     return `{"result":{"events":[${page.map((event) => this.#textOf(event)).join(',')}]}}`;
   }
 

@@ -12,6 +12,7 @@ import type {
   Swapped,
 } from './markets-records.ts';
 import { Operations } from './operations.ts';
+import { orderChanged } from './order-events.ts';
 import { PAIRS, type Pair } from './pairs.ts';
 
 /** Trades kept for candles and the latest price. */
@@ -139,12 +140,13 @@ export class Markets {
     this.#hold(order, order.lots);
     const wanted = ['order', pair.code, side, record.price, record.lots, roomId ?? ''];
     this.operations.note(userId, externalId, wanted, id);
+    this.ledger.events.add(orderChanged(order, id));
     for (const fill of record.fills)
       this.#fill(order, this.existingOrder(fill.orderId), BigInt(fill.lots), fill.txIds, utcMs);
   }
 
-  applyCancelled({ orderId }: OrderCancelled): void {
-    this.#cancel(this.existingOrder(orderId));
+  applyCancelled({ orderId, tick }: OrderCancelled): void {
+    this.#cancel(this.existingOrder(orderId), tick);
   }
 
   applyRoomCreated(record: RoomCreated, pair: Pair): void {
@@ -157,9 +159,9 @@ export class Markets {
   }
 
   /** The open orders of a closed room end, and what they held is free again. */
-  applyRoomClosed({ roomId }: RoomClosed): void {
+  applyRoomClosed({ roomId, tick }: RoomClosed): void {
     this.existingRoom(roomId).open = false;
-    for (const order of [...this.openOrders.values()]) if (order.roomId === roomId) this.#cancel(order);
+    for (const order of [...this.openOrders.values()]) if (order.roomId === roomId) this.#cancel(order, tick);
   }
 
   /** The price is that of the order that was there first; a buyer who offered more gets the rest back. */
@@ -186,12 +188,14 @@ export class Markets {
       utcMs,
       type,
     );
+    for (const order of [buy, sell]) this.ledger.events.add(orderChanged(order, quoteIn));
     if (taker.roomId === null) this.#trade({ utcMs, pair, base, quote });
   }
 
-  #cancel(order: Order): void {
+  #cancel(order: Order, tick: string): void {
     this.#hold(order, order.filledLots - order.lots);
     this.#end(order, 'cancelled');
+    this.ledger.events.add(orderChanged(order, tick));
   }
 
   #end(order: Order, state: OrderState): void {

@@ -1,5 +1,6 @@
 /** The stand-in modules together: they share the wallet's books, so that money never lives in two places. */
 import { type ChatModule, createChat } from './chat.ts';
+import { createCore } from './core.ts';
 import { Ledger } from './ledger.ts';
 import { createMarkets } from './markets.ts';
 import type { SandboxModule } from './module.ts';
@@ -7,7 +8,7 @@ import { createPayments } from './payments.ts';
 import { createWallet } from './wallet.ts';
 
 /** Names of the stand-in modules. */
-export const SANDBOX_MODULES = ['wallet', 'chat', 'markets', 'payments'] as const;
+export const SANDBOX_MODULES = ['wallet', 'chat', 'markets', 'payments', 'core'] as const;
 export type SandboxModuleName = (typeof SANDBOX_MODULES)[number];
 
 export interface SandboxModules {
@@ -23,6 +24,7 @@ export function createModules(): SandboxModules {
     chat,
     markets: createMarkets(ledger),
     payments: createPayments(ledger),
+    core: createCore(),
   };
   return { byName: new Map(Object.entries(modules)), chat };
 }

@@ -138,7 +138,10 @@ t.test(
       { balance: '995.00000000', locked: '0.00000000' },
     ]);
     const { body: events } = await store.events('wallet', new Map());
-    t.equal(JSON.parse(events).result.events.length, 12, 'three trades, two sides, out and in');
+    const types = (JSON.parse(events).result.events as { type: string }[]).map(({ type }) => type);
+    const traded = types.filter((type) => type === 'ExchangeChanged');
+    t.equal(traded.length, 12, 'three trades, two sides, out and in');
+    t.equal(types.length - traded.length, 11, 'four orders opened, three trades of two, one cancelled');
     await store.close();
   },
 );

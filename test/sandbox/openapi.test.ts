@@ -128,8 +128,12 @@ t.test('modules.openapi.json: the answers of the sandbox fit it, refusals too', 
     await call('GET', `/wallet/v1/transactions/list${query}`);
   }
   await callChat(call);
-  await call('GET', EVENTS, undefined, null);
+  await call('POST', '/core/v1/notices/create', { text: 'hello', toUserId: '8' });
+  await call('POST', '/core/v1/notices/create', { text: 'hello' });
+  await call('GET', '/core/v1/notices/list?limit=1');
+  await call('GET', '/core/v1/notices/list');
   await callMarkets(call);
+  await call('GET', EVENTS, undefined, null);
   await callPayments(call);
   const refusal = await fetch(`${sandbox.url}/wallet/v1/info/get`);
   t.same(faultsOf(description.components.schemas['Error'], await refusal.json()), []);

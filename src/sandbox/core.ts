@@ -1,0 +1,101 @@
+/**
+ * The stand-in core module: a notice board. It stands for the modules that only one customer has, with endpoints
+ * behind no built-in tool and an event type of its own (spec 6.3): to one user, or to everybody.
+ */
+import { toIso } from '../domain/time.ts';
+import { EventList } from './events.ts';
+import {
+  boundOf,
+  callerOf,
+  limitOf,
+  type ModuleCall,
+  type ModuleEndpoint,
+  optionalId,
+  pageOf,
+  requiredText,
+  type SandboxModule,
+} from './module.ts';
+import type { SandboxRecord } from './record-log.ts';
+
+const TEXT_CHARACTERS_MAX = 1_000;
+/** Notices kept; the oldest go first. */
+const NOTICES_MAX = 10_000;
+
+interface NoticePosted extends SandboxRecord {
+  readonly type: 'noticePosted';
+  readonly utcMs: number;
+  readonly userId: string;
+  /** Null: for everybody. */
+  readonly toUserId: string | null;
+  readonly text: string;
+}
+
+interface Notice {
+  readonly id: string;
+  readonly fromUserId: string;
+  readonly toUserId: string | null;
+  readonly text: string;
+  readonly dateTime: string;
+}
+
+class Board {
+  readonly events = new EventList('core');
+  /** Oldest first. */
+  #notices: Notice[] = [];
+
+  apply({ tick, utcMs, userId, toUserId, text }: NoticePosted): void {
+    const notice = { id: tick, fromUserId: userId, toUserId, text, dateTime: toIso(utcMs) };
+    this.#notices.push(notice);
+    if (this.#notices.length > NOTICES_MAX * 1.1) this.#notices = this.#notices.slice(-NOTICES_MAX);
+    const data = JSON.stringify({ ...notice, tick });
+    this.events.add({ tick, type: 'NoticePosted', crmId: toUserId, data });
+  }
+
+  post(call: ModuleCall): object {
+    const userId = callerOf(call);
+    const text = requiredText(call, 'text', TEXT_CHARACTERS_MAX);
+    const toUserId = optionalId(call, 'toUserId') ?? null;
+    const tick = call.tick();
+    const record: NoticePosted = {
+      module: 'core',
+      type: 'noticePosted',
+      tick,
+      utcMs: call.nowMs,
+      userId,
+      toUserId,
+      text,
+    };
+    call.commit(record);
+    return { id: tick, fromUserId: userId, toUserId, text, dateTime: toIso(call.nowMs) };
+  }
+
+  /** Those for everybody, to the caller and by the caller; newest first. */
+  list(call: ModuleCall): object {
+    const userId = callerOf(call);
+    const before = boundOf(call, 'before');
+    const found = [...this.#notices].reverse().filter(({ id, fromUserId, toUserId }) => {
+      const mine = toUserId === null || toUserId === userId || fromUserId === userId;
+      return mine && (before === undefined || BigInt(id) < before);
+    });
+    const { items, next } = pageOf(found, limitOf(call.query, 20, 100));
+    return { notices: items, next };
+  }
+}
+
+export function createCore(): SandboxModule {
+  const board = new Board();
+  const endpoint = (
+    method: 'GET' | 'POST',
+    path: string,
+    handle: (call: ModuleCall) => object,
+  ): ModuleEndpoint => ({ method, path: `/core/v1/notices/${path}`, calledFor: 'user', handle });
+  return {
+    name: 'core',
+    endpoints: [
+      endpoint('POST', 'create', (call) => board.post(call)),
+      endpoint('GET', 'list', (call) => board.list(call)),
+    ],
+    events: board.events,
+    apply: (record) => board.apply(record as NoticePosted),
+  };
+}
