@@ -94,7 +94,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   });
   const modules = createModuleClient({ clock: Date.now });
   const chatUrl = addresses.get('chat');
-  const files = openFileTransport({ configuration, settings, workers, modules, chatUrl, log });
+  const files = openFileTransport({ configuration, settings, modules, chatUrl, log });
   const calls = { workers, modules, files, chatUrl };
   const actors = await startActors(configuration, settings, calls, options);
   const vault = await openVault(actors.administration);

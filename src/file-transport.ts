@@ -22,12 +22,19 @@ import { type Direction, Throttle, type ThrottleCounters } from './io/files/thro
 import type { Log } from './io/log.ts';
 import { type ChatFiles, chatFilesOf } from './io/modules/chat-files.ts';
 import type { ModuleClient } from './io/modules/client.ts';
-import type { WorkerPool } from './workers/pool.ts';
+import { createWorkerPool, type WorkerCounters } from './workers/pool.ts';
+
+/**
+ * Apart from the threads that verify logins: a disk that hangs holds whoever writes to it. One hashes and writes 1.6 GB/s
+ * (docs/decisions/0040).
+ */
+const THREADS = 1;
+/** 60 uploads of v1 and some thousand streams of v2, four tasks each. */
+const QUEUE_MAX = 10_000;
 
 export interface FileTransportOptions {
   readonly configuration: Configuration;
   readonly settings: SettingsReader;
-  readonly workers: WorkerPool;
   readonly modules: ModuleClient;
   /** Base address of the chat module; undefined where there is none. */
   readonly chatUrl: string | undefined;
@@ -53,6 +60,7 @@ export interface FileTransport {
     readonly storage: StorageCounters;
     readonly bandwidth: ThrottleCounters;
     readonly uploads: ReceiverCounters;
+    readonly workers: WorkerCounters;
     readonly directory: FileDirectoryCounters;
     readonly v1Downloads: DownloadCounters;
     readonly v2Downloads: DownloadCounters;
@@ -64,8 +72,13 @@ export interface FileTransport {
 
 /** Throws `FolderUnusable` when the folder of the bytes cannot be made or written. */
 export function openFileTransport(options: FileTransportOptions): FileTransport {
-  const { configuration, settings, workers, modules, chatUrl, log } = options;
+  const { configuration, settings, modules, chatUrl, log } = options;
   const storage = openStorage(configuration, log);
+  const workers = createWorkerPool({
+    threads: THREADS,
+    queueMax: QUEUE_MAX,
+    onFault: (message) => log.error({ message }, 'file worker fault'),
+  });
   const throttle = new Throttle({
     settings,
     elapsed: () => performance.now(),
@@ -109,13 +122,15 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
       storage: storage.counters(),
       bandwidth: throttle.counters(),
       uploads: receiver.counters(),
+      workers: workers.counters(),
       directory: directory.counters(),
       v1Downloads: v1.counters(),
       v2Downloads: v2.counters(),
     }),
-    close() {
+    async close() {
       throttle.close();
-      return storage.close();
+      await workers.close();
+      await storage.close();
     },
   };
 }

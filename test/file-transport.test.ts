@@ -8,7 +8,6 @@ import { LiveSettings } from '../src/domain/settings.ts';
 import { type FileTransport, openFileTransport } from '../src/file-transport.ts';
 import { createLog } from '../src/io/log.ts';
 import { createModuleClient } from '../src/io/modules/client.ts';
-import { createWorkerPool } from '../src/workers/pool.ts';
 import { storeFile, temporaryFolder } from './support/file-storage.ts';
 import { MemoryStorageServer } from './support/storage-server.ts';
 
@@ -19,8 +18,6 @@ function open(t: Test, dataPath: string, keys: object): FileTransport {
   writeFileSync(file, JSON.stringify({ DataPath: dataPath, ...keys }));
   const loaded = loadConfiguration({ config: file, sandbox: true, checkConfig: false }, {});
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
-  const workers = createWorkerPool({ threads: 1, queueMax: 10 });
-  t.teardown(() => workers.close());
   const settings = new LiveSettings();
   const modules = createModuleClient({ clock: Date.now });
   t.teardown(() => modules.close());
@@ -28,7 +25,6 @@ function open(t: Test, dataPath: string, keys: object): FileTransport {
   return openFileTransport({
     configuration,
     settings,
-    workers,
     modules,
     chatUrl: undefined,
     log: createLog(),
