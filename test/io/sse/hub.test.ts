@@ -1,0 +1,246 @@
+/** The hub with a world that the test moves: heartbeats, lives, slices, coalescing, replay in short steps. */
+import t from 'tap';
+import { LiveSettings } from '../../../src/domain/settings.ts';
+import { WRITE_BYTES_MAX } from '../../../src/io/sse/frames.ts';
+import { type HubOptions, StreamHub } from '../../../src/io/sse/hub.ts';
+import type { StreamOrigin } from '../../../src/io/sse/stream.ts';
+import { FakeSocket, ManualWorld, MemoryLog } from '../../support/streams.ts';
+
+const ROOM = 100_000_000;
+
+function start(options: Partial<HubOptions> = {}, log = new MemoryLog()) {
+  const world = new ManualWorld();
+  const numbers = { next: 0.5 };
+  const dead = new Set<string>();
+  const settings = new LiveSettings({ SseStreamsMax: 100_000, SseStreamsPerAddress: 100_000 });
+  const hub = new StreamHub({
+    log,
+    settings,
+    clock: world.clock,
+    schedule: world.schedule,
+    random: () => numbers.next,
+    lives: ({ sessionId }) => !dead.has(sessionId),
+    ...options,
+  });
+  let sessions = 0;
+  const connect = (origin: Partial<StreamOrigin> = {}, roomBytes = ROOM): FakeSocket => {
+    sessions += 1;
+    const whole = {
+      userId: '1',
+      sessionId: `s${sessions}`,
+      address: '127.0.0.1',
+      lastEventId: undefined,
+      ...origin,
+    };
+    return new FakeSocket(hub.create(whole), roomBytes, whole.lastEventId ?? '');
+  };
+  return { world, numbers, dead, log, hub, settings, connect };
+}
+
+const idsOf = ({ reader }: FakeSocket) => reader.events.map(({ id }) => id);
+
+t.test('heartbeat: every 20 s, a fifth more or less, with the place that was reached', async (t) => {
+  const { world, numbers, log, connect } = start();
+  numbers.next = 0;
+  const early = connect();
+  numbers.next = 0.999;
+  const late = connect();
+  world.advance(16_000);
+  t.same([early.reader.comments.length, late.reader.comments.length], [2, 1], 'after 16 s the first one');
+  world.advance(8_000);
+  t.equal(late.reader.comments.length, 2, 'after 24 s the other');
+  log.append('2');
+  world.settle();
+  t.same(late.reader.events, []);
+  world.advance(24_000);
+  t.equal(late.reader.lastEventId, 'e1-1', 'events of others do not leave a quiet client behind');
+  const sends = early.sends;
+  world.advance(200_000);
+  t.ok(early.sends - sends >= 8 && early.sends - sends <= 13, `${early.sends - sends} in 200 s`);
+});
+
+t.test('heartbeat: a session that is gone ends its stream, a long life ends with a goodbye', async (t) => {
+  const { world, dead, hub, connect } = start();
+  const [first, second] = [connect({ sessionId: 'a' }), connect({ sessionId: 'b' })];
+  dead.add('a');
+  world.advance(21_000);
+  t.match(first.reader.events, [{ type: 'bye', data: '{"reason":"session"}' }]);
+  t.ok(first.ended);
+  t.notOk(second.closed);
+  world.advance(600_000);
+  t.match(second.reader.events, [{ type: 'bye', data: '{"reason":"lifetime"}' }]);
+  t.ok(second.reader.retryMs <= 1_000, 'it comes back at once');
+  t.same(hub.counters().ended, { evicted: 0, session: 1, lifetime: 1, drain: 0 });
+  t.equal(hub.counters().streams, 0);
+});
+
+t.test('heartbeat: a blocked stream is not written to, and its end is counted as a stall', async (t) => {
+  const { world, log, hub, connect } = start();
+  const socket = connect({}, 60);
+  log.append(undefined);
+  world.settle();
+  t.ok(socket.waiting);
+  const { sends } = socket;
+  world.advance(60_000);
+  t.equal(socket.sends, sends);
+  socket.disconnect();
+  t.equal(hub.counters().stall, 1);
+  const other = connect({}, 60);
+  log.append(undefined);
+  world.settle();
+  other.disconnect();
+  t.equal(hub.counters().stall, 1, 'one that left by itself is none');
+});
+
+t.test('fan-out: what is due together leaves in one write of at most 15 KB', async (t) => {
+  const { world, log, hub, connect } = start();
+  const sockets = [connect(), connect({ userId: '2' })];
+  const before = hub.counters().writes;
+  for (let n = 0; n < 10; n += 1) log.append(undefined);
+  world.settle();
+  t.equal(hub.counters().writes - before, 2, 'ten events, one write a client');
+  t.equal(hub.counters().frames, 20);
+  for (let n = 0; n < 200; n += 1) log.append(n % 2 === 0 ? '1' : undefined, JSON.stringify('x'.repeat(500)));
+  world.settle();
+  t.equal(sockets[0]?.reader.events.length, 210);
+  t.equal(sockets[1]?.reader.events.length, 110);
+  for (const { largestBytes } of sockets) t.ok(largestBytes <= WRITE_BYTES_MAX, `${largestBytes}`);
+});
+
+t.test('fan-out: 500 clients a turn, so that requests get theirs', async (t) => {
+  const { world, log, connect } = start();
+  const sockets = Array.from({ length: 1_700 }, () => connect());
+  world.settle();
+  log.append(undefined);
+  const reached: number[] = [];
+  while (world.turn()) reached.push(sockets.filter(({ reader }) => reader.events.length > 0).length);
+  t.same(reached.slice(0, 4), [500, 1_000, 1_500, 1_700]);
+});
+
+t.test('fan-out: an event of one user costs nothing for the others', async (t) => {
+  const { world, log, hub, connect } = start();
+  for (let user = 0; user < 300; user += 1) connect({ userId: String(user) });
+  world.settle();
+  const before = hub.counters().writes;
+  log.append('7');
+  log.append('9');
+  log.append('none of them');
+  world.settle();
+  t.equal(hub.counters().writes - before, 2);
+});
+
+t.test('fan-out: a burst larger than the ring reaches who keeps up, whole', async (t) => {
+  const { world, log, hub, connect } = start({ ring: { framesMax: 8, sizeBytesMax: 4_000 } });
+  const fast = connect();
+  const slow = connect({}, 300);
+  for (let n = 0; n < 500; n += 1)
+    log.append(undefined, JSON.stringify('x'.repeat(n % 7 === 0 ? 3_000 : 10)));
+  world.settle();
+  t.same(
+    idsOf(fast),
+    Array.from({ length: 500 }, (_, index) => `e1-${index + 1}`),
+  );
+  t.ok(slow.cutOff, 'who takes nothing is dropped');
+  t.equal(hub.counters().lag, 1);
+  t.ok(hub.counters().ringFrames <= 8);
+  const again = connect({ lastEventId: slow.reader.lastEventId });
+  world.settle();
+  t.same(
+    idsOf(again).length,
+    500 - Number(slow.reader.lastEventId.slice(3)),
+    'and misses nothing when it returns',
+  );
+});
+
+t.test('replay: short steps, one reading for all who return together', async (t) => {
+  const log = new MemoryLog();
+  for (let n = 0; n < 20_000; n += 1) log.add(n % 10 === 0 ? '1' : '2');
+  const { world, connect, hub } = start({}, log);
+  log.pages = 0;
+  const sockets = Array.from({ length: 90 }, () => connect({ lastEventId: 'e1-1' }));
+  t.ok(hub.counters().behind === 90);
+  let turns = 0;
+  while (hub.counters().behind > 0) {
+    world.turn();
+    turns += 1;
+  }
+  t.ok(turns > 100, `${turns} turns: nobody waited long for one of them`);
+  t.ok(log.pages <= turns + 2, `${log.pages} readings for 90 clients`);
+  world.settle();
+  for (const socket of sockets) t.equal(socket.reader.events.length, 1_999);
+  const live = log.append('1');
+  world.settle();
+  for (const socket of sockets) t.equal(socket.reader.lastEventId, `e1-${live.sequence}`);
+});
+
+t.test(
+  'replay: what leaves the log under way is a reset, for readers of the log and of the ring',
+  async (t) => {
+    const log = new MemoryLog();
+    for (let n = 0; n < 10_000; n += 1) log.add('1');
+    const { world, connect, hub } = start({}, log);
+    const behind = connect({ lastEventId: 'e1-1' }, 20_000);
+    for (let turn = 0; turn < 5; turn += 1) world.turn();
+    const reached = Number(behind.reader.lastEventId.slice(3));
+    t.ok(reached > 1 && reached < 5_000, `${reached}`);
+    log.trim(9_000);
+    behind.makeRoom(ROOM);
+    world.settle();
+    t.match(behind.reader.events.at(-1), {
+      type: 'reset',
+      id: 'e1-10000',
+      data: '{"oldest":"e1-9001","newest":"e1-10000"}',
+    });
+    const live = connect();
+    for (let n = 0; n < 50; n += 1) log.add('1');
+    log.trim(1_049);
+    log.tell();
+    world.settle();
+    t.match(
+      live.reader.events,
+      [{ type: 'reset', id: 'e1-10050' }],
+      'what it is told to have reached is not sent besides',
+    );
+    t.equal(hub.counters().resets, 3);
+  },
+);
+
+t.test('restart: what came last is in the ring again, other epochs are told', async (t) => {
+  const log = new MemoryLog('e2');
+  for (let n = 0; n < 100; n += 1) log.add('1');
+  const { world, connect } = start({}, log);
+  log.pages = 0;
+  const socket = connect({ lastEventId: 'e2-40' });
+  const foreign = connect({ lastEventId: 'e1-40' });
+  world.settle();
+  t.equal(socket.reader.events.length, 60);
+  t.equal(log.pages, 0, 'without a reading');
+  t.match(foreign.reader.events, [{ type: 'reset', id: 'e2-100' }]);
+});
+
+t.test('drain: every stream gets its goodbye, in slices, and none comes in', async (t) => {
+  const { world, log, hub, connect } = start();
+  const sockets = Array.from({ length: 1_200 }, () => connect());
+  const stuck = connect({}, 0);
+  let left: number | undefined;
+  hub.drain().then(
+    (count) => {
+      left = count;
+    },
+    (error) => t.fail(String(error)),
+  );
+  t.equal(sockets.filter(({ ended }) => ended).length, 500);
+  for (let turn = 0; turn < 6 && left === undefined; turn += 1) {
+    world.turn();
+    await Promise.resolve();
+    await Promise.resolve();
+  }
+  t.equal(left, 0);
+  for (const { reader, ended } of sockets) {
+    if (!ended || reader.retryMs !== 3_000) t.fail('no goodbye');
+  }
+  t.ok(stuck.cutOff, 'one that reads nothing is cut');
+  t.equal(hub.crowding({ userId: '1', sessionId: 'x', address: '', lastEventId: undefined }), 'stopping');
+  log.append(undefined);
+  t.notOk(world.turn());
+});
