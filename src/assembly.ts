@@ -9,6 +9,7 @@ import type { ConfigurationResult } from './config.ts';
 import { holdFolder } from './data-folder.ts';
 import type { Configuration } from './domain/configuration.ts';
 import { LiveSettings } from './domain/settings.ts';
+import { openDrafts } from './drafts.ts';
 import { type EventDelivery, startEventDelivery } from './event-delivery.ts';
 import { figuresOf } from './figures.ts';
 import { type FileTransport, openFileTransport } from './file-transport.ts';
@@ -184,6 +185,7 @@ function serve(parts: Parts): Pipeline[] {
     ...parts,
     onCall: metrics.observeCall,
     administration: actors.administration,
+    drafts: openDrafts(parts),
     health: facts,
   });
   const pages = openPages(configuration, api);

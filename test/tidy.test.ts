@@ -20,6 +20,7 @@ const ROOT_FILES = [
   'src/site.ts',
   'src/figures.ts',
   'src/file-transport.ts',
+  'src/drafts.ts',
   'src/actor-start.ts',
   'src/listeners.ts',
   'src/finished-requests.ts',

@@ -82,10 +82,12 @@ export type DraftCommand =
   | RemoveDraft
   | DraftRemoved;
 
-/** `draft`: the open draft of this file and owner, else 1305. `part`: whose bytes a sweep has to leave alone. */
+/** `draft`: the open draft of this file and owner, else 1305. `part`: the file whose bytes a sweep has to leave alone. */
 export type DraftQuery =
   | { readonly type: 'draft'; readonly ownerId: string; readonly fileId: string }
-  | { readonly type: 'part' };
+  | { readonly type: 'part' }
+  /** Would this place take a draft? */
+  | { readonly type: 'free' };
 
 export interface DraftView {
   readonly phase: DraftPhase;
@@ -131,7 +133,8 @@ export const draft = defineActor<DraftState, DraftCommand, DraftEvent, DraftQuer
         return draftRemoved(state, command, turn);
     }
   },
-  query(state, query): DraftView | Refusal | string | null {
+  query(state, query): DraftView | Refusal | string | boolean | null {
+    if (query.type === 'free') return state.phase === 'free';
     if (query.type === 'part') return state.draft?.fileId ?? null;
     const found = openDraftOf(state, query);
     if (found === undefined) return refuse('InvalidID');

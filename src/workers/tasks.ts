@@ -18,6 +18,7 @@ import {
   verifyAuthentication,
   verifyRegistration,
 } from './fido2.ts';
+import { type Sha256RangeTask, sha256Range } from './sha256.ts';
 
 export interface WorkerTasks {
   /** Guarded Ed25519 verification (auth.md A1). All three are raw bytes; wrong lengths are simply false. */
@@ -35,6 +36,8 @@ export interface WorkerTasks {
   writeSlab: { input: WriteSlabTask; output: WriteSlabVerdict };
   /** CRC-32 of bytes that are in a file already; undefined when the file is shorter. */
   hashRange: { input: HashRangeTask; output: number | undefined };
+  /** SHA-256 of the same, base64url. */
+  sha256Range: { input: Sha256RangeTask; output: string | undefined };
 }
 
 export type TaskName = keyof WorkerTasks;
@@ -91,6 +94,7 @@ const TASKS: { readonly [N in TaskName]: TaskRow<N, unknown> } = {
   }),
   writeSlab: row<'writeSlab', WriteSlabTask>({ pack: (task) => task, run: writeSlab }),
   hashRange: row<'hashRange', HashRangeTask>({ pack: (task) => task, run: hashRange }),
+  sha256Range: row<'sha256Range', Sha256RangeTask>({ pack: (task) => task, run: sha256Range }),
 };
 
 export function packTask<N extends TaskName>(name: N, input: TaskInput<N>): PackedTask {

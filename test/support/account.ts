@@ -20,6 +20,7 @@ import { endSessions, loginLog, logout, sessions } from '../../src/io/routes/ses
 import { hashRange, writeSlab } from '../../src/workers/crc32.ts';
 import { checkEd25519Key, verifyEd25519 } from '../../src/workers/ed25519.ts';
 import { verifyAuthentication, verifyRegistration } from '../../src/workers/fido2.ts';
+import { sha256Range } from '../../src/workers/sha256.ts';
 import type { TaskName } from '../../src/workers/tasks.ts';
 import { createTestActors, type TestActors } from './actors.ts';
 import { connectRaw, type HttpFixture, NO_LIMITS, requestText, startHttp } from './http.ts';
@@ -77,6 +78,7 @@ export function inlineWorkers(gate: { wait?: () => Promise<void> } = {}): Ports 
     verifyAuthentication,
     writeSlab,
     hashRange,
+    sha256Range,
   };
   return {
     workers: {

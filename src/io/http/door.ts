@@ -139,7 +139,10 @@ export function answerUnrouted(exchange: Exchange, match: Exclude<Match, { found
   exchange.limiter.chargeAnonymous(1);
   if (match.found === 'nothing') throw new GatewayError('NotFound');
   const { site, head } = exchange;
-  if (head.method === 'OPTIONS') return preflight(site, head, match.methods);
+  if (head.method === 'OPTIONS') {
+    const offers = match.offered.flatMap((route) => route.offers?.(exchange.settings) ?? []);
+    return preflight(site, head, match.methods, offers);
+  }
   exchange.error = 'MethodNotAllowed';
   return errorReply(new GatewayError('MethodNotAllowed'), [['Allow', match.methods.join(', ')]]);
 }

@@ -10,9 +10,9 @@ import { type AnyRoute, type HeaderList, Reply } from './route.ts';
 /** How long a browser may remember a preflight. Seconds. */
 const PREFLIGHT_SECONDS = 600;
 const ALLOW_HEADERS =
-  'Authorization, Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, X-MCP-Code, X-Device-Guid, pkey, Idempotency-Key, Range, If-Match, If-None-Match, If-Range';
+  'Authorization, Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, X-MCP-Code, X-Device-Guid, pkey, Idempotency-Key, Range, If-Match, If-None-Match, If-Range, Upload-Complete, Upload-Offset, Upload-Length, Upload-Draft-Interop-Version, Content-Digest, Repr-Digest';
 const EXPOSE_HEADERS =
-  'Mcp-Session-Id, X-RateLimit, Retry-After, ETag, Accept-Ranges, Content-Range, Content-Disposition, X-Chunk-CRC32, X-File-Part';
+  'Mcp-Session-Id, X-RateLimit, Retry-After, ETag, Accept-Ranges, Content-Range, Content-Disposition, X-Chunk-CRC32, X-File-Part, Upload-Complete, Upload-Offset, Upload-Length, Upload-Limit';
 const JSON_TYPE = /^application\/json[\t ]*(?:;[\t ]*charset=(?:"[\w-]+"|[\w-]+)[\t ]*)?$/i;
 const NONE: HeaderList = [];
 
@@ -47,11 +47,19 @@ export function corsHeaders(site: Site, head: IncomingHead): HeaderList {
   ];
 }
 
-/** The answer to OPTIONS. `methods` are those that the path knows. Throws `Forbidden` for a foreign origin. */
-export function preflight(site: Site, head: IncomingHead, methods: readonly string[]): Reply {
+/**
+ * The answer to OPTIONS. `methods` are those that the path knows, `offers` what else is told of it. Throws `Forbidden` for
+ * a foreign origin.
+ */
+export function preflight(
+  site: Site,
+  head: IncomingHead,
+  methods: readonly string[],
+  offers: HeaderList = NONE,
+): Reply {
   const allow: [string, string] = ['Allow', methods.join(', ')];
   if (!head.repeatedHeaders.has('origin') && head.header('origin') === undefined) {
-    return Reply.empty(204, [allow]);
+    return Reply.empty(204, [allow, ...offers]);
   }
   checkOrigin(site, head);
   return Reply.empty(204, [
@@ -59,6 +67,7 @@ export function preflight(site: Site, head: IncomingHead, methods: readonly stri
     ['Access-Control-Allow-Methods', methods.join(', ')],
     ['Access-Control-Allow-Headers', ALLOW_HEADERS],
     ['Access-Control-Max-Age', String(PREFLIGHT_SECONDS)],
+    ...offers,
   ]);
 }
 

@@ -191,6 +191,8 @@ export interface RouteDefinition<
   readonly adminAddresses?: true;
   /** The path names a secret (a file's code): the log shows the pattern in its place. */
   readonly secretPath?: true;
+  /** Fields of the answer to OPTIONS on this path, preflights included. */
+  offers?(settings: SettingsReader): HeaderList;
   /** Undecoded paths that the route serves; its last parameter is then all the rest, and `params` stays empty (proxy). */
   serves?(rawPath: string): boolean;
   /** Undecoded paths on which a session that `either` requires may be missing. */

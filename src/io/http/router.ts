@@ -18,7 +18,7 @@ export interface ReadyRoute {
 
 export type Match =
   | { readonly found: 'route'; readonly ready: ReadyRoute; readonly params: Readonly<Record<string, string>> }
-  | { readonly found: 'path'; readonly methods: readonly string[] }
+  | { readonly found: 'path'; readonly methods: readonly string[]; readonly offered: readonly AnyRoute[] }
   | { readonly found: 'nothing' };
 
 const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze(Object.create(null));
@@ -85,10 +85,11 @@ function prepare(route: AnyRoute): ReadyRoute {
 function pick(entry: PathEntry, method: string, params: Readonly<Record<string, string>>): Match {
   const ready = entry.routes.get(method) ?? (method === 'HEAD' ? entry.routes.get('GET') : undefined);
   if (ready !== undefined) return { found: 'route', ready, params };
-  const offered = [...entry.routes.values()].filter(({ route }) => route.notOffered !== true);
-  const methods: string[] = offered.map(({ route }) => route.method);
+  const routes = [...entry.routes.values()].map(({ route }) => route);
+  const offered = routes.filter((route) => route.notOffered !== true);
+  const methods: string[] = offered.map(({ method }) => method);
   if (methods.includes('GET') && !methods.includes('HEAD')) methods.push('HEAD');
-  return { found: 'path', methods };
+  return { found: 'path', methods, offered };
 }
 
 /** Two methods of one shape may name their parameters differently, so the names are the chosen route's. */

@@ -15,6 +15,7 @@ import { loginEmail, loginPhone } from './codes.ts';
 import { createDocsRoutes } from './docs.ts';
 import { createDownloadRoutes, type DownloadParts } from './downloads.ts';
 import { createEventStreamRoute } from './event-stream.ts';
+import { createDraftRoutes, type DraftParts } from './files-v2.ts';
 import { createHealthRoute, getInfo, type HealthFacts, info } from './info.ts';
 import { registerKey, removeKey, updateKey, userKeys } from './keys.ts';
 import { createMcpRoutes } from './mcp.ts';
@@ -28,6 +29,7 @@ export interface RouteParts extends ProxyParts, DownloadParts {
   readonly vault: Vault;
   readonly events: { readonly streams: StreamHub };
   readonly administration: Administration;
+  readonly drafts: DraftParts;
   readonly health: () => HealthFacts;
   readonly reload: Reload;
 }
@@ -62,6 +64,7 @@ export function createRoutes(parts: RouteParts): AnyRoute[] {
       onCall: parts.onCall,
     }),
     ...createDownloadRoutes(parts),
+    ...createDraftRoutes(parts.drafts),
     ...createAdminRoutes(parts),
     ...createProxyRoutes(parts),
   ];

@@ -1,0 +1,178 @@
+/**
+ * v2 uploads (spec 4.7): a draft first, then its bytes in one stream, or in pieces for who wants to resume: by `Range`,
+ * or by draft-ietf-httpbis-resumable-upload (interop version 8), whose methods and fields the same address speaks.
+ */
+import type { DraftView } from '../../actors/draft.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import { fileSizeMaxBytes } from '../../domain/files.ts';
+import { text } from '../../domain/schema.ts';
+import type { SessionContext } from '../../domain/sessions.ts';
+import type { SettingsReader } from '../../domain/settings.ts';
+import { SECOND_MS } from '../../domain/time.ts';
+import { readUploadPlan, UPLOAD_FIELDS, type UploadPlan } from '../../domain/upload-plan.ts';
+import { draftBody, draftQuery, findDraft, openDraft, viewDraft } from '../files/draft-door.ts';
+import type { DraftUploads, UploadOutcome } from '../files/draft-uploads.ts';
+import type { FileCodes } from '../files/file-code.ts';
+import { errorReply } from '../http/reply.ts';
+import { type AnyRoute, defineRoute, type HeaderList, Reply, type RouteContext } from '../http/route.ts';
+
+/** Only closed over while the routes are made. */
+export interface DraftParts {
+  readonly uploads: DraftUploads;
+  readonly codes: FileCodes;
+}
+
+const STREAM_PATH = '/auth/v2/file/stream_upload/:fileId';
+const GROUP = 'files';
+const STREAM_ERRORS = [
+  'InvalidID',
+  'MaxFileSize',
+  'EmptyFile',
+  'WrongPart',
+  'ShortPart',
+  'ChecksumError',
+  'UploadConflict',
+  'StorageFull',
+  'FileStorageFailed',
+  'Forbidden',
+  'ChartApiFileError',
+] as const;
+
+export function createDraftRoutes(parts: DraftParts): AnyRoute[] {
+  return [
+    createDraft(parts),
+    takeStream(parts, 'POST', 'Send the bytes of a draft, whole or a piece'),
+    takeStream(parts, 'PATCH', 'The same, as resumable uploads call a further piece'),
+    tellOffset(parts),
+    dropDraft(parts),
+  ];
+}
+
+function createDraft(parts: DraftParts): AnyRoute {
+  return defineRoute({
+    method: 'POST',
+    path: '/auth/v2/file/create_draft',
+    summary: 'Create the pending message of a file; answers `<fileId>:<fileCode>`',
+    group: GROUP,
+    auth: 'either',
+    limits: [],
+    query: draftQuery,
+    body: draftBody,
+    bodyOptional: true,
+    result: text(),
+    idempotent: true,
+    errors: [
+      'InvalidFileName',
+      'MaxFileSize',
+      'EmptyFile',
+      'TooManyDrafts',
+      'Forbidden',
+      'ChartApiFileError',
+    ],
+    async handle(context) {
+      const { fileId } = await openDraft(context);
+      return `${fileId}:${parts.codes.encode(fileId)}`;
+    },
+  });
+}
+
+function takeStream(parts: DraftParts, method: 'POST' | 'PATCH', summary: string): AnyRoute {
+  return defineRoute({
+    method,
+    path: STREAM_PATH,
+    summary,
+    group: GROUP,
+    auth: 'either',
+    limits: [],
+    body: 'stream',
+    errors: STREAM_ERRORS,
+    // Once for the address, which has two such routes.
+    offers: (settings) => (method === 'POST' ? [['Upload-Limit', uploadLimit(settings)]] : []),
+    refusal: (error, { settings }) =>
+      error.row === 'MaxFileSize' ? errorReply(error, [['Upload-Limit', uploadLimit(settings)]]) : undefined,
+    async handle(context) {
+      const target = findDraft(context.actors, context.session, context.params['fileId']);
+      const plan = planOf(context);
+      const { incoming, client } = context;
+      const outcome = await parts.uploads.upload({ target, plan, incoming, address: client.address });
+      return uploadReply(outcome, plan);
+    },
+  });
+}
+
+/** How much of it is kept (HEAD of resumable uploads). A stream that keeps its bytes ends, so that the figure holds. */
+function tellOffset(parts: DraftParts): AnyRoute {
+  return defineRoute({
+    method: 'HEAD',
+    path: STREAM_PATH,
+    summary: 'How many bytes of a draft are kept: where an upload that broke off goes on',
+    group: GROUP,
+    auth: 'either',
+    limits: [],
+    errors: ['InvalidID', 'Forbidden'],
+    async handle({ actors, session, params, settings, nowMs }) {
+      const target = findDraft(actors, session, params['fileId']);
+      if ((await viewDraft(actors, target)).keeps) await parts.uploads.interrupt(target);
+      const view = await viewDraft(actors, target);
+      return new Reply(204, null, undefined, offsetFields(view, settings, nowMs));
+    },
+  });
+}
+
+function dropDraft(parts: DraftParts): AnyRoute {
+  return defineRoute({
+    method: 'DELETE',
+    path: STREAM_PATH,
+    summary: 'Give a draft up: its pending message and its bytes are removed',
+    group: GROUP,
+    auth: 'either',
+    limits: [],
+    errors: ['InvalidID', 'Forbidden'],
+    async handle({ actors, session, params }) {
+      await parts.uploads.drop(findDraft(actors, session, params['fileId']));
+      return Reply.empty(204);
+    },
+  });
+}
+
+/** Throws `InvalidInput` for a field that cannot be read or came twice: bytes at a guessed place would spoil the file. */
+function planOf({ header, repeatedHeaders }: RouteContext<unknown, unknown, SessionContext>): UploadPlan {
+  const repeated = UPLOAD_FIELDS.find((name) => repeatedHeaders.has(name));
+  if (repeated !== undefined) throw new GatewayError('InvalidInput', repeated);
+  const result = readUploadPlan(header);
+  if (!result.ok) throw new GatewayError('InvalidInput', result.fault);
+  return result.plan;
+}
+
+function uploadReply(outcome: UploadOutcome, { resumable }: UploadPlan): Reply {
+  if (outcome.end === 'complete') {
+    const { sizeBytes } = outcome.file;
+    return Reply.empty(200, resumable ? progressFields(true, sizeBytes) : []);
+  }
+  const { offsetBytes } = outcome;
+  if (outcome.end === 'kept') return Reply.empty(200, progressFields(false, offsetBytes));
+  const conflict = new GatewayError('UploadConflict', `the kept bytes end at ${offsetBytes}`);
+  return errorReply(conflict, progressFields(false, offsetBytes));
+}
+
+function offsetFields(view: DraftView, settings: SettingsReader, nowMs: number): HeaderList {
+  const { receivedBytes, sizeBytes, expiresMs } = view;
+  const leftSeconds = Math.max(0, Math.floor((expiresMs - nowMs) / SECOND_MS));
+  return [
+    ...progressFields(false, receivedBytes),
+    ...(sizeBytes === null ? [] : ([['Upload-Length', String(sizeBytes)]] as const)),
+    ['Upload-Limit', `max-size=${fileSizeMaxBytes(settings)}, max-age=${leftSeconds}`],
+  ];
+}
+
+function progressFields(complete: boolean, offsetBytes: number): HeaderList {
+  return [
+    ['Upload-Complete', complete ? '?1' : '?0'],
+    ['Upload-Offset', String(offsetBytes)],
+  ];
+}
+
+/** Of any upload: the largest file, and how long a draft lives, in seconds. */
+function uploadLimit(settings: SettingsReader): string {
+  return `max-size=${fileSizeMaxBytes(settings)}, max-age=${settings.get('DraftLifetimeSeconds')}`;
+}

@@ -1,0 +1,380 @@
+/** v2 uploads over HTTP: fields and refusals of create_draft, streams, pieces, digests, and who may do what. */
+import { createHash, randomBytes } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import t from 'tap';
+import {
+  type DraftFixture,
+  OTHER_HEADERS,
+  OWNER_ID,
+  PERSON_HEADERS,
+  startDrafts,
+} from '../../support/drafts.ts';
+
+const CAP = 1_000_000;
+const BYTES = Buffer.from('0123456789abcdefghij');
+
+interface Envelope {
+  readonly result?: string;
+  readonly error?: { readonly code: number };
+}
+
+async function createAnswer(
+  { http }: DraftFixture,
+  query: Readonly<Record<string, string>>,
+  init: RequestInit = {},
+): Promise<{ status: number; code: number | undefined; result: string | undefined }> {
+  const url = `${http.url}/auth/v2/file/create_draft?${new URLSearchParams(query)}`;
+  const answer = await fetch(url, { method: 'POST', headers: PERSON_HEADERS, ...init });
+  const { result, error } = (await answer.json()) as Envelope;
+  return { status: answer.status, code: error?.code, result };
+}
+
+async function codeOf(answer: Response): Promise<string> {
+  const text = await answer.text();
+  return `${answer.status}/${text === '' ? '' : ((JSON.parse(text) as Envelope).error?.code ?? '')}`;
+}
+
+/** Neither message nor bytes are left, once what was decided has been done. */
+async function isGone({ actors, chat, names }: DraftFixture, fileId: string): Promise<boolean> {
+  const left = () => names().filter((name) => name.startsWith(fileId));
+  for (let turn = 0; turn < 200 && left().length > 0; turn += 1) await actors.settle();
+  await actors.settle();
+  return chat.byFile(fileId)?.state === 'cancelled' && left().length === 0;
+}
+
+t.test('v2 draft: query and body carry the same fields, the answer is fileId and fileCode', async (t) => {
+  const fixture = await startDrafts(t);
+  const fields = { fileName: 'ä b.txt', fileSize: '20', chatId: '77', message: 'hi', crc32: 'CAFE no sum' };
+  const { status, result = '' } = await createAnswer(fixture, { ...fields, linkedMessageId: '12' });
+  t.equal(status, 200);
+  const [fileId = '', code = ''] = result.split(':');
+  t.match(code, /^[A-Za-z0-9_-]{22}$/);
+  t.equal(fixture.codes.decode(code), fileId);
+  const expected = {
+    userId: OWNER_ID,
+    chatId: '77',
+    name: 'ä b.txt',
+    sizeBytes: 20,
+    message: 'hi',
+    linkedMessageId: '12',
+    declaredCrc32: 'CAFE no sum',
+  };
+  t.match(fixture.chat.byFile(fileId), { state: 'pending', file: expected });
+  const json = { headers: { ...PERSON_HEADERS, 'Content-Type': 'application/json' } };
+  const body = JSON.stringify({ ...fields, fileSize: 20, chatId: 77, linkedMessageId: 12 });
+  const second = await createAnswer(fixture, {}, { ...json, body });
+  t.match(fixture.chat.byFile(second.result?.split(':')[0] ?? '')?.file, expected);
+  const both = await createAnswer(fixture, { fileSize: '20' }, { ...json, body });
+  t.equal(both.status, 200, 'the same in both');
+  t.match(await createAnswer(fixture, { fileSize: '21' }, { ...json, body }), { status: 400, code: 1001 });
+});
+
+t.test('v2 draft: a chat id of 0, less or none is the personal storage', async (t) => {
+  const fixture = await startDrafts(t);
+  for (const chatId of [undefined, '', '0', '-1', '-9223372036854775808']) {
+    const fileId = await fixture.create(chatId === undefined ? {} : { chatId });
+    t.equal(fixture.chat.byFile(fileId)?.file.chatId, null, chatId ?? 'none');
+  }
+  for (const chatId of ['x', '1.5', '9223372036854775808', '1e3']) {
+    t.match(await createAnswer(fixture, { fileName: 'a', chatId }), { status: 400, code: 1001 }, chatId);
+  }
+});
+
+t.test('v2 draft: refusals name, size, module, in this order, and a checksum never refuses', async (t) => {
+  const fixture = await startDrafts(t, {
+    settings: { FileMaxSizeBytes: CAP, FileBlockedExtensions: '.exe' },
+  });
+  const rows: [Record<string, string>, number, number][] = [
+    [{ fileSize: '0' }, 400, 1309],
+    [{ fileName: 'a.exe', fileSize: '0' }, 400, 1309],
+    [{ fileName: 'a\r\nb', fileSize: '1' }, 400, 1309],
+    [{ fileName: '\u202egpj.exe' }, 400, 1309],
+    [{ fileName: 'x'.repeat(256) }, 400, 1309],
+    [{ fileName: 'a', fileSize: '0' }, 400, 1301],
+    [{ fileName: 'a', fileSize: '-5' }, 400, 1301],
+    [{ fileName: 'a', fileSize: String(CAP + 1) }, 413, 1301],
+    [{ fileName: 'a', fileSize: '5368709120' }, 413, 1301],
+    [{ fileName: 'a', fileSize: '9'.repeat(30) }, 413, 1301],
+    [{ fileName: 'a', fileSize: '1.5' }, 400, 1001],
+    [{ fileName: 'a', linkedMessageId: '-1' }, 400, 1001],
+  ];
+  for (const [query, status, code] of rows) {
+    t.match(await createAnswer(fixture, query), { status, code }, JSON.stringify(query).slice(0, 60));
+  }
+  t.same(fixture.chat.calls, [], 'the module was not asked');
+  fixture.chat.strangers.add(OWNER_ID);
+  t.match(await createAnswer(fixture, { fileName: 'a' }), { status: 403, code: 1103 });
+  fixture.chat.strangers.clear();
+  fixture.chat.mode = 'down';
+  t.match(await createAnswer(fixture, { fileName: 'a' }), { status: 502, code: 1310 });
+  fixture.chat.mode = 'ok';
+  for (const sum of ['', 'x', '-1', '99999999999', 'a'.repeat(2_000)]) {
+    t.match(await createAnswer(fixture, { fileName: 'a', crc32: sum }), { status: 200 });
+  }
+});
+
+t.test('v2 draft: a cookie or a bearer, the bearer first, and none of the lesser sessions', async (t) => {
+  const fixture = await startDrafts(t);
+  const create = (headers: Record<string, string>) => createAnswer(fixture, { fileName: 'a' }, { headers });
+  t.match(await create({}), { status: 401, code: 1101 });
+  t.match(await create({ Authorization: 'Bearer agent' }), { status: 200 });
+  t.match(await create({ Authorization: 'Bearer nobody', ...PERSON_HEADERS }), { status: 401, code: 1101 });
+  t.match(await create({ Authorization: 'Bearer basic' }), { status: 403, code: 1103 });
+  t.match(await create({ Authorization: 'Bearer app' }), { status: 403, code: 1103 });
+  const fileId = await fixture.create();
+  const url = `${fixture.http.url}/auth/v2/file/stream_upload/${fileId}`;
+  const send = (headers: Record<string, string>) => fetch(url, { method: 'POST', headers, body: BYTES });
+  t.equal(await codeOf(await send({})), '401/1101');
+  t.equal(await codeOf(await send(OTHER_HEADERS)), '404/1305', 'a foreign draft looks unknown');
+  t.equal(await codeOf(await send({ Authorization: 'Bearer basic' })), '403/1103');
+  t.equal(
+    await codeOf(await send({ Authorization: 'Bearer agent' })),
+    '200/',
+    'the same user by another way',
+  );
+});
+
+t.test(
+  'v2 draft: as many at once as DraftsPerUser, and the same Idempotency-Key is the same draft',
+  async (t) => {
+    const fixture = await startDrafts(t, { settings: { DraftsPerUser: 2 } });
+    const headers = { ...PERSON_HEADERS, 'Idempotency-Key': 'k1' };
+    const first = await createAnswer(fixture, { fileName: 'a' }, { headers });
+    t.equal((await createAnswer(fixture, { fileName: 'a' }, { headers })).result, first.result);
+    t.match(await createAnswer(fixture, { fileName: 'b' }, { headers }), { status: 422, code: 1016 });
+    const second = await fixture.create();
+    t.match(await createAnswer(fixture, { fileName: 'a' }), { status: 409, code: 1316 });
+    t.equal((await createAnswer(fixture, { fileName: 'a' }, { headers })).result, first.result);
+    t.equal(await codeOf(await fixture.stream(second, { body: BYTES })), '200/');
+    t.match(
+      await createAnswer(fixture, { fileName: 'a' }),
+      { status: 200 },
+      'a finished one gives its place back',
+    );
+    const at = await Promise.all(
+      Array.from({ length: 6 }, () => createAnswer(fixture, { fileName: 'a' }, { headers: OTHER_HEADERS })),
+    );
+    t.same(at.map(({ status }) => status).sort(), [200, 200, 409, 409, 409, 409], 'asked at once');
+  },
+);
+
+t.test('v2 stream: declared and chunked bodies of any type become the file, with the own CRC', async (t) => {
+  const fixture = await startDrafts(t);
+  const bytes = randomBytes(3 * 1024 * 1024 + 17);
+  const bodies: [string, RequestInit][] = [
+    ['declared', { body: bytes }],
+    ['chunked', { body: new Blob([bytes]).stream(), duplex: 'half' } as RequestInit],
+    ['typed', { body: bytes, headers: { 'Content-Type': 'application/octet-stream' } }],
+    ['another type', { body: bytes, headers: { 'Content-Type': 'text/html' } }],
+  ];
+  for (const [how, init] of bodies) {
+    const fileId = await fixture.create({ fileSize: String(bytes.length), crc32: 'wrong' });
+    const answer = await fixture.stream(fileId, init);
+    t.equal(answer.status, 200, how);
+    t.equal(await answer.text(), '', 'an empty body');
+    t.ok(fixture.file(fileId)?.equals(bytes), how);
+    t.match(fixture.chat.byFile(fileId), { state: 'complete', sizeBytes: bytes.length, crc32: crc32(bytes) });
+    t.equal(await codeOf(await fixture.stream(fileId, { body: bytes })), '404/1305', 'a finished draft');
+  }
+  t.same(fixture.http.bugs, []);
+  t.match(fixture.storage.counters(), { leases: 0, reservedBytes: 0 });
+});
+
+t.test('v2 stream: a size that was not declared, none at all, too much: refused and removed', async (t) => {
+  const fixture = await startDrafts(t, { settings: { FileMaxSizeBytes: CAP } });
+  const chunked = (bytes: Buffer) => ({ body: new Blob([bytes]).stream(), duplex: 'half' }) as RequestInit;
+  const rows: [string, string | undefined, RequestInit, string][] = [
+    ['shorter', '21', { body: BYTES }, '400/1307'],
+    ['shorter, chunked', '21', chunked(BYTES), '400/1307'],
+    ['longer', '19', { body: BYTES }, '413/1307'],
+    ['longer, chunked', '19', chunked(BYTES), '413/1307'],
+    ['none', undefined, {}, '400/1301'],
+    ['none of some', '5', {}, '400/1307'],
+    ['over the cap', undefined, { body: Buffer.alloc(CAP + 1) }, '413/1301'],
+    ['over the cap, chunked', undefined, chunked(Buffer.alloc(CAP + 1)), '413/1301'],
+    ['far over the cap, declared small', '5', { body: Buffer.alloc(CAP + 1) }, '413/1301'],
+  ];
+  for (const [name, fileSize, init, expected] of rows) {
+    const fileId = await fixture.create(fileSize === undefined ? {} : { fileSize });
+    const answer = await fixture.stream(fileId, init);
+    const limit = answer.headers.get('Upload-Limit');
+    t.equal(await codeOf(answer), expected, name);
+    if (expected === '413/1301') t.equal(limit, `max-size=${CAP}, max-age=3600`);
+    t.ok(await isGone(fixture, fileId), name);
+  }
+  const exact = await fixture.create();
+  t.equal((await fixture.stream(exact, { body: Buffer.alloc(CAP, 1) })).status, 200, 'the cap itself');
+  t.match(fixture.storage.counters(), { leases: 0, reservedBytes: 0 });
+});
+
+t.test('v2 stream: digests of body and file are checked, a wrong one is 1308 and removes', async (t) => {
+  const fixture = await startDrafts(t);
+  const sha256 = createHash('sha256').update(BYTES).digest('base64');
+  const sum = Buffer.alloc(4);
+  sum.writeUInt32BE(crc32(BYTES));
+  const right = `sha-256=:${sha256}:, crc32=:${sum.toString('base64')}:`;
+  const wrong = [
+    `sha-256=:${Buffer.alloc(32).toString('base64')}:`,
+    `crc32=:${Buffer.alloc(4).toString('base64')}:`,
+  ];
+  for (const name of ['Repr-Digest', 'Content-Digest']) {
+    const good = await fixture.create();
+    t.equal(await codeOf(await fixture.stream(good, { body: BYTES, headers: { [name]: right } })), '200/');
+    for (const value of wrong) {
+      const bad = await fixture.create();
+      const answer = await fixture.stream(bad, { body: BYTES, headers: { [name]: value } });
+      t.equal(await codeOf(answer), '422/1308', `${name} ${value}`);
+      t.equal(fixture.chat.byFile(bad)?.state !== 'complete', true);
+    }
+    const unread = await fixture.create();
+    const answer = await fixture.stream(unread, { body: BYTES, headers: { [name]: 'sha-256=x' } });
+    t.equal(await codeOf(answer), '400/1001');
+    t.equal(fixture.chat.byFile(unread)?.state, 'pending', 'a field that cannot be read ends nothing');
+  }
+});
+
+t.test(
+  'v2 stream: Range writes pieces, completes at the declared size or at the end of the total',
+  async (t) => {
+    const fixture = await startDrafts(t);
+    const piece = (fileId: string, range: string, body: Buffer) =>
+      fixture.stream(fileId, { body, headers: { Range: range } });
+    const declared = await fixture.create({ fileSize: '20' });
+    t.equal(await codeOf(await piece(declared, 'bytes=0-', BYTES.subarray(0, 7))), '200/');
+    const gap = await piece(declared, 'bytes=9-', BYTES.subarray(9));
+    t.equal(gap.headers.get('Upload-Offset'), '7');
+    t.equal(await codeOf(gap), '409/1315', 'no gap');
+    t.equal(await codeOf(await piece(declared, 'bytes=5-9', BYTES.subarray(5, 10))), '200/', 'written anew');
+    t.equal(fixture.chat.byFile(declared)?.state, 'pending');
+    t.equal(await codeOf(await piece(declared, 'bytes=10-19', BYTES.subarray(10))), '200/');
+    t.same(fixture.file(declared), BYTES);
+    t.match(fixture.chat.byFile(declared), { state: 'complete', crc32: crc32(BYTES), sizeBytes: 20 });
+    const open = await fixture.create();
+    t.equal(await codeOf(await piece(open, 'bytes=0-9', BYTES.subarray(0, 10))), '200/');
+    t.equal(await codeOf(await piece(open, 'bytes=10-18', BYTES.subarray(10, 19))), '200/');
+    t.equal(fixture.chat.byFile(open)?.state, 'pending', 'nobody said how long it is');
+    t.equal(await codeOf(await piece(open, 'bytes=10-19/20', BYTES.subarray(10))), '200/');
+    t.same(fixture.file(open), BYTES);
+    const refusals: [string, Buffer, string][] = [
+      ['bytes=0-9', BYTES.subarray(0, 9), '400/1307'],
+      ['bytes=0-9', BYTES.subarray(0, 11), '413/1307'],
+      ['bytes=0-9/21', BYTES.subarray(0, 10), '400/1001'],
+      ['bytes=20-29', BYTES.subarray(0, 10), '413/1307'],
+      ['bytes=99999999-', BYTES, '413/1301'],
+      ['bytes=x', BYTES, '400/1001'],
+    ];
+    const kept = await fixture.create({ fileSize: '20' });
+    for (const [range, body, expected] of refusals) {
+      t.equal(await codeOf(await piece(kept, range, body)), expected, `${range} with ${body.length}`);
+      t.equal(fixture.chat.byFile(kept)?.state, 'pending', 'a refused piece leaves the draft');
+    }
+    t.equal(await codeOf(await fixture.stream(kept, { body: BYTES })), '200/', 'and then all of it');
+  },
+);
+
+t.test('v2 stream: resumable uploads: pieces, HEAD, 409 with the right offset, DELETE', async (t) => {
+  const fixture = await startDrafts(t);
+  const version = { 'Upload-Draft-Interop-Version': '8' };
+  const fileId = await fixture.create({ fileSize: '20' });
+  const begun = await fixture.stream(fileId, {
+    body: BYTES.subarray(0, 12),
+    headers: { ...version, 'Upload-Complete': '?0' },
+  });
+  t.match(
+    [begun.status, begun.headers.get('Upload-Complete'), begun.headers.get('Upload-Offset')],
+    [200, '?0', '12'],
+  );
+  const head = await fixture.stream(fileId, { method: 'HEAD' });
+  t.equal(head.status, 204);
+  t.equal(head.headers.get('Upload-Offset'), '12');
+  t.equal(head.headers.get('Upload-Complete'), '?0');
+  t.equal(head.headers.get('Upload-Length'), '20');
+  t.match(head.headers.get('Upload-Limit') ?? '', /^max-size=20971520, max-age=3[56][0-9]{2}$/);
+  t.equal(head.headers.get('Cache-Control'), 'no-store');
+  const append = (offset: string, body: Buffer, complete: string) =>
+    fixture.stream(fileId, {
+      method: 'PATCH',
+      body,
+      headers: {
+        ...version,
+        'Upload-Complete': complete,
+        'Upload-Offset': offset,
+        'Content-Type': 'application/partial-upload',
+      },
+    });
+  for (const offset of ['0', '11', '13', '20']) {
+    const answer = await append(offset, BYTES.subarray(Number(offset)), '?1');
+    t.equal(answer.headers.get('Upload-Offset'), '12', offset);
+    t.equal(await codeOf(answer), '409/1315');
+  }
+  t.equal(
+    await codeOf(await append('12', BYTES.subarray(12, 19), '?1')),
+    '400/1307',
+    'not the declared size',
+  );
+  t.equal((await fixture.stream(fileId, { method: 'HEAD' })).headers.get('Upload-Offset'), '12');
+  const done = await append('12', BYTES.subarray(12), '?1');
+  t.match(
+    [done.status, done.headers.get('Upload-Complete'), done.headers.get('Upload-Offset')],
+    [200, '?1', '20'],
+  );
+  t.same(fixture.file(fileId), BYTES);
+  t.equal((await fixture.stream(fileId, { method: 'HEAD' })).status, 404);
+  const given = await fixture.create();
+  const kept = { body: BYTES, headers: { ...version, 'Upload-Complete': '?0' } };
+  t.equal((await fixture.stream(given, kept)).status, 200);
+  const last = { headers: { ...version, 'Upload-Complete': '?1', 'Upload-Offset': '20' } };
+  t.equal((await fixture.stream(given, last)).status, 200, 'an empty last piece');
+  t.same(fixture.file(given), BYTES);
+  const dropped = await fixture.create();
+  t.equal((await fixture.stream(dropped, kept)).status, 200);
+  t.equal(
+    await codeOf(await fixture.stream(dropped, { method: 'DELETE', headers: OTHER_HEADERS })),
+    '404/1305',
+  );
+  t.equal((await fixture.stream(dropped, { method: 'DELETE' })).status, 204);
+  t.ok(await isGone(fixture, dropped));
+  t.same(fixture.names().sort(), [fileId, given].sort());
+});
+
+t.test('v2 stream: a file in pieces with a digest of the whole is read once more', async (t) => {
+  const fixture = await startDrafts(t);
+  const sha256 = createHash('sha256').update(BYTES).digest('base64');
+  for (const [value, expected] of [
+    [sha256, '200/'],
+    [Buffer.alloc(32).toString('base64'), '422/1308'],
+  ] as const) {
+    const fileId = await fixture.create({ fileSize: '20' });
+    await fixture.stream(fileId, { body: BYTES.subarray(0, 9), headers: { Range: 'bytes=0-8' } });
+    const headers = { Range: 'bytes=9-19', 'Repr-Digest': `sha-256=:${value}:` };
+    t.equal(await codeOf(await fixture.stream(fileId, { body: BYTES.subarray(9), headers })), expected);
+  }
+});
+
+t.test('v2 stream: OPTIONS tells the limit, and a preflight is a preflight', async (t) => {
+  const { http } = await startDrafts(t);
+  const url = `${http.url}/auth/v2/file/stream_upload/5`;
+  const plain = await fetch(url, { method: 'OPTIONS' });
+  t.equal(plain.status, 204);
+  t.equal(plain.headers.get('Upload-Limit'), 'max-size=20971520, max-age=3600');
+  t.equal(plain.headers.get('Allow'), 'POST, PATCH, HEAD, DELETE');
+  const asking = { Origin: `http://localhost:${http.port}`, 'Access-Control-Request-Method': 'PATCH' };
+  const preflight = await fetch(url, { method: 'OPTIONS', headers: asking });
+  t.equal(preflight.headers.get('Access-Control-Allow-Methods'), 'POST, PATCH, HEAD, DELETE');
+  t.match(preflight.headers.get('Access-Control-Allow-Headers'), /Range.*Upload-Complete, Upload-Offset/);
+  t.match(preflight.headers.get('Access-Control-Expose-Headers'), /Upload-Offset/);
+  t.equal(preflight.headers.get('Upload-Limit'), 'max-size=20971520, max-age=3600');
+  const foreign = await fetch(url, {
+    method: 'OPTIONS',
+    headers: { ...asking, Origin: 'http://evil.example' },
+  });
+  t.equal(foreign.status, 403);
+});
+
+t.test('v2 stream: unknown and malformed file ids are 1305', async (t) => {
+  const fixture = await startDrafts(t);
+  for (const id of ['5', '-1', 'x', '99999999999999999999', '1.5', '05']) {
+    t.equal(await codeOf(await fixture.stream(id, { body: BYTES })), '404/1305', id);
+    t.equal((await fixture.stream(id, { method: 'HEAD' })).status, 404, id);
+  }
+});
