@@ -1,0 +1,123 @@
+/** Events through the real program: kill -9 while modules push, the stand-in modules, a copy of the journal. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { type DiskJournal, openJournal } from '../../src/actors/runtime/journal.ts';
+import { EVENT_EPOCH_KEY, type EventRow } from '../../src/actors/runtime/journal-port.ts';
+import { expectOk, request, signUp } from '../../tools/agent.ts';
+import { launch, type RunningGateway, runToEnd } from '../../tools/launch.ts';
+
+const KEY = 'wallet-key-0123456789';
+const KILLS = 4;
+const PUSHERS = 4;
+
+function scratch(t: Test): string {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-events-'));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Rows of the copy that `gatehouse backup` makes, which a running gateway does not notice. */
+async function copyOf(t: Test, dataPath: string): Promise<DiskJournal> {
+  const target = join(scratch(t), 'copy');
+  const { code, stderr } = await runToEnd(['backup', target, '--data', dataPath]);
+  t.equal(code, 0, stderr);
+  const journal = await openJournal({ directory: target });
+  t.teardown(() => journal.close());
+  return journal;
+}
+
+async function push(
+  gateway: RunningGateway,
+  body: string,
+  key = KEY,
+): Promise<{ status: number; text: string }> {
+  const response = await fetch(`${gateway.internal}/internal/v1/events`, {
+    method: 'POST',
+    headers: { 'x-module-key': key },
+    body,
+  });
+  return { status: response.status, text: await response.text() };
+}
+
+const figuresOf = async (gateway: RunningGateway) => {
+  const health = (await (await fetch(`${gateway.internal}/health`)).json()) as {
+    parts: { events: Record<string, number> };
+  };
+  return health.parts.events;
+};
+
+/** Asks until it holds; every answer comes from the program, the test's time-out is the bound. */
+async function until(gateway: RunningGateway, holds: (figures: Record<string, number>) => boolean) {
+  for (;;) {
+    const figures = await figuresOf(gateway);
+    if (holds(figures)) return figures;
+  }
+}
+
+t.test(`events: kill -9 ${KILLS} times while modules push; none lost, none twice`, async (t) => {
+  const dataPath = join(scratch(t), 'data');
+  const configuration = { Modules: { wallet: { url: 'http://127.0.0.1:9', key: KEY } } };
+  const sent: number[] = [];
+  const acknowledged = new Set<number>();
+  let ticks = 0;
+  let gateway = await launch({ dataPath, configuration });
+  for (let kill = 0; kill < KILLS; kill += 1) {
+    const running = gateway;
+    let killed = false;
+    const pusher = async () => {
+      while (!killed) {
+        const batch = Array.from({ length: 5 }, () => ++ticks);
+        sent.push(...batch);
+        const events = batch.map(
+          (tick) => `{"module":"wallet","tick":${tick},"type":"x","data":{"id":${tick},"amount":${tick}.50}}`,
+        );
+        const answer = await push(running, `{"events":[${events.reverse().join(',')}]}`).catch(
+          () => undefined,
+        );
+        if (answer?.status === 200) for (const tick of batch) acknowledged.add(tick);
+        else if (answer !== undefined) t.fail(answer.text);
+      }
+    };
+    const pushers = Array.from({ length: PUSHERS }, pusher);
+    await until(running, ({ rows = 0 }) => rows > kill * 50 + 50);
+    killed = true;
+    await running.kill();
+    await Promise.all(pushers);
+    gateway = await launch({ dataPath, configuration });
+    if (kill === 0) t.ok((await figuresOf(gateway))['waiting'], 'some were waiting when it was killed');
+  }
+  const again = sent
+    .filter((tick) => !acknowledged.has(tick))
+    .map((tick) => `{"module":"wallet","tick":${tick},"type":"x","data":{"id":${tick},"amount":${tick}.50}}`);
+  t.equal(
+    (await push(gateway, `{"events":[${again.join(',')}]}`)).status,
+    200,
+    'what had no answer is sent again',
+  );
+  await until(gateway, ({ waiting }) => waiting === 0);
+  const journal = await copyOf(t, dataPath);
+  const rows: EventRow[] = journal.events.page(0, 1_000_000).map(({ row }) => row);
+  t.equal(rows.length, sent.length);
+  t.same(new Set(rows.map(([, tick]) => Number(tick))), new Set(sent));
+  t.ok(rows.every(([, tick, , , , , , wire]) => wire.includes(`"amount":${tick}.50}`)));
+  t.equal(journal.meta(EVENT_EPOCH_KEY), undefined, 'the copy will be another log');
+  t.equal((await gateway.stop()).code, 0);
+});
+
+t.test('events: what people do with the stand-in modules is in the log within two seconds', async (t) => {
+  const gateway = await launch({ args: ['--sandbox'] });
+  t.teardown(() => gateway.stop());
+  const person = await signUp(gateway.url);
+  const notice = { headers: { cookie: person.cookie }, body: { text: 'hello' } };
+  expectOk('notice', await request(`${gateway.url}/core/v1/notices/create`, notice));
+  const startMs = performance.now();
+  await until(gateway, ({ rows = 0 }) => rows > 0);
+  const elapsedMs = performance.now() - startMs;
+  t.ok(elapsedMs < 2_000, `${Math.round(elapsedMs)} ms`);
+  const key = readFileSync(join(gateway.dataPath, 'sandbox', 'module-key'), 'utf8');
+  const event = '{"module":"core","tick":1,"type":"Custom","data":{}}';
+  t.match(await push(gateway, `{"events":[${event}]}`, key), { status: 200, text: '"accepted":1' });
+  t.match(await push(gateway, `{"events":[${event}]}`, `${key}x`), { status: 401 });
+});
