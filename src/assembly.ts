@@ -99,6 +99,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const calls = { workers, modules, files, chatUrl };
   const actors = await startActors(configuration, settings, calls, options);
   const vault = await openVault(actors.administration);
+  await files.recover(actors);
   const events = await startEventDelivery({ configuration, settings, actors, sandbox, modules, log });
   const reload = createReload({ read: options.readAgain, catalogue, addresses, log });
   const metrics = createMetrics();
@@ -138,6 +139,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
         log.warn({ requests: cut, drainMs: DRAIN_MS }, 'requests were cut off at the deadline of the stop');
       await events.stop();
       await actors.drain(DRAIN_MS);
+      await files.finish(actors);
       await Promise.all([publicServer.close(), internalServer.close()]);
       await parts.requests.close();
       await modules.close();

@@ -5,6 +5,7 @@ import { unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ActorSystem } from './actors/runtime/actor.ts';
 import type { Ports } from './actors/runtime/ports.ts';
+import type { RunningSystem } from './actors/runtime/system.ts';
 import { nodeSchedule } from './actors/runtime/world.ts';
 import { type AccountView, user } from './actors/user.ts';
 import { FolderUnusable, makeFolder } from './data-folder.ts';
@@ -13,12 +14,14 @@ import type { SettingsReader } from './domain/settings.ts';
 import { type DownloadCounters, Downloads } from './io/files/downloads.ts';
 import { FileDirectory, type FileDirectoryCounters } from './io/files/file-directory.ts';
 import { LocalStorage } from './io/files/local.ts';
+import { PartUploads } from './io/files/part-uploads.ts';
 import { filePort } from './io/files/port.ts';
 import { Receiver, type ReceiverCounters } from './io/files/receiver.ts';
 import { RemoteStorage } from './io/files/remote.ts';
 import { SendBuffers } from './io/files/send-buffers.ts';
 import type { FileStorage, StorageCounters } from './io/files/storage.ts';
 import { type Direction, Throttle, type ThrottleCounters } from './io/files/throttle.ts';
+import { noteCleanStop, recoverUploads } from './io/files/upload-recovery.ts';
 import type { Log } from './io/log.ts';
 import { type ChatFiles, chatFilesOf } from './io/modules/chat-files.ts';
 import type { ModuleClient } from './io/modules/client.ts';
@@ -65,8 +68,14 @@ export interface FileTransport {
     readonly v1Downloads: DownloadCounters;
     readonly v2Downloads: DownloadCounters;
   };
-  /** Before the first port is called: who is blocked is asked of the actors. */
+  /** Parts of v1 uploads. */
+  readonly uploads: PartUploads;
+  /** Right after the actors are there: who is blocked is asked of them. */
   join(actors: ActorSystem): void;
+  /** Before the first request: goes on with what an earlier run left. */
+  recover(actors: RunningSystem): Promise<void>;
+  /** Nothing is received any more; the next run need not look at the bytes. */
+  finish(actors: RunningSystem): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -85,14 +94,18 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
     timer: nodeSchedule.timer,
   });
   const receiver = new Receiver(workers);
-  let joined: ActorSystem | undefined;
+  // The ports are made before the actors are; what an earlier run left waits for them here.
+  let arrived: (actors: ActorSystem) => void = () => undefined;
+  const actorsThere = new Promise<ActorSystem>((resolve) => {
+    arrived = resolve;
+  });
   const chatFiles = chatFilesOf(chatUrl, {
     modules,
     project: configuration.project,
     newRequestId: () => randomUUID(),
     isBlocked: async (userId) => {
-      if (joined === undefined) throw new Error('a file was completed before there were actors');
-      return (await joined.query<AccountView>(user, userId, { type: 'account' })).blocked;
+      const actors = await actorsThere;
+      return (await actors.query<AccountView>(user, userId, { type: 'account' })).blocked;
     },
   });
   const directory = new FileDirectory(chatFiles);
@@ -110,9 +123,14 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
     storage,
     chatFiles,
     ports: { files: filePort(storage, workers), ...(chatFiles === undefined ? {} : { chatFiles }) },
-    join(actors) {
-      joined = actors;
+    uploads: new PartUploads({ storage, receiver, throttle }),
+    join: (actors) => arrived(actors),
+    async recover(actors) {
+      const { administration } = actors;
+      const report = await recoverUploads({ actors, administration, storage });
+      if (report.uploads > 0 || report.partsSwept > 0) log.info(report, 'uploads of an earlier run');
     },
+    finish: ({ administration }) => noteCleanStop(administration),
     throttle,
     receiver,
     directory,

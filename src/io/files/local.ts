@@ -9,7 +9,14 @@ import { FreeSpace, type FreeSpaceProbe, freeSpaceOf } from './free-space.ts';
 import { OpenFiles } from './open-files.ts';
 import { fileName, type OwnerFolder, OwnerFolders, openOrNothing } from './owner-folders.ts';
 import { Parts, partName, unlinkIfThere } from './parts.ts';
-import type { FileStorage, PartLease, StorageCounters, StorageFaultListener, StoredFile } from './storage.ts';
+import type {
+  FileStorage,
+  PartLease,
+  StorageCounters,
+  StorageFaultListener,
+  StoredFile,
+  WantedFiles,
+} from './storage.ts';
 import { StorageFaults } from './storage-faults.ts';
 
 export interface LocalStorageOptions {
@@ -92,7 +99,7 @@ export class LocalStorage implements FileStorage {
     );
   }
 
-  sweep(wanted: ReadonlySet<string>): Promise<number> {
+  sweep(wanted: WantedFiles): Promise<number> {
     return this.#faults.guard(`sweeping ${this.#folders.root}`, () => this.#parts.sweep(wanted));
   }
 

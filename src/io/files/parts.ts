@@ -8,7 +8,7 @@ import { GatewayError } from '../../domain/errors.ts';
 import type { FileKey } from '../../domain/files.ts';
 import { parseId } from '../../domain/ids.ts';
 import { fileName, type OwnerFolder, type OwnerFolders, openOrNothing } from './owner-folders.ts';
-import type { PartLease } from './storage.ts';
+import type { PartLease, WantedFiles } from './storage.ts';
 import { type StorageFaults, systemCode } from './storage-faults.ts';
 
 const PART_SUFFIX = '.part';
@@ -120,7 +120,7 @@ export class Parts {
   }
 
   /** Removes the parts whose file ids are not wanted and that were not made since the start. Resolves with how many. */
-  async sweep(wanted: ReadonlySet<string>): Promise<number> {
+  async sweep(wanted: WantedFiles): Promise<number> {
     let removed = 0;
     for await (const owner of await opendir(this.#folders.root)) {
       if (!owner.isDirectory() || parseId(owner.name) === undefined) continue;

@@ -39,6 +39,9 @@ export interface PartLease {
   failure(fault: unknown): GatewayError;
 }
 
+/** File ids whose parts a sweep leaves alone: a set, or whatever knows. */
+export type WantedFiles = Pick<ReadonlySet<string>, 'has'>;
+
 export interface FileStorage {
   /** A finished file for reading; undefined when there is none. */
   open(key: FileKey): Promise<StoredFile | undefined>;
@@ -73,7 +76,7 @@ export interface FileStorage {
   freeBytes(): Promise<number>;
 
   /** At start: removes the parts whose file ids are not `wanted`. Resolves with how many. Parts of this run stay. */
-  sweep(wanted: ReadonlySet<string>): Promise<number>;
+  sweep(wanted: WantedFiles): Promise<number>;
   counters(): StorageCounters;
   /** Closes descriptors that are kept for reading. Leases are their holders' business. */
   close(): Promise<void>;

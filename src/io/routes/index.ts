@@ -15,6 +15,7 @@ import { loginEmail, loginPhone } from './codes.ts';
 import { createDocsRoutes } from './docs.ts';
 import { createDownloadRoutes, type DownloadParts } from './downloads.ts';
 import { createEventStreamRoute } from './event-stream.ts';
+import { createUploadRoutes, type UploadRouteParts } from './files-v1.ts';
 import { createDraftRoutes, type DraftParts } from './files-v2.ts';
 import { createHealthRoute, getInfo, type HealthFacts, info } from './info.ts';
 import { registerKey, removeKey, updateKey, userKeys } from './keys.ts';
@@ -23,7 +24,8 @@ import { mcpLogin } from './mcp-login.ts';
 import { createProxyRoutes, type ProxyParts } from './proxy.ts';
 import { endSessions, loginLog, logout, sessions } from './sessions.ts';
 
-export interface RouteParts extends ProxyParts, DownloadParts {
+export interface RouteParts extends ProxyParts, Omit<DownloadParts, 'files'> {
+  readonly files: DownloadParts['files'] & UploadRouteParts['files'];
   readonly settings: LiveSettings;
   readonly catalogue: LiveCatalogue;
   readonly vault: Vault;
@@ -55,6 +57,7 @@ export function createRoutes(parts: RouteParts): AnyRoute[] {
     loginLog,
     ...createAppRoutes(parts.vault),
     createEventStreamRoute(() => parts.events.streams),
+    ...createUploadRoutes(parts),
     mcpLogin,
     ...createMcpRoutes({
       catalogue: parts.catalogue,

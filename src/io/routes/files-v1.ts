@@ -1,0 +1,234 @@
+/**
+ * Buffered uploads (spec 4.6): init_upload, upload_part, cancel_upload, and upload_status, which is Gatehouse's own. An
+ * upload belongs to the account whose session opened it; to anybody else its id is unknown.
+ */
+import type { ActorSystem } from '../../actors/runtime/actor.ts';
+import { type UploadStatus, upload } from '../../actors/upload.ts';
+import { type GrantUpload, UPLOAD_DESK_ID, type UploadSlot, uploadDesk } from '../../actors/upload-desk.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import { toUnsignedCrc32 } from '../../domain/files.ts';
+import { ID_MAX, ID_MIN } from '../../domain/ids.ts';
+import {
+  array,
+  integer,
+  nothing,
+  nullable,
+  object,
+  optional,
+  type Static,
+  text,
+  union,
+} from '../../domain/schema.ts';
+import type { SettingsReader } from '../../domain/settings.ts';
+import { toIso } from '../../domain/time.ts';
+import type { FileCodes } from '../files/file-code.ts';
+import type { PartUploads } from '../files/part-uploads.ts';
+import { type AnyRoute, defineRoute, type RequestLimiter } from '../http/route.ts';
+
+export interface UploadRouteParts {
+  readonly files: { readonly uploads: PartUploads };
+  readonly fileCodes: FileCodes;
+}
+
+const GROUP = 'files';
+/** Signed, unlike other ids: 0 and less stand for the personal storage (spec 4.6 rule 3). */
+const signedId = union([integer(), text({ pattern: '^-?[0-9]{1,19}$' })]);
+/** Texts, so that what is no number is refused with the code of the field (files.md v1). */
+const uploadIdText = optional(
+  text({ description: 'The id that init_upload gave', examples: ['3421780262'] }),
+);
+
+const initBody = object({
+  FileName: text({ description: 'At most 255 bytes of UTF-8' }),
+  FileSize: integer({ description: 'Bytes' }),
+  CRC32: integer({ description: 'Of the whole file; negative values are read as 32-bit two’s complement' }),
+  ChatId: optional(nullable(signedId)),
+  Message: optional(nullable(text())),
+  LinkedMessageId: optional(nullable(signedId)),
+});
+
+const partResult = object({
+  chunkNumber: integer(),
+  fileId: nullable(text()),
+  fileCode: nullable(text()),
+});
+
+const statusResult = object({
+  uploadId: integer(),
+  chunkCount: integer(),
+  missing: array(integer()),
+  expiresUtc: text(),
+});
+
+export function createUploadRoutes(parts: UploadRouteParts): AnyRoute[] {
+  return [initUpload, createPartRoute(parts), cancelUpload, uploadStatus];
+}
+
+const initUpload = defineRoute({
+  method: 'POST',
+  path: '/auth/v1/file/init_upload',
+  summary: 'Open a buffered upload; the id is the declared CRC-32, unsigned',
+  group: GROUP,
+  auth: 'session',
+  limits: [],
+  body: initBody,
+  result: integer(),
+  errors: [
+    'InvalidFileName',
+    'EmptyFile',
+    'MaxFileSize',
+    'AlreadyDownload',
+    'TooManyDownloads',
+    'CRC32AlreadyUsed',
+    'Forbidden',
+    'ChartApiFileError',
+    'StorageFull',
+  ],
+  async handle({ body, session, actors, settings, nowMs }) {
+    await endExpired(actors, settings, nowMs);
+    return await actors.ask<number>(uploadDesk, UPLOAD_DESK_ID, readInit(body, session.userId));
+  },
+});
+
+function createPartRoute(parts: UploadRouteParts): AnyRoute {
+  return defineRoute({
+    method: 'POST',
+    path: '/auth/v1/file/upload_part',
+    summary: 'Send one chunk of 256 KB, the last one shorter; the last missing chunk completes the file',
+    group: GROUP,
+    auth: 'session',
+    limits: ['NoRateLimit'],
+    query: object({
+      uploadId: uploadIdText,
+      chunkNumber: optional(text({ description: 'From 0', examples: ['0'] })),
+      chunkCrc32: optional(text({ description: 'Of this chunk', examples: ['907060870'] })),
+    }),
+    body: 'stream',
+    result: partResult,
+    errors: [
+      'InvalidID',
+      'InvalidPart',
+      'WrongPart',
+      'ShortPart',
+      'ChecksumError',
+      'Forbidden',
+      'ChartApiFileError',
+      'StorageFull',
+      'FileStorageFailed',
+    ],
+    async handle({ query, session, actors, settings, nowMs, client, incoming, limiter }) {
+      try {
+        const { chunkNumber, fileId } = await parts.files.uploads.store({
+          actors,
+          settings,
+          nowMs,
+          userId: session.userId,
+          address: client.address,
+          uploadId: readUploadId(query.uploadId),
+          chunkNumber: readChunkNumber(query.chunkNumber),
+          crc32: readCrc32(query.chunkCrc32) ?? -1,
+          body: incoming,
+        });
+        return { chunkNumber, fileId, fileCode: fileId === null ? null : parts.fileCodes.encode(fileId) };
+      } catch (error) {
+        throw chargedRefusal(error, limiter);
+      }
+    },
+  });
+}
+
+const cancelUpload = defineRoute({
+  method: 'POST',
+  path: '/auth/v1/file/cancel_upload',
+  summary: 'Give an upload up; its slot is free at once',
+  group: GROUP,
+  auth: 'session',
+  limits: [],
+  query: object({ uploadId: uploadIdText }),
+  result: nothing(),
+  errors: ['InvalidID'],
+  async handle({ query, session, actors }) {
+    const command = { type: 'cancelUpload', uploadId: readUploadId(query.uploadId) };
+    return await actors.ask<null>(upload, session.userId, command);
+  },
+});
+
+const uploadStatus = defineRoute({
+  method: 'GET',
+  path: '/auth/v1/file/upload_status',
+  summary: 'Which chunks of an upload are missing, and until when it waits for them',
+  group: GROUP,
+  auth: 'session',
+  limits: [],
+  query: object({ uploadId: uploadIdText }),
+  result: statusResult,
+  errors: ['InvalidID'],
+  async handle({ query, session, actors, settings, nowMs }) {
+    const asked = { type: 'status', uploadId: readUploadId(query.uploadId), nowMs, settings };
+    const { expiresMs, ...status } = await actors.query<UploadStatus>(upload, session.userId, asked);
+    return { ...status, expiresUtc: toIso(expiresMs) };
+  },
+});
+
+/** Uploads past their time make room before a new one is judged (spec 3), whether or not their timers have run. */
+async function endExpired(actors: ActorSystem, settings: SettingsReader, nowMs: number): Promise<void> {
+  const query = { type: 'stale', nowMs, settings };
+  const stale = await actors.query<readonly UploadSlot[]>(uploadDesk, UPLOAD_DESK_ID, query);
+  await Promise.all(
+    stale.map(({ userId, uploadKey }) =>
+      actors.ask(upload, userId, { type: 'expireUpload', uploadKey, waits: true }),
+    ),
+  );
+}
+
+function readInit(body: Static<typeof initBody>, userId: string): GrantUpload {
+  const uploadId = toUnsignedCrc32(body.CRC32);
+  if (uploadId === undefined) throw new GatewayError('InvalidInput', 'body/CRC32: expected a CRC-32');
+  return {
+    type: 'grantUpload',
+    userId,
+    uploadId,
+    name: body.FileName,
+    sizeBytes: body.FileSize,
+    chatId: readPositiveId(body.ChatId, 'ChatId'),
+    message: body.Message ?? null,
+    linkedMessageId: readPositiveId(body.LinkedMessageId, 'LinkedMessageId'),
+  };
+}
+
+/** Null for 0 and less, and where there is none. */
+function readPositiveId(value: string | number | null | undefined, field: string): string | null {
+  if (value === null || value === undefined) return null;
+  if (typeof value === 'number' && !Number.isSafeInteger(value))
+    throw new GatewayError('InvalidInput', `body/${field}: too large for a number, send a text`);
+  const id = BigInt(value);
+  if (id < ID_MIN || id > ID_MAX)
+    throw new GatewayError('InvalidInput', `body/${field}: expected a 64-bit integer`);
+  return id > 0n ? String(id) : null;
+}
+
+function readUploadId(sent: string | undefined): number {
+  const uploadId = readCrc32(sent);
+  if (uploadId === undefined) throw new GatewayError('InvalidID');
+  return uploadId;
+}
+
+function readCrc32(sent: string | undefined): number | undefined {
+  return sent !== undefined && /^-?[0-9]{1,10}$/.test(sent) ? toUnsignedCrc32(Number(sent)) : undefined;
+}
+
+function readChunkNumber(sent: string | undefined): number {
+  return sent !== undefined && /^[0-9]{1,16}$/.test(sent) ? Number(sent) : Number.NaN;
+}
+
+/** Parts are not counted by the limiter; refused ones, which bring no upload forward, are (they would be free). */
+function chargedRefusal(error: unknown, limiter: RequestLimiter): unknown {
+  const idle = error instanceof GatewayError && (error.row === 'InvalidID' || error.row === 'InvalidPart');
+  if (!idle) return error;
+  try {
+    limiter.chargeAnonymous(1);
+    return error;
+  } catch (limited) {
+    return limited;
+  }
+}
