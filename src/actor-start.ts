@@ -1,6 +1,7 @@
 /** Opens the journal and starts the actor system over it, with everything that actors may ask of the world. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { KINDS } from './actors/kinds.ts';
+import type { WebhookPort } from './actors/runtime/ports.ts';
 import { createActorSystem, type RunningSystem } from './actors/runtime/system.ts';
 import { nodeSchedule } from './actors/runtime/world.ts';
 import type { Configuration } from './domain/configuration.ts';
@@ -22,13 +23,14 @@ export interface ActorCalls {
   readonly modules: ModuleClient;
   readonly files: FileTransport;
   readonly chatUrl: string | undefined;
+  readonly webhooks: WebhookPort;
 }
 
 /** Throws `JournalUnusable`, `JournalTooNew`. */
 export async function startActors(
   configuration: Configuration,
   settings: LiveSettings,
-  { workers, modules, files, chatUrl }: ActorCalls,
+  { workers, modules, files, chatUrl, webhooks }: ActorCalls,
   { log, onFatal }: { readonly log: Log; readonly onFatal: (error: Error) => void },
 ): Promise<RunningSystem> {
   const journal = await openStorage({
@@ -48,7 +50,7 @@ export async function startActors(
   const actors = createActorSystem({
     kinds: KINDS,
     journal,
-    ports: { workers, ...files.ports, ...codes },
+    ports: { workers, ...files.ports, ...codes, webhooks },
     settings,
     clock: Date.now,
     randomBytes: (length) => randomBytes(length),

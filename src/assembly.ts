@@ -31,6 +31,7 @@ import { openListeners } from './listeners.ts';
 import { moduleAddresses, openCatalogue, publicPaths, startStandIns } from './modules.ts';
 import { openPages } from './pages.ts';
 import { addressOf, resolveSite } from './site.ts';
+import { openWebhooks, type WebhookDelivery } from './webhook-delivery.ts';
 import { createWorkerPool, type WorkerPool } from './workers/pool.ts';
 
 /** Tasks waiting for or running on the worker threads. */
@@ -63,6 +64,7 @@ interface Parts {
   readonly actors: RunningSystem;
   readonly vault: Vault;
   readonly events: EventDelivery;
+  readonly webhooks: WebhookDelivery;
   readonly workers: WorkerPool;
   readonly modules: ModuleClient;
   readonly files: FileTransport;
@@ -96,11 +98,13 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const modules = createModuleClient({ clock: Date.now });
   const chatUrl = addresses.get('chat');
   const files = openFileTransport({ configuration, settings, modules, chatUrl, log });
-  const calls = { workers, modules, files, chatUrl };
+  const webhookOpening = openWebhooks({ configuration, settings, log });
+  const calls = { workers, modules, files, chatUrl, webhooks: webhookOpening.port };
   const actors = await startActors(configuration, settings, calls, options);
   const vault = await openVault(actors.administration);
   await files.recover(actors);
   const events = await startEventDelivery({ configuration, settings, actors, sandbox, modules, log });
+  const webhooks = webhookOpening.start({ actors, vault, events });
   const reload = createReload({ read: options.readAgain, catalogue, addresses, log });
   const metrics = createMetrics();
   const parts = {
@@ -110,6 +114,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     actors,
     vault,
     events,
+    webhooks,
     workers,
     modules,
     files,
@@ -133,10 +138,12 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     reload,
     async stop() {
       publicServer.stopListening();
+      const hooks = webhooks.stop();
       const left = await Promise.all([...pipelines, events.streams].map((part) => part.drain(DRAIN_MS)));
       const cut = left.reduce((sum, requests) => sum + requests, 0);
       if (cut > 0)
         log.warn({ requests: cut, drainMs: DRAIN_MS }, 'requests were cut off at the deadline of the stop');
+      await hooks;
       await events.stop();
       await actors.drain(DRAIN_MS);
       await files.finish(actors);
@@ -185,6 +192,7 @@ function serve(parts: Parts): Pipeline[] {
     });
   const api = createRoutes({
     ...parts,
+    webhooks: parts.webhooks.desk,
     onCall: metrics.observeCall,
     administration: actors.administration,
     drafts: openDrafts(parts),

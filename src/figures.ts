@@ -17,6 +17,7 @@ export interface FigureSources {
   readonly files: FileTransport;
   readonly publicServer: Server;
   readonly events: { readonly streams: StreamHub; figures(): Figures };
+  readonly webhooks: { figures(): Figures };
 }
 
 /** Nested counters as `outer_inner`; anything that is no number is left out. */
@@ -41,6 +42,7 @@ export function figuresOf(parts: FigureSources, pipeline: Pipeline): Record<stri
     connections: () => flatten(parts.publicServer.counters()),
     events: () => parts.events.figures(),
     streams: () => flatten(parts.events.streams.counters()),
+    webhooks: () => parts.webhooks.figures(),
     requests: () => flatten(pipeline.counters()),
   };
 }

@@ -30,6 +30,7 @@ const ROOT_FILES = [
   'src/tls.ts',
   'src/storage.ts',
   'src/event-delivery.ts',
+  'src/webhook-delivery.ts',
   'src/pages.ts',
 ];
 

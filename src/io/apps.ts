@@ -21,6 +21,7 @@ import {
   text,
 } from '../domain/schema.ts';
 import { toIso } from '../domain/time.ts';
+import type { WebhookStatus } from '../domain/webhooks.ts';
 import { type AccountCall, askOptions } from './account.ts';
 import { doorOf } from './http/session-gate.ts';
 
@@ -41,6 +42,17 @@ export const appSchema = object({
   failed_count: integer(),
   last_tick: text(),
   createdUtc: text(),
+  /** Events of one delivery at most. */
+  maxBatch: integer(),
+  webhook: object({
+    state: oneOf(['active', 'failing', 'disabled']),
+    /** Of a disabled one: the receiver said 410, days of failures, too many refused events. */
+    reason: nullable(oneOf(['gone', 'failing', 'parked'])),
+    sinceUtc: text(),
+    retryUtc: nullable(text()),
+    failures: integer(),
+    parked: integer(),
+  }),
   keys: array(object({ id: text(), createdUtc: text(), expiresUtc: nullable(text()) })),
 });
 
@@ -71,12 +83,26 @@ export function appItem(view: AppView): AppItem {
     failed_count: view.failedCount,
     last_tick: view.lastTick,
     createdUtc: toIso(view.createdMs),
+    maxBatch: view.maxBatch,
+    webhook: webhookItem(view.webhook),
     keys: view.keys.map(({ keyId, createdMs, expiresMs }) => ({
       id: keyId,
       createdUtc: toIso(createdMs),
       expiresUtc: expiresMs === null ? null : toIso(expiresMs),
     })),
   };
+}
+
+function webhookItem({
+  state,
+  reason,
+  sinceMs,
+  retryAtMs,
+  failures,
+  parked,
+}: WebhookStatus): AppItem['webhook'] {
+  const retryUtc = retryAtMs === null ? null : toIso(retryAtMs);
+  return { state, reason, sinceUtc: toIso(sinceMs), retryUtc, failures, parked: parked.length };
 }
 
 /** Undefined for one that is not registered (any more). */
@@ -93,11 +119,15 @@ export async function listApps(call: AccountCall): Promise<AppItem[]> {
 
 /** One application of the account; `NotFound` for every other id. */
 export async function getApp(call: AccountCall, appId: string): Promise<AppItem> {
+  return shown(await requireOwnApp(call, appId), call);
+}
+
+export async function requireOwnApp(call: AccountCall, appId: string): Promise<AppView> {
   const { apps } = await accountOf(call);
   const own = apps.some((entry) => entry.appId === appId);
   const view = own ? await viewApp(call.actors, appId) : undefined;
   if (view === undefined) throw new GatewayError('NotFound', 'no such application');
-  return shown(view, call);
+  return view;
 }
 
 /** Applications that may act for the account. */

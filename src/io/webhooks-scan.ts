@@ -84,6 +84,33 @@ export class Scanner {
     return events.slice(0, batchLength(events, limit));
   }
 
+  /**
+   * Events of the application that were accepted in a range of time, up to position `until`: the first, the last, how
+   * many; counting stops at `max`. Undefined when there are none.
+   */
+  async between(
+    entry: Subscription,
+    { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
+    until: number,
+    max: number,
+  ): Promise<{ first: number; last: number; events: number } | undefined> {
+    let found: { first: number; last: number; events: number } | undefined;
+    let after = this.positionAt(fromMs);
+    for (;;) {
+      const page = this.#log.page(after, PAGE_EVENTS);
+      for (const event of page) {
+        const { sequence, acceptedMs } = event;
+        if (sequence > until || acceptedMs > toMs + ORDER_SLACK_MS) return found;
+        after = sequence;
+        if (acceptedMs < fromMs || acceptedMs > toMs || !(await this.allows(entry, event))) continue;
+        found = { first: found?.first ?? sequence, last: sequence, events: (found?.events ?? 0) + 1 };
+        if (found.events >= max) return found;
+      }
+      if (page.length < PAGE_EVENTS) return found;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
   async allows(entry: Subscription, event: StoredEvent): Promise<boolean> {
     const { subscriber } = entry;
     const route = routeOf(event, subscriber);

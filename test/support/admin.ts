@@ -4,6 +4,7 @@ import type { Site } from '../../src/domain/site.ts';
 import { type CatalogueResult, LiveCatalogue, loadCatalogue } from '../../src/io/mcp/catalogue.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { createAdminRoutes } from '../../src/io/routes/admin.ts';
+import type { AdminAppParts } from '../../src/io/routes/admin-apps.ts';
 import type { Reload } from '../../src/io/routes/admin-catalogue.ts';
 import { createAppRoutes } from '../../src/io/routes/apps.ts';
 import { createVault } from '../../src/io/vault.ts';
@@ -37,6 +38,7 @@ export interface AdminFixture extends AccountFixture {
 
 export interface AdminFixtureOptions extends AccountFixtureOptions {
   readonly reload?: Reload;
+  readonly webhooks?: AdminAppParts['webhooks'];
 }
 
 export async function startAdmin(options: AdminFixtureOptions = {}): Promise<AdminFixture> {
@@ -52,6 +54,7 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
         administration: actors.system.administration,
         catalogue: catalogueOf(BUILT),
         reload: options.reload ?? (() => []),
+        webhooks: options.webhooks ?? { oldestUndeliveredSeconds: () => null },
         health: () => ({ databaseConnected: true, activeSessions: 0, rssBytes: 1 }),
       }),
       ...(options.routes?.(actors) ?? []),

@@ -3,13 +3,29 @@ import { app } from '../../actors/app.ts';
 import type { AppFlags } from '../../actors/app-state.ts';
 import type { Administration } from '../../actors/runtime/administration.ts';
 import type { AppView } from '../../domain/apps.ts';
-import { array, boolean, int64, nullable, object, optional, type Static, text } from '../../domain/schema.ts';
+import {
+  array,
+  boolean,
+  int64,
+  integer,
+  nullable,
+  object,
+  optional,
+  type Static,
+  text,
+} from '../../domain/schema.ts';
 import { PAGE_ROWS_MAX, pageOf, pageQuery, readPage, requireFresh } from '../admin-door.ts';
 import { appItem, appSchema, viewApp } from '../apps.ts';
 import { type AnyRoute, defineRoute } from '../http/route.ts';
 import { PUBLIC_KEY_BYTES, requireBytes, requireId } from '../login-parts.ts';
+import type { WebhookDesk } from '../webhooks-desk.ts';
 
-const adminAppItem = object({ ...appSchema.properties, ownerId: text() });
+/** `oldestUndeliveredSeconds`: of the oldest event that waits for the webhook; null when none does. */
+const adminAppItem = object({
+  ...appSchema.properties,
+  ownerId: text(),
+  oldestUndeliveredSeconds: nullable(integer()),
+});
 
 /** Left out: unchanged. `mcpPublicKey` null: no explicit key. */
 const change = object({
@@ -20,11 +36,16 @@ const change = object({
   mcpPublicKey: optional(nullable(text({ maxLength: 64 }))),
 });
 
-export function createAdminAppRoutes(parts: { readonly administration: Administration }): AnyRoute[] {
-  return [appsRoute(parts.administration), updateRoute];
+export interface AdminAppParts {
+  readonly administration: Administration;
+  readonly webhooks: Pick<WebhookDesk, 'oldestUndeliveredSeconds'>;
 }
 
-function appsRoute(administration: Administration): AnyRoute {
+export function createAdminAppRoutes(parts: AdminAppParts): AnyRoute[] {
+  return [appsRoute(parts), updateRoute(parts)];
+}
+
+function appsRoute({ administration, webhooks }: AdminAppParts): AnyRoute {
   return defineRoute({
     method: 'GET',
     path: '/ProxyAdmin/api/apps',
@@ -35,36 +56,39 @@ function appsRoute(administration: Administration): AnyRoute {
     query: pageQuery,
     result: array(adminAppItem),
     errors: ['InvalidInput', 'SessionNotFound', 'Forbidden'],
-    handle: ({ actors, query }) =>
+    handle: ({ actors, query, nowMs }) =>
       pageOf(
         readPage(query, PAGE_ROWS_MAX),
         (after, limit) => administration.ids('app', after, limit),
         async (id) => {
           const view = await viewApp(actors, id);
-          return view === undefined ? undefined : adminItem(view);
+          return view === undefined ? undefined : adminItem(view, webhooks, nowMs);
         },
       ),
   });
 }
 
-const updateRoute = defineRoute({
-  method: 'POST',
-  path: '/ProxyAdmin/api/apps/update',
-  summary: 'Approve an application, allow it McpApp logins, name its explicit key, disable it',
-  group: 'admin',
-  auth: 'admin',
-  limits: [],
-  body: change,
-  result: adminAppItem,
-  errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'FreshLoginRequired'],
-  async handle(context) {
-    requireFresh(context);
-    const { actors, session, client, body } = context;
-    const flags = readFlags(body);
-    const command = { type: 'administer', flags, by: session.userId, address: client.address };
-    return adminItem(await actors.ask<AppView>(app, requireId(body.appId, 'appId'), command));
-  },
-});
+function updateRoute({ webhooks }: AdminAppParts): AnyRoute {
+  return defineRoute({
+    method: 'POST',
+    path: '/ProxyAdmin/api/apps/update',
+    summary: 'Approve an application, allow it McpApp logins, name its explicit key, disable it',
+    group: 'admin',
+    auth: 'admin',
+    limits: [],
+    body: change,
+    result: adminAppItem,
+    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'FreshLoginRequired'],
+    async handle(context) {
+      requireFresh(context);
+      const { actors, session, client, body, nowMs } = context;
+      const flags = readFlags(body);
+      const command = { type: 'administer', flags, by: session.userId, address: client.address };
+      const view = await actors.ask<AppView>(app, requireId(body.appId, 'appId'), command);
+      return adminItem(view, webhooks, nowMs);
+    },
+  });
+}
 
 function readFlags({
   approved,
@@ -81,6 +105,11 @@ function readFlags({
   };
 }
 
-function adminItem(view: AppView): Static<typeof adminAppItem> {
-  return { ...appItem(view), ownerId: view.ownerId };
+function adminItem(
+  view: AppView,
+  webhooks: AdminAppParts['webhooks'],
+  nowMs: number,
+): Static<typeof adminAppItem> {
+  const oldestUndeliveredSeconds = webhooks.oldestUndeliveredSeconds(view.id, nowMs);
+  return { ...appItem(view), ownerId: view.ownerId, oldestUndeliveredSeconds };
 }

@@ -1,17 +1,15 @@
 /** The admin JSON (config.md "Admin JSON"), a file a noun. Admin sessions from allowed addresses only: the pipeline asks. */
-import type { Administration } from '../../actors/runtime/administration.ts';
 import type { LiveSettings } from '../../domain/settings.ts';
 import type { AnyRoute } from '../http/route.ts';
 import { createAdminAccountRoutes } from './admin-accounts.ts';
-import { createAdminAppRoutes } from './admin-apps.ts';
+import { type AdminAppParts, createAdminAppRoutes } from './admin-apps.ts';
 import { type CataloguePart, createAdminCatalogueRoute } from './admin-catalogue.ts';
 import { createAdminRecordRoutes } from './admin-records.ts';
 import { createAdminSettingRoutes } from './admin-settings.ts';
 import type { HealthFacts } from './info.ts';
 
-export interface AdminParts extends CataloguePart {
+export interface AdminParts extends CataloguePart, AdminAppParts {
   readonly settings: LiveSettings;
-  readonly administration: Administration;
   readonly health: () => HealthFacts;
 }
 

@@ -29,6 +29,7 @@ import {
 import type { SettingsReader } from '../../domain/settings.ts';
 import type { Site } from '../../domain/site.ts';
 import { judgeWebhookUrl } from '../../domain/webhook-target.ts';
+import { BATCH_EVENTS_MAX } from '../../domain/webhooks.ts';
 import { askOptions } from '../account.ts';
 import {
   appAccessSchema,
@@ -61,6 +62,8 @@ const registration = object({
     nullable(array(text({ pattern: '^[A-Za-z0-9_-]{1,16}$' }), { maxItems: CURRENCIES_MAX })),
   ),
   netTypes: optional(nullable(array(integer({ minimum: 0, maximum: 255 }), { maxItems: NET_TYPES_MAX }))),
+  /** Events of one webhook delivery; 1: never several in one body. */
+  maxBatch: optional(nullable(integer({ minimum: 1, maximum: BATCH_EVENTS_MAX }))),
 });
 
 export function createAppRoutes(vault: Vault): AnyRoute[] {
@@ -221,7 +224,7 @@ const revokeRoute = defineRoute({
 
 /** Throws `InvalidInput` that names the field. */
 function readPatch(body: Static<typeof registration>, site: Site, settings: SettingsReader): AppPatch {
-  const { name, url, webhookUrl, currencies, netTypes } = body;
+  const { name, url, webhookUrl, currencies, netTypes, maxBatch } = body;
   if (typeof url === 'string' && !isWebUrl(url))
     throw new GatewayError('InvalidInput', 'url: expected an http or https address');
   if (typeof webhookUrl === 'string' && webhookUrl !== '') {
@@ -235,5 +238,6 @@ function readPatch(body: Static<typeof registration>, site: Site, settings: Sett
     ...(typeof webhookUrl === 'string' ? { webhookUrl: webhookUrl === '' ? null : webhookUrl } : {}),
     ...(Array.isArray(currencies) ? { currencies } : {}),
     ...(Array.isArray(netTypes) ? { netTypes } : {}),
+    ...(typeof maxBatch === 'number' ? { maxBatch } : {}),
   };
 }

@@ -7,8 +7,10 @@ import type { LiveCatalogue } from '../mcp/catalogue.ts';
 import { GATEWAY_SERVICES } from '../mcp/tools/gateway.ts';
 import type { StreamHub } from '../sse/hub.ts';
 import type { Vault } from '../vault.ts';
+import type { WebhookDesk } from '../webhooks-desk.ts';
 import { createAdminRoutes } from './admin.ts';
 import type { Reload } from './admin-catalogue.ts';
+import { createAppWebhookRoutes } from './app-webhooks.ts';
 import { createAppRoutes } from './apps.ts';
 import { login, loginOptions, loginOptionsFor, registerOptions } from './auth.ts';
 import { loginEmail, loginPhone } from './codes.ts';
@@ -34,6 +36,7 @@ export interface RouteParts extends ProxyParts, Omit<DownloadParts, 'files'> {
   readonly drafts: DraftParts;
   readonly health: () => HealthFacts;
   readonly reload: Reload;
+  readonly webhooks: WebhookDesk;
 }
 
 export function createRoutes(parts: RouteParts): AnyRoute[] {
@@ -58,6 +61,7 @@ export function createRoutes(parts: RouteParts): AnyRoute[] {
     ...createAppRoutes(parts.vault),
     createEventStreamRoute(() => parts.events.streams),
     ...createUploadRoutes(parts),
+    ...createAppWebhookRoutes(parts.webhooks),
     mcpLogin,
     ...createMcpRoutes({
       catalogue: parts.catalogue,
