@@ -6,7 +6,7 @@ import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { KINDS } from '../../src/actors/kinds.ts';
 import { keyOwner } from '../../src/actors/owners.ts';
 import { defineActor } from '../../src/actors/runtime/actor.ts';
-import type { CodePort, Ports } from '../../src/actors/runtime/ports.ts';
+import type { CodePort, Ports, WebhookPort } from '../../src/actors/runtime/ports.ts';
 import { authMethods } from '../../src/domain/sessions.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings.ts';
 import type { Site } from '../../src/domain/site.ts';
@@ -138,6 +138,8 @@ export interface AccountFixtureOptions {
   readonly routes?: (actors: TestActors) => readonly AnyRoute[];
   /** What delivers one-time codes; without it no module does. */
   readonly codes?: CodePort;
+  /** What hears of changed applications. */
+  readonly webhookPort?: WebhookPort;
 }
 
 /** A key in the index whose account is not there, as a journal that lost a part would have it. */
@@ -161,8 +163,12 @@ const planter = defineActor<null, { key: string; owner: string }, never, never>(
 export function startAccounts(options: AccountFixtureOptions = {}): AccountFixture {
   const settings = new LiveSettings({ ...NO_LIMITS, ...options.settings });
   const gate: { wait?: () => Promise<void> } = {};
-  const { codes } = options;
-  const ports: Ports = { ...inlineWorkers(gate), ...(codes === undefined ? {} : { codes }) };
+  const { codes, webhookPort } = options;
+  const ports: Ports = {
+    ...inlineWorkers(gate),
+    ...(codes === undefined ? {} : { codes }),
+    ...(webhookPort === undefined ? {} : { webhooks: webhookPort }),
+  };
   const actors = createTestActors({ kinds: [...KINDS, planter], ports, settings });
   const touchFailures: unknown[] = [];
   const adminPublicKeys = options.site?.adminPublicKeys ?? new Set<string>();
