@@ -16,14 +16,14 @@ import { errorReply } from '../http/reply.ts';
 import { type HeaderList, Reply, type RouteContext } from '../http/route.ts';
 import { StreamReply } from '../http/stream.ts';
 import type { ChatFile } from '../modules/chat-files.ts';
-import { contentHeaders, contentTypeOf, etagOf, validatorHeaders } from './file-headers.ts';
+import { presentationOf } from './file-headers.ts';
 import type { SendBufferCounters, SendBuffers } from './send-buffers.ts';
 import { createFileSource, type Pace, readWhole, WHOLE_BODY_BYTES } from './sender.ts';
 import type { FileStorage, StoredFile } from './storage.ts';
 import type { StreamOwner } from './throttle.ts';
 
 export interface DownloadOptions {
-  readonly storage: Pick<FileStorage, 'open'>;
+  readonly storage: Pick<FileStorage, 'open' | 'openKept'>;
   readonly buffers: SendBuffers;
   /** A stream under the bandwidth limiter, one per answer. */
   readonly pace: (owner: StreamOwner) => Pace;
@@ -64,70 +64,94 @@ type Asking = Pick<
 
 export class Downloads {
   readonly #options: DownloadOptions;
+  /** Short bodies that are written within the call: memory that is warm, and nothing to collect. */
+  readonly #scratch = Buffer.allocUnsafeSlow(WHOLE_BODY_BYTES);
   readonly #counts = { whole: 0, streamed: 0, broken: 0 };
 
   constructor(options: DownloadOptions) {
     this.#options = options;
   }
 
-  /** Throws `FileNotFound`, `PreconditionFailed`, `Overloaded` and the storage's failures. */
-  async answer(asking: Asking, file: ChatFile, form: DownloadForm): Promise<Reply> {
-    const validators = { etag: etagOf(file), modifiedMs: file.sentMs, sizeBytes: file.sizeBytes };
+  /**
+   * Within the call where nothing has to be waited for: then the answer has to be written before the next one is asked
+   * for. Throws, or rejects with, `FileNotFound`, `PreconditionFailed`, `Overloaded` and the storage's failures.
+   */
+  answer(asking: Asking, file: ChatFile, form: DownloadForm): Reply | Promise<Reply> {
+    const { etag, validators } = presentationOf(file);
+    const facts = { etag, modifiedMs: file.sentMs, sizeBytes: file.sizeBytes };
     const sent = fieldsOf(asking);
     const fields = form.part === undefined ? sent : { ...sent, range: undefined };
-    const verdict = judgeDownload(fields, validators, asking.nowMs);
-    const validation = validatorHeaders(file);
+    const verdict = judgeDownload(fields, facts, asking.nowMs);
     if (verdict.status === 412) throw new GatewayError('PreconditionFailed');
     if (verdict.status === 304)
-      return new Reply(304, null, undefined, [...validation, ...form.headers], { lengthBytes: undefined });
+      return new Reply(304, null, undefined, [...validators, ...form.headers], { lengthBytes: undefined });
     if (verdict.status === 416)
       return errorReply(new GatewayError('RangeNotSatisfiable'), [
-        ...validation,
+        ...validators,
         ['Accept-Ranges', 'bytes'],
         ['Content-Range', unsatisfiedRange(file.sizeBytes)],
       ]);
     const content = contentOf(file, verdict.status === 206 ? verdict.ranges : undefined, form);
-    const stored = await this.#open(file);
-    if (asking.method !== 'HEAD') return this.#send(stored, asking, file.fileId, content);
-    stored.close();
-    const { status, contentType, headers, lengthBytes } = content;
-    return new Reply(status, null, contentType, headers, { lengthBytes });
+    const key = { owner: file.ownerId, fileId: file.fileId };
+    const { storage } = this.#options;
+    const kept = storage.openKept?.(key);
+    if (kept !== undefined) return this.#give(kept, asking, file, content, true);
+    return storage.open(key).then((stored) => {
+      if (stored === undefined) throw new GatewayError('FileNotFound');
+      return this.#give(stored, asking, file, content, false);
+    });
   }
 
   counters(): DownloadCounters {
     return { buffers: this.#options.buffers.counters(), ...this.#counts };
   }
 
-  /** The bytes are there and as many as the chat module says, or the two have come apart: a fault of the deployment. */
-  async #open({ ownerId, fileId, sizeBytes }: ChatFile): Promise<StoredFile> {
-    const stored = await this.#options.storage.open({ owner: ownerId, fileId });
-    if (stored === undefined) throw new GatewayError('FileNotFound');
-    if (stored.sizeBytes === sizeBytes) return stored;
-    stored.close();
-    throw new Error(`file ${fileId} has ${stored.sizeBytes} bytes, the chat module says ${sizeBytes}`);
+  /** `atOnce`: the answer is written within the call. */
+  #give(
+    stored: StoredFile,
+    asking: Asking,
+    { fileId, sizeBytes }: ChatFile,
+    content: Content,
+    atOnce: boolean,
+  ): Reply | Promise<Reply> {
+    const { status, contentType, headers, lengthBytes } = content;
+    if (stored.sizeBytes !== sizeBytes) {
+      stored.close();
+      // The two have come apart: a fault of the deployment, which its operator has to see.
+      throw new Error(`file ${fileId} has ${stored.sizeBytes} bytes, the chat module says ${sizeBytes}`);
+    }
+    if (asking.method === 'HEAD') {
+      stored.close();
+      return new Reply(status, null, contentType, headers, { lengthBytes });
+    }
+    const pace = this.#options.pace({ userId: asking.session?.userId, address: asking.client.address });
+    if (lengthBytes > WHOLE_BODY_BYTES || stored.readNow === undefined)
+      return this.#stream(stored, fileId, content, pace);
+    // Paid for before it leaves: behind it there is nothing that could be held back.
+    if (pace.charge(lengthBytes))
+      return this.#whole(stored, content, pace, atOnce ? this.#scratch : undefined);
+    asking.onAbort(() => pace.leave());
+    return pace.paid().then(() => this.#whole(stored, content, pace, undefined));
   }
 
-  async #send(file: StoredFile, asking: Asking, fileId: string, content: Content): Promise<Reply> {
+  #whole(file: StoredFile, content: Content, pace: Pace, scratch: Buffer | undefined): Reply {
     const { status, contentType, headers, pieces, lengthBytes } = content;
-    const pace = this.#options.pace({ userId: asking.session?.userId, address: asking.client.address });
     try {
-      if (lengthBytes <= WHOLE_BODY_BYTES && file.readNow !== undefined) {
-        // Paid for before it leaves: behind it there is nothing that could be held back.
-        if (!pace.charge(lengthBytes)) await paid(pace, asking);
-        const body = readWhole(file, pieces, lengthBytes);
-        this.#counts.whole += 1;
-        pace.leave();
-        file.close();
-        return new Reply(status, body, contentType, headers);
-      }
-      const source = createFileSource({
-        file,
-        pieces,
-        lengthBytes,
-        pace,
-        buffers: this.#options.buffers,
-        onFault: (error) => this.#tell(fileId, error),
-      });
+      const body = readWhole(file, pieces, lengthBytes, scratch);
+      this.#counts.whole += 1;
+      return new Reply(status, body, contentType, headers);
+    } finally {
+      pace.leave();
+      file.close();
+    }
+  }
+
+  #stream(file: StoredFile, fileId: string, content: Content, pace: Pace): Reply {
+    const { status, contentType, headers, pieces, lengthBytes } = content;
+    const { buffers } = this.#options;
+    const onFault = (error: unknown) => this.#tell(fileId, error);
+    try {
+      const source = createFileSource({ file, pieces, lengthBytes, pace, buffers, onFault });
       this.#counts.streamed += 1;
       return new StreamReply(status, source, { contentType, headers, lengthBytes });
     } catch (error) {
@@ -143,23 +167,17 @@ export class Downloads {
   }
 }
 
-/** Waits for the bytes' turn, or for the client to go. */
-function paid(pace: Pace, { onAbort }: Asking): Promise<void> {
-  onAbort(() => pace.leave());
-  return pace.paid();
-}
-
 function contentOf(
   file: ChatFile,
   ranges: readonly { readonly first: number; readonly last: number }[] | undefined,
   { part, headers: own }: DownloadForm,
 ): Content {
   const { sizeBytes } = file;
-  const contentType = contentTypeOf(file);
+  const { contentType, validators, content } = presentationOf(file);
   const headers: HeaderList = [
-    ...validatorHeaders(file),
+    ...validators,
     ['Accept-Ranges', part === undefined ? 'bytes' : 'none'],
-    ...contentHeaders(file),
+    ...content,
     ...own,
   ];
   const [first, second] = ranges ?? [];

@@ -35,19 +35,25 @@ export class FileDirectory {
     this.#chatFiles = chatFiles;
   }
 
+  /** What `find` would answer, where that is remembered. */
+  known(fileId: string, readerId: string | null, nowMs: number): ChatFile | undefined {
+    const entry = this.#entries.get(keyOf(fileId, readerId));
+    if (entry === undefined) return undefined;
+    const ageMs = nowMs - entry.askedMs;
+    // A clock that was set back must not prolong anything.
+    if (ageMs < 0 || ageMs >= REMEMBERED_MS) return undefined;
+    this.#remembered += 1;
+    return entry.file;
+  }
+
   /**
    * The file as `readerId` may see it; null: whoever is entitled without being asked. Throws `FileNotFound`, `Forbidden`
    * and the module's failures.
    */
   async find(fileId: string, readerId: string | null, nowMs: number): Promise<ChatFile> {
-    const key = `${fileId} ${readerId ?? ''}`;
-    const entry = this.#entries.get(key);
-    const ageMs = entry === undefined ? 0 : nowMs - entry.askedMs;
-    // A clock that was set back must not prolong anything.
-    if (entry !== undefined && ageMs >= 0 && ageMs < REMEMBERED_MS) {
-      this.#remembered += 1;
-      return entry.file;
-    }
+    const known = this.known(fileId, readerId, nowMs);
+    if (known !== undefined) return known;
+    const key = keyOf(fileId, readerId);
     this.#entries.delete(key);
     const open = this.#open.get(key);
     if (open !== undefined) return open;
@@ -81,4 +87,8 @@ export class FileDirectory {
     if (oldest !== undefined) this.#entries.delete(oldest);
     this.#entries.set(key, entry);
   }
+}
+
+function keyOf(fileId: string, readerId: string | null): string {
+  return `${fileId} ${readerId ?? ''}`;
 }

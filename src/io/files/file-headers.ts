@@ -74,18 +74,35 @@ export function etagOf({ fileId, crc32, sizeBytes }: ChatFile): string {
   return `"${fileId}-${crc32}-${sizeBytes}"`;
 }
 
-/** On every answer about the file that is no refusal, and on 416. */
-export function validatorHeaders(file: ChatFile): HeaderList {
-  return [
-    ['ETag', etagOf(file)],
-    ['Last-Modified', toHttpDate(file.sentMs)],
-  ];
+/** What its answers say of a file, made once for as long as the directory remembers it: small ranges come by hundreds. */
+export interface Presentation {
+  readonly etag: string;
+  readonly contentType: string;
+  /** On every answer about the file that is no refusal, and on 416. */
+  readonly validators: HeaderList;
+  /** On answers that carry its bytes, or would to GET. */
+  readonly content: HeaderList;
 }
 
-/** On answers that carry its bytes, or would to GET. */
-export function contentHeaders(file: ChatFile): HeaderList {
-  return [
-    ['Content-Disposition', dispositionOf(file.name, contentTypeOf(file))],
-    ['Content-Security-Policy', 'sandbox'],
-  ];
+const presentations = new WeakMap<ChatFile, Presentation>();
+
+export function presentationOf(file: ChatFile): Presentation {
+  const known = presentations.get(file);
+  if (known !== undefined) return known;
+  const contentType = contentTypeOf(file);
+  const etag = etagOf(file);
+  const presentation: Presentation = {
+    etag,
+    contentType,
+    validators: [
+      ['ETag', etag],
+      ['Last-Modified', toHttpDate(file.sentMs)],
+    ],
+    content: [
+      ['Content-Disposition', dispositionOf(file.name, contentType)],
+      ['Content-Security-Policy', 'sandbox'],
+    ],
+  };
+  presentations.set(file, presentation);
+  return presentation;
 }

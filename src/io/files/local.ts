@@ -50,6 +50,10 @@ export class LocalStorage implements FileStorage {
     return this.#guard('opening', key, () => this.#files.get(key));
   }
 
+  openKept(key: FileKey): StoredFile | undefined {
+    return this.#files.getKept(key);
+  }
+
   create(key: FileKey): Promise<void> {
     return this.#guard('making a part of', key, () => this.#parts.make(key));
   }

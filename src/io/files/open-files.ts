@@ -27,6 +27,8 @@ export class OpenFiles {
   readonly #keptMax: number;
   /** By last use, oldest first. A promise, so that two that ask at once share one descriptor. */
   readonly #kept = new Map<string, Promise<OpenFile | undefined>>();
+  /** What those promises came to: a kept file is handed out within the call. */
+  readonly #ready = new WeakMap<Promise<OpenFile | undefined>, OpenFile>();
   #open = 0;
 
   constructor(folders: OwnerFolders, faults: StorageFaults, keptMax = KEPT_MAX) {
@@ -55,8 +57,21 @@ export class OpenFiles {
       this.#drop(name, opening);
       return undefined;
     }
+    this.#ready.set(opening, file);
     file.users += 1;
     this.#evict();
+    return this.#stored(file, opening);
+  }
+
+  /** The same for a file that is kept; undefined for any other. */
+  getKept(key: FileKey): StoredFile | undefined {
+    const name = `${key.owner}/${key.fileId}`;
+    const opening = this.#kept.get(name);
+    const file = opening === undefined ? undefined : this.#ready.get(opening);
+    if (opening === undefined || file === undefined) return undefined;
+    this.#kept.delete(name);
+    this.#kept.set(name, opening);
+    file.users += 1;
     return this.#stored(file, opening);
   }
 

@@ -45,6 +45,8 @@ export type WantedFiles = Pick<ReadonlySet<string>, 'has'>;
 export interface FileStorage {
   /** A finished file for reading; undefined when there is none. */
   open(key: FileKey): Promise<StoredFile | undefined>;
+  /** The same within the call, where the file is open already; otherwise undefined. Absent where nothing is kept. */
+  openKept?(key: FileKey): StoredFile | undefined;
 
   /** Makes an empty part. One that is there is emptied. */
   create(key: FileKey): Promise<void>;
