@@ -41,6 +41,8 @@ export interface ProxyFixture {
 
 export interface ProxyFixtureOptions {
   readonly answer?: (asked: Asked, response: http.ServerResponse) => void;
+  /** Instead of `answer`: the request as it comes. */
+  readonly serve?: http.RequestListener;
   readonly publicPaths?: readonly string[];
   readonly proxyTimeoutMs?: number;
   readonly onCall?: CallObserver;
@@ -53,6 +55,10 @@ export async function startProxy(options: ProxyFixtureOptions = {}): Promise<Pro
   const asked: Asked[] = [];
   const waiting: ((asked: Asked) => void)[] = [];
   const backend = http.createServer((request, response) => {
+    if (options.serve !== undefined) {
+      options.serve(request, response);
+      return;
+    }
     const chunks: Buffer[] = [];
     const gone = new Promise<void>((resolve) => response.on('close', resolve));
     request.on('data', (chunk: Buffer) => chunks.push(chunk));

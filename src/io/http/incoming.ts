@@ -80,6 +80,13 @@ export class IncomingStream implements IncomingBody, RestOfBody {
     this.#drop();
     this.#sink = sink;
     this.resume();
+    if (this.#lost) {
+      sink.lost();
+      return;
+    }
+    // The route may have thrown the body away: whoever takes it over has to hear of its end all the same.
+    this.#closed = false;
+    OPEN.add(this);
     if (this.#ended) this.#finish();
   }
 

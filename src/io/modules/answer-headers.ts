@@ -46,7 +46,7 @@ const HEADERS_MAX_BYTES = 16 * 1024;
 const POLICY = ['Content-Security-Policy', "default-src 'none'; sandbox"] as const;
 
 /** End-to-end headers that are fit to be written; the others are left out. */
-export function answerHeaders({ headers }: ModuleAnswer): HeaderList {
+export function answerHeaders({ headers }: Pick<ModuleAnswer, 'headers'>): HeaderList {
   const named = new Set(
     textsOf(headers['connection']).flatMap((text) => text.toLowerCase().split(/[ \t,]+/)),
   );
@@ -63,7 +63,7 @@ export function answerHeaders({ headers }: ModuleAnswer): HeaderList {
 }
 
 /** Declared bytes of the answer; undefined without a readable declaration. */
-export function declaredLength({ headers }: ModuleAnswer): number | undefined {
+export function declaredLength({ headers }: Pick<ModuleAnswer, 'headers'>): number | undefined {
   const [text = '', ...more] = textsOf(headers['content-length']);
   return more.length === 0 && /^[0-9]{1,15}$/.test(text) ? Number(text) : undefined;
 }

@@ -10,9 +10,16 @@ import type { Clock } from '../../domain/time.ts';
 import { type Breakers, createBreakers, type Permit } from './breaker.ts';
 import { connectionFailed, type Ending, Exchange, verdictOf } from './exchange.ts';
 import { endToEndHeaders } from './headers.ts';
-import type { ModuleCounters, ModuleError, ModuleRequest, ModuleResult } from './module-call.ts';
+import type {
+  ModuleCounters,
+  ModuleError,
+  ModuleRequest,
+  ModuleResult,
+  RelayRequest,
+} from './module-call.ts';
+import { NO_FLOW, Relay, type RelayFlow, type RelayListener } from './relay.ts';
 
-/** Connections per origin; one request at a time on each. */
+/** Connections per origin, as many again for relayed calls; one request at a time on each. */
 export const CONNECTIONS_PER_ORIGIN = 128;
 /** Calls per origin that are under way or wait for a connection; one more is refused with `Overloaded`. */
 export const PENDING_PER_ORIGIN_MAX = 2_048;
@@ -23,6 +30,8 @@ const CONNECT_TIMEOUT_MS = 5_000;
 
 export interface ModuleClient {
   call(request: ModuleRequest): Promise<ModuleResult>;
+  /** The answer goes to the listener as it comes. A refusal reaches it before this returns. */
+  relay(request: RelayRequest, listener: RelayListener): RelayFlow;
   counters(): ModuleCounters;
   /** Ends the calls that are under way with `ModuleFailed` and closes all connections. */
   close(): Promise<void>;
@@ -56,6 +65,8 @@ class PooledClient implements ModuleClient {
   readonly #pendingMax: number;
   readonly #breakers: Breakers;
   readonly #origins = new Map<string, Origin>();
+  /** Connections of their own: slow readers of long answers must not hold up tool calls. */
+  readonly #relayOrigins = new Map<string, Origin>();
   readonly #tally: Tally = {
     calls: 0,
     answered: 0,
@@ -80,18 +91,52 @@ class PooledClient implements ModuleClient {
   call(request: ModuleRequest): Promise<ModuleResult> {
     this.#tally.calls += 1;
     if (request.signal?.aborted === true) return this.#refuse('Aborted', 'aborted before the call');
-    if (this.#closed) return this.#refuse('ModuleUnavailable', 'client closed');
-    const origin = this.#origin(request.url.origin);
-    if (origin === undefined) return this.#refuse('Overloaded', 'too many origins');
-    if (origin.pending >= this.#pendingMax) return this.#refuse('Overloaded', 'too many calls to the origin');
-    const permit = this.#breakers.enter(request.endpoint);
-    if (permit === undefined) return this.#refuse('ModuleUnavailable', 'breaker open');
-    return this.#run(origin, request, permit);
+    const entry = this.#enter(this.#origins, request.url.origin, request.endpoint);
+    if ('error' in entry) return this.#refuse(entry.error, entry.reason);
+    return this.#run(entry.origin, request, entry.permit);
+  }
+
+  relay(request: RelayRequest, listener: RelayListener): RelayFlow {
+    this.#tally.calls += 1;
+    const entry = this.#enter(this.#relayOrigins, request.url.origin, request.endpoint);
+    if ('error' in entry) {
+      this.#tally.failed[entry.error] += 1;
+      listener.failed(entry.error);
+      return NO_FLOW;
+    }
+    const { origin, permit } = entry;
+    const headers = endToEndHeaders(request.headers);
+    if (request.bodyBytes !== undefined) headers['content-length'] = String(request.bodyBytes);
+    const { method, url, body = null, timeoutMs } = request;
+    const path = `${url.pathname}${url.search}`;
+    const relay = new Relay({
+      listener,
+      timeoutMs,
+      repeatable: method === 'GET',
+      send: (attempt) => {
+        origin.pending += 1;
+        origin.pool.dispatch({ method, path, headers, body }, attempt);
+      },
+      repeated: () => {
+        this.#tally.retried += 1;
+      },
+      settle: (verdict) => this.#breakers.settle(permit, verdict),
+      isProbe: permit.probe,
+      finished: (error) => {
+        if (error === undefined) this.#tally.answered += 1;
+        else this.#tally.failed[error] += 1;
+      },
+      released: () => {
+        origin.pending -= 1;
+      },
+    });
+    relay.begin();
+    return relay;
   }
 
   counters(): ModuleCounters {
     let pending = 0;
-    for (const origin of this.#origins.values()) pending += origin.pending;
+    for (const origin of this.#all()) pending += origin.pending;
     return {
       ...this.#tally,
       failed: { ...this.#tally.failed },
@@ -102,12 +147,31 @@ class PooledClient implements ModuleClient {
 
   async close(): Promise<void> {
     this.#closed = true;
-    await Promise.all([...this.#origins.values()].map(({ pool }) => pool.destroy()));
+    await Promise.all(this.#all().map(({ pool }) => pool.destroy()));
   }
 
-  #origin(name: string): Origin | undefined {
-    const known = this.#origins.get(name);
-    if (known !== undefined || this.#origins.size >= ORIGINS_MAX) return known;
+  #all(): Origin[] {
+    return [...this.#origins.values(), ...this.#relayOrigins.values()];
+  }
+
+  /** Whatever stands against a call before it is sent. */
+  #enter(
+    origins: Map<string, Origin>,
+    name: string,
+    endpoint: string,
+  ): { origin: Origin; permit: Permit } | { error: ModuleError; reason: string } {
+    if (this.#closed) return { error: 'ModuleUnavailable', reason: 'client closed' };
+    const origin = this.#origin(origins, name);
+    if (origin === undefined) return { error: 'Overloaded', reason: 'too many origins' };
+    if (origin.pending >= this.#pendingMax)
+      return { error: 'Overloaded', reason: 'too many calls to the origin' };
+    const permit = this.#breakers.enter(endpoint);
+    return permit === undefined ? { error: 'ModuleUnavailable', reason: 'breaker open' } : { origin, permit };
+  }
+
+  #origin(origins: Map<string, Origin>, name: string): Origin | undefined {
+    const known = origins.get(name);
+    if (known !== undefined || origins.size >= ORIGINS_MAX) return known;
     const origin: Origin = {
       // The deadline of the call is the only timer: undici's own are off, but the one for connecting.
       pool: new Pool(name, {
@@ -119,7 +183,7 @@ class PooledClient implements ModuleClient {
       }),
       pending: 0,
     };
-    this.#origins.set(name, origin);
+    origins.set(name, origin);
     return origin;
   }
 

@@ -9,8 +9,8 @@ import type { ModuleAnswer, ModuleError } from './module-call.ts';
 export const ANSWER_MAX_BYTES = 4 * 1024 * 1024;
 
 /** The HTTP client's own refusal of a request, before anything was sent: the endpoint has no part in it. */
-const INVALID_REQUEST = 'UND_ERR_INVALID_ARG';
-const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
+export const INVALID_REQUEST = 'UND_ERR_INVALID_ARG';
+export const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 const NOTHING = Buffer.alloc(0);
 
@@ -29,7 +29,7 @@ interface Controller {
   abort(reason: Error): void;
 }
 
-type Headers = Readonly<Record<string, string | string[] | undefined>>;
+export type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
 export class Exchange {
   readonly #ended: (ending: Ending) => void;
@@ -67,10 +67,8 @@ export class Exchange {
     this.#headers = headers;
     const contentType = first(headers['content-type']);
     this.#contentType = HEADER_VALUE.test(contentType) ? contentType : '';
-    const encoding = first(headers['content-encoding']).toLowerCase();
-    if (REDIRECTS.has(status)) this.#fail('ModuleFailed', `redirect ${status}`);
-    // None was asked for, and nothing is ever unpacked here: a small answer must not become a large one.
-    else if (encoding !== '' && encoding !== 'identity') this.#fail('ModuleFailed', 'content-encoding');
+    const fault = answerFault(status, headers);
+    if (fault !== undefined) this.#fail('ModuleFailed', fault);
     else if (Number(first(headers['content-length'])) > ANSWER_MAX_BYTES)
       this.#fail('ModuleAnswerTooLarge', 'content-length over the cap');
   }
@@ -112,14 +110,25 @@ export class Exchange {
   }
 }
 
-function first(value: string | string[] | undefined): string {
+/** What no answer of a module may be: a redirect, which nobody follows, or packed. */
+export function answerFault(status: number, headers: Headers): string | undefined {
+  if (REDIRECTS.has(status)) return `redirect ${status}`;
+  const encoding = first(headers['content-encoding']).toLowerCase();
+  // None was asked for, and nothing is ever unpacked here: a small answer must not become a large one.
+  return encoding === '' || encoding === 'identity' ? undefined : 'content-encoding';
+}
+
+export function first(value: string | string[] | undefined): string {
   return (Array.isArray(value) ? value[0] : value) ?? '';
 }
 
 /** Nothing of an answer came: the one case in which a GET may be sent again. */
 export function connectionFailed(ending: Ending): boolean {
-  if (ending.ok || ending.answerBegan) return false;
-  return ending.error === 'ModuleFailed' && ending.reason !== INVALID_REQUEST;
+  return !ending.ok && connectionBroke(ending.error, ending.reason, ending.answerBegan);
+}
+
+export function connectionBroke(error: ModuleError, reason: string, answerBegan: boolean): boolean {
+  return !answerBegan && error === 'ModuleFailed' && reason !== INVALID_REQUEST;
 }
 
 /** Any whole answer shows that the endpoint lives, an error status and one that is too large too. */

@@ -1,4 +1,5 @@
 /** What a call to a backend module is: the request, the answer, and the ways to fail. Types only. */
+import type { Readable } from 'node:stream';
 import type { ErrorName } from '../../domain/errors.ts';
 import type { Target } from './endpoint.ts';
 
@@ -15,6 +16,15 @@ export interface ModuleRequest {
   readonly signal?: AbortSignal;
   /** Gets the means to give the call up, once it is under way; lighter than a signal where a call is all it stops. */
   readonly onBegin?: (stop: () => void) => void;
+}
+
+/** A call whose bodies are never held whole. */
+export interface RelayRequest extends Pick<ModuleRequest, 'method' | 'url' | 'headers' | 'endpoint'> {
+  readonly body: Readable | undefined;
+  /** Bytes of the body; undefined: chunked. */
+  readonly bodyBytes: number | undefined;
+  /** Between two bytes, in either direction, and before the first one. */
+  readonly timeoutMs: number;
 }
 
 export interface ModuleAnswer {

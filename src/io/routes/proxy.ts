@@ -1,23 +1,30 @@
 /**
  * The reverse proxy of ordinary REST calls: `/{module}/v{n}/…` goes to the module of that name, with the session,
- * limits, headers, audit, breaker and time-out of a tool call (mcp.md "Calls to the backends"). Bodies are held whole
- * on both ways, with a cap on each.
+ * limits, headers, audit and breaker of a tool call (mcp.md "Calls to the backends"). Bodies are streamed both ways, at
+ * the pace of whoever takes them.
  */
 import type { Caller } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
-import { type AnyRoute, defineRoute, Reply, type RouteContext } from '../http/route.ts';
-import { type Asking, audit, auditAttempt, auditDenied, type CallRecord, recordOf } from '../mcp/audit.ts';
+import { type AnyRoute, defineRoute, type Reply, type RouteContext } from '../http/route.ts';
+import {
+  type Asking,
+  audit,
+  auditAttempt,
+  auditDenied,
+  type CallOutcome,
+  type CallRecord,
+  recordOf,
+} from '../mcp/audit.ts';
 import type { Catalogue } from '../mcp/catalogue.ts';
 import { TIMEOUT_MS } from '../mcp/tool.ts';
 import type { CallObserver } from '../metrics.ts';
-import { answerHeaders, declaredLength } from '../modules/answer-headers.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import { proxiedUrl } from '../modules/endpoint.ts';
 import { forwardedHeaders, gatewayHeaders } from '../modules/headers.ts';
-import type { ModuleAnswer, ModuleRequest, ModuleResult } from '../modules/module-call.ts';
+import type { RelayRequest } from '../modules/module-call.ts';
+import { relayedBody } from '../modules/relayed-body.ts';
+import { ProxiedCall, type ProxiedEnding } from './proxied-call.ts';
 
-/** Bytes of one request's body. Of an answer's: `ANSWER_MAX_BYTES`, as for tools. */
-export const PROXY_BODY_MAX_BYTES = 1024 * 1024;
 const PROXIED_PATH = /^\/([a-z][a-z0-9-]{0,31})\/v[1-9][0-9]{0,3}\/./;
 /**
  * Served by modules for the gateway alone: through the proxy a code could be tried outside the limits on codes, a
@@ -35,7 +42,7 @@ export interface ProxyParts {
   readonly publicPaths: ReadonlyMap<string, readonly string[]>;
   /** What bounds sessions that may not do everything. */
   readonly catalogue: { readonly current: Catalogue };
-  /** Time-out of one call in milliseconds; that of tools unless given. */
+  /** Longest silence of a module in milliseconds; the time-out of tools unless given. */
   readonly proxyTimeoutMs?: number;
   /** Told of every call and every refusal. */
   readonly onCall?: CallObserver | undefined;
@@ -51,16 +58,8 @@ export function createProxyRoutes(parts: ProxyParts): AnyRoute[] {
       group: 'modules',
       auth: 'either',
       limits: [],
-      body: 'raw',
-      bodyMaxBytes: PROXY_BODY_MAX_BYTES,
-      errors: [
-        'Forbidden',
-        'NotFound',
-        'ModuleFailed',
-        'ModuleTimedOut',
-        'ModuleUnavailable',
-        'ModuleAnswerTooLarge',
-      ],
+      body: 'stream',
+      errors: ['Forbidden', 'NotFound', 'ModuleFailed', 'ModuleTimedOut', 'ModuleUnavailable'],
       serves: (rawPath) => serves(parts, rawPath),
       isPublic: (rawPath) => isPublic(parts, rawPath),
       refusal(error, context) {
@@ -145,24 +144,46 @@ async function forward(parts: ProxyParts, context: RouteContext): Promise<Reply>
   // Which calls destroy something is the module's knowledge: each one that may change anything is taken for one.
   const changes = request.method !== 'GET' && request.method !== 'HEAD';
   if (changes && !(await auditAttempt(asking, record))) throw new GatewayError('ModuleFailed');
-  const result = await parts.modules.call(request);
-  record.backendMs = result.elapsedMs;
-  return replyOf(result, request.method === 'HEAD', asking, record);
+  const startedMs = performance.now();
+  const call = new ProxiedCall({
+    isHead: request.method === 'HEAD',
+    onEnded(ending) {
+      record.backendMs = performance.now() - startedMs;
+      audit(asking, record, outcomeOf(ending));
+      // An answer that broke off has a status of success in the log, and this beside it.
+      if (ending.kind === 'failed' && ending.error !== 'Aborted') context.error = ending.error;
+    },
+  });
+  const { incoming } = context;
+  const body = incoming === undefined ? undefined : relayedBody(incoming, () => flow.progress());
+  const flow = parts.modules.relay({ ...request, body, bodyBytes: incoming?.declaredBytes }, call);
+  call.attach(flow);
+  context.onAbort(() => flow.stop());
+  return call.reply;
+}
+
+function outcomeOf(ending: ProxiedEnding): CallOutcome {
+  if (ending.kind === 'answered') return ending.status >= 400 ? 'error' : 'ok';
+  return ending.error === 'Aborted' ? 'cancelled' : 'failed';
 }
 
 /** Throws `InvalidInput` for what no module is asked: an upgrade, a path that is not plain, a GET with a body. */
-function requestOf(parts: ProxyParts, asking: Asking, record: CallRecord): ModuleRequest {
+function requestOf(
+  parts: ProxyParts,
+  asking: Asking,
+  record: CallRecord,
+): Omit<RelayRequest, 'body' | 'bodyBytes'> {
   const { context, caller } = asking;
-  const { rawPath, rawBody, requestId, traceparent, site } = context;
+  const { rawPath, incoming, requestId, traceparent, site } = context;
   const refuse = (detail: string): never => {
     audit(asking, record, 'invalid');
     throw new GatewayError('InvalidInput', detail);
   };
-  const method = context.method as ModuleRequest['method'];
+  const method = context.method as RelayRequest['method'];
   if (/\bwebsocket\b/i.test(context.header('upgrade') ?? '') || context.header('sec-websocket-key'))
     refuse('upgrade: WebSocket connections are not proxied');
   // A server that ignores such a body would take it for the next request on the kept connection.
-  if (rawBody.length > 0 && (method === 'GET' || method === 'HEAD')) refuse(`body: ${method} has none`);
+  if (incoming !== undefined && (method === 'GET' || method === 'HEAD')) refuse(`body: ${method} has none`);
   const module = moduleOf(rawPath);
   const url = proxiedUrl(parts.moduleAddresses.get(module) ?? '', rawPath, context.rawQuery);
   return {
@@ -172,31 +193,8 @@ function requestOf(parts: ProxyParts, asking: Asking, record: CallRecord): Modul
       ...forwardedHeaders(context.allHeaders()),
       ...gatewayHeaders(caller, { project: site.project, requestId, traceparent }),
     },
-    body: rawBody.length === 0 ? undefined : rawBody,
     timeoutMs: parts.proxyTimeoutMs ?? TIMEOUT_MS,
     // The name under which the tools of that endpoint have their breaker.
     endpoint: `${module}:${rawPath}`,
-    onBegin: (stop) => context.onAbort(stop),
   };
-}
-
-function replyOf(result: ModuleResult, isHead: boolean, asking: Asking, record: CallRecord): Reply {
-  if (!result.ok) {
-    audit(asking, record, result.error === 'Aborted' ? 'cancelled' : 'failed');
-    // After an abort nobody reads the answer.
-    throw new GatewayError(result.error === 'Aborted' ? 'ModuleFailed' : result.error);
-  }
-  const { answer } = result;
-  if (answer.status > 599) {
-    audit(asking, record, 'failed');
-    throw new GatewayError('ModuleFailed');
-  }
-  audit(asking, record, answer.status >= 400 ? 'error' : 'ok');
-  return toReply(answer, isHead);
-}
-
-function toReply(answer: ModuleAnswer, isHead: boolean): Reply {
-  const contentType = answer.contentType === '' ? undefined : answer.contentType;
-  const head = isHead ? { lengthBytes: declaredLength(answer) } : undefined;
-  return new Reply(answer.status, answer.body, contentType, answerHeaders(answer), head);
 }
