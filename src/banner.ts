@@ -1,8 +1,15 @@
-/** What a start prints for people: where things are and what to paste into an MCP host. Never a secret. */
+/**
+ * What a start prints for people: where things are and what to paste into an MCP host. The one secret in it is the
+ * set-up link, which is nowhere else.
+ */
 
 export interface BannerFacts {
   readonly version: string;
   readonly url: string;
+  /** Where people open it in a browser. */
+  readonly home: string;
+  /** One-time address of the first admin; undefined when there is one. */
+  readonly setupAddress: string | undefined;
   readonly internal: string;
   readonly dataPath: string;
   readonly sandbox: string | undefined;
@@ -25,12 +32,16 @@ export function banner(facts: BannerFacts): string {
   const lines = [
     '',
     `Gatehouse ${facts.version}`,
+    `  home page      ${facts.home}/`,
+    `  API explorer   ${facts.home}/docs/swagger/`,
     `  MCP endpoint   ${facts.url}/mcp`,
     `  health         ${facts.url}/health`,
     `  service info   ${facts.url}/auth/v1/info`,
     `  metrics        ${facts.internal}/metrics`,
     `  data           ${facts.dataPath}`,
   ];
+  if (facts.setupAddress === undefined) lines.push(`  admin panel    ${facts.home}/ProxyAdmin`);
+  else lines.push(`  admin set-up   ${facts.setupAddress}`, '                 (once, within 30 minutes)');
   if (facts.sandbox !== undefined)
     lines.push(`  sandbox        ${facts.sandbox} (stand-in modules, demo money)`);
   lines.push('', 'For an MCP host:', JSON.stringify(clientConfiguration(facts.url), null, 2), '');

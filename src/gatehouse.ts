@@ -104,9 +104,10 @@ async function serve(flags: Flags): Promise<void> {
     },
   });
   running.gateway = gateway;
-  const { url, internal, sandbox } = gateway;
+  const { url, internal, sandbox, home, setupAddress } = gateway;
   print(`listening ${JSON.stringify({ url, internal, ...(sandbox === undefined ? {} : { sandbox }) })}\n`);
-  print(banner({ version: VERSION, url, internal, sandbox, dataPath: configuration.dataPath }));
+  const { dataPath } = configuration;
+  print(banner({ version: VERSION, url, home, setupAddress, internal, sandbox, dataPath }));
 }
 
 /** Set before anything is started: until there is a gateway a stop has nothing to finish. */

@@ -32,6 +32,8 @@ const ROOT_FILES = [
   'src/event-delivery.ts',
   'src/webhook-delivery.ts',
   'src/pages.ts',
+  'src/first-admin.ts',
+  'src/serving.ts',
 ];
 
 /** What each layer may import beside itself; `types` marks layers of which only types may be taken. */

@@ -7,6 +7,7 @@ import { deliveryLog } from './delivery-log.ts';
 import { draft } from './draft.ts';
 import type { AnyKind } from './runtime/actor.ts';
 import { settings } from './settings.ts';
+import { staff } from './staff.ts';
 import { upload } from './upload.ts';
 import { uploadDesk } from './upload-desk.ts';
 import { user } from './user.ts';
@@ -19,6 +20,7 @@ export const KINDS: readonly AnyKind[] = [
   deliveryLog,
   draft,
   settings,
+  staff,
   upload,
   uploadDesk,
   user,

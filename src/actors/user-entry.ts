@@ -4,6 +4,7 @@
  */
 import { hasFlag, KeyFlag, keyTypeOf } from '../domain/keys.ts';
 import { judge, type ScopeCode, secondsToReset, type Verdict, windowIndex } from '../domain/quotas.ts';
+import type { Role } from '../domain/roles.ts';
 import { type SessionContext, type SessionKind, TOUCH_INTERVAL_MS } from '../domain/sessions.ts';
 import type { Turn } from './runtime/actor.ts';
 import { findSession } from './session-list.ts';
@@ -23,6 +24,8 @@ export interface EnterSession {
    */
   readonly charge?: { readonly scope: ScopeCode; readonly cost: number };
   readonly adminPublicKeys: ReadonlySet<string>;
+  /** Of the account, as the staff keeps it. */
+  readonly role?: Role | undefined;
 }
 
 /** Is the session alive? A question that is no use of it: a page that is merely open does not keep it from idling. */
@@ -70,7 +73,7 @@ export function enterSession(
   const session = liveSession(state, volatile, command.sessionId, turn);
   if (session === undefined || session.kind !== command.kind || session.hash !== command.hash)
     return undefined;
-  const context = contextOf(state, session, command.adminPublicKeys);
+  const context = contextOf(state, session, command);
   if (context === undefined) return undefined;
   const verdict = command.charge === undefined ? undefined : charged(volatile, context, command.charge, turn);
   return { session: context, verdict, touch: noted(state, volatile, session, turn.nowMs) };
@@ -83,7 +86,7 @@ export function checkSession(
   turn: Turn,
 ): boolean {
   const session = liveSession(state, volatile, command.sessionId, turn);
-  return session !== undefined && contextOf(state, session, NO_KEYS) !== undefined;
+  return session !== undefined && contextOf(state, session, { adminPublicKeys: NO_KEYS }) !== undefined;
 }
 
 function liveSession(
@@ -106,10 +109,12 @@ export function lastSeen(volatile: UserVolatile, session: SessionRecord): number
 export function contextOf(
   state: UserState,
   session: SessionRecord,
-  adminPublicKeys: ReadonlySet<string>,
+  { adminPublicKeys, role: given }: Pick<EnterSession, 'adminPublicKeys' | 'role'>,
 ): SessionContext | undefined {
   const key = session.keyId === null ? null : state.keys[session.keyId];
   if (key !== null && !isActive(key)) return undefined;
+  const isAdmin = adminPublicKeys.size > 0 && holdsAdminKey(state, adminPublicKeys);
+  const role = isAdmin ? 'admin' : given;
   return {
     id: session.id,
     kind: session.kind,
@@ -121,7 +126,7 @@ export function contextOf(
     appId: session.appId,
     createdMs: session.createdMs,
     expiresMs: session.expiresMs,
-    admin: adminPublicKeys.size > 0 && holdsAdminKey(state, adminPublicKeys),
+    ...(role === undefined ? {} : { role }),
   };
 }
 

@@ -57,6 +57,8 @@ export const ERRORS = {
   AppLimitReached: { code: 1112, status: 409, message: 'Application limit reached' },
   /** It has no address, was disabled by failures or by an admin: nothing can be sent. */
   WebhookDisabled: { code: 1113, status: 409, message: 'Webhook disabled' },
+  /** Used, too late, or never given: which of them is not told. */
+  SetupLinkOver: { code: 1114, status: 410, message: 'Set-up link is over' },
   MaxFileSize: { code: 1301, status: 413, message: 'Max file size' },
   /** The same number for a size of zero: no other size limit would help (design of the file transport). */
   EmptyFile: { code: 1301, status: 400, message: 'Max file size' },

@@ -1,5 +1,6 @@
 /** Sessions as the rest of the gateway sees them: who calls, how they logged in, with which key. */
 import type { KeyType } from './keys.ts';
+import type { Role } from './roles.ts';
 
 /** Spec 2.1. */
 export type LoginType = 'McpBasic' | 'McpVerified' | 'McpApp';
@@ -25,8 +26,8 @@ export interface SessionContext {
   readonly appId: string | null;
   readonly createdMs: number;
   readonly expiresMs: number;
-  /** The account holds an admin key or was enrolled through the set-up link. */
-  readonly admin: boolean;
+  /** In the admin panel: `admin` for a holder of a key of the configuration; absent for everybody else. */
+  readonly role?: Role;
 }
 
 /** Value of the `X-Scopes` header (mcp.md). */

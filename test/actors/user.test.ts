@@ -320,9 +320,9 @@ t.test('blocking: ends every session at once and refuses logins until it is lift
 
 t.test('admin: the holder of a proven admin key is one, a mere claim is not enough', async (t) => {
   const owner = await start({ admin: true });
-  t.equal(owner.enter(owner.rootToken, 'browser')?.session.admin, true);
+  t.equal(owner.enter(owner.rootToken, 'browser')?.session.role, 'admin');
   const plain = await start();
-  t.equal(plain.enter(plain.rootToken, 'browser')?.session.admin, false);
+  t.equal(plain.enter(plain.rootToken, 'browser')?.session.role, undefined);
   const adminKey = makeKey().publicKey;
   const claim = {
     type: 'addKey',
@@ -338,7 +338,7 @@ t.test('admin: the holder of a proven admin key is one, a mere claim is not enou
     adminPublicKeys: new Set([adminKey]),
     onTouchFailed: (error) => t.fail(String(error)),
   });
-  t.equal(gate.enter(plain.rootToken, 'browser', undefined, CLIENT)?.session.admin, false);
+  t.equal(gate.enter(plain.rootToken, 'browser', undefined, CLIENT)?.session.role, undefined);
 });
 
 t.test('key: a removed one is kept with the flag Deleted added, its signature counter still 0', async (t) => {

@@ -7,6 +7,7 @@ import { KINDS } from '../../src/actors/kinds.ts';
 import { keyOwner } from '../../src/actors/owners.ts';
 import { defineActor } from '../../src/actors/runtime/actor.ts';
 import type { CodePort, Ports, WebhookPort } from '../../src/actors/runtime/ports.ts';
+import type { Role } from '../../src/domain/roles.ts';
 import { authMethods } from '../../src/domain/sessions.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings.ts';
 import type { Site } from '../../src/domain/site.ts';
@@ -140,6 +141,8 @@ export interface AccountFixtureOptions {
   readonly codes?: CodePort;
   /** What hears of changed applications. */
   readonly webhookPort?: WebhookPort;
+  /** Roles beside those of keys. */
+  readonly roleOf?: (userId: string) => Role | undefined;
 }
 
 /** A key in the index whose account is not there, as a journal that lost a part would have it. */
@@ -182,6 +185,7 @@ export function startAccounts(options: AccountFixtureOptions = {}): AccountFixtu
       actors: system,
       clock: actors.clock.read,
       adminPublicKeys,
+      ...(options.roleOf === undefined ? {} : { roleOf: options.roleOf }),
       onTouchFailed: (error) => touchFailures.push(error),
     }),
     time: actors.clock,

@@ -7,6 +7,7 @@ import { createAdminRoutes } from '../../src/io/routes/admin.ts';
 import type { AdminAppParts } from '../../src/io/routes/admin-apps.ts';
 import type { Reload } from '../../src/io/routes/admin-catalogue.ts';
 import { createAppRoutes } from '../../src/io/routes/apps.ts';
+import { LiveStaff, type SetupLink } from '../../src/io/staff.ts';
 import { createVault } from '../../src/io/vault.ts';
 import {
   type Account,
@@ -39,26 +40,37 @@ export interface AdminFixture extends AccountFixture {
 export interface AdminFixtureOptions extends AccountFixtureOptions {
   readonly reload?: Reload;
   readonly webhooks?: AdminAppParts['webhooks'];
+  readonly setupLink?: SetupLink;
+  /** Without it the admin's key is one of the configuration. */
+  readonly noKeys?: true;
 }
 
 export async function startAdmin(options: AdminFixtureOptions = {}): Promise<AdminFixture> {
   const key = makeKey();
-  const site: Partial<Site> = { adminPublicKeys: new Set([key.publicKey]), ...options.site };
+  const keys = options.noKeys === true ? [] : [key.publicKey];
+  const site: Partial<Site> = { adminPublicKeys: new Set(keys), ...options.site };
+  let staff: LiveStaff | undefined;
   const fixture = startAccounts({
     ...options,
     site,
-    routes: (actors) => [
-      ...createAppRoutes(VAULT),
-      ...createAdminRoutes({
-        settings: new LiveSettings(),
-        administration: actors.system.administration,
-        catalogue: catalogueOf(BUILT),
-        reload: options.reload ?? (() => []),
-        webhooks: options.webhooks ?? { oldestUndeliveredSeconds: () => null },
-        health: () => ({ databaseConnected: true, activeSessions: 0, rssBytes: 1 }),
-      }),
-      ...(options.routes?.(actors) ?? []),
-    ],
+    roleOf: (userId) => staff?.roleOf(userId),
+    routes: (actors) => {
+      staff = new LiveStaff(actors.system, keys.length > 0);
+      return [
+        ...createAppRoutes(VAULT),
+        ...createAdminRoutes({
+          settings: new LiveSettings(),
+          administration: actors.system.administration,
+          catalogue: catalogueOf(BUILT),
+          staff,
+          setupLink: options.setupLink,
+          reload: options.reload ?? (() => []),
+          webhooks: options.webhooks ?? { oldestUndeliveredSeconds: () => null },
+          health: () => ({ databaseConnected: true, activeSessions: 0, rssBytes: 1 }),
+        }),
+        ...(options.routes?.(actors) ?? []),
+      ];
+    },
   });
   const admin = await fixture.signUp(key);
   const owner = await fixture.signUp();

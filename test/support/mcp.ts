@@ -104,7 +104,6 @@ export function sessionOf(loginType: LoginType, userId = '1842001'): SessionCont
     appId: loginType === 'McpApp' ? '9001' : null,
     createdMs: START_MS,
     expiresMs: START_MS + 86_400_000,
-    admin: false,
   };
 }
 

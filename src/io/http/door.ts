@@ -4,6 +4,7 @@
  */
 import { GatewayError } from '../../domain/errors.ts';
 import { decodeBase64url } from '../../domain/ids.ts';
+import { type Role, reaches } from '../../domain/roles.ts';
 import type { CompiledSchema } from '../../domain/schema.ts';
 import type { Exchange } from './exchange.ts';
 import { checkCaller, preflight } from './origin.ts';
@@ -45,9 +46,14 @@ export function enter(exchange: Exchange, route: AnyRoute): void {
   const counted = !route.limits.includes('NoRateLimit') && !route.limits.includes('Self');
   if (route.auth !== 'none') findSession(exchange, route, bearer, counted);
   if (exchange.session === undefined && counted) exchange.limiter.chargeAnonymous(1);
-  if (route.auth === 'admin' && exchange.session?.admin !== true) throw new GatewayError('Forbidden');
+  if (route.auth === 'admin' && !reaches(exchange.session?.role, roleFor(route)))
+    throw new GatewayError('Forbidden');
   if (route.limits.includes('CheckPubKey')) chargePublicKey(exchange);
   if (route.idempotent === true) requireUsableKey(exchange);
+}
+
+function roleFor({ role, method }: AnyRoute): Role {
+  return role ?? (method === 'GET' ? 'viewer' : 'admin');
 }
 
 /** A key that cannot be kept is refused: ignored, it would let the caller believe that a repeat is safe. */

@@ -5,6 +5,7 @@
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { ScopeCode, Verdict } from '../../domain/quotas.ts';
+import type { Role } from '../../domain/roles.ts';
 import type { Static, TSchema } from '../../domain/schema.ts';
 import type { SessionContext, SessionKind } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
@@ -165,6 +166,8 @@ export interface RouteDefinition<
   readonly summary: string;
   readonly group: string;
   readonly auth: A;
+  /** With `admin`: the least role. `viewer` for GET, `admin` for the rest unless given. */
+  readonly role?: Role;
   /** With `optional`: a `sid` that names no live session is refused and taken back, so that a repeat goes without. */
   readonly strictSession?: true;
   /** Foreign pages may not read it either: `Origin` and `Sec-Fetch-Site` are judged though the method is safe (A8). */

@@ -6,6 +6,7 @@ import { user } from '../../actors/user.ts';
 import type { CheckSession, EnteredSession, EnterSession } from '../../actors/user-entry.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { hashToken } from '../../domain/ids.ts';
+import type { Role } from '../../domain/roles.ts';
 import type { SessionContext, SessionKind } from '../../domain/sessions.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { SessionGate } from './route.ts';
@@ -18,6 +19,8 @@ export interface SessionGateOptions {
   readonly clock: Clock;
   /** base64url keys whose holders are admins. */
   readonly adminPublicKeys: ReadonlySet<string>;
+  /** Roles that accounts were given; none unless told. */
+  readonly roleOf?: (userId: string) => Role | undefined;
   /** Told when a last use could not be written; the session goes on, and the next use tries again in a minute. */
   readonly onTouchFailed: (error: unknown) => void;
 }
@@ -47,7 +50,7 @@ export function sessionLives(actors: ActorSystem, userId: string, sessionId: str
 }
 
 export function createSessionGate(options: SessionGateOptions): SessionGate {
-  const { actors, clock, adminPublicKeys, onTouchFailed } = options;
+  const { actors, clock, adminPublicKeys, onTouchFailed, roleOf } = options;
   // A session never changes its owner, and the owner is asked every time whether it lives: nothing here can be stale.
   const owners = new Map<string, SessionOwner>();
   const ownerOf = (key: string, kind: SessionKind, hash: string): SessionOwner | undefined => {
@@ -70,6 +73,7 @@ export function createSessionGate(options: SessionGateOptions): SessionGate {
         kind,
         hash,
         adminPublicKeys,
+        role: roleOf?.(userId),
         ...(charge === undefined ? {} : { charge }),
       };
       const entered = actors.now<EnteredSession | undefined>(user, userId, command);

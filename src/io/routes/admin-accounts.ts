@@ -50,6 +50,7 @@ function usersRoute(administration: Administration): AnyRoute {
 const blockRoute = defineRoute({
   method: 'POST',
   path: '/ProxyAdmin/api/users/block',
+  role: 'support',
   summary: 'Block an account, which ends all its sessions, or unblock it',
   group: 'admin',
   auth: 'admin',

@@ -6,9 +6,10 @@ import { type AdminAppParts, createAdminAppRoutes } from './admin-apps.ts';
 import { type CataloguePart, createAdminCatalogueRoute } from './admin-catalogue.ts';
 import { createAdminRecordRoutes } from './admin-records.ts';
 import { createAdminSettingRoutes } from './admin-settings.ts';
+import { createAdminStaffRoutes, type StaffParts } from './admin-staff.ts';
 import type { HealthFacts } from './info.ts';
 
-export interface AdminParts extends CataloguePart, AdminAppParts {
+export interface AdminParts extends StaffParts, CataloguePart, AdminAppParts {
   readonly settings: LiveSettings;
   readonly health: () => HealthFacts;
 }
@@ -19,6 +20,7 @@ export function createAdminRoutes(parts: AdminParts): AnyRoute[] {
     ...createAdminAccountRoutes(parts),
     ...createAdminAppRoutes(parts),
     ...createAdminRecordRoutes(parts),
+    ...createAdminStaffRoutes(parts),
     createAdminCatalogueRoute(parts),
   ];
 }

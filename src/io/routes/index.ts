@@ -10,6 +10,7 @@ import type { Vault } from '../vault.ts';
 import type { WebhookDesk } from '../webhooks-desk.ts';
 import { createAdminRoutes } from './admin.ts';
 import type { Reload } from './admin-catalogue.ts';
+import type { StaffParts } from './admin-staff.ts';
 import { createAppWebhookRoutes } from './app-webhooks.ts';
 import { createAppRoutes } from './apps.ts';
 import { login, loginOptions, loginOptionsFor, registerOptions } from './auth.ts';
@@ -26,7 +27,7 @@ import { mcpLogin } from './mcp-login.ts';
 import { createProxyRoutes, type ProxyParts } from './proxy.ts';
 import { endSessions, loginLog, logout, sessions } from './sessions.ts';
 
-export interface RouteParts extends ProxyParts, Omit<DownloadParts, 'files'> {
+export interface RouteParts extends ProxyParts, StaffParts, Omit<DownloadParts, 'files'> {
   readonly files: DownloadParts['files'] & UploadRouteParts['files'];
   readonly settings: LiveSettings;
   readonly catalogue: LiveCatalogue;

@@ -1,5 +1,6 @@
 /** What anybody may ask: get_info, info and health (spec 4.4). */
-import { array, boolean, integer, nullable, object, text } from '../../domain/schema.ts';
+import { ROLES } from '../../domain/roles.ts';
+import { array, integer, nullable, object, oneOf, text } from '../../domain/schema.ts';
 import { toIso } from '../../domain/time.ts';
 import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
 
@@ -36,7 +37,7 @@ export const info = defineRoute({
     authMethods: array(text()),
     fido2: object({ rpId: text(), rpName: text(), origins: array(text()) }),
     limits: object({ activeKeys: integer(), challengeSeconds: integer() }),
-    session: nullable(object({ userId: text(), admin: boolean() })),
+    session: nullable(object({ userId: text(), role: nullable(oneOf(ROLES)) })),
   }),
   errors: [],
   handle: ({ site, settings, session }) => ({
@@ -48,7 +49,7 @@ export const info = defineRoute({
       activeKeys: settings.get('ActiveKeysLimit'),
       challengeSeconds: settings.get('ChallengeSeconds'),
     },
-    session: session === undefined ? null : { userId: session.userId, admin: session.admin },
+    session: session === undefined ? null : { userId: session.userId, role: session.role ?? null },
   }),
 });
 

@@ -27,7 +27,6 @@ const SESSION: SessionContext = {
   appId: null,
   createdMs: 0,
   expiresMs: 1,
-  admin: false,
 };
 
 const ROUTES: AnyRoute[] = [

@@ -17,7 +17,6 @@ const SESSION: SessionContext = {
   appId: null,
   createdMs: 0,
   expiresMs: 1,
-  admin: false,
 };
 const GATE: SessionGate = {
   enter: (token) => (token === 'alice' ? { session: SESSION, verdict: undefined } : undefined),

@@ -20,7 +20,6 @@ const SESSION: SessionContext = {
   appId: null,
   createdMs: 0,
   expiresMs: 1,
-  admin: false,
 };
 
 /** Knows the cookie `alice`, the admin `root` and the bearer `agent`. */

@@ -41,7 +41,6 @@ function session(loginType: LoginType | null, more: Partial<SessionContext> = {}
     appId: null,
     createdMs: 0,
     expiresMs: 1,
-    admin: false,
     ...more,
   };
 }

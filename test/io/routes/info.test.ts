@@ -20,13 +20,14 @@ const ADMIN: SessionContext = {
   appId: null,
   createdMs: START_MS,
   expiresMs: START_MS + 60 * MINUTE_MS,
-  admin: true,
+  role: 'admin',
 };
+const { role: _, ...ALICE } = ADMIN;
 /** Knows the admin `root` and the user `alice`. */
 const GATE: SessionGate = {
   enter: (token) =>
     token === 'root' || token === 'alice'
-      ? { session: { ...ADMIN, admin: token === 'root' }, verdict: undefined }
+      ? { session: token === 'root' ? ADMIN : ALICE, verdict: undefined }
       : undefined,
 };
 

@@ -1,0 +1,81 @@
+/** Admin JSON of roles, and the claim of the first admin through the set-up link. */
+import { user } from '../../actors/user.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import { ROLES } from '../../domain/roles.ts';
+import { array, int64, nullable, object, oneOf, text } from '../../domain/schema.ts';
+import { requireFresh } from '../admin-door.ts';
+import { type AnyRoute, defineRoute } from '../http/route.ts';
+import { requireId } from '../login-parts.ts';
+import type { LiveStaff, SetupLink } from '../staff.ts';
+
+export interface StaffParts {
+  readonly staff: LiveStaff;
+  /** Absent when this start found an admin. */
+  readonly setupLink: SetupLink | undefined;
+}
+
+const roleItem = object({ userId: text(), role: oneOf(ROLES) });
+
+export function createAdminStaffRoutes(parts: StaffParts): AnyRoute[] {
+  return [listRoute(parts), changeRoute(parts), claimRoute(parts)];
+}
+
+function listRoute({ staff }: StaffParts): AnyRoute {
+  return defineRoute({
+    method: 'GET',
+    path: '/ProxyAdmin/api/staff',
+    summary: 'Accounts with a role in the admin panel',
+    group: 'admin',
+    auth: 'admin',
+    limits: [],
+    result: array(roleItem),
+    errors: ['SessionNotFound', 'Forbidden'],
+    handle: () => staff.list(),
+  });
+}
+
+function changeRoute({ staff }: StaffParts): AnyRoute {
+  return defineRoute({
+    method: 'POST',
+    path: '/ProxyAdmin/api/staff',
+    summary: 'Give an account a role, or take it away with null',
+    group: 'admin',
+    auth: 'admin',
+    limits: [],
+    body: object({ userId: int64('User id: decimal string'), role: nullable(oneOf(ROLES)) }),
+    result: object({ userId: text(), role: nullable(oneOf(ROLES)) }),
+    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'FreshLoginRequired', 'NotFound'],
+    handle(context) {
+      requireFresh(context);
+      const { actors, body, client, session } = context;
+      const userId = requireId(body.userId, 'userId');
+      if (!actors.exists(user, userId)) throw new GatewayError('NotFound');
+      return staff.set({ userId, role: body.role, by: session.userId, address: client.address });
+    },
+  });
+}
+
+/** The link proves that its holder reads the console of the program; the passkey is what opens the door from then on. */
+function claimRoute({ staff, setupLink }: StaffParts): AnyRoute {
+  return defineRoute({
+    method: 'POST',
+    path: '/ProxyAdmin/api/claim',
+    summary: 'Become the first admin with the token of the set-up link',
+    group: 'admin',
+    auth: 'session',
+    adminAddresses: true,
+    limits: [],
+    body: object({ token: text({ minLength: 1, maxLength: 64 }) }),
+    result: roleItem,
+    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'SetupLinkOver'],
+    async handle({ body, client, nowMs, session }) {
+      if (setupLink === undefined) throw new GatewayError('SetupLinkOver');
+      setupLink.check(body.token, nowMs);
+      if (session.keyType !== 'FIDO2') throw new GatewayError('Forbidden', 'a passkey is needed');
+      const { userId } = session;
+      await staff.set({ userId, role: 'admin', by: userId, address: client.address, first: true });
+      setupLink.spend();
+      return { userId, role: 'admin' };
+    },
+  });
+}

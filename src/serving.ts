@@ -1,0 +1,114 @@
+/** The two listeners at work: gate, route tables, pages, metrics, and the pipelines between them. */
+import { randomUUID } from 'node:crypto';
+import type { Limiter } from './actors/limiter.ts';
+import type { RunningSystem } from './actors/runtime/system.ts';
+import type { AssemblyOptions } from './assembly.ts';
+import type { Configuration } from './domain/configuration.ts';
+import type { LiveSettings } from './domain/settings.ts';
+import type { Site } from './domain/site.ts';
+import { openDrafts } from './drafts.ts';
+import type { EventDelivery } from './event-delivery.ts';
+import { figuresOf } from './figures.ts';
+import type { FileTransport } from './file-transport.ts';
+import type { FinishedRequests } from './finished-requests.ts';
+import type { OpenedStaff } from './first-admin.ts';
+import type { FileCodes } from './io/files/file-code.ts';
+import { createPipeline, type Pipeline } from './io/http/pipeline.ts';
+import type { AnyRoute } from './io/http/route.ts';
+import type { Server } from './io/http/server.ts';
+import { createSessionGate } from './io/http/session-gate.ts';
+import type { LiveCatalogue } from './io/mcp/catalogue.ts';
+import type { Metrics } from './io/metrics.ts';
+import type { ModuleClient } from './io/modules/client.ts';
+import type { Reload } from './io/routes/admin-catalogue.ts';
+import { createRoutes } from './io/routes/index.ts';
+import { createInternalRoutes } from './io/routes/internal.ts';
+import type { Vault } from './io/vault.ts';
+import { openPages } from './pages.ts';
+import type { WebhookDelivery } from './webhook-delivery.ts';
+import type { WorkerPool } from './workers/pool.ts';
+
+export interface Parts extends OpenedStaff {
+  readonly configuration: Configuration;
+  readonly options: AssemblyOptions;
+  readonly settings: LiveSettings;
+  readonly actors: RunningSystem;
+  readonly vault: Vault;
+  readonly events: EventDelivery;
+  readonly webhooks: WebhookDelivery;
+  readonly workers: WorkerPool;
+  readonly modules: ModuleClient;
+  readonly files: FileTransport;
+  readonly fileCodes: FileCodes;
+  readonly site: Site;
+  readonly moduleAddresses: ReadonlyMap<string, string>;
+  readonly publicPaths: ReadonlyMap<string, readonly string[]>;
+  readonly catalogue: LiveCatalogue;
+  readonly reload: Reload;
+  readonly limiter: Limiter;
+  readonly metrics: Metrics;
+  readonly requests: FinishedRequests;
+  readonly publicServer: Server;
+  readonly internalServer: Server;
+}
+
+/** Builds both route tables and begins to serve. */
+export function serve(parts: Parts): Pipeline[] {
+  const { configuration, options, settings, actors, limiter, metrics, publicServer, internalServer } = parts;
+  const { site, staff } = parts;
+  const gate = createSessionGate({
+    actors,
+    clock: Date.now,
+    adminPublicKeys: site.adminPublicKeys,
+    roleOf: (userId) => staff.roleOf(userId),
+    onTouchFailed: (error) => options.log.error({ err: error }, 'the last use of a session was not written'),
+  });
+  const startedMs = performance.now();
+  const facts = () => ({
+    databaseConnected: actors.healthy,
+    activeSessions: actors.count('sidHash') + actors.count('sessionHash'),
+    rssBytes: process.memoryUsage.rss(),
+  });
+  const pipelineOf = (routes: readonly AnyRoute[], checkHost: boolean) =>
+    createPipeline({
+      routes,
+      actors,
+      settings,
+      gate,
+      site: { ...site, checkHost },
+      limiter,
+      clock: Date.now,
+      elapsed: () => performance.now(),
+      newRequestId: () => randomUUID(),
+      trustedProxies: configuration.trustedProxies,
+      crowded: publicServer.crowded,
+      onBug: (error, requestId) => options.log.error({ err: error, requestId }, 'a request failed by a bug'),
+      onFinished: parts.requests.observe,
+    });
+  const api = createRoutes({
+    ...parts,
+    webhooks: parts.webhooks.desk,
+    onCall: metrics.observeCall,
+    administration: actors.administration,
+    drafts: openDrafts(parts),
+    health: facts,
+  });
+  const pages = openPages(configuration, api);
+  pages.compress().catch((error: unknown) => options.log.error({ err: error }, 'a page was not compressed'));
+  const publicPipeline = pipelineOf([...api, ...pages.routes], site.checkHost);
+  const read = figuresOf(parts, publicPipeline);
+  for (const [name, source] of Object.entries(read)) metrics.source(name, `Figures of ${name}.`, source);
+  const internalFacts = () => ({
+    ...facts(),
+    version: options.version,
+    uptimeSeconds: Math.round((performance.now() - startedMs) / 1000),
+    parts: Object.fromEntries(Object.entries(read).map(([name, source]) => [name, source()])),
+  });
+  const internalPipeline = pipelineOf(
+    createInternalRoutes(metrics, internalFacts, parts.events.intake),
+    false,
+  );
+  publicServer.serve(publicPipeline.handle);
+  internalServer.serve(internalPipeline.handle);
+  return [publicPipeline, internalPipeline];
+}
