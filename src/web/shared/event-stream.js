@@ -1,0 +1,179 @@
+/**
+ * One connection to the gateway's server-sent events: read, resumed and kept up until it is closed or the session is
+ * over. Read with fetch instead of EventSource, which hides the status of a refusal, the place that a comment brought,
+ * and a connection that died without a word.
+ */
+
+/** The gateway says something at least every 24 s; after so long without a byte the connection is dead. Milliseconds. */
+const SILENCE_MS = 60_000;
+/** Waiting after failures in a row grows up to this. Milliseconds. */
+const WAIT_MAX_MS = 30_000;
+const FIRST_WAIT_MS = 1_000;
+
+/**
+ * @typedef {{ id: string, type: string, text: string }} Dispatched
+ * `id`: the place in the log after it. `text`: what stands in its data lines.
+ */
+
+/** Reads the lines of a stream (HTML Standard 9.2.6). */
+export class EventParser {
+  #rest = '';
+  #type = '';
+  /** @type {string[]} */
+  #data = [];
+  #id;
+
+  /**
+   * @param {string} id The place from which the stream goes on.
+   * @param {{ onEvent: (event: Dispatched) => void, onPlace: (id: string) => void, onRetry: (milliseconds: number) => void }} sink
+   */
+  constructor(id, sink) {
+    this.#id = id;
+    this.sink = sink;
+  }
+
+  /** @param {string} text */
+  push(text) {
+    const lines = (this.#rest + text).split('\n');
+    this.#rest = lines.pop() ?? '';
+    for (const line of lines) this.#line(line.endsWith('\r') ? line.slice(0, -1) : line);
+  }
+
+  #line(line) {
+    if (line === '') return this.#dispatch();
+    const at = line.indexOf(':');
+    const name = at < 0 ? line : line.slice(0, at);
+    const value = at < 0 ? '' : line.slice(at + 1).replace(/^ /, '');
+    if (name === 'event') this.#type = value;
+    else if (name === 'data') this.#data.push(value);
+    else if (name === 'id') this.#id = value;
+    else if (name === 'retry' && /^[0-9]+$/.test(value)) this.sink.onRetry(Number(value));
+  }
+
+  #dispatch() {
+    const [type, data] = [this.#type || 'message', this.#data];
+    this.#type = '';
+    this.#data = [];
+    if (data.length > 0) this.sink.onEvent({ id: this.#id, type, text: data.join('\n') });
+    else this.sink.onPlace(this.#id);
+  }
+}
+
+/**
+ * Holds a stream until `signal` aborts or the gateway says that it is over.
+ *
+ * @param {object} options
+ * @param {string} options.url
+ * @param {() => string} options.place The last place that was reached; '' for from now on. Asked at each connection.
+ * @param {(event: Dispatched) => void} options.onEvent Events of the modules and `reset`.
+ * @param {(id: string) => void} options.onPlace A place without an event.
+ * @param {(state: 'connecting' | 'live' | 'waiting') => void} options.onState
+ * @param {AbortSignal} options.signal
+ * @returns {Promise<'signedOut' | 'refused' | 'closed'>} Why it ended.
+ */
+export async function holdStream(options) {
+  const { signal, onState } = options;
+  let failures = 0;
+  while (!signal.aborted) {
+    onState('connecting');
+    const end = await readOnce(options);
+    if (signal.aborted) break;
+    if (end.over !== undefined) return end.over;
+    failures = end.wasLive ? 0 : failures + 1;
+    const backOffMs =
+      Math.min(WAIT_MAX_MS, FIRST_WAIT_MS * 2 ** Math.min(failures, 10)) * (0.5 + Math.random() / 2);
+    onState('waiting');
+    await wait(end.waitMs ?? backOffMs, signal);
+  }
+  return 'closed';
+}
+
+/** One connection, from its request to its end. */
+async function readOnce({ url, place, onEvent, onPlace, onState, signal }) {
+  const own = new AbortController();
+  const stop = () => own.abort();
+  signal.addEventListener('abort', stop);
+  let timer = setTimeout(stop, SILENCE_MS);
+  /** @type {{ over?: 'signedOut' | 'refused', wasLive: boolean, waitMs?: number }} */
+  const end = { wasLive: false };
+  try {
+    const from = place();
+    const query = from === '' ? '' : `?last_event_id=${encodeURIComponent(from)}`;
+    const answer = await fetch(url + query, {
+      credentials: 'include',
+      cache: 'no-store',
+      signal: own.signal,
+    });
+    if (answer.status === 401) end.over = 'signedOut';
+    else if (answer.status === 403) end.over = 'refused';
+    if (answer.status !== 200 || answer.body === null) {
+      end.waitMs = retryAfterMs(answer);
+      own.abort();
+      return end;
+    }
+    const parser = new EventParser(from, {
+      onRetry: (milliseconds) => {
+        end.waitMs = milliseconds;
+      },
+      onPlace: (id) => {
+        if (id === '') return;
+        end.wasLive = true;
+        onState('live');
+        onPlace(id);
+      },
+      onEvent: (event) => {
+        end.wasLive = true;
+        onState('live');
+        if (event.type === 'bye') end.waitMs = waitAfter(event.text, end.waitMs);
+        else onEvent(event);
+      },
+    });
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return end;
+      clearTimeout(timer);
+      timer = setTimeout(stop, SILENCE_MS);
+      parser.push(value);
+    }
+  } catch (error) {
+    if (!(error instanceof TypeError) && error.name !== 'AbortError') reportError(error);
+    // The network failed, or nothing came for too long: what `retry` said is for streams that ended in order.
+    return end.wasLive ? { wasLive: true, waitMs: FIRST_WAIT_MS * Math.random() } : { wasLive: false };
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', stop);
+  }
+}
+
+/** A stream whose time was up goes on at once; one whose session ended asks once more and learns it. */
+function waitAfter(text, retryMs) {
+  const { reason } = JSON.parse(text);
+  return reason === 'lifetime' || reason === 'session' ? 0 : retryMs;
+}
+
+function retryAfterMs(answer) {
+  const seconds = Number(answer.headers.get('Retry-After'));
+  return seconds > 0 ? seconds * 1_000 : undefined;
+}
+
+/** Ends early when the network is back or the page is looked at again. */
+function wait(milliseconds, signal) {
+  return new Promise((resolve) => {
+    const cleanUp = new AbortController();
+    const go = () => {
+      clearTimeout(timer);
+      cleanUp.abort();
+      resolve(undefined);
+    };
+    const timer = setTimeout(go, milliseconds);
+    const listen = { signal: cleanUp.signal };
+    addEventListener('online', go, listen);
+    document.addEventListener(
+      'visibilitychange',
+      () => document.visibilityState === 'visible' && go(),
+      listen,
+    );
+    signal.addEventListener('abort', go, listen);
+  });
+}

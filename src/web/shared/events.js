@@ -1,0 +1,205 @@
+/**
+ * The gateway's events in a page: one connection for all tabs of the browser, because HTTP/1.1 allows six to an origin.
+ * The tab that holds a Web Lock leads: it has the stream and passes on what comes over a BroadcastChannel. When it goes,
+ * another one takes over from the last place, so no tab misses an event or sees one twice. Without Web Locks every tab
+ * has a stream of its own.
+ *
+ *     const events = openEvents({ onEvent: ({ type, value }) => …, onReset: () => reload everything });
+ *     events.close();
+ */
+import { holdStream } from './event-stream.js';
+
+/**
+ * @typedef {'connecting' | 'live' | 'waiting' | 'signedOut' | 'refused' | 'closed'} EventsState
+ * @typedef {{ id: string, type: string, text: string, value: { module: string, tick: string, type: string, data: any } }} GatewayEvent
+ * `text` is the JSON as it came: amounts have more digits there than a number of `value` can hold.
+ */
+
+/** `<epoch>-<sequence>`; undefined for ''. */
+function parsePlace(id) {
+  const at = id.lastIndexOf('-');
+  return at < 0 ? undefined : { epoch: id.slice(0, at), sequence: Number(id.slice(at + 1)) };
+}
+
+/** Is `id` after `place`? A place of another log is neither before nor after. */
+function isAfter(id, place) {
+  const [one, other] = [parsePlace(id), parsePlace(place)];
+  if (one === undefined || other === undefined || one.epoch !== other.epoch) return id !== place;
+  return one.sequence > other.sequence;
+}
+
+/**
+ * @param {object} options
+ * @param {(event: GatewayEvent) => void} options.onEvent Each event of the user once, in order.
+ * @param {(places: { oldest: string, newest: string }) => void} [options.onReset] Events are missing: what the page
+ * shows has to be read anew. The stream goes on after `newest`.
+ * @param {(state: EventsState) => void} [options.onState]
+ * @param {string} [options.url]
+ * @param {string} [options.scope] Tabs of the same scope share a stream: the user's id, so that a change of user is clean.
+ * @returns {{ close: () => void, readonly state: EventsState, readonly place: string, readonly leads: boolean }}
+ */
+export function openEvents(options) {
+  const client = new SharedEvents(options);
+  const leave = () => client.leave();
+  const join = (shown) => shown.persisted && client.join();
+  // A page in the back-forward cache must not hold the stream of the others.
+  addEventListener('pagehide', leave);
+  addEventListener('pageshow', join);
+  client.join();
+  return {
+    close() {
+      removeEventListener('pagehide', leave);
+      removeEventListener('pageshow', join);
+      client.leave();
+      client.setState('closed');
+    },
+    get state() {
+      return client.state;
+    },
+    get place() {
+      return client.place;
+    },
+    get leads() {
+      return client.leads;
+    },
+  };
+}
+
+class SharedEvents {
+  #options;
+  #name;
+  /** @type {BroadcastChannel | undefined} */
+  #channel;
+  /** @type {AbortController | undefined} */
+  #joined;
+  /** Where the leader is, as far as it was heard. */
+  #heard = '';
+  /** Reads by itself what it missed from the others. */
+  #catchingUp = false;
+  /** @type {EventsState} */
+  state = 'connecting';
+  place = '';
+  leads = false;
+
+  constructor(options) {
+    this.#options = { url: '/auth/v1/events', scope: '', ...options };
+    this.#name = `gatehouse-events:${this.#options.url}:${this.#options.scope}`;
+  }
+
+  join() {
+    if (this.#joined !== undefined) return;
+    const joined = new AbortController();
+    this.#joined = joined;
+    if (navigator.locks === undefined || typeof BroadcastChannel === 'undefined') {
+      this.#lead(joined.signal).catch(reportError);
+      return;
+    }
+    const channel = new BroadcastChannel(this.#name);
+    this.#channel = channel;
+    channel.onmessage = ({ data }) => this.#hear(data);
+    channel.postMessage({ ask: true });
+    navigator.locks
+      .request(this.#name, { signal: joined.signal }, () => this.#lead(joined.signal))
+      .catch((error) => {
+        // Closed before its turn came.
+        if (!joined.signal.aborted) throw error;
+      });
+  }
+
+  leave() {
+    this.#joined?.abort();
+    this.#joined = undefined;
+    this.#channel?.close();
+    this.#channel = undefined;
+    this.leads = false;
+  }
+
+  setState(state) {
+    if (this.state === state) return;
+    this.state = state;
+    this.#options.onState?.(state);
+  }
+
+  /** Resolves, and gives the lock up, when this tab leaves or the session is over; the next one then hears the same. */
+  async #lead(signal) {
+    this.leads = true;
+    const end = await holdStream({
+      url: this.#options.url,
+      signal,
+      place: () => this.place,
+      onState: (state) => state !== this.state && this.#tell({ state }, () => this.setState(state)),
+      onPlace: (id) => this.#tell({ from: this.place, id }, () => this.#reach(id)),
+      onEvent: (event) => this.#tell({ from: this.place, ...event }, () => this.#take(event)),
+    });
+    if (signal.aborted) return;
+    this.leads = false;
+    this.#tell({ state: end }, () => this.setState(end));
+  }
+
+  /** The others hear of it first: an error in this page's handler must not keep it from them. */
+  #tell(message, then) {
+    this.#channel?.postMessage(message);
+    then();
+  }
+
+  #hear(message) {
+    if (message.ask === true) {
+      if (this.leads) this.#channel?.postMessage({ state: this.state, from: this.place, id: this.place });
+      return;
+    }
+    if (this.leads) return;
+    if (message.state !== undefined) this.setState(message.state);
+    if (message.id === undefined || message.id === '') return;
+    this.#heard = message.id;
+    if (this.#catchingUp) return;
+    // Who has just come begins where the leader is.
+    if (this.place === '') this.place = message.from;
+    if (message.type !== 'reset' && isAfter(message.from, this.place)) this.#catchUp().catch(reportError);
+    else if (message.type === undefined) this.#reach(message.id);
+    else this.#take(message);
+  }
+
+  /** This tab was away and missed what the leader passed on: it reads that from the gateway itself. */
+  async #catchUp() {
+    const joined = this.#joined;
+    if (joined === undefined) return;
+    const own = new AbortController();
+    const stop = () => own.abort();
+    joined.signal.addEventListener('abort', stop);
+    this.#catchingUp = true;
+    const check = () => (this.leads || !isAfter(this.#heard, this.place)) && stop();
+    await holdStream({
+      url: this.#options.url,
+      signal: own.signal,
+      place: () => this.place,
+      onState: check,
+      onPlace: (id) => {
+        this.#reach(id);
+        check();
+      },
+      onEvent: (event) => {
+        if (!own.signal.aborted) this.#take(event);
+        check();
+      },
+    });
+    this.#catchingUp = false;
+    joined.signal.removeEventListener('abort', stop);
+  }
+
+  #reach(id) {
+    if (isAfter(id, this.place)) this.place = id;
+  }
+
+  #take({ id, type, text }) {
+    if (type !== 'reset' && !isAfter(id, this.place)) return;
+    this.place = id;
+    const value = JSON.parse(text);
+    try {
+      if (type === 'reset') this.#options.onReset?.(value);
+      else this.#options.onEvent({ id, type, text, value });
+    } catch (error) {
+      // The page's own fault: the events that follow come all the same.
+      reportError(error);
+    }
+  }
+}
