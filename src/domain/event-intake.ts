@@ -7,7 +7,7 @@ import { hash } from 'node:crypto';
 import { GatewayError } from './errors.ts';
 import { OWN_MODULE } from './events.ts';
 import { parseId } from './ids.ts';
-import { itemSpans, memberSpan, type Span } from './raw-json.ts';
+import { itemSpans, memberSpan, memberSpans, type Span } from './raw-json.ts';
 
 /** Bytes of one event's `data`. */
 export const EVENT_DATA_MAX_BYTES = 64 * 1024;
@@ -105,18 +105,18 @@ export function requireModule(name: unknown, path: string, isKnown: (name: strin
   return name;
 }
 
-/** An object within a JSON text, read member by member and only where somebody asks. */
+/** An object within a JSON text: where its members stand, each read only where somebody asks. */
 class RawObject {
   readonly #text: string;
-  readonly #from: number;
+  readonly #members: ReadonlyMap<string, Span>;
 
   constructor(text: string, span: Span) {
     this.#text = text;
-    this.#from = span.start;
+    this.#members = memberSpans(text, span.start);
   }
 
   span(key: string): Span | undefined {
-    return memberSpan(this.#text, key, this.#from);
+    return this.#members.get(key);
   }
 
   /** The member as it is written; undefined where there is none. */

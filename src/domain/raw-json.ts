@@ -44,6 +44,38 @@ export function memberSpan(text: string, key: string, from = 0): Span | undefine
   return undefined;
 }
 
+/** The values of all members of the object that begins at `from`, in one pass; of a repeated key the last one. */
+export function memberSpans(text: string, from = 0): Map<string, Span> {
+  const found = new Map<string, Span>();
+  let at = skipSpace(text, from);
+  if (text.charCodeAt(at) !== OPEN_BRACE) return found;
+  at = skipSpace(text, at + 1);
+  while (text.charCodeAt(at) === QUOTE) {
+    const keyEnd = stringEnd(text, at);
+    const colon = skipSpace(text, keyEnd);
+    if (text.charCodeAt(colon) !== COLON) return found;
+    const start = skipSpace(text, colon + 1);
+    const end = valueEnd(text, start);
+    if (end <= start) return found;
+    const key = text.slice(at + 1, keyEnd - 1);
+    found.set(key.includes('\\') ? decoded(text.slice(at, keyEnd)) : key, { start, end });
+    at = skipSpace(text, end);
+    if (text.charCodeAt(at) !== COMMA) return found;
+    at = skipSpace(text, at + 1);
+  }
+  return found;
+}
+
+/** A key that is written with escapes; one that is no JSON stays as it is. */
+function decoded(literal: string): string {
+  try {
+    return String(JSON.parse(literal));
+  } catch (error) {
+    if (error instanceof SyntaxError) return literal;
+    throw error;
+  }
+}
+
 /** The items of the array that begins at `from`, in order; empty when the text is no array. */
 export function itemSpans(text: string, from = 0): Span[] {
   const spans: Span[] = [];

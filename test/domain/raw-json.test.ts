@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { itemSpans, lossyNumberPath, memberSpan } from '../../src/domain/raw-json.ts';
+import { itemSpans, lossyNumberPath, memberSpan, memberSpans } from '../../src/domain/raw-json.ts';
 
 const slice = (text: string, key: string) => {
   const span = memberSpan(text, key);
@@ -59,6 +59,39 @@ t.test('memberSpan: agrees with JSON.parse on 20,000 random objects', async () =
   );
 });
 
+t.test('memberSpans: finds what memberSpan finds, of every key at once', async (t) => {
+  const keys = fc.oneof(fc.constantFrom('id', '__proto__', ''), fc.string({ unit: 'binary' }));
+  const escaped = fc.constantFrom<[string, string]>(['id', '"\\u0069d"'], ['a"', '"a\\""']);
+  fc.assert(
+    fc.property(
+      fc.array(
+        fc.tuple(
+          fc.oneof(
+            keys.map((key) => [key, JSON.stringify(key)] as const),
+            escaped,
+          ),
+          fc.jsonValue(),
+        ),
+      ),
+      fc.constantFrom('', ' ', '\n'),
+      (members, blank) => {
+        const parts = members.map(([[, key], value]) => `${key}${blank}:${blank}${JSON.stringify(value)}`);
+        const text = `${blank}{${blank}${parts.join(`${blank},${blank}`)}${blank}}`;
+        const spans = memberSpans(text);
+        const names = new Set(members.map(([[name]]) => name));
+        return (
+          spans.size === names.size &&
+          [...names].every(
+            (name) => JSON.stringify(spans.get(name)) === JSON.stringify(memberSpan(text, name)),
+          )
+        );
+      },
+    ),
+    { numRuns: 10_000 },
+  );
+  for (const text of ['', '[1]', '{', '{"a"', '{"a":', '{"a" 1}']) t.same([...memberSpans(text)], [], text);
+});
+
 t.test('memberSpan and itemSpans: end on 50,000 random texts that are no JSON', async () => {
   const noise = fc.string({
     unit: fc.constantFrom('{', '}', '[', ']', '"', '\\', ',', ':', ' ', 'i', 'd', '1'),
@@ -67,6 +100,7 @@ t.test('memberSpan and itemSpans: end on 50,000 random texts that are no JSON', 
     fc.property(noise, (text) => {
       const span = memberSpan(text, 'id');
       itemSpans(text);
+      memberSpans(text);
       return span === undefined || (span.end > span.start && span.end <= text.length);
     }),
     { numRuns: 50_000 },
