@@ -4,13 +4,14 @@ import { parseOptions, USAGE } from './options.ts';
 import { json, table } from './report.ts';
 import { Bench, type Scenario } from './scenario.ts';
 import { empty } from './scenarios/empty.ts';
+import { eventsIntake } from './scenarios/events-intake.ts';
 import { filePieces } from './scenarios/file-pieces.ts';
 import { mcpCall } from './scenarios/mcp-call.ts';
 import { mcpLogin } from './scenarios/mcp-login.ts';
 import { passkey } from './scenarios/passkey.ts';
 import { turn } from './scenarios/turn.ts';
 
-const SCENARIOS: readonly Scenario[] = [empty, turn, mcpCall, mcpLogin, passkey, filePieces];
+const SCENARIOS: readonly Scenario[] = [empty, turn, mcpCall, mcpLogin, passkey, filePieces, eventsIntake];
 const EX_USAGE = 64;
 
 async function run(args: readonly string[]): Promise<number> {

@@ -1,0 +1,77 @@
+/**
+ * Events pushed to the internal listener, each durable before its answer and then moved into the log in order: in
+ * batches, and one by one. The rate is events a second; processor time and memory are the whole gateway's, the later
+ * release included as far as it falls into the round.
+ */
+import { gatewayUnderLoad } from '../gateway.ts';
+import { compare, type Subject } from '../measure.ts';
+import { type Bench, rawRequest, type Scenario, sampleOf } from '../scenario.ts';
+
+const KEY = 'bench-module-key-0000';
+const BATCHES = [100, 1];
+/** More than a round uses up: the same event again would be dropped as a duplicate, which is cheaper. */
+const EVENTS_PER_SECOND_MAX = 60_000;
+const REQUESTS_MAX = 120_000;
+
+export const eventsIntake: Scenario = {
+  name: 'events-intake',
+  summary: 'events that modules push, durable before the answer, in batches of 100 and one by one',
+  async run(bench) {
+    if (bench.options.target !== undefined)
+      throw new Error('events-intake needs the internal listener of its own gateway');
+    const modules = { wallet: { url: 'http://127.0.0.1:9', key: KEY } };
+    const gateway = await gatewayUnderLoad(bench, modules);
+    const internal = gateway.internal ?? '';
+    let ticks = 0;
+    const batchOf = (size: number) => {
+      const events = Array.from({ length: size }, () => eventOf(++ticks));
+      const url = `${internal}/internal/v1/events`;
+      return rawRequest('POST', url, { 'X-Module-Key': KEY }, `{"events":[${events.join(',')}]}`);
+    };
+    const subjects = BATCHES.map((size) =>
+      subjectOf(bench, gateway.pids, internal, size, () => batchOf(size)),
+    );
+    const comparison = await compare(subjects, bench.options.rounds, bench.announce);
+    const health = (await (await fetch(`${internal}/health`)).json()) as {
+      parts: { events: Record<string, number> };
+    };
+    const { accepted, duplicates, late, overloaded, rows } = health.parts.events;
+    return {
+      comparison,
+      notes: [
+        `In all ${accepted} accepted, ${rows} in the log, ${duplicates} duplicates, ${late} late, ${overloaded} requests refused because too many waited.`,
+        'p50 and p99 are those of a request, whatever it carries.',
+      ],
+    };
+  },
+};
+
+function subjectOf(
+  bench: Bench,
+  pids: readonly number[],
+  internal: string,
+  size: number,
+  request: () => string,
+): Subject {
+  const { warmupMs, durationMs } = bench.options;
+  const wanted = Math.ceil((EVENTS_PER_SECOND_MAX * (warmupMs + durationMs)) / 1_000 / size);
+  const name = size === 1 ? 'one event a request' : `${size} events a request`;
+  return {
+    name,
+    pids,
+    async round() {
+      const requests = Array.from({ length: Math.min(wanted, REQUESTS_MAX) }, request);
+      const sample = sampleOf(await bench.load({ url: internal, requests, expect: '"accepted"' }));
+      const answersInAll = Number(sample.details['answersInAll']) * size;
+      return { ratePerSecond: sample.ratePerSecond * size, details: { ...sample.details, answersInAll } };
+    },
+  };
+}
+
+/** A wallet event of spec 2.6, some 330 bytes. */
+function eventOf(tick: number): string {
+  const data =
+    `{"id":"${tick}","tick":"${tick}","currency":"DEMO","txType":2,"state":2,"amount":12.50,"fee":0.00,` +
+    `"externalId":"${tick}","appId":"0","partnerInfo":"1862650937081856001","tag":"lunch","dateTime":"2026-11-20T22:17:59.107Z"}`;
+  return `{"module":"wallet","tick":"${tick}","type":"TransferCompleted","crmId":"${tick % 1_000}","data":${data}}`;
+}
