@@ -7,7 +7,7 @@ import { wireOf } from '../domain/event-intake.ts';
 import { type EventLog, OWN_MODULE, type OwnEvent, type StoredEvent } from '../domain/events.ts';
 import type { SettingsReader } from '../domain/settings.ts';
 import type { Clock } from '../domain/time.ts';
-import { retainEvents } from './event-retention.ts';
+import { LOG_MAX_BYTES, retainEvents } from './event-retention.ts';
 import { eventOf, ownRow } from './event-row.ts';
 import type { Administration } from './runtime/administration.ts';
 import { EVENT_EPOCH_KEY, type Operation, type Packed } from './runtime/journal-port.ts';
@@ -20,6 +20,8 @@ export interface EventLogOptions {
   readonly schedule: Schedule;
   /** A fresh name of a log: letters and digits, never the same twice. */
   readonly newEpoch: () => string;
+  /** Bytes that the log may take; `LOG_MAX_BYTES` unless given. */
+  readonly bytesMax?: number;
 }
 
 /** An event that gets the next place. */
@@ -63,6 +65,7 @@ export class JournalEventLog implements EventLog {
     this.#stopRetention = retainEvents({
       ...options,
       rows: events,
+      bytesMax: options.bytesMax ?? LOG_MAX_BYTES,
       ends: () => ({ oldest: this.#oldest, newest: this.#newest }),
       remove: (operations, oldest) => this.#remove(operations, oldest),
     });
@@ -125,7 +128,8 @@ export class JournalEventLog implements EventLog {
 
   counters() {
     const rows = this.#newest === 0 ? 0 : this.#newest - this.#oldest + 1;
-    return { rows, newest: this.#newest, own: this.#own, trimmed: this.#trimmed };
+    const sizeBytes = this.#options.administration.journal.events.sizeBytes();
+    return { rows, sizeBytes, newest: this.#newest, own: this.#own, trimmed: this.#trimmed };
   }
 
   #remove(operations: readonly Operation[], oldest: number): void {

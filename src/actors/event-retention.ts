@@ -1,5 +1,5 @@
 /**
- * Keeps the log of events within its days and its number (events.md "One event log"): the oldest go, a slice at a time,
+ * Keeps the log of events within its days, its number and its bytes (events.md "One event log"): the oldest go, a slice at a time,
  * so that other writes go on in between. The newest stays, because its place counts on.
  */
 import type { SettingsReader } from '../domain/settings.ts';
@@ -9,6 +9,11 @@ import type { Schedule } from './runtime/world.ts';
 
 /** Events read and removed at a time: some 10 ms of the disk's thread. */
 const SLICE = 500;
+/**
+ * Bytes that the log may take, a quarter of the journal's quota: large events must not fill the journal, which would
+ * refuse logins too.
+ */
+export const LOG_MAX_BYTES = 2 * 1024 ** 3;
 /** Between two slices while there is more to remove. */
 const SLICE_WAIT_MS = 5;
 
@@ -17,6 +22,7 @@ export interface EventRetentionOptions {
   readonly settings: SettingsReader;
   readonly clock: Clock;
   readonly schedule: Schedule;
+  readonly bytesMax: number;
   readonly ends: () => { readonly oldest: number; readonly newest: number };
   /** `oldest` is the place that is the oldest from now on. */
   readonly remove: (operations: readonly Operation[], oldest: number) => void;
@@ -34,10 +40,11 @@ export function retainEvents(options: EventRetentionOptions): () => void {
 }
 
 /** True when there is more to remove. */
-function removeSlice({ rows, settings, clock, ends, remove }: EventRetentionOptions): boolean {
+function removeSlice({ rows, settings, clock, bytesMax, ends, remove }: EventRetentionOptions): boolean {
   const { oldest, newest } = ends();
   const beforeMs = clock() - settings.get('EventDays') * DAY_MS;
-  const lastTooMany = newest - settings.get('EventRowsMax');
+  const tooLarge = rows.sizeBytes() > bytesMax;
+  const lastTooMany = tooLarge ? newest : newest - settings.get('EventRowsMax');
   const slice = (limit: number): Operation[] => {
     const operations: Operation[] = [];
     for (const { sequence, row } of rows.page(Math.max(0, oldest - 1), limit)) {

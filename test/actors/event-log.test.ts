@@ -19,7 +19,7 @@ interface Desk {
 
 let epochs = 0;
 
-async function open(actors: TestActors): Promise<Desk> {
+async function open(actors: TestActors, bytesMax?: number): Promise<Desk> {
   const { administration } = actors.system;
   const world = {
     administration,
@@ -28,7 +28,11 @@ async function open(actors: TestActors): Promise<Desk> {
     schedule: { immediate: (run: () => void) => setImmediate(run), timer: actors.clock.timer },
   };
   epochs += 1;
-  const log = await openEventLog({ ...world, newEpoch: () => `epoch${epochs}` });
+  const log = await openEventLog({
+    ...world,
+    newEpoch: () => `epoch${epochs}`,
+    ...(bytesMax === undefined ? {} : { bytesMax }),
+  });
   return { log, inbox: new EventInbox({ ...world, log }) };
 }
 
@@ -203,3 +207,18 @@ t.test(
     t.equal(log.counters().trimmed, 2_600);
   },
 );
+
+t.test('event log: the oldest go before large events fill the journal', async (t) => {
+  const actors = createTestActors({ kinds: [] });
+  const { log, inbox } = await open(actors, 600_000);
+  const filler = 'x'.repeat(1_000);
+  const texts = Array.from(
+    { length: 900 },
+    (_, tick) => `{"module":"wallet","tick":${tick},"type":"x","data":{"id":${tick},"filler":"${filler}"}}`,
+  );
+  await inbox.accept(readEvents(`{"events":[${texts.join(',')}]}`, 1_000, String));
+  await actors.advance(3 * SECOND_MS);
+  t.ok(log.counters().sizeBytes <= 600_000, `${log.counters().sizeBytes} bytes`);
+  t.equal(log.oldest, 501, 'a slice');
+  t.equal(log.newest, 900);
+});

@@ -242,6 +242,7 @@ for (const [name, open] of Object.entries(JOURNALS)) {
     t.equal(journal.events.waiting(0, 2).length, 2);
     t.ok(journal.events.knows('id-10'));
     t.notOk(journal.events.knows('id-40'));
+    t.equal(journal.events.sizeBytes(), 0);
     await commit(journal, [release(2, 1, '10'), release(1, 2, '20'), release(null, 3, '99')]);
     t.same(journal.events.ends(), { oldest: 1, newest: 3 });
     t.same(
@@ -254,6 +255,7 @@ for (const [name, open] of Object.entries(JOURNALS)) {
       ['10', '20', '99'],
     );
     t.ok(journal.events.knows('id-10'), 'in the log');
+    t.ok(journal.events.sizeBytes() > 0);
     await commit(journal, [{ op: 'eventRemove', sequence: 1, identity: 'id-10' }]);
     t.same(journal.events.ends(), { oldest: 2, newest: 3 });
     t.notOk(journal.events.knows('id-10'), 'forgotten');

@@ -74,6 +74,10 @@ export class JournalEvents implements EventRows {
     return this.#tables.eventIdentity.get(identity) !== undefined;
   }
 
+  sizeBytes(): number {
+    return this.#tables.events.sizeBytes();
+  }
+
   #end(reverse: boolean): number {
     for (const key of this.#tables.events.getKeys({ reverse, limit: 1 })) return Number(key);
     return 0;

@@ -148,6 +148,8 @@ export interface EventRows {
   waiting(afterArrival: number, limit: number): { readonly arrival: number; readonly row: EventRow }[];
   /** Is an event with this identity in the log, or waiting? */
   knows(identity: string): boolean;
+  /** What the log takes. */
+  sizeBytes(): number;
 }
 
 export interface Journal {

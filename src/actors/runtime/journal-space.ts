@@ -121,6 +121,11 @@ export class JournalSpace {
   }
 }
 
+/** Bytes that the rows of one sub-database take. */
+export function tableBytes(table: TableStats): number {
+  return pagesOf(table) * table.pageSize;
+}
+
 function usedBytes({ lastPageNumber, pageSize }: TableStats): number {
   return (lastPageNumber + 1) * pageSize;
 }

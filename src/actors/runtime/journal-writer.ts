@@ -26,8 +26,9 @@ const AUDIT_GONE_PER_RECORD = 4;
 export interface StoredTable extends Table {
   put(key: Part[] | Part, row: Packed): void;
   remove(key: Part[] | Part): void;
-  /** Rows on disk. */
+  /** Rows on disk, and what they take. */
   count(): number;
+  sizeBytes(): number;
 }
 
 export interface Tables {

@@ -18,7 +18,7 @@ import {
   type StoredActor,
 } from './journal-port.ts';
 import { JournalReader } from './journal-reader.ts';
-import { JournalSpace, type TableStats } from './journal-space.ts';
+import { JournalSpace, type TableStats, tableBytes } from './journal-space.ts';
 import { INDEXES, JournalWriter, type StoredTable, type Tables } from './journal-writer.ts';
 import { CLAIM_KEY_MAX_BYTES, checkPlain, isName } from './plain-data.ts';
 
@@ -227,6 +227,7 @@ function tableOf(database: Database): StoredTable {
     getRange: (range) => database.getRange(range),
     getKeys: (range) => database.getKeys(range),
     count: () => (database.getStats() as TableStats).entryCount,
+    sizeBytes: () => tableBytes(database.getStats() as TableStats),
     put(key, row) {
       void database.put(key, asBinary(row as Uint8Array));
     },

@@ -53,4 +53,10 @@ export class MemoryEvents implements EventRows {
   knows(identity: string): boolean {
     return this.#identities.has(identity);
   }
+
+  sizeBytes(): number {
+    let sum = 0;
+    for (const [, , , , , , , wire] of this.#log.values()) sum += wire.length;
+    return sum;
+  }
 }
