@@ -1,10 +1,10 @@
-import { closeSync, mkdtempSync, openSync, readFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
 import { crc32, crc32InScript, hashRange, writeSlab } from '../../src/workers/crc32.ts';
 import { createWorkerPool } from '../../src/workers/pool.ts';
+import { temporaryFolder } from '../support/file-storage.ts';
 
 const slabOf = (text: string): SharedArrayBuffer => {
   const slab = new SharedArrayBuffer(64);
@@ -31,7 +31,7 @@ t.test(
 t.test(
   'writeSlab: writes at its position what the slab holds at the beginning, through the pool',
   async (t) => {
-    const path = join(mkdtempSync(join(tmpdir(), 'crc32-')), 'file');
+    const path = join(temporaryFolder(t), 'file');
     const fd = openSync(path, 'w+');
     const pool = createWorkerPool({ threads: 1, queueMax: 10 });
     t.teardown(() => pool.close());
@@ -47,7 +47,7 @@ t.test(
 );
 
 t.test('writeSlab: bytes with another checksum than the expected one are not written', async (t) => {
-  const path = join(mkdtempSync(join(tmpdir(), 'crc32-')), 'file');
+  const path = join(temporaryFolder(t), 'file');
   const fd = openSync(path, 'w+');
   const good = crc32InScript(Buffer.from('good'));
   t.equal(writeSlab({ slab: slabOf('good'), length: 4, fd, position: 0, expectedCrc32: good }), good);
@@ -64,7 +64,7 @@ t.test('writeSlab: what the system says is a value, so that a full disk is told 
 });
 
 t.test('hashRange: a range that the file does not have in full is undefined', async (t) => {
-  const path = join(mkdtempSync(join(tmpdir(), 'crc32-')), 'file');
+  const path = join(temporaryFolder(t), 'file');
   const fd = openSync(path, 'w+');
   writeSlab({ slab: slabOf('abc'), length: 3, fd, position: 0 });
   t.equal(hashRange({ fd, position: 1, length: 2 }), crc32InScript(Buffer.from('bc')));

@@ -1,0 +1,42 @@
+/** The client of the file benches, a process of its own: takes a plan, moves whole files, answers what it measured. */
+import { prepare, type TransferPlan } from './kinds.ts';
+
+export interface TransferReport {
+  readonly files: number;
+  readonly bytes: number;
+  readonly elapsedMs: number;
+  /** When each lane ended its last file, from the start. */
+  readonly laneEndsMs: readonly number[];
+  /** Share of the time that this process's thread was busy. */
+  readonly clientBusy: number;
+}
+
+async function run(plan: TransferPlan): Promise<TransferReport> {
+  const transfers = await prepare(plan);
+  const before = performance.eventLoopUtilization();
+  const startedMs = performance.now();
+  const elapsed = () => performance.now() - startedMs;
+  let files = 0;
+  const laneEndsMs: number[] = [];
+  await Promise.all(
+    transfers.map(async (transfer, lane) => {
+      for (let round = 0; plan.files === undefined ? elapsed() < plan.durationMs : round < plan.files; round++) {
+        await transfer();
+        files += 1;
+      }
+      laneEndsMs[lane] = elapsed();
+    }),
+  );
+  const elapsedMs = elapsed();
+  const clientBusy = performance.eventLoopUtilization(before).utilization;
+  return { files, bytes: files * plan.fileBytes, elapsedMs, laneEndsMs, clientBusy };
+}
+
+process.on('message', (plan: TransferPlan) => {
+  run(plan).then(
+    (report) => process.send?.({ report }),
+    (error: unknown) => process.send?.({ fault: error instanceof Error ? error.message : String(error) }),
+  );
+});
+process.on('disconnect', () => process.exit(0));
+process.send?.({ url: 'transfers' });
