@@ -68,7 +68,7 @@ export async function startVerifier(name = 'verify', args: readonly string[] = [
   };
 }
 
-async function startChild(
+export async function startChild(
   name: string,
   args: readonly string[],
 ): Promise<{ child: ChildProcess; url: string }> {
@@ -137,7 +137,7 @@ function forkFile(file: string, args: readonly string[]): ChildProcess {
   });
 }
 
-function stopChild(child: ChildProcess): Promise<void> {
+export function stopChild(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
   return new Promise((resolve) => {
     child.once('exit', () => resolve());

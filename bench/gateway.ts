@@ -23,7 +23,12 @@ export interface GatewayUnderLoad {
   readonly pids: readonly number[];
 }
 
-export async function gatewayUnderLoad(bench: Bench, modules: object = {}): Promise<GatewayUnderLoad> {
+/** `configuration` and `settings` are added to what every bench raises; `sandbox` brings the modules. */
+export async function gatewayUnderLoad(
+  bench: Bench,
+  modules: object = {},
+  more: { readonly configuration?: object; readonly settings?: object; readonly sandbox?: true } = {},
+): Promise<GatewayUnderLoad> {
   const { target, profileFolder } = bench.options;
   if (target !== undefined) return { name: target, url: target, pids: [] };
   if (profileFolder !== undefined) mkdirSync(profileFolder, { recursive: true });
@@ -40,8 +45,11 @@ export async function gatewayUnderLoad(bench: Bench, modules: object = {}): Prom
         McpApiRPSLimit: RAISED_MAX,
         IpRPSLimit: RAISED_MAX,
         UnknownKeyFailuresPerMinute: RAISED_MAX,
+        ...more.settings,
       },
+      ...more.configuration,
     },
+    args: more.sandbox === true ? ['--sandbox'] : [],
     nodeArgs: profileFolder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`],
   });
   bench.afterwards(() => gateway.stop());

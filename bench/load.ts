@@ -78,7 +78,7 @@ class Tally {
   }
 
   answered(status: number, body: Buffer, sinceMs: number): void {
-    if (status !== 200) this.failed(`status ${status}`, body);
+    if (status !== (this.#plan.status ?? 200)) this.failed(`status ${status}`, body);
     else if (!body.includes(this.#expect)) this.failed('unexpected body', body);
     else this.#good(sinceMs);
   }

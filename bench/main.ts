@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { parseOptions, USAGE } from './options.ts';
 import { json, table } from './report.ts';
 import { Bench, type Scenario } from './scenario.ts';
+import { download, downloadRange } from './scenarios/download.ts';
 import { empty } from './scenarios/empty.ts';
 import { eventsIntake } from './scenarios/events-intake.ts';
 import { filePieces } from './scenarios/file-pieces.ts';
@@ -10,8 +11,21 @@ import { mcpCall } from './scenarios/mcp-call.ts';
 import { mcpLogin } from './scenarios/mcp-login.ts';
 import { passkey } from './scenarios/passkey.ts';
 import { turn } from './scenarios/turn.ts';
+import { uploadV1, uploadV2 } from './scenarios/upload.ts';
 
-const SCENARIOS: readonly Scenario[] = [empty, turn, mcpCall, mcpLogin, passkey, filePieces, eventsIntake];
+const SCENARIOS: readonly Scenario[] = [
+  empty,
+  turn,
+  mcpCall,
+  mcpLogin,
+  passkey,
+  filePieces,
+  uploadV1,
+  uploadV2,
+  download,
+  downloadRange,
+  eventsIntake,
+];
 const EX_USAGE = 64;
 
 async function run(args: readonly string[]): Promise<number> {

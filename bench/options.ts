@@ -14,6 +14,8 @@ export interface BenchOptions {
   /** Accounts that take part; 0 leaves it to the scenario. */
   readonly users: number;
   readonly jsonFile: string | undefined;
+  /** Where benches of files put them; /dev/shm takes the disk out of the picture. */
+  readonly folder: string | undefined;
   /** Folder for the processor profiles of the gateway. */
   readonly profileFolder: string | undefined;
 }
@@ -33,6 +35,7 @@ export const USAGE = `npm run bench -- <scenario> [options]
   --rate R           open loop: R requests a second in all, latency from the moment each was due
   --rounds N         rounds of every subject, interleaved (3)
   --users N          accounts that take part
+  --folder FOLDER    where benches of files put them (the system's temporary folder)
   --json FILE        the figures for machines
   --profile FOLDER   processor profiles of the gateway
 `;
@@ -54,6 +57,7 @@ export function parseOptions(args: readonly string[], scenarios: readonly string
         users: text,
         json: text,
         profile: text,
+        folder: text,
       },
     });
   } catch (error) {
@@ -88,6 +92,7 @@ export function parseOptions(args: readonly string[], scenarios: readonly string
     users: whole('users', 0, 0, 100_000),
     jsonFile: values['json'],
     profileFolder: values['profile'],
+    folder: values['folder'],
   };
   return faults.length === 0 ? { ok: true, options } : { ok: false, faults };
 }

@@ -11,7 +11,9 @@ export interface LoadPlan {
   readonly ratePerSecond?: number;
   /** Whole HTTP/1.1 requests. Connection `c` of `C` sends those at `c`, `c + C`, `c + 2C`, … and starts over. */
   readonly requests: readonly string[];
-  /** A good answer has status 200 and holds this text in its body. */
+  /** Of a good answer; 200 unless given. */
+  readonly status?: number;
+  /** A good answer holds this text in its body. */
   readonly expect: string;
   /** An answer that takes longer counts as `timeout`. */
   readonly timeoutMs: number;

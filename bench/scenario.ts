@@ -24,6 +24,8 @@ export interface LoadTarget {
   readonly url: string;
   readonly requests: readonly string[];
   readonly expect: string;
+  /** Of a good answer; 200 unless given. */
+  readonly status?: number;
 }
 
 export class Bench {
@@ -59,6 +61,7 @@ export class Bench {
       ...(options.ratePerSecond === undefined ? {} : { ratePerSecond: options.ratePerSecond }),
       requests: target.requests,
       expect: target.expect,
+      ...(target.status === undefined ? {} : { status: target.status }),
       timeoutMs: TIMEOUT_MS,
     };
     return await this.#generator.run(plan, ({ elapsedMs, answers }) => {

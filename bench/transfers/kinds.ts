@@ -71,7 +71,10 @@ const TRANSFERS: Record<TransferKind, (plan: TransferPlan, lane: number) => Prom
     const piece = pieceOf(lane);
     const version = { 'Tus-Resumable': '1.0.0' };
     return async () => {
-      const made = await connection.ask('POST', '/files', { ...version, 'Upload-Length': `${plan.fileBytes}` });
+      const made = await connection.ask('POST', '/files', {
+        ...version,
+        'Upload-Length': `${plan.fileBytes}`,
+      });
       const location = /\r\nlocation: *(\S+)/.exec(made.head)?.[1];
       check('tus create', made.status, 201, location !== undefined);
       const path = new URL(location ?? '', plan.url).pathname;

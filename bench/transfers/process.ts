@@ -20,7 +20,11 @@ async function run(plan: TransferPlan): Promise<TransferReport> {
   const laneEndsMs: number[] = [];
   await Promise.all(
     transfers.map(async (transfer, lane) => {
-      for (let round = 0; plan.files === undefined ? elapsed() < plan.durationMs : round < plan.files; round++) {
+      for (
+        let round = 0;
+        plan.files === undefined ? elapsed() < plan.durationMs : round < plan.files;
+        round++
+      ) {
         await transfer();
         files += 1;
       }

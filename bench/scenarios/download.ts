@@ -1,0 +1,144 @@
+/** Files out of the gateway, whole and in ranges of 4 KB, against nginx with sendfile and node:http. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { compare, type Subject } from '../measure.ts';
+import { type Bench, rawRequest, type Scenario, type ScenarioResult } from '../scenario.ts';
+import { RawConnection } from '../transfers/raw-connection.ts';
+import {
+  type Peer,
+  startNginx,
+  startPlainFiles,
+  startTransferClient,
+  type TransferClient,
+  transferSubject,
+} from '../transfers.ts';
+import { type FileGateway, LARGE_FILE_BYTES, MIB, startFileGateway } from './file-gateway.ts';
+
+const LANES = 8;
+const RANGE_BYTES = 4_096;
+/** Different ranges that are asked for. */
+const RANGES = 1_024;
+const CONTENT = Buffer.alloc(LARGE_FILE_BYTES, 'a file of the download bench; ');
+/** Fairness: so many bytes to each stream under this quota. */
+const FAIR = { fileBytes: 5 * MIB, bytesPerSecond: 10 * MIB } as const;
+
+export const download: Scenario = {
+  name: 'download',
+  summary:
+    'files of 100 MiB by their code, one stream and eight, against nginx and node:http; MiB/s; fairness',
+  async run(bench) {
+    const client = await startTransferClient(bench);
+    const gateway = await startFileGateway(bench, 1);
+    const subjects = [
+      ...(await wholeFiles(bench, client, 'gatehouse', gateway.pids, await ownFile(gateway))),
+    ];
+    const notes = ['Rates are MiB/s; processor time is for one MiB.'];
+    for (const [name, peer] of await peersOf(bench)) {
+      if (peer === undefined) notes.push(`${name} is not installed: not compared.`);
+      else subjects.push(...(await wholeFiles(bench, client, name, [peer.pid], `${peer.url}/file`)));
+    }
+    const comparison = await compare(subjects, bench.options.rounds, bench.announce);
+    notes.push(...(await fairness(bench, client)));
+    return { comparison, notes };
+  },
+};
+
+export const downloadRange: Scenario = {
+  name: 'download-range',
+  summary: 'ranges of 4 KB of a file of 100 MiB by its code, against nginx and node:http',
+  async run(bench): Promise<ScenarioResult> {
+    const gateway = await startFileGateway(bench, 1);
+    const notes: string[] = [];
+    const subjects = [ranges(bench, 'gatehouse', gateway.pids, await ownFile(gateway))];
+    for (const [name, peer] of await peersOf(bench)) {
+      if (peer === undefined) notes.push(`${name} is not installed: not compared.`);
+      else subjects.push(ranges(bench, name, [peer.pid], `${peer.url}/file`));
+    }
+    return { comparison: await compare(subjects, bench.options.rounds, bench.announce), notes };
+  },
+};
+
+async function peersOf(bench: Bench): Promise<[string, Peer | undefined][]> {
+  const peers: [string, Peer | undefined][] = [
+    ['nginx', await startNginx(bench)],
+    ['node:http', await startPlainFiles(bench)],
+  ];
+  for (const [, peer] of peers) if (peer !== undefined) writeFileSync(join(peer.root, 'file'), CONTENT);
+  return peers;
+}
+
+/** Uploads one; its address by code. */
+async function ownFile(
+  { url, cookies: [cookie = ''] }: FileGateway,
+  bytes: Buffer = CONTENT,
+): Promise<string> {
+  const connection = await RawConnection.open(url);
+  const path = `/auth/v2/file/create_draft?fileName=bench.bin&fileSize=${bytes.length}`;
+  const draft = await connection.ask('POST', path, { Cookie: cookie });
+  const [, fileId, code] = /"result":"(\d+):([^"]+)"/.exec(draft.text) ?? [];
+  if (fileId === undefined) throw new Error(`create_draft: ${draft.status} ${draft.text}`);
+  const headers = { Cookie: cookie, 'Content-Type': 'application/octet-stream' };
+  const { status, text } = await connection.ask(
+    'POST',
+    `/auth/v2/file/stream_upload/${fileId}`,
+    headers,
+    bytes,
+  );
+  if (status !== 200) throw new Error(`stream_upload: ${status} ${text}`);
+  connection.close();
+  return `${url}/auth/v2/file/${code}`;
+}
+
+async function wholeFiles(
+  bench: Bench,
+  client: TransferClient,
+  name: string,
+  pids: readonly number[],
+  address: string,
+): Promise<Subject[]> {
+  const { origin, pathname } = new URL(address);
+  const common = { kind: 'get', url: origin, path: pathname, fileBytes: LARGE_FILE_BYTES } as const;
+  const plan = { ...common, cookies: [], connectionsPerFile: 1 };
+  return [1, LANES].map((lanes) =>
+    transferSubject(bench, client, {
+      name: lanes === 1 ? name : `${name}, ${lanes} at once`,
+      pids,
+      plan: { ...plan, lanes },
+    }),
+  );
+}
+
+function ranges(bench: Bench, name: string, pids: readonly number[], address: string): Subject {
+  const step = Math.floor(LARGE_FILE_BYTES / RANGES);
+  const requests = Array.from({ length: RANGES }, (_, index) =>
+    rawRequest('GET', address, { Range: `bytes=${index * step}-${index * step + RANGE_BYTES - 1}` }),
+  );
+  const { origin } = new URL(address);
+  return bench.subject(name, pids, () => ({ url: origin, requests, expect: 'download bench', status: 206 }));
+}
+
+/** Streams that begin together under a quota: when each ends, against what the quota says. */
+async function fairness(bench: Bench, client: TransferClient): Promise<string[]> {
+  const gateway = await startFileGateway(bench, 1, { FileDownloadBytesPerSecond: FAIR.bytesPerSecond });
+  const { origin, pathname } = new URL(await ownFile(gateway, CONTENT.subarray(0, FAIR.fileBytes)));
+  const notes: string[] = [];
+  for (const lanes of [2, LANES]) {
+    const { laneEndsMs } = await client.run({
+      kind: 'get',
+      url: origin,
+      path: pathname,
+      fileBytes: FAIR.fileBytes,
+      cookies: [],
+      connectionsPerFile: 1,
+      durationMs: 0,
+      files: 1,
+      lanes,
+    });
+    const expectedMs = (lanes * FAIR.fileBytes * 1_000) / FAIR.bytesPerSecond;
+    const ends = [Math.min(...laneEndsMs), Math.max(...laneEndsMs)].map((ms) => (ms / expectedMs).toFixed(3));
+    notes.push(
+      `${lanes} streams of 5 MiB under 10 MiB/s end after ${ends.join(' to ')} of ${expectedMs / 1_000} s, N x size / quota.`,
+    );
+  }
+  return notes;
+}

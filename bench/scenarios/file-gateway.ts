@@ -1,0 +1,59 @@
+/** The gateway for the benches of files: no quota, the largest files, its files in a folder that can be emptied. */
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { signUp } from '../../tools/agent.ts';
+import { costOf } from '../children.ts';
+import { gatewayUnderLoad } from '../gateway.ts';
+import { eventLoopP99Ms } from '../passkeys.ts';
+import type { Bench } from '../scenario.ts';
+import { storedFiles } from '../transfers.ts';
+
+export const MIB = 1024 * 1024;
+/** The hard cap (spec 8.3). */
+export const LARGE_FILE_BYTES = 100 * MIB;
+
+export interface FileGateway {
+  readonly url: string;
+  readonly internal: string;
+  readonly pids: readonly number[];
+  /** One account for each lane. */
+  readonly cookies: readonly string[];
+  rssBytes(): number;
+  eventLoopP99Ms(): Promise<number>;
+  /** Removes the stored bytes, so that a long run does not fill the disk. Their messages stay. */
+  empty(): void;
+}
+
+export async function startFileGateway(
+  bench: Bench,
+  lanes: number,
+  settings: object = {},
+): Promise<FileGateway> {
+  if (bench.options.target !== undefined)
+    throw new Error('benches of files need a gateway of their own, without quotas: they take no --target');
+  const folder = storedFiles(bench);
+  const gateway = await gatewayUnderLoad(bench, undefined, {
+    sandbox: true,
+    configuration: { LocalFileStoragePath: folder },
+    settings: {
+      FileMaxSizeBytes: LARGE_FILE_BYTES,
+      FileUploadBytesPerSecond: 0,
+      FileDownloadBytesPerSecond: 0,
+      ...settings,
+    },
+  });
+  const { url, internal, pids } = gateway;
+  if (internal === undefined) throw new Error('no internal listener');
+  const people = await Promise.all(Array.from({ length: lanes }, () => signUp(url)));
+  return {
+    url,
+    internal,
+    pids,
+    cookies: people.map(({ cookie }) => cookie),
+    rssBytes: () => pids.reduce((sum, pid) => sum + (costOf(pid)?.rssBytes ?? 0), 0),
+    eventLoopP99Ms: () => eventLoopP99Ms(internal),
+    empty() {
+      for (const owner of readdirSync(folder)) rmSync(join(folder, owner), { recursive: true, force: true });
+    },
+  };
+}

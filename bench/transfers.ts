@@ -1,0 +1,179 @@
+/** The subjects of the file benches: the gateway with raised limits, nginx, @tus/server and node:http, each over a folder. */
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { plainEnvironment } from '../tools/launch.ts';
+import { startChild, stopChild } from './children.ts';
+import type { Sample, Subject } from './measure.ts';
+import type { Bench } from './scenario.ts';
+import type { TransferPlan } from './transfers/kinds.ts';
+import type { TransferReport } from './transfers/process.ts';
+
+const SECOND_MS = 1_000;
+const MEBIBYTE = 1024 * 1024;
+const SILENCE_MS = 180_000;
+
+export interface TransferClient {
+  run(plan: TransferPlan): Promise<TransferReport>;
+}
+
+export async function startTransferClient(bench: Bench): Promise<TransferClient> {
+  const { child } = await startChild('../transfers/process', []);
+  bench.afterwards(() => stopChild(child));
+  return {
+    run: (plan) =>
+      new Promise((resolve, reject) => {
+        const timer = setTimeout(() => reject(new Error('the client is silent')), SILENCE_MS);
+        child.once('message', (message: { report: TransferReport } | { fault: string }) => {
+          clearTimeout(timer);
+          if ('report' in message) resolve(message.report);
+          else reject(new Error(message.fault));
+        });
+        child.send(plan);
+      }),
+  };
+}
+
+/** A folder for stored files: `--folder`, or one of the system's temporary files. Gone after the run. */
+export function storedFiles(bench: Bench): string {
+  const folder = mkdtempSync(join(bench.options.folder ?? tmpdir(), 'gatehouse-files-'));
+  bench.afterwards(async () => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Rounds of whole files; `cleanUp` runs after each, outside the measured time. */
+export function transferSubject(
+  bench: Bench,
+  client: TransferClient,
+  subject: {
+    name: string;
+    pids: readonly number[];
+    plan: Omit<TransferPlan, 'durationMs'>;
+    cleanUp?: () => void;
+  },
+): Subject {
+  const { name, pids, plan, cleanUp } = subject;
+  return {
+    name,
+    pids,
+    async round() {
+      const report = await client.run({ ...plan, durationMs: bench.options.durationMs });
+      cleanUp?.();
+      return sampleOf(report);
+    },
+  };
+}
+
+/** In MiB: one answer of the table is a mebibyte. */
+function sampleOf({ bytes, files, elapsedMs, clientBusy, laneEndsMs }: TransferReport): Sample {
+  const mebibytes = bytes / MEBIBYTE;
+  return {
+    ratePerSecond: (mebibytes / elapsedMs) * SECOND_MS,
+    details: { answersInAll: mebibytes, files, elapsedMs, clientBusy, laneEndsMs },
+  };
+}
+
+export interface Peer {
+  readonly url: string;
+  readonly pid: number;
+  /** Where its files lie. */
+  readonly root: string;
+}
+
+/** nginx with one worker process: files by GET with sendfile, PUT through its DAV module. Undefined where it is missing. */
+export async function startNginx(bench: Bench): Promise<Peer | undefined> {
+  const folder = storedFiles(bench);
+  for (const name of ['root', 'root/up', 'temp']) mkdirSync(join(folder, name), { mode: 0o777 });
+  const port = await freePort();
+  writeFileSync(join(folder, 'nginx.conf'), nginxConfiguration(folder, port));
+  const child = spawn('nginx', [
+    '-p',
+    folder,
+    '-e',
+    join(folder, 'error.log'),
+    '-c',
+    join(folder, 'nginx.conf'),
+  ]);
+  const started = await new Promise<boolean>((resolve) => {
+    child.once('error', () => resolve(false));
+    child.once('spawn', () => resolve(true));
+  });
+  if (!started) return undefined;
+  bench.afterwards(() => stopChild(child));
+  const url = `http://127.0.0.1:${port}`;
+  await answering(child, url);
+  return { url, pid: child.pid ?? 0, root: join(folder, 'root') };
+}
+
+/** One process, as the gateway's main thread is one: what a core does, not what the machine does. */
+function nginxConfiguration(folder: string, port: number): string {
+  return `
+daemon off;
+master_process off;
+pid ${folder}/pid;
+events { worker_connections 1024; }
+http {
+  access_log off;
+  sendfile on;
+  tcp_nopush on;
+  keepalive_requests 1000000;
+  open_file_cache max=1000;
+  client_body_temp_path ${folder}/temp;
+  client_body_buffer_size 512k;
+  server {
+    listen 127.0.0.1:${port};
+    root ${folder}/root;
+    client_max_body_size 0;
+    location / { dav_methods PUT DELETE; }
+  }
+}
+`;
+}
+
+/** @tus/server; undefined where it is not installed (npm install in bench/peers). */
+export async function startTus(bench: Bench): Promise<Peer | undefined> {
+  if (!existsSync('bench/peers/node_modules/@tus/server')) return undefined;
+  const root = storedFiles(bench);
+  const child = fork('bench/peers/tus-server.js', [root], { env: plainEnvironment(), execArgv: [] });
+  bench.afterwards(() => stopChild(child));
+  const url = await new Promise<string>((resolve, reject) => {
+    child.once('message', (message: { url: string }) => resolve(message.url));
+    child.once('exit', (code) => reject(new Error(`@tus/server ended with ${code}`)));
+  });
+  return { url, pid: child.pid ?? 0, root };
+}
+
+/** node:http with streams, as anybody would write it. */
+export async function startPlainFiles(bench: Bench): Promise<Peer> {
+  const root = storedFiles(bench);
+  mkdirSync(join(root, 'up'));
+  const { child, url } = await startChild('plain-files', [root]);
+  bench.afterwards(() => stopChild(child));
+  return { url, pid: child.pid ?? 0, root };
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
+    });
+  });
+}
+
+async function answering(child: ChildProcess, url: string): Promise<void> {
+  for (;;) {
+    if (child.exitCode !== null) throw new Error(`nginx ended with ${child.exitCode}`);
+    try {
+      await fetch(url);
+      return;
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }
+}
