@@ -85,9 +85,12 @@ export type DraftCommand =
 /** `draft`: the open draft of this file and owner, else 1305. `part`: the file whose bytes a sweep has to leave alone. */
 export type DraftQuery =
   | { readonly type: 'draft'; readonly ownerId: string; readonly fileId: string }
-  | { readonly type: 'part' }
-  /** Would this place take a draft? */
-  | { readonly type: 'free' };
+  | { readonly type: 'part' };
+
+/** Volatile: would this place take a draft now, what waits for the disk taken into account? A boolean. */
+export interface IsFree {
+  readonly type: 'isFree';
+}
 
 export interface DraftView {
   readonly phase: DraftPhase;
@@ -133,14 +136,14 @@ export const draft = defineActor<DraftState, DraftCommand, DraftEvent, DraftQuer
         return draftRemoved(state, command, turn);
     }
   },
-  query(state, query): DraftView | Refusal | string | boolean | null {
-    if (query.type === 'free') return state.phase === 'free';
+  query(state, query): DraftView | Refusal | string | null {
     if (query.type === 'part') return state.draft?.fileId ?? null;
     const found = openDraftOf(state, query);
     if (found === undefined) return refuse('InvalidID');
     const { receivedBytes, sizeBytes, expiresMs, keeps } = found;
     return { phase: state.phase, receivedBytes, sizeBytes, expiresMs, keeps };
   },
+  decideNow: ({ phase }) => phase === 'free',
   frees: (command) => 'type' in command && (command.type === 'dropDraft' || command.type === 'endStream'),
 });
 

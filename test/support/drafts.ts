@@ -58,6 +58,7 @@ export interface DraftFixture {
   readonly settings: LiveSettings;
   readonly codes: FileCodes;
   readonly uploads: DraftUploads;
+  readonly receiver: Receiver;
   /** What the operator was told of the storage. */
   readonly faults: string[];
   /** A draft of the person; its file id. */
@@ -127,6 +128,7 @@ export async function startDrafts(t: Test, options: DraftFixtureOptions = {}): P
     settings,
     codes,
     uploads,
+    receiver,
     faults,
     async create(query = {}) {
       const fields = new URLSearchParams({ fileName: 'a.bin', ...query });

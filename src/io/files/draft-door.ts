@@ -2,7 +2,7 @@
  * The way to a draft: what create_draft may carry and how it is read, which of an owner's places takes a new draft, and
  * who may touch one that is there (spec 4.7; files.md "Order of refusals, and access").
  */
-import { type DraftView, draft, type OpenDraft, type OpenedDraft } from '../../actors/draft.ts';
+import { type DraftView, draft, type IsFree, type OpenDraft, type OpenedDraft } from '../../actors/draft.ts';
 import { isPlaceOf, placeOf } from '../../actors/draft-state.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import { GatewayError } from '../../domain/errors.ts';
@@ -73,9 +73,9 @@ export async function openDraft(call: DraftCall): Promise<OpenedDraft> {
     }
   }
   for (const place of places) {
-    const isFree = await actors.query<boolean>(draft, place, { type: 'free' });
-    // Another request may take it in between: then there is no answer, and the next place is tried.
-    const opened = isFree ? await ask(place) : null;
+    // Asked in the same breath: nobody can take it in between.
+    if (!actors.now<boolean>(draft, place, { type: 'isFree' } satisfies IsFree)) continue;
+    const opened = await ask(place);
     if (opened !== null) return opened;
   }
   throw new GatewayError('TooManyDrafts');

@@ -1,0 +1,303 @@
+/** v2 uploads that go wrong at the socket, the disk or the module: what is kept, what is removed, what the client hears. */
+import { once } from 'node:events';
+import { open } from 'node:fs/promises';
+import net from 'node:net';
+import t from 'tap';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import { HOUR_MS } from '../../../src/domain/time.ts';
+import type { FileStorage } from '../../../src/io/files/storage.ts';
+import { type DraftFixture, type DraftFixtureOptions, startDrafts } from '../../support/drafts.ts';
+import { connectRaw, requestText } from '../../support/http.ts';
+
+const COOKIE = { Cookie: 'sid=person' };
+const MEGABYTE = 1024 * 1024;
+
+function path(fileId: string): string {
+  return `/auth/v2/file/stream_upload/${fileId}`;
+}
+
+/** The head of an upload, its body to follow. */
+function head(fileId: string, headers: Readonly<Record<string, string>>): string {
+  return requestText('POST', path(fileId), { ...COOKIE, ...headers });
+}
+
+/** Waits for something that follows from what was sent; the loop turns meanwhile. */
+async function until(ready: () => boolean | Promise<boolean>): Promise<void> {
+  const endMs = performance.now() + 10_000;
+  while (!(await ready())) {
+    if (performance.now() > endMs) throw new Error('it never came to that');
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** A stream that has sent so much and holds still; resolves when the gateway has taken it. */
+async function halfWay(
+  fixture: DraftFixture,
+  fileId: string,
+  headers: Readonly<Record<string, string>>,
+  sent = 'x'.repeat(1000),
+): Promise<net.Socket> {
+  const before = fixture.receiver.counters().receivedBytes;
+  const socket = net.connect(fixture.http.port, '127.0.0.1');
+  socket.on('error', () => socket.destroy());
+  await once(socket, 'connect');
+  socket.write(head(fileId, headers) + sent);
+  await until(() => fixture.receiver.counters().receivedBytes >= before + 1000);
+  return socket;
+}
+
+async function isRunning({ uploads }: DraftFixture): Promise<boolean> {
+  return uploads.running > 0;
+}
+
+function isGone({ chat, names }: DraftFixture, fileId: string): boolean {
+  return chat.byFile(fileId)?.state === 'cancelled' && !names().some((name) => name.startsWith(fileId));
+}
+
+const LEAVES: Readonly<Record<string, (socket: net.Socket) => void>> = {
+  FIN: (socket) => socket.end(),
+  RST: (socket) => socket.resetAndDestroy(),
+};
+
+for (const [how, leave] of Object.entries(LEAVES)) {
+  t.test(`v2 stream: a client's ${how} in mid-body removes message and bytes`, async (t) => {
+    const fixture = await startDrafts(t);
+    for (const headers of [{ 'Content-Length': '5000' }, { 'Transfer-Encoding': 'chunked' }]) {
+      const fileId = await fixture.create();
+      const chunked = 'Transfer-Encoding' in headers;
+      const sent = chunked ? `3e8\r\n${'x'.repeat(1000)}\r\n` : 'x'.repeat(1000);
+      const socket = await halfWay(fixture, fileId, headers, sent);
+      leave(socket);
+      await until(() => isGone(fixture, fileId));
+      socket.destroy();
+      t.pass(chunked ? 'chunked' : 'declared');
+    }
+    t.match(fixture.storage.counters(), { leases: 0, reservedBytes: 0 });
+    t.same(fixture.http.bugs, []);
+  });
+
+  t.test(`v2 stream: a client's ${how} in mid-piece keeps what arrived, and it goes on there`, async (t) => {
+    const fixture = await startDrafts(t);
+    const ways: Record<string, string>[] = [
+      { Range: 'bytes=0-1999' },
+      { 'Upload-Complete': '?1', 'Upload-Draft-Interop-Version': '8' },
+    ];
+    for (const way of ways) {
+      const fileId = await fixture.create({ fileSize: '2000' });
+      const socket = await halfWay(fixture, fileId, { ...way, 'Content-Length': '2000' });
+      leave(socket);
+      await until(async () => !(await isRunning(fixture)));
+      const answer = await fixture.stream(fileId, { method: 'HEAD' });
+      t.equal(answer.headers.get('Upload-Offset'), '1000');
+      const rest: Record<string, string> =
+        'Range' in way ? { Range: 'bytes=1000-1999' } : { ...way, 'Upload-Offset': '1000' };
+      const last = await fixture.stream(fileId, { body: 'y'.repeat(1000), headers: rest });
+      t.equal(last.status, 200);
+      t.equal(String(fixture.file(fileId)), 'x'.repeat(1000) + 'y'.repeat(1000));
+      socket.destroy();
+    }
+  });
+}
+
+t.test(
+  'v2 stream: a body shorter than its Content-Length is a lost client, never a short file',
+  async (t) => {
+    const fixture = await startDrafts(t);
+    const fileId = await fixture.create();
+    const socket = await halfWay(fixture, fileId, { 'Content-Length': '1001' });
+    socket.end();
+    await until(() => isGone(fixture, fileId));
+    socket.destroy();
+    t.pass();
+  },
+);
+
+t.test('v2 stream: a body longer than its Content-Length ends where it said', async (t) => {
+  const fixture = await startDrafts(t);
+  const fileId = await fixture.create();
+  const connection = connectRaw(fixture.http.port);
+  connection.send(`${head(fileId, { 'Content-Length': '10' })}0123456789 and more\r\n\r\n`);
+  await connection.ended();
+  await until(async () => !(await isRunning(fixture)));
+  await fixture.actors.settle();
+  const bytes = fixture.file(fileId);
+  const state = fixture.chat.byFile(fileId)?.state;
+  t.ok(bytes === undefined || String(bytes) === '0123456789', 'nothing of what follows is in the file');
+  t.equal(state === 'complete', bytes !== undefined, 'message and file agree');
+  connection.close();
+});
+
+t.test('v2 stream: a second request takes over from the first, which hears 409', async (t) => {
+  const fixture = await startDrafts(t);
+  const fileId = await fixture.create();
+  const first = connectRaw(fixture.http.port);
+  first.send(`${head(fileId, { 'Content-Length': '5000' })}${'x'.repeat(1000)}`);
+  await until(() => fixture.receiver.counters().receivedBytes === 1000);
+  const second = await fixture.stream(fileId, { body: 'the second' });
+  t.equal(second.status, 200);
+  const refused = await first.answer();
+  t.equal(refused.status, 409);
+  t.equal(JSON.parse(refused.body).error.code, 1315);
+  t.equal(String(fixture.file(fileId)), 'the second');
+  first.close();
+  t.match(fixture.storage.counters(), { leases: 0, reservedBytes: 0 });
+});
+
+t.test('v2 stream: of many requests for one draft exactly one completes it', async (t) => {
+  const fixture = await startDrafts(t);
+  const fileId = await fixture.create();
+  const bodies = Array.from({ length: 12 }, (_, at) => `${at}`.padStart(2, '0').repeat(100_000));
+  const answers = await Promise.all(bodies.map((body) => fixture.stream(fileId, { body })));
+  const statuses = answers.map(({ status }) => status);
+  t.equal(statuses.filter((status) => status === 200).length, 1, statuses.join(' '));
+  t.ok(statuses.every((status) => [200, 404, 409].includes(status)));
+  t.equal(String(fixture.file(fileId)), bodies[statuses.indexOf(200)]);
+  t.equal(fixture.chat.byFile(fileId)?.state, 'complete');
+  t.same(fixture.http.bugs, []);
+});
+
+t.test('v2 stream: HEAD ends a piece that runs, so that its figure holds, and no whole upload', async (t) => {
+  const fixture = await startDrafts(t);
+  const fileId = await fixture.create();
+  const first = connectRaw(fixture.http.port);
+  first.send(`${head(fileId, { 'Content-Length': '5000', 'Upload-Complete': '?1' })}${'x'.repeat(1000)}`);
+  await until(() => fixture.receiver.counters().receivedBytes === 1000);
+  const told = await fixture.stream(fileId, { method: 'HEAD' });
+  t.equal(told.headers.get('Upload-Offset'), '1000');
+  t.equal((await first.answer()).status, 409);
+  const headers = { 'Upload-Complete': '?1', 'Upload-Offset': '1000' };
+  t.equal((await fixture.stream(fileId, { body: 'y', headers })).status, 200);
+  t.equal(fixture.file(fileId)?.length, 1001);
+  first.close();
+  const whole = await fixture.create();
+  const socket = await halfWay(fixture, whole, { 'Content-Length': '1001' });
+  t.equal(
+    (await fixture.stream(whole, { method: 'HEAD' })).headers.get('Upload-Offset'),
+    '0',
+    'nothing of it is kept',
+  );
+  socket.write('x');
+  await until(() => fixture.chat.byFile(whole)?.state === 'complete');
+  socket.destroy();
+});
+
+t.test('v2 stream: a draft that expires or is given up under a stream leaves nothing', async (t) => {
+  const fixture = await startDrafts(t);
+  const expiring = await fixture.create();
+  const socket = await halfWay(fixture, expiring, { 'Content-Length': '1001' });
+  await fixture.actors.advance(HOUR_MS);
+  t.equal(fixture.chat.byFile(expiring)?.state, 'cancelled');
+  socket.write('x');
+  await until(() => isGone(fixture, expiring));
+  socket.destroy();
+  const given = await fixture.create();
+  const first = connectRaw(fixture.http.port);
+  first.send(`${head(given, { 'Content-Length': '5000' })}${'x'.repeat(1000)}`);
+  await until(async () => await isRunning(fixture));
+  t.equal((await fixture.stream(given, { method: 'DELETE' })).status, 204);
+  t.equal((await first.answer()).status, 409);
+  await until(() => isGone(fixture, given));
+  first.close();
+  t.match(fixture.storage.counters(), { leases: 0, reservedBytes: 0 });
+});
+
+/** Writes through a lease meet a full disk. */
+function fullDisk(inner: FileStorage, state: { full: boolean }): FileStorage {
+  return new Proxy(inner, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== 'function') return value;
+      if (name !== 'lease') return value.bind(target);
+      return async (key: { owner: string; fileId: string }) => {
+        const lease = await inner.lease(key);
+        if (!state.full) return lease;
+        const device = await open('/dev/full', 'r+');
+        return {
+          ...lease,
+          fd: device.fd,
+          failure: lease.failure.bind(lease),
+          async release() {
+            await device.close();
+            await lease.release();
+          },
+        };
+      };
+    },
+  });
+}
+
+t.test(
+  'v2 stream: a disk that is full in mid-body is 503; a whole upload is removed, a piece can be tried again',
+  async (t) => {
+    const state = { full: true };
+    const options: DraftFixtureOptions = { storage: (inner) => fullDisk(inner, state) };
+    const fixture = await startDrafts(t, options);
+    const body = Buffer.alloc(2 * MEGABYTE, 1);
+    const whole = await fixture.create();
+    const answer = await fixture.stream(whole, { body });
+    t.equal(answer.status, 503);
+    t.equal(((await answer.json()) as { error: { code: number } }).error.code, 1013);
+    t.ok(answer.headers.has('Retry-After'));
+    await until(() => isGone(fixture, whole));
+    const piece = await fixture.create({ fileSize: String(body.length) });
+    t.equal((await fixture.stream(piece, { body, headers: { Range: 'bytes=0-' } })).status, 503);
+    state.full = false;
+    t.equal((await fixture.stream(piece, { body, headers: { Range: 'bytes=0-' } })).status, 200);
+    t.ok(fixture.file(piece)?.equals(body));
+  },
+);
+
+t.test('v2 stream: no room is 503 before a byte is taken, and the draft stays for later', async (t) => {
+  const fixture = await startDrafts(t, { freeBytes: 70 * MEGABYTE });
+  const fileId = await fixture.create();
+  const answer = await fixture.stream(fileId, { body: Buffer.alloc(10 * MEGABYTE) });
+  t.equal(answer.status, 503);
+  t.equal(fixture.chat.byFile(fileId)?.state, 'pending');
+  t.equal((await fixture.stream(fileId, { body: Buffer.alloc(MEGABYTE) })).status, 200, 'a smaller one fits');
+});
+
+t.test('v2 stream: module down or storage failing at the completion is 1310, and the bytes go', async (t) => {
+  let broken = false;
+  const fixture = await startDrafts(t, {
+    storage: (inner) =>
+      new Proxy(inner, {
+        get(target, name) {
+          const value: unknown = Reflect.get(target, name);
+          if (typeof value !== 'function') return value;
+          if (name !== 'publish' || !broken) return value.bind(target);
+          return () => Promise.reject(new GatewayError('FileStorageFailed'));
+        },
+      }),
+  });
+  const down = await fixture.create();
+  fixture.chat.mode = 'down';
+  const refused = await fixture.stream(down, { body: 'bytes' });
+  t.equal(refused.status, 502);
+  t.equal(((await refused.json()) as { error: { code: number } }).error.code, 1310);
+  await until(() => fixture.names().length === 0);
+  fixture.chat.mode = 'ok';
+  await until(async () => {
+    await fixture.actors.advance(60_000);
+    return fixture.chat.byFile(down)?.state === 'cancelled';
+  });
+  broken = true;
+  const unpublished = await fixture.create();
+  t.equal((await fixture.stream(unpublished, { body: 'bytes' })).status, 502);
+  broken = false;
+  await until(() => isGone(fixture, unpublished));
+});
+
+t.test('v2 stream: uploads share the quota, and the answer waits for what is owed', async (t) => {
+  const fixture = await startDrafts(t, { settings: { FileUploadBytesPerSecond: 4 * MEGABYTE } });
+  const body = Buffer.alloc(MEGABYTE);
+  const ids = [await fixture.create(), await fixture.create(), await fixture.create()];
+  const startMs = performance.now();
+  const answers = await Promise.all(ids.map((fileId) => fixture.stream(fileId, { body })));
+  const elapsedMs = performance.now() - startMs;
+  t.same(
+    answers.map(({ status }) => status),
+    [200, 200, 200],
+  );
+  t.comment(`3 MiB at 4 MiB/s: ${Math.round(elapsedMs)} ms`);
+  t.ok(elapsedMs > 500, `${elapsedMs} ms`);
+});

@@ -1,0 +1,240 @@
+/**
+ * The kill -9 loop for v2 uploads: clients upload whole files and files in pieces while the process is killed. What was
+ * answered 200 must be there, byte for byte, with its message; what was not must be complete or go on from where it
+ * says; and no message may stay pending but of drafts whose id the kill swallowed. Loopback only, bounded by the kills.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { type Person, signUp } from './agent.ts';
+import { launch, type RunningGateway } from './launch.ts';
+
+export interface UploadKillOptions {
+  readonly kills: number;
+  readonly dataPath: string;
+  /** Clients that upload at the same time. */
+  readonly writers: number;
+  /** Shortest and longest time of uploading before a kill, milliseconds. */
+  readonly uploadingMs: readonly [number, number];
+  /** 0 to 1; the caller owns the randomness. */
+  readonly random: () => number;
+}
+
+export interface UploadKillReport {
+  kills: number;
+  acknowledged: number;
+  /** Uploads whose answer the kill swallowed and that were found complete. */
+  recovered: number;
+  /** Uploads that went on after a kill, and those of them that did not have to begin anew. */
+  continued: number;
+  resumed: number;
+  /** Drafts whose create_draft was not answered: their messages are left to expire. */
+  unknownDrafts: number;
+  /** Each line is a broken promise. Empty when all is well. */
+  faults: string[];
+}
+
+interface Upload {
+  readonly fileId: string;
+  readonly bytes: Buffer;
+  readonly inPieces: boolean;
+}
+
+interface Writer {
+  readonly person: Person;
+  readonly acknowledged: Upload[];
+  pending: Upload | undefined;
+}
+
+const SIZE_MAX_BYTES = 3 * 1024 * 1024;
+const PIECE_BYTES = 512 * 1024;
+/** How long a restarted gateway may take to end what it was about. */
+const SETTLE_MS = 10_000;
+const CONFIGURATION = {
+  Settings: {
+    ApiRPSLimit: 0,
+    IpRPSLimit: 0,
+    SessionApiRPSLimit: 0,
+    FileUploadBytesPerSecond: 0,
+    DraftsPerUser: 1000,
+  },
+};
+
+export async function runUploadKillLoop(options: UploadKillOptions): Promise<UploadKillReport> {
+  const none = { kills: 0, acknowledged: 0, recovered: 0, continued: 0, resumed: 0, unknownDrafts: 0 };
+  const report: UploadKillReport = { ...none, faults: [] };
+  const start = () =>
+    launch({ dataPath: options.dataPath, args: ['--sandbox'], configuration: CONFIGURATION });
+  let gateway = await start();
+  const writers: Writer[] = [];
+  for (let at = 0; at < options.writers; at += 1) {
+    writers.push({ person: await signUp(gateway.url), acknowledged: [], pending: undefined });
+  }
+  while (report.kills < options.kills) {
+    const [shortest, longest] = options.uploadingMs;
+    const running = gateway;
+    const uploading = writers.map((writer) => uploadUntilCut(running, writer, options, report));
+    await untilAcknowledged(report, report.acknowledged + options.writers);
+    await pause(shortest + options.random() * (longest - shortest));
+    await gateway.kill();
+    await Promise.all(uploading);
+    report.kills += 1;
+    gateway = await start();
+    for (const writer of writers) await checkAfterRestart(gateway, writer, report);
+  }
+  checkRest(options.dataPath, writers, report);
+  await gateway.stop();
+  return report;
+}
+
+/** Some uploads have come through: from then on any moment is good for a kill. */
+async function untilAcknowledged(report: UploadKillReport, count: number): Promise<void> {
+  const endMs = performance.now() + SETTLE_MS;
+  while (report.acknowledged < count && performance.now() < endMs) await pause(10);
+}
+
+function pause(durationMs: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, durationMs));
+}
+
+async function uploadUntilCut(
+  gateway: RunningGateway,
+  writer: Writer,
+  { random }: UploadKillOptions,
+  report: UploadKillReport,
+): Promise<void> {
+  let asked = false;
+  try {
+    for (;;) {
+      const bytes = randomBytes(1 + Math.floor(random() * SIZE_MAX_BYTES));
+      asked = true;
+      const fileId = await createDraft(gateway, writer.person, bytes.length);
+      asked = false;
+      const upload: Upload = { fileId, bytes, inPieces: random() < 0.5 };
+      writer.pending = upload;
+      await send(gateway, writer.person, upload, 0);
+      writer.acknowledged.push(upload);
+      writer.pending = undefined;
+      report.acknowledged += 1;
+    }
+  } catch (error) {
+    if (asked) report.unknownDrafts += 1;
+    // A connection that the kill cut is what this loop is about; an answer that is not 200 is a fault.
+    if (!(error instanceof TypeError)) report.faults.push(String(error));
+  }
+}
+
+async function createDraft(gateway: RunningGateway, person: Person, sizeBytes: number): Promise<string> {
+  const path = `${gateway.url}/auth/v2/file/create_draft?fileName=a.bin&fileSize=${sizeBytes}`;
+  const answer = await fetch(path, { method: 'POST', headers: { Cookie: person.cookie } });
+  const text = await answer.text();
+  if (answer.status !== 200) throw new Error(`create_draft: ${answer.status} ${text}`);
+  return (JSON.parse(text) as { result: string }).result.replace(/:.*/, '');
+}
+
+function streamUrl(gateway: RunningGateway, { fileId }: Upload): string {
+  return `${gateway.url}/auth/v2/file/stream_upload/${fileId}`;
+}
+
+/** The rest of a file from an offset on. */
+async function send(gateway: RunningGateway, person: Person, upload: Upload, offset: number): Promise<void> {
+  const { bytes, inPieces } = upload;
+  const step = inPieces ? PIECE_BYTES : bytes.length;
+  for (let at = offset; at < bytes.length; at += step) {
+    const piece = bytes.subarray(at, at + step);
+    const range = { Range: `bytes=${at}-${at + piece.length - 1}` };
+    const headers = { Cookie: person.cookie, ...(inPieces ? range : {}) };
+    const answer = await fetch(streamUrl(gateway, upload), { method: 'POST', headers, body: piece });
+    const text = await answer.text();
+    if (answer.status !== 200) throw new Error(`stream_upload at ${at}: ${answer.status} ${text}`);
+  }
+}
+
+async function checkAfterRestart(
+  gateway: RunningGateway,
+  writer: Writer,
+  report: UploadKillReport,
+): Promise<void> {
+  const who = `user ${writer.person.userId} after kill ${report.kills}`;
+  const { pending, person } = writer;
+  if (pending !== undefined) {
+    try {
+      await finish(gateway, person, pending, report);
+    } catch (error) {
+      report.faults.push(`${who}: ${pending.inPieces ? 'pieces' : 'whole'}: ${String(error)}`);
+    }
+    writer.acknowledged.push(pending);
+    writer.pending = undefined;
+  }
+  for (const upload of writer.acknowledged) {
+    const fault = await faultOf(gateway, person, upload);
+    if (fault !== undefined) report.faults.push(`${who}: ${upload.fileId}: ${fault}`);
+  }
+}
+
+/** A kill came in between: it is complete by itself, or is still a draft that takes the rest. */
+async function finish(
+  gateway: RunningGateway,
+  person: Person,
+  upload: Upload,
+  report: UploadKillReport,
+): Promise<void> {
+  const endMs = performance.now() + SETTLE_MS;
+  for (;;) {
+    if ((await faultOf(gateway, person, upload)) === undefined) {
+      report.recovered += 1;
+      return;
+    }
+    const headers = { Cookie: person.cookie };
+    const told = await fetch(streamUrl(gateway, upload), { method: 'HEAD', headers });
+    if (told.status === 204) {
+      const offset = Number(told.headers.get('Upload-Offset'));
+      report.continued += 1;
+      if (offset > 0) report.resumed += 1;
+      await send(gateway, person, upload, offset);
+      return;
+    }
+    if (performance.now() > endMs) throw new Error(`neither complete nor a draft: ${told.status}`);
+    await pause(20);
+  }
+}
+
+/** What is wrong with a complete file: its message at the chat module, its bytes on the disk. */
+async function faultOf(
+  gateway: RunningGateway,
+  person: Person,
+  { fileId, bytes }: Upload,
+): Promise<string | undefined> {
+  const path = `${gateway.url}/chat/v1/files/info?fileId=${fileId}`;
+  const answer = await fetch(path, { headers: { Cookie: person.cookie } });
+  const { result } = (await answer.json()) as { result?: { sizeBytes: number; crc32: number } };
+  if (result === undefined) return `no message: ${answer.status}`;
+  if (result.sizeBytes !== bytes.length || result.crc32 !== crc32(bytes)) return 'the message says otherwise';
+  const file = join(gateway.dataPath, 'files', person.userId, fileId);
+  if (!existsSync(file)) return 'the message has no bytes';
+  return sha256(readFileSync(file)) === sha256(bytes) ? undefined : 'the bytes are others';
+}
+
+function sha256(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+/** Parts and pending messages that nobody will ever end. */
+function checkRest(dataPath: string, writers: readonly Writer[], report: UploadKillReport): void {
+  for (const { person } of writers) {
+    const folder = join(dataPath, 'files', person.userId);
+    const parts = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.part')) : [];
+    if (parts.length > 0) report.faults.push(`parts are left: ${parts.join(' ')}`);
+  }
+  const open = new Set<string>();
+  for (const line of readFileSync(join(dataPath, 'sandbox', 'log.jsonl'), 'utf8').split('\n')) {
+    if (!line.includes('"file')) continue;
+    const { type, fileId } = JSON.parse(line) as { type: string; fileId: string };
+    if (type === 'fileCreated') open.add(fileId);
+    else if (type === 'fileEnded') open.delete(fileId);
+  }
+  if (open.size > report.unknownDrafts) {
+    report.faults.push(`${open.size} messages are pending, ${report.unknownDrafts} drafts were not answered`);
+  }
+}
