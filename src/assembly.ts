@@ -12,6 +12,7 @@ import { observeRequests } from './finished-requests.ts';
 import { openStaff } from './first-admin.ts';
 import { openFileCodes } from './io/files/file-code.ts';
 import type { Pipeline } from './io/http/pipeline.ts';
+import { LiveFigures } from './io/live-figures.ts';
 import type { Log } from './io/log.ts';
 import { createMetrics } from './io/metrics.ts';
 import { createModuleClient } from './io/modules/client.ts';
@@ -99,6 +100,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     reload,
     limiter,
     metrics,
+    live: new LiveFigures(),
     requests: observeRequests(configuration, metrics, Date.now),
     publicServer,
     internalServer,
@@ -134,6 +136,7 @@ async function takeDown(parts: Parts, pipelines: readonly Pipeline[]): Promise<v
     workers,
   } = parts;
   publicServer.stopListening();
+  parts.live.close();
   const hooks = webhooks.stop();
   const left = await Promise.all([...pipelines, events.streams].map((part) => part.drain(DRAIN_MS)));
   const cut = left.reduce((sum, each) => sum + each, 0);

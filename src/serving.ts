@@ -17,6 +17,7 @@ import { createPipeline, type Pipeline } from './io/http/pipeline.ts';
 import type { AnyRoute } from './io/http/route.ts';
 import type { Server } from './io/http/server.ts';
 import { createSessionGate } from './io/http/session-gate.ts';
+import type { LiveFigures } from './io/live-figures.ts';
 import type { LiveCatalogue } from './io/mcp/catalogue.ts';
 import type { Metrics } from './io/metrics.ts';
 import type { ModuleClient } from './io/modules/client.ts';
@@ -48,6 +49,7 @@ export interface Parts extends OpenedStaff {
   readonly limiter: Limiter;
   readonly metrics: Metrics;
   readonly requests: FinishedRequests;
+  readonly live: LiveFigures;
   readonly publicServer: Server;
   readonly internalServer: Server;
 }
@@ -55,7 +57,7 @@ export interface Parts extends OpenedStaff {
 /** Builds both route tables and begins to serve. */
 export function serve(parts: Parts): Pipeline[] {
   const { configuration, options, settings, actors, limiter, metrics, publicServer, internalServer } = parts;
-  const { site, staff } = parts;
+  const { site, staff, live } = parts;
   const gate = createSessionGate({
     actors,
     clock: Date.now,
@@ -83,12 +85,19 @@ export function serve(parts: Parts): Pipeline[] {
       trustedProxies: configuration.trustedProxies,
       crowded: publicServer.crowded,
       onBug: (error, requestId) => options.log.error({ err: error, requestId }, 'a request failed by a bug'),
-      onFinished: parts.requests.observe,
+      onFinished(record) {
+        parts.requests.observe(record);
+        live.observe(record);
+      },
     });
   const api = createRoutes({
     ...parts,
     webhooks: parts.webhooks.desk,
-    onCall: metrics.observeCall,
+    onCall(call) {
+      metrics.observeCall(call);
+      live.observeCall(call);
+    },
+    eventLog: parts.events.log,
     administration: actors.administration,
     drafts: openDrafts(parts),
     health: facts,
@@ -97,6 +106,7 @@ export function serve(parts: Parts): Pipeline[] {
   pages.compress().catch((error: unknown) => options.log.error({ err: error }, 'a page was not compressed'));
   const publicPipeline = pipelineOf([...api, ...pages.routes], site.checkHost);
   const read = figuresOf(parts, publicPipeline);
+  live.read(read);
   for (const [name, source] of Object.entries(read)) metrics.source(name, `Figures of ${name}.`, source);
   const internalFacts = () => ({
     ...facts(),

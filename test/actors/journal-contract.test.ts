@@ -192,6 +192,14 @@ for (const [name, open] of Object.entries(JOURNALS)) {
     const audit = (n: number): Operation => ({ op: 'audit', row: journal.pack({ n }) });
     await commit(journal, [audit(1), audit(2), audit(3)]);
     t.same(journal.auditPage(1, 1), [{ seq: 2, record: { n: 2 } }]);
+    t.same(journal.auditBefore(2, 5), [{ seq: 1, record: { n: 1 } }]);
+    const newest = journal.auditBefore(Number.MAX_SAFE_INTEGER, 2).map(({ seq }) => seq);
+    t.same(
+      newest,
+      [...newest].sort((a, b) => b - a),
+      'the newest first',
+    );
+    t.equal(newest.length, 2);
     await commit(journal, [{ op: 'auditTrim', seq: 1 }, audit(4)]);
     t.same(
       journal.auditPage(0, 10).map((row) => row.seq),

@@ -1,11 +1,13 @@
 /** Accounts, applications and their admin from the outside: the account fixture with the app and admin routes beside. */
 import { LiveSettings } from '../../src/domain/settings.ts';
 import type { Site } from '../../src/domain/site.ts';
+import { LiveFigures } from '../../src/io/live-figures.ts';
 import { type CatalogueResult, LiveCatalogue, loadCatalogue } from '../../src/io/mcp/catalogue.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { createAdminRoutes } from '../../src/io/routes/admin.ts';
 import type { AdminAppParts } from '../../src/io/routes/admin-apps.ts';
 import type { Reload } from '../../src/io/routes/admin-catalogue.ts';
+import type { WorkParts } from '../../src/io/routes/admin-work.ts';
 import { createAppRoutes } from '../../src/io/routes/apps.ts';
 import { LiveStaff, type SetupLink } from '../../src/io/staff.ts';
 import { createVault } from '../../src/io/vault.ts';
@@ -41,6 +43,7 @@ export interface AdminFixtureOptions extends AccountFixtureOptions {
   readonly reload?: Reload;
   readonly webhooks?: AdminAppParts['webhooks'];
   readonly setupLink?: SetupLink;
+  readonly eventLog?: WorkParts['eventLog'];
   /** Without it the admin's key is one of the configuration. */
   readonly noKeys?: true;
 }
@@ -63,6 +66,8 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
           administration: actors.system.administration,
           catalogue: catalogueOf(BUILT),
           staff,
+          live: new LiveFigures(),
+          eventLog: options.eventLog ?? { newest: 0, page: () => [] },
           setupLink: options.setupLink,
           reload: options.reload ?? (() => []),
           webhooks: options.webhooks ?? { oldestUndeliveredSeconds: () => null },

@@ -111,6 +111,11 @@ export class Administration {
     return this.journal.auditPage(afterSeq, limit);
   }
 
+  /** The same, the newest first, before a position. */
+  auditBefore(beforeSeq: number, limit: number): AuditRow[] {
+    return this.journal.auditBefore(beforeSeq, limit);
+  }
+
   /** A durable value of another part, by its own name. */
   metaGet(key: string): unknown {
     return this.#meta.has(key) ? this.#meta.get(key) : this.journal.meta(`part:${key}`);

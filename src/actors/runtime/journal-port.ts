@@ -177,6 +177,8 @@ export interface Journal {
   dead(limit: number): DeadRow[];
   /** The audit log, oldest first, after position `afterSeq` (0 from the start). */
   auditPage(afterSeq: number, limit: number): AuditRow[];
+  /** The same, the newest first, before position `beforeSeq`. */
+  auditBefore(beforeSeq: number, limit: number): AuditRow[];
   meta(key: string): unknown;
   /** True when more than the allowed share of the quota is live: only commands that free space go on. */
   full(): boolean;

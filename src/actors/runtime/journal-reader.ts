@@ -140,6 +140,15 @@ export class JournalReader {
     return rows;
   }
 
+  auditBefore(beforeSeq: number, limit: number): AuditRow[] {
+    const rows: AuditRow[] = [];
+    const range = { start: Math.min(beforeSeq, Number.MAX_SAFE_INTEGER) - 1, reverse: true, limit };
+    for (const { key, value } of this.#tables.audit.getRange(range)) {
+      rows.push({ seq: key as number, record: value });
+    }
+    return rows;
+  }
+
   auditPage(afterSeq: number, limit: number): AuditRow[] {
     const rows: AuditRow[] = [];
     for (const { key, value } of this.#tables.audit.getRange({ start: afterSeq + 1, limit })) {

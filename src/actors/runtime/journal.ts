@@ -199,6 +199,9 @@ export class DiskJournal implements Journal {
     return this.#reader.dead(limit);
   }
 
+  auditBefore(beforeSeq: number, limit: number) {
+    return this.#reader.auditBefore(beforeSeq, limit);
+  }
   auditPage(afterSeq: number, limit: number) {
     return this.#reader.auditPage(afterSeq, limit);
   }

@@ -160,9 +160,12 @@ export class MemoryJournal implements Journal {
   dead(limit: number): port.DeadRow[] {
     return [...this.#dead.values()].sort((a, b) => a.timeMs - b.timeMs).slice(0, limit);
   }
-
   auditPage(afterSeq: number, limit: number): port.AuditRow[] {
     return this.#audit.filter((row) => row.seq > afterSeq).slice(0, limit);
+  }
+  auditBefore(beforeSeq: number, limit: number): port.AuditRow[] {
+    const earlier = this.#audit.filter((row) => row.seq < beforeSeq);
+    return earlier.slice(-limit).reverse();
   }
 
   meta(key: string): unknown {

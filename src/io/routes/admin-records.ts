@@ -30,6 +30,9 @@ const auditItem = object({
 });
 const auditQuery = object({
   after: optional(integer({ minimum: 0, description: 'Position of the last row of the page before' })),
+  before: optional(
+    integer({ minimum: 1, description: 'In place of `after`: the newest first, before this position' }),
+  ),
   limit: optional(integer({ minimum: 1, maximum: 1_000, description: '100 unless given' })),
 });
 const overview = object({
@@ -67,7 +70,11 @@ function auditRoute({ administration }: RecordParts): AnyRoute {
     errors: ['InvalidInput', 'SessionNotFound', 'Forbidden'],
     handle({ query }) {
       const { limit } = readPage(query);
-      return administration.auditPage(query.after ?? 0, limit).map(({ seq, record: stored }) => {
+      const rows =
+        query.before === undefined
+          ? administration.auditPage(query.after ?? 0, limit)
+          : administration.auditBefore(query.before, limit);
+      return rows.map(({ seq, record: stored }) => {
         const { utcMs, event, userId, fields } = stored as AuditRecord;
         return { seq, utc: toIso(utcMs), event, userId, fields };
       });

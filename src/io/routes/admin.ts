@@ -7,9 +7,10 @@ import { type CataloguePart, createAdminCatalogueRoute } from './admin-catalogue
 import { createAdminRecordRoutes } from './admin-records.ts';
 import { createAdminSettingRoutes } from './admin-settings.ts';
 import { createAdminStaffRoutes, type StaffParts } from './admin-staff.ts';
+import { createAdminWorkRoutes, type WorkParts } from './admin-work.ts';
 import type { HealthFacts } from './info.ts';
 
-export interface AdminParts extends StaffParts, CataloguePart, AdminAppParts {
+export interface AdminParts extends StaffParts, WorkParts, CataloguePart, AdminAppParts {
   readonly settings: LiveSettings;
   readonly health: () => HealthFacts;
 }
@@ -21,6 +22,7 @@ export function createAdminRoutes(parts: AdminParts): AnyRoute[] {
     ...createAdminAppRoutes(parts),
     ...createAdminRecordRoutes(parts),
     ...createAdminStaffRoutes(parts),
+    ...createAdminWorkRoutes(parts),
     createAdminCatalogueRoute(parts),
   ];
 }

@@ -11,6 +11,7 @@ import type { WebhookDesk } from '../webhooks-desk.ts';
 import { createAdminRoutes } from './admin.ts';
 import type { Reload } from './admin-catalogue.ts';
 import type { StaffParts } from './admin-staff.ts';
+import type { WorkParts } from './admin-work.ts';
 import { createAppWebhookRoutes } from './app-webhooks.ts';
 import { createAppRoutes } from './apps.ts';
 import { login, loginOptions, loginOptionsFor, registerOptions } from './auth.ts';
@@ -27,7 +28,7 @@ import { mcpLogin } from './mcp-login.ts';
 import { createProxyRoutes, type ProxyParts } from './proxy.ts';
 import { endSessions, loginLog, logout, sessions } from './sessions.ts';
 
-export interface RouteParts extends ProxyParts, StaffParts, Omit<DownloadParts, 'files'> {
+export interface RouteParts extends ProxyParts, StaffParts, WorkParts, Omit<DownloadParts, 'files'> {
   readonly files: DownloadParts['files'] & UploadRouteParts['files'];
   readonly settings: LiveSettings;
   readonly catalogue: LiveCatalogue;

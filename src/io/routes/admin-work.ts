@@ -1,0 +1,212 @@
+/** Admin JSON of what is going on: live figures, uploads, events, actors that failed and their dead letters. */
+import type { Administration } from '../../actors/runtime/administration.ts';
+import { UPLOAD_DESK_ID, type UploadSlot, uploadDesk } from '../../actors/upload-desk.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import type { EventLog } from '../../domain/events.ts';
+import { array, boolean, integer, nullable, object, optional, text } from '../../domain/schema.ts';
+import type { SessionContext } from '../../domain/sessions.ts';
+import { toIso } from '../../domain/time.ts';
+import { requireFresh } from '../admin-door.ts';
+import { type AnyRoute, defineRoute, type RouteContext } from '../http/route.ts';
+import { sessionLives } from '../http/session-gate.ts';
+import type { LiveFigures } from '../live-figures.ts';
+
+const DEAD_LETTERS_MAX = 1_000;
+const EVENTS_PAGE = 100;
+
+export interface WorkParts {
+  readonly administration: Administration;
+  readonly live: LiveFigures;
+  readonly eventLog: Pick<EventLog, 'newest' | 'page'>;
+}
+
+const admin = {
+  group: 'admin',
+  auth: 'admin',
+  limits: [],
+  errors: ['SessionNotFound', 'Forbidden'],
+} as const;
+const actorName = object({ kind: text({ maxLength: 64 }), id: text({ maxLength: 256 }) });
+const deadKey = object({
+  timeMs: integer({ minimum: 0 }),
+  kind: text({ maxLength: 64 }),
+  id: text({ maxLength: 256 }),
+  seq: integer({ minimum: 0 }),
+});
+const withFaults = [
+  'InvalidInput',
+  'SessionNotFound',
+  'Forbidden',
+  'NotFound',
+  'FreshLoginRequired',
+] as const;
+
+export function createAdminWorkRoutes(parts: WorkParts): AnyRoute[] {
+  return [liveRoute(parts), uploadsRoute, eventsRoute(parts), actorsRoute(parts), ...actRoutes(parts)];
+}
+
+/** Not counted as a request of the session: a page reconnects by itself. */
+function liveRoute({ live }: WorkParts): AnyRoute {
+  return defineRoute({
+    ...admin,
+    method: 'GET',
+    path: '/ProxyAdmin/api/live',
+    summary: 'Figures of the last two seconds, again and again, as server-sent events',
+    limits: ['NoRateLimit'],
+    errors: ['SessionNotFound', 'Forbidden', 'Overloaded'],
+    handle({ actors, session }) {
+      const stream = live.watch(() => sessionLives(actors, session.userId, session.id));
+      if (stream === undefined) throw new GatewayError('Overloaded', 'too many dashboards are open');
+      return stream;
+    },
+  });
+}
+
+const uploadsRoute = defineRoute({
+  ...admin,
+  method: 'GET',
+  path: '/ProxyAdmin/api/uploads',
+  summary: 'Uploads of the first transport that are open now',
+  result: array(object({ uploadId: integer(), userId: text(), startedUtc: text() })),
+  async handle({ actors }) {
+    const slots = await actors.query<readonly UploadSlot[]>(uploadDesk, UPLOAD_DESK_ID, { type: 'slots' });
+    return slots.map(({ uploadId, userId, grantedMs }) => ({
+      uploadId,
+      userId,
+      startedUtc: toIso(grantedMs),
+    }));
+  },
+});
+
+/** What an event says stays with those it concerns: here is where it came from and whom it goes to. */
+function eventsRoute({ eventLog }: WorkParts): AnyRoute {
+  return defineRoute({
+    ...admin,
+    method: 'GET',
+    path: '/ProxyAdmin/api/events',
+    summary: 'The newest events of the log, the newest first, without what they say',
+    query: object({
+      before: optional(integer({ minimum: 1, description: 'Position; the newest unless given' })),
+    }),
+    result: array(
+      object({
+        sequence: integer(),
+        module: text(),
+        tick: text(),
+        type: text(),
+        userId: nullable(text()),
+        sizeBytes: integer(),
+        acceptedUtc: text(),
+      }),
+    ),
+    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden'],
+    handle({ query }) {
+      const end = Math.min(query.before ?? Number.POSITIVE_INFINITY, eventLog.newest + 1);
+      const start = Math.max(0, end - 1 - EVENTS_PAGE);
+      return eventLog
+        .page(start, EVENTS_PAGE)
+        .filter(({ sequence }) => sequence < end)
+        .map(({ sequence, module, tick, type, userId, wire, acceptedMs }) => ({
+          sequence,
+          module,
+          tick,
+          type,
+          userId: userId ?? null,
+          sizeBytes: wire.length,
+          acceptedUtc: toIso(acceptedMs),
+        }))
+        .reverse();
+    },
+  });
+}
+
+function actorsRoute({ administration }: WorkParts): AnyRoute {
+  const dead = object({ ...deadKey.properties, utc: text(), reason: text(), command: nullable(text()) });
+  return defineRoute({
+    ...admin,
+    method: 'GET',
+    path: '/ProxyAdmin/api/actors',
+    summary: 'Actors that failed lately, and messages that were given up',
+    result: object({
+      failing: array(object({ kind: text(), id: text(), quarantined: boolean(), failures: integer() })),
+      dead: array(dead),
+    }),
+    handle: () => ({
+      failing: administration
+        .failing()
+        .map(({ kind, id, quarantined, failures }) => ({ kind, id, quarantined, failures })),
+      dead: administration.dead(DEAD_LETTERS_MAX).map(({ timeMs, kind, id, seq, reason, command }) => ({
+        timeMs,
+        kind,
+        id,
+        seq,
+        utc: toIso(timeMs),
+        reason,
+        // The command itself may hold what only its owner should see.
+        command: 'type' in command && typeof command.type === 'string' ? command.type : null,
+      })),
+    }),
+  });
+}
+
+type ActorName = { kind: string; id: string };
+
+function actRoutes({ administration }: WorkParts): AnyRoute[] {
+  const note = (context: RouteContext<unknown, unknown, SessionContext>, event: string, name: ActorName) =>
+    context.actors.auditFirst({
+      utcMs: context.nowMs,
+      event,
+      userId: context.session.userId,
+      fields: { kind: name.kind, id: name.id, address: context.client.address },
+    });
+  return [
+    defineRoute({
+      ...admin,
+      method: 'POST',
+      path: '/ProxyAdmin/api/actors/reset',
+      summary: 'End the quarantine of an actor: it is replayed at its next message',
+      body: actorName,
+      result: actorName,
+      errors: withFaults,
+      async handle(context) {
+        requireFresh(context);
+        const { kind, id } = context.body;
+        if (!administration.reset(kind, id)) throw new GatewayError('NotFound');
+        await note(context, 'actorReset', context.body);
+        return context.body;
+      },
+    }),
+    defineRoute({
+      ...admin,
+      method: 'POST',
+      path: '/ProxyAdmin/api/actors/skip',
+      summary: 'Move the next message of an actor to the dead letters and end its quarantine',
+      body: actorName,
+      result: actorName,
+      errors: withFaults,
+      async handle(context) {
+        requireFresh(context);
+        const { kind, id } = context.body;
+        if (!administration.skipNext(kind, id)) throw new GatewayError('NotFound');
+        await note(context, 'actorSkipped', context.body);
+        return context.body;
+      },
+    }),
+    defineRoute({
+      ...admin,
+      method: 'POST',
+      path: '/ProxyAdmin/api/actors/discard',
+      summary: 'Remove a dead letter',
+      body: deadKey,
+      result: deadKey,
+      errors: withFaults,
+      async handle(context) {
+        requireFresh(context);
+        const { body } = context;
+        await note(context, 'deadLetterRemoved', body);
+        await administration.removeDead(body);
+        return body;
+      },
+    }),
+  ];
+}
