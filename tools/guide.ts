@@ -14,14 +14,26 @@ const WAITS_MAX = 8;
 const STEP_TIMEOUT_MS = 60_000;
 
 export interface Exchange {
-  readonly method?: 'GET' | 'POST';
+  readonly method?: 'GET' | 'POST' | 'PATCH' | 'HEAD';
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Sent as JSON. */
   readonly body?: unknown;
+  /** Sent as it is, instead of a body of JSON. */
+  readonly content?: Uint8Array;
+  /** The status that has to come; 200 unless given. */
+  readonly status?: number;
+  /** Fields of the answer that are printed. */
+  readonly shows?: readonly string[];
+}
+
+/** An answer with the bytes of its body. */
+export interface Given extends Answer {
+  readonly bytes: Buffer;
 }
 
 /** What is expected of an answer; throws `StepFailed` through `fail`. */
-export type Expectation = (answer: Answer, fail: (why: string) => never) => void;
+export type Expectation = (answer: Given, fail: (why: string) => never) => void;
 
 /** A step did not come out as it must. The message says which and why. */
 export class StepFailed extends Error {
@@ -39,6 +51,11 @@ export class Guide {
     this.#base = base;
     this.#write = write;
     this.#colours = colours;
+  }
+
+  /** The address of a path, for what `ask` cannot do. */
+  urlOf(path: string): URL {
+    return new URL(path, this.#base);
   }
 
   get steps(): number {
@@ -70,33 +87,43 @@ export class Guide {
   }
 
   /**
-   * One request and its answer, printed. The answer must be 200 and pass `expect`. `learn` names the secrets of the
-   * answer before it is printed.
+   * One request and its answer, printed. The answer must have the status that is expected and pass `expect`. `learn`
+   * names the secrets of the answer before it is printed.
    */
   async ask(
     exchange: Exchange,
     expect: Expectation = () => {},
     learn: (answer: Answer) => readonly string[] = () => [],
-  ): Promise<Answer> {
-    const { method = exchange.body === undefined ? 'GET' : 'POST', path, headers = {} } = exchange;
-    const sent = exchange.body === undefined ? '' : ` ${JSON.stringify(exchange.body)}`;
+  ): Promise<Given> {
+    const { content, path, headers = {}, status = 200 } = exchange;
+    const bare = exchange.body === undefined && content === undefined;
+    const { method = bare ? 'GET' : 'POST' } = exchange;
+    const json = exchange.body === undefined ? '' : ` ${JSON.stringify(exchange.body)}`;
+    const sent = content === undefined ? json : ` (${content.length} bytes)`;
     const shownHeaders = Object.entries(headers).map(([name, value]) => `\n      ${name}: ${value}`);
-    this.#write(`    ${this.#paint('36', `${method} ${path}`)}${this.#cut(sent + shownHeaders.join(''))}\n`);
+    this.#write(
+      `    ${this.#paint('36', `${method} ${this.#cut(path)}`)}${this.#cut(sent + shownHeaders.join(''))}\n`,
+    );
     const answer = await this.#politely(method, exchange);
     for (const text of learn(answer)) this.secret(text);
     const limit = answer.headers.get('x-ratelimit');
     const tail = limit === null ? '' : ` · X-RateLimit: ${limit}`;
     this.#write(`    ${answer.status} in ${answer.elapsedMs} ms${this.#paint('2', tail)}\n`);
-    if (answer.text !== '') this.#write(`    ${this.#paint('2', this.#cut(answer.text))}\n`);
+    for (const name of exchange.shows ?? [])
+      this.#write(`      ${name}: ${this.#cut(answer.headers.get(name) ?? '')}\n`);
+    const isText = /json|text/.test(answer.headers.get('content-type') ?? 'text');
+    const shown = isText ? answer.text : `(${answer.bytes.length} bytes)`;
+    if (shown !== '') this.#write(`    ${this.#paint('2', this.#cut(shown))}\n`);
     const fail = (why: string): never => {
       throw new StepFailed(`${method} ${path}: ${why}`);
     };
-    if (answer.status !== 200) fail(`HTTP ${answer.status} instead of 200: ${this.#cut(answer.text)}`);
+    if (answer.status !== status)
+      fail(`HTTP ${answer.status} instead of ${status}: ${this.#cut(answer.text)}`);
     expect(answer, fail);
     return answer;
   }
 
-  async #politely(method: string, exchange: Exchange): Promise<Answer & { elapsedMs: number }> {
+  async #politely(method: string, exchange: Exchange): Promise<Given & { elapsedMs: number }> {
     for (let waits = 0; ; waits += 1) {
       const startMs = performance.now();
       const answer = await this.#send(method, exchange);
@@ -110,17 +137,19 @@ export class Guide {
     }
   }
 
-  async #send(method: string, { path, headers = {}, body }: Exchange): Promise<Answer> {
+  async #send(method: string, { path, headers = {}, body, content }: Exchange): Promise<Given> {
     try {
       const response = await fetch(`${this.#base}${path}`, {
         method,
         redirect: 'manual',
         headers: { ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        ...(content === undefined ? {} : { body: Buffer.from(content) }),
         signal: AbortSignal.timeout(STEP_TIMEOUT_MS),
       });
-      const text = await response.text();
-      return { status: response.status, headers: response.headers, text, json: parse(text) };
+      const bytes = Buffer.from(await response.arrayBuffer());
+      const text = bytes.toString('utf8');
+      return { status: response.status, headers: response.headers, text, json: parse(text), bytes };
     } catch (error) {
       const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
       throw new StepFailed(

@@ -1,4 +1,5 @@
 /** The steps of the tour: what a person and an agent send, and what must come back. */
+import { fetchByCode, files, type KeptFile } from './files.ts';
 import { everyGroup } from './groups.ts';
 import { type Guide, StepFailed } from './guide.ts';
 import {
@@ -24,6 +25,7 @@ export interface Agent {
   readonly userId: string;
   /** Balance after the transfer, decimal. */
   readonly balance: string;
+  readonly file: KeptFile;
 }
 
 const AMOUNT = '12.50';
@@ -53,8 +55,9 @@ export async function pathOfAnAgent(guide: Guide): Promise<Agent> {
   guide.good(`the second person has ${received} ${CURRENCY}`);
   await resources(guide, bearer);
   await everyGroup(guide, otherBearer);
+  const file = await files(guide, person);
   await refusals(guide, bearer, other);
-  return { cookie: person.cookie, bearer, userId: person.userId, balance };
+  return { cookie: person.cookie, bearer, userId: person.userId, balance, file };
 }
 
 /** The same cookie, the same bearer and the same money after kill -9. */
@@ -69,6 +72,8 @@ export async function afterRestart(guide: Guide, agent: Agent): Promise<void> {
     if (text(key, 'mcpAccess') !== 'true' || text(key, 'current') !== 'true')
       fail('the key is not as it was');
   });
+  guide.title('And so does the code of the file');
+  await fetchByCode(guide, agent.file);
 }
 
 async function lookAround(guide: Guide): Promise<void> {

@@ -46,12 +46,15 @@ t.test(
   async (t) => {
     const { code, stdout, stderr } = await run(process.execPath, [TOUR]);
     t.equal(code, 0, stdout.slice(-2_000) + stderr);
-    t.match(stdout, /All 25 steps came out as they should\./);
+    t.match(stdout, /All 32 steps came out as they should\./);
     t.match(stdout, /kill -9 sent, the process is gone/);
     t.match(stdout, /still 987\.50 DEMO/);
     t.notMatch(stdout, /sid=[A-Za-z0-9_-]{7}/, 'cookies are cut');
     t.notMatch(stdout, /Bearer [A-Za-z0-9_-]{7}/, 'bearers are cut');
     t.notMatch(stdout, /(?:X-MCP-Code: |\\"code\\":\\")[A-Za-z0-9_-]{7}/, 'capability codes are cut');
+    t.match(stdout, /the file is whole: 120000 bytes were kept, 180000 came later/);
+    t.match(stdout, /120000 and 180000 bytes are the file/);
+    t.notMatch(stdout, /(?:"fileCode":"|v2\/file\/)(?!create_draft|stream_upload)[A-Za-z_-][A-Za-z0-9_-]{6}/);
     t.notMatch(stdout, /"(?:sessionId|code)":"[A-Za-z0-9_-]{7}/, 'so are sessions and signatures in bodies');
   },
 );
@@ -61,7 +64,7 @@ t.test('tour: against a running gateway', async (t) => {
   t.teardown(() => gateway.stop());
   const { code, stdout } = await run(process.execPath, [TOUR, '--target', gateway.url]);
   t.equal(code, 0, stdout.slice(-2_000));
-  t.match(stdout, /All 22 steps/);
+  t.match(stdout, /All 28 steps/);
 });
 
 t.test('tour: ends with 1 at the first step that is wrong, and says which', async (t) => {
@@ -117,7 +120,7 @@ t.test('README: every block of the curl tour runs, and the path ends at the bala
   const page = await readFile(new URL('../../../README.md', import.meta.url), 'utf8');
   const [, section = ''] = /^### The same with curl\n([\s\S]*?)^## /m.exec(page) ?? [];
   const blocks = [...section.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block);
-  t.equal(blocks.length, 6);
+  t.equal(blocks.length, 8);
   const script = ['set -euo pipefail', ...blocks].join('\n');
   const folder = await mkdtemp(join(tmpdir(), 'tour-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
@@ -130,4 +133,6 @@ t.test('README: every block of the curl tour runs, and the path ends at the bala
   t.match(stdout, /"protocolVersion":"2024-11-05"/);
   t.match(stdout, /\\"balance\\":\\"1000\.00\\"/);
   t.match(stdout, /"resources":\[/);
+  t.match(stdout, /v1: the same bytes/);
+  t.match(stdout, /v2: the same bytes/);
 });

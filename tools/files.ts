@@ -1,0 +1,162 @@
+/**
+ * The part of the tour that carries files: up in chunks and down again, up in one stream that breaks off and goes on, down
+ * in a stream that breaks off and goes on, and by code without a session.
+ */
+import { randomBytes } from 'node:crypto';
+import { request } from 'node:http';
+import type { Answer } from './agent.ts';
+import { type Expectation, type Guide, StepFailed } from './guide.ts';
+import { listOf, type Person, text } from './steps.ts';
+import { chunksOf, crc32, queryOf } from './upload-client.ts';
+
+/** Two chunks of v1, the second one short. */
+const FILE_BYTES = 300_000;
+/** Where uploads and downloads break off. */
+const BREAK_BYTES = 120_000;
+/** How often the draft is asked how much of a broken upload it holds. */
+const LOOKS_MAX = 50;
+const LOOK_MS = 50;
+const BYTES = 'application/octet-stream';
+
+/** What is left to fetch after a restart. */
+export interface KeptFile {
+  readonly fileId: string;
+  readonly fileCode: string;
+  readonly crc32: number;
+}
+
+export async function files(guide: Guide, person: Person): Promise<KeptFile> {
+  const headers = { Cookie: person.cookie };
+  const bytes = randomBytes(FILE_BYTES);
+  const kept = await upInChunks(guide, headers, bytes);
+  guide.title('Files: the whole of it comes back, and so does one chunk of 256 KB');
+  const shows = ['Content-Type', 'Content-Disposition', 'ETag', 'X-Chunk-CRC32', 'X-File-Part'];
+  await guide.ask({ path: `/auth/v1/file/${kept.fileId}`, headers, shows }, holds(bytes));
+  const path = `/auth/v1/file/${kept.fileId}?part_number=1`;
+  await guide.ask({ path, headers, shows: ['X-File-Part'] }, holds(bytes.subarray(256 * 1024)));
+  await upInOneStream(guide, person, randomBytes(FILE_BYTES));
+  await downInPieces(guide, kept, bytes);
+  return kept;
+}
+
+/** The code opens the file, before and after a restart. */
+export async function fetchByCode(guide: Guide, { fileCode, crc32: expected }: KeptFile): Promise<void> {
+  await guide.ask({ path: `/auth/v2/file/${fileCode}` }, (answer, fail) => {
+    if (crc32(answer.bytes) !== expected) fail('the bytes are other ones');
+  });
+}
+
+async function upInChunks(guide: Guide, headers: Record<string, string>, bytes: Buffer): Promise<KeptFile> {
+  guide.title('Files, v1: announce one of 300,000 bytes, send its two chunks');
+  const uploadId = crc32(bytes);
+  const body = { FileName: 'tour-1.bin', FileSize: bytes.length, CRC32: uploadId };
+  await guide.ask({ path: '/auth/v1/file/init_upload', headers, body }, (answer, fail) => {
+    if (text(answer.json, 'result') !== String(uploadId)) fail('the upload id is not the CRC-32');
+  });
+  const [first = Buffer.alloc(0), second = Buffer.alloc(0)] = chunksOf(bytes);
+  const send = (chunk: Uint8Array, chunkNumber: number, expect: Expectation) => {
+    const query = queryOf({ uploadId, chunkNumber, chunkCrc32: crc32(chunk) });
+    const sent = { ...headers, 'Content-Type': BYTES };
+    const path = `/auth/v1/file/upload_part?${query}`;
+    return guide.ask({ path, headers: sent, content: chunk }, expect, codeIn);
+  };
+  await send(second, 1, (answer, fail) => {
+    if (answer.json['result']?.['fileId'] !== null) fail('complete without its first chunk');
+  });
+  const path = `/auth/v1/file/upload_status?uploadId=${uploadId}`;
+  await guide.ask({ path, headers }, (answer, fail) => {
+    if (listOf(answer.json['result']?.['missing']).join() !== '0') fail('chunk 0 is what is missing');
+  });
+  const last = await send(first, 0, (answer, fail) => {
+    if (text(answer.json, 'result', 'fileId') === '') fail('no fileId with the last chunk');
+  });
+  const fileId = text(last.json, 'result', 'fileId');
+  guide.good(`file ${fileId}, with a code for whoever has no account`);
+  return { fileId, fileCode: text(last.json, 'result', 'fileCode'), crc32: uploadId };
+}
+
+async function upInOneStream(guide: Guide, { cookie }: Person, bytes: Buffer): Promise<void> {
+  guide.title('Files, v2: a draft, then one stream, which breaks off in the middle');
+  const headers = { Cookie: cookie };
+  const query = queryOf({ fileName: 'tour-2.bin', fileSize: bytes.length });
+  const draft = await guide.ask(
+    { method: 'POST', path: `/auth/v2/file/create_draft?${query}`, headers },
+    (answer, fail) => {
+      if (!/^[0-9]+:[A-Za-z0-9_-]{22}$/.test(text(answer.json, 'result'))) fail('no <fileId>:<fileCode>');
+    },
+    (answer) => text(answer.json, 'result').split(':').slice(1),
+  );
+  const [fileId = '', fileCode = ''] = text(draft.json, 'result').split(':');
+  const path = `/auth/v2/file/stream_upload/${fileId}`;
+  await breakOff(guide.urlOf(path), cookie, bytes);
+  guide.note(`POST ${path} with Upload-Complete: ?1: the connection was cut after ${BREAK_BYTES} bytes`);
+  guide.title('How far did it get? From there the upload goes on');
+  const offsetBytes = await keptBytes(guide, path, headers);
+  const further = {
+    ...headers,
+    'Upload-Draft-Interop-Version': '8',
+    'Upload-Offset': String(offsetBytes),
+    'Upload-Complete': '?1',
+    'Content-Type': 'application/partial-upload',
+  };
+  await guide.ask({ method: 'PATCH', path, headers: further, content: bytes.subarray(offsetBytes) });
+  await guide.ask({ path: `/auth/v2/file/${fileCode}` }, holds(bytes));
+  guide.good(`the file is whole: ${offsetBytes} bytes were kept, ${bytes.length - offsetBytes} came later`);
+}
+
+async function downInPieces(guide: Guide, { fileId, fileCode }: KeptFile, bytes: Buffer): Promise<void> {
+  guide.title('A download that broke off goes on where it stopped, if the file is still the same');
+  const path = `/auth/v2/file/${fileCode}`;
+  const shows = ['Content-Range', 'ETag'];
+  const range = { Range: `bytes=0-${BREAK_BYTES - 1}` };
+  const first = await guide.ask({ path, headers: range, status: 206, shows });
+  const rest = { Range: `bytes=${BREAK_BYTES}-`, 'If-Range': first.headers.get('etag') ?? '' };
+  const second = await guide.ask({ path, headers: rest, status: 206, shows });
+  if (!Buffer.concat([first.bytes, second.bytes]).equals(bytes))
+    throw new StepFailed('the halves do not fit');
+  guide.good(`${first.bytes.length} and ${second.bytes.length} bytes are the file`);
+  guide.title('Unchanged, it does not come again; and without a session only the code opens it');
+  const known = { 'If-None-Match': first.headers.get('etag') ?? '' };
+  await guide.ask({ path, headers: known, status: 304 });
+  await guide.ask({ path: `/auth/v2/file/${fileId}`, status: 401 });
+}
+
+/** Cuts its own connection in the middle of the body. */
+function breakOff(url: URL, cookie: string, bytes: Buffer): Promise<void> {
+  return new Promise((resolve) => {
+    const headers = {
+      Cookie: cookie,
+      'Content-Type': BYTES,
+      'Content-Length': bytes.length,
+      'Upload-Draft-Interop-Version': '8',
+      'Upload-Complete': '?1',
+    };
+    const upload = request(url, { method: 'POST', headers });
+    upload.on('error', () => resolve());
+    upload.write(bytes.subarray(0, BREAK_BYTES), () =>
+      setTimeout(() => upload.destroy(new Error()), LOOK_MS),
+    );
+  });
+}
+
+/** What the draft holds, once the gateway has seen that the client is gone. */
+async function keptBytes(guide: Guide, path: string, headers: Record<string, string>): Promise<number> {
+  for (let looks = 0; looks < LOOKS_MAX; looks += 1) {
+    const told = await guide.ask({ method: 'HEAD', path, headers, status: 204, shows: ['Upload-Offset'] });
+    const offsetBytes = Number(told.headers.get('upload-offset'));
+    if (offsetBytes > 0) return offsetBytes;
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+  throw new StepFailed('nothing of the broken upload was kept');
+}
+
+function holds(bytes: Uint8Array): Expectation {
+  return (answer, fail) => {
+    if (!answer.bytes.equals(bytes)) fail('the bytes are other ones than those that were sent');
+  };
+}
+
+function codeIn(answer: Answer): string[] {
+  const code = text(answer.json, 'result', 'fileCode');
+  return code === '' ? [] : [code];
+}
