@@ -1,0 +1,165 @@
+/**
+ * Downloads of the real program with the real sandbox: who may fetch what, and until when; agents and people; storages of
+ * this machine and far away. The table of ranges is test/io/routes/downloads.test.ts.
+ */
+import { randomBytes } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { mcpLogin, newKey, type Person, request, signUp, updateKey } from '../../tools/agent.ts';
+import { launch, type RunningGateway } from '../../tools/launch.ts';
+import { type PartAnswer, uploadAll } from '../../tools/upload-client.ts';
+import { MemoryStorageServer } from '../support/storage-server.ts';
+
+const SETTINGS = {
+  ApiRPSLimit: 0,
+  IpRPSLimit: 0,
+  SessionApiRPSLimit: 0,
+  McpApiRPSLimit: 0,
+  FileUploadBytesPerSecond: 0,
+  FileDownloadBytesPerSecond: 0,
+};
+/** What the chat module said is good for two seconds; the rest is the machine's. Milliseconds. */
+const REVOKED_MS_MAX = 6_000;
+
+const admin = newKey();
+const gateway = await launch({
+  args: ['--sandbox'],
+  configuration: { Settings: SETTINGS, Admin: { publicKeys: [admin.publicKey] } },
+});
+t.teardown(() => gateway.stop());
+
+async function get(path: string, headers: Record<string, string> = {}, from: RunningGateway = gateway) {
+  const response = await fetch(`${from.url}${path}`, { headers });
+  const bytes = Buffer.from(await response.arrayBuffer());
+  const code = response.status < 400 ? undefined : JSON.parse(bytes.toString()).error.code;
+  return { status: response.status, headers: response.headers, bytes, refusal: [response.status, code] };
+}
+
+async function chat(userId: string, path: string, body: object): Promise<Record<string, unknown>> {
+  const headers = { 'X-Crm': userId };
+  const answer = await request(`${gateway.sandbox}/chat/v1/${path}`, { headers, body });
+  return answer.json['result'] as unknown as Record<string, unknown>;
+}
+
+async function upload({ cookie }: Person, bytes: Buffer, fields: object = {}, url = gateway.url) {
+  const { fileId, fileCode }: PartAnswer = await uploadAll({ url, cookie }, bytes, { ...fields });
+  return { byId: `/auth/v2/file/${fileId}`, byCode: `/auth/v2/file/${fileCode}`, fileId: String(fileId) };
+}
+
+/** Asks until the file is no longer given; how long that took, and the refusal. */
+async function untilRefused(path: string, headers: Record<string, string>) {
+  const startMs = performance.now();
+  for (;;) {
+    const { status, refusal } = await get(path, headers);
+    const tookMs = performance.now() - startMs;
+    if (status !== 200 || tookMs > REVOKED_MS_MAX) return { tookMs, refusal };
+  }
+}
+
+t.test('members of the chat fetch a file, others do not, and who leaves does not any more', async (t) => {
+  const [owner, member, stranger] = [
+    await signUp(gateway.url),
+    await signUp(gateway.url),
+    await signUp(gateway.url),
+  ];
+  await chat(member.userId, 'messages/send', { chatId: '1', text: 'here' });
+  const { id: chatId } = await chat(owner.userId, 'chats/create', {
+    name: 'Files',
+    memberIds: [member.userId],
+  });
+  const bytes = randomBytes(700_000);
+  const file = await upload(owner, bytes, { ChatId: chatId });
+  for (const { cookie } of [owner, member]) {
+    for (const path of [file.byId, file.byCode, `/auth/v1/file/${file.fileId}`]) {
+      const given = await get(path, { Cookie: cookie });
+      t.ok(given.status === 200 && given.bytes.equals(bytes), path);
+    }
+  }
+  t.same((await get(file.byId, { Cookie: stranger.cookie })).refusal, [403, 1103]);
+  t.same((await get(`/auth/v1/file/${file.fileId}`, { Cookie: stranger.cookie })).refusal, [403, 1103]);
+  t.same((await get(file.byId)).refusal, [401, 1101]);
+  t.ok((await get(file.byCode)).bytes.equals(bytes), 'the code is for everybody');
+  await chat(member.userId, 'chats/leave', { chatId });
+  const left = await untilRefused(file.byId, { Cookie: member.cookie });
+  t.same(left.refusal, [403, 1103], `${Math.round(left.tookMs)} ms after leaving`);
+  t.equal((await get(file.byId, { Cookie: owner.cookie })).status, 200);
+  await chat(owner.userId, 'messages/hard_delete', { messageId: file.fileId });
+  t.same((await untilRefused(file.byCode, {})).refusal, [404, 1311], 'deleted');
+  t.same((await untilRefused(file.byId, { Cookie: owner.cookie })).refusal, [404, 1311]);
+});
+
+t.test('agents: a verified one fetches by id, one that proved nothing only by code', async (t) => {
+  const person = await signUp(gateway.url);
+  await updateKey(gateway.url, person, { mcpAccess: true });
+  const file = await upload(person, randomBytes(1_000));
+  const verified = await mcpLogin(gateway.url, person.key, Date.now());
+  const bearer = { Authorization: `Bearer ${verified.json['result']?.['sessionId']}` };
+  t.equal((await get(file.byId, bearer)).status, 200);
+  const login = { method: 'POST', headers: { 'X-PublicKey': person.key.publicKey } } as const;
+  const basic = await request(`${gateway.url}/auth/v1/mcp_login`, login);
+  t.equal(String(basic.json['result']?.['loginType']), 'McpBasic');
+  const weak = { Authorization: `Bearer ${basic.json['result']?.['sessionId']}` };
+  t.same((await get(file.byId, weak)).refusal, [403, 1103]);
+  t.equal((await get(file.byCode, weak)).status, 200);
+  const both = { Authorization: 'Bearer nobody', Cookie: person.cookie };
+  t.same(
+    (await get(file.byCode, both)).refusal,
+    [401, 1101],
+    'a bearer decides, the cookie is not looked at',
+  );
+  t.same((await get(`/auth/v1/file/${file.fileId}`, bearer)).refusal, [401, 1101], 'v1 is for the cookie');
+});
+
+t.test('a user who is blocked fetches nothing more', async (t) => {
+  const person = await signUp(gateway.url);
+  const file = await upload(person, randomBytes(1_000));
+  t.equal((await get(file.byId, { Cookie: person.cookie })).status, 200);
+  const { cookie } = await signUp(gateway.url, admin);
+  const blocked = await request(`${gateway.url}/ProxyAdmin/api/users/block`, {
+    headers: { Cookie: cookie },
+    body: { userId: person.userId, blocked: true },
+  });
+  t.equal(blocked.status, 200, blocked.text);
+  t.same((await get(file.byId, { Cookie: person.cookie })).refusal, [401, 1101]);
+  t.same((await get(`/auth/v1/file/${file.fileId}`, { Cookie: person.cookie })).refusal, [401, 1101]);
+});
+
+t.test('a chat module that is down is 502 or 503, and bytes that are gone are 404', async (t) => {
+  const person = await signUp(gateway.url);
+  const [first, second] = [
+    await upload(person, randomBytes(1_000)),
+    await upload(person, randomBytes(1_001)),
+  ];
+  const fault = (mode: string) =>
+    request(`${gateway.sandbox}/sandbox/v1/fault`, { body: { module: 'chat', mode } });
+  await fault('down');
+  const { status, headers } = await get(first.byCode);
+  t.match(String(status), /^50[23]$/);
+  t.equal(headers.get('etag'), null);
+  await fault('ok');
+  rmSync(join(gateway.dataPath, 'files', person.userId, second.fileId));
+  t.same((await get(second.byCode)).refusal, [404, 1311]);
+});
+
+t.test('far away: files of a storage server come whole, in ranges, and to HEAD', async (t) => {
+  const server = await MemoryStorageServer.start(t);
+  const far = await launch({
+    args: ['--sandbox'],
+    configuration: { Settings: SETTINGS, FileServers: { 0: { Host: server.url } } },
+  });
+  t.teardown(() => far.stop());
+  const person = await signUp(far.url);
+  const bytes = randomBytes(1_300_000);
+  const file = await upload(person, bytes, {}, far.url);
+  t.ok((await get(file.byCode, {}, far)).bytes.equals(bytes));
+  const part = await get(file.byCode, { Range: 'bytes=-5' }, far);
+  t.same([part.status, part.bytes], [206, bytes.subarray(-5)]);
+  const many = await get(file.byCode, { Range: 'bytes=0-9,600000-1299999' }, far);
+  t.equal(many.bytes.length, Number(many.headers.get('content-length')));
+  t.ok(many.bytes.includes(bytes.subarray(600_000)));
+  const chunk = await get(`/auth/v1/file/${file.fileId}?part_number=4`, { Cookie: person.cookie }, far);
+  t.ok(chunk.bytes.equals(bytes.subarray(4 * 256 * 1024)));
+  const head = await fetch(`${far.url}${file.byCode}`, { method: 'HEAD' });
+  t.equal(head.headers.get('content-length'), '1300000');
+});
