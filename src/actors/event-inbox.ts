@@ -13,6 +13,8 @@ import type { Operation, Packed } from './runtime/journal-port.ts';
 /** Events that wait for their turn, of all modules together: in the usual half second, 100,000 a second. */
 export const WAITING_MAX = 50_000;
 export const WAITING_MAX_BYTES = 64 * 1024 * 1024;
+/** What one module may take of that: a flood of one leaves room for the others. */
+export const MODULE_SHARE = 0.5;
 /** Events released or read in one turn of the event loop. */
 const SLICE = 500;
 /** The turn of an event is looked for no more often than this, so that events share their writes. */
@@ -45,8 +47,9 @@ export class EventInbox {
   readonly #highest = new Map<string, bigint>();
   #lastWrite: Promise<void> = Promise.resolve();
   #arrival = 0;
-  #waiting = 0;
-  #waitingBytes = 0;
+  readonly #waiting = { events: 0, sizeBytes: 0 };
+  /** The same by module; the modules are those of the configuration. */
+  readonly #waitingOf = new Map<string, { events: number; sizeBytes: number }>();
   #cancelRelease: (() => void) | undefined;
   #stopped = false;
   readonly #counts = { accepted: 0, duplicates: 0, late: 0, overloaded: 0, storageFull: 0 };
@@ -62,11 +65,10 @@ export class EventInbox {
    * with `alongside`. Rejects with `Overloaded`, `StorageFull`, `Stopping` or `JournalUnavailable`.
    */
   async accept(events: readonly IncomingEvent[], alongside: readonly Operation[] = []): Promise<Intake> {
-    this.#requireRoom(events.length);
+    this.#requireRoom(events);
     const { administration } = this.#options;
     const { operations, waiters, identities, sizeBytes } = this.#draft(events);
-    this.#waiting += waiters.length;
-    this.#waitingBytes += sizeBytes;
+    for (const waiter of waiters) this.#count(waiter, 1);
     if (operations.length + alongside.length > 0) {
       this.#lastWrite = administration.write([...operations, ...alongside], sizeBytes, () => {
         for (const identity of identities) this.#pending.delete(identity);
@@ -89,18 +91,35 @@ export class EventInbox {
   }
 
   counters() {
-    return { ...this.#counts, waiting: this.#waiting, waitingBytes: this.#waitingBytes };
+    return { ...this.#counts, waiting: this.#waiting.events, waitingBytes: this.#waiting.sizeBytes };
   }
 
-  #requireRoom(events: number): void {
+  #requireRoom(events: readonly IncomingEvent[]): void {
     if (this.#stopped) throw new GatewayError('Stopping');
     if (this.#options.administration.journal.full()) {
       this.#counts.storageFull += 1;
       throw new GatewayError('StorageFull');
     }
-    if (this.#waiting + events > WAITING_MAX || this.#waitingBytes > WAITING_MAX_BYTES) {
+    const added = new Map<string, number>();
+    for (const { module } of events) added.set(module, (added.get(module) ?? 0) + 1);
+    const crowded = [...added].some(
+      ([module, more]) => !hasRoom(this.#waitingOf.get(module), more, MODULE_SHARE),
+    );
+    if (crowded || !hasRoom(this.#waiting, events.length, 1)) {
       this.#counts.overloaded += 1;
       throw new GatewayError('Overloaded');
+    }
+  }
+
+  #count({ module, sizeBytes }: Waiter, sign: 1 | -1): void {
+    let own = this.#waitingOf.get(module);
+    if (own === undefined) {
+      own = { events: 0, sizeBytes: 0 };
+      this.#waitingOf.set(module, own);
+    }
+    for (const tally of [this.#waiting, own]) {
+      tally.events += sign;
+      tally.sizeBytes += sign * sizeBytes;
     }
   }
 
@@ -136,10 +155,10 @@ export class EventInbox {
         const packed = journal.pack(row);
         const sizeBytes = journal.sizeBytes(packed);
         const [module, tick, , , , , , , acceptedMs] = row;
-        this.#window.add({ tick: BigInt(tick), arrival, acceptedMs, module, row: packed, sizeBytes });
+        const waiter = { tick: BigInt(tick), arrival, acceptedMs, module, row: packed, sizeBytes };
+        this.#window.add(waiter);
+        this.#count(waiter, 1);
         this.#arrival = arrival;
-        this.#waiting += 1;
-        this.#waitingBytes += sizeBytes;
       }
     } while (rows.length === SLICE);
     this.#scheduleRelease();
@@ -167,10 +186,19 @@ export class EventInbox {
       else this.#highest.set(module, tick);
     }
     const left = () => {
-      this.#waiting -= taken.length;
-      for (const { sizeBytes } of taken) this.#waitingBytes -= sizeBytes;
+      for (const waiter of taken) this.#count(waiter, -1);
     };
     // Only a failed disk refuses it, and that ends the process: the events are still among the waiting.
     log.append(taken, left).catch(() => this.stop());
   }
+}
+
+/** May so many more wait? The bytes of what comes are not known yet: what is there decides. */
+function hasRoom(
+  tally: { events: number; sizeBytes: number } | undefined,
+  more: number,
+  share: number,
+): boolean {
+  const { events, sizeBytes } = tally ?? { events: 0, sizeBytes: 0 };
+  return events + more <= WAITING_MAX * share && sizeBytes <= WAITING_MAX_BYTES * share;
 }

@@ -1,6 +1,6 @@
 /** The log of events and its inbox over the runtime: order, what is known, what a crash leaves, bounds, retention. */
 import t from 'tap';
-import { EventInbox, WAITING_MAX } from '../../src/actors/event-inbox.ts';
+import { EventInbox, MODULE_SHARE, WAITING_MAX } from '../../src/actors/event-inbox.ts';
 import { type JournalEventLog, openEventLog } from '../../src/actors/event-log.ts';
 import { EVENT_EPOCH_KEY } from '../../src/actors/runtime/journal-port.ts';
 import { type IncomingEvent, readEvents } from '../../src/domain/event-intake.ts';
@@ -166,21 +166,27 @@ t.test('event log: refuses as a whole when full, when crowded, and when stopped'
   await rejectsWith(t, inbox.accept(events(1)), 'StorageFull');
   await rejectsWith(t, log.publish({ type: 'x', userId: '7', data: {} }), 'StorageFull');
   actors.journal.setFull(false);
-  const many = events(...Array.from({ length: WAITING_MAX }, (_, index) => index));
-  await inbox.accept(many.slice(1));
+  const share = WAITING_MAX * MODULE_SHARE;
+  const ticks = Array.from({ length: share }, (_, index) => index);
+  await inbox.accept(events(...ticks.slice(1)));
   await rejectsWith(t, inbox.accept(events('900000', '900001')), 'Overloaded');
   t.equal(actors.journal.events.knows(events('900000')[0]?.identity ?? ''), false, 'nothing half accepted');
+  t.same(await inbox.accept(ofModule('chat', 1)), { accepted: 1, duplicates: 0 }, 'room for others');
+  await rejectsWith(t, inbox.accept([...ofModule('chat', 2), ...events('900000', '900001')]), 'Overloaded');
   t.same(inbox.counters(), {
-    accepted: WAITING_MAX - 1,
+    accepted: share,
     duplicates: 0,
     late: 0,
-    overloaded: 1,
+    overloaded: 2,
     storageFull: 1,
-    waiting: WAITING_MAX - 1,
-    waitingBytes: (WAITING_MAX - 1) * 64,
+    waiting: share,
+    waitingBytes: share * 64,
   });
+  await inbox.accept(ofModule('chat', ...ticks.slice(2)));
+  await inbox.accept(ofModule('core', 1, 2));
+  await rejectsWith(t, inbox.accept(ofModule('core', 3)), 'Overloaded');
   await actors.advance(2 * SECOND_MS);
-  t.equal(log.newest, WAITING_MAX - 1, 'all of them went on');
+  t.equal(log.newest, WAITING_MAX, 'all of them went on');
   t.match(inbox.counters(), { waiting: 0, waitingBytes: 0 });
   inbox.stop();
   log.stop();
