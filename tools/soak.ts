@@ -1,32 +1,44 @@
 /**
- * The long form of the kill -9 loop: 200 kills unless told otherwise, on loopback, with a data folder of its own.
+ * The long form of the kill -9 loops, of accounts and of uploads: 200 kills each unless told otherwise, on loopback, with
+ * a data folder of its own.
  *
  *     npm run soak [-- KILLS]
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { runChunkKillLoop } from './chunk-kill-loop.ts';
 import { runKillLoop } from './kill-loop.ts';
 
 const KILLS = 200;
 /** An account holds at most 1,000 key records, so one writer lasts for so many kills. */
 const KILLS_PER_ROUND = 20;
 
-async function soak(kills: number): Promise<number> {
+async function soak(killsInAll: number): Promise<number> {
   let faults = 0;
-  for (let done = 0; done < kills; done += KILLS_PER_ROUND) {
+  for (let done = 0; done < killsInAll; done += KILLS_PER_ROUND) {
     const dataPath = mkdtempSync(join(tmpdir(), 'gatehouse-soak-'));
-    const report = await runKillLoop({
-      kills: Math.min(KILLS_PER_ROUND, kills - done),
-      dataPath: join(dataPath, 'data'),
+    const kills = Math.min(KILLS_PER_ROUND, killsInAll - done);
+    const random = Math.random;
+    const writing = {
+      kills,
+      dataPath: join(dataPath, 'accounts'),
       writers: 4,
       writingMs: [30, 250],
-      random: Math.random,
+      random,
+    } as const;
+    const accounts = await runKillLoop(writing);
+    const uploads = await runChunkKillLoop({
+      kills,
+      dataPath: join(dataPath, 'uploads'),
+      uploaders: 6,
+      random,
     });
-    faults += report.faults.length;
-    console.log(`${done + report.kills} of ${kills} kills: ${JSON.stringify(report)}`);
+    const found = accounts.faults.length + uploads.faults.length;
+    faults += found;
+    console.log(`${done + kills} of ${killsInAll} kills: ${JSON.stringify({ accounts, uploads })}`);
     // What went wrong is kept for whoever looks into it.
-    if (report.faults.length === 0) rmSync(dataPath, { recursive: true, force: true });
+    if (found === 0) rmSync(dataPath, { recursive: true, force: true });
     else console.log(`kept: ${dataPath}`);
   }
   return faults;

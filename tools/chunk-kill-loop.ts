@@ -1,0 +1,242 @@
+/**
+ * The kill -9 loop for buffered uploads: people upload small files through HTTP while the real program is killed, mostly
+ * around completions. While it is dead the disk tells how far each upload had come; after the restart the client goes on
+ * as a client would, and then every file is whole with its message, or neither is there. Loopback only.
+ */
+import { randomBytes } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Answer, type Person, request, signUp } from './agent.ts';
+import { launch, type RunningGateway } from './launch.ts';
+import { chunksOf, crc32, initUpload, type PartAnswer, uploadPart, uploadStatus } from './upload-client.ts';
+
+export interface ChunkKillLoopOptions {
+  readonly kills: number;
+  readonly dataPath: string;
+  readonly uploaders: number;
+  /** 0 to 1; the caller owns the randomness. */
+  readonly random: () => number;
+}
+
+export interface ChunkKillLoopReport {
+  kills: number;
+  completed: number;
+  /** Uploads under way at a kill, by what the disk held of them. */
+  caught: { opening: number; part: number; published: number; messageComplete: number };
+  /** Each line is a broken promise. Empty when all is well. */
+  faults: string[];
+}
+
+interface Uploader {
+  readonly person: Person;
+  url: string;
+  readonly cookie: string;
+  /** File id to bytes, completed and acknowledged. */
+  readonly files: Map<string, Buffer>;
+  /** The upload under way. */
+  bytes: Buffer | undefined;
+  opened: boolean;
+  lastSent: number;
+}
+
+const CHUNK_BYTES = 256 * 1024;
+const SETTINGS = {
+  ApiRPSLimit: 100_000,
+  IpRPSLimit: 100_000,
+  SessionApiRPSLimit: 100_000,
+  FileUploadBytesPerSecond: 0,
+};
+/** A kill comes so long after a last chunk was sent, or after the beginning of a round. Milliseconds. */
+const AFTER_LAST_MS = 25;
+const AFTER_START_MS = 120;
+/** Cleaning up by durable messages ends within this after a start. */
+const CLEANING_MS = 10_000;
+
+export async function runChunkKillLoop(options: ChunkKillLoopOptions): Promise<ChunkKillLoopReport> {
+  const { dataPath, random } = options;
+  const caught = { opening: 0, part: 0, published: 0, messageComplete: 0 };
+  const report: ChunkKillLoopReport = { kills: 0, completed: 0, caught, faults: [] };
+  const start = () => launch({ dataPath, args: ['--sandbox'], configuration: { Settings: SETTINGS } });
+  let gateway = await start();
+  const uploaders: Uploader[] = [];
+  for (let at = 0; at < options.uploaders; at += 1) {
+    const person = await signUp(gateway.url);
+    const { cookie } = person;
+    uploaders.push({
+      person,
+      url: '',
+      cookie,
+      files: new Map(),
+      bytes: undefined,
+      opened: false,
+      lastSent: 0,
+    });
+  }
+  while (report.kills < options.kills) {
+    for (const uploader of uploaders) uploader.url = gateway.url;
+    const nearTheEnd = report.kills % 4 !== 0;
+    await killWithin(gateway, uploaders, nearTheEnd, random);
+    report.kills += 1;
+    for (const uploader of uploaders) classify(dataPath, uploader, report);
+    gateway = await start();
+    for (const uploader of uploaders) {
+      uploader.url = gateway.url;
+      await goOn(uploader, report);
+    }
+    await checkAll(gateway, dataPath, uploaders, report);
+  }
+  await gateway.stop();
+  report.completed = uploaders.reduce((sum, { files }) => sum + files.size, 0);
+  return report;
+}
+
+async function killWithin(
+  gateway: RunningGateway,
+  uploaders: readonly Uploader[],
+  nearTheEnd: boolean,
+  random: () => number,
+): Promise<void> {
+  let onLast: () => void = () => undefined;
+  const lastSent = new Promise<void>((resolve) => {
+    onLast = resolve;
+  });
+  const uploading = uploaders.map((uploader) => uploadUntilCut(uploader, onLast, random));
+  if (nearTheEnd) await lastSent;
+  const delayMs = random() * (nearTheEnd ? AFTER_LAST_MS : AFTER_START_MS);
+  await new Promise((resolve) => setTimeout(resolve, delayMs));
+  await gateway.kill();
+  await Promise.all(uploading);
+}
+
+async function uploadUntilCut(uploader: Uploader, onLast: () => void, random: () => number): Promise<void> {
+  try {
+    for (;;) {
+      uploader.bytes = randomBytes(1 + Math.floor(random() * 2.5 * CHUNK_BYTES));
+      uploader.opened = false;
+      await upload(uploader, uploader.bytes, onLast);
+    }
+  } catch (error) {
+    // The process is gone, as it should be; anything else is a broken promise.
+    if (!(error instanceof TypeError)) throw error;
+  }
+}
+
+async function upload(uploader: Uploader, bytes: Buffer, onLast: () => void): Promise<void> {
+  const answer = await initUpload(uploader, bytes);
+  if (answer.status !== 200) throw new Error(`init_upload: ${answer.status} ${answer.text}`);
+  uploader.opened = true;
+  const chunks = [...chunksOf(bytes).keys()];
+  for (const at of chunks) {
+    uploader.lastSent = at;
+    if (at === chunks.length - 1) onLast();
+    await send(uploader, bytes, at);
+  }
+  if (uploader.bytes !== undefined) throw new Error('the last chunk did not complete the upload');
+}
+
+async function send(uploader: Uploader, bytes: Buffer, at: number): Promise<void> {
+  const answer = await uploadPart(uploader, bytes, at);
+  if (answer.status !== 200) throw new Error(`upload_part: ${answer.status} ${answer.text}`);
+  const { fileId } = answer.json['result'] as unknown as PartAnswer;
+  if (fileId === null) return;
+  uploader.files.set(fileId, bytes);
+  uploader.bytes = undefined;
+}
+
+/** How far the upload under way had come, as the disk of the dead process shows. */
+function classify(
+  dataPath: string,
+  { person, bytes, files }: Uploader,
+  { caught }: ChunkKillLoopReport,
+): void {
+  if (bytes === undefined) return;
+  const names = storedOf(dataPath, person.userId);
+  const { complete } = messagesOf(dataPath);
+  const published = names.find((name) => !name.endsWith('.part') && !files.has(name));
+  if (published !== undefined) caught[complete.has(published) ? 'messageComplete' : 'published'] += 1;
+  else if (names.some((name) => name.endsWith('.part'))) caught.part += 1;
+  else caught.opening += 1;
+}
+
+/** What a client does after a broken connection: asks what is missing, sends it, or sends its last part again. */
+async function goOn(uploader: Uploader, report: ChunkKillLoopReport): Promise<void> {
+  const { bytes, opened, person, lastSent } = uploader;
+  if (bytes === undefined) return;
+  const who = `${person.userId} after kill ${report.kills}`;
+  const status = await uploadStatus(uploader, crc32(bytes));
+  if (status.status === 200) {
+    for (const at of missingOf(status)) await send(uploader, bytes, at);
+    if (uploader.bytes !== undefined) await send(uploader, bytes, lastSent);
+  } else if (opened) {
+    // Completed by a message that the restart delivered, or before the kill: the memory of its last part answers.
+    const answer = await uploadPart(uploader, bytes, lastSent);
+    if (answer.status === 200) await send(uploader, bytes, lastSent);
+    else report.faults.push(`${who}: an acknowledged upload is gone: ${answer.text}`);
+  } else await upload(uploader, bytes, () => undefined);
+  if (uploader.bytes !== undefined) report.faults.push(`${who}: the upload cannot be completed`);
+  uploader.bytes = undefined;
+}
+
+function missingOf({ json }: Answer): readonly number[] {
+  return (json['result']?.['missing'] as unknown as number[] | undefined) ?? [];
+}
+
+async function checkAll(
+  gateway: RunningGateway,
+  dataPath: string,
+  uploaders: readonly Uploader[],
+  report: ChunkKillLoopReport,
+): Promise<void> {
+  const endMs = Date.now() + CLEANING_MS;
+  while (messagesOf(dataPath).pending.size > 0 && Date.now() < endMs) await request(`${gateway.url}/health`);
+  const at = `after kill ${report.kills}`;
+  for (const fileId of messagesOf(dataPath).pending)
+    report.faults.push(`${at}: ${fileId} is pending for ever`);
+  for (const { person, files } of uploaders) {
+    const names = storedOf(dataPath, person.userId);
+    const unknown = names.filter((name) => !files.has(name));
+    if (unknown.length > 0) report.faults.push(`${at}: ${person.userId} has ${unknown.join(' ')} besides`);
+    for (const [fileId, bytes] of files) {
+      const path = join(dataPath, 'files', person.userId, fileId);
+      if (!existsSync(path) || !readFileSync(path).equals(bytes))
+        report.faults.push(`${at}: ${fileId} is not the file that was sent`);
+    }
+    const shown = await filesInChat(gateway, person.userId, [...files.keys()].at(-1));
+    if (shown !== undefined && shown !== files.size)
+      report.faults.push(`${at}: ${person.userId} sees ${shown} files, sent were ${files.size}`);
+  }
+}
+
+/** Files that the user sees in the chat of this file: the personal one, where all went. */
+async function filesInChat(
+  { sandbox }: RunningGateway,
+  userId: string,
+  fileId: string | undefined,
+): Promise<number | undefined> {
+  if (fileId === undefined) return undefined;
+  const headers = { 'X-Crm': userId };
+  const info = await request(`${sandbox}/chat/v1/files/info?fileId=${fileId}`, { headers });
+  const chatId = String(info.json['result']?.['chatId']);
+  const list = await request(`${sandbox}/chat/v1/files/list?chatId=${chatId}&limit=200`, { headers });
+  return (list.json['result']?.['files'] as unknown as unknown[] | undefined)?.length ?? 0;
+}
+
+function storedOf(dataPath: string, userId: string): string[] {
+  const folder = join(dataPath, 'files', userId);
+  return existsSync(folder) ? readdirSync(folder) : [];
+}
+
+/** Files by the log of the chat module. A last line may be cut off while the process is dead. */
+function messagesOf(dataPath: string): { pending: Set<string>; complete: Set<string> } {
+  const pending = new Set<string>();
+  const complete = new Set<string>();
+  const text = readFileSync(join(dataPath, 'sandbox', 'log.jsonl'), 'utf8');
+  for (const line of text.slice(0, text.lastIndexOf('\n') + 1).match(/.+/g) ?? []) {
+    const record = JSON.parse(line) as { type: string; fileId: string; complete?: boolean };
+    if (record.type === 'fileCreated') pending.add(record.fileId);
+    if (record.type !== 'fileEnded') continue;
+    pending.delete(record.fileId);
+    if (record.complete === true) complete.add(record.fileId);
+  }
+  return { pending, complete };
+}
