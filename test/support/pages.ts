@@ -36,6 +36,7 @@ export async function openPage(
   const context = await browser.newContext({
     viewport: { width: options.widthPixels ?? 1280, height: 900 },
     reducedMotion: 'reduce',
+    locale: 'en-US',
     acceptDownloads: true,
   });
   t.teardown(() => context.close());

@@ -73,4 +73,6 @@ function App() {
     <${Notices} />`;
 }
 
-render(html`<${App} />`, document.getElementById('app'));
+const root = document.getElementById('app');
+root.replaceChildren();
+render(html`<${App} />`, root);

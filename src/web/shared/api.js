@@ -34,6 +34,9 @@ export function onSessionOver(listener) {
   return () => sessionListeners.delete(listener);
 }
 
+const TRIES_MAX = 3;
+const WAIT_SECONDS_MAX = 10;
+
 /** A new key for `Idempotency-Key`: repeats of one act share it. */
 export function newKey() {
   return crypto.randomUUID();
@@ -45,7 +48,21 @@ export function newKey() {
  * @param {{ query?: Record<string, unknown>, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal }} [options]
  * @returns {Promise<any>} the value of `result`
  */
-export async function call(method, path, { query, body, headers, signal } = {}) {
+export async function call(method, path, options) {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await callOnce(method, path, options);
+    } catch (error) {
+      // A page that is clicked through faster than its session may read waits for the next window.
+      const waits =
+        error instanceof ApiError && error.status === 429 && error.retryAfterSeconds <= WAIT_SECONDS_MAX;
+      if (method !== 'GET' || !waits || tries === TRIES_MAX) throw error;
+      await new Promise((resolve) => setTimeout(resolve, error.retryAfterSeconds * 1_000));
+    }
+  }
+}
+
+async function callOnce(method, path, { query, body, headers, signal } = {}) {
   const answer = await send(method, withQuery(path, query), {
     headers: { ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
     body: body === undefined ? undefined : JSON.stringify(body),

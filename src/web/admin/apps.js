@@ -1,0 +1,63 @@
+/** Applications of all accounts: approval, MCP logins, webhooks and how they fare. */
+import { get, post } from '../shared/api.js';
+import { Act, Ask, PagedTable, usePages } from '../shared/ui.js';
+import { html } from '../vendor/preact.js';
+
+const PAGE = 100;
+
+export function AppsPage({ role }) {
+  const pages = usePages(
+    (after) => get('/ProxyAdmin/api/apps', { after, limit: PAGE }),
+    ({ id }) => id,
+    PAGE,
+    [],
+  );
+  const change = async (appId, flags) => {
+    await post('/ProxyAdmin/api/apps/update', { appId, ...flags });
+    await pages.reload();
+  };
+  const acts = (app) => html`<div class="row">
+    ${
+      app.approved
+        ? html`<${Ask} label="Withdraw" confirm="Withdraw the approval" done="The approval is withdrawn." question="Agents can no longer log in for it, and their sessions end." run=${() => change(app.id, { approved: false })} />`
+        : html`<${Act} kind="primary" done="The application is approved." run=${() => change(app.id, { approved: true })}>Approve<//>`
+    }
+    <${Act} run=${() => change(app.id, { mcpEnabled: !app.mcpEnabled })}>${app.mcpEnabled ? 'Forbid MCP' : 'Allow MCP'}<//>
+  </div>`;
+  const columns = [
+    {
+      title: 'Application',
+      cell: (app) =>
+        html`<strong>${app.name}</strong><br /><span class="small soft">${app.url}</span><br /><span class="mono small">${app.id}</span>`,
+    },
+    {
+      title: 'Owner',
+      cell: ({ ownerId }) =>
+        html`<a class="mono" href=${`/ProxyAdmin/UserKeys?userId=${ownerId}`}>${ownerId}</a>`,
+    },
+    {
+      title: 'State',
+      cell: (app) =>
+        html`<span class=${`tag ${app.approved ? 'good' : 'warn'}`}>${app.approved ? 'approved' : 'waits'}</span> ${app.mcpEnabled && html`<span class="tag good">MCP</span>`}`,
+    },
+    { title: 'Webhook', cell: (app) => html`<${Webhook} app=${app} />` },
+    { title: 'Delivered', number: true, cell: ({ success_count }) => success_count },
+    { title: 'Failed', number: true, cell: ({ failed_count }) => failed_count },
+    {
+      title: 'Oldest waiting',
+      number: true,
+      cell: ({ oldestUndeliveredSeconds }) =>
+        oldestUndeliveredSeconds === null ? '–' : `${oldestUndeliveredSeconds} s`,
+    },
+    { title: 'Act', cell: (app) => role === 'admin' && acts(app) },
+  ];
+  return html`<section class="card"><${PagedTable} pages=${pages} columns=${columns} keyOf=${({ id }) => id} caption="Applications" empty="No application is registered yet." /></section>`;
+}
+
+const KINDS = { active: 'good', failing: 'warn', disabled: 'bad' };
+
+function Webhook({ app }) {
+  if (!app.webhookUrl) return html`<span class="soft">none</span>`;
+  const { state } = app.webhook;
+  return html`<span class="small">${app.webhookUrl}</span>${html` <span class=${`tag ${KINDS[state] ?? ''}`}>${state}</span>`}`;
+}

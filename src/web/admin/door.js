@@ -1,0 +1,66 @@
+/** Before the panel: the set-up link of the first admin, the log-in, and what to do without a role. */
+import { post } from '../shared/api.js';
+import { logInWithSoftwareKey } from '../shared/key-store.js';
+import { logInWithPasskey, passkeyHindrance, registerPasskey } from '../shared/passkeys.js';
+import { Act } from '../shared/ui.js';
+import { html, useState } from '../vendor/preact.js';
+
+export function Door({ session, isSetup, wasHere, onEnter }) {
+  if (isSetup) return html`<${Setup} onEnter=${onEnter} />`;
+  if (session !== null) return html`<${NoRole} session=${session} />`;
+  const enter = async (act) => {
+    await act();
+    await onEnter();
+  };
+  const hindrance = passkeyHindrance();
+  return html`<section class="card">
+    <header><h1>Log in to the admin panel</h1></header>
+    ${wasHere && html`<div class="note warn" role="status"><p>Your session has ended. Log in again; what you typed on the page before is still in this tab's history.</p></div>`}
+    <div class="row">
+      ${hindrance === undefined ? html`<${Act} kind="primary" run=${() => enter(logInWithPasskey)}>Log in with a passkey<//>` : html`<p class="hint">${hindrance}</p>`}
+      <${Act} run=${() => enter(logInWithSoftwareKey)}>Log in with the key of this browser<//>
+    </div>
+    <p class="hint">Roles are given by an admin. The first one comes through the link that the program prints when it starts.</p>
+  </section>`;
+}
+
+function NoRole({ session }) {
+  return html`<section class="card">
+    <header><h1>This account has no role</h1></header>
+    <p>You are logged in as account <code>${session.userId}</code>. An admin can give it a role under Users.</p>
+    <p>Nobody is an admin yet? Use the set-up link that the program prints at its start, or name a key under <code>Admin.publicKeys</code> of the configuration.</p>
+  </section>`;
+}
+
+function Setup({ onEnter }) {
+  const [token] = useState(location.hash.slice(1));
+  const [isDone, setDone] = useState(false);
+  const hindrance = passkeyHindrance();
+  const claim = async () => {
+    await post('/ProxyAdmin/api/claim', { token });
+    setDone(true);
+    history.replaceState(null, '', '/ProxyAdmin/Dashboard');
+    await onEnter();
+  };
+  const enrol = async () => {
+    await registerPasskey('Admin');
+    await claim();
+  };
+  const logIn = async () => {
+    await logInWithPasskey();
+    await claim();
+  };
+  return html`<section class="card">
+    <header><h1>Become the first admin</h1></header>
+    <p>The link is good once and for 30 minutes. A passkey is made now and opens the panel from then on.</p>
+    ${token === '' && html`<div class="note bad" role="alert"><p>The address is not complete: the part behind # is missing. Copy the whole line from the console.</p></div>`}
+    ${
+      hindrance !== undefined
+        ? html`<div class="note bad" role="alert"><p>${hindrance}</p></div>`
+        : html`<div class="row">
+          <${Act} kind="primary" inline disabled=${token === '' || isDone} done="You are the first admin." run=${enrol}>Make a passkey and begin<//>
+          <${Act} inline disabled=${token === '' || isDone} done="You are the first admin." run=${logIn}>Use a passkey I have here<//>
+        </div>`
+    }
+  </section>`;
+}

@@ -1,0 +1,29 @@
+/** How the gateway stands, and the catalogue read again. */
+import { get, post } from '../shared/api.js';
+import { Ask, Loaded, sizeText, Time, useLoad } from '../shared/ui.js';
+import { html } from '../vendor/preact.js';
+
+export function HealthPage({ role }) {
+  const overview = useLoad(() => get('/ProxyAdmin/api/overview'), []);
+  return html`<section class="card"><header><h2>State</h2><div class="push"><button type="button" onClick=${overview.reload}>Refresh</button></div></header>
+      <${Loaded} of=${overview}>${(facts) => html`<dl class="facts">
+        <dt>Storage</dt><dd><span class=${`tag ${facts.databaseConnected ? 'good' : 'bad'}`}>${facts.databaseConnected ? 'writes' : 'fails'}</span></dd>
+        <dt>Version</dt><dd>${facts.version}</dd>
+        <dt>Time of the gateway</dt><dd><${Time} of=${facts.utcNow} /></dd>
+        <dt>Memory</dt><dd>${sizeText(facts.memory.rssBytes)}</dd>
+        <dt>Sessions</dt><dd>${facts.sessions.browser} of browsers, ${facts.sessions.mcp} of agents</dd>
+        <dt>Software keys</dt><dd>${facts.softwareKeys}</dd>
+        <dt>Applications</dt><dd>${facts.apps}</dd>
+        <dt>Failing actors</dt><dd><a href="/ProxyAdmin/Actors">${facts.failingActors.length}</a></dd>
+        <dt>Dead letters</dt><dd><a href="/ProxyAdmin/Actors">${facts.deadLetters}</a></dd>
+        <dt>Audit records lost</dt><dd>${facts.auditDropped}</dd>
+      </dl>`}<//>
+    </section>
+    ${
+      role === 'admin' &&
+      html`<section class="card"><header><h2>Catalogue</h2></header>
+      <p>Reads the tools and resources of the configuration file again. With a fault in them the old ones stay.</p>
+      <${Ask} kind="" label="Read the catalogue again" confirm="Read it" done="The catalogue was read again." question="Calls that are running finish with the old one." run=${() => post('/ProxyAdmin/api/reload', {})} />
+    </section>`
+    }`;
+}

@@ -1,0 +1,98 @@
+/** The admin panel: who is here, which page is shown. Each page is a file of its own; moving between them loads nothing. */
+import { get, onSessionOver, post } from '../shared/api.js';
+import { Act, Loaded, Notices, useLoad } from '../shared/ui.js';
+import { html, render, useEffect, useState } from '../vendor/preact.js';
+import { ActorsPage } from './actors.js';
+import { AppsPage } from './apps.js';
+import { DashboardPage } from './dashboard.js';
+import { Door } from './door.js';
+import { HealthPage } from './health.js';
+import { AuditPage, EventsPage, LoginLogPage, UploadsPage } from './records.js';
+import { SettingsPage } from './settings.js';
+import { SessionsPage, UserKeysPage, UsersPage } from './users.js';
+
+const PAGES = [
+  { name: 'Dashboard', title: 'Dashboard', page: DashboardPage },
+  { name: 'Settings', title: 'Settings', page: SettingsPage },
+  { name: 'Users', title: 'Users', page: UsersPage },
+  { name: 'UserKeys', title: 'User keys', page: UserKeysPage },
+  { name: 'Sessions', title: 'Sessions', page: SessionsPage },
+  { name: 'Apps', title: 'Applications', page: AppsPage },
+  { name: 'Uploads', title: 'Uploads', page: UploadsPage },
+  { name: 'Events', title: 'Events', page: EventsPage },
+  { name: 'LoginLog', title: 'Login log', page: LoginLogPage },
+  { name: 'Audit', title: 'Audit', page: AuditPage },
+  { name: 'Actors', title: 'Actors', page: ActorsPage },
+  { name: 'Health', title: 'Health', page: HealthPage },
+];
+
+const addressOf = (name) => `/ProxyAdmin/${name}`;
+const pageAt = (path) => PAGES.find(({ name }) => addressOf(name) === path) ?? PAGES[0];
+
+/** The address bar as state: links within the panel change it without a load. */
+function useAddress() {
+  const [address, setAddress] = useState(location.pathname + location.search);
+  useEffect(() => {
+    const follow = () => setAddress(location.pathname + location.search);
+    addEventListener('popstate', follow);
+    return () => removeEventListener('popstate', follow);
+  }, []);
+  const go = (event) => {
+    const link = event.target.closest('a');
+    const isPlain =
+      event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
+    if (
+      !isPlain ||
+      link === null ||
+      link.origin !== location.origin ||
+      !link.pathname.startsWith('/ProxyAdmin/')
+    )
+      return;
+    event.preventDefault();
+    history.pushState(null, '', link.href);
+    setAddress(location.pathname + location.search);
+    scrollTo(0, 0);
+  };
+  return [address, go];
+}
+
+function App() {
+  const [address, go] = useAddress();
+  const [isOver, setOver] = useState(false);
+  const info = useLoad(() => get('/auth/v1/info'), []);
+  useEffect(() => onSessionOver(() => setOver(true)), []);
+  const enter = async () => {
+    setOver(false);
+    await info.reload();
+  };
+  const logOut = async () => {
+    await post('/auth/v1/logout', {});
+    await info.reload();
+  };
+  const session = isOver ? null : (info.value?.session ?? null);
+  const { name, page: Page, title } = pageAt(location.pathname);
+  const isSetup = location.pathname === '/ProxyAdmin/Setup';
+  const isIn = session?.role != null && !isSetup;
+  useEffect(() => {
+    document.title = `${isIn ? title : 'Admin'} · Gatehouse`;
+  }, [title, isIn]);
+  return html`<div onClick=${go}>
+    <header class="bar">
+      <a class="brand" href="/ProxyAdmin/Dashboard"><img src=${new URL('../shared/icon.svg', import.meta.url).pathname} alt="" />Gatehouse</a>
+      <span class="soft">Admin${info.value === undefined ? '' : ` of ${info.value.project}`}</span>
+      <div class="push"><a href="/">Home</a>${session !== null && html`<span class="tag">${session.role ?? 'no role'}</span><${Act} run=${logOut}>Log out<//>`}</div>
+    </header>
+    <${Loaded} of=${info}>${() =>
+      isIn
+        ? html`<div class="with-side">
+            <nav class="side" aria-label="Pages">${PAGES.map((each) => html`<a key=${each.name} href=${addressOf(each.name)} aria-current=${each.name === name ? 'page' : undefined}>${each.title}</a>`)}</nav>
+            <main id="content"><h1>${title}</h1><${Page} key=${address} role=${session.role} query=${new URLSearchParams(location.search)} /></main>
+          </div>`
+        : html`<main class="page" id="content"><${Door} session=${session} isSetup=${isSetup} wasHere=${isOver} onEnter=${enter} /></main>`}<//>
+    <${Notices} />
+  </div>`;
+}
+
+const root = document.getElementById('app');
+root.replaceChildren();
+render(html`<${App} />`, root);

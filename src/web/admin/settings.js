@@ -1,0 +1,64 @@
+/** Runtime settings: what each does, its unit, default and bounds; a change is effective at once. */
+import { get, post } from '../shared/api.js';
+import { Act, Loaded, useLoad } from '../shared/ui.js';
+import { html, useState } from '../vendor/preact.js';
+
+export function SettingsPage({ role }) {
+  const settings = useLoad(() => get('/ProxyAdmin/api/settings'), []);
+  const [search, setSearch] = useState('');
+  const word = search.trim().toLowerCase();
+  return html`<p class="soft">A change counts from the next request on and survives restarts. It wins over the configuration file.</p>
+    <div class="filter"><label for="search">Search</label><input id="search" type="search" value=${search} onInput=${(event) => setSearch(event.currentTarget.value)} /></div>
+    <${Loaded} of=${settings}>${(list) => {
+      const shown = list.filter(({ id, name, summary }) =>
+        `${id} ${name} ${summary}`.toLowerCase().includes(word),
+      );
+      return html`<section class="card">${shown.length === 0 ? html`<p class="empty">No setting is called so.</p>` : shown.map((item) => html`<${Setting} key=${item.id} item=${item} canChange=${role === 'admin'} reload=${settings.reload} />`)}</section>`;
+    }}<//>`;
+}
+
+const textOf = (value) => (value === '' ? 'empty' : String(value));
+
+/** What was typed stays until it is saved or taken back; somebody else's change in the meantime is shown before it is overwritten. */
+function Setting({ item, canChange, reload }) {
+  const [typed, setTyped] = useState(undefined);
+  const [conflict, setConflict] = useState(undefined);
+  const value = typed ?? String(item.value);
+  const isNumber = item.type !== 'text';
+  const save = async (isSure) => {
+    const now = (await get('/ProxyAdmin/api/settings')).find(({ id }) => id === item.id);
+    if (!isSure && now.value !== item.value) {
+      setConflict(now.value);
+      return false;
+    }
+    await post('/ProxyAdmin/api/settings', { name: item.name, value: isNumber ? Number(value) : value });
+    setConflict(undefined);
+    setTyped(undefined);
+    await reload();
+    return true;
+  };
+  const id = `setting-${item.id}`;
+  const bounds = item.min === null ? '' : `, from ${item.min} to ${item.max}`;
+  return html`<div class="setting">
+    <div>
+      <h2><label for=${id}>${item.name}</label></h2>
+      <p>${item.summary}</p>
+      <p class="hint">Number ${item.id}. Default ${textOf(item.default)}${item.unit === '' ? '' : ` ${item.unit}`}${bounds}${item.type === 'flag' ? ', 0 or 1' : ''}.${item.value === item.default ? '' : ` Changed from its default.`}</p>
+    </div>
+    <form class="stack" onSubmit=${(event) => event.preventDefault()}>
+      <input id=${id} value=${value} inputmode=${isNumber ? 'numeric' : undefined} disabled=${!canChange} onInput=${(event) => setTyped(event.currentTarget.value)} />
+      ${conflict !== undefined && html`<p class="fault" role="alert">Somebody else has set it to ${textOf(conflict)} since you opened this page.</p>`}
+      ${
+        typed !== undefined &&
+        html`<div class="row">
+        <${Act} kind="primary" inline done=${`${item.name} is changed.`} disabled=${isNumber && (value.trim() === '' || !Number.isFinite(Number(value)))} run=${() => save(conflict !== undefined)}>${conflict === undefined ? 'Save' : 'Overwrite it'}<//>
+        <button type="button" onClick=${() => {
+          setTyped(undefined);
+          setConflict(undefined);
+          void reload();
+        }}>Take back</button>
+      </div>`
+      }
+    </form>
+  </div>`;
+}

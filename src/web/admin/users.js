@@ -1,0 +1,123 @@
+/** Accounts: the list with block and role, and keys and sessions of one account. */
+import { get, post } from '../shared/api.js';
+import { Act, Ask, Empty, Loaded, PagedTable, Time, useLoad, usePages } from '../shared/ui.js';
+import { html, useState } from '../vendor/preact.js';
+
+const PAGE = 100;
+const ROLES = ['viewer', 'support', 'admin'];
+
+export function UsersPage({ role }) {
+  const pages = usePages(
+    (after) => get('/ProxyAdmin/api/users', { after, limit: PAGE }),
+    ({ id }) => id,
+    PAGE,
+    [],
+  );
+  const staff = useLoad(() => get('/ProxyAdmin/api/staff'), []);
+  const [search, setSearch] = useState('');
+  const roleOf = (userId) => staff.value?.find((each) => each.userId === userId)?.role ?? '';
+  const block = async ({ id, blocked }) => {
+    await post('/ProxyAdmin/api/users/block', { userId: id, blocked: !blocked });
+    await pages.reload();
+  };
+  const give = async (userId, name) => {
+    await post('/ProxyAdmin/api/staff', { userId, role: name === '' ? null : name });
+    await staff.reload();
+  };
+  const shown = { ...pages, rows: pages.rows.filter(({ id }) => id.includes(search.trim())) };
+  const canBlock = role === 'admin' || role === 'support';
+  const columns = [
+    { title: 'Account', cell: ({ id }) => html`<span class="mono">${id}</span>` },
+    { title: 'Created', cell: ({ createdUtc }) => html`<${Time} of=${createdUtc} />` },
+    {
+      title: 'State',
+      cell: ({ blocked }) =>
+        html`<span class=${`tag ${blocked ? 'bad' : 'good'}`}>${blocked ? 'blocked' : 'active'}</span>`,
+    },
+    {
+      title: 'Keys',
+      number: true,
+      cell: ({ id, keys }) =>
+        html`<a href=${`/ProxyAdmin/UserKeys?userId=${id}`}>${keys}<span class="hidden"> keys of ${id}</span></a>`,
+    },
+    {
+      title: 'Sessions',
+      number: true,
+      cell: ({ id, sessions }) =>
+        html`<a href=${`/ProxyAdmin/Sessions?userId=${id}`}>${sessions}<span class="hidden"> sessions of ${id}</span></a>`,
+    },
+    { title: 'Apps', number: true, cell: ({ apps }) => apps },
+    {
+      title: 'Role',
+      cell: ({ id }) =>
+        html`<${RoleOf} value=${roleOf(id)} userId=${id} disabled=${role !== 'admin'} give=${give} />`,
+    },
+    {
+      title: 'Act',
+      cell: (user) =>
+        canBlock &&
+        (user.blocked
+          ? html`<${Act} done="The account is unblocked." run=${() => block(user)}>Unblock<//>`
+          : html`<${Ask} label="Block" confirm="Block it" done="The account is blocked." question=${`Account ${user.id}: all its sessions end at once and nothing lets it in until it is unblocked.`} run=${() => block(user)} />`),
+    },
+  ];
+  return html`<div class="filter"><label for="search">Search by account id</label><input id="search" type="search" inputmode="numeric" value=${search} onInput=${(event) => setSearch(event.currentTarget.value)} /></div>
+    <section class="card"><${PagedTable} pages=${shown} columns=${columns} keyOf=${({ id }) => id} caption="Accounts" empty=${search === '' ? 'Nobody has signed up yet.' : 'None of the accounts shown so far has that in its id.'} /></section>`;
+}
+
+function RoleOf({ value, userId, disabled, give }) {
+  const [busy, setBusy] = useState(false);
+  const [fault, setFault] = useState(undefined);
+  const change = async (event) => {
+    setBusy(true);
+    setFault(undefined);
+    try {
+      await give(userId, event.currentTarget.value);
+    } catch (error) {
+      setFault(error.message);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return html`<select aria-label=${`Role of ${userId}`} value=${value} disabled=${disabled || busy} onChange=${change}>
+      <option value="">none</option>${ROLES.map((name) => html`<option value=${name}>${name}</option>`)}
+    </select>${fault !== undefined && html`<p class="fault" role="alert">${fault}</p>`}`;
+}
+
+/** Which account: from the address, or typed. The form is plain, so that the address can be shared. */
+function OfUser({ query, children }) {
+  const userId = query.get('userId') ?? '';
+  return html`<form class="filter" method="get">
+      <label for="userId">Account id</label>
+      <div class="row"><input id="userId" name="userId" inputmode="numeric" pattern="[0-9]{1,19}" required value=${userId} /><button type="submit">Show</button></div>
+    </form>
+    ${userId === '' ? html`<div class="card"><${Empty}><p>Choose an account, here or under <a href="/ProxyAdmin/Users">Users</a>.</p><//></div>` : children(userId)}`;
+}
+
+export function UserKeysPage({ query }) {
+  return html`<${OfUser} query=${query}>${(userId) => html`<${Keys} userId=${userId} />`}<//>`;
+}
+
+function Keys({ userId }) {
+  const keys = useLoad(() => get('/ProxyAdmin/api/user_keys', { userId }), [userId]);
+  return html`<section class="card"><${Loaded} of=${keys}>${(list) =>
+    list.length === 0
+      ? html`<${Empty}><p>This account has no active key.</p><//>`
+      : html`<div class="scroll" tabindex="0" role="region" aria-label="Keys"><table>
+          <thead><tr><th scope="col">Key</th><th scope="col">Kind</th><th scope="col">Public key or credential</th><th scope="col">Added</th><th scope="col">May</th></tr></thead>
+          <tbody>${list.map((key) => html`<tr key=${key.id}><td class="mono">${key.id}<br />${key.name ?? ''}</td><td>${key.keyType}${key.proven ? '' : html` <span class="tag warn">unproven</span>`}</td><td class="mono">${key.publicKey}</td><td><${Time} of=${key.utcCreate} /></td><td>${key.mcpAccess && html`<span class="tag good">MCP</span>`} ${key.cardDavAccess && html`<span class="tag good">contacts</span>`}</td></tr>`)}</tbody></table></div>`}<//></section>`;
+}
+
+export function SessionsPage({ query }) {
+  return html`<${OfUser} query=${query}>${(userId) => html`<${Sessions} userId=${userId} />`}<//>`;
+}
+
+function Sessions({ userId }) {
+  const sessions = useLoad(() => get('/ProxyAdmin/api/sessions', { userId }), [userId]);
+  return html`<section class="card"><${Loaded} of=${sessions}>${(list) =>
+    list.length === 0
+      ? html`<${Empty}><p>Nobody is logged in to this account.</p><//>`
+      : html`<div class="scroll" tabindex="0" role="region" aria-label="Sessions"><table>
+          <thead><tr><th scope="col">Session</th><th scope="col">Kind</th><th scope="col">From</th><th scope="col">Opened</th><th scope="col">Last seen</th><th scope="col">Ends</th></tr></thead>
+          <tbody>${list.map((item) => html`<tr key=${item.id}><td class="mono">${item.id}</td><td>${item.kind}${item.loginType === null ? '' : `, ${item.loginType}`}</td><td><span class="mono">${item.ip}</span><br /><span class="small soft">${item.userAgent}</span></td><td><${Time} of=${item.createdUtc} /></td><td><${Time} of=${item.lastSeenUtc} /></td><td><${Time} of=${item.expiresUtc} /></td></tr>`)}</tbody></table></div>`}<//></section>`;
+}

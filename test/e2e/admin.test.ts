@@ -1,0 +1,121 @@
+/** The admin panel in a real browser against the real program: set-up, every page, what a second admin sees. */
+import type { Page } from 'playwright-core';
+import t from 'tap';
+import { launch } from '../../tools/launch.ts';
+import { startBrowser } from '../support/browser.ts';
+import { type OpenPage, openPage } from '../support/pages.ts';
+
+t.setTimeout(240_000);
+const browser = await startBrowser();
+t.teardown(() => browser.close());
+const gateway = await launch();
+t.teardown(() => gateway.stop());
+const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
+const PANEL = `${HOME}ProxyAdmin/`;
+const setupLink = await printedLink();
+
+/** The banner follows the line that a launch waits for. */
+async function printedLink(): Promise<string> {
+  for (;;) {
+    const [link] = /http:\S+\/ProxyAdmin\/Setup#[\w-]{43}/.exec(gateway.output().stdout) ?? [];
+    if (link !== undefined) return link;
+    await new Promise(setImmediate);
+  }
+}
+
+const pageOf = (page: Page, name: string) =>
+  page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name, exact: true });
+
+t.test('admin: the set-up link makes an admin once, and every page of the panel works', async (t) => {
+  const admin = await openPage(t, browser, setupLink, { passkeys: true });
+  const { page, complaints, violations, picture } = admin;
+  await page.getByRole('heading', { name: 'Become the first admin' }).waitFor();
+  t.same(await violations(), []);
+  await page.getByRole('button', { name: 'Make a passkey and begin' }).click();
+  await page.getByRole('heading', { name: 'Dashboard' }).waitFor();
+  t.equal(new URL(page.url()).hash, '', 'the token leaves the address');
+  await page.getByText('Busiest routes').waitFor();
+  await page.getByRole('img', { name: /Requests a second: all/ }).waitFor();
+  t.same(await violations(), []);
+  await picture('admin-dashboard');
+  await t.test('a setting', (t) => changeSetting(t, admin));
+  for (const [name, word] of [
+    ['Users', /active/],
+    ['User keys', /Choose an account/],
+    ['Sessions', /Choose an account/],
+    ['Applications', /No application is registered/],
+    ['Uploads', /No upload is open/],
+    ['Events', /Module|No event has come in/],
+    ['Login log', /When|No login/],
+    ['Audit', /settingChanged/],
+    ['Actors', /All actors are well/],
+    ['Health', /writes/],
+  ] as const) {
+    await pageOf(page, name).click();
+    await page.getByRole('heading', { name, exact: true }).waitFor();
+    await page.getByText(word).first().waitFor();
+    t.same(await violations(), [], name);
+    await picture(`admin-${name.toLowerCase().replace(' ', '-')}`);
+  }
+  // Clicked through faster than a session may read: the page waits for the next window by itself.
+  t.same(
+    complaints().filter((text) => !text.includes('429') && !text.includes('400')),
+    [],
+  );
+  const again = await openPage(t, browser, setupLink, { passkeys: true });
+  await again.page.getByRole('button', { name: 'Make a passkey and begin' }).click();
+  await again.page.getByRole('alert').getByText('Set-up link is over').waitFor();
+});
+
+async function changeSetting(t: import('tap').Test, { page, violations, picture }: OpenPage): Promise<void> {
+  await pageOf(page, 'Settings').click();
+  await page.getByLabel('Search').fill('ApiRPSLimit');
+  const field = page.getByLabel('ApiRPSLimit', { exact: true });
+  await field.fill('-1');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('alert').getByText(/value/).waitFor();
+  t.equal(await field.inputValue(), '-1', 'what was typed stays');
+  await field.fill('50');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('ApiRPSLimit is changed').waitFor();
+  t.same(await violations(), []);
+  await picture('admin-settings');
+  // Another admin changes it meanwhile: here with the session of this browser, from beside the page.
+  await field.fill('60');
+  await page.evaluate(
+    `fetch('/ProxyAdmin/api/settings', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ name: 'ApiRPSLimit', value: 70 }) })`,
+  );
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('alert').getByText('set it to 70').waitFor();
+  await page.getByRole('button', { name: 'Overwrite it' }).click();
+  await page.getByText('ApiRPSLimit is changed').last().waitFor();
+  t.equal(await field.inputValue(), '60');
+}
+
+t.test('admin: an account without a role is told so, and gets no figure', async (t) => {
+  const { page, complaints, violations } = await openPage(t, browser, HOME, { passkeys: true });
+  await page.getByRole('button', { name: 'Create it with a passkey' }).click();
+  await page.getByRole('heading', { name: 'Connect an agent' }).waitFor();
+  await page.goto(`${PANEL}Users`);
+  await page.getByRole('heading', { name: 'This account has no role' }).waitFor();
+  t.same(await violations(), []);
+  const statuses = await page.evaluate(
+    `Promise.all(['settings','users','audit','staff','live','actors','overview'].map(async (name) => (await fetch('/ProxyAdmin/api/' + name)).status))`,
+  );
+  t.same(statuses, [403, 403, 403, 403, 403, 403, 403]);
+  t.same(
+    complaints().filter((text) => !text.includes('403')),
+    [],
+  );
+});
+
+t.test('admin: the panel at 360 pixels, and the door without a session', async (t) => {
+  const { page, complaints, violations, picture } = await openPage(t, browser, `${PANEL}Settings`, {
+    widthPixels: 360,
+  });
+  await page.getByRole('heading', { name: 'Log in to the admin panel' }).waitFor();
+  t.same(await violations(), []);
+  t.ok(Number(await page.evaluate('document.documentElement.scrollWidth')) <= 360);
+  await picture('admin-door-narrow');
+  t.same(complaints(), []);
+});
