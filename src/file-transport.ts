@@ -82,7 +82,7 @@ export interface FileTransport {
 /** Throws `FolderUnusable` when the folder of the bytes cannot be made or written. */
 export function openFileTransport(options: FileTransportOptions): FileTransport {
   const { configuration, settings, modules, chatUrl, log } = options;
-  const storage = openStorage(configuration, log);
+  const { storage, folder } = openStorage(configuration, log);
   const workers = createWorkerPool({
     threads: THREADS,
     queueMax: QUEUE_MAX,
@@ -93,7 +93,7 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
     elapsed: () => performance.now(),
     timer: nodeSchedule.timer,
   });
-  const receiver = new Receiver(workers);
+  const receiver = new Receiver(workers, { folder });
   // The ports are made before the actors are; what an earlier run left waits for them here.
   let arrived: (actors: ActorSystem) => void = () => undefined;
   const actorsThere = new Promise<ActorSystem>((resolve) => {
@@ -153,17 +153,20 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
   };
 }
 
-/** A folder wins over servers; neither is a folder beside the journal (spec 4.8). */
-function openStorage({ localFileStoragePath, fileServers, dataPath }: Configuration, log: Log): FileStorage {
+/** A folder wins over servers; neither is a folder beside the journal (spec 4.8). `folder` is one of this machine. */
+function openStorage(
+  { localFileStoragePath, fileServers, dataPath }: Configuration,
+  log: Log,
+): { storage: FileStorage; folder: string } {
   const onFault = (message: string) => log.error({ message }, 'file storage');
   if (localFileStoragePath === undefined && Object.keys(fileServers).length > 0) {
-    const staging = join(dataPath, 'uploads');
-    makeWritableFolder(staging, 'DataPath');
-    return new RemoteStorage({ servers: fileServers, staging, onFault });
+    const folder = join(dataPath, 'uploads');
+    makeWritableFolder(folder, 'DataPath');
+    return { storage: new RemoteStorage({ servers: fileServers, staging: folder, onFault }), folder };
   }
-  const root = localFileStoragePath ?? join(dataPath, 'files');
-  makeWritableFolder(root, localFileStoragePath === undefined ? 'DataPath' : 'LocalFileStoragePath');
-  return new LocalStorage({ root, onFault });
+  const folder = localFileStoragePath ?? join(dataPath, 'files');
+  makeWritableFolder(folder, localFileStoragePath === undefined ? 'DataPath' : 'LocalFileStoragePath');
+  return { storage: new LocalStorage({ root: folder, onFault }), folder };
 }
 
 /** Writes a byte to see: permissions alone do not show a file system that is mounted read-only or full. */

@@ -104,7 +104,7 @@ export async function startDrafts(t: Test, options: DraftFixtureOptions = {}): P
     },
   });
   const codes = createFileCodes(Buffer.alloc(16, 7));
-  const receiver = new Receiver(workers);
+  const receiver = new Receiver(workers, { folder: tmpdir() });
   const uploads = new DraftUploads({ actors: actors.system, settings, storage, receiver, throttle, workers });
   const http = startHttp({
     routes: createDraftRoutes({ uploads, codes }),

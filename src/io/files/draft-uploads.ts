@@ -83,6 +83,12 @@ export class DraftUploads {
    * `ChecksumError`, `UploadConflict`, `StorageFull`, `FileStorageFailed`, `Forbidden`, `ChartApiFileError`, `Overloaded`.
    */
   async upload(request: UploadRequest): Promise<UploadOutcome> {
+    const { incoming } = request;
+    if (incoming === undefined) return await this.#upload(request);
+    return await this.#parts.receiver.hold(incoming, (held) => this.#upload({ ...request, incoming: held }));
+  }
+
+  async #upload(request: UploadRequest): Promise<UploadOutcome> {
     const { target, plan, incoming } = request;
     const { actors, settings, storage } = this.#parts;
     const { sizeBytes } = await viewDraft(actors, target);

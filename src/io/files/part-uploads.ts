@@ -20,7 +20,7 @@ const RECEIVED_AT_ONCE_MAX = 8;
 
 export interface PartUploadsOptions {
   readonly storage: Pick<FileStorage, 'lease'>;
-  readonly receiver: Pick<Receiver, 'receive'>;
+  readonly receiver: Pick<Receiver, 'receive' | 'hold'>;
   readonly throttle: Pick<Throttle, 'open'>;
 }
 
@@ -53,6 +53,12 @@ export class PartUploads {
    * `ChecksumError`; with the row of the ending when the last part ended the upload.
    */
   async store(part: PartRequest): Promise<StoredChunk> {
+    const { body } = part;
+    if (body === undefined) return await this.#store(part);
+    return await this.#options.receiver.hold(body, (held) => this.#store({ ...part, body: held }));
+  }
+
+  async #store(part: PartRequest): Promise<StoredChunk> {
     const first = await placeOf(part);
     if (part.crc32 < 0) throw new GatewayError('InvalidInput', 'chunkCrc32: expected a CRC-32');
     if (first.known) return await this.#repeat(part);

@@ -1,6 +1,7 @@
 /** Uploads through fake bodies into real parts: what arrives is what is there, and nothing is touched afterwards. */
 import { createHash, randomBytes } from 'node:crypto';
 import { openSync, readSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import CRC32 from 'crc-32';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
@@ -63,7 +64,7 @@ class GatedWorkers implements WorkerPort {
 t.test('receiver: a body is in the part with its checksums, through real threads', async (t) => {
   const pool = createWorkerPool({ threads: 2, queueMax: 100 });
   t.teardown(() => pool.close());
-  const receiver = new Receiver(pool);
+  const receiver = new Receiver(pool, { folder: tmpdir() });
   const lease = await newLease(t);
   const bytes = randomBytes(5 * MiB + 12_345);
   const body = new FakeBody(bytes.length);
@@ -93,7 +94,7 @@ t.test(
           fc.boolean(),
           async (sizes, slabs, choices, complete) => {
             const workers = new GatedWorkers();
-            const receiver = new Receiver(workers, new Slabs(slabs));
+            const receiver = new Receiver(workers, { folder: tmpdir(), slabs: new Slabs(slabs) });
             const body = new FakeBody();
             const receiving = receiver.receive(optionsOf(body, lease));
             const bytes = randomBytes(sizes.reduce((sum, size) => sum + size, 0));
@@ -130,7 +131,7 @@ t.test(
   'receiver: four tasks under way hold the client back, what still comes is written at once',
   async (t) => {
     const workers = new GatedWorkers();
-    const receiver = new Receiver(workers);
+    const receiver = new Receiver(workers, { folder: tmpdir() });
     const lease = await newLease(t);
     const body = new FakeBody();
     const receiving = receiver.receive(optionsOf(body, lease));
@@ -164,7 +165,7 @@ t.test('receiver: it settles only when the last task has, whatever ended the upl
   };
   for (const [name, end] of Object.entries(endings)) {
     const workers = new GatedWorkers();
-    const receiver = new Receiver(workers);
+    const receiver = new Receiver(workers, { folder: tmpdir() });
     const lease = await newLease(t);
     const body = new FakeBody();
     const abort = new AbortController();
@@ -192,7 +193,7 @@ t.test(
   'receiver: the cap holds for what is declared and for what is sent; nothing is read in vain',
   async (t) => {
     const lease = await newLease(t);
-    const receiver = new Receiver(inlineWorkers().workers);
+    const receiver = new Receiver(inlineWorkers().workers, { folder: tmpdir() });
     const declared = new FakeBody(11);
     await rejectsWith(t, receiver.receive(optionsOf(declared, lease, { maxBytes: 10 })), 'MaxFileSize');
     t.ok(declared.discarded);
@@ -213,7 +214,7 @@ t.test(
 
 t.test('receiver: an empty body, and one that was lost before its first byte', async (t) => {
   const lease = await newLease(t);
-  const receiver = new Receiver(inlineWorkers().workers);
+  const receiver = new Receiver(inlineWorkers().workers, { folder: tmpdir() });
   const empty = new FakeBody(0);
   const receiving = receiver.receive(optionsOf(empty, lease, { sha256: true }));
   empty.end();
@@ -234,7 +235,7 @@ t.test(
   'receiver: a chunk with another checksum than the expected one leaves the part as it was',
   async (t) => {
     const lease = await newLease(t);
-    const receiver = new Receiver(inlineWorkers().workers);
+    const receiver = new Receiver(inlineWorkers().workers, { folder: tmpdir() });
     const send = async (bytes: Uint8Array, expectedCrc32: number) => {
       const body = new FakeBody(bytes.length);
       const receiving = receiver.receive(optionsOf(body, lease, { expectedCrc32 }));
@@ -256,7 +257,7 @@ t.test(
   async (t) => {
     const full = { ...(await newLease(t)), fd: openSync('/dev/full', 'r+') };
     for (const slabs of [4, 0]) {
-      const receiver = new Receiver(inlineWorkers().workers, new Slabs(slabs));
+      const receiver = new Receiver(inlineWorkers().workers, { folder: tmpdir(), slabs: new Slabs(slabs) });
       const body = new FakeBody();
       const receiving = receiver.receive(optionsOf(body, full));
       body.send(randomBytes(SLAB_BYTES));
@@ -266,7 +267,9 @@ t.test(
     }
     const overloaded: WorkerPort = { run: async () => ({ ok: false, error: 'Overloaded' }) };
     const body = new FakeBody();
-    const receiving = new Receiver(overloaded).receive(optionsOf(body, await newLease(t)));
+    const receiving = new Receiver(overloaded, { folder: tmpdir() }).receive(
+      optionsOf(body, await newLease(t)),
+    );
     body.send(randomBytes(SLAB_BYTES));
     await rejectsWith(t, receiving, 'Overloaded');
     t.ok(body.discarded);
@@ -275,7 +278,7 @@ t.test(
 
 t.test('receiver: the limiter holds the client back, and the answer until all is paid', async (t) => {
   const lease = await newLease(t);
-  const receiver = new Receiver(inlineWorkers().workers);
+  const receiver = new Receiver(inlineWorkers().workers, { folder: tmpdir() });
   let nowMs = 0;
   let turn: (() => void) | undefined;
   const throttle = new Throttle({
