@@ -7,6 +7,7 @@ import { draft } from '../../src/actors/draft.ts';
 import type { ChatFilePort, FilePort, PendingFile, PortResult } from '../../src/actors/runtime/ports.ts';
 import type { ErrorName } from '../../src/domain/errors.ts';
 import type { FileKey } from '../../src/domain/files.ts';
+import { HOUR_MS } from '../../src/domain/time.ts';
 import { createTestActors, type TestActors } from './actors.ts';
 
 /** `cut`: the work is done and the answer lost. */
@@ -20,6 +21,8 @@ export interface FakeMessage {
   crc32: number;
 }
 
+/** Idle actors are not what is looked for here; hours of sweeps would be. */
+const SWEEP_MS = 24 * HOUR_MS;
 const OK: PortResult<null> = { ok: true, value: null };
 const fail = (error: ErrorName): PortResult<never> => ({ ok: false, error });
 
@@ -146,5 +149,5 @@ export function createDraftWorld(): DraftWorld {
     chatFiles: chat,
     files: disk,
   };
-  return { chat, disk, actors: createTestActors({ kinds: [draft], ports }) };
+  return { chat, disk, actors: createTestActors({ kinds: [draft], ports, limits: { sweepMs: SWEEP_MS } }) };
 }
