@@ -4,6 +4,8 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import http from 'node:http';
 import t from 'tap';
+import { costOf } from '../../bench/children.ts';
+import { eventLoopP99Ms } from '../../bench/passkeys.ts';
 import { signUp } from '../../tools/agent.ts';
 import { launch } from '../../tools/launch.ts';
 import { runUploadKillLoop } from '../../tools/upload-kill-loop.ts';
@@ -115,4 +117,66 @@ t.test('kill -9 loop: every upload is complete or goes on after each of 5 kills'
   t.same(report.faults, []);
   t.equal(report.kills, 5);
   t.ok(report.acknowledged >= 5, 'the clients were uploading');
+});
+
+/** Pieces of one buffer, so that the client's memory stays out of the figures. */
+function bodyOf(sizeBytes: number): ReadableStream<Uint8Array> {
+  const piece = new Uint8Array(256 * 1024).fill(7);
+  let left = sizeBytes;
+  return new ReadableStream({
+    pull(controller) {
+      const length = Math.min(left, piece.length);
+      if (length > 0) controller.enqueue(piece.slice(0, length));
+      left -= length;
+      if (left === 0) controller.close();
+    },
+  });
+}
+
+async function uploadStream(url: string, cookie: string, sizeBytes: number): Promise<number> {
+  const fileId = await createDraft(url, cookie);
+  const init = { method: 'POST', headers: { Cookie: cookie }, body: bodyOf(sizeBytes), duplex: 'half' };
+  const answer = await fetch(`${url}/auth/v2/file/stream_upload/${fileId}`, init as RequestInit);
+  await answer.text();
+  return answer.status;
+}
+
+t.test('memory stays bounded: 60 streams at once, then 100 MiB through one', async (t) => {
+  const gateway = await launch({
+    args: ['--sandbox'],
+    configuration: { Settings: { ...FREE_LIMITS, FileMaxSizeBytes: 100 * MEGABYTE } },
+  });
+  t.teardown(() => gateway.stop());
+  const { cookie } = await signUp(gateway.url);
+  const pid = gateway.process.pid ?? 0;
+  const rssBytes = () => costOf(pid)?.rssBytes ?? 0;
+  t.equal(await uploadStream(gateway.url, cookie, 4 * MEGABYTE), 200, 'warm');
+  for (const { streams, sizeBytes, growthMiB } of [
+    { streams: 60, sizeBytes: 4 * MEGABYTE, growthMiB: 192 },
+    { streams: 1, sizeBytes: 100 * MEGABYTE, growthMiB: 64 },
+  ]) {
+    await eventLoopP99Ms(gateway.internal);
+    const before = rssBytes();
+    let most = before;
+    const sampler = setInterval(() => {
+      most = Math.max(most, rssBytes());
+    }, 20);
+    const startMs = performance.now();
+    const sent = Array.from({ length: streams }, () => uploadStream(gateway.url, cookie, sizeBytes));
+    const statuses = await Promise.all(sent);
+    clearInterval(sampler);
+    const elapsedMs = performance.now() - startMs;
+    const grown = (most - before) / MEGABYTE;
+    const delayMs = await eventLoopP99Ms(gateway.internal);
+    const rate = ((streams * sizeBytes) / MEGABYTE / elapsedMs) * 1000;
+    t.comment(
+      `${streams} x ${sizeBytes / MEGABYTE} MiB: ${rate.toFixed(0)} MiB/s, RSS ${(before / MEGABYTE).toFixed(0)} MiB ` +
+        `and at most ${grown.toFixed(0)} more, event-loop delay p99 ${delayMs.toFixed(1)} ms`,
+    );
+    t.ok(
+      statuses.every((status) => status === 200),
+      `all of ${streams} are complete`,
+    );
+    t.ok(grown < growthMiB, `${grown.toFixed(0)} MiB more`);
+  }
 });
