@@ -7,8 +7,8 @@ import t from 'tap';
 import { costOf } from '../../bench/children.ts';
 import { eventLoopP99Ms } from '../../bench/passkeys.ts';
 import { signUp } from '../../tools/agent.ts';
+import { runDraftKillLoop } from '../../tools/draft-kill-loop.ts';
 import { launch } from '../../tools/launch.ts';
-import { runUploadKillLoop } from '../../tools/upload-kill-loop.ts';
 
 const MEGABYTE = 1024 * 1024;
 const CAP = MEGABYTE;
@@ -106,7 +106,7 @@ t.test(`413 with 1301 arrives in ${TRIES} of ${TRIES} tries, declared and chunke
 });
 
 t.test('kill -9 loop: every upload is complete or goes on after each of 5 kills', async (t) => {
-  const report = await runUploadKillLoop({
+  const report = await runDraftKillLoop({
     kills: 5,
     dataPath: `${t.testdir()}/data`,
     writers: 3,

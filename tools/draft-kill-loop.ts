@@ -10,7 +10,7 @@ import { crc32 } from 'node:zlib';
 import { type Person, signUp } from './agent.ts';
 import { launch, type RunningGateway } from './launch.ts';
 
-export interface UploadKillOptions {
+export interface DraftKillOptions {
   readonly kills: number;
   readonly dataPath: string;
   /** Clients that upload at the same time. */
@@ -21,7 +21,7 @@ export interface UploadKillOptions {
   readonly random: () => number;
 }
 
-export interface UploadKillReport {
+export interface DraftKillReport {
   kills: number;
   acknowledged: number;
   /** Uploads whose answer the kill swallowed and that were found complete. */
@@ -61,9 +61,9 @@ const CONFIGURATION = {
   },
 };
 
-export async function runUploadKillLoop(options: UploadKillOptions): Promise<UploadKillReport> {
+export async function runDraftKillLoop(options: DraftKillOptions): Promise<DraftKillReport> {
   const none = { kills: 0, acknowledged: 0, recovered: 0, continued: 0, resumed: 0, unknownDrafts: 0 };
-  const report: UploadKillReport = { ...none, faults: [] };
+  const report: DraftKillReport = { ...none, faults: [] };
   const start = () =>
     launch({ dataPath: options.dataPath, args: ['--sandbox'], configuration: CONFIGURATION });
   let gateway = await start();
@@ -89,7 +89,7 @@ export async function runUploadKillLoop(options: UploadKillOptions): Promise<Upl
 }
 
 /** Some uploads have come through: from then on any moment is good for a kill. */
-async function untilAcknowledged(report: UploadKillReport, count: number): Promise<void> {
+async function untilAcknowledged(report: DraftKillReport, count: number): Promise<void> {
   const endMs = performance.now() + SETTLE_MS;
   while (report.acknowledged < count && performance.now() < endMs) await pause(10);
 }
@@ -101,8 +101,8 @@ function pause(durationMs: number): Promise<void> {
 async function uploadUntilCut(
   gateway: RunningGateway,
   writer: Writer,
-  { random }: UploadKillOptions,
-  report: UploadKillReport,
+  { random }: DraftKillOptions,
+  report: DraftKillReport,
 ): Promise<void> {
   let asked = false;
   try {
@@ -154,7 +154,7 @@ async function send(gateway: RunningGateway, person: Person, upload: Upload, off
 async function checkAfterRestart(
   gateway: RunningGateway,
   writer: Writer,
-  report: UploadKillReport,
+  report: DraftKillReport,
 ): Promise<void> {
   const who = `user ${writer.person.userId} after kill ${report.kills}`;
   const { pending, person } = writer;
@@ -178,7 +178,7 @@ async function finish(
   gateway: RunningGateway,
   person: Person,
   upload: Upload,
-  report: UploadKillReport,
+  report: DraftKillReport,
 ): Promise<void> {
   const endMs = performance.now() + SETTLE_MS;
   for (;;) {
@@ -221,7 +221,7 @@ function sha256(bytes: Buffer): string {
 }
 
 /** Parts and pending messages that nobody will ever end. */
-function checkRest(dataPath: string, writers: readonly Writer[], report: UploadKillReport): void {
+function checkRest(dataPath: string, writers: readonly Writer[], report: DraftKillReport): void {
   for (const { person } of writers) {
     const folder = join(dataPath, 'files', person.userId);
     const parts = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.part')) : [];
