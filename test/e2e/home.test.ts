@@ -1,4 +1,6 @@
 /** The home page in a real browser against the real program with its default limits: what a new user does first. */
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import t from 'tap';
 import { launch } from '../../tools/launch.ts';
@@ -52,6 +54,34 @@ t.test('home: from nothing to an agent that called a tool in three clicks', asyn
   await picture('sessions');
   t.same(complaints(), []);
 });
+
+t.test(
+  'home: a file goes up with a pause in it and comes back the same, and its message is a live event',
+  async (t) => {
+    const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
+    await page.getByRole('button', { name: 'Create it with a passkey' }).click();
+    await page.getByRole('heading', { name: 'Connect an agent' }).waitFor();
+    await part(page, 'Live events').click();
+    await page.getByText('live', { exact: true }).waitFor();
+    t.same(await violations(), []);
+    await picture('events-empty');
+    await part(page, 'Files').click();
+    await page.getByText('Nothing yet').waitFor();
+    const bytes = randomBytes(4 * 1024 * 1024 + 17);
+    await page.getByLabel('Files to upload').setInputFiles({ name: 'a.bin', mimeType: '', buffer: bytes });
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByText('paused').waitFor();
+    t.same(await violations(), []);
+    await picture('files');
+    await page.getByRole('button', { name: 'Go on' }).click();
+    const link = page.getByRole('link', { name: 'Download' });
+    await link.waitFor();
+    const [download] = await Promise.all([page.waitForEvent('download'), link.click()]);
+    t.ok(readFileSync(await download.path()).equals(bytes), 'byte for byte');
+    t.equal(download.suggestedFilename(), 'a.bin');
+    t.same(complaints(), []);
+  },
+);
 
 t.test('home: markup in a name is text, and what was typed survives a refusal', async (t) => {
   const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });

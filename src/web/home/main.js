@@ -4,6 +4,7 @@ import { Act, Loaded, Notices, notify, useLoad } from '../shared/ui.js';
 import { html, render, useEffect, useState } from '../vendor/preact.js';
 import { AgentPart } from './agent.js';
 import { AppsPart } from './apps.js';
+import { EventsPart } from './events.js';
 import { FilesPart } from './files.js';
 import { KeysPart } from './keys.js';
 import { SessionsPart } from './sessions.js';
@@ -14,6 +15,7 @@ const PARTS = [
   { name: 'agent', title: 'Connect an agent', part: AgentPart },
   { name: 'tools', title: 'Try tools', part: ToolsPart },
   { name: 'files', title: 'Files', part: FilesPart },
+  { name: 'events', title: 'Live events', part: EventsPart },
   { name: 'keys', title: 'Keys', part: KeysPart },
   { name: 'sessions', title: 'Sessions', part: SessionsPart },
   { name: 'apps', title: 'Applications', part: AppsPart },

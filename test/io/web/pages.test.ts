@@ -104,7 +104,7 @@ t.test('the built-in pages name only files that are served, under one address fo
   const { url, close } = startHttp({ routes: [...pages.routes] });
   t.teardown(close);
   const served = new Set(pages.routes.map(({ path }) => path));
-  for (const path of ['/docs/swagger', '/docs/swagger/']) {
+  for (const path of ['/', '/ProxyAdmin', '/ProxyAdmin/Settings', '/ProxyAdmin/UserKeys', '/docs/swagger/']) {
     if (!t.ok(served.has(path), path)) continue;
     const html = (await fetched(url + path)).body.toString();
     t.notMatch(html, /\{\{|style=|<script(?![^>]*\bsrc=)/, 'nothing inline, no placeholder left');
