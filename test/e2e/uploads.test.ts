@@ -285,6 +285,18 @@ function raw(bytes: Uint8Array, then: (socket: Socket) => void = () => undefined
   });
 }
 
+t.test('a foreign page cannot upload with somebody’s cookie', async (t) => {
+  const ada = await someone();
+  const headers = { Cookie: ada.cookie, Origin: 'https://evil.example' };
+  for (const path of ['upload_part?uploadId=1&chunkNumber=0&chunkCrc32=0', 'cancel_upload?uploadId=1'])
+    t.same(
+      refusalOf(await request(`${gateway.url}/auth/v1/file/${path}`, { method: 'POST', headers })),
+      [403, 1103],
+    );
+  const body = { FileName: 'a', FileSize: 1, CRC32: 1 };
+  t.same(refusalOf(await request(`${gateway.url}/auth/v1/file/init_upload`, { headers, body })), [403, 1103]);
+});
+
 t.test('part: FIN and RST in mid-body leave nothing behind, the chunk may be sent again', async (t) => {
   const ada = await someone();
   const bytes = randomBytes(CHUNK + 100);
