@@ -12,6 +12,7 @@ import { mcpLogin } from './scenarios/mcp-login.ts';
 import { passkey } from './scenarios/passkey.ts';
 import { turn } from './scenarios/turn.ts';
 import { uploadV1, uploadV2 } from './scenarios/upload.ts';
+import { webhooks } from './scenarios/webhooks.ts';
 
 const SCENARIOS: readonly Scenario[] = [
   empty,
@@ -25,6 +26,7 @@ const SCENARIOS: readonly Scenario[] = [
   download,
   downloadRange,
   eventsIntake,
+  webhooks,
 ];
 const EX_USAGE = 64;
 

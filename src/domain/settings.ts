@@ -103,7 +103,7 @@ export const SETTINGS = {
   FileDownloadBytesPerSecond: bytesPerSecond(
     53,
     5_242_880,
-    'Shared quota of v2 downloads. 0 turns throttling off.',
+    'Shared quota of v2 downloads; those of v1 have one of the same size. 0 turns throttling off.',
   ),
   FileUploadBytesPerSecond: bytesPerSecond(
     54,

@@ -55,8 +55,8 @@ export class Checkpoint {
   async write(): Promise<void> {
     const { directory, routed, administration } = this.#options;
     let position = routed();
-    for (const { pendingFrom, view } of directory.all()) {
-      if (pendingFrom !== null && !view.behind) position = Math.min(position, pendingFrom);
+    for (const { pending, view } of directory.all()) {
+      if (pending.from !== null && !view.behind) position = Math.min(position, pending.from);
     }
     if (this.#position !== undefined && position <= this.#position) return;
     this.#position = position;

@@ -12,7 +12,7 @@ import type { AttemptResult, OpenDelivery, Resend } from '../domain/webhooks.ts'
 import type { Vault } from './vault.ts';
 import type { WebhookSender } from './webhooks.ts';
 import type { Directory, Subscription } from './webhooks-directory.ts';
-import type { Scanner } from './webhooks-scan.ts';
+import type { Scanner, ScanResult } from './webhooks-scan.ts';
 
 export interface CourierOptions {
   readonly actors: ActorSystem;
@@ -87,10 +87,11 @@ export class Courier {
     const { open, resends } = entry.view;
     if (open !== null) return this.#reopen(entry, open);
     const [resend] = resends;
-    const live = entry.pendingFrom !== null;
+    const { from } = entry.pending;
+    const live = from !== null;
     if (resend !== undefined && (!live || entry.lastSource === 'live'))
       return this.#planResend(entry, resend);
-    return live ? this.#planLive(entry, entry.pendingFrom ?? 0) : undefined;
+    return live ? this.#planLive(entry, from) : undefined;
   }
 
   /** Identical bytes and id, as long as all of it may still be sent. */
@@ -100,35 +101,47 @@ export class Courier {
     await this.#ask(entry, { type: 'dropDelivery', webhookId: open.webhookId });
     if (open.source === 'live') {
       const first = (open.sequences[0] ?? 1) - 1;
-      entry.pendingFrom = Math.min(entry.pendingFrom ?? first, entry.view.cursor?.sequence ?? first);
+      entry.pending.readFrom(Math.min(entry.pending.from ?? first, entry.view.cursor?.sequence ?? first));
     }
     return undefined;
   }
 
   async #planLive(entry: Subscription, pendingFrom: number): Promise<Plan | undefined> {
-    const { scanner, log, position } = this.#options;
+    const { log, position } = this.#options;
     let from = Math.max(pendingFrom, entry.view.cursor?.sequence ?? 0);
     if (log.oldest > 0 && from < log.oldest - 1) {
       const until = log.oldest - 1;
       if ((await this.#ask(entry, { type: 'noteGap', after: from, until })) === undefined) return undefined;
       from = until;
     }
-    entry.pendingFrom = from;
-    const { events, scanned, tick } = await scanner.scan(entry, from, position(), entry.view.limit);
+    const { events, scanned, tick } = await this.#next(entry, from, position());
     if (events.length > 0) {
       const delivery = await this.#open(entry, events, null);
       return delivery === undefined ? undefined : { delivery, events, scanned };
     }
     this.#advance(entry, scanned);
-    if (entry.pendingFrom !== null || !entry.view.behind) return undefined;
+    if (entry.pending.from !== null || !entry.view.behind) return undefined;
     const cursor = { tick: tick ?? entry.view.cursor?.tick ?? '0', sequence: scanned };
     await this.#ask(entry, { type: 'caughtUp', cursor });
     return undefined;
   }
 
+  /** From the list of the application where there is one, else from the log. */
+  async #next(entry: Subscription, from: number, position: number): Promise<ScanResult> {
+    const { scanner } = this.#options;
+    const { pending, view } = entry;
+    const listed = pending.after(from);
+    const { unread } = pending;
+    if (listed.length > 0) return scanner.pick(entry, listed, view.limit, unread ?? position);
+    if (unread === undefined) return { events: [], scanned: position, tick: undefined };
+    return scanner.scan(entry, Math.max(unread, from), position, view.limit);
+  }
+
   /** Nothing of the application is left before `scanned`. */
   #advance(entry: Subscription, scanned: number): void {
-    entry.pendingFrom = scanned >= this.#options.position() ? null : scanned;
+    const { pending } = entry;
+    if (pending.unread !== undefined && scanned >= this.#options.position()) pending.caughtUp();
+    pending.advance(scanned);
   }
 
   async #planResend(entry: Subscription, resend: Resend): Promise<Plan | undefined> {
@@ -138,7 +151,7 @@ export class Courier {
     let events: readonly StoredEvent[] = [];
     if (sequences !== null) {
       const left = sequences.filter((sequence) => sequence > after);
-      events = await scanner.pick(entry, left, limit);
+      events = (await scanner.pick(entry, left, limit, until)).events;
     } else {
       let scanned = after;
       while (events.length === 0 && scanned < until) {
@@ -194,6 +207,6 @@ export class Courier {
     if ((view.cursor?.sequence ?? 0) < last) return;
     this.#advance(entry, scanned);
     // One more turn writes down that nothing waits.
-    if (view.behind) entry.pendingFrom ??= scanned;
+    if (view.behind) entry.pending.keep(scanned);
   }
 }

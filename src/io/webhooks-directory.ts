@@ -6,6 +6,7 @@ import type { WebhookView } from '../actors/app-state.ts';
 import { PARTICIPANTS_MAX } from '../domain/apps.ts';
 import type { StoredEvent } from '../domain/events.ts';
 import type { Subscriber } from '../domain/webhook-routing.ts';
+import { Pending } from './webhooks-pending.ts';
 
 export interface Subscription {
   view: WebhookView;
@@ -13,8 +14,7 @@ export interface Subscription {
   /** `host:port`, the lane it waits in. */
   host: string;
   participants: ReadonlySet<string>;
-  /** Events behind this position may wait for it; null: none does. */
-  pendingFrom: number | null;
+  readonly pending: Pending;
   /** It waits for a place or has one. */
   busy: boolean;
   /** Live deliveries and resends take turns. */
@@ -49,7 +49,7 @@ export class Directory {
     const facts = factsOf(view, known);
     const entry: Subscription = known ?? {
       ...facts,
-      pendingFrom: null,
+      pending: new Pending(),
       busy: false,
       lastSource: 'live',
       cancelTimer: undefined,

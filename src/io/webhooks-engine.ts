@@ -152,8 +152,8 @@ export class WebhookEngine {
 
   #enter(view: WebhookView): Subscription {
     const entry = this.directory.set(view);
-    if (view.behind && entry.pendingFrom === null) {
-      entry.pendingFrom = view.cursor?.sequence ?? this.scanner.positionAt(view.sinceMs);
+    if (view.behind && entry.pending.from === null) {
+      entry.pending.readFrom(view.cursor?.sequence ?? this.scanner.positionAt(view.sinceMs));
     }
     return entry;
   }
@@ -170,12 +170,13 @@ export class WebhookEngine {
     if (this.#stopped) return;
     const page = this.#options.log.page(this.#position, PAGE_EVENTS);
     for (const event of page) {
-      this.#position = event.sequence;
+      const { sequence } = event;
+      this.#position = sequence;
+      this.scanner.remember(event);
       for (const entry of this.directory.candidates(event)) {
-        if (entry.pendingFrom !== null || routeOf(event, entry.subscriber) === 'no') continue;
-        if (event.sequence <= (entry.view.cursor?.sequence ?? 0)) continue;
-        entry.pendingFrom = event.sequence - 1;
-        this.#ready(entry);
+        if (routeOf(event, entry.subscriber) === 'no') continue;
+        if (sequence <= (entry.view.cursor?.sequence ?? 0)) continue;
+        if (entry.pending.offer(sequence)) this.#ready(entry);
       }
     }
     if (page.length === 0) return;
@@ -186,7 +187,7 @@ export class WebhookEngine {
   /** The application waits for a place, or for its time; nothing happens while it has one. */
   #ready(entry: Subscription): void {
     const { view } = entry;
-    const work = entry.pendingFrom !== null || view.open !== null || view.resends.length > 0;
+    const work = entry.pending.from !== null || view.open !== null || view.resends.length > 0;
     if (entry.busy || this.#stopped || !work || view.state === 'disabled') return;
     entry.cancelTimer?.();
     entry.cancelTimer = undefined;

@@ -14,6 +14,9 @@ import { isCrowded, type Subscription } from './webhooks-directory.ts';
 /** Events looked at in one go; further ones in the application's next turn. */
 const SCAN_EVENTS_MAX = 2_000;
 const PAGE_EVENTS = 100;
+/** The newest events are kept, so many and so many characters of them. */
+const RECENT_EVENTS_MAX = 4_096;
+const RECENT_LENGTH_MAX = 16 * 1024 * 1024;
 /** Events are a little out of the order of their acceptance (reorder window of the intake). */
 const ORDER_SLACK_MS = 60 * SECOND_MS;
 
@@ -28,6 +31,8 @@ export interface ScanResult {
 export class Scanner {
   readonly #log: EventLog;
   readonly #actors: ActorSystem;
+  readonly #recent = new Map<number, StoredEvent>();
+  #recentLength = 0;
 
   constructor(log: EventLog, actors: ActorSystem) {
     this.#log = log;
@@ -66,22 +71,49 @@ export class Scanner {
   async load(entry: Subscription, sequences: readonly number[]): Promise<readonly StoredEvent[] | undefined> {
     const events: StoredEvent[] = [];
     for (const sequence of sequences) {
-      const [event] = this.#log.page(sequence - 1, 1);
-      if (event?.sequence !== sequence || !(await this.allows(entry, event))) return undefined;
+      const event = this.#at(sequence);
+      if (event === undefined || !(await this.allows(entry, event))) return undefined;
       events.push(event);
     }
     return events;
   }
 
-  /** Those that are still there and may be sent. */
-  async pick(entry: Subscription, sequences: readonly number[], limit: number): Promise<StoredEvent[]> {
-    const events: StoredEvent[] = [];
+  /** As `scan`, of these events alone; `scanned` is `end` when all of them were looked at. */
+  async pick(
+    entry: Subscription,
+    sequences: readonly number[],
+    limit: number,
+    end: number,
+  ): Promise<ScanResult> {
+    const found: StoredEvent[] = [];
     for (const sequence of sequences) {
-      const [event] = this.#log.page(sequence - 1, 1);
-      if (event?.sequence === sequence && (await this.allows(entry, event))) events.push(event);
-      if (events.length >= limit) break;
+      const event = this.#at(sequence);
+      if (event === undefined || !(await this.allows(entry, event))) continue;
+      found.push(event);
+      if (batchLength(found, limit) < found.length) {
+        found.pop();
+        return { events: found, scanned: found.at(-1)?.sequence ?? 0, tick: found.at(-1)?.tick };
+      }
     }
-    return events.slice(0, batchLength(events, limit));
+    return { events: found, scanned: end, tick: found.at(-1)?.tick };
+  }
+
+  /** A new event: those that wait for it will ask soon. */
+  remember(event: StoredEvent): void {
+    this.#recent.set(event.sequence, event);
+    this.#recentLength += event.wire.length;
+    for (const [sequence, { wire }] of this.#recent) {
+      if (this.#recent.size <= RECENT_EVENTS_MAX && this.#recentLength <= RECENT_LENGTH_MAX) return;
+      this.#recent.delete(sequence);
+      this.#recentLength -= wire.length;
+    }
+  }
+
+  #at(sequence: number): StoredEvent | undefined {
+    const recent = this.#recent.get(sequence);
+    if (recent !== undefined) return recent;
+    const [event] = this.#log.page(sequence - 1, 1);
+    return event?.sequence === sequence ? event : undefined;
   }
 
   /**

@@ -51,7 +51,7 @@ export class Tally {
     for (const entry of directory.all()) {
       if (entry.view.state === 'failing') failing += 1;
       if (entry.view.state === 'disabled') disabled += 1;
-      if (entry.pendingFrom === null) continue;
+      if (entry.pending.from === null) continue;
       pending += 1;
       oldestMs = Math.min(oldestMs, oldestUndeliveredMs(entry, log) ?? nowMs);
     }
@@ -73,6 +73,7 @@ export class Tally {
 
 /** When the oldest event that waits for the application was accepted; undefined when none waits. */
 export function oldestUndeliveredMs(entry: Subscription | undefined, log: EventLog): number | undefined {
-  if (entry === undefined || entry.pendingFrom === null) return undefined;
-  return log.page(entry.pendingFrom, 1)[0]?.acceptedMs;
+  if (entry === undefined || entry.pending.from === null) return undefined;
+  const [listed] = entry.pending.after(entry.pending.from);
+  return log.page(listed === undefined ? entry.pending.from : listed - 1, 1)[0]?.acceptedMs;
 }

@@ -351,6 +351,8 @@ t.test(
     await rig.settle();
     rig.log.trim(4);
     rig.receivers.answer = () => 200;
+    // The newest events are in memory until then.
+    await rig.restart();
     await rig.actors.advance(HOUR_MS);
     t.same(rig.receivers.numbers(), range(5, 10));
     t.match(
@@ -391,7 +393,7 @@ t.test(
 t.test(
   'kill -9 at any point: nothing skipped, in order, what comes twice has its id and its bytes',
   async (t) => {
-    for (let seed = 1; seed <= 60; seed += 1) {
+    for (let seed = 1; seed <= 40; seed += 1) {
       const chance = seededNumbers(seed);
       const rig = await createRig({ seed });
       await rig.register('77');
@@ -447,7 +449,7 @@ t.test(
       if (rig.faults.length > 0 || rig.actors.bugs.length > 0)
         t.same([rig.faults, rig.actors.bugs], [[], []], `seed ${seed}`);
     }
-    t.pass('60 histories');
+    t.pass('40 histories');
   },
 );
 

@@ -16,8 +16,12 @@ import type { ThrottledStream } from './throttle.ts';
  * uWebSockets.js keeps, so it must be small.
  */
 export const WHOLE_BODY_BYTES = 32 * 1024;
-/** A client has so long to take one buffer; slower ones resume with Range. uWS itself ends those that take nothing. */
-const TAKE_MS = 60 * SECOND_MS;
+/**
+ * A client that takes less is cut, lest a few that dribble hold all buffers; it may go on with Range. uWS itself ends
+ * those that take nothing for about 10 s, so a piece gets that time on top.
+ */
+const TAKEN_BYTES_PER_SECOND_MIN = 4 * 1024;
+const TAKE_MS_MIN = 15 * SECOND_MS;
 
 /** Leave to send, from the bandwidth limiter. */
 export type Pace = Pick<ThrottledStream, 'ask' | 'charge' | 'paid' | 'leave'>;
@@ -32,6 +36,7 @@ export interface Sending {
   readonly buffers: SendBuffers;
   /** Told of a failure in mid-body: the connection was cut, there is nobody to answer. */
   readonly onFault: (error: unknown) => void;
+  /** Milliseconds in which a client has to take one piece; by its length unless given. */
   readonly takeMs?: number;
 }
 
@@ -102,7 +107,11 @@ class FileSource implements OutgoingSource {
   #send(view: Buffer): void {
     this.#left -= view.length;
     if (this.#out?.send(view) === true) this.#next();
-    else if (!this.#over) this.#timer = setTimeout(() => this.#out?.cut(), this.#sending.takeMs ?? TAKE_MS);
+    else if (!this.#over) this.#timer = setTimeout(() => this.#out?.cut(), this.#takeMs(view.length));
+  }
+
+  #takeMs(lengthBytes: number): number {
+    return this.#sending.takeMs ?? TAKE_MS_MIN + (lengthBytes * SECOND_MS) / TAKEN_BYTES_PER_SECOND_MIN;
   }
 
   /** What was promised cannot be kept: a cut connection is the only way to say so. */

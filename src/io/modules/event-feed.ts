@@ -18,8 +18,12 @@ import type { ModuleClient } from './client.ts';
 import { type Endpoint, parseEndpoint } from './endpoint.ts';
 import { gatewayHeaders } from './headers.ts';
 
-/** Between two polls of a module that had nothing more to tell. */
+/** Between two polls of a module that has nothing to tell. */
 export const POLL_MS = 500;
+/** Between two polls while it has: people who chat write again soon. */
+export const POLL_EAGER_MS = 100;
+/** Polls in a row without an event until it is the longer wait again. */
+export const EAGER_POLLS = 50;
 /** Longest wait after failures in a row; ± 20 %. */
 export const POLL_BACKOFF_MAX_MS = 30 * SECOND_MS;
 const POLL_TIMEOUT_MS = 10 * SECOND_MS;
@@ -51,6 +55,7 @@ export class EventFeed {
   #cursor: string;
   #limit = PAGE_EVENTS;
   #failures = 0;
+  #eagerPolls = 0;
   #cancel: () => void;
   #running: Promise<void> = Promise.resolve();
   readonly #stopping = new AbortController();
@@ -119,14 +124,18 @@ export class EventFeed {
     // Slowly: a page that is too large again costs its whole transfer.
     this.#limit = Math.min(PAGE_EVENTS, this.#limit + 1 + (this.#limit >> 3));
     const events = this.#eventsOf(body);
-    if (events.length === 0) return POLL_MS;
+    if (events.length === 0) {
+      this.#eagerPolls = Math.max(0, this.#eagerPolls - 1);
+      return this.#eagerPolls > 0 ? POLL_EAGER_MS : POLL_MS;
+    }
     const last = events.reduce((most, { tick }) => (BigInt(tick) > BigInt(most) ? tick : most), this.#cursor);
     if (last === this.#cursor) throw this.#refusePage('no event of the page is after the cursor');
     const row = administration.journal.pack(last);
     const cursor: Operation = { op: 'meta', key: `part:${CURSOR}${module}`, row };
     await inbox.accept(events, [cursor]);
     this.#cursor = last;
-    return events.length < asked ? POLL_MS : 0;
+    this.#eagerPolls = EAGER_POLLS;
+    return events.length < asked ? POLL_EAGER_MS : 0;
   }
 
   /** The answer's body; undefined when it was over the cap and a shorter page is to be asked for. */

@@ -7,7 +7,14 @@ import { GatewayError } from '../../../src/domain/errors.ts';
 import type { IncomingEvent } from '../../../src/domain/event-intake.ts';
 import { createMetrics } from '../../../src/io/metrics.ts';
 import { createModuleClient } from '../../../src/io/modules/client.ts';
-import { EventFeed, PAGE_EVENTS, POLL_BACKOFF_MAX_MS, POLL_MS } from '../../../src/io/modules/event-feed.ts';
+import {
+  EAGER_POLLS,
+  EventFeed,
+  PAGE_EVENTS,
+  POLL_BACKOFF_MAX_MS,
+  POLL_EAGER_MS,
+  POLL_MS,
+} from '../../../src/io/modules/event-feed.ts';
 import { createEventIntake, EVENTS_BODY_MAX_BYTES } from '../../../src/io/modules/event-intake.ts';
 import { createInternalRoutes } from '../../../src/io/routes/internal.ts';
 import { createTestActors } from '../../support/actors.ts';
@@ -191,14 +198,16 @@ t.test('event feed: reads page after page, the cursor goes with the events', asy
   });
   const { feed, inbox, cursors, turn } = startFeed(t, url);
   t.equal(await turn(), 0, 'a full page: there may be more');
-  t.equal(await turn(), POLL_MS);
-  t.equal(await turn(), POLL_MS, 'nothing new');
+  t.equal(await turn(), POLL_EAGER_MS);
+  t.equal(await turn(), POLL_EAGER_MS, 'nothing new, but there may be soon');
   t.same(
     polls.map(({ after }) => Number(after)),
     [0, PAGE_EVENTS, PAGE_EVENTS + 2],
   );
   t.equal(inbox.taken.length, PAGE_EVENTS + 2);
   t.equal(feed.cursor, String(PAGE_EVENTS + 2));
+  for (let quiet = 2; quiet < EAGER_POLLS; quiet += 1) t.equal(await turn(), POLL_EAGER_MS);
+  t.equal(await turn(), POLL_MS, 'quiet for a while');
   t.match(cursors, [
     { op: 'meta', key: 'part:eventFeed:wallet', row: String(PAGE_EVENTS) },
     { op: 'meta', row: String(PAGE_EVENTS + 2) },
@@ -233,7 +242,7 @@ t.test('event feed: waits longer and longer for a module that fails, and goes on
   t.equal(await turn(), POLL_BACKOFF_MAX_MS, 'the journal is full');
   t.equal(feed.cursor, '0');
   inbox.refuse(undefined);
-  t.equal(await turn(), POLL_MS);
+  t.equal(await turn(), POLL_EAGER_MS);
   t.equal(feed.cursor, '9');
   t.equal(feed.counters().failing, 0);
   t.ok(polls.every(({ after }) => after === '0'));

@@ -1,0 +1,207 @@
+/**
+ * Webhooks: how long an event takes from its push to its receiver for 50 healthy applications, alone and beside black
+ * holes; and how many deliveries a second go out when as many events as may be wait.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expectOk, type Person, request, signUp } from '../../tools/agent.ts';
+import { startServer } from '../children.ts';
+import { gatewayUnderLoad } from '../gateway.ts';
+import { compare, median, type Sample, type Subject } from '../measure.ts';
+import type { Bench, Scenario } from '../scenario.ts';
+import type { WebhookReport } from '../servers/webhooks.ts';
+
+const MODULE_KEY = 'bench-module-key-0123456789';
+const HEALTHY = 50;
+const HOLES = 100;
+/** Applications of one account (spec: at most 20). */
+const APPS_PER_ACCOUNT = 20;
+/** Events a second to the healthy applications, where nothing else is said. */
+const RATE_PER_SECOND = 1_000;
+const SECOND_MS = 1_000;
+/** Time for what is under way when a round ends. */
+const DRAIN_MS = 1_500;
+/** Events that wait when deliveries are counted as fast as they go; within the backlog of one application. */
+const PILE_EVENTS = 400;
+
+interface World {
+  readonly bench: Bench;
+  readonly internal: string;
+  readonly url: string;
+  readonly receiver: string;
+  readonly pids: readonly number[];
+  readonly healthy: readonly Person[];
+  readonly holes: readonly { readonly owner: Person; readonly appId: string }[];
+  tick: number;
+}
+
+const nowMs = () => performance.timeOrigin + performance.now();
+
+export const webhooks: Scenario = {
+  name: 'webhooks',
+  summary: 'webhook deliveries: latency of 50 applications alone and beside black holes, deliveries a second',
+  async run(bench) {
+    const world = await openWorld(bench);
+    const subjects = [
+      latencySubject(world, '50 healthy applications', 0),
+      latencySubject(world, 'beside 1 black hole', 1),
+      latencySubject(world, `beside ${HOLES} black holes`, HOLES),
+      pileSubject(world),
+    ];
+    await latency(world, 0, bench.options.warmupMs);
+    const comparison = await compare(subjects, bench.options.rounds, bench.announce);
+    const figure = (index: number, key: string) =>
+      comparison.subjects[index]?.rounds.map(({ details }) => Number(details[key])) ?? [];
+    const notes = comparison.subjects.flatMap(({ name }, index) => {
+      const [p50, p99] = [median(figure(index, 'p50Ms')), median(figure(index, 'p99Ms'))];
+      return [
+        `${name}: push to arrival p50 ${p50.toFixed(2)} ms, p99 ${p99.toFixed(2)} ms; lost ${median(figure(index, 'lost'))}`,
+      ];
+    });
+    const alone = figure(0, 'p99Ms');
+    for (const index of [1, 2]) {
+      const ratios = figure(index, 'p99Ms').map((p99, round) => p99 / (alone[round] ?? Number.NaN));
+      notes.push(
+        `p99 ${comparison.subjects[index]?.name} / alone: ${median(ratios).toFixed(3)} (${Math.min(...ratios).toFixed(3)} to ${Math.max(...ratios).toFixed(3)})`,
+      );
+    }
+    return { comparison, notes };
+  },
+};
+
+async function openWorld(bench: Bench): Promise<World> {
+  const receiver = await startServer('webhooks');
+  bench.afterwards(() => receiver.stop());
+  const gateway = await gatewayUnderLoad(
+    bench,
+    { core: { url: 'http://127.0.0.1:9', key: MODULE_KEY } },
+    { settings: { EventReorderMilliseconds: 0 } },
+  );
+  const { url, internal, pids } = gateway;
+  if (internal === undefined)
+    throw new Error('webhooks: events are pushed on the internal listener; no --target');
+  const holePort = new URL(receiver.url).port;
+  const healthy: Person[] = [];
+  const holes: { owner: Person; appId: string }[] = [];
+  bench.announce(`${HEALTHY} applications and ${HOLES} black holes`);
+  for (let index = 0; index < HEALTHY; index += 1) {
+    const owner = await signUp(url);
+    await register(url, owner, index, `${receiver.url}/hook`);
+    healthy.push(owner);
+  }
+  let owner: Person | undefined;
+  for (let index = 0; index < HOLES; index += 1) {
+    if (owner === undefined || index % APPS_PER_ACCOUNT === 0) owner = await signUp(url);
+    // A host each: the bound of one host is not what is measured.
+    const appId = await register(url, owner, index, `http://127.0.0.${2 + index}:${holePort}/hole`);
+    holes.push({ owner, appId });
+  }
+  return { bench, internal, url, receiver: receiver.url, pids, healthy, holes, tick: 0 };
+}
+
+async function register(url: string, owner: Person, index: number, webhookUrl: string): Promise<string> {
+  const body = { name: `App ${index}`, url: `https://app${index}.example`, webhookUrl };
+  const headers = { Cookie: owner.cookie };
+  const answer = expectOk('upsert', await request(`${url}/auth/v1/app/upsert_usr_app`, { headers, body }));
+  return String(answer.json['result']?.['id']);
+}
+
+function eventFor(world: World, crmId: string): object {
+  world.tick += 1;
+  const tick = String(world.tick);
+  return { module: 'core', tick, type: 'Bench', crmId, data: { id: tick, sentMs: nowMs() } };
+}
+
+async function push({ internal }: World, events: readonly object[]): Promise<void> {
+  const headers = { 'X-Module-Key': MODULE_KEY };
+  expectOk('push', await request(`${internal}/internal/v1/events`, { headers, body: { events } }));
+}
+
+async function report(world: World): Promise<WebhookReport> {
+  return (await (await fetch(`${world.receiver}/report`)).json()) as WebhookReport;
+}
+
+/** One event for every healthy application at fixed times; those of the black holes hang all the while. */
+async function latency(world: World, holes: number, durationMs: number): Promise<Sample> {
+  const chosen = world.holes.slice(0, holes);
+  for (const { owner, appId } of chosen) {
+    const headers = { Cookie: owner.cookie };
+    expectOk('enable', await request(`${world.url}/auth/v1/app/enable`, { headers, body: { id: appId } }));
+  }
+  await report(world);
+  const ratePerSecond = world.bench.options.ratePerSecond ?? RATE_PER_SECOND;
+  const everyMs = (SECOND_MS * HEALTHY) / ratePerSecond;
+  const startMs = nowMs();
+  let pushes = 0;
+  const under: Promise<void>[] = [];
+  for (let dueMs = startMs; dueMs < startMs + durationMs; dueMs += everyMs) {
+    await sleep(Math.max(0, dueMs - nowMs()));
+    const owners = [...world.healthy, ...new Set(chosen.map(({ owner }) => owner))];
+    under.push(
+      push(
+        world,
+        owners.map((owner) => eventFor(world, owner.userId)),
+      ),
+    );
+    pushes += 1;
+  }
+  await Promise.all(under);
+  const elapsedMs = nowMs() - startMs;
+  await sleep(DRAIN_MS);
+  const { deliveries, events, latenciesMs, holes: reached } = await report(world);
+  const at = (share: number) => latenciesMs[Math.min(events - 1, Math.floor(events * share))] ?? Number.NaN;
+  return {
+    ratePerSecond: (deliveries / elapsedMs) * SECOND_MS,
+    details: {
+      answersInAll: deliveries,
+      p50Ms: at(0.5),
+      p99Ms: at(0.99),
+      lost: pushes * HEALTHY - events,
+      reachedHoles: reached,
+    },
+  };
+}
+
+function latencySubject(world: World, name: string, holes: number): Subject {
+  return { name, pids: world.pids, round: () => latency(world, holes, world.bench.options.durationMs) };
+}
+
+/** Many events for each application at once, until all are delivered: in batches of up to 100. */
+function pileSubject(world: World): Subject {
+  return {
+    name: 'events of a pile, batches of up to 100',
+    pids: world.pids,
+    async round() {
+      await report(world);
+      const startMs = nowMs();
+      const wanted = PILE_EVENTS * HEALTHY;
+      for (let sent = 0; sent < wanted; sent += 1_000) {
+        const owners = Array.from({ length: 1_000 }, (_, index) => world.healthy[index % HEALTHY]);
+        await push(
+          world,
+          owners.flatMap((owner) => (owner === undefined ? [] : [eventFor(world, owner.userId)])),
+        );
+      }
+      const latenciesMs: number[] = [];
+      let deliveries = 0;
+      while (latenciesMs.length < wanted && nowMs() - startMs < 60 * SECOND_MS) {
+        await sleep(20);
+        const part = await report(world);
+        deliveries += part.deliveries;
+        latenciesMs.push(...part.latenciesMs);
+      }
+      const elapsedMs = nowMs() - startMs;
+      latenciesMs.sort((one, other) => one - other);
+      const at = (share: number) => latenciesMs[Math.floor((latenciesMs.length - 1) * share)] ?? Number.NaN;
+      return {
+        ratePerSecond: (latenciesMs.length / elapsedMs) * SECOND_MS,
+        details: {
+          answersInAll: latenciesMs.length,
+          deliveries,
+          p50Ms: at(0.5),
+          p99Ms: at(0.99),
+          lost: wanted - latenciesMs.length,
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,203 @@
+/** Webhooks on the real program: a module pushes events, a receiver on loopback fails, the process is killed in between. */
+import { rmSync } from 'node:fs';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Webhook } from 'standardwebhooks';
+import t, { type Test } from 'tap';
+import { expectOk, type Json, type Person, request, signUp } from '../../tools/agent.ts';
+import { launch, type RunningGateway } from '../../tools/launch.ts';
+
+const MODULE_KEY = 'core-module-key-0123456789';
+const SETTINGS = {
+  ApiRPSLimit: 1000,
+  IpRPSLimit: 1000,
+  SessionApiRPSLimit: 1000,
+  PubKeyApiRPSLimit: 1000,
+  EventReorderMilliseconds: 0,
+};
+const CONFIGURATION = {
+  Settings: SETTINGS,
+  Modules: { core: { url: 'http://127.0.0.1:9', key: MODULE_KEY } },
+};
+
+interface Received {
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+  readonly status: number;
+}
+
+interface Receiver {
+  readonly url: string;
+  readonly received: Received[];
+  /** Status of the next answer; 'hang': none. */
+  answer: (body: string) => number | 'hang';
+  /** Resolves when the receiver has taken an event with this number. */
+  took(n: number): Promise<void>;
+}
+
+const numbersOf = (body: string) =>
+  [JSON.parse(body) as { data: { n: number } } | { data: { n: number } }[]].flat().map(({ data }) => data.n);
+
+async function startReceiver(t: Test): Promise<Receiver> {
+  const waiting = new Map<number, () => void>();
+  const taken = new Set<number>();
+  const server = createServer((incoming, response) => {
+    const chunks: Buffer[] = [];
+    incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+    incoming.on('end', () => {
+      const body = Buffer.concat(chunks).toString();
+      const status = receiver.answer(body);
+      if (status === 'hang') return;
+      receiver.received.push({ headers: incoming.headers, body, status });
+      response.writeHead(status).end('ok');
+      if (status !== 200) return;
+      for (const n of numbersOf(body)) {
+        taken.add(n);
+        waiting.get(n)?.();
+      }
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const receiver: Receiver = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
+    received: [],
+    answer: () => 200,
+    took: (n) => (taken.has(n) ? Promise.resolve() : new Promise((resolve) => waiting.set(n, resolve))),
+  };
+  return receiver;
+}
+
+async function push(gateway: RunningGateway, events: readonly object[]): Promise<void> {
+  const headers = { 'X-Module-Key': MODULE_KEY };
+  expectOk('push', await request(`${gateway.internal}/internal/v1/events`, { headers, body: { events } }));
+}
+
+const event = (n: number, crmId?: string) => ({
+  module: 'core',
+  tick: String(1_000 + n),
+  type: 'Test',
+  ...(crmId === undefined ? {} : { crmId }),
+  data: { id: String(n), n },
+});
+
+const sending = (gateway: () => RunningGateway, person: Person) => async (path: string, body?: object) => {
+  const headers = { Cookie: person.cookie };
+  const answer = await request(`${gateway().url}${path}`, {
+    headers,
+    ...(body === undefined ? {} : { body }),
+  });
+  return expectOk(path, answer).json['result'] as Json;
+};
+
+t.test(
+  'webhooks: over kill -9 and a failing receiver every event arrives, in order, verified by the reference library',
+  async (t) => {
+    const receiver = await startReceiver(t);
+    let gateway = await launch({ configuration: CONFIGURATION });
+    const { dataPath } = gateway;
+    t.teardown(async () => {
+      await gateway.stop();
+      rmSync(dataPath, { recursive: true, force: true });
+    });
+    const owner = await signUp(gateway.url);
+    const stranger = await signUp(gateway.url);
+    const send = sending(() => gateway, owner);
+    const registration = { name: 'Shop', url: 'https://shop.example', webhookUrl: receiver.url };
+    const created = await send('/auth/v1/app/upsert_usr_app', registration);
+    const id = String(created['id']);
+    const apiKey = String(created['apiKey']);
+    // Fails at random, now and then without an answer; by a sequence that repeats with every run.
+    let attempts = 0;
+    receiver.answer = () => {
+      attempts += 1;
+      return attempts % 7 === 3 ? 500 : 200;
+    };
+    let n = 0;
+    for (let round = 0; round < 6; round += 1) {
+      const events: object[] = [];
+      for (let count = 0; count < 25; count += 1) {
+        n += 1;
+        events.push(event(n, count % 3 === 0 ? undefined : owner.userId));
+        events.push(event(100_000 + n, stranger.userId));
+      }
+      await push(gateway, events);
+      if (round % 2 === 0) await receiver.took(n - 24);
+      await gateway.kill();
+      gateway = await launch({ configuration: CONFIGURATION, dataPath });
+    }
+    receiver.answer = () => 200;
+    await send('/auth/v1/app/enable', { id });
+    await receiver.took(n);
+    const bodies = new Map<string, string>();
+    const inOrder: number[] = [];
+    for (const { headers, body, status } of receiver.received) {
+      const verified = new Webhook(apiKey, { format: 'raw' }).verify(body, headers as Record<string, string>);
+      if (JSON.stringify(verified) !== JSON.stringify(JSON.parse(body))) t.fail('verified');
+      if (headers['x-api-key'] !== apiKey) t.fail('X-API-Key');
+      const webhookId = String(headers['webhook-id']);
+      if (bodies.has(webhookId)) t.equal(body, bodies.get(webhookId), 'a repetition has the same bytes');
+      else if (status === 200) inOrder.push(...numbersOf(body));
+      if (status === 200) bodies.set(webhookId, body);
+    }
+    t.same(
+      inOrder,
+      Array.from({ length: n }, (_, index) => index + 1),
+      'each once, in order, none of others',
+    );
+    const deliveries = await send(`/auth/v1/app/deliveries?id=${id}`);
+    t.ok(Number((deliveries['items'] as Json)['length']) > 0);
+    const info = await send(`/auth/v1/app/info?id=${id}`);
+    t.match(info, { last_tick: String(1_000 + n), webhook: { state: 'active' } });
+
+    const rotated = await send('/auth/v1/app/rotate_key', { id });
+    const ping = await send('/auth/v1/app/ping', { id });
+    t.match(ping, { delivered: true, status: 200 });
+    const last = receiver.received.at(-1);
+    for (const key of [String(rotated['apiKey']), apiKey])
+      t.ok(
+        new Webhook(key, { format: 'raw' }).verify(last?.body ?? '', last?.headers as Record<string, string>),
+      );
+    t.equal(last?.headers['x-api-key'], String(rotated['apiKey']));
+  },
+);
+
+t.test(
+  'webhooks: a receiver that hangs is given up, the owner is told over the event stream, a stop waits for nobody',
+  async (t) => {
+    const receiver = await startReceiver(t);
+    const gateway = await launch({ configuration: CONFIGURATION });
+    t.teardown(() => gateway.stop());
+    const owner = await signUp(gateway.url);
+    const send = sending(() => gateway, owner);
+    const registration = { name: 'Shop', url: 'https://shop.example', webhookUrl: receiver.url };
+    const id = String((await send('/auth/v1/app/upsert_usr_app', registration))['id']);
+    const stream = await fetch(`${gateway.url}/auth/v1/events`, { headers: { Cookie: owner.cookie } });
+    const reader = stream.body?.getReader();
+    let seen = '';
+    const until = async (word: RegExp) => {
+      while (!word.test(seen)) {
+        const { value, done } = (await reader?.read()) ?? { done: true, value: undefined };
+        if (done) throw new Error(`the stream ended: ${seen}`);
+        seen += new TextDecoder().decode(value);
+      }
+    };
+    receiver.answer = () => 'hang';
+    await push(gateway, [event(1, owner.userId)]);
+    await until(/event: WebhookFailing/);
+    t.match(seen, new RegExp(`"appId":"${id}"`));
+    t.match(seen, /"failure":"timed_out"/);
+    await push(gateway, [event(2, owner.userId)]);
+    receiver.answer = () => 410;
+    await send('/auth/v1/app/enable', { id });
+    await until(/event: WebhookDisabled/);
+    t.match(await send(`/auth/v1/app/info?id=${id}`), { webhook: { state: 'disabled', reason: 'gone' } });
+    await reader?.cancel();
+    const exit = await gateway.stop();
+    t.equal(exit.code, 0);
+    t.notMatch(gateway.output().stderr, /ghk_|"level":"error"/);
+  },
+);
