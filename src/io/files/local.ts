@@ -119,8 +119,9 @@ export class LocalStorage implements FileStorage {
     };
   }
 
-  close(): Promise<void> {
-    return this.#files.close();
+  async close(): Promise<void> {
+    await this.#parts.close();
+    await this.#files.close();
   }
 
   #guard<T>(doing: string, key: FileKey, work: () => Promise<T>): Promise<T> {

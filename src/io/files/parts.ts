@@ -16,9 +16,16 @@ const MAKE_FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC | co
 const LEASE_FLAGS = constants.O_RDWR | constants.O_NOFOLLOW;
 const FILE_MODE = 0o600;
 
+/** A part stays open for its next chunk; opening costs more than writing 256 KB. */
+const LINGER_MS = 2_000;
+const LINGERING_MAX = 256;
+
 /** Who uses one part. Forgotten when nobody does. */
 interface PartUse {
   leases: number;
+  /** One descriptor for all leases; undefined when there is no such file. */
+  opening: Promise<FileHandle | undefined> | undefined;
+  lingering: NodeJS.Timeout | undefined;
   /** Publishes and removals that wait or run, one after the other. */
   endings: number;
   lastEnding: Promise<unknown>;
@@ -32,6 +39,7 @@ export class Parts {
   /** Made since the start: a sweep that runs beside new uploads leaves them alone. */
   readonly #made = new Set<string>();
   #leases = 0;
+  #lingering = 0;
 
   constructor(folders: OwnerFolders, faults: StorageFaults) {
     this.#folders = folders;
@@ -59,26 +67,30 @@ export class Parts {
     if (use.endings > 0) throw new GatewayError('InvalidID');
     use.leases += 1;
     this.#leases += 1;
-    let handle: FileHandle | undefined;
+    this.#endLinger(use);
+    use.opening ??= this.#folders.use(key.owner, (folder) =>
+      openOrNothing(folder.pathOf(partName(key)), LEASE_FLAGS),
+    );
+    const { opening } = use;
     try {
-      handle = await this.#folders.use(key.owner, (folder) =>
-        openOrNothing(folder.pathOf(partName(key)), LEASE_FLAGS),
-      );
+      const handle = await opening;
       if (handle === undefined) throw new GatewayError('InvalidID');
+      return this.#leaseOf(key, use, handle);
     } catch (error) {
+      if (use.opening === opening) use.opening = undefined;
       this.#giveBack(key, use);
       throw error;
     }
-    return this.#leaseOf(key, handle, () => this.#giveBack(key, use));
   }
 
-  #leaseOf(key: FileKey, handle: FileHandle, giveBack: () => void): PartLease {
-    let released: Promise<void> | undefined;
+  #leaseOf(key: FileKey, use: PartUse, handle: FileHandle): PartLease {
+    let released = false;
     return {
       fd: handle.fd,
-      release() {
-        released ??= handle.close().finally(giveBack);
-        return released;
+      release: async () => {
+        if (released) return;
+        released = true;
+        this.#giveBack(key, use);
       },
       failure: (fault) => this.#faults.failure(`writing the part of ${useName(key)}`, fault),
     };
@@ -93,6 +105,7 @@ export class Parts {
         await new Promise<void>((resolve) => {
           use.onIdle = resolve;
         });
+      await this.#closeHandle(use);
       return work();
     });
     // The next in line waits for the end of this one, however it ends; its failure is its own caller's.
@@ -106,6 +119,12 @@ export class Parts {
       use.endings -= 1;
       this.#forget(key, use);
     }
+  }
+
+  /** Closes what nobody uses. */
+  async close(): Promise<void> {
+    const idle = [...this.#uses.values()].filter(({ leases }) => leases === 0);
+    await Promise.all(idle.map((use) => this.#closeHandle(use)));
   }
 
   /** The part became a file. */
@@ -151,6 +170,8 @@ export class Parts {
     const name = useName(key);
     const use = this.#uses.get(name) ?? {
       leases: 0,
+      opening: undefined,
+      lingering: undefined,
       endings: 0,
       lastEnding: Promise.resolve(),
       onIdle: undefined,
@@ -165,11 +186,38 @@ export class Parts {
     if (use.leases > 0) return;
     use.onIdle?.();
     use.onIdle = undefined;
+    if (use.opening !== undefined && use.endings === 0) this.#linger(key, use);
     this.#forget(key, use);
   }
 
+  #linger(key: FileKey, use: PartUse): void {
+    this.#lingering += 1;
+    const end = () => {
+      this.#closeHandle(use)
+        .catch((error: unknown) => this.#faults.failure(`closing the part of ${useName(key)}`, error))
+        .finally(() => this.#forget(key, use));
+    };
+    use.lingering = setTimeout(end, this.#lingering > LINGERING_MAX ? 0 : LINGER_MS).unref();
+  }
+
+  #endLinger(use: PartUse): void {
+    if (use.lingering === undefined) return;
+    clearTimeout(use.lingering);
+    use.lingering = undefined;
+    this.#lingering -= 1;
+  }
+
+  async #closeHandle(use: PartUse): Promise<void> {
+    const { opening } = use;
+    use.opening = undefined;
+    this.#endLinger(use);
+    const handle = await opening;
+    await handle?.close();
+  }
+
   #forget(key: FileKey, use: PartUse): void {
-    if (use.leases === 0 && use.endings === 0) this.#uses.delete(useName(key));
+    const unused = use.leases === 0 && use.endings === 0 && use.opening === undefined;
+    if (unused && this.#uses.get(useName(key)) === use) this.#uses.delete(useName(key));
   }
 }
 

@@ -124,6 +124,7 @@ export class RemoteStorage implements FileStorage {
   }
 
   async close(): Promise<void> {
+    await this.#parts.close();
     await Promise.all(this.#thresholds.map(({ server }) => server.close()));
   }
 

@@ -26,13 +26,13 @@ export interface StoredFile {
   close(): void;
 }
 
-/** An open descriptor of a part. Each user has one of its own. */
+/** Leave to use the open descriptor of a part. Leases of one part share it. */
 export interface PartLease {
   /** Open for reading and writing; worker threads may use it at explicit positions. */
   readonly fd: number;
   /**
-   * Closes it. Only after every task and call that was given `fd` has settled: the system hands a closed number out
-   * again, and what still writes to it writes into another file.
+   * Gives it back: it may be closed from now on. Only after every task and call that was given `fd` has settled: the
+   * system hands a closed number out again, and what still writes to it writes into another file.
    */
   release(): Promise<void>;
   /** What the system said about `fd` as a row of the table; the operator is told what exactly. */
@@ -80,7 +80,7 @@ export interface FileStorage {
   /** At start: removes the parts whose file ids are not `wanted`. Resolves with how many. Parts of this run stay. */
   sweep(wanted: WantedFiles): Promise<number>;
   counters(): StorageCounters;
-  /** Closes descriptors that are kept for reading. Leases are their holders' business. */
+  /** Closes descriptors that are kept for the next use. Leases are their holders' business. */
   close(): Promise<void>;
 }
 

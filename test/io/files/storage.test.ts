@@ -157,6 +157,31 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     await storage.close();
   },
 
+  'leases of one part share a descriptor, which outlives them until the part ends': async (
+    t,
+    { storage },
+  ) => {
+    await storage.create(KEY);
+    const first = await storage.lease(KEY);
+    const second = await storage.lease(KEY);
+    t.equal(first.fd, second.fd);
+    await first.release();
+    await first.release();
+    writeSync(second.fd, text('a'), 0, 1, 0);
+    await second.release();
+    const third = await storage.lease(KEY);
+    t.equal(third.fd, first.fd, 'kept for the next chunk');
+    await third.release();
+    await storage.create(KEY);
+    const again = await storage.lease(KEY);
+    t.equal(statSync(`/proc/self/fd/${again.fd}`).size, 0, 'a new part, a new descriptor');
+    await again.release();
+    await storage.remove(KEY);
+    await rejectsWith(t, storage.lease(KEY), 'InvalidID');
+    await rejectsWith(t, storage.lease(KEY), 'InvalidID');
+    await storage.close();
+  },
+
   'a publish and a remove at once leave nothing': async (t, { storage }) => {
     await storage.create(KEY);
     await writePart(storage, KEY, text('abc'));
