@@ -2,8 +2,10 @@
  * Downloads over raw sockets: the whole table of ranges and conditions by both versions and both methods, who may fetch
  * what, and what a file says of itself. How bodies leave is test/io/files/sender.test.ts.
  */
+import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { toHttpDate } from '../../../src/domain/http-dates.ts';
+import { judgeDownload } from '../../../src/domain/preconditions.ts';
 import { etagOf } from '../../../src/io/files/file-headers.ts';
 import { DOWNLOAD_TABLE, fieldsOf, type TableRow, TEN_BYTES } from '../../support/download-table.ts';
 import {
@@ -99,6 +101,52 @@ for (const version of ['v1', 'v2'] as const) {
     t.same(http.bugs, []);
   });
 }
+
+t.test('any fields: the front answers what the pure rules say, byte for byte', async (t) => {
+  const { http, codes, put } = await startDownloads(t);
+  const file = await put('7', TEN_BYTES);
+  const facts = { etag: etagOf(file), modifiedMs: SENT_MS, sizeBytes: 10 };
+  const part = fc.constantFrom('bytes=', '0', '-', '5', ',', '12', ' ', '*', '"x"', 'W/', facts.etag, 'x');
+  const near = fc.array(part, { maxLength: 9 }).map((parts) => parts.join('').trim());
+  const ranges = fc
+    .array(fc.tuple(fc.nat(12), fc.option(fc.nat(12), { nil: '' })), { maxLength: 4 })
+    .map((specs) => `bytes=${specs.map(([first, last]) => `${first}-${last}`).join(', ')}`);
+  const date = fc.integer({ min: -2, max: 2 }).map((seconds) => toHttpDate(SENT_MS + seconds * 1_000));
+  const some = (value: fc.Arbitrary<string>) => fc.option(value, { nil: undefined, freq: 2 });
+  const fields = fc.record({
+    ifMatch: some(near),
+    ifNoneMatch: some(near),
+    ifModifiedSince: some(date),
+    ifUnmodifiedSince: some(date),
+    ifRange: some(fc.oneof(near, date)),
+    range: some(fc.oneof(near, ranges, ranges)),
+  });
+  const connection = connectRaw(http.port);
+  await fc.assert(
+    fc.asyncProperty(fields, async (sent) => {
+      const named: Record<string, string> = {};
+      for (const [name, value] of Object.entries(sent))
+        if (value !== undefined) named[name.replace(/[A-Z]/g, (letter) => `-${letter}`)] = value;
+      connection.send(requestText('GET', `/auth/v2/file/${codes.encode('7')}`, named));
+      const { status, headers, body } = await connection.answer();
+      const verdict = judgeDownload(sent, facts, http.time.nowMs);
+      if (status !== verdict.status) return false;
+      if (verdict.status === 200) return body === TEN_BYTES;
+      if (verdict.status !== 206) return true;
+      if (verdict.ranges.length > 1)
+        return verdict.ranges.every(({ first, last }) =>
+          body.includes(`\r\n\r\n${TEN_BYTES.slice(first, last + 1)}\r\n`),
+        );
+      const [{ first, last } = { first: 0, last: -1 }] = verdict.ranges;
+      return (
+        body === TEN_BYTES.slice(first, last + 1) && headers['content-range'] === `bytes ${first}-${last}/10`
+      );
+    }),
+    { numRuns: 3_000 },
+  );
+  connection.close();
+  t.same(http.bugs, []);
+});
 
 t.test('404: comes before conditions and ranges', async (t) => {
   const { http, codes } = await startDownloads(t);
