@@ -39,9 +39,10 @@ async function setUp(t: Test, file: SampleFile, { quota = 0, lease }: SetUpOptio
   const uploads = createUploadActors({ ports, settings });
   const time = new ManualClock();
   const throttle = new Throttle({ settings, elapsed: time.read, timer: time.timer });
+  const receiver = new Receiver(workers, { folder: temporaryFolder(t) });
   const parts = new PartUploads({
     storage: lease === undefined ? storage : { lease },
-    receiver: new Receiver(workers, { folder }),
+    receiver,
     throttle,
   });
   await uploads.init(ADA, file);
@@ -59,12 +60,11 @@ async function setUp(t: Test, file: SampleFile, { quota = 0, lease }: SetUpOptio
     });
   const names = () => readdirSync(join(folder, ADA));
   const { settle } = uploads.actors;
-  return { uploads, store, names, settle, time, throttle, folder };
-}
-
-/** The disk takes its time: a body is read once its part is open. */
-async function read(...bodies: FakeBody[]): Promise<void> {
-  while (bodies.some(({ sink }) => sink === undefined)) await new Promise((resolve) => setImmediate(resolve));
+  /** Waits until so many bodies go into parts: the disk takes its time to open them. */
+  const receiving = async (count: number) => {
+    while (receiver.counters().active !== count) await new Promise((resolve) => setImmediate(resolve));
+  };
+  return { uploads, store, names, settle, time, throttle, folder, receiver, receiving };
 }
 
 const bytesOf = (file: SampleFile, at: number): Buffer => file.chunks[at] ?? Buffer.alloc(0);
@@ -84,17 +84,17 @@ t.test(
   'part uploads: one request at a time writes a chunk; the next one writes where that broke off',
   async (t) => {
     const file = new SampleFile(1, 2);
-    const { store, settle, names, folder } = await setUp(t, file);
+    const { store, settle, names, folder, receiver, receiving } = await setUp(t, file);
     const [first, second] = [new FakeBody(CHUNK_BYTES), new FakeBody(CHUNK_BYTES)];
     const broken = store(0, first);
     const whole = store(0, second);
-    await read(first);
+    await receiving(1);
     await settle();
-    t.notOk(second.sink, 'the second waits');
+    t.equal(receiver.counters().active, 1, 'the second waits');
     first.send(randomBytes(1000));
     first.lose();
     await rejectsWith(t, broken, 'InvalidInput');
-    await read(second);
+    await receiving(1);
     second.send(bytesOf(file, 0));
     second.end();
     t.same(await whole, { chunkNumber: 0, fileId: null });
@@ -109,14 +109,13 @@ t.test(
   'part uploads: eight chunks of one upload are received at once, the ninth waits its turn',
   async (t) => {
     const file = new SampleFile(1, 12);
-    const { store, settle } = await setUp(t, file);
+    const { store, settle, receiver, receiving } = await setUp(t, file);
     const bodies = file.chunks.map((chunk) => new FakeBody(chunk.length));
     const answers = bodies.map((body, at) => store(at, body));
-    await read(...bodies.slice(0, 8));
+    await receiving(8);
     await settle();
-    t.equal(bodies.filter(({ sink }) => sink !== undefined).length, 8);
+    t.equal(receiver.counters().active, 8);
     for (const [at, body] of bodies.entries()) {
-      await read(body);
       body.send(bytesOf(file, at));
       body.end();
     }
@@ -140,7 +139,6 @@ t.test(
     ] as const) {
       const chunked = new FakeBody();
       const answer = store(0, chunked);
-      await read(chunked);
       chunked.send(randomBytes(sizeBytes));
       chunked.end();
       await rejectsWith(t, answer, row);
@@ -177,10 +175,10 @@ t.test('part uploads: a full disk is StorageFull, the chunk may come again', asy
 
 t.test('part uploads: cancelled while a body arrives: 1305, and no part stays', async (t) => {
   const file = new SampleFile(1, 2);
-  const { uploads, store, settle, names } = await setUp(t, file);
+  const { uploads, store, settle, names, receiving } = await setUp(t, file);
   const body = new FakeBody(CHUNK_BYTES);
   const answer = store(0, body);
-  await read(body);
+  await receiving(1);
   body.send(bytesOf(file, 0).subarray(0, 1000));
   t.equal(await uploads.cancel(ADA, file.uploadId), null);
   t.equal(names().length, 1, 'the part waits until nobody writes to it');
