@@ -6,6 +6,7 @@ import type { ConfigurationResult } from './config.ts';
 import { holdFolder } from './data-folder.ts';
 import type { Configuration } from './domain/configuration.ts';
 import { LiveSettings } from './domain/settings.ts';
+import { openDrafts } from './drafts.ts';
 import { startEventDelivery } from './event-delivery.ts';
 import { openFileTransport } from './file-transport.ts';
 import { observeRequests } from './finished-requests.ts';
@@ -75,6 +76,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const site = resolveSite(configuration, options.version, publicServer.port, chatUrl !== undefined);
   const staff = await openStaff(actors, site);
   const vault = await openVault(actors.administration);
+  const fileCodes = openFileCodes(vault);
   await files.recover(actors);
   const events = await startEventDelivery({ configuration, settings, actors, sandbox, modules, log });
   const webhooks = webhookOpening.start({ actors, vault, events });
@@ -91,7 +93,8 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     workers,
     modules,
     files,
-    fileCodes: openFileCodes(vault),
+    fileCodes,
+    drafts: openDrafts({ actors, settings, files, fileCodes }),
     site,
     ...staff,
     moduleAddresses: addresses,
@@ -137,6 +140,7 @@ async function takeDown(parts: Parts, pipelines: readonly Pipeline[]): Promise<v
   } = parts;
   publicServer.stopListening();
   parts.live.close();
+  parts.drafts.uploads.suspend();
   const hooks = webhooks.stop();
   const left = await Promise.all([...pipelines, events.streams].map((part) => part.drain(DRAIN_MS)));
   const cut = left.reduce((sum, each) => sum + each, 0);

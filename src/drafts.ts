@@ -5,18 +5,16 @@ import type { FileTransport } from './file-transport.ts';
 import { DraftUploads } from './io/files/draft-uploads.ts';
 import type { FileCodes } from './io/files/file-code.ts';
 import type { DraftParts } from './io/routes/files-v2.ts';
-import type { WorkerPool } from './workers/pool.ts';
 
 export interface DraftOptions {
   readonly actors: ActorSystem;
   readonly settings: SettingsReader;
   readonly files: FileTransport;
   readonly fileCodes: FileCodes;
-  readonly workers: WorkerPool;
 }
 
-export function openDrafts({ actors, settings, files, fileCodes, workers }: DraftOptions): DraftParts {
-  const { storage, receiver, throttle } = files;
+export function openDrafts({ actors, settings, files, fileCodes }: DraftOptions): DraftParts {
+  const { storage, receiver, throttle, workers } = files;
   return {
     uploads: new DraftUploads({ actors, settings, storage, receiver, throttle, workers }),
     codes: fileCodes,

@@ -6,6 +6,7 @@ import type { Pipeline } from './io/http/pipeline.ts';
 import type { Server } from './io/http/server.ts';
 import type { Figures } from './io/metrics.ts';
 import type { ModuleClient } from './io/modules/client.ts';
+import type { DraftParts } from './io/routes/files-v2.ts';
 import type { StreamHub } from './io/sse/hub.ts';
 import type { WorkerPool } from './workers/pool.ts';
 
@@ -15,6 +16,7 @@ export interface FigureSources {
   readonly modules: ModuleClient;
   readonly limiter: Limiter;
   readonly files: FileTransport;
+  readonly drafts: DraftParts;
   readonly publicServer: Server;
   readonly events: { readonly streams: StreamHub; figures(): Figures };
   readonly webhooks: { figures(): Figures };
@@ -38,6 +40,7 @@ export function figuresOf(parts: FigureSources, pipeline: Pipeline): Record<stri
     workers: () => flatten(parts.workers.counters()),
     modules: () => flatten(parts.modules.counters()),
     files: () => flatten(parts.files.counters()),
+    drafts: () => flatten(parts.drafts.uploads.counters()),
     limiter: () => flatten(parts.limiter.counters()),
     connections: () => flatten(parts.publicServer.counters()),
     events: () => parts.events.figures(),

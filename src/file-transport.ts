@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ActorSystem } from './actors/runtime/actor.ts';
-import type { Ports } from './actors/runtime/ports.ts';
+import type { Ports, WorkerPort } from './actors/runtime/ports.ts';
 import type { RunningSystem } from './actors/runtime/system.ts';
 import { nodeSchedule } from './actors/runtime/world.ts';
 import { type AccountView, user } from './actors/user.ts';
@@ -52,6 +52,8 @@ export interface FileTransport {
   readonly ports: Pick<Ports, 'files' | 'chatFiles'>;
   /** The bandwidth limiter. */
   readonly throttle: Throttle;
+  /** Threads for bytes of files alone. */
+  readonly workers: WorkerPort;
   /** Takes the bodies of uploads. */
   readonly receiver: Receiver;
   /** What the chat module says of finished files. */
@@ -132,6 +134,7 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
     },
     finish: ({ administration }) => noteCleanStop(administration),
     throttle,
+    workers,
     receiver,
     directory,
     v1,

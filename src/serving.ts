@@ -6,7 +6,6 @@ import type { AssemblyOptions } from './assembly.ts';
 import type { Configuration } from './domain/configuration.ts';
 import type { LiveSettings } from './domain/settings.ts';
 import type { Site } from './domain/site.ts';
-import { openDrafts } from './drafts.ts';
 import type { EventDelivery } from './event-delivery.ts';
 import { figuresOf } from './figures.ts';
 import type { FileTransport } from './file-transport.ts';
@@ -22,6 +21,7 @@ import type { LiveCatalogue } from './io/mcp/catalogue.ts';
 import type { Metrics } from './io/metrics.ts';
 import type { ModuleClient } from './io/modules/client.ts';
 import type { Reload } from './io/routes/admin-catalogue.ts';
+import type { DraftParts } from './io/routes/files-v2.ts';
 import { createRoutes } from './io/routes/index.ts';
 import { createInternalRoutes } from './io/routes/internal.ts';
 import type { Vault } from './io/vault.ts';
@@ -41,6 +41,7 @@ export interface Parts extends OpenedStaff {
   readonly modules: ModuleClient;
   readonly files: FileTransport;
   readonly fileCodes: FileCodes;
+  readonly drafts: DraftParts;
   readonly site: Site;
   readonly moduleAddresses: ReadonlyMap<string, string>;
   readonly publicPaths: ReadonlyMap<string, readonly string[]>;
@@ -99,7 +100,6 @@ export function serve(parts: Parts): Pipeline[] {
     },
     eventLog: parts.events.log,
     administration: actors.administration,
-    drafts: openDrafts(parts),
     health: facts,
   });
   const pages = openPages(configuration, api);

@@ -180,3 +180,43 @@ t.test('memory stays bounded: 60 streams at once, then 100 MiB through one', asy
     t.ok(grown < growthMiB, `${grown.toFixed(0)} MiB more`);
   }
 });
+
+t.test('a stop ends a piece at what is counted, and it goes on after the restart', async (t) => {
+  const dataPath = `${t.testdir()}/data`;
+  const Settings = { ...FREE_LIMITS, FileUploadBytesPerSecond: 500_000 };
+  const first = await launch({ args: ['--sandbox'], dataPath, configuration: { Settings } });
+  const { cookie } = await signUp(first.url);
+  const fileId = await createDraft(first.url, cookie);
+  const path = `/auth/v2/file/stream_upload/${fileId}`;
+  const headers = { Cookie: cookie, 'Upload-Complete': '?1' };
+  const body = Buffer.alloc(8 * MEGABYTE, 5);
+  const broken = fetch(first.url + path, { method: 'POST', headers, body });
+  for (let taken = 0; taken === 0; ) {
+    const { parts } = (await (await fetch(`${first.internal}/health`)).json()) as {
+      parts: { files: Record<string, number> };
+    };
+    taken = parts.files['uploads_receivedBytes'] ?? 0;
+  }
+  const startMs = performance.now();
+  first.process.kill('SIGTERM');
+  const answer = await broken;
+  t.equal(answer.status, 503);
+  t.equal(((await answer.json()) as { error: { code: number } }).error.code, 1014);
+  t.equal((await first.exited).code, 0);
+  t.ok(performance.now() - startMs < 8_000, 'without waiting for an upload of 16 s');
+  const second = await launch({
+    args: ['--sandbox'],
+    dataPath,
+    configuration: { Settings: { ...Settings, FileUploadBytesPerSecond: 0 } },
+  });
+  t.teardown(() => second.stop());
+  const told = await fetch(second.url + path, { method: 'HEAD', headers: { Cookie: cookie } });
+  const offset = Number(told.headers.get('Upload-Offset'));
+  t.ok(offset > 0 && offset <= body.length, `on from ${offset}`);
+  const rest = await fetch(second.url + path, {
+    method: 'PATCH',
+    headers: { ...headers, 'Upload-Offset': String(offset) },
+    body: body.subarray(offset),
+  });
+  t.equal(rest.status, 200);
+});

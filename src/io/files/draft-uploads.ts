@@ -58,6 +58,7 @@ interface Taken {
 }
 
 const truncate = promisify(ftruncate);
+const OVERTAKEN = new GatewayError('UploadConflict', 'another request has taken over');
 const NOTHING: Received = {
   ended: 'complete',
   sizeBytes: 0,
@@ -68,14 +69,15 @@ const NOTHING: Received = {
 export class DraftUploads {
   readonly #parts: DraftUploadParts;
   readonly #seats = new StreamSeats();
+  readonly #suspendable = new Set<AbortController>();
 
   constructor(parts: DraftUploadParts) {
     this.#parts = parts;
   }
 
-  /** Streams that run. */
-  get running(): number {
-    return this.#seats.size;
+  /** `streams`: those that run. `open`: drafts. */
+  counters(): { readonly streams: number; readonly open: number } {
+    return { streams: this.#seats.size, open: this.#parts.actors.count('draft') };
   }
 
   /**
@@ -101,15 +103,22 @@ export class DraftUploads {
       throw error;
     }
     const stop = new AbortController();
-    const leave = await this.#seats.take(target.fileId, () => stop.abort());
+    const leave = await this.#seats.take(target.fileId, () => stop.abort(OVERTAKEN));
     const holder = `draft-${target.fileId}`;
+    if (plan.keeps) this.#suspendable.add(stop);
     try {
       await storage.reserve(holder, incoming?.declaredBytes ?? bounds.mostBytes);
       return await this.#stream(request, bounds, stop.signal);
     } finally {
+      this.#suspendable.delete(stop);
       storage.release(holder);
       leave();
     }
+  }
+
+  /** The gateway stops: streams whose bytes stay end now, and go on after the restart. The others may run to their end. */
+  suspend(): void {
+    for (const stop of this.#suspendable) stop.abort(new GatewayError('Stopping'));
   }
 
   /** Message and bytes are removed. Rejects with `InvalidID` when the draft has ended already. */
@@ -151,7 +160,7 @@ export class DraftUploads {
     }
     if (keeps) await keep(sizeBytes, crc32);
     else if (ended === 'lost') await actors.ask(draft, place, { type: 'endStream', ...word });
-    if (ended === 'stopped') throw new GatewayError('UploadConflict', 'another request has taken over');
+    if (ended === 'stopped') throw signal.reason;
     return { end: 'kept', offsetBytes: sizeBytes };
   }
 

@@ -47,7 +47,7 @@ async function halfWay(
 }
 
 async function isRunning({ uploads }: DraftFixture): Promise<boolean> {
-  return uploads.running > 0;
+  return uploads.counters().streams > 0;
 }
 
 function isGone({ chat, names }: DraftFixture, fileId: string): boolean {
