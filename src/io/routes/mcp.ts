@@ -9,6 +9,7 @@ import { readJson } from '../http/json.ts';
 import { errorReply } from '../http/reply.ts';
 import { type AnyRoute, defineRoute, type HeaderList, Reply, type RouteContext } from '../http/route.ts';
 import { type Admission, admit } from '../mcp/admission.ts';
+import { EndedSessions } from '../mcp/ended-sessions.ts';
 import { failureText, type McpOptions, Methods } from '../mcp/methods.ts';
 import { errorEnvelope, type RpcBody, type RpcMessage, readRpc } from '../mcp/rpc.ts';
 
@@ -19,7 +20,8 @@ const METHODS = 'POST, DELETE';
 
 /** The routes of /mcp. */
 export function createMcpRoutes(options: McpOptions): AnyRoute[] {
-  const transport = new Transport(new Methods(options));
+  const ended = new EndedSessions();
+  const transport = new Transport(new Methods(options), ended);
   const own = { path: '/mcp', group: 'mcp', auth: 'none', limits: ['Self'], refusal } as const;
   return [
     defineRoute({
@@ -49,7 +51,11 @@ export function createMcpRoutes(options: McpOptions): AnyRoute[] {
       errors: ['MethodNotAllowed', 'AccessRateLimit'],
       handle: (context) => {
         admit(context, 1);
-        if (context.header('mcp-session-id') !== undefined) return Reply.empty(204);
+        const sessionId = context.header('mcp-session-id');
+        if (sessionId !== undefined) {
+          ended.end(sessionId);
+          return Reply.empty(204);
+        }
         return errorReply(new GatewayError('MethodNotAllowed'), [['Allow', METHODS]]);
       },
     }),
@@ -58,15 +64,25 @@ export function createMcpRoutes(options: McpOptions): AnyRoute[] {
 
 class Transport {
   readonly #methods: Methods;
+  readonly #ended: EndedSessions;
 
-  constructor(methods: Methods) {
+  constructor(methods: Methods, ended: EndedSessions) {
     this.#methods = methods;
+    this.#ended = ended;
   }
 
   post(context: RouteContext): Reply | Promise<Reply> {
     if (!JSON_TYPE.test(context.header('content-type') ?? '')) {
       admit(context, 1);
       throw new GatewayError('UnsupportedMediaType', 'Content-Type must be application/json');
+    }
+    if (this.#ended.has(context.header('mcp-session-id'))) {
+      admit(context, 1);
+      context.error = 'NotFound';
+      return json(
+        404,
+        errorEnvelope(undefined, 'NotFound', 'this Mcp-Session-Id was ended, initialize again'),
+      );
     }
     const body = readBody(context.rawBody);
     let admission: Admission;
@@ -144,7 +160,7 @@ function idOf(message: RpcMessage): string | undefined {
   return message.kind === 'silent' ? undefined : message.id;
 }
 
-/** Opaque; nothing is kept under it, so one that is lost or unknown does no harm (mcp.md). */
+/** Opaque; nothing is kept under it, so one that is lost or unknown does no harm (mcp.md). 24 characters. */
 function sessionHeader(): HeaderList {
   return [['Mcp-Session-Id', randomBytes(18).toString('base64url')]];
 }

@@ -1,0 +1,142 @@
+/**
+ * The protocol's own conformance suite against the real program:
+ *
+ *     npm run conformance [-- further options of the suite, e.g. --scenario ping]
+ *
+ * A mock backend behind custom tools and a custom resource, the gateway with raised limits, and a loopback proxy that
+ * adds the bearer of a McpVerified session, because the suite sends none; Host and Origin pass as they come. The suite
+ * needs a newer Node than the gateway: npx fetches both. Every scenario that is not in conformance-failures.yml has to
+ * pass, and every one in it has to fail; the exit code is the suite's.
+ */
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expectOk, mcpLogin, signUp, updateKey } from './agent.ts';
+import { launch, plainEnvironment } from './launch.ts';
+
+const SUITE = [
+  '-y',
+  '-p',
+  'node@24',
+  '-p',
+  '@modelcontextprotocol/conformance@0.2.0-alpha.12',
+  'conformance',
+];
+const FAILURES = fileURLToPath(new URL('../../tools/conformance-failures.yml', import.meta.url));
+/** Raised, never bypassed: the suite sends some hundred requests from one address. */
+const RPS = 10_000;
+
+/** What the suite asks for by these names. */
+const TEXTS: Readonly<Record<string, { status: number; type: string; body: string }>> = {
+  '/text': { status: 200, type: 'text/plain', body: 'This is a simple text response for testing.' },
+  '/error': {
+    status: 500,
+    type: 'application/json',
+    body: '{"error":{"code":1,"message":"This tool intentionally returns an error for testing"}}',
+  },
+  '/schema': { status: 200, type: 'application/json', body: '{"result":"fine"}' },
+  '/static': { status: 200, type: 'text/plain', body: 'This is the content of the static text resource.' },
+};
+const NO_ARGUMENTS = { type: 'object', properties: {} };
+const SCHEMA_2020 = {
+  $schema: 'https://json-schema.org/draft/2020-12/schema',
+  type: 'object',
+  $defs: {
+    address: { type: 'object', properties: { street: { type: 'string' }, city: { type: 'string' } } },
+  },
+  properties: { name: { type: 'string' }, address: { $ref: '#/$defs/address' } },
+  additionalProperties: false,
+};
+
+function listen(server: http.Server): Promise<string> {
+  return new Promise((resolve) =>
+    server.listen(0, 'localhost', () =>
+      resolve(`http://localhost:${(server.address() as AddressInfo).port}`),
+    ),
+  );
+}
+
+function createBackend(): http.Server {
+  return http.createServer((request, response) => {
+    const { pathname } = new URL(request.url ?? '/', 'http://backend');
+    const { status, type, body } = TEXTS[pathname] ?? { status: 404, type: 'text/plain', body: 'not here' };
+    request.resume().on('end', () => response.writeHead(status, { 'content-type': type }).end(body));
+  });
+}
+
+/** Adds the bearer and changes nothing else. */
+function createBearerProxy(target: () => { gateway: string; bearer: string }): http.Server {
+  return http.createServer((request, response) => {
+    const { gateway, bearer } = target();
+    const { hostname, port } = new URL(gateway);
+    const headers = { ...request.headers, authorization: `Bearer ${bearer}` };
+    const { method, url } = request;
+    const outgoing = http.request({ hostname, port, method, path: url, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+    });
+    outgoing.on('error', () => response.destroy());
+    response.on('close', () => outgoing.destroy());
+    request.pipe(outgoing);
+  });
+}
+
+function configurationOf(backend: string, proxy: string): object {
+  const tool = { method: 'GET', description: 'A tool of the conformance suite.', inputSchema: NO_ARGUMENTS };
+  return {
+    Settings: { ApiRPSLimit: RPS, IpRPSLimit: RPS, PubKeyApiRPSLimit: RPS, McpApiRPSLimit: RPS },
+    // The suite calls from the proxy's own origin.
+    AllowedOrigins: [proxy],
+    McpTools: {
+      test_simple_text: { ...tool, endpoint: `${backend}/text` },
+      test_error_handling: { ...tool, endpoint: `${backend}/error` },
+      json_schema_2020_12_tool: { ...tool, endpoint: `${backend}/schema`, inputSchema: SCHEMA_2020 },
+    },
+    McpResources: {
+      'test://static-text': { endpoint: `${backend}/static`, name: 'Static text', mimeType: 'text/plain' },
+    },
+  };
+}
+
+/** Runs the suite against a URL, its words on this terminal; its exit code. */
+function runSuite(url: string, further: readonly string[]): Promise<number> {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-conformance-'));
+  const args = [...SUITE, 'server', '--url', url, '--expected-failures', FAILURES, ...further];
+  // It leaves a folder of results where it is run.
+  const child = spawn('npx', args, { cwd: folder, env: plainEnvironment(), stdio: 'inherit' });
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code) => {
+      rmSync(folder, { recursive: true, force: true });
+      resolve(code ?? 1);
+    });
+  });
+}
+
+const backend = createBackend();
+let bearer = '';
+const proxy = createBearerProxy(() => ({ gateway: gateway.url, bearer }));
+const origin = await listen(proxy);
+const gateway = await launch({
+  configuration: configurationOf(await listen(backend), origin),
+  args: ['--sandbox'],
+});
+const person = await signUp(gateway.url);
+expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
+const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
+bearer = String(login.json['result']?.['sessionId']);
+const further = process.argv.slice(2);
+const code = await runSuite(`${origin}/mcp`, further);
+// One that this service has to pass and the suite does not run by itself.
+const schemas =
+  further.length > 0 ? 0 : await runSuite(`${origin}/mcp`, ['--scenario', 'json-schema-2020-12']);
+process.exitCode = code || schemas;
+proxy.closeAllConnections();
+proxy.close();
+await gateway.stop();
+backend.closeAllConnections();
+backend.close();
