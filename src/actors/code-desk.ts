@@ -29,6 +29,11 @@ export interface IssueCode extends Contact {
   readonly type: 'issueCode';
   /** What the cap per address of the asker counts by (domain/networks.ts). */
   readonly network: string;
+  /**
+   * The account of the contact was logged in to from that network before: what strangers ask for does not use up what
+   * its person may have. Decision 0055.
+   */
+  readonly known: boolean;
   readonly sessionId: string | null;
   /** Account that has this contact now, from the index. The answer does not depend on it. */
   readonly holder: string | null;
@@ -96,7 +101,7 @@ export const codeDesk = defineActor<CodeDeskState, CodeCommand, CodeEvent, never
 function issue(state: CodeDeskState, command: IssueCode, turn: Turn): Outcome<CodeEvent> | Refusal {
   const waitMs = waitOf(state, command, turn);
   if (waitMs > 0) return refuse('AccessRateLimit', undefined, Math.ceil(waitMs / SECOND_MS));
-  const { channel, address, sessionId, holder, network, origin } = command;
+  const { channel, address, sessionId, holder, network, known, origin } = command;
   const code: OpenCode = {
     id: freshId(state, turn),
     channel,
@@ -109,7 +114,7 @@ function issue(state: CodeDeskState, command: IssueCode, turn: Turn): Outcome<Co
   };
   const reply: IssuedCode = { id: code.id, expiresMs: code.expiresMs };
   return {
-    events: [{ type: 'codeIssued', code, network, utcMs: turn.nowMs }],
+    events: [{ type: 'codeIssued', code, network, known, utcMs: turn.nowMs }],
     send: [courierOf(code)],
     audit: [
       { utcMs: turn.nowMs, event: 'code_requested', userId: holder, fields: { ip: origin.ip, channel } },
@@ -122,7 +127,9 @@ function issue(state: CodeDeskState, command: IssueCode, turn: Turn): Outcome<Co
 function waitOf(state: CodeDeskState, command: IssueCode, { nowMs, settings }: Turn): number {
   const recent = recentSendings(state, nowMs);
   const contact = contactKey(command);
-  const toContact = recent.filter((sending) => sending.contact === contact);
+  const toContact = recent.filter(
+    (sending) => sending.contact === contact && (sending.known ?? false) === command.known,
+  );
   const byNetwork = recent.filter((sending) => sending.network === command.network);
   const day = Math.floor(nowMs / DAY_MS);
   const sentToday = day > state.day ? 0 : state.sentToday;

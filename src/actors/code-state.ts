@@ -31,6 +31,8 @@ export interface Sending {
   readonly contact: string;
   /** Whom the asking address stands for (domain/networks.ts). */
   readonly network: string;
+  /** Asked for from where the account was logged in to before; absent: it was not, or nobody looked. */
+  readonly known?: boolean;
 }
 
 export function initialCodes(): CodeDeskState {
@@ -47,7 +49,13 @@ export interface CodeDeskState {
 }
 
 export type CodeEvent =
-  | { readonly type: 'codeIssued'; readonly code: OpenCode; readonly network: string; readonly utcMs: number }
+  | {
+      readonly type: 'codeIssued';
+      readonly code: OpenCode;
+      readonly network: string;
+      readonly known?: boolean;
+      readonly utcMs: number;
+    }
   | { readonly type: 'codeTried'; readonly id: number }
   | { readonly type: 'codeUsed'; readonly id: number };
 
@@ -69,14 +77,14 @@ export function evolveCodes(state: CodeDeskState, event: CodeEvent): CodeDeskSta
 /** The newest code of an address is the only one. What has expired goes. */
 function issued(
   state: CodeDeskState,
-  { code, network, utcMs }: Extract<CodeEvent, { type: 'codeIssued' }>,
+  { code, network, known = false, utcMs }: Extract<CodeEvent, { type: 'codeIssued' }>,
 ): CodeDeskState {
   const contact = contactKey(code);
   const day = Math.max(state.day, Math.floor(utcMs / DAY_MS));
   const others = state.open.filter((each) => each.expiresMs > utcMs && contactKey(each) !== contact);
   return {
     open: [...others, code],
-    sendings: [...recentSendings(state, utcMs), { utcMs, contact, network }],
+    sendings: [...recentSendings(state, utcMs), { utcMs, contact, network, known }],
     day,
     sentToday: (day === state.day ? state.sentToday : 0) + 1,
   };

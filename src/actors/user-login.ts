@@ -5,7 +5,7 @@
 import { ERRORS, type ErrorName } from '../domain/errors.ts';
 import { hasFlag, KeyFlag, type KeyType, keyTypeOf, type UserKey } from '../domain/keys.ts';
 import type { LoginType, SessionKind } from '../domain/sessions.ts';
-import type { AppDoor } from './app-door.ts';
+import { type AppDoor, formatDoor } from './app-door.ts';
 import type { SessionOwner } from './owners.ts';
 import { type Message, type Outcome, type Refusal, refuse, type Turn } from './runtime/actor.ts';
 import type { Ports } from './runtime/ports.ts';
@@ -174,7 +174,18 @@ function completeLogin(
   const used = use === undefined ? { events: [] } : credentialUsed(key, use, session, turn);
   const joined: Change = appId === null ? { events: [] } : firstLogin(state, appId, turn);
   const audit = audited(state, turn, 'login', command.origin, fields);
-  return outcome([opening.change, used, joined, { events: [], send }, audit], reply);
+  return outcome([opening.change, used, joined, { events: [], send }, audit, sameDoor(command)], reply);
+}
+
+/** The application is still what it was when the login began: one that closed meanwhile would end the session at once. */
+function sameDoor(command: Login | McpLogin): Change {
+  if (command.type !== 'mcpLogin' || command.appId === null || command.door === undefined)
+    return { events: [] };
+  const door = formatDoor(command.door);
+  return {
+    events: [],
+    claims: [{ index: 'appId', key: command.appId, owner: door, replaces: door, onConflict: 'AccessDenied' }],
+  };
 }
 
 /** Ends a session of another user that came with a login. */

@@ -5,6 +5,7 @@
 import type { Contact } from '../domain/contacts.ts';
 import { KeyFlag, type UserKey, withFlag } from '../domain/keys.ts';
 import type { LoginType, SessionKind } from '../domain/sessions.ts';
+import { placedApp, withAccess } from './access-list.ts';
 import { findSession, type SessionList, withoutSessions, withSession } from './session-list.ts';
 
 /** Successful logins kept; refused ones have a bound of their own, so that hammering cannot flush the log. */
@@ -90,6 +91,8 @@ export type UserEvent =
       readonly handle: string;
       readonly contact?: Contact;
     }
+  /** Of version 1 alone: a contact of an account that was there already. */
+  | { readonly type: 'contactLinked'; readonly contact: Contact }
   | { readonly type: 'keyAdded'; readonly key: UserKey }
   | { readonly type: 'keyProven'; readonly keyId: string }
   | { readonly type: 'keyFlagsSet'; readonly keyId: string; readonly flags: number }
@@ -135,6 +138,8 @@ export function evolveUser(state: UserState, event: UserEvent): UserState {
   switch (event.type) {
     case 'accountCreated':
       return { ...state, createdMs: event.utcMs, handle: event.handle, contact: event.contact ?? null };
+    case 'contactLinked':
+      return { ...state, contact: state.contact ?? event.contact };
     case 'keyAdded':
       return { ...state, keys: { ...state.keys, [event.key.id]: event.key } };
     case 'keyProven':
@@ -163,7 +168,7 @@ export function evolveUser(state: UserState, event: UserEvent): UserState {
     case 'logged':
       return { ...state, log: appended(state.log, event.entry) };
     case 'appPlaced':
-      return appPlaced(state, event.entry, event.utcMs);
+      return { ...state, ...placedApp(state, event.entry, event.utcMs) };
     case 'appDropped':
       return {
         ...state,
@@ -184,25 +189,6 @@ export function evolveUser(state: UserState, event: UserEvent): UserState {
     case 'sweepScheduled':
       return { ...state, sweepDueMs: event.dueMs };
   }
-}
-
-/** Who registers an application lets it act for them. */
-function appPlaced(state: UserState, entry: AppEntry, utcMs: number): UserState {
-  const place = state.apps.findIndex(({ appId }) => appId === entry.appId);
-  if (place >= 0) return { ...state, apps: state.apps.with(place, entry) };
-  const access: AppAccess = {
-    appId: entry.appId,
-    grantedMs: utcMs,
-    source: 'registration',
-    revokedMs: null,
-  };
-  const appAccess = [...state.appAccess, access];
-  return { ...state, apps: [...state.apps, entry], appsPlaced: state.appsPlaced + 1, appAccess };
-}
-
-function withAccess(list: readonly AppAccess[], access: AppAccess): AppAccess[] {
-  const place = list.findIndex(({ appId }) => appId === access.appId);
-  return place < 0 ? [...list, access] : list.with(place, access);
 }
 
 /** A session is its own log entry, under the same id: one event writes both. */

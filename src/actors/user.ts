@@ -33,6 +33,7 @@ import {
   type UserEvent,
   type UserState,
 } from './user-state.ts';
+import { upcastUser } from './user-upcast.ts';
 
 export type UserCommand =
   | SignUpCommand
@@ -94,8 +95,9 @@ function frees(command: UserCommand): boolean {
 
 export const user = defineActor<UserState, UserCommand, UserEvent, UserQuery, UserVolatile>({
   kind: 'user',
-  version: 1,
+  version: 2,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
+  upcast: upcastUser,
   initial: initialUser,
   volatile: initialVolatile,
   evolve: evolveUser,

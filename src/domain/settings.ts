@@ -112,7 +112,10 @@ export const SETTINGS = {
   ),
   FileDownloadByIdEnabled: flag(55, 'Anonymous v2 downloads by raw file id.'),
   FileDownloadAuthRequired: flag(56, 'Every v2 download needs a session.'),
-  LastKeyProtection: flag(57, 'The last key of an account cannot be removed.'),
+  LastKeyProtection: flag(
+    57,
+    'The last key of an account cannot be removed, unless its person can log in by phone or e-mail.',
+  ),
   OneTimeCodesPerContactHour: count(
     58,
     5,

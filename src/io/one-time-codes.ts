@@ -14,6 +14,7 @@ import {
 import { RESEND_AFTER_MS } from '../actors/code-state.ts';
 import { user } from '../actors/user.ts';
 import type { CodeLoggedIn, CodeLogin } from '../actors/user-codes.ts';
+import type { LogEntry } from '../actors/user-state.ts';
 import { type Contact, contactKey } from '../domain/contacts.ts';
 import { GatewayError } from '../domain/errors.ts';
 import { networkOf } from '../domain/networks.ts';
@@ -23,6 +24,8 @@ import type { RouteContext } from './http/route.ts';
 import { auditRefusal, circumstances, originOf, readChallengeId } from './login-parts.ts';
 import { CODE_DIGITS } from './modules/chat.ts';
 
+/** No account has this id. */
+const NOBODY = '0';
 const SIX_DIGITS = /^[0-9]{6}$/;
 
 export const codeRequested = object({
@@ -40,12 +43,15 @@ export async function requestCode(context: RouteContext, contact: Contact | unde
   const { actors, session, client, site } = context;
   if (contact === undefined) throw new GatewayError('InvalidInput', field);
   if (!site.authMethods.includes(contact.channel)) throw new GatewayError('DeliveryUnavailable');
+  const network = networkOf(client.address);
+  const holder = actors.lookup('contact', contactKey(contact)) ?? null;
   const command: IssueCode = {
     type: 'issueCode',
     ...contact,
-    network: networkOf(client.address),
+    network,
+    known: await isKnown(context, holder, network),
     sessionId: session?.id ?? null,
-    holder: actors.lookup('contact', contactKey(contact)) ?? null,
+    holder,
     origin: originOf(context),
   };
   const { id, expiresMs } = await actors.ask<IssuedCode>(codeDesk, CODE_DESK_ID, command);
@@ -55,6 +61,12 @@ export async function requestCode(context: RouteContext, contact: Contact | unde
     codeLength: CODE_DIGITS,
     resendAfterSeconds: RESEND_AFTER_MS / SECOND_MS,
   };
+}
+
+/** Did the account let somebody in from there before? Asked of an account that is not there as well: the same work. */
+async function isKnown({ actors }: RouteContext, holder: string | null, network: string): Promise<boolean> {
+  const logins = await actors.query<LogEntry[]>(user, holder ?? NOBODY, { type: 'logins' });
+  return logins.some(({ ok, ip }) => ok && networkOf(ip) === network);
 }
 
 /**

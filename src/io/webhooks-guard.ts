@@ -37,7 +37,7 @@ const RESOLVER_LIFE_MS = 60_000;
 
 /**
  * The name servers of the system, asked without threads: `getaddrinfo` holds a thread of the pool that commits share,
- * for as long as a receiver's name server likes. Decision 0055.
+ * for as long as a receiver's name server likes. Decision 0054.
  */
 export function createResolver(elapsed: () => number): Resolve {
   let resolver: dns.Resolver | undefined;

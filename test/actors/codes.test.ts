@@ -21,7 +21,7 @@ interface Desk {
   readonly actors: TestActors;
   readonly chat: ChatFixture;
   /** The id of the code, or the row of the refusal with its wait. */
-  issue(contact: Contact, network?: string): Promise<IssuedCode | string>;
+  issue(contact: Contact, network?: string, known?: boolean): Promise<IssuedCode | string>;
   /** `right`, or the row of the refusal. */
   redeem(id: number, code: string): Promise<string>;
 }
@@ -44,8 +44,8 @@ function startDesk(values: Partial<Record<SettingName, number>> = {}): Desk {
   return {
     actors,
     chat,
-    issue: (contact, network = ORIGIN.ip) =>
-      ask({ type: 'issueCode', ...contact, network, sessionId: null, holder: null, origin: ORIGIN }),
+    issue: (contact, network = ORIGIN.ip, known = false) =>
+      ask({ type: 'issueCode', ...contact, network, known, sessionId: null, holder: null, origin: ORIGIN }),
     async redeem(id, code) {
       const reply = await ask<{ right: true } | WrongCode>({
         type: 'redeemCode',
@@ -169,6 +169,32 @@ t.test(
     t.equal(await issue(phone(77_777), '192.0.2.2').then((reply) => typeof reply), 'object', 'others may');
     await actors.advance(HOUR_MS);
     t.equal(await issue(phone(88_888)).then((reply) => typeof reply), 'object');
+  },
+);
+
+t.test(
+  'caps: what strangers ask for a number leaves the codes of its person, and the other way round',
+  async (t) => {
+    const desk = startDesk();
+    const number = phone(1);
+    for (let sent = 0; sent < 5; sent += 1) {
+      t.type(await desk.issue(number, `198.51.100.${sent}`), 'object');
+      await desk.actors.advance(MINUTE_MS);
+    }
+    t.match(
+      await desk.issue(number, '198.51.100.9'),
+      /^AccessRateLimit/,
+      'strangers have used their share up',
+    );
+    t.type(await desk.issue(number, '192.0.2.7', true), 'object', 'not the share of the person');
+    t.equal(await desk.issue(number, '192.0.2.7', true), 'AccessRateLimit 60', 'who waits like anybody');
+    await desk.actors.restart();
+    for (let sent = 1; sent < 5; sent += 1) {
+      await desk.actors.advance(MINUTE_MS);
+      t.type(await desk.issue(number, '192.0.2.7', true), 'object');
+    }
+    await desk.actors.advance(MINUTE_MS);
+    t.match(await desk.issue(number, '192.0.2.7', true), /^AccessRateLimit/, 'and is bounded, too');
   },
 );
 

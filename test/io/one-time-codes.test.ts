@@ -177,6 +177,29 @@ t.test('caps: 60 s before a resend, five an hour for one number, ten for one add
   t.equal(chat.outbox.length, 11);
 });
 
+t.test(
+  'caps: somebody else cannot use up the codes of a person who logs in from where they did before',
+  async (t) => {
+    const chat = startChat();
+    const { request, enter, actors } = start(t, chat);
+    const first = await request();
+    t.equal(
+      (await enter((first.result as { challengeId: number }).challengeId, chat.last().code)).status,
+      200,
+    );
+    const { nowMs } = actors.clock;
+    const sendings = () => {
+      const { stored } = actors.system.administration.export('codeDesk', 'all');
+      return JSON.stringify(stored);
+    };
+    t.notMatch(sendings(), /"known":true/, 'the first code was for a stranger');
+    await actors.advance(60_000);
+    t.ok(actors.clock.nowMs > nowMs);
+    t.equal((await request()).status, 200);
+    t.match(sendings(), /"known":true/, 'the next one is not: the account was logged in to from here');
+  },
+);
+
 t.test('caps: survive a restart', async (t) => {
   const chat = startChat();
   const { request, ask, enter, actors } = start(t, chat);
