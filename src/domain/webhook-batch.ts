@@ -28,7 +28,10 @@ export function bodyOf(events: readonly Sent[]): string {
   return events.length === 1 ? first.wire : `[${events.map(({ wire }) => wire).join(',')}]`;
 }
 
-/** Stable over retries and resends: it follows from the application and the events. */
-export function webhookIdOf(appId: string, sequences: readonly number[]): string {
-  return `msg_${hash('sha256', `${appId}:${sequences.join(',')}`, 'base64url').slice(0, 27)}`;
+/**
+ * Stable over retries and resends: it follows from the application and the events. Positions are those of one log: a
+ * restored one may give them to other events, so its epoch is in the id.
+ */
+export function webhookIdOf(epoch: string, appId: string, sequences: readonly number[]): string {
+  return `msg_${hash('sha256', `${epoch}:${appId}:${sequences.join(',')}`, 'base64url').slice(0, 27)}`;
 }

@@ -176,7 +176,7 @@ export class Courier {
     resendId: string | null,
   ): Promise<OpenDelivery | undefined> {
     const sequences = events.map(({ sequence }) => sequence);
-    const webhookId = webhookIdOf(entry.view.appId, sequences);
+    const webhookId = webhookIdOf(this.#options.log.epoch, entry.view.appId, sequences);
     const delivery: Omit<OpenDelivery, 'attempts'> = {
       webhookId,
       source: resendId === null ? 'live' : 'resend',

@@ -141,16 +141,17 @@ t.test('body: 256 KB end a batch, in bytes and not characters; one event alone m
   t.equal(batchLength([], 100), 0);
 });
 
-t.test('webhook id: the same for the same events of the same application only', async (t) => {
-  t.equal(webhookIdOf('77', [1, 2]), webhookIdOf('77', [1, 2]));
+t.test('webhook id: the same for the same events of the same application and log only', async (t) => {
+  t.equal(webhookIdOf('e', '77', [1, 2]), webhookIdOf('e', '77', [1, 2]));
   const others = [
-    webhookIdOf('77', [1, 2]),
-    webhookIdOf('78', [1, 2]),
-    webhookIdOf('77', [12]),
-    webhookIdOf('77', [1]),
+    webhookIdOf('e', '77', [1, 2]),
+    webhookIdOf('f', '77', [1, 2]),
+    webhookIdOf('e', '78', [1, 2]),
+    webhookIdOf('e', '77', [12]),
+    webhookIdOf('e', '77', [1]),
   ];
   t.equal(new Set(others).size, others.length);
-  t.match(webhookIdOf('77', [1]), /^msg_[A-Za-z0-9_-]{27}$/);
+  t.match(webhookIdOf('e', '77', [1]), /^msg_[A-Za-z0-9_-]{27}$/);
 });
 
 t.test('outcome: every status has one class', async (t) => {
