@@ -163,3 +163,73 @@ t.test(`event intake: data leaves byte for byte, ${RUNS} random JSON values`, as
   );
   t.pass();
 });
+
+/** What JSON.parse makes of an event, in the terms of the reader. */
+function expectedOf(event: Record<string, unknown>): Record<string, unknown> {
+  return { module: event['module'], type: event['type'], data: event['data'] };
+}
+
+t.test(
+  'event intake: whatever text is taken says the same to JSON.parse, and nothing but refusals is thrown',
+  async (t) => {
+    const base = `{"events":[{${HEAD},"tick":"1","crmId":"7","data":{"id":"5","amount":1.50,"tags":["a","\\u0041\\""]}},{${HEAD},"tick":2,"data":{}}]}`;
+    const bit = fc.constantFrom(
+      '"',
+      '\\',
+      '{',
+      '}',
+      '[',
+      ']',
+      ',',
+      ':',
+      ' ',
+      '\n',
+      '0',
+      '1',
+      '-',
+      '.',
+      'e',
+      'null',
+      '"data":',
+      '"tick":',
+      'é',
+      '\\u0064',
+    );
+    const edits = fc.array(fc.tuple(fc.nat(base.length), fc.nat(3), bit), { minLength: 1, maxLength: 3 });
+    let taken = 0;
+    let refused = 0;
+    fc.assert(
+      fc.property(edits, (changes) => {
+        let text = base;
+        for (const [at, cut, put] of changes) text = text.slice(0, at) + put + text.slice(at + cut);
+        let parsed: { events: Record<string, unknown>[] };
+        try {
+          parsed = JSON.parse(text);
+        } catch (error) {
+          // No JSON does not come this far; reading it must end all the same.
+          if (!(error instanceof SyntaxError)) throw error;
+          return true;
+        }
+        try {
+          const events = read(text);
+          taken += 1;
+          return (
+            events.length === parsed.events.length &&
+            events.every(({ module, type, wire, tick }, index) => {
+              const sent = parsed.events[index] ?? {};
+              const left = JSON.parse(wire) as Record<string, unknown>;
+              const same =
+                JSON.stringify({ module, type, data: left['data'] }) === JSON.stringify(expectedOf(sent));
+              return same && tick === String(sent['tick']) && left['tick'] === tick;
+            })
+          );
+        } catch (error) {
+          refused += 1;
+          return error instanceof GatewayError && /^events/.test(error.detail ?? '');
+        }
+      }),
+      { numRuns: 40_000, seed: 7 },
+    );
+    t.ok(taken > 500 && refused > 500, `${taken} taken, ${refused} refused`);
+  },
+);
