@@ -10,6 +10,7 @@ import { filePieces } from './scenarios/file-pieces.ts';
 import { mcpCall } from './scenarios/mcp-call.ts';
 import { mcpLogin } from './scenarios/mcp-login.ts';
 import { passkey } from './scenarios/passkey.ts';
+import { sseFanout } from './scenarios/sse-fanout.ts';
 import { turn } from './scenarios/turn.ts';
 import { uploadV1, uploadV2 } from './scenarios/upload.ts';
 import { webhooks } from './scenarios/webhooks.ts';
@@ -27,6 +28,7 @@ const SCENARIOS: readonly Scenario[] = [
   downloadRange,
   eventsIntake,
   webhooks,
+  sseFanout,
 ];
 const EX_USAGE = 64;
 

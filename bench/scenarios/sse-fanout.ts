@@ -1,0 +1,232 @@
+/**
+ * One event to thousands of browsers: messages per second of the server's processor, memory per connection, and how
+ * long a small request takes meanwhile; against better-sse and nchan (nginx) with the same messages.
+ */
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { signUp } from '../../tools/agent.ts';
+import { plainEnvironment } from '../../tools/launch.ts';
+import { Crowd, type FanoutServer } from '../fanout.ts';
+import { gatewayUnderLoad } from '../gateway.ts';
+import { compare, median, type Subject } from '../measure.ts';
+import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
+
+const MODULE_KEY = 'bench-module-key-0001';
+/** As the setting SseStreamsPerSession has it. */
+const STREAMS_PER_SESSION = 8;
+const SIGN_UPS = 16;
+const MESSAGE_BYTES = 200;
+/** What is due to a client together leaves in one write: shown by batches of ten. */
+const BATCH = 10;
+const NCHAN_MODULE = '/usr/lib/nginx/modules/ngx_nchan_module.so';
+const START_TIMEOUT_MS = 15_000;
+
+export const sseFanout: Scenario = {
+  name: 'sse-fanout',
+  summary: 'one event to thousands of event streams (--connections 10000) against better-sse and nchan',
+  async run(bench) {
+    const { connections, durationMs, rounds } = bench.options;
+    if (bench.options.target !== undefined) throw new Error('sse-fanout publishes: it needs its own gateway');
+    const crowds: Crowd[] = [];
+    for (const open of [gatehouse, betterSse, nchan]) {
+      const server = await open(bench, connections);
+      if (server === undefined) continue;
+      const crowd = new Crowd(server);
+      bench.afterwards(() => crowd.leave());
+      bench.announce(`${connections} readers come to ${server.name}`);
+      await crowd.gather();
+      crowds.push(crowd);
+    }
+    const subjects = [1, BATCH].flatMap((batch) =>
+      crowds.map(
+        (crowd): Subject => ({
+          name: batch === 1 ? crowd.server.name : `${crowd.server.name}, ${batch} at a time`,
+          pids: crowd.server.pids,
+          round: () =>
+            crowd.round({ durationMs, batch, sizeBytes: MESSAGE_BYTES, stalled: 0, readers: connections }),
+        }),
+      ),
+    );
+    const comparison = await compare(subjects, rounds, bench.announce);
+    const notes = comparison.subjects.map(({ name, rounds: measured }) => {
+      const of = (pick: (details: Details) => number) =>
+        median(measured.map(({ details }) => pick(details as unknown as Details)));
+      const perSecond = Math.round(of(({ messagesPerCpuSecond }) => messagesPerCpuSecond)).toLocaleString(
+        'en',
+      );
+      const p99 = of(({ probeUs }) => probeUs.p99 / 1_000).toFixed(1);
+      return `${name}: ${perSecond} messages a processor second; a small request meanwhile: p99 ${p99} ms`;
+    });
+    for (const { server, rssBytesPerConnection } of crowds) {
+      if (rssBytesPerConnection !== undefined)
+        notes.push(`${server.name}: ${(rssBytesPerConnection / 1_024).toFixed(1)} KiB of RSS a connection`);
+    }
+    notes.push('Targets: 1.2 times nchan and 2 times better-sse by processor time; 4 KiB a connection.');
+    return { comparison, notes };
+  },
+};
+
+interface Details {
+  readonly messagesPerCpuSecond: number;
+  readonly probeUs: { readonly p99: number };
+}
+
+async function gatehouse(bench: Bench, clients: number): Promise<FanoutServer> {
+  const settings = {
+    ConnectionsMax: 50_000,
+    SseStreamsMax: 50_000,
+    SseStreamsPerAddress: 50_000,
+    EventReorderMilliseconds: 0,
+  };
+  const { url, internal, pids, name } = await gatewayUnderLoad(
+    bench,
+    { core: { url: 'http://127.0.0.1:9', key: MODULE_KEY } },
+    { settings },
+  );
+  const requests = await streamRequests(bench, url, clients);
+  let tick = 0;
+  return {
+    name,
+    pids,
+    plan: {
+      port: Number(new URL(url).port),
+      requests,
+      clients,
+      probe: rawRequest('GET', `${url}/health?plain=1`),
+    },
+    async publish(messages) {
+      const events = messages.map((data) => {
+        tick += 1;
+        return `{"module":"core","tick":"${tick}","type":"Counted","data":${data}}`;
+      });
+      await post(`${internal}/internal/v1/events`, `{"events":[${events.join(',')}]}`, {
+        'X-Module-Key': MODULE_KEY,
+      });
+    },
+  };
+}
+
+/** One request for each of the sessions that share the readers. */
+export async function streamRequests(bench: Bench, url: string, clients: number): Promise<string[]> {
+  const accounts = Math.ceil(clients / STREAMS_PER_SESSION);
+  bench.announce(`${accounts} accounts sign up`);
+  const requests: string[] = [];
+  let started = 0;
+  const lane = async () => {
+    while (started < accounts) {
+      started += 1;
+      const { cookie } = await signUp(url);
+      requests.push(rawRequest('GET', `${url}/auth/v1/events`, { Cookie: cookie }));
+    }
+  };
+  await Promise.all(Array.from({ length: SIGN_UPS }, lane));
+  return requests;
+}
+
+async function betterSse(bench: Bench, clients: number): Promise<FanoutServer | undefined> {
+  if (!existsSync('bench/peers/node_modules/better-sse')) {
+    bench.announce('better-sse is left out: npm install in bench/peers brings it');
+    return undefined;
+  }
+  const child = fork(resolve('bench/peers/better-sse-server.js'), [], {
+    env: plainEnvironment(),
+    execArgv: [],
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+  bench.afterwards(() => ended(child));
+  const { url } = await new Promise<{ url: string }>((resolve, reject) => {
+    child.once('message', (message) => resolve(message as { url: string }));
+    child.once('exit', (code) => reject(new Error(`better-sse ended with ${code}`)));
+  });
+  return {
+    name: 'better-sse',
+    pids: [child.pid ?? 0],
+    plan: planOf(url, clients),
+    publish: (messages) => post(`${url}/publish`, `[${messages.join(',')}]`),
+  };
+}
+
+async function nchan(bench: Bench, clients: number): Promise<FanoutServer | undefined> {
+  if (!existsSync(NCHAN_MODULE)) {
+    bench.announce('nchan is left out: the Debian package libnginx-mod-nchan brings it');
+    return undefined;
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-nchan-'));
+  bench.afterwards(async () => rmSync(folder, { recursive: true, force: true }));
+  const port = 20_000 + (process.pid % 10_000);
+  writeFileSync(join(folder, 'nginx.conf'), nchanConfiguration(folder, port, clients));
+  const child = spawn('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf'), '-g', 'daemon off;'], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  bench.afterwards(() => ended(child));
+  const url = `http://127.0.0.1:${port}`;
+  for (const deadlineMs = Date.now() + START_TIMEOUT_MS; ; ) {
+    const answer = await fetch(`${url}/health`).catch((error: unknown) => error);
+    if (answer instanceof Response && answer.status === 200) break;
+    if (Date.now() > deadlineMs) throw new Error(`nginx did not start: ${answer}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  const workers = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'latin1')
+    .trim()
+    .split(' ')
+    .map(Number);
+  return {
+    name: 'nchan',
+    pids: workers,
+    plan: planOf(url, clients),
+    // One message a request: nchan knows no other way.
+    async publish(messages) {
+      for (const message of messages) await post(`${url}/publish`, message);
+    },
+  };
+}
+
+function nchanConfiguration(folder: string, port: number, clients: number): string {
+  return `
+load_module ${NCHAN_MODULE};
+user root;
+worker_processes 1;
+worker_rlimit_nofile ${clients + 2_000};
+pid ${folder}/nginx.pid;
+error_log ${folder}/error.log;
+events { worker_connections ${clients + 1_000}; }
+http {
+  access_log off;
+  client_body_temp_path ${folder}/body;
+  nchan_max_reserved_memory 64M;
+  server {
+    listen 127.0.0.1:${port} backlog=4096;
+    keepalive_requests 1000000;
+    location = /events { nchan_subscriber eventsource; nchan_channel_id bench; nchan_subscriber_first_message newest; }
+    location = /publish { nchan_publisher; nchan_channel_id bench; nchan_message_buffer_length 20; }
+    location = /health { return 200 ok; }
+  }
+}
+`;
+}
+
+function planOf(url: string, clients: number): FanoutServer['plan'] {
+  return {
+    port: Number(new URL(url).port),
+    requests: [rawRequest('GET', `${url}/events`, { Accept: 'text/event-stream' })],
+    clients,
+    probe: rawRequest('GET', `${url}/health`),
+  };
+}
+
+async function post(url: string, body: string, headers: Record<string, string> = {}): Promise<void> {
+  const type = { 'Content-Type': 'application/json' };
+  const answer = await fetch(url, { method: 'POST', headers: { ...type, ...headers }, body });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`publish: ${answer.status} ${text}`);
+}
+
+function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  return new Promise((resolve) => {
+    child.once('exit', () => resolve());
+    child.kill('SIGTERM');
+  });
+}
