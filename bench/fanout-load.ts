@@ -70,7 +70,8 @@ export class FanoutLoad {
     const socket = createConnection({ port, host: '127.0.0.1' });
     socket.on('error', () => socket.destroy());
     socket.pause();
-    socket.write(requests[0] ?? '');
+    // The session with the fewest streams: it must not push a reader out.
+    socket.write(requests.at(-1) ?? '');
     return socket;
   }
 
@@ -90,6 +91,10 @@ export class FanoutLoad {
     let stopped = false;
     let answered: () => void = () => undefined;
     socket.on('data', () => answered());
+    socket.on('error', () => {
+      stopped = true;
+      answered();
+    });
     const loop = async () => {
       while (!stopped) {
         const startedUs = nowUs();

@@ -11,6 +11,7 @@ import { mcpCall } from './scenarios/mcp-call.ts';
 import { mcpLogin } from './scenarios/mcp-login.ts';
 import { passkey } from './scenarios/passkey.ts';
 import { sseFanout } from './scenarios/sse-fanout.ts';
+import { sseStalled } from './scenarios/sse-stalled.ts';
 import { turn } from './scenarios/turn.ts';
 import { uploadV1, uploadV2 } from './scenarios/upload.ts';
 import { webhooks } from './scenarios/webhooks.ts';
@@ -29,6 +30,7 @@ const SCENARIOS: readonly Scenario[] = [
   eventsIntake,
   webhooks,
   sseFanout,
+  sseStalled,
 ];
 const EX_USAGE = 64;
 

@@ -11,11 +11,14 @@ async function take(request, response) {
   response.end('ok');
 }
 
-const server = createServer((request, response) => {
-  if (request.url === '/events')
-    createSession(request, response).then((session) => channel.register(session));
-  else if (request.url === '/publish') take(request, response);
+async function answer(request, response) {
+  if (request.url === '/events') channel.register(await createSession(request, response));
+  else if (request.url === '/publish') await take(request, response);
   else response.end('ok');
+}
+
+const server = createServer((request, response) => {
+  answer(request, response).catch((error) => response.destroy(error));
 });
 server.listen(0, '127.0.0.1', 4_096, () =>
   process.send?.({ url: `http://127.0.0.1:${server.address().port}` }),

@@ -30,7 +30,7 @@ export const sseFanout: Scenario = {
     const { connections, durationMs, rounds } = bench.options;
     if (bench.options.target !== undefined) throw new Error('sse-fanout publishes: it needs its own gateway');
     const crowds: Crowd[] = [];
-    for (const open of [gatehouse, betterSse, nchan]) {
+    for (const open of [openGatehouse, betterSse, nchan]) {
       const server = await open(bench, connections);
       if (server === undefined) continue;
       const crowd = new Crowd(server);
@@ -73,7 +73,7 @@ interface Details {
   readonly probeUs: { readonly p99: number };
 }
 
-async function gatehouse(bench: Bench, clients: number): Promise<FanoutServer> {
+export async function openGatehouse(bench: Bench, clients: number): Promise<FanoutServer> {
   const settings = {
     ConnectionsMax: 50_000,
     SseStreamsMax: 50_000,
@@ -109,7 +109,7 @@ async function gatehouse(bench: Bench, clients: number): Promise<FanoutServer> {
 }
 
 /** One request for each of the sessions that share the readers. */
-export async function streamRequests(bench: Bench, url: string, clients: number): Promise<string[]> {
+async function streamRequests(bench: Bench, url: string, clients: number): Promise<string[]> {
   const accounts = Math.ceil(clients / STREAMS_PER_SESSION);
   bench.announce(`${accounts} accounts sign up`);
   const requests: string[] = [];
