@@ -178,6 +178,7 @@ function writeCorked(): void {
 function writePiece(response: HttpResponse, piece: Uint8Array): boolean {
   corkedResponse = response;
   corkedPiece = piece;
+  corkedHasRoom = true;
   corkedFailure = undefined;
   response.cork(writeCorked);
   if (corkedFailure !== undefined) throw corkedFailure;
