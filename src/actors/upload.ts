@@ -56,24 +56,26 @@ export type UploadCommand =
   | CheckUpload
   | UploadChecked;
 
-interface Moment {
-  readonly nowMs: number;
-  readonly settings: SettingsReader;
-}
+/** What is missing (refuses like the commands); whose parts a sweep has to leave alone. */
+export type UploadQuery =
+  | {
+      readonly type: 'status';
+      readonly uploadId: number;
+      readonly nowMs: number;
+      readonly settings: SettingsReader;
+    }
+  | { readonly type: 'fileIds' };
 
 /**
- * `part`: may this chunk be sent, and where does it go? `status`: what is missing. `fileIds`: whose parts a sweep has to
- * leave alone. The first two refuse like the commands.
+ * Volatile: may this chunk be sent, and where does it go? Answered within the turn, also while earlier chunks are still
+ * on their way to the journal: nothing of the answer leaves the gateway but a refusal.
  */
-export type UploadQuery =
-  | ({
-      readonly type: 'part';
-      readonly uploadId: number;
-      readonly chunkNumber: number;
-      readonly crc32: number;
-    } & Moment)
-  | ({ readonly type: 'status'; readonly uploadId: number } & Moment)
-  | { readonly type: 'fileIds' };
+export interface FindPlace {
+  readonly type: 'findPlace';
+  readonly uploadId: number;
+  readonly chunkNumber: number;
+  readonly crc32: number;
+}
 
 /** A chunk that has a place. `known`: it is stored already, only the answer is wanted. */
 export interface PartPlace {
@@ -125,10 +127,10 @@ export const upload = defineActor<UploadState, UploadCommand, UploadEvent, Uploa
         return uploadChecked(state, command, turn);
     }
   },
-  query(state, query): PartPlace | UploadStatus | readonly string[] | Refusal {
+  decideNow: (state, _volatile, command, turn) => placeOf(state, command as FindPlace, turn),
+
+  query(state, query): UploadStatus | readonly string[] | Refusal {
     switch (query.type) {
-      case 'part':
-        return placeOf(state, query);
       case 'status':
         return statusOf(state, query);
       case 'fileIds':
@@ -147,11 +149,11 @@ function cancel(state: UploadState, { uploadId }: CancelUpload, turn: Turn): Out
 }
 
 /** In the order of refusals: 1305, 1306; then the route judges the bytes: 1307, 1308. */
-function placeOf(state: UploadState, query: Extract<UploadQuery, { type: 'part' }>): PartPlace | Refusal {
-  const { uploadId, chunkNumber, crc32, nowMs } = query;
-  const active = activeUpload(state, uploadId, query);
+function placeOf(state: UploadState, command: FindPlace, turn: Turn): PartPlace | Refusal {
+  const { uploadId, chunkNumber, crc32 } = command;
+  const active = activeUpload(state, uploadId, turn);
   if (active === undefined) {
-    const finished = finishedBy(state, query, nowMs);
+    const finished = finishedBy(state, command, turn.nowMs);
     if (finished === undefined) return refuse('InvalidID');
     return { uploadKey: '', fileId: finished.fileId, positionBytes: 0, sizeBytes: 0, known: true };
   }

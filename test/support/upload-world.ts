@@ -182,9 +182,8 @@ export function createUploadActors(options: Partial<TestActorsOptions> = {}): Up
       }),
     async part(userId, file, chunkNumber, crc32 = file.crcOf(chunkNumber)) {
       const { uploadId } = file;
-      const moment = { nowMs: actors.clock.nowMs, settings: actors.settings };
-      const query = { type: 'part', uploadId, chunkNumber, crc32, ...moment };
-      const place = await actors.system.query<PartPlace>(upload as never, userId, query);
+      const command = { type: 'findPlace', uploadId, chunkNumber, crc32 };
+      const place = actors.system.now<PartPlace>(upload as never, userId, command);
       if (!place.known) world.parts.get(`${userId}/${place.fileId}`)?.set(chunkNumber, crc32);
       return await ask<StoredChunk>(upload, userId, { type: 'storeChunk', uploadId, chunkNumber, crc32 });
     },

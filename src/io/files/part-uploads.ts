@@ -4,11 +4,10 @@
  * written again.
  */
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
-import { type PartPlace, upload } from '../../actors/upload.ts';
+import { type FindPlace, type PartPlace, upload } from '../../actors/upload.ts';
 import type { StoreChunk, StoredChunk } from '../../actors/upload-parts.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { CHUNK_BYTES } from '../../domain/files.ts';
-import type { SettingsReader } from '../../domain/settings.ts';
 import type { IncomingBody } from '../http/stream.ts';
 import { Lanes } from './lanes.ts';
 import type { Receiver } from './receiver.ts';
@@ -27,8 +26,6 @@ export interface PartUploadsOptions {
 /** One `upload_part` as it was asked for. */
 export interface PartRequest {
   readonly actors: ActorSystem;
-  readonly settings: SettingsReader;
-  readonly nowMs: number;
   readonly userId: string;
   readonly address: string;
   readonly uploadId: number;
@@ -59,12 +56,12 @@ export class PartUploads {
   }
 
   async #store(part: PartRequest): Promise<StoredChunk> {
-    const first = await placeOf(part);
+    const first = placeOf(part);
     if (part.crc32 < 0) throw new GatewayError('InvalidInput', 'chunkCrc32: expected a CRC-32');
     if (first.known) return await this.#repeat(part);
     return await this.#chunks.run(`${first.uploadKey} ${part.chunkNumber}`, async () => {
       // Another request may have brought the same chunk while this one waited.
-      const place = await placeOf(part);
+      const place = placeOf(part);
       if (place.known) return await this.#repeat(part);
       await this.#uploads.run(place.uploadKey, () => this.#receive(part, place));
       return await tell(part);
@@ -117,10 +114,9 @@ export class PartUploads {
   }
 }
 
-async function placeOf(part: PartRequest): Promise<PartPlace> {
-  const { actors, settings, nowMs, userId, uploadId, chunkNumber, crc32 } = part;
-  const query = { type: 'part', uploadId, chunkNumber, crc32, nowMs, settings };
-  return await actors.query<PartPlace>(upload, userId, query);
+function placeOf({ actors, userId, uploadId, chunkNumber, crc32 }: PartRequest): PartPlace {
+  const command: FindPlace = { type: 'findPlace', uploadId, chunkNumber, crc32 };
+  return actors.now<PartPlace>(upload, userId, command);
 }
 
 function tell({ actors, userId, uploadId, chunkNumber, crc32 }: PartRequest): Promise<StoredChunk> {

@@ -116,12 +116,10 @@ function createPartRoute(parts: UploadRouteParts): AnyRoute {
       'StorageFull',
       'FileStorageFailed',
     ],
-    async handle({ query, session, actors, settings, nowMs, client, incoming, limiter }) {
+    async handle({ query, session, actors, client, incoming, limiter }) {
       try {
         const { chunkNumber, fileId } = await parts.files.uploads.store({
           actors,
-          settings,
-          nowMs,
           userId: session.userId,
           address: client.address,
           uploadId: readUploadId(query.uploadId),

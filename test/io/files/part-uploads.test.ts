@@ -49,8 +49,6 @@ async function setUp(t: Test, file: SampleFile, { quota = 0, lease }: SetUpOptio
   const store = (chunkNumber: number, body: FakeBody | undefined, crc32 = file.crcOf(chunkNumber)) =>
     parts.store({
       actors: uploads.actors.system,
-      settings,
-      nowMs: uploads.actors.clock.nowMs,
       userId: ADA,
       address: '127.0.0.1',
       uploadId: file.uploadId,
