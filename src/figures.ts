@@ -1,6 +1,10 @@
 /** The figures of every part for metrics and the internal health page, flattened to one number per name. */
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Limiter } from './actors/limiter.ts';
+import { DATA_FILE } from './actors/runtime/journal-file.ts';
 import type { RunningSystem } from './actors/runtime/system.ts';
+import type { Configuration } from './domain/configuration.ts';
 import type { FileTransport } from './file-transport.ts';
 import type { Pipeline } from './io/http/pipeline.ts';
 import type { Server } from './io/http/server.ts';
@@ -11,6 +15,7 @@ import type { StreamHub } from './io/sse/hub.ts';
 import type { WorkerPool } from './workers/pool.ts';
 
 export interface FigureSources {
+  readonly configuration: Configuration;
   readonly actors: RunningSystem;
   readonly workers: WorkerPool;
   readonly modules: ModuleClient;
@@ -34,8 +39,19 @@ export function flatten(counters: object, prefix = ''): Figures {
   return figures;
 }
 
+/** Browsers' and agents' sessions, and the journal's file with the room that was made ahead of need. */
+function gatewayFigures({ actors, configuration }: FigureSources): Figures {
+  const file = join(configuration.dataPath, DATA_FILE);
+  return {
+    browserSessions: actors.count('sidHash'),
+    mcpSessions: actors.count('sessionHash'),
+    journalFileBytes: statSync(file, { throwIfNoEntry: false })?.size ?? 0,
+  };
+}
+
 export function figuresOf(parts: FigureSources, pipeline: Pipeline): Record<string, () => Figures> {
   return {
+    gateway: () => gatewayFigures(parts),
     actors: () => flatten(parts.actors.counters()),
     workers: () => flatten(parts.workers.counters()),
     modules: () => flatten(parts.modules.counters()),

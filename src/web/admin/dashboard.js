@@ -12,14 +12,111 @@ function useLooks() {
   useEffect(() => {
     const source = new EventSource('/ProxyAdmin/api/live');
     source.addEventListener('look', ({ data }) => {
+      const look = JSON.parse(data);
       setLost(false);
-      setLooks((kept) => [...kept, JSON.parse(data)].slice(-KEPT));
+      setLooks((kept) => [...kept, { ...look, rates: ratesOf(look, kept.at(-1)) }].slice(-KEPT));
     });
     source.onerror = () => setLost(true);
     return () => source.close();
   }, []);
   return { looks, isLost };
 }
+
+/** What only grows since the start, as what it grew by a second. */
+const GROWING = {
+  connection: ['limiter', 'c_limited'],
+  address: ['limiter', 'i_limited'],
+  key: ['limiter', 'p_limited'],
+  login: ['limiter', 'm_limited'],
+  received: ['files', 'uploads_receivedBytes'],
+  throttled: ['files', 'bandwidth_chargedBytes'],
+  webhooks: ['webhooks', 'delivered'],
+};
+
+function ratesOf(look, before) {
+  const rate = ([part, name]) =>
+    before === undefined
+      ? 0
+      : Math.max(0, figure(look, part, name) - figure(before, part, name)) / look.seconds;
+  return Object.fromEntries(Object.entries(GROWING).map(([name, place]) => [name, rate(place)]));
+}
+
+const MEGABYTE = 1024 * 1024;
+const of = (part, name, label, color, scale = 1) => ({
+  label,
+  color,
+  read: (look) => figure(look, part, name) / scale,
+});
+const rateOf = (name, label, color, scale = 1) => ({
+  label,
+  color,
+  read: (look) => look.rates[name] / scale,
+});
+
+/** One chart a row: its title and the lines in it. */
+const CHARTS = [
+  {
+    title: 'Requests a second',
+    series: [
+      { label: 'all', read: (look) => perSecond(look.requests, look) },
+      { label: 'errors', read: (look) => perSecond(look.errors, look), color: '--bad' },
+    ],
+  },
+  {
+    title: 'Latency, ms',
+    series: [
+      { label: 'p50', read: (look) => look.p50 },
+      { label: 'p99', read: (look) => look.p99, color: '--warn' },
+    ],
+  },
+  {
+    title: 'Refused by limits a second',
+    series: [
+      { label: 'all', read: (look) => perSecond(look.refused, look) },
+      rateOf('connection', 'connection', '--good'),
+      rateOf('address', 'address', '--warn'),
+      rateOf('key', 'key', '--bad'),
+      rateOf('login', 'login', '--ink-soft'),
+    ],
+  },
+  {
+    title: 'Sessions',
+    series: [of('gateway', 'browserSessions', 'browsers'), of('gateway', 'mcpSessions', 'agents', '--good')],
+  },
+  {
+    title: 'Connections and streams',
+    series: [of('connections', 'open', 'connections'), of('streams', 'streams', 'event streams', '--good')],
+  },
+  {
+    title: 'Files, MB a second',
+    series: [
+      rateOf('received', 'received', '--accent', MEGABYTE),
+      rateOf('throttled', 'through the limiter', '--good', MEGABYTE),
+    ],
+  },
+  {
+    title: 'Uploads',
+    series: [
+      of('files', 'uploads_active', 'receiving'),
+      of('files', 'bandwidth_waiting', 'waiting for bandwidth', '--warn'),
+    ],
+  },
+  {
+    title: 'Webhooks',
+    series: [
+      rateOf('webhooks', 'delivered a second'),
+      of('webhooks', 'pending', 'applications that wait', '--warn'),
+    ],
+  },
+  { title: 'Event loop delay p99, ms', series: [{ label: 'delay', read: (look) => look.loopDelayP99 }] },
+  {
+    title: 'Memory and journal, MB',
+    series: [
+      { label: 'memory', read: (look) => look.rssBytes / MEGABYTE },
+      of('gateway', 'journalFileBytes', 'journal', '--good', MEGABYTE),
+    ],
+  },
+];
 
 const perSecond = (count, look) => count / look.seconds;
 const sum = (figures = {}, pattern) =>
@@ -34,14 +131,7 @@ export function DashboardPage() {
       last === undefined
         ? html`<p class="busy" role="status">Waiting for the first figures …</p>`
         : html`<${Figures} look=${last} />
-          <div class="charts">
-            <${Chart} title="Requests a second" looks=${looks} series=${[{ label: 'all', read: (look) => perSecond(look.requests, look) }, { label: 'errors', read: (look) => perSecond(look.errors, look), color: '--bad' }]} />
-            <${Chart} title="Latency, ms" looks=${looks} series=${[{ label: 'p50', read: (look) => look.p50 }, { label: 'p99', read: (look) => look.p99, color: '--warn' }]} />
-            <${Chart} title="Refused by limits a second" looks=${looks} series=${[{ label: '429', read: (look) => perSecond(look.refused, look), color: '--warn' }]} />
-            <${Chart} title="Event loop delay p99, ms" looks=${looks} series=${[{ label: 'delay', read: (look) => look.loopDelayP99 }]} />
-            <${Chart} title="Memory, MB" looks=${looks} series=${[{ label: 'RSS', read: (look) => look.rssBytes / 1024 / 1024 }]} />
-            <${Chart} title="Connections and streams" looks=${looks} series=${[{ label: 'connections', read: (look) => figure(look, 'connections', 'open') }, { label: 'event streams', read: (look) => figure(look, 'streams', 'open'), color: '--good' }]} />
-          </div>
+          <div class="charts">${CHARTS.map(({ title, series }) => html`<${Chart} key=${title} title=${title} looks=${looks} series=${series} />`)}</div>
           <div class="grid">
             <${Busiest} title="Busiest routes" rows=${last.routes} look=${last} />
             <${Busiest} title="Busiest tools" rows=${last.tools} look=${last} />
@@ -52,7 +142,7 @@ export function DashboardPage() {
 
 function Figures({ look }) {
   const shown = [
-    ['Requests a second', perSecond(look.requests, look).toFixed(1)],
+    ['Requests / s', perSecond(look.requests, look).toFixed(1)],
     ['Latency p99', look.p99 === null ? '–' : `${look.p99.toFixed(1)} ms`],
     ['Refused by limits', sum(look.parts.limiter, /refused|rejected/i)],
     ['Connections', figure(look, 'connections', 'open')],
@@ -88,7 +178,7 @@ function Chart({ title, looks, series }) {
             y: { range: (_plot, _low, high) => [0, Math.max(1, (high ?? 0) * 1.1)] },
           },
           axes: [
-            { ...axis, size: 24, space: 90 },
+            { ...axis, size: 24, space: 90, values: (_plot, ticks) => ticks.map(clockText) },
             { ...axis, size: 46 },
           ],
           series: [
@@ -125,6 +215,8 @@ function Chart({ title, looks, series }) {
   return html`<figure class="card"><figcaption class="row"><strong>${title}</strong><span class="soft small">${now}</span></figcaption><div class="chart" ref=${box} role="img" aria-label=${`${title}: ${now}`}></div></figure>`;
 }
 
+const CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const clockText = (seconds) => CLOCK.format(seconds * 1000);
 const round = (value) =>
   value === null || value === undefined ? '–' : value >= 100 ? Math.round(value) : value.toFixed(1);
 

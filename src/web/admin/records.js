@@ -47,7 +47,7 @@ export function AuditPage() {
 }
 
 export function LoginLogPage() {
-  return html`<${Rows} pages=${useAudit()} keep=${({ event }) => /log_?in|log_?out|session|refused/i.test(event)} caption="Logins and refusals" empty="No login among the records shown so far." />`;
+  return html`<${Rows} pages=${useAudit()} keep=${({ event }) => /sign_up|log_?in|log_?out|session|refused/i.test(event)} caption="Logins and refusals" empty="No login among the records shown so far." />`;
 }
 
 export function EventsPage() {

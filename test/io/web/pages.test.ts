@@ -124,6 +124,31 @@ t.test('the built-in pages name only files that are served, under one address fo
   }
 });
 
+t.test('the first load of home and of the admin panel stays under 150 KB', async (t) => {
+  const pages = openPages({ staticPath: undefined } as Configuration, []);
+  await pages.compress();
+  const { url, close } = startHttp({ routes: [...pages.routes] });
+  t.teardown(close);
+  const names = /(?:src|href)="(\/web\/[^"]+)"|from\s*'(\.[^']+)'|import\s*'(\.[^']+)'/g;
+  for (const path of ['/', '/ProxyAdmin']) {
+    const sizes = new Map<string, number>();
+    const waiting = [path];
+    for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+      if (sizes.has(next)) continue;
+      const { body, headers } = await fetched(url + next, { 'accept-encoding': 'br' });
+      sizes.set(next, body.length);
+      if (next.includes('/vendor/')) continue;
+      const text = String(headers['content-encoding'] === 'br' ? brotliDecompressSync(body) : body);
+      for (const [, named, from, imported] of text.matchAll(names)) {
+        waiting.push(new URL(named ?? from ?? imported ?? '', url + next).pathname);
+      }
+    }
+    const sum = [...sizes.values()].reduce((total, each) => total + each, 0);
+    t.ok(sizes.size > 8, `${path} loads ${sizes.size} files`);
+    t.ok(sum < 150 * 1024, `${path} weighs ${sum} bytes`);
+  }
+});
+
 t.test(
   'StaticPath: a folder takes the place of the home page, files and all, but hides nothing',
   async (t) => {
