@@ -1,5 +1,6 @@
 /** Puts v2 uploads together: what their routes are given of the file transport. */
 import type { ActorSystem } from './actors/runtime/actor.ts';
+import { nodeSchedule } from './actors/runtime/world.ts';
 import type { SettingsReader } from './domain/settings.ts';
 import type { FileTransport } from './file-transport.ts';
 import { DraftUploads } from './io/files/draft-uploads.ts';
@@ -16,7 +17,16 @@ export interface DraftOptions {
 export function openDrafts({ actors, settings, files, fileCodes }: DraftOptions): DraftParts {
   const { storage, receiver, throttle, workers } = files;
   return {
-    uploads: new DraftUploads({ actors, settings, storage, receiver, throttle, workers }),
+    uploads: new DraftUploads({
+      actors,
+      settings,
+      storage,
+      receiver,
+      throttle,
+      workers,
+      clock: Date.now,
+      timer: nodeSchedule.timer,
+    }),
     codes: fileCodes,
   };
 }

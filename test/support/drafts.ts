@@ -105,7 +105,16 @@ export async function startDrafts(t: Test, options: DraftFixtureOptions = {}): P
   });
   const codes = createFileCodes(Buffer.alloc(16, 7));
   const receiver = new Receiver(workers, { folder: tmpdir() });
-  const uploads = new DraftUploads({ actors: actors.system, settings, storage, receiver, throttle, workers });
+  const uploads = new DraftUploads({
+    actors: actors.system,
+    settings,
+    storage,
+    receiver,
+    throttle,
+    workers,
+    clock: actors.clock.read,
+    timer: actors.clock.timer,
+  });
   const http = startHttp({
     routes: createDraftRoutes({ uploads, codes }),
     settings,

@@ -14,6 +14,7 @@ import { combineCrc32 } from '../../domain/crc32-combine.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { fileSizeMaxBytes } from '../../domain/files.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
+import type { Clock } from '../../domain/time.ts';
 import type { UploadPlan } from '../../domain/upload-plan.ts';
 import type { IncomingBody } from '../http/stream.ts';
 import { type BodyBounds, bodyBounds, checkSize } from './draft-bounds.ts';
@@ -23,7 +24,7 @@ import type { Receiver } from './receiver.ts';
 import type { Received } from './reception.ts';
 import type { FileStorage, PartLease } from './storage.ts';
 import { StreamSeats } from './stream-seats.ts';
-import type { Throttle } from './throttle.ts';
+import type { Throttle, Timer } from './throttle.ts';
 
 export interface DraftUploadParts {
   readonly actors: ActorSystem;
@@ -32,6 +33,8 @@ export interface DraftUploadParts {
   readonly receiver: Receiver;
   readonly throttle: Throttle;
   readonly workers: WorkerPort;
+  readonly clock: Clock;
+  readonly timer: Timer;
 }
 
 /** What one request brings. */
@@ -58,6 +61,7 @@ interface Taken {
 }
 
 const truncate = promisify(ftruncate);
+const EXPIRED = new GatewayError('InvalidID', 'the draft has expired');
 const OVERTAKEN = new GatewayError('UploadConflict', 'another request has taken over');
 const NOTHING: Received = {
   ended: 'complete',
@@ -92,8 +96,8 @@ export class DraftUploads {
 
   async #upload(request: UploadRequest): Promise<UploadOutcome> {
     const { target, plan, incoming } = request;
-    const { actors, settings, storage } = this.#parts;
-    const { sizeBytes } = await viewDraft(actors, target);
+    const { actors, settings, storage, clock, timer } = this.#parts;
+    const { sizeBytes, expiresMs } = await viewDraft(actors, target);
     let bounds: BodyBounds;
     try {
       bounds = bodyBounds(plan, sizeBytes, fileSizeMaxBytes(settings));
@@ -106,10 +110,13 @@ export class DraftUploads {
     const leave = await this.#seats.take(target.fileId, () => stop.abort(OVERTAKEN));
     const holder = `draft-${target.fileId}`;
     if (plan.keeps) this.#suspendable.add(stop);
+    // A client that trickles may not hold bytes and room of a draft that is no more.
+    const cancelExpiry = timer(Math.max(0, expiresMs - clock()), () => stop.abort(EXPIRED));
     try {
       await storage.reserve(holder, incoming?.declaredBytes ?? bounds.mostBytes);
       return await this.#stream(request, bounds, stop.signal);
     } finally {
+      cancelExpiry();
       this.#suspendable.delete(stop);
       storage.release(holder);
       leave();

@@ -39,6 +39,7 @@ export class IncomingStream implements IncomingBody, RestOfBody {
   /** The client went before anybody read. */
   #lost = false;
   #silentTurns = 0;
+  #turns = 0;
 
   /** Call it in the turn of the request: uWS delivers to whoever listens by then. */
   constructor(response: HttpResponse, declaredBytes: number | undefined, hooks: IncomingHooks) {
@@ -128,8 +129,10 @@ export class IncomingStream implements IncomingBody, RestOfBody {
       return;
     }
     this.#silentTurns += 1;
+    // Counted apart: bytes that trickle in are no silence, and uWS's clock runs on under them.
+    this.#turns += 1;
     if (this.#silentTurns >= SILENT_TURNS) this.#response.close();
-    else if (this.#silentTurns % REARM_TURNS === 0) {
+    else if (this.#turns % REARM_TURNS === 0) {
       this.#response.pause();
       this.#response.resume();
     }

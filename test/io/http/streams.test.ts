@@ -254,6 +254,12 @@ t.test('a silent client is cut after 30 turns of a second, one that is paused is
   deliver(new ArrayBuffer(1), false);
   for (let turn = 0; turn < 29; turn += 1) body.turn();
   t.notOk(calls.includes('close'), 'a byte starts the count anew');
+  const before = calls.filter((call) => call === 'pause').length;
+  for (let turn = 0; turn < 40; turn += 1) {
+    deliver(new ArrayBuffer(1), false);
+    body.turn();
+  }
+  t.equal(calls.filter((call) => call === 'pause').length - before, 10, 'under a trickle too');
   body.pause();
   for (let turn = 0; turn < 60; turn += 1) body.turn();
   t.notOk(calls.includes('close'), 'whoever was asked to wait is not silent');
