@@ -2,7 +2,8 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
-import type { Intake } from '../../../src/actors/event-inbox.ts';
+import { EventInbox, type Intake } from '../../../src/actors/event-inbox.ts';
+import { openEventLog } from '../../../src/actors/event-log.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { IncomingEvent } from '../../../src/domain/event-intake.ts';
 import { createMetrics } from '../../../src/io/metrics.ts';
@@ -142,8 +143,7 @@ async function startModule(t: Test, answer: (poll: Poll, response: http.ServerRe
   return { polls, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/base/` };
 }
 
-function startFeed(t: Test, url: string) {
-  const actors = createTestActors({ kinds: [] });
+function startFeed(t: Test, url: string, actors = createTestActors({ kinds: [] }), real?: EventInbox) {
   const inbox = fakeInbox();
   const cursors: unknown[] = [];
   const modules = createModuleClient({ clock: actors.clock.read });
@@ -156,7 +156,7 @@ function startFeed(t: Test, url: string) {
     modules,
     inbox: {
       async accept(events, alongside = []) {
-        const intake = await inbox.accept(events);
+        const intake = await (real === undefined ? inbox.accept(events) : real.accept(events, alongside));
         cursors.push(...alongside);
         return intake;
       },
@@ -212,6 +212,38 @@ t.test('event feed: reads page after page, the cursor goes with the events', asy
     { op: 'meta', key: 'part:eventFeed:wallet', row: String(PAGE_EVENTS) },
     { op: 'meta', row: String(PAGE_EVENTS + 2) },
   ]);
+});
+
+t.test('event feed: after a crash it asks on from the last page that is on disk', async (t) => {
+  const actors = createTestActors({ kinds: [] });
+  const openInbox = async () => {
+    const { administration } = actors.system;
+    const schedule = { immediate: (run: () => void) => setImmediate(run), timer: actors.clock.timer };
+    const world = { administration, settings: actors.settings, clock: actors.clock.read, schedule };
+    const log = await openEventLog({ ...world, newEpoch: () => 'epoch' });
+    return { log, inbox: new EventInbox({ ...world, log }) };
+  };
+  const { polls, url } = await startModule(t, ({ after }, response) => {
+    response.end(
+      `{"result":${batch(event('wallet', Number(after) + 1), event('wallet', Number(after) + 2))}}`,
+    );
+  });
+  const first = startFeed(t, url, actors, (await openInbox()).inbox);
+  await first.turn();
+  await first.turn();
+  t.equal(first.feed.cursor, '4');
+  await first.feed.stop();
+  await actors.restart();
+  const { log, inbox } = await openInbox();
+  const second = startFeed(t, url, actors, inbox);
+  t.equal(second.feed.cursor, '4');
+  await second.turn();
+  t.equal(polls.at(-1)?.after, '4');
+  await actors.advance(600);
+  t.same(
+    log.page(0, 10).map(({ tick }) => tick),
+    ['1', '2', '3', '4', '5', '6'],
+  );
 });
 
 t.test('event feed: waits longer and longer for a module that fails, and goes on where it was', async (t) => {
