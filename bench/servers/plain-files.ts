@@ -27,9 +27,11 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
 }
 
 const server = createServer((request, response) => {
-  answer(request, response).catch((error: unknown) => {
-    process.stderr.write(`plain files: ${String(error)}\n`);
+  answer(request, response).catch((error: NodeJS.ErrnoException) => {
     response.destroy();
+    // The client ends its connections when a round is over.
+    if (error.code === 'ERR_STREAM_PREMATURE_CLOSE') return;
+    process.stderr.write(`plain files: ${String(error)}\n`);
   });
 });
 server.listen(0, '127.0.0.1', () => tellParent(`http://127.0.0.1:${(server.address() as AddressInfo).port}`));
