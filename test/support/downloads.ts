@@ -77,6 +77,8 @@ export interface DownloadFixtureOptions {
   readonly buffers?: SendBuffers;
   /** Stands before the storage. */
   readonly storage?: (inner: FileStorage) => FileStorage;
+  /** Awaited before every answer of the chat module. */
+  readonly held?: () => Promise<void>;
   readonly describe?: (fileId: string) => Promise<PortResult<ChatFile>> | undefined;
 }
 
@@ -95,6 +97,7 @@ export async function startDownloads(
   const directory = new FileDirectory({
     async describe(fileId, readerId) {
       asked.push([fileId, readerId]);
+      await options.held?.();
       const told = options.describe?.(fileId);
       if (told !== undefined) return told;
       const file = chat.get(fileId);

@@ -64,8 +64,6 @@ type Asking = Pick<
 
 export class Downloads {
   readonly #options: DownloadOptions;
-  /** Short bodies that are written within the call: memory that is warm, and nothing to collect. */
-  readonly #scratch = Buffer.allocUnsafeSlow(WHOLE_BODY_BYTES);
   readonly #counts = { whole: 0, streamed: 0, broken: 0 };
 
   constructor(options: DownloadOptions) {
@@ -73,8 +71,8 @@ export class Downloads {
   }
 
   /**
-   * Within the call where nothing has to be waited for: then the answer has to be written before the next one is asked
-   * for. Throws, or rejects with, `FileNotFound`, `PreconditionFailed`, `Overloaded` and the storage's failures.
+   * Within the call where nothing has to be waited for. Throws, or rejects with, `FileNotFound`, `PreconditionFailed`,
+   * `Overloaded` and the storage's failures.
    */
   answer(asking: Asking, file: ChatFile, form: DownloadForm): Reply | Promise<Reply> {
     const { etag, validators } = presentationOf(file);
@@ -95,10 +93,10 @@ export class Downloads {
     const key = { owner: file.ownerId, fileId: file.fileId };
     const { storage } = this.#options;
     const kept = storage.openKept?.(key);
-    if (kept !== undefined) return this.#give(kept, asking, file, content, true);
+    if (kept !== undefined) return this.#give(kept, asking, file, content);
     return storage.open(key).then((stored) => {
       if (stored === undefined) throw new GatewayError('FileNotFound');
-      return this.#give(stored, asking, file, content, false);
+      return this.#give(stored, asking, file, content);
     });
   }
 
@@ -106,13 +104,11 @@ export class Downloads {
     return { buffers: this.#options.buffers.counters(), ...this.#counts };
   }
 
-  /** `atOnce`: the answer is written within the call. */
   #give(
     stored: StoredFile,
     asking: Asking,
     { fileId, sizeBytes }: ChatFile,
     content: Content,
-    atOnce: boolean,
   ): Reply | Promise<Reply> {
     const { status, contentType, headers, lengthBytes } = content;
     if (stored.sizeBytes !== sizeBytes) {
@@ -128,16 +124,15 @@ export class Downloads {
     if (lengthBytes > WHOLE_BODY_BYTES || stored.readNow === undefined)
       return this.#stream(stored, fileId, content, pace);
     // Paid for before it leaves: behind it there is nothing that could be held back.
-    if (pace.charge(lengthBytes))
-      return this.#whole(stored, content, pace, atOnce ? this.#scratch : undefined);
+    if (pace.charge(lengthBytes)) return this.#whole(stored, content, pace);
     asking.onAbort(() => pace.leave());
-    return pace.paid().then(() => this.#whole(stored, content, pace, undefined));
+    return pace.paid().then(() => this.#whole(stored, content, pace));
   }
 
-  #whole(file: StoredFile, content: Content, pace: Pace, scratch: Buffer | undefined): Reply {
+  #whole(file: StoredFile, content: Content, pace: Pace): Reply {
     const { status, contentType, headers, pieces, lengthBytes } = content;
     try {
-      const body = readWhole(file, pieces, lengthBytes, scratch);
+      const body = readWhole(file, pieces, lengthBytes);
       this.#counts.whole += 1;
       return new Reply(status, body, contentType, headers);
     } finally {

@@ -147,14 +147,12 @@ async function readPieces({ file, pieces }: Sending, place: Place, target: Buffe
   }
 }
 
-/** The whole body at once, of a file that can be read within the call; into `scratch`, or memory of its own. */
-export function readWhole(
-  file: StoredFile,
-  pieces: readonly Piece[],
-  lengthBytes: number,
-  scratch?: Buffer,
-): Buffer {
-  const target = scratch?.subarray(0, lengthBytes) ?? Buffer.allocUnsafe(lengthBytes);
+/**
+ * The whole body at once, of a file that can be read within the call. In memory of its own: between this and the moment
+ * when the answer is written other answers may be made.
+ */
+export function readWhole(file: StoredFile, pieces: readonly Piece[], lengthBytes: number): Buffer {
+  const target = Buffer.allocUnsafe(lengthBytes);
   const place: Place = { piece: 0, offset: 0 };
   for (let at = 0; at < lengthBytes; ) {
     const { view, position } = stretchAt(pieces, place, target.subarray(at));

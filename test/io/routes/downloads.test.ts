@@ -148,6 +148,38 @@ t.test('any fields: the front answers what the pure rules say, byte for byte', a
   t.same(http.bugs, []);
 });
 
+t.test('bodies: answers that wait for the chat module at once never hold each other’s bytes', async (t) => {
+  let asked = 0;
+  let release: () => void = () => undefined;
+  let gate = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  // The module answers all of a round in the same moment.
+  const held = async () => {
+    asked += 1;
+    if (asked % 40 === 0) {
+      release();
+      gate = new Promise((resolve) => {
+        release = resolve;
+      });
+    } else await gate;
+  };
+  const { http, codes, put } = await startDownloads(t, { held });
+  const ids = Array.from({ length: 40 }, (_, index) => String(100 + index));
+  for (const id of ids) await put(id, `file ${id}`);
+  const round = () =>
+    Promise.all(ids.map((id) => sendRaw(http.port, requestText('GET', `/auth/v2/file/${codes.encode(id)}`))));
+  for (let rounds = 0; rounds < 5; rounds += 1) {
+    const answers = await round();
+    t.same(
+      answers.map(({ body }) => body),
+      ids.map((id) => `file ${id}`),
+    );
+    // Forgotten by the directory, kept open by the storage.
+    http.time.nowMs += 2_000;
+  }
+});
+
 t.test('404: comes before conditions and ranges', async (t) => {
   const { http, codes } = await startDownloads(t);
   for (const fields of [{ 'If-Match': '"x"' }, { 'If-None-Match': '*' }, { Range: 'bytes=0-4' }]) {
