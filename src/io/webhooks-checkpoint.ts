@@ -17,6 +17,8 @@ export interface CheckpointOptions {
   readonly directory: Directory;
   /** Up to here every event has found its applications. */
   readonly routed: () => number;
+  /** An application could not be read: it may have events before any position. */
+  readonly held: () => boolean;
   readonly onError: (error: unknown) => void;
 }
 
@@ -53,7 +55,8 @@ export class Checkpoint {
 
   /** Applications that are behind keep their own place on disk: one that fails for days holds nothing back. */
   async write(): Promise<void> {
-    const { directory, routed, administration } = this.#options;
+    const { directory, routed, held, administration } = this.#options;
+    if (held()) return;
     let position = routed();
     for (const { pending, view } of directory.all()) {
       if (pending.from !== null && !view.behind) position = Math.min(position, pending.from);

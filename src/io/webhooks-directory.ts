@@ -17,6 +17,8 @@ export interface Subscription {
   readonly pending: Pending;
   /** It waits for a place or has one. */
   busy: boolean;
+  /** Turns in a row that an actor refused. */
+  deferrals: number;
   /** Live deliveries and resends take turns. */
   lastSource: 'live' | 'resend';
   cancelTimer: (() => void) | undefined;
@@ -51,6 +53,7 @@ export class Directory {
       ...facts,
       pending: new Pending(),
       busy: false,
+      deferrals: 0,
       lastSource: 'live',
       cancelTimer: undefined,
       waiters: [],

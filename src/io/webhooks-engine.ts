@@ -2,17 +2,16 @@
  * Delivers the event log to the applications. Reads the log once for all of them, wakes those that an event may be for,
  * and sees to places, waiting times and the checkpoint. An idle application costs a few hundred bytes and no work.
  */
-import { app } from '../actors/app.ts';
-import type { WebhookView } from '../actors/app-state.ts';
 import type { Administration } from '../actors/runtime/administration.ts';
 import type { Schedule } from '../actors/runtime/world.ts';
 import { GatewayError } from '../domain/errors.ts';
-import { HOUR_MS, SECOND_MS } from '../domain/time.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../domain/time.ts';
 import { routeOf } from '../domain/webhook-routing.ts';
 import { Checkpoint } from './webhooks-checkpoint.ts';
 import { Courier, type CourierOptions } from './webhooks-courier.ts';
 import { Directory, type Subscription } from './webhooks-directory.ts';
 import { LANE_LIMITS, type LaneLimits, Lanes } from './webhooks-lanes.ts';
+import { Roll } from './webhooks-roll.ts';
 import { Scanner } from './webhooks-scan.ts';
 import { oldestUndeliveredMs, Tally, type WebhookCounters } from './webhooks-tally.ts';
 
@@ -24,9 +23,9 @@ export interface EngineOptions extends Pick<CourierOptions, 'actors' | 'log' | '
 }
 
 const PAGE_EVENTS = 500;
-const LOAD_APPS = 200;
-/** After a turn that an actor refused: overloaded, quarantined, the disk is full. */
+/** After a turn that an actor refused (overloaded, quarantined, the disk is full); twice as long each further time. */
 const DEFERRED_MS = 5 * SECOND_MS;
+const DEFERRED_MAX_MS = MINUTE_MS;
 
 export class WebhookEngine {
   readonly directory = new Directory();
@@ -35,6 +34,7 @@ export class WebhookEngine {
   readonly #options: EngineOptions;
   readonly #lanes: Lanes;
   readonly #checkpoint: Checkpoint;
+  readonly #roll: Roll;
   readonly #tally = new Tally();
   #position = 0;
   #routing = false;
@@ -56,10 +56,19 @@ export class WebhookEngine {
       checkpoint: () => this.#checkpoint.position ?? 0,
       onAttempt: (result, events) => this.#tally.attempted(result, events),
     });
+    this.#roll = new Roll({
+      ...options,
+      directory: this.directory,
+      scanner: this.scanner,
+      onEntered: (entry) => {
+        if (this.#started) this.#ready(entry);
+      },
+    });
     this.#checkpoint = new Checkpoint({
       ...options,
       directory: this.directory,
       routed: () => this.#position,
+      held: () => this.#roll.unread > 0,
       onError: (error) => {
         if (!(error instanceof GatewayError)) onBug(error, '');
       },
@@ -68,20 +77,11 @@ export class WebhookEngine {
 
   /** Reads all applications and goes on where the last run stopped. */
   async start(): Promise<void> {
-    const { administration, actors, log, schedule } = this.#options;
+    const { log } = this.#options;
     this.#position = this.#checkpoint.position ?? log.newest;
     // Before any application relies on it.
     await this.#checkpoint.write();
-    for (let after = '', more = true; more && !this.#stopped; ) {
-      const ids = administration.ids('app', after, LOAD_APPS);
-      for (const appId of ids) {
-        const view = await actors.query<WebhookView | undefined>(app, appId, { type: 'webhook' });
-        if (view !== undefined) this.#enter(view);
-      }
-      more = ids.length === LOAD_APPS;
-      after = ids.at(-1) ?? '';
-      await new Promise<void>((resolve) => schedule.immediate(resolve));
-    }
+    await this.#roll.readAll();
     if (this.#stopped) return;
     this.#started = true;
     this.#unsubscribe = log.subscribe(() => this.#wake());
@@ -95,6 +95,7 @@ export class WebhookEngine {
     this.#stopped = true;
     this.#unsubscribe?.();
     this.#checkpoint.stop();
+    this.#roll.stop();
     this.directory.release();
     let over = false;
     const cancel = schedule.timer(withinMs, () => {
@@ -107,10 +108,7 @@ export class WebhookEngine {
 
   /** The application is not what it was. */
   changed(appId: string): void {
-    if (this.#stopped) return;
-    this.#refresh(appId).catch((error: unknown) => {
-      if (!(error instanceof GatewayError)) this.#options.onBug(error, appId);
-    });
+    this.#roll.changed(appId);
   }
 
   /** Runs a test delivery of the owner in a moment when nothing else of the application is under way. */
@@ -137,25 +135,6 @@ export class WebhookEngine {
   counters(): WebhookCounters {
     const { log, clock } = this.#options;
     return this.#tally.counters(this.directory, this.#lanes, log, clock());
-  }
-
-  async #refresh(appId: string): Promise<void> {
-    const view = await this.#options.actors.query<WebhookView | undefined>(app, appId, { type: 'webhook' });
-    if (view === undefined) {
-      this.directory.delete(appId);
-      return;
-    }
-    const entry = this.#enter(view);
-    if (!this.#started) return;
-    this.#ready(entry);
-  }
-
-  #enter(view: WebhookView): Subscription {
-    const entry = this.directory.set(view);
-    if (view.behind && entry.pending.from === null) {
-      entry.pending.readFrom(view.cursor?.sequence ?? this.scanner.positionAt(view.sinceMs));
-    }
-    return entry;
   }
 
   /** New events are readable: one look for all that came in this turn of the event loop. */
@@ -219,11 +198,15 @@ export class WebhookEngine {
     this.courier
       .turn(entry)
       .then(
-        () => undefined,
+        () => {
+          entry.deferrals = 0;
+          return undefined;
+        },
         (error: unknown) => {
           this.#tally.deferred();
           if (!(error instanceof GatewayError)) this.#options.onBug(error, appId);
-          return DEFERRED_MS;
+          entry.deferrals += 1;
+          return Math.min(DEFERRED_MS * 2 ** (entry.deferrals - 1), DEFERRED_MAX_MS);
         },
       )
       .then((waitMs) => {

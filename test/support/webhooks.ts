@@ -9,6 +9,7 @@ import { deliveryLog, type LogLine, logPageId, PAGES } from '../../src/actors/de
 import type { WebhookPort } from '../../src/actors/runtime/ports.ts';
 import { user } from '../../src/actors/user.ts';
 import type { AppPatch, AppView } from '../../src/domain/apps.ts';
+import { GatewayError } from '../../src/domain/errors.ts';
 import type { EventLog, OwnEvent, StoredEvent } from '../../src/domain/events.ts';
 import type { AttemptResult, WebhookNotice } from '../../src/domain/webhooks.ts';
 import { createVault } from '../../src/io/vault.ts';
@@ -150,6 +151,8 @@ export interface Rig {
   readonly notices: WebhookNotice[];
   /** Bugs that the engine has reported. */
   readonly faults: unknown[];
+  /** Applications that answer nobody. */
+  readonly quarantined: Set<string>;
   /** Registers an application with a webhook. */
   register(appId: string, patch?: AppPatch & { readonly ownerId?: string }): Promise<void>;
   webhook(appId: string): Promise<WebhookView | undefined>;
@@ -173,12 +176,29 @@ interface Run {
   readonly faults: unknown[];
   readonly lanes: LaneLimits;
   readonly isAlive: () => boolean;
+  readonly quarantined: ReadonlySet<string>;
+}
+
+/** The actors, of which those in quarantine answer nobody. */
+function guarded(system: TestActors['system'], quarantined: ReadonlySet<string>): TestActors['system'] {
+  return new Proxy(system, {
+    get(_target, name) {
+      const member: unknown = Reflect.get(system, name);
+      if (typeof member !== 'function') return member;
+      if (name !== 'query' && name !== 'ask') return member.bind(system);
+      return (...parts: unknown[]) => {
+        if (parts[0] === app && quarantined.has(String(parts[1]))) throw new GatewayError('Quarantined');
+        return Reflect.apply(member, system, parts);
+      };
+    },
+  });
 }
 
 /** The engine of one run of the process; one that was killed learns no answer and does nothing more. */
-function engineOf({ actors, log, receivers, faults, lanes, isAlive }: Run): WebhookEngine {
+function engineOf(run: Run): WebhookEngine {
+  const { actors, log, receivers, faults, lanes, isAlive, quarantined } = run;
   return new WebhookEngine({
-    actors: actors.system,
+    actors: guarded(actors.system, quarantined),
     administration: actors.system.administration,
     log,
     vault,
@@ -240,6 +260,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
   });
   const log = new MemoryEventLog(actors.clock.read);
   const receivers = new TestReceivers();
+  const quarantined = new Set<string>();
   let run = 0;
   const settle = async () => {
     for (let turn = 0; turn < 3; turn += 1) await actors.settle();
@@ -247,7 +268,8 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
   const start = async () => {
     const started = run;
     const { lanes = LANE_LIMITS } = options;
-    engine = engineOf({ actors, log, receivers, faults, lanes, isAlive: () => started === run });
+    const isAlive = () => started === run;
+    engine = engineOf({ actors, log, receivers, faults, lanes, isAlive, quarantined });
     await engine.start();
     await settle();
   };
@@ -260,6 +282,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
     receivers,
     notices,
     faults,
+    quarantined,
     get engine() {
       if (engine === undefined) throw new Error('the engine runs');
       return engine;
