@@ -20,6 +20,7 @@ import { Receiver, type ReceiverCounters } from './io/files/receiver.ts';
 import { RemoteStorage } from './io/files/remote.ts';
 import { SendBuffers } from './io/files/send-buffers.ts';
 import type { FileStorage, StorageCounters } from './io/files/storage.ts';
+import { textBeginning } from './io/files/text-beginning.ts';
 import { type Direction, Throttle, type ThrottleCounters } from './io/files/throttle.ts';
 import { noteCleanStop, recoverUploads } from './io/files/upload-recovery.ts';
 import type { Log } from './io/log.ts';
@@ -65,6 +66,7 @@ export interface FileTransport {
     readonly storage: StorageCounters;
     readonly bandwidth: ThrottleCounters;
     readonly uploads: ReceiverCounters;
+    readonly v1Parts: ReturnType<PartUploads['counters']>;
     readonly workers: WorkerCounters;
     readonly directory: FileDirectoryCounters;
     readonly v1Downloads: DownloadCounters;
@@ -109,6 +111,7 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
       const actors = await actorsThere;
       return (await actors.query<AccountView>(user, userId, { type: 'account' })).blocked;
     },
+    textOf: (file) => textBeginning(storage, file),
   });
   const directory = new FileDirectory(chatFiles);
   const buffers = new SendBuffers();
@@ -121,11 +124,12 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
     });
   const v1 = downloadsOf('v1Download');
   const v2 = downloadsOf('download');
+  const uploads = new PartUploads({ storage, receiver, throttle });
   return {
     storage,
     chatFiles,
     ports: { files: filePort(storage, workers), ...(chatFiles === undefined ? {} : { chatFiles }) },
-    uploads: new PartUploads({ storage, receiver, throttle }),
+    uploads,
     join: (actors) => arrived(actors),
     async recover(actors) {
       const { administration } = actors;
@@ -143,6 +147,7 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
       storage: storage.counters(),
       bandwidth: throttle.counters(),
       uploads: receiver.counters(),
+      v1Parts: uploads.counters(),
       workers: workers.counters(),
       directory: directory.counters(),
       v1Downloads: v1.counters(),

@@ -176,6 +176,8 @@ t.test('init: a chat of others and an unknown one are 403, one’s own takes the
     { id: done.fileId, replyToId: said['id'], text: 'this', file: { sizeBytes: 1000 } },
     {},
   ]);
+  const note = await uploadAll(ada, Buffer.from('a note\n'), { ChatId, FileName: 'note.txt' });
+  t.match(await chat(ada.userId, `files/text?fileId=${note.fileId}`), { text: 'a note\n' });
   for (const chatId of [0, '-5', null, undefined]) {
     const { fileId } = await uploadAll(ada, randomBytes(9), { ChatId: chatId });
     const { chatId: where } = await chat(ada.userId, `files/info?fileId=${fileId}`);

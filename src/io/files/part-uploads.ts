@@ -45,6 +45,11 @@ export class PartUploads {
     this.#options = options;
   }
 
+  /** Uploads, and their chunks, that are being received or wait for it. */
+  counters(): { readonly uploads: number; readonly chunks: number } {
+    return { uploads: this.#uploads.size, chunks: this.#chunks.size };
+  }
+
   /**
    * Rejects with `InvalidID`, `InvalidPart`, then `InvalidInput` for the checksum, `WrongPart`, `ShortPart`,
    * `ChecksumError`; with the row of the ending when the last part ended the upload.

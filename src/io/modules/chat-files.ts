@@ -4,7 +4,8 @@
  * itself (docs/modules.md "Files"), so that it can be repeated after a restart, when no session is at hand.
  */
 import type { ChatFilePort, CompleteFile, PendingFile, PortResult } from '../../actors/runtime/ports.ts';
-import type { ErrorName } from '../../domain/errors.ts';
+import { type ErrorName, GatewayError } from '../../domain/errors.ts';
+import type { FileKey } from '../../domain/files.ts';
 import { parseId } from '../../domain/ids.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import type { ModuleClient } from './client.ts';
@@ -47,6 +48,8 @@ export interface ChatFilesOptions {
   readonly newRequestId: () => string;
   /** Asked at every completion: a blocked user publishes nothing. */
   readonly isBlocked: (userId: string) => boolean | Promise<boolean>;
+  /** The beginning of a text file, whose bytes are published; undefined for others. */
+  readonly textOf?: (file: FileKey) => Promise<string | undefined>;
 }
 
 /** The calls, where there is a chat module. */
@@ -87,8 +90,11 @@ class ChatFileCalls implements ChatFiles {
   }
 
   async complete({ fileId, userId, sizeBytes, crc32 }: CompleteFile): Promise<PortResult<null>> {
-    if (await this.#options.isBlocked(userId)) return failed('Forbidden');
-    const result = await this.#post('files/complete', { fileId, sizeBytes, crc32 });
+    const blocked = await this.#isBlocked(userId);
+    if (blocked !== false) return failed(blocked === true ? 'Forbidden' : 'ChartApiFileError');
+    const content = await this.#options.textOf?.({ owner: userId, fileId });
+    const body = { fileId, sizeBytes, crc32, ...(content === undefined ? {} : { content }) };
+    const result = await this.#post('files/complete', body);
     return isSuccess(result) ? ok(null) : failed(writeFailure(result, [403]));
   }
 
@@ -103,6 +109,16 @@ class ChatFileCalls implements ChatFiles {
     if (!isSuccess(result)) return failed(readFailure(result));
     const file = readFile(resultOf(result));
     return file === undefined ? failed('ModuleFailed') : ok(file);
+  }
+
+  /** Undefined when nobody can say: an account that is quarantined, a journal that fails. */
+  async #isBlocked(userId: string): Promise<boolean | undefined> {
+    try {
+      return await this.#options.isBlocked(userId);
+    } catch (error) {
+      if (error instanceof GatewayError) return undefined;
+      throw error;
+    }
   }
 
   async #personalChat(userId: string): Promise<PortResult<string>> {

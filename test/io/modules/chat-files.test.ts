@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { PendingFile } from '../../../src/actors/runtime/ports.ts';
+import { GatewayError } from '../../../src/domain/errors.ts';
 import { chatFilesOf, createChatFiles } from '../../../src/io/modules/chat-files.ts';
 import { createModuleClient, type ModuleClient } from '../../../src/io/modules/client.ts';
 import { startSandbox } from '../../../src/sandbox/start.ts';
@@ -23,7 +24,11 @@ async function opened(t: Test) {
     chatUrl: sandbox.modules.chat ?? '',
     project: 'test',
     newRequestId: () => 'r1',
-    isBlocked: (userId) => blocked.has(userId),
+    isBlocked: (userId) => {
+      if (userId === '13') throw new GatewayError('Quarantined');
+      return blocked.has(userId);
+    },
+    textOf: async ({ owner }) => (owner === '7' ? 'the beginning' : undefined),
   });
   const fault = (mode: string) =>
     fetch(`${sandbox.url}/sandbox/v1/fault`, {
@@ -57,6 +62,7 @@ t.test('chat files: created, completed, described; each call may be repeated', a
   const complete = { fileId, userId: '7', sizeBytes: 5, crc32: 0xffff_ffff };
   t.same(await files.complete(complete), { ok: true, value: null });
   t.same(await files.complete(complete), { ok: true, value: null }, 'again');
+  t.match(await ask('7', `files/text?fileId=${fileId}`), { result: { text: 'the beginning' } });
   const described = { fileId, ownerId: '7', name: 'a.txt', sizeBytes: 5, crc32: 0xffff_ffff };
   const read = await files.describe(fileId, null);
   t.match(read, { ok: true, value: described });
@@ -96,6 +102,7 @@ t.test('chat files: strangers, blocked users and unknown chats are Forbidden', a
   const complete = { fileId: created.ok ? created.value.fileId : '', userId: '8', sizeBytes: 5, crc32: 1 };
   blocked.add('8');
   t.same(await files.complete(complete), refused('Forbidden'), 'blocked');
+  t.same(await files.complete({ ...complete, userId: '13' }), refused('ChartApiFileError'), 'nobody can say');
   blocked.clear();
   await ask('8', 'chats/leave', { chatId });
   t.same(await files.complete(complete), refused('Forbidden'), 'has left');
