@@ -133,8 +133,10 @@ export class StreamHub {
     }
     if (sent !== undefined) this.#tally.resumed += 1;
     this.#fanout.send(stream, HELLO_FRAME + placeFrame(log.epoch, asked), 0);
-    if (asked < floor) this.#fanout.catchUp(stream);
-    else this.#fanout.goLive(stream);
+    if (asked < floor) {
+      this.#registry.chargeReplay(stream.origin.sessionId, floor - asked);
+      this.#fanout.catchUp(stream);
+    } else this.#fanout.goLive(stream);
   }
 
   /** Undefined: unknown, too old, or of another log. */

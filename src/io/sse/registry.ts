@@ -9,6 +9,9 @@ import type { Channel, EventStream, StreamOrigin } from './stream.ts';
 /** A session that connects more often than this within one window is told to wait: a client in a loop. */
 const CONNECTS_MAX = 40;
 const CONNECTS_WINDOW_MS = 10 * SECOND_MS;
+/** Reading so many events of the log again (some 0.15 s of the main thread) counts as so many connects. */
+const REPLAY_EVENTS = 100_000;
+const REPLAY_CONNECTS = 4;
 
 /** The bound that a new stream met. */
 export type Crowding = 'node' | 'address' | 'connects';
@@ -48,6 +51,12 @@ export class StreamRegistry {
     if (this.all.size >= this.#settings.get('SseStreamsMax')) return 'node';
     const atAddress = this.#addresses.get(address) ?? 0;
     return atAddress >= this.#settings.get('SseStreamsPerAddress') ? 'address' : undefined;
+  }
+
+  /** The session has so many events of the log read again: it may do so at a pace that leaves room for others. */
+  chargeReplay(sessionId: string, events: number): void {
+    const cost = Math.ceil(events / REPLAY_EVENTS) * REPLAY_CONNECTS;
+    this.#connects.set(sessionId, (this.#connects.get(sessionId) ?? 0) + cost);
   }
 
   /** The streams that have to give way to one more of this session. */

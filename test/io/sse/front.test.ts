@@ -245,6 +245,20 @@ t.test('authority: another session of the same user goes on', async (t) => {
   t.notOk(second.complete);
 });
 
+t.test('authority: listening is no use of a session, and one that idled out is over', async (t) => {
+  const { accounts } = start(t, { BrowserSessionIdleSeconds: 3_600 });
+  const { sid, userId } = await accounts.signUp();
+  const listed = await accounts.get('/auth/v1/sessions', cookie(sid));
+  const [{ id = '' } = {}] = listed.result as { id?: string }[];
+  const lives = () => sessionLives(accounts.actors.system, userId, id);
+  t.ok(lives());
+  t.notOk(sessionLives(accounts.actors.system, userId, '1'), 'a session that never was');
+  accounts.actors.clock.nowMs += 3_500_000;
+  t.ok(lives(), 'asked shortly before its time');
+  accounts.actors.clock.nowMs += 110_000;
+  t.notOk(lives(), 'which that did not put off');
+});
+
 t.test('limits: the oldest stream of a session gives way, an address and the node have caps', async (t) => {
   const { accounts, hub, open } = start(t, {
     SseStreamsPerSession: 3,

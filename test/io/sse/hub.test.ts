@@ -205,6 +205,22 @@ t.test(
   },
 );
 
+t.test('replay: a session that asks for the whole log again and again is told to wait', async (t) => {
+  const log = new MemoryLog();
+  for (let n = 0; n < 6_000; n += 1) log.add('1');
+  const { world, hub, connect } = start({}, log);
+  const origin = { userId: '1', sessionId: 'greedy', address: '127.0.0.1', lastEventId: 'e1-1' };
+  let replays = 0;
+  while (hub.crowding(origin) === undefined && replays < 100) {
+    replays += 1;
+    connect(origin).disconnect();
+  }
+  t.equal(replays, 8);
+  t.equal(hub.crowding({ ...origin, sessionId: 'other' }), undefined);
+  world.advance(10_000);
+  t.equal(hub.crowding(origin), undefined, 'and may again after a while');
+});
+
 t.test('restart: what came last is in the ring again, other epochs are told', async (t) => {
   const log = new MemoryLog('e2');
   for (let n = 0; n < 100; n += 1) log.add('1');
