@@ -131,6 +131,34 @@ t.test(
   },
 );
 
+t.test(
+  'home: a session that ends in mid-edit, and a network that goes, lose nothing that was typed',
+  async (t) => {
+    const { page, complaints, violations, picture } = await openPage(t, browser, HOME);
+    await page.getByRole('button', { name: 'Create it with a key of this browser' }).click();
+    await part(page, 'Applications').click();
+    await page.getByRole('button', { name: 'Register an application' }).click();
+    await page.getByLabel('Name').fill('Half typed');
+    await page.getByLabel('Address').fill('https://half.example');
+    await page.context().setOffline(true);
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('alert').getByText('The gateway does not answer').waitFor();
+    await page.context().setOffline(false);
+    await page.context().clearCookies();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('heading', { name: 'Your session has ended' }).waitFor();
+    await picture('session-over');
+    t.same(await violations(), []);
+    await page.getByRole('button', { name: 'Log in with the key of this browser' }).click();
+    await page.getByRole('heading', { name: 'Your session has ended' }).waitFor({ state: 'hidden' });
+    t.equal(await page.getByLabel('Name').inputValue(), 'Half typed');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('It is shown only now').waitFor();
+    const others = complaints().filter((text) => !/401|ERR_INTERNET_DISCONNECTED/.test(text));
+    t.same(others, []);
+  },
+);
+
 t.test('home: usable at 360 pixels and by keyboard alone', async (t) => {
   const { page, violations, picture, complaints } = await openPage(t, browser, HOME, { widthPixels: 360 });
   const tab = async (name: string) => {

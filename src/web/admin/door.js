@@ -5,7 +5,7 @@ import { logInWithPasskey, passkeyHindrance, registerPasskey } from '../shared/p
 import { Act } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 
-export function Door({ session, isSetup, wasHere, onEnter }) {
+export function Door({ session, isSetup, onEnter }) {
   if (isSetup) return html`<${Setup} onEnter=${onEnter} />`;
   if (session !== null) return html`<${NoRole} session=${session} />`;
   const enter = async (act) => {
@@ -15,7 +15,6 @@ export function Door({ session, isSetup, wasHere, onEnter }) {
   const hindrance = passkeyHindrance();
   return html`<section class="card">
     <header><h1>Log in to the admin panel</h1></header>
-    ${wasHere && html`<div class="note warn" role="status"><p>Your session has ended. Log in again; what you typed on the page before is still in this tab's history.</p></div>`}
     <div class="row">
       ${hindrance === undefined ? html`<${Act} kind="primary" run=${() => enter(logInWithPasskey)}>Log in with a passkey<//>` : html`<p class="hint">${hindrance}</p>`}
       <${Act} run=${() => enter(logInWithSoftwareKey)}>Log in with the key of this browser<//>

@@ -1,5 +1,6 @@
 /** The admin panel: who is here, which page is shown. Each page is a file of its own; moving between them loads nothing. */
-import { get, onSessionOver, post } from '../shared/api.js';
+import { get, onSessionOver, post, sessionIsBack } from '../shared/api.js';
+import { LoginAgain } from '../shared/login-again.js';
 import { Act, Loaded, Notices, useLoad } from '../shared/ui.js';
 import { html, render, useEffect, useState } from '../vendor/preact.js';
 import { ActorsPage } from './actors.js';
@@ -62,14 +63,18 @@ function App() {
   const info = useLoad(() => get('/auth/v1/info'), []);
   useEffect(() => onSessionOver(() => setOver(true)), []);
   const enter = async () => {
-    setOver(false);
+    await leave();
+    sessionIsBack();
+  };
+  const leave = async () => {
     await info.reload();
+    setOver(false);
   };
   const logOut = async () => {
     await post('/auth/v1/logout', {});
-    await info.reload();
+    await leave();
   };
-  const session = isOver ? null : (info.value?.session ?? null);
+  const session = info.value?.session ?? null;
   const { name, page: Page, title } = pageAt(location.pathname);
   const isSetup = location.pathname === '/ProxyAdmin/Setup';
   const isIn = session?.role != null && !isSetup;
@@ -86,9 +91,10 @@ function App() {
       isIn
         ? html`<div class="with-side">
             <nav class="side" aria-label="Pages">${PAGES.map((each) => html`<a key=${each.name} href=${addressOf(each.name)} aria-current=${each.name === name ? 'page' : undefined}>${each.title}</a>`)}</nav>
-            <main id="content"><h1>${title}</h1><${Page} key=${address} role=${session.role} query=${new URLSearchParams(location.search)} /></main>
+            <main id="content"><h1>${title}</h1><${Page} key=${`${address} ${session.userId}`} role=${session.role} query=${new URLSearchParams(location.search)} /></main>
           </div>`
-        : html`<main class="page" id="content"><${Door} session=${session} isSetup=${isSetup} wasHere=${isOver} onEnter=${enter} /></main>`}<//>
+        : html`<main class="page" id="content"><${Door} session=${session} isSetup=${isSetup} onEnter=${enter} /></main>`}<//>
+    <${LoginAgain} open=${session !== null && isOver} onEnter=${enter} onLeave=${leave} />
     <${Notices} />
   </div>`;
 }

@@ -1,5 +1,6 @@
 /** The home page: who is here, and which part of it is shown. Each part is a file of its own. */
-import { get, onSessionOver, post } from '../shared/api.js';
+import { get, onSessionOver, post, sessionIsBack } from '../shared/api.js';
+import { LoginAgain } from '../shared/login-again.js';
 import { Act, Loaded, Notices, notify, useLoad } from '../shared/ui.js';
 import { html, render, useEffect, useState } from '../vendor/preact.js';
 import { AgentPart } from './agent.js';
@@ -47,31 +48,34 @@ function App() {
   const info = useLoad(() => get('/auth/v1/info'), []);
   const [isOver, setOver] = useState(false);
   const hasSession = info.value?.session !== undefined && info.value.session !== null;
-  const signedIn = hasSession && !isOver;
   useEffect(() => onSessionOver(() => setOver(true)), []);
   const enter = async () => {
-    setOver(false);
+    await leave();
+    sessionIsBack();
+  };
+  const leave = async () => {
     await info.reload();
+    setOver(false);
   };
   const logOut = async () => {
     await post('/auth/v1/logout', {});
-    setOver(true);
-    await info.reload();
+    await leave();
     notify('You are logged out.');
   };
   const { part: Part, name: shown } = partOf(hash);
-  return html`<${Bar} project=${info.value?.project ?? ''} signedIn=${signedIn} logOut=${logOut} />
+  return html`<${Bar} project=${info.value?.project ?? ''} signedIn=${hasSession} logOut=${logOut} />
     <${Loaded} of=${info}>
       ${() =>
-        signedIn
+        hasSession
           ? html`<div class="with-side">
               <nav class="side" aria-label="Parts">
                 ${PARTS.map(({ name, title }) => html`<a key=${name} href=${`#${name}`} aria-current=${name === shown ? 'page' : undefined}>${title}</a>`)}
               </nav>
-              <main id="content"><${Part} key=${shown} info=${info.value} /></main>
+              <main id="content"><${Part} key=${`${shown} ${info.value.session.userId}`} info=${info.value} /></main>
             </div>`
-          : html`<main class="page" id="content"><${Welcome} info=${info.value} wasHere=${isOver && hasSession} onEnter=${enter} /></main>`}
+          : html`<main class="page" id="content"><${Welcome} info=${info.value} onEnter=${enter} /></main>`}
     <//>
+    <${LoginAgain} open=${hasSession && isOver} onEnter=${enter} onLeave=${leave} />
     <${Notices} />`;
 }
 

@@ -5,7 +5,7 @@ import { logInWithPasskey, passkeyHindrance, registerPasskey } from '../shared/p
 import { Act, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 
-export function Welcome({ info, wasHere, onEnter }) {
+export function Welcome({ info, onEnter }) {
   const hindrance = passkeyHindrance();
   const kept = useLoad(() => listKeys().catch(() => []), []);
   const [name, setName] = useState('');
@@ -26,7 +26,6 @@ export function Welcome({ info, wasHere, onEnter }) {
       <p class="small soft">${info === undefined ? '' : `${info.project}, version ${info.version}`}</p>
     </section>
     <section>
-      ${wasHere && html`<div class="note warn" role="status"><p>Your session has ended. Log in again to go on; nothing was lost.</p></div>`}
       <div class="card">
         <header><h2>Log in</h2></header>
         <div class="stack">

@@ -37,6 +37,19 @@ export function onSessionOver(listener) {
 const TRIES_MAX = 3;
 const WAIT_SECONDS_MAX = 10;
 
+/** @type {Set<() => void>} */
+const backListeners = new Set();
+
+/** Calls back when somebody has logged in again: what failed meanwhile can be asked once more. */
+export function onSessionBack(listener) {
+  backListeners.add(listener);
+  return () => backListeners.delete(listener);
+}
+
+export function sessionIsBack() {
+  for (const listener of [...backListeners]) listener();
+}
+
 /** A new key for `Idempotency-Key`: repeats of one act share it. */
 export function newKey() {
   return crypto.randomUUID();

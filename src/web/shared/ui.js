@@ -1,6 +1,6 @@
 /** What the pages share of behaviour: loading with its states, notices, questions, lists by page, times and copies. */
 import { html, useCallback, useEffect, useRef, useState } from '../vendor/preact.js';
-import { sentenceOf } from './api.js';
+import { onSessionBack, sentenceOf } from './api.js';
 
 /** Runs `load` now and whenever one of `inputs` changes; `reload` runs it again and keeps what is shown meanwhile. */
 export function useLoad(load, inputs) {
@@ -23,6 +23,7 @@ export function useLoad(load, inputs) {
       latest.current += 1;
     };
   }, [reload]);
+  useEffect(() => (state.error === undefined ? undefined : onSessionBack(reload)), [state.error, reload]);
   return { ...state, reload };
 }
 
@@ -95,8 +96,8 @@ export function Act({ run, done, kind = '', disabled = false, inline = false, ti
     ${fault !== undefined && html`<p class="fault" role="alert">${fault}</p>`}`;
 }
 
-/** A question over the page; closes with Escape and gives the focus back. */
-export function Dialog({ title, open, onClose, children }) {
+/** A question over the page; closes with Escape (unless `onCancel` prevents it) and gives the focus back. */
+export function Dialog({ title, open, onClose, onCancel = onClose, children }) {
   const element = useRef(null);
   useEffect(() => {
     const dialog = element.current;
@@ -104,8 +105,8 @@ export function Dialog({ title, open, onClose, children }) {
     if (open && !dialog.open) dialog.showModal();
     if (!open && dialog.open) dialog.close();
   }, [open]);
-  return html`<dialog ref=${element} aria-labelledby="dialog-title" onClose=${onClose} onCancel=${onClose}>
-    ${open && html`<h2 id="dialog-title">${title}</h2>${children}`}
+  return html`<dialog ref=${element} aria-label=${title} onClose=${onClose} onCancel=${onCancel}>
+    ${open && html`<h2>${title}</h2>${children}`}
   </dialog>`;
 }
 
