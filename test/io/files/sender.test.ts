@@ -2,7 +2,7 @@
  * How bodies leave: pieces of a file through one buffer, at the limiter's pace, to clients that read, stall, dribble or
  * go away; and storages that fail in mid-body. Over a fake socket first, then over the real front.
  */
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, randomBytes, randomInt } from 'node:crypto';
 import fc from 'fast-check';
 import t from 'tap';
 import { nodeSchedule } from '../../../src/actors/runtime/world.ts';
@@ -283,6 +283,38 @@ t.test('front: 8 large files at once arrive whole, on connections that are kept'
   t.same(downloads.counters().buffers, { large: 0, small: 0, refused: 0 });
   t.same([http.bugs, downloads.counters().broken], [[], 0]);
   connection.close();
+});
+
+t.test('front: any mix of downloads at once, some given up: every byte is the right one', async (t) => {
+  const { http, codes, put, downloads } = await startDownloads(t);
+  const contents = [1, 4_096, 20_000, 32_768, 32_769, 300_000, 1_000_000].map((size) => randomBytes(size));
+  for (const [index, bytes] of contents.entries()) await put(String(index), bytes);
+  const client = async () => {
+    for (let turn = 0; turn < 40; turn += 1) {
+      const id = randomInt(contents.length);
+      const bytes = contents[id] ?? Buffer.alloc(0);
+      const first = randomInt(bytes.length);
+      const last = first + randomInt(bytes.length - first);
+      const whole = randomInt(3) === 0;
+      const path = randomInt(2) === 0 ? `/auth/v1/file/${id}` : `/auth/v2/file/${codes.encode(String(id))}`;
+      // The directory forgets: the next ones have to wait for the chat module.
+      if (randomInt(5) === 0) http.time.nowMs += 2_000;
+      const leaving = new AbortController();
+      const headers = { ...COOKIE, ...(whole ? {} : { range: `bytes=${first}-${last}` }) };
+      const response = await fetch(http.url + path, { headers, signal: leaving.signal });
+      if (randomInt(10) === 0) {
+        leaving.abort();
+        continue;
+      }
+      const got = Buffer.from(await response.arrayBuffer());
+      if (!got.equals(whole ? bytes : bytes.subarray(first, last + 1)))
+        throw new Error(`${path} ${first}-${last} of ${bytes.length}: other bytes`);
+    }
+  };
+  await Promise.all(Array.from({ length: 32 }, client));
+  while (downloads.counters().buffers.large + downloads.counters().buffers.small > 0)
+    await new Promise((resolve) => setImmediate(resolve));
+  t.same([http.bugs, downloads.counters().broken], [[], 0]);
 });
 
 t.test('front: large ranges and many of them are exact', async (t) => {
