@@ -10,6 +10,7 @@ import { filePieces } from './scenarios/file-pieces.ts';
 import { mcpCall } from './scenarios/mcp-call.ts';
 import { mcpLogin } from './scenarios/mcp-login.ts';
 import { passkey } from './scenarios/passkey.ts';
+import { restProxy } from './scenarios/rest-proxy.ts';
 import { sseFanout } from './scenarios/sse-fanout.ts';
 import { sseStalled } from './scenarios/sse-stalled.ts';
 import { turn } from './scenarios/turn.ts';
@@ -20,6 +21,7 @@ const SCENARIOS: readonly Scenario[] = [
   empty,
   turn,
   mcpCall,
+  restProxy,
   mcpLogin,
   passkey,
   filePieces,

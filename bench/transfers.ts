@@ -82,12 +82,20 @@ export interface Peer {
   readonly root: string;
 }
 
+/** What nginx does: lines of its `http` and of its `server` block. */
+export interface NginxPart {
+  readonly http: string;
+  readonly server: string;
+}
+
+const FILES: NginxPart = { http: '', server: 'location / { dav_methods PUT DELETE; }' };
+
 /** nginx with one worker process: files by GET with sendfile, PUT through its DAV module. Undefined where it is missing. */
-export async function startNginx(bench: Bench): Promise<Peer | undefined> {
+export async function startNginx(bench: Bench, what = FILES): Promise<Peer | undefined> {
   const folder = storedFiles(bench);
   for (const name of ['root', 'root/up', 'temp']) mkdirSync(join(folder, name), { mode: 0o777 });
   const port = await freePort();
-  writeFileSync(join(folder, 'nginx.conf'), nginxConfiguration(folder, port));
+  writeFileSync(join(folder, 'nginx.conf'), nginxConfiguration(folder, port, what));
   const child = spawn('nginx', [
     '-p',
     folder,
@@ -108,7 +116,7 @@ export async function startNginx(bench: Bench): Promise<Peer | undefined> {
 }
 
 /** One process, as the gateway's main thread is one: what a core does, not what the machine does. */
-function nginxConfiguration(folder: string, port: number): string {
+function nginxConfiguration(folder: string, port: number, what: NginxPart): string {
   return `
 daemon off;
 master_process off;
@@ -122,11 +130,12 @@ http {
   open_file_cache max=1000;
   client_body_temp_path ${folder}/temp;
   client_body_buffer_size 512k;
+  ${what.http}
   server {
     listen 127.0.0.1:${port};
     root ${folder}/root;
     client_max_body_size 0;
-    location / { dav_methods PUT DELETE; }
+    ${what.server}
   }
 }
 `;

@@ -1,0 +1,83 @@
+/**
+ * A REST call to a module: through the gateway with session, limits and audit on, through nginx and through
+ * @fastify/http-proxy, which only pass it on, all to the same backend.
+ */
+import { fork } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { plainEnvironment } from '../../tools/launch.ts';
+import { startServer, stopChild } from '../children.ts';
+import { gatewayUnderLoad, makeAgents, sessionOf } from '../gateway.ts';
+import { compare, type Subject } from '../measure.ts';
+import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
+import { startNginx } from '../transfers.ts';
+
+const PATH = '/wallet/v1/balance/get';
+/** In every good answer of the backend. */
+const EXPECT = '1000.00000000';
+/** Any key of the length that the configuration asks for: this backend looks at none. */
+const MODULE_KEY = 'bench-module-key-0001';
+/** Accounts that share the connections, each with a key and a session of its own. */
+const USERS = 64;
+/** As many as the gateway keeps to one module. */
+const CONNECTIONS = 128;
+
+export const restProxy: Scenario = {
+  name: 'rest-proxy',
+  summary: 'a REST call to a module against nginx and @fastify/http-proxy',
+  async run(bench) {
+    const { target, rounds } = bench.options;
+    const backend = await startServer('wallet');
+    bench.afterwards(() => backend.stop());
+    const subjects = [await gateway(bench, backend.url)];
+    const missing: string[] = [];
+    if (target === undefined) {
+      for (const [name, start] of [
+        ['nginx', nginx],
+        ['@fastify/http-proxy', fastify],
+      ] as const) {
+        const subject = await start(bench, backend.url);
+        if (subject === undefined) missing.push(`${name} is not installed: left out.`);
+        else subjects.push(subject);
+      }
+    }
+    return { comparison: await compare(subjects, rounds, bench.announce), notes: missing };
+  },
+};
+
+async function gateway(bench: Bench, backendUrl: string): Promise<Subject> {
+  const { name, url, pids } = await gatewayUnderLoad(bench, { wallet: { url: backendUrl, key: MODULE_KEY } });
+  const people = await makeAgents(bench, url, bench.options.users || USERS);
+  const requests: string[] = [];
+  for (const person of people) {
+    const headers = { Authorization: `Bearer ${await sessionOf(url, person)}` };
+    requests.push(rawRequest('GET', `${url}${PATH}`, headers));
+  }
+  const expect = bench.options.target === undefined ? EXPECT : '"result"';
+  return bench.subject(name, pids, () => ({ url, requests, expect }));
+}
+
+function passingOn(bench: Bench, name: string, url: string, pid: number): Subject {
+  const requests = [rawRequest('GET', `${url}${PATH}`, { Authorization: `Bearer ${'x'.repeat(46)}` })];
+  return bench.subject(name, [pid], () => ({ url, requests, expect: EXPECT }));
+}
+
+/** One worker process, as the gateway's main thread is one. */
+async function nginx(bench: Bench, backendUrl: string): Promise<Subject | undefined> {
+  const peer = await startNginx(bench, {
+    http: `upstream backend { server ${new URL(backendUrl).host}; keepalive ${CONNECTIONS}; keepalive_requests 1000000; }`,
+    server:
+      'location / { proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection ""; }',
+  });
+  return peer === undefined ? undefined : passingOn(bench, 'nginx', peer.url, peer.pid);
+}
+
+async function fastify(bench: Bench, backendUrl: string): Promise<Subject | undefined> {
+  if (!existsSync('bench/peers/node_modules/@fastify/http-proxy')) return undefined;
+  const child = fork('bench/peers/fastify-proxy.js', [backendUrl], { env: plainEnvironment(), execArgv: [] });
+  bench.afterwards(() => stopChild(child));
+  const url = await new Promise<string>((resolve, reject) => {
+    child.once('message', (message: { url: string }) => resolve(message.url));
+    child.once('exit', (code) => reject(new Error(`@fastify/http-proxy ended with ${code}`)));
+  });
+  return passingOn(bench, '@fastify/http-proxy', url, child.pid ?? 0);
+}
