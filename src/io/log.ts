@@ -2,6 +2,7 @@
  * The log: JSON lines on standard error. What happens to the program is written at once; what happens to requests is
  * written in batches, by a sink that would rather drop lines, counted, than hold up the answers.
  */
+import { fstatSync } from 'node:fs';
 import { destination, type Logger, pino } from 'pino';
 
 export type Log = Logger;
@@ -19,11 +20,10 @@ export function createLog(level: 'info' | 'silent' = 'info'): Log {
   );
 }
 
-/**
- * Bytes of one write. A pipe takes so much at once or not at all (PIPE_BUF of Linux), so that no line of the other
- * writer ever lands inside one of ours.
- */
-const BATCH_BYTES_MAX = 4_096;
+/** A pipe takes so much at once or not at all (PIPE_BUF of Linux): no line of the other writer lands inside ours. */
+const PIPE_BATCH_BYTES_MAX = 4_096;
+/** Anything else takes a write whole, and one write for some two hundred lines costs least. */
+const BATCH_BYTES_MAX = 64 * 1024;
 /** Bytes that wait for a reader that is behind; lines beyond are dropped. */
 const WAITING_BYTES_MAX = 1024 * 1024;
 /** A line is written at the latest so long after its request. Milliseconds. */
@@ -35,7 +35,7 @@ export interface LineCounters {
   readonly dropped: number;
 }
 
-/** Takes finished lines of plain ASCII, each with its line feed and at most `BATCH_BYTES_MAX` long. */
+/** Takes finished lines of plain ASCII, each with its line feed and at most `PIPE_BATCH_BYTES_MAX` long. */
 export interface LineSink {
   write(line: string): void;
   counters(): LineCounters;
@@ -48,12 +48,13 @@ const CLOSE_MS = 500;
 
 export function openLineSink(fileDescriptor = 2): LineSink {
   let closed = false;
+  const batchBytesMax = fstatSync(fileDescriptor).isFIFO() ? PIPE_BATCH_BYTES_MAX : BATCH_BYTES_MAX;
   const stream = destination({
     dest: fileDescriptor,
     sync: false,
     // 1: whatever is handed over is written at once, and `flush` waits for it.
     minLength: 1,
-    maxWrite: BATCH_BYTES_MAX,
+    maxWrite: batchBytesMax,
     maxLength: WAITING_BYTES_MAX,
     // Of a full pipe: tried again while there is time, given up at the end of the process.
     retryEAGAIN: () => !closed,
@@ -91,7 +92,7 @@ export function openLineSink(fileDescriptor = 2): LineSink {
   process.once('exit', end);
   return {
     write(line) {
-      if (batch.length + line.length > BATCH_BYTES_MAX) hand();
+      if (batch.length + line.length > batchBytesMax) hand();
       batch += line;
       lines += 1;
       timer ??= setTimeout(hand, FLUSH_MS).unref();

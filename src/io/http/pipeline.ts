@@ -128,8 +128,7 @@ class Engine implements Pipeline {
 
   /** Everything that is judged on the head alone, then the body or the handler. */
   #walk(exchange: Exchange): void {
-    const { head } = exchange;
-    const { site } = this.#options;
+    const { head, site } = exchange;
     if (this.#stopping) {
       this.#stoppingTotal += 1;
       // Its form of refusals is the route's own.
@@ -174,13 +173,22 @@ class Engine implements Pipeline {
     }
     exchange.watch(() => this.#settle(exchange));
     exchange.running = true;
-    result
-      .then((value) => this.#finish(exchange, replyOf(value), false))
-      .catch((error: unknown) => this.#fail(exchange, error))
-      .finally(() => {
-        exchange.running = false;
-        if (exchange.settled) this.#release(exchange);
-      });
+    result.then(
+      (value) => this.#conclude(exchange, () => this.#finish(exchange, replyOf(value), false)),
+      (error: unknown) => this.#conclude(exchange, () => this.#fail(exchange, error)),
+    );
+  }
+
+  /** One reaction to a handler's promise: each further one costs a turn of the queue. */
+  #conclude(exchange: Exchange, answer: () => void): void {
+    try {
+      answer();
+    } catch (error) {
+      this.#fail(exchange, error);
+    } finally {
+      exchange.running = false;
+      if (exchange.settled) this.#release(exchange);
+    }
   }
 
   /** A row of the table is answered as such; anything else is a bug: told to the operator, never to the caller. */
