@@ -39,6 +39,7 @@ export class EventParser {
     for (const line of lines) this.#line(line.endsWith('\r') ? line.slice(0, -1) : line);
   }
 
+  /** @param {string} line */
   #line(line) {
     if (line === '') return this.#dispatch();
     const at = line.indexOf(':');
@@ -60,15 +61,19 @@ export class EventParser {
 }
 
 /**
+ * @typedef {object} StreamOptions
+ * @property {string} url
+ * @property {() => string} place The last place that was reached; '' for from now on. Asked at each connection.
+ * @property {(event: Dispatched) => void} onEvent Events of the modules and `reset`.
+ * @property {(id: string) => void} onPlace A place without an event.
+ * @property {(state: 'connecting' | 'live' | 'waiting') => void} onState
+ * @property {AbortSignal} signal
+ */
+
+/**
  * Holds a stream until `signal` aborts or the gateway says that it is over.
  *
- * @param {object} options
- * @param {string} options.url
- * @param {() => string} options.place The last place that was reached; '' for from now on. Asked at each connection.
- * @param {(event: Dispatched) => void} options.onEvent Events of the modules and `reset`.
- * @param {(id: string) => void} options.onPlace A place without an event.
- * @param {(state: 'connecting' | 'live' | 'waiting') => void} options.onState
- * @param {AbortSignal} options.signal
+ * @param {StreamOptions} options
  * @returns {Promise<'signedOut' | 'refused' | 'closed'>} Why it ended.
  */
 export async function holdStream(options) {
@@ -88,7 +93,11 @@ export async function holdStream(options) {
   return 'closed';
 }
 
-/** One connection, from its request to its end. */
+/**
+ * One connection, from its request to its end.
+ *
+ * @param {StreamOptions} options
+ */
 async function readOnce({ url, place, onEvent, onPlace, onState, signal }) {
   const own = new AbortController();
   const stop = () => own.abort();
@@ -137,7 +146,8 @@ async function readOnce({ url, place, onEvent, onPlace, onState, signal }) {
       parser.push(value);
     }
   } catch (error) {
-    if (!(error instanceof TypeError) && error.name !== 'AbortError') reportError(error);
+    const expected = error instanceof TypeError || (error instanceof Error && error.name === 'AbortError');
+    if (!expected && !own.signal.aborted) reportError(error);
     // The network failed, or nothing came for too long: what `retry` said is for streams that ended in order.
     return end.wasLive ? { wasLive: true, waitMs: FIRST_WAIT_MS * Math.random() } : { wasLive: false };
   } finally {
@@ -146,18 +156,29 @@ async function readOnce({ url, place, onEvent, onPlace, onState, signal }) {
   }
 }
 
-/** A stream whose time was up goes on at once; one whose session ended asks once more and learns it. */
+/**
+ * A stream whose time was up goes on at once; one whose session ended asks once more and learns it.
+ *
+ * @param {string} text
+ * @param {number | undefined} retryMs
+ */
 function waitAfter(text, retryMs) {
   const { reason } = JSON.parse(text);
   return reason === 'lifetime' || reason === 'session' ? 0 : retryMs;
 }
 
+/** @param {Response} answer */
 function retryAfterMs(answer) {
   const seconds = Number(answer.headers.get('Retry-After'));
   return seconds > 0 ? seconds * 1_000 : undefined;
 }
 
-/** Ends early when the network is back or the page is looked at again. */
+/**
+ * Ends early when the network is back or the page is looked at again.
+ *
+ * @param {number} milliseconds
+ * @param {AbortSignal} signal
+ */
 function wait(milliseconds, signal) {
   return new Promise((resolve) => {
     const cleanUp = new AbortController();

@@ -15,13 +15,22 @@ import { holdStream } from './event-stream.js';
  * `text` is the JSON as it came: amounts have more digits there than a number of `value` can hold.
  */
 
-/** `<epoch>-<sequence>`; undefined for ''. */
+/**
+ * `<epoch>-<sequence>`; undefined for ''.
+ *
+ * @param {string} id
+ */
 function parsePlace(id) {
   const at = id.lastIndexOf('-');
   return at < 0 ? undefined : { epoch: id.slice(0, at), sequence: Number(id.slice(at + 1)) };
 }
 
-/** Is `id` after `place`? A place of another log is neither before nor after. */
+/**
+ * Is `id` after `place`? A place of another log counts as later.
+ *
+ * @param {string} id
+ * @param {string} place
+ */
 function isAfter(id, place) {
   const [one, other] = [parsePlace(id), parsePlace(place)];
   if (one === undefined || other === undefined || one.epoch !== other.epoch) return id !== place;
@@ -29,18 +38,29 @@ function isAfter(id, place) {
 }
 
 /**
- * @param {object} options
- * @param {(event: GatewayEvent) => void} options.onEvent Each event of the user once, in order.
- * @param {(places: { oldest: string, newest: string }) => void} [options.onReset] Events are missing: what the page
- * shows has to be read anew. The stream goes on after `newest`.
- * @param {(state: EventsState) => void} [options.onState]
- * @param {string} [options.url]
- * @param {string} [options.scope] Tabs of the same scope share a stream: the user's id, so that a change of user is clean.
+ * @typedef {object} EventsOptions
+ * @property {(event: GatewayEvent) => void} onEvent Each event of the user once, in order.
+ * @property {(places: { oldest: string, newest: string }) => void} [onReset] Events are missing: what the page shows has
+ * to be read anew. The stream goes on after `newest`.
+ * @property {(state: EventsState) => void} [onState]
+ * @property {string} [url]
+ * @property {string} [scope] Tabs of the same scope share a stream: the user's id, so that a change of user is clean.
+ */
+
+/**
+ * What tabs tell each other: a question, a state, a place, an event after a place.
+ *
+ * @typedef {{ ask?: true, state?: EventsState, from?: string, id?: string, type?: string, text?: string }} Message
+ */
+
+/**
+ * @param {EventsOptions} options
  * @returns {{ close: () => void, readonly state: EventsState, readonly place: string, readonly leads: boolean }}
  */
 export function openEvents(options) {
   const client = new SharedEvents(options);
   const leave = () => client.leave();
+  /** @param {PageTransitionEvent} shown */
   const join = (shown) => shown.persisted && client.join();
   // A page in the back-forward cache must not hold the stream of the others.
   addEventListener('pagehide', leave);
@@ -81,6 +101,7 @@ class SharedEvents {
   place = '';
   leads = false;
 
+  /** @param {EventsOptions} options */
   constructor(options) {
     this.#options = { url: '/auth/v1/events', scope: '', ...options };
     this.#name = `gatehouse-events:${this.#options.url}:${this.#options.scope}`;
@@ -114,13 +135,18 @@ class SharedEvents {
     this.leads = false;
   }
 
+  /** @param {EventsState} state */
   setState(state) {
     if (this.state === state) return;
     this.state = state;
     this.#options.onState?.(state);
   }
 
-  /** Resolves, and gives the lock up, when this tab leaves or the session is over; the next one then hears the same. */
+  /**
+   * Resolves, and gives the lock up, when this tab leaves or the session is over; the next one then hears the same.
+   *
+   * @param {AbortSignal} signal
+   */
   async #lead(signal) {
     this.leads = true;
     const end = await holdStream({
@@ -136,12 +162,18 @@ class SharedEvents {
     this.#tell({ state: end }, () => this.setState(end));
   }
 
-  /** The others hear of it first: an error in this page's handler must not keep it from them. */
+  /**
+   * The others hear of it first: an error in this page's handler must not keep it from them.
+   *
+   * @param {Message} message
+   * @param {() => void} then
+   */
   #tell(message, then) {
     this.#channel?.postMessage(message);
     then();
   }
 
+  /** @param {Message} message */
   #hear(message) {
     if (message.ask === true) {
       if (this.leads) this.#channel?.postMessage({ state: this.state, from: this.place, id: this.place });
@@ -149,14 +181,15 @@ class SharedEvents {
     }
     if (this.leads) return;
     if (message.state !== undefined) this.setState(message.state);
-    if (message.id === undefined || message.id === '') return;
-    this.#heard = message.id;
+    const { id = '', from = '', type, text = '' } = message;
+    if (id === '') return;
+    this.#heard = id;
     if (this.#catchingUp) return;
     // Who has just come begins where the leader is.
-    if (this.place === '') this.place = message.from;
-    if (message.type !== 'reset' && isAfter(message.from, this.place)) this.#catchUp().catch(reportError);
-    else if (message.type === undefined) this.#reach(message.id);
-    else this.#take(message);
+    if (this.place === '') this.place = from;
+    if (type !== 'reset' && isAfter(from, this.place)) this.#catchUp().catch(reportError);
+    else if (type === undefined) this.#reach(id);
+    else this.#take({ id, type, text });
   }
 
   /** This tab was away and missed what the leader passed on: it reads that from the gateway itself. */
@@ -186,10 +219,12 @@ class SharedEvents {
     joined.signal.removeEventListener('abort', stop);
   }
 
+  /** @param {string} id */
   #reach(id) {
     if (isAfter(id, this.place)) this.place = id;
   }
 
+  /** @param {import('./event-stream.js').Dispatched} event */
   #take({ id, type, text }) {
     if (type !== 'reset' && !isAfter(id, this.place)) return;
     this.place = id;
