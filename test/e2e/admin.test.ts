@@ -1,6 +1,11 @@
 /** The admin panel in a real browser against the real program: set-up, every page, what a second admin sees. */
-import type { Page } from 'playwright-core';
-import t from 'tap';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { Locator, Page } from 'playwright-core';
+import t, { type Test } from 'tap';
+import { request, signUp } from '../../tools/agent.ts';
 import { launch } from '../../tools/launch.ts';
 import { startBrowser } from '../support/browser.ts';
 import { type OpenPage, openPage } from '../support/pages.ts';
@@ -57,6 +62,7 @@ t.test('admin: the set-up link makes an admin once, and every page of the panel 
     t.same(await violations(), [], name);
     await picture(`admin-${name.toLowerCase().replace(' ', '-')}`);
   }
+  await t.test('deliveries', (t) => seeDeliveries(t, admin));
   // Clicked through faster than a session may read: the page waits for the next window by itself.
   t.same(
     complaints().filter((text) => !text.includes('429') && !text.includes('400')),
@@ -67,7 +73,60 @@ t.test('admin: the set-up link makes an admin once, and every page of the panel 
   await again.page.getByRole('alert').getByText('Set-up link is over').waitFor();
 });
 
-async function changeSetting(t: import('tap').Test, { page, violations, picture }: OpenPage): Promise<void> {
+/** The receiver has a delivery before the attempt is on disk. */
+async function refreshUntil(page: Page, shown: Locator): Promise<void> {
+  while (!(await shown.isVisible())) {
+    const answered = page.waitForResponse(/api\/deliveries/);
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await answered;
+  }
+}
+
+/** An application is approved, its deliveries are seen, and one is sent again. */
+async function seeDeliveries(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
+  const heard: string[] = [];
+  let first: () => void = () => undefined;
+  const arrived = new Promise<void>((resolve) => {
+    first = resolve;
+  });
+  const receiver = createServer((request, answer) => {
+    heard.push(String(request.headers['webhook-id']));
+    request.resume();
+    answer.end(first);
+  });
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => receiver.close());
+  const { port } = receiver.address() as AddressInfo;
+  const owner = await signUp(gateway.url);
+  const body = { name: 'Shop', url: 'https://shop.example', webhookUrl: `http://127.0.0.1:${port}/` };
+  const headers = { Cookie: owner.cookie };
+  await request(`${gateway.url}/auth/v1/app/upsert_usr_app`, { headers, body });
+  const key = readFileSync(join(gateway.dataPath, 'sandbox/module-key'), 'utf8').trim();
+  const event = { module: 'core', tick: '1', type: 'Tried', crmId: owner.userId, data: {} };
+  await request(`${gateway.internal}/internal/v1/events`, {
+    headers: { 'X-Module-Key': key },
+    body: { events: [event] },
+  });
+  await arrived;
+  await pageOf(page, 'Applications').click();
+  const row = page.getByRole('row', { name: /Shop/ });
+  await row.getByRole('button', { name: 'Approve' }).click();
+  await page.getByText('The application is approved').waitFor();
+  await row.getByText('approved', { exact: true }).waitFor();
+  await row.getByRole('button', { name: 'Deliveries of Shop' }).click();
+  const delivery = page.getByRole('region', { name: 'Deliveries' }).getByRole('row').nth(1);
+  await refreshUntil(page, delivery);
+  await delivery.getByText('delivered').waitFor();
+  t.same(await violations(), []);
+  await picture('admin-deliveries');
+  await delivery.getByRole('button', { name: 'Send again' }).click();
+  await page.getByText('It is sent again').waitFor();
+  await refreshUntil(page, page.getByText('resend', { exact: true }));
+  t.equal(heard.length, 2);
+  t.equal(heard[0], heard[1], 'the same webhook-id');
+}
+
+async function changeSetting(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
   await pageOf(page, 'Settings').click();
   await page.getByLabel('Search').fill('ApiRPSLimit');
   const field = page.getByLabel('ApiRPSLimit', { exact: true });

@@ -28,7 +28,7 @@ t.test('admin: every route is 403 for other accounts and 401 without a session',
   const parts = { settings: undefined, administration: undefined, health: undefined };
   const routes = createAdminRoutes(parts as unknown as Parameters<typeof createAdminRoutes>[0]);
   const guarded = routes.filter(({ path }) => path !== '/ProxyAdmin/api/claim');
-  t.equal(guarded.length, 20);
+  t.equal(guarded.length, 22);
   for (const { method, path, auth } of guarded) {
     t.equal(auth, 'admin', path);
     const send = method === 'GET' ? get : (at: string, headers = {}) => post(at, {}, headers);

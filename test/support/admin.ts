@@ -21,6 +21,15 @@ import {
   startAccounts,
 } from './account.ts';
 
+const noWebhooks = (): never => {
+  throw new Error('this test has no webhooks');
+};
+const NO_WEBHOOKS = {
+  oldestUndeliveredSeconds: () => null,
+  deliveries: noWebhooks,
+  resend: noWebhooks,
+};
+
 export const VAULT = createVault(Buffer.alloc(32, 7));
 const BUILT = loadCatalogue(BUILT_IN, { tools: {}, resources: {} }, new Map());
 export const SHOP = { name: 'Shop', url: 'https://shop.example' };
@@ -70,7 +79,7 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
           eventLog: options.eventLog ?? { newest: 0, page: () => [] },
           setupLink: options.setupLink,
           reload: options.reload ?? (() => []),
-          webhooks: options.webhooks ?? { oldestUndeliveredSeconds: () => null },
+          webhooks: { ...NO_WEBHOOKS, ...options.webhooks },
           health: () => ({ databaseConnected: true, activeSessions: 0, rssBytes: 1 }),
         }),
         ...(options.routes?.(actors) ?? []),

@@ -4,13 +4,15 @@ import type { AnyRoute } from '../http/route.ts';
 import { createAdminAccountRoutes } from './admin-accounts.ts';
 import { type AdminAppParts, createAdminAppRoutes } from './admin-apps.ts';
 import { type CataloguePart, createAdminCatalogueRoute } from './admin-catalogue.ts';
+import { type AdminDeliveryParts, createAdminDeliveryRoutes } from './admin-deliveries.ts';
 import { createAdminRecordRoutes } from './admin-records.ts';
 import { createAdminSettingRoutes } from './admin-settings.ts';
 import { createAdminStaffRoutes, type StaffParts } from './admin-staff.ts';
 import { createAdminWorkRoutes, type WorkParts } from './admin-work.ts';
 import type { HealthFacts } from './info.ts';
 
-export interface AdminParts extends StaffParts, WorkParts, CataloguePart, AdminAppParts {
+export interface AdminParts extends StaffParts, WorkParts, CataloguePart, AdminAppParts, AdminDeliveryParts {
+  readonly webhooks: AdminAppParts['webhooks'] & AdminDeliveryParts['webhooks'];
   readonly settings: LiveSettings;
   readonly health: () => HealthFacts;
 }
@@ -20,6 +22,7 @@ export function createAdminRoutes(parts: AdminParts): AnyRoute[] {
     ...createAdminSettingRoutes(parts.settings),
     ...createAdminAccountRoutes(parts),
     ...createAdminAppRoutes(parts),
+    ...createAdminDeliveryRoutes(parts),
     ...createAdminRecordRoutes(parts),
     ...createAdminStaffRoutes(parts),
     ...createAdminWorkRoutes(parts),

@@ -1,7 +1,8 @@
 /** Applications of all accounts: approval, MCP logins, webhooks and how they fare. */
 import { get, post } from '../shared/api.js';
+import { DeliveryList } from '../shared/deliveries.js';
 import { Act, Ask, PagedTable, usePages } from '../shared/ui.js';
-import { html } from '../vendor/preact.js';
+import { html, useState } from '../vendor/preact.js';
 
 const PAGE = 100;
 
@@ -12,6 +13,7 @@ export function AppsPage({ role }) {
     PAGE,
     [],
   );
+  const [shown, setShown] = useState(undefined);
   const change = async (appId, flags) => {
     await post('/ProxyAdmin/api/apps/update', { appId, ...flags });
     await pages.reload();
@@ -40,7 +42,11 @@ export function AppsPage({ role }) {
       cell: (app) =>
         html`<span class=${`tag ${app.approved ? 'good' : 'warn'}`}>${app.approved ? 'approved' : 'waits'}</span> ${app.mcpEnabled && html`<span class="tag good">MCP</span>`}`,
     },
-    { title: 'Webhook', cell: (app) => html`<${Webhook} app=${app} />` },
+    {
+      title: 'Webhook',
+      cell: (app) =>
+        html`<${Webhook} app=${app} />${app.webhookUrl && html` <button type="button" class="plain" onClick=${() => setShown(app.id)}>Deliveries<span class="hidden"> of ${app.name}</span></button>`}`,
+    },
     { title: 'Delivered', number: true, cell: ({ success_count }) => success_count },
     { title: 'Failed', number: true, cell: ({ failed_count }) => failed_count },
     {
@@ -51,7 +57,13 @@ export function AppsPage({ role }) {
     },
     { title: 'Act', cell: (app) => role === 'admin' && acts(app) },
   ];
-  return html`<section class="card"><${PagedTable} pages=${pages} columns=${columns} keyOf=${({ id }) => id} caption="Applications" empty="No application is registered yet." /></section>`;
+  const chosen = pages.rows.find(({ id }) => id === shown);
+  return html`<section class="card"><${PagedTable} pages=${pages} columns=${columns} keyOf=${({ id }) => id} caption="Applications" empty="No application is registered yet." /></section>
+    ${
+      chosen !== undefined &&
+      html`<section class="card"><header><h2>Deliveries of ${chosen.name}</h2></header>
+      <${DeliveryList} key=${chosen.id} load=${() => get('/ProxyAdmin/api/deliveries', { appId: chosen.id })} resend=${(webhookId) => post('/ProxyAdmin/api/resend', { appId: chosen.id, webhookId })} canResend=${role !== 'viewer'} /></section>`
+    }`;
 }
 
 const KINDS = { active: 'good', failing: 'warn', disabled: 'bad' };

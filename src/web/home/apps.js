@@ -1,6 +1,7 @@
 /** Applications of the account: registering, their key and webhook, what was delivered, and who may act for whom. */
 import { get, newKey, post } from '../shared/api.js';
-import { Act, Ask, Copy, Dialog, Empty, Loaded, Time, useLoad } from '../shared/ui.js';
+import { Deliveries } from '../shared/deliveries.js';
+import { Act, Ask, Copy, Dialog, Empty, Loaded, notify, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 
 export function AppsPart() {
@@ -28,7 +29,7 @@ export function AppsPart() {
         ? html`<div class="card"><${Empty}><p>No application yet.</p><//></div>`
         : list.map(
             (app) =>
-              html`<${App} key=${app.id} app=${app} edit=${() => setEdited(app)} rotate=${() => rotate(app)} remove=${() => then(() => post('/auth/v1/app/remove', { id: app.id }))} />`,
+              html`<${App} key=${app.id} app=${app} edit=${() => setEdited(app)} rotate=${() => rotate(app)} enable=${() => then(() => post('/auth/v1/app/enable', { id: app.id }))} remove=${() => then(() => post('/auth/v1/app/remove', { id: app.id }))} />`,
           )}<//>
     <${Dialog} title=${edited?.id === undefined ? 'Register an application' : 'Change the application'} open=${edited !== undefined} onClose=${() => setEdited(undefined)}>
       <${Form} app=${edited ?? {}} save=${save} cancel=${() => setEdited(undefined)} />
@@ -40,7 +41,13 @@ export function AppsPart() {
     <//>`;
 }
 
-function App({ app, edit, rotate, remove }) {
+async function ping({ id }) {
+  const { status, class: fault } = await post('/auth/v1/app/ping', { id });
+  const said = status === null ? `No answer: ${fault}.` : `The receiver answered ${status}.`;
+  notify(said, status !== null && status < 300 ? 'good' : 'bad');
+}
+
+function App({ app, edit, rotate, enable, remove }) {
   return html`<article class="card">
     <header>
       <h2>${app.name}</h2>
@@ -52,45 +59,19 @@ function App({ app, edit, rotate, remove }) {
       <dt>Webhook</dt><dd>${app.webhookUrl || html`<span class="soft">none: events are not sent</span>`}</dd>
       <dt>Currencies</dt><dd>${app.currencies?.length > 0 ? app.currencies.join(', ') : 'all'}</dd>
       <dt>Network types</dt><dd>${app.netTypes?.length > 0 ? app.netTypes.join(', ') : 'all'}</dd>
+      ${app.webhookUrl && html`<dt>Webhook state</dt><dd><span class=${`tag ${{ active: 'good', failing: 'warn', disabled: 'bad' }[app.webhook.state]}`}>${app.webhook.state}</span>${app.webhook.reason === null ? '' : ` ${app.webhook.reason}`}</dd>`}
       <dt>Delivered</dt><dd>${app.success_count} deliveries, ${app.failed_count} failed</dd>
       <dt>Id</dt><dd class="mono">${app.id}</dd>
     </dl>
     <div class="row">
       <button type="button" onClick=${edit}>Change</button>
-      ${app.webhookUrl && html`<${Act} done="A test event is on its way." run=${() => post('/auth/v1/app/ping', { id: app.id })}>Send a test event<//>`}
+      ${app.webhookUrl && html`<${Act} run=${() => ping(app)}>Send a test event<//>`}
+      ${app.webhookUrl && app.webhook.state !== 'active' && html`<${Act} done="The webhook is back at work." run=${enable}>Put the webhook back to work<//>`}
       <${Ask} kind="" label="New key" confirm="Make a new key" question="The old key stays valid for 24 hours, so that receivers can change over." run=${rotate} />
       <${Ask} label="Remove" confirm="Remove it" done="The application was removed." question="Its sessions and webhooks end at once. This cannot be undone." run=${remove} />
     </div>
-    ${app.webhookUrl && html`<${Deliveries} app=${app} />`}
+    ${app.webhookUrl && html`<${Deliveries} load=${(after) => get('/auth/v1/app/deliveries', { id: app.id, after })} resend=${(webhookId) => post('/auth/v1/app/resend', { id: app.id, webhookId })} />`}
   </article>`;
-}
-
-function Deliveries({ app }) {
-  const [open, setOpen] = useState(false);
-  return html`<details onToggle=${(event) => setOpen(event.currentTarget.open)}>
-    <summary>Deliveries</summary>
-    ${open && html`<${DeliveryList} app=${app} />`}
-  </details>`;
-}
-
-function DeliveryList({ app }) {
-  const deliveries = useLoad(() => get('/auth/v1/app/deliveries', { id: app.id }), [app.id]);
-  return html`<${Loaded} of=${deliveries}>${(page) => {
-    const list = Array.isArray(page) ? page : page.deliveries;
-    return list.length === 0
-      ? html`<${Empty}><p>Nothing was delivered in the last 7 days.</p><//>`
-      : html`<div class="scroll" tabindex="0" role="region" aria-label="Deliveries"><table>
-          <thead><tr><th scope="col">When</th><th scope="col">Delivery</th><th scope="col">Outcome</th><th scope="col" class="number">ms</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
-          <tbody>${list.map(
-            (item) => html`<tr key=${`${item.webhookId}-${item.attempt}-${item.utc}`}>
-            <td><${Time} of=${item.utc} /></td>
-            <td class="mono">${item.webhookId}</td>
-            <td><span class=${`tag ${item.ok ? 'good' : 'bad'}`}>${item.status ?? item.outcome ?? ''}</span></td>
-            <td class="number">${item.milliseconds}</td>
-            <td><${Act} done="It is sent again." run=${() => post('/auth/v1/app/resend', { id: app.id, webhookId: item.webhookId })}>Send again<//></td>
-          </tr>`,
-          )}</tbody></table></div>`;
-  }}<//>`;
 }
 
 const listOf = (text) => text.split(/[\s,;]+/).filter((part) => part !== '');
