@@ -317,3 +317,16 @@ t.test('receiver: the limiter holds the client back, and the answer until all is
   t.match(await receiving, { ended: 'complete', sizeBytes: 1_000_000 });
   throttled.leave();
 });
+
+t.test('slabs: no more are made than were out at once, and none beyond the bound', async (t) => {
+  const slabs = new Slabs(3);
+  for (let round = 0; round < 100; round++) {
+    const taken = [slabs.take(), slabs.take()];
+    for (const slab of taken) if (slab !== undefined) slabs.giveBack(slab);
+  }
+  t.same(slabs.counters(), { lent: 0, made: 2, missed: 0 });
+  const all = [slabs.take(), slabs.take(), slabs.take(), slabs.take()];
+  t.equal(all[3], undefined);
+  t.equal(new Set(all).size, 4);
+  t.same(slabs.counters(), { lent: 3, made: 3, missed: 1 });
+});
