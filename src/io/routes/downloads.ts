@@ -94,6 +94,8 @@ function createV2Route(parts: DownloadParts): AnyRoute {
     group: 'files',
     auth: 'eitherOptional',
     limits: [],
+    // A code opens its file for whoever holds it (spec 4.7 rule 2).
+    secretPath: true,
     errors: ['SessionNotFound', 'Forbidden', ...ERRORS],
     handle(context) {
       const { session, settings } = context;
