@@ -53,14 +53,28 @@ const AFTER_START_MS = 120;
 const CLEANING_MS = 10_000;
 
 export async function runChunkKillLoop(options: ChunkKillLoopOptions): Promise<ChunkKillLoopReport> {
-  const { dataPath, random } = options;
+  const { dataPath } = options;
   const caught = { opening: 0, part: 0, published: 0, messageComplete: 0 };
   const report: ChunkKillLoopReport = { kills: 0, completed: 0, caught, faults: [] };
   const start = () => launch({ dataPath, args: ['--sandbox'], configuration: { Settings: SETTINGS } });
-  let gateway = await start();
+  const running = { gateway: await start() };
+  try {
+    await killAndCheck(running, start, options, report);
+  } finally {
+    await running.gateway.stop();
+  }
+  return report;
+}
+
+async function killAndCheck(
+  running: { gateway: RunningGateway },
+  start: () => Promise<RunningGateway>,
+  { dataPath, random, ...options }: ChunkKillLoopOptions,
+  report: ChunkKillLoopReport,
+): Promise<void> {
   const uploaders: Uploader[] = [];
   for (let at = 0; at < options.uploaders; at += 1) {
-    const person = await signUp(gateway.url);
+    const person = await signUp(running.gateway.url);
     const { cookie } = person;
     uploaders.push({
       person,
@@ -73,21 +87,19 @@ export async function runChunkKillLoop(options: ChunkKillLoopOptions): Promise<C
     });
   }
   while (report.kills < options.kills) {
-    for (const uploader of uploaders) uploader.url = gateway.url;
+    for (const uploader of uploaders) uploader.url = running.gateway.url;
     const nearTheEnd = report.kills % 4 !== 0;
-    await killWithin(gateway, uploaders, nearTheEnd, random);
+    await killWithin(running.gateway, uploaders, nearTheEnd, random);
     report.kills += 1;
     for (const uploader of uploaders) classify(dataPath, uploader, report);
-    gateway = await start();
+    running.gateway = await start();
     for (const uploader of uploaders) {
-      uploader.url = gateway.url;
+      uploader.url = running.gateway.url;
       await goOn(uploader, report);
     }
-    await checkAll(gateway, dataPath, uploaders, report);
+    await checkAll(running.gateway, dataPath, uploaders, report);
   }
-  await gateway.stop();
   report.completed = uploaders.reduce((sum, { files }) => sum + files.size, 0);
-  return report;
 }
 
 async function killWithin(

@@ -37,7 +37,7 @@ export interface UploadPrepared {
   readonly error: ErrorName | null;
 }
 
-/** Of the uploader's actor: the upload has ended. Answered with `slotFreed`. */
+/** Of the uploader's actor, and of a start: the upload has ended. Answered with `slotFreed`. */
 export interface FreeSlot {
   readonly type: 'freeSlot';
   readonly uploadKey: string;

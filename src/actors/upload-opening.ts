@@ -1,6 +1,6 @@
 /** The beginning of a v1 upload: room on the disk, the pending message, an empty part; then the desk is told. */
 import type { ErrorName } from '../domain/errors.ts';
-import type { Message, Outcome, Timer, Turn } from './runtime/actor.ts';
+import { type Message, type Outcome, runOf, type Timer, type Turn } from './runtime/actor.ts';
 import type { Ports } from './runtime/ports.ts';
 import { UPLOAD_DESK_ID, type UploadPrepared } from './upload-desk.ts';
 import { cleanUpMessage, EXPIRY_TIMER } from './upload-ending.ts';
@@ -29,14 +29,25 @@ export interface Prepared {
   readonly tried: boolean;
 }
 
-/** Writes nothing by itself: until the world has answered, a crash has the desk's message delivered again. */
+/**
+ * Writes nothing by itself: a crash before the world has answered has the desk's message delivered again. Then nobody
+ * waits for the answer any more, so the upload is given up: its slot must not hold up the client, who asks anew.
+ */
 export function openUpload(
   { userId, current, leftovers }: UploadState,
   command: OpenUpload,
+  turn: Turn,
 ): Outcome<UploadEvent> {
+  const { uploadKey } = command;
   if (current !== null) {
-    const error = current.uploadKey === command.uploadKey ? null : 'AlreadyDownload';
+    const error = current.uploadKey === uploadKey ? null : 'AlreadyDownload';
     return { send: [tellDesk(command, error)] };
+  }
+  if (runOf(command.asker) !== runOf(turn.commandId)) {
+    return {
+      events: [{ type: 'leftBehind', uploadKey, fileId: null }],
+      send: [tellDesk(command, 'ChartApiFileError'), cleanUpMessage(userId, uploadKey)],
+    };
   }
   if (leftovers.length >= LEFTOVERS_MAX) return { send: [tellDesk(command, 'ChartApiFileError')] };
   return { next: (ports) => prepare(userId, command, ports) };

@@ -102,7 +102,7 @@ export const upload = defineActor<UploadState, UploadCommand, UploadEvent, Uploa
   decide(state, command, turn) {
     switch (command.type) {
       case 'openUpload':
-        return openUpload(state, command);
+        return openUpload(state, command, turn);
       case 'prepared':
         return prepared(state, command, turn);
       case 'storeChunk':

@@ -183,6 +183,7 @@ function expectedOf(reference: Reference, one: Extract<Step, { who: number }>): 
 async function restart(uploads: UploadActors): Promise<void> {
   uploads.world.reserved.clear();
   await uploads.actors.restart();
+  await uploads.sweep();
   for (const { userId, uploadKey } of await uploads.slots()) await uploads.check(userId, uploadKey);
 }
 

@@ -49,6 +49,7 @@ t.test('restart: an open upload goes on; what a crash of the machine took is mis
   t.equal((await gateway.stop()).code, 0);
   gateway = await start();
   t.same(await missing(), [1, 3, 4], 'after a stop in order');
+  t.match(gateway.output().stderr, /"clean":true/);
   await uploadPart(at(), bytes, 1);
   await gateway.kill();
   damage(join(folder, part), 256 * 1024 + 77);
@@ -59,7 +60,7 @@ t.test('restart: an open upload goes on; what a crash of the machine took is mis
   t.same(await missing(), [1, 3, 4], 'the damaged chunk is missing');
   t.same(readdirSync(folder), [part], 'parts of nothing are gone');
   t.notOk(existsSync(join(dataPath, 'files', '7', '8.part')));
-  t.match(gateway.output().stderr, /"chunksLost":1/);
+  t.match(gateway.output().stderr, /"clean":false,"uploads":1,"chunksLost":1,"partsSwept":2/);
   for (const chunk of [4, 3]) await uploadPart(at(), bytes, chunk);
   const last = await uploadPart(at(), bytes, 1);
   const fileId = String(last.json['result']?.['fileId']);

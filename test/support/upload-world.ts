@@ -157,6 +157,8 @@ export interface UploadActors {
   part(userId: string, file: SampleFile, chunkNumber: number, crc32?: number): Promise<StoredChunk>;
   cancel(userId: string, uploadId: number): Promise<unknown>;
   slots(): Promise<readonly UploadSlot[]>;
+  /** What a start does with parts that belong to nothing. */
+  sweep(): Promise<void>;
   /** What a start does for every upload that is open, after an unclean stop. */
   check(userId: string, uploadKey: string): Promise<unknown>;
 }
@@ -188,6 +190,15 @@ export function createUploadActors(options: Partial<TestActorsOptions> = {}): Up
       return await ask<StoredChunk>(upload, userId, { type: 'storeChunk', uploadId, chunkNumber, crc32 });
     },
     cancel: (userId, uploadId) => ask(upload, userId, { type: 'cancelUpload', uploadId }),
+    async sweep() {
+      for (const name of world.parts.keys()) {
+        const [userId = '', fileId = ''] = name.split('/');
+        const wanted = await actors.system.query<readonly string[]>(upload as never, userId, {
+          type: 'fileIds',
+        });
+        if (!wanted.includes(fileId)) world.parts.delete(name);
+      }
+    },
     check: (userId, uploadKey) => ask(upload, userId, { type: 'checkUpload', uploadKey, rehash: true }),
     slots: async () =>
       await actors.system.query<readonly UploadSlot[]>(uploadDesk as never, UPLOAD_DESK_ID, {

@@ -7,7 +7,7 @@ import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { Administration } from '../../actors/runtime/administration.ts';
 import { upload } from '../../actors/upload.ts';
 import type { CheckUpload } from '../../actors/upload-check.ts';
-import { UPLOAD_DESK_ID, type UploadSlot, uploadDesk } from '../../actors/upload-desk.ts';
+import { type FreeSlot, UPLOAD_DESK_ID, type UploadSlot, uploadDesk } from '../../actors/upload-desk.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { FileStorage, WantedFiles } from './storage.ts';
 
@@ -43,12 +43,20 @@ export async function recoverUploads(options: RecoveryOptions): Promise<Recovery
   const open = await Promise.all(
     slots.map(({ userId }) => actors.query<readonly string[]>(upload, userId, { type: 'fileIds' })),
   );
+  // Ended, or never told to anybody: messages under way free them too, but the first request must find them free.
+  const ended = slots.filter((_, at) => open[at]?.length === 0);
+  await Promise.all(
+    ended.map(({ uploadKey, userId }) => {
+      const command: FreeSlot = { type: 'freeSlot', uploadKey, userId };
+      return actors.ask(uploadDesk, UPLOAD_DESK_ID, command);
+    }),
+  );
   const wanted = new Set(open.flat());
   const partsSwept = await sweep(storage, {
     has: (fileId) => wanted.has(fileId) || actors.lookup('draft', fileId) !== undefined,
   });
   const chunksLost = lost.reduce((sum, chunks) => sum + chunks, 0);
-  return { clean, uploads: slots.length, chunksLost, partsSwept };
+  return { clean, uploads: slots.length - ended.length, chunksLost, partsSwept };
 }
 
 /** Parts that stay behind take room and nothing else: the operator was told, the gateway starts. */
