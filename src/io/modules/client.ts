@@ -107,11 +107,13 @@ class PooledClient implements ModuleClient {
     const { origin, permit } = entry;
     const headers = endToEndHeaders(request.headers);
     if (request.bodyBytes !== undefined) headers['content-length'] = String(request.bodyBytes);
-    const { method, url, body = null, timeoutMs } = request;
+    const { method, url, timeoutMs } = request;
+    const body = request.body?.stream ?? null;
     const path = `${url.pathname}${url.search}`;
     const relay = new Relay({
       listener,
       timeoutMs,
+      waitsForClient: () => request.body?.waitsForClient() === true,
       repeatable: method === 'GET',
       send: (attempt) => {
         origin.pending += 1;

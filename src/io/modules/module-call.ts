@@ -18,9 +18,16 @@ export interface ModuleRequest {
   readonly onBegin?: (stop: () => void) => void;
 }
 
+/** The body of a relayed request. */
+export interface RelayedBody {
+  readonly stream: Readable;
+  /** The module takes what there is, and the next piece has not come. */
+  waitsForClient(): boolean;
+}
+
 /** A call whose bodies are never held whole. */
 export interface RelayRequest extends Pick<ModuleRequest, 'method' | 'url' | 'headers' | 'endpoint'> {
-  readonly body: Readable | undefined;
+  readonly body: RelayedBody | undefined;
   /** Bytes of the body; undefined: chunked. */
   readonly bodyBytes: number | undefined;
   /** Between two bytes, in either direction, and before the first one. */

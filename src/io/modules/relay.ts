@@ -54,6 +54,8 @@ export const NO_FLOW: RelayFlow = {
 export interface RelayOptions {
   readonly listener: RelayListener;
   readonly timeoutMs: number;
+  /** The rest of the request is the client's to send; one that is silent for too long is cut by the HTTP front. */
+  readonly waitsForClient: () => boolean;
   /** Nothing of it was sent twice: a GET whose connection failed goes out once more. */
   readonly repeatable: boolean;
   /** Hands the attempt to the HTTP client. */
@@ -81,13 +83,15 @@ export class Relay implements RelayFlow {
   readonly #timer: NodeJS.Timeout;
   #attempt: RelayAttempt;
   #repeatable: boolean;
+  /** The client does not take the answer. */
+  #paused = false;
   #settled = false;
   #over = false;
 
   constructor(options: RelayOptions) {
     this.#options = options;
     this.#repeatable = options.repeatable;
-    this.#timer = setTimeout(() => this.#attempt.stop('ModuleTimedOut', 'silence'), options.timeoutMs);
+    this.#timer = setTimeout(() => this.#silent(), options.timeoutMs);
     this.#attempt = new RelayAttempt(this);
   }
 
@@ -96,10 +100,12 @@ export class Relay implements RelayFlow {
   }
 
   pause(): void {
+    this.#paused = true;
     this.#attempt.pause();
   }
 
   resume(): void {
+    this.#paused = false;
     this.progress();
     this.#attempt.resume();
   }
@@ -145,6 +151,13 @@ export class Relay implements RelayFlow {
     this.#finish(error === 'Aborted' || reason === INVALID_REQUEST ? 'released' : 'failed');
     this.#options.finished(error);
     this.#options.listener.failed(error);
+  }
+
+  /** Nothing moved for the whole time-out. Whose silence it is decides: a client's may not count against the module. */
+  #silent(): void {
+    if (this.#paused) this.#attempt.stop('Aborted', 'the client does not read');
+    else if (this.#options.waitsForClient()) this.progress();
+    else this.#attempt.stop('ModuleTimedOut', 'silence');
   }
 
   #finish(verdict: CallVerdict): void {

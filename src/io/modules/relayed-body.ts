@@ -1,6 +1,7 @@
 /** The body of a client's request on its way to a module, at the module's pace. */
 import { Readable } from 'node:stream';
 import type { IncomingBody } from '../http/stream.ts';
+import type { RelayedBody } from './module-call.ts';
 
 /** Bytes that wait for the module; what the client's socket still delivers after a pause comes on top. */
 const WAITING_BYTES = 64 * 1024;
@@ -10,11 +11,13 @@ const WAITING_BYTES = 64 * 1024;
  * `onProgress` is called for every piece. Destroyed when the client leaves in mid-body, so that the module sees a cut
  * request and never a shorter one.
  */
-export function relayedBody(incoming: IncomingBody, onProgress: () => void): Readable {
+export function relayedBody(incoming: IncomingBody, onProgress: () => void): RelayedBody {
   let begun = false;
+  let waiting = false;
   const body = new Readable({
     highWaterMark: WAITING_BYTES,
     read() {
+      waiting = true;
       if (begun) {
         incoming.resume();
         return;
@@ -24,9 +27,14 @@ export function relayedBody(incoming: IncomingBody, onProgress: () => void): Rea
         data(bytes) {
           onProgress();
           // A copy: the piece is gone when this returns.
-          if (!body.push(Buffer.from(bytes))) incoming.pause();
+          if (body.push(Buffer.from(bytes))) return;
+          waiting = false;
+          incoming.pause();
         },
-        end: () => body.push(null),
+        end() {
+          waiting = false;
+          body.push(null);
+        },
         lost: () => body.destroy(new Error('the client went away')),
       });
     },
@@ -37,5 +45,5 @@ export function relayedBody(incoming: IncomingBody, onProgress: () => void): Rea
   });
   // Told to the module's connection; without a listener an error would end the process.
   body.on('error', () => onProgress());
-  return body;
+  return { stream: body, waitsForClient: () => waiting };
 }

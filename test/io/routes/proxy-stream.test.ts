@@ -324,6 +324,47 @@ t.test(
   },
 );
 
+t.test(
+  'streams: clients that do not read are cut off, and their silence is not the failure of the module',
+  async (t) => {
+    const proxy = await proxyOf(t, (_request, response) => void pour(response.writeHead(200)), {
+      proxyTimeoutMs: 150,
+    });
+    const path = '/core/v1/file/endless';
+    for (let reader = 0; reader < 6; reader += 1) {
+      const socket = net.connect(proxy.http.port, '127.0.0.1').pause();
+      socket.on('error', () => undefined);
+      t.teardown(() => socket.destroy());
+      socket.write(requestText('GET', path, RAW_TOKEN));
+    }
+    while (proxy.audit.length < 6) await setImmediate();
+    t.ok(proxy.audit.every(({ fields }) => fields['outcome'] === 'cancelled'));
+    const next = await proxy.send(path, { headers: TOKEN });
+    t.equal(next.status, 200, 'no breaker opened');
+    await next.body?.cancel();
+  },
+);
+
+t.test(
+  'streams: a client that pauses in mid-request for longer than the time-out is waited for',
+  async (t) => {
+    const proxy = await proxyOf(
+      t,
+      (request, response) => {
+        request.resume().on('end', () => response.end('fine'));
+      },
+      { proxyTimeoutMs: 60 },
+    );
+    const connection = connectRaw(proxy.http.port);
+    t.teardown(() => connection.close());
+    const head = requestText('PUT', '/core/v1/file/put', { ...RAW_TOKEN, 'Content-Length': '10' });
+    connection.send(`${head}first`);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    connection.send('later');
+    t.match(await connection.answer(), { status: 200, body: 'fine' });
+  },
+);
+
 t.test('streams: a long answer that nobody reads holds up no tool call', async (t) => {
   const backend = http.createServer(({ url }, response) => {
     if (url === '/call') response.end('{}');
