@@ -87,6 +87,8 @@ t.test('canaries: no secret in the log, in refusals, in /health or in /metrics',
   await asked(`/wallet/v1/wallet/balance?currency=${secrets.query}`, { headers: own });
   await asked(`/auth/v2/file/${secrets.fileCode}`);
   await asked(`/auth/v2/file/${secrets.fileCode}`, { method: 'HEAD' });
+  await asked(`/auth/v2/file/${secrets.fileCode}/`);
+  await asked(`/auth/v2/file/${secrets.fileCode}`, { method: 'DELETE' });
   await asked(`/nowhere?token=${secrets.query}`);
   await asked('/auth/v1/keys/user_keys', { headers: { Cookie: `sid=${secrets.wrongSid}` } });
   await asked('/auth/v1/app/rotate_key', {

@@ -152,6 +152,7 @@ t.test(
     );
     await sendRaw(fixture.port, 'GET /files/canary-code HTTP/1.1\r\nHost: localhost\r\n\r\n');
     await sendRaw(fixture.port, 'GET /none?code=canary-query HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    await sendRaw(fixture.port, 'GET /a/files/x/canary-code/ HTTP/1.1\r\nHost: localhost\r\n\r\n');
     await sendRaw(fixture.port, `GET /plain/${'a'.repeat(2000)} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
     t.match(lines(), [
       {
@@ -164,6 +165,7 @@ t.test(
       },
       { route: '/files/:code', path: '/files/:code', status: 200 },
       { route: '', path: '/none', status: 404, error: 'NotFound' },
+      { route: '', path: '/a/files/x/...', status: 404 },
       { route: '/plain/:id', path: /^\/plain\/a{249}\.\.\.$/, status: 200 },
     ]);
     t.notMatch(JSON.stringify(lines()), /canary/);

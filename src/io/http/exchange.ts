@@ -11,7 +11,7 @@ import type { SettingsReader } from '../../domain/settings.ts';
 import type { Site } from '../../domain/site.ts';
 import { RequestCharges } from './charges.ts';
 import type { ResolvedClient } from './client-address.ts';
-import type { FinishedRequest } from './finished.ts';
+import { type FinishedRequest, pathShown } from './finished.ts';
 import type { IncomingHooks, IncomingStream } from './incoming.ts';
 import type { AnswerFacts } from './reply.ts';
 import type { BodySink, IncomingHead } from './request.ts';
@@ -200,7 +200,7 @@ export class Exchange implements RouteContext {
     return {
       method: this.head.method,
       route: this.route?.path ?? '',
-      path: this.route?.secretPath === true ? this.route.path : this.head.path,
+      path: pathShown(this.route, this.head.path),
       status: this.status,
       error: this.error,
       milliseconds: elapsedMs - this.startedMs,
