@@ -5,6 +5,7 @@ import {
   type IncomingMessage,
   type ServerResponse,
 } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { gzipSync } from 'node:zlib';
@@ -14,6 +15,7 @@ import type { WebhookRules } from '../../src/domain/webhook-target.ts';
 import type { AttemptResult } from '../../src/domain/webhooks.ts';
 import { createWebhookSender, type OutgoingDelivery, type WebhookSender } from '../../src/io/webhooks.ts';
 import { createResolver, type Resolve } from '../../src/io/webhooks-guard.ts';
+import { makeCertificate } from '../support/certificate.ts';
 
 const LOOPBACK: WebhookRules = { production: false, allow: ['127.0.0.0/8', '::1/128'], ports: '' };
 const BODY =
@@ -343,6 +345,24 @@ t.test(
     }
   },
 );
+
+t.test('https: a certificate that is not trusted is no receiver: nothing is sent', async (t) => {
+  const { certificate, key } = makeCertificate();
+  let requests = 0;
+  const server = createSecureServer({ cert: certificate, key }, (_request, response) => {
+    requests += 1;
+    response.end();
+  });
+  server.on('tlsClientError', () => undefined);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  const rules: WebhookRules = { production: true, allow: ['127.0.0.0/8'], ports: String(port) };
+  const send = sender(t, { rules, resolve: async () => ['127.0.0.1'] });
+  const result = await send.send(delivery(`https://hooks.example:${port}/`));
+  t.same(outcome(result), { status: null, failure: 'unreachable', sent: false });
+  t.equal(requests, 0);
+});
 
 t.test('proxy: variables of the environment change nothing', async (t) => {
   const proxy = await receiver(t);
