@@ -31,7 +31,8 @@ const GATE: SessionGate = {
       charge === undefined
         ? undefined
         : { allowed: true, scope: charge.scope, quota: 15, remaining: 14, resetSeconds: 5 };
-    return { session: { ...SESSION, kind, admin: token === 'root' }, verdict };
+    const role = token === 'root' ? ({ role: 'admin' } as const) : {};
+    return { session: { ...SESSION, kind, ...role }, verdict };
   },
 };
 
