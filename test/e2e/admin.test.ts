@@ -147,7 +147,7 @@ async function changeSetting(t: Test, { page, violations, picture }: OpenPage): 
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('alert').getByText('set it to 70').waitFor();
   await page.getByRole('button', { name: 'Overwrite it' }).click();
-  await page.getByText('ApiRPSLimit is changed').last().waitFor();
+  await page.getByRole('button', { name: 'Overwrite it' }).waitFor({ state: 'hidden' });
   t.equal(await field.inputValue(), '60');
 }
 

@@ -21,6 +21,8 @@ export interface IncomingHooks {
   release(sizeBytes: number): void;
   /** The last byte is here. */
   ended(): void;
+  /** Reading goes on: uWS has then forgotten that somebody waits for room to write. */
+  resumed?(): void;
   /** The sink threw: a bug. The rest of the body is thrown away. */
   failed(error: unknown): void;
 }
@@ -102,7 +104,7 @@ export class IncomingStream implements IncomingBody, RestOfBody {
     if (!this.#paused) return;
     this.#paused = false;
     this.#silentTurns = 0;
-    if (!this.#closed && !this.#ended) this.#response.resume();
+    if (!this.#closed && !this.#ended) this.#read();
   }
 
   discard(): void {
@@ -123,7 +125,7 @@ export class IncomingStream implements IncomingBody, RestOfBody {
   turn(): void {
     if (this.#closed || this.#ended) return;
     if (this.#paused) {
-      this.#response.resume();
+      this.#read();
       // Two turns of the loop: one to see what the socket has, one for its end.
       setImmediate(() => setImmediate(() => this.#stayPaused()));
       return;
@@ -134,8 +136,13 @@ export class IncomingStream implements IncomingBody, RestOfBody {
     if (this.#silentTurns >= SILENT_TURNS) this.#response.close();
     else if (this.#turns % REARM_TURNS === 0) {
       this.#response.pause();
-      this.#response.resume();
+      this.#read();
     }
+  }
+
+  #read(): void {
+    this.#response.resume();
+    this.#hooks.resumed?.();
   }
 
   #stayPaused(): void {

@@ -7,6 +7,9 @@ import type { OutgoingBody, OutgoingSource } from './stream.ts';
 
 /** Several writes of more than 16 KB in one cork lose bytes under back-pressure: one write a cork, at most this. */
 const PIECE_BYTES = 15 * 1024;
+/** As long as the transport waits for a client that does not read: 10 s. */
+const POKE_MS = 20;
+const POKES_MAX = 500;
 
 export interface OutgoingHooks {
   /** The last byte is about to be handed over; afterwards the response may not be touched. */
@@ -30,6 +33,9 @@ export class OutgoingStream implements OutgoingBody {
   #ending = false;
   #over = false;
   #sentBytes = 0;
+  #poking = false;
+  /** Since the socket last had room. */
+  #pokes = 0;
 
   constructor(
     response: HttpResponse,
@@ -101,7 +107,27 @@ export class OutgoingStream implements OutgoingBody {
     this.#source.lost();
   }
 
+  /**
+   * Resuming the request's body makes this build of uWS forget that the answer waits for room (a body of 6 MB that was
+   * sent back as it came stood still in two of three runs). Trying again either goes on or asks for the event anew. Each
+   * try may leave one more piece in the buffer of a client that does not read, so there are only so many.
+   */
+  poke(): void {
+    if (!this.#waiting || this.#poking || this.#pokes >= POKES_MAX) return;
+    this.#poking = true;
+    this.#pokes += 1;
+    setTimeout(() => {
+      this.#poking = false;
+      if (!this.#over) this.#goOn(this.#lengthBytes === undefined ? 0 : this.#response.getWriteOffset());
+    }, POKE_MS);
+  }
+
   #writable(offset: number): void {
+    this.#pokes = 0;
+    this.#goOn(offset);
+  }
+
+  #goOn(offset: number): void {
     if (this.#over || !this.#waiting) return;
     const rest = this.#rest;
     this.#rest = undefined;

@@ -59,7 +59,8 @@ export class Wire {
 
   /** Opens the body for a route that reads it as it arrives. */
   openBody(hooks: IncomingHooks): IncomingStream {
-    const incoming = new IncomingStream(this.#response, this.#declaredBytes, hooks);
+    const resumed = () => this.#outgoing?.poke();
+    const incoming = new IncomingStream(this.#response, this.#declaredBytes, { ...hooks, resumed });
     this.#rest = incoming;
     return incoming;
   }
