@@ -453,6 +453,35 @@ t.test(
   },
 );
 
+t.test(
+  'recovery: killed while it catches up, behind the common checkpoint: goes on where it was',
+  async (t) => {
+    const rig = await createRig();
+    await rig.register('77', { maxBatch: 2 });
+    await rig.register('78', { ownerId: '202' });
+    const own = ({ url }: { url: string }) => url === URL_OF('77');
+    rig.receivers.answer = (delivery) => (own(delivery) ? 500 : 200);
+    for (let n = 0; n < 10; n += 1) rig.log.append();
+    for (let n = 0; n < 5; n += 1) rig.log.append({ userId: '202' });
+    await rig.settle();
+    await rig.actors.advance(2 * MINUTE_MS);
+    t.equal(rig.actors.system.administration.metaGet('webhooks'), 15, 'a failing one holds nothing back');
+    let taken = 0;
+    rig.receivers.answer = (delivery) => {
+      taken += own(delivery) ? 1 : 0;
+      return taken > 1 ? 'never' : 200;
+    };
+    await rig.actors.advance(10 * MINUTE_MS);
+    t.same(rig.receivers.numbers(URL_OF('77')), [1, 2]);
+    await rig.restart();
+    rig.receivers.answer = () => 200;
+    await rig.restart();
+    await rig.actors.advance(10 * MINUTE_MS);
+    t.same(rig.receivers.numbers(URL_OF('77')), range(1, 10));
+    t.same(rig.receivers.numbers(URL_OF('78')), range(11, 15));
+  },
+);
+
 t.test('quarantine: an application that does not answer loses nothing, the others go on', async (t) => {
   const rig = await createRig();
   for (const appId of ['77', '78']) await rig.register(appId);
