@@ -36,7 +36,7 @@ async function start(t: Test) {
     });
   const fixture = await startAdmin({
     routes: () => createAppWebhookRoutes(late(() => desk)),
-    webhooks: late(() => desk),
+    webhooks: { oldestUndeliveredSeconds: (id, nowMs) => desk?.oldestUndeliveredSeconds(id, nowMs) ?? null },
     webhookPort: {
       changed: (appId) => engine?.changed(appId),
       tell: async () => ({ ok: true, value: null }),
