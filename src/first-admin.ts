@@ -15,9 +15,9 @@ export async function openStaff(
   actors: ActorSystem,
   { adminPublicKeys, baseUrl }: Site,
 ): Promise<OpenedStaff> {
-  const staff = new LiveStaff(actors, adminPublicKeys.size > 0);
+  const staff = new LiveStaff(actors, adminPublicKeys);
   await staff.restore();
-  if (staff.hasAdmin) return { staff, setupLink: undefined, setupAddress: undefined };
+  if (await staff.hasAdmin()) return { staff, setupLink: undefined, setupAddress: undefined };
   const token = randomBytes(SETUP_TOKEN_BYTES).toString('base64url');
   return {
     staff,

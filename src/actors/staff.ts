@@ -19,8 +19,8 @@ export interface SetRole {
   /** User id of whoever changes it and where from: both go to the audit log. */
   readonly by: string;
   readonly address: string;
-  /** Through the set-up link: only while there is no admin. */
-  readonly first?: true;
+  /** Through the set-up link: only while no admin can get in. These are admins that cannot: their accounts are blocked. */
+  readonly first?: { readonly blocked: readonly string[] };
   /** Keys of the configuration make admins too, so that the last one here may go. */
   readonly hasKeys: boolean;
 }
@@ -46,7 +46,9 @@ export const staff = defineActor<StaffState, SetRole, RoleSet, StaffQuery>({
     const admins = Object.keys(roles).filter((id) => roles[id] === 'admin');
     if (role !== null && !ROLES.includes(role))
       return refuse('InvalidInput', 'role: viewer, support or admin');
-    if (command.first === true && admins.length > 0) return refuse('SetupLinkOver');
+    const { first } = command;
+    if (first !== undefined && admins.some((id) => !first.blocked.includes(id)))
+      return refuse('SetupLinkOver');
     const isLast = before === 'admin' && role !== 'admin' && admins.length === 1;
     if (isLast && !command.hasKeys) return refuse('InvalidInput', 'userId: the last admin cannot step down');
     if (before === null && Object.keys(roles).length >= STAFF_MAX)

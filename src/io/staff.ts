@@ -1,7 +1,9 @@
 /** Roles as the gate asks for them at every request, and the one-time link that makes the first admin. */
 import { hash, timingSafeEqual } from 'node:crypto';
+import { parseKeyOwner } from '../actors/owners.ts';
 import type { ActorSystem } from '../actors/runtime/actor.ts';
 import { type SetRole, STAFF_ID, staff } from '../actors/staff.ts';
+import { type AccountView, user } from '../actors/user.ts';
 import { GatewayError } from '../domain/errors.ts';
 import type { Role } from '../domain/roles.ts';
 import { MINUTE_MS } from '../domain/time.ts';
@@ -14,12 +16,12 @@ export const SETUP_TOKEN_BYTES = 32;
 export class LiveStaff {
   readonly #roles = new Map<string, Role>();
   readonly #actors: ActorSystem;
-  /** Keys of the configuration make admins as well. */
-  readonly #hasKeys: boolean;
+  /** Holders of these make admins as well. */
+  readonly #adminPublicKeys: ReadonlySet<string>;
 
-  constructor(actors: ActorSystem, hasKeys: boolean) {
+  constructor(actors: ActorSystem, adminPublicKeys: ReadonlySet<string>) {
     this.#actors = actors;
-    this.#hasKeys = hasKeys;
+    this.#adminPublicKeys = adminPublicKeys;
   }
 
   async restore(): Promise<void> {
@@ -27,13 +29,50 @@ export class LiveStaff {
     for (const [userId, role] of Object.entries(roles)) this.#roles.set(userId, role);
   }
 
+  /** The role that the account was given. */
   roleOf(userId: string): Role | undefined {
     return this.#roles.get(userId);
   }
 
-  /** Somebody can get in: an account with the role, or a key of the configuration. */
-  get hasAdmin(): boolean {
-    return this.#hasKeys || [...this.#roles.values()].includes('admin');
+  /** The same, with keys of the configuration taken into account. */
+  effectiveRoleOf(userId: string): Role | undefined {
+    return this.#keyHolders().includes(userId) ? 'admin' : this.#roles.get(userId);
+  }
+
+  /** Accounts that proved to hold a key of the configuration. */
+  #keyHolders(): string[] {
+    return [...this.#adminPublicKeys].flatMap((key) => {
+      const value = this.#actors.lookup('publicKey', key);
+      const owner = value === undefined ? undefined : parseKeyOwner(value);
+      return owner?.proven === true ? [owner.userId] : [];
+    });
+  }
+
+  /** Admins whose accounts are blocked: they cannot get in. */
+  async #blockedAdmins(): Promise<string[]> {
+    const admins = [...this.#roles].filter(([, role]) => role === 'admin').map(([userId]) => userId);
+    const blocked: string[] = [];
+    for (const userId of [...admins, ...this.#keyHolders()]) {
+      const view = await this.#actors.query<AccountView | undefined>(user, userId, { type: 'account' });
+      if (view?.blocked === true) blocked.push(userId);
+    }
+    return blocked;
+  }
+
+  /** Somebody can get in: an account with the role that is not blocked, or a key of the configuration. */
+  async hasAdmin(): Promise<boolean> {
+    const blocked = await this.#blockedAdmins();
+    const holders = this.#keyHolders();
+    // A key that nobody has signed up with yet is a way in for whoever holds it.
+    if (this.#adminPublicKeys.size > holders.length) return true;
+    const admins = [...this.#roles].filter(([, role]) => role === 'admin').map(([userId]) => userId);
+    return [...admins, ...holders].some((userId) => !blocked.includes(userId));
+  }
+
+  /** Makes the first admin. Fails with `SetupLinkOver` when another one can get in. */
+  async setFirst(userId: string, address: string): Promise<void> {
+    const first = { blocked: await this.#blockedAdmins() };
+    await this.set({ userId, role: 'admin', by: userId, address, first });
   }
 
   list(): { userId: string; role: Role }[] {
@@ -42,7 +81,7 @@ export class LiveStaff {
 
   /** Durable first, then effective at once. Fails with `InvalidInput`, `SetupLinkOver`. */
   async set(change: Omit<SetRole, 'type' | 'hasKeys'>): Promise<{ userId: string; role: Role | null }> {
-    const command: SetRole = { type: 'setRole', hasKeys: this.#hasKeys, ...change };
+    const command: SetRole = { type: 'setRole', hasKeys: this.#adminPublicKeys.size > 0, ...change };
     const answer = await this.#actors.ask<{ userId: string; role: Role | null }>(staff, STAFF_ID, command);
     if (answer.role === null) this.#roles.delete(answer.userId);
     else this.#roles.set(answer.userId, answer.role);

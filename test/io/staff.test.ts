@@ -1,10 +1,12 @@
 /** Roles in the admin panel, and the set-up link that makes the first admin. */
 import t from 'tap';
+import { user } from '../../src/actors/user.ts';
 import { LiveStaff, SETUP_LINK_MS, SetupLink } from '../../src/io/staff.ts';
 import { cookie } from '../support/account.ts';
 import { START_MS } from '../support/actors.ts';
 import { startAdmin } from '../support/admin.ts';
 
+const NO_KEYS: ReadonlySet<string> = new Set();
 const TOKEN = 'the-token-of-the-link';
 
 t.test('staff: a viewer reads, support also blocks, an admin does all, others nothing', async (t) => {
@@ -41,7 +43,7 @@ t.test('staff: unknown accounts, unknown roles and the last admin are refused', 
   const fixture = await startAdmin({ noKeys: true });
   t.teardown(() => fixture.stop());
   const { admin, owner, change } = fixture;
-  const staff = new LiveStaff(fixture.actors.system, false);
+  const staff = new LiveStaff(fixture.actors.system, NO_KEYS);
   await staff.set({ userId: admin.userId, role: 'admin', by: admin.userId, address: '::1' });
   t.equal(
     (await change('staff', { userId: '12345', role: 'viewer' })).status,
@@ -49,7 +51,7 @@ t.test('staff: unknown accounts, unknown roles and the last admin are refused', 
     'the fixture did not see it',
   );
   await staff.restore();
-  t.ok(staff.hasAdmin);
+  t.ok(await staff.hasAdmin());
   const set = (userId: string, role: 'admin' | 'viewer' | null) =>
     staff.set({ userId, role, by: admin.userId, address: '::1' });
   await t.rejects(set(admin.userId, null), /Invalid input/, 'nobody would be left');
@@ -58,13 +60,38 @@ t.test('staff: unknown accounts, unknown roles and the last admin are refused', 
   await set(admin.userId, null);
   t.equal(staff.roleOf(admin.userId), undefined);
   await fixture.actors.restart();
-  const again = new LiveStaff(fixture.actors.system, false);
+  const again = new LiveStaff(fixture.actors.system, NO_KEYS);
   await again.restore();
   t.same(again.list(), [{ userId: owner.userId, role: 'admin' }], 'roles survive a restart');
   const keyed = await startAdmin();
   t.teardown(() => keyed.stop());
   t.equal((await keyed.change('staff', { userId: '12345', role: 'viewer' })).status, 404);
   t.equal((await keyed.change('staff', { userId: keyed.owner.userId, role: 'root' })).status, 400);
+});
+
+t.test('staff: support cannot block the staff; blocked admins leave the way to the link open', async (t) => {
+  const fixture = await startAdmin();
+  t.teardown(() => fixture.stop());
+  const { admin, owner, change } = fixture;
+  const other = await fixture.signUp();
+  const block = (userId: string, by = owner) => change('users/block', { userId, blocked: true }, by);
+  await change('staff', { userId: owner.userId, role: 'support' });
+  await change('staff', { userId: other.userId, role: 'viewer' });
+  t.equal((await block(admin.userId)).status, 403, 'an admin by a key of the configuration');
+  t.equal((await block(other.userId)).status, 403, 'a viewer');
+  t.equal((await change('staff', { userId: other.userId, role: null })).status, 200);
+  t.equal((await block(other.userId)).status, 200, 'no role any more');
+  t.equal((await block(owner.userId, admin)).status, 200, 'an admin may');
+
+  const staff = new LiveStaff(fixture.actors.system, NO_KEYS);
+  await staff.setFirst(admin.userId, '::1');
+  t.ok(await staff.hasAdmin());
+  await t.rejects(staff.setFirst(other.userId, '::1'), /Set-up link is over/);
+  const origin = { address: '::1', userAgent: '', by: admin.userId };
+  await fixture.actors.system.ask(user, admin.userId, { type: 'setBlocked', blocked: true, origin });
+  t.notOk(await staff.hasAdmin(), 'nobody can get in: a start prints the link again');
+  await staff.setFirst(owner.userId, '::1');
+  t.equal(staff.roleOf(owner.userId), 'admin');
 });
 
 t.test(
@@ -83,10 +110,9 @@ t.test(
     link.check(TOKEN, START_MS + SETUP_LINK_MS - 1);
     link.spend();
     t.equal((await claim(TOKEN)).status, 410, 'used');
-    const staff = new LiveStaff(fixture.actors.system, false);
-    const first = { role: 'admin', address: '::1', first: true } as const;
-    await staff.set({ ...first, userId: owner.userId, by: owner.userId });
-    await t.rejects(staff.set({ ...first, userId: '7', by: '7' }), /Set-up link is over/, 'there is one');
+    const staff = new LiveStaff(fixture.actors.system, NO_KEYS);
+    await staff.setFirst(owner.userId, '::1');
+    await t.rejects(staff.setFirst('7', '::1'), /Set-up link is over/, 'there is one');
     const without = await startAdmin();
     t.teardown(() => without.stop());
     const answer = await without.post('/ProxyAdmin/api/claim', { token: TOKEN }, cookie(without.owner.sid));

@@ -67,7 +67,7 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
     site,
     roleOf: (userId) => staff?.roleOf(userId),
     routes: (actors) => {
-      staff = new LiveStaff(actors.system, keys.length > 0);
+      staff = new LiveStaff(actors.system, new Set(keys));
       return [
         ...createAppRoutes(VAULT),
         ...createAdminRoutes({

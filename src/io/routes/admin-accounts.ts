@@ -11,6 +11,7 @@ import { listSessions, sessionSchema, userKeyItem, userKeySchema } from '../acco
 import { pageOf, pageQuery, readPage, requireFresh } from '../admin-door.ts';
 import { type AnyRoute, defineRoute } from '../http/route.ts';
 import { originOf, requireId } from '../login-parts.ts';
+import type { StaffParts } from './admin-staff.ts';
 import { accountCall } from './sessions.ts';
 
 const userItem = object({
@@ -23,8 +24,12 @@ const userItem = object({
 });
 const ofUser = object({ userId: int64('User id: decimal string') });
 
-export function createAdminAccountRoutes(parts: { readonly administration: Administration }): AnyRoute[] {
-  return [usersRoute(parts.administration), blockRoute, keysRoute, sessionsRoute];
+export interface AccountParts extends Pick<StaffParts, 'staff'> {
+  readonly administration: Administration;
+}
+
+export function createAdminAccountRoutes(parts: AccountParts): AnyRoute[] {
+  return [usersRoute(parts.administration), blockRoute(parts.staff), keysRoute, sessionsRoute];
 }
 
 function usersRoute(administration: Administration): AnyRoute {
@@ -47,30 +52,35 @@ function usersRoute(administration: Administration): AnyRoute {
   });
 }
 
-const blockRoute = defineRoute({
-  method: 'POST',
-  path: '/ProxyAdmin/api/users/block',
-  role: 'support',
-  summary: 'Block an account, which ends all its sessions, or unblock it',
-  group: 'admin',
-  auth: 'admin',
-  limits: [],
-  body: object({ userId: ofUser.properties.userId, blocked: boolean() }),
-  result: object({ userId: text(), blocked: boolean(), sessionsClosed: integer() }),
-  errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'FreshLoginRequired'],
-  async handle(context) {
-    requireFresh(context);
-    const { actors, session, body } = context;
-    const { blocked } = body;
-    const userId = requireId(body.userId, 'userId');
-    if (blocked && userId === session.userId)
-      throw new GatewayError('InvalidInput', 'userId: your own account would lock you out');
-    const origin = { ...originOf(context), by: session.userId };
-    const command = { type: 'setBlocked', blocked, origin };
-    const reply = await actors.ask<{ blocked: boolean; sessionsClosed: number }>(user, userId, command);
-    return { userId, ...reply };
-  },
-});
+function blockRoute(staff: StaffParts['staff']): AnyRoute {
+  return defineRoute({
+    method: 'POST',
+    path: '/ProxyAdmin/api/users/block',
+    role: 'support',
+    summary: 'Block an account, which ends all its sessions, or unblock it',
+    group: 'admin',
+    auth: 'admin',
+    limits: [],
+    body: object({ userId: ofUser.properties.userId, blocked: boolean() }),
+    result: object({ userId: text(), blocked: boolean(), sessionsClosed: integer() }),
+    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'FreshLoginRequired'],
+    async handle(context) {
+      requireFresh(context);
+      const { actors, session, body } = context;
+      const { blocked } = body;
+      const userId = requireId(body.userId, 'userId');
+      if (blocked && userId === session.userId)
+        throw new GatewayError('InvalidInput', 'userId: your own account would lock you out');
+      // Whoever may block the staff may lock everybody out.
+      if (session.role !== 'admin' && staff.effectiveRoleOf(userId) !== undefined)
+        throw new GatewayError('Forbidden', 'userId: accounts with a role are for admins to block');
+      const origin = { ...originOf(context), by: session.userId };
+      const command = { type: 'setBlocked', blocked, origin };
+      const reply = await actors.ask<{ blocked: boolean; sessionsClosed: number }>(user, userId, command);
+      return { userId, ...reply };
+    },
+  });
+}
 
 const keysRoute = defineRoute({
   method: 'GET',

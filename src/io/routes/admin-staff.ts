@@ -73,7 +73,7 @@ function claimRoute({ staff, setupLink }: StaffParts): AnyRoute {
       setupLink.check(body.token, nowMs);
       if (session.keyType !== 'FIDO2') throw new GatewayError('Forbidden', 'a passkey is needed');
       const { userId } = session;
-      await staff.set({ userId, role: 'admin', by: userId, address: client.address, first: true });
+      await staff.setFirst(userId, client.address);
       setupLink.spend();
       return { userId, role: 'admin' };
     },

@@ -10,11 +10,12 @@ import { requireFresh } from '../admin-door.ts';
 import { type AnyRoute, defineRoute, type RouteContext } from '../http/route.ts';
 import { sessionLives } from '../http/session-gate.ts';
 import type { LiveFigures } from '../live-figures.ts';
+import type { StaffParts } from './admin-staff.ts';
 
 const DEAD_LETTERS_MAX = 1_000;
 const EVENTS_PAGE = 100;
 
-export interface WorkParts {
+export interface WorkParts extends Pick<StaffParts, 'staff'> {
   readonly administration: Administration;
   readonly live: LiveFigures;
   readonly eventLog: Pick<EventLog, 'newest' | 'page'>;
@@ -46,7 +47,7 @@ export function createAdminWorkRoutes(parts: WorkParts): AnyRoute[] {
 }
 
 /** Not counted as a request of the session: a page reconnects by itself. */
-function liveRoute({ live }: WorkParts): AnyRoute {
+function liveRoute({ live, staff }: WorkParts): AnyRoute {
   return defineRoute({
     ...admin,
     method: 'GET',
@@ -55,7 +56,10 @@ function liveRoute({ live }: WorkParts): AnyRoute {
     limits: ['NoRateLimit'],
     errors: ['SessionNotFound', 'Forbidden', 'Overloaded'],
     handle({ actors, session }) {
-      const stream = live.watch(() => sessionLives(actors, session.userId, session.id));
+      const mayLook = () =>
+        staff.effectiveRoleOf(session.userId) !== undefined &&
+        sessionLives(actors, session.userId, session.id);
+      const stream = live.watch(mayLook);
       if (stream === undefined) throw new GatewayError('Overloaded', 'too many dashboards are open');
       return stream;
     },
