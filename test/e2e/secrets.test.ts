@@ -42,10 +42,39 @@ async function madeFor(url: string, cookie: string): Promise<{ apiKey: string; f
   return { apiKey: String(expectOk('upsert_usr_app', app).json['result']?.['apiKey']), fileCode };
 }
 
+type Options = Parameters<typeof request>[1];
+
+/** Codes in paths: of routes that take them, of routes that take an id in their place, of modules, and of no route. */
+function secretPaths(
+  { fileCode, path, bearer }: Readonly<Record<'fileCode' | 'path' | 'bearer', string>>,
+  cookie: string,
+): [path: string, options?: Options][] {
+  const own = { Authorization: `Bearer ${bearer}` };
+  return [
+    ...['GET', 'HEAD', 'PUT', 'DELETE'].map((method): [string, Options] => [
+      `/auth/v2/file/${fileCode}`,
+      { method },
+    ]),
+    [`/auth/v2/file/${fileCode}/`],
+    [`/auth/v1/file/${fileCode}`],
+    [`/auth/v1/file/${fileCode}`, { headers: { Cookie: cookie } }],
+    ...['POST', 'HEAD', 'PATCH', 'DELETE', 'PUT'].map((method): [string, Options] => [
+      `/auth/v2/file/stream_upload/${fileCode}`,
+      { method, headers: { Cookie: cookie } },
+    ]),
+    [`/wallet/v1/${path}`],
+    ...['GET', 'POST', 'DELETE'].map((method): [string, Options] => [
+      `/wallet/v1/${path}/x/${path}`,
+      { method, headers: own },
+    ]),
+    ...['', '/file', '/auth/v2', '/nomodule/v1/file'].map((before): [string] => [`${before}/${fileCode}`]),
+  ];
+}
+
 t.test('canaries: no secret in the log, in refusals, in /health or in /metrics', async (t) => {
   const gateway = await launch({ configuration: { Settings }, args: ['--sandbox'] });
   const refusals: Answer[] = [];
-  const asked = async (path: string, options: Parameters<typeof request>[1] = {}) => {
+  const asked = async (path: string, options: Options = {}) => {
     const answer = await request(`${gateway.url}${path}`, options);
     refusals.push(answer);
     return answer;
@@ -63,6 +92,7 @@ t.test('canaries: no secret in the log, in refusals, in /health or in /metrics',
     headerCode: canary('header'),
     argument: canary('argument'),
     query: canary('query'),
+    path: canary('path'),
     wrongBearer: canary('bearer'),
     wrongSid: canary('sid'),
   };
@@ -85,10 +115,7 @@ t.test('canaries: no secret in the log, in refusals, in /health or in /metrics',
   await asked('/mcp', { headers: { 'X-MCP-Code': secrets.headerCode }, body: rpc('payment_order_info', {}) });
   await asked('/mcp', { body: rpc('payment_order_info', { code: secrets.code }) });
   await asked(`/wallet/v1/wallet/balance?currency=${secrets.query}`, { headers: own });
-  await asked(`/auth/v2/file/${secrets.fileCode}`);
-  await asked(`/auth/v2/file/${secrets.fileCode}`, { method: 'HEAD' });
-  await asked(`/auth/v2/file/${secrets.fileCode}/`);
-  await asked(`/auth/v2/file/${secrets.fileCode}`, { method: 'DELETE' });
+  for (const [path, options] of secretPaths(secrets, person.cookie)) await asked(path, options);
   await asked(`/nowhere?token=${secrets.query}`);
   await asked('/auth/v1/keys/user_keys', { headers: { Cookie: `sid=${secrets.wrongSid}` } });
   await asked('/auth/v1/app/rotate_key', {
@@ -103,7 +130,7 @@ t.test('canaries: no secret in the log, in refusals, in /health or in /metrics',
   await gateway.stop();
   const { stdout, stderr } = gateway.output();
   // What a caller sent in its arguments may come back to the caller that sent it, from the module.
-  const { argument, query, ...hidden } = secrets;
+  const { argument, query, path, ...hidden } = secrets;
   const texts = refusals.map(({ text }) => text).join('\n');
   for (const [name, value] of Object.entries(secrets)) {
     t.notOk(stderr.includes(value), `${name} in no log line`);
@@ -112,6 +139,9 @@ t.test('canaries: no secret in the log, in refusals, in /health or in /metrics',
   }
   for (const [name, value] of Object.entries(hidden)) t.notOk(texts.includes(value), `${name} in no refusal`);
   t.match(stderr, /"route":"\/mcp","path":"\/mcp","status":200,"error":"Unauthorized"/);
+  t.match(stderr, /"method":"DELETE","route":"[^"]*","path":"\/wallet\/v1\/:path","status":\d+/);
+  t.match(stderr, /"method":"PATCH","route":"[^"]*","path":"\/auth\/v2\/file\/stream_upload\/:fileId"/);
+  t.match(stderr, /"path":"\/auth\/v1\/file\/:fileId","status":401/);
   t.match(stderr, new RegExp(`"userId":"${person.userId}"`));
 });
 
@@ -137,7 +167,7 @@ t.test(
     t.equal(requests.length, sent.length);
     t.match(
       requests.map(({ path }) => path),
-      ['/health', '/%0d%0a%1b%5b31m', /^\/a{255}\.\.\.$/],
+      ['/health', '/%0d%0a%1b%5b31m', '/...'],
     );
   },
 );

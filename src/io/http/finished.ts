@@ -23,12 +23,26 @@ export interface FinishedRequest {
 }
 
 /** Three segments name what was meant; what follows may be a code at the end of a path that was nearly right. */
-const UNROUTED_SHOWN = /^(?:\/[^/]*){3}(?=\/)/;
+const UNROUTED_SEGMENTS_SHOWN = 3;
+/** Characters of a segment that may still be a word; codes of files and sessions are longer. */
+const WORD_LENGTH_MAX = 20;
 
-/** A path for the log: the pattern of a route whose path is a secret, the beginning of one that no route took. */
+/** A path for the log: without what a route says is a secret, and the beginning of one that no route took. */
 export function pathShown(route: AnyRoute | undefined, path: string): string {
-  if (route?.secretPath === true) return route.path;
-  if (route !== undefined) return path;
-  const shown = UNROUTED_SHOWN.exec(path)?.[0];
-  return shown === undefined ? path : `${shown}/...`;
+  if (route?.secretPath === true) return withoutLast(route.path, path);
+  return route === undefined ? unrouted(path) : path;
+}
+
+/** The last parameter by its name, what stands before it as it was sent: `/wallet/v1/:path`. */
+function withoutLast(pattern: string, path: string): string {
+  const names = pattern.split('/');
+  return [...path.split('/').slice(0, names.length - 1), names.at(-1)].join('/');
+}
+
+function unrouted(path: string): string {
+  const [, ...segments] = path.split('/', UNROUTED_SEGMENTS_SHOWN + 2);
+  const shown = segments
+    .slice(0, UNROUTED_SEGMENTS_SHOWN)
+    .map((segment) => (segment.length > WORD_LENGTH_MAX ? '...' : segment));
+  return `/${[...shown, ...(segments.length > UNROUTED_SEGMENTS_SHOWN ? ['...'] : [])].join('/')}`;
 }

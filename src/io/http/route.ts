@@ -192,7 +192,7 @@ export interface RouteDefinition<
   readonly isFile?: true;
   /** Served to the addresses of `Admin.allow` alone, as routes with `auth: 'admin'` are. */
   readonly adminAddresses?: true;
-  /** The path names a secret (a file's code): the log shows the pattern in its place. */
+  /** The last parameter may be a secret (a file's code): the log shows its name in its place. */
   readonly secretPath?: true;
   /** Fields of the answer to OPTIONS on this path, preflights included. */
   offers?(settings: SettingsReader): HeaderList;

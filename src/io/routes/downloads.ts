@@ -44,6 +44,8 @@ function createV1Route(parts: DownloadParts): AnyRoute {
     group: 'files',
     auth: 'session',
     limits: [],
+    // Takes an id; a code at the wrong address is a code all the same.
+    secretPath: true,
     query: object({ part_number: optional(text()) }),
     errors: ['Forbidden', 'InvalidPart', ...ERRORS],
     handle(context) {

@@ -22,6 +22,7 @@ export interface DraftParts {
   readonly codes: FileCodes;
 }
 
+/** By the id of the file; whoever sends its code in that place has sent a secret, hence `secretPath`. */
 const STREAM_PATH = '/auth/v2/file/stream_upload/:fileId';
 const GROUP = 'files';
 const STREAM_ERRORS = [
@@ -80,6 +81,7 @@ function takeStream(parts: DraftParts, method: 'POST' | 'PATCH', summary: string
   return defineRoute({
     method,
     path: STREAM_PATH,
+    secretPath: true,
     summary,
     group: GROUP,
     auth: 'either',
@@ -105,6 +107,7 @@ function tellOffset(parts: DraftParts): AnyRoute {
   return defineRoute({
     method: 'HEAD',
     path: STREAM_PATH,
+    secretPath: true,
     summary: 'How many bytes of a draft are kept: where an upload that broke off goes on',
     group: GROUP,
     auth: 'either',
@@ -123,6 +126,7 @@ function dropDraft(parts: DraftParts): AnyRoute {
   return defineRoute({
     method: 'DELETE',
     path: STREAM_PATH,
+    secretPath: true,
     summary: 'Give a draft up: its pending message and its bytes are removed',
     group: GROUP,
     auth: 'either',

@@ -54,6 +54,8 @@ export function createProxyRoutes(parts: ProxyParts): AnyRoute[] {
     defineRoute({
       method,
       path: '/:module/:version/:path',
+      // What the paths of modules hold is theirs to know: links that log somebody in are usual.
+      secretPath: true,
       summary: 'A call to a backend module; the path is all that follows',
       group: 'modules',
       auth: 'either',
