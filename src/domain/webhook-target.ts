@@ -34,6 +34,12 @@ export const LOOPBACK_ADDRESSES = ['127.0.0.1', '::1'];
 /** Global unicast (RFC 4291 2.4): what IANA has given out of IPv6. */
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3');
 
+/**
+ * Answer for their machine's host though they look public: the virtual address of Azure's platform (DNS, DHCP, the
+ * certificates of the guest agent). The other metadata services lie in ranges that no webhook may go to.
+ */
+const PLATFORM_ADDRESSES: ReadonlySet<string> = new Set(['168.63.129.16']);
+
 /** Syntax, scheme, IP literals and localhost names. URL parsing has folded 2130706433, 0x7f.1 and the like by then. */
 export function judgeWebhookUrl(text: string, rules: WebhookRules): WebhookVerdict {
   if (!isWebUrl(text)) return refused('expected an http or https address');
@@ -67,7 +73,7 @@ export function mayConnect(address: string, rules: WebhookRules): boolean {
  */
 function isPublicAddress(address: string): boolean {
   const parsed = parseAddress(address);
-  if (parsed?.range() !== 'unicast') return false;
+  if (parsed?.range() !== 'unicast' || PLATFORM_ADDRESSES.has(parsed.toString())) return false;
   return parsed instanceof ipaddr.IPv4 || parsed.match(GLOBAL_UNICAST);
 }
 
