@@ -63,8 +63,10 @@ function readEvent(
   const tick = event.id('tick');
   if (tick === undefined) throw invalid(`${path}.tick`, 'an integer from 0 to 2^63 - 1 is required');
   const type = event.value('type');
-  if (typeof type !== 'string' || !TYPE_PATTERN.test(type) || TYPES_RESERVED.has(type))
+  if (typeof type !== 'string' || !TYPE_PATTERN.test(type))
     throw invalid(`${path}.type`, 'a name of 1 to 100 letters, digits and . _ : / - is required');
+  if (TYPES_RESERVED.has(type))
+    throw invalid(`${path}.type`, 'this name is taken by the event stream itself');
   const userId = event.has('crmId') ? event.id('crmId') : undefined;
   if (userId === undefined && event.has('crmId')) throw invalid(`${path}.crmId`, 'a decimal user id');
   const dataSpan = event.span('data');

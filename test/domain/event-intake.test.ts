@@ -86,7 +86,10 @@ t.test('event intake: refuses with the event and the field', async (t) => {
     [`${HEAD},"tick":1,"data":{},"id":{}`, /^InvalidInput events\.1\.id/],
     [`"module":"wallet","tick":1,"data":{}`, /^InvalidInput events\.1\.type/],
     [`"module":"wallet","type":"a\\nb","tick":1,"data":{}`, /^InvalidInput events\.1\.type/],
-    [`"module":"wallet","type":"reset","tick":1,"data":{}`, /^InvalidInput events\.1\.type/],
+    ...['error', 'open', 'reset', 'bye'].map((type): [string, RegExp] => [
+      `"module":"wallet","type":"${type}","tick":1,"data":{}`,
+      /^InvalidInput events\.1\.type: this name is taken by the event stream itself/,
+    ]),
     [`${HEAD},"tick":1,"data":{"a":"${'x'.repeat(EVENT_DATA_MAX_BYTES)}"}`, /^BodyTooLarge events\.1\.data/],
   ];
   for (const tick of ['1.5', '-1', 'true', 'null', '"01"', '""', '[]', '9223372036854775808', '1e400']) {
