@@ -79,6 +79,14 @@ t.test(
     const [download] = await Promise.all([page.waitForEvent('download'), link.click()]);
     t.ok(readFileSync(await download.path()).equals(bytes), 'byte for byte');
     t.equal(download.suggestedFilename(), 'a.bin');
+    const tab = await page.context().newPage();
+    await tab.goto(`${HOME}#events`);
+    await tab.getByText('live', { exact: true }).waitFor();
+    const small = { name: 'b.txt', mimeType: 'text/plain', buffer: Buffer.from('hello') };
+    await page.getByLabel('Files to upload').setInputFiles(small);
+    await tab.getByText('NewChatMessage', { exact: true }).waitFor();
+    await tab.getByText('What it says').click();
+    await tab.getByText('"module": "chat"').waitFor();
     t.same(complaints(), []);
   },
 );

@@ -87,7 +87,7 @@ t.test('staff: support cannot block the staff; blocked admins leave the way to t
   await staff.setFirst(admin.userId, '::1');
   t.ok(await staff.hasAdmin());
   await t.rejects(staff.setFirst(other.userId, '::1'), /Set-up link is over/);
-  const origin = { address: '::1', userAgent: '', by: admin.userId };
+  const origin = { ip: '::1', userAgent: '', by: admin.userId };
   await fixture.actors.system.ask(user, admin.userId, { type: 'setBlocked', blocked: true, origin });
   t.notOk(await staff.hasAdmin(), 'nobody can get in: a start prints the link again');
   await staff.setFirst(owner.userId, '::1');
