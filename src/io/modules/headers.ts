@@ -86,7 +86,12 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
   'x-rewrite-url',
   'origin',
   'referer',
+  // Written anew: see `viaOf`.
+  'via',
 ]);
+
+/** A pseudonym: no module needs the gateway's host. Clients are served in HTTP/1.1 alone. */
+const VIA = '1.1 gatehouse';
 
 /** Fetch metadata and what proxies say of a client: nothing of it was checked here, so no module may rely on it. */
 const PREFIXES_KEPT_BACK = /^(?:sec-|x-forwarded-)/;
@@ -129,6 +134,13 @@ export function forwardedHeaders(
     if (!dropped && !PREFIXES_KEPT_BACK.test(key) && isSafe(value)) kept[name.toLowerCase()] = value;
   }
   return kept;
+}
+
+/** `Via` of a proxied call: the hops before, as the client names them, and the gateway (RFC 9110 7.6.3 asks for it). */
+export function viaOf(headers: Iterable<readonly [name: string, value: string]>): string {
+  const hops = [...headers].filter(([name, value]) => name.toLowerCase() === 'via' && isSafe(value));
+  const via = [...hops.map(([, value]) => value), VIA].join(', ');
+  return isSafe(via) ? via : VIA;
 }
 
 /**

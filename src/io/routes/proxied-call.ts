@@ -6,7 +6,7 @@
 import { GatewayError } from '../../domain/errors.ts';
 import { Reply } from '../http/route.ts';
 import { type OutgoingBody, type OutgoingSource, StreamReply } from '../http/stream.ts';
-import { answerHeaders, declaredLength } from '../modules/answer-headers.ts';
+import { type AnsweredCall, answerHeaders, answerType, declaredLength } from '../modules/answer-headers.ts';
 import type { ModuleError } from '../modules/module-call.ts';
 import type { AnswerHead, RelayFlow, RelayListener } from '../modules/relay.ts';
 
@@ -19,7 +19,7 @@ export type ProxiedEnding =
   | { readonly kind: 'answered'; readonly status: number }
   | { readonly kind: 'failed'; readonly error: ModuleError };
 
-export interface ProxiedCallOptions {
+export interface ProxiedCallOptions extends AnsweredCall {
   readonly isHead: boolean;
   /** Once, when the module is through with it. */
   readonly onEnded: (ending: ProxiedEnding) => void;
@@ -121,22 +121,23 @@ export class ProxiedCall implements RelayListener, OutgoingSource {
     if (this.#ended || this.#failed || this.#opened || head === undefined) return;
     this.#opened = true;
     const lengthBytes = declaredLength(head);
+    const contentType = answerType(head.contentType);
     this.#resolve(
       new StreamReply(head.status, this, {
-        headers: answerHeaders(head),
-        ...(head.contentType === '' ? {} : { contentType: head.contentType }),
+        headers: answerHeaders(head, this.#options),
+        ...(contentType === undefined ? {} : { contentType }),
         ...(lengthBytes === undefined ? {} : { lengthBytes }),
       }),
     );
   }
 
   #whole(head: AnswerHead): Reply {
-    const contentType = head.contentType === '' ? undefined : head.contentType;
+    const contentType = answerType(head.contentType);
     const asHead = this.#options.isHead ? { lengthBytes: declaredLength(head) } : undefined;
     const [only = null, ...more] = this.#held;
     const body = more.length === 0 ? only : Buffer.concat(this.#held, this.#heldBytes);
     this.#held = [];
-    return new Reply(head.status, body, contentType, answerHeaders(head), asHead);
+    return new Reply(head.status, body, contentType, answerHeaders(head, this.#options), asHead);
   }
 
   /** Hands on what was held, then lets the module go on or ends the answer. */

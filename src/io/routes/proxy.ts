@@ -20,7 +20,7 @@ import { TIMEOUT_MS } from '../mcp/tool.ts';
 import type { CallObserver } from '../metrics.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import { proxiedUrl } from '../modules/endpoint.ts';
-import { forwardedHeaders, gatewayHeaders } from '../modules/headers.ts';
+import { forwardedHeaders, gatewayHeaders, viaOf } from '../modules/headers.ts';
 import type { RelayRequest } from '../modules/module-call.ts';
 import { relayedBody } from '../modules/relayed-body.ts';
 import { ProxiedCall, type ProxiedEnding } from './proxied-call.ts';
@@ -149,6 +149,9 @@ async function forward(parts: ProxyParts, context: RouteContext): Promise<Reply>
   const startedMs = performance.now();
   const call = new ProxiedCall({
     isHead: request.method === 'HEAD',
+    isPersonal: context.session !== undefined,
+    url: request.url,
+    rawPath: context.rawPath,
     onEnded(ending) {
       record.backendMs = performance.now() - startedMs;
       audit(asking, record, outcomeOf(ending));
@@ -174,7 +177,7 @@ function requestOf(
   parts: ProxyParts,
   asking: Asking,
   record: CallRecord,
-): Omit<RelayRequest, 'body' | 'bodyBytes'> {
+): Omit<RelayRequest, 'body' | 'bodyBytes'> & { readonly url: URL } {
   const { context, caller } = asking;
   const { rawPath, incoming, requestId, traceparent, site } = context;
   const refuse = (detail: string): never => {
@@ -187,12 +190,14 @@ function requestOf(
   // A server that ignores such a body would take it for the next request on the kept connection.
   if (incoming !== undefined && (method === 'GET' || method === 'HEAD')) refuse(`body: ${method} has none`);
   const module = moduleOf(rawPath);
+  const received = [...context.allHeaders()];
   const url = proxiedUrl(parts.moduleAddresses.get(module) ?? '', rawPath, context.rawQuery);
   return {
     method,
     url: url ?? refuse('path: expected plain segments without encoded separators'),
     headers: {
-      ...forwardedHeaders(context.allHeaders()),
+      ...forwardedHeaders(received),
+      via: viaOf(received),
       ...gatewayHeaders(caller, { project: site.project, requestId, traceparent }),
     },
     timeoutMs: parts.proxyTimeoutMs ?? TIMEOUT_MS,

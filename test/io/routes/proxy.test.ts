@@ -118,6 +118,7 @@ t.test(
       'accept-language',
       'connection',
       'host',
+      'via',
       'x-crm',
       'x-keytype',
       'x-project',
@@ -341,6 +342,12 @@ t.test(
             'x-latin': 'caf\u00e9',
             vary: 'Accept',
             link: ['<a>', '<b>'],
+            'content-security-policy': 'default-src *; sandbox allow-scripts allow-same-origin',
+            'report-to': '{"group":"a","max_age":9,"endpoints":[{"url":"https://evil.example"}]}',
+            via: '1.1 inner',
+            'x-crm': '7',
+            'mcp-session-id': 's',
+            location: '/base/core/v1/page/7?a=1',
             'cache-control': 'private, max-age=5',
           })
           .end('<script>1</script>'),
@@ -348,13 +355,61 @@ t.test(
     const { headers } = await proxy.send('/core/v1/page/get', { headers: COOKIE });
     for (const name of ['set-cookie', 'access-control-allow-origin', 'clear-site-data', 'x-hop', 'x-latin'])
       t.equal(headers.get(name), null, name);
+    for (const name of ['report-to', 'via', 'x-crm', 'mcp-session-id'])
+      t.equal(headers.get(name), null, name);
+    t.equal(headers.get('location'), '/core/v1/page/7?a=1');
+    t.equal(headers.get('vary'), 'Accept, Authorization, Cookie');
     t.match(headers.get('x-ratelimit'), /^s=s;l=15;/);
     t.equal(headers.get('link'), '<a>, <b>');
     t.equal(headers.get('cache-control'), 'private, max-age=5');
-    t.equal(headers.get('content-security-policy'), "default-src 'none'; sandbox");
+    t.equal(
+      headers.get('content-security-policy'),
+      "default-src 'none'; sandbox, default-src *; sandbox allow-scripts allow-same-origin",
+    );
     t.equal(headers.get('x-content-type-options'), 'nosniff');
   },
 );
+
+t.test(
+  'proxy: no shared cache may keep what was asked with a session; without one the module decides',
+  async (t) => {
+    const proxy = await proxyOf(t, {
+      publicPaths: ['/core/v1/news'],
+      answer: (_asked, response) =>
+        response
+          .writeHead(200, {
+            'content-type': 'multipart/x-mixed-replace; boundary=b',
+            'cache-control': 'public, max-age=60, s-maxage=600',
+          })
+          .end('--b\r\nSet-Cookie: sid=1\r\n\r\n1\r\n--b--'),
+    });
+    const cachingOf = async (path: string, headers: Record<string, string>, method = 'GET') => {
+      const answer = await proxy.send(path, { method, headers });
+      t.equal(
+        answer.headers.get('content-type'),
+        'application/octet-stream',
+        'parts with headers do nothing',
+      );
+      return answer.headers.get('cache-control');
+    };
+    for (const session of [COOKIE, TOKEN]) {
+      t.equal(await cachingOf('/core/v1/balance/get', session), 'private, max-age=60');
+      t.equal(await cachingOf('/core/v1/balance/get', session, 'HEAD'), 'private, max-age=60');
+      t.equal(await cachingOf('/core/v1/news/all', session), 'private, max-age=60', 'on a public path too');
+    }
+    t.equal(await cachingOf('/core/v1/news/all', {}), 'public, max-age=60, s-maxage=600');
+  },
+);
+
+t.test('proxy: Via names the gateway after the hops before it', async (t) => {
+  const proxy = await proxyOf(t);
+  for (const via of [undefined, '1.1 edge, 1.0 old', 'x'.repeat(510)])
+    await proxy.send('/core/v1/a/b', { headers: via === undefined ? TOKEN : { ...TOKEN, via } });
+  t.same(
+    proxy.asked.map(({ headers }) => headers.via),
+    ['1.1 gatehouse', '1.1 edge, 1.0 old, 1.1 gatehouse', '1.1 gatehouse'],
+  );
+});
 
 t.test(
   'proxy: each call leaves a record; one that may change something leaves it before it goes out',
