@@ -62,6 +62,22 @@ export const UPLOAD_FIELDS = [
   'repr-digest',
 ] as const;
 
+/** Fields that say in which form a body came. */
+const FORM_FIELDS = ['content-type', 'content-encoding'] as const;
+
+/**
+ * Why a body is not the bytes of a file as they stand, naming the field; undefined when it is. A form would be kept with
+ * its boundaries, a compressed body as something that nobody sent. Any other type is what the file holds, or nothing.
+ */
+export function bodyFormFault(field: FieldReader, repeated: ReadonlySet<string>): string | undefined {
+  const twice = FORM_FIELDS.find((name) => repeated.has(name));
+  if (twice !== undefined) return `${twice}: sent twice`;
+  if (/^\s*multipart\/form-data\s*(?:;|$)/i.test(field('content-type') ?? ''))
+    return 'content-type: expected the bytes of the file, not a form';
+  const coding = field('content-encoding')?.trim() ?? '';
+  return coding === '' || /^identity$/i.test(coding) ? undefined : 'content-encoding: expected none';
+}
+
 export function readUploadPlan(field: FieldReader): UploadPlanResult {
   const contentDigests = readDigests(field('content-digest'));
   if (contentDigests === undefined) return fault('Content-Digest');

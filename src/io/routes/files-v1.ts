@@ -21,6 +21,7 @@ import {
 } from '../../domain/schema.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
 import { toIso } from '../../domain/time.ts';
+import { bodyFormFault } from '../../domain/upload-plan.ts';
 import type { FileCodes } from '../files/file-code.ts';
 import type { PartUploads } from '../files/part-uploads.ts';
 import { type AnyRoute, defineRoute, type RequestLimiter } from '../http/route.ts';
@@ -115,9 +116,12 @@ function createPartRoute(parts: UploadRouteParts): AnyRoute {
       'ChartApiFileError',
       'StorageFull',
       'FileStorageFailed',
+      'UnsupportedMediaType',
     ],
-    async handle({ query, session, actors, client, incoming, limiter }) {
+    async handle({ query, session, actors, client, incoming, limiter, header, repeatedHeaders }) {
       try {
+        const formFault = bodyFormFault(header, repeatedHeaders);
+        if (formFault !== undefined) throw new GatewayError('UnsupportedMediaType', formFault);
         const { chunkNumber, fileId } = await parts.files.uploads.store({
           actors,
           userId: session.userId,
@@ -219,10 +223,12 @@ function readChunkNumber(sent: string | undefined): number {
   return sent !== undefined && /^[0-9]{1,16}$/.test(sent) ? Number(sent) : Number.NaN;
 }
 
-/** Parts are not counted by the limiter; refused ones, which bring no upload forward, are (they would be free). */
+/** Rows of parts that bring no upload forward. */
+const IDLE_ROWS: ReadonlySet<string> = new Set(['InvalidID', 'InvalidPart', 'UnsupportedMediaType']);
+
+/** Parts are not counted by the limiter; refused ones are (they would be free). */
 function chargedRefusal(error: unknown, limiter: RequestLimiter): unknown {
-  const idle = error instanceof GatewayError && (error.row === 'InvalidID' || error.row === 'InvalidPart');
-  if (!idle) return error;
+  if (!(error instanceof GatewayError) || !IDLE_ROWS.has(error.row)) return error;
   try {
     limiter.chargeAnonymous(1);
     return error;

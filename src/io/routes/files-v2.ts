@@ -9,7 +9,7 @@ import { text } from '../../domain/schema.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
 import { SECOND_MS } from '../../domain/time.ts';
-import { readUploadPlan, UPLOAD_FIELDS, type UploadPlan } from '../../domain/upload-plan.ts';
+import { bodyFormFault, readUploadPlan, UPLOAD_FIELDS, type UploadPlan } from '../../domain/upload-plan.ts';
 import { draftBody, draftQuery, findDraft, openDraft, viewDraft } from '../files/draft-door.ts';
 import type { DraftUploads, UploadOutcome } from '../files/draft-uploads.ts';
 import type { FileCodes } from '../files/file-code.ts';
@@ -26,6 +26,7 @@ export interface DraftParts {
 const STREAM_PATH = '/auth/v2/file/stream_upload/:fileId';
 const GROUP = 'files';
 const STREAM_ERRORS = [
+  'UnsupportedMediaType',
   'InvalidID',
   'MaxFileSize',
   'EmptyFile',
@@ -139,8 +140,13 @@ function dropDraft(parts: DraftParts): AnyRoute {
   });
 }
 
-/** Throws `InvalidInput` for a field that cannot be read or came twice: bytes at a guessed place would spoil the file. */
+/**
+ * Throws `UnsupportedMediaType` for a body that is not the bytes of a file, `InvalidInput` for a field that cannot be
+ * read or came twice: bytes at a guessed place would spoil the file.
+ */
 function planOf({ header, repeatedHeaders }: RouteContext<unknown, unknown, SessionContext>): UploadPlan {
+  const formFault = bodyFormFault(header, repeatedHeaders);
+  if (formFault !== undefined) throw new GatewayError('UnsupportedMediaType', formFault);
   const repeated = UPLOAD_FIELDS.find((name) => repeatedHeaders.has(name));
   if (repeated !== undefined) throw new GatewayError('InvalidInput', repeated);
   const result = readUploadPlan(header);
