@@ -2,6 +2,7 @@
  * What a file is to the gateway: sizes and counts of the transport, chunk arithmetic of v1, checksums as they are
  * declared, and the rule for file names (spec 2.7, 4.6, 8.3; design of the file transport, "File names").
  */
+import { BIDIRECTIONAL_CHARACTERS, CONTROL_CHARACTERS, INVISIBLE_CHARACTERS } from './schema.ts';
 import type { SettingsReader } from './settings.ts';
 
 /** Bytes per chunk, except the last one. Source: spec 4.6 rule 1. */
@@ -53,10 +54,9 @@ export function toUnsignedCrc32(declared: number): number | undefined {
 }
 
 const LONE_SURROGATE = /\p{Cs}/u;
-/** C0, DEL and C1; the line and paragraph separators act as line ends in logs and headers of other programs. */
-const CONTROL = /[\p{Cc}\u2028\u2029]/u;
-/** Marks, embeddings, overrides and isolates: they show `exe.gpj` as `jpg.exe` (Unicode TR 36, 2.6). */
-const BIDIRECTIONAL = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
+const CONTROL = new RegExp(`[${CONTROL_CHARACTERS}]`, 'u');
+const BIDIRECTIONAL = new RegExp(`[${BIDIRECTIONAL_CHARACTERS}]`, 'u');
+const INVISIBLE = new RegExp(`[${INVISIBLE_CHARACTERS}]`, 'gu');
 
 /**
  * Why a name is refused with 1309, in words for the caller; undefined when it is fine. `blockedExtensions` is the
@@ -71,8 +71,11 @@ export function fileNameFault(name: string, blockedExtensions: string): string |
   if (BIDIRECTIONAL.test(name)) return 'the name holds characters that change the direction of text';
   if (/[/\\]/.test(name)) return 'the name holds a path separator';
   if (name === '.' || name === '..') return 'the name is a folder';
-  if (/[. ]$/.test(name)) return 'the name ends with a dot or a space';
-  const blocked = blockedExtension(name, blockedExtensions);
+  // Emoji need joiners, so they are no fault; but a name is what people see of it.
+  const seen = name.replace(INVISIBLE, '');
+  if (seen.trim() === '') return 'the name shows nothing';
+  if (/[.\s]$/.test(seen)) return 'the name ends with a dot or a space';
+  const blocked = blockedExtension(seen, blockedExtensions);
   return blocked === undefined ? undefined : `files that end with .${blocked} are not accepted`;
 }
 

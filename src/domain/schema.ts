@@ -69,9 +69,18 @@ export function text(options: TextOptions = {}): Type.TString {
   return Type.String({ maxLength: 4096, ...options });
 }
 
-/** A name that people give: not blank, no control characters, no lone surrogates. */
+/** Of a character class with the flag `u`: C0, DEL, C1, and the separators that end lines in logs of other programs. */
+export const CONTROL_CHARACTERS = '\\p{Cc}\\u2028\\u2029';
+/** Marks, embeddings, overrides and isolates: they show `exe.gpj` as `jpg.exe` (Unicode TR 36, 2.6). */
+export const BIDIRECTIONAL_CHARACTERS = '\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069';
+/** Take no room: joiners, fillers, variation selectors, tags, and the blank of braille. */
+export const INVISIBLE_CHARACTERS = '\\p{Cf}\\p{Default_Ignorable_Code_Point}\\u2800';
+const VISIBLE = `[^\\s${INVISIBLE_CHARACTERS}]`;
+
+/** A name that people give: something to be seen, no control or direction characters, no lone surrogates. */
 export function nameText(maxLength: number): Type.TString {
-  return text({ minLength: 1, maxLength, pattern: '^(?=.*\\S)[^\\p{Cc}\\p{Cs}]+$' });
+  const allowed = `[^${CONTROL_CHARACTERS}${BIDIRECTIONAL_CHARACTERS}\\p{Cs}]`;
+  return text({ minLength: 1, maxLength, pattern: `^(?=.*${VISIBLE})${allowed}+$` });
 }
 
 export function integer(options: IntegerOptions = {}): Type.TInteger {

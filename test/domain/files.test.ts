@@ -90,6 +90,12 @@ t.test('file names: what harms headers, logs, folders or readers is refused', as
     '..',
     'a.',
     'a ',
+    'a.\u200b',
+    'a \u200d',
+    'a.exe\u00a0',
+    'a\u3000',
+    '\u200b',
+    '\u3164\u2800\ufe0f',
     'a\ud800',
   ];
   for (const name of refused)
@@ -102,7 +108,19 @@ t.test(
     const blocked = ' exe; .BAT;tar.gz;; . ';
     for (const name of ['a.exe', 'A.EXE', 'a.b.Bat', '.exe', 'a.ｅｘｅ', 'x.tar.gz'])
       t.match(fileNameFault(name, blocked), /not accepted/, name);
-    for (const name of ['exe', 'a.exe.txt', 'a.gz', 'aexe', 'a.ex'])
+    for (const tail of [
+      '\u200b',
+      '\u200d\u200c',
+      '\ufeff',
+      '\u00ad',
+      '\u2060',
+      '\ufe0f',
+      '\u034f',
+      '\u{e0001}',
+    ])
+      for (const name of [`a.exe${tail}`, `a.${tail}exe`, `a.e${tail}xe`, `a${tail}.exe`])
+        t.match(fileNameFault(name, blocked), /not accepted/, Buffer.from(name).toString('hex'));
+    for (const name of ['exe', 'a.exe.txt', 'a.txt\u200b', 'love ❤\ufe0f', 'a.gz', 'aexe', 'a.ex'])
       t.equal(fileNameFault(name, blocked), undefined, name);
   },
 );

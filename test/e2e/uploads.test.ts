@@ -127,6 +127,7 @@ t.test('init: 1309 for names, 1301 for sizes, 400 for what is no request', async
   const names = [
     'a\r\nb',
     'a\u202egpj.exe',
+    'a.exe\u200b',
     `${'é'.repeat(126)}.txt`,
     'a/b',
     'a\\b',
@@ -265,6 +266,28 @@ t.test('part: 1307 for a long or a short one, 1308 for a wrong one, which may be
   t.equal(last.length, 5);
   const [fileId = ''] = stored(ada);
   t.ok(readFileSync(join(gateway.dataPath, 'files', ada.userId, fileId)).equals(bytes));
+});
+
+t.test('part: a form and a coded body are 415; nothing is stored, and the upload goes on', async (t) => {
+  const ada = await someone();
+  const bytes = randomBytes(CHUNK + 5);
+  await initUpload(ada, bytes);
+  const [first = bytes] = chunksOf(bytes);
+  const query = queryOf({ uploadId: crc32(bytes), chunkNumber: 0, chunkCrc32: crc32(first) });
+  const before = (await uploadStatus(ada, crc32(bytes))).json['result'];
+  const lines = [
+    'Content-Type: multipart/form-data; boundary=x',
+    'Content-Encoding: gzip',
+    'Content-Type: a/b\r\nContent-Type: a/b',
+  ];
+  for (const line of lines) {
+    const head = `POST /auth/v1/file/upload_part?${query} HTTP/1.1\r\nHost: localhost\r\nCookie: ${ada.cookie}\r\n`;
+    const sent = Buffer.from(`${head}${line}\r\nContent-Length: ${first.length}\r\n\r\n`);
+    t.match(await raw(Buffer.concat([sent, first])), /^HTTP\/1\.1 415[\s\S]*"code":1007/, line);
+  }
+  t.same((await uploadStatus(ada, crc32(bytes))).json['result'], before);
+  t.equal((await uploadPart(ada, bytes, 0)).status, 200);
+  t.match((await uploadPart(ada, bytes, 1)).json['result'], { fileId: /^\d+$/ });
 });
 
 /** Sends bytes on a socket of their own; resolves with what comes until the answer is whole or the other side closes. */

@@ -134,7 +134,7 @@ t.test('apps: null and omitted are unchanged, an empty webhookUrl and empty list
 
 t.test('apps: what does not fit is 400, names the field and changes nothing', async (t) => {
   const { upsert, list } = await start(t);
-  appOf(t, await upsert({ ...SHOP, currencies: ['EUR'] }));
+  const { id } = appOf(t, await upsert({ ...SHOP, currencies: ['EUR'] }));
   const before = await list();
   const names = (count: number) => Array.from({ length: count }, (_, place) => `C${place}`);
   const numbers = (count: number) => Array.from({ length: count }, (_, place) => place);
@@ -157,6 +157,12 @@ t.test('apps: what does not fit is 400, names the field and changes nothing', as
     ['name', 'a\nb'],
     ['name', 'a'.repeat(65)],
     ['name', '\ud800'],
+    ['name', 'a\u0085b'],
+    ['name', 'a\u2028b'],
+    ['name', 'Shop\u202ekcatta'],
+    ['name', '\u2066Shop\u2069'],
+    ['name', '\u200b\u200d\ufeff'],
+    ['name', ' \u3164\u2800 '],
     ['name', 7],
     ['url', ''],
     ['url', 'shop'],
@@ -174,11 +180,13 @@ t.test('apps: what does not fit is 400, names the field and changes nothing', as
   ];
   for (const [field, value] of bad) {
     const answer = await upsert({ [field]: value });
-    refused(t, answer, 400, new RegExp(field), `${field}: ${JSON.stringify(value)?.slice(0, 40)}`);
+    refused(t, answer, 400, new RegExp(field), `${field}: ${encodeURI(JSON.stringify(value)).slice(0, 60)}`);
     t.equal(answer.error?.code, 1001);
   }
   for (const body of [[], 'x', null, 3]) refused(t, await upsert(body), 400, /./, JSON.stringify(body));
   t.same(await list(), before);
+  for (const name of ['Café Zürich', 'متجر', '商店', '👩\u200d🍳 Kitchen'])
+    t.match(appOf(t, await upsert({ id, name })), { id, name });
   t.match(appOf(t, await upsert({ currencies: names(20), netTypes: numbers(30) })), {
     netTypes: numbers(30),
   });

@@ -89,6 +89,7 @@ t.test('v2 draft: refusals name, size, module, in this order, and a checksum nev
     [{ fileName: 'a.exe', fileSize: '0' }, 400, 1309],
     [{ fileName: 'a\r\nb', fileSize: '1' }, 400, 1309],
     [{ fileName: '\u202egpj.exe' }, 400, 1309],
+    [{ fileName: 'a.exe\u200b' }, 400, 1309],
     [{ fileName: '../../etc/passwd' }, 400, 1309],
     [{ fileName: '..' }, 400, 1309],
     [{ fileName: 'a\\b' }, 400, 1309],
@@ -160,6 +161,36 @@ t.test(
     t.same(at.map(({ status }) => status).sort(), [200, 200, 409, 409, 409, 409], 'asked at once');
   },
 );
+
+/** Header fields of bodies that are not the bytes of a file. */
+const FORMS: Record<string, string>[] = [
+  { 'Content-Type': 'multipart/form-data; boundary=x' },
+  { 'Content-Type': ' Multipart/Form-Data' },
+  { 'Content-Encoding': 'gzip' },
+  { 'Content-Encoding': 'identity, br' },
+  { 'Content-Type': 'application/octet-stream', 'Content-Encoding': 'zstd' },
+];
+
+t.test('v2 stream: a form and a coded body are 415, nothing is stored and the draft waits on', async (t) => {
+  const fixture = await startDrafts(t);
+  const fileId = await fixture.create({ fileSize: '20' });
+  const before = fixture.names();
+  for (const headers of FORMS) {
+    for (const method of ['POST', 'PATCH']) {
+      const answer = await fixture.stream(fileId, { method, body: BYTES, headers });
+      t.equal(await codeOf(answer), '415/1007', `${method} ${JSON.stringify(headers)}`);
+    }
+  }
+  const chunked = { body: new Blob([BYTES]).stream(), duplex: 'half', headers: FORMS[0] } as RequestInit;
+  t.equal(await codeOf(await fixture.stream(fileId, chunked)), '415/1007', 'chunked');
+  t.same(fixture.names(), before);
+  t.match(fixture.chat.byFile(fileId), { state: 'pending' });
+  const head = await fixture.stream(fileId, { method: 'HEAD' });
+  t.equal(head.headers.get('upload-offset'), '0');
+  const headers = { 'Content-Encoding': 'identity', 'Content-Type': 'multipart/related' };
+  t.equal(await codeOf(await fixture.stream(fileId, { body: BYTES, headers })), '200/');
+  t.ok(fixture.file(fileId)?.equals(BYTES));
+});
 
 t.test('v2 stream: declared and chunked bodies of any type become the file, with the own CRC', async (t) => {
   const fixture = await startDrafts(t);
