@@ -2,6 +2,7 @@
  * THE runtime settings (spec 8 with its ids; Gatehouse's own from 40). A row is all that a setting needs: the admin
  * panel, the configuration check and the readers walk this table.
  */
+import { arePorts } from './webhook-target.ts';
 
 interface SettingBase {
   readonly id: number;
@@ -24,6 +25,8 @@ export interface TextSetting extends SettingBase {
   readonly type: 'text';
   readonly default: string;
   readonly maxLength: number;
+  /** What each of its items has to be; they are separated by semicolons. */
+  readonly items?: 'port';
 }
 export type SettingRow = NumberSetting | FlagSetting | TextSetting;
 
@@ -183,6 +186,7 @@ export const SETTINGS = {
     type: 'text',
     default: '',
     maxLength: 256,
+    items: 'port',
     summary:
       "Ports of webhook addresses besides the scheme's own (443; 80 for http), separated by semicolons.",
   },
@@ -209,8 +213,10 @@ export type SettingCheck = { ok: true; value: SettingValue } | { ok: false; mess
 export function checkSetting(name: SettingName, value: unknown): SettingCheck {
   const row: SettingRow = SETTINGS[name];
   if (row.type === 'text') {
-    if (typeof value === 'string' && value.length <= row.maxLength) return { ok: true, value };
-    return { ok: false, message: `expected a text of at most ${row.maxLength} characters` };
+    if (typeof value !== 'string' || value.length > row.maxLength)
+      return { ok: false, message: `expected a text of at most ${row.maxLength} characters` };
+    if (row.items === undefined || arePorts(value)) return { ok: true, value };
+    return { ok: false, message: 'expected ports from 1 to 65535, separated by semicolons' };
   }
   if (row.type === 'flag') {
     if (value === 0 || value === 1) return { ok: true, value };

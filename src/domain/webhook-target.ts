@@ -57,6 +57,12 @@ export function judgeWebhookUrl(text: string, rules: WebhookRules): WebhookVerdi
   return { ok: true, url };
 }
 
+/** Decimal ports with semicolons between them, blanks and empty items ignored: a list as `isOpenPort` reads it. */
+export function arePorts(text: string): boolean {
+  const items = text.split(';').map((each) => each.trim());
+  return items.every((item) => item === '' || (/^[1-9][0-9]{0,4}$/.test(item) && Number(item) <= 65_535));
+}
+
 /** A URL does not show the port that is its scheme's own. */
 function isOpenPort(port: string, { ports }: WebhookRules): boolean {
   return ports.split(';').some((each) => each.trim() === port);

@@ -2,7 +2,7 @@
 import t from 'tap';
 import { ERRORS, type ErrorName, rpcCode } from '../../src/domain/errors.ts';
 import { KeyFlag, keyTypeOf } from '../../src/domain/keys.ts';
-import { SETTINGS, type SettingName } from '../../src/domain/settings.ts';
+import { checkSetting, SETTINGS, type SettingName } from '../../src/domain/settings.ts';
 
 t.test('errors: statuses and messages of an mcp_login are those of spec 7.2', async (t) => {
   const rows: readonly (readonly [ErrorName, number, string])[] = [
@@ -63,6 +63,15 @@ t.test('settings: names, ids and defaults are those of spec 8.1 and 8.3', async 
   t.equal(SETTINGS.FileDownloadAuthRequired.default, 0);
   const ids = Object.values(SETTINGS).map(({ id }) => id);
   t.equal(new Set(ids).size, ids.length, 'no id twice');
+});
+
+t.test('settings: WebhookPorts takes ports alone, blanks and empty items ignored', async (t) => {
+  for (const value of ['', '8443', ' 8443; 9443 ;', '1;65535'])
+    t.same(checkSetting('WebhookPorts', value), { ok: true, value }, value);
+  for (const value of ['8443;x', '0', '65536', '08443', '-1', '8443,9443', '8443 9443', '8e3', '１'])
+    t.match(checkSetting('WebhookPorts', value), { ok: false, message: /ports from 1 to 65535/ }, value);
+  t.match(checkSetting('WebhookPorts', '1;'.repeat(200)), { ok: false, message: /at most 256/ });
+  t.match(checkSetting('WebhookPorts', 8443), { ok: false, message: /a text/ });
 });
 
 t.test('keys: six flag bits by the names of spec 2.2, and the kind that they say', async (t) => {
