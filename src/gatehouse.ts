@@ -28,6 +28,21 @@ const { version: VERSION } = JSON.parse(
   readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
 ) as { version: string };
 
+const USAGE = `gatehouse ${VERSION}: one public entry point for backend modules
+
+  main.cjs [options]              serve
+  main.cjs keygen                 print a new key pair as JSON
+  main.cjs backup DIR [options]   copy the journal while the gateway runs
+
+  --config FILE         configuration, JSON with comments; without it: sandbox modules and defaults
+  --data DIR            folder of the journal and of files
+  --port N              public port; 0 picks a free one
+  --internal-port N     port of /metrics and /health in full; 0 picks a free one
+  --sandbox             stand-in modules for those that have no address
+  --check-config        judge the configuration, start nothing
+  -h, --help            this text
+`;
+
 function print(text: string): void {
   process.stdout.write(text);
 }
@@ -47,6 +62,10 @@ function endWithFaults(faults: readonly Fault[]): never {
 
 /** Runs one command line, the program's name left out. Ends the process. */
 export async function run(args: readonly string[]): Promise<void> {
+  if (args.includes('--help') || args.includes('-h')) {
+    print(USAGE);
+    return;
+  }
   const [command, ...rest] = args;
   if (command === 'keygen' && rest.length === 0) {
     print(`${JSON.stringify(generateKey())}\n`);

@@ -15,6 +15,16 @@ t.test('program: unusable flags end with 64 and one line that says why', async (
   t.equal((await runToEnd(['no-such-command'])).code, 64);
 });
 
+t.test('program: --help and -h print how it is used and end with 0, whatever else is asked', async (t) => {
+  for (const args of [['--help'], ['-h'], ['backup', '--help'], ['--check-config', '--help']]) {
+    const run = await runToEnd(args);
+    t.equal(run.code, 0, args.join(' '));
+    for (const word of ['keygen', 'backup DIR', '--config', '--internal-port', '--check-config'])
+      t.ok(run.stdout.includes(word), word);
+    t.equal(run.stderr, '');
+  }
+});
+
 t.test('program: a wrong configuration ends with 78 and names every fault with its path', async (t) => {
   const folder = t.testdir();
   const file = `${folder}/bad.json`;
