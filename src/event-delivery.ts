@@ -13,6 +13,7 @@ import type { Figures } from './io/metrics.ts';
 import type { ModuleClient } from './io/modules/client.ts';
 import { EventFeed } from './io/modules/event-feed.ts';
 import { createEventIntake, type EventIntake } from './io/modules/event-intake.ts';
+import { createModuleKeys, type ModuleKeys } from './io/modules/module-keys.ts';
 import type { StreamHub } from './io/sse/hub.ts';
 import { eventModulesOf } from './modules.ts';
 import type { RunningSandbox } from './sandbox/start.ts';
@@ -20,6 +21,8 @@ import type { RunningSandbox } from './sandbox/start.ts';
 export interface EventDelivery {
   readonly log: JournalEventLog;
   readonly intake: EventIntake;
+  /** Of the modules that may call the internal listener. */
+  readonly keys: ModuleKeys;
   /** Drained before `stop`. */
   readonly streams: StreamHub;
   figures(): Figures;
@@ -45,7 +48,8 @@ export async function startEventDelivery(options: EventDeliveryOptions): Promise
   const world = { administration, settings, clock: Date.now, schedule: nodeSchedule };
   const log = await openEventLog({ ...world, newEpoch: () => randomBytes(8).toString('hex') });
   const inbox = new EventInbox({ ...world, log });
-  const intake = createEventIntake(inbox, new Map(eventModules.map(({ name, key }) => [name, key])));
+  const keys = createModuleKeys(new Map(eventModules.map(({ name, key }) => [name, key])));
+  const intake = createEventIntake(inbox, keys);
   const feeds = eventModules
     .filter(({ poll }) => poll)
     .map(({ name, url }) => {
@@ -55,6 +59,7 @@ export async function startEventDelivery(options: EventDeliveryOptions): Promise
   return {
     log,
     intake,
+    keys,
     figures: () => ({
       ...flatten({ ...log.counters(), ...inbox.counters(), ...intake.counters() }),
       ...sumOf(feeds.map((feed) => feed.counters())),

@@ -12,6 +12,7 @@ import type { FileTransport } from './file-transport.ts';
 import type { FinishedRequests } from './finished-requests.ts';
 import type { OpenedStaff } from './first-admin.ts';
 import type { FileCodes } from './io/files/file-code.ts';
+import { FileRemovals } from './io/files/removals.ts';
 import { createPipeline, type Pipeline } from './io/http/pipeline.ts';
 import type { AnyRoute } from './io/http/route.ts';
 import type { Server } from './io/http/server.ts';
@@ -114,8 +115,11 @@ export function serve(parts: Parts): Pipeline[] {
     uptimeSeconds: Math.round((performance.now() - startedMs) / 1000),
     parts: Object.fromEntries(Object.entries(read).map(([name, source]) => [name, source()])),
   });
+  const { storage, directory } = parts.files;
+  const keys = parts.events.keys;
+  const removals = new FileRemovals({ keys, actors, storage, directory, clock: Date.now });
   const internalPipeline = pipelineOf(
-    createInternalRoutes(metrics, internalFacts, parts.events.intake),
+    createInternalRoutes(metrics, internalFacts, parts.events.intake, removals),
     false,
   );
   publicServer.serve(publicPipeline.handle);

@@ -6,6 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { ERRORS } from '../src/domain/errors.ts';
 import { LiveSettings } from '../src/domain/settings.ts';
+import type { FileRemovals } from '../src/io/files/removals.ts';
 import { createMetrics } from '../src/io/metrics.ts';
 import type { EventIntake } from '../src/io/modules/event-intake.ts';
 import { createRoutes, type RouteParts } from '../src/io/routes/index.ts';
@@ -61,7 +62,7 @@ function routeNames(): string[] {
   const facts = () => {
     throw new Error('not called');
   };
-  const internal = createInternalRoutes(createMetrics(), facts, {} as EventIntake);
+  const internal = createInternalRoutes(createMetrics(), facts, {} as EventIntake, {} as FileRemovals);
   const names = createRoutes(parts).map((route) => `${route.method} ${route.path}`);
   return [...names, ...internal.map((route) => `${route.method} internal ${route.path}`)];
 }

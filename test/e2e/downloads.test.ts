@@ -3,6 +3,8 @@
  * this machine and far away. The table of ranges is test/io/routes/downloads.test.ts.
  */
 import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t from 'tap';
 import { mcpLogin, newKey, type Person, request, signUp, updateKey } from '../../tools/agent.ts';
 import { launch, type RunningGateway } from '../../tools/launch.ts';
@@ -144,6 +146,47 @@ t.test('a chat module that is down is 502 or 503, and bytes that are not there a
   t.same((await get(`/auth/v2/file/${fileId}`, { Cookie: person.cookie })).refusal, [404, 1311]);
 });
 
+/** As the chat module asks the internal listener; the stand-in's key opens it. */
+async function removeFiles(from: RunningGateway, files: readonly object[]) {
+  const key = readFileSync(join(from.dataPath, 'sandbox/module-key'), 'utf8').trim();
+  const headers = { 'X-Module-Key': key };
+  const answer = await request(`${from.internal}/internal/v1/files/remove`, { headers, body: { files } });
+  return [answer.status, answer.json['result'] ?? answer.json['error']?.['code']];
+}
+
+t.test('removed files are 404 at once, and uploads under way go on', async (t) => {
+  const [person, other] = [await signUp(gateway.url), await signUp(gateway.url)];
+  const bytes = randomBytes(300_000);
+  const file = await upload(person, bytes);
+  t.equal((await get(file.byCode)).status, 200, 'described and open');
+  const draft = await fetch(`${gateway.url}/auth/v2/file/create_draft?fileName=a.bin&fileSize=300000`, {
+    method: 'POST',
+    headers: { Cookie: person.cookie },
+  });
+  const { result } = (await draft.json()) as { result: string };
+  const draftId = result.slice(0, result.indexOf(':'));
+  const kept = await fetch(`${gateway.url}/auth/v2/file/stream_upload/${draftId}`, {
+    method: 'POST',
+    headers: { Cookie: person.cookie, Range: 'bytes=0-99999' },
+    body: bytes.subarray(0, 100_000),
+  });
+  t.equal(kept.status, 200, await kept.text());
+  const ownerId = person.userId;
+  const asked = [file.fileId, file.fileId, draftId, '5'].map((fileId) => ({ fileId, ownerId }));
+  t.same(await removeFiles(gateway, [{ fileId: file.fileId, ownerId: other.userId }]), [200, { removed: 0 }]);
+  t.same(await removeFiles(gateway, asked), [200, { removed: 1 }]);
+  t.same((await get(file.byCode)).refusal, [404, 1311]);
+  t.same(await removeFiles(gateway, asked), [200, { removed: 0 }], 'again is a success');
+  const rest = await fetch(`${gateway.url}/auth/v2/file/stream_upload/${draftId}`, {
+    method: 'POST',
+    headers: { Cookie: person.cookie, Range: 'bytes=100000-299999' },
+    body: bytes.subarray(100_000),
+  });
+  t.equal(rest.status, 200, await rest.text());
+  t.ok((await get(`/auth/v2/file/${draftId}`, { Cookie: person.cookie })).bytes.equals(bytes));
+  t.same(await removeFiles(gateway, asked), [200, { removed: 1 }], 'once it is whole it may go');
+});
+
 t.test('far away: files of a storage server come whole, in ranges, and to HEAD', async (t) => {
   const server = await MemoryStorageServer.start(t);
   const far = await launch({
@@ -155,6 +198,10 @@ t.test('far away: files of a storage server come whole, in ranges, and to HEAD',
   const bytes = randomBytes(1_300_000);
   const file = await upload(person, bytes, {}, far.url);
   t.ok((await get(file.byCode, {}, far)).bytes.equals(bytes));
+  const doomed = await upload(person, randomBytes(1_000), {}, far.url);
+  const files = [{ fileId: doomed.fileId, ownerId: person.userId }];
+  t.same(await removeFiles(far, files), [200, { removed: 1 }]);
+  t.same([...server.files.keys()], [`/${person.userId}/${file.fileId}`]);
   const part = await get(file.byCode, { Range: 'bytes=-5' }, far);
   t.same([part.status, part.bytes], [206, bytes.subarray(-5)]);
   const many = await get(file.byCode, { Range: 'bytes=0-9,600000-1299999' }, far);

@@ -62,11 +62,17 @@ export class FileDirectory {
     try {
       const file = await question;
       // Its age counts from the question: the module answered for some moment after it.
-      this.#remember(key, { file, askedMs: nowMs });
+      if (this.#open.get(key) === question) this.#remember(key, { file, askedMs: nowMs });
       return file;
     } finally {
-      this.#open.delete(key);
+      if (this.#open.get(key) === question) this.#open.delete(key);
     }
+  }
+
+  /** The files are removed: nothing that was said of them is good any more, nor what is being asked now. */
+  forget(fileIds: ReadonlySet<string>): void {
+    for (const known of [this.#entries, this.#open])
+      for (const key of known.keys()) if (fileIds.has(key.slice(0, key.indexOf(' ')))) known.delete(key);
   }
 
   counters(): FileDirectoryCounters {

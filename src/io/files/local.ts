@@ -7,7 +7,7 @@ import { rename } from 'node:fs/promises';
 import type { FileKey } from '../../domain/files.ts';
 import { FreeSpace, type FreeSpaceProbe, freeSpaceOf } from './free-space.ts';
 import { OpenFiles } from './open-files.ts';
-import { fileName, type OwnerFolder, OwnerFolders, openOrNothing } from './owner-folders.ts';
+import { fileName, isThere, type OwnerFolder, OwnerFolders, openOrNothing } from './owner-folders.ts';
 import { Parts, partName, unlinkIfThere } from './parts.ts';
 import type {
   FileStorage,
@@ -84,6 +84,21 @@ export class LocalStorage implements FileStorage {
         }),
       );
       if (gone === true) this.#removed += 1;
+    });
+  }
+
+  removeFinished(key: FileKey): Promise<boolean> {
+    return this.#guard('removing', key, async () => {
+      const gone = await this.#folders.use(key.owner, async (folder) => {
+        if (await isThere(folder.pathOf(partName(key)))) return false;
+        const file = await unlinkIfThere(folder.pathOf(fileName(key)));
+        if (file) await folder.sync();
+        return file;
+      });
+      // After the unlink: who opened it meanwhile would keep it for the next reader.
+      await this.#files.forget(key);
+      if (gone === true) this.#removed += 1;
+      return gone === true;
     });
   }
 

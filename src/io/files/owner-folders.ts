@@ -4,7 +4,7 @@
  * call, Linux offers it as /proc/self/fd/N/name). Elsewhere the folder is checked, then used by its path.
  */
 import { constants, existsSync } from 'node:fs';
-import { type FileHandle, mkdir, open } from 'node:fs/promises';
+import { type FileHandle, lstat, mkdir, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { FileKey } from '../../domain/files.ts';
 import { parseId } from '../../domain/ids.ts';
@@ -68,6 +68,17 @@ export async function openOrNothing(path: string, flags: number): Promise<FileHa
     return await open(path, flags);
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** Whether anything has that name. */
+export async function isThere(path: string): Promise<boolean> {
+  try {
+    await lstat(path);
+    return true;
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return false;
     throw error;
   }
 }

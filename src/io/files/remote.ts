@@ -6,7 +6,7 @@
 import { constants } from 'node:fs';
 import type { FileKey } from '../../domain/files.ts';
 import { FreeSpace, type FreeSpaceProbe, freeSpaceOf } from './free-space.ts';
-import { fileName, OwnerFolders, openOrNothing, ownerName } from './owner-folders.ts';
+import { fileName, isThere, OwnerFolders, openOrNothing, ownerName } from './owner-folders.ts';
 import { Parts, partName } from './parts.ts';
 import type { FileStorage, PartLease, StorageCounters, StorageFaultListener, StoredFile } from './storage.ts';
 import { StorageFaults } from './storage-faults.ts';
@@ -95,6 +95,16 @@ export class RemoteStorage implements FileStorage {
     });
   }
 
+  removeFinished(key: FileKey): Promise<boolean> {
+    return this.#guard('removing', key, async () => {
+      const part = await this.#folders.use(key.owner, (folder) => isThere(folder.pathOf(partName(key))));
+      // Below every threshold there is no server, and so no file.
+      const gone = part !== true && (await this.#findServer(key)?.remove(pathOf(key))) === true;
+      if (gone) this.#removed += 1;
+      return gone;
+    });
+  }
+
   reserve(holder: string, sizeBytes: number): Promise<void> {
     return this.#faults.guard(this.#looking(), () => this.#space.reserve(holder, sizeBytes));
   }
@@ -161,11 +171,15 @@ export class RemoteStorage implements FileStorage {
     };
   }
 
-  #serverOf({ fileId }: FileKey): StorageServer {
-    const id = BigInt(fileId);
-    const found = this.#thresholds.find(({ above }) => above < id);
+  #serverOf(key: FileKey): StorageServer {
+    const found = this.#findServer(key);
     if (found === undefined) throw new Error('no threshold of FileServers is lower than the file id');
-    return found.server;
+    return found;
+  }
+
+  #findServer({ fileId }: FileKey): StorageServer | undefined {
+    const id = BigInt(fileId);
+    return this.#thresholds.find(({ above }) => above < id)?.server;
   }
 
   #looking(): string {

@@ -68,6 +68,12 @@ export interface FileStorage {
   remove(key: FileKey): Promise<void>;
 
   /**
+   * Removes the finished file, durably, and waits for nobody: a key that has a part is an upload under way and stays as it
+   * is. Who reads the file may finish. Resolves with whether there was one.
+   */
+  removeFinished(key: FileKey): Promise<boolean>;
+
+  /**
    * Counts `sizeBytes` as taken until `release(holder)`, or rejects with `StorageFull` when what is free, less all that
    * is held, does not suffice. The same holder again replaces its figure. `holder` is any name of the caller's, so that
    * room can be held before there is a file id.

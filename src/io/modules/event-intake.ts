@@ -2,11 +2,11 @@
  * Events that modules push (config.md "Events from modules"). Owns who may: a module's key opens that module's events
  * alone. A request is taken as a whole or refused as a whole, so that a module may simply send it again.
  */
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { EventInbox, Intake } from '../../actors/event-inbox.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { readEvents, requireModule } from '../../domain/event-intake.ts';
 import { readJsonText } from '../http/json.ts';
+import type { ModuleKeys } from './module-keys.ts';
 
 /** Events of one request. */
 export const EVENTS_PER_REQUEST_MAX = 1_000;
@@ -19,26 +19,10 @@ export interface EventIntake {
   counters(): { readonly refusedKey: number; readonly refusedInput: number };
 }
 
-/** `keys`: the configured modules by name, with their key where they have one. */
-export function createEventIntake(
-  inbox: Pick<EventInbox, 'accept'>,
-  keys: ReadonlyMap<string, string | undefined>,
-): EventIntake {
-  // Digests have one length, so that the time of a comparison tells nothing, not even the length of a key.
-  const digests = [...keys].flatMap(([name, key]) =>
-    key === undefined ? [] : [[name, digestOf(key)] as const],
-  );
+export function createEventIntake(inbox: Pick<EventInbox, 'accept'>, keys: ModuleKeys): EventIntake {
   const refused = { refusedKey: 0, refusedInput: 0 };
-  const modulesOf = (key: string | undefined): ReadonlySet<string> => {
-    const given = digestOf(key ?? '');
-    const opened = (key === undefined ? [] : digests)
-      .filter(([, digest]) => timingSafeEqual(digest, given))
-      .map(([name]) => name);
-    if (opened.length === 0) throw new GatewayError('AccessDenied', 'X-Module-Key is the key of no module');
-    return new Set(opened);
-  };
   const judgeWith = (opened: ReadonlySet<string>) => (name: unknown, path: string) => {
-    const known = requireModule(name, path, (each) => keys.has(each));
+    const known = requireModule(name, path, keys.knows);
     if (opened.has(known)) return known;
     throw new GatewayError('AccessDenied', `${path}: X-Module-Key is the key of another module`);
   };
@@ -46,7 +30,7 @@ export function createEventIntake(
     async push(key, body) {
       let events: ReturnType<typeof readEvents>;
       try {
-        const opened = modulesOf(key);
+        const opened = keys.openedBy(key);
         events = readEvents(readJsonText(body), EVENTS_PER_REQUEST_MAX, judgeWith(opened));
       } catch (error) {
         if (error instanceof GatewayError)
@@ -57,8 +41,4 @@ export function createEventIntake(
     },
     counters: () => ({ ...refused }),
   };
-}
-
-function digestOf(key: string): Buffer {
-  return createHash('sha256').update(key).digest();
 }

@@ -1,8 +1,9 @@
 /**
- * Routes of the internal listener: metrics, health in full, and events from modules. Bound to loopback unless configured
- * otherwise.
+ * Routes of the internal listener: metrics, health in full, events from modules, and files that the chat module wants
+ * removed. Bound to loopback unless configured otherwise.
  */
 import { integer, object } from '../../domain/schema.ts';
+import { type FileRemovals, REMOVALS_BODY_MAX_BYTES } from '../files/removals.ts';
 import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
 import type { Figures, Metrics } from '../metrics.ts';
 import { EVENTS_BODY_MAX_BYTES, type EventIntake } from '../modules/event-intake.ts';
@@ -18,6 +19,7 @@ export function createInternalRoutes(
   metrics: Metrics,
   facts: () => InternalFacts,
   intake: EventIntake,
+  removals: Pick<FileRemovals, 'remove'>,
 ): AnyRoute[] {
   return [
     defineRoute({
@@ -67,6 +69,28 @@ export function createInternalRoutes(
         'JournalUnavailable',
       ],
       handle: ({ header, rawBody }) => intake.push(header('x-module-key'), rawBody),
+    }),
+    defineRoute({
+      method: 'POST',
+      path: '/internal/v1/files/remove',
+      summary: 'Bytes of files whose messages the chat module deleted',
+      group: 'internal',
+      auth: 'none',
+      limits: ['NoRateLimit'],
+      body: 'raw',
+      bodyMaxBytes: REMOVALS_BODY_MAX_BYTES,
+      result: object({ removed: integer() }),
+      errors: [
+        'AccessDenied',
+        'InvalidInput',
+        'BodyTooLarge',
+        'Overloaded',
+        'FileStorageFailed',
+        'StorageFull',
+        'Stopping',
+        'JournalUnavailable',
+      ],
+      handle: ({ header, rawBody }) => removals.remove(header('x-module-key'), rawBody),
     }),
   ];
 }

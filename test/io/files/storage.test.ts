@@ -201,6 +201,31 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     await storage.close();
   },
 
+  'removing a finished file leaves parts alone, waits for no lease, and may be repeated': async (
+    t,
+    { storage, restart },
+  ) => {
+    const uploading = { owner: '7', fileId: '1002' };
+    await storage.create(uploading);
+    const lease = await storage.lease(uploading);
+    await storeFile(storage, KEY, text('gone'));
+    const kept = await storage.open(KEY);
+    t.equal(await storage.removeFinished(uploading), false);
+    t.equal(await storage.removeFinished(KEY), true);
+    t.equal(await storage.removeFinished(KEY), false);
+    t.equal(await storage.removeFinished({ owner: '99', fileId: '5' }), false);
+    t.equal(await storage.open(KEY), undefined, 'no kept descriptor gives it out');
+    t.equal(storage.openKept?.(KEY), undefined);
+    kept?.close();
+    await lease.release();
+    await writePart(storage, uploading, text('whole'));
+    await storage.publish(uploading, 5);
+    t.same(await readStored(storage, uploading), text('whole'));
+    t.match(storage.counters(), { published: 2, removed: 1, failed: 0 });
+    t.equal(await restart().removeFinished(uploading), true);
+    await storage.close();
+  },
+
   'a sweep removes the parts nobody wants, not files, not parts of this run': async (
     t,
     { storage, restart },
@@ -277,6 +302,7 @@ t.test('local storage: symbolic links are followed nowhere', async (t) => {
     () => storage.lease(KEY),
     () => storage.publish(KEY, 6),
     () => storage.remove(KEY),
+    () => storage.removeFinished(KEY),
   ];
   for (const attempt of attempts) await rejectsWith(t, attempt(), 'FileStorageFailed');
   mkdirSync(join(root, '8'));

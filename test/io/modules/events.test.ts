@@ -17,6 +17,7 @@ import {
   POLL_MS,
 } from '../../../src/io/modules/event-feed.ts';
 import { createEventIntake, EVENTS_BODY_MAX_BYTES } from '../../../src/io/modules/event-intake.ts';
+import { createModuleKeys } from '../../../src/io/modules/module-keys.ts';
 import { createInternalRoutes } from '../../../src/io/routes/internal.ts';
 import { createTestActors } from '../../support/actors.ts';
 import { startHttp } from '../../support/http.ts';
@@ -48,11 +49,14 @@ async function startIntake(t: Test) {
     ['chat', CHAT_KEY],
     ['core', undefined],
   ]);
-  const intake = createEventIntake(inbox, keys);
+  const intake = createEventIntake(inbox, createModuleKeys(keys));
+  const noRemovals = { remove: () => Promise.reject(new Error('not asked')) };
   const facts = () => {
     throw new Error('not asked');
   };
-  const fixture = await startHttp({ routes: createInternalRoutes(createMetrics(), facts, intake) });
+  const fixture = await startHttp({
+    routes: createInternalRoutes(createMetrics(), facts, intake, noRemovals),
+  });
   t.teardown(() => fixture.close());
   const push = async (key: string | undefined, body: string | Buffer) => {
     const response = await fetch(`${fixture.url}/internal/v1/events`, {
