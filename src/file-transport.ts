@@ -167,14 +167,18 @@ function openStorage(
   log: Log,
 ): { storage: FileStorage; folder: string } {
   const onFault = (message: string) => log.error({ message }, 'file storage');
+  const full = {
+    onFull: (message: string) => log.warn({ message }, 'no room for uploads'),
+    elapsed: () => performance.now(),
+  };
   if (localFileStoragePath === undefined && Object.keys(fileServers).length > 0) {
     const folder = join(dataPath, 'uploads');
     makeWritableFolder(folder, 'DataPath');
-    return { storage: new RemoteStorage({ servers: fileServers, staging: folder, onFault }), folder };
+    return { storage: new RemoteStorage({ servers: fileServers, staging: folder, onFault, full }), folder };
   }
   const folder = localFileStoragePath ?? join(dataPath, 'files');
   makeWritableFolder(folder, localFileStoragePath === undefined ? 'DataPath' : 'LocalFileStoragePath');
-  return { storage: new LocalStorage({ root: folder, onFault }), folder };
+  return { storage: new LocalStorage({ root: folder, onFault, full }), folder };
 }
 
 /** Writes a byte to see: permissions alone do not show a file system that is mounted read-only or full. */

@@ -17,12 +17,14 @@ import type {
   StoredFile,
   WantedFiles,
 } from './storage.ts';
-import { StorageFaults } from './storage-faults.ts';
+import { type FullListener, StorageFaults } from './storage-faults.ts';
 
 export interface LocalStorageOptions {
   /** There and writable. */
   readonly root: string;
   readonly onFault: StorageFaultListener;
+  /** Told, once a minute at most, that the disk has no room for uploads. */
+  readonly full?: FullListener;
   /** Of the root's disk unless given. */
   readonly freeSpace?: FreeSpaceProbe;
   /** Descriptors kept for reading. */
@@ -38,8 +40,8 @@ export class LocalStorage implements FileStorage {
   #published = 0;
   #removed = 0;
 
-  constructor({ root, onFault, freeSpace, keptMax }: LocalStorageOptions) {
-    this.#faults = new StorageFaults(onFault);
+  constructor({ root, onFault, full, freeSpace, keptMax }: LocalStorageOptions) {
+    this.#faults = new StorageFaults(onFault, full);
     this.#folders = new OwnerFolders(root);
     this.#parts = new Parts(this.#folders, this.#faults);
     this.#files = new OpenFiles(this.#folders, this.#faults, keptMax);

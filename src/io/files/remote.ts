@@ -9,7 +9,7 @@ import { FreeSpace, type FreeSpaceProbe, freeSpaceOf } from './free-space.ts';
 import { fileName, isThere, OwnerFolders, openOrNothing, ownerName } from './owner-folders.ts';
 import { Parts, partName } from './parts.ts';
 import type { FileStorage, PartLease, StorageCounters, StorageFaultListener, StoredFile } from './storage.ts';
-import { StorageFaults } from './storage-faults.ts';
+import { type FullListener, StorageFaults } from './storage-faults.ts';
 import { StorageServer } from './storage-server.ts';
 
 export interface RemoteStorageOptions {
@@ -18,6 +18,8 @@ export interface RemoteStorageOptions {
   /** Folder of uploads under way: there and writable. */
   readonly staging: string;
   readonly onFault: StorageFaultListener;
+  /** Told, once a minute at most, that the disk has no room for uploads. */
+  readonly full?: FullListener;
   /** Of the staging folder's disk unless given. */
   readonly freeSpace?: FreeSpaceProbe;
   /** A request that does not get on for so long is given up. */
@@ -39,8 +41,8 @@ export class RemoteStorage implements FileStorage {
   #removed = 0;
   #open = 0;
 
-  constructor({ servers, staging, onFault, freeSpace, stalledMs }: RemoteStorageOptions) {
-    this.#faults = new StorageFaults(onFault);
+  constructor({ servers, staging, onFault, full, freeSpace, stalledMs }: RemoteStorageOptions) {
+    this.#faults = new StorageFaults(onFault, full);
     this.#folders = new OwnerFolders(staging);
     this.#parts = new Parts(this.#folders, this.#faults);
     this.#space = new FreeSpace(freeSpace ?? freeSpaceOf(staging));

@@ -288,6 +288,33 @@ t.test(
   },
 );
 
+t.test('storages: a refusal for want of room is told once a minute, and every one is counted', async (t) => {
+  let nowMs = 0;
+  const told: string[] = [];
+  const full = { onFull: (message: string) => told.push(message), elapsed: () => nowMs };
+  const scarce = { onFault: (message: string) => t.fail(message), freeSpace: async () => 70_000_000, full };
+  for (const storage of [
+    new LocalStorage({ root: temporaryFolder(t), ...scarce }),
+    new RemoteStorage({
+      servers: { 0: { Host: 'http://127.0.0.1:9' } },
+      staging: temporaryFolder(t),
+      ...scarce,
+    }),
+  ]) {
+    told.length = 0;
+    await storage.reserve('small', 1_000_000);
+    t.same(told, []);
+    for (const afterMs of [0, 1, 59_998, 1]) {
+      nowMs += afterMs;
+      await rejectsWith(t, storage.reserve('large', 3_000_000), 'StorageFull');
+    }
+    t.equal(told.length, 2);
+    t.match(told[1], /^looking for free space in .*: an upload was refused, 4 since the start$/);
+    t.equal(storage.counters().full, 4);
+    await storage.close();
+  }
+});
+
 t.test('local storage: symbolic links are followed nowhere', async (t) => {
   const root = temporaryFolder(t);
   const outside = temporaryFolder(t);
