@@ -66,6 +66,13 @@ t.test('admin: changes need a login of the last 15 minutes, reading does not', a
   t.match(rowsOf(await ask('apps')), [{ id: appId, approved: false }]);
 });
 
+t.test('admin: WebhookPorts that are no ports are 400 and change nothing', async (t) => {
+  const { change } = await start(t);
+  for (const value of ['8443;x', '0', '70000', '8443,9443'])
+    refused(t, await change('settings', { name: 'WebhookPorts', value }), 400, /ports from 1 to 65535/);
+  t.equal((await change('settings', { name: 'WebhookPorts', value: '8443; 9443' })).status, 200);
+});
+
 t.test('admin: users come in pages, in the order of their ids', async (t) => {
   const { ask, admin, owner, signUp, register } = await start(t);
   const others = [await signUp(), await signUp(), await signUp()];
