@@ -28,6 +28,11 @@ export interface ExpireUpload {
   readonly waits?: true;
 }
 
+/** Of the user's actor, durable: the account is blocked, what it has open makes room for others. */
+export interface DropUpload {
+  readonly type: 'dropUpload';
+}
+
 /** Of the desk, durable. */
 export interface SlotFreed {
   readonly type: 'slotFreed';
@@ -91,6 +96,12 @@ export function expireUpload(
     return endUpload(state, current, 'expired', waits === true ? turn.commandId : undefined);
   if (waits === true) return { reply: null };
   return { timers: [{ name: EXPIRY_TIMER, dueMs, command: { type: 'expireUpload', uploadKey } }] };
+}
+
+/** One that completes is refused by the chat module's port, which asks whether the user is blocked. */
+export function dropUpload(state: UploadState): Outcome<UploadEvent> {
+  const { current } = state;
+  return current?.phase === 'open' ? endUpload(state, current, 'cancelled') : {};
 }
 
 export function slotFreed(

@@ -12,6 +12,8 @@ import {
   type CleanUp,
   cleanedUp,
   cleanUp,
+  type DropUpload,
+  dropUpload,
   type ExpireUpload,
   endUpload,
   expireUpload,
@@ -50,6 +52,7 @@ export type UploadCommand =
   | Published
   | CancelUpload
   | ExpireUpload
+  | DropUpload
   | SlotFreed
   | CleanUp
   | CleanedUp
@@ -115,6 +118,8 @@ export const upload = defineActor<UploadState, UploadCommand, UploadEvent, Uploa
         return cancel(state, command, turn);
       case 'expireUpload':
         return expireUpload(state, command, turn);
+      case 'dropUpload':
+        return dropUpload(state);
       case 'slotFreed':
         return slotFreed(state, command, turn);
       case 'cleanUp':

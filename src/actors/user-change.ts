@@ -34,6 +34,11 @@ export function merged(changes: readonly Change[]): Required<Change> {
   };
 }
 
+/** The account was blocked: its open v1 upload ends, so that the slot is free for others. */
+export function uploadDropped({ userId }: UserState): Change {
+  return { events: [], send: [{ toKind: 'upload', toId: userId, command: { type: 'dropUpload' } }] };
+}
+
 /** An audit record alone. `fields` never hold a secret. */
 export function audited(
   state: UserState,

@@ -15,7 +15,7 @@ import { MINUTE_MS, SECOND_MS } from '../domain/time.ts';
 import { sessionIndex, sessionOwner } from './owners.ts';
 import { type Claim, type Outcome, type Refusal, refuse, type Turn } from './runtime/actor.ts';
 import { findSession } from './session-list.ts';
-import { audited, type Change, merged, type Origin, outcome } from './user-change.ts';
+import { audited, type Change, merged, type Origin, outcome, uploadDropped } from './user-change.ts';
 import type { SessionRecord, UserEvent, UserState } from './user-state.ts';
 
 export const SWEEP_TIMER = 'sweep';
@@ -188,6 +188,7 @@ function decideBlock(
     [
       { events: [{ type: 'blockedSet', blocked: command.blocked }] },
       endSessions(state, sessions),
+      ...(command.blocked ? [uploadDropped(state)] : []),
       audited(state, turn, name, command.origin, { blockedBefore: state.blocked, ...reply }),
     ],
     reply,

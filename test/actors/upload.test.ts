@@ -47,6 +47,32 @@ t.test('upload: init, parts in any order, the last one answers with the file', a
   await isClean(t, uploads, 1);
 });
 
+t.test('upload: one that is open ends when its owner is blocked, and nobody else is touched', async (t) => {
+  const uploads = createUploadActors();
+  const { actors, world } = uploads;
+  const [file, other] = [new SampleFile(1, 4), new SampleFile(2, 4)];
+  const drop = (userId: string) => actors.system.ask(upload, userId, { type: 'dropUpload' });
+  await drop(ADA);
+  await uploads.init(ADA, file);
+  await uploads.part(ADA, file, 0);
+  await uploads.init(BOB, other);
+  await drop(ADA);
+  await actors.settle();
+  t.same(
+    (await uploads.slots()).map(({ userId }) => userId),
+    [BOB],
+  );
+  t.same(
+    [...world.parts.keys()].filter((name) => name.startsWith(`${ADA}/`)),
+    [],
+  );
+  await rejectsWith(t, uploads.part(ADA, file, 1), 'InvalidID');
+  await drop(ADA);
+  await uploaded(uploads, BOB, other);
+  await drop(BOB);
+  await isClean(t, uploads, 1);
+});
+
 t.test('upload: one of a single byte completes at once', async (t) => {
   const uploads = createUploadActors();
   const file = new SampleFile(1, 1, 1);

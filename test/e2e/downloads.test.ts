@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { mcpLogin, newKey, type Person, request, signUp, updateKey } from '../../tools/agent.ts';
 import { launch, type RunningGateway } from '../../tools/launch.ts';
-import { type PartAnswer, uploadAll } from '../../tools/upload-client.ts';
+import { initUpload, type PartAnswer, uploadAll } from '../../tools/upload-client.ts';
 import { MemoryStorageServer } from '../support/storage-server.ts';
 
 const SETTINGS = {
@@ -46,6 +46,8 @@ async function upload({ cookie }: Person, bytes: Buffer, fields: object = {}, ur
   const { fileId, fileCode }: PartAnswer = await uploadAll({ url, cookie }, bytes, { ...fields });
   return { byId: `/auth/v2/file/${fileId}`, byCode: `/auth/v2/file/${fileCode}`, fileId: String(fileId) };
 }
+
+const codeOf = ({ json }: Awaited<ReturnType<typeof initUpload>>) => Number(json['error']?.['code'] ?? 0);
 
 /** Asks until the file is no longer given; how long that took, and the refusal. */
 async function untilRefused(path: string, headers: Record<string, string>) {
@@ -116,6 +118,9 @@ t.test('a user who is blocked fetches nothing more', async (t) => {
   const file = await upload(person, randomBytes(1_000));
   t.equal((await get(file.byId, { Cookie: person.cookie })).status, 200);
   const { cookie } = await signUp(gateway.url, admin);
+  const unfinished = randomBytes(600_000);
+  t.equal((await initUpload({ url: gateway.url, cookie: person.cookie }, unfinished)).status, 200);
+  t.equal(await initUpload({ url: gateway.url, cookie }, unfinished).then(codeOf), 1304);
   const blocked = await request(`${gateway.url}/ProxyAdmin/api/users/block`, {
     headers: { Cookie: cookie },
     body: { userId: person.userId, blocked: true },
@@ -123,6 +128,12 @@ t.test('a user who is blocked fetches nothing more', async (t) => {
   t.equal(blocked.status, 200, blocked.text);
   t.same((await get(file.byId, { Cookie: person.cookie })).refusal, [401, 1101]);
   t.same((await get(`/auth/v1/file/${file.fileId}`, { Cookie: person.cookie })).refusal, [401, 1101]);
+  // A message between two actors frees the slot and the checksum right after the answer; the upload's own limit is 600 s.
+  const startMs = performance.now();
+  let code = 0;
+  do code = await initUpload({ url: gateway.url, cookie }, unfinished).then(codeOf);
+  while (code === 1304 && performance.now() - startMs < REVOKED_MS_MAX);
+  t.equal(code, 0, 'what the user had begun makes room for others');
 });
 
 t.test('a chat module that is down is 502 or 503, and bytes that are not there are 404', async (t) => {
