@@ -1,9 +1,9 @@
 /** The subjects of the file benches: the gateway with raised limits, nginx, @tus/server and node:http, each over a folder. */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { findFreePort } from '../src/io/http/server.ts';
 import { plainEnvironment } from '../tools/launch.ts';
 import { startChild, stopChild } from './children.ts';
 import type { Sample, Subject } from './measure.ts';
@@ -94,7 +94,7 @@ const FILES: NginxPart = { http: '', server: 'location / { dav_methods PUT DELET
 export async function startNginx(bench: Bench, what = FILES): Promise<Peer | undefined> {
   const folder = storedFiles(bench);
   for (const name of ['root', 'root/up', 'temp']) mkdirSync(join(folder, name), { mode: 0o777 });
-  const port = await freePort();
+  const port = await findFreePort('127.0.0.1', 0);
   writeFileSync(join(folder, 'nginx.conf'), nginxConfiguration(folder, port, what));
   const child = spawn('nginx', [
     '-p',
@@ -161,17 +161,6 @@ export async function startPlainFiles(bench: Bench): Promise<Peer> {
   const { child, url } = await startChild('plain-files', [root]);
   bench.afterwards(() => stopChild(child));
   return { url, pid: child.pid ?? 0, root };
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
-    });
-  });
 }
 
 async function answering(child: ChildProcess, url: string): Promise<void> {

@@ -2,7 +2,7 @@
  * Whose events an application gets (events.md "Routing"): those about its owner, about people who allowed it, those
  * that name it, and those that concern everybody. Pure: what people allowed is asked by the caller.
  */
-import type { StoredEvent } from './events.ts';
+import { OWN_MODULE, type StoredEvent } from './events.ts';
 
 /** What routing must know of an application. */
 export interface Subscriber {
@@ -28,9 +28,6 @@ export interface Consent {
   /** The person took the access back: not even events that name the application. */
   readonly revoked: boolean;
 }
-
-/** The module name of the gateway's own events: they reach browsers and no webhook. */
-export const OWN_MODULE = 'gateway';
 
 /**
  * `consent`: it depends on what the person of the event decided; ask, then `allowedBy`.

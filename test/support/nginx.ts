@@ -1,9 +1,9 @@
 /** nginx with its DAV module as a storage server, where it is installed. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { Test } from 'tap';
+import { findFreePort } from '../../src/io/http/server.ts';
 import { temporaryFolder } from './file-storage.ts';
 
 /** Why nginx cannot be used here; undefined when it can. */
@@ -16,7 +16,7 @@ export function nginxMissing(): string | undefined {
 /** Its base address. It ends with the test. */
 export async function startNginx(t: Test): Promise<string> {
   const folder = temporaryFolder(t);
-  const port = await freePort();
+  const port = await findFreePort('127.0.0.1', 0);
   for (const name of ['root', 'temp']) mkdirSync(join(folder, name));
   writeFileSync(join(folder, 'nginx.conf'), configurationOf(folder, port));
   const child = spawn('nginx', [
@@ -50,17 +50,6 @@ http {
   }
 }
 `;
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
-    });
-  });
 }
 
 /** Asked again until it answers or has ended: it says nothing when it is ready. */

@@ -8,7 +8,7 @@ import type { HttpResponse } from './server.ts';
 import type { IncomingBody, IncomingSink, RestOfBody } from './stream.ts';
 
 /** Paused bodies are let through for a turn so often: a paused socket does not report that its client left. */
-export const NUDGE_MS = 1_000;
+const NUDGE_MS = 1_000;
 /** uWS cuts a body of less than 16 KB/s after 10 s; pausing and resuming at once starts its clock anew. */
 const REARM_TURNS = 4;
 /** A client that may send and does not, for so long, is gone (files.md "Upload cases that must hold"). */

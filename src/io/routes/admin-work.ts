@@ -163,39 +163,36 @@ function actRoutes({ administration }: WorkParts): AnyRoute[] {
       userId: context.session.userId,
       fields: { kind: name.kind, id: name.id, address: context.client.address },
     });
+  const act = (path: string, summary: string, event: string, run: (kind: string, id: string) => boolean) =>
+    defineRoute({
+      ...admin,
+      method: 'POST',
+      path,
+      summary,
+      body: actorName,
+      result: actorName,
+      errors: withFaults,
+      async handle(context) {
+        requireFresh(context);
+        const { kind, id } = context.body;
+        if (!run(kind, id)) throw new GatewayError('NotFound');
+        await note(context, event, context.body);
+        return context.body;
+      },
+    });
   return [
-    defineRoute({
-      ...admin,
-      method: 'POST',
-      path: '/ProxyAdmin/api/actors/reset',
-      summary: 'End the quarantine of an actor: it is replayed at its next message',
-      body: actorName,
-      result: actorName,
-      errors: withFaults,
-      async handle(context) {
-        requireFresh(context);
-        const { kind, id } = context.body;
-        if (!administration.reset(kind, id)) throw new GatewayError('NotFound');
-        await note(context, 'actorReset', context.body);
-        return context.body;
-      },
-    }),
-    defineRoute({
-      ...admin,
-      method: 'POST',
-      path: '/ProxyAdmin/api/actors/skip',
-      summary: 'Move the next message of an actor to the dead letters and end its quarantine',
-      body: actorName,
-      result: actorName,
-      errors: withFaults,
-      async handle(context) {
-        requireFresh(context);
-        const { kind, id } = context.body;
-        if (!administration.skipNext(kind, id)) throw new GatewayError('NotFound');
-        await note(context, 'actorSkipped', context.body);
-        return context.body;
-      },
-    }),
+    act(
+      '/ProxyAdmin/api/actors/reset',
+      'End the quarantine of an actor: it is replayed at its next message',
+      'actorReset',
+      (kind, id) => administration.reset(kind, id),
+    ),
+    act(
+      '/ProxyAdmin/api/actors/skip',
+      'Move the next message of an actor to the dead letters and end its quarantine',
+      'actorSkipped',
+      (kind, id) => administration.skipNext(kind, id),
+    ),
     defineRoute({
       ...admin,
       method: 'POST',
