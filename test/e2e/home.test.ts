@@ -52,6 +52,13 @@ t.test('home: from nothing to an agent that called a tool in three clicks', asyn
   await page.getByText('this one').waitFor();
   t.same(await violations(), []);
   await picture('sessions');
+  await page.getByRole('button', { name: 'Log out' }).click();
+  await page.getByRole('button', { name: 'Log in with a passkey' }).waitFor();
+  t.equal(
+    await page.evaluate("sessionStorage.getItem('gatehouse-agent')"),
+    null,
+    'nothing for who comes next',
+  );
   t.same(complaints(), []);
 });
 

@@ -1,7 +1,7 @@
 /** The admin panel: who is here, which page is shown. Each page is a file of its own; moving between them loads nothing. */
-import { get, onSessionOver, post, sessionIsBack } from '../shared/api.js';
 import { LoginAgain } from '../shared/login-again.js';
-import { Act, Loaded, Notices, useLoad } from '../shared/ui.js';
+import { useSession } from '../shared/session.js';
+import { Act, Loaded, Notices } from '../shared/ui.js';
 import { html, render, useEffect, useState } from '../vendor/preact.js';
 import { ActorsPage } from './actors.js';
 import { AppsPage } from './apps.js';
@@ -59,22 +59,7 @@ function useAddress() {
 
 function App() {
   const [address, go] = useAddress();
-  const [isOver, setOver] = useState(false);
-  const info = useLoad(() => get('/auth/v1/info'), []);
-  useEffect(() => onSessionOver(() => setOver(true)), []);
-  const enter = async () => {
-    await leave();
-    sessionIsBack();
-  };
-  const leave = async () => {
-    await info.reload();
-    setOver(false);
-  };
-  const logOut = async () => {
-    await post('/auth/v1/logout', {});
-    await leave();
-  };
-  const session = info.value?.session ?? null;
+  const { info, session, isOver, enter, leave, logOut } = useSession();
   const { name, page: Page, title } = pageAt(location.pathname);
   const isSetup = location.pathname === '/ProxyAdmin/Setup';
   const isIn = session?.role != null && !isSetup;
@@ -94,7 +79,7 @@ function App() {
             <main id="content"><h1>${title}</h1><${Page} key=${`${address} ${session.userId}`} role=${session.role} query=${new URLSearchParams(location.search)} /></main>
           </div>`
         : html`<main class="page" id="content"><${Door} session=${session} isSetup=${isSetup} onEnter=${enter} /></main>`}<//>
-    <${LoginAgain} open=${session !== null && isOver} onEnter=${enter} onLeave=${leave} />
+    <${LoginAgain} open=${isOver} onEnter=${enter} onLeave=${leave} />
     <${Notices} />
   </div>`;
 }

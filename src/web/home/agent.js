@@ -1,5 +1,5 @@
 /** An agent of one's own in three steps: a key, a session, the configuration to paste. */
-import { get, post } from '../shared/api.js';
+import { post } from '../shared/api.js';
 import { exportSecret, generateKey } from '../shared/ed25519.js';
 import { registerPair } from '../shared/key-store.js';
 import { Act, Copy, Time } from '../shared/ui.js';
@@ -74,9 +74,4 @@ export function pretty(text) {
   } catch {
     return text;
   }
-}
-
-/** Is there any key with MCP access? Used by parts that need an agent. */
-export async function hasAgentKey() {
-  return (await get('/auth/v1/keys/user_keys')).some(({ mcpAccess }) => mcpAccess);
 }

@@ -1,13 +1,14 @@
 /** The home page: who is here, and which part of it is shown. Each part is a file of its own. */
-import { get, onSessionOver, post, sessionIsBack } from '../shared/api.js';
 import { LoginAgain } from '../shared/login-again.js';
-import { Act, Loaded, Notices, notify, useLoad } from '../shared/ui.js';
+import { useSession } from '../shared/session.js';
+import { Act, Loaded, Notices, notify } from '../shared/ui.js';
 import { html, render, useEffect, useState } from '../vendor/preact.js';
 import { AgentPart } from './agent.js';
 import { AppsPart } from './apps.js';
 import { EventsPart } from './events.js';
 import { FilesPart } from './files.js';
 import { KeysPart } from './keys.js';
+import { keepAgentOf } from './mcp-client.js';
 import { SessionsPart } from './sessions.js';
 import { ToolsPart } from './tools.js';
 import { Welcome } from './welcome.js';
@@ -45,25 +46,16 @@ function Bar({ project, signedIn, logOut }) {
 
 function App() {
   const hash = useHash();
-  const info = useLoad(() => get('/auth/v1/info'), []);
-  const [isOver, setOver] = useState(false);
-  const hasSession = info.value?.session !== undefined && info.value.session !== null;
-  useEffect(() => onSessionOver(() => setOver(true)), []);
-  const enter = async () => {
-    await leave();
-    sessionIsBack();
-  };
-  const leave = async () => {
-    await info.reload();
-    setOver(false);
-  };
-  const logOut = async () => {
-    await post('/auth/v1/logout', {});
-    await leave();
+  const { info, session, isOver, enter, leave, logOut } = useSession();
+  const hasSession = session !== null;
+  // What an agent may do in this tab is for who made it, not for who logs in next.
+  if (info.value !== undefined) keepAgentOf(session?.userId ?? '');
+  const sayBye = async () => {
+    await logOut();
     notify('You are logged out.');
   };
   const { part: Part, name: shown } = partOf(hash);
-  return html`<${Bar} project=${info.value?.project ?? ''} signedIn=${hasSession} logOut=${logOut} />
+  return html`<${Bar} project=${info.value?.project ?? ''} signedIn=${hasSession} logOut=${sayBye} />
     <${Loaded} of=${info}>
       ${() =>
         hasSession
@@ -71,11 +63,11 @@ function App() {
               <nav class="side" aria-label="Parts">
                 ${PARTS.map(({ name, title }) => html`<a key=${name} href=${`#${name}`} aria-current=${name === shown ? 'page' : undefined}>${title}</a>`)}
               </nav>
-              <main id="content"><${Part} key=${`${shown} ${info.value.session.userId}`} info=${info.value} /></main>
+              <main id="content"><${Part} key=${`${shown} ${session.userId}`} info=${info.value} /></main>
             </div>`
           : html`<main class="page" id="content"><${Welcome} info=${info.value} onEnter=${enter} /></main>`}
     <//>
-    <${LoginAgain} open=${hasSession && isOver} onEnter=${enter} onLeave=${leave} />
+    <${LoginAgain} open=${isOver} onEnter=${enter} onLeave=${leave} />
     <${Notices} />`;
 }
 

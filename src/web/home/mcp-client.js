@@ -3,6 +3,7 @@ import { ApiError, call, refusalOf, send } from '../shared/api.js';
 import { loginHeaders } from '../shared/ed25519.js';
 
 const KEPT = 'gatehouse-agent';
+const OWNER = 'gatehouse-agent-owner';
 let requests = 0;
 
 /** The session of this tab; undefined when there is none or it is over. */
@@ -20,8 +21,11 @@ export async function logInAgent(pair) {
   return session;
 }
 
-export function forgetAgent() {
+/** Forgets the agent of anybody but this account; '' for nobody. */
+export function keepAgentOf(userId) {
+  if (sessionStorage.getItem(OWNER) === userId) return;
   sessionStorage.removeItem(KEPT);
+  sessionStorage.setItem(OWNER, userId);
 }
 
 /** The `result` of a JSON-RPC call; refusals as `ApiError`, whether of HTTP or of JSON-RPC. */

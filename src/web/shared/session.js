@@ -1,0 +1,28 @@
+/** Whose session a page has, and what happens when it ends under somebody's hands. Both pages live by it. */
+import { useEffect, useState } from '../vendor/preact.js';
+import { get, onSessionOver, post, sessionIsBack } from './api.js';
+import { useLoad } from './ui.js';
+
+/**
+ * `info`: the load of /auth/v1/info. `session`: null for nobody. `isOver`: it has ended, and the page still shows what
+ * it had. `enter` after a log-in, `leave` to see who is here now, `logOut` to end it.
+ */
+export function useSession() {
+  const info = useLoad(() => get('/auth/v1/info'), []);
+  const [hasEnded, setEnded] = useState(false);
+  useEffect(() => onSessionOver(() => setEnded(true)), []);
+  const leave = async () => {
+    await info.reload();
+    setEnded(false);
+  };
+  const enter = async () => {
+    await leave();
+    sessionIsBack();
+  };
+  const logOut = async () => {
+    await post('/auth/v1/logout', {});
+    await leave();
+  };
+  const session = info.value?.session ?? null;
+  return { info, session, isOver: session !== null && hasEnded, enter, leave, logOut };
+}
