@@ -29,16 +29,7 @@ export const sseFanout: Scenario = {
   async run(bench) {
     const { connections, durationMs, rounds } = bench.options;
     if (bench.options.target !== undefined) throw new Error('sse-fanout publishes: it needs its own gateway');
-    const crowds: Crowd[] = [];
-    for (const open of [openGatehouse, betterSse, nchan]) {
-      const server = await open(bench, connections);
-      if (server === undefined) continue;
-      const crowd = new Crowd(server);
-      bench.afterwards(() => crowd.leave());
-      bench.announce(`${connections} readers come to ${server.name}`);
-      await crowd.gather();
-      crowds.push(crowd);
-    }
+    const crowds = await gatherCrowds(bench, connections);
     const subjects = [1, BATCH].flatMap((batch) =>
       crowds.map(
         (crowd): Subject => ({
@@ -68,12 +59,27 @@ export const sseFanout: Scenario = {
   },
 };
 
+/** The gateway and whatever peers are installed, each with its readers connected. */
+export async function gatherCrowds(bench: Bench, readers: number): Promise<Crowd[]> {
+  const crowds: Crowd[] = [];
+  for (const open of [openGatehouse, betterSse, nchan]) {
+    const server = await open(bench, readers);
+    if (server === undefined) continue;
+    const crowd = new Crowd(server);
+    bench.afterwards(() => crowd.leave());
+    bench.announce(`${readers} readers come to ${server.name}`);
+    await crowd.gather();
+    crowds.push(crowd);
+  }
+  return crowds;
+}
+
 interface Details {
   readonly messagesPerCpuSecond: number;
   readonly probeUs: { readonly p99: number };
 }
 
-export async function openGatehouse(bench: Bench, clients: number): Promise<FanoutServer> {
+async function openGatehouse(bench: Bench, clients: number): Promise<FanoutServer> {
   const settings = {
     ConnectionsMax: 50_000,
     SseStreamsMax: 50_000,

@@ -1,8 +1,7 @@
 /** One client that never reads among three hundred that do: what the others feel of it. */
-import { Crowd } from '../fanout.ts';
 import { compare, median, type Subject } from '../measure.ts';
 import type { Scenario } from '../scenario.ts';
-import { openGatehouse } from './sse-fanout.ts';
+import { gatherCrowds } from './sse-fanout.ts';
 
 const READERS = 300;
 const BATCH = 10;
@@ -11,30 +10,30 @@ const MESSAGE_BYTES = 4_000;
 
 export const sseStalled: Scenario = {
   name: 'sse-stalled',
-  summary: 'event streams: 300 readers against 300 readers and one that never reads',
+  summary:
+    'event streams: 300 readers against 300 readers and one that never reads, beside better-sse and nchan',
   async run(bench) {
     const { durationMs, rounds } = bench.options;
-    const server = await openGatehouse(bench, READERS);
-    const crowd = new Crowd(server);
-    bench.afterwards(() => crowd.leave());
-    await crowd.gather();
-    const subjects = [1, 0].map(
-      (stalled): Subject => ({
-        name: stalled === 0 ? `${READERS} readers` : `${READERS} readers and one that never reads`,
-        pids: server.pids,
-        round: () =>
-          crowd.round({ durationMs, batch: BATCH, sizeBytes: MESSAGE_BYTES, stalled, readers: READERS }),
-      }),
+    const crowds = await gatherCrowds(bench, READERS);
+    const subjects = crowds.flatMap((crowd) =>
+      [1, 0].map(
+        (stalled): Subject => ({
+          name: `${crowd.server.name}${stalled === 0 ? '' : ', one that never reads'}`,
+          pids: crowd.server.pids,
+          round: () =>
+            crowd.round({ durationMs, batch: BATCH, sizeBytes: MESSAGE_BYTES, stalled, readers: READERS }),
+        }),
+      ),
     );
     const comparison = await compare(subjects, rounds, bench.announce);
-    const [withOne, without] = comparison.subjects.map(({ rounds: measured }) =>
+    const p99s = comparison.subjects.map(({ rounds: measured }) =>
       median(measured.map(({ details }) => (details as unknown as Details).latencyUs.p99)),
     );
-    const ratio = ((withOne ?? Number.NaN) / (without ?? Number.NaN)).toFixed(2);
-    return {
-      comparison,
-      notes: [`p99 of the arrival with one that never reads: ${ratio} times that without.`],
-    };
+    const notes = crowds.map(({ server }, index) => {
+      const ratio = (p99s[2 * index] ?? Number.NaN) / (p99s[2 * index + 1] ?? Number.NaN);
+      return `${server.name}: p99 of the arrival with one that never reads is ${ratio.toFixed(2)} times that without.`;
+    });
+    return { comparison, notes };
   },
 };
 
