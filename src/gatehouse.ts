@@ -18,6 +18,7 @@ import { ListenError } from './io/http/server.ts';
 import { createLog, type Log } from './io/log.ts';
 import { generateKey } from './keygen.ts';
 import { checkCatalogue } from './modules.ts';
+import { isLoopback } from './site.ts';
 import { backUp } from './storage.ts';
 import { checkTls } from './tls.ts';
 
@@ -123,10 +124,20 @@ async function serve(flags: Flags): Promise<void> {
     },
   });
   running.gateway = gateway;
+  warnOfExposure(configuration, log);
   const { url, internal, sandbox, home, setupAddress } = gateway;
   print(`listening ${JSON.stringify({ url, internal, ...(sandbox === undefined ? {} : { sandbox }) })}\n`);
   const { dataPath } = configuration;
   print(banner({ version: VERSION, url, home, setupAddress, internal, sandbox, dataPath }));
+}
+
+/** Development's defaults let webhooks reach this machine itself; whoever opens the door to others is told. */
+function warnOfExposure({ production, listen, webhookAllow }: Configuration, log: Log): void {
+  if (production || isLoopback(listen.host) || webhookAllow.length === 0) return;
+  log.warn(
+    { host: listen.host, webhookAllow },
+    'not in production mode, but reachable from elsewhere: webhooks may go to these ranges; set Production or WebhookAllow',
+  );
 }
 
 /** Set before anything is started: until there is a gateway a stop has nothing to finish. */

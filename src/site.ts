@@ -6,7 +6,8 @@ import type { Site } from './domain/site.ts';
 
 const OWN_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
 
-function isLoopback(host: string): boolean {
+/** Does a listener on this host answer this machine alone? */
+export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }
 

@@ -134,6 +134,15 @@ t.test('program: --check-config of a good file ends with 0 and starts nothing', 
   t.equal(run.stderr, '');
 });
 
+t.test('program: reachable from elsewhere outside production, it warns of webhooks to itself', async (t) => {
+  const open = await launch({ configuration: { Listen: { host: '0.0.0.0' } } });
+  t.teardown(() => open.stop());
+  await open.said(/webhooks may go to these ranges/);
+  const shut = await launch({ configuration: { Listen: { host: '0.0.0.0' }, WebhookAllow: [] } });
+  await shut.stop();
+  t.notMatch(shut.output().stderr, /webhooks may go/);
+});
+
 t.test('program: a taken port ends with 69 and one clear line', async (t) => {
   const blocker = createServer();
   await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve));

@@ -5,7 +5,7 @@
 import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { open } from 'lmdb';
-import { DATA_FILE, ENGINE } from './journal-file.ts';
+import { DATA_FILE, ENGINE, LOCK_FILE } from './journal-file.ts';
 import { EVENT_EPOCH_KEY } from './journal-port.ts';
 
 /** Copies the journal of `directory`, which a running gateway may be writing, as one consistent state. */
@@ -28,4 +28,5 @@ export async function finishCopy(target: string): Promise<void> {
   } finally {
     await root.close();
   }
+  chmodSync(join(target, LOCK_FILE), 0o600);
 }

@@ -12,7 +12,7 @@ export const DATA_FILE = 'data.mdb';
  * is given, a folder with a dot in its name is taken for the file itself.
  */
 export const ENGINE = { overlappingSync: false, noSubdir: false, maxDbs: 32 };
-const LOCK_FILE = 'lock.mdb';
+export const LOCK_FILE = 'lock.mdb';
 
 /** `MDB_MAGIC`, little-endian, behind the header of the two meta pages. */
 const MAGIC = 0xbeefc0de;
