@@ -6,7 +6,8 @@
  */
 import { writeFileSync } from 'node:fs';
 import { configurationSchema, DEFAULTS } from '../src/domain/configuration.ts';
-import { SETTING_NAMES, SETTINGS, type SettingRow } from '../src/domain/settings.ts';
+import type { SettingRow } from '../src/domain/setting-rows.ts';
+import { SETTING_NAMES, SETTINGS } from '../src/domain/settings.ts';
 import { twinName, twins } from '../src/environment.ts';
 
 interface Node {

@@ -9,17 +9,19 @@ export interface ScopeCounters {
   /** Allowed, with at least 80 % of the quota used. */
   nearLimit: number;
   limited: number;
+  /** Would have been limited, but the scope is in shadow mode. */
+  shadowed: number;
   /** Not judged in this scope because the keys of the window were used up. */
   untracked: number;
 }
 
 /** Counts one verdict; `left` is negative for a refusal, `limit` what there was in the window. */
-export function tally(counters: ScopeCounters, left: number, limit: number): void {
-  if (left < 0) counters.limited += 1;
+export function tally(counters: ScopeCounters, left: number, limit: number, shadow = false): void {
+  if (left < 0) counters[shadow ? 'shadowed' : 'limited'] += 1;
   else if (left * NEAR_SHARE <= limit) counters.nearLimit += 1;
   else counters.allowed += 1;
 }
 
 export function noOutcomes(): ScopeCounters {
-  return { allowed: 0, nearLimit: 0, limited: 0, untracked: 0 };
+  return { allowed: 0, nearLimit: 0, limited: 0, shadowed: 0, untracked: 0 };
 }

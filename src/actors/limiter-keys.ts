@@ -58,3 +58,11 @@ export class ConnectionOpens {
     this.#current = new Map();
   }
 }
+
+/** One public key's window: by all addresses, by the first one, and by the others (rare). */
+export interface KeyUse {
+  bare: number;
+  readonly address: string;
+  own: number;
+  others: Map<string, number> | undefined;
+}

@@ -6,7 +6,7 @@
 import { type ScopeCode, secondsToReset, type Verdict, windowIndex } from '../domain/quotas.ts';
 import type { SettingsReader } from '../domain/settings.ts';
 import { noOutcomes, type ScopeCounters, tally } from './limiter-counters.ts';
-import { AddressPrefixes, ConnectionOpens, sharedKey } from './limiter-keys.ts';
+import { AddressPrefixes, ConnectionOpens, type KeyUse, sharedKey } from './limiter-keys.ts';
 import { UnknownKeyBudget } from './unknown-keys.ts';
 
 /** Keys of all scopes in one window; further callers are counted by address alone. */
@@ -41,14 +41,6 @@ const QUOTA_SETTING = {
   m: 'McpApiRPSLimit',
 } as const satisfies Record<OpenScope, string>;
 
-/** One public key's window: by all addresses, by the first one, and by the others (rare). */
-interface KeyUse {
-  bare: number;
-  readonly address: string;
-  own: number;
-  others: Map<string, number> | undefined;
-}
-
 export class Limiter {
   readonly #settings: SettingsReader;
   readonly #connectionsOpen: () => number;
@@ -61,6 +53,8 @@ export class Limiter {
     i: noOutcomes(),
     p: noOutcomes(),
     m: noOutcomes(),
+    s: noOutcomes(),
+    provenKey: noOutcomes(),
     unknownKey: noOutcomes(),
   };
   #window = -1;
@@ -85,7 +79,7 @@ export class Limiter {
     this.#opens.note(prefix, this.#opens.of(prefix) + 1);
   }
 
-  /** The connection scope. Undefined when it is off, or not tracked any more in this window. */
+  /** The connection scope. Undefined when it is off, in shadow mode, or not tracked any more in this window. */
   chargeConnection(caller: Caller, cost: number, nowMs: number): Verdict | undefined {
     const quota = this.#quota('c', nowMs);
     if (quota === 0) return undefined;
@@ -141,6 +135,14 @@ export class Limiter {
     return this.#verdict(scope, quota, left, cost, quota, nowMs);
   }
 
+  /** Counts what a user actor decided for a session or its proven key. Undefined when the scope is in shadow mode. */
+  weigh(verdict: Verdict): Verdict | undefined {
+    const { scope, allowed, remaining, quota } = verdict;
+    const shadow = this.#isShadow(scope);
+    tally(this.#counters[scope === 's' ? 's' : 'provenKey'], allowed ? remaining : -1, quota, shadow);
+    return shadow ? undefined : verdict;
+  }
+
   /** One login with an unknown key. The verdict refuses from the budget's end on. */
   chargeUnknownKey(address: string, nowMs: number): Verdict | undefined {
     const verdict = this.#unknownKeys.charge(this.#prefixes.of(address), nowMs);
@@ -155,7 +157,7 @@ export class Limiter {
     return this.#unknownKeys.check(this.#prefixes.of(address), nowMs);
   }
 
-  counters(): Readonly<Record<OpenScope | 'unknownKey', Readonly<ScopeCounters>>> {
+  counters(): Readonly<Record<ScopeCode | 'provenKey' | 'unknownKey', Readonly<ScopeCounters>>> {
     return this.#counters;
   }
 
@@ -189,7 +191,10 @@ export class Limiter {
     return this.#verdict(scope, quota, left, cost, limit, nowMs);
   }
 
-  /** `left` after `cost`, negative for a refusal, which shows what is left without it. */
+  /**
+   * `left` after `cost`, negative for a refusal, which shows what is left without it. In shadow mode a scope counts
+   * and has no say, so it has no verdict either.
+   */
   #verdict(
     scope: OpenScope,
     quota: number,
@@ -197,8 +202,10 @@ export class Limiter {
     cost: number,
     limit: number,
     nowMs: number,
-  ): Verdict {
-    tally(this.#counters[scope], left, limit);
+  ): Verdict | undefined {
+    const shadow = this.#isShadow(scope);
+    tally(this.#counters[scope], left, limit, shadow);
+    if (shadow) return undefined;
     return {
       allowed: left >= 0,
       scope,
@@ -206,6 +213,11 @@ export class Limiter {
       remaining: Math.max(0, Math.min(quota, left >= 0 ? left : left + cost)),
       resetSeconds: secondsToReset(nowMs, this.#windowSeconds),
     };
+  }
+
+  /** The scopes' letters occur in no other item of that setting. */
+  #isShadow(scope: ScopeCode): boolean {
+    return this.#settings.get('RateLimitShadowScopes').includes(scope);
   }
 
   #newKey(scope: 'p' | 'm', publicKey: string, address: string): KeyUse | undefined {

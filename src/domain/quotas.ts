@@ -7,6 +7,14 @@ import { SECOND_MS } from './time.ts';
 /** c connection, i address, p public key, s session, m mcp_login: the letters of `X-RateLimit`. */
 export type ScopeCode = 'c' | 'i' | 'p' | 's' | 'm';
 
+const SCOPE_CODES = 'cipsm';
+
+/** Letters of scopes, separated by semicolons; blanks and empty items are ignored. */
+export function areScopes(text: string): boolean {
+  const items = text.split(';').map((each) => each.trim());
+  return items.every((item) => item.length <= 1 && SCOPE_CODES.includes(item));
+}
+
 export interface Verdict {
   readonly allowed: boolean;
   readonly scope: ScopeCode;

@@ -2,43 +2,16 @@
  * THE runtime settings (spec 8 with its ids; Gatehouse's own from 40). A row is all that a setting needs: the admin
  * panel, the configuration check and the readers walk this table.
  */
-import { arePorts } from './webhook-target.ts';
-
-interface SettingBase {
-  readonly id: number;
-  readonly summary: string;
-}
-export interface NumberSetting extends SettingBase {
-  readonly type: 'number';
-  readonly unit: string;
-  readonly default: number;
-  readonly min: number;
-  readonly max: number;
-  /** A value above `max` is accepted and used as `max` (spec 8.3: FileMaxSizeBytes). */
-  readonly clamps?: true;
-}
-export interface FlagSetting extends SettingBase {
-  readonly type: 'flag';
-  readonly default: 0 | 1;
-}
-export interface TextSetting extends SettingBase {
-  readonly type: 'text';
-  readonly default: string;
-  readonly maxLength: number;
-  /** What each of its items has to be; they are separated by semicolons. */
-  readonly items?: 'port';
-}
-export type SettingRow = NumberSetting | FlagSetting | TextSetting;
-
-const rps = (id: number, value: number, summary: string) =>
-  ({ id, type: 'number', unit: 'requests/s', default: value, min: 0, max: 1_000_000, summary }) as const;
-const seconds = (id: number, value: number, min: number, max: number, summary: string) =>
-  ({ id, type: 'number', unit: 's', default: value, min, max, summary }) as const;
-const count = (id: number, value: number, min: number, max: number, summary: string) =>
-  ({ id, type: 'number', unit: '', default: value, min, max, summary }) as const;
-const bytesPerSecond = (id: number, value: number, summary: string) =>
-  ({ id, type: 'number', unit: 'bytes/s', default: value, min: 0, max: 2 ** 40, summary }) as const;
-const flag = (id: number, summary: string) => ({ id, type: 'flag', default: 0, summary }) as const;
+import {
+  bytesPerSecond,
+  count,
+  flag,
+  ITEMS,
+  rps,
+  type SettingRow,
+  seconds,
+  type TextSetting,
+} from './setting-rows.ts';
 
 export const SETTINGS = {
   ApiRPSLimit: rps(7, 2, 'Requests of one connection without a session. 0 turns the scope off.'),
@@ -51,6 +24,15 @@ export const SETTINGS = {
   McpApiRPSLimit: rps(16, 2, 'mcp_login attempts of one public key. 0 turns the scope off.'),
   IpRPSLimit: rps(23, 12, 'Requests of one address without a session. 0 turns the scope off.'),
   RateLimitWindowSeconds: seconds(25, 5, 1, 3600, 'Length of the fixed window that all scopes share.'),
+  RateLimitShadowScopes: {
+    id: 78,
+    type: 'text',
+    default: '',
+    maxLength: 32,
+    items: 'scope',
+    summary:
+      'Scopes in shadow mode, separated by semicolons: c connection, i address, p public key, s session, m mcp_login. They count, refuse nothing and show in no header; the metrics tell what they would have refused.',
+  },
   ActiveKeysLimit: count(40, 20, 1, 1000, 'Active keys of one user.'),
   UploadInactivitySeconds: seconds(41, 600, 10, 86_400, 'A v1 upload without a part for so long expires.'),
   DraftLifetimeSeconds: seconds(
@@ -215,8 +197,8 @@ export function checkSetting(name: SettingName, value: unknown): SettingCheck {
   if (row.type === 'text') {
     if (typeof value !== 'string' || value.length > row.maxLength)
       return { ok: false, message: `expected a text of at most ${row.maxLength} characters` };
-    if (row.items === undefined || arePorts(value)) return { ok: true, value };
-    return { ok: false, message: 'expected ports from 1 to 65535, separated by semicolons' };
+    if (row.items === undefined || ITEMS[row.items].are(value)) return { ok: true, value };
+    return { ok: false, message: `expected ${ITEMS[row.items].expected}, separated by semicolons` };
   }
   if (row.type === 'flag') {
     if (value === 0 || value === 1) return { ok: true, value };

@@ -1,12 +1,12 @@
 /** The bridge between the settings actor, which keeps what an admin changed, and the live values that all read. */
 import type { ActorSystem } from '../actors/runtime/actor.ts';
 import { SETTINGS_ID, settings } from '../actors/settings.ts';
+import type { SettingRow } from '../domain/setting-rows.ts';
 import {
   type LiveSettings,
   SETTING_NAMES,
   SETTINGS,
   type SettingName,
-  type SettingRow,
   type SettingValue,
 } from '../domain/settings.ts';
 

@@ -214,7 +214,26 @@ t.test('limiter: three million keys in one window stay bounded, and addresses st
 t.test('limiter: counts the outcomes of each scope, near the limit from 80 % on', async (t) => {
   const { limiter } = makeLimiter({ ApiRPSLimit: 2 });
   for (let index = 0; index < 12; index += 1) limiter.chargeConnection(peer('10.0.0.1'), 1, START_MS);
-  t.same(limiter.counters().c, { allowed: 7, nearLimit: 3, limited: 2, untracked: 0 });
+  t.same(limiter.counters().c, { allowed: 7, nearLimit: 3, limited: 2, shadowed: 0, untracked: 0 });
+});
+
+t.test('limiter: a scope in shadow mode counts what it would refuse, and has no verdict', async (t) => {
+  const { limiter, live } = makeLimiter({ ApiRPSLimit: 2, IpRPSLimit: 2, RateLimitShadowScopes: 'c; p; s' });
+  for (let index = 0; index < 12; index += 1) {
+    t.equal(limiter.chargeConnection(peer('10.0.0.1'), 1, START_MS), undefined);
+    t.equal(limiter.chargeKey('p', 'K', '10.0.0.1', 1, START_MS), undefined);
+    t.equal(limiter.chargeAddress('10.0.0.1', 1, START_MS)?.allowed, index < 10, 'others go on');
+  }
+  t.same(limiter.counters().c, { allowed: 7, nearLimit: 3, limited: 0, shadowed: 2, untracked: 0 });
+  t.match(limiter.counters().p, { limited: 0, shadowed: 2 });
+  t.match(limiter.counters().i, { limited: 2, shadowed: 0 });
+  const refusal = { allowed: false, scope: 's', quota: 15, remaining: 0, resetSeconds: 5 } as const;
+  t.equal(limiter.weigh(refusal), undefined);
+  t.match(limiter.counters().s, { limited: 0, shadowed: 1 });
+  live.set('RateLimitShadowScopes', '');
+  t.equal(limiter.weigh(refusal), refusal);
+  t.match(limiter.counters().s, { limited: 1, shadowed: 1 });
+  t.equal(limiter.chargeConnection(peer('10.0.0.1'), 1, START_MS)?.allowed, false, 'back at once');
 });
 
 t.test('limiter: unknown keys have a budget of their own per address and minute', async (t) => {

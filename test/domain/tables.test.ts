@@ -65,6 +65,17 @@ t.test('settings: names, ids and defaults are those of spec 8.1 and 8.3', async 
   t.equal(new Set(ids).size, ids.length, 'no id twice');
 });
 
+t.test('settings: RateLimitShadowScopes takes letters of scopes alone', async (t) => {
+  for (const value of ['', 'c', 'c;i', ' p ; s;;m '])
+    t.same(checkSetting('RateLimitShadowScopes', value), { ok: true, value }, value);
+  for (const value of ['x', 'ci', 'c,i', 'c i', 'C'])
+    t.match(
+      checkSetting('RateLimitShadowScopes', value),
+      { ok: false, message: /scopes out of c, i, p/ },
+      value,
+    );
+});
+
 t.test('settings: WebhookPorts takes ports alone, blanks and empty items ignored', async (t) => {
   for (const value of ['', '8443', ' 8443; 9443 ;', '1;65535'])
     t.same(checkSetting('WebhookPorts', value), { ok: true, value }, value);

@@ -28,17 +28,25 @@ export class RequestCharges implements RequestLimiter, Caller {
   }
 
   chargeAnonymous(cost: number): void {
-    this.note(this.#limiter.chargeConnection(this, cost, this.#nowMs));
-    this.note(this.#limiter.chargeAddress(this.address, cost, this.#nowMs));
+    this.#show(this.#limiter.chargeConnection(this, cost, this.#nowMs));
+    this.#show(this.#limiter.chargeAddress(this.address, cost, this.#nowMs));
   }
 
   /** Once the budget of unknown keys is spent, a login attempt is refused before its key is looked up. */
   chargeKey(scope: 'p' | 'm', publicKey: string, cost: number): void {
     if (scope === 'm') this.checkUnknownKeys();
-    this.note(this.#limiter.chargeKey(scope, publicKey, this.address, cost, this.#nowMs));
+    this.#show(this.#limiter.chargeKey(scope, publicKey, this.address, cost, this.#nowMs));
   }
 
-  note(verdict: Verdict | undefined, detail?: string): void {
+  noteSession(verdict: Verdict | undefined): void {
+    if (verdict !== undefined) this.#show(this.#limiter.weigh(verdict));
+  }
+
+  noteOwn(verdict: Verdict, detail: string): void {
+    this.#show(verdict, detail);
+  }
+
+  #show(verdict: Verdict | undefined, detail?: string): void {
     this.verdict = tightest(this.verdict, verdict);
     if (verdict?.allowed === false) {
       throw new GatewayError('AccessRateLimit', detail, verdict.resetSeconds);
@@ -55,6 +63,6 @@ export class RequestCharges implements RequestLimiter, Caller {
 
   /** A budget, not a window scope: it is shown only when it refuses. */
   #refuseSpent(verdict: Verdict | undefined): void {
-    if (verdict?.allowed === false) this.note(verdict);
+    if (verdict?.allowed === false) this.#show(verdict);
   }
 }

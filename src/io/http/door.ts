@@ -81,7 +81,7 @@ function findSession(exchange: Exchange, route: AnyRoute, bearer: boolean, count
       : exchange.gate.enter(token, bearer ? 'mcp' : 'browser', charge, exchange.client);
   if (entered !== undefined) {
     exchange.session = entered.session;
-    exchange.limiter.note(entered.verdict);
+    exchange.limiter.noteSession(entered.verdict);
     return;
   }
   const optional = route.auth === 'optional' || route.auth === 'eitherOptional';

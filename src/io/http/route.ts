@@ -62,8 +62,10 @@ export interface RequestLimiter {
   chargeAnonymous(cost: number): void;
   /** An unproven public key, keyed by its decoded bytes in base64url (events.md). Throws `AccessRateLimit`. */
   chargeKey(scope: 'p' | 'm', publicKey: string, cost: number): void;
-  /** Notes a verdict that was reached elsewhere (a session's). Throws `AccessRateLimit` when it is a refusal. */
-  note(verdict: Verdict | undefined, detail?: string): void;
+  /** Notes what a user actor decided for a session. Throws `AccessRateLimit` when it is a refusal. */
+  noteSession(verdict: Verdict | undefined): void;
+  /** Notes the verdict of a limit outside the scopes, which `detail` names. Throws as above. */
+  noteOwn(verdict: Verdict, detail: string): void;
   /** One failed login with an unknown key from this address (auth.md A12). Throws `AccessRateLimit` over the budget. */
   chargeUnknownKey(): void;
   /**

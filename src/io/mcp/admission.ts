@@ -47,7 +47,7 @@ export function admit(context: RouteContext, cost: number): Admission {
     chargeOpen(context, cost);
     return UNKNOWN;
   }
-  context.limiter.note(entered.verdict);
+  context.limiter.noteSession(entered.verdict);
   requireFit(cost, max);
   return { kind: 'session', session: entered.session };
 }

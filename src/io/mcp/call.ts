@@ -130,7 +130,7 @@ export class Calls {
     const windowSeconds = context.settings.get('RateLimitWindowSeconds');
     const verdict = this.#limits.hit(entry.name, holder, rateLimit.rps, windowSeconds, context.nowMs);
     if (!verdict.allowed) audit(asking, record, 'limited');
-    context.limiter.note(verdict, `tool ${entry.name}`);
+    context.limiter.noteOwn(verdict, `tool ${entry.name}`);
   }
 
   /** A mistake in the arguments: a result that a model can read and mend (mcp.md). */

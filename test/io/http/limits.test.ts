@@ -135,6 +135,26 @@ t.test('limits: the 11th anonymous request of a connection is 429 with every lim
   t.equal((await connection.answer()).headers['x-ratelimit'], 's=c;l=10;r=9;t=5');
 });
 
+t.test('limits: scopes in shadow mode refuse nothing and show in no header, the others go on', async (t) => {
+  const { port, limiter } = start(t, { settings: { RateLimitShadowScopes: 'c;s', IpRPSLimit: 3 } });
+  const connection = connectRaw(port);
+  t.teardown(() => connection.close());
+  const ask = async (text: string) => {
+    connection.send(text);
+    return await connection.answer();
+  };
+  for (let used = 1; used <= 15; used += 1)
+    t.equal((await ask(requestText('GET', '/open'))).headers['x-ratelimit'], `s=i;l=15;r=${15 - used};t=5`);
+  t.equal((await ask(requestText('GET', '/open'))).headers['x-ratelimit'], 's=i;l=15;r=0;t=5');
+  t.match(limiter.counters(), { c: { limited: 0, shadowed: 6 }, i: { limited: 1 } });
+  for (let used = 1; used <= 16; used += 1) {
+    const { status, headers } = await ask(requestText('GET', '/mine', { Cookie: 'sid=alice' }));
+    t.equal(status, 200);
+    t.equal(headers['x-ratelimit'], undefined);
+  }
+  t.match(limiter.counters().s, { allowed: 11, nearLimit: 4, shadowed: 1 });
+});
+
 t.test('limits: new connections do not help beyond the quota of the address', async (t) => {
   const { port } = start(t);
   const seen: number[] = [];
@@ -151,8 +171,8 @@ t.test('limits: a session has its own scope and nothing else', async (t) => {
   const first = await sendRaw(port, text);
   t.equal(first.headers['x-ratelimit'], 's=s;l=15;r=14;t=5');
   t.same(await statuses(port, 15, text), [...times(14, 200), 429]);
-  t.same(limiter.counters().c, { allowed: 0, nearLimit: 0, limited: 0, untracked: 0 });
-  t.same(limiter.counters().i, { allowed: 0, nearLimit: 0, limited: 0, untracked: 0 });
+  t.same(limiter.counters().c, { allowed: 0, nearLimit: 0, limited: 0, shadowed: 0, untracked: 0 });
+  t.same(limiter.counters().i, { allowed: 0, nearLimit: 0, limited: 0, shadowed: 0, untracked: 0 });
 });
 
 t.test(

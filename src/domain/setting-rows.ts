@@ -1,0 +1,45 @@
+/** What a row of the settings registry consists of, and short forms for the usual ones. */
+import { areScopes } from './quotas.ts';
+import { arePorts } from './webhook-target.ts';
+
+interface SettingBase {
+  readonly id: number;
+  readonly summary: string;
+}
+export interface NumberSetting extends SettingBase {
+  readonly type: 'number';
+  readonly unit: string;
+  readonly default: number;
+  readonly min: number;
+  readonly max: number;
+  /** A value above `max` is accepted and used as `max` (spec 8.3: FileMaxSizeBytes). */
+  readonly clamps?: true;
+}
+export interface FlagSetting extends SettingBase {
+  readonly type: 'flag';
+  readonly default: 0 | 1;
+}
+export interface TextSetting extends SettingBase {
+  readonly type: 'text';
+  readonly default: string;
+  readonly maxLength: number;
+  /** What each of its items has to be; they are separated by semicolons. */
+  readonly items?: keyof typeof ITEMS;
+}
+export type SettingRow = NumberSetting | FlagSetting | TextSetting;
+
+export const rps = (id: number, value: number, summary: string) =>
+  ({ id, type: 'number', unit: 'requests/s', default: value, min: 0, max: 1_000_000, summary }) as const;
+export const seconds = (id: number, value: number, min: number, max: number, summary: string) =>
+  ({ id, type: 'number', unit: 's', default: value, min, max, summary }) as const;
+export const count = (id: number, value: number, min: number, max: number, summary: string) =>
+  ({ id, type: 'number', unit: '', default: value, min, max, summary }) as const;
+export const bytesPerSecond = (id: number, value: number, summary: string) =>
+  ({ id, type: 'number', unit: 'bytes/s', default: value, min: 0, max: 2 ** 40, summary }) as const;
+export const flag = (id: number, summary: string) => ({ id, type: 'flag', default: 0, summary }) as const;
+
+/** What the items of a text may be. */
+export const ITEMS = {
+  port: { are: arePorts, expected: 'ports from 1 to 65535' },
+  scope: { are: areScopes, expected: 'scopes out of c, i, p, s and m' },
+} as const;
