@@ -3,8 +3,6 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { plainEnvironment } from '../tools/launch.ts';
-import type { LoadProgress } from './load.ts';
-import type { LoadMessage } from './load-process.ts';
 import type { LoadPlan, LoadReport } from './plan.ts';
 
 const START_TIMEOUT_MS = 15_000;
@@ -21,7 +19,7 @@ export interface Server {
 }
 
 export interface Generator {
-  run(plan: LoadPlan, progress?: (state: LoadProgress) => void): Promise<LoadReport>;
+  run(plan: LoadPlan): Promise<LoadReport>;
   stop(): Promise<void>;
 }
 
@@ -68,11 +66,20 @@ export async function startVerifier(name = 'verify', args: readonly string[] = [
   };
 }
 
+/** Starts `bench/peers/<name>.js`, which does the same. It stands in the source: its packages are its own. */
+export async function startPeer(name: string, args: readonly string[] = []): Promise<Server> {
+  const { child, url } = await started(name, forkFile(`../../bench/peers/${name}.js`, args));
+  return { url, pid: child.pid ?? 0, stop: () => stopChild(child) };
+}
+
 export async function startChild(
   name: string,
   args: readonly string[],
 ): Promise<{ child: ChildProcess; url: string }> {
-  const child = forkFile(`./servers/${name}.js`, args);
+  return await started(name, forkFile(`./servers/${name}.js`, args));
+}
+
+async function started(name: string, child: ChildProcess): Promise<{ child: ChildProcess; url: string }> {
   const url = await new Promise<string>((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`${name} did not start`)), START_TIMEOUT_MS);
     child.once('message', (message: { url: string }) => {
@@ -90,7 +97,7 @@ export async function startChild(
 export function startGenerator(): Generator {
   const child = forkFile('./load-process.js', []);
   return {
-    run(plan, progress) {
+    run(plan) {
       return new Promise((resolve, reject) => {
         const timer = setTimeout(
           () => settle(() => reject(new Error('the load generator is silent'))),
@@ -98,10 +105,7 @@ export function startGenerator(): Generator {
         );
         const onExit = (code: number | null) =>
           settle(() => reject(new Error(`the load generator ended with ${code}`)));
-        const onMessage = (message: LoadMessage) => {
-          if ('progress' in message) progress?.(message.progress);
-          else settle(() => resolve(message.report));
-        };
+        const onMessage = (report: LoadReport) => settle(() => resolve(report));
         const settle = (act: () => void) => {
           clearTimeout(timer);
           child.off('message', onMessage).off('exit', onExit);

@@ -5,7 +5,7 @@
 import { performance } from 'node:perf_hooks';
 import { build, type Histogram } from 'hdr-histogram-js';
 import { HttpConnection } from './http-connection.ts';
-import { Pacer, type Sender } from './pacer.ts';
+import { Bound, type Pace, Pacer, type Sender, UNBOUNDED } from './pacer.ts';
 import type { LoadPlan, LoadReport } from './plan.ts';
 
 /** Latencies are kept in microseconds, from 1 us to 100 s, three digits. */
@@ -15,31 +15,30 @@ const SECOND_MS = 1_000;
 const RECONNECT_MS = 20;
 const SAMPLE_LENGTH = 300;
 
-export interface LoadProgress {
-  readonly elapsedMs: number;
-  readonly answers: number;
-}
-
-/** Runs one plan. `progress` is called about once a second. */
-export async function runLoad(plan: LoadPlan, progress: (state: LoadProgress) => void): Promise<LoadReport> {
+/** Runs one plan. */
+export async function runLoad(plan: LoadPlan): Promise<LoadReport> {
   const tally = new Tally(plan);
   const lanes = Array.from({ length: plan.connections }, (_, index) => new Lane(plan, index, tally));
-  const pacer = plan.ratePerSecond === undefined ? undefined : new Pacer(lanes, plan.ratePerSecond);
-  for (const lane of lanes) lane.start(pacer);
-  pacer?.start();
+  const pace = paceOf(plan, lanes);
+  for (const lane of lanes) lane.start(pace);
+  pace.start();
   const ticker = setInterval(() => {
     for (const lane of lanes) lane.checkTimeout(performance.now());
-    progress({ elapsedMs: tally.elapsedMs(), answers: tally.answers });
   }, SECOND_MS / 2);
   await elapse(plan.warmupMs);
   tally.begin();
-  pacer?.begin();
+  pace.begin();
   await elapse(plan.durationMs);
-  const report = tally.end(pacer?.unsent() ?? 0);
+  const report = tally.end(pace.unsent());
   clearInterval(ticker);
-  pacer?.stop();
+  pace.stop();
   for (const lane of lanes) lane.stop();
   return report;
+}
+
+function paceOf({ ratePerSecond, maxRatePerSecond }: LoadPlan, lanes: readonly Lane[]): Pace {
+  if (ratePerSecond !== undefined) return new Pacer(lanes, ratePerSecond);
+  return maxRatePerSecond === undefined ? UNBOUNDED : new Bound(maxRatePerSecond);
 }
 
 function elapse(durationMs: number): Promise<void> {
@@ -132,7 +131,7 @@ class Lane implements Sender {
   readonly #tally: Tally;
   #next: number;
   #connection: HttpConnection | undefined;
-  #pacer: Pacer | undefined;
+  #pace: Pace = UNBOUNDED;
   #sinceMs: number | undefined;
   #sentMs = 0;
   #stopped = false;
@@ -143,8 +142,8 @@ class Lane implements Sender {
     this.#next = index % plan.requests.length;
   }
 
-  start(pacer: Pacer | undefined): void {
-    this.#pacer = pacer;
+  start(pace: Pace): void {
+    this.#pace = pace;
     this.#connect();
   }
 
@@ -181,15 +180,13 @@ class Lane implements Sender {
   }
 
   #idle(): void {
-    if (this.#stopped) return;
-    if (this.#pacer === undefined) this.send(performance.now());
-    else this.#pacer.free(this);
+    if (!this.#stopped) this.#pace.free(this);
   }
 
   #lost(kind: string): void {
     this.#sinceMs = undefined;
     this.#tally.failed(kind);
-    this.#pacer?.gone(this);
+    this.#pace.gone(this);
     setTimeout(() => {
       if (!this.#stopped) this.#connect();
     }, RECONNECT_MS);

@@ -1,103 +1,204 @@
-/** The command line of the suite. Every fault is reported at once. */
+/** The command line of the suite, and what each scenario makes of it. Every fault is reported at once. */
 import { parseArgs } from 'node:util';
 
-export interface BenchOptions {
-  readonly scenario: string;
-  /** A running gateway; without it the suite starts its own and compares. */
-  readonly target: string | undefined;
+/** What a scenario may have its own standard of. */
+export interface LoadSettings {
   readonly connections: number;
   readonly durationMs: number;
   readonly warmupMs: number;
-  /** Open loop at this rate; closed loop without it. */
-  readonly ratePerSecond: number | undefined;
   readonly rounds: number;
   /** Accounts that take part; 0 leaves it to the scenario. */
   readonly users: number;
-  readonly jsonFile: string | undefined;
+}
+
+/** What the options of a run depend on. */
+export interface ScenarioTraits {
+  readonly name: string;
+  /** Where the command line says nothing. */
+  readonly defaults?: Partial<LoadSettings>;
+  /** The same for `all`, whose scenarios share twenty minutes. */
+  readonly inAll?: Partial<LoadSettings>;
+  /** Why it takes no `--target`, as the end of "NAME takes no --target: …"; absent where it takes one. */
+  readonly noTarget?: string;
+}
+
+export interface BenchOptions extends LoadSettings {
+  readonly scenario: string;
+  /** A running gateway; without it the suite starts its own and compares. */
+  readonly target: string | undefined;
+  /** Its internal listener: processor time and memory of a target. */
+  readonly internal: string | undefined;
+  /** Whether other servers take part beside the floors. */
+  readonly peers: boolean;
+  /** Open loop at this rate; closed loop without it. */
+  readonly ratePerSecond: number | undefined;
+  /** No more than this in either loop. */
+  readonly maxRatePerSecond: number | undefined;
   /** Where benches of files put them; /dev/shm takes the disk out of the picture. */
   readonly folder: string | undefined;
   /** Folder for the processor profiles of the gateway. */
   readonly profileFolder: string | undefined;
 }
 
+export interface CommandLine {
+  /** A scenario's name or `all`. */
+  readonly scenario: string;
+  readonly common: Omit<BenchOptions, 'scenario' | keyof LoadSettings>;
+  /** What the command line says of the load. */
+  readonly given: Partial<LoadSettings>;
+  readonly jsonFile: string | undefined;
+  readonly htmlFile: string | undefined;
+}
+
 export type Parsed =
-  | { readonly ok: true; readonly options: BenchOptions }
+  | { readonly ok: true; readonly line: CommandLine }
   | { readonly ok: false; readonly faults: readonly string[] };
 
+export const ALL = 'all';
 const SECOND_MS = 1_000;
+const STANDARD: LoadSettings = {
+  connections: 64,
+  durationMs: 5 * SECOND_MS,
+  warmupMs: 2 * SECOND_MS,
+  rounds: 5,
+  users: 0,
+};
+const STANDARD_IN_ALL: Partial<LoadSettings> = { durationMs: 1.5 * SECOND_MS, warmupMs: 0.5 * SECOND_MS };
+/** Somebody's deployment is not to fall over because a default was large. */
+export const TARGET_BOUNDS = {
+  load: { connections: 8, durationMs: 5 * SECOND_MS, warmupMs: SECOND_MS, rounds: 3, users: 4 },
+  maxRatePerSecond: 100,
+} as const;
 
-export const USAGE = `npm run bench -- <scenario> [options]
+export const USAGE = `npm run bench -- <scenario | all> [options]
 
-  --target URL       measure this gateway instead of starting one; nothing is compared
+  --peers            other servers too: SDK server, fastify, nginx, nchan, tus, better-sse, … as far as installed
   --connections N    open connections (64)
-  --duration S       seconds measured in each round (5)
-  --warmup S         seconds before them (2)
+  --duration S       seconds measured in each round (5; all: 1.5)
+  --warmup S         seconds before them (2; all: 0.5)
   --rate R           open loop: R requests a second in all, latency from the moment each was due
-  --rounds N         rounds of every subject, interleaved (3)
+  --max-rate R       closed loop, but no more than R requests a second
+  --rounds N         rounds of every subject, interleaved (5)
   --users N          accounts that take part
+  --target URL       measure this gateway instead of starting one; nothing is compared. Bounded: 8 connections,
+                     4 accounts, 3 rounds, at most 100 requests a second, unless the options above say otherwise
+  --internal URL     the target's internal listener: its processor time and memory
   --folder FOLDER    where benches of files put them (the system's temporary folder)
   --json FILE        the figures for machines
+  --html FILE        the report for people: one page, nothing to fetch
   --profile FOLDER   processor profiles of the gateway
 `;
 
-export function parseOptions(args: readonly string[], scenarios: readonly string[]): Parsed {
-  const text = { type: 'string' } as const;
-  let parsed: { values: Record<string, string | undefined>; positionals: string[] };
+const TEXT = { type: 'string' } as const;
+const FLAGS = {
+  target: TEXT,
+  internal: TEXT,
+  connections: TEXT,
+  duration: TEXT,
+  warmup: TEXT,
+  rate: TEXT,
+  'max-rate': TEXT,
+  rounds: TEXT,
+  users: TEXT,
+  json: TEXT,
+  html: TEXT,
+  profile: TEXT,
+  folder: TEXT,
+  peers: { type: 'boolean' },
+} as const;
+
+export function parseOptions(args: readonly string[], scenarios: readonly ScenarioTraits[]): Parsed {
+  let parsed: { values: { [name: string]: string | boolean | undefined }; positionals: string[] };
   try {
-    parsed = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        target: text,
-        connections: text,
-        duration: text,
-        warmup: text,
-        rate: text,
-        rounds: text,
-        users: text,
-        json: text,
-        profile: text,
-        folder: text,
-      },
-    });
+    parsed = parseArgs({ args: [...args], allowPositionals: true, options: FLAGS });
   } catch (error) {
     return { ok: false, faults: [error instanceof Error ? error.message : String(error)] };
   }
-  const { values, positionals } = parsed;
   const faults: string[] = [];
-  const [scenario = ''] = positionals;
-  if (positionals.length !== 1 || !scenarios.includes(scenario))
-    faults.push(`name one scenario: ${scenarios.join(', ')}`);
-  const number = (name: string, fallback: number, min: number, max: number): number => {
-    const value = values[name] === undefined ? fallback : Number(values[name]);
-    if (!(value >= min && value <= max)) faults.push(`--${name} is a number from ${min} to ${max}`);
-    return value;
-  };
-  const whole = (name: string, fallback: number, min: number, max: number): number => {
-    const value = number(name, fallback, min, max);
-    if (!Number.isNaN(value) && !Number.isInteger(value)) faults.push(`--${name} is a whole number`);
-    return value;
-  };
-  const target = values['target'];
-  if (target !== undefined && !isHttpUrl(target))
-    faults.push('--target is an address like http://127.0.0.1:8080');
-  const options: BenchOptions = {
-    scenario,
-    target: target?.replace(/\/+$/, ''),
-    connections: whole('connections', 64, 1, 10_000),
-    durationMs: number('duration', 5, 0.1, 600) * SECOND_MS,
-    warmupMs: number('warmup', 2, 0, 60) * SECOND_MS,
-    ratePerSecond: values['rate'] === undefined ? undefined : number('rate', 1, 1, 1_000_000),
-    rounds: whole('rounds', 3, 1, 100),
-    users: whole('users', 0, 0, 100_000),
-    jsonFile: values['json'],
-    profileFolder: values['profile'],
-    folder: values['folder'],
-  };
-  return faults.length === 0 ? { ok: true, options } : { ok: false, faults };
+  const line = readLine(parsed.values, parsed.positionals, scenarios, faults);
+  return faults.length === 0 ? { ok: true, line } : { ok: false, faults };
 }
 
-/** The generator speaks plain HTTP: TLS would measure the machine's ciphers. */
+function readLine(
+  values: Readonly<Record<string, string | boolean | undefined>>,
+  positionals: readonly string[],
+  scenarios: readonly ScenarioTraits[],
+  faults: string[],
+): CommandLine {
+  const [scenario = ''] = positionals;
+  const traits = scenarios.find(({ name }) => name === scenario);
+  if (positionals.length !== 1 || (traits === undefined && scenario !== ALL))
+    faults.push(`name one scenario: ${scenarios.map(({ name }) => name).join(', ')}, or ${ALL}`);
+  const text = (name: string) => (typeof values[name] === 'string' ? values[name] : undefined);
+  const number = (name: string, min: number, max: number, whole = false): number | undefined => {
+    const given = text(name);
+    if (given === undefined) return undefined;
+    const value = given.trim() === '' ? Number.NaN : Number(given);
+    if (!(value >= min && value <= max)) faults.push(`--${name} is a number from ${min} to ${max}`);
+    else if (whole && !Number.isInteger(value)) faults.push(`--${name} is a whole number`);
+    return value;
+  };
+  const address = (name: string): string | undefined => {
+    const given = text(name);
+    if (given !== undefined && !isHttpUrl(given))
+      faults.push(
+        `--${name} is an address like http://127.0.0.1:8080 (plain HTTP: the generator speaks no TLS; measure behind it)`,
+      );
+    return given?.replace(/\/+$/, '');
+  };
+  const target = address('target');
+  if (target !== undefined && traits?.noTarget !== undefined)
+    faults.push(`${scenario} takes no --target: ${traits.noTarget}`);
+  if (target !== undefined && values['peers'] === true)
+    faults.push('--peers compares servers on this machine: not with --target');
+  const internal = address('internal');
+  if (internal !== undefined && target === undefined)
+    faults.push('--internal belongs to a --target: of its own gateway the suite knows the processes');
+  const milliseconds = (seconds: number | undefined) =>
+    seconds === undefined ? undefined : seconds * SECOND_MS;
+  const ratePerSecond = number('rate', 1, 1_000_000);
+  const maxRate = number('max-rate', 1, 1_000_000);
+  if (ratePerSecond !== undefined && maxRate !== undefined)
+    faults.push('--rate is the open loop, --max-rate bounds the closed one: give one of them');
+  const bound =
+    target === undefined || ratePerSecond !== undefined ? undefined : TARGET_BOUNDS.maxRatePerSecond;
+  return {
+    scenario,
+    common: {
+      target,
+      internal,
+      peers: values['peers'] === true,
+      ratePerSecond,
+      maxRatePerSecond: maxRate ?? bound,
+      folder: text('folder'),
+      profileFolder: text('profile'),
+    },
+    given: defined({
+      connections: number('connections', 1, 10_000, true),
+      durationMs: milliseconds(number('duration', 0.1, 600)),
+      warmupMs: milliseconds(number('warmup', 0, 60)),
+      rounds: number('rounds', 1, 100, true),
+      users: number('users', 1, 100_000, true),
+    }),
+    jsonFile: text('json'),
+    htmlFile: text('html'),
+  };
+}
+
+/** The command line goes before the bounds of a target, and those before what the scenario is made for. */
+export function optionsFor({ scenario, common, given }: CommandLine, traits: ScenarioTraits): BenchOptions {
+  const inAll = scenario === ALL ? { ...STANDARD_IN_ALL, ...traits.inAll } : {};
+  const bounds = common.target === undefined ? {} : TARGET_BOUNDS.load;
+  const load = { ...STANDARD, ...traits.defaults, ...inAll, ...bounds, ...given };
+  return { scenario: traits.name, ...common, ...load };
+}
+
+function defined(
+  values: { [Key in keyof LoadSettings]: LoadSettings[Key] | undefined },
+): Partial<LoadSettings> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
+}
+
 function isHttpUrl(text: string): boolean {
   return URL.canParse(text) && new URL(text).protocol === 'http:';
 }

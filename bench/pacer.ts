@@ -1,4 +1,7 @@
-/** The open loop: request `i` is due at `i / rate`, whether or not a connection is free. */
+/**
+ * Who decides when a free connection sends. The open loop: request `i` is due at `i / rate`, whether or not a
+ * connection is free. The bounded closed loop: at once, but no more than so many a second.
+ */
 import { performance } from 'node:perf_hooks';
 
 const SECOND_MS = 1_000;
@@ -9,7 +12,77 @@ export interface Sender {
   send(sinceMs: number): void;
 }
 
-export class Pacer {
+export interface Pace {
+  start(): void;
+  /** The warm-up is over. */
+  begin(): void;
+  free(lane: Sender): void;
+  gone(lane: Sender): void;
+  /** Requests that were due and found no connection. */
+  unsent(): number;
+  stop(): void;
+}
+
+/** The closed loop without a bound: whoever is free sends. */
+export const UNBOUNDED: Pace = {
+  start: () => undefined,
+  begin: () => undefined,
+  free: (lane) => lane.send(performance.now()),
+  gone: () => undefined,
+  unsent: () => 0,
+  stop: () => undefined,
+};
+
+/** What was not used is not saved up: a bound is no quota. */
+export class Bound implements Pace {
+  readonly #everyMs: number;
+  readonly #free: Set<Sender> = new Set();
+  #nextMs = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(maxPerSecond: number) {
+    this.#everyMs = SECOND_MS / maxPerSecond;
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => this.#send(), 1);
+  }
+
+  begin(): void {
+    this.#nextMs = performance.now();
+  }
+
+  free(lane: Sender): void {
+    this.#free.add(lane);
+    this.#send();
+  }
+
+  gone(lane: Sender): void {
+    this.#free.delete(lane);
+  }
+
+  unsent(): number {
+    return 0;
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  #send(): void {
+    const nowMs = performance.now();
+    // Two ticks of the timer may be made up for, so that its grain does not lower the bound.
+    this.#nextMs = Math.max(this.#nextMs, nowMs - 2);
+    for (const lane of this.#free) {
+      if (this.#nextMs > nowMs) return;
+      this.#nextMs += this.#everyMs;
+      this.#free.delete(lane);
+      lane.send(nowMs);
+    }
+  }
+}
+
+export class Pacer implements Pace {
   readonly #lanes: readonly Sender[];
   readonly #ratePerMs: number;
   #free: Sender[] = [];
@@ -42,7 +115,7 @@ export class Pacer {
     this.#free = this.#free.filter((each) => each !== lane);
   }
 
-  /** Requests that were due and found no connection. Up to one a connection is no arrears but the loop's own grain. */
+  /** Up to one a connection is no arrears but the loop's own grain. */
   unsent(): number {
     const due = Math.floor((performance.now() - this.#startMs) * this.#ratePerMs);
     return due - this.#started > this.#lanes.length ? due - this.#started : 0;

@@ -9,6 +9,8 @@ export interface LoadPlan {
   readonly durationMs: number;
   /** Requests a second in all. Without it each connection sends as soon as it has its answer (closed loop). */
   readonly ratePerSecond?: number;
+  /** Closed loop, but no more requests a second in all than this. */
+  readonly maxRatePerSecond?: number;
   /** Whole HTTP/1.1 requests. Connection `c` of `C` sends those at `c`, `c + C`, `c + 2C`, … and starts over. */
   readonly requests: readonly string[];
   /** Of a good answer; 200 unless given. */

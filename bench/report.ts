@@ -1,116 +1,144 @@
-/** The figures for people (a table) and for machines (JSON). */
-import { cpus, loadavg } from 'node:os';
-import { type Measured, processorTimeOf, type Ratio, type Round } from './measure.ts';
+/** The whole of a run as data: what the JSON holds, and what table, HTML and Markdown walk. */
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { cpus, loadavg, release, totalmem } from 'node:os';
+import type { GeneratorCheck } from './generator-check.ts';
+import type { Measured, Ratio, Round } from './measure.ts';
 import type { BenchOptions } from './options.ts';
+import type { Participant } from './participants.ts';
 import type { LoadReport } from './plan.ts';
-import type { ScenarioResult } from './scenario.ts';
+import type { Series } from './scenario.ts';
+import type { Figure, Judged } from './targets.ts';
 
-const MEBIBYTE = 1024 * 1024;
+/** Grows when a reader of the JSON must change. */
+export const SCHEMA = 1;
 /** A generator busier than this was the limit itself, or nearly. */
-const GENERATOR_BUSY_MAX = 0.95;
+export const GENERATOR_BUSY_MAX = 0.95;
+/** One-minute load average a core at the start, above which rates are no verdict. */
+export const LOAD_PER_CORE_MAX = 1;
 
-/** What else the machine did: read when the suite starts. */
-const [loadBefore = Number.NaN] = loadavg();
-
-/** For the table of people: one row a subject, then the ratios, the errors and the notes. */
-export function table(scenario: string, options: BenchOptions, result: ScenarioResult): string {
-  const { comparison, notes } = result;
-  const rows = [
-    ['', 'per second', 'p50 ms', 'p99 ms', 'p99.9 ms', 'CPU us', 'RSS MiB', 'generator', 'errors'],
-    ...comparison.subjects.map(rowOf),
-  ];
-  const lines = [
-    `${scenario}: ${loopOf(options)}, ${options.rounds} interleaved rounds of ${options.durationMs / 1_000} s`,
-    `one-minute load average before: ${loadBefore.toFixed(2)} (a quiet machine shows less than 0.5)`,
-    '',
-    ...align(rows),
-    '',
-    ...comparison.ratios.map((ratio) => ratioLine(comparison.subjects[0]?.name ?? '', ratio)),
-    ...comparison.subjects.flatMap(warnings),
-    ...notes,
-  ];
-  return `${lines.join('\n')}\n`;
+export interface BenchReport {
+  readonly schema: typeof SCHEMA;
+  /** As it was typed. */
+  readonly command: string;
+  readonly startedUtc: string;
+  readonly elapsedMs: number;
+  readonly machine: Machine;
+  readonly gateway: { readonly version: string; readonly commit?: string; readonly changed?: true };
+  readonly generator: GeneratorCheck;
+  readonly scenarios: readonly ScenarioReport[];
+  /** Scenarios of `all` that do not run against a target, with the reason. */
+  readonly skipped: readonly { readonly name: string; readonly reason: string }[];
 }
 
-export function json(scenario: string, options: BenchOptions, result: ScenarioResult, utc: string): string {
-  const machine = {
-    node: process.version,
+export interface Machine {
+  readonly cpu: string;
+  readonly cores: number;
+  readonly memoryBytes: number;
+  readonly kernel: string;
+  readonly platform: string;
+  readonly node: string;
+}
+
+export interface ScenarioReport {
+  readonly name: string;
+  readonly summary: string;
+  /** What the rates count. */
+  readonly unit: string;
+  readonly options: BenchOptions;
+  readonly startedUtc: string;
+  readonly elapsedMs: number;
+  readonly loadAverage: LoadAverage;
+  /** The machine was busy before the scenario began. */
+  readonly noisy: boolean;
+  /** Why there are no figures. */
+  readonly failure?: string;
+  readonly subjects: readonly Measured[];
+  readonly ratios: readonly Ratio[];
+  readonly targets: readonly Judged[];
+  readonly figures: readonly Figure[];
+  readonly series: readonly Series[];
+  readonly participants: readonly Participant[];
+  /** What speaks against the figures. */
+  readonly warnings: readonly string[];
+  readonly notes: readonly string[];
+}
+
+/** Of one minute. */
+export interface LoadAverage {
+  readonly before: number;
+  readonly after: number;
+}
+
+export function machine(): Machine {
+  const all = cpus();
+  return {
+    cpu: all[0]?.model ?? 'unknown',
+    cores: all.length,
+    memoryBytes: totalmem(),
+    kernel: release(),
     platform: `${process.platform}-${process.arch}`,
-    cores: cpus().length,
-    cpu: cpus()[0]?.model ?? 'unknown',
-    loadAverageBefore: loadBefore,
+    node: process.version,
   };
-  return `${JSON.stringify({ scenario, utc, machine, options, ...result.comparison, notes: result.notes }, null, 2)}\n`;
 }
 
-function loopOf({ connections, ratePerSecond }: BenchOptions): string {
-  return ratePerSecond === undefined
-    ? `closed loop, ${connections} connections`
-    : `open loop, ${ratePerSecond}/s over ${connections} connections`;
+export function loadAverage(): number {
+  return loadavg()[0] ?? Number.NaN;
 }
 
-function rowOf(measured: Measured): string[] {
-  const { name, medianPerSecond, rounds } = measured;
-  const middle = middleRound(rounds);
-  const report = loadReport(middle);
-  const ms = (us: number | undefined) => (us === undefined ? '' : (us / 1_000).toFixed(us < 10_000 ? 2 : 0));
-  return [
-    name,
-    Math.round(medianPerSecond).toLocaleString('en'),
-    ms(report?.latencyUs.p50),
-    ms(report?.latencyUs.p99),
-    ms(report?.latencyUs.p999),
-    processorTimeOf(measured)?.toFixed(1) ?? '',
-    middle?.rssBytes === undefined ? '' : (middle.rssBytes / MEBIBYTE).toFixed(0),
-    report === undefined ? '' : `${Math.round(report.generatorBusy * 100)} %`,
-    report === undefined ? '' : String(errorsOf(rounds).reduce((total, [, count]) => total + count, 0)),
-  ];
-}
-
-function ratioLine(first: string, { against, median, lowest, highest, byProcessorTime }: Ratio): string {
-  const byTime = byProcessorTime === undefined ? '' : `; by processor time ${byProcessorTime.toFixed(3)}`;
-  return `${first} / ${against}: ${median.toFixed(3)} (${lowest.toFixed(3)} to ${highest.toFixed(3)})${byTime}`;
-}
-
-function warnings({ name, rounds }: Measured): string[] {
-  const lines = errorsOf(rounds).map(([kind, count]) => `${name}: ${count} x ${kind}`);
-  const sample = rounds.map((round) => loadReport(round)?.sample).find((text) => text !== undefined);
-  if (sample !== undefined) lines.push(`${name}: first bad answer: ${sample}`);
-  if (rounds.some((round) => (loadReport(round)?.generatorBusy ?? 0) > GENERATOR_BUSY_MAX))
-    lines.push(
-      `${name}: the generator was busy over ${GENERATOR_BUSY_MAX * 100} %: the figure is a lower bound`,
-    );
-  return lines;
-}
-
-function errorsOf(rounds: readonly Round[]): [string, number][] {
-  const total: Record<string, number> = {};
-  for (const round of rounds) {
-    for (const [kind, count] of Object.entries(loadReport(round)?.errors ?? {}))
-      total[kind] = (total[kind] ?? 0) + count;
-  }
-  return Object.entries(total);
-}
-
-function middleRound(rounds: readonly Round[]): Round | undefined {
-  const sorted = [...rounds].sort((a, b) => a.ratePerSecond - b.ratePerSecond);
-  return sorted[Math.floor(sorted.length / 2)];
+/** Of this checkout: the gateway that the suite starts. Without git only the version is known. */
+export function gatewayVersion(): BenchReport['gateway'] {
+  const root = new URL('../../', import.meta.url);
+  const { version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { version: string };
+  const git = (...args: string[]) => spawnSync('git', args, { cwd: root, encoding: 'utf8' });
+  const commit = git('rev-parse', '--short=12', 'HEAD');
+  if (commit.error !== undefined || commit.status !== 0) return { version };
+  const changed = git('status', '--porcelain', '--untracked-files=no').stdout.trim() !== '';
+  return { version, commit: commit.stdout.trim(), ...(changed ? { changed } : {}) };
 }
 
 /** Rounds that are no loads (native loops, the actor runtime) have no latencies. */
-function loadReport(round: Round | undefined): LoadReport | undefined {
+export function loadOf(round: Round | undefined): LoadReport | undefined {
   return round !== undefined && 'latencyUs' in round.details
     ? (round.details as unknown as LoadReport)
     : undefined;
 }
 
-function align(rows: readonly (readonly string[])[]): string[] {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows.map((row) =>
-    row
-      .map((cell, column) =>
-        column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
-      )
-      .join('  '),
-  );
+/** The round with the median rate, or the lower one of two. */
+export function middleRound(rounds: readonly Round[]): Round | undefined {
+  const sorted = [...rounds].sort((a, b) => a.ratePerSecond - b.ratePerSecond);
+  return sorted[Math.floor((sorted.length - 1) / 2)];
 }
+
+/** Of all rounds, by kind. */
+export function errorsOf(rounds: readonly Round[]): [kind: string, count: number][] {
+  const total: Record<string, number> = {};
+  for (const round of rounds) {
+    for (const [kind, count] of Object.entries(loadOf(round)?.errors ?? {}))
+      total[kind] = (total[kind] ?? 0) + count;
+  }
+  return Object.entries(total);
+}
+
+/** Whether the generator was the limit in one of the rounds. */
+export function generatorLimited(rounds: readonly Round[]): boolean {
+  return rounds.some((round) => (loadOf(round)?.generatorBusy ?? 0) > GENERATOR_BUSY_MAX);
+}
+
+/** What speaks against the figures of these subjects. */
+export function warningsOf(subjects: readonly Measured[]): string[] {
+  return subjects.flatMap(({ name, rounds }) => {
+    const lines = errorsOf(rounds).map(([kind, count]) => `${name}: ${count} x ${kind}`);
+    const sample = rounds.map((round) => loadOf(round)?.sample).find((text) => text !== undefined);
+    if (sample !== undefined) lines.push(`${name}: first bad answer: ${sample}`);
+    if (errorsOf(rounds).some(([kind]) => kind === 'status 429')) lines.push(LIMITS_HINT);
+    if (generatorLimited(rounds))
+      lines.push(
+        `${name}: the generator was the limit (over ${GENERATOR_BUSY_MAX * 100} % busy): the rate is a lower bound`,
+      );
+    return lines;
+  });
+}
+
+const LIMITS_HINT =
+  'status 429: the gateway’s limits answered. To measure beyond them raise ApiRPSLimit, SessionApiRPSLimit, McpApiRPSLimit, PubKeyApiRPSLimit and IpRPSLimit there (docs/CONFIGURATION.md)';

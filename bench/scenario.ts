@@ -1,21 +1,46 @@
 /** What a scenario is, and what it may use: the options, the load generator, and places to say what happens. */
 import { type Generator, startGenerator } from './children.ts';
-import type { Comparison, Sample, Subject } from './measure.ts';
-import type { BenchOptions } from './options.ts';
+import { type Comparison, compare, type Sample, type Subject } from './measure.ts';
+import type { BenchOptions, ScenarioTraits } from './options.ts';
+import { invite, type Participant, type ParticipantId } from './participants.ts';
 import type { LoadPlan, LoadReport } from './plan.ts';
+import type { Figure, Target } from './targets.ts';
 
 /** Longer than any good answer of these scenarios. */
 const TIMEOUT_MS = 10_000;
+
+/** A curve: how something grows with something. */
+export interface Series {
+  readonly title: string;
+  readonly x: Axis;
+  readonly y: Axis;
+  readonly lines: readonly {
+    readonly label: string;
+    readonly points: readonly (readonly [x: number, y: number])[];
+  }[];
+}
+
+export interface Axis {
+  /** With its unit. */
+  readonly label: string;
+  /** Logarithmic; linear from 0 without it. */
+  readonly log?: true;
+}
 
 export interface ScenarioResult {
   readonly comparison: Comparison;
   /** What a reader must know beside the table. */
   readonly notes: readonly string[];
+  /** Single numbers, for targets and for readers. */
+  readonly figures?: readonly Figure[];
+  readonly series?: readonly Series[];
 }
 
-export interface Scenario {
-  readonly name: string;
+export interface Scenario extends ScenarioTraits {
   readonly summary: string;
+  /** What the rates count, where it is not answers: `MiB`, `messages`. */
+  readonly unit?: string;
+  readonly targets?: readonly Target[];
   run(bench: Bench): Promise<ScenarioResult>;
 }
 
@@ -28,15 +53,37 @@ export interface LoadTarget {
   readonly status?: number;
 }
 
+/** Where the bench says what it does. */
+export interface Progress {
+  /** Something begins that is no round: accounts sign up, a peer starts. */
+  step(text: string): void;
+  /** A round begins; `done` of `total` are over. */
+  round(text: string, done: number, total: number): void;
+}
+
+export interface BenchContext {
+  readonly progress: Progress;
+  readonly targets?: readonly Target[];
+  /** `performance.now()` at which no further round begins. */
+  readonly deadlineMs?: number;
+}
+
 export class Bench {
   readonly options: BenchOptions;
-  readonly announce: (text: string) => void;
+  readonly participants: Participant[] = [];
+  /** What comes to light beside the scenario's result, of its clean-up too. */
+  readonly remarks: string[] = [];
+  readonly #context: BenchContext;
   readonly #generator: Generator = startGenerator();
   readonly #cleanUps: (() => Promise<unknown>)[] = [];
 
-  constructor(options: BenchOptions, announce: (text: string) => void) {
+  constructor(options: BenchOptions, context: BenchContext) {
     this.options = options;
-    this.announce = announce;
+    this.#context = context;
+  }
+
+  announce(text: string): void {
+    this.#context.progress.step(text);
   }
 
   /** Runs when the scenario is over, last first, whether it succeeded or not. */
@@ -49,24 +96,45 @@ export class Bench {
     await this.#generator.stop();
   }
 
+  /** Whether this floor or peer takes part; the report says why not. Nobody does beside a target. */
+  invite(id: ParticipantId): boolean {
+    if (this.options.target !== undefined) return false;
+    const participant = invite(id, this.options.peers);
+    if (!this.participants.some(({ name }) => name === participant.name)) this.participants.push(participant);
+    return participant.leftOut === undefined;
+  }
+
+  /** The options' rounds of all subjects, interleaved, with the ratios that the scenario's targets ask for. */
+  async compare(subjects: readonly Subject[]): Promise<Comparison> {
+    const { deadlineMs, progress, targets = [] } = this.#context;
+    const pairs = targets.flatMap((target) =>
+      'against' in target && target.of !== undefined ? [{ of: target.of, against: target.against }] : [],
+    );
+    return await compare(subjects, {
+      rounds: this.options.rounds,
+      pairs,
+      step: (text, done, total) => progress.round(text, done, total),
+      ...(deadlineMs === undefined ? {} : { deadlineMs }),
+    });
+  }
+
   async load(target: LoadTarget): Promise<LoadReport> {
     const { hostname, port } = new URL(target.url);
-    const { options } = this;
+    const { connections, warmupMs, durationMs, ratePerSecond, maxRatePerSecond } = this.options;
     const plan: LoadPlan = {
       host: hostname.replace(/^\[|\]$/g, ''),
       port: Number(port === '' ? 80 : port),
-      connections: options.connections,
-      warmupMs: options.warmupMs,
-      durationMs: options.durationMs,
-      ...(options.ratePerSecond === undefined ? {} : { ratePerSecond: options.ratePerSecond }),
+      connections,
+      warmupMs,
+      durationMs,
+      ...(ratePerSecond === undefined ? {} : { ratePerSecond }),
+      ...(maxRatePerSecond === undefined ? {} : { maxRatePerSecond }),
       requests: target.requests,
       expect: target.expect,
       ...(target.status === undefined ? {} : { status: target.status }),
       timeoutMs: TIMEOUT_MS,
     };
-    return await this.#generator.run(plan, ({ elapsedMs, answers }) => {
-      if (elapsedMs > 0) this.announce(`${answers} answers in ${(elapsedMs / 1_000).toFixed(1)} s`);
-    });
+    return await this.#generator.run(plan);
   }
 
   /** A subject of the comparison whose rounds are loads. `prepare` makes the requests anew for each round. */

@@ -1,11 +1,11 @@
 /** The subjects of the file benches: the gateway with raised limits, nginx, @tus/server and node:http, each over a folder. */
-import { type ChildProcess, fork, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findFreePort } from '../src/io/http/server.ts';
-import { plainEnvironment } from '../tools/launch.ts';
-import { startChild, stopChild } from './children.ts';
+import { startChild, startPeer, stopChild } from './children.ts';
 import type { Sample, Subject } from './measure.ts';
 import type { Bench } from './scenario.ts';
 import type { TransferPlan } from './transfers/kinds.ts';
@@ -50,14 +50,16 @@ export function transferSubject(
   subject: {
     name: string;
     pids: readonly number[];
+    group?: string;
     plan: Omit<TransferPlan, 'durationMs'>;
     cleanUp?: () => void;
   },
 ): Subject {
-  const { name, pids, plan, cleanUp } = subject;
+  const { name, pids, group, plan, cleanUp } = subject;
   return {
     name,
     pids,
+    ...(group === undefined ? {} : { group }),
     async round() {
       const report = await client.run({ ...plan, durationMs: bench.options.durationMs });
       cleanUp?.();
@@ -90,8 +92,8 @@ export interface NginxPart {
 
 const FILES: NginxPart = { http: '', server: 'location / { dav_methods PUT DELETE; }' };
 
-/** nginx with one worker process: files by GET with sendfile, PUT through its DAV module. Undefined where it is missing. */
-export async function startNginx(bench: Bench, what = FILES): Promise<Peer | undefined> {
+/** nginx with one worker process: files by GET with sendfile, PUT through its DAV module. */
+export async function startNginx(bench: Bench, what = FILES): Promise<Peer> {
   const folder = storedFiles(bench);
   for (const name of ['root', 'root/up', 'temp']) mkdirSync(join(folder, name), { mode: 0o777 });
   const port = await findFreePort('127.0.0.1', 0);
@@ -104,11 +106,7 @@ export async function startNginx(bench: Bench, what = FILES): Promise<Peer | und
     '-c',
     join(folder, 'nginx.conf'),
   ]);
-  const started = await new Promise<boolean>((resolve) => {
-    child.once('error', () => resolve(false));
-    child.once('spawn', () => resolve(true));
-  });
-  if (!started) return undefined;
+  await once(child, 'spawn');
   bench.afterwards(() => stopChild(child));
   const url = `http://127.0.0.1:${port}`;
   await answering(child, url);
@@ -141,17 +139,11 @@ http {
 `;
 }
 
-/** @tus/server; undefined where it is not installed (npm install in bench/peers). */
-export async function startTus(bench: Bench): Promise<Peer | undefined> {
-  if (!existsSync('bench/peers/node_modules/@tus/server')) return undefined;
+export async function startTus(bench: Bench): Promise<Peer> {
   const root = storedFiles(bench);
-  const child = fork('bench/peers/tus-server.js', [root], { env: plainEnvironment(), execArgv: [] });
-  bench.afterwards(() => stopChild(child));
-  const url = await new Promise<string>((resolve, reject) => {
-    child.once('message', (message: { url: string }) => resolve(message.url));
-    child.once('exit', (code) => reject(new Error(`@tus/server ended with ${code}`)));
-  });
-  return { url, pid: child.pid ?? 0, root };
+  const { url, pid, stop } = await startPeer('tus-server', [root]);
+  bench.afterwards(stop);
+  return { url, pid, root };
 }
 
 /** node:http with streams, as anybody would write it. */

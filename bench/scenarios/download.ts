@@ -1,8 +1,8 @@
 /** Files out of the gateway, whole and in ranges of 4 KB, against nginx with sendfile and node:http. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { compare, type Subject } from '../measure.ts';
-import { type Bench, rawRequest, type Scenario, type ScenarioResult } from '../scenario.ts';
+import type { Subject } from '../measure.ts';
+import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
 import { RawConnection } from '../transfers/raw-connection.ts';
 import {
   type Peer,
@@ -12,7 +12,7 @@ import {
   type TransferClient,
   transferSubject,
 } from '../transfers.ts';
-import { type FileGateway, LARGE_FILE_BYTES, MIB, startFileGateway } from './file-gateway.ts';
+import { type FileGateway, LARGE_FILE_BYTES, MIB, NO_TARGET, startFileGateway } from './file-gateway.ts';
 
 const LANES = 8;
 const RANGE_BYTES = 4_096;
@@ -26,6 +26,9 @@ export const download: Scenario = {
   name: 'download',
   summary:
     'files of 100 MiB by their code, one stream and eight, against nginx and node:http; MiB/s; fairness',
+  unit: 'MiB',
+  noTarget: NO_TARGET,
+  targets: [{ against: 'nginx', by: 'rate', atLeast: 1.1, row: 'download against nginx' }],
   async run(bench) {
     const client = await startTransferClient(bench);
     const gateway = await startFileGateway(bench, 1);
@@ -34,10 +37,9 @@ export const download: Scenario = {
     ];
     const notes = ['Rates are MiB/s; processor time is for one MiB.'];
     for (const [name, peer] of await peersOf(bench)) {
-      if (peer === undefined) notes.push(`${name} is not installed: not compared.`);
-      else subjects.push(...(await wholeFiles(bench, client, name, [peer.pid], `${peer.url}/file`)));
+      subjects.push(...(await wholeFiles(bench, client, name, [peer.pid], `${peer.url}/file`)));
     }
-    const comparison = await compare(subjects, bench.options.rounds, bench.announce);
+    const comparison = await bench.compare(subjects);
     notes.push(...(await fairness(bench, client)));
     return { comparison, notes };
   },
@@ -46,24 +48,23 @@ export const download: Scenario = {
 export const downloadRange: Scenario = {
   name: 'download-range',
   summary: 'ranges of 4 KB of a file of 100 MiB by its code, against nginx and node:http',
-  async run(bench): Promise<ScenarioResult> {
+  noTarget: NO_TARGET,
+  targets: [{ against: 'nginx', by: 'rate', atLeast: 1, row: '4 KB ranges against nginx' }],
+  async run(bench) {
     const gateway = await startFileGateway(bench, 1);
-    const notes: string[] = [];
     const subjects = [ranges(bench, 'gatehouse', gateway.pids, await ownFile(gateway))];
     for (const [name, peer] of await peersOf(bench)) {
-      if (peer === undefined) notes.push(`${name} is not installed: not compared.`);
-      else subjects.push(ranges(bench, name, [peer.pid], `${peer.url}/file`));
+      subjects.push(ranges(bench, name, [peer.pid], `${peer.url}/file`));
     }
-    return { comparison: await compare(subjects, bench.options.rounds, bench.announce), notes };
+    return { comparison: await bench.compare(subjects), notes: [] };
   },
 };
 
-async function peersOf(bench: Bench): Promise<[string, Peer | undefined][]> {
-  const peers: [string, Peer | undefined][] = [
-    ['nginx', await startNginx(bench)],
-    ['node:http', await startPlainFiles(bench)],
-  ];
-  for (const [, peer] of peers) if (peer !== undefined) writeFileSync(join(peer.root, 'file'), CONTENT);
+async function peersOf(bench: Bench): Promise<[string, Peer][]> {
+  const peers: [string, Peer][] = [];
+  if (bench.invite('nginx')) peers.push(['nginx', await startNginx(bench)]);
+  if (bench.invite('node-http')) peers.push(['node:http', await startPlainFiles(bench)]);
+  for (const [, peer] of peers) writeFileSync(join(peer.root, 'file'), CONTENT);
   return peers;
 }
 
@@ -103,6 +104,7 @@ async function wholeFiles(
     transferSubject(bench, client, {
       name: lanes === 1 ? name : `${name}, ${lanes} at once`,
       pids,
+      group: `${lanes} at once`,
       plan: { ...plan, lanes },
     }),
   );

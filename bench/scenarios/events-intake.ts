@@ -4,7 +4,7 @@
  * release included as far as it falls into the round.
  */
 import { gatewayUnderLoad } from '../gateway.ts';
-import { compare, type Subject } from '../measure.ts';
+import type { Subject } from '../measure.ts';
 import { type Bench, rawRequest, type Scenario, sampleOf } from '../scenario.ts';
 
 const KEY = 'bench-module-key-0000';
@@ -16,9 +16,9 @@ const REQUESTS_MAX = 120_000;
 export const eventsIntake: Scenario = {
   name: 'events-intake',
   summary: 'events that modules push, durable before the answer, in batches of 100 and one by one',
+  unit: 'events',
+  noTarget: 'it pushes events with a module key of its own gateway',
   async run(bench) {
-    if (bench.options.target !== undefined)
-      throw new Error('events-intake needs the internal listener of its own gateway');
     const modules = { wallet: { url: 'http://127.0.0.1:9', key: KEY } };
     const gateway = await gatewayUnderLoad(bench, modules);
     const internal = gateway.internal ?? '';
@@ -31,7 +31,7 @@ export const eventsIntake: Scenario = {
     const subjects = BATCHES.map((size) =>
       subjectOf(bench, gateway.pids, internal, size, () => batchOf(size)),
     );
-    const comparison = await compare(subjects, bench.options.rounds, bench.announce);
+    const comparison = await bench.compare(subjects);
     const health = (await (await fetch(`${internal}/health`)).json()) as {
       parts: { events: Record<string, number> };
     };

@@ -1,6 +1,6 @@
 /** How upload bytes get to the thread that hashes and writes them: what each way costs the main thread, and how fast it is. */
 import { startVerifier } from '../children.ts';
-import { compare, median, type Subject } from '../measure.ts';
+import { median, type Subject } from '../measure.ts';
 import type { Bench, Scenario } from '../scenario.ts';
 
 const PIECE_BYTES = 512 * 1024;
@@ -16,10 +16,12 @@ const WAYS: Record<string, string> = {
 export const filePieces: Scenario = {
   name: 'file-pieces',
   summary: 'ways of upload bytes into a file with their CRC-32, in pieces of 512 KB, one worker thread',
+  unit: 'pieces',
+  noTarget: 'it runs on this machine alone, without a gateway',
   async run(bench) {
     const subjects: Subject[] = [];
     for (const way of Object.keys(WAYS)) subjects.push(await subjectOf(bench, way));
-    const comparison = await compare(subjects, bench.options.rounds, bench.announce);
+    const comparison = await bench.compare(subjects);
     const notes = comparison.subjects.map(({ name, rounds }) => {
       const figure = (key: string) => median(rounds.map(({ details }) => Number(details[key])));
       const rate = figure('mebibytesPerSecond').toFixed(0);

@@ -5,8 +5,9 @@
 import { expectOk, request } from '../../tools/agent.ts';
 import { startServer } from '../children.ts';
 import { gatewayUnderLoad, makeAgents, sessionOf } from '../gateway.ts';
-import { compare, type Subject } from '../measure.ts';
+import type { Subject } from '../measure.ts';
 import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
+import { startFastifyProxy } from './fastify.ts';
 
 const CALL = JSON.stringify({
   jsonrpc: '2.0',
@@ -31,19 +32,21 @@ const USERS = 64;
 export const mcpCall: Scenario = {
   name: 'mcp-call',
   summary: 'tools/call to a local backend against a bare uWS + undici proxy and the official SDK server',
+  targets: [
+    { against: 'bare uWS + undici proxy', by: 'rate', atLeast: 0.9, row: 'tools/call against a bare proxy' },
+    { against: '@fastify/http-proxy', by: 'rate', atLeast: 2, row: 'tools/call against @fastify/http-proxy' },
+    { against: 'official SDK server', by: 'rate', atLeast: 14, row: 'tools/call against the official SDK' },
+  ],
   async run(bench) {
-    const { target, rounds } = bench.options;
     const backend = await startServer('wallet');
     bench.afterwards(() => backend.stop());
     const subjects = [await gateway(bench, backend.url)];
-    if (target === undefined)
-      subjects.push(await bareProxy(bench, backend.url), await sdk(bench, backend.url));
+    if (bench.invite('bare-proxy')) subjects.push(await bareProxy(bench, backend.url));
+    if (bench.invite('fastify')) subjects.push(await fastify(bench, backend.url));
+    if (bench.invite('sdk')) subjects.push(await sdk(bench, backend.url));
     return {
-      comparison: await compare(subjects, rounds, bench.announce),
-      notes:
-        target === undefined
-          ? ['Targets: at least 0.9 of the bare proxy, at least 14 of the SDK server.']
-          : ['The target answers from its own wallet module; nothing is compared.'],
+      comparison: await bench.compare(subjects),
+      notes: bench.options.target === undefined ? [] : ['The target answers from its own wallet module.'],
     };
   },
 };
@@ -70,6 +73,14 @@ async function bareProxy(bench: Bench, backendUrl: string): Promise<Subject> {
     requests,
     expect: EXPECT,
   }));
+}
+
+/** It passes the backend's path on: the same call as the gateway's own to the module. */
+async function fastify(bench: Bench, backendUrl: string): Promise<Subject> {
+  const { url, pid } = await startFastifyProxy(bench, backendUrl);
+  const headers = { Authorization: `Bearer ${'x'.repeat(46)}` };
+  const requests = [rawRequest('GET', `${url}/wallet/v1/balance/get`, headers)];
+  return bench.subject('@fastify/http-proxy', [pid], () => ({ url, requests, expect: EXPECT }));
 }
 
 async function sdk(bench: Bench, backendUrl: string): Promise<Subject> {

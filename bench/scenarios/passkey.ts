@@ -4,7 +4,7 @@
  */
 import { costOf, startVerifier } from '../children.ts';
 import { gatewayUnderLoad } from '../gateway.ts';
-import { compare, type Subject } from '../measure.ts';
+import type { Subject } from '../measure.ts';
 import { eventLoopP99Ms, logInsPerSecond, signUpWithPasskey } from '../passkeys.ts';
 import type { Bench, Scenario } from '../scenario.ts';
 
@@ -15,14 +15,12 @@ const SECOND_MS = 1_000;
 export const passkey: Scenario = {
   name: 'passkey',
   summary: 'passkey verifications through the pool against the library alone; the event loop at 200 logins/s',
+  unit: 'verifications',
+  noTarget: 'passkeys of another site need a browser there',
   async run(bench) {
-    if (bench.options.target !== undefined)
-      throw new Error('passkey reads the internal listener of a gateway of its own: it takes no --target');
-    const subjects = [
-      await verifier(bench, 'pool, 1 thread', 'pool'),
-      await verifier(bench, 'library', 'library'),
-    ];
-    const comparison = await compare(subjects, bench.options.rounds, bench.announce);
+    const subjects = [await verifier(bench, 'pool, 1 thread', 'pool')];
+    if (bench.invite('webauthn-library')) subjects.push(await verifier(bench, 'library', 'library'));
+    const comparison = await bench.compare(subjects);
     return { comparison, notes: [await logins(bench)] };
   },
 };

@@ -2,14 +2,12 @@
  * A REST call to a module: through the gateway with session, limits and audit on, through nginx and through
  * @fastify/http-proxy, which only pass it on, all to the same backend.
  */
-import { fork } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { plainEnvironment } from '../../tools/launch.ts';
-import { startServer, stopChild } from '../children.ts';
+import { startServer } from '../children.ts';
 import { gatewayUnderLoad, makeAgents, sessionOf } from '../gateway.ts';
-import { compare, type Subject } from '../measure.ts';
+import type { Subject } from '../measure.ts';
 import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
 import { startNginx } from '../transfers.ts';
+import { startFastifyProxy } from './fastify.ts';
 
 const PATH = '/wallet/v1/balance/get';
 /** In every good answer of the backend. */
@@ -25,22 +23,15 @@ export const restProxy: Scenario = {
   name: 'rest-proxy',
   summary: 'a REST call to a module against nginx and @fastify/http-proxy',
   async run(bench) {
-    const { target, rounds } = bench.options;
     const backend = await startServer('wallet');
     bench.afterwards(() => backend.stop());
     const subjects = [await gateway(bench, backend.url)];
-    const missing: string[] = [];
-    if (target === undefined) {
-      for (const [name, start] of [
-        ['nginx', nginx],
-        ['@fastify/http-proxy', fastify],
-      ] as const) {
-        const subject = await start(bench, backend.url);
-        if (subject === undefined) missing.push(`${name} is not installed: left out.`);
-        else subjects.push(subject);
-      }
+    if (bench.invite('nginx')) subjects.push(await nginx(bench, backend.url));
+    if (bench.invite('fastify')) {
+      const { url, pid } = await startFastifyProxy(bench, backend.url);
+      subjects.push(passingOn(bench, '@fastify/http-proxy', url, pid));
     }
-    return { comparison: await compare(subjects, rounds, bench.announce), notes: missing };
+    return { comparison: await bench.compare(subjects), notes: [] };
   },
 };
 
@@ -62,22 +53,11 @@ function passingOn(bench: Bench, name: string, url: string, pid: number): Subjec
 }
 
 /** One worker process, as the gateway's main thread is one. */
-async function nginx(bench: Bench, backendUrl: string): Promise<Subject | undefined> {
+async function nginx(bench: Bench, backendUrl: string): Promise<Subject> {
   const peer = await startNginx(bench, {
     http: `upstream backend { server ${new URL(backendUrl).host}; keepalive ${CONNECTIONS}; keepalive_requests 1000000; }`,
     server:
       'location / { proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection ""; }',
   });
-  return peer === undefined ? undefined : passingOn(bench, 'nginx', peer.url, peer.pid);
-}
-
-async function fastify(bench: Bench, backendUrl: string): Promise<Subject | undefined> {
-  if (!existsSync('bench/peers/node_modules/@fastify/http-proxy')) return undefined;
-  const child = fork('bench/peers/fastify-proxy.js', [backendUrl], { env: plainEnvironment(), execArgv: [] });
-  bench.afterwards(() => stopChild(child));
-  const url = await new Promise<string>((resolve, reject) => {
-    child.once('message', (message: { url: string }) => resolve(message.url));
-    child.once('exit', (code) => reject(new Error(`@fastify/http-proxy ended with ${code}`)));
-  });
-  return passingOn(bench, '@fastify/http-proxy', url, child.pid ?? 0);
+  return passingOn(bench, 'nginx', peer.url, peer.pid);
 }

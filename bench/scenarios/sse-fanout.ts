@@ -2,16 +2,18 @@
  * One event to thousands of browsers: messages per second of the server's processor, memory per connection, and how
  * long a small request takes meanwhile; against better-sse and nchan (nginx) with the same messages.
  */
-import { type ChildProcess, fork, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { signUp } from '../../tools/agent.ts';
-import { plainEnvironment } from '../../tools/launch.ts';
+import { startPeer } from '../children.ts';
 import { Crowd, type FanoutServer } from '../fanout.ts';
 import { gatewayUnderLoad } from '../gateway.ts';
-import { compare, median, type Subject } from '../measure.ts';
+import { median, type Subject } from '../measure.ts';
+import { NCHAN_MODULE } from '../participants.ts';
 import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
+import type { Figure } from '../targets.ts';
 
 const MODULE_KEY = 'bench-module-key-0001';
 /** As the setting SseStreamsPerSession has it. */
@@ -20,27 +22,42 @@ const SIGN_UPS = 16;
 const MESSAGE_BYTES = 200;
 /** What is due to a client together leaves in one write: shown by batches of ten. */
 const BATCH = 10;
-const NCHAN_MODULE = '/usr/lib/nginx/modules/ngx_nchan_module.so';
 const START_TIMEOUT_MS = 15_000;
+const RSS_FIGURE = 'RSS a connection';
+export const NO_TARGET = 'it publishes with a module key of its own gateway';
 
 export const sseFanout: Scenario = {
   name: 'sse-fanout',
-  summary: 'one event to thousands of event streams (--connections 10000) against better-sse and nchan',
+  summary: 'one event to thousands of event streams against better-sse and nchan',
+  unit: 'messages',
+  noTarget: NO_TARGET,
+  defaults: { connections: 10_000, rounds: 3 },
+  inAll: { connections: 10_000, rounds: 3 },
+  targets: [
+    { against: 'nchan', by: 'processor time', atLeast: 1.2, row: 'SSE fan-out to 10,000 against nchan' },
+    {
+      against: 'better-sse',
+      by: 'processor time',
+      atLeast: 2,
+      row: 'SSE fan-out to 10,000 against better-sse',
+    },
+    { figure: RSS_FIGURE, atMost: 4, row: 'SSE fan-out to 10,000: memory' },
+  ],
   async run(bench) {
-    const { connections, durationMs, rounds } = bench.options;
-    if (bench.options.target !== undefined) throw new Error('sse-fanout publishes: it needs its own gateway');
+    const { connections, durationMs } = bench.options;
     const crowds = await gatherCrowds(bench, connections);
     const subjects = [1, BATCH].flatMap((batch) =>
       crowds.map(
         (crowd): Subject => ({
           name: batch === 1 ? crowd.server.name : `${crowd.server.name}, ${batch} at a time`,
           pids: crowd.server.pids,
+          group: `${batch} at a time`,
           round: () =>
             crowd.round({ durationMs, batch, sizeBytes: MESSAGE_BYTES, stalled: 0, readers: connections }),
         }),
       ),
     );
-    const comparison = await compare(subjects, rounds, bench.announce);
+    const comparison = await bench.compare(subjects);
     const notes = comparison.subjects.map(({ name, rounds: measured }) => {
       const of = (pick: (details: Details) => number) =>
         median(measured.map(({ details }) => pick(details as unknown as Details)));
@@ -54,17 +71,23 @@ export const sseFanout: Scenario = {
       if (rssBytesPerConnection !== undefined)
         notes.push(`${server.name}: ${(rssBytesPerConnection / 1_024).toFixed(1)} KiB of RSS a connection`);
     }
-    notes.push('Targets: 1.2 times nchan and 2 times better-sse by processor time; 4 KiB a connection.');
-    return { comparison, notes };
+    return { comparison, notes, figures: memoryOf(crowds[0]) };
   },
 };
+
+function memoryOf(gateway: Crowd | undefined): Figure[] {
+  const bytes = gateway?.rssBytesPerConnection;
+  return bytes === undefined ? [] : [{ name: RSS_FIGURE, unit: 'KiB', value: bytes / 1_024 }];
+}
 
 /** The gateway and whatever peers are installed, each with its readers connected. */
 export async function gatherCrowds(bench: Bench, readers: number): Promise<Crowd[]> {
   const crowds: Crowd[] = [];
-  for (const open of [openGatehouse, betterSse, nchan]) {
+  const opens = [openGatehouse];
+  if (bench.invite('better-sse')) opens.push(betterSse);
+  if (bench.invite('nchan')) opens.push(nchan);
+  for (const open of opens) {
     const server = await open(bench, readers);
-    if (server === undefined) continue;
     const crowd = new Crowd(server);
     bench.afterwards(() => crowd.leave());
     bench.announce(`${readers} readers come to ${server.name}`);
@@ -131,34 +154,18 @@ async function streamRequests(bench: Bench, url: string, clients: number): Promi
   return requests;
 }
 
-async function betterSse(bench: Bench, clients: number): Promise<FanoutServer | undefined> {
-  if (!existsSync('bench/peers/node_modules/better-sse')) {
-    bench.announce('better-sse is left out: npm install in bench/peers brings it');
-    return undefined;
-  }
-  const child = fork(resolve('bench/peers/better-sse-server.js'), [], {
-    env: plainEnvironment(),
-    execArgv: [],
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-  });
-  bench.afterwards(() => ended(child));
-  const { url } = await new Promise<{ url: string }>((resolve, reject) => {
-    child.once('message', (message) => resolve(message as { url: string }));
-    child.once('exit', (code) => reject(new Error(`better-sse ended with ${code}`)));
-  });
+async function betterSse(bench: Bench, clients: number): Promise<FanoutServer> {
+  const { url, pid, stop } = await startPeer('better-sse-server');
+  bench.afterwards(stop);
   return {
     name: 'better-sse',
-    pids: [child.pid ?? 0],
+    pids: [pid],
     plan: planOf(url, clients),
     publish: (messages) => post(`${url}/publish`, `[${messages.join(',')}]`),
   };
 }
 
-async function nchan(bench: Bench, clients: number): Promise<FanoutServer | undefined> {
-  if (!existsSync(NCHAN_MODULE)) {
-    bench.announce('nchan is left out: the Debian package libnginx-mod-nchan brings it');
-    return undefined;
-  }
+async function nchan(bench: Bench, clients: number): Promise<FanoutServer> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-nchan-'));
   bench.afterwards(async () => rmSync(folder, { recursive: true, force: true }));
   const port = 20_000 + (process.pid % 10_000);

@@ -1,7 +1,7 @@
 /** One client that never reads among three hundred that do: what the others feel of it. */
-import { compare, median, type Subject } from '../measure.ts';
+import { median, type Subject } from '../measure.ts';
 import type { Scenario } from '../scenario.ts';
-import { gatherCrowds } from './sse-fanout.ts';
+import { gatherCrowds, NO_TARGET } from './sse-fanout.ts';
 
 const READERS = 300;
 const BATCH = 10;
@@ -12,20 +12,23 @@ export const sseStalled: Scenario = {
   name: 'sse-stalled',
   summary:
     'event streams: 300 readers against 300 readers and one that never reads, beside better-sse and nchan',
+  unit: 'messages',
+  noTarget: NO_TARGET,
   async run(bench) {
-    const { durationMs, rounds } = bench.options;
+    const { durationMs } = bench.options;
     const crowds = await gatherCrowds(bench, READERS);
     const subjects = crowds.flatMap((crowd) =>
       [1, 0].map(
         (stalled): Subject => ({
           name: `${crowd.server.name}${stalled === 0 ? '' : ', one that never reads'}`,
           pids: crowd.server.pids,
+          group: `${stalled} stalled`,
           round: () =>
             crowd.round({ durationMs, batch: BATCH, sizeBytes: MESSAGE_BYTES, stalled, readers: READERS }),
         }),
       ),
     );
-    const comparison = await compare(subjects, rounds, bench.announce);
+    const comparison = await bench.compare(subjects);
     const p99s = comparison.subjects.map(({ rounds: measured }) =>
       median(measured.map(({ details }) => (details as unknown as Details).latencyUs.p99)),
     );

@@ -1,7 +1,7 @@
 /** Whole files into the gateway, by v1 chunks and by v2 streams, against nginx with its DAV module and @tus/server. */
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { compare, type Subject } from '../measure.ts';
+import type { Subject } from '../measure.ts';
 import type { Bench, Scenario, ScenarioResult } from '../scenario.ts';
 import type { TransferKind, TransferPlan } from '../transfers/kinds.ts';
 import {
@@ -13,7 +13,7 @@ import {
   type TransferClient,
   transferSubject,
 } from '../transfers.ts';
-import { type FileGateway, LARGE_FILE_BYTES, MIB, startFileGateway } from './file-gateway.ts';
+import { type FileGateway, LARGE_FILE_BYTES, MIB, NO_TARGET, startFileGateway } from './file-gateway.ts';
 
 const V1_FILE_BYTES = 20 * MIB;
 const LANES = 8;
@@ -21,34 +21,64 @@ const LANES = 8;
 const GIGABYTE_FILES = 10;
 /** The most that v1 takes (spec 2.7); the streams of v2 are given the same. */
 const SESSIONS = 60;
+const DELAY_FIGURE = 'event-loop delay p99 (10 ms of it is the sampling)';
+const RSS_FIGURE = 'RSS of one upload';
 
 export const uploadV1: Scenario = {
   name: 'upload-v1',
   summary: 'files of 20 MiB in chunks of 256 KB against PUT to nginx DAV and @tus/server; MiB/s',
+  unit: 'MiB',
+  noTarget: NO_TARGET,
+  targets: [
+    { against: 'nginx DAV', by: 'rate', atLeast: 0.7, row: 'v1 upload, 256 KB parts, against nginx DAV' },
+  ],
   run: (bench) => runUploads(bench, 'v1', V1_FILE_BYTES),
 };
 
 export const uploadV2: Scenario = {
   name: 'upload-v2',
   summary: 'streams of 100 MiB against PUT to nginx DAV, @tus/server and node:http; MiB/s; 1 GB and its cost',
+  unit: 'MiB',
+  noTarget: NO_TARGET,
+  targets: [
+    { against: 'nginx DAV', by: 'rate', atLeast: 0.9, row: 'v2 upload against nginx DAV' },
+    { figure: DELAY_FIGURE, atMost: 20, row: 'upload of 1 GB: event-loop delay p99' },
+    { figure: RSS_FIGURE, atMost: 8, row: 'upload of 1 GB: memory' },
+  ],
   run: (bench) => runUploads(bench, 'v2', LARGE_FILE_BYTES),
 };
 
 async function runUploads(bench: Bench, kind: 'v1' | 'v2', fileBytes: number): Promise<ScenarioResult> {
   const client = await startTransferClient(bench);
   const gateway = await startFileGateway(bench, SESSIONS);
-  const notes: string[] = [];
-  const subjects = await subjectsOf(bench, client, gateway, kind, fileBytes, notes);
-  const comparison = await compare(subjects, bench.options.rounds, bench.announce);
+  const subjects = await subjectsOf(bench, client, gateway, kind, fileBytes);
+  const comparison = await bench.compare(subjects);
   const plan = { kind, url: gateway.url, fileBytes, cookies: gateway.cookies, connectionsPerFile: 1 };
   const files = (GIGABYTE_FILES * LARGE_FILE_BYTES) / fileBytes;
   bench.announce('1,000 MiB on one connection');
-  notes.push(await costOfUploads(client, gateway, { ...plan, lanes: 1, files }));
+  const one = await costOfUploads(client, gateway, { ...plan, lanes: 1, files });
   bench.announce(`${SESSIONS} files at once`);
-  notes.push(
-    await costOfUploads(client, gateway, { ...plan, fileBytes: V1_FILE_BYTES, lanes: SESSIONS, files: 1 }),
-  );
-  return { comparison, notes: ['Rates are MiB/s; processor time is for one MiB.', ...notes] };
+  const crowd = { ...plan, fileBytes: V1_FILE_BYTES, lanes: SESSIONS, files: 1 };
+  const many = await costOfUploads(client, gateway, crowd);
+  const figures = [
+    { name: DELAY_FIGURE, unit: 'ms', value: one.delayMs },
+    { name: RSS_FIGURE, unit: 'MiB', value: one.rssMebibytes },
+    { name: `${DELAY_FIGURE}, ${SESSIONS} files at once`, unit: 'ms', value: many.delayMs },
+    { name: `RSS of ${SESSIONS} uploads at once`, unit: 'MiB', value: many.rssMebibytes },
+  ];
+  return { comparison, notes: ['Processor time is for one MiB.', one.note, many.note], figures };
+}
+
+/** Ratios compare as many files at once. */
+function groupOf(lanes = 1): string {
+  return `${lanes} at once`;
+}
+
+interface UploadCost {
+  readonly delayMs: number;
+  /** Above what the process had. */
+  readonly rssMebibytes: number;
+  readonly note: string;
 }
 
 async function subjectsOf(
@@ -57,27 +87,29 @@ async function subjectsOf(
   gateway: FileGateway,
   kind: 'v1' | 'v2',
   fileBytes: number,
-  notes: string[],
 ): Promise<Subject[]> {
   const { url, pids, cookies } = gateway;
   const cleanUp = () => gateway.empty();
   const plan = { kind, url, fileBytes, cookies, lanes: 1, connectionsPerFile: 1 };
   const own = (name: string, more: Partial<typeof plan>) =>
-    transferSubject(bench, client, { name, pids, plan: { ...plan, ...more }, cleanUp });
+    transferSubject(bench, client, {
+      name,
+      pids,
+      group: groupOf(more.lanes),
+      plan: { ...plan, ...more },
+      cleanUp,
+    });
   const ways =
     kind === 'v1'
       ? [own('gatehouse, 1 connection', {}), own('gatehouse, 4 connections', { connectionsPerFile: 4 })]
       : [own('gatehouse, 1 stream', {})];
   ways.push(own(`gatehouse, ${LANES} files at once`, { lanes: LANES }));
-  const peers: [string, Peer | undefined, TransferKind, string][] = [
-    ['nginx DAV', await startNginx(bench), 'put', 'up'],
-    ['@tus/server', await startTus(bench), 'tus', '.'],
-    ['node:http', await startPlainFiles(bench), 'put', 'up'],
-  ];
-  for (const [name, peer, how, folder] of peers) {
-    if (peer === undefined) notes.push(`${name} is not installed: not compared.`);
-    else ways.push(...peerSubjects(bench, client, { name, peer, how, folder, fileBytes }));
-  }
+  const peers: [string, Peer, TransferKind, string][] = [];
+  if (bench.invite('nginx-dav')) peers.push(['nginx DAV', await startNginx(bench), 'put', 'up']);
+  if (bench.invite('tus')) peers.push(['@tus/server', await startTus(bench), 'tus', '.']);
+  if (bench.invite('node-http')) peers.push(['node:http', await startPlainFiles(bench), 'put', 'up']);
+  for (const [name, peer, how, folder] of peers)
+    ways.push(...peerSubjects(bench, client, { name, peer, how, folder, fileBytes }));
   return ways;
 }
 
@@ -103,6 +135,7 @@ function peerSubjects(
     transferSubject(bench, client, {
       name: count === 1 ? name : `${name}, ${count} files at once`,
       pids: [pid],
+      group: groupOf(count),
       plan: { ...plan, lanes: count },
       cleanUp,
     }),
@@ -114,7 +147,7 @@ async function costOfUploads(
   client: TransferClient,
   gateway: FileGateway,
   plan: Omit<TransferPlan, 'durationMs'>,
-): Promise<string> {
+): Promise<UploadCost> {
   const before = gateway.rssBytes();
   let peak = before;
   const sampler = setInterval(() => {
@@ -126,7 +159,10 @@ async function costOfUploads(
   clearInterval(sampler);
   gateway.empty();
   const rate = ((bytes / MIB / elapsedMs) * 1_000).toFixed(0);
-  const rss = `RSS ${(before / MIB).toFixed(0)} MiB before, at most ${(peak / MIB).toFixed(0)} during`;
   const what = `${files} files of ${plan.fileBytes / MIB} MiB, ${plan.lanes} at once`;
-  return `${what}: ${rate} MiB/s, ${rss}, event-loop delay p99 ${delayMs.toFixed(1)} ms (10 ms of it is the sampling).`;
+  return {
+    delayMs,
+    rssMebibytes: (peak - before) / MIB,
+    note: `${what}: ${rate} MiB/s, RSS ${(before / MIB).toFixed(0)} MiB before.`,
+  };
 }

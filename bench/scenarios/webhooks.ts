@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expectOk, type Person, request, signUp } from '../../tools/agent.ts';
 import { startServer } from '../children.ts';
 import { gatewayUnderLoad } from '../gateway.ts';
-import { compare, median, type Sample, type Subject } from '../measure.ts';
+import { median, type Sample, type Subject } from '../measure.ts';
 import type { Bench, Scenario } from '../scenario.ts';
 import type { WebhookReport } from '../servers/webhooks.ts';
 
@@ -39,6 +39,8 @@ const nowMs = () => performance.timeOrigin + performance.now();
 export const webhooks: Scenario = {
   name: 'webhooks',
   summary: 'webhook deliveries: latency of 50 applications alone and beside black holes, deliveries a second',
+  unit: 'deliveries',
+  noTarget: 'it pushes events with a module key of its own gateway',
   async run(bench) {
     const world = await openWorld(bench);
     const subjects = [
@@ -48,7 +50,7 @@ export const webhooks: Scenario = {
       pileSubject(world),
     ];
     await latency(world, 0, bench.options.warmupMs);
-    const comparison = await compare(subjects, bench.options.rounds, bench.announce);
+    const comparison = await bench.compare(subjects);
     const figure = (index: number, key: string) =>
       comparison.subjects[index]?.rounds.map(({ details }) => Number(details[key])) ?? [];
     const notes = comparison.subjects.flatMap(({ name }, index) => {

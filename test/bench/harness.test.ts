@@ -4,37 +4,8 @@ import t from 'tap';
 import { readAnswer } from '../../bench/http-connection.ts';
 import { runLoad } from '../../bench/load.ts';
 import { compare, median } from '../../bench/measure.ts';
-import { parseOptions } from '../../bench/options.ts';
 import type { LoadPlan, LoadReport } from '../../bench/plan.ts';
 import { rawRequest } from '../../bench/scenario.ts';
-
-t.test('options: defaults and values', async (t) => {
-  const parsed = parseOptions(['empty', '--connections', '8', '--rate', '100'], ['empty']);
-  t.match(parsed, {
-    ok: true,
-    options: { scenario: 'empty', connections: 8, ratePerSecond: 100, durationMs: 5_000, rounds: 3 },
-  });
-});
-
-t.test('options: every fault is reported at once', async (t) => {
-  const args = [
-    'nothing',
-    '--connections',
-    'many',
-    '--duration',
-    '0',
-    '--rounds',
-    '1.5',
-    '--target',
-    'https://x',
-  ];
-  const parsed = parseOptions(args, ['empty', 'turn']);
-  t.equal(parsed.ok, false);
-  const faults = parsed.ok ? '' : parsed.faults.join('\n');
-  for (const word of ['empty, turn', '--connections', '--duration', '--rounds', '--target'])
-    t.ok(faults.includes(word), word);
-  t.equal(parseOptions(['empty', '--colour', 'red'], ['empty']).ok, false, 'an unknown option');
-});
 
 t.test('readAnswer: whole, partial, chunked and unreadable answers', async (t) => {
   const read = (text: string) => readAnswer(Buffer.from(text));
@@ -62,13 +33,54 @@ t.test('median, ratio and spread: each ratio compares two neighbours in time', a
       return { ratePerSecond: rates.shift() ?? 0, details: {} };
     },
   });
-  const result = await compare([subject('A', [10, 30, 20]), subject('B', [20, 20, 20])], 3, () => undefined);
+  const result = await compare([subject('A', [10, 30, 20]), subject('B', [20, 20, 20])], { rounds: 3 });
   t.same(order, ['A', 'B', 'A', 'B', 'A', 'B']);
   t.same(
     result.subjects.map(({ medianPerSecond }) => medianPerSecond),
     [20, 20],
   );
-  t.same(result.ratios, [{ against: 'B', median: 1, lowest: 0.5, highest: 1.5, byProcessorTime: undefined }]);
+  const rate = { median: 1, lowest: 0.5, highest: 1.5 };
+  t.same(result.ratios, [{ of: 'A', against: 'B', rate, processorTime: undefined }]);
+});
+
+t.test('ratios: the first of each group against its others, and the pairs that are asked for', async (t) => {
+  const subject = (name: string, group?: string) => ({
+    name,
+    pids: [],
+    ...(group === undefined ? {} : { group }),
+    round: async () => ({ ratePerSecond: 1, details: {} }),
+  });
+  const subjects = [
+    subject('A'),
+    subject('A8', '8'),
+    subject('B'),
+    subject('B8', '8'),
+    subject('C', 'alone'),
+  ];
+  const pairs = [
+    { of: 'A8', against: 'C' },
+    { of: 'A', against: 'B' },
+    { of: 'A', against: 'nobody' },
+  ];
+  const { ratios } = await compare(subjects, { rounds: 1, pairs });
+  t.same(
+    ratios.map(({ of, against }) => `${of}/${against}`),
+    ['A/B', 'A8/B8', 'A8/C'],
+  );
+});
+
+t.test('compare: no round begins that would end after the deadline, but there are two', async (t) => {
+  let rounds = 0;
+  const subject = {
+    name: 'A',
+    pids: [],
+    round: async () => {
+      rounds += 1;
+      return { ratePerSecond: 1, details: {} };
+    },
+  };
+  await compare([subject], { rounds: 9, deadlineMs: performance.now() - 1 });
+  t.equal(rounds, 2);
 });
 
 async function loadAgainst(
@@ -80,20 +92,17 @@ async function loadAgainst(
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.teardown(() => server.close());
   const { port } = server.address() as AddressInfo;
-  return await runLoad(
-    {
-      host: '127.0.0.1',
-      port,
-      connections: 4,
-      warmupMs: 0,
-      durationMs: 300,
-      requests: [rawRequest('POST', `http://127.0.0.1:${port}/x`, {}, '{"a":1}')],
-      expect: 'good',
-      timeoutMs: 10_000,
-      ...plan,
-    },
-    () => undefined,
-  );
+  return await runLoad({
+    host: '127.0.0.1',
+    port,
+    connections: 4,
+    warmupMs: 0,
+    durationMs: 300,
+    requests: [rawRequest('POST', `http://127.0.0.1:${port}/x`, {}, '{"a":1}')],
+    expect: 'good',
+    timeoutMs: 10_000,
+    ...plan,
+  });
 }
 
 t.test('load: counts good answers and their latency, closed loop', async (t) => {
@@ -145,6 +154,28 @@ t.test('load: open loop keeps the rate and counts a stall from the intended star
   );
   // One request waits 200 ms; those that were due meanwhile wait too, although each is answered at once when sent.
   t.ok(stalled.latencyUs.p90 > 100_000, `p90 ${stalled.latencyUs.p90} us`);
+});
+
+t.test('load: a bounded closed loop keeps under its bound and saves nothing up', async (t) => {
+  const arrivals: number[] = [];
+  const report = await loadAgainst(
+    t,
+    (_request, response) => {
+      arrivals.push(performance.now());
+      response.end('good');
+    },
+    { maxRatePerSecond: 100, connections: 4, warmupMs: 300, durationMs: 500 },
+  );
+  t.ok(
+    report.answers > 0 && report.answers <= 52,
+    `${report.answers} answers of at most 50 in half a second`,
+  );
+  t.ok(
+    report.latencyUs.p50 < 1_000_000 / 100,
+    'latency counts from the sending, not from the wait for the bound',
+  );
+  const within = (from: number) => arrivals.filter((at) => at >= from && at < from + 100).length;
+  t.ok(Math.max(...arrivals.map(within)) <= 12, 'never a burst of what was not used');
 });
 
 t.test('load: connections take turns over the requests', async (t) => {

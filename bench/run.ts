@@ -1,0 +1,128 @@
+/** Runs scenarios one after the other; one that fails is named and does not stop the others. */
+import { checkGenerator } from './generator-check.ts';
+import { ALL, type CommandLine, optionsFor } from './options.ts';
+import type { ProgressBar } from './progress.ts';
+import {
+  type BenchReport,
+  gatewayVersion,
+  LOAD_PER_CORE_MAX,
+  loadAverage,
+  machine,
+  SCHEMA,
+  type ScenarioReport,
+  warningsOf,
+} from './report.ts';
+import { Bench, type Scenario, type ScenarioResult } from './scenario.ts';
+import { judge } from './targets.ts';
+
+/** `all` measures for so long at most; what is left of twenty minutes is for starting and for leaving. */
+const ALL_BUDGET_MS = 18 * 60_000;
+/** A scenario of `all` may take this many equal shares of what is left: most need less than one. */
+const SHARES_MAX = 2;
+const NOTHING: ScenarioResult = { comparison: { subjects: [], ratios: [] }, notes: [] };
+
+export async function runScenarios(
+  line: CommandLine,
+  command: string,
+  scenarios: readonly Scenario[],
+  progress: ProgressBar,
+): Promise<BenchReport> {
+  const startedMs = performance.now();
+  const startedUtc = new Date().toISOString();
+  const loadBefore = loadAverage();
+  const chosen = scenarios.filter(({ name }) => line.scenario === ALL || line.scenario === name);
+  const skipped = chosen.flatMap(({ name, noTarget }) =>
+    line.common.target === undefined || noTarget === undefined ? [] : [{ name, reason: noTarget }],
+  );
+  const runnable = chosen.filter(({ name }) => !skipped.some((each) => each.name === name));
+  progress.begin('the load generator');
+  progress.step('against an empty handler');
+  const generator = await checkGenerator();
+  const reports: ScenarioReport[] = [];
+  for (const [index, scenario] of runnable.entries()) {
+    const left = runnable.length - index;
+    progress.begin(
+      left === 1 && index === 0 ? scenario.name : `${scenario.name} (${index + 1} of ${runnable.length})`,
+    );
+    const nowMs = performance.now();
+    const share = ((startedMs + ALL_BUDGET_MS - nowMs) / left) * Math.min(SHARES_MAX, left);
+    const deadline = line.scenario === ALL ? { deadlineMs: nowMs + share } : {};
+    // The first one starts on the machine as it was before the generator was tried.
+    const before = index === 0 ? loadBefore : loadAverage();
+    reports.push(await runScenario(line, scenario, progress, before, deadline));
+  }
+  progress.end();
+  return {
+    schema: SCHEMA,
+    command,
+    startedUtc,
+    elapsedMs: performance.now() - startedMs,
+    machine: machine(),
+    gateway: gatewayVersion(),
+    generator,
+    scenarios: reports,
+    skipped,
+  };
+}
+
+async function runScenario(
+  line: CommandLine,
+  scenario: Scenario,
+  progress: ProgressBar,
+  before: number,
+  deadline: { deadlineMs?: number },
+): Promise<ScenarioReport> {
+  const { name, summary, unit = 'answers', targets = [] } = scenario;
+  const options = optionsFor(line, scenario);
+  const startedUtc = new Date().toISOString();
+  const startedMs = performance.now();
+  const bench = new Bench(options, { progress, targets, ...deadline });
+  const faults: string[] = [];
+  const attempt = async <Result>(act: () => Promise<Result>): Promise<Result | undefined> => {
+    try {
+      return await act();
+    } catch (error) {
+      faults.push(error instanceof Error ? error.message : String(error));
+      return undefined;
+    }
+  };
+  const result = (await attempt(() => scenario.run(bench))) ?? NOTHING;
+  await attempt(() => bench.close());
+  const { comparison, notes, figures = [], series = [] } = result;
+  const noisy = before > LOAD_PER_CORE_MAX * machine().cores;
+  return {
+    name,
+    summary,
+    unit,
+    options,
+    startedUtc,
+    elapsedMs: performance.now() - startedMs,
+    loadAverage: { before, after: loadAverage() },
+    noisy,
+    ...(faults.length === 0 ? {} : { failure: faults.join('; ') }),
+    subjects: comparison.subjects,
+    ratios: comparison.ratios,
+    targets: judge(targets, comparison, figures),
+    figures,
+    series,
+    participants: bench.participants,
+    warnings: [
+      ...(noisy ? [busyMachine(before)] : []),
+      ...fewRounds(options.rounds, comparison.subjects[0]?.rounds.length),
+      ...warningsOf(comparison.subjects),
+    ],
+    notes: [...notes, ...bench.remarks],
+  };
+}
+
+function busyMachine(before: number): string {
+  return `the machine was busy before (one-minute load average ${before.toFixed(2)} on ${machine().cores} cores): rates and their ratios are no verdict, compare processor time`;
+}
+
+function fewRounds(wanted: number, done: number | undefined): string[] {
+  if (done === undefined) return [];
+  const cut = done < wanted ? [`${done} of ${wanted} rounds: the time of this scenario was over`] : [];
+  return done < 5
+    ? [...cut, `a median of ${done} round${done === 1 ? '' : 's'}: five or more make a verdict`]
+    : cut;
+}

@@ -1,0 +1,33 @@
+/** All scenarios, in the order of `all`. */
+import type { Scenario } from './scenario.ts';
+import { download, downloadRange } from './scenarios/download.ts';
+import { empty } from './scenarios/empty.ts';
+import { eventsIntake } from './scenarios/events-intake.ts';
+import { filePieces } from './scenarios/file-pieces.ts';
+import { mcpCall } from './scenarios/mcp-call.ts';
+import { mcpLogin } from './scenarios/mcp-login.ts';
+import { passkey } from './scenarios/passkey.ts';
+import { restProxy } from './scenarios/rest-proxy.ts';
+import { sseFanout } from './scenarios/sse-fanout.ts';
+import { sseStalled } from './scenarios/sse-stalled.ts';
+import { turn } from './scenarios/turn.ts';
+import { uploadV1, uploadV2 } from './scenarios/upload.ts';
+import { webhooks } from './scenarios/webhooks.ts';
+
+export const SCENARIOS: readonly Scenario[] = [
+  empty,
+  turn,
+  mcpCall,
+  restProxy,
+  mcpLogin,
+  passkey,
+  filePieces,
+  uploadV1,
+  uploadV2,
+  download,
+  downloadRange,
+  eventsIntake,
+  webhooks,
+  sseFanout,
+  sseStalled,
+];

@@ -1,0 +1,115 @@
+/** What a scenario must reach (design/quality.md), as data; and what a run says of it. */
+import type { Comparison, Ratio, Spread } from './measure.ts';
+
+/** A ratio to another subject of the same run, or a figure that the scenario takes. */
+export type Target = RatioTarget | FigureTarget;
+
+export interface RatioTarget {
+  /** The subject that is judged; the first one unless named. */
+  readonly of?: string;
+  /** The other subject's name. */
+  readonly against: string;
+  /** Rates of neighbouring rounds, or processor time of one answer. */
+  readonly by: 'rate' | 'processor time';
+  readonly atLeast: number;
+  /** The line of the design's table. */
+  readonly row: string;
+}
+
+export interface FigureTarget {
+  /** The name of a figure in the result. */
+  readonly figure: string;
+  readonly atLeast?: number;
+  readonly atMost?: number;
+  readonly row: string;
+}
+
+/** A single number of a scenario beside its rates: memory a connection, the event loop's delay. */
+export interface Figure {
+  readonly name: string;
+  /** `us`, `ms`, `KiB`, `MiB`, … */
+  readonly unit: string;
+  /** The median, where each round has one. */
+  readonly value: number;
+  readonly lowest?: number;
+  readonly highest?: number;
+}
+
+export interface Judged {
+  readonly row: string;
+  /** `gatehouse / nginx`, `RSS a connection`. */
+  readonly what: string;
+  /** `rate`, `processor time`, or the figure's unit. */
+  readonly by: string;
+  readonly wanted: { readonly atLeast?: number; readonly atMost?: number };
+  readonly value: number | undefined;
+  readonly lowest: number | undefined;
+  readonly highest: number | undefined;
+  readonly verdict: 'met' | 'missed' | 'not measured';
+  /** The target lies between the lowest and the highest round: another run may say otherwise. */
+  readonly withinSpread: boolean;
+}
+
+export function judge(
+  targets: readonly Target[],
+  comparison: Comparison,
+  figures: readonly Figure[],
+): Judged[] {
+  const first = comparison.subjects[0]?.name ?? '';
+  return targets.map((target) =>
+    'figure' in target
+      ? judgeFigure(
+          target,
+          figures.find(({ name }) => name === target.figure),
+        )
+      : judgeRatio(target, first, comparison.ratios),
+  );
+}
+
+function judgeRatio(target: RatioTarget, first: string, ratios: readonly Ratio[]): Judged {
+  const of = target.of ?? first;
+  const ratio = ratios.find((each) => each.of === of && each.against === target.against);
+  const spread = target.by === 'rate' ? ratio?.rate : ratio?.processorTime;
+  const what = `${of} / ${target.against}`;
+  return judged(target.row, what, target.by, { atLeast: target.atLeast }, spread);
+}
+
+function judgeFigure(target: FigureTarget, figure: Figure | undefined): Judged {
+  const { atLeast, atMost } = target;
+  const wanted = {
+    ...(atLeast === undefined ? {} : { atLeast }),
+    ...(atMost === undefined ? {} : { atMost }),
+  };
+  const spread =
+    figure === undefined
+      ? undefined
+      : {
+          median: figure.value,
+          lowest: figure.lowest ?? figure.value,
+          highest: figure.highest ?? figure.value,
+        };
+  return judged(target.row, target.figure, figure?.unit ?? '', wanted, spread);
+}
+
+function judged(
+  row: string,
+  what: string,
+  by: string,
+  wanted: Judged['wanted'],
+  spread: Spread | undefined,
+): Judged {
+  const { atLeast = Number.NEGATIVE_INFINITY, atMost = Number.POSITIVE_INFINITY } = wanted;
+  const good = (value: number) => value >= atLeast && value <= atMost;
+  const measured = spread !== undefined && Number.isFinite(spread.median);
+  return {
+    row,
+    what,
+    by,
+    wanted,
+    value: measured ? spread.median : undefined,
+    lowest: measured ? spread.lowest : undefined,
+    highest: measured ? spread.highest : undefined,
+    verdict: measured ? (good(spread.median) ? 'met' : 'missed') : 'not measured',
+    withinSpread: measured && good(spread.lowest) !== good(spread.highest),
+  };
+}
