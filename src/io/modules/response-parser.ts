@@ -1,0 +1,242 @@
+/**
+ * One answer of a module after the other, from the bytes of a connection (RFC 9112): where each begins and ends, and
+ * whether the connection is good for another. The same bytes give the same answer however they are cut up.
+ */
+import { type ResponseFault, ResponseHead, readHead, Section, trailerFault } from './response-head.ts';
+
+/** Gets the parts of an answer while the parser reads. */
+export interface ResponseSink {
+  /** The final head; interim ones (1xx) are passed over. */
+  onHead(head: ResponseHead): void;
+  /** Valid during the call alone. Never empty. */
+  onData(bytes: Buffer): void;
+}
+
+/** `more`: the answer goes on. `complete`: the bytes up to `position` were it. `broken`: see `fault`. */
+export type Progress = 'more' | 'complete' | 'broken';
+
+type Part =
+  | 'head'
+  | 'length'
+  | 'chunkSize'
+  | 'chunkExtension'
+  | 'chunkSizeLf'
+  | 'chunkData'
+  | 'chunkDataCr'
+  | 'chunkDataLf'
+  | 'trailer'
+  | 'untilClose'
+  | 'over'
+  | 'broken';
+
+const LF = 0x0a;
+const CR = 0x0d;
+const SEMICOLON = 0x3b;
+/** 2^52 - 1 bytes at most: exact as a number. */
+const CHUNK_DIGITS_MAX = 13;
+/** Bytes behind the size of one chunk. Source: none asks for more; each of them costs and says nothing. */
+const CHUNK_EXTENSION_MAX_BYTES = 256;
+
+/** Kept idle without a word from the module, in milliseconds. */
+const KEEP_ALIVE_MS = 4_000;
+/** What a module promises in `Keep-Alive: timeout` is taken for so much less, as a request needs its time to arrive. */
+const KEEP_ALIVE_MARGIN_MS = 2_000;
+const KEEP_ALIVE_MAX_MS = 600_000;
+
+export class ResponseParser {
+  readonly #sink: ResponseSink;
+  readonly #section = new Section();
+  #part: Part = 'over';
+  #toHead = false;
+  #left = 0;
+  #digits = 0;
+  /** Where reading stopped: behind the answer when it is complete. */
+  position = 0;
+  fault: ResponseFault = 'status line';
+  /** How long the connection may wait for its next request, in milliseconds; 0: it is not good for another. */
+  keepAliveMs = 0;
+
+  constructor(sink: ResponseSink) {
+    this.#sink = sink;
+  }
+
+  /** Before the bytes of an answer. `toHead`: the request was HEAD, so the answer has no body. */
+  begin(toHead: boolean): void {
+    this.#toHead = toHead;
+    this.#part = 'head';
+    this.#section.begin(true, false);
+  }
+
+  /** Reads the first `size` bytes. */
+  read(bytes: Buffer, size: number): Progress {
+    this.position = 0;
+    while (this.position < size && this.#part !== 'broken') {
+      if (this.#part === 'over') return 'complete';
+      this.#step(bytes, size);
+    }
+    // An answer without a body is over with its head.
+    if (this.#part === 'over') return 'complete';
+    return this.#part === 'broken' ? 'broken' : 'more';
+  }
+
+  /** The module closed the connection. */
+  closed(): Progress {
+    if (this.#part === 'untilClose') {
+      this.#part = 'over';
+      return 'complete';
+    }
+    if (this.#part !== 'broken') this.#break('cut in half');
+    return 'broken';
+  }
+
+  #step(bytes: Buffer, size: number): void {
+    switch (this.#part) {
+      case 'head':
+        this.#readHead(bytes, size);
+        return;
+      case 'length':
+        this.#body(bytes, size, 'over');
+        return;
+      case 'chunkData':
+        this.#body(bytes, size, 'chunkDataCr');
+        return;
+      case 'untilClose':
+        this.#sink.onData(
+          this.position === 0 ? bytes.subarray(0, size) : bytes.subarray(this.position, size),
+        );
+        this.position = size;
+        return;
+      case 'trailer':
+        this.#readTrailer(bytes, size);
+        return;
+      default:
+        this.#chunkByte(bytes[this.position] ?? 0);
+        this.position += 1;
+    }
+  }
+
+  #readHead(bytes: Buffer, size: number): void {
+    if (!this.#readSection(bytes, size)) return;
+    const head = readHead(this.#section.text);
+    if (!(head instanceof ResponseHead)) this.#break(head);
+    else if (head.status === 101) this.#break('switched protocols');
+    else if (head.status < 200) this.#section.begin(true, true);
+    else {
+      this.#frame(head);
+      this.#sink.onHead(head);
+    }
+  }
+
+  /** RFC 9112 6.3, in its order. */
+  #frame(head: ResponseHead): void {
+    const { status, contentLength, isChunked } = head;
+    this.keepAliveMs = keepAliveOf(head);
+    if (this.#toHead || status === 204 || status === 304) {
+      this.#part = 'over';
+      // A body that may not be there might come all the same.
+      if (status === 204 && (isChunked || (contentLength ?? 0) > 0)) this.keepAliveMs = 0;
+    } else if (isChunked) {
+      this.#part = 'chunkSize';
+      this.#left = 0;
+      this.#digits = 0;
+    } else if (contentLength !== undefined) {
+      this.#part = contentLength === 0 ? 'over' : 'length';
+      this.#left = contentLength;
+    } else {
+      this.#part = 'untilClose';
+      this.keepAliveMs = 0;
+    }
+  }
+
+  #body(bytes: Buffer, size: number, next: Part): void {
+    const from = this.position;
+    const end = Math.min(size, from + this.#left);
+    this.#left -= end - from;
+    this.position = end;
+    if (this.#left === 0) this.#part = next;
+    this.#sink.onData(bytes.subarray(from, end));
+  }
+
+  /** RFC 9112 7.1, a byte at a time: these lines are short. */
+  #chunkByte(byte: number): void {
+    switch (this.#part) {
+      case 'chunkSize':
+        this.#sizeByte(byte);
+        return;
+      case 'chunkExtension':
+        this.#digits += 1;
+        if (byte === CR) this.#part = 'chunkSizeLf';
+        else if (!isText(byte) || this.#digits > CHUNK_EXTENSION_MAX_BYTES) this.#break('chunk');
+        return;
+      case 'chunkSizeLf':
+        this.#part = this.#left === 0 ? 'trailer' : 'chunkData';
+        if (byte !== LF) this.#break('chunk');
+        else if (this.#left === 0) this.#section.begin(false, false);
+        return;
+      case 'chunkDataCr':
+        this.#part = 'chunkDataLf';
+        if (byte !== CR) this.#break('chunk');
+        return;
+      default:
+        this.#part = 'chunkSize';
+        this.#digits = 0;
+        if (byte !== LF) this.#break('chunk');
+    }
+  }
+
+  #sizeByte(byte: number): void {
+    const digit = hexDigit(byte);
+    if (digit >= 0) {
+      this.#digits += 1;
+      this.#left = this.#left * 16 + digit;
+      if (this.#digits > CHUNK_DIGITS_MAX) this.#break('chunk');
+    } else if (this.#digits === 0) this.#break('chunk');
+    else if (byte === CR) this.#part = 'chunkSizeLf';
+    else if (byte === SEMICOLON) {
+      this.#part = 'chunkExtension';
+      this.#digits = 0;
+    } else this.#break('chunk');
+  }
+
+  #readTrailer(bytes: Buffer, size: number): void {
+    if (!this.#readSection(bytes, size)) return;
+    const fault = trailerFault(this.#section.text);
+    if (fault === undefined) this.#part = 'over';
+    else this.#break(fault);
+  }
+
+  #readSection(bytes: Buffer, size: number): boolean {
+    const end = this.#section.read(bytes, this.position, size);
+    this.position = end < 0 ? size : end;
+    if (end === -2) this.#break(this.#part === 'trailer' ? 'trailer' : this.#section.fault);
+    return end >= 0;
+  }
+
+  #break(fault: ResponseFault): void {
+    this.fault = fault;
+    this.#part = 'broken';
+  }
+}
+
+/** RFC 9112 9.3: kept unless one side says otherwise; in HTTP/1.0 only when the module says so. */
+function keepAliveOf({ connection, keepAlive, isCurrent }: ResponseHead): number {
+  const options = connection === '' ? '' : connection.toLowerCase();
+  if (options !== 'keep-alive') {
+    const tokens = options.split(/[\t ,]+/);
+    if (tokens.includes('close') || (!isCurrent && !tokens.includes('keep-alive'))) return 0;
+  }
+  if (keepAlive === '') return KEEP_ALIVE_MS;
+  const seconds = /(?:^|[\t ,])timeout *= *"?([0-9]{1,9})/i.exec(keepAlive)?.[1];
+  if (seconds === undefined) return KEEP_ALIVE_MS;
+  return Math.max(0, Math.min(Number(seconds) * 1_000 - KEEP_ALIVE_MARGIN_MS, KEEP_ALIVE_MAX_MS));
+}
+
+function isText(byte: number): boolean {
+  return byte === 0x09 || (byte >= 0x20 && byte !== 0x7f);
+}
+
+function hexDigit(byte: number): number {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
+  const lower = byte | 0x20;
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
+}
