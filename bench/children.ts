@@ -41,6 +41,12 @@ export interface Verifier {
   stop(): Promise<void>;
 }
 
+export interface Worker {
+  readonly pid: number;
+  ask<Answer>(order: object): Promise<Answer>;
+  stop(): Promise<void>;
+}
+
 /** Starts `bench/servers/<name>`, which sends `{url}` to its parent when it listens. */
 export async function startServer(name: string, args: readonly string[] = []): Promise<Server> {
   const { child, url } = await startChild(name, args);
@@ -49,18 +55,33 @@ export async function startServer(name: string, args: readonly string[] = []): P
 
 /** Starts `bench/servers/<name>`, which verifies for as long as it is told to. */
 export async function startVerifier(name = 'verify', args: readonly string[] = []): Promise<Verifier> {
-  const { child } = await startChild(name, args);
+  const worker = await startWorker('server', name, args);
+  return {
+    pid: worker.pid,
+    verifyFor: (durationMs) => worker.ask<Verified>({ durationMs }),
+    stop: () => worker.stop(),
+  };
+}
+
+/** A server of ours or a peer's that answers each message with one, in place of listening. */
+export async function startWorker(
+  kind: 'server' | 'peer',
+  name: string,
+  args: readonly string[] = [],
+): Promise<Worker> {
+  const file = kind === 'server' ? `./servers/${name}.js` : `../../bench/peers/${name}.js`;
+  const { child } = await started(name, forkFile(file, args));
   return {
     pid: child.pid ?? 0,
-    verifyFor: (durationMs) =>
+    ask: (order) =>
       new Promise((resolve, reject) => {
-        const onExit = (code: number | null) => reject(new Error(`a verifier ended with ${code}`));
+        const onExit = (code: number | null) => reject(new Error(`${name} ended with ${code}`));
         child.once('exit', onExit);
-        child.once('message', (verified: Verified) => {
+        child.once('message', (answer: unknown) => {
           child.off('exit', onExit);
-          resolve(verified);
+          resolve(answer as never);
         });
-        child.send({ durationMs });
+        child.send(order);
       }),
     stop: () => stopChild(child),
   };

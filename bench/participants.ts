@@ -49,6 +49,13 @@ export const PARTICIPANTS = {
     settings: 'one thread; 128 connections to the backend, no pipelining; no authentication, limits or audit',
     install: OURS,
   },
+  map: {
+    name: 'Map',
+    kind: 'floor',
+    version: () => process.version,
+    settings: 'get and set of a plain Map by the address, no window, no verdict',
+    install: 'Node',
+  },
   'raw-puts': {
     name: 'raw LMDB puts',
     kind: 'floor',
@@ -122,6 +129,13 @@ export const PARTICIPANTS = {
     kind: 'peer',
     version: () => versionsOf('@tus/server', '@tus/file-store'),
     settings: 'one thread; node:http and its file store, nothing synced',
+    install: PEERS_FOLDER,
+  },
+  'rate-limiter': {
+    name: 'rate-limiter-flexible',
+    kind: 'peer',
+    version: () => packageVersion('rate-limiter-flexible'),
+    settings: 'RateLimiterMemory, window of 5 s, one check after the other; its consume() is a promise',
     install: PEERS_FOLDER,
   },
   'better-sse': {

@@ -4,10 +4,13 @@ import { download, downloadRange } from './scenarios/download.ts';
 import { empty } from './scenarios/empty.ts';
 import { eventsIntake } from './scenarios/events-intake.ts';
 import { filePieces } from './scenarios/file-pieces.ts';
+import { limiter } from './scenarios/limiter.ts';
 import { mcpCall } from './scenarios/mcp-call.ts';
+import { mcpList } from './scenarios/mcp-list.ts';
 import { mcpLogin } from './scenarios/mcp-login.ts';
 import { passkey } from './scenarios/passkey.ts';
 import { restProxy } from './scenarios/rest-proxy.ts';
+import { sessionCheck } from './scenarios/session-check.ts';
 import { sseFanout } from './scenarios/sse-fanout.ts';
 import { sseStalled } from './scenarios/sse-stalled.ts';
 import { turn } from './scenarios/turn.ts';
@@ -17,7 +20,10 @@ import { webhooks } from './scenarios/webhooks.ts';
 export const SCENARIOS: readonly Scenario[] = [
   empty,
   turn,
+  limiter,
   mcpCall,
+  mcpList,
+  sessionCheck,
   restProxy,
   mcpLogin,
   passkey,

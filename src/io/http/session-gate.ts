@@ -11,8 +11,11 @@ import type { SessionContext, SessionKind } from '../../domain/sessions.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { SessionGate } from './route.ts';
 
-/** Owners of sessions that are held beside the index: reading that costs more than all the rest of an entry. */
-const OWNERS_KNOWN_MAX = 50_000;
+/**
+ * Owners of sessions that are held beside the index: reading that costs more than all the rest of an entry. Twice as
+ * many as live accounts may be: sessions in turn, one more than fit, would find none of them here.
+ */
+const OWNERS_KNOWN_MAX = 200_000;
 
 export interface SessionGateOptions {
   readonly actors: ActorSystem;

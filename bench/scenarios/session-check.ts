@@ -1,0 +1,54 @@
+/**
+ * Requests whose whole work is to find out whose session this is: GET /auth/v1/info by a browser's cookie (what the
+ * pages ask first), and resources/templates/list, whose answer is a constant, by the bearer of an MCP session. Against
+ * an empty uWS handler.
+ */
+import { bearersOf, checkBearers, checkCookies } from '../asks.ts';
+import { gatewayUnderLoad, makeAgents } from '../gateway.ts';
+import type { Scenario } from '../scenario.ts';
+import { EMPTY, floor } from './mcp-list.ts';
+
+const COOKIE = 'session by cookie';
+const BEARER = 'session by bearer';
+const USERS = 64;
+
+export const sessionCheck: Scenario = {
+  name: 'session-check',
+  summary: 'a request that only checks the session, by cookie and by bearer, against an empty uWS handler',
+  targets: [
+    {
+      of: COOKIE,
+      against: EMPTY,
+      by: 'rate',
+      atLeast: 0.6,
+      row: 'session check against an empty uWS handler',
+    },
+    {
+      of: BEARER,
+      against: EMPTY,
+      by: 'rate',
+      atLeast: 0.6,
+      row: 'session check against an empty uWS handler',
+    },
+  ],
+  async run(bench) {
+    const { url, pids } = await gatewayUnderLoad(bench);
+    const people = await makeAgents(bench, url, bench.options.users || USERS);
+    const byCookie = checkCookies(
+      url,
+      people.map(({ cookie }) => cookie),
+    );
+    const byBearer = checkBearers(url, await bearersOf(url, people));
+    const subjects = [
+      bench.subject(COOKIE, pids, () => ({ url, ...byCookie })),
+      bench.subject(BEARER, pids, () => ({ url, ...byBearer })),
+    ];
+    if (bench.invite('empty-uws')) subjects.push(await floor(bench, EMPTY, byCookie.requests[0] ?? '', []));
+    return {
+      comparison: await bench.compare(subjects),
+      notes: [
+        'By cookie: GET /auth/v1/info, which names the user. By bearer: resources/templates/list on /mcp.',
+      ],
+    };
+  },
+};

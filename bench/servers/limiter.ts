@@ -1,0 +1,26 @@
+/**
+ * The limiter alone in a process: `node limiter.js LOOP ADDRESSES` runs a loop for as long as it is told to
+ * (`{durationMs}`), or fills one window (`{fill: CALLERS}`).
+ */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { addressesOf, fill, type LoopName, loopFor, makeLimiter } from '../limiter-loops.ts';
+
+export type LimiterOrder = { readonly durationMs: number } | { readonly fill: number };
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+const [name = 'address', count = '1'] = process.argv.slice(2);
+const addresses = addressesOf(Number(count));
+
+function heapBytes(): number {
+  collect();
+  return process.memoryUsage().heapUsed;
+}
+
+process.on('message', (order: LimiterOrder) => {
+  if ('fill' in order) process.send?.(fill(makeLimiter(), order.fill, heapBytes));
+  else process.send?.(loopFor(name as LoopName, addresses, order.durationMs));
+});
+process.on('disconnect', () => process.exit(0));
+process.send?.({ url: 'limiter' });

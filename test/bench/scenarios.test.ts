@@ -1,0 +1,76 @@
+import t from 'tap';
+import { callTool, checkBearers, checkCookies, getInfo, listTools } from '../../bench/asks.ts';
+import { addressesOf, fill, LOOPS, loopFor, makeLimiter, stepOf } from '../../bench/limiter-loops.ts';
+import { SCENARIOS } from '../../bench/scenarios.ts';
+
+const URL = 'http://127.0.0.1:8080';
+
+t.test('scenarios: each name stands once, and each says what it is', async (t) => {
+  const names = SCENARIOS.map(({ name }) => name);
+  t.equal(new Set(names).size, names.length);
+  for (const { name, summary } of SCENARIOS) t.ok(summary.length > 20 && /^[a-z0-9-]+$/.test(name), name);
+});
+
+t.test('scenarios: the work that the design names is there', async (t) => {
+  const names = new Set(SCENARIOS.map(({ name }) => name));
+  for (const name of ['mcp-call', 'mcp-list', 'session-check', 'limiter', 'turn'])
+    t.ok(names.has(name), name);
+});
+
+t.test('asks: one request for each session, with its own credential and a JSON-RPC body', async (t) => {
+  const { requests } = callTool(URL, ['one', 'two'], 'wallet_get_balance');
+  t.equal(requests.length, 2);
+  for (const [index, bearer] of ['one', 'two'].entries()) {
+    const [head = '', body = ''] = requests[index]?.split('\r\n\r\n') ?? [];
+    t.match(head, /^POST \/mcp HTTP\/1\.1\r\nHost: 127\.0\.0\.1:8080\r\n/);
+    t.ok(head.includes(`\r\nAuthorization: Bearer ${bearer}\r\n`), bearer);
+    t.ok(head.includes(`\r\nContent-Length: ${body.length}`), 'length');
+    const params = { name: 'wallet_get_balance', arguments: {} };
+    t.same(JSON.parse(body), { jsonrpc: '2.0', id: 1, method: 'tools/call', params });
+  }
+});
+
+t.test('asks: what is expected stands in good answers and in no refusal', async (t) => {
+  const refusals = [
+    '{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Access denied"}}',
+    '{"error":{"code":1101,"message":"Session not found"}}',
+    // A stale cookie on a route that needs none.
+    '{"result":{"project":"demo","limits":{"activeKeys":20},"session":null}}',
+  ];
+  const asks = [
+    listTools(URL, ['x']),
+    callTool(URL, ['x'], 'y'),
+    checkCookies(URL, ['sid=x']),
+    checkBearers(URL, ['x']),
+    getInfo(URL, ['sid=x']),
+  ];
+  for (const { expect } of asks) for (const refusal of refusals) t.notOk(refusal.includes(expect), expect);
+});
+
+t.test('limiter loops: every check does its whole work and lets the caller pass', async (t) => {
+  const addresses = addressesOf(1_000);
+  t.equal(new Set(addresses).size, 1_000);
+  for (const name of LOOPS) {
+    const { count, elapsedMs } = loopFor(name, addresses, 5);
+    t.ok(count >= addresses.length && elapsedMs >= 5, `${name}: ${count} in ${elapsedMs} ms`);
+  }
+});
+
+t.test('limiter loops: a step charges the scopes that it names', async (t) => {
+  const limiter = makeLimiter();
+  limiter.chargeAddress('10.0.0.1', 1, 0);
+  t.equal(limiter.keys(), 1);
+  t.equal(stepOf('request')('10.0.0.1', 0), true);
+  t.equal(stepOf('address')('10.0.0.1', 0), true);
+});
+
+t.test('limiter loops: a window full of callers holds the bound of counters and no more', async (t) => {
+  let reads = 0;
+  const report = fill(makeLimiter(2_000), 6_000, () => {
+    reads += 1;
+    return reads * 1_024;
+  });
+  t.equal(report.counters, 2_000);
+  t.equal(report.heapBytes, 1_024);
+  t.ok(report.nsPerCheckBeyond > 0);
+});
