@@ -21,11 +21,10 @@ interface Health {
   readonly parts: { readonly files: Readonly<Record<string, number>> };
 }
 
-/** What the gateway says of itself: memory, and buffers that are out for downloads. */
+/** What the gateway says of itself: memory, and answers that hold buffers for downloads. */
 async function healthOf({ internal }: RunningGateway): Promise<{ rssBytes: number; lent: number }> {
   const { rssBytes, parts } = (await (await fetch(`${internal}/health`)).json()) as Health;
-  const { v2Downloads_buffers_large: large = 0, v2Downloads_buffers_small: small = 0 } = parts.files;
-  return { rssBytes, lent: large + small };
+  return { rssBytes, lent: parts.files['v2Downloads_buffers_answers'] ?? 0 };
 }
 
 /** Of a new person; its address by code. */

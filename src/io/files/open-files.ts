@@ -114,7 +114,7 @@ export class OpenFiles {
     return {
       sizeBytes: file.sizeBytes,
       read: (target, position) =>
-        this.#faults.guard(`reading ${file.name}`, () => readFully(fd, target, position)),
+        readFully(fd, target, position, (error) => this.#faults.failure(`reading ${file.name}`, error)),
       readNow: (target, position) => {
         try {
           return readSync(fd, target, 0, target.length, position);
@@ -153,22 +153,25 @@ export class OpenFiles {
   }
 }
 
-/** As many bytes as `target` takes or the file has. */
-async function readFully(fd: number, target: Uint8Array, position: number): Promise<number> {
-  let done = 0;
-  while (done < target.length) {
-    const got = await readOnce(fd, target, done, position + done);
-    if (got === 0) break;
-    done += got;
-  }
-  return done;
-}
-
-function readOnce(fd: number, target: Uint8Array, offset: number, position: number): Promise<number> {
+/**
+ * As many bytes as `target` takes or the file has; rejects with what `failure` makes of an error. By callbacks and one
+ * promise: a download reads thousands of times.
+ */
+function readFully(
+  fd: number,
+  target: Uint8Array,
+  position: number,
+  failure: (error: unknown) => unknown,
+): Promise<number> {
   return new Promise((resolve, reject) => {
-    read(fd, target, offset, target.length - offset, position, (error, got) => {
-      if (error === null) resolve(got);
-      else reject(error);
-    });
+    let done = 0;
+    const readOn = () => read(fd, target, done, target.length - done, position + done, took);
+    const took = (error: unknown, got: number) => {
+      if (error !== null) return reject(failure(error));
+      done += got;
+      if (got === 0 || done === target.length) resolve(done);
+      else readOn();
+    };
+    readOn();
   });
 }

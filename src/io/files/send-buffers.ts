@@ -1,6 +1,7 @@
 /**
- * Buffers through which files leave. One per answer and for its whole length, so what clients that do not read can hold
- * is bounded: 64 of 512 KB, the size that is fast, then 2,048 of 64 KB, then no further answer is begun.
+ * Buffers through which files leave. An answer has the same for its whole length, so what clients that do not read can
+ * hold is bounded: 64 of 512 KB, the size that is fast, then 2,048 of 64 KB, then no further answer is begun. While few
+ * are out a long answer has two, and one is filled while the other leaves.
  */
 
 /** Bytes of one read and one write. Measured: 512 KB is the fastest (files.md "The shape that is fast"). */
@@ -12,8 +13,11 @@ const SMALL_MAX = 2_048;
 const IDLE_MAX = 16;
 
 export interface SendBufferCounters {
+  /** Buffers that are out. */
   readonly large: number;
   readonly small: number;
+  /** Answers that have them. */
+  readonly answers: number;
   /** Answers that were not begun. */
   readonly refused: number;
 }
@@ -33,6 +37,7 @@ interface Shelf {
 export class SendBuffers {
   readonly #large: Shelf;
   readonly #small: Shelf;
+  #answers = 0;
   #refused = 0;
 
   constructor({ largeMax = LARGE_MAX, smallMax = SMALL_MAX }: SendBufferOptions = {}) {
@@ -40,23 +45,37 @@ export class SendBuffers {
     this.#small = { sizeBytes: SMALL_BYTES, lentMax: smallMax, idle: [], lent: 0 };
   }
 
-  /** A buffer for an answer of that length; undefined when all are out. */
-  lend(lengthBytes: number): Buffer | undefined {
+  /** One or two buffers of one size for an answer of that length; undefined when all are out. */
+  lend(lengthBytes: number): readonly Buffer[] | undefined {
     const large = lengthBytes > SMALL_BYTES ? take(this.#large) : undefined;
     const buffer = large ?? take(this.#small);
-    if (buffer === undefined) this.#refused += 1;
-    return buffer;
+    if (buffer === undefined) {
+      this.#refused += 1;
+      return undefined;
+    }
+    this.#answers += 1;
+    const plenty = large !== undefined && this.#large.lent < this.#large.lentMax / 2;
+    const second = plenty && lengthBytes > LARGE_BYTES ? take(this.#large) : undefined;
+    return second === undefined ? [buffer] : [buffer, second];
   }
 
-  /** Once, when neither a read nor the socket has it any more. */
-  giveBack(buffer: Buffer): void {
-    const shelf = buffer.length === LARGE_BYTES ? this.#large : this.#small;
-    shelf.lent -= 1;
-    if (shelf.idle.length < IDLE_MAX) shelf.idle.push(buffer);
+  /** Once, when neither a read nor the socket has one of them any more. */
+  giveBack(buffers: readonly Buffer[]): void {
+    this.#answers -= 1;
+    for (const buffer of buffers) {
+      const shelf = buffer.length === LARGE_BYTES ? this.#large : this.#small;
+      shelf.lent -= 1;
+      if (shelf.idle.length < IDLE_MAX) shelf.idle.push(buffer);
+    }
   }
 
   counters(): SendBufferCounters {
-    return { large: this.#large.lent, small: this.#small.lent, refused: this.#refused };
+    return {
+      large: this.#large.lent,
+      small: this.#small.lent,
+      answers: this.#answers,
+      refused: this.#refused,
+    };
   }
 }
 

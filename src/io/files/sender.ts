@@ -1,7 +1,7 @@
 /**
  * Sends stretches of a file and the text between them, for both versions of the file transport: a long body piece by
- * piece through one buffer (read, send, the next read once it has left), a short one whole in one answer. Never faster
- * than the bandwidth limiter allows, never more than its buffer in memory.
+ * piece through the buffers that it was lent, a short one whole in one answer. Never faster than the bandwidth limiter
+ * allows, never more than its buffers in memory.
  */
 import { GatewayError } from '../../domain/errors.ts';
 import type { Piece } from '../../domain/ranges.ts';
@@ -48,36 +48,47 @@ interface Place {
 
 /** The source of a long body. Throws `Overloaded` when all buffers are out; the file is then still the caller's. */
 export function createFileSource(sending: Sending): OutgoingSource {
-  const buffer = sending.buffers.lend(sending.lengthBytes);
-  if (buffer === undefined) throw new GatewayError('Overloaded');
-  return new FileSource(sending, buffer);
+  const lent = sending.buffers.lend(sending.lengthBytes);
+  if (lent === undefined) throw new GatewayError('Overloaded');
+  return new FileSource(sending, lent);
 }
 
+/** With two buffers a thread of libuv fills one while this thread hands the other to the socket: one read at a time. */
 class FileSource implements OutgoingSource {
   readonly #sending: Sending;
-  readonly #buffer: Buffer;
+  readonly #lent: readonly Buffer[];
   readonly #place: Place = { piece: 0, offset: 0 };
-  #left: number;
+  /** Those that are neither read into, nor filled, nor in the socket's hands. */
+  readonly #free: Buffer[];
+  #filled: Filled | undefined;
+  /** What the socket did not take yet. */
+  #leaving: Buffer | undefined;
+  #unreadBytes: number;
+  #unsentBytes: number;
   #out: OutgoingBody | undefined;
-  #reading = false;
+  #step: 'idle' | 'asking' | 'reading' = 'idle';
   #over = false;
   #released = false;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(sending: Sending, buffer: Buffer) {
+  constructor(sending: Sending, lent: readonly Buffer[]) {
     this.#sending = sending;
-    this.#buffer = buffer;
-    this.#left = sending.lengthBytes;
+    this.#lent = lent;
+    this.#free = [...lent];
+    this.#unreadBytes = sending.lengthBytes;
+    this.#unsentBytes = sending.lengthBytes;
   }
 
   start(out: OutgoingBody): void {
     this.#out = out;
-    this.#next();
+    this.#goOn();
   }
 
   drained(): void {
     clearTimeout(this.#timer);
-    this.#next();
+    if (this.#leaving !== undefined) this.#free.push(this.#leaving);
+    this.#leaving = undefined;
+    this.#goOn();
   }
 
   lost(): void {
@@ -85,29 +96,47 @@ class FileSource implements OutgoingSource {
     this.#release();
   }
 
-  #next(): void {
-    if (this.#over) return;
-    if (this.#left === 0) this.lost();
-    else this.#sending.pace.ask(Math.min(this.#left, this.#buffer.length), (bytes) => this.#fill(bytes));
+  #goOn(): void {
+    const filled = this.#leaving === undefined ? this.#filled : undefined;
+    if (filled !== undefined) this.#filled = undefined;
+    // First, so that its thread works while this one sends.
+    this.#readNext();
+    if (filled !== undefined) this.#send(filled);
+    if (this.#unsentBytes === 0 && this.#leaving === undefined) this.lost();
+    else this.#readNext();
   }
 
-  #fill(bytes: number): void {
+  #readNext(): void {
+    if (this.#over || this.#step !== 'idle' || this.#filled !== undefined || this.#unreadBytes === 0) return;
+    const buffer = this.#free.pop();
+    if (buffer === undefined) return;
+    this.#step = 'asking';
+    this.#sending.pace.ask(Math.min(this.#unreadBytes, buffer.length), (bytes) => this.#fill(buffer, bytes));
+  }
+
+  #fill(buffer: Buffer, bytes: number): void {
+    this.#step = 'idle';
     if (this.#over) return;
-    this.#reading = true;
-    const view = this.#buffer.subarray(0, bytes);
+    this.#step = 'reading';
+    this.#unreadBytes -= bytes;
+    const view = buffer.subarray(0, bytes);
     readPieces(this.#sending, this.#place, view)
       .then(() => {
-        this.#reading = false;
-        if (this.#over) this.#release();
-        else this.#send(view);
+        this.#step = 'idle';
+        if (this.#over) return this.#release();
+        this.#filled = { buffer, view };
+        this.#goOn();
       })
       .catch((error: unknown) => this.#fail(error));
   }
 
-  #send(view: Buffer): void {
-    this.#left -= view.length;
-    if (this.#out?.send(view) === true) this.#next();
-    else if (!this.#over) this.#timer = setTimeout(() => this.#out?.cut(), this.#takeMs(view.length));
+  #send({ buffer, view }: Filled): void {
+    this.#unsentBytes -= view.length;
+    if (this.#out?.send(view) === true) this.#free.push(buffer);
+    else if (!this.#over) {
+      this.#leaving = buffer;
+      this.#timer = setTimeout(() => this.#out?.cut(), this.#takeMs(view.length));
+    }
   }
 
   #takeMs(lengthBytes: number): number {
@@ -116,7 +145,7 @@ class FileSource implements OutgoingSource {
 
   /** What was promised cannot be kept: a cut connection is the only way to say so. */
   #fail(error: unknown): void {
-    this.#reading = false;
+    this.#step = 'idle';
     const cut = !this.#over;
     this.lost();
     if (!cut) return;
@@ -128,23 +157,33 @@ class FileSource implements OutgoingSource {
   #release(): void {
     clearTimeout(this.#timer);
     this.#sending.pace.leave();
-    if (this.#reading || this.#released) return;
+    if (this.#step === 'reading' || this.#released) return;
     this.#released = true;
-    this.#sending.buffers.giveBack(this.#buffer);
+    this.#sending.buffers.giveBack(this.#lent);
     this.#sending.file.close();
   }
 }
 
-/** Fills `target` from `place` on, and moves it. */
-async function readPieces({ file, pieces }: Sending, place: Place, target: Buffer): Promise<void> {
+/** A buffer, and what of it is to be sent. */
+interface Filled {
+  readonly buffer: Buffer;
+  readonly view: Buffer;
+}
+
+/** Fills `target` from `place` on, and moves it. Mostly one read: then one promise is all it costs. */
+function readPieces(sending: Sending, place: Place, target: Buffer): Promise<void> {
+  const { file, pieces } = sending;
   for (let at = 0; at < target.length; ) {
-    const stretch = stretchAt(pieces, place, target.subarray(at));
-    if (stretch.position !== undefined) {
-      const got = await file.read(stretch.view, stretch.position);
-      checkRead(got, stretch.view.length);
-    }
-    at += stretch.view.length;
+    const { view, position } = stretchAt(pieces, place, target.subarray(at));
+    at += view.length;
+    if (position === undefined) continue;
+    const rest = target.subarray(at);
+    return file.read(view, position).then((got) => {
+      checkRead(got, view.length);
+      return rest.length === 0 ? undefined : readPieces(sending, place, rest);
+    });
   }
+  return Promise.resolve();
 }
 
 /**

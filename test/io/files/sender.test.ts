@@ -1,5 +1,5 @@
 /**
- * How bodies leave: pieces of a file through one buffer, at the limiter's pace, to clients that read, stall, dribble or
+ * How bodies leave: pieces of a file through one buffer or two, at the limiter's pace, to clients that read, stall, dribble or
  * go away; and storages that fail in mid-body. Over a fake socket first, then over the real front.
  */
 import { createHash, randomBytes, randomInt } from 'node:crypto';
@@ -83,6 +83,8 @@ function socket(source: OutgoingSource, lengthBytes: number, room = Number.POSIT
   };
 }
 
+const NOTHING_LENT = { large: 0, small: 0, answers: 0, refused: 0 };
+
 const noFault = (error: unknown) => {
   throw error;
 };
@@ -133,32 +135,105 @@ t.test('sender: any pieces come out byte for byte, streamed and whole, and all i
     ),
     { numRuns: 300 },
   );
-  t.same(buffers.counters(), { large: 0, small: 0, refused: 0 });
+  t.same(buffers.counters(), NOTHING_LENT);
 });
 
-t.test('sender: a client that stops reading holds one buffer, and nothing is read ahead', async (t) => {
-  const bytes = randomBytes(3 * MIB);
+t.test(
+  'sender: a client that stops reading holds its buffers, and nothing is read beyond them',
+  async (t) => {
+    for (const largeMax of [2, 64]) {
+      const ahead = largeMax === 64 ? 1 : 0;
+      const bytes = randomBytes(3 * MIB);
+      const buffers = new SendBuffers({ largeMax });
+      const { file, counts } = stored(bytes);
+      const pieces: Piece[] = [{ kind: 'file', first: 0, lengthBytes: bytes.length }];
+      const sending = { file, pieces, lengthBytes: bytes.length, pace: FREE_PACE, buffers, onFault: noFault };
+      const source = createFileSource(sending);
+      const peer = socket(source, bytes.length, 1);
+      await peer.sentAtLeast(1);
+      await new Promise((resolve) => setImmediate(resolve));
+      t.same([peer.state.sent, counts.reads], [LARGE_BYTES, 1 + ahead]);
+      t.equal(buffers.counters().large, 1 + ahead);
+      for (let piece = 1; piece < 6; piece += 1) {
+        peer.take();
+        await peer.sentAtLeast((piece + 1) * LARGE_BYTES);
+      }
+      t.ok(peer.body().equals(bytes));
+      t.equal(counts.closed, 0, 'the last piece has not left yet');
+      source.drained();
+      t.same([counts.closed, buffers.counters()], [1, NOTHING_LENT]);
+      source.lost();
+      t.same([counts.closed, buffers.counters()], [1, NOTHING_LENT], 'once');
+    }
+  },
+);
+
+t.test('sender: the next piece is read while one is sent, and never two at once', async (t) => {
+  const bytes = randomBytes(5 * LARGE_BYTES + 7);
   const buffers = new SendBuffers();
-  const { file, counts } = stored(bytes);
+  const open = { reads: 0, most: 0 };
+  const seen: number[] = [];
+  const { file } = stored(bytes, {
+    read: async (target, position) => {
+      open.reads += 1;
+      open.most = Math.max(open.most, open.reads);
+      await new Promise((resolve) => setImmediate(resolve));
+      target.set(bytes.subarray(position, position + target.length));
+      open.reads -= 1;
+      return target.length;
+    },
+  });
   const pieces: Piece[] = [{ kind: 'file', first: 0, lengthBytes: bytes.length }];
   const sending = { file, pieces, lengthBytes: bytes.length, pace: FREE_PACE, buffers, onFault: noFault };
   const source = createFileSource(sending);
-  const peer = socket(source, bytes.length, 1);
-  await peer.sentAtLeast(1);
-  await new Promise((resolve) => setImmediate(resolve));
-  t.same([peer.state.sent, counts.reads], [LARGE_BYTES, 1]);
-  t.equal(buffers.counters().large, 1);
-  for (let piece = 1; piece < 6; piece += 1) {
-    peer.take();
-    await peer.sentAtLeast((piece + 1) * LARGE_BYTES);
-  }
-  t.ok(peer.body().equals(bytes));
-  t.equal(counts.closed, 0, 'the last piece has not left yet');
-  source.drained();
-  t.same([counts.closed, buffers.counters().large], [1, 0]);
-  source.lost();
-  t.same([counts.closed, buffers.counters().large], [1, 0], 'once');
+  const got: Buffer[] = [];
+  await new Promise<void>((resolve) => {
+    source.start({
+      send(piece) {
+        seen.push(open.reads);
+        got.push(Buffer.from(piece as Uint8Array));
+        if (got.length === 6) resolve();
+        return true;
+      },
+      end: () => undefined,
+      cut: () => undefined,
+    });
+  });
+  t.same(seen, [1, 1, 1, 1, 1, 0]);
+  t.equal(open.most, 1);
+  t.ok(Buffer.concat(got).equals(bytes));
 });
+
+t.test(
+  'sender: a failed read ahead does not harm what is on its way, then the connection is cut',
+  async (t) => {
+    const bytes = randomBytes(3 * LARGE_BYTES);
+    const buffers = new SendBuffers();
+    const faults: unknown[] = [];
+    const { file, counts } = stored(bytes, {
+      read: async (target, position) => {
+        if (position > 0) throw new GatewayError('FileStorageFailed');
+        target.set(bytes.subarray(0, target.length));
+        return target.length;
+      },
+    });
+    const pieces: Piece[] = [{ kind: 'file', first: 0, lengthBytes: bytes.length }];
+    const onFault = (error: unknown) => faults.push(error);
+    const source = createFileSource({
+      file,
+      pieces,
+      lengthBytes: bytes.length,
+      pace: FREE_PACE,
+      buffers,
+      onFault,
+    });
+    const peer = socket(source, bytes.length);
+    await peer.done();
+    t.ok(peer.body().equals(bytes.subarray(0, LARGE_BYTES)));
+    t.same([peer.state.cut, faults.length, counts.closed], [true, 1, 1]);
+    t.same(buffers.counters(), NOTHING_LENT);
+  },
+);
 
 t.test('sender: one that takes too long for a buffer is cut', async (t) => {
   const bytes = randomBytes(2 * LARGE_BYTES);
@@ -173,7 +248,7 @@ t.test('sender: one that takes too long for a buffer is cut', async (t) => {
 });
 
 t.test(
-  'sender: a client that leaves during a read costs nothing more; the buffer waits for the read',
+  'sender: a client that leaves during a read costs nothing more; the buffers wait for the read',
   async (t) => {
     const buffers = new SendBuffers();
     let settle: (bytes: number) => void = () => undefined;
@@ -190,7 +265,7 @@ t.test(
     const peer = socket(source, MIB);
     source.lost();
     t.ok(left > 0, 'leaves the limiter at once');
-    t.same([counts.closed, buffers.counters().large], [0, 1], 'the read still writes into it');
+    t.same([counts.closed, buffers.counters().large], [0, 2], 'the read still writes into one');
     settle(LARGE_BYTES);
     await new Promise((resolve) => setImmediate(resolve));
     t.same([counts.closed, buffers.counters().large, peer.state.sent], [1, 0, 0]);
@@ -241,22 +316,54 @@ t.test('sender: a file that ends early or cannot be read is cut and told, never 
   t.equal(buffers.counters().large, 0);
 });
 
-t.test('buffers: large ones first, then small ones, then no further answer', async (t) => {
-  const buffers = new SendBuffers({ largeMax: 1, smallMax: 2 });
-  const first = buffers.lend(MIB);
-  const second = buffers.lend(MIB);
-  const third = buffers.lend(10);
-  t.same(
-    [first, second, third].map((buffer) => buffer?.length),
-    [LARGE_BYTES, SMALL_BYTES, SMALL_BYTES],
+t.test(
+  'buffers: two large ones while there are plenty, one, a small one, then no further answer',
+  async (t) => {
+    const buffers = new SendBuffers({ largeMax: 4, smallMax: 1 });
+    const lent = [MIB, LARGE_BYTES, MIB, MIB, 10].map((lengthBytes) => buffers.lend(lengthBytes));
+    t.same(
+      lent.map((some) => some?.map(({ length }) => length)),
+      [[LARGE_BYTES, LARGE_BYTES], [LARGE_BYTES], [LARGE_BYTES], [SMALL_BYTES], undefined],
+    );
+    t.same(buffers.counters(), { large: 4, small: 1, answers: 4, refused: 1 });
+    const [first = [], second = [], third = [], fourth = []] = lent;
+    buffers.giveBack(fourth);
+    t.same(buffers.lend(10), fourth, 'used again');
+    buffers.giveBack(fourth);
+    for (const some of [first, second, third]) buffers.giveBack(some);
+    t.same(buffers.counters(), { large: 0, small: 0, answers: 0, refused: 1 });
+    t.same(buffers.lend(LARGE_BYTES)?.length, 1, 'what fits one gets no second');
+  },
+);
+
+t.test('buffers: no mix of answers gets more than there is, and all comes back', async () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.oneof(fc.nat(3 * MIB), fc.constant('back' as const)), { maxLength: 60 }),
+      fc.nat(6),
+      fc.nat(3),
+      (steps, largeMax, smallMax) => {
+        const buffers = new SendBuffers({ largeMax, smallMax });
+        const out: (readonly Buffer[])[] = [];
+        for (const step of steps) {
+          if (step === 'back') {
+            const oldest = out.shift();
+            if (oldest !== undefined) buffers.giveBack(oldest);
+          } else {
+            const lent = buffers.lend(step);
+            if (lent !== undefined) out.push(lent);
+          }
+          const { large, small, answers } = buffers.counters();
+          const all = out.flat();
+          if (large > largeMax || small > smallMax || answers !== out.length) return false;
+          if (large + small !== all.length || new Set(all).size !== all.length) return false;
+        }
+        for (const lent of out) buffers.giveBack(lent);
+        const { large, small, answers } = buffers.counters();
+        return large === 0 && small === 0 && answers === 0;
+      },
+    ),
   );
-  t.equal(buffers.lend(10), undefined);
-  t.equal(buffers.lend(MIB), undefined);
-  t.same(buffers.counters(), { large: 1, small: 2, refused: 2 });
-  if (third !== undefined) buffers.giveBack(third);
-  t.equal(buffers.lend(10), third, 'used again');
-  if (first !== undefined) buffers.giveBack(first);
-  t.equal(buffers.lend(MIB), first);
 });
 
 t.test('front: 8 large files at once arrive whole, on connections that are kept', async (t) => {
@@ -280,7 +387,7 @@ t.test('front: 8 large files at once arrive whole, on connections that are kept'
   t.ok(Buffer.from(long.body, 'latin1').equals(bytes.subarray(1)));
   connection.send(requestText('GET', path, { Range: 'bytes=-3' }));
   t.equal((await connection.answer()).body, bytes.subarray(-3).toString('latin1'), 'on the same connection');
-  t.same(downloads.counters().buffers, { large: 0, small: 0, refused: 0 });
+  t.same(downloads.counters().buffers, NOTHING_LENT);
   t.same([http.bugs, downloads.counters().broken], [[], 0]);
   connection.close();
 });
@@ -312,8 +419,7 @@ t.test('front: any mix of downloads at once, some given up: every byte is the ri
     }
   };
   await Promise.all(Array.from({ length: 32 }, client));
-  while (downloads.counters().buffers.large + downloads.counters().buffers.small > 0)
-    await new Promise((resolve) => setImmediate(resolve));
+  while (downloads.counters().buffers.answers > 0) await new Promise((resolve) => setImmediate(resolve));
   t.same([http.bugs, downloads.counters().broken], [[], 0]);
 });
 
@@ -345,7 +451,7 @@ t.test('front: a client that leaves in mid-download gives everything back', asyn
   await put('7', randomBytes(20 * MIB));
   const connections = Array.from({ length: 20 }, () => connectRaw(http.port));
   for (const connection of connections) connection.send(requestText('GET', '/auth/v1/file/7', COOKIE));
-  while (http.finished.length + downloads.counters().buffers.large < 20)
+  while (http.finished.length + downloads.counters().buffers.answers < 20)
     await new Promise((resolve) => setImmediate(resolve));
   for (const connection of connections) connection.close();
   while (http.finished.length < 20) await new Promise((resolve) => setImmediate(resolve));
