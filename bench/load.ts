@@ -4,6 +4,7 @@
  */
 import { performance } from 'node:perf_hooks';
 import { build, type Histogram } from 'hdr-histogram-js';
+import { costOf } from './children.ts';
 import { HttpConnection } from './http-connection.ts';
 import { Bound, type Pace, Pacer, type Sender, UNBOUNDED } from './pacer.ts';
 import type { LoadPlan, LoadReport } from './plan.ts';
@@ -13,6 +14,8 @@ const HIGHEST_LATENCY_US = 100_000_000;
 const SECOND_MS = 1_000;
 /** A server that closes connections is given this long before the next attempt. */
 const RECONNECT_MS = 20;
+/** Connections that are being opened at once. */
+const OPENING_MAX = 128;
 const SAMPLE_LENGTH = 300;
 
 /** Runs one plan. */
@@ -20,20 +23,36 @@ export async function runLoad(plan: LoadPlan): Promise<LoadReport> {
   const tally = new Tally(plan);
   const lanes = Array.from({ length: plan.connections }, (_, index) => new Lane(plan, index, tally));
   const pace = paceOf(plan, lanes);
-  for (const lane of lanes) lane.start(pace);
   pace.start();
   const ticker = setInterval(() => {
     for (const lane of lanes) lane.checkTimeout(performance.now());
   }, SECOND_MS / 2);
+  await open(lanes, pace);
   await elapse(plan.warmupMs);
+  const cpuBeforeMs = cpuOf(plan.pids);
   tally.begin();
   pace.begin();
   await elapse(plan.durationMs);
-  const report = tally.end(pace.unsent());
+  const report = tally.end(pace.unsent(), cpuOf(plan.pids) - cpuBeforeMs);
   clearInterval(ticker);
   pace.stop();
   for (const lane of lanes) lane.stop();
   return report;
+}
+
+/** Thousands that knock at once overrun the listener's queue, and wait a second for their next try. */
+async function open(lanes: readonly Lane[], pace: Pace): Promise<void> {
+  let next = 0;
+  const opener = async () => {
+    for (let lane = lanes[next++]; lane !== undefined; lane = lanes[next++]) await lane.start(pace);
+  };
+  await Promise.all(Array.from({ length: OPENING_MAX }, opener));
+}
+
+/** NaN where nobody tells. */
+function cpuOf(pids: readonly number[] = []): number {
+  if (pids.length === 0) return Number.NaN;
+  return pids.reduce((total, pid) => total + (costOf(pid)?.cpuMs ?? Number.NaN), 0);
 }
 
 function paceOf({ ratePerSecond, maxRatePerSecond }: LoadPlan, lanes: readonly Lane[]): Pace {
@@ -99,7 +118,7 @@ class Tally {
     if (body !== undefined) this.#sample ??= body.toString('utf8', 0, SAMPLE_LENGTH);
   }
 
-  end(unsent: number): LoadReport {
+  end(unsent: number, cpuMs: number): LoadReport {
     const durationMs = this.elapsedMs();
     const percentile = (share: number) => this.#histogram.getValueAtPercentile(share);
     if (unsent > 0) this.#errors['unsent'] = unsent;
@@ -117,6 +136,7 @@ class Tally {
         max: this.#histogram.maxValue,
         mean: Math.round(this.#histogram.mean),
       },
+      cpuMs: Number.isNaN(cpuMs) ? undefined : cpuMs,
       errors: this.#errors,
       sample: this.#sample,
       perSecond: Array.from({ length: wholeSeconds }, (_, second) => this.#perSecond[second] ?? 0),
@@ -135,6 +155,7 @@ class Lane implements Sender {
   #sinceMs: number | undefined;
   #sentMs = 0;
   #stopped = false;
+  #onTried: () => void = () => undefined;
 
   constructor(plan: LoadPlan, index: number, tally: Tally) {
     this.#plan = plan;
@@ -142,9 +163,13 @@ class Lane implements Sender {
     this.#next = index % plan.requests.length;
   }
 
-  start(pace: Pace): void {
+  /** Resolves when it is connected, or could not be for the first time. */
+  start(pace: Pace): Promise<void> {
     this.#pace = pace;
-    this.#connect();
+    return new Promise((resolve) => {
+      this.#onTried = resolve;
+      this.#connect();
+    });
   }
 
   stop(): void {
@@ -168,7 +193,10 @@ class Lane implements Sender {
 
   #connect(): void {
     this.#connection = new HttpConnection(this.#plan.host, this.#plan.port, {
-      connected: () => this.#idle(),
+      connected: () => {
+        this.#onTried();
+        this.#idle();
+      },
       answered: (status, body) => {
         const sinceMs = this.#sinceMs ?? performance.now();
         this.#sinceMs = undefined;
@@ -184,6 +212,7 @@ class Lane implements Sender {
   }
 
   #lost(kind: string): void {
+    this.#onTried();
     this.#sinceMs = undefined;
     this.#tally.failed(kind);
     this.#pace.gone(this);

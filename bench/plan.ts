@@ -4,7 +4,9 @@ export interface LoadPlan {
   readonly host: string;
   readonly port: number;
   readonly connections: number;
-  /** Not counted: connections open, code gets compiled. */
+  /** Processes of this machine whose processor time is taken over the measured time alone. */
+  readonly pids?: readonly number[];
+  /** Not counted: code gets compiled. Begins when all connections are open. */
   readonly warmupMs: number;
   readonly durationMs: number;
   /** Requests a second in all. Without it each connection sends as soon as it has its answer (closed loop). */
@@ -39,6 +41,8 @@ export interface LoadReport {
   readonly ratePerSecond: number;
   /** Microseconds. In the open loop from the moment the request was due, so that a stall is not hidden. */
   readonly latencyUs: Latency;
+  /** Processor time of the plan's processes while measuring; undefined without them, or without /proc. */
+  readonly cpuMs: number | undefined;
   /** By kind: `connect`, `closed`, `timeout`, `status 503`, `unexpected body`, `unsent` (open loop). */
   readonly errors: Readonly<Record<string, number>>;
   /** A body that was not expected, cut: what to look at first when something is wrong. */

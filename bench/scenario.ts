@@ -51,6 +51,8 @@ export interface LoadTarget {
   readonly expect: string;
   /** Of a good answer; 200 unless given. */
   readonly status?: number;
+  /** Instead of the options'. */
+  readonly connections?: number;
 }
 
 /** Where the bench says what it does. */
@@ -118,13 +120,15 @@ export class Bench {
     });
   }
 
-  async load(target: LoadTarget): Promise<LoadReport> {
+  /** The report tells the processor time of `pids` while measuring. */
+  async load(target: LoadTarget, pids: readonly number[] = []): Promise<LoadReport> {
     const { hostname, port } = new URL(target.url);
     const { connections, warmupMs, durationMs, ratePerSecond, maxRatePerSecond } = this.options;
     const plan: LoadPlan = {
       host: hostname.replace(/^\[|\]$/g, ''),
       port: Number(port === '' ? 80 : port),
-      connections,
+      connections: target.connections ?? connections,
+      pids,
       warmupMs,
       durationMs,
       ...(ratePerSecond === undefined ? {} : { ratePerSecond }),
@@ -139,7 +143,7 @@ export class Bench {
 
   /** A subject of the comparison whose rounds are loads. `prepare` makes the requests anew for each round. */
   subject(name: string, pids: readonly number[], prepare: () => LoadTarget | Promise<LoadTarget>): Subject {
-    return { name, pids, round: async () => sampleOf(await this.load(await prepare())) };
+    return { name, pids, round: async () => sampleOf(await this.load(await prepare(), pids)) };
   }
 }
 
