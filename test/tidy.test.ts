@@ -56,7 +56,7 @@ const OWNERS: Record<string, string[]> = {
   lmdb: ['src/actors/runtime/journal.ts', 'src/actors/runtime/journal-copy.ts'],
   msgpackr: ['src/actors/runtime/journal.ts'],
   'uWebSockets.js': ['src/io/http/server.ts'],
-  undici: ['src/io/modules/client.ts', 'src/io/webhooks.ts', 'src/io/files/storage-server.ts'],
+  undici: ['src/io/webhooks.ts', 'src/io/files/storage-server.ts'],
   pino: ['src/io/log.ts'],
   'prom-client': ['src/io/metrics.ts'],
   'jsonc-parser': ['src/config.ts'],

@@ -4,7 +4,7 @@
  */
 import type { HeaderList } from '../http/route.ts';
 import { isGatewayHeader } from './headers.ts';
-import type { ModuleAnswer } from './module-call.ts';
+import type { AnswerHead } from './relay.ts';
 
 /** Of which call it is the answer. */
 export interface AnsweredCall {
@@ -74,7 +74,7 @@ const ABSOLUTE_LINK = /<\s*(?:[a-z][a-z0-9+.-]*:|[\\/]\s*[\\/])/i;
 const PARTS_WITH_HEADERS = /^\s*multipart\/x-mixed-replace\b/i;
 
 /** End-to-end headers that are fit to be written; the others are left out. */
-export function answerHeaders({ headers }: Pick<ModuleAnswer, 'headers'>, call: AnsweredCall): HeaderList {
+export function answerHeaders({ headers }: Pick<AnswerHead, 'headers'>, call: AnsweredCall): HeaderList {
   const named = new Set(
     textsOf(headers['connection']).flatMap((text) => text.toLowerCase().split(/[ \t,]+/)),
   );
@@ -101,7 +101,7 @@ export function answerType(contentType: string): string | undefined {
 }
 
 /** Declared bytes of the answer; undefined without a readable declaration. */
-export function declaredLength({ headers }: Pick<ModuleAnswer, 'headers'>): number | undefined {
+export function declaredLength({ headers }: Pick<AnswerHead, 'headers'>): number | undefined {
   const [text = '', ...more] = textsOf(headers['content-length']);
   return more.length === 0 && /^[0-9]{1,15}$/.test(text) ? Number(text) : undefined;
 }
@@ -114,7 +114,7 @@ function passes(name: string): boolean {
  * The gateway's policy and after it the module's, in one field: a page must satisfy every policy of the list (CSP3
  * 4.2.3), so a module can only forbid more. A quotation mark stays back: readers differ on a comma behind it.
  */
-function policyOf(headers: ModuleAnswer['headers']): string {
+function policyOf(headers: AnswerHead['headers']): string {
   const own = textsOf(headers['content-security-policy']).filter(
     (text) =>
       /[^\s,;]/.test(text) && VALUE.test(text) && !text.includes('"') && text.length <= HEADERS_MAX_BYTES,

@@ -5,11 +5,10 @@
  * asked for, and a POST is never sent twice.
  */
 import { performance } from 'node:perf_hooks';
-import { Pool } from 'undici';
 import type { Clock } from '../../domain/time.ts';
-import { type Breakers, createBreakers, type Permit } from './breaker.ts';
-import { connectionFailed, type Ending, Exchange, verdictOf } from './exchange.ts';
-import { endToEndHeaders } from './headers.ts';
+import { type Breakers, type CallVerdict, createBreakers, type Permit } from './breaker.ts';
+import { ConnectionPool } from './connection-pool.ts';
+import { Exchange } from './exchange.ts';
 import type {
   ModuleCounters,
   ModuleError,
@@ -18,6 +17,7 @@ import type {
   RelayRequest,
 } from './module-call.ts';
 import { NO_FLOW, Relay, type RelayFlow, type RelayListener } from './relay.ts';
+import { requestHead } from './request-head.ts';
 
 /** Connections per origin, as many again for relayed calls; one request at a time on each. */
 export const CONNECTIONS_PER_ORIGIN = 128;
@@ -25,8 +25,8 @@ export const CONNECTIONS_PER_ORIGIN = 128;
 export const PENDING_PER_ORIGIN_MAX = 2_048;
 /** Origins with a pool. They come from the static configuration, so this is a guard against a mistake, not a quota. */
 const ORIGINS_MAX = 1_024;
-/** A module that does not take a connection within this is down, whatever the time-out of the call. */
-const CONNECT_TIMEOUT_MS = 5_000;
+/** Why a request never left: something of it cannot be written. The endpoint has no part in it. */
+const UNWRITABLE = 'the request cannot be written';
 
 export interface ModuleClient {
   call(request: ModuleRequest): Promise<ModuleResult>;
@@ -42,11 +42,8 @@ export interface ModuleClientOptions {
   readonly clock: Clock;
   readonly connectionsPerOrigin?: number;
   readonly pendingPerOriginMax?: number;
-}
-
-interface Origin {
-  readonly pool: Pool;
-  pending: number;
+  /** For how long connections are idle; milliseconds that never go back. */
+  readonly monotonicMs?: () => number;
 }
 
 interface Tally {
@@ -64,9 +61,10 @@ class PooledClient implements ModuleClient {
   readonly #connections: number;
   readonly #pendingMax: number;
   readonly #breakers: Breakers;
-  readonly #origins = new Map<string, Origin>();
+  readonly #monotonicMs: () => number;
+  readonly #pools = new Map<string, ConnectionPool>();
   /** Connections of their own: slow readers of long answers must not hold up tool calls. */
-  readonly #relayOrigins = new Map<string, Origin>();
+  readonly #relayPools = new Map<string, ConnectionPool>();
   readonly #tally: Tally = {
     calls: 0,
     answered: 0,
@@ -86,51 +84,56 @@ class PooledClient implements ModuleClient {
     this.#connections = options.connectionsPerOrigin ?? CONNECTIONS_PER_ORIGIN;
     this.#pendingMax = options.pendingPerOriginMax ?? PENDING_PER_ORIGIN_MAX;
     this.#breakers = createBreakers(options.clock);
+    this.#monotonicMs = options.monotonicMs ?? (() => performance.now());
   }
 
   call(request: ModuleRequest): Promise<ModuleResult> {
     this.#tally.calls += 1;
     if (request.signal?.aborted === true) return this.#refuse('Aborted', 'aborted before the call');
-    const entry = this.#enter(this.#origins, request.url.origin, request.endpoint);
+    const entry = this.#enter(this.#pools, request.url.origin, request.endpoint);
     if ('error' in entry) return this.#refuse(entry.error, entry.reason);
-    return this.#run(entry.origin, request, entry.permit);
+    const { pool, permit } = entry;
+    const { body } = request;
+    const head = requestHead(request, pool.host, body === undefined ? undefined : Buffer.byteLength(body));
+    if (head === undefined) {
+      this.#breakers.settle(permit, 'released');
+      return this.#refuse('ModuleFailed', UNWRITABLE);
+    }
+    return new Promise((resolve) => {
+      const ended = (result: ModuleResult) => {
+        this.#breakers.settle(permit, verdictOf(result));
+        this.#count(result.ok ? undefined : result.error);
+        resolve(result);
+      };
+      const opening = body === undefined ? head : head + body;
+      new Exchange({ pool, request, opening, repeated: this.#repeated, ended }).begin();
+    });
   }
 
   relay(request: RelayRequest, listener: RelayListener): RelayFlow {
     this.#tally.calls += 1;
-    const entry = this.#enter(this.#relayOrigins, request.url.origin, request.endpoint);
-    if ('error' in entry) {
-      this.#tally.failed[entry.error] += 1;
-      listener.failed(entry.error);
-      return NO_FLOW;
+    const entry = this.#enter(this.#relayPools, request.url.origin, request.endpoint);
+    if ('error' in entry) return this.#refuseRelay(entry.error, listener);
+    const { pool, permit } = entry;
+    const { method, body, timeoutMs } = request;
+    const size = body === undefined ? undefined : (body.declaredBytes ?? 'chunked');
+    const opening = requestHead(request, pool.host, size);
+    if (opening === undefined) {
+      this.#breakers.settle(permit, 'released');
+      return this.#refuseRelay('ModuleFailed', listener);
     }
-    const { origin, permit } = entry;
-    const headers = endToEndHeaders(request.headers);
-    if (request.bodyBytes !== undefined) headers['content-length'] = String(request.bodyBytes);
-    const { method, url, timeoutMs } = request;
-    const body = request.body?.stream ?? null;
-    const path = `${url.pathname}${url.search}`;
     const relay = new Relay({
+      pool,
       listener,
+      opening,
+      toHead: method === 'HEAD',
+      body,
       timeoutMs,
-      waitsForClient: () => request.body?.waitsForClient() === true,
       repeatable: method === 'GET',
-      send: (attempt) => {
-        origin.pending += 1;
-        origin.pool.dispatch({ method, path, headers, body }, attempt);
-      },
-      repeated: () => {
-        this.#tally.retried += 1;
-      },
+      repeated: this.#repeated,
       settle: (verdict) => this.#breakers.settle(permit, verdict),
       isProbe: permit.probe,
-      finished: (error) => {
-        if (error === undefined) this.#tally.answered += 1;
-        else this.#tally.failed[error] += 1;
-      },
-      released: () => {
-        origin.pending -= 1;
-      },
+      finished: (error) => this.#count(error),
     });
     relay.begin();
     return relay;
@@ -138,7 +141,7 @@ class PooledClient implements ModuleClient {
 
   counters(): ModuleCounters {
     let pending = 0;
-    for (const origin of this.#all()) pending += origin.pending;
+    for (const pool of this.#all()) pending += pool.pending;
     return {
       ...this.#tally,
       failed: { ...this.#tally.failed },
@@ -149,102 +152,60 @@ class PooledClient implements ModuleClient {
 
   async close(): Promise<void> {
     this.#closed = true;
-    await Promise.all(this.#all().map(({ pool }) => pool.destroy()));
+    for (const pool of this.#all()) pool.close();
   }
 
-  #all(): Origin[] {
-    return [...this.#origins.values(), ...this.#relayOrigins.values()];
+  #all(): ConnectionPool[] {
+    return [...this.#pools.values(), ...this.#relayPools.values()];
   }
 
   /** Whatever stands against a call before it is sent. */
   #enter(
-    origins: Map<string, Origin>,
-    name: string,
+    pools: Map<string, ConnectionPool>,
+    origin: string,
     endpoint: string,
-  ): { origin: Origin; permit: Permit } | { error: ModuleError; reason: string } {
+  ): { pool: ConnectionPool; permit: Permit } | { error: ModuleError; reason: string } {
     if (this.#closed) return { error: 'ModuleUnavailable', reason: 'client closed' };
-    const origin = this.#origin(origins, name);
-    if (origin === undefined) return { error: 'Overloaded', reason: 'too many origins' };
-    if (origin.pending >= this.#pendingMax)
+    const pool = this.#pool(pools, origin);
+    if (pool === undefined) return { error: 'Overloaded', reason: 'too many origins' };
+    if (pool.pending >= this.#pendingMax)
       return { error: 'Overloaded', reason: 'too many calls to the origin' };
     const permit = this.#breakers.enter(endpoint);
-    return permit === undefined ? { error: 'ModuleUnavailable', reason: 'breaker open' } : { origin, permit };
+    return permit === undefined ? { error: 'ModuleUnavailable', reason: 'breaker open' } : { pool, permit };
   }
 
-  #origin(origins: Map<string, Origin>, name: string): Origin | undefined {
-    const known = origins.get(name);
-    if (known !== undefined || origins.size >= ORIGINS_MAX) return known;
-    const origin: Origin = {
-      // The deadline of the call is the only timer: undici's own are off, but the one for connecting.
-      pool: new Pool(name, {
-        connections: this.#connections,
-        pipelining: 1,
-        headersTimeout: 0,
-        bodyTimeout: 0,
-        connect: { timeout: CONNECT_TIMEOUT_MS },
-      }),
-      pending: 0,
-    };
-    origins.set(name, origin);
-    return origin;
+  #pool(pools: Map<string, ConnectionPool>, origin: string): ConnectionPool | undefined {
+    const known = pools.get(origin);
+    if (known !== undefined || pools.size >= ORIGINS_MAX) return known;
+    const pool = new ConnectionPool(origin, this.#connections, this.#monotonicMs);
+    pools.set(origin, pool);
+    return pool;
   }
 
-  #run(origin: Origin, request: ModuleRequest, permit: Permit): Promise<ModuleResult> {
-    const startMs = performance.now();
-    return new Promise((resolve) => {
-      let attempt: Exchange;
-      let repeatable = request.method === 'GET';
-      const abort = () => attempt.stop('Aborted', 'aborted by the caller');
-      const timer = setTimeout(() => attempt.stop('ModuleTimedOut', 'deadline'), request.timeoutMs);
-      request.signal?.addEventListener('abort', abort, { once: true });
-      const ended = (ending: Ending) => {
-        if (repeatable && connectionFailed(ending) && !this.#closed) {
-          repeatable = false;
-          this.#tally.retried += 1;
-          attempt = this.#send(origin, request, ended);
-          return;
-        }
-        clearTimeout(timer);
-        request.signal?.removeEventListener('abort', abort);
-        this.#breakers.settle(permit, verdictOf(ending));
-        resolve(this.#result(ending, performance.now() - startMs));
-      };
-      attempt = this.#send(origin, request, ended);
-      request.onBegin?.(abort);
-    });
-  }
+  readonly #repeated = (): void => {
+    this.#tally.retried += 1;
+  };
 
-  #send(origin: Origin, request: ModuleRequest, ended: (ending: Ending) => void): Exchange {
-    origin.pending += 1;
-    let held = true;
-    const exchange = new Exchange(ended, () => {
-      if (held) origin.pending -= 1;
-      held = false;
-    });
-    // Not undici's `request`: it is this call with a stream around the answer, which is collected here anyway.
-    origin.pool.dispatch(
-      {
-        method: request.method,
-        path: `${request.url.pathname}${request.url.search}`,
-        headers: endToEndHeaders(request.headers),
-        body: request.body ?? null,
-      },
-      exchange,
-    );
-    return exchange;
-  }
-
-  #result(ending: Ending, elapsedMs: number): ModuleResult {
-    if (ending.ok) {
-      this.#tally.answered += 1;
-      return { ok: true, answer: ending.answer, elapsedMs };
-    }
-    this.#tally.failed[ending.error] += 1;
-    return { ok: false, error: ending.error, reason: ending.reason, elapsedMs };
+  #count(error: ModuleError | undefined): void {
+    if (error === undefined) this.#tally.answered += 1;
+    else this.#tally.failed[error] += 1;
   }
 
   #refuse(error: ModuleError, reason: string): Promise<ModuleResult> {
-    this.#tally.failed[error] += 1;
+    this.#count(error);
     return Promise.resolve({ ok: false, error, reason, elapsedMs: 0 });
   }
+
+  #refuseRelay(error: ModuleError, listener: RelayListener): RelayFlow {
+    this.#count(error);
+    listener.failed(error);
+    return NO_FLOW;
+  }
+}
+
+/** Any whole answer shows that the endpoint lives, an error status and one that is too large too. */
+function verdictOf(result: ModuleResult): CallVerdict {
+  if (result.ok) return 'worked';
+  if (result.error === 'Aborted') return 'released';
+  return result.error === 'ModuleAnswerTooLarge' ? 'worked' : 'failed';
 }

@@ -1,139 +1,148 @@
 /**
- * One attempt of a backend call: collects the answer up to the cap and tells exactly once how it ended. It is the
- * handler that the HTTP client drives; nothing here throws into it.
+ * One call whose answer is collected, up to the cap: one deadline over waiting, connecting, headers and body, one more
+ * attempt of a GET whose connection failed before any of the answer came, and exactly one ending.
  */
-import type { CallVerdict } from './breaker.ts';
-import type { ModuleAnswer, ModuleError } from './module-call.ts';
+import { performance } from 'node:perf_hooks';
+import type { Attempt, Connection } from './connection.ts';
+import type { ConnectionPool } from './connection-pool.ts';
+import type { ModuleError, ModuleRequest, ModuleResult } from './module-call.ts';
+import type { ResponseHead } from './response-head.ts';
 
 /** Largest answer that is taken from a backend, in bytes. Source: mcp.md. */
 export const ANSWER_MAX_BYTES = 4 * 1024 * 1024;
 
-/** The HTTP client's own refusal of a request, before anything was sent: the endpoint has no part in it. */
-export const INVALID_REQUEST = 'UND_ERR_INVALID_ARG';
-export const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
+const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 const NOTHING = Buffer.alloc(0);
 
-export type Ending =
-  | { readonly ok: true; readonly answer: ModuleAnswer }
-  | {
-      readonly ok: false;
-      readonly error: ModuleError;
-      /** For the log: never shown to a caller. */
-      readonly reason: string;
-      /** False when the connection failed before any of the answer arrived: the one case where a GET may be repeated. */
-      readonly answerBegan: boolean;
-    };
-
-interface Controller {
-  abort(reason: Error): void;
+export interface ExchangeOptions {
+  readonly pool: ConnectionPool;
+  readonly request: ModuleRequest;
+  /** Head and body of the request. */
+  readonly opening: string;
+  readonly repeated: () => void;
+  /** Once. */
+  readonly ended: (result: ModuleResult) => void;
 }
 
-export type Headers = Readonly<Record<string, string | string[] | undefined>>;
-
-export class Exchange {
-  readonly #ended: (ending: Ending) => void;
-  readonly #released: () => void;
-  #controller: Controller | undefined;
+export class Exchange implements Attempt {
+  readonly opening: string;
+  readonly encoding: 'latin1' | 'utf8';
+  readonly toHead: boolean;
+  readonly body = undefined;
+  readonly #options: ExchangeOptions;
+  readonly #startMs = performance.now();
+  readonly #timer: NodeJS.Timeout;
+  readonly #abort = () => this.#stop('Aborted', 'aborted by the caller');
+  #repeatable: boolean;
+  #connection: Connection | undefined;
   #over = false;
   #status = 0;
   #contentType = '';
-  #headers: Headers = {};
-  #answerBegan = false;
-  #chunks: Buffer[] = [];
+  #only = NOTHING;
+  #more: Buffer[] | undefined;
   #sizeBytes = 0;
 
-  /** `ended` is called once; `released` once, when the connection or the queue no longer holds the attempt. */
-  constructor(ended: (ending: Ending) => void, released: () => void) {
-    this.#ended = ended;
-    this.#released = released;
+  constructor(options: ExchangeOptions) {
+    const { request, opening } = options;
+    this.#options = options;
+    this.opening = opening;
+    this.encoding = request.body === undefined ? 'latin1' : 'utf8';
+    this.toHead = request.method === 'HEAD';
+    this.#repeatable = request.method === 'GET';
+    this.#timer = setTimeout(expire, request.timeoutMs, this);
+    request.signal?.addEventListener('abort', this.#abort, { once: true });
   }
 
-  /** Ends the attempt from outside (time-out, caller gone). A queued attempt is dropped when its turn comes. */
-  stop(error: ModuleError, reason: string): void {
+  begin(): void {
+    const { pool, request } = this.#options;
+    pool.submit(this);
+    if (!this.#over) request.onBegin?.(this.#abort);
+  }
+
+  /** The deadline has passed. */
+  expired(): void {
+    this.#stop('ModuleTimedOut', 'deadline');
+  }
+
+  onBegin(connection: Connection): void {
+    this.#connection = connection;
+  }
+
+  onHead(head: ResponseHead): void {
+    this.#status = head.status;
+    this.#contentType = contentTypeOf(head);
+    const fault = answerFault(head);
+    if (fault !== undefined) this.#stop('ModuleFailed', fault);
+    else if (!this.toHead && (head.contentLength ?? 0) > ANSWER_MAX_BYTES)
+      this.#stop('ModuleAnswerTooLarge', 'content-length over the cap');
+  }
+
+  onData(bytes: Buffer): void {
+    this.#sizeBytes += bytes.length;
+    if (this.#sizeBytes > ANSWER_MAX_BYTES) this.#stop('ModuleAnswerTooLarge', 'body over the cap');
+    else if (this.#sizeBytes === bytes.length) this.#only = Buffer.from(bytes);
+    else {
+      this.#more ??= [this.#only];
+      this.#more.push(Buffer.from(bytes));
+    }
+  }
+
+  onEnd(): void {
+    const body = this.#more === undefined ? this.#only : Buffer.concat(this.#more, this.#sizeBytes);
+    const answer = { status: this.#status, contentType: this.#contentType, body };
+    this.#end({ ok: true, answer, elapsedMs: this.#elapsedMs() });
+  }
+
+  onBroken(reason: string, answerBegan: boolean): void {
+    this.#connection = undefined;
+    if (!this.#repeatable || answerBegan) {
+      this.#fail('ModuleFailed', reason);
+      return;
+    }
+    this.#repeatable = false;
+    this.#options.repeated();
+    this.#options.pool.submit(this);
+  }
+
+  /** Ends the call from outside, wherever it is: the connection that it holds is of no more use. */
+  #stop(error: ModuleError, reason: string): void {
+    if (this.#over) return;
+    if (this.#connection === undefined) this.#options.pool.drop(this);
+    else this.#connection.destroy();
     this.#fail(error, reason);
   }
 
-  onRequestStart(controller: Controller): void {
-    if (this.#over) controller.abort(new Error('abandoned'));
-    else this.#controller = controller;
-  }
-
-  onResponseStart(_controller: Controller, status: number, headers: Headers): void {
-    // 1xx is a word on the way (RFC 9110 15.2): the answer comes after it.
-    if (status < 200) return;
-    this.#answerBegan = true;
-    this.#status = status;
-    this.#headers = headers;
-    const contentType = first(headers['content-type']);
-    this.#contentType = HEADER_VALUE.test(contentType) ? contentType : '';
-    const fault = answerFault(status, headers);
-    if (fault !== undefined) this.#fail('ModuleFailed', fault);
-    else if (Number(first(headers['content-length'])) > ANSWER_MAX_BYTES)
-      this.#fail('ModuleAnswerTooLarge', 'content-length over the cap');
-  }
-
-  onResponseData(_controller: Controller, chunk: Buffer): void {
-    if (this.#over) return;
-    this.#sizeBytes += chunk.length;
-    if (this.#sizeBytes > ANSWER_MAX_BYTES) this.#fail('ModuleAnswerTooLarge', 'body over the cap');
-    else this.#chunks.push(chunk);
-  }
-
-  onResponseEnd(): void {
-    this.#released();
-    if (this.#over) return;
-    this.#over = true;
-    const [only = NOTHING] = this.#chunks;
-    const body = this.#chunks.length <= 1 ? only : Buffer.concat(this.#chunks, this.#sizeBytes);
-    this.#chunks = [];
-    const answer = {
-      status: this.#status,
-      contentType: this.#contentType,
-      headers: this.#headers,
-      body,
-    };
-    this.#ended({ ok: true, answer });
-  }
-
-  onResponseError(_controller: Controller | null, error: Error): void {
-    this.#released();
-    this.#fail('ModuleFailed', 'code' in error ? String(error.code) : error.name);
-  }
-
   #fail(error: ModuleError, reason: string): void {
-    if (this.#over) return;
+    this.#end({ ok: false, error, reason, elapsedMs: this.#elapsedMs() });
+  }
+
+  #end(result: ModuleResult): void {
     this.#over = true;
-    this.#chunks = [];
-    this.#ended({ ok: false, error, reason, answerBegan: this.#answerBegan });
-    this.#controller?.abort(new Error(reason));
+    this.#connection = undefined;
+    clearTimeout(this.#timer);
+    this.#options.request.signal?.removeEventListener('abort', this.#abort);
+    this.#options.ended(result);
+  }
+
+  #elapsedMs(): number {
+    return performance.now() - this.#startMs;
   }
 }
 
 /** What no answer of a module may be: a redirect, which nobody follows, or packed. */
-export function answerFault(status: number, headers: Headers): string | undefined {
+export function answerFault({ status, contentEncoding }: ResponseHead): string | undefined {
   if (REDIRECTS.has(status)) return `redirect ${status}`;
-  const encoding = first(headers['content-encoding']).toLowerCase();
   // None was asked for, and nothing is ever unpacked here: a small answer must not become a large one.
-  return encoding === '' || encoding === 'identity' ? undefined : 'content-encoding';
+  if (contentEncoding === '' || contentEncoding.toLowerCase() === 'identity') return undefined;
+  return 'content-encoding';
 }
 
-export function first(value: string | string[] | undefined): string {
-  return (Array.isArray(value) ? value[0] : value) ?? '';
+/** '' for one that must not be copied into a header. */
+export function contentTypeOf({ contentType }: ResponseHead): string {
+  return HEADER_VALUE.test(contentType) ? contentType : '';
 }
 
-/** Nothing of an answer came: the one case in which a GET may be sent again. */
-export function connectionFailed(ending: Ending): boolean {
-  return !ending.ok && connectionBroke(ending.error, ending.reason, ending.answerBegan);
-}
-
-export function connectionBroke(error: ModuleError, reason: string, answerBegan: boolean): boolean {
-  return !answerBegan && error === 'ModuleFailed' && reason !== INVALID_REQUEST;
-}
-
-/** Any whole answer shows that the endpoint lives, an error status and one that is too large too. */
-export function verdictOf(ending: Ending): CallVerdict {
-  if (ending.ok) return 'worked';
-  if (ending.error === 'Aborted' || ending.reason === INVALID_REQUEST) return 'released';
-  return ending.error === 'ModuleAnswerTooLarge' ? 'worked' : 'failed';
+function expire(exchange: Exchange): void {
+  exchange.expired();
 }

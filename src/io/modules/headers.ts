@@ -21,9 +21,6 @@ export interface CallFacts {
 
 const VALUE_CHARACTERS_MAX = 512;
 const PLAIN = /^[\x20-\x7e]+$/;
-/** Header names whose verdict is remembered: those of the gateway come with every call. */
-const NAMES_KNOWN_MAX = 1_000;
-const hopByHopNames = new Map<string, boolean>();
 
 /** Written by the gateway alone. */
 const GATEWAY_NAMES: ReadonlySet<string> = new Set([
@@ -106,12 +103,9 @@ export function isGatewayHeader(name: string): boolean {
   return GATEWAY_NAMES.has(canonical(name));
 }
 
-function isHopByHop(name: string): boolean {
-  const known = hopByHopNames.get(name);
-  if (known !== undefined) return known;
-  const verdict = HOP_BY_HOP.has(canonical(name));
-  if (hopByHopNames.size < NAMES_KNOWN_MAX) hopByHopNames.set(name, verdict);
-  return verdict;
+/** Belongs to one connection, or is written by the HTTP client itself. */
+export function isHopByHop(name: string): boolean {
+  return HOP_BY_HOP.has(canonical(name));
 }
 
 /**
@@ -183,15 +177,4 @@ function isSafe(value: string): boolean {
 function safe(name: string, value: string): string {
   if (!isSafe(value)) throw new GatewayError('InvalidInput', name);
   return value;
-}
-
-/** What goes on the wire: without hop-by-hop headers, and asking for no content coding. */
-export function endToEndHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
-  const kept: Record<string, string> = {};
-  for (const name in headers) {
-    const value = headers[name];
-    if (value !== undefined && !isHopByHop(name)) kept[name] = value;
-  }
-  kept['accept-encoding'] = 'identity';
-  return kept;
 }

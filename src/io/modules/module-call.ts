@@ -1,14 +1,10 @@
 /** What a call to a backend module is: the request, the answer, and the ways to fail. Types only. */
-import type { Readable } from 'node:stream';
 import type { ErrorName } from '../../domain/errors.ts';
-import type { Target } from './endpoint.ts';
+import type { IncomingBody } from '../http/stream.ts';
+import type { RequestLine } from './request-head.ts';
 
-export interface ModuleRequest {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH' | 'HEAD';
-  readonly url: Target;
-  /** End-to-end headers; hop-by-hop ones are dropped (RFC 9110 7.6.1). */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string | Uint8Array | undefined;
+export interface ModuleRequest extends RequestLine {
+  readonly body?: string | undefined;
   /** Over everything: waiting, connecting, headers, body, and the repeated attempt of a GET. */
   readonly timeoutMs: number;
   /** Names the breaker: one per tool, resource or proxied path. */
@@ -18,18 +14,11 @@ export interface ModuleRequest {
   readonly onBegin?: (stop: () => void) => void;
 }
 
-/** The body of a relayed request. */
-export interface RelayedBody {
-  readonly stream: Readable;
-  /** The module takes what there is, and the next piece has not come. */
-  waitsForClient(): boolean;
-}
-
 /** A call whose bodies are never held whole. */
-export interface RelayRequest extends Pick<ModuleRequest, 'method' | 'url' | 'headers' | 'endpoint'> {
-  readonly body: RelayedBody | undefined;
-  /** Bytes of the body; undefined: chunked. */
-  readonly bodyBytes: number | undefined;
+export interface RelayRequest extends RequestLine {
+  /** Names the breaker. */
+  readonly endpoint: string;
+  readonly body: IncomingBody | undefined;
   /** Between two bytes, in either direction, and before the first one. */
   readonly timeoutMs: number;
 }
@@ -38,8 +27,6 @@ export interface ModuleAnswer {
   readonly status: number;
   /** '' when the module sent none, or one that must not be copied into a header. */
   readonly contentType: string;
-  /** All of them as they came, by lower-case name: not fit for an answer before `answerHeaders` has seen them. */
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** At most `ANSWER_MAX_BYTES`, as it came. */
   readonly body: Buffer;
 }

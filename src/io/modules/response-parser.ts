@@ -38,7 +38,7 @@ const CHUNK_DIGITS_MAX = 13;
 const CHUNK_EXTENSION_MAX_BYTES = 256;
 
 /** Kept idle without a word from the module, in milliseconds. */
-const KEEP_ALIVE_MS = 4_000;
+export const KEEP_ALIVE_MS = 4_000;
 /** What a module promises in `Keep-Alive: timeout` is taken for so much less, as a request needs its time to arrive. */
 const KEEP_ALIVE_MARGIN_MS = 2_000;
 const KEEP_ALIVE_MAX_MS = 600_000;

@@ -22,7 +22,6 @@ import type { ModuleClient } from '../modules/client.ts';
 import { proxiedUrl } from '../modules/endpoint.ts';
 import { forwardedHeaders, gatewayHeaders, viaOf } from '../modules/headers.ts';
 import type { RelayRequest } from '../modules/module-call.ts';
-import { relayedBody } from '../modules/relayed-body.ts';
 import { ProxiedCall, type ProxiedEnding } from './proxied-call.ts';
 
 const PROXIED_PATH = /^\/([a-z][a-z0-9-]{0,31})\/v[1-9][0-9]{0,3}\/./;
@@ -159,9 +158,7 @@ async function forward(parts: ProxyParts, context: RouteContext): Promise<Reply>
       if (ending.kind === 'failed' && ending.error !== 'Aborted') context.error = ending.error;
     },
   });
-  const { incoming } = context;
-  const body = incoming === undefined ? undefined : relayedBody(incoming, () => flow.progress());
-  const flow = parts.modules.relay({ ...request, body, bodyBytes: incoming?.declaredBytes }, call);
+  const flow = parts.modules.relay({ ...request, body: context.incoming }, call);
   call.attach(flow);
   context.onAbort(() => flow.stop());
   return call.reply;
@@ -177,7 +174,7 @@ function requestOf(
   parts: ProxyParts,
   asking: Asking,
   record: CallRecord,
-): Omit<RelayRequest, 'body' | 'bodyBytes'> & { readonly url: URL } {
+): Omit<RelayRequest, 'body'> & { readonly url: URL } {
   const { context, caller } = asking;
   const { rawPath, incoming, requestId, traceparent, site } = context;
   const refuse = (detail: string): never => {

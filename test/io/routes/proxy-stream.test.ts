@@ -338,7 +338,7 @@ t.test(
       socket.write(requestText('GET', path, RAW_TOKEN));
     }
     while (proxy.audit.length < 6) await setImmediate();
-    t.ok(proxy.audit.every(({ fields }) => fields['outcome'] === 'cancelled'));
+    t.strictSame(new Set(proxy.audit.map(({ fields }) => fields['outcome'])), new Set(['cancelled']));
     const next = await proxy.send(path, { headers: TOKEN });
     t.equal(next.status, 200, 'no breaker opened');
     await next.body?.cancel();
@@ -384,7 +384,7 @@ t.test('streams: a long answer that nobody reads holds up no tool call', async (
   const at = (pathname: string) => ({ origin: `http://127.0.0.1:${port}`, pathname, search: '' });
   await new Promise<void>((resolve) => {
     const flow = client.relay(
-      { ...base, url: at('/endless'), endpoint: 'a', body: undefined, bodyBytes: undefined },
+      { ...base, url: at('/endless'), endpoint: 'a', body: undefined },
       {
         head: () => setTimeout(() => flow.pause(), 0).unref(),
         data: () => resolve(),
@@ -422,7 +422,6 @@ t.test('streams: a GET whose kept connection is closed under it goes out once mo
           timeoutMs: 5_000,
           endpoint: method,
           body: undefined,
-          bodyBytes: undefined,
         },
         { head: () => undefined, data: () => undefined, ended: () => resolve('ended'), failed: resolve },
       );

@@ -1,0 +1,133 @@
+/**
+ * The connections to one origin: kept alive, bounded in number, the one used last first. Requests that find none wait in
+ * the order of arrival; how many may wait is for the client to say. A connection that fails to open fails the request
+ * that has waited longest, so that none waits for a module that is down.
+ */
+import { type Address, type Attempt, Connection, type ConnectionOwner, type Phase } from './connection.ts';
+
+/** Between two looks for connections that have been idle for too long, in milliseconds. */
+const SWEEP_MS = 1_000;
+
+export class ConnectionPool implements ConnectionOwner {
+  /** For the `Host` header. */
+  readonly host: string;
+  readonly #address: Address;
+  readonly #connectionsMax: number;
+  readonly nowMs: () => number;
+  readonly #connections = new Set<Connection>();
+  readonly #idle: Connection[] = [];
+  readonly #waiting = new Set<Attempt>();
+  #connecting = 0;
+  #busy = 0;
+  #sweeper: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  /** `origin`: scheme, host and port. `nowMs`: a clock that never goes back. */
+  constructor(origin: string, connectionsMax: number, nowMs: () => number) {
+    const { host, hostname, port, protocol } = new URL(origin);
+    const isTls = protocol === 'https:';
+    this.host = host;
+    this.#address = {
+      hostname: hostname.replace(/^\[|\]$/g, ''),
+      port: port === '' ? (isTls ? 443 : 80) : Number(port),
+      isTls,
+    };
+    this.#connectionsMax = connectionsMax;
+    this.nowMs = nowMs;
+  }
+
+  /** Requests under way or waiting. */
+  get pending(): number {
+    return this.#busy + this.#waiting.size;
+  }
+
+  submit(attempt: Attempt): void {
+    if (this.#closed) {
+      attempt.onBroken('client closed', false);
+      return;
+    }
+    const connection = this.#freshest();
+    if (connection !== undefined) this.#carry(connection, attempt);
+    else {
+      this.#waiting.add(attempt);
+      this.#open();
+    }
+  }
+
+  /** Takes back a request that waits. */
+  drop(attempt: Attempt): void {
+    this.#waiting.delete(attempt);
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#sweeper);
+    const waiting = [...this.#waiting];
+    this.#waiting.clear();
+    for (const attempt of waiting) attempt.onBroken('client closed', false);
+    for (const connection of [...this.#connections]) connection.fail('client closed');
+  }
+
+  free(connection: Connection, phase: Phase): void {
+    if (phase === 'connecting') this.#connecting -= 1;
+    else this.#busy -= 1;
+    const next = this.#longestWaiting();
+    if (next !== undefined) this.#carry(connection, next);
+    else {
+      this.#idle.push(connection);
+      this.#sweeper ??= setTimeout(() => this.#sweep(), SWEEP_MS).unref();
+    }
+  }
+
+  lost(connection: Connection, phase: Phase, reason: string): void {
+    this.#connections.delete(connection);
+    if (phase === 'busy') this.#busy -= 1;
+    else if (phase === 'idle') {
+      const at = this.#idle.indexOf(connection);
+      if (at >= 0) this.#idle.splice(at, 1);
+    } else {
+      this.#connecting -= 1;
+      this.#longestWaiting()?.onBroken(reason, false);
+    }
+    this.#open();
+  }
+
+  #carry(connection: Connection, attempt: Attempt): void {
+    this.#busy += 1;
+    connection.carry(attempt);
+  }
+
+  #longestWaiting(): Attempt | undefined {
+    if (this.#waiting.size === 0) return undefined;
+    const { value } = this.#waiting.values().next();
+    if (value !== undefined) this.#waiting.delete(value);
+    return value;
+  }
+
+  #freshest(): Connection | undefined {
+    for (;;) {
+      const connection = this.#idle.pop();
+      if (connection === undefined || connection.idleUntilMs > this.nowMs()) return connection;
+      connection.destroy();
+    }
+  }
+
+  /** As many as requests wait for one. */
+  #open(): void {
+    while (
+      !this.#closed &&
+      this.#connecting < this.#waiting.size &&
+      this.#connections.size < this.#connectionsMax
+    ) {
+      this.#connecting += 1;
+      this.#connections.add(new Connection(this, this.#address));
+    }
+  }
+
+  #sweep(): void {
+    const nowMs = this.nowMs();
+    for (const connection of this.#idle.filter(({ idleUntilMs }) => idleUntilMs <= nowMs))
+      connection.destroy();
+    this.#sweeper = this.#idle.length === 0 ? undefined : setTimeout(() => this.#sweep(), SWEEP_MS).unref();
+  }
+}
