@@ -1,7 +1,8 @@
 /** Opens the journal and starts the actor system over it, with everything that actors may ask of the world. */
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { KINDS } from './actors/kinds.ts';
 import type { WebhookPort } from './actors/runtime/ports.ts';
+import { randomSupply } from './actors/runtime/random.ts';
 import { createActorSystem, type RunningSystem } from './actors/runtime/system.ts';
 import { nodeSchedule } from './actors/runtime/world.ts';
 import type { Configuration } from './domain/configuration.ts';
@@ -53,7 +54,7 @@ export async function startActors(
     ports: { workers, ...files.ports, ...codes, webhooks },
     settings,
     clock: Date.now,
-    randomBytes: (length) => randomBytes(length),
+    randomBytes: randomSupply(),
     schedule: nodeSchedule,
     onFatal,
     onBug: (report) => log.error(report, 'an actor failed'),

@@ -1,12 +1,13 @@
 /** Logins with a one-time code: sessions without a key, and the account that the first one of a contact creates. */
 import { type Channel, contactKey } from '../domain/contacts.ts';
 import { ERRORS, type ErrorName } from '../domain/errors.ts';
+import type { LogEntry } from './login-log.ts';
 import type { SessionOwner } from './owners.ts';
 import { type Outcome, type Refusal, refuse, type Turn } from './runtime/actor.ts';
 import { audited, type Change, type Origin, outcome } from './user-change.ts';
 import { endingElsewhere } from './user-login.ts';
 import { openSession } from './user-sessions.ts';
-import type { LogEntry, UserEvent, UserState } from './user-state.ts';
+import type { UserEvent, UserState } from './user-state.ts';
 
 export interface CodeLogin {
   readonly type: 'codeLogin';

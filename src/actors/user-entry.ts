@@ -7,9 +7,9 @@ import { judge, type ScopeCode, secondsToReset, type Verdict, windowIndex } from
 import type { Role } from '../domain/roles.ts';
 import { type SessionContext, type SessionKind, TOUCH_INTERVAL_MS } from '../domain/sessions.ts';
 import type { Turn } from './runtime/actor.ts';
+import { endOf } from './session-life.ts';
 import { findSession } from './session-list.ts';
 import { activeKeys, isActive } from './user-enrolment.ts';
-import { endOf } from './user-sessions.ts';
 import type { SessionRecord, UserState } from './user-state.ts';
 
 export interface EnterSession {

@@ -6,6 +6,7 @@ import { ERRORS, type ErrorName } from '../domain/errors.ts';
 import { hasFlag, KeyFlag, type KeyType, keyTypeOf, type UserKey } from '../domain/keys.ts';
 import type { LoginType, SessionKind } from '../domain/sessions.ts';
 import { type AppDoor, formatDoor } from './app-door.ts';
+import type { LogEntry } from './login-log.ts';
 import type { SessionOwner } from './owners.ts';
 import { type Message, type Outcome, type Refusal, refuse, type Turn } from './runtime/actor.ts';
 import type { Ports } from './runtime/ports.ts';
@@ -14,7 +15,7 @@ import { audited, type Change, type Origin, outcome } from './user-change.ts';
 import { isActive } from './user-enrolment.ts';
 import { credentialUsed } from './user-passkeys.ts';
 import { type Opening, openSession } from './user-sessions.ts';
-import type { LogEntry, UserEvent, UserState } from './user-state.ts';
+import type { UserEvent, UserState } from './user-state.ts';
 import {
   type Assertion,
   type CredentialUse,

@@ -4,11 +4,12 @@
  */
 import type { UserKey } from '../domain/keys.ts';
 import type { EnrolledCredential } from '../workers/fido2.ts';
+import type { LogEntry } from './login-log.ts';
 import type { KeyOwner } from './owners.ts';
 import { isRefusal, type Outcome, type Refusal, type Turn } from './runtime/actor.ts';
 import { audited, type Change, type Origin, outcome } from './user-change.ts';
 import { type AddedKey, changingSession, enrol, type NewKey } from './user-enrolment.ts';
-import type { LogEntry, SessionRecord, UserEvent, UserState } from './user-state.ts';
+import type { SessionRecord, UserEvent, UserState } from './user-state.ts';
 import {
   type Attestation,
   type CredentialUse,

@@ -3,17 +3,11 @@
  * expired ones. A session ends in the same commit that releases the name of its token.
  */
 import { hashToken, makeToken } from '../domain/ids.ts';
-import {
-  BROWSER_SESSIONS_MAX,
-  type LoginType,
-  MCP_SESSIONS_MAX,
-  type SessionKind,
-  TOUCH_INTERVAL_MS,
-} from '../domain/sessions.ts';
-import type { SettingsReader } from '../domain/settings.ts';
+import { type LoginType, type SessionKind, TOUCH_INTERVAL_MS } from '../domain/sessions.ts';
 import { MINUTE_MS, SECOND_MS } from '../domain/time.ts';
 import { sessionIndex, sessionOwner } from './owners.ts';
 import { type Claim, type Outcome, type Refusal, refuse, type Turn } from './runtime/actor.ts';
+import { endOf, isExpired, outdated } from './session-life.ts';
 import { findSession } from './session-list.ts';
 import { audited, type Change, merged, type Origin, outcome, uploadDropped } from './user-change.ts';
 import type { SessionRecord, UserEvent, UserState } from './user-state.ts';
@@ -55,12 +49,6 @@ export interface Opening {
   readonly session: SessionRecord;
   /** The secret. Goes to the caller and nowhere else. */
   readonly token: string;
-}
-
-/** Moment from which the session is refused. `seenMs` is its last use. */
-export function endOf(session: SessionRecord, seenMs: number, settings: SettingsReader): number {
-  if (session.kind === 'mcp') return session.expiresMs;
-  return Math.min(session.expiresMs, seenMs + settings.get('BrowserSessionIdleSeconds') * SECOND_MS);
 }
 
 /** Opens a session, drops the oldest ones over the cap and the expired ones, and sees to the sweep. */
@@ -202,36 +190,6 @@ function decideSweep(state: UserState, turn: Turn): Outcome<UserEvent> {
   const next = Math.min(...left.map((session) => endOf(session, session.lastSeenMs, turn.settings)));
   const rest = left.length === 0 ? unscheduled() : scheduled({ ...state, sweepDueMs: null }, turn, next);
   return outcome([ended, rest], null);
-}
-
-/** Sessions that a new one pushes out: the one it replaces, expired ones, the oldest over the cap. */
-function outdated(
-  state: UserState,
-  turn: Turn,
-  opening: SessionRecord,
-  replacesSessionId: string | undefined,
-): SessionRecord[] {
-  const leaving: SessionRecord[] = [];
-  const rivals: SessionRecord[] = [];
-  for (const session of state.sessions) {
-    if (session.id === replacesSessionId || isExpired(session, turn)) leaving.push(session);
-    else if (sharesCap(session, opening)) rivals.push(session);
-  }
-  const max = opening.kind === 'browser' ? BROWSER_SESSIONS_MAX : MCP_SESSIONS_MAX;
-  const surplus = rivals.length + 1 - max;
-  return surplus > 0 ? [...leaving, ...rivals.slice(0, surplus)] : leaving;
-}
-
-function sharesCap(session: SessionRecord, opening: SessionRecord): boolean {
-  if (session.kind !== opening.kind) return false;
-  return (
-    opening.kind === 'browser' || (session.keyId === opening.keyId && session.loginType === opening.loginType)
-  );
-}
-
-/** The written last use is up to one touch behind the real one, so the sweep waits that much longer. */
-function isExpired(session: SessionRecord, turn: Turn): boolean {
-  return turn.nowMs >= endOf(session, session.lastSeenMs, turn.settings) + TOUCH_INTERVAL_MS;
 }
 
 function scheduled(state: UserState, turn: Turn, endMs: number): Change {

@@ -6,11 +6,8 @@ import type { Contact } from '../domain/contacts.ts';
 import { KeyFlag, type UserKey, withFlag } from '../domain/keys.ts';
 import type { LoginType, SessionKind } from '../domain/sessions.ts';
 import { placedApp, withAccess } from './access-list.ts';
+import { appended, type LogEntry } from './login-log.ts';
 import { findSession, type SessionList, withoutSessions, withSession } from './session-list.ts';
-
-/** Successful logins kept; refused ones have a bound of their own, so that hammering cannot flush the log. */
-export const LOG_ACCEPTED_MAX = 70;
-export const LOG_REFUSED_MAX = 30;
 
 export interface SessionRecord {
   readonly id: string;
@@ -24,23 +21,6 @@ export interface SessionRecord {
   readonly lastSeenMs: number;
   /** Absolute end. A browser session may end sooner, when it is idle. */
   readonly expiresMs: number;
-  readonly ip: string;
-  readonly userAgent: string;
-}
-
-export type LogEventName = 'login' | 'sign_up' | 'key_taken_over' | 'counter_regressed';
-
-export interface LogEntry {
-  readonly id: string;
-  readonly utcMs: number;
-  readonly event: LogEventName;
-  readonly ok: boolean;
-  /** Message of the error table. */
-  readonly error: string | null;
-  readonly kind: SessionKind;
-  readonly loginType: LoginType | null;
-  readonly keyId: string | null;
-  readonly appId: string | null;
   readonly ip: string;
   readonly userAgent: string;
 }
@@ -207,13 +187,35 @@ function opened(state: UserState, session: SessionRecord, as: 'login' | 'sign_up
     ip,
     userAgent,
   };
-  const next = { ...state, sessions: withSession(state.sessions, session), log: appended(state.log, entry) };
-  return keyId === null ? next : withKey(next, keyId, (key) => ({ ...key, lastUsedMs: createdMs }));
+  // Field by field: it happens at every login, and a spread of states of many shapes is slow.
+  return {
+    userId: state.userId,
+    createdMs: state.createdMs,
+    handle: state.handle,
+    blocked: state.blocked,
+    contact: state.contact,
+    keys:
+      keyId === null ? state.keys : changedKey(state, keyId, (key) => ({ ...key, lastUsedMs: createdMs })),
+    sessions: withSession(state.sessions, session),
+    log: appended(state.log, entry),
+    apps: state.apps,
+    appsPlaced: state.appsPlaced,
+    appAccess: state.appAccess,
+    sweepDueMs: state.sweepDueMs,
+  };
 }
 
 function withKey(state: UserState, keyId: string, change: (key: UserKey) => UserKey): UserState {
-  const key = state.keys[keyId];
-  return key === undefined ? state : { ...state, keys: { ...state.keys, [keyId]: change(key) } };
+  return { ...state, keys: changedKey(state, keyId, change) };
+}
+
+function changedKey(
+  { keys }: UserState,
+  keyId: string,
+  change: (key: UserKey) => UserKey,
+): UserState['keys'] {
+  const key = keys[keyId];
+  return key === undefined ? keys : { ...keys, [keyId]: change(key) };
 }
 
 function changeSession(state: UserState, sessionId: string, change: Partial<SessionRecord>): UserState {
@@ -221,16 +223,4 @@ function changeSession(state: UserState, sessionId: string, change: Partial<Sess
   return session === undefined
     ? state
     : { ...state, sessions: withSession(state.sessions, { ...session, ...change }) };
-}
-
-function appended(log: readonly LogEntry[], entry: LogEntry): readonly LogEntry[] {
-  const max = entry.ok ? LOG_ACCEPTED_MAX : LOG_REFUSED_MAX;
-  let alike = 1;
-  let oldest = -1;
-  for (let position = log.length - 1; position >= 0; position -= 1) {
-    if (log[position]?.ok !== entry.ok) continue;
-    alike += 1;
-    oldest = position;
-  }
-  return [...(alike > max ? log.toSpliced(oldest, 1) : log), entry];
 }

@@ -4,7 +4,9 @@
  */
 import type { UserKey } from '../domain/keys.ts';
 import type { SettingsReader } from '../domain/settings.ts';
+import { keptLog, type LogEntry } from './login-log.ts';
 import { defineActor } from './runtime/actor.ts';
+import { endOf } from './session-life.ts';
 import { accessOf } from './user-app-access.ts';
 import { type AppsCommand, decideApps } from './user-apps.ts';
 import { type CodeLoginCommand, decideCodes } from './user-codes.ts';
@@ -21,14 +23,13 @@ import {
 import { decideKey, type KeyCommand } from './user-keys.ts';
 import { decideLogin, type LoginCommand } from './user-login.ts';
 import { decidePasskey, type PasskeyCommand } from './user-passkeys.ts';
-import { decideSession, endOf, type SessionCommand } from './user-sessions.ts';
+import { decideSession, type SessionCommand } from './user-sessions.ts';
 import { decideSignUp, type SignUpCommand } from './user-sign-up.ts';
 import {
   type AppAccess,
   type AppEntry,
   evolveUser,
   initialUser,
-  type LogEntry,
   type SessionRecord,
   type UserEvent,
   type UserState,
@@ -160,7 +161,7 @@ export const user = defineActor<UserState, UserCommand, UserEvent, UserQuery, Us
       case 'sessions':
         return liveSessions(state, query.nowMs, query.settings, volatile);
       case 'logins':
-        return state.log.toReversed() satisfies LogEntry[];
+        return keptLog(state.log).toReversed() satisfies LogEntry[];
     }
   },
 });

@@ -3,7 +3,7 @@
  * string on the wire and in the code. Tokens (`sid`, `sessionId`) are 2 bytes of partition and 32 random bytes in
  * base64url, 46 characters; only their SHA-256 is ever stored.
  */
-import { createHash, hash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 /** Largest id that fits int64, and the smallest number that does. */
 export const ID_MAX = 2n ** 63n - 1n;
@@ -49,7 +49,8 @@ export function decodeBase64url(text: string, byteLength?: number): Buffer | und
 
 /** The partition of a user, 0 to 255: leads every token, so that any node finds the owner without a look-up. */
 export function partitionOf(userId: string): number {
-  return createHash('sha256').update(userId).digest().readUInt8(0) % PARTITIONS;
+  // One character a byte: the shortest way out of the hash.
+  return hash('sha256', userId, 'binary').charCodeAt(0) % PARTITIONS;
 }
 
 /** A fresh token for `userId` from 32 random bytes. */

@@ -3,11 +3,12 @@
  * routes and for the gateway tools of /mcp, with the schemas that both print.
  */
 import { hash } from 'node:crypto';
+import type { LogEntry } from '../actors/login-log.ts';
 import type { ActorSystem, AskOptions } from '../actors/runtime/actor.ts';
 import { user } from '../actors/user.ts';
 import type { Origin } from '../actors/user-change.ts';
 import type { ClosedSessions } from '../actors/user-sessions.ts';
-import type { LogEntry, SessionRecord } from '../actors/user-state.ts';
+import type { SessionRecord } from '../actors/user-state.ts';
 import { GatewayError } from '../domain/errors.ts';
 import { hasFlag, KeyFlag, keyTypeOf, type UserKey } from '../domain/keys.ts';
 import {

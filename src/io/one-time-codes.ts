@@ -12,9 +12,9 @@ import {
   type WrongCode,
 } from '../actors/code-desk.ts';
 import { RESEND_AFTER_MS } from '../actors/code-state.ts';
+import type { LogEntry } from '../actors/login-log.ts';
 import { user } from '../actors/user.ts';
 import type { CodeLoggedIn, CodeLogin } from '../actors/user-codes.ts';
-import type { LogEntry } from '../actors/user-state.ts';
 import { type Contact, contactKey } from '../domain/contacts.ts';
 import { GatewayError } from '../domain/errors.ts';
 import { networkOf } from '../domain/networks.ts';

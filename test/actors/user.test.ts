@@ -2,15 +2,11 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { KINDS } from '../../src/actors/kinds.ts';
+import { LOG_ACCEPTED_MAX, LOG_REFUSED_MAX, type LogEntry } from '../../src/actors/login-log.ts';
 import { user } from '../../src/actors/user.ts';
 import type { LoggedIn } from '../../src/actors/user-login.ts';
 import type { SignedUp } from '../../src/actors/user-sign-up.ts';
-import {
-  LOG_ACCEPTED_MAX,
-  LOG_REFUSED_MAX,
-  type LogEntry,
-  type SessionRecord,
-} from '../../src/actors/user-state.ts';
+import type { SessionRecord } from '../../src/actors/user-state.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
 import { hashToken } from '../../src/domain/ids.ts';
 import { KeyFlag, type UserKey } from '../../src/domain/keys.ts';

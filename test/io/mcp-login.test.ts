@@ -1,8 +1,8 @@
 /** mcp_login: every row of spec 7.2, in the order of auth.md, and what it never does. */
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
+import type { LogEntry } from '../../src/actors/login-log.ts';
 import { user } from '../../src/actors/user.ts';
-import type { LogEntry } from '../../src/actors/user-state.ts';
 import { mcpLoginMessage, parseUnixSeconds } from '../../src/domain/proofs.ts';
 import { toIso } from '../../src/domain/time.ts';
 import {

@@ -1,7 +1,7 @@
 /** login_phone, login_email and login with a code (auth.md A13) over the pipeline, with real actors and one clock. */
 import t, { type Test } from 'tap';
+import type { LogEntry } from '../../src/actors/login-log.ts';
 import { user } from '../../src/actors/user.ts';
-import type { LogEntry } from '../../src/actors/user-state.ts';
 import { type Answer, cookie, makeKey, mcpProof, sidOf, startAccounts } from '../support/account.ts';
 import { type ChatFixture, startChat, wrongCode } from '../support/codes.ts';
 

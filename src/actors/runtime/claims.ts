@@ -24,35 +24,34 @@ export type ReleaseListener = (key: string, owner: string) => void;
 export class Claims {
   readonly #journal: Journal;
   readonly #listeners = new Map<IndexName, Set<ReleaseListener>>();
-  /** Names written by groups that are not on disk yet. Emptied as they get there. */
-  readonly #pending = new Map<string, Pending>();
+  /** Names written by groups that are not on disk yet, by index. Emptied as they get there. */
+  readonly #pending = new Map<IndexName, Map<string, Pending>>();
 
   constructor(journal: Journal) {
     this.#journal = journal;
   }
 
   lookup(index: IndexName, key: string): string | undefined {
-    if (this.#pending.size > 0) {
-      const pending = this.#pending.get(`${index}\0${key}`);
-      if (pending !== undefined) return pending.owner ?? undefined;
-    }
+    const pending = this.#pending.get(index)?.get(key);
+    if (pending !== undefined) return pending.owner ?? undefined;
     return this.#journal.lookup(index, key);
   }
 
   /** Is the present value of this name on disk? */
   isPending(index: IndexName, key: string): boolean {
-    return this.#pending.has(`${index}\0${key}`);
+    return this.#pending.get(index)?.has(key) === true;
   }
 
   /** The first conflict, or undefined when all can be written. Claims of one turn see the ones before them. */
   conflict(claims: readonly Claim[]): ClaimConflict | undefined {
     const earlier = claims.length > 1 ? new Map<string, string | null>() : undefined;
     for (const claim of claims) {
-      const name = `${claim.index}\0${claim.key}`;
+      const { index, key, owner, onConflict } = claim;
+      const name = earlier === undefined ? '' : `${index}\0${key}`;
       const written = earlier?.get(name);
-      const present = written === undefined ? this.lookup(claim.index, claim.key) : (written ?? undefined);
-      if (!allowed(claim, present)) return { row: claim.onConflict, pending: this.#pending.has(name) };
-      earlier?.set(name, claim.owner);
+      const present = written === undefined ? this.lookup(index, key) : (written ?? undefined);
+      if (!allowed(claim, present)) return { row: onConflict, pending: this.isPending(index, key) };
+      earlier?.set(name, owner);
     }
     return undefined;
   }
@@ -67,7 +66,7 @@ export class Claims {
   write(claims: readonly Claim[], group: Group): void {
     for (const { index, key, owner } of claims) {
       if (owner === null) this.#announce(index, key, group);
-      this.#pending.set(`${index}\0${key}`, { owner, group });
+      this.#pendingOf(index).set(key, { owner, group });
       group.operations.push({ op: 'index', index, key, owner });
     }
   }
@@ -82,12 +81,20 @@ export class Claims {
   }
 
   committed(group: Group): void {
-    if (this.#pending.size === 0) return;
     for (const operation of group.operations) {
       if (operation.op !== 'index') continue;
-      const name = `${operation.index}\0${operation.key}`;
-      if (this.#pending.get(name)?.group === group) this.#pending.delete(name);
+      const pending = this.#pendingOf(operation.index);
+      if (pending.get(operation.key)?.group === group) pending.delete(operation.key);
     }
+  }
+
+  #pendingOf(index: IndexName): Map<string, Pending> {
+    let pending = this.#pending.get(index);
+    if (pending === undefined) {
+      pending = new Map();
+      this.#pending.set(index, pending);
+    }
+    return pending;
   }
 }
 
