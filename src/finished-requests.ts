@@ -23,8 +23,7 @@ export function observeRequests(
   }));
   return {
     observe(record) {
-      const { route, method, status, milliseconds } = record;
-      metrics.observe({ route, method, status, elapsedMs: milliseconds });
+      metrics.observe(record);
       log?.(record);
     },
     close: () => sink.close(),

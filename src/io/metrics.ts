@@ -1,12 +1,13 @@
 /** Prometheus metrics of the internal listener. Counters of the parts are read when scraped, not pushed. */
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client';
+import { ByThree, Count, Family, type Labelled, Spread } from './tallies.ts';
 
 /** One finished request, as the HTTP front reports it. */
 export interface RequestObservation {
   readonly route: string;
   readonly method: string;
   readonly status: number;
-  readonly elapsedMs: number;
+  readonly milliseconds: number;
 }
 
 /** One finished tool call, resource read or proxied REST call, refused ones included. */
@@ -39,50 +40,31 @@ const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0
 /** Different (route, method, status) series kept; routes are a fixed table, so this is only a net. */
 const SERIES_MAX = 5_000;
 
-interface CallSeries {
-  calls: Counter.Internal;
-  gateway: Histogram.Internal<string>;
-  backend: Histogram.Internal<string>;
-}
-
-interface Series {
-  requests: Counter.Internal;
-  seconds: Histogram.Internal<string>;
-}
-
 export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, prefix: 'gatehouse_' });
-  const labelNames = ['route', 'method', 'status'] as const;
-  const requests = new Counter({
+  const requests = countFamily(registry, {
     name: 'gatehouse_http_requests_total',
     help: 'Requests by route, method and status.',
-    labelNames,
-    registers: [registry],
+    labelNames: ['route', 'method', 'status'],
   });
-  const seconds = new Histogram({
+  const seconds = spreadFamily(registry, {
     name: 'gatehouse_http_request_seconds',
     help: 'Time from the last byte of the request to the answer.',
     labelNames: ['route', 'method'],
-    buckets: LATENCY_BUCKETS,
-    registers: [registry],
+    bounds: LATENCY_BUCKETS,
   });
-  const series = new Map<string, Series>();
+  const series = new ByThree(SERIES_MAX, (route: string, method: string, status: number) => ({
+    requests: requests(route, method, String(status)),
+    seconds: seconds(route, method),
+  }));
   return {
     observeCall: createCallObserver(registry),
-    observe({ route, method, status, elapsedMs }) {
-      const key = `${method} ${route} ${status}`;
-      let found = series.get(key);
-      if (found === undefined) {
-        if (series.size >= SERIES_MAX) return;
-        found = {
-          requests: requests.labels(route, method, String(status)),
-          seconds: seconds.labels(route, method),
-        };
-        series.set(key, found);
-      }
-      found.requests.inc();
-      found.seconds.observe(elapsedMs / 1000);
+    observe({ route, method, status, milliseconds }) {
+      const found = series.get(route, method, status);
+      if (found === undefined) return;
+      found.requests.value += 1;
+      found.seconds.observe(milliseconds / 1000);
     },
     source(name, help, read) {
       new Gauge({
@@ -101,31 +83,81 @@ export function createMetrics(): Metrics {
 
 /** Counts by name and outcome; the gateway's own time and the modules' in histograms of their own. */
 function createCallObserver(registry: Registry): CallObserver {
-  const calls = new Counter({
+  const calls = countFamily(registry, {
     name: 'gatehouse_calls_total',
     help: 'Tool calls, resource reads and proxied REST calls by name and outcome.',
     labelNames: ['event', 'name', 'outcome'],
-    registers: [registry],
   });
-  const histogramOf = (name: string, help: string) =>
-    new Histogram({ name, help, labelNames: ['event'], buckets: LATENCY_BUCKETS, registers: [registry] });
-  const gateway = histogramOf('gatehouse_call_gateway_seconds', 'Time of a call without that of its module.');
-  const backend = histogramOf('gatehouse_call_backend_seconds', 'Time that modules took for a call.');
-  const series = new Map<string, CallSeries>();
+  const secondsOf = (name: string, help: string) =>
+    spreadFamily(registry, { name, help, labelNames: ['event'], bounds: LATENCY_BUCKETS });
+  const gateway = secondsOf('gatehouse_call_gateway_seconds', 'Time of a call without that of its module.');
+  const backend = secondsOf('gatehouse_call_backend_seconds', 'Time that modules took for a call.');
+  const series = new ByThree(SERIES_MAX, (event: string, outcome: string, name: string) => ({
+    calls: calls(event, name, outcome),
+    gateway: gateway(event),
+    backend: backend(event),
+  }));
   return ({ event, name, outcome, elapsedMs, backendMs }) => {
-    const key = `${event} ${outcome} ${name}`;
-    let found = series.get(key);
-    if (found === undefined) {
-      if (series.size >= SERIES_MAX) return;
-      found = {
-        calls: calls.labels(event, name, outcome),
-        gateway: gateway.labels(event),
-        backend: backend.labels(event),
-      };
-      series.set(key, found);
-    }
-    found.calls.inc();
+    const found = series.get(event, outcome, name);
+    if (found === undefined) return;
+    found.calls.value += 1;
     found.gateway.observe(Math.max(0, elapsedMs - (backendMs ?? 0)) / 1000);
     if (backendMs !== undefined) found.backend.observe(backendMs / 1000);
   };
+}
+
+export interface FamilyOptions {
+  readonly name: string;
+  readonly help: string;
+  readonly labelNames: readonly string[];
+}
+
+/** A family of counters; the labels of a series, told once, stand in the order of `labelNames`. */
+export function countFamily(registry: Registry, options: FamilyOptions): (...labels: string[]) => Count {
+  const family = new Family(options.labelNames, () => new Count());
+  new Counter({
+    ...options,
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { labels, tally } of family.all()) this.inc(labels, tally.value);
+    },
+  });
+  return (...labels) => family.of(labels);
+}
+
+/** A family of histograms with the classes `bounds`. */
+export function spreadFamily(
+  registry: Registry,
+  options: FamilyOptions & { readonly bounds: readonly number[] },
+): (...labels: string[]) => Spread {
+  const { name, help, labelNames, bounds } = options;
+  const family = new Family(labelNames, () => new Spread(bounds));
+  const read = async () => ({
+    name,
+    help,
+    type: 'histogram',
+    aggregator: 'sum',
+    values: [...family.all()].flatMap((series) => samples(name, bounds, series)),
+  });
+  // The registry asks a metric for its name and its values alone, which its type does not say.
+  registry.registerMetric({ name, get: read } as unknown as Metric);
+  return (...labels) => family.of(labels);
+}
+
+function samples(name: string, bounds: readonly number[], { labels, tally }: Labelled<Spread>) {
+  const upTo = tally.upTo();
+  const all = upTo.at(-1) ?? 0;
+  // Nothing was observed: the series has not begun.
+  if (all === 0) return [];
+  const buckets = upTo.map((value, at) => ({
+    metricName: `${name}_bucket`,
+    labels: { le: bounds[at] ?? '+Inf', ...labels },
+    value,
+  }));
+  return [
+    ...buckets,
+    { metricName: `${name}_sum`, labels, value: tally.sum },
+    { metricName: `${name}_count`, labels, value: all },
+  ];
 }

@@ -1,0 +1,105 @@
+/**
+ * Counters and histograms that cost an addition each. The metrics library looks a series up by its labels at every
+ * observation; here whoever counts holds the series, and metrics.ts shows the library all of them when scraped.
+ */
+
+/** A number of things that happened. */
+export class Count {
+  value = 0;
+}
+
+/** How many of a series' values lie at or below each bound, and their sum. */
+export class Spread {
+  readonly #bounds: readonly number[];
+  /** One class for each bound, and one for what is above all of them. */
+  readonly #classes: Float64Array;
+  sum = 0;
+
+  /** `bounds` ascend. */
+  constructor(bounds: readonly number[]) {
+    this.#bounds = bounds;
+    this.#classes = new Float64Array(bounds.length + 1);
+  }
+
+  /** `value` is finite, in the unit of the bounds. */
+  observe(value: number): void {
+    const bounds = this.#bounds;
+    let at = 0;
+    while (at < bounds.length && value > (bounds[at] as number)) at += 1;
+    this.#classes[at] = (this.#classes[at] as number) + 1;
+    this.sum += value;
+  }
+
+  /** Values up to each bound, then all of them. */
+  upTo(): number[] {
+    let sum = 0;
+    return Array.from(this.#classes, (count) => {
+      sum += count;
+      return sum;
+    });
+  }
+}
+
+/** Labels of one series and what is counted under them. */
+export interface Labelled<T> {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly tally: T;
+}
+
+/** All series of one name, in the order in which they began. */
+export class Family<T> {
+  readonly #labelNames: readonly string[];
+  readonly #make: () => T;
+  readonly #series = new Map<string, Labelled<T>>();
+
+  constructor(labelNames: readonly string[], make: () => T) {
+    this.#labelNames = labelNames;
+    this.#make = make;
+  }
+
+  of(values: readonly string[]): T {
+    const key = JSON.stringify(values);
+    let found = this.#series.get(key);
+    if (found === undefined) {
+      const labels = Object.fromEntries(this.#labelNames.map((name, at) => [name, values[at] ?? '']));
+      found = { labels, tally: this.#make() };
+      this.#series.set(key, found);
+    }
+    return found.tally;
+  }
+
+  all(): Iterable<Labelled<T>> {
+    return this.#series.values();
+  }
+}
+
+/**
+ * What belongs to three keys, found without making one text of them. At most `max` are kept: undefined for further ones.
+ */
+export class ByThree<A, B, C, T> {
+  readonly #max: number;
+  readonly #make: (a: A, b: B, c: C) => T;
+  readonly #kept = new Map<A, Map<B, Map<C, T>>>();
+  #size = 0;
+
+  constructor(max: number, make: (a: A, b: B, c: C) => T) {
+    this.#max = max;
+    this.#make = make;
+  }
+
+  get(a: A, b: B, c: C): T | undefined {
+    return this.#kept.get(a)?.get(b)?.get(c) ?? this.#added(a, b, c);
+  }
+
+  #added(a: A, b: B, c: C): T | undefined {
+    if (this.#size >= this.#max) return undefined;
+    this.#size += 1;
+    const made = this.#make(a, b, c);
+    const inner = this.#kept.get(a) ?? new Map<B, Map<C, T>>();
+    this.#kept.set(a, inner);
+    const innermost = inner.get(b) ?? new Map<C, T>();
+    inner.set(b, innermost);
+    innermost.set(c, made);
+    return made;
+  }
+}
