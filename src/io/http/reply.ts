@@ -16,12 +16,6 @@ const NAME_PATTERN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** The usual type, known to be fit. */
 const JSON_TYPE = 'application/json';
 
-/**
- * Two fields in one call, as the three of the limits below: each call crosses into native code with two strings. Only
- * texts that are made here may hold a line break.
- */
-const NOSNIFF_UNSTORED = 'nosniff\r\nCache-Control: no-store';
-
 /** What an answer needs beside the reply. */
 export interface AnswerFacts {
   /** Echoed or made here; fits a header by its pattern. */
@@ -50,29 +44,39 @@ export function writeHead(response: HttpResponse, reply: Reply, facts: AnswerFac
   if (facts.close) response.writeHeader('Connection', 'close');
 }
 
+/**
+ * All fields in one call: each call crosses into native code with two strings. Line breaks come from here alone, every
+ * value from elsewhere was judged or fits by its pattern.
+ */
 function writeFields(response: HttpResponse, reply: Reply, facts: AnswerFacts): void {
-  const { headers, contentType } = reply;
-  for (const [name, value] of headers) checkHeader(name, value);
-  for (const [name, value] of facts.cors) checkHeader(name, value);
+  const { headers, contentType, status } = reply;
+  const { cors, verdict } = facts;
   if (contentType !== undefined && contentType !== JSON_TYPE) checkHeader('Content-Type', contentType);
-  checkValue('X-Request-Id', facts.requestId);
-  response.writeStatus(statusLine(reply.status));
-  if (contentType !== undefined) response.writeHeader('Content-Type', contentType);
+  // Not judged again: the id's own pattern is narrower.
   const isStored = headers.length > 0 && hasHeader(headers, 'cache-control');
-  response.writeHeader('X-Content-Type-Options', isStored ? 'nosniff' : NOSNIFF_UNSTORED);
-  response.writeHeader('X-Request-Id', facts.requestId);
-  for (const [name, value] of headers) response.writeHeader(name, value);
-  for (const [name, value] of facts.cors) response.writeHeader(name, value);
-  if (facts.verdict !== undefined) writeLimits(response, facts.verdict, facts.windowSeconds);
+  let rest = `nosniff${isStored ? '' : '\r\nCache-Control: no-store'}\r\nX-Request-Id: ${facts.requestId}`;
+  if (headers.length > 0) rest += fieldLines(headers);
+  if (cors.length > 0) rest += fieldLines(cors);
+  if (verdict !== undefined) rest += limitLines(verdict, facts.windowSeconds);
+  // Written by uWS itself with the first field.
+  if (status !== 200) response.writeStatus(statusLine(status));
+  if (contentType === undefined) response.writeHeader('X-Content-Type-Options', rest);
+  else response.writeHeader('Content-Type', `${contentType}\r\nX-Content-Type-Options: ${rest}`);
+}
+
+function fieldLines(headers: HeaderList): string {
+  let lines = '';
+  for (const [name, value] of headers) {
+    checkHeader(name, value);
+    lines += `\r\n${name}: ${value}`;
+  }
+  return lines;
 }
 
 /** `X-RateLimit` (spec 8.1) and the fields of draft-ietf-httpapi-ratelimit-headers-10. Letters and numbers alone. */
-function writeLimits(response: HttpResponse, verdict: Verdict, windowSeconds: number): void {
-  const { scope, quota, remaining, resetSeconds } = verdict;
-  const own = `s=${scope};l=${quota};r=${remaining};t=${resetSeconds}`;
-  const policy = `"${scope}";q=${quota};w=${windowSeconds}`;
-  const rest = `"${scope}";r=${remaining};t=${resetSeconds}`;
-  response.writeHeader('X-RateLimit', `${own}\r\nRateLimit-Policy: ${policy}\r\nRateLimit: ${rest}`);
+function limitLines({ scope, quota, remaining, resetSeconds }: Verdict, windowSeconds: number): string {
+  const left = `r=${remaining};t=${resetSeconds}`;
+  return `\r\nX-RateLimit: s=${scope};l=${quota};${left}\r\nRateLimit-Policy: "${scope}";q=${quota};w=${windowSeconds}\r\nRateLimit: "${scope}";${left}`;
 }
 
 function writeBody(response: HttpResponse, reply: Reply, facts: AnswerFacts): number {

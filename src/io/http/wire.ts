@@ -78,13 +78,16 @@ export class Wire {
     if (facts.bodyPending && !facts.headOnly && isShort(reply)) return this.#answerEarly(reply, facts);
     // What is left of the body is thrown away; once the answer is written its socket is out of reach.
     this.#rest?.discard();
-    let sentBytes = 0;
-    const write = () => {
-      sentBytes = writeAnswer(this.#response, reply, facts);
-    };
-    if (cork) corked(this.#response, write);
-    else write();
+    const sentBytes = cork ? this.#corked(reply, facts) : writeAnswer(this.#response, reply, facts);
     this.#over = true;
+    return sentBytes;
+  }
+
+  #corked(reply: Reply, facts: AnswerFacts): number {
+    let sentBytes = 0;
+    corked(this.#response, () => {
+      sentBytes = writeAnswer(this.#response, reply, facts);
+    });
     return sentBytes;
   }
 

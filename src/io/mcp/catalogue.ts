@@ -51,10 +51,10 @@ export interface ResourceEntry {
 export interface Catalogue {
   readonly tools: ReadonlyMap<string, ToolEntry>;
   readonly resources: ReadonlyMap<string, ResourceEntry>;
-  /** JSON of the result of tools/list. */
-  readonly toolLists: Readonly<Record<CallerClass, string>>;
+  /** JSON of the result of tools/list, encoded once: it is long, and every client asks for it. */
+  readonly toolLists: Readonly<Record<CallerClass, Buffer>>;
   /** JSON of the result of resources/list. */
-  readonly resourceLists: Readonly<Record<CallerClass, string>>;
+  readonly resourceLists: Readonly<Record<CallerClass, Buffer>>;
 }
 
 export interface BuiltInRows {
@@ -193,11 +193,9 @@ function assemble(
   };
 }
 
-function perClass(listOf: (caller: CallerClass) => string): Record<CallerClass, string> {
-  return Object.fromEntries(CALLER_CLASSES.map((caller) => [caller, listOf(caller)])) as Record<
-    CallerClass,
-    string
-  >;
+function perClass(listOf: (caller: CallerClass) => string): Record<CallerClass, Buffer> {
+  const lists = CALLER_CLASSES.map((caller) => [caller, Buffer.from(listOf(caller))] as const);
+  return Object.fromEntries(lists) as Record<CallerClass, Buffer>;
 }
 
 /** An item of tools/list: spec 2.4, with title and annotations where the row has them. Absent ones are left out. */

@@ -11,7 +11,14 @@ import type { CapabilityCodes } from './capability.ts';
 import type { Catalogue } from './catalogue.ts';
 import { CallsInFlight, cancelScope, capabilityScope } from './in-flight.ts';
 import { presentedCode, presentedDevice } from './presented.ts';
-import { errorEnvelope, paramText, type RpcMessage, type RpcRequest, resultEnvelope } from './rpc.ts';
+import {
+  errorEnvelope,
+  paramText,
+  type RpcMessage,
+  type RpcRequest,
+  resultBytes,
+  resultEnvelope,
+} from './rpc.ts';
 import type { GatewayServices } from './tools/gateway.ts';
 
 /** The version that is always reported (spec 9), whatever a client asks for. */
@@ -27,7 +34,9 @@ export interface McpOptions {
   readonly onCall?: CallObserver | undefined;
 }
 
-type Answer = string | Promise<string>;
+/** JSON text, encoded where it was at hand so. */
+export type RpcText = string | Buffer;
+type Answer = RpcText | Promise<RpcText>;
 type Silent = Extract<RpcMessage, { kind: 'silent' }>;
 
 export class Methods {
@@ -71,13 +80,13 @@ export class Methods {
     if (id !== undefined && scope !== undefined) this.#inFlight.cancel(scope, id);
   }
 
-  #list(request: RpcRequest, { caller }: Asking): string {
+  #list(request: RpcRequest, { caller }: Asking): RpcText {
     // Asked for because resources are served; there are no templates.
     if (request.method === 'resources/templates/list')
       return resultEnvelope(request.id, '{"resourceTemplates":[]}');
     const { toolLists, resourceLists } = this.#catalogue.current;
     const lists = request.method === 'tools/list' ? toolLists : resourceLists;
-    return resultEnvelope(request.id, lists[callerClass(caller)]);
+    return resultBytes(request.id, lists[callerClass(caller)]);
   }
 
   #call(request: RpcRequest, asking: Asking): Answer {

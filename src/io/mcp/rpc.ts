@@ -76,6 +76,7 @@ function readMessage(text: string, span: Span, value: unknown): RpcMessage {
   return { kind: 'request', id, method, params, text, span };
 }
 
+const CLOSING = Buffer.from('}');
 const NO_PARAMS: JsonObject = Object.freeze({});
 
 function invalid(id: string | undefined, detail: string): RpcMessage {
@@ -102,6 +103,11 @@ export function paramSpan(message: { text: string; span: Span }, name: string): 
 /** An answer whose `result` is JSON text already. */
 export function resultEnvelope(id: string, resultJson: string): string {
   return `{"jsonrpc":"2.0","id":${id},"result":${resultJson}}`;
+}
+
+/** The same of a `result` that is encoded already. */
+export function resultBytes(id: string, resultJson: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":`), resultJson, CLOSING]);
 }
 
 /**

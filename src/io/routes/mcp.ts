@@ -10,7 +10,7 @@ import { errorReply } from '../http/reply.ts';
 import { type AnyRoute, defineRoute, type HeaderList, Reply, type RouteContext } from '../http/route.ts';
 import { type Admission, admit } from '../mcp/admission.ts';
 import { EndedSessions } from '../mcp/ended-sessions.ts';
-import { failureText, type McpOptions, Methods } from '../mcp/methods.ts';
+import { failureText, type McpOptions, Methods, type RpcText } from '../mcp/methods.ts';
 import { errorEnvelope, type RpcBody, type RpcMessage, readRpc } from '../mcp/rpc.ts';
 
 /** Bytes of one POST, a batch included. */
@@ -111,7 +111,7 @@ class Transport {
     }
     try {
       const answer = this.#methods.answer(message, context, admission);
-      if (typeof answer !== 'string') return answer.then(ok, (error) => failure(error, message.id, context));
+      if (answer instanceof Promise) return answer.then(ok, (error) => failure(error, message.id, context));
       return message.method === 'initialize' ? json(200, answer, sessionHeader()) : ok(answer);
     } catch (error) {
       return failure(error, message.id, context);
@@ -119,7 +119,7 @@ class Transport {
   }
 
   async #batch(messages: readonly RpcMessage[], context: RouteContext, admission: Admission): Promise<Reply> {
-    const answers: (string | Promise<string>)[] = [];
+    const answers: (RpcText | Promise<RpcText>)[] = [];
     let begun = false;
     for (const message of messages) {
       if (message.kind === 'silent') this.#methods.hear(message, context, admission);
@@ -130,9 +130,9 @@ class Transport {
         try {
           const answer = this.#methods.answer(message, context, admission);
           answers.push(
-            typeof answer === 'string'
-              ? answer
-              : answer.catch((error) => failureText(error, message.id, context)),
+            answer instanceof Promise
+              ? answer.catch((error) => failureText(error, message.id, context))
+              : answer,
           );
         } catch (error) {
           answers.push(failureText(error, message.id, context));
@@ -165,9 +165,9 @@ function sessionHeader(): HeaderList {
   return [['Mcp-Session-Id', randomBytes(18).toString('base64url')]];
 }
 
-const ok = (text: string) => json(200, text);
+const ok = (text: RpcText) => json(200, text);
 
-function json(status: number, text: string, headers: HeaderList = []): Reply {
+function json(status: number, text: RpcText, headers: HeaderList = []): Reply {
   return new Reply(status, text, 'application/json', headers);
 }
 

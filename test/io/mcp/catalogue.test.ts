@@ -105,13 +105,13 @@ t.test(
     if (!loaded.ok) throw new Error('the built-in catalogue does not load');
     const { toolLists, resourceLists, tools } = loaded.catalogue;
     const names = (caller: CallerClass) =>
-      JSON.parse(toolLists[caller]).tools.map((one: { name: string }) => one.name);
+      JSON.parse(String(toolLists[caller])).tools.map((one: { name: string }) => one.name);
     const uris = (caller: CallerClass) =>
-      JSON.parse(resourceLists[caller]).resources.map((one: { uri: string }) => one.uri);
+      JSON.parse(String(resourceLists[caller])).resources.map((one: { uri: string }) => one.uri);
     const now = {
       visible: Object.fromEntries(CALLER_CLASSES.map((one) => [one, [...names(one), ...uris(one)]])),
-      tools: JSON.parse(toolLists.nobody).tools,
-      resources: JSON.parse(resourceLists.nobody).resources,
+      tools: JSON.parse(String(toolLists.nobody)).tools,
+      resources: JSON.parse(String(resourceLists.nobody)).resources,
     };
     const text = `${JSON.stringify(now, null, 2)}\n`;
     if (process.env['UPDATE_SNAPSHOT'] !== undefined) writeFileSync(SNAPSHOT, text);
@@ -170,12 +170,12 @@ t.test(
     const loaded = load({ tools: { plain: ROW }, resources: { 'test://static-text': RESOURCE } });
     if (!loaded.ok) throw new Error('does not load');
     for (const caller of CALLER_CLASSES) {
-      const lists = loaded.catalogue.toolLists[caller] + loaded.catalogue.resourceLists[caller];
+      const lists = `${loaded.catalogue.toolLists[caller]}${loaded.catalogue.resourceLists[caller]}`;
       t.notMatch(lists, /null/);
     }
-    for (const one of JSON.parse(loaded.catalogue.toolLists.nobody).tools)
+    for (const one of JSON.parse(String(loaded.catalogue.toolLists.nobody)).tools)
       t.equal(one.inputSchema.type, 'object');
-    for (const one of JSON.parse(loaded.catalogue.resourceLists.nobody).resources)
+    for (const one of JSON.parse(String(loaded.catalogue.resourceLists.nobody)).resources)
       t.match(one, { uri: /:/, name: /./ });
   },
 );
@@ -381,7 +381,7 @@ t.test('load gate: takes schemas of JSON Schema 2020-12 as they are and lists th
   };
   const loaded = load({ tools: { 'a/b.c_d-1': { ...ROW, inputSchema: schema } } });
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
-  const listed = JSON.parse(loaded.catalogue.toolLists.nobody).tools.at(-1);
+  const listed = JSON.parse(String(loaded.catalogue.toolLists.nobody)).tools.at(-1);
   t.strictSame(listed, { name: 'a/b.c_d-1', description: 'x', inputSchema: schema });
 });
 
