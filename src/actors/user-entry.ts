@@ -22,7 +22,7 @@ export interface EnterSession {
    * Scope `s` counts the session, `p` its key: sessions with proof together, those of each proofless login type in a
    * window of their own (decision 0012). Absent: nothing is counted.
    */
-  readonly charge?: { readonly scope: ScopeCode; readonly cost: number };
+  readonly charge?: { readonly scope: ScopeCode; readonly cost: number } | undefined;
   readonly adminPublicKeys: ReadonlySet<string>;
   /** Of the account, as the staff keeps it. */
   readonly role?: Role | undefined;
@@ -115,7 +115,7 @@ export function contextOf(
   if (key !== null && !isActive(key)) return undefined;
   const isAdmin = adminPublicKeys.size > 0 && holdsAdminKey(state, adminPublicKeys);
   const role = isAdmin ? 'admin' : given;
-  return {
+  const context: SessionContext = {
     id: session.id,
     kind: session.kind,
     loginType: session.loginType,
@@ -126,8 +126,8 @@ export function contextOf(
     appId: session.appId,
     createdMs: session.createdMs,
     expiresMs: session.expiresMs,
-    ...(role === undefined ? {} : { role }),
   };
+  return role === undefined ? context : { ...context, role };
 }
 
 /** Only a proven key counts: anybody may claim a public key by name. */

@@ -10,7 +10,8 @@ export const ID_MAX = 2n ** 63n - 1n;
 export const ID_MIN = -(2n ** 63n);
 const COUNTER_BITS = 20n;
 const PARTITIONS = 256;
-const TOKEN_PATTERN = /^[A-Za-z0-9_-]{46}$/;
+const TOKEN_LENGTH = 46;
+const TOKEN_PATTERN = /^[A-Za-z0-9_-]+$/;
 const DECIMAL_PATTERN = /^(?:0|[1-9][0-9]{0,18})$/;
 
 /** Strictly increasing ticks. Starts above `floor`, so ids stay unique when the clock was set back. */
@@ -64,6 +65,6 @@ export function makeToken(userId: string, random: Uint8Array): string {
 
 /** SHA-256 of a token in base64url: the only form in which it is stored. Undefined when it cannot be a token. */
 export function hashToken(token: string): string | undefined {
-  if (!TOKEN_PATTERN.test(token)) return undefined;
+  if (token.length !== TOKEN_LENGTH || !TOKEN_PATTERN.test(token)) return undefined;
   return hash('sha256', token, 'base64url');
 }

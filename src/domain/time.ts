@@ -8,7 +8,14 @@ export const DAY_MS = 24 * HOUR_MS;
 /** Milliseconds since the Unix epoch. Injected everywhere, so that tests own the time. */
 export type Clock = () => number;
 
-/** ISO 8601 UTC with milliseconds, the form of every timestamp on the wire. */
+let lastMs = Number.NaN;
+let lastText = '';
+
+/** ISO 8601 UTC with milliseconds, the form of every timestamp on the wire. The text of the last one is remembered. */
 export function toIso(timeMs: number): string {
-  return new Date(timeMs).toISOString();
+  if (timeMs !== lastMs) {
+    lastText = new Date(timeMs).toISOString();
+    lastMs = timeMs;
+  }
+  return lastText;
 }

@@ -3,6 +3,7 @@
  * query, no body, no cookie, no bearer, and of a route whose path is itself a secret the pattern alone.
  */
 import { type ErrorName, errorRow } from '../domain/errors.ts';
+import { toIso } from '../domain/time.ts';
 import type { FinishedRequest } from './http/finished.ts';
 import type { LineSink } from './log.ts';
 
@@ -30,18 +31,20 @@ export function createRequestLog(
   clock: () => number,
 ): ((record: FinishedRequest) => void) | undefined {
   if (mode === 'off') return undefined;
-  const timeOf = createTimeText(clock);
   return (record) => {
     if (mode === 'errors' && !isRefused(record)) return;
-    sink.write(requestLine(record, timeOf()));
+    sink.write(requestLine(record, toIso(clock())));
   };
 }
 
 /** The line with its line feed: ASCII alone, at most 4 KiB, whatever was sent. `time` is ISO 8601 in UTC. */
 export function requestLine(record: FinishedRequest, time: string): string {
-  const { error, userId, traceparent } = record;
-  const level = isFailure(record.status, error) ? 'error' : 'info';
-  return `{"level":"${level}","time":"${time}","msg":"request","method":${shown(record.method, METHOD_CHARACTERS_MAX)},"route":${shown(record.route, PATH_CHARACTERS_MAX)},"path":${shown(record.path, PATH_CHARACTERS_MAX)},"status":${record.status}${error === undefined ? '' : `,"error":"${error}"`},"milliseconds":${rounded(record.milliseconds)},"bytes":${record.sizeBytes},"address":${shown(record.address, SHORT_CHARACTERS_MAX)},"userAgent":${shown(record.userAgent, AGENT_CHARACTERS_MAX)}${userId === undefined ? '' : `,"userId":${shown(userId, SHORT_CHARACTERS_MAX)}`},"requestId":${shown(record.requestId, SHORT_CHARACTERS_MAX)}${traceparent === undefined ? '' : `,"traceparent":${shown(traceparent, SHORT_CHARACTERS_MAX)}`}}\n`;
+  const { route, path, status, error, userId, traceparent } = record;
+  const level = isFailure(status, error) ? 'error' : 'info';
+  const routeText = shown(route, PATH_CHARACTERS_MAX);
+  // A path without parameters is its route.
+  const pathText = path === route ? routeText : shown(path, PATH_CHARACTERS_MAX);
+  return `{"level":"${level}","time":"${time}","msg":"request","method":${shown(record.method, METHOD_CHARACTERS_MAX)},"route":${routeText},"path":${pathText},"status":${status}${error === undefined ? '' : `,"error":"${error}"`},"milliseconds":${rounded(record.milliseconds)},"bytes":${record.sizeBytes},"address":${shown(record.address, SHORT_CHARACTERS_MAX)},"userAgent":${shown(record.userAgent, AGENT_CHARACTERS_MAX)}${userId === undefined ? '' : `,"userId":${shown(userId, SHORT_CHARACTERS_MAX)}`},"requestId":${shown(record.requestId, SHORT_CHARACTERS_MAX)}${traceparent === undefined ? '' : `,"traceparent":${shown(traceparent, SHORT_CHARACTERS_MAX)}`}}\n`;
 }
 
 function isRefused({ status, error }: FinishedRequest): boolean {
@@ -63,21 +66,14 @@ function shown(value: string, charactersMax: number): string {
   );
 }
 
-/** To the microsecond; a number that JSON can hold. */
-function rounded(milliseconds: number): number {
-  return Math.round(milliseconds * 1000) / 1000;
-}
+/** `.000` to `.999` without zeros at the end: a number with a fraction is dear to make a text of. */
+const THOUSANDTHS = Array.from({ length: 1_000 }, (_, index) => String(index / 1_000).slice(1));
 
-/** The text of the time is made once a millisecond. */
-function createTimeText(clock: () => number): () => string {
-  let atMs = Number.NaN;
-  let text = '';
-  return () => {
-    const nowMs = clock();
-    if (nowMs !== atMs) {
-      atMs = nowMs;
-      text = new Date(nowMs).toISOString();
-    }
-    return text;
-  };
+/** To the microsecond; a number that JSON can hold. */
+function rounded(milliseconds: number): string {
+  const microseconds = Math.round(milliseconds * 1_000);
+  const whole = Math.floor(microseconds / 1_000);
+  const rest = THOUSANDTHS[microseconds - whole * 1_000];
+  // Not of this size, or negative: nobody measures that.
+  return rest === undefined || whole < 0 ? String(microseconds / 1_000) : `${whole}${rest}`;
 }

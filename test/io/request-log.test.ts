@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, openSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import t from 'tap';
 import type { FinishedRequest } from '../../src/io/http/finished.ts';
 import { defineRoute, Reply } from '../../src/io/http/route.ts';
@@ -70,6 +71,18 @@ function startLogged() {
   });
   return { fixture, lines: () => sink.lines.map((line) => JSON.parse(line) as Record<string, unknown>) };
 }
+
+t.test('request log: a duration is the number of its microseconds, whatever its size', (t) => {
+  fc.assert(
+    fc.property(fc.oneof(fc.double({ min: -1, max: 1e9, noNaN: true }), fc.integer({ max: 1e6 })), (ms) => {
+      const { milliseconds } = JSON.parse(requestLine({ ...RECORD, milliseconds: ms }, TIME));
+      return milliseconds === Math.round(ms * 1000) / 1000 || milliseconds + Math.round(ms * 1000) === 0;
+    }),
+  );
+  t.match(requestLine({ ...RECORD, milliseconds: 12 }, TIME), '"milliseconds":12,');
+  t.match(requestLine({ ...RECORD, milliseconds: 0.1004 }, TIME), '"milliseconds":0.1,');
+  t.end();
+});
 
 t.test('request log: a line holds every field, absent ones are left out', async (t) => {
   t.strictSame(JSON.parse(requestLine(RECORD, TIME)), {

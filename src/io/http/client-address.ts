@@ -34,7 +34,7 @@ const knownV6 = new Map<string, string>();
 /** Canonical text of an address as uWS hands it over, 4 or 16 bytes; '' when the peer is gone. */
 export function readAddress(bytes: ArrayBuffer): string {
   if (bytes.byteLength === 4) {
-    const bits = new DataView(bytes).getUint32(0);
+    const bits = new Uint32Array(bytes)[0] as number;
     return knownV4.get(bits) ?? remember(knownV4, bits, bytes);
   }
   if (bytes.byteLength !== 16) return '';

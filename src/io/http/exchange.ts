@@ -70,7 +70,7 @@ export class Exchange implements RouteContext {
   settled = false;
   readonly startedMs: number;
   readonly #wire: Wire;
-  #listeners: (() => void)[] = [];
+  #listeners: (() => void)[] | undefined;
 
   constructor(
     response: HttpResponse,
@@ -120,17 +120,21 @@ export class Exchange implements RouteContext {
     return this.services.site;
   }
 
-  // Routes take these out of the context, so they may not depend on how they are called.
-  readonly header = (name: string): string | undefined => this.head.header(name);
-  readonly allHeaders = () => this.head.all();
+  // Routes take these out of the context, so they may not depend on how they are called; most requests ask for none.
+  get header(): (name: string) => string | undefined {
+    return (name) => this.head.header(name);
+  }
+  get allHeaders(): () => Iterable<readonly [name: string, value: string]> {
+    return () => this.head.all();
+  }
 
   /** Asks to be told of an abort; `lost` runs after it. */
   watch(lost: () => void): void {
     this.#wire.watch(() => {
       this.over = true;
       this.aborted = true;
-      for (const listener of this.#listeners) listener();
-      this.#listeners = [];
+      for (const listener of this.#listeners ?? []) listener();
+      this.#listeners = undefined;
       lost();
     });
   }
@@ -145,10 +149,13 @@ export class Exchange implements RouteContext {
     this.#wire.read(sink);
   }
 
-  readonly onAbort = (listener: () => void): void => {
-    if (this.aborted) listener();
-    else this.#listeners.push(listener);
-  };
+  get onAbort(): (listener: () => void) => void {
+    return (listener) => {
+      if (this.aborted) listener();
+      else if (this.#listeners === undefined) this.#listeners = [listener];
+      else this.#listeners.push(listener);
+    };
+  }
 
   /** Writes the answer; false when it came too late. Throws, with nothing written, when a header is unfit. */
   answer(reply: Reply, close: boolean): boolean {

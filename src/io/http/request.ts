@@ -19,6 +19,7 @@ const CONTROLS = new RegExp(CONTROL.source, 'g');
 
 const REQUEST_ID_PATTERN = /^[A-Za-z0-9._-]{1,64}$/;
 const TRACEPARENT_PATTERN = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
+const BEARER_PATTERN = /^bearer +[^\s]+$/i;
 const IDEMPOTENCY_KEY_PATTERN = /^[\x21-\x7e]{1,128}$/;
 
 export class IncomingHead {
@@ -34,7 +35,7 @@ export class IncomingHead {
   readonly repeatedHeaders: ReadonlySet<string>;
 
   constructor(request: HttpRequest) {
-    this.method = request.getCaseSensitiveMethod();
+    this.method = known(request.getCaseSensitiveMethod());
     this.path = request.getUrl();
     this.rawQuery = request.getQuery() ?? '';
     const headers = new Map<string, string>();
@@ -102,14 +103,35 @@ export class IncomingHead {
   }
 
   get userAgent(): string {
-    const agent = this.#headers.get('user-agent') ?? '';
-    return agent.slice(0, USER_AGENT_MAX).replace(CONTROLS, '');
+    const agent = this.#headers.get('user-agent')?.slice(0, USER_AGENT_MAX) ?? '';
+    return CONTROL.test(agent) ? agent.replace(CONTROLS, '') : agent;
+  }
+}
+
+/** The usual methods as texts of this program: looked up and compared by their place, not by their letters. */
+function known(method: string): string {
+  switch (method) {
+    case 'GET':
+      return 'GET';
+    case 'POST':
+      return 'POST';
+    case 'PUT':
+      return 'PUT';
+    case 'PATCH':
+      return 'PATCH';
+    case 'DELETE':
+      return 'DELETE';
+    case 'HEAD':
+      return 'HEAD';
+    default:
+      return method;
   }
 }
 
 /** The one `sid`; undefined when there is none or more than one (auth.md A15). */
 export function readSid(cookies: string | undefined): string | undefined {
   if (cookies === undefined || !cookies.includes('sid=')) return undefined;
+  if (cookies.startsWith('sid=') && !cookies.includes(';')) return cookies.slice(4).trimEnd() || undefined;
   let found: string | undefined;
   for (const part of cookies.split(';')) {
     const pair = part.trim();
@@ -126,7 +148,8 @@ export function sidOf(head: IncomingHead): string | undefined {
 
 /** The token of `Authorization: Bearer`; undefined when the field is absent or of another scheme. */
 export function readBearer(authorization: string | undefined): string | undefined {
-  return authorization === undefined ? undefined : /^bearer +([^\s]+)$/i.exec(authorization)?.[1];
+  if (authorization === undefined || !BEARER_PATTERN.test(authorization)) return undefined;
+  return authorization.slice(authorization.lastIndexOf(' ') + 1);
 }
 
 /** One decoded path segment. Throws `InvalidInput` for broken escapes, separators and control characters. */

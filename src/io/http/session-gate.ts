@@ -12,8 +12,8 @@ import type { Clock } from '../../domain/time.ts';
 import type { SessionGate } from './route.ts';
 
 /**
- * Owners of sessions that are held beside the index: reading that costs more than all the rest of an entry. Twice as
- * many as live accounts may be: sessions in turn, one more than fit, would find none of them here.
+ * Owners of sessions of one kind that are held beside the index: reading that costs more than the rest of an entry.
+ * Twice as many as live accounts may be: sessions in turn, one more than fit, would find none of them here.
  */
 const OWNERS_KNOWN_MAX = 200_000;
 
@@ -52,22 +52,22 @@ export function sessionLives(actors: ActorSystem, userId: string, sessionId: str
   }
 }
 
+/** What the index says of the owner of a session. */
+function ownerIn(actors: ActorSystem, kind: SessionKind, hash: string): SessionOwner | undefined {
+  const found = actors.lookup(sessionIndex(kind), hash);
+  return found === undefined ? undefined : parseSessionOwner(found);
+}
+
 export function createSessionGate(options: SessionGateOptions): SessionGate {
   const { actors, clock, adminPublicKeys, onTouchFailed, roleOf } = options;
   // A session never changes its owner, and the owner is asked every time whether it lives: nothing here can be stale.
-  const owners = new Map<string, SessionOwner>();
-  const ownerOf = (key: string, kind: SessionKind, hash: string): SessionOwner | undefined => {
-    const known = owners.get(key);
-    if (known !== undefined) return known;
-    const found = actors.lookup(sessionIndex(kind), hash);
-    return found === undefined ? undefined : parseSessionOwner(found);
-  };
+  const owners = { browser: new Map<string, SessionOwner>(), mcp: new Map<string, SessionOwner>() };
   return {
     enter(token, kind, charge) {
       const hash = hashToken(token);
       if (hash === undefined) return undefined;
-      const key = `${kind} ${hash}`;
-      const owner = ownerOf(key, kind, hash);
+      const known = owners[kind];
+      const owner = known.get(hash) ?? ownerIn(actors, kind, hash);
       if (owner === undefined) return undefined;
       const { userId, sessionId } = owner;
       const command: EnterSession = {
@@ -77,16 +77,16 @@ export function createSessionGate(options: SessionGateOptions): SessionGate {
         hash,
         adminPublicKeys,
         role: roleOf?.(userId),
-        ...(charge === undefined ? {} : { charge }),
+        charge,
       };
       const entered = actors.now<EnteredSession | undefined>(user, userId, command);
       if (entered === undefined || !isOpen(actors, entered.session)) {
-        owners.delete(key);
+        known.delete(hash);
         return undefined;
       }
-      if (!owners.has(key)) {
-        if (owners.size >= OWNERS_KNOWN_MAX) owners.clear();
-        owners.set(key, owner);
+      if (!known.has(hash)) {
+        if (known.size >= OWNERS_KNOWN_MAX) known.clear();
+        known.set(hash, owner);
       }
       if (entered.touch) {
         actors

@@ -64,7 +64,12 @@ function messagesMax(
   scopes: readonly ('PubKeyApiRPSLimit' | 'ApiRPSLimit' | 'IpRPSLimit')[],
 ): number {
   const windowSeconds = settings.get('RateLimitWindowSeconds');
-  return Math.min(...scopes.map((name) => settings.get(name) * windowSeconds || Number.POSITIVE_INFINITY));
+  let max = Number.POSITIVE_INFINITY;
+  for (const name of scopes) {
+    const requests = settings.get(name) * windowSeconds;
+    if (requests > 0 && requests < max) max = requests;
+  }
+  return max;
 }
 
 function requireFit(cost: number, max: number): void {
