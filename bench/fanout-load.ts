@@ -4,7 +4,7 @@
  */
 import { createConnection, type Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
-import { build } from 'hdr-histogram-js';
+import { Latencies } from './latency.ts';
 import type { Latency } from './plan.ts';
 
 /** Stands in every message once, before the moment of its publication in microseconds of the monotonic clock. */
@@ -46,8 +46,8 @@ export class FanoutLoad {
   readonly #sockets: Socket[] = [];
   #messages = 0;
   #closed = 0;
-  #latency = newHistogram();
-  #probes = newHistogram();
+  #latency = new Latencies();
+  #probes = new Latencies();
   #expected = Number.POSITIVE_INFINITY;
   #onReached: () => void = () => undefined;
   #utilization = performance.eventLoopUtilization();
@@ -102,7 +102,7 @@ export class FanoutLoad {
           answered = resolve;
           socket.write(probe);
         });
-        this.#probes.recordValue(Math.max(1, nowUs() - startedUs));
+        this.#probes.record(nowUs() - startedUs);
         await new Promise((resolve) => setTimeout(resolve, PROBE_EVERY_MS));
       }
       socket.destroy();
@@ -120,14 +120,14 @@ export class FanoutLoad {
     this.#utilization = performance.eventLoopUtilization();
     const report = {
       messages: this.#messages,
-      latencyUs: latencyOf(this.#latency),
-      probeUs: latencyOf(this.#probes),
+      latencyUs: this.#latency.summary(),
+      probeUs: this.#probes.summary(),
       generatorBusy: utilization,
       closed: this.#closed,
     };
     this.#messages = 0;
-    this.#latency = newHistogram();
-    this.#probes = newHistogram();
+    this.#latency = new Latencies();
+    this.#probes = new Latencies();
     return report;
   }
 
@@ -202,26 +202,6 @@ export class FanoutLoad {
       if (digit < 0 || digit > 9) break;
       sentUs = sentUs * 10 + digit;
     }
-    if (at < bytes.length) this.#latency.recordValue(Math.max(1, nowUs() - sentUs));
+    if (at < bytes.length) this.#latency.record(nowUs() - sentUs);
   }
-}
-
-function newHistogram() {
-  return build({
-    lowestDiscernibleValue: 1,
-    highestTrackableValue: 600_000_000,
-    numberOfSignificantValueDigits: 3,
-  });
-}
-
-function latencyOf(histogram: ReturnType<typeof newHistogram>): Latency {
-  const at = (percentile: number) => histogram.getValueAtPercentile(percentile);
-  return {
-    p50: at(50),
-    p90: at(90),
-    p99: at(99),
-    p999: at(99.9),
-    max: histogram.maxValue,
-    mean: histogram.mean,
-  };
 }

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expectOk, mcpLogin, type Person, signUp, updateKey } from '../tools/agent.ts';
 import { launch } from '../tools/launch.ts';
+import { leave, leftBehind, patiently } from './guests.ts';
 import type { Bench } from './scenario.ts';
 
 /** The most that the settings take: the limiter counts every request, and none of them is over. */
@@ -61,25 +62,29 @@ export async function gatewayUnderLoad(
   };
 }
 
-/** Accounts with a software key that may log in as agents. */
+/** Accounts with a software key that may log in as agents. Those at a target lose key and sessions afterwards. */
 export async function makeAgents(bench: Bench, url: string, count: number): Promise<Person[]> {
   bench.announce(`${count} accounts sign up`);
   const people: Person[] = [];
+  const remote = bench.options.target !== undefined;
+  if (remote) bench.afterwards(async () => bench.remarks.push(...leftBehind(url, await leave(url, people))));
   let started = 0;
   const lane = async () => {
     while (started < count) {
       started += 1;
-      const person = await signUp(url);
-      expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
+      const person = await patiently(() => signUp(url));
       people.push(person);
+      await patiently(async () => expectOk('update_key', await updateKey(url, person, { mcpAccess: true })));
     }
   };
-  await Promise.all(Array.from({ length: SIGN_UPS }, lane));
+  // One at a time where limits of people are on.
+  await Promise.all(Array.from({ length: remote ? 1 : SIGN_UPS }, lane));
   return people;
 }
 
 /** A verified MCP session of a person: the bearer of /mcp. */
 export async function sessionOf(url: string, person: Person): Promise<string> {
-  const { json } = expectOk('mcp_login', await mcpLogin(url, person.key, Date.now()));
+  const login = async () => expectOk('mcp_login', await mcpLogin(url, person.key, Date.now()));
+  const { json } = await patiently(login);
   return String(json['result']?.['sessionId']);
 }

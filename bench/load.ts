@@ -3,14 +3,12 @@
  * back. Runs in a process of its own (load-process.ts), so that nothing else shares its thread.
  */
 import { performance } from 'node:perf_hooks';
-import { build, type Histogram } from 'hdr-histogram-js';
 import { costOf } from './children.ts';
 import { HttpConnection } from './http-connection.ts';
+import { Latencies } from './latency.ts';
 import { Bound, type Pace, Pacer, type Sender, UNBOUNDED } from './pacer.ts';
 import type { LoadPlan, LoadReport } from './plan.ts';
 
-/** Latencies are kept in microseconds, from 1 us to 100 s, three digits. */
-const HIGHEST_LATENCY_US = 100_000_000;
 const SECOND_MS = 1_000;
 /** A server that closes connections is given this long before the next attempt. */
 const RECONNECT_MS = 20;
@@ -67,7 +65,7 @@ function elapse(durationMs: number): Promise<void> {
 class Tally {
   readonly #plan: LoadPlan;
   readonly #expect: Buffer;
-  readonly #histogram: Histogram;
+  readonly #latencies = new Latencies();
   #startMs: number | undefined;
   #busyAtStart = performance.eventLoopUtilization();
   #errors: Record<string, number> = {};
@@ -79,11 +77,6 @@ class Tally {
   constructor(plan: LoadPlan) {
     this.#plan = plan;
     this.#expect = Buffer.from(plan.expect, 'latin1');
-    this.#histogram = build({
-      lowestDiscernibleValue: 1,
-      highestTrackableValue: HIGHEST_LATENCY_US,
-      numberOfSignificantValueDigits: 3,
-    });
   }
 
   elapsedMs(): number {
@@ -106,7 +99,7 @@ class Tally {
     if (this.#startMs !== undefined) {
       const nowMs = performance.now();
       this.answers += 1;
-      this.#histogram.recordValue(Math.min(HIGHEST_LATENCY_US, Math.max(1, (nowMs - sinceMs) * 1_000)));
+      this.#latencies.record((nowMs - sinceMs) * 1_000);
       const second = Math.floor((nowMs - this.#startMs) / SECOND_MS);
       this.#perSecond[second] = (this.#perSecond[second] ?? 0) + 1;
     }
@@ -120,7 +113,6 @@ class Tally {
 
   end(unsent: number, cpuMs: number): LoadReport {
     const durationMs = this.elapsedMs();
-    const percentile = (share: number) => this.#histogram.getValueAtPercentile(share);
     if (unsent > 0) this.#errors['unsent'] = unsent;
     const wholeSeconds = Math.floor(this.#plan.durationMs / SECOND_MS);
     return {
@@ -128,14 +120,7 @@ class Tally {
       answersInAll: this.#answersInAll,
       durationMs,
       ratePerSecond: (this.answers / durationMs) * SECOND_MS,
-      latencyUs: {
-        p50: percentile(50),
-        p90: percentile(90),
-        p99: percentile(99),
-        p999: percentile(99.9),
-        max: this.#histogram.maxValue,
-        mean: Math.round(this.#histogram.mean),
-      },
+      latencyUs: this.#latencies.summary(),
       cpuMs: Number.isNaN(cpuMs) ? undefined : cpuMs,
       errors: this.#errors,
       sample: this.#sample,

@@ -3,6 +3,7 @@
  * fails, 0 otherwise: a missed target is a result.
  */
 import { writeFileSync } from 'node:fs';
+import { page } from './html/page.ts';
 import { type CommandLine, parseOptions, TARGET_BOUNDS, USAGE } from './options.ts';
 import { ProgressBar } from './progress.ts';
 import { runScenarios } from './run.ts';
@@ -23,6 +24,7 @@ async function run(args: readonly string[]): Promise<number> {
   const command = ['npm run bench --', ...args].join(' ');
   const report = await runScenarios(line, command, SCENARIOS, new ProgressBar(process.stderr));
   process.stdout.write(tables(report));
+  if (line.htmlFile !== undefined) writeFileSync(line.htmlFile, page(report));
   if (line.jsonFile !== undefined) writeFileSync(line.jsonFile, `${JSON.stringify(report, null, 2)}\n`);
   return report.scenarios.some(({ failure }) => failure !== undefined) ? 1 : 0;
 }

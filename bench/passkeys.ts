@@ -78,10 +78,3 @@ export async function logInsPerSecond(
     p99Ms: latencies[Math.floor(latencies.length * 0.99)] ?? Number.NaN,
   };
 }
-
-/** p99 of the event loop's delay since the last look, in milliseconds; the sampling interval of 10 ms is in it. */
-export async function eventLoopP99Ms(internal: string): Promise<number> {
-  const { text } = expectOk('metrics', await request(`${internal}/metrics`));
-  const [, value] = /^gatehouse_nodejs_eventloop_lag_p99_seconds ([0-9.e+-]+)$/m.exec(text) ?? [];
-  return Number(value) * SECOND_MS;
-}

@@ -30,6 +30,8 @@ export interface Latency {
   readonly p999: number;
   readonly max: number;
   readonly mean: number;
+  /** Percentile (0 to 100) and value, for a curve. */
+  readonly spectrum: readonly (readonly [percentile: number, us: number])[];
 }
 
 export interface LoadReport {

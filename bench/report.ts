@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus, loadavg, release, totalmem } from 'node:os';
+import { request } from '../tools/agent.ts';
 import type { GeneratorCheck } from './generator-check.ts';
 import type { Measured, Ratio, Round } from './measure.ts';
 import type { BenchOptions } from './options.ts';
@@ -24,11 +25,21 @@ export interface BenchReport {
   readonly startedUtc: string;
   readonly elapsedMs: number;
   readonly machine: Machine;
-  readonly gateway: { readonly version: string; readonly commit?: string; readonly changed?: true };
+  readonly gateway: GatewayVersion;
   readonly generator: GeneratorCheck;
   readonly scenarios: readonly ScenarioReport[];
   /** Scenarios of `all` that do not run against a target, with the reason. */
   readonly skipped: readonly { readonly name: string; readonly reason: string }[];
+}
+
+export interface GatewayVersion {
+  /** `unknown` where a target does not tell. */
+  readonly version: string;
+  /** Of this checkout; `changed` where files differ from it. */
+  readonly commit?: string;
+  readonly changed?: true;
+  /** Where it runs, of a target. */
+  readonly url?: string;
 }
 
 export interface Machine {
@@ -86,8 +97,16 @@ export function loadAverage(): number {
   return loadavg()[0] ?? Number.NaN;
 }
 
+/** What a target says of itself. */
+export async function targetVersion(url: string): Promise<GatewayVersion> {
+  const { json } = await request(`${url}/auth/v1/get_info`).catch((error: unknown) => {
+    throw new Error(`${url} does not answer`, { cause: error });
+  });
+  return { version: String(json['result']?.['version'] ?? 'unknown'), url };
+}
+
 /** Of this checkout: the gateway that the suite starts. Without git only the version is known. */
-export function gatewayVersion(): BenchReport['gateway'] {
+export function gatewayVersion(): GatewayVersion {
   const root = new URL('../../', import.meta.url);
   const { version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { version: string };
   const git = (...args: string[]) => spawnSync('git', args, { cwd: root, encoding: 'utf8' });

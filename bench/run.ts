@@ -1,6 +1,6 @@
 /** Runs scenarios one after the other; one that fails is named and does not stop the others. */
 import { checkGenerator } from './generator-check.ts';
-import { ALL, type CommandLine, optionsFor } from './options.ts';
+import { ALL, type BenchOptions, type CommandLine, optionsFor } from './options.ts';
 import type { ProgressBar } from './progress.ts';
 import {
   type BenchReport,
@@ -10,6 +10,7 @@ import {
   machine,
   SCHEMA,
   type ScenarioReport,
+  targetVersion,
   warningsOf,
 } from './report.ts';
 import { Bench, type Scenario, type ScenarioResult } from './scenario.ts';
@@ -35,6 +36,9 @@ export async function runScenarios(
     line.common.target === undefined || noTarget === undefined ? [] : [{ name, reason: noTarget }],
   );
   const runnable = chosen.filter(({ name }) => !skipped.some((each) => each.name === name));
+  const { target } = line.common;
+  // Before any load: a target that nobody can reach is no target.
+  const gateway = target === undefined ? gatewayVersion() : await targetVersion(target);
   progress.begin('the load generator');
   progress.step('against an empty handler');
   const generator = await checkGenerator();
@@ -58,7 +62,7 @@ export async function runScenarios(
     startedUtc,
     elapsedMs: performance.now() - startedMs,
     machine: machine(),
-    gateway: gatewayVersion(),
+    gateway,
     generator,
     scenarios: reports,
     skipped,
@@ -72,8 +76,10 @@ async function runScenario(
   before: number,
   deadline: { deadlineMs?: number },
 ): Promise<ScenarioReport> {
-  const { name, summary, unit = 'answers', targets = [] } = scenario;
+  const { name, summary, unit = 'answers' } = scenario;
   const options = optionsFor(line, scenario);
+  // Nothing stands beside a target: there is no ratio to judge.
+  const targets = (scenario.targets ?? []).filter((each) => options.target === undefined || 'figure' in each);
   const startedUtc = new Date().toISOString();
   const startedMs = performance.now();
   const bench = new Bench(options, { progress, targets, ...deadline });
@@ -111,8 +117,17 @@ async function runScenario(
       ...fewRounds(options.rounds, comparison.subjects[0]?.rounds.length),
       ...warningsOf(comparison.subjects),
     ],
-    notes: [...notes, ...bench.remarks],
+    notes: [...notes, ...bench.remarks, ...unknownCost(options)],
   };
+}
+
+function unknownCost({ target, internal }: BenchOptions): string[] {
+  if (target === undefined) return [];
+  return internal === undefined
+    ? [
+        'Processor time and memory of the target are not known; --internal URL, its internal listener, shows them.',
+      ]
+    : [`Processor time and memory are what the target says of its process at ${internal}.`];
 }
 
 function busyMachine(before: number): string {

@@ -1,6 +1,7 @@
 /** What a scenario is, and what it may use: the options, the load generator, and places to say what happens. */
 import { type Generator, startGenerator } from './children.ts';
 import { type Comparison, compare, type Sample, type Subject } from './measure.ts';
+import { remoteCost } from './metrics.ts';
 import type { BenchOptions, ScenarioTraits } from './options.ts';
 import { invite, type Participant, type ParticipantId } from './participants.ts';
 import type { LoadPlan, LoadReport } from './plan.ts';
@@ -109,14 +110,18 @@ export class Bench {
   /** The options' rounds of all subjects, interleaved, with the ratios that the scenario's targets ask for. */
   async compare(subjects: readonly Subject[]): Promise<Comparison> {
     const { deadlineMs, progress, targets = [] } = this.#context;
+    const { target, internal, rounds } = this.options;
     const pairs = targets.flatMap((target) =>
       'against' in target && target.of !== undefined ? [{ of: target.of, against: target.against }] : [],
     );
     return await compare(subjects, {
-      rounds: this.options.rounds,
+      rounds,
       pairs,
       step: (text, done, total) => progress.round(text, done, total),
       ...(deadlineMs === undefined ? {} : { deadlineMs }),
+      ...(target === undefined
+        ? {}
+        : { cost: async () => (internal === undefined ? undefined : await remoteCost(internal)) }),
     });
   }
 

@@ -83,9 +83,19 @@ function parse(text: string): Json {
   }
 }
 
-/** Throws with the answer in the message unless it is 200. */
+/** Another answer than 200 where only 200 will do. */
+export class UnexpectedAnswer extends Error {
+  readonly answer: Answer;
+
+  constructor(step: string, answer: Answer) {
+    super(`${step}: HTTP ${answer.status} ${answer.text}`);
+    this.answer = answer;
+  }
+}
+
+/** Throws {@link UnexpectedAnswer}, with the answer in its message, unless it is 200. */
 export function expectOk(step: string, answer: Answer): Answer {
-  if (answer.status !== 200) throw new Error(`${step}: HTTP ${answer.status} ${answer.text}`);
+  if (answer.status !== 200) throw new UnexpectedAnswer(step, answer);
   return answer;
 }
 

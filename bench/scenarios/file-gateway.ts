@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { signUp } from '../../tools/agent.ts';
 import { costOf } from '../children.ts';
 import { gatewayUnderLoad } from '../gateway.ts';
-import { eventLoopP99Ms } from '../passkeys.ts';
+import { eventLoopP99Ms } from '../metrics.ts';
 import type { Bench } from '../scenario.ts';
 import { storedFiles } from '../transfers.ts';
 

@@ -5,7 +5,8 @@
 import { costOf, startVerifier } from '../children.ts';
 import { gatewayUnderLoad } from '../gateway.ts';
 import type { Subject } from '../measure.ts';
-import { eventLoopP99Ms, logInsPerSecond, signUpWithPasskey } from '../passkeys.ts';
+import { eventLoopP99Ms } from '../metrics.ts';
+import { logInsPerSecond, signUpWithPasskey } from '../passkeys.ts';
 import type { Bench, Scenario } from '../scenario.ts';
 
 const LOGINS_PER_SECOND = 200;

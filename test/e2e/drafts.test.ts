@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import http from 'node:http';
 import t from 'tap';
 import { costOf } from '../../bench/children.ts';
-import { eventLoopP99Ms } from '../../bench/passkeys.ts';
+import { eventLoopP99Ms } from '../../bench/metrics.ts';
 import { signUp } from '../../tools/agent.ts';
 import { runDraftKillLoop } from '../../tools/draft-kill-loop.ts';
 import { launch } from '../../tools/launch.ts';

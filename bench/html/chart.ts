@@ -1,0 +1,123 @@
+/** Charts as SVG without a script: lines over two axes, and ratios with their spread and what they must reach. */
+import { escapeHtml } from './escape.ts';
+import { logarithmic, type Scale, short } from './scale.ts';
+
+export interface ChartLine {
+  readonly label: string;
+  readonly points: readonly (readonly [x: number, y: number])[];
+}
+
+export interface LineChart {
+  readonly title: string;
+  readonly x: { readonly label: string; readonly scale: Scale };
+  readonly y: { readonly label: string; readonly scale: Scale };
+  readonly lines: readonly ChartLine[];
+}
+
+/** Colours of `style.ts`; dashes tell the lines apart without them. */
+const COLOURS = 8;
+const DASHES = ['', '7 3', '2 3', '9 3 2 3', '12 4', '4 2', '1 2', '8 2 2 2 2 2'];
+const WIDTH = 460;
+const HEIGHT = 250;
+const MARGIN = { left: 52, right: 12, top: 10, bottom: 40 };
+const PLOT = { width: WIDTH - MARGIN.left - MARGIN.right, height: HEIGHT - MARGIN.top - MARGIN.bottom };
+
+export function lineChart({ title, x, y, lines }: LineChart): string {
+  const px = (value: number) => round(MARGIN.left + clamp(x.scale.at(value)) * PLOT.width);
+  const py = (value: number) => round(MARGIN.top + (1 - clamp(y.scale.at(value))) * PLOT.height);
+  const drawn = lines.map(({ label, points }, index) => {
+    const path = points.map(([at, value]) => `${px(at)},${py(value)}`).join(' ');
+    const dots = points.map(
+      ([at, value]) =>
+        `<circle class="c${index % COLOURS} dot" cx="${px(at)}" cy="${py(value)}" r="2.6"><title>${escapeHtml(`${label}: ${short(at)}, ${short(value)}`)}</title></circle>`,
+    );
+    const dash = DASHES[index % DASHES.length];
+    return `<polyline class="c${index % COLOURS} line" points="${path}"${dash === '' ? '' : ` stroke-dasharray="${dash}"`}/>${dots.join('')}`;
+  });
+  const bottom = MARGIN.top + PLOT.height;
+  const grid = [
+    ...y.scale.ticks.map(
+      ({ value, label }) =>
+        `<line class="grid" x1="${MARGIN.left}" x2="${WIDTH - MARGIN.right}" y1="${py(value)}" y2="${py(value)}"/><text class="tick" x="${MARGIN.left - 6}" y="${py(value) + 4}" text-anchor="end">${label}</text>`,
+    ),
+    ...x.scale.ticks.map(
+      ({ value, label }) =>
+        `<line class="grid" x1="${px(value)}" x2="${px(value)}" y1="${MARGIN.top}" y2="${bottom}"/><text class="tick" x="${px(value)}" y="${bottom + 16}" text-anchor="middle">${label}</text>`,
+    ),
+  ];
+  const axis = `<text class="axis" x="${MARGIN.left + PLOT.width / 2}" y="${HEIGHT - 4}" text-anchor="middle">${escapeHtml(x.label)}</text>`;
+  const legend = lines.map(({ label }, index) => key(label, index));
+  const svg = frame(title, HEIGHT, `${grid.join('')}${axis}${drawn.join('')}`);
+  return `<figure><figcaption>${escapeHtml(title)} <span class="unit">${escapeHtml(y.label)}</span></figcaption>${svg}<ul class="legend">${legend.join('')}</ul></figure>`;
+}
+
+function key(label: string, index: number): string {
+  const dash = DASHES[index % DASHES.length];
+  const line = `<line class="c${index % COLOURS} line" x1="0" x2="26" y1="6" y2="6"${dash === '' ? '' : ` stroke-dasharray="${dash}"`}/>`;
+  return `<li><svg width="26" height="12" viewBox="0 0 26 12" aria-hidden="true">${line}</svg>${escapeHtml(label)}</li>`;
+}
+
+export interface RatioBar {
+  readonly label: string;
+  /** `rate` or `time`: how it is drawn. */
+  readonly by: 'rate' | 'time';
+  readonly median: number;
+  readonly lowest: number;
+  readonly highest: number;
+  readonly wanted?: number;
+}
+
+const ROW = 40;
+const RATIO_TOP = 8;
+const RATIO_BOTTOM = 36;
+
+/** One row a ratio on a logarithmic axis: the spread as a line, the median as a dot, the target as a mark. */
+export function ratioChart(title: string, bars: readonly RatioBar[]): string {
+  const scale = logarithmic([
+    1,
+    ...bars.flatMap(({ lowest, highest, median, wanted }) => [lowest, highest, median, wanted ?? 1]),
+  ]);
+  const height = RATIO_TOP + bars.length * ROW + RATIO_BOTTOM;
+  const left = 10;
+  const px = (value: number) => round(left + 6 + clamp(scale.at(value)) * (WIDTH - 2 * left - 12));
+  const bottom = height - RATIO_BOTTOM;
+  const grid = scale.ticks.map(
+    ({ value, label }) =>
+      `<line class="${value === 1 ? 'one' : 'grid'}" x1="${px(value)}" x2="${px(value)}" y1="${RATIO_TOP}" y2="${bottom}"/><text class="tick" x="${px(value)}" y="${bottom + 16}" text-anchor="middle">${label}</text>`,
+  );
+  const rows = bars.map((bar, index) => ratioRow(bar, RATIO_TOP + index * ROW, px));
+  const axis = `<text class="axis" x="${WIDTH / 2}" y="${height - 4}" text-anchor="middle">ratio, logarithmic</text>`;
+  const legend = [
+    '<li><svg width="26" height="12" viewBox="0 0 26 12" aria-hidden="true"><line class="rate" x1="0" x2="26" y1="6" y2="6"/><circle class="rate" cx="13" cy="6" r="4"/></svg>median, lowest to highest, by rate</li>',
+    '<li><svg width="26" height="12" viewBox="0 0 26 12" aria-hidden="true"><line class="time" x1="0" x2="26" y1="6" y2="6"/><circle class="time" cx="13" cy="6" r="4"/></svg>by processor time</li>',
+    '<li><svg width="12" height="14" viewBox="0 0 12 14" aria-hidden="true"><line class="goal" x1="6" x2="6" y1="0" y2="14"/></svg>target</li>',
+  ];
+  const svg = frame(title, height, `${grid.join('')}${rows.join('')}${axis}`);
+  return `<figure><figcaption>${escapeHtml(title)}</figcaption>${svg}<ul class="legend">${legend.join('')}</ul></figure>`;
+}
+
+function ratioRow(
+  { label, by, median, lowest, highest, wanted }: RatioBar,
+  top: number,
+  px: (value: number) => number,
+): string {
+  const y = top + 28;
+  const words = `${label}, by ${by === 'rate' ? 'rate' : 'processor time'}: ${median.toFixed(2)}`;
+  const goal =
+    wanted === undefined
+      ? ''
+      : `<line class="goal" x1="${px(wanted)}" x2="${px(wanted)}" y1="${y - 9}" y2="${y + 9}"><title>target ${wanted}</title></line>`;
+  return `<text class="row" x="10" y="${top + 13}">${escapeHtml(words)}</text><line class="${by}" x1="${px(lowest)}" x2="${px(highest)}" y1="${y}" y2="${y}"/>${goal}<circle class="${by}" cx="${px(median)}" cy="${y}" r="5"><title>${escapeHtml(words)}</title></circle>`;
+}
+
+function frame(title: string, height: number, content: string): string {
+  return `<svg role="img" aria-label="${escapeHtml(title)}; the figures are in the table" viewBox="0 0 ${WIDTH} ${height}">${content}</svg>`;
+}
+
+function clamp(share: number): number {
+  return Number.isFinite(share) ? Math.min(1, Math.max(0, share)) : 0;
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}

@@ -1,0 +1,181 @@
+/** The report in words and cells: one wording for the terminal, the page and the Markdown. */
+import { type Measured, processorTimeOf, type Ratio, type Spread } from './measure.ts';
+import type { BenchOptions } from './options.ts';
+import type { Participant } from './participants.ts';
+import {
+  type BenchReport,
+  errorsOf,
+  generatorLimited,
+  loadOf,
+  middleRound,
+  type ScenarioReport,
+} from './report.ts';
+import type { Figure, Judged } from './targets.ts';
+
+const MEBIBYTE = 1024 * 1024;
+const SECOND_MS = 1_000;
+
+/** Rows of a table; the first cell of each names it, the others are figures. */
+export interface Cells {
+  readonly headings: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
+export function subjectCells({ unit, subjects }: ScenarioReport): Cells {
+  return {
+    headings: ['', `${unit}/s`, 'p50 ms', 'p99 ms', 'p99.9 ms', 'CPU us', 'RSS MiB', 'generator', 'errors'],
+    rows: subjects.map(subjectRow),
+  };
+}
+
+/** Empty cells where nothing is known. */
+function subjectRow(measured: Measured): string[] {
+  const { name, medianPerSecond, rounds } = measured;
+  const middle = middleRound(rounds);
+  const load = loadOf(middle);
+  const latency = load === undefined || load.answers === 0 ? undefined : load.latencyUs;
+  const errors = errorsOf(rounds).reduce((total, [, count]) => total + count, 0);
+  return [
+    name,
+    rate(medianPerSecond),
+    milliseconds(latency?.p50),
+    milliseconds(latency?.p99),
+    milliseconds(latency?.p999),
+    processorTimeOf(measured)?.toFixed(1) ?? '',
+    middle?.rssBytes === undefined ? '' : (middle.rssBytes / MEBIBYTE).toFixed(0),
+    load === undefined ? '' : `${percent(load.generatorBusy)}${generatorLimited(rounds) ? ' !' : ''}`,
+    load === undefined ? '' : count(errors),
+  ];
+}
+
+export function ratioCells(ratios: readonly Ratio[]): Cells {
+  return {
+    headings: ['ratio', 'by rate', 'by processor time'],
+    rows: ratios.map((ratio) => [
+      `${ratio.of} / ${ratio.against}`,
+      spread(ratio.rate),
+      ratio.processorTime === undefined ? '' : spread(ratio.processorTime),
+    ]),
+  };
+}
+
+export function targetCells(targets: readonly Judged[]): Cells {
+  return {
+    headings: ['target', 'measured', 'wanted', 'shown', 'verdict'],
+    rows: targets.map((judged) => [
+      judged.row,
+      `${judged.what}${judged.by === '' ? '' : ` (${judged.by})`}`,
+      wantedOf(judged),
+      judged.value === undefined ? '' : shownOf(judged, judged.value),
+      verdictOf(judged),
+    ]),
+  };
+}
+
+export function figureCells(figures: readonly Figure[]): Cells {
+  return {
+    headings: ['figure', 'value', 'unit'],
+    rows: figures.map(({ name, unit, value, lowest, highest }) => {
+      const one = lowest === undefined || highest === undefined || lowest === highest;
+      return [name, one ? number(value) : `${number(value)} (${number(lowest)} to ${number(highest)})`, unit];
+    }),
+  };
+}
+
+export function participantCells(participants: readonly Participant[]): Cells {
+  return {
+    headings: ['beside', 'kind', 'version', 'settings'],
+    rows: participants.map(({ name, kind, version, settings, leftOut }) => [
+      name,
+      kind,
+      version ?? `left out: ${leftOut}`,
+      settings,
+    ]),
+  };
+}
+
+/** What ran, on what: label and text. */
+export function circumstances(report: BenchReport): [label: string, text: string][] {
+  const { machine, gateway, generator, command, startedUtc, elapsedMs } = report;
+  const memory = `${Math.round(machine.memoryBytes / MEBIBYTE / 1024)} GiB`;
+  const commit = gateway.commit === undefined ? '' : `, commit ${gateway.commit}`;
+  const changed = gateway.changed === true ? ' with changes' : '';
+  const where = gateway.url === undefined ? '' : `, at ${gateway.url}`;
+  return [
+    ['Command', command],
+    ['When', `${startedUtc.slice(0, 19).replace('T', ' ')} UTC, ${duration(elapsedMs)}`],
+    [
+      'Machine',
+      `${machine.cores} cores, ${machine.cpu}, ${memory}, ${machine.platform}, kernel ${machine.kernel}`,
+    ],
+    ['Node', machine.node],
+    ['Gateway', `${gateway.version}${commit}${changed}${where}`],
+    [
+      'Load generator',
+      `${rate(generator.ratePerSecond)} answers a second of an empty uWS handler, ${percent(generator.busy)} busy: no scenario can show more`,
+    ],
+  ];
+}
+
+/** How one scenario ran. */
+export function howOf({ options, subjects, loadAverage, elapsedMs }: ScenarioReport): string {
+  const rounds = subjects[0]?.rounds.length ?? options.rounds;
+  const each = `${rounds} interleaved round${rounds === 1 ? '' : 's'} of ${options.durationMs / SECOND_MS} s`;
+  const load = `one-minute load average ${loadAverage.before.toFixed(2)} before, ${loadAverage.after.toFixed(2)} after`;
+  return `${loopOf(options)}; ${each}; ${load}; ${duration(elapsedMs)} in all`;
+}
+
+function loopOf({ connections, ratePerSecond, maxRatePerSecond }: BenchOptions): string {
+  if (ratePerSecond !== undefined) return `open loop, ${ratePerSecond}/s over ${connections} connections`;
+  const bound = maxRatePerSecond === undefined ? '' : `, at most ${maxRatePerSecond}/s`;
+  return `closed loop, ${connections} connections${bound}`;
+}
+
+export function wantedOf({ wanted: { atLeast, atMost } }: Judged): string {
+  return [
+    ...(atLeast === undefined ? [] : [`at least ${atLeast}`]),
+    ...(atMost === undefined ? [] : [`at most ${atMost}`]),
+  ].join(', ');
+}
+
+function shownOf({ lowest, highest }: Judged, value: number): string {
+  const one = lowest === undefined || highest === undefined || lowest === highest;
+  return one ? number(value) : `${number(value)} (${number(lowest)} to ${number(highest)})`;
+}
+
+/** `met`, `missed`, with the doubt that the spread leaves. */
+export function verdictOf({ verdict, withinSpread }: Judged): string {
+  return withinSpread ? `${verdict}, within the spread` : verdict;
+}
+
+function spread({ median, lowest, highest }: Spread): string {
+  return `${median.toFixed(3)} (${lowest.toFixed(3)} to ${highest.toFixed(3)})`;
+}
+
+/** Three digits are enough to judge by. */
+export function number(value: number): string {
+  if (!Number.isFinite(value)) return '—';
+  return Math.abs(value) >= 100 ? rate(value) : String(Number(value.toPrecision(3)));
+}
+
+export function rate(perSecond: number): string {
+  return count(Math.round(perSecond));
+}
+
+function count(value: number): string {
+  return value.toLocaleString('en');
+}
+
+export function percent(share: number): string {
+  return `${Math.round(share * 100)} %`;
+}
+
+function milliseconds(us: number | undefined): string {
+  return us === undefined ? '' : (us / SECOND_MS).toFixed(us < 10_000 ? 2 : 0);
+}
+
+/** `1 min 5 s`. */
+function duration(durationMs: number): string {
+  const seconds = Math.round(durationMs / SECOND_MS);
+  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}

@@ -1,0 +1,101 @@
+/** What a run says of itself: verdicts, doubts, and the text for a terminal. */
+import t from 'tap';
+import { invite, PARTICIPANTS, type ParticipantRow, packageVersion } from '../../bench/participants.ts';
+import { ProgressBar } from '../../bench/progress.ts';
+import { generatorLimited, warningsOf } from '../../bench/report.ts';
+import { tables } from '../../bench/table.ts';
+import { fullReport, loadSample, scenarioReport } from './fixtures/report.ts';
+
+t.test('targets: the median decides, the spread doubts, and what was not measured is named', async (t) => {
+  const { scenarios } = await fullReport();
+  t.match(scenarios[0]?.targets, [
+    { what: 'gatehouse / bare uWS + undici proxy', by: 'rate', value: 1, verdict: 'met', withinSpread: true },
+    { what: 'gatehouse / official SDK server', value: 11, verdict: 'missed', withinSpread: false },
+    { what: 'gatehouse / @fastify/http-proxy', value: undefined, verdict: 'not measured' },
+  ]);
+  t.match(scenarios[1]?.targets, [
+    { what: 'look-up', by: 'us', value: 0.42, verdict: 'met' },
+    { what: 'RSS a session', verdict: 'not measured' },
+  ]);
+});
+
+t.test('targets: by processor time the other one’s cost is over ours', async (t) => {
+  const { targets, ratios } = await scenarioReport(
+    'sse',
+    {
+      gatehouse: { samples: [loadSample(100, 1)], cpuUs: 10 },
+      nchan: { samples: [loadSample(500, 1)], cpuUs: 15 },
+    },
+    { targets: [{ against: 'nchan', by: 'processor time', atLeast: 1.2, row: 'SSE' }] },
+  );
+  t.match(targets, [{ value: 1.5, verdict: 'met' }]);
+  t.equal(ratios[0]?.rate.median, 0.2);
+});
+
+t.test(
+  'warnings: errors by kind, the first bad answer, limits, and a generator that was the limit',
+  async (t) => {
+    const { scenarios } = await fullReport();
+    const [calls] = scenarios;
+    const text = warningsOf(calls?.subjects ?? []).join('\n');
+    for (const word of ['7 x status 429', '2 x timeout', 'first bad answer: <b>', 'SessionApiRPSLimit'])
+      t.ok(text.includes(word), word);
+    t.match(text, /official SDK server: the generator was the limit/);
+    t.notMatch(text, /gatehouse: the generator was the limit/);
+    t.equal(generatorLimited(calls?.subjects[2]?.rounds ?? []), true);
+    t.equal(generatorLimited(calls?.subjects[0]?.rounds ?? []), false);
+  },
+);
+
+t.test('table: circumstances, aligned rows, ratios, targets, who was left out, what failed', async (t) => {
+  const text = tables(await fullReport());
+  t.match(text, 'npm run bench -- all --peers');
+  t.match(text, '2 cores, Test CPU, 24 GiB, linux-x64, kernel 6.1.0');
+  t.match(text, '0.1.0, commit abcdef123456');
+  t.match(text, '123,456 answers a second of an empty uWS handler, 93 % busy');
+  t.match(text, /^gatehouse +11,000 +4\.00 +20 +36 +70\.0 +180 +40 % +0$/m);
+  t.match(text, /^official SDK server .* 40 % ! +9$/m, 'one round of its three was the generator’s');
+  t.match(text, /^gatehouse \/ official SDK server +11\.000 \(9\.500 to 12\.000\) +7\.143/m);
+  t.match(text, /met, within the spread/);
+  t.match(text, 'left out: @fastify/http-proxy, not installed: npm install in bench/peers brings it');
+  t.match(text, 'turn left out: it runs in this process');
+  t.match(text, /^FAILED: the disk is <full>$/m);
+  t.match(text, /\nFAILED: uploads\n$/);
+  const widths = text.split('\n').filter((line) => /^(gatehouse|bare uWS|official SDK).* %/.test(line));
+  t.equal(new Set(widths.slice(0, 2).map((line) => line.length)).size, 1, 'figures end in one column');
+});
+
+t.test('participants: floors always, peers with --peers, what is missing by name', async (t) => {
+  t.match(invite('empty-uws', false), { kind: 'floor', version: packageVersion('uWebSockets.js') });
+  t.match(invite('sdk', false), { kind: 'peer', leftOut: 'runs with --peers', version: undefined });
+  t.match(invite('sdk', true), { kind: 'peer', version: packageVersion('@modelcontextprotocol/sdk') });
+  t.equal(packageVersion('no-such-package'), undefined);
+  for (const row of Object.values<ParticipantRow>(PARTICIPANTS)) {
+    t.ok(row.settings.length > 10 && row.install.length > 0, row.name);
+    const invited = row.version() === undefined ? 'left out' : 'takes part';
+    t.ok(row.kind === 'peer' || invited === 'takes part', `${row.name}: a floor is always there`);
+  }
+});
+
+t.test('progress: a bar with the time left on a terminal, a line a step elsewhere', async (t) => {
+  const written: string[] = [];
+  let nowMs = 0;
+  const output = { write: (text: string) => written.push(text), columns: 200 };
+  const terminal = new ProgressBar({ ...output, isTTY: true }, () => nowMs);
+  terminal.begin('turn (2 of 3)');
+  terminal.round('round 1 of 2: A', 0, 4);
+  t.match(written.at(-1), /turn \(2 of 3\) \[\.{24}\] 0:00, \? left {2}round 1 of 2: A$/);
+  nowMs = 30_000;
+  terminal.round('round 1 of 2: B', 1, 4);
+  t.match(written.at(-1), /\[#{6}\.{18}\] 0:30, 1:30 left {2}round 1 of 2: B$/);
+  nowMs = 45_000;
+  terminal.step('something');
+  t.match(written.at(-1), /\[#{9}\.{15}\] 0:45, 1:15 left {2}something$/);
+  terminal.end();
+  const plain = new ProgressBar(output);
+  plain.begin('turn');
+  plain.step('accounts sign up');
+  plain.round('round 1 of 2: A', 0, 4);
+  plain.end();
+  t.same(written.slice(-2), ['turn: accounts sign up\n', 'turn: round 1 of 2: A\n']);
+});

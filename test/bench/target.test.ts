@@ -1,0 +1,145 @@
+/** The suite against a gateway that somebody else started: bounded, readable, and gone afterwards. */
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { leave, patiently } from '../../bench/guests.ts';
+import { readMetrics } from '../../bench/metrics.ts';
+import { type BenchReport, loadOf } from '../../bench/report.ts';
+import { cookieOf, expectOk, logIn, mcpLogin, request, signUp, updateKey } from '../../tools/agent.ts';
+import { launch, plainEnvironment } from '../../tools/launch.ts';
+
+const MAIN = fileURLToPath(new URL('../../bench/main.js', import.meta.url));
+
+async function suite(...args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const child = spawn(process.execPath, [MAIN, ...args], { env: plainEnvironment() });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
+  return { code, stdout, stderr };
+}
+
+t.test(
+  'target: a run warns, keeps its bounds, reads the internal listener and leaves no session',
+  async (t) => {
+    const limits = {
+      ApiRPSLimit: 0,
+      PubKeyApiRPSLimit: 0,
+      SessionApiRPSLimit: 0,
+      McpApiRPSLimit: 0,
+      IpRPSLimit: 0,
+    };
+    const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: limits } });
+    t.teardown(() => gateway.stop());
+    const files = t.testdir({});
+    const [json, html] = [join(files, 'run.json'), join(files, 'run.html')];
+    const short = ['--duration', '0.5', '--warmup', '0.1', '--rounds', '2', '--max-rate', '60'];
+    const target = ['--target', gateway.url, '--internal', gateway.internal];
+    const { code, stdout, stderr } = await suite(
+      'mcp-call',
+      ...target,
+      ...short,
+      '--json',
+      json,
+      '--html',
+      html,
+    );
+    t.equal(code, 0, stderr);
+    t.match(stderr, `Load is sent to ${gateway.url}: at most 60 requests a second. It must be yours`);
+    t.match(stdout, '4 accounts were made');
+    const report = JSON.parse(readFileSync(json, 'utf8')) as BenchReport;
+    t.match(report, {
+      schema: 1,
+      command: /^npm run bench -- mcp-call --target/,
+      gateway: { version: /^\d/, url: gateway.url },
+      machine: { cores: Number, cpu: String, memoryBytes: Number, kernel: String, node: process.version },
+      generator: { ratePerSecond: Number, busy: Number },
+    });
+    const [scenario] = report.scenarios;
+    t.match(scenario, {
+      name: 'mcp-call',
+      options: { connections: 8, users: 4 },
+      targets: [],
+      participants: [],
+    });
+    t.equal(scenario?.subjects.length, 1, 'nothing is compared');
+    for (const round of scenario?.subjects[0]?.rounds ?? []) {
+      const load = loadOf(round);
+      t.ok(
+        load !== undefined && load.answers > 0 && load.ratePerSecond <= 66,
+        `${load?.ratePerSecond} a second`,
+      );
+      t.same(load?.errors, {});
+      t.type(round.cpuMs, 'number', 'as the internal listener says');
+      t.type(round.rssBytes, 'number');
+    }
+    t.same(
+      await readMetrics(gateway.internal, [
+        'gatehouse_gateway{kind="browserSessions"}'.replaceAll(/[{}]/g, '\\$&'),
+        'gatehouse_gateway{kind="mcpSessions"}'.replaceAll(/[{}]/g, '\\$&'),
+      ]),
+      [0, 0],
+      'no session of the run is left',
+    );
+    t.match(readFileSync(html, 'utf8'), 'mcp-call');
+  },
+);
+
+t.test('target: limits of the gateway show by kind, with the settings that raise them', async (t) => {
+  const gateway = await launch({ args: ['--sandbox'] });
+  t.teardown(() => gateway.stop());
+  const short = ['--duration', '0.5', '--warmup', '0.1', '--rounds', '1', '--users', '1'];
+  const { code, stdout } = await suite('mcp-call', '--target', gateway.url, ...short);
+  t.equal(code, 0, 'errors are figures, not a failure');
+  t.match(stdout, /\d+ x status 429/);
+  t.match(stdout, 'SessionApiRPSLimit');
+  t.match(stdout, '--internal URL');
+});
+
+t.test('target: what cannot run there is refused before anything is sent, with exit 64', async (t) => {
+  const refused = await suite('upload-v2', '--target', 'http://127.0.0.1:9');
+  t.equal(refused.code, 64);
+  t.match(refused.stderr, 'upload-v2 takes no --target: ');
+  const silent = await suite('mcp-call', '--target', 'http://127.0.0.1:9');
+  t.equal(silent.code, 1);
+  t.match(silent.stderr, 'http://127.0.0.1:9 does not answer');
+});
+
+t.test('leave: keys go, and where the last key must stay its sessions go and agents stay out', async (t) => {
+  const gateway = await launch({ configuration: { Settings: { LastKeyProtection: 1 } } });
+  t.teardown(() => gateway.stop());
+  const { url } = gateway;
+  const person = await patiently(() => signUp(url));
+  expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
+  expectOk('mcp_login', await patiently(() => mcpLogin(url, person.key, Date.now())));
+  const left = await leave(url, [person]);
+  t.match(left, { accounts: 1, keysRemoved: 0, faults: [/^remove_key: HTTP 403/] });
+  t.ok(left.sessionsClosed >= 2, `${left.sessionsClosed} sessions`);
+  const headers = { Cookie: person.cookie };
+  t.equal((await request(`${url}/auth/v1/sessions`, { headers })).status, 401);
+  t.not((await mcpLogin(url, person.key, Date.now())).status, 200);
+  t.not(
+    cookieOf(await patiently(async () => expectOk('login', await logIn(url, person.key)))),
+    '',
+    'the account stays',
+  );
+});
+
+t.test('patiently: waits as long as the gateway says, and gives up in the end', async (t) => {
+  const answers: number[] = [429, 429, 200];
+  const waits: number[] = [];
+  const step = async () => {
+    const status = answers.shift() ?? 429;
+    const headers = new Headers({ 'retry-after': '3' });
+    return expectOk('step', { status, headers, text: '', json: {} as never });
+  };
+  const wait = async (durationMs: number) => void waits.push(durationMs);
+  t.equal((await patiently(step, wait)).status, 200);
+  t.same(waits, [3_000, 3_000]);
+  await t.rejects(patiently(step, wait), { message: 'step: HTTP 429 ' });
+  answers.push(500);
+  await t.rejects(patiently(step, wait), { message: 'step: HTTP 500 ' }, 'another refusal is final');
+});
