@@ -24,11 +24,21 @@ export interface GatewayUnderLoad {
   readonly pids: readonly number[];
 }
 
-/** `configuration` and `settings` are added to what every bench raises; `sandbox` brings the modules. */
+export interface GatewayOptions {
+  /** Added to what every bench configures. */
+  readonly configuration?: object;
+  /** Added to what every bench raises. */
+  readonly settings?: object;
+  /** Brings the modules. */
+  readonly sandbox?: true;
+  /** A data folder that is there already; the caller removes it. */
+  readonly dataPath?: string;
+}
+
 export async function gatewayUnderLoad(
   bench: Bench,
   modules: object = {},
-  more: { readonly configuration?: object; readonly settings?: object; readonly sandbox?: true } = {},
+  more: GatewayOptions = {},
 ): Promise<GatewayUnderLoad> {
   const { target, profileFolder } = bench.options;
   if (target !== undefined) return { name: target, url: target, pids: [] };
@@ -50,6 +60,7 @@ export async function gatewayUnderLoad(
       },
       ...more.configuration,
     },
+    ...(more.dataPath === undefined ? {} : { dataPath: more.dataPath }),
     args: more.sandbox === true ? ['--sandbox'] : [],
     nodeArgs: profileFolder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`],
   });

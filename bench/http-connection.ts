@@ -6,7 +6,8 @@ import { connect, type Socket } from 'node:net';
 
 /** Larger answers are not what these scenarios measure. */
 const ANSWER_MAX_BYTES = 1024 * 1024;
-const READ_BUFFER_BYTES = 64 * 1024;
+/** One for all connections: what was read is dealt with, or copied, before the next read. */
+const READ_BUFFER = Buffer.allocUnsafe(64 * 1024);
 const HEAD_END = Buffer.from('\r\n\r\n');
 const LAST_CHUNK = Buffer.from('0\r\n\r\n');
 
@@ -32,7 +33,7 @@ export class HttpConnection {
       port,
       noDelay: true,
       onread: {
-        buffer: Buffer.allocUnsafe(READ_BUFFER_BYTES),
+        buffer: READ_BUFFER,
         callback: (length, buffer) => {
           this.#read((buffer as Buffer).subarray(0, length));
           return true;

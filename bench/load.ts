@@ -42,9 +42,11 @@ export async function runLoad(plan: LoadPlan): Promise<LoadReport> {
 async function open(lanes: readonly Lane[], pace: Pace): Promise<void> {
   let next = 0;
   const opener = async () => {
-    for (let lane = lanes[next++]; lane !== undefined; lane = lanes[next++]) await lane.start(pace);
+    for (let lane = lanes[next++]; lane !== undefined; lane = lanes[next++]) await lane.open(pace);
   };
   await Promise.all(Array.from({ length: OPENING_MAX }, opener));
+  // Not before: those that are open would keep both sides busy while the others open.
+  for (const lane of lanes) lane.start();
 }
 
 /** NaN where nobody tells. */
@@ -139,6 +141,8 @@ class Lane implements Sender {
   #pace: Pace = UNBOUNDED;
   #sinceMs: number | undefined;
   #sentMs = 0;
+  #connected = false;
+  #started = false;
   #stopped = false;
   #onTried: () => void = () => undefined;
 
@@ -149,12 +153,17 @@ class Lane implements Sender {
   }
 
   /** Resolves when it is connected, or could not be for the first time. */
-  start(pace: Pace): Promise<void> {
+  open(pace: Pace): Promise<void> {
     this.#pace = pace;
     return new Promise((resolve) => {
       this.#onTried = resolve;
       this.#connect();
     });
+  }
+
+  start(): void {
+    this.#started = true;
+    if (this.#connected) this.#pace.free(this);
   }
 
   stop(): void {
@@ -179,6 +188,7 @@ class Lane implements Sender {
   #connect(): void {
     this.#connection = new HttpConnection(this.#plan.host, this.#plan.port, {
       connected: () => {
+        this.#connected = true;
         this.#onTried();
         this.#idle();
       },
@@ -193,10 +203,11 @@ class Lane implements Sender {
   }
 
   #idle(): void {
-    if (!this.#stopped) this.#pace.free(this);
+    if (this.#started && !this.#stopped) this.#pace.free(this);
   }
 
   #lost(kind: string): void {
+    this.#connected = false;
     this.#onTried();
     this.#sinceMs = undefined;
     this.#tally.failed(kind);

@@ -1,5 +1,8 @@
 /** All scenarios, in the order of `all`. */
 import type { Scenario } from './scenario.ts';
+import { curveConnections } from './scenarios/curve-connections.ts';
+import { curveSessions } from './scenarios/curve-sessions.ts';
+import { curveTools } from './scenarios/curve-tools.ts';
 import { download, downloadRange } from './scenarios/download.ts';
 import { empty } from './scenarios/empty.ts';
 import { eventsIntake } from './scenarios/events-intake.ts';
@@ -36,4 +39,7 @@ export const SCENARIOS: readonly Scenario[] = [
   webhooks,
   sseFanout,
   sseStalled,
+  curveConnections,
+  curveSessions,
+  curveTools,
 ];

@@ -1,0 +1,58 @@
+/**
+ * 1 to 10,000 connections, all busy: what an answer costs and how long it takes. In the closed loop a connection more is
+ * a request more that waits, so p99 grows with the queue and the rate must not fall.
+ */
+import { type Ask, bearersOf, callTool, checkCookies } from '../asks.ts';
+import { startServer } from '../children.ts';
+import { type CurveLine, chartsOf, growthOf } from '../curves.ts';
+import { gatewayUnderLoad, makeAgents } from '../gateway.ts';
+import type { Subject } from '../measure.ts';
+import type { Scenario } from '../scenario.ts';
+
+const CONNECTIONS = [1, 10, 100, 1_000, 10_000];
+/** More calls than this wait for one module before further ones are refused; the curve of calls ends below it. */
+const CALLS_MAX = 1_000;
+const USERS = 64;
+const MODULE_KEY = 'bench-module-key-0001';
+const ROOM = { ConnectionsMax: 50_000 };
+
+export const curveConnections: Scenario = {
+  name: 'curve-connections',
+  summary:
+    'session check and tools/call over 1 to 10,000 busy connections (at most --connections with --target)',
+  defaults: { durationMs: 3_000, warmupMs: 1_000, rounds: 3 },
+  inAll: { durationMs: 1_500, warmupMs: 500, rounds: 2 },
+  async run(bench) {
+    const { target, connections } = bench.options;
+    const backend = await startServer('wallet');
+    bench.afterwards(() => backend.stop());
+    const modules = { wallet: { url: backend.url, key: MODULE_KEY } };
+    const { url, pids } = await gatewayUnderLoad(bench, modules, { settings: ROOM });
+    const people = await makeAgents(bench, url, bench.options.users || USERS);
+    const counts = target === undefined ? CONNECTIONS : CONNECTIONS.filter((count) => count <= connections);
+    const subjects: Subject[] = [];
+    const line = (label: string, ask: Ask, max: number): CurveLine => ({
+      label,
+      points: counts
+        .filter((count) => count <= max)
+        .map((count) => {
+          const subject = `${label}, ${count.toLocaleString('en')}`;
+          const prepare = () => ({ url, ...ask, connections: count });
+          subjects.push({ ...bench.subject(subject, pids, prepare), group: label });
+          return { x: count, subject };
+        }),
+    });
+    const cookies = people.map(({ cookie }) => cookie);
+    const lines = [
+      line('session check', checkCookies(url, cookies), Number.POSITIVE_INFINITY),
+      line('tools/call', callTool(url, await bearersOf(url, people), 'wallet_get_balance'), CALLS_MAX),
+    ];
+    const comparison = await bench.compare(subjects);
+    return {
+      comparison,
+      notes: ['Processor time of the curves is that of the measured time; the table counts connecting too.'],
+      figures: lines.map((each) => growthOf(comparison, each)),
+      series: chartsOf(comparison, { label: 'connections', log: true }, lines),
+    };
+  },
+};

@@ -1,0 +1,180 @@
+/**
+ * 1,000, 10,000 and 100,000 accounts, each with a session: how long a gateway takes to listen over their journal, what
+ * memory a live session takes, and what checking one costs among so many. A gateway and a journal for each size.
+ */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { checkCookies } from '../asks.ts';
+import { costOf } from '../children.ts';
+import { type CurveLine, chartsOf, growthName, growthOf } from '../curves.ts';
+import { type GatewayUnderLoad, gatewayUnderLoad } from '../gateway.ts';
+import type { Subject } from '../measure.ts';
+import type { Bench, Scenario, Series } from '../scenario.ts';
+import { seedJournal } from '../seeded-journal.ts';
+import type { Figure } from '../targets.ts';
+import { RawConnection } from '../transfers/raw-connection.ts';
+
+const SIZES = [1_000, 10_000, 100_000];
+const LARGEST = 100_000;
+/** Sessions that one round asks about, spread over all. */
+const SAMPLE = 20_000;
+/** A prime that divides no size: steps of it meet each session once before any twice. */
+const STRIDE = 7_919;
+/** Connections on which every session is used once, so that it is live. */
+const LANES = 64;
+const LABEL = 'session check';
+const START = 'start to listening over the journal of 100,000 accounts';
+const RSS = 'RSS of a live session';
+const PASSIVATED = 'sessions passivated while measuring';
+const LINE: CurveLine = { label: LABEL, points: SIZES.map((x) => ({ x, subject: nameOf(x) })) };
+
+interface Crowd extends GatewayUnderLoad {
+  readonly size: number;
+  readonly cookies: readonly string[];
+  readonly startMs: number;
+  readonly startCpuMs: number;
+}
+
+export const curveSessions: Scenario = {
+  name: 'curve-sessions',
+  summary: '1,000 to 100,000 live sessions of as many accounts: start, memory of a session, cost of a check',
+  noTarget: 'it writes a journal of 100,000 accounts first',
+  // All rounds lie within the minute after which an idle account leaves memory.
+  defaults: { durationMs: 1_500, warmupMs: 500, rounds: 5 },
+  inAll: { durationMs: 1_500, warmupMs: 500, rounds: 3 },
+  targets: [
+    { figure: START, atMost: 1_000, row: 'start to listening with an existing journal of 100,000 users' },
+    { figure: RSS, atMost: 2, row: '100,000 sessions: RSS a session' },
+    { figure: PASSIVATED, atMost: 0, row: '100,000 sessions: none passivated' },
+    { figure: growthName(LABEL, LINE.points), atMost: 1.2, row: '100,000 sessions: look-up flat from 1,000' },
+  ],
+  async run(bench) {
+    const crowds: Crowd[] = [];
+    for (const size of SIZES) crowds.push(await gather(bench, size));
+    // The largest first: it takes longest, and the minute begins with it.
+    const firstUses: Figure[] = [];
+    for (const crowd of [...crowds].reverse()) firstUses.unshift(await enliven(bench, crowd));
+    const comparison = await bench.compare(crowds.map((crowd) => subjectOf(bench, crowd)));
+    const passivated = await Promise.all(crowds.map(passivatedBy));
+    const memory = crowds.map(({ pids }) => memoryOf(pids[0] ?? 0));
+    return {
+      comparison,
+      notes: [
+        'Accounts are written into the journal by the gateway’s own actors; each has a browser session, used once before the rounds.',
+        'Memory of a session is the slope from 1,000 to 100,000 live ones, after all rounds, garbage included.',
+      ],
+      figures: [
+        ...startFigures(crowds),
+        ...firstUses,
+        slope(
+          RSS,
+          memory.map(({ rss }) => rss),
+        ),
+        slope(
+          'private memory of a live session',
+          memory.map(({ anon }) => anon),
+        ),
+        { name: PASSIVATED, unit: '', value: Math.max(...passivated) },
+        growthOf(comparison, LINE),
+      ],
+      series: [...chartsOf(comparison, { label: 'live sessions', log: true }, [LINE]), startSeries(crowds)],
+    };
+  },
+};
+
+function nameOf(size: number): string {
+  return `${LABEL}, ${size.toLocaleString('en')} sessions`;
+}
+
+async function gather(bench: Bench, size: number): Promise<Crowd> {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-sessions-'));
+  bench.afterwards(async () => rmSync(folder, { recursive: true, force: true }));
+  const dataPath = join(folder, 'data');
+  bench.announce(`a journal of ${size.toLocaleString('en')} accounts`);
+  const sessions = await seedJournal(dataPath, size);
+  const startedMs = performance.now();
+  const gateway = await gatewayUnderLoad(bench, undefined, { dataPath });
+  const startMs = performance.now() - startedMs;
+  const startCpuMs = costOf(gateway.pids[0] ?? 0)?.cpuMs ?? Number.NaN;
+  return { ...gateway, size, startMs, startCpuMs, cookies: sessions.map(({ cookie }) => cookie) };
+}
+
+/** Uses every session once: its account is replayed from the journal, and the use is written down. */
+async function enliven(bench: Bench, crowd: Crowd): Promise<Figure> {
+  const { url, pids, cookies, size } = crowd;
+  bench.announce(`${size.toLocaleString('en')} sessions come to life`);
+  const cpuMs = () => costOf(pids[0] ?? 0)?.cpuMs ?? Number.NaN;
+  const before = cpuMs();
+  let next = 0;
+  const lane = async () => {
+    const connection = await RawConnection.open(url);
+    for (let cookie = cookies[next++]; cookie !== undefined; cookie = cookies[next++]) {
+      const { status, text } = await connection.ask('GET', '/auth/v1/info', { Cookie: cookie });
+      if (status !== 200 || text.includes('"session":null'))
+        throw new Error(`a session is gone: ${status} ${text}`);
+    }
+    connection.close();
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+  const name = `first use of each of ${size.toLocaleString('en')} sessions, processor time`;
+  return { name, unit: 'us', value: ((cpuMs() - before) * 1_000) / size };
+}
+
+function subjectOf(bench: Bench, { url, pids, cookies, size }: Crowd): Subject {
+  let round = 0;
+  return bench.subject(nameOf(size), pids, () => {
+    round += 1;
+    const offset = round * SAMPLE;
+    const some = Array.from(
+      { length: Math.min(SAMPLE, size) },
+      (_, index) => cookies[((offset + index) * STRIDE) % size] ?? '',
+    );
+    return { url, ...checkCookies(url, some) };
+  });
+}
+
+async function passivatedBy({ internal }: Crowd): Promise<number> {
+  const text = await (await fetch(`${internal}/metrics`)).text();
+  return Number(/^gatehouse_actors\{kind="passivated"\} (\d+)$/m.exec(text)?.[1] ?? Number.NaN);
+}
+
+/** Resident memory in bytes: all, and that of no file (a journal's pages can be let go of at any time). */
+function memoryOf(pid: number): { readonly rss: number; readonly anon: number } {
+  const status = readFileSync(`/proc/${pid}/status`, 'latin1');
+  const kib = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]);
+  return { rss: kib('VmRSS') * 1_024, anon: kib('RssAnon') * 1_024 };
+}
+
+function slope(name: string, bytes: readonly number[]): Figure {
+  const value =
+    ((bytes.at(-1) ?? Number.NaN) - (bytes[0] ?? Number.NaN)) / (LARGEST - (SIZES[0] ?? 0)) / 1_024;
+  return { name, unit: 'KiB', value };
+}
+
+function startFigures(crowds: readonly Crowd[]): Figure[] {
+  return crowds.flatMap(({ size, startMs, startCpuMs }) => {
+    const many = size.toLocaleString('en');
+    const name = size === LARGEST ? START : `start to listening, ${many} accounts`;
+    return [
+      { name, unit: 'ms', value: startMs },
+      { name: `processor time of the start, ${many} accounts`, unit: 'ms', value: startCpuMs },
+    ];
+  });
+}
+
+function startSeries(crowds: readonly Crowd[]): Series {
+  const line = (label: string, figureOf: (crowd: Crowd) => number) => ({
+    label,
+    points: crowds.map((crowd) => [crowd.size, figureOf(crowd)] as const),
+  });
+  return {
+    title: 'Start to listening',
+    x: { label: 'accounts in the journal', log: true },
+    y: { label: 'ms' },
+    lines: [
+      line('elapsed', ({ startMs }) => startMs),
+      line('processor time', ({ startCpuMs }) => startCpuMs),
+    ],
+  };
+}
