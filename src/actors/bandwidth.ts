@@ -17,7 +17,7 @@ const SAVINGS_MS = SECOND_MS;
 
 /** A stream as the bucket sees it. The owner keeps the object; `clear` is called once it owes nothing any more. */
 export interface Debtor {
-  readonly clear: () => void;
+  clear(): void;
 }
 
 export class FairBucket {
@@ -48,7 +48,10 @@ export class FairBucket {
   leave(debtor: Debtor, nowMs: number): void {
     this.#refill(nowMs);
     this.#savedBytes += this.#credit.get(debtor) ?? 0;
-    for (const set of [this.#credit, this.#owed, this.#active, this.#present]) set.delete(debtor);
+    this.#credit.delete(debtor);
+    this.#owed.delete(debtor);
+    this.#active.delete(debtor);
+    this.#present.delete(debtor);
   }
 
   /** Adds to what a stream owes. True: it is paid at once. False: `clear` follows from a later turn. */

@@ -20,16 +20,14 @@ export type RangeVerdict =
 
 const WHOLE: RangeVerdict = { kind: 'whole' };
 const UNIT = /^bytes=/i;
+/** A number of so many digits is exact. */
+const EXACT_DIGITS = 15;
 const SPEC = /^([0-9]*)-([0-9]*)$/;
 
 /** `range`: the field's value. Ranges are clamped to the file and come in the order in which they were asked for. */
 export function readRanges(range: string | undefined, sizeBytes: number): RangeVerdict {
   if (range === undefined || sizeBytes === 0 || !UNIT.test(range)) return WHOLE;
-  const specs = range
-    .slice('bytes='.length)
-    .split(',')
-    .map(trimBlanks)
-    .filter((spec) => spec !== '');
+  const specs = specsOf(range.slice('bytes='.length));
   if (specs.length === 0 || specs.length > RANGES_MAX) return WHOLE;
   const ranges: ByteRange[] = [];
   for (const spec of specs) {
@@ -40,6 +38,15 @@ export function readRanges(range: string | undefined, sizeBytes: number): RangeV
   if (ranges.length === 0) return { kind: 'none' };
   // Overlapping ranges that add up to more than the file would let a short request cost more than a long one.
   return sum(ranges) > sizeBytes ? WHOLE : { kind: 'some', ranges };
+}
+
+/** Mostly it is one. */
+function specsOf(list: string): string[] {
+  if (!list.includes(',')) return [trimBlanks(list)];
+  return list
+    .split(',')
+    .map(trimBlanks)
+    .filter((spec) => spec !== '');
 }
 
 /** Undefined: malformed, which makes the whole field void. */
@@ -63,6 +70,7 @@ function clamped(digits: string, most: number): number {
 
 /** Exact for any length: beyond 2^53 numbers would compare equal. */
 function isAbove(a: string, b: string): boolean {
+  if (a.length <= EXACT_DIGITS && b.length <= EXACT_DIGITS) return Number(a) > Number(b);
   const [left, right] = [a.replace(/^0+/, ''), b.replace(/^0+/, '')];
   return left.length === right.length ? left > right : left.length > right.length;
 }

@@ -168,13 +168,8 @@ function contentOf(
   { part, headers: own }: DownloadForm,
 ): Content {
   const { sizeBytes } = file;
-  const { contentType, validators, content } = presentationOf(file);
-  const headers: HeaderList = [
-    ...validators,
-    ['Accept-Ranges', part === undefined ? 'bytes' : 'none'],
-    ...content,
-    ...own,
-  ];
+  const { contentType, content } = presentationOf(file);
+  const headers: HeaderList = [...(part === undefined ? content.file : content.part), ...own];
   const [first, second] = ranges ?? [];
   if (first === undefined) {
     const { first: start, lengthBytes } = part ?? { first: 0, lengthBytes: sizeBytes };

@@ -15,6 +15,8 @@ const PURPOSE = 'file codes';
 const REDUNDANCY = Buffer.alloc(BLOCK_BYTES - ID_BYTES);
 /** The most digits an int64 has: more of them can only be a code. */
 const RAW_ID = /^[0-9]{1,19}$/;
+/** Codes whose ids are remembered: a player asks for one file hundreds of times. The first that came go first. */
+const REMEMBERED_MAX = 1_024;
 
 /** What stands in a download's path. */
 export type FileReference = { readonly fileId: string; readonly by: 'id' | 'code' };
@@ -48,6 +50,16 @@ export function createFileCodes(key: Uint8Array): FileCodes {
     if (!clear.subarray(ID_BYTES).equals(REDUNDANCY)) return undefined;
     return parseId(clear.readBigUInt64BE().toString());
   };
+  const remembered = new Map<string, FileReference>();
+  const readCode = (code: string): FileReference | undefined => {
+    const fileId = decode(code);
+    if (fileId === undefined) return undefined;
+    const oldest = remembered.size < REMEMBERED_MAX ? undefined : remembered.keys().next().value;
+    if (oldest !== undefined) remembered.delete(oldest);
+    const reference: FileReference = { fileId, by: 'code' };
+    remembered.set(code, reference);
+    return reference;
+  };
   return {
     encode(fileId) {
       const clear = Buffer.alloc(BLOCK_BYTES);
@@ -56,9 +68,11 @@ export function createFileCodes(key: Uint8Array): FileCodes {
     },
     decode,
     read(idOrCode) {
-      const raw = RAW_ID.test(idOrCode);
-      const fileId = raw ? parseId(idOrCode) : decode(idOrCode);
-      return fileId === undefined ? undefined : { fileId, by: raw ? 'id' : 'code' };
+      const known = remembered.get(idOrCode);
+      if (known !== undefined) return known;
+      if (!RAW_ID.test(idOrCode)) return readCode(idOrCode);
+      const fileId = parseId(idOrCode);
+      return fileId === undefined ? undefined : { fileId, by: 'id' };
     },
   };
 }

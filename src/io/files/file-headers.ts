@@ -80,8 +80,8 @@ export interface Presentation {
   readonly contentType: string;
   /** On every answer about the file that is no refusal, and on 416. */
   readonly validators: HeaderList;
-  /** On answers that carry its bytes, or would to GET. */
-  readonly content: HeaderList;
+  /** Those and more, on answers that carry its bytes, or would to GET. `part`: of a part that takes no ranges. */
+  readonly content: { readonly file: HeaderList; readonly part: HeaderList };
 }
 
 const presentations = new WeakMap<ChatFile, Presentation>();
@@ -91,18 +91,18 @@ export function presentationOf(file: ChatFile): Presentation {
   if (known !== undefined) return known;
   const contentType = contentTypeOf(file);
   const etag = etagOf(file);
-  const presentation: Presentation = {
-    etag,
-    contentType,
-    validators: [
-      ['ETag', etag],
-      ['Last-Modified', toHttpDate(file.sentMs)],
-    ],
-    content: [
-      ['Content-Disposition', dispositionOf(file.name, contentType)],
-      ['Content-Security-Policy', 'sandbox'],
-    ],
-  };
+  const validators: HeaderList = [
+    ['ETag', etag],
+    ['Last-Modified', toHttpDate(file.sentMs)],
+  ];
+  const contentWith = (acceptRanges: string): HeaderList => [
+    ...validators,
+    ['Accept-Ranges', acceptRanges],
+    ['Content-Disposition', dispositionOf(file.name, contentType)],
+    ['Content-Security-Policy', 'sandbox'],
+  ];
+  const content = { file: contentWith('bytes'), part: contentWith('none') };
+  const presentation: Presentation = { etag, contentType, validators, content };
   presentations.set(file, presentation);
   return presentation;
 }

@@ -4,6 +4,7 @@
  */
 import { constants, read, readSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
+import type { GatewayError } from '../../domain/errors.ts';
 import type { FileKey } from '../../domain/files.ts';
 import { fileName, type OwnerFolders, openOrNothing } from './owner-folders.ts';
 import type { StoredFile } from './storage.ts';
@@ -27,6 +28,8 @@ export class OpenFiles {
   readonly #keptMax: number;
   /** By last use, oldest first. A promise, so that two that ask at once share one descriptor. */
   readonly #kept = new Map<string, Promise<OpenFile | undefined>>();
+  /** The last of them: used again and again it need not be moved. */
+  #latest: Promise<OpenFile | undefined> | undefined;
   /** What those promises came to: a kept file is handed out within the call. */
   readonly #ready = new WeakMap<Promise<OpenFile | undefined>, OpenFile>();
   #open = 0;
@@ -44,8 +47,7 @@ export class OpenFiles {
   async get(key: FileKey): Promise<StoredFile | undefined> {
     const name = `${key.owner}/${key.fileId}`;
     const opening = this.#kept.get(name) ?? this.#openNew(key, name);
-    this.#kept.delete(name);
-    this.#kept.set(name, opening);
+    this.#moveLast(name, opening);
     let file: OpenFile | undefined;
     try {
       file = await opening;
@@ -69,8 +71,7 @@ export class OpenFiles {
     const opening = this.#kept.get(name);
     const file = opening === undefined ? undefined : this.#ready.get(opening);
     if (opening === undefined || file === undefined) return undefined;
-    this.#kept.delete(name);
-    this.#kept.set(name, opening);
+    this.#moveLast(name, opening);
     file.users += 1;
     return this.#stored(file, opening);
   }
@@ -109,26 +110,17 @@ export class OpenFiles {
   }
 
   #stored(file: OpenFile, opening: Promise<OpenFile | undefined>): StoredFile {
-    const { fd } = file.handle;
-    let closed = false;
-    return {
-      sizeBytes: file.sizeBytes,
-      read: (target, position) =>
-        readFully(fd, target, position, (error) => this.#faults.failure(`reading ${file.name}`, error)),
-      readNow: (target, position) => {
-        try {
-          return readSync(fd, target, 0, target.length, position);
-        } catch (error) {
-          throw this.#faults.failure(`reading ${file.name}`, error);
-        }
-      },
-      close: () => {
-        if (closed) return;
-        closed = true;
-        file.users -= 1;
-        if (file.users === 0 && this.#kept.get(file.name) !== opening) void this.#close(file);
-      },
-    };
+    return new OpenReader(file, this.#faults, () => {
+      file.users -= 1;
+      if (file.users === 0 && this.#kept.get(file.name) !== opening) void this.#close(file);
+    });
+  }
+
+  #moveLast(name: string, opening: Promise<OpenFile | undefined>): void {
+    if (opening === this.#latest) return;
+    this.#kept.delete(name);
+    this.#kept.set(name, opening);
+    this.#latest = opening;
   }
 
   #evict(): void {
@@ -150,6 +142,43 @@ export class OpenFiles {
   async #close(file: OpenFile): Promise<void> {
     this.#open -= 1;
     await this.#faults.guard(`closing ${file.name}`, () => file.handle.close()).catch(() => undefined);
+  }
+}
+
+/** One use of an open file. */
+class OpenReader implements StoredFile {
+  readonly sizeBytes: number;
+  readonly #file: OpenFile;
+  readonly #faults: StorageFaults;
+  #done: (() => void) | undefined;
+
+  /** `done` is called once. */
+  constructor(file: OpenFile, faults: StorageFaults, done: () => void) {
+    this.sizeBytes = file.sizeBytes;
+    this.#file = file;
+    this.#faults = faults;
+    this.#done = done;
+  }
+
+  read(target: Uint8Array, position: number): Promise<number> {
+    return readFully(this.#file.handle.fd, target, position, (error) => this.#failure(error));
+  }
+
+  readNow(target: Uint8Array, position: number): number {
+    try {
+      return readSync(this.#file.handle.fd, target, 0, target.length, position);
+    } catch (error) {
+      throw this.#failure(error);
+    }
+  }
+
+  close(): void {
+    this.#done?.();
+    this.#done = undefined;
+  }
+
+  #failure(error: unknown): GatewayError {
+    return this.#faults.failure(`reading ${this.#file.name}`, error);
   }
 }
 

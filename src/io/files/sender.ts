@@ -174,7 +174,7 @@ interface Filled {
 function readPieces(sending: Sending, place: Place, target: Buffer): Promise<void> {
   const { file, pieces } = sending;
   for (let at = 0; at < target.length; ) {
-    const { view, position } = stretchAt(pieces, place, target.subarray(at));
+    const { view, position } = stretchAt(pieces, place, at === 0 ? target : target.subarray(at));
     at += view.length;
     if (position === undefined) continue;
     const rest = target.subarray(at);
@@ -186,15 +186,30 @@ function readPieces(sending: Sending, place: Place, target: Buffer): Promise<voi
   return Promise.resolve();
 }
 
+/** Short bodies are cut from blocks of this: a block of its own for each costs more than reading the bytes. */
+const BLOCK_BYTES = 128 * 1024;
+let block = Buffer.alloc(0);
+let blockUsed = 0;
+
+/** Memory that nobody else has; its block goes when all that was cut from it is gone. */
+function cutMemory(lengthBytes: number): Buffer {
+  if (blockUsed + lengthBytes > block.length) {
+    block = Buffer.allocUnsafeSlow(Math.max(BLOCK_BYTES, lengthBytes));
+    blockUsed = 0;
+  }
+  blockUsed += lengthBytes;
+  return block.subarray(blockUsed - lengthBytes, blockUsed);
+}
+
 /**
  * The whole body at once, of a file that can be read within the call. In memory of its own: between this and the moment
  * when the answer is written other answers may be made.
  */
 export function readWhole(file: StoredFile, pieces: readonly Piece[], lengthBytes: number): Buffer {
-  const target = Buffer.allocUnsafe(lengthBytes);
+  const target = cutMemory(lengthBytes);
   const place: Place = { piece: 0, offset: 0 };
   for (let at = 0; at < lengthBytes; ) {
-    const { view, position } = stretchAt(pieces, place, target.subarray(at));
+    const { view, position } = stretchAt(pieces, place, at === 0 ? target : target.subarray(at));
     if (position !== undefined) checkRead(file.readNow?.(view, position) ?? 0, view.length);
     at += view.length;
   }
@@ -211,7 +226,8 @@ function stretchAt(
   if (piece === undefined) throw new RangeError('more bytes were promised than there are pieces');
   const { offset } = place;
   const pieceBytes = piece.kind === 'text' ? piece.text.length : piece.lengthBytes;
-  const view = target.subarray(0, Math.min(pieceBytes - offset, target.length));
+  const viewBytes = Math.min(pieceBytes - offset, target.length);
+  const view = viewBytes === target.length ? target : target.subarray(0, viewBytes);
   place.offset += view.length;
   if (place.offset === pieceBytes) {
     place.piece += 1;

@@ -15,6 +15,7 @@ const QUOTA_SETTING = {
   upload: 'FileUploadBytesPerSecond',
   part: 'FileUploadBytesPerSecond',
 } as const satisfies Record<Direction, string>;
+type QuotaSetting = (typeof QUOTA_SETTING)[Direction];
 
 /** What is asked for at once: two turns' worth, so that no turn hands out less than came in. */
 const ASK_TURNS = 2;
@@ -71,27 +72,27 @@ export interface ThrottleCounters {
 
 export class Throttle {
   readonly #options: ThrottleOptions;
+  readonly #host: StreamHost;
   readonly #buckets = new Map<string, FairBucket>();
   #cancelTurn: (() => void) | undefined;
   #chargedBytes = 0;
 
   constructor(options: ThrottleOptions) {
     this.#options = options;
-  }
-
-  open(direction: Direction, owner: StreamOwner): ThrottledStream {
-    const bucket = this.#bucketOf(direction, owner);
-    const { elapsed, settings } = this.#options;
-    const stream = new Stream({
-      bucket,
-      elapsed,
-      askBytes: () => askBytes(settings.get(QUOTA_SETTING[direction]), bucket.present),
+    this.#host = {
+      elapsed: options.elapsed,
+      settings: options.settings,
       onCharge: (sizeBytes, owing) => {
         this.#chargedBytes += sizeBytes;
         if (owing) this.#schedule();
       },
-    });
-    bucket.join(stream, elapsed());
+    };
+  }
+
+  open(direction: Direction, owner: StreamOwner): ThrottledStream {
+    const bucket = this.#bucketOf(direction, owner);
+    const stream = new Stream(this.#host, bucket, QUOTA_SETTING[direction]);
+    bucket.join(stream, this.#options.elapsed());
     return stream;
   }
 
@@ -143,23 +144,27 @@ export class Throttle {
   }
 }
 
-interface StreamParts {
-  readonly bucket: FairBucket;
+/** What all streams of a throttle share. */
+interface StreamHost {
   readonly elapsed: Clock;
-  readonly askBytes: () => number;
+  readonly settings: SettingsReader;
   /** Told of every charge and whether it is still owed. */
   readonly onCharge: (sizeBytes: number, owing: boolean) => void;
 }
 
 class Stream implements ThrottledStream, Debtor {
-  readonly #parts: StreamParts;
+  readonly #host: StreamHost;
+  readonly #bucket: FairBucket;
+  readonly #quota: QuotaSetting;
   onClear: (() => void) | undefined;
   #owing = false;
   #left = false;
   #waiters: (() => void)[] = [];
 
-  constructor(parts: StreamParts) {
-    this.#parts = parts;
+  constructor(host: StreamHost, bucket: FairBucket, quota: QuotaSetting) {
+    this.#host = host;
+    this.#bucket = bucket;
+    this.#quota = quota;
   }
 
   get owing(): boolean {
@@ -168,18 +173,17 @@ class Stream implements ThrottledStream, Debtor {
 
   charge(sizeBytes: number): boolean {
     if (this.#left) return true;
-    const { bucket, elapsed, onCharge } = this.#parts;
-    this.#owing = !bucket.charge(this, sizeBytes, elapsed());
-    onCharge(sizeBytes, this.#owing);
+    this.#owing = !this.#bucket.charge(this, sizeBytes, this.#host.elapsed());
+    this.#host.onCharge(sizeBytes, this.#owing);
     return !this.#owing;
   }
 
-  readonly clear = (): void => {
+  clear(): void {
     if (this.#left) return;
     this.#owing = false;
     this.#wake();
     this.onClear?.();
-  };
+  }
 
   paid(): Promise<void> {
     if (!this.#owing) return Promise.resolve();
@@ -189,7 +193,8 @@ class Stream implements ThrottledStream, Debtor {
   }
 
   ask(wantedBytes: number, go: (bytes: number) => void): void {
-    const bytes = Math.min(wantedBytes, this.#parts.askBytes());
+    const quota = this.#host.settings.get(this.#quota);
+    const bytes = Math.min(wantedBytes, askBytes(quota, this.#bucket.present));
     this.onClear = () => {
       this.onClear = undefined;
       go(bytes);
@@ -202,11 +207,12 @@ class Stream implements ThrottledStream, Debtor {
     this.#left = true;
     this.#owing = false;
     this.onClear = undefined;
-    this.#parts.bucket.leave(this, this.#parts.elapsed());
+    this.#bucket.leave(this, this.#host.elapsed());
     this.#wake();
   }
 
   #wake(): void {
+    if (this.#waiters.length === 0) return;
     const waiters = this.#waiters;
     this.#waiters = [];
     for (const wake of waiters) wake();
@@ -223,5 +229,6 @@ function askBytes(bytesPerSecond: number, streams: number): number {
 
 /** The setting with `{user}` and `{address}` filled in; without a session an address stands for the user. */
 function quotaKey(setting: string, { userId, address }: StreamOwner): string {
+  if (!setting.includes('{')) return setting;
   return setting.replaceAll('{user}', userId ?? `@${address}`).replaceAll('{address}', address);
 }

@@ -1,5 +1,6 @@
 /** File codes: one spelling per file, nothing else decodes, digits are ids. */
 import { createCipheriv } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import t from 'tap';
 import { ID_MAX } from '../../../src/domain/ids.ts';
@@ -36,6 +37,21 @@ t.test('file code: it is one block of AES-128, whatever was enciphered before it
     codes.decode('A'.repeat(22));
   }
 });
+
+t.test(
+  'file code: thousands of codes in turn are each read as their own file, again and again',
+  async (t) => {
+    const many = Array.from({ length: 3_000 }, (_, number) => String(number * 7_919));
+    const written = many.map((id) => codes.encode(id));
+    for (let round = 0; round < 2; round += 1)
+      for (const [index, code] of written.entries()) {
+        const expected = { fileId: many[index], by: 'code' };
+        if (!isDeepStrictEqual([codes.read(code), codes.read(code)], [expected, expected]))
+          t.fail(`${code} was read as another file`);
+      }
+    t.same(codes.read('1234'), { fileId: '1234', by: 'id' });
+  },
+);
 
 t.test('file code: a code with any one bit changed is unknown', async (t) => {
   const block = Buffer.from(codes.encode('1882417349637701632'), 'base64url');
