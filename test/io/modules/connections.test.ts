@@ -12,6 +12,7 @@ import { createModuleClient, type ModuleClientOptions } from '../../../src/io/mo
 import type { ModuleRequest, ModuleResult } from '../../../src/io/modules/module-call.ts';
 import type { AnswerHead, RelayFlow } from '../../../src/io/modules/relay.ts';
 import { requestHead } from '../../../src/io/modules/request-head.ts';
+import { seededNumbers } from '../../support/actors.ts';
 import { makeCertificate } from '../../support/certificate.ts';
 import { FakeBody } from '../../support/incoming-body.ts';
 import { startRawModule } from '../../support/raw-module.ts';
@@ -31,6 +32,9 @@ function request(url: string, more: Partial<ModuleRequest> = {}): ModuleRequest 
 function textOf(result: ModuleResult): string {
   return result.ok ? result.answer.body.toString() : result.error;
 }
+
+const pick = <T>(random: (limit: number) => number, values: readonly T[]): T =>
+  values[random(values.length)] as T;
 
 const closing = (socket: Socket | undefined) =>
   new Promise<void>((resolve) => {
@@ -264,6 +268,72 @@ t.test('relay: refused before it was sent, it tells so and holds nothing', async
   const client = clientOf(t, { pendingPerOriginMax: 0 });
   t.strictSame(await relayed(client, 'http://127.0.0.1:1/', undefined).over, ['Overloaded']);
   t.match(client.counters(), { pending: 0, failed: { Overloaded: 1 } });
+});
+
+/** Answers with the path it was asked for, in one of the ways in which modules answer, well or badly. */
+function misbehave(text: string, socket: Socket, random: (limit: number) => number): void {
+  const id = text.slice(text.indexOf(' ') + 1, text.indexOf(' HTTP/'));
+  const chunked = `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${id.length.toString(16)}\r\n${id}\r\n0\r\n\r\n`;
+  const sized = `HTTP/1.1 200 OK\r\nContent-Length: ${id.length}\r\n\r\n${id}`;
+  const answer = pick(random, [sized, chunked, sized.replace('200 OK', '500 Oh')]);
+  const pieces = [answer.slice(0, random(answer.length)), ''];
+  pieces[1] = answer.slice(pieces[0]?.length ?? 0);
+  switch (random(10)) {
+    case 0:
+      socket.write(`${answer}${sized}`);
+      return;
+    case 1:
+      socket.end(answer.slice(0, random(answer.length)));
+      return;
+    case 2:
+      socket.destroy();
+      return;
+    case 3:
+      socket.end(answer.replace('\r\n', '\r\nConnection: close\r\n'));
+      return;
+    case 4:
+      socket.write(answer.replace(/HTTP/, 'HTP'));
+      return;
+    case 5:
+      socket.write(answer, () => socket.destroy());
+      return;
+    default:
+      socket.write(pieces[0] ?? '');
+      setImmediate(() => socket.write(pieces[1] ?? ''));
+  }
+}
+
+t.test('connections: whatever a module does, no call hears the answer to another', async (t) => {
+  const next = seededNumbers(20_261_123);
+  const random = (limit: number) => Math.floor(next() * limit);
+  const module = await startRawModule(t, (text, socket) => misbehave(text, socket, random));
+  const client = clientOf(t, { connectionsPerOrigin: 8 });
+  const outcomes = new Map<string, number>();
+  let left = 4_000;
+  const caller = async () => {
+    while (left > 0) {
+      left -= 1;
+      const id = `/${left}`;
+      const stops: (() => void)[] = [];
+      const call = client.call(
+        request(`${module.url}${id}`, {
+          method: pick(random, ['GET', 'POST']),
+          endpoint: id,
+          onBegin: (stop) => stops.push(stop),
+        }),
+      );
+      if (random(10) === 0) setImmediate(() => stops[0]?.());
+      const result = await call;
+      if (result.ok && textOf(result) !== id) throw new Error(`${textOf(result)} for ${id}`);
+      const outcome = result.ok ? 'ok' : result.error;
+      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+    }
+  };
+  await Promise.all(Array.from({ length: 32 }, caller));
+  for (const outcome of ['ok', 'ModuleFailed', 'Aborted'])
+    t.ok((outcomes.get(outcome) ?? 0) > 50, `${outcome}: ${outcomes.get(outcome)}`);
+  t.strictSame([...outcomes.keys()].sort(), ['Aborted', 'ModuleFailed', 'ok']);
+  t.match(client.counters(), { pending: 0, calls: 4_000 });
 });
 
 t.test('request head: whatever the headers, it has the lines that it should or is not written', async (t) => {
