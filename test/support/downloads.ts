@@ -34,6 +34,8 @@ export const APP_BEARER = 'app';
 export const READER_ID = '1842001';
 export const OWNER_ID = '77';
 export const SENT_MS = Date.parse('2026-01-02T03:04:05.678Z');
+/** What answers say of a file that was sent then. */
+export const MODIFIED_MS = SENT_MS - 2_000;
 
 const AGENT = sessionOf('McpVerified', READER_ID);
 const SESSIONS: Readonly<Record<string, SessionContext>> = {

@@ -75,8 +75,8 @@ export class Downloads {
    * `Overloaded` and the storage's failures.
    */
   answer(asking: Asking, file: ChatFile, form: DownloadForm): Reply | Promise<Reply> {
-    const { etag, validators } = presentationOf(file);
-    const facts = { etag, modifiedMs: file.sentMs, sizeBytes: file.sizeBytes };
+    const { etag, modifiedMs, validators } = presentationOf(file);
+    const facts = { etag, modifiedMs, sizeBytes: file.sizeBytes };
     const sent = fieldsOf(asking);
     const fields = form.part === undefined ? sent : { ...sent, range: undefined };
     const verdict = judgeDownload(fields, facts, asking.nowMs);

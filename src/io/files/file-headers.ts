@@ -3,6 +3,7 @@
  * the name and the bytes, so nothing of it may run on the gateway's origin.
  */
 import { toHttpDate } from '../../domain/http-dates.ts';
+import { SECOND_MS } from '../../domain/time.ts';
 import type { HeaderList } from '../http/route.ts';
 import type { ChatFile } from '../modules/chat-files.ts';
 
@@ -74,9 +75,14 @@ export function etagOf({ fileId, crc32, sizeBytes }: ChatFile): string {
   return `"${fileId}-${crc32}-${sizeBytes}"`;
 }
 
+/** uWebSockets.js makes `Date` once a second, and `Last-Modified` may never be later (RFC 9110 8.8.2.1). */
+const DATE_AGE_MS = 2 * SECOND_MS;
+
 /** What its answers say of a file, made once for as long as the directory remembers it: small ranges come by hundreds. */
 export interface Presentation {
   readonly etag: string;
+  /** What `Last-Modified` says, and what dates in conditions are compared with. */
+  readonly modifiedMs: number;
   readonly contentType: string;
   /** On every answer about the file that is no refusal, and on 416. */
   readonly validators: HeaderList;
@@ -91,9 +97,10 @@ export function presentationOf(file: ChatFile): Presentation {
   if (known !== undefined) return known;
   const contentType = contentTypeOf(file);
   const etag = etagOf(file);
+  const modifiedMs = file.sentMs - DATE_AGE_MS;
   const validators: HeaderList = [
     ['ETag', etag],
-    ['Last-Modified', toHttpDate(file.sentMs)],
+    ['Last-Modified', toHttpDate(modifiedMs)],
   ];
   const contentWith = (acceptRanges: string): HeaderList => [
     ...validators,
@@ -102,7 +109,7 @@ export function presentationOf(file: ChatFile): Presentation {
     ['Content-Security-Policy', 'sandbox'],
   ];
   const content = { file: contentWith('bytes'), part: contentWith('none') };
-  const presentation: Presentation = { etag, contentType, validators, content };
+  const presentation: Presentation = { etag, modifiedMs, contentType, validators, content };
   presentations.set(file, presentation);
   return presentation;
 }

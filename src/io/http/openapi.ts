@@ -44,6 +44,8 @@ export function describeApi(routes: readonly AnyRoute[], facts: ApiFacts): objec
     const path = route.path.replace(/:([^/]+)/g, '{$1}');
     paths[path] ??= {};
     paths[path][route.method.toLowerCase()] = operation(route);
+    if (route.bytes !== undefined && route.method === 'GET')
+      paths[path]['head'] = withoutBodies(operation({ ...route, method: 'HEAD' }));
   }
   const document = {
     openapi: '3.1.0',
@@ -62,7 +64,26 @@ export function describeApi(routes: readonly AnyRoute[], facts: ApiFacts): objec
   return JSON.parse(JSON.stringify(document)) as object;
 }
 
-function operation(route: AnyRoute): object {
+interface Operation {
+  readonly operationId: string;
+  readonly tags: readonly string[];
+  readonly summary: string;
+  readonly security: readonly object[];
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: object;
+  readonly responses: Responses;
+}
+
+/** HEAD has the statuses and fields of GET, and no bodies. */
+function withoutBodies(described: Operation): Operation {
+  const bare = Object.entries(described.responses).map(([status, { description }]) => [
+    status,
+    { description },
+  ]);
+  return { ...described, responses: Object.fromEntries(bare) };
+}
+
+function operation(route: AnyRoute): Operation {
   const parameters = parametersOf(route);
   const body = bodyOf(route);
   return {
@@ -72,7 +93,7 @@ function operation(route: AnyRoute): object {
     security: SECURITY[route.auth],
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined ? {} : { requestBody: body }),
-    responses: { 200: successOf(route), ...failuresOf(route) },
+    responses: { ...successesOf(route), ...failuresOf(route) },
   };
 }
 
@@ -109,14 +130,27 @@ function bodyOf(route: AnyRoute): object | undefined {
   return { required: route.bodyOptional !== true, content: { 'application/json': { schema: route.body } } };
 }
 
-function successOf(route: AnyRoute): object {
-  if (route.result === undefined) return { description: 'Success' };
+type Responses = Record<number, { readonly description: string; readonly content?: object }>;
+
+function successesOf(route: AnyRoute): Responses {
+  if (route.bytes !== undefined) return bytesOf(route.bytes);
+  if (route.result === undefined) return { 200: { description: 'Success' } };
   const envelope = { type: 'object', properties: { result: route.result }, required: ['result'] };
-  return { description: 'Success', content: { 'application/json': { schema: envelope } } };
+  return { 200: { description: 'Success', content: { 'application/json': { schema: envelope } } } };
+}
+
+function bytesOf(statuses: Readonly<Record<number, string>>): Responses {
+  const responses: Responses = {};
+  for (const [status, description] of Object.entries(statuses)) {
+    const bodiless = Number(status) === 304;
+    const content = { '*/*': { schema: { type: 'string', format: 'binary' } } };
+    responses[Number(status)] = bodiless ? { description } : { description, content };
+  }
+  return responses;
 }
 
 /** The rows that the route names and those that its definition implies, by HTTP status. */
-function failuresOf(route: AnyRoute): Record<number, object> {
+function failuresOf(route: AnyRoute): Responses {
   const names = new Set<ErrorName>([...impliedErrors(route), ...route.errors]);
   const byStatus = new Map<number, string[]>();
   for (const name of names) {
@@ -124,7 +158,7 @@ function failuresOf(route: AnyRoute): Record<number, object> {
     if (status >= 400) byStatus.set(status, [...(byStatus.get(status) ?? []), `${code} ${message}`]);
   }
   const schema = { $ref: '#/components/schemas/Error' };
-  const failures: Record<number, object> = {};
+  const failures: Responses = {};
   for (const status of [...byStatus.keys()].sort((a, b) => a - b)) {
     const description = [...new Set(byStatus.get(status))].join('; ');
     failures[status] = { description, content: { 'application/json': { schema } } };
@@ -141,7 +175,7 @@ function impliedErrors(route: AnyRoute): ErrorName[] {
   if (route.auth === 'session' || route.auth === 'either' || route.auth === 'admin')
     names.push('SessionNotFound');
   if (route.idempotent === true) names.push('IdempotencyKeyReused');
-  if (route.auth === 'admin' || route.method !== 'GET') names.push('Forbidden');
+  if (route.auth === 'admin' || (route.method !== 'GET' && route.method !== 'HEAD')) names.push('Forbidden');
   return names;
 }
 

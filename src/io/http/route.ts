@@ -187,6 +187,8 @@ export interface RouteDefinition<
   readonly bodyMaxBytes?: number;
   /** Schema of `result`, for OpenAPI; absent where the route answers without the envelope. */
   readonly result?: TSchema;
+  /** The answer is bytes without the envelope: what each status of it means, for OpenAPI, which then names HEAD too. */
+  readonly bytes?: Readonly<Record<number, string>>;
   readonly errors: readonly ErrorName[];
   /** The route answers 405 itself: `Allow` and preflights of its path leave its method out. */
   readonly notOffered?: true;

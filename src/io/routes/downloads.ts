@@ -22,6 +22,12 @@ export interface DownloadParts {
 const FOR_THE_READER: HeaderList = [['Cache-Control', 'private, max-age=31536000, immutable']];
 /** Nobody was asked for: a browser may keep it, but has to ask again whether the file is still open to it. */
 const FOR_ANYBODY: HeaderList = [['Cache-Control', 'private, no-cache']];
+/** What an answer with bytes may be. */
+const BYTES = {
+  200: 'The bytes',
+  206: 'The range that was asked for; several are multipart/byteranges',
+  304: 'The client has them',
+} as const;
 const ERRORS = [
   'FileNotFound',
   'PreconditionFailed',
@@ -47,6 +53,7 @@ function createV1Route(parts: DownloadParts): AnyRoute {
     // Takes an id; a code at the wrong address is a code all the same.
     secretPath: true,
     query: object({ part_number: optional(text()) }),
+    bytes: BYTES,
     errors: ['Forbidden', 'InvalidPart', ...ERRORS],
     handle(context) {
       const fileId = parseId(context.params['fileId']);
@@ -98,6 +105,7 @@ function createV2Route(parts: DownloadParts): AnyRoute {
     limits: [],
     // A code opens its file for whoever holds it (spec 4.7 rule 2).
     secretPath: true,
+    bytes: BYTES,
     errors: ['SessionNotFound', 'Forbidden', ...ERRORS],
     handle(context) {
       const { session, settings } = context;

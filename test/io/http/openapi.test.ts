@@ -10,7 +10,7 @@ import { requestText, sendRaw, startHttp } from '../../support/http.ts';
 interface Operation {
   operationId: string;
   parameters?: { name: string; in: string; required: boolean }[];
-  responses: Record<string, { description: string }>;
+  responses: Record<string, { description: string; content?: object }>;
 }
 interface Document {
   openapi: string;
@@ -95,6 +95,21 @@ t.test('openapi: every route of the table is described once, with every paramete
     }
   }
   t.equal(ids.size, TABLE.length, 'operation ids are unique');
+});
+
+t.test('openapi: downloads answer bytes, by GET and by HEAD, whose answers have no body', async (t) => {
+  const { paths } = describeApi(TABLE, FACTS) as Document;
+  const binary = { '*/*': { schema: { type: 'string', format: 'binary' } } };
+  const ids = Object.values(paths).flatMap((path) => Object.values(path).map((each) => each.operationId));
+  t.equal(new Set(ids).size, ids.length, 'operation ids are unique');
+  for (const path of ['/auth/v1/file/{fileId}', '/auth/v2/file/{idOrCode}']) {
+    const { get, head } = paths[path] ?? {};
+    for (const status of [200, 206]) t.same(get?.responses[status]?.content, binary);
+    t.same(Object.keys(get?.responses[304] ?? {}), ['description']);
+    t.same(Object.keys(head?.responses ?? {}), Object.keys(get?.responses ?? {}));
+    for (const response of Object.values(head?.responses ?? {}))
+      t.same(Object.keys(response), ['description']);
+  }
 });
 
 t.test(

@@ -13,8 +13,8 @@ import {
   BASIC_BEARER,
   BEARER,
   type DownloadFixture,
+  MODIFIED_MS,
   READER_ID,
-  SENT_MS,
   SID,
   startDownloads,
 } from '../../support/downloads.ts';
@@ -83,7 +83,7 @@ for (const version of ['v1', 'v2'] as const) {
       const file = row.empty === true ? files.empty : files.ten;
       const path =
         version === 'v1' ? `/auth/v1/file/${file.fileId}` : `/auth/v2/file/${codes.encode(file.fileId)}`;
-      const fields = { ...COOKIE, ...fieldsOf(row, etagOf(file), SENT_MS, toHttpDate) };
+      const fields = { ...COOKIE, ...fieldsOf(row, etagOf(file), MODIFIED_MS, toHttpDate) };
       await t.test(row.name, async (t) => {
         connection.send(requestText('GET', path, fields));
         const got = await connection.answer();
@@ -105,13 +105,13 @@ for (const version of ['v1', 'v2'] as const) {
 t.test('any fields: the front answers what the pure rules say, byte for byte', async (t) => {
   const { http, codes, put } = await startDownloads(t);
   const file = await put('7', TEN_BYTES);
-  const facts = { etag: etagOf(file), modifiedMs: SENT_MS, sizeBytes: 10 };
+  const facts = { etag: etagOf(file), modifiedMs: MODIFIED_MS, sizeBytes: 10 };
   const part = fc.constantFrom('bytes=', '0', '-', '5', ',', '12', ' ', '*', '"x"', 'W/', facts.etag, 'x');
   const near = fc.array(part, { maxLength: 9 }).map((parts) => parts.join('').trim());
   const ranges = fc
     .array(fc.tuple(fc.nat(12), fc.option(fc.nat(12), { nil: '' })), { maxLength: 4 })
     .map((specs) => `bytes=${specs.map(([first, last]) => `${first}-${last}`).join(', ')}`);
-  const date = fc.integer({ min: -2, max: 2 }).map((seconds) => toHttpDate(SENT_MS + seconds * 1_000));
+  const date = fc.integer({ min: -2, max: 2 }).map((seconds) => toHttpDate(MODIFIED_MS + seconds * 1_000));
   const some = (value: fc.Arbitrary<string>) => fc.option(value, { nil: undefined, freq: 2 });
   const fields = fc.record({
     ifMatch: some(near),
@@ -203,9 +203,24 @@ t.test('conditions: fields that come twice are one list, anything else twice is 
   t.equal(matched.status, 304);
   t.equal((await twice('If-Match: "x"', `If-Match: ${etagOf(file)}`)).status, 200);
   t.equal((await twice('Range: bytes=0-1', 'Range: bytes=3-4')).status, 200);
-  const since = `If-Modified-Since: ${toHttpDate(SENT_MS)}`;
+  const since = `If-Modified-Since: ${toHttpDate(MODIFIED_MS)}`;
   t.equal((await twice(since, since)).status, 200);
   t.equal((await twice('Range: bytes=0-1', 'If-Range: "x"', `If-Range: ${etagOf(file)}`)).status, 200);
+});
+
+t.test('validators: Last-Modified of a file that was just sent is not later than Date', async (t) => {
+  const { http, codes, chat, directory, put } = await startDownloads(t);
+  const file = await put('7', TEN_BYTES);
+  for (let round = 0; round < 50; round += 1) {
+    chat.set('7', { ...file, sentMs: Date.now() });
+    directory.forget(new Set(['7']));
+    const { headers } = await sendRaw(http.port, requestText('GET', `/auth/v2/file/${codes.encode('7')}`));
+    const [date, modified] = [headers['date'], headers['last-modified']].map((text) =>
+      Date.parse(text ?? ''),
+    );
+    if (!((modified ?? Number.NaN) <= (date ?? Number.NaN)))
+      t.fail(`${headers['last-modified']} is later than ${headers['date']}`);
+  }
 });
 
 t.test('v1: needs the cookie of a session; a bearer or nothing is 401', async (t) => {
