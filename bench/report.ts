@@ -139,9 +139,15 @@ export function errorsOf(rounds: readonly Round[]): [kind: string, count: number
   return Object.entries(total);
 }
 
+/** Share of the time that the client's thread was busy, of loads and of transfers; undefined where there is no client. */
+export function generatorBusy(round: Round | undefined): number | undefined {
+  const busy = round?.details['generatorBusy'];
+  return typeof busy === 'number' ? busy : undefined;
+}
+
 /** Whether the generator was the limit in one of the rounds. */
 export function generatorLimited(rounds: readonly Round[]): boolean {
-  return rounds.some((round) => (loadOf(round)?.generatorBusy ?? 0) > GENERATOR_BUSY_MAX);
+  return rounds.some((round) => (generatorBusy(round) ?? 0) > GENERATOR_BUSY_MAX);
 }
 
 /** What speaks against the figures of these subjects. */

@@ -20,6 +20,8 @@ import { judge } from './targets.ts';
 const ALL_BUDGET_MS = 18 * 60_000;
 /** A scenario of `all` may take this many equal shares of what is left: most need less than one. */
 const SHARES_MAX = 2;
+/** One that hangs must not take the others with it. */
+const HANGING_MS = 6 * 60_000;
 const NOTHING: ScenarioResult = { comparison: { subjects: [], ratios: [] }, notes: [] };
 
 export async function runScenarios(
@@ -92,7 +94,8 @@ async function runScenario(
       return undefined;
     }
   };
-  const result = (await attempt(() => scenario.run(bench))) ?? NOTHING;
+  const patienceMs = deadline.deadlineMs === undefined ? undefined : HANGING_MS;
+  const result = (await attempt(() => within(patienceMs, scenario.run(bench)))) ?? NOTHING;
   await attempt(() => bench.close());
   const { comparison, notes, figures = [], series = [] } = result;
   const noisy = before > LOAD_PER_CORE_MAX * machine().cores;
@@ -119,6 +122,20 @@ async function runScenario(
     ],
     notes: [...notes, ...bench.remarks, ...unknownCost(options)],
   };
+}
+
+/** What it started ends with the bench. */
+async function within<Result>(patienceMs: number | undefined, work: Promise<Result>): Promise<Result> {
+  if (patienceMs === undefined) return await work;
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`not over after ${patienceMs / 60_000} minutes`)), patienceMs);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function unknownCost({ target, internal }: BenchOptions): string[] {

@@ -3,6 +3,7 @@ import type { BenchReport, ScenarioReport } from './report.ts';
 import {
   type Cells,
   circumstances,
+  doubt,
   figureCells,
   howOf,
   participantCells,
@@ -13,10 +14,12 @@ import {
 
 export function tables(report: BenchReport): string {
   const { scenarios, skipped } = report;
+  const doubted = scenarios.length > 1 ? doubt(report) : undefined;
   const lines = [
     ...circumstances(report).map(([label, text]) => `${`${label}:`.padEnd(16)}${text}`),
     ...scenarios.flatMap((scenario) => ['', ...scenarioLines(scenario)]),
     ...skipped.flatMap(({ name, reason }) => ['', `${name} left out: ${reason}`]),
+    ...(doubted === undefined ? [] : ['', `! ${doubted}`]),
     ...failures(scenarios),
   ];
   return `${lines.join('\n')}\n`;

@@ -73,7 +73,7 @@ function sampleOf({ bytes, files, elapsedMs, clientBusy, laneEndsMs }: TransferR
   const mebibytes = bytes / MEBIBYTE;
   return {
     ratePerSecond: (mebibytes / elapsedMs) * SECOND_MS,
-    details: { answersInAll: mebibytes, files, elapsedMs, clientBusy, laneEndsMs },
+    details: { answersInAll: mebibytes, files, elapsedMs, generatorBusy: clientBusy, laneEndsMs },
   };
 }
 

@@ -5,6 +5,7 @@ import type { Participant } from './participants.ts';
 import {
   type BenchReport,
   errorsOf,
+  generatorBusy,
   generatorLimited,
   loadOf,
   middleRound,
@@ -34,6 +35,7 @@ function subjectRow(measured: Measured): string[] {
   const middle = middleRound(rounds);
   const load = loadOf(middle);
   const latency = load === undefined || load.answers === 0 ? undefined : load.latencyUs;
+  const busy = generatorBusy(middle);
   const errors = errorsOf(rounds).reduce((total, [, count]) => total + count, 0);
   return [
     name,
@@ -43,7 +45,7 @@ function subjectRow(measured: Measured): string[] {
     milliseconds(latency?.p999),
     processorTimeOf(measured)?.toFixed(1) ?? '',
     middle?.rssBytes === undefined ? '' : (middle.rssBytes / MEBIBYTE).toFixed(0),
-    load === undefined ? '' : `${percent(load.generatorBusy)}${generatorLimited(rounds) ? ' !' : ''}`,
+    busy === undefined ? '' : `${percent(busy)}${generatorLimited(rounds) ? ' !' : ''}`,
     load === undefined ? '' : count(errors),
   ];
 }
@@ -117,6 +119,14 @@ export function circumstances(report: BenchReport): [label: string, text: string
   ];
 }
 
+/** What a reader of verdicts must know first; undefined where nothing speaks against them. */
+export function doubt({ scenarios }: BenchReport): string | undefined {
+  const noisy = scenarios.filter((scenario) => scenario.noisy).map(({ name }) => name);
+  return noisy.length === 0
+    ? undefined
+    : `The machine was busy with other work before ${noisy.join(', ')}: there, rates and their ratios are no verdict.`;
+}
+
 /** How one scenario ran. */
 export function howOf({ options, subjects, loadAverage, elapsedMs }: ScenarioReport): string {
   const rounds = subjects[0]?.rounds.length ?? options.rounds;
@@ -149,7 +159,12 @@ export function verdictOf({ verdict, withinSpread }: Judged): string {
 }
 
 function spread({ median, lowest, highest }: Spread): string {
-  return `${median.toFixed(3)} (${lowest.toFixed(3)} to ${highest.toFixed(3)})`;
+  return `${ratio(median)} (${ratio(lowest)} to ${ratio(highest)})`;
+}
+
+/** What is not finite is null in a JSON that is read again. */
+function ratio(value: number | null): string {
+  return value !== null && Number.isFinite(value) ? value.toFixed(3) : '—';
 }
 
 /** Three digits are enough to judge by. */
@@ -159,7 +174,7 @@ export function number(value: number): string {
 }
 
 export function rate(perSecond: number): string {
-  return count(Math.round(perSecond));
+  return Number.isFinite(perSecond) ? count(Math.round(perSecond)) : '—';
 }
 
 function count(value: number): string {

@@ -1,6 +1,6 @@
 /** The report as one page: no script, nothing to fetch, and every chart's figures in a table beside it. */
 import type { BenchReport } from '../report.ts';
-import { circumstances } from '../wording.ts';
+import { circumstances, doubt } from '../wording.ts';
 import { escapeHtml } from './escape.ts';
 import { list } from './parts.ts';
 import { sectionOf, targetsTable } from './section.ts';
@@ -56,14 +56,16 @@ function contents({ scenarios }: BenchReport): string {
 }
 
 /** Every target of the run in one table; a run of one scenario has it in its section. */
-function summary({ scenarios }: BenchReport): string {
+function summary(report: BenchReport): string {
+  const { scenarios } = report;
   const rows = scenarios.flatMap(({ name, targets }) => targets.map((target) => ({ name, target })));
   if (scenarios.length < 2 || rows.length === 0) return '';
+  const doubted = doubt(report);
   const count = (verdict: string) => rows.filter(({ target }) => target.verdict === verdict).length;
   const table = targetsTable(
     'all scenarios',
     rows.map(({ target }) => target),
     rows.map(({ name }) => name),
   );
-  return `<section aria-labelledby="targets"><h2 id="targets">Targets</h2><p class="soft">${count('met')} met, ${count('missed')} missed, ${count('not measured')} not measured.</p>${table}</section>`;
+  return `<section aria-labelledby="targets"><h2 id="targets">Targets</h2><p class="soft">${count('met')} met, ${count('missed')} missed, ${count('not measured')} not measured.</p>${list('warnings', doubted === undefined ? [] : [doubted])}${table}</section>`;
 }

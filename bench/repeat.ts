@@ -1,0 +1,55 @@
+/** How far two runs of one command are apart: what a reader may believe of a ratio. */
+import type { Ratio } from './measure.ts';
+import type { BenchReport } from './report.ts';
+
+/** Further apart than this, one run alone is no verdict. */
+export const APART_MAX = 0.1;
+
+export interface Repeated {
+  readonly scenario: string;
+  /** `gatehouse / nginx`. */
+  readonly what: string;
+  readonly by: 'rate' | 'processor time';
+  /** Medians of the two runs. */
+  readonly first: number;
+  readonly second: number;
+  /** The larger over the smaller, less one: 0.1 are ten percent. */
+  readonly apart: number;
+}
+
+/** Every ratio that both runs have. Throws where the runs are of different commands. */
+export function repeats(first: BenchReport, second: BenchReport): Repeated[] {
+  const loads = [first, second].map(({ command }) => withoutFiles(command));
+  if (loads[0] !== loads[1])
+    throw new Error(`the runs are of different commands: ${first.command}; ${second.command}`);
+  return first.scenarios.flatMap(({ name, ratios }) => {
+    const again = second.scenarios.find((scenario) => scenario.name === name)?.ratios ?? [];
+    return ratios.flatMap((ratio) => {
+      const same = again.find(({ of, against }) => of === ratio.of && against === ratio.against);
+      return same === undefined ? [] : pairs(name, ratio, same);
+    });
+  });
+}
+
+/** Where the report goes is no part of the load. */
+function withoutFiles(command: string): string {
+  return command.replace(/ --(json|html)[ =]\S+/g, '');
+}
+
+function pairs(scenario: string, one: Ratio, other: Ratio): Repeated[] {
+  const what = `${one.of} / ${one.against}`;
+  const ways: [Repeated['by'], number | undefined, number | undefined][] = [
+    ['rate', one.rate.median, other.rate.median],
+    ['processor time', one.processorTime?.median, other.processorTime?.median],
+  ];
+  return ways.flatMap(([by, first, second]) => {
+    // What was not finite is null in the JSON.
+    if (!isPositive(first) || !isPositive(second)) return [];
+    const apart = Math.max(first, second) / Math.min(first, second) - 1;
+    return [{ scenario, what, by, first, second, apart }];
+  });
+}
+
+function isPositive(value: number | null | undefined): value is number {
+  return typeof value === 'number' && value > 0;
+}

@@ -1,0 +1,94 @@
+/** A run of several scenarios: one that fails is named, cleaned up after, and does not stop the others. */
+import t from 'tap';
+import { parseOptions } from '../../bench/options.ts';
+import { ProgressBar } from '../../bench/progress.ts';
+import { runScenarios } from '../../bench/run.ts';
+import type { Scenario } from '../../bench/scenario.ts';
+import { loadSample } from './fixtures/report.ts';
+
+const cleaned: string[] = [];
+
+function scenario(name: string, run: Scenario['run'], more: Partial<Scenario> = {}): Scenario {
+  return {
+    name,
+    summary: `what ${name} measures`,
+    async run(bench) {
+      bench.afterwards(async () => cleaned.push(name));
+      return await run(bench);
+    },
+    ...more,
+  };
+}
+
+const subject = (name: string, rate: number) => ({
+  name,
+  pids: [],
+  round: async () => loadSample(rate, 100),
+});
+
+const good = scenario(
+  'good',
+  async (bench) => {
+    bench.invite('empty-uws');
+    bench.invite('sdk');
+    bench.remarks.push('a remark');
+    return {
+      comparison: await bench.compare([subject('A', 30), subject('B', 10)]),
+      notes: ['a note'],
+      figures: [{ name: 'size', unit: 'KiB', value: 3 }],
+    };
+  },
+  {
+    unit: 'things',
+    targets: [
+      { against: 'B', by: 'rate', atLeast: 2, row: 'A against B' },
+      { figure: 'size', atMost: 2, row: 'size of A' },
+    ],
+  },
+);
+const bad = scenario('bad', async () => {
+  throw new Error('no luck');
+});
+const last = scenario('last', async (bench) => ({ comparison: await bench.compare([]), notes: [] }), {
+  noTarget: 'it is shy',
+});
+
+t.test('run: all go, the failed one is named, and each is cleaned up after', async (t) => {
+  const parsed = parseOptions(['all', '--rounds', '3'], [good, bad, last]);
+  if (!parsed.ok) throw new Error(parsed.faults.join());
+  const said: string[] = [];
+  const progress = new ProgressBar({ write: (text) => said.push(text) });
+  const report = await runScenarios(parsed.line, 'npm run bench -- all', [good, bad, last], progress);
+  t.same(cleaned, ['good', 'bad', 'last']);
+  t.same(
+    report.scenarios.map(({ name, failure }) => [name, failure]),
+    [
+      ['good', undefined],
+      ['bad', 'no luck'],
+      ['last', undefined],
+    ],
+  );
+  t.ok(said.includes('good (1 of 3): round 3 of 3: B\n'), said.join(''));
+  t.ok(report.generator.ratePerSecond > 0 && report.generator.busy > 0, 'the generator was tried first');
+  t.match(report.scenarios[0], {
+    unit: 'things',
+    notes: ['a note', 'a remark'],
+    options: { durationMs: 1_500, rounds: 3, peers: false },
+    targets: [
+      { row: 'A against B', value: 3, verdict: 'met' },
+      { row: 'size of A', value: 3, verdict: 'missed' },
+    ],
+    participants: [
+      { name: 'empty uWS handler', version: String },
+      { name: 'official SDK server', leftOut: 'runs with --peers' },
+    ],
+    loadAverage: { before: Number, after: Number },
+  });
+  const { loadAverage, noisy, warnings } = report.scenarios[0] ?? {};
+  t.equal(noisy, (loadAverage?.before ?? 0) > report.machine.cores, 'noise is more than one a core');
+  t.equal(
+    warnings?.some((line) => line.startsWith('the machine was busy')),
+    noisy,
+  );
+  t.ok(warnings?.some((line) => line.includes('a median of 3 rounds')));
+});
