@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '../../domain/errors.ts';
 import { requireFit } from './door.ts';
-import type { Exchange } from './exchange.ts';
+import { type Exchange, NO_BYTES } from './exchange.ts';
 import type { InFlight } from './in-flight.ts';
 import { parseJson } from './json.ts';
 import { checkJsonType } from './origin.ts';
@@ -45,8 +45,9 @@ export class BodyIntake {
       done: (bytes, borrowed) => {
         exchange.bodyRead = true;
         try {
-          if (bodyCheck === undefined) exchange.rawBody = borrowed ? Buffer.from(bytes) : bytes;
-          else {
+          if (bodyCheck === undefined) {
+            exchange.rawBody = borrowed && route.borrowsBody !== true ? Buffer.from(bytes) : bytes;
+          } else {
             exchange.body = parseJson(bytes);
             requireFit(bodyCheck, exchange.body, 'body');
           }
@@ -54,6 +55,8 @@ export class BodyIntake {
         } catch (error) {
           this.#listener.failed(exchange, error);
         }
+        // The memory is the socket's again.
+        if (route.borrowsBody === true) exchange.rawBody = NO_BYTES;
       },
     });
   }

@@ -14,13 +14,14 @@ import type { ResolvedClient } from './client-address.ts';
 import { type FinishedRequest, pathShown } from './finished.ts';
 import type { IncomingHooks, IncomingStream } from './incoming.ts';
 import type { AnswerFacts } from './reply.ts';
-import type { BodySink, IncomingHead } from './request.ts';
+import type { IncomingHead } from './request.ts';
 import type { AnyRoute, ClientFacts, HeaderList, Reply, RouteContext, SessionGate } from './route.ts';
 import { type HttpResponse, remotePortOf } from './server.ts';
 import type { StreamReply } from './stream.ts';
+import type { BodySink } from './whole-body.ts';
 import { type StreamListener, Wire } from './wire.ts';
 
-const NO_BYTES = Buffer.alloc(0);
+export const NO_BYTES = Buffer.alloc(0);
 const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze(Object.create(null));
 
 /** What all requests of a pipeline share. */

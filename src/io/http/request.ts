@@ -1,10 +1,9 @@
 /**
  * What a request says, copied at once: uWebSockets.js invalidates its request object when the handler returns and
- * every body chunk when its callback returns. Also the decoding of paths and queries, and the bounded body reader.
+ * every body chunk when its callback returns. Also the decoding of paths and queries.
  */
 import { GatewayError } from '../../domain/errors.ts';
-import type { HttpRequest, HttpResponse } from './server.ts';
-import type { IncomingSink, RestOfBody } from './stream.ts';
+import type { HttpRequest } from './server.ts';
 
 /** Characters of a user agent that are kept. */
 const USER_AGENT_MAX = 256;
@@ -190,48 +189,4 @@ function decodePercent(text: string, place: string): string {
     if (error instanceof URIError) throw new GatewayError('InvalidInput', `${place}: broken escape`);
     throw error;
   }
-}
-
-export interface BodySink {
-  /** Bytes that arrived; false when they may not be kept. Called before anything is copied. */
-  take(sizeBytes: number): boolean;
-  /** The whole body. Valid only during the call when `borrowed`. */
-  done(bytes: Buffer, borrowed: boolean): void;
-}
-
-/**
- * Reads a body. `take` is the cap: once it says no, nothing more is kept and `done` is not called. A body that
- * arrives in one piece, the common case, is handed on without a copy.
- */
-export function readBody(response: HttpResponse, sink: BodySink): RestOfBody {
-  let pieces: Buffer[] | undefined;
-  let over = false;
-  let rest: IncomingSink | undefined;
-  response.onData((chunk, isLast) => {
-    if (!over && !sink.take(chunk.byteLength)) {
-      over = true;
-      pieces = undefined;
-    }
-    if (over) {
-      rest?.data(new Uint8Array(chunk));
-      if (isLast) rest?.end();
-      return;
-    }
-    const view = Buffer.from(chunk);
-    if (isLast && pieces === undefined) {
-      over = true;
-      sink.done(view, true);
-      return;
-    }
-    pieces ??= [];
-    if (view.length > 0) pieces.push(Buffer.from(view));
-    if (!isLast) return;
-    over = true;
-    sink.done(Buffer.concat(pieces), false);
-  });
-  const divert = (next: IncomingSink | undefined): void => {
-    over = true;
-    rest = next;
-  };
-  return { divert, discard: () => divert(undefined), lost: () => rest?.lost() };
 }

@@ -6,10 +6,10 @@ import { answerEarly, EARLY_BYTES_MAX } from './early-answer.ts';
 import { type IncomingHooks, IncomingStream } from './incoming.ts';
 import { corked, OutgoingStream } from './outgoing.ts';
 import { type AnswerFacts, writeAnswer, writeHead } from './reply.ts';
-import { type BodySink, readBody } from './request.ts';
 import type { Reply } from './route.ts';
 import type { HttpResponse } from './server.ts';
 import type { RestOfBody, StreamReply } from './stream.ts';
+import { type BodySink, readBody } from './whole-body.ts';
 
 /** Of a body longer than this nobody waits for the end: the connection goes with an answer that came before it. */
 const LONG_BODY_BYTES = 64 * 1024;

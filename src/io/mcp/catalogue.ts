@@ -14,6 +14,7 @@ import type { CompiledSchema, Fault } from '../../domain/schema.ts';
 import { type Endpoint, type ModuleAddresses, parseEndpoint, type Target } from '../modules/endpoint.ts';
 import { compileInputSchema, isObject } from './input-schema.ts';
 import { plainUrl } from './outgoing.ts';
+import { RepeatedResult } from './rpc.ts';
 import {
   type ResourceRow,
   resourceFaults,
@@ -51,10 +52,10 @@ export interface ResourceEntry {
 export interface Catalogue {
   readonly tools: ReadonlyMap<string, ToolEntry>;
   readonly resources: ReadonlyMap<string, ResourceEntry>;
-  /** JSON of the result of tools/list, encoded once: it is long, and every client asks for it. */
-  readonly toolLists: Readonly<Record<CallerClass, Buffer>>;
-  /** JSON of the result of resources/list. */
-  readonly resourceLists: Readonly<Record<CallerClass, Buffer>>;
+  /** The result of tools/list. */
+  readonly toolLists: Readonly<Record<CallerClass, RepeatedResult>>;
+  /** The result of resources/list. */
+  readonly resourceLists: Readonly<Record<CallerClass, RepeatedResult>>;
 }
 
 export interface BuiltInRows {
@@ -193,9 +194,9 @@ function assemble(
   };
 }
 
-function perClass(listOf: (caller: CallerClass) => string): Record<CallerClass, Buffer> {
-  const lists = CALLER_CLASSES.map((caller) => [caller, Buffer.from(listOf(caller))] as const);
-  return Object.fromEntries(lists) as Record<CallerClass, Buffer>;
+function perClass(listOf: (caller: CallerClass) => string): Record<CallerClass, RepeatedResult> {
+  const lists = CALLER_CLASSES.map((caller) => [caller, new RepeatedResult(listOf(caller))] as const);
+  return Object.fromEntries(lists) as Record<CallerClass, RepeatedResult>;
 }
 
 /** An item of tools/list: spec 2.4, with title and annotations where the row has them. Absent ones are left out. */

@@ -11,14 +11,7 @@ import type { CapabilityCodes } from './capability.ts';
 import type { Catalogue } from './catalogue.ts';
 import { CallsInFlight, cancelScope, capabilityScope } from './in-flight.ts';
 import { presentedCode, presentedDevice } from './presented.ts';
-import {
-  errorEnvelope,
-  paramText,
-  type RpcMessage,
-  type RpcRequest,
-  resultBytes,
-  resultEnvelope,
-} from './rpc.ts';
+import { errorEnvelope, paramText, type RpcMessage, type RpcRequest, resultEnvelope } from './rpc.ts';
 import type { GatewayServices } from './tools/gateway.ts';
 
 /** The version that is always reported (spec 9), whatever a client asks for. */
@@ -86,7 +79,7 @@ export class Methods {
       return resultEnvelope(request.id, '{"resourceTemplates":[]}');
     const { toolLists, resourceLists } = this.#catalogue.current;
     const lists = request.method === 'tools/list' ? toolLists : resourceLists;
-    return resultBytes(request.id, lists[callerClass(caller)]);
+    return lists[callerClass(caller)].answer(request.id);
   }
 
   #call(request: RpcRequest, asking: Asking): Answer {

@@ -76,7 +76,10 @@ function readMessage(text: string, span: Span, value: unknown): RpcMessage {
   return { kind: 'request', id, method, params, text, span };
 }
 
-const CLOSING = Buffer.from('}');
+/** Ids whose answer is kept. An answer with all built-in tools has 40 KB. */
+const KEPT_MAX = 16;
+/** Characters of such an id. A longer one would hold on to the whole body that it was cut out of. */
+const KEPT_ID_MAX = 12;
 const NO_PARAMS: JsonObject = Object.freeze({});
 
 function invalid(id: string | undefined, detail: string): RpcMessage {
@@ -105,9 +108,34 @@ export function resultEnvelope(id: string, resultJson: string): string {
   return `{"jsonrpc":"2.0","id":${id},"result":${resultJson}}`;
 }
 
-/** The same of a `result` that is encoded already. */
-export function resultBytes(id: string, resultJson: Buffer): Buffer {
-  return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":`), resultJson, CLOSING]);
+/**
+ * Answers with one `result`, which is long, and an id, which is one of a few: clients count theirs from the start. The
+ * answers to the latest ids are kept as bytes.
+ */
+export class RepeatedResult {
+  readonly #resultJson: string;
+  readonly #answers = new Map<string, Buffer>();
+
+  constructor(resultJson: string) {
+    this.#resultJson = resultJson;
+  }
+
+  answer(id: string): Buffer {
+    const kept = this.#answers.get(id);
+    if (kept !== undefined) return kept;
+    const made = Buffer.from(resultEnvelope(id, this.#resultJson));
+    if (id.length > KEPT_ID_MAX) return made;
+    if (this.#answers.size >= KEPT_MAX) {
+      const [oldest] = this.#answers.keys();
+      if (oldest !== undefined) this.#answers.delete(oldest);
+    }
+    this.#answers.set(id, made);
+    return made;
+  }
+
+  toString(): string {
+    return this.#resultJson;
+  }
 }
 
 /**

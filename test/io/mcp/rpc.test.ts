@@ -3,6 +3,7 @@ import t from 'tap';
 import {
   BATCH_MAX,
   errorEnvelope,
+  RepeatedResult,
   type RpcMessage,
   readRpc,
   resultEnvelope,
@@ -98,4 +99,30 @@ t.test('envelopes: JSON that holds the id as written, errors without one where t
     errorEnvelope('"x"', 'AccessRateLimit', undefined, 3),
     '{"jsonrpc":"2.0","id":"x","error":{"code":1002,"message":"Access rate limit","data":{"retryAfterSeconds":3}}}',
   );
+});
+
+t.test('lists: whatever ids come in whatever order, each answer is the envelope of its own id', (t) => {
+  const list = '{"tools":[{"name":"größe"}]}';
+  const ids = fc.oneof(
+    fc.integer({ min: 0, max: 40 }).map(String),
+    fc.string().map((id) => JSON.stringify(id)),
+  );
+  fc.assert(
+    fc.property(fc.array(ids, { maxLength: 100 }), (asked) => {
+      const repeated = new RepeatedResult(list);
+      return asked.every((id) => repeated.answer(id).toString() === resultEnvelope(id, list));
+    }),
+  );
+  t.end();
+});
+
+t.test('lists: the answer to a recent short id is made once, to a long one every time', (t) => {
+  const repeated = new RepeatedResult('{}');
+  const first = repeated.answer('1');
+  t.equal(repeated.answer('1'), first);
+  const long = `"${'x'.repeat(40)}"`;
+  t.not(repeated.answer(long), repeated.answer(long));
+  for (let id = 2; id < 40; id += 1) repeated.answer(String(id));
+  t.not(repeated.answer('1'), first);
+  t.end();
 });
