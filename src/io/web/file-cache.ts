@@ -2,11 +2,9 @@
  * Files that the gateway serves from memory: pages, scripts, styles. Read once at start, compressed once in the
  * background, answered without the limiter (spec 8.1 rule 6).
  */
-import { createHash } from 'node:crypto';
 import { extname } from 'node:path';
-import { promisify } from 'node:util';
-import { brotliCompress, constants, gzip } from 'node:zlib';
-import { type AnyRoute, defineRoute, type HeaderList, Reply } from '../http/route.ts';
+import { type AnyRoute, defineRoute } from '../http/route.ts';
+import { CachedBody } from './cached-body.ts';
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -22,10 +20,6 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 /** Pictures and fonts are compressed already. */
 const COMPRESSED = new Set(['.png', '.ico', '.woff2']);
-/** Below this a compressed form costs more in fields than it saves. */
-const COMPRESS_BYTES_MIN = 512;
-/** Of 11: the last two steps take ten times as long for 3 % (1.7 MB of script: 0.4 s against 4 s). */
-const BROTLI_QUALITY = 9;
 
 /**
  * Nothing but this origin's own scripts, styles and pictures (auth.md "Admin panel"). The pages use no inline script or
@@ -45,61 +39,38 @@ export interface CachedFile {
   readonly adminOnly?: true;
 }
 
-interface Stored {
-  readonly file: CachedFile;
-  readonly contentType: string;
-  readonly etag: string;
-  brotli: Buffer | undefined;
-  gzip: Buffer | undefined;
-}
-
 export class FileCache {
   readonly routes: readonly AnyRoute[];
-  readonly #stored: readonly Stored[];
+  readonly #bodies: readonly CachedBody[];
 
   /** `policy`: what pages are sent as `Content-Security-Policy`; '' for none. */
   constructor(files: readonly CachedFile[], policy: string = PAGE_POLICY) {
-    this.#stored = files.map((file) => ({
-      file,
-      contentType: TYPES[extname(file.path) || '.html'] ?? 'application/octet-stream',
-      etag: `"${createHash('sha256').update(file.bytes).digest('base64url').slice(0, 22)}"`,
-      brotli: undefined,
-      gzip: undefined,
-    }));
-    this.routes = this.#stored.map((stored) => routeOf(stored, policy));
+    const cached = files.map((file) => ({ file, body: bodyOf(file, policy) }));
+    this.#bodies = cached.filter(({ file }) => !COMPRESSED.has(extname(file.path))).map(({ body }) => body);
+    this.routes = cached.map(({ file, body }) => routeOf(file, body));
   }
 
   /** Makes the compressed forms, one file after the other. Until one is there the plain bytes are served. */
   async compress(): Promise<void> {
-    for (const stored of this.#stored) {
-      const { bytes, path } = stored.file;
-      if (bytes.length < COMPRESS_BYTES_MIN || COMPRESSED.has(extname(path))) continue;
-      const options = {
-        params: {
-          [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY,
-          [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length,
-        },
-      };
-      stored.brotli = await promisify(brotliCompress)(bytes, options);
-      stored.gzip = await promisify(gzip)(bytes, { level: 9 });
-    }
+    for (const body of this.#bodies) await body.compress();
   }
 }
 
-function routeOf(stored: Stored, policy: string): AnyRoute {
-  const { file } = stored;
-  const isPage = stored.contentType.startsWith('text/html');
-  const common: [string, string][] = [
-    ['ETag', stored.etag],
-    ['Vary', 'Accept-Encoding'],
+function bodyOf(file: CachedFile, policy: string): CachedBody {
+  const contentType = TYPES[extname(file.path) || '.html'] ?? 'application/octet-stream';
+  const fields: [string, string][] = [
     ['Cache-Control', file.immutable ? 'public, max-age=31536000, immutable' : 'no-cache'],
     ['Referrer-Policy', 'no-referrer'],
     ['Cross-Origin-Resource-Policy', 'same-origin'],
   ];
-  if (isPage && policy !== '') {
-    common.push(['Content-Security-Policy', policy], ['X-Frame-Options', 'DENY']);
-    common.push(['Cross-Origin-Opener-Policy', 'same-origin']);
+  if (contentType.startsWith('text/html') && policy !== '') {
+    fields.push(['Content-Security-Policy', policy], ['X-Frame-Options', 'DENY']);
+    fields.push(['Cross-Origin-Opener-Policy', 'same-origin']);
   }
+  return new CachedBody(file.bytes, contentType, fields);
+}
+
+function routeOf(file: CachedFile, body: CachedBody): AnyRoute {
   return defineRoute({
     method: 'GET',
     path: file.path,
@@ -110,41 +81,6 @@ function routeOf(stored: Stored, policy: string): AnyRoute {
     isFile: true,
     ...(file.adminOnly === true ? { adminAddresses: true as const } : {}),
     errors: [],
-    handle: ({ header }) => answer(stored, common, header('accept-encoding'), header('if-none-match')),
-  });
-}
-
-/** The smallest form that the client takes. Conditions first (RFC 9110 13.1.2): the tag names the content, not its form. */
-function answer(
-  stored: Stored,
-  common: HeaderList,
-  encodings: string | undefined,
-  known: string | undefined,
-): Reply {
-  if (known !== undefined && isKnown(known, stored.etag)) return new Reply(304, null, undefined, common);
-  const accepted = encodings ?? '';
-  if (stored.brotli !== undefined && accepts(accepted, 'br')) {
-    return new Reply(200, stored.brotli, stored.contentType, [...common, ['Content-Encoding', 'br']]);
-  }
-  if (stored.gzip !== undefined && accepts(accepted, 'gzip')) {
-    return new Reply(200, stored.gzip, stored.contentType, [...common, ['Content-Encoding', 'gzip']]);
-  }
-  return new Reply(200, stored.file.bytes, stored.contentType, common);
-}
-
-function isKnown(condition: string, etag: string): boolean {
-  return condition.split(',').some((part) => {
-    const tag = part.trim();
-    return tag === '*' || tag === etag || tag === `W/${etag}`;
-  });
-}
-
-/** RFC 9110 12.5.3; a coding with `q=0` is refused. */
-function accepts(field: string, coding: string): boolean {
-  return field.split(',').some((part) => {
-    const [name = '', ...parameters] = part.trim().toLowerCase().split(';');
-    return (
-      name.trim() === coding && !parameters.some((parameter) => /^\s*q\s*=\s*0(?:\.0*)?\s*$/.test(parameter))
-    );
+    handle: ({ header }) => body.reply(header),
   });
 }

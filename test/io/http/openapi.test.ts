@@ -136,4 +136,19 @@ t.test('openapi: the gateway serves its own description', async (t) => {
   const document = JSON.parse(answer.body) as Document;
   t.ok(document.paths['/docs/openapi.json']?.['get']);
   t.ok(document.paths['/mcp']?.['post']);
+  const address = `http://127.0.0.1:${fixture.port}/docs/openapi.json`;
+  for (const coding of ['br', 'gzip']) {
+    const ask = () => fetch(address, { headers: { 'accept-encoding': coding } });
+    let packed = await ask();
+    // It is compressed in the background.
+    while (packed.headers.get('content-encoding') === null) {
+      await packed.arrayBuffer();
+      packed = await ask();
+    }
+    t.equal(packed.headers.get('content-encoding'), coding);
+    t.ok(Number(packed.headers.get('content-length')) < answer.body.length / 4);
+    t.ok(Buffer.from(await packed.arrayBuffer()).equals(Buffer.from(answer.body, 'latin1')));
+  }
+  const again = await fetch(address, { headers: { 'if-none-match': answer.headers['etag'] ?? '' } });
+  t.equal(again.status, 304);
 });

@@ -1,0 +1,72 @@
+/** A body that is served from memory, with its compressed forms and its tag. */
+import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
+import { type HeaderList, Reply } from '../http/route.ts';
+
+/** Below this a compressed form costs more in fields than it saves. */
+const COMPRESS_BYTES_MIN = 512;
+/** Of 11: the last two steps take ten times as long for 3 % (1.7 MB of script: 0.4 s against 4 s). */
+const BROTLI_QUALITY = 9;
+
+export class CachedBody {
+  readonly #bytes: Buffer;
+  readonly #contentType: string;
+  readonly #etag: string;
+  readonly #fields: HeaderList;
+  #brotli: Buffer | undefined;
+  #gzip: Buffer | undefined;
+
+  /** `fields`: of every answer, beside the tag and `Vary`. */
+  constructor(bytes: Buffer, contentType: string, fields: HeaderList) {
+    this.#bytes = bytes;
+    this.#contentType = contentType;
+    this.#etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`;
+    this.#fields = [['ETag', this.#etag], ['Vary', 'Accept-Encoding'], ...fields];
+  }
+
+  /** Makes the compressed forms. Until one is there the plain bytes are served. */
+  async compress(): Promise<void> {
+    if (this.#bytes.length < COMPRESS_BYTES_MIN) return;
+    const params = {
+      [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY,
+      [constants.BROTLI_PARAM_SIZE_HINT]: this.#bytes.length,
+    };
+    this.#brotli = await promisify(brotliCompress)(this.#bytes, { params });
+    this.#gzip = await promisify(gzip)(this.#bytes, { level: 9 });
+  }
+
+  /**
+   * The smallest form that the client takes. Conditions first (RFC 9110 13.1.2): the tag names the content, not its form.
+   */
+  reply(header: (name: string) => string | undefined): Reply {
+    const known = header('if-none-match');
+    if (known !== undefined && isKnown(known, this.#etag))
+      return new Reply(304, null, undefined, this.#fields);
+    const accepted = header('accept-encoding') ?? '';
+    if (this.#brotli !== undefined && accepts(accepted, 'br')) return this.#encoded(this.#brotli, 'br');
+    if (this.#gzip !== undefined && accepts(accepted, 'gzip')) return this.#encoded(this.#gzip, 'gzip');
+    return new Reply(200, this.#bytes, this.#contentType, this.#fields);
+  }
+
+  #encoded(bytes: Buffer, coding: string): Reply {
+    return new Reply(200, bytes, this.#contentType, [...this.#fields, ['Content-Encoding', coding]]);
+  }
+}
+
+function isKnown(condition: string, etag: string): boolean {
+  return condition.split(',').some((part) => {
+    const tag = part.trim();
+    return tag === '*' || tag === etag || tag === `W/${etag}`;
+  });
+}
+
+/** RFC 9110 12.5.3; a coding with `q=0` is refused. */
+function accepts(field: string, coding: string): boolean {
+  return field.split(',').some((part) => {
+    const [name = '', ...parameters] = part.trim().toLowerCase().split(';');
+    return (
+      name.trim() === coding && !parameters.some((parameter) => /^\s*q\s*=\s*0(?:\.0*)?\s*$/.test(parameter))
+    );
+  });
+}
