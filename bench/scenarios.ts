@@ -11,6 +11,7 @@ import { limiter } from './scenarios/limiter.ts';
 import { mcpCall } from './scenarios/mcp-call.ts';
 import { mcpList } from './scenarios/mcp-list.ts';
 import { mcpLogin } from './scenarios/mcp-login.ts';
+import { mixed } from './scenarios/mixed.ts';
 import { passkey } from './scenarios/passkey.ts';
 import { restProxy } from './scenarios/rest-proxy.ts';
 import { sessionCheck } from './scenarios/session-check.ts';
@@ -39,6 +40,7 @@ export const SCENARIOS: readonly Scenario[] = [
   webhooks,
   sseFanout,
   sseStalled,
+  mixed,
   curveConnections,
   curveSessions,
   curveTools,

@@ -1,14 +1,16 @@
 /**
  * The long form of the kill -9 loops, of accounts and of uploads: 200 kills each unless told otherwise, on loopback, with
- * a data folder of its own.
+ * a data folder of its own. Or minutes of everything at once, without a kill.
  *
  *     npm run soak [-- KILLS]
+ *     npm run soak -- mixed [--minutes 10] [--rate 400]
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runChunkKillLoop } from './chunk-kill-loop.ts';
 import { runKillLoop } from './kill-loop.ts';
+import { soakMixed } from './mixed-soak.ts';
 
 const KILLS = 200;
 /** An account holds at most 1,000 key records, so one writer lasts for so many kills. */
@@ -44,8 +46,18 @@ async function soak(killsInAll: number): Promise<number> {
   return faults;
 }
 
-const kills = Number(process.argv[2] ?? KILLS);
-if (!Number.isInteger(kills) || kills < 1) {
+const EX_USAGE = 64;
+
+async function run([mode, ...rest]: readonly string[]): Promise<number> {
+  if (mode === 'mixed') {
+    const faults = await soakMixed(rest);
+    if (faults === undefined) console.error('soak: mixed takes --minutes (1 to 10) and --rate');
+    return faults === undefined ? EX_USAGE : Math.min(faults, 1);
+  }
+  const kills = Number(mode ?? KILLS);
+  if (Number.isInteger(kills) && kills >= 1) return Math.min(await soak(kills), 1);
   console.error('soak: the number of kills must be a positive integer');
-  process.exitCode = 64;
-} else if ((await soak(kills)) > 0) process.exitCode = 1;
+  return EX_USAGE;
+}
+
+process.exitCode = await run(process.argv.slice(2));

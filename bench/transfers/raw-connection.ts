@@ -31,6 +31,7 @@ export class RawConnection {
   readonly #socket: Socket;
   readonly #host: string;
   #waiting: Waiting | undefined;
+  #closed = false;
 
   private constructor(socket: Socket, host: string) {
     this.#socket = socket;
@@ -63,6 +64,11 @@ export class RawConnection {
     });
   }
 
+  /** The other side ended it, or it was closed: nothing can be asked any more. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
   /** `body` is sent over and over, cut at `bodyBytes`. */
   async ask(
     method: string,
@@ -72,6 +78,7 @@ export class RawConnection {
     bodyBytes: number = body.length,
   ): Promise<RawAnswer> {
     if (this.#waiting !== undefined) throw new Error('one request at a time');
+    if (this.#closed) throw new Error('the connection was closed');
     const lines = [`${method} ${path} HTTP/1.1`, `Host: ${this.#host}`];
     for (const [name, value] of Object.entries(headers)) lines.push(`${name}: ${value}`);
     if (method !== 'GET' && method !== 'HEAD') lines.push(`Content-Length: ${bodyBytes}`);
@@ -87,6 +94,7 @@ export class RawConnection {
   }
 
   close(): void {
+    this.#closed = true;
     this.#socket.removeAllListeners('close');
     this.#socket.destroy();
   }
@@ -114,12 +122,14 @@ export class RawConnection {
   }
 
   fail(error: Error): void {
+    this.#closed = true;
     this.#waiting?.reject(error);
     this.#waiting = undefined;
   }
 
   #answer({ head = '', bodyBytes, pieces, resolve }: Waiting): void {
     this.#waiting = undefined;
+    if (/\r\nconnection: *close\r\n/i.test(head)) this.close();
     resolve({ status: Number(head.slice(9, 12)), head, bodyBytes, text: Buffer.concat(pieces).toString() });
   }
 
