@@ -57,7 +57,7 @@ export interface Assembly {
 export async function assemble(configuration: Configuration, options: AssemblyOptions): Promise<Assembly> {
   const { log } = options;
   const settings = new LiveSettings(configuration.settings);
-  const { limiter, publicServer, internalServer } = await openListeners(configuration, settings);
+  const { limiter, publicServer, internalServer } = await openListeners(configuration, settings, log);
   const letGo = await holdFolder(configuration.dataPath);
   const sandbox = await startStandIns(configuration, log);
   const addresses = moduleAddresses(configuration, sandbox);

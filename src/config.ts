@@ -184,6 +184,7 @@ function resolve(
       host: file.Listen?.host ?? DEFAULTS['Listen.host'],
       port: flags.port ?? file.Listen?.port ?? DEFAULTS['Listen.port'],
       tls: file.Listen?.tls,
+      receiveBufferBytes: file.Listen?.receiveBufferBytes ?? DEFAULTS['Listen.receiveBufferBytes'],
     },
     internal: {
       host: file.Internal?.host ?? DEFAULTS['Internal.host'],

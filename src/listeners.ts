@@ -2,7 +2,9 @@
 import { Limiter } from './actors/limiter.ts';
 import type { Configuration } from './domain/configuration.ts';
 import type { SettingsReader } from './domain/settings.ts';
+import { boundReceiveBuffer } from './io/http/receive-buffer.ts';
 import { createServer, findFreePort, type Server } from './io/http/server.ts';
+import type { Log } from './io/log.ts';
 
 const CONNECTIONS_INTERNAL_MAX = 1_000;
 
@@ -16,6 +18,7 @@ export interface Listeners {
 export async function openListeners(
   { listen, internal }: Configuration,
   settings: SettingsReader,
+  log: Log,
 ): Promise<Listeners> {
   let limiter: Limiter | undefined;
   const publicServer = createServer({
@@ -25,6 +28,11 @@ export async function openListeners(
     connectionsMax: () => settings.get('ConnectionsMax'),
     onOpen: (address) => limiter?.opened(address, Date.now()),
   });
+  if (listen.receiveBufferBytes > 0) {
+    const hindrance = await boundReceiveBuffer(publicServer.port, listen.receiveBufferBytes);
+    if (hindrance !== undefined)
+      log.warn({ hindrance }, 'receive buffers are not bounded: uploads at line rate can hold up everybody');
+  }
   const internalServer = createServer({
     host: internal.host,
     port: await findFreePort(internal.host, internal.port),

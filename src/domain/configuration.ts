@@ -17,7 +17,9 @@ import {
 import type { SettingName, SettingValue } from './settings.ts';
 
 const closed = { additionalProperties: false };
-const port = (description: string) => integer({ minimum: 0, maximum: 65_535, description });
+const upTo = (maximum: number, description: string) => integer({ minimum: 0, maximum, description });
+const port = (description: string) => upTo(65_535, description);
+const host = (description: string) => text({ minLength: 1, maxLength: 253, description });
 const url = (description: string) =>
   text({ pattern: '^https?://[^\\s/]+[^\\s]*$', maxLength: 2048, description });
 const range = text({ maxLength: 64 });
@@ -53,12 +55,18 @@ export const configurationSchema = object(
     Listen: optional(
       object(
         {
-          host: optional(text({ minLength: 1, maxLength: 253, description: 'Address to bind.' })),
+          host: optional(host('Address to bind.')),
           port: optional(port('Public port; 0 picks a free one.')),
           tls: optional(
             object(
               { cert: text({ description: 'PEM file.' }), key: text({ description: 'PEM file.' }) },
               closed,
+            ),
+          ),
+          receiveBufferBytes: optional(
+            upTo(
+              64 * 1024 * 1024,
+              'What the kernel takes of one connection ahead of the gateway; 0: its choice.',
             ),
           ),
         },
@@ -68,13 +76,7 @@ export const configurationSchema = object(
     Internal: optional(
       object(
         {
-          host: optional(
-            text({
-              minLength: 1,
-              maxLength: 253,
-              description: 'Address of the internal listener: /metrics and /health in full.',
-            }),
-          ),
+          host: optional(host('Address of the internal listener: /metrics and /health in full.')),
           port: optional(port('0 picks a free one.')),
         },
         { ...closed, description: "Listener for /metrics, full /health and the modules' events." },
@@ -99,21 +101,9 @@ export const configurationSchema = object(
     Fido2: optional(
       object(
         {
-          serverDomain: optional(
-            text({
-              minLength: 1,
-              maxLength: 253,
-              description: 'Relying-party domain. Left out: the host of BaseUrl.',
-            }),
-          ),
+          serverDomain: optional(host('Relying-party domain. Left out: the host of BaseUrl.')),
           serverName: optional(text({ minLength: 1, maxLength: 64, description: 'Display name.' })),
-          timestampDriftTolerance: optional(
-            integer({
-              minimum: 0,
-              maximum: 3_600_000,
-              description: 'Clock drift tolerance in milliseconds.',
-            }),
-          ),
+          timestampDriftTolerance: optional(upTo(3_600_000, 'Clock drift tolerance in milliseconds.')),
           serverIcon: optional(text({ maxLength: 2048, description: 'Icon URL shown by authenticators.' })),
           origins: optional(
             array(url('Allowed origin.'), {
@@ -157,7 +147,7 @@ export const configurationSchema = object(
     Workers: optional(
       object(
         {
-          threads: optional(integer({ minimum: 0, maximum: 256, description: '0: cores - 1, at least 1.' })),
+          threads: optional(upTo(256, '0: cores - 1, at least 1.')),
         },
         closed,
       ),
@@ -188,6 +178,7 @@ export const DEFAULTS = {
   Production: false,
   'Listen.host': '127.0.0.1',
   'Listen.port': 8080,
+  'Listen.receiveBufferBytes': 262_144,
   'Internal.host': '127.0.0.1',
   'Internal.port': 8081,
   DataPath: './data',
@@ -219,6 +210,8 @@ export interface Configuration {
     readonly host: string;
     readonly port: number;
     readonly tls: { readonly cert: string; readonly key: string } | undefined;
+    /** 0: the kernel's own choice. */
+    readonly receiveBufferBytes: number;
   };
   readonly internal: { readonly host: string; readonly port: number };
   readonly dataPath: string;

@@ -11,7 +11,7 @@ import type { IncomingBody, IncomingSink } from '../http/stream.ts';
 import { systemCode } from './storage-faults.ts';
 
 /** A chunk of v1 that came with its head needs no file. */
-const MEMORY_BYTES = 256 * 1024;
+const MEMORY_BYTES = 512 * 1024;
 /** Read back at once. */
 const STEP_BYTES = 512 * 1024;
 

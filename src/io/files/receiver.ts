@@ -77,6 +77,7 @@ export class Receiver {
       throw new GatewayError(tooLong);
     }
     this.#totals.active += 1;
+    this.#slabs.join();
     try {
       const received = await new Reception(options, this.#workers, this.#slabs, this.#totals).run();
       if (received.ended === 'complete') await throttled?.paid();
@@ -84,6 +85,7 @@ export class Receiver {
       return received;
     } finally {
       this.#totals.active -= 1;
+      this.#slabs.leave();
     }
   }
 

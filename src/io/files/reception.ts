@@ -1,8 +1,8 @@
 /**
  * One body on its way into a part: fills slabs, has worker threads write and hash them at their positions, holds the
  * client back when they are behind or the bandwidth limiter says so. A client that was asked to wait still sends what
- * is on its way; without a slab that is written within the call, at its position, and hashed from the file later
- * (files.md "What uWebSockets.js does with bodies", item 1).
+ * is on its way: into further slabs, and where there is none it is written within the call, at its position, and hashed
+ * from the file later (files.md "What uWebSockets.js does with bodies", item 1).
  */
 import { createHash, type Hash } from 'node:crypto';
 import { writeSync } from 'node:fs';
@@ -10,12 +10,14 @@ import type { WorkerPort } from '../../actors/runtime/ports.ts';
 import { combineCrc32 } from '../../domain/crc32-combine.ts';
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { IncomingBody, IncomingSink } from '../http/stream.ts';
-import { SLAB_BYTES, type Slabs } from './slabs.ts';
+import type { Slab, Slabs } from './slabs.ts';
 import type { PartLease } from './storage.ts';
 import type { ThrottledStream } from './throttle.ts';
 
-/** Tasks of one upload at the worker threads; from then on its client waits. */
+/** Tasks of one upload at the worker threads; from then on its client waits. Fewer while many upload. */
 const TASKS_MAX = 4;
+/** What still comes of a client that waits goes into slabs, too, up to this: 6 MiB for one upload. */
+const TASKS_BURST_MAX = 12;
 /** Bytes that were written without a slab are read again to be hashed, so many at once. */
 const SURPLUS_RUN_BYTES = 2 * 1024 * 1024;
 
@@ -54,10 +56,7 @@ interface Piece {
 }
 
 /** Counters that all receptions share. */
-export interface ReceptionTotals {
-  receivedBytes: number;
-  surplusBytes: number;
-}
+export type ReceptionTotals = Record<'receivedBytes' | 'surplusBytes', number>;
 
 export class Reception implements IncomingSink {
   readonly #options: ReceiveOptions;
@@ -66,9 +65,8 @@ export class Reception implements IncomingSink {
   readonly #totals: ReceptionTotals;
   readonly #hash: Hash | undefined;
   readonly #pieces: Piece[] = [];
-  #slab: SharedArrayBuffer | undefined;
-  #view: Uint8Array = new Uint8Array(0);
-  #filledBytes = 0;
+  /** The one that is being filled. */
+  #slab: Slab | undefined;
   /** Written without a slab since the last slab, not hashed yet. */
   #surplusBytes = 0;
   #sizeBytes = 0;
@@ -134,40 +132,42 @@ export class Reception implements IncomingSink {
   #store(bytes: Uint8Array): void {
     let rest = bytes;
     while (rest.length > 0 && !this.#isOver) {
-      if (!this.#hasSlab()) {
+      const slab = this.#takeSlab();
+      if (slab === undefined) {
         this.#writeSurplus(rest);
         return;
       }
-      const taken = Math.min(rest.length, SLAB_BYTES - this.#filledBytes);
-      this.#view.set(taken === rest.length ? rest : rest.subarray(0, taken), this.#filledBytes);
-      this.#filledBytes += taken;
+      const taken = slab.fill(rest);
       this.#sizeBytes += taken;
       rest = rest.subarray(taken);
-      if (this.#filledBytes === SLAB_BYTES) this.#submitSlab();
+      if (slab.isFull) this.#submitSlab();
     }
   }
 
-  #hasSlab(): boolean {
-    if (this.#slab !== undefined) return true;
-    if (this.#tasks >= TASKS_MAX) return false;
-    this.#slab = this.#slabs.take();
-    if (this.#slab === undefined) return false;
-    this.#submitSurplus();
-    this.#view = new Uint8Array(this.#slab);
-    return true;
+  #takeSlab(): Slab | undefined {
+    if (this.#slab === undefined && this.#tasks < TASKS_BURST_MAX) {
+      this.#slab = this.#slabs.take();
+      if (this.#slab !== undefined) this.#submitSurplus();
+    }
+    return this.#slab;
   }
 
   /** `expectedCrc32` is for a body that is whole in this slab. */
   #submitSlab(expectedCrc32?: number): void {
     const slab = this.#slab;
     if (slab === undefined) return;
-    const length = this.#filledBytes;
     this.#slab = undefined;
-    this.#filledBytes = 0;
+    const { memory, filledBytes: length } = slab;
     const { lease, positionBytes } = this.#options;
     const position = positionBytes + this.#sizeBytes - length;
     const expected = expectedCrc32 === undefined ? {} : { expectedCrc32 };
-    const task = this.#workers.run('writeSlab', { slab, length, fd: lease.fd, position, ...expected });
+    const task = this.#workers.run('writeSlab', {
+      slab: memory,
+      length,
+      fd: lease.fd,
+      position,
+      ...expected,
+    });
     this.#follow(length, task, () => this.#slabs.giveBack(slab));
   }
 
@@ -215,7 +215,7 @@ export class Reception implements IncomingSink {
   #flow(): void {
     if (this.#isOver) return;
     const { body, throttled } = this.#options;
-    if (this.#tasks >= TASKS_MAX || throttled?.owing === true) body.pause();
+    if (this.#tasks >= this.#slabs.share(TASKS_MAX) || throttled?.owing === true) body.pause();
     else body.resume();
   }
 

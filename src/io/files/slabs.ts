@@ -1,12 +1,44 @@
 /**
  * Memory through which uploads go: pieces that the main thread fills and a worker thread writes, without a copy between
- * them. Bounded for all uploads together; whoever gets none writes by itself (receiver.ts).
+ * them. Bounded for all uploads together; whoever gets none writes by itself (reception.ts).
  */
 
 /** Measured: 512 KB, four in flight, is the fastest (files.md "The shape that is fast"). */
 export const SLAB_BYTES = 512 * 1024;
-/** 48 MiB in all: within the 64 MiB that 60 uploads may take. */
-const SLABS_MAX = 96;
+/** 56 MiB in all: with the bodies that are held, the 64 MiB that 60 uploads may take. */
+const SLABS_MAX = 112;
+
+/** One piece, with a single owner from `take` to `giveBack`. */
+export class Slab {
+  readonly memory = new SharedArrayBuffer(SLAB_BYTES);
+  readonly #view = Buffer.from(this.memory);
+  #filledBytes = 0;
+
+  get filledBytes(): number {
+    return this.#filledBytes;
+  }
+
+  get isFull(): boolean {
+    return this.#filledBytes === SLAB_BYTES;
+  }
+
+  /** Takes the beginning of `bytes` (not empty), as much as fits; returns how much. */
+  fill(bytes: Uint8Array): number {
+    const from = this.#filledBytes;
+    this.#filledBytes = Math.min(from + bytes.length, SLAB_BYTES);
+    const taken = this.#filledBytes - from;
+    // `set` and `copy` into shared memory go byte by byte unless both sides are aligned alike: ten times slower.
+    this.#view.fill(taken === bytes.length ? bytes : bytes.subarray(0, taken), from, this.#filledBytes);
+    return taken;
+  }
+
+  /** What is in it counts no more. */
+  clear(): this {
+    this.#filledBytes = 0;
+    return this;
+  }
+}
+
 export interface SlabCounters {
   readonly lent: number;
   /** Lent or idle. */
@@ -21,30 +53,45 @@ export interface SlabCounters {
  */
 export class Slabs {
   readonly #max: number;
-  readonly #idle: SharedArrayBuffer[] = [];
+  readonly #idle: Slab[] = [];
   #lent = 0;
   #made = 0;
   #missed = 0;
+  #users = 0;
 
   constructor(max = SLABS_MAX) {
     this.#max = max;
   }
 
-  /** Undefined when all are lent. What an earlier upload left in it is still there. */
-  take(): SharedArrayBuffer | undefined {
+  /** Somebody takes slabs from now on; `leave` once. */
+  join(): void {
+    this.#users += 1;
+  }
+
+  leave(): void {
+    this.#users -= 1;
+  }
+
+  /** How many of `wanted` slabs at work each user may have, so that each has another one to fill. At least 1. */
+  share(wanted: number): number {
+    return Math.max(1, Math.min(wanted, Math.floor(this.#max / this.#users) - 1));
+  }
+
+  /** Empty. Undefined when all are lent. */
+  take(): Slab | undefined {
     if (this.#lent >= this.#max) {
       this.#missed += 1;
       return undefined;
     }
     this.#lent += 1;
     const idle = this.#idle.pop();
-    if (idle !== undefined) return idle;
+    if (idle !== undefined) return idle.clear();
     this.#made += 1;
-    return new SharedArrayBuffer(SLAB_BYTES);
+    return new Slab();
   }
 
   /** Once, when no thread has it any more. */
-  giveBack(slab: SharedArrayBuffer): void {
+  giveBack(slab: Slab): void {
     this.#lent -= 1;
     this.#idle.push(slab);
   }

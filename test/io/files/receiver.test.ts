@@ -128,22 +128,22 @@ t.test(
 );
 
 t.test(
-  'receiver: four tasks under way hold the client back, what still comes is written at once',
+  'receiver: four tasks under way hold the client back, what still comes fills eight more slabs, then is written at once',
   async (t) => {
     const workers = new GatedWorkers();
     const receiver = new Receiver(workers, { folder: tmpdir() });
     const lease = await newLease(t);
     const body = new FakeBody();
     const receiving = receiver.receive(optionsOf(body, lease));
-    const bytes = randomBytes(14 * SLAB_BYTES);
+    const bytes = randomBytes(15 * SLAB_BYTES);
     for (let slab = 0; slab < 3; slab++)
       body.send(bytes.subarray(slab * SLAB_BYTES, (slab + 1) * SLAB_BYTES));
     t.notOk(body.paused);
     body.send(bytes.subarray(3 * SLAB_BYTES, 4 * SLAB_BYTES));
     t.ok(body.paused);
     body.send(bytes.subarray(4 * SLAB_BYTES));
-    t.equal(receiver.counters().slabs.lent, 4, 'ten more slabs’ worth took no memory');
-    t.equal(receiver.counters().surplusBytes, 10 * SLAB_BYTES);
+    t.equal(receiver.counters().slabs.lent, 12, 'three more slabs’ worth took no memory');
+    t.equal(receiver.counters().surplusBytes, 3 * SLAB_BYTES);
     while (workers.waiting.length >= 4) {
       t.ok(body.paused);
       await workers.release();
@@ -322,11 +322,50 @@ t.test('slabs: no more are made than were out at once, and none beyond the bound
   const slabs = new Slabs(3);
   for (let round = 0; round < 100; round++) {
     const taken = [slabs.take(), slabs.take()];
-    for (const slab of taken) if (slab !== undefined) slabs.giveBack(slab);
+    for (const slab of taken) {
+      t.equal(slab?.filledBytes, 0);
+      slab?.fill(new Uint8Array(10));
+      if (slab !== undefined) slabs.giveBack(slab);
+    }
   }
   t.same(slabs.counters(), { lent: 0, made: 2, missed: 0 });
   const all = [slabs.take(), slabs.take(), slabs.take(), slabs.take()];
   t.equal(all[3], undefined);
   t.equal(new Set(all).size, 4);
   t.same(slabs.counters(), { lent: 3, made: 3, missed: 1 });
+});
+
+t.test('slabs: users share them, each with one to fill and at least one at work', async (t) => {
+  const slabs = new Slabs(10);
+  const shares = Array.from({ length: 12 }, () => {
+    slabs.join();
+    return slabs.share(4);
+  });
+  t.same(shares, [4, 4, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
+  for (let user = 0; user < 10; user++) slabs.leave();
+  t.equal(slabs.share(4), 4, 'two are left');
+});
+
+t.test('receiver: many uploads at once pause their clients sooner, and all go on', async (t) => {
+  const workers = new GatedWorkers();
+  const receiver = new Receiver(workers, { folder: tmpdir(), slabs: new Slabs(8) });
+  const uploads = await Promise.all(
+    Array.from({ length: 4 }, async () => {
+      const lease = await newLease(t);
+      const body = new FakeBody();
+      return { body, receiving: receiver.receive(optionsOf(body, lease)) };
+    }),
+  );
+  const bytes = randomBytes(SLAB_BYTES);
+  for (const { body } of uploads) body.send(bytes);
+  t.ok(
+    uploads.every(({ body }) => body.paused),
+    'one task each',
+  );
+  await workers.releaseAll();
+  t.notOk(uploads.some(({ body }) => body.paused));
+  for (const { body } of uploads) body.end();
+  for (const { receiving } of uploads)
+    t.match(await receiving, { ended: 'complete', sizeBytes: SLAB_BYTES, crc32: crcOf(bytes) });
+  t.match(receiver.counters(), { surplusBytes: 0, slabs: { lent: 0, missed: 0 } });
 });
