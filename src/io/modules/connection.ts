@@ -88,11 +88,12 @@ export class Connection implements ResponseSink {
     attempt.body?.start((bytes) => this.#socket.write(bytes));
   }
 
-  /** What has been read already may still come. */
+  /**
+   * One more piece may still come: reading stops when it has. Not the stream's own `pause`, which a `resume` of the same
+   * turn undoes later, so that what nobody takes would go on coming.
+   */
   pause(): void {
-    if (this.#gone) return;
     this.#paused = true;
-    this.#socket.pause();
   }
 
   resume(): void {
@@ -134,19 +135,23 @@ export class Connection implements ResponseSink {
     this.#owner.free(this, phase);
   }
 
+  /** False: no more for now. */
   #read(size: number): boolean {
-    if (this.#gone) return true;
+    if (!this.#gone) this.#take(size);
+    return !this.#paused;
+  }
+
+  #take(size: number): void {
     if (this.#attempt === undefined) {
       this.#break('bytes without a request');
-      return true;
+      return;
     }
     this.#answerBegan = true;
     const progress = this.#parser.read(READ_BUFFER, size);
     // Whoever heard of it may have given it up.
-    if (this.#gone || progress === 'more') return true;
+    if (this.#gone || progress === 'more') return;
     if (progress === 'complete') this.#complete(this.#parser.position === size);
     else this.#break(this.#parser.fault);
-    return true;
   }
 
   /** The module closed its side. */

@@ -46,6 +46,8 @@ const ARGUMENT_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 /** Cannot be written as UTF-8, so it cannot be encoded. */
 const LONE_SURROGATE = /\p{Cs}/u;
 const URL_MAX_CHARACTERS = 8_192;
+const bases = new Map<string, Pick<Target, 'origin' | 'pathname'>>();
+const BASES_MAX = 1_000;
 
 /**
  * Reads `wallet:/wallet/v1/balance/get` (a configured module and a path) or an http(s) URL. The fault says what is
@@ -101,16 +103,36 @@ export function endpointUrl(
   return { ok: true, url: { origin: endpoint.origin, pathname: path, search } };
 }
 
+/** Where a proxied call goes; enough of it to say where a reference in the answer leads. */
+export interface ProxiedTarget extends Target {
+  readonly href: string;
+}
+
 /**
  * The URL of a proxied REST call: the client's path under the module's base address, untouched. Undefined for a path
  * that is not plain, climbs, or hides a separator behind an encoding.
  */
-export function proxiedUrl(base: string, rawPath: string, rawQuery: string): URL | undefined {
+export function proxiedUrl(base: string, rawPath: string, rawQuery: string): ProxiedTarget | undefined {
   if (!PATH.test(rawPath) || /[{}]/.test(rawPath) || climbs(rawPath) || rawPath.includes('//'))
     return undefined;
   if (/[^\x21-\x7e]/.test(rawQuery) || rawQuery.includes('#')) return undefined;
   if (rawPath.length + rawQuery.length > URL_MAX_CHARACTERS) return undefined;
-  return new URL(`${base.replace(/\/+$/, '')}${rawPath}${rawQuery === '' ? '' : `?${rawQuery}`}`);
+  const query = rawQuery === '' ? '' : `?${rawQuery}`;
+  // What a URL would write otherwise than it came.
+  if (/["'<>]/.test(query)) return new URL(`${base.replace(/\/+$/, '')}${rawPath}${query}`);
+  const { origin, pathname } = parsedBase(base);
+  const path = pathname + rawPath;
+  return { origin, pathname: path, search: query, href: origin + path + query };
+}
+
+/** The address of a module, whose path does not end in a slash. The same few come with every call. */
+function parsedBase(base: string): Pick<Target, 'origin' | 'pathname'> {
+  const known = bases.get(base);
+  if (known !== undefined) return known;
+  const { origin, pathname } = new URL(base);
+  const parsed = { origin, pathname: pathname.replace(/\/+$/, '') };
+  if (bases.size < BASES_MAX) bases.set(base, parsed);
+  return parsed;
 }
 
 /** Dot segments in any spelling, encoded separators and control characters, and percent signs that encode nothing. */

@@ -21,6 +21,10 @@ export interface CallFacts {
 
 const VALUE_CHARACTERS_MAX = 512;
 const PLAIN = /^[\x20-\x7e]+$/;
+/** Names of clients' headers whose verdict is remembered: a few come with every call. */
+const NAMES_KNOWN_MAX = 1_000;
+const NAME_KNOWN_CHARACTERS_MAX = 64;
+const travellingNames = new Map<string, string>();
 
 /** Written by the gateway alone. */
 const GATEWAY_NAMES: ReadonlySet<string> = new Set([
@@ -113,26 +117,46 @@ export function isHopByHop(name: string): boolean {
  * and those that the client's `Connection` names. Names come out in lower case; unsafe values are left out.
  */
 export function forwardedHeaders(
-  headers: Iterable<readonly [name: string, value: string]>,
+  headers: readonly (readonly [name: string, value: string])[],
 ): Record<string, string> {
-  const all = [...headers];
-  const named = new Set(
-    all
-      .filter(([name]) => canonical(name) === 'connection')
-      .flatMap(([, value]) => value.split(',').map((token) => canonical(token.trim()))),
-  );
+  const named = namedByConnection(headers);
   const kept: Record<string, string> = {};
-  for (const [name, value] of all) {
-    const key = canonical(name);
-    const dropped = GATEWAY_NAMES.has(key) || HOP_BY_HOP.has(key) || NOT_FORWARDED.has(key) || named.has(key);
-    if (!dropped && !PREFIXES_KEPT_BACK.test(key) && isSafe(value)) kept[name.toLowerCase()] = value;
+  for (const [name, value] of headers) {
+    const key = travellingName(name);
+    if (key !== '' && isSafe(value) && named?.has(canonical(name)) !== true) kept[key] = value;
   }
   return kept;
 }
 
+function namedByConnection(
+  headers: readonly (readonly [name: string, value: string])[],
+): ReadonlySet<string> | undefined {
+  let named: Set<string> | undefined;
+  for (const [name, value] of headers) {
+    if (canonical(name) !== 'connection') continue;
+    named ??= new Set();
+    for (const token of value.split(',')) named.add(canonical(token.trim()));
+  }
+  return named;
+}
+
+/** Lower case; '' for a name that no module gets from a client. */
+function travellingName(name: string): string {
+  const known = travellingNames.get(name);
+  if (known !== undefined) return known;
+  const key = canonical(name);
+  const stays =
+    GATEWAY_NAMES.has(key) || HOP_BY_HOP.has(key) || NOT_FORWARDED.has(key) || PREFIXES_KEPT_BACK.test(key);
+  const verdict = stays ? '' : name.toLowerCase();
+  if (travellingNames.size < NAMES_KNOWN_MAX && name.length <= NAME_KNOWN_CHARACTERS_MAX)
+    travellingNames.set(name, verdict);
+  return verdict;
+}
+
 /** `Via` of a proxied call: the hops before, as the client names them, and the gateway (RFC 9110 7.6.3 asks for it). */
-export function viaOf(headers: Iterable<readonly [name: string, value: string]>): string {
-  const hops = [...headers].filter(([name, value]) => name.toLowerCase() === 'via' && isSafe(value));
+export function viaOf(headers: readonly (readonly [name: string, value: string])[]): string {
+  const hops = headers.filter(([name, value]) => name.toLowerCase() === 'via' && isSafe(value));
+  if (hops.length === 0) return VIA;
   const via = [...hops.map(([, value]) => value), VIA].join(', ');
   return isSafe(via) ? via : VIA;
 }

@@ -23,6 +23,7 @@ const VALUE = /^[\t\x20-\x7e]*$/;
 /** What stands before the value of a header; '' for one that does not travel. The same few come with every call. */
 const beginnings = new Map<string, string>();
 const BEGINNINGS_MAX = 1_000;
+const NAME_KNOWN_CHARACTERS_MAX = 64;
 
 /** ASCII, up to and with the empty line. Undefined when something of it cannot be written. */
 export function requestHead(
@@ -60,6 +61,7 @@ function beginningOf(name: string): string | undefined {
   if (known !== undefined) return known;
   if (!NAME.test(name)) return undefined;
   const beginning = isHopByHop(name) ? '' : `\r\n${name}: `;
-  if (beginnings.size < BEGINNINGS_MAX) beginnings.set(name, beginning);
+  if (beginnings.size < BEGINNINGS_MAX && name.length <= NAME_KNOWN_CHARACTERS_MAX)
+    beginnings.set(name, beginning);
   return beginning;
 }

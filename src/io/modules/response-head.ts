@@ -1,36 +1,23 @@
 /**
- * The head of a module's answer (RFC 9112 4 and 5): finds where it ends, however its bytes are cut up, and reads status
- * line and fields strictly. What readers could understand in two ways is refused and never repaired.
+ * The head of a module's answer (RFC 9112 4 and 5): status line and fields, read strictly. What readers could understand
+ * in two ways is refused and never repaired.
  */
+import type { ResponseFault } from './response-section.ts';
 
-/** Bytes of one section: the heads of an answer (interim ones with the final one), or its trailers. */
-export const SECTION_MAX_BYTES = 16 * 1024;
 /** Fields of one head, and of one set of trailers. */
 export const FIELDS_MAX = 256;
 
-const LF = 0x0a;
-const CR = 0x0d;
-const PREFIX = Buffer.from('HTTP/1.');
-const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*)?$/;
+const TAB = 0x09;
+const SPACE = 0x20;
+/** Where the minor version stands in `HTTP/1.1 200`, and where that ends. */
+const MINOR_AT = 7;
+const STATUS_BYTES = 12;
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const LENGTH = /^[0-9]{1,15}$/;
 /** Names as modules spell them, by their lower case: the same few come with every answer. */
 const namesKnown = new Map<string, string>();
 const NAMES_KNOWN_MAX = 1_000;
-
-/** What is wrong with an answer; for the log. */
-export type ResponseFault =
-  | 'status line'
-  | 'head too large'
-  | 'line end'
-  | 'field'
-  | 'content-length'
-  | 'transfer-encoding'
-  | 'switched protocols'
-  | 'chunk'
-  | 'trailer'
-  | 'cut in half';
+const NAME_KNOWN_CHARACTERS_MAX = 64;
 
 export class ResponseHead {
   readonly status: number;
@@ -67,91 +54,32 @@ export class ResponseHead {
   }
 }
 
-/** Collects the lines up to and with an empty one. */
-export class Section {
-  #isHead = true;
-  /** Bytes of the section that came in earlier pieces, with those of interim heads before it. */
-  #bytes = 0;
-  /** Bytes of the line that is not over, of them. */
-  #lineBytes = 0;
-  #lastByte = 0;
-  #held: Buffer | undefined;
-  #heldBytes = 0;
-  text = '';
-  fault: ResponseFault = 'line end';
-
-  /** `goesOn`: after an interim head, whose bytes count with those that follow. */
-  begin(isHead: boolean, goesOn: boolean): void {
-    this.#isHead = isHead;
-    if (!goesOn) this.#bytes = 0;
-    this.#lineBytes = 0;
-    this.#held = undefined;
-    this.#heldBytes = 0;
-  }
-
-  /** Where the section ends in `bytes`, its lines in `text`; -1 when there is more to come, -2 with a fault. */
-  read(bytes: Buffer, from: number, to: number): number {
-    const stop = Math.min(to, from + SECTION_MAX_BYTES - this.#bytes);
-    let lineStart = from - this.#lineBytes;
-    if (this.#isHead && this.#heldBytes < PREFIX.length && !this.#hasPrefix(bytes, from, stop))
-      return this.#refuse('status line');
-    for (let at = from; at < stop; at += 1) {
-      if (bytes[at] !== LF) continue;
-      if ((at > from ? bytes[at - 1] : this.#lastByte) !== CR || at === lineStart)
-        return this.#refuse('line end');
-      if (at - lineStart === 1) return this.#whole(bytes, from, at + 1);
-      lineStart = at + 1;
-    }
-    if (stop < to) return this.#refuse('head too large');
-    this.#hold(bytes, from, to);
-    this.#lineBytes = to - lineStart;
-    this.#lastByte = bytes[to - 1] ?? this.#lastByte;
-    return -1;
-  }
-
-  #whole(bytes: Buffer, from: number, end: number): number {
-    if (this.#held === undefined) {
-      this.text = bytes.toString('latin1', from, end);
-      this.#bytes += end - from;
-    } else {
-      this.#hold(bytes, from, end);
-      this.text = this.#held.toString('latin1', 0, this.#heldBytes);
-    }
-    return end;
-  }
-
-  #hold(bytes: Buffer, from: number, to: number): void {
-    this.#held ??= Buffer.allocUnsafe(SECTION_MAX_BYTES);
-    this.#held.set(bytes.subarray(from, to), this.#heldBytes);
-    this.#heldBytes += to - from;
-    this.#bytes += to - from;
-  }
-
-  /** What speaks another protocol is told by its first bytes. */
-  #hasPrefix(bytes: Buffer, from: number, stop: number): boolean {
-    const done = this.#heldBytes;
-    const end = Math.min(stop - from, PREFIX.length - done);
-    for (let at = 0; at < end; at += 1) if (bytes[from + at] !== PREFIX[done + at]) return false;
-    return true;
-  }
-
-  #refuse(fault: ResponseFault): number {
-    this.fault = fault;
-    return -2;
-  }
-}
-
 /** The head whose lines are `text`, the empty one too, or what is wrong with it. */
 export function readHead(text: string): ResponseHead | ResponseFault {
   const end = text.indexOf('\r\n');
-  const [, minor, status] = STATUS_LINE.exec(text.slice(0, end)) ?? [];
-  if (status === undefined) return 'status line';
-  const head = new ResponseHead(Number(status), minor === '1');
+  const status = statusOf(text);
+  const minor = text.charCodeAt(MINOR_AT) - 0x30;
+  // The words behind the status may be missing, and often are.
+  const isEnded = end === STATUS_BYTES || text.charCodeAt(STATUS_BYTES) === SPACE;
+  const isLine = (minor === 0 || minor === 1) && text.charCodeAt(MINOR_AT + 1) === SPACE && isEnded;
+  if (!isLine || status < 100) return 'status line';
+  const head = new ResponseHead(status, minor === 1);
   const fault = readFields(text, end + 2, head);
   if (fault !== undefined) return fault;
   // Who reads the one and who reads the other would find different ends of it (RFC 9112 6.3).
   if (head.isChunked && (head.contentLength !== undefined || !head.isCurrent)) return 'transfer-encoding';
   return head;
+}
+
+/** Three digits; 0 for anything else. */
+function statusOf(text: string): number {
+  let status = 0;
+  for (let at = STATUS_BYTES - 3; at < STATUS_BYTES; at += 1) {
+    const digit = text.charCodeAt(at) - 0x30;
+    if (!(digit >= 0 && digit <= 9)) return 0;
+    status = status * 10 + digit;
+  }
+  return status;
 }
 
 /** Trailers count for nothing; they are held to the same rules all the same. */
@@ -170,7 +98,6 @@ function readFields(text: string, from: number, head: ResponseHead | undefined):
     const name = colon < 0 || colon > end ? undefined : nameOf(text.slice(at, colon));
     if (name === undefined) return 'field';
     const value = trimmed(text, colon + 1, end);
-    if (!VALUE.test(value)) return 'field';
     count += 1;
     if (count > FIELDS_MAX) return 'head too large';
     const fault = head === undefined ? framingFault(name) : take(head, name, value);
@@ -222,7 +149,9 @@ function nameOf(spelled: string): string | undefined {
   if (known !== undefined) return known;
   if (!NAME.test(spelled)) return undefined;
   const name = spelled.toLowerCase();
-  if (namesKnown.size < NAMES_KNOWN_MAX) namesKnown.set(spelled, name);
+  // Copied: a part of a text keeps the whole of it in memory.
+  if (namesKnown.size < NAMES_KNOWN_MAX && name.length <= NAME_KNOWN_CHARACTERS_MAX)
+    namesKnown.set(copyOf(spelled), copyOf(name));
   return name;
 }
 
@@ -236,5 +165,9 @@ function trimmed(text: string, from: number, to: number): string {
 }
 
 function isBlank(code: number): boolean {
-  return code === 0x20 || code === 0x09;
+  return code === SPACE || code === TAB;
+}
+
+function copyOf(text: string): string {
+  return Buffer.from(text, 'latin1').toString('latin1');
 }

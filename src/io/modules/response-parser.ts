@@ -2,7 +2,8 @@
  * One answer of a module after the other, from the bytes of a connection (RFC 9112): where each begins and ends, and
  * whether the connection is good for another. The same bytes give the same answer however they are cut up.
  */
-import { type ResponseFault, ResponseHead, readHead, Section, trailerFault } from './response-head.ts';
+import { ResponseHead, readHead, trailerFault } from './response-head.ts';
+import { type ResponseFault, Section } from './response-section.ts';
 
 /** Gets the parts of an answer while the parser reads. */
 export interface ResponseSink {

@@ -19,7 +19,7 @@ import type { Catalogue } from '../mcp/catalogue.ts';
 import { TIMEOUT_MS } from '../mcp/tool.ts';
 import type { CallObserver } from '../metrics.ts';
 import type { ModuleClient } from '../modules/client.ts';
-import { proxiedUrl } from '../modules/endpoint.ts';
+import { type ProxiedTarget, proxiedUrl } from '../modules/endpoint.ts';
 import { forwardedHeaders, gatewayHeaders, viaOf } from '../modules/headers.ts';
 import type { RelayRequest } from '../modules/module-call.ts';
 import { ProxiedCall, type ProxiedEnding } from './proxied-call.ts';
@@ -174,7 +174,7 @@ function requestOf(
   parts: ProxyParts,
   asking: Asking,
   record: CallRecord,
-): Omit<RelayRequest, 'body'> & { readonly url: URL } {
+): Omit<RelayRequest, 'body'> & { readonly url: ProxiedTarget } {
   const { context, caller } = asking;
   const { rawPath, incoming, requestId, traceparent, site } = context;
   const refuse = (detail: string): never => {
@@ -192,11 +192,12 @@ function requestOf(
   return {
     method,
     url: url ?? refuse('path: expected plain segments without encoded separators'),
-    headers: {
-      ...forwardedHeaders(received),
-      via: viaOf(received),
-      ...gatewayHeaders(caller, { project: site.project, requestId, traceparent }),
-    },
+    // Into one object: a new one out of three costs more than all that is in it.
+    headers: Object.assign(
+      forwardedHeaders(received),
+      { via: viaOf(received) },
+      gatewayHeaders(caller, { project: site.project, requestId, traceparent }),
+    ),
     timeoutMs: parts.proxyTimeoutMs ?? TIMEOUT_MS,
     // The name under which the tools of that endpoint have their breaker.
     endpoint: `${module}:${rawPath}`,

@@ -264,6 +264,34 @@ t.test('relay: an answer that was paused and is complete leaves a connection tha
   t.equal(module.sockets.length, 1);
 });
 
+t.test('relay: paused in the turn in which it went on, it stays paused', async (t) => {
+  const module = await startRawModule(t, (_text, socket) => {
+    socket.write('HTTP/1.1 200 OK\r\n\r\n');
+    socket.write(Buffer.alloc(32 * 1024 * 1024));
+  });
+  const client = clientOf(t);
+  let taken = 0;
+  const listener = {
+    head: () => undefined,
+    data(bytes: Buffer) {
+      taken += bytes.length;
+      flow.pause();
+      flow.resume();
+      flow.pause();
+    },
+    ended: () => undefined,
+    failed: () => undefined,
+  };
+  const url = new URL(module.url);
+  const flow = client.relay(
+    { method: 'GET', url, headers: {}, timeoutMs: 60_000, endpoint: 'relay', body: undefined },
+    listener,
+  );
+  while (taken === 0) await new Promise((resolve) => setImmediate(resolve));
+  for (let turn = 0; turn < 2_000; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  t.ok(taken <= 4 * 64 * 1024, `${taken} bytes were taken`);
+});
+
 t.test('relay: refused before it was sent, it tells so and holds nothing', async (t) => {
   const client = clientOf(t, { pendingPerOriginMax: 0 });
   t.strictSame(await relayed(client, 'http://127.0.0.1:1/', undefined).over, ['Overloaded']);

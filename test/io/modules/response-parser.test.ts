@@ -2,8 +2,9 @@
 import http from 'node:http';
 import { Duplex } from 'node:stream';
 import t from 'tap';
-import { FIELDS_MAX, type ResponseHead, SECTION_MAX_BYTES } from '../../../src/io/modules/response-head.ts';
+import { FIELDS_MAX, type ResponseHead } from '../../../src/io/modules/response-head.ts';
 import { ResponseParser } from '../../../src/io/modules/response-parser.ts';
+import { SECTION_MAX_BYTES } from '../../../src/io/modules/response-section.ts';
 import { seededNumbers } from '../../support/actors.ts';
 
 const RUNS = 200_000;
@@ -146,8 +147,21 @@ const REFUSED: readonly (readonly [fault: string, text: string])[] = [
   ['status line', 'HTTP/1.1 20 OK\r\n\r\n'],
   ['status line', 'HTTP/1.1 2000 OK\r\n\r\n'],
   ['status line', 'HTTP/1.1 099 OK\r\n\r\n'],
-  ['status line', 'HTTP/1.1 200 O\0K\r\n\r\n'],
-  ['status line', 'HTTP/1.1 200 O\rK\r\n\r\n'],
+  ['control character', 'HTTP/1.1 200 O\0K\r\n\r\n'],
+  ['line end', 'HTTP/1.1 200 O\rK\r\n\r\n'],
+  ['status line', 'HTTP/1.1 2 0 OK\r\n\r\n'],
+  ['status line', 'HTTP/1.1 +20 OK\r\n\r\n'],
+  ['status line', 'HTTP/1.1 2e1 OK\r\n\r\n'],
+  ['status line', 'HTTP/1.1 9e2 OK\r\n\r\n'],
+  ['status line', 'HTTP/1.1 .20 OK\r\n\r\n'],
+  ['status line', 'HTTP/1.1 200\tOK\r\n\r\n'],
+  ['status line', 'HTTP/1.1 0x9 OK\r\n\r\n'],
+  ['status line', 'HTTP/1.1\r\n\r\n'],
+  ['status line', ' HTTP/1.1 200 OK\r\n\r\n'],
+  ['status line', 'HTTP/1.1 200OK\r\n\r\n'],
+  ['status line', 'HTTP/1.1 1.5 OK\r\n\r\n'],
+  ['status line', 'HTTP/1.1 \r\n\r\n'],
+  ['status line', 'HTTP/1.1 20\r\n\r\n'],
   ['line end', 'HTTP/1.1 200 OK\n\n'],
   ['line end', 'HTTP/1.1 200 OK\r\nA: b\n\r\n'],
   ['line end', 'HTTP/1.1 200 OK\r\n\nA: b\r\n\r\n'],
@@ -159,11 +173,11 @@ const REFUSED: readonly (readonly [fault: string, text: string])[] = [
   ['field', 'HTTP/1.1 200 OK\r\n: b\r\n\r\n'],
   ['field', 'HTTP/1.1 200 OK\r\nA(: b\r\n\r\n'],
   ['field', 'HTTP/1.1 200 OK\r\nÄ: b\r\n\r\n'],
-  ['field', 'HTTP/1.1 200 OK\r\nA: b\rc\r\n\r\n'],
-  ['field', 'HTTP/1.1 200 OK\r\nA: b\r\r\n\r\n'],
-  ['field', 'HTTP/1.1 200 OK\r\nA: b\0c\r\n\r\n'],
-  ['field', 'HTTP/1.1 200 OK\r\nA: b\x7f\r\n\r\n'],
-  ['field', 'HTTP/1.1 200 OK\r\n\r\r\n\r\n'],
+  ['line end', 'HTTP/1.1 200 OK\r\nA: b\rc\r\n\r\n'],
+  ['line end', 'HTTP/1.1 200 OK\r\nA: b\r\r\n\r\n'],
+  ['control character', 'HTTP/1.1 200 OK\r\nA: b\0c\r\n\r\n'],
+  ['control character', 'HTTP/1.1 200 OK\r\nA: b\x7f\r\n\r\n'],
+  ['line end', 'HTTP/1.1 200 OK\r\n\r\r\n\r\n'],
   ['content-length', 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab'],
   ['content-length', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nab'],
   ['content-length', 'HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nab'],
