@@ -1,6 +1,7 @@
 /**
  * The load-testing suite: `npm run bench -- <scenario | all> [options]`. Exit 64 for bad usage, 1 when a scenario
- * fails, 0 otherwise: a missed target is a result.
+ * fails, 130 after an interrupt, 0 otherwise: a missed target is a result. An interrupted run cleans up, and reports
+ * what it has.
  */
 import { writeFileSync } from 'node:fs';
 import { page } from './html/page.ts';
@@ -11,6 +12,7 @@ import { SCENARIOS } from './scenarios.ts';
 import { tables } from './table.ts';
 
 const EX_USAGE = 64;
+const EX_INTERRUPTED = 130;
 
 async function run(args: readonly string[]): Promise<number> {
   const parsed = parseOptions(args, SCENARIOS);
@@ -22,10 +24,15 @@ async function run(args: readonly string[]): Promise<number> {
   const { line } = parsed;
   if (line.common.target !== undefined) process.stderr.write(warningOf(line, line.common.target));
   const command = ['npm run bench --', ...args].join(' ');
-  const report = await runScenarios(line, command, SCENARIOS, new ProgressBar(process.stderr));
+  const interrupt = new AbortController();
+  // Whoever is in a hurry asks twice: then nothing is cleaned up.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupt.abort());
+  const progress = new ProgressBar(process.stderr);
+  const report = await runScenarios(line, command, SCENARIOS, progress, interrupt.signal);
   process.stdout.write(tables(report));
   if (line.htmlFile !== undefined) writeFileSync(line.htmlFile, page(report));
   if (line.jsonFile !== undefined) writeFileSync(line.jsonFile, `${JSON.stringify(report, null, 2)}\n`);
+  if (interrupt.signal.aborted) return EX_INTERRUPTED;
   return report.scenarios.some(({ failure }) => failure !== undefined) ? 1 : 0;
 }
 

@@ -29,6 +29,7 @@ export async function runScenarios(
   command: string,
   scenarios: readonly Scenario[],
   progress: ProgressBar,
+  stop: AbortSignal = new AbortController().signal,
 ): Promise<BenchReport> {
   const startedMs = performance.now();
   const startedUtc = new Date().toISOString();
@@ -46,6 +47,7 @@ export async function runScenarios(
   const generator = await checkGenerator();
   const reports: ScenarioReport[] = [];
   for (const [index, scenario] of runnable.entries()) {
+    if (stop.aborted) break;
     const left = runnable.length - index;
     progress.begin(
       left === 1 && index === 0 ? scenario.name : `${scenario.name} (${index + 1} of ${runnable.length})`,
@@ -55,7 +57,7 @@ export async function runScenarios(
     const deadline = line.scenario === ALL ? { deadlineMs: nowMs + share } : {};
     // The first one starts on the machine as it was before the generator was tried.
     const before = index === 0 ? loadBefore : loadAverage();
-    reports.push(await runScenario(line, scenario, progress, before, deadline));
+    reports.push(await runScenario(line, scenario, progress, before, { ...deadline, stop }));
   }
   progress.end();
   return {
@@ -76,7 +78,7 @@ async function runScenario(
   scenario: Scenario,
   progress: ProgressBar,
   before: number,
-  deadline: { deadlineMs?: number },
+  { stop, ...deadline }: { readonly deadlineMs?: number; readonly stop: AbortSignal },
 ): Promise<ScenarioReport> {
   const { name, summary, unit = 'answers' } = scenario;
   const options = optionsFor(line, scenario);
@@ -94,9 +96,13 @@ async function runScenario(
       return undefined;
     }
   };
+  // A promise that nobody waits for any more, of a scenario that failed or was given up, is its fault too.
+  const stray = (error: unknown) => void faults.push(error instanceof Error ? error.message : String(error));
+  process.on('unhandledRejection', stray);
   const patienceMs = deadline.deadlineMs === undefined ? undefined : HANGING_MS;
-  const result = (await attempt(() => within(patienceMs, scenario.run(bench)))) ?? NOTHING;
+  const result = (await attempt(() => within(patienceMs, stop, scenario.run(bench)))) ?? NOTHING;
   await attempt(() => bench.close());
+  process.off('unhandledRejection', stray);
   const { comparison, notes, figures = [], series = [] } = result;
   const noisy = before > LOAD_PER_CORE_MAX * machine().cores;
   return {
@@ -124,17 +130,26 @@ async function runScenario(
   };
 }
 
-/** What it started ends with the bench. */
-async function within<Result>(patienceMs: number | undefined, work: Promise<Result>): Promise<Result> {
-  if (patienceMs === undefined) return await work;
+/** What it started ends with the bench, whoever waits for it no longer. */
+async function within<Result>(
+  patienceMs: number | undefined,
+  stop: AbortSignal,
+  work: Promise<Result>,
+): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
+  let give: () => void = () => undefined;
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`not over after ${patienceMs / 60_000} minutes`)), patienceMs);
+    give = () => reject(new Error('interrupted'));
+    const slow = () => reject(new Error(`not over after ${(patienceMs ?? 0) / 60_000} minutes`));
+    if (patienceMs !== undefined) timer = setTimeout(slow, patienceMs);
+    if (stop.aborted) give();
+    else stop.addEventListener('abort', give);
   });
   try {
     return await Promise.race([work, late]);
   } finally {
     clearTimeout(timer);
+    stop.removeEventListener('abort', give);
   }
 }
 

@@ -95,8 +95,11 @@ export class Bench {
   }
 
   async close(): Promise<void> {
-    for (const cleanUp of this.#cleanUps.splice(0).reverse()) await cleanUp();
+    const faults: unknown[] = [];
+    for (const cleanUp of this.#cleanUps.splice(0).reverse())
+      await cleanUp().catch((error: unknown) => faults.push(error));
     await this.#generator.stop();
+    if (faults.length > 0) throw faults[0];
   }
 
   /** Whether this floor or peer takes part; the report says why not. Nobody does beside a target. */

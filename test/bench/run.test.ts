@@ -46,8 +46,13 @@ const good = scenario(
     ],
   },
 );
-const bad = scenario('bad', async () => {
-  throw new Error('no luck');
+const bad = scenario('bad', async (bench) => {
+  const stray = Promise.reject(new Error('nobody waits'));
+  bench.afterwards(async () => {
+    throw new Error('no broom');
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  throw new Error('no luck', { cause: stray });
 });
 const last = scenario('last', async (bench) => ({ comparison: await bench.compare([]), notes: [] }), {
   noTarget: 'it is shy',
@@ -64,7 +69,7 @@ t.test('run: all go, the failed one is named, and each is cleaned up after', asy
     report.scenarios.map(({ name, failure }) => [name, failure]),
     [
       ['good', undefined],
-      ['bad', 'no luck'],
+      ['bad', 'nobody waits; no luck; no broom'],
       ['last', undefined],
     ],
   );

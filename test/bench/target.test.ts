@@ -88,6 +88,25 @@ t.test(
   },
 );
 
+t.test('target: an interrupted run leaves no session either, and reports what it has', async (t) => {
+  const limits = { SessionApiRPSLimit: 0, PubKeyApiRPSLimit: 0 };
+  const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: limits } });
+  t.teardown(() => gateway.stop());
+  const json = join(t.testdir({}), 'run.json');
+  const args = ['mcp-call', '--target', gateway.url, '--users', '2', '--duration', '600', '--json', json];
+  const child = spawn(process.execPath, [MAIN, ...args], { env: plainEnvironment() });
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    if (text.includes('round 1')) child.kill('SIGINT');
+  });
+  t.equal(await ended, 130);
+  const report = JSON.parse(readFileSync(json, 'utf8')) as BenchReport;
+  t.match(report.scenarios[0], {
+    failure: 'interrupted',
+    notes: [/^2 accounts were made .* 4 sessions closed/],
+  });
+});
+
 t.test('target: limits of the gateway show by kind, with the settings that raise them', async (t) => {
   const gateway = await launch({ args: ['--sandbox'] });
   t.teardown(() => gateway.stop());
