@@ -51,7 +51,8 @@ export const curveConnections: Scenario = {
     return {
       comparison,
       notes: ['Processor time of the curves is that of the measured time; the table counts connecting too.'],
-      figures: lines.map((each) => growthOf(comparison, each)),
+      // One point, as at a target with few connections, has nothing to grow from.
+      figures: lines.filter(({ points }) => points.length > 1).map((each) => growthOf(comparison, each)),
       series: chartsOf(comparison, { label: 'connections', log: true }, lines),
     };
   },
