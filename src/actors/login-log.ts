@@ -27,7 +27,7 @@ export interface LogEntry {
 /** With a newer entry. A full log is cut back first. */
 export function appended(log: readonly LogEntry[], entry: LogEntry): readonly LogEntry[] {
   const full = log.length >= LOG_ACCEPTED_MAX + LOG_REFUSED_MAX + LOG_SLACK;
-  return [...(full ? keptLog(log) : log), entry];
+  return (full ? keptLog(log) : log).concat([entry]);
 }
 
 /** The entries within the bounds, in their order: the newest of each kind. */

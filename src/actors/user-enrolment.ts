@@ -4,6 +4,7 @@
  */
 import { hasFlag, KeyFlag, type UserKey } from '../domain/keys.ts';
 import { SECOND_MS } from '../domain/time.ts';
+import { findById } from './id-list.ts';
 import { type KeyOwner, keyOwner } from './owners.ts';
 import {
   type Claim,
@@ -15,7 +16,6 @@ import {
   refuse,
   type Turn,
 } from './runtime/actor.ts';
-import { findSession } from './session-list.ts';
 import { audited, type Change, merged, type Origin, outcome } from './user-change.ts';
 import { endSessions, sessionsOfKey } from './user-sessions.ts';
 import type { SessionRecord, UserEvent, UserState } from './user-state.ts';
@@ -75,7 +75,7 @@ export function isActive(key: UserKey | undefined): key is UserKey {
 }
 
 export function activeKeys(state: UserState): UserKey[] {
-  return Object.values(state.keys).filter(isActive);
+  return state.keys.filter(isActive);
 }
 
 /** The user's own active software key with these bytes. FIDO2 records never match (auth.md A3). */
@@ -114,7 +114,7 @@ export function enrol(state: UserState, turn: Turn, request: NewKey): Enrolment 
   const replaced = passKeyFlag ? active.filter((key) => hasFlag(key.flags, KeyFlag.PasswordKey)) : [];
   const remaining = active.length - replaced.length;
   if (remaining + 1 > turn.settings.get('ActiveKeysLimit')) return refuse('KeyLimitReached');
-  if (Object.keys(state.keys).length >= KEY_RECORDS_MAX)
+  if (state.keys.length >= KEY_RECORDS_MAX)
     return refuse('KeyLimitReached', `at most ${KEY_RECORDS_MAX} keys, removed ones included`);
   if (holder !== undefined && (holder.userId === state.userId || holder.proven || !proven))
     return refuse('KeyAlreadyRegistered');
@@ -240,7 +240,7 @@ export function removal(state: UserState, key: UserKey): Change {
 
 /** The session behind a key change: still there, and fresh where the setting asks for it. */
 export function changingSession(state: UserState, sessionId: string, turn: Turn): SessionRecord | Refusal {
-  const session = findSession(state.sessions, sessionId);
+  const session = findById(state.sessions, sessionId);
   if (session === undefined) return refuse('SessionNotFound');
   const freshSeconds = turn.settings.get('KeyChangeFreshLoginSeconds');
   if (freshSeconds > 0 && turn.nowMs - session.createdMs > freshSeconds * SECOND_MS)

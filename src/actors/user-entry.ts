@@ -6,9 +6,9 @@ import { hasFlag, KeyFlag, keyTypeOf } from '../domain/keys.ts';
 import { judge, type ScopeCode, secondsToReset, type Verdict, windowIndex } from '../domain/quotas.ts';
 import type { Role } from '../domain/roles.ts';
 import { type SessionContext, type SessionKind, TOUCH_INTERVAL_MS } from '../domain/sessions.ts';
+import { findById, withRecord } from './id-list.ts';
 import type { Turn } from './runtime/actor.ts';
 import { endOf } from './session-life.ts';
-import { findSession } from './session-list.ts';
 import { activeKeys, isActive } from './user-enrolment.ts';
 import type { SessionRecord, UserState } from './user-state.ts';
 
@@ -41,26 +41,30 @@ export interface EnteredSession {
   readonly touch: boolean;
 }
 
-interface Seen {
+/** What is remembered of a session that was used. */
+interface Use {
+  readonly id: string;
   lastMs: number;
   /** When a write was last asked for. */
   touchedMs: number;
+  /** Number of the window that `used` belongs to. */
+  window: number;
+  used: number;
 }
 
 const NO_KEYS: ReadonlySet<string> = new Set();
 
 export interface UserVolatile {
-  /** Last uses by session id. */
-  readonly seen: Map<string, Seen>;
-  /** Number of the window that is counted. */
+  /** In the order of the sessions' ids. */
+  uses: readonly Use[];
+  /** Number of the window in which `usedByKey` counts. */
   window: number;
-  usedBySession: Map<string, number>;
-  /** By public key, and by public key and login type for sessions without proof. */
-  usedByKey: Map<string, number>;
+  /** By public key, and by public key and login type for sessions without proof. Undefined until one is counted. */
+  usedByKey: Map<string, number> | undefined;
 }
 
 export function initialVolatile(): UserVolatile {
-  return { seen: new Map(), window: -1, usedBySession: new Map(), usedByKey: new Map() };
+  return { uses: [], window: -1, usedByKey: undefined };
 }
 
 /** Undefined for a session that is not alive; it is charged nothing. */
@@ -75,8 +79,10 @@ export function enterSession(
     return undefined;
   const context = contextOf(state, session, command);
   if (context === undefined) return undefined;
-  const verdict = command.charge === undefined ? undefined : charged(volatile, context, command.charge, turn);
-  return { session: context, verdict, touch: noted(state, volatile, session, turn.nowMs) };
+  const use = useOf(state, volatile, session);
+  const verdict =
+    command.charge === undefined ? undefined : charged(volatile, use, context, command.charge, turn);
+  return { session: context, verdict, touch: noted(use, session, turn.nowMs) };
 }
 
 export function checkSession(
@@ -95,14 +101,14 @@ function liveSession(
   sessionId: string,
   turn: Turn,
 ): SessionRecord | undefined {
-  const session = findSession(state.sessions, sessionId);
+  const session = findById(state.sessions, sessionId);
   if (session === undefined || state.blocked) return undefined;
   return turn.nowMs < endOf(session, lastSeen(volatile, session), turn.settings) ? session : undefined;
 }
 
 /** The later of the written and the remembered last use, in Unix milliseconds. */
 export function lastSeen(volatile: UserVolatile, session: SessionRecord): number {
-  return Math.max(session.lastSeenMs, volatile.seen.get(session.id)?.lastMs ?? 0);
+  return Math.max(session.lastSeenMs, findById(volatile.uses, session.id)?.lastMs ?? 0);
 }
 
 /** Undefined when the key of the session is gone: the session went with it. */
@@ -111,7 +117,7 @@ export function contextOf(
   session: SessionRecord,
   { adminPublicKeys, role: given }: Pick<EnterSession, 'adminPublicKeys' | 'role'>,
 ): SessionContext | undefined {
-  const key = session.keyId === null ? null : state.keys[session.keyId];
+  const key = session.keyId === null ? null : findById(state.keys, session.keyId);
   if (key !== null && !isActive(key)) return undefined;
   const isAdmin = adminPublicKeys.size > 0 && holdsAdminKey(state, adminPublicKeys);
   const role = isAdmin ? 'admin' : given;
@@ -139,6 +145,7 @@ function holdsAdminKey(state: UserState, adminPublicKeys: ReadonlySet<string>): 
 
 function charged(
   volatile: UserVolatile,
+  use: Use,
   session: SessionContext,
   { scope, cost }: NonNullable<EnterSession['charge']>,
   turn: Turn,
@@ -147,18 +154,30 @@ function charged(
   if (rps === 0) return undefined;
   const windowSeconds = turn.settings.get('RateLimitWindowSeconds');
   const window = windowIndex(turn.nowMs, windowSeconds);
-  if (window !== volatile.window) {
+  const keyName = scope === 'p' ? keyWindow(session) : null;
+  const before = keyName === null ? usedBySession(use, window) : usedByKey(volatile, keyName, window);
+  const used = before + cost;
+  const verdict = judge(scope, rps * windowSeconds, used, secondsToReset(turn.nowMs, windowSeconds), cost);
+  if (!verdict.allowed) return verdict;
+  if (keyName === null) use.used = used;
+  else volatile.usedByKey?.set(keyName, used);
+  return verdict;
+}
+
+function usedBySession(use: Use, window: number): number {
+  if (use.window !== window) {
+    use.window = window;
+    use.used = 0;
+  }
+  return use.used;
+}
+
+function usedByKey(volatile: UserVolatile, name: string, window: number): number {
+  if (volatile.usedByKey === undefined || volatile.window !== window) {
     volatile.window = window;
-    volatile.usedBySession = new Map();
     volatile.usedByKey = new Map();
   }
-  const keyName = scope === 'p' ? keyWindow(session) : null;
-  const counts = keyName === null ? volatile.usedBySession : volatile.usedByKey;
-  const name = keyName ?? session.id;
-  const used = (counts.get(name) ?? 0) + cost;
-  const verdict = judge(scope, rps * windowSeconds, used, secondsToReset(turn.nowMs, windowSeconds), cost);
-  if (verdict.allowed) counts.set(name, used);
-  return verdict;
+  return volatile.usedByKey.get(name) ?? 0;
 }
 
 /** Who knows only the public key gets McpBasic or McpApp sessions with it: those may not spend what its holder has. */
@@ -167,21 +186,23 @@ function keyWindow({ publicKey, loginType }: SessionContext): string | null {
   return `${publicKey} ${loginType}`;
 }
 
-/** Remembers the use; true when it is time to write it down. */
-function noted(state: UserState, volatile: UserVolatile, session: SessionRecord, nowMs: number): boolean {
-  let seen = volatile.seen.get(session.id);
-  if (seen === undefined) {
-    if (volatile.seen.size > state.sessions.length) forgetEnded(state, volatile);
-    seen = { lastMs: nowMs, touchedMs: session.lastSeenMs };
-    volatile.seen.set(session.id, seen);
-  }
-  seen.lastMs = Math.max(seen.lastMs, nowMs);
-  if (nowMs - Math.max(seen.touchedMs, session.lastSeenMs) < TOUCH_INTERVAL_MS) return false;
-  seen.touchedMs = nowMs;
-  return true;
+/** The memory of a session's uses; those of sessions that ended are dropped when it would outgrow the sessions. */
+function useOf(state: UserState, volatile: UserVolatile, session: SessionRecord): Use {
+  const known = findById(volatile.uses, session.id);
+  if (known !== undefined) return known;
+  const use: Use = { id: session.id, lastMs: 0, touchedMs: session.lastSeenMs, window: -1, used: 0 };
+  const full = volatile.uses.length > state.sessions.length;
+  const kept = full
+    ? volatile.uses.filter(({ id }) => findById(state.sessions, id) !== undefined)
+    : volatile.uses;
+  volatile.uses = withRecord(kept, use);
+  return use;
 }
 
-function forgetEnded(state: UserState, volatile: UserVolatile): void {
-  for (const id of volatile.seen.keys())
-    if (findSession(state.sessions, id) === undefined) volatile.seen.delete(id);
+/** Remembers the use; true when it is time to write it down. */
+function noted(use: Use, session: SessionRecord, nowMs: number): boolean {
+  use.lastMs = Math.max(use.lastMs, nowMs);
+  if (nowMs - Math.max(use.touchedMs, session.lastSeenMs) < TOUCH_INTERVAL_MS) return false;
+  use.touchedMs = nowMs;
+  return true;
 }

@@ -2,8 +2,10 @@
  * Keys of one user after their enrolment: flags, soft removal, loss to somebody who proved to have the key. Sessions
  * that a change forbids end in its commit, before the answer is sent (auth.md A5).
  */
+
 import { ERRORS } from '../domain/errors.ts';
 import { KeyFlag, type UserKey, withFlag } from '../domain/keys.ts';
+import { findById } from './id-list.ts';
 import { isRefusal, type Outcome, type Refusal, refuse, type Turn } from './runtime/actor.ts';
 import { audited, type Origin, outcome } from './user-change.ts';
 import { activeKeys, changingSession, isActive, removal } from './user-enrolment.ts';
@@ -57,7 +59,7 @@ function decideUpdate(
 ): Outcome<UserEvent> | Refusal {
   const session = changingSession(state, command.sessionId, turn);
   if (isRefusal(session)) return session;
-  const key = state.keys[command.keyId];
+  const key = findById(state.keys, command.keyId);
   if (!isActive(key)) return refuse('KeyNotFound');
   const { mcpAccess, cardDavAccess } = command;
   let flags = key.flags;
@@ -86,7 +88,7 @@ function decideRemove(
 ): Outcome<UserEvent> | Refusal {
   const session = changingSession(state, command.sessionId, turn);
   if (isRefusal(session)) return session;
-  const key = state.keys[command.keyId];
+  const key = findById(state.keys, command.keyId);
   if (!isActive(key)) return refuse('KeyNotFound');
   // Ownership is the only condition of spec 3, so the rule is off unless an admin asks for it (auth.md A16).
   // Who has a phone number or an e-mail address here gets in by a code.
@@ -112,7 +114,7 @@ function decideRemove(
 
 /** Somebody proved to have a key that this user only claimed. Its name has moved already. */
 function decideLoss(state: UserState, keyId: string, turn: Turn): Outcome<UserEvent> {
-  const key = state.keys[keyId];
+  const key = findById(state.keys, keyId);
   if (!isActive(key)) return { reply: null };
   const ended = sessionsOfKey(state, keyId);
   const origin: Origin = { ip: '', userAgent: '' };

@@ -2,10 +2,12 @@
  * Logins of one user, in a browser and over MCP. What makes a login eligible is judged before the signature
  * is checked (no work for keys that may not log in) and again after it, because the key may be gone by then.
  */
+
 import { ERRORS, type ErrorName } from '../domain/errors.ts';
 import { hasFlag, KeyFlag, type KeyType, keyTypeOf, type UserKey } from '../domain/keys.ts';
 import type { LoginType, SessionKind } from '../domain/sessions.ts';
 import { type AppDoor, formatDoor } from './app-door.ts';
+import { findById } from './id-list.ts';
 import type { LogEntry } from './login-log.ts';
 import type { SessionOwner } from './owners.ts';
 import { type Message, type Outcome, type Refusal, refuse, type Turn } from './runtime/actor.ts';
@@ -128,7 +130,7 @@ function endLogin(
 /** Rows of spec 7.2 in the order of auth.md: key, account, McpAccess, blocked, app. The signature comes after them. */
 function eligibleKey(state: UserState, command: Login | McpLogin): UserKey | ErrorName {
   if (state.createdMs === null) return 'AccountNotFound';
-  const key = state.keys[command.keyId];
+  const key = findById(state.keys, command.keyId);
   const byCredential = command.type === 'login' && command.assertion !== undefined;
   if (!isActive(key) || key.publicKey !== command.publicKey) return 'SessionNotFound';
   if (hasFlag(key.flags, KeyFlag.Fido2Key) !== byCredential) return 'SessionNotFound';

@@ -5,10 +5,10 @@
 import { hashToken, makeToken } from '../domain/ids.ts';
 import { type LoginType, type SessionKind, TOUCH_INTERVAL_MS } from '../domain/sessions.ts';
 import { MINUTE_MS, SECOND_MS } from '../domain/time.ts';
+import { findById } from './id-list.ts';
 import { sessionIndex, sessionOwner } from './owners.ts';
 import { type Claim, type Outcome, type Refusal, refuse, type Turn } from './runtime/actor.ts';
 import { endOf, isExpired, outdated } from './session-life.ts';
-import { findSession } from './session-list.ts';
 import { audited, type Change, merged, type Origin, outcome, uploadDropped } from './user-change.ts';
 import type { SessionRecord, UserEvent, UserState } from './user-state.ts';
 
@@ -114,7 +114,7 @@ export function decideSession(
 ): Outcome<UserEvent> | Refusal {
   switch (command.type) {
     case 'endSession': {
-      const session = findSession(state.sessions, command.sessionId);
+      const session = findById(state.sessions, command.sessionId);
       if (session === undefined) return { reply: 0 };
       const ended = endSessions(state, [session]);
       return outcome([ended, audited(state, turn, 'logout', command.origin, { sessionId: session.id })], 1);
@@ -122,7 +122,7 @@ export function decideSession(
     case 'closeSessions':
       return decideClose(state, command, turn);
     case 'touchSession': {
-      const session = findSession(state.sessions, command.sessionId);
+      const session = findById(state.sessions, command.sessionId);
       if (session === undefined || command.seenMs - session.lastSeenMs < TOUCH_INTERVAL_MS)
         return { reply: null };
       const touched: UserEvent = { type: 'sessionTouched', sessionId: session.id, utcMs: command.seenMs };
@@ -147,7 +147,7 @@ function decideClose(
     chosen.push(...(others === true ? all.filter((session) => session.id !== currentSessionId) : all));
   } else {
     for (const id of new Set(sessionIds)) {
-      const session = findSession(state.sessions, id);
+      const session = findById(state.sessions, id);
       if (session === undefined) return refuse('NotFound', 'no such session');
       chosen.push(session);
     }

@@ -6,8 +6,8 @@ import type { Contact } from '../domain/contacts.ts';
 import { KeyFlag, type UserKey, withFlag } from '../domain/keys.ts';
 import type { LoginType, SessionKind } from '../domain/sessions.ts';
 import { placedApp, withAccess } from './access-list.ts';
+import { findById, withoutIds, withRecord } from './id-list.ts';
 import { appended, type LogEntry } from './login-log.ts';
-import { findSession, type SessionList, withoutSessions, withSession } from './session-list.ts';
 
 export interface SessionRecord {
   readonly id: string;
@@ -50,10 +50,10 @@ export interface UserState {
   readonly blocked: boolean;
   /** Where one-time codes are sent, of an account that came by one. */
   readonly contact: Contact | null;
-  /** By key id, removed ones included (spec 3: the record is kept). */
-  readonly keys: Readonly<Record<string, UserKey>>;
+  /** In the order of their adding, removed ones included (spec 3: the record is kept). */
+  readonly keys: readonly UserKey[];
   /** In the order of their opening. */
-  readonly sessions: SessionList;
+  readonly sessions: readonly SessionRecord[];
   readonly log: readonly LogEntry[];
   /** Applications that the user registered, in that order, and how many there ever were. */
   readonly apps: readonly AppEntry[];
@@ -104,7 +104,7 @@ export function initialUser(userId: string): UserState {
     handle: '',
     blocked: false,
     contact: null,
-    keys: {},
+    keys: [],
     sessions: [],
     log: [],
     apps: [],
@@ -117,26 +117,21 @@ export function initialUser(userId: string): UserState {
 export function evolveUser(state: UserState, event: UserEvent): UserState {
   switch (event.type) {
     case 'accountCreated':
-      return { ...state, createdMs: event.utcMs, handle: event.handle, contact: event.contact ?? null };
+      return changed(state, { createdMs: event.utcMs, handle: event.handle, contact: event.contact ?? null });
     case 'contactLinked':
-      return { ...state, contact: state.contact ?? event.contact };
+      return changed(state, { contact: state.contact ?? event.contact });
     case 'keyAdded':
-      return { ...state, keys: { ...state.keys, [event.key.id]: event.key } };
+      return changed(state, { keys: withRecord(state.keys, event.key) });
     case 'keyProven':
-      return withKey(state, event.keyId, (key) => ({ ...key, proven: true }));
+      return withKey(state, event.keyId, { proven: true });
     case 'keyFlagsSet':
-      return withKey(state, event.keyId, (key) => ({ ...key, flags: event.flags }));
-    case 'keyRemoved':
-      return withKey(state, event.keyId, (key) => ({
-        ...key,
-        flags: withFlag(key.flags, KeyFlag.Deleted, true),
-      }));
+      return withKey(state, event.keyId, { flags: event.flags });
+    case 'keyRemoved': {
+      const flags = findById(state.keys, event.keyId)?.flags ?? 0;
+      return withKey(state, event.keyId, { flags: withFlag(flags, KeyFlag.Deleted, true) });
+    }
     case 'credentialUsed':
-      return withKey(state, event.keyId, (key) => ({
-        ...key,
-        counterReported: event.counter,
-        backedUp: event.backedUp,
-      }));
+      return withKey(state, event.keyId, { counterReported: event.counter, backedUp: event.backedUp });
     case 'sessionOpened':
       return opened(state, event.session, event.as);
     case 'sessionTouched':
@@ -144,30 +139,29 @@ export function evolveUser(state: UserState, event: UserEvent): UserState {
     case 'sessionRebound':
       return changeSession(state, event.sessionId, { keyId: event.keyId });
     case 'sessionsEnded':
-      return { ...state, sessions: withoutSessions(state.sessions, event.sessionIds) };
+      return changed(state, { sessions: withoutIds(state.sessions, event.sessionIds) });
     case 'logged':
-      return { ...state, log: appended(state.log, event.entry) };
+      return changed(state, { log: appended(state.log, event.entry) });
     case 'appPlaced':
-      return { ...state, ...placedApp(state, event.entry, event.utcMs) };
+      return changed(state, placedApp(state, event.entry, event.utcMs));
     case 'appDropped':
-      return {
-        ...state,
+      return changed(state, {
         apps: state.apps.filter(({ appId }) => appId !== event.appId),
         appAccess: state.appAccess.filter(({ appId }) => appId !== event.appId),
-      };
+      });
     case 'appAccessGranted':
-      return { ...state, appAccess: withAccess(state.appAccess, event.access) };
+      return changed(state, { appAccess: withAccess(state.appAccess, event.access) });
     case 'appAccessRevoked': {
       const revoke = (access: AppAccess) =>
         access.appId === event.appId ? { ...access, revokedMs: event.utcMs } : access;
-      return { ...state, appAccess: state.appAccess.map(revoke) };
+      return changed(state, { appAccess: state.appAccess.map(revoke) });
     }
     case 'appAccessDropped':
-      return { ...state, appAccess: state.appAccess.filter(({ appId }) => appId !== event.appId) };
+      return changed(state, { appAccess: state.appAccess.filter(({ appId }) => appId !== event.appId) });
     case 'blockedSet':
-      return { ...state, blocked: event.blocked };
+      return changed(state, { blocked: event.blocked });
     case 'sweepScheduled':
-      return { ...state, sweepDueMs: event.dueMs };
+      return changed(state, { sweepDueMs: event.dueMs });
   }
 }
 
@@ -187,40 +181,46 @@ function opened(state: UserState, session: SessionRecord, as: 'login' | 'sign_up
     ip,
     userAgent,
   };
-  // Field by field: it happens at every login, and a spread of states of many shapes is slow.
-  return {
+  return changed(state, {
+    keys: keyId === null ? state.keys : changedKey(state, keyId, { lastUsedMs: createdMs }),
+    sessions: withRecord(state.sessions, session),
+    log: appended(state.log, entry),
+  });
+}
+
+/**
+ * Field by field: spread, many states would each be of a shape of their own, twice the size and slow to read
+ * (docs/decisions/0070).
+ */
+function changed(state: UserState, change: Partial<UserState>): UserState {
+  const copy: UserState = {
     userId: state.userId,
     createdMs: state.createdMs,
     handle: state.handle,
     blocked: state.blocked,
     contact: state.contact,
-    keys:
-      keyId === null ? state.keys : changedKey(state, keyId, (key) => ({ ...key, lastUsedMs: createdMs })),
-    sessions: withSession(state.sessions, session),
-    log: appended(state.log, entry),
+    keys: state.keys,
+    sessions: state.sessions,
+    log: state.log,
     apps: state.apps,
     appsPlaced: state.appsPlaced,
     appAccess: state.appAccess,
     sweepDueMs: state.sweepDueMs,
   };
+  return Object.assign(copy, change);
 }
 
-function withKey(state: UserState, keyId: string, change: (key: UserKey) => UserKey): UserState {
-  return { ...state, keys: changedKey(state, keyId, change) };
+function withKey(state: UserState, keyId: string, change: Partial<UserKey>): UserState {
+  return changed(state, { keys: changedKey(state, keyId, change) });
 }
 
-function changedKey(
-  { keys }: UserState,
-  keyId: string,
-  change: (key: UserKey) => UserKey,
-): UserState['keys'] {
-  const key = keys[keyId];
-  return key === undefined ? keys : { ...keys, [keyId]: change(key) };
+function changedKey({ keys }: UserState, keyId: string, change: Partial<UserKey>): readonly UserKey[] {
+  const key = findById(keys, keyId);
+  return key === undefined ? keys : withRecord(keys, Object.assign({}, key, change));
 }
 
 function changeSession(state: UserState, sessionId: string, change: Partial<SessionRecord>): UserState {
-  const session = findSession(state.sessions, sessionId);
-  return session === undefined
-    ? state
-    : { ...state, sessions: withSession(state.sessions, { ...session, ...change }) };
+  const session = findById(state.sessions, sessionId);
+  if (session === undefined) return state;
+  return changed(state, { sessions: withRecord(state.sessions, Object.assign({}, session, change)) });
 }

@@ -1,9 +1,11 @@
 /**
- * Accounts as version 1 wrote them, in the present form. That version had several shapes: sessions by their id, a list
- * of contacts, bare ids of applications. A field is judged by its shape and left alone where it is the present one.
+ * Accounts as versions 1 and 2 wrote them, in the present form. Version 1 had several shapes: sessions by their id, a
+ * list of contacts, bare ids of applications; version 2 kept keys by their id. A field is judged by its shape and left
+ * alone where it is the present one.
  */
 import type { Contact } from '../domain/contacts.ts';
-import { withSession } from './session-list.ts';
+import type { UserKey } from '../domain/keys.ts';
+import { withRecord } from './id-list.ts';
 import type { AppAccess, AppEntry, SessionRecord, UserEvent, UserState } from './user-state.ts';
 
 interface Row {
@@ -15,6 +17,7 @@ interface Row {
 /** Whatever of these is there. */
 interface Earlier {
   readonly sessions?: readonly SessionRecord[] | Readonly<Record<string, SessionRecord>>;
+  readonly keys?: readonly UserKey[] | Readonly<Record<string, UserKey>>;
   readonly contact?: Contact | null;
   readonly contacts?: readonly Contact[];
   readonly apps?: readonly AppEntry[];
@@ -24,17 +27,22 @@ interface Earlier {
 }
 
 export function upcastUser({ version, events, state }: Row): { events?: unknown[]; state?: unknown } {
-  if (version >= 2)
-    return { ...(events === undefined ? {} : { events }), ...(state === undefined ? {} : { state }) };
   return {
-    ...(events === undefined ? {} : { events: events.map(upcastEvent) }),
+    ...(events === undefined ? {} : { events: version >= 2 ? events : events.map(upcastEvent) }),
     ...(state === undefined ? {} : { state: upcastState(state as Earlier & UserState) }),
   };
 }
 
+function listed<T extends { readonly id: string }>(
+  records: readonly T[] | Readonly<Record<string, T>> | undefined,
+): readonly T[] {
+  if (Array.isArray(records)) return records as readonly T[];
+  return Object.values(records ?? {}).reduce<readonly T[]>(withRecord, []);
+}
+
 function upcastState(earlier: Earlier & UserState): UserState {
   const { contacts, appIds, ...kept } = earlier;
-  const { sessions, contact, apps, appsPlaced, appAccess } = earlier as Earlier;
+  const { sessions, keys, contact, apps, appsPlaced, appAccess } = earlier as Earlier;
   // Names and addresses of those were kept nowhere: their own actors did not exist yet.
   const entries = apps ?? (appIds ?? []).map((appId): AppEntry => ({ appId, name: '', url: '' }));
   const access = (appAccess ?? []).map(
@@ -46,9 +54,8 @@ function upcastState(earlier: Earlier & UserState): UserState {
   );
   return {
     ...kept,
-    sessions: Array.isArray(sessions)
-      ? sessions
-      : Object.values(sessions ?? {}).reduce<readonly SessionRecord[]>(withSession, []),
+    keys: listed(keys),
+    sessions: listed(sessions),
     contact: contact ?? contacts?.[0] ?? null,
     apps: entries,
     appsPlaced: appsPlaced ?? entries.length,

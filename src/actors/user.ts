@@ -96,7 +96,7 @@ function frees(command: UserCommand): boolean {
 
 export const user = defineActor<UserState, UserCommand, UserEvent, UserQuery, UserVolatile>({
   kind: 'user',
-  version: 2,
+  version: 3,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
   upcast: upcastUser,
   initial: initialUser,

@@ -7,7 +7,9 @@ import { deliveryLog } from '../../src/actors/delivery-log.ts';
 import type { Operation } from '../../src/actors/runtime/journal-port.ts';
 import { user } from '../../src/actors/user.ts';
 import type { SessionRecord } from '../../src/actors/user-state.ts';
+import { initialUser } from '../../src/actors/user-state.ts';
 import type { AppView } from '../../src/domain/apps.ts';
+import { KeyFlag, type UserKey } from '../../src/domain/keys.ts';
 import { createTestActors, type TestActors } from '../support/actors.ts';
 
 interface Written {
@@ -94,6 +96,58 @@ t.test('accounts of version 1: a contact that was linked is kept', async (t) => 
     const command = { type: 'removeKey', keyId: '12', sessionId: '100', origin: ORIGIN };
     t.match(await actors.system.ask(user, '7', command), { keyId: '12' });
   }
+});
+
+t.test('accounts of version 2: keys that stood by their id are found, and change, as a list', async (t) => {
+  const actors = createTestActors({ kinds: [app, deliveryLog, user] });
+  await actors.settle();
+  const key = (id: string, flags: number) => ({
+    id,
+    ownerId: '7',
+    publicKey: id.padStart(43, 'A'),
+    signatureCounter: 0,
+    flags,
+    createdMs: 1,
+    proven: true,
+  });
+  const state = {
+    ...initialUser('7'),
+    createdMs: 1,
+    handle: 'h',
+    keys: { '12': key('12', KeyFlag.UserKey), '9': key('9', KeyFlag.UserKey | KeyFlag.Deleted) },
+  };
+  const removal = { type: 'keyRemoved', keyId: '12' };
+  const rows: Operation[] = [
+    {
+      op: 'snapshot',
+      kind: 'user',
+      id: '7',
+      seq: 9,
+      fromSeq: 1,
+      row: actors.journal.pack([2, 9, state, [], []]),
+    },
+    {
+      op: 'append',
+      kind: 'user',
+      id: '7',
+      seq: 10,
+      row: actors.journal.pack([2, [{ type: 'keyAdded', key: key('13', KeyFlag.UserKey) }], [], []]),
+    },
+  ];
+  const commit = (operations: readonly Operation[]) =>
+    new Promise<void>((resolve, reject) =>
+      actors.journal.commit(operations, (error) => (error === undefined ? resolve() : reject(error))),
+    );
+  await commit(rows);
+  const idsOf = async () =>
+    (await actors.system.query<UserKey[]>(user, '7', { type: 'keys' })).map(({ id }) => id);
+  t.same(await idsOf(), ['12', '13'], 'the removed one is kept and not shown');
+  await actors.restart();
+  await commit([
+    { op: 'append', kind: 'user', id: '7', seq: 11, row: actors.journal.pack([2, [removal], [], []]) },
+  ]);
+  t.same(await idsOf(), ['13'], 'an event of that version finds its key');
+  t.same(actors.bugs, []);
 });
 
 t.test('applications of version 1: they have a webhook that begins with their registration', async (t) => {

@@ -14,6 +14,7 @@ import type {
   TimerRow,
   TurnRow,
 } from './journal-port.ts';
+import { ownStrings } from './own-strings.ts';
 
 export type Part = string | number;
 interface Range {
@@ -67,7 +68,7 @@ export class JournalReader {
     const start = [kind, id, (snapshot?.[1] ?? 0) + 1];
     const rows: { seq: number; row: TurnRow }[] = [];
     for (const { key, value } of this.#tables.journal.getRange({ start, end: [kind, id, LAST] })) {
-      rows.push({ seq: (key as [string, string, number])[2], row: value as TurnRow });
+      rows.push({ seq: (key as [string, string, number])[2], row: ownStrings(value) as TurnRow });
     }
     return { snapshot, rows };
   }

@@ -1,12 +1,7 @@
 /** The list of sessions against a Map: any order of opening, changing and ending. */
 import fc from 'fast-check';
 import t from 'tap';
-import {
-  findSession,
-  type SessionList,
-  withoutSessions,
-  withSession,
-} from '../../src/actors/session-list.ts';
+import { findById, withoutIds, withRecord } from '../../src/actors/id-list.ts';
 import type { SessionRecord } from '../../src/actors/user-state.ts';
 
 function session(id: string, keyId: string): SessionRecord {
@@ -39,17 +34,17 @@ t.test('session list: finds, changes and drops what a Map would, in the order of
   );
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), id, (steps, wanted) => {
-      let list: SessionList = [];
+      let list: readonly SessionRecord[] = [];
       const map = new Map<string, SessionRecord>();
       for (const next of steps) {
         const before = [...list];
         const given = list;
         if (next.do === 'put') {
           const record = session(next.id, next.keyId);
-          list = withSession(list, record);
+          list = withRecord(list, record);
           map.set(next.id, record);
         } else {
-          list = withoutSessions(list, next.ids);
+          list = withoutIds(list, next.ids);
           for (const dropped of next.ids) map.delete(dropped);
         }
         if (given.length !== before.length || given.some((each, place) => each !== before[place]))
@@ -57,7 +52,7 @@ t.test('session list: finds, changes and drops what a Map would, in the order of
       }
       const ordered = [...map.values()].sort((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
       const same = list.length === ordered.length && list.every((each, place) => each === ordered[place]);
-      return same && findSession(list, wanted) === map.get(wanted);
+      return same && findById(list, wanted) === map.get(wanted);
     }),
     { numRuns: 5_000 },
   );

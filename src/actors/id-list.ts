@@ -1,0 +1,49 @@
+/**
+ * Records of one account as an immutable list, in the order of their ids, which is the order of their making. A list
+ * of hundreds is copied at every login, and an array is what copies fastest; look-ups search it by halves. An object
+ * with the ids as its keys would be of a shape of its own, and cost every account half a kilobyte.
+ */
+interface Identified {
+  /** Tick, decimal. */
+  readonly id: string;
+}
+
+/** Undefined for an id that is not there. */
+export function findById<T extends Identified>(list: readonly T[], id: string): T | undefined {
+  const record = list[placeOf(list, id)];
+  return record?.id === id ? record : undefined;
+}
+
+/** Adds a record, whose id is the newest, or puts it in the place of the one with its id. */
+export function withRecord<T extends Identified>(list: readonly T[], record: T): readonly T[] {
+  const place = placeOf(list, record.id);
+  if (list[place]?.id === record.id) return list.with(place, record);
+  // Concatenated: a spread leaves room for sixteen more.
+  return place === list.length ? list.concat([record]) : list.toSpliced(place, 0, record);
+}
+
+export function withoutIds<T extends Identified>(list: readonly T[], ids: readonly string[]): readonly T[] {
+  if (ids.length === 1) {
+    const place = placeOf(list, ids[0] ?? '');
+    return list[place]?.id === ids[0] ? list.toSpliced(place, 1) : list;
+  }
+  const leaving = new Set(ids);
+  return list.filter((record) => !leaving.has(record.id));
+}
+
+/** Index of the first record whose id is not below `id`. */
+function placeOf(list: readonly Identified[], id: string): number {
+  let low = 0;
+  let high = list.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (isBelow(list[middle]?.id ?? '', id)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Order of decimal numbers without leading zeros. */
+function isBelow(id: string, other: string): boolean {
+  return id.length === other.length ? id < other : id.length < other.length;
+}
