@@ -4,6 +4,7 @@
  */
 import { statfs } from 'node:fs/promises';
 import { GatewayError } from '../../domain/errors.ts';
+import type { StorageFaults } from './storage-faults.ts';
 
 /** Stays free: the journal may lie on the same disk, and a full one ends the gateway. */
 export const FREE_MARGIN_BYTES = 64 * 1024 * 1024;
@@ -11,7 +12,7 @@ export const FREE_MARGIN_BYTES = 64 * 1024 * 1024;
 /** Bytes that the disk of a folder has free for this process. */
 export type FreeSpaceProbe = () => Promise<number>;
 
-export function freeSpaceOf(folder: string): FreeSpaceProbe {
+function freeSpaceOf(folder: string): FreeSpaceProbe {
   return async () => {
     const { bavail, bsize } = await statfs(folder);
     return bavail * bsize;
@@ -19,18 +20,25 @@ export function freeSpaceOf(folder: string): FreeSpaceProbe {
 }
 
 export class FreeSpace {
+  readonly #folder: string;
+  readonly #faults: StorageFaults;
   readonly #probe: FreeSpaceProbe;
   readonly #held = new Map<string, number>();
   #heldBytes = 0;
 
-  constructor(probe: FreeSpaceProbe) {
+  constructor(folder: string, faults: StorageFaults, probe: FreeSpaceProbe = freeSpaceOf(folder)) {
+    this.#folder = folder;
+    this.#faults = faults;
     this.#probe = probe;
   }
 
-  /** Rejects with `StorageFull`. What the probe throws passes through. */
-  async reserve(holder: string, sizeBytes: number): Promise<void> {
-    const free = await this.#probe();
-    // From here to the end without a pause, so that two that ask at once cannot both get the last room.
+  /** Rejects with `StorageFull`; with `FileStorageFailed` when the disk does not answer. */
+  reserve(holder: string, sizeBytes: number): Promise<void> {
+    return this.#looking((free) => this.#hold(holder, sizeBytes, free));
+  }
+
+  /** Without a pause, so that two that ask at once cannot both get the last room. */
+  #hold(holder: string, sizeBytes: number, free: number): void {
     const before = this.#held.get(holder) ?? 0;
     if (free - FREE_MARGIN_BYTES - (this.#heldBytes - before) < sizeBytes)
       throw new GatewayError('StorageFull');
@@ -43,11 +51,17 @@ export class FreeSpace {
     this.#held.delete(holder);
   }
 
-  async freeBytes(): Promise<number> {
-    return Math.max(0, (await this.#probe()) - FREE_MARGIN_BYTES - this.#heldBytes);
+  /** Rejects with `FileStorageFailed`. */
+  freeBytes(): Promise<number> {
+    return this.#looking((free) => Math.max(0, free - FREE_MARGIN_BYTES - this.#heldBytes));
   }
 
   get heldBytes(): number {
     return this.#heldBytes;
+  }
+
+  #looking<T>(judge: (freeBytes: number) => T): Promise<T> {
+    const doing = `looking for free space in ${this.#folder}`;
+    return this.#faults.guard(doing, async () => judge(await this.#probe()));
   }
 }

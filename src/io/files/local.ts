@@ -5,7 +5,7 @@
 import { constants } from 'node:fs';
 import { rename } from 'node:fs/promises';
 import type { FileKey } from '../../domain/files.ts';
-import { FreeSpace, type FreeSpaceProbe, freeSpaceOf } from './free-space.ts';
+import { FreeSpace, type FreeSpaceProbe } from './free-space.ts';
 import { OpenFiles } from './open-files.ts';
 import { fileName, isThere, type OwnerFolder, OwnerFolders, openOrNothing } from './owner-folders.ts';
 import { Parts, partName, unlinkIfThere } from './parts.ts';
@@ -45,7 +45,7 @@ export class LocalStorage implements FileStorage {
     this.#folders = new OwnerFolders(root);
     this.#parts = new Parts(this.#folders, this.#faults);
     this.#files = new OpenFiles(this.#folders, this.#faults, keptMax);
-    this.#space = new FreeSpace(freeSpace ?? freeSpaceOf(root));
+    this.#space = new FreeSpace(root, this.#faults, freeSpace);
   }
 
   open(key: FileKey): Promise<StoredFile | undefined> {
@@ -105,9 +105,7 @@ export class LocalStorage implements FileStorage {
   }
 
   reserve(holder: string, sizeBytes: number): Promise<void> {
-    return this.#faults.guard(`looking for free space in ${this.#folders.root}`, () =>
-      this.#space.reserve(holder, sizeBytes),
-    );
+    return this.#space.reserve(holder, sizeBytes);
   }
 
   release(holder: string): void {
@@ -115,9 +113,7 @@ export class LocalStorage implements FileStorage {
   }
 
   freeBytes(): Promise<number> {
-    return this.#faults.guard(`looking for free space in ${this.#folders.root}`, () =>
-      this.#space.freeBytes(),
-    );
+    return this.#space.freeBytes();
   }
 
   sweep(wanted: WantedFiles): Promise<number> {

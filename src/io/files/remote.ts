@@ -5,7 +5,7 @@
  */
 import { constants } from 'node:fs';
 import type { FileKey } from '../../domain/files.ts';
-import { FreeSpace, type FreeSpaceProbe, freeSpaceOf } from './free-space.ts';
+import { FreeSpace, type FreeSpaceProbe } from './free-space.ts';
 import { fileName, isThere, OwnerFolders, openOrNothing, ownerName } from './owner-folders.ts';
 import { Parts, partName } from './parts.ts';
 import type { FileStorage, PartLease, StorageCounters, StorageFaultListener, StoredFile } from './storage.ts';
@@ -45,7 +45,7 @@ export class RemoteStorage implements FileStorage {
     this.#faults = new StorageFaults(onFault, full);
     this.#folders = new OwnerFolders(staging);
     this.#parts = new Parts(this.#folders, this.#faults);
-    this.#space = new FreeSpace(freeSpace ?? freeSpaceOf(staging));
+    this.#space = new FreeSpace(staging, this.#faults, freeSpace);
     const more = stalledMs === undefined ? {} : { stalledMs };
     this.#thresholds = Object.entries(servers)
       .map(([above, { Host }]) => ({
@@ -108,7 +108,7 @@ export class RemoteStorage implements FileStorage {
   }
 
   reserve(holder: string, sizeBytes: number): Promise<void> {
-    return this.#faults.guard(this.#looking(), () => this.#space.reserve(holder, sizeBytes));
+    return this.#space.reserve(holder, sizeBytes);
   }
 
   release(holder: string): void {
@@ -116,7 +116,7 @@ export class RemoteStorage implements FileStorage {
   }
 
   freeBytes(): Promise<number> {
-    return this.#faults.guard(this.#looking(), () => this.#space.freeBytes());
+    return this.#space.freeBytes();
   }
 
   sweep(wanted: ReadonlySet<string>): Promise<number> {
@@ -182,10 +182,6 @@ export class RemoteStorage implements FileStorage {
   #findServer({ fileId }: FileKey): StorageServer | undefined {
     const id = BigInt(fileId);
     return this.#thresholds.find(({ above }) => above < id)?.server;
-  }
-
-  #looking(): string {
-    return `looking for free space in ${this.#folders.root}`;
   }
 
   #guard<T>(doing: string, key: FileKey, work: () => Promise<T>): Promise<T> {
