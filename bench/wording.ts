@@ -159,7 +159,7 @@ export function verdictOf({ verdict, withinSpread }: Judged): string {
 }
 
 function spread({ median, lowest, highest }: Spread): string {
-  return `${ratio(median)} (${ratio(lowest)} to ${ratio(highest)})`;
+  return Number.isFinite(median) ? `${ratio(median)} (${ratio(lowest)} to ${ratio(highest)})` : '—';
 }
 
 /** What is not finite is null in a JSON that is read again. */

@@ -31,7 +31,7 @@ export function lineChart({ title, x, y, lines }: LineChart): string {
       ([at, value]) =>
         `<circle class="c${index % COLOURS} dot" cx="${px(at)}" cy="${py(value)}" r="2.6"><title>${escapeHtml(`${label}: ${short(at)}, ${short(value)}`)}</title></circle>`,
     );
-    const dash = DASHES[index % DASHES.length];
+    const dash = dashOf(index);
     return `<polyline class="c${index % COLOURS} line" points="${path}"${dash === '' ? '' : ` stroke-dasharray="${dash}"`}/>${dots.join('')}`;
   });
   const bottom = MARGIN.top + PLOT.height;
@@ -51,15 +51,25 @@ export function lineChart({ title, x, y, lines }: LineChart): string {
   return `<figure><figcaption>${escapeHtml(title)} <span class="unit">${escapeHtml(y.label)}</span></figcaption>${svg}<ul class="legend">${legend.join('')}</ul></figure>`;
 }
 
+/** Another one where colours begin anew. */
+function dashOf(index: number): string {
+  return DASHES[(index + 3 * Math.floor(index / COLOURS)) % DASHES.length] ?? '';
+}
+
 function key(label: string, index: number): string {
-  const dash = DASHES[index % DASHES.length];
+  const dash = dashOf(index);
   const line = `<line class="c${index % COLOURS} line" x1="0" x2="26" y1="6" y2="6"${dash === '' ? '' : ` stroke-dasharray="${dash}"`}/>`;
   return `<li><svg width="26" height="12" viewBox="0 0 26 12" aria-hidden="true">${line}</svg>${escapeHtml(label)}</li>`;
 }
 
+export interface RatioRow {
+  readonly of: string;
+  readonly against: string;
+  readonly bars: readonly RatioBar[];
+}
+
 export interface RatioBar {
-  readonly label: string;
-  /** `rate` or `time`: how it is drawn. */
+  /** How it is drawn. */
   readonly by: 'rate' | 'time';
   readonly median: number;
   readonly lowest: number;
@@ -67,47 +77,69 @@ export interface RatioBar {
   readonly wanted?: number;
 }
 
-const ROW = 40;
+/** Longer labels take two lines. */
+const LABEL_LENGTH = 58;
+const LINE = 16;
+const BAR = 18;
 const RATIO_TOP = 8;
 const RATIO_BOTTOM = 36;
+const SIDE = 16;
 
-/** One row a ratio on a logarithmic axis: the spread as a line, the median as a dot, the target as a mark. */
-export function ratioChart(title: string, bars: readonly RatioBar[]): string {
+/** A label and a line a way of measuring, on a logarithmic axis: the spread, the median, and the target as a mark. */
+export function ratioChart(title: string, rows: readonly RatioRow[]): string {
+  const all = rows.flatMap(({ bars }) => bars);
   const scale = logarithmic([
     1,
-    ...bars.flatMap(({ lowest, highest, median, wanted }) => [lowest, highest, median, wanted ?? 1]),
+    ...all.flatMap(({ lowest, highest, median, wanted }) => [lowest, highest, median, wanted ?? 1]),
   ]);
-  const height = RATIO_TOP + bars.length * ROW + RATIO_BOTTOM;
-  const left = 10;
-  const px = (value: number) => round(left + 6 + clamp(scale.at(value)) * (WIDTH - 2 * left - 12));
-  const bottom = height - RATIO_BOTTOM;
+  const px = (value: number) => round(SIDE + clamp(scale.at(value)) * (WIDTH - 2 * SIDE));
+  let top = RATIO_TOP;
+  const drawn = rows.map((row) => {
+    const lines = labelOf(row);
+    const text = lines.map(
+      (line, index) =>
+        `<text class="row" x="10" y="${top + (index + 1) * LINE - 3}">${escapeHtml(line)}</text>`,
+    );
+    const from = top + lines.length * LINE;
+    top = from + row.bars.length * BAR + 4;
+    return `${text.join('')}${row.bars.map((bar, index) => ratioBar(row, bar, from + (index + 0.5) * BAR, px)).join('')}`;
+  });
   const grid = scale.ticks.map(
     ({ value, label }) =>
-      `<line class="${value === 1 ? 'one' : 'grid'}" x1="${px(value)}" x2="${px(value)}" y1="${RATIO_TOP}" y2="${bottom}"/><text class="tick" x="${px(value)}" y="${bottom + 16}" text-anchor="middle">${label}</text>`,
+      `<line class="${value === 1 ? 'one' : 'grid'}" x1="${px(value)}" x2="${px(value)}" y1="${RATIO_TOP}" y2="${top}"/><text class="tick" x="${px(value)}" y="${top + 16}" text-anchor="middle">${label}</text>`,
   );
-  const rows = bars.map((bar, index) => ratioRow(bar, RATIO_TOP + index * ROW, px));
+  const height = top + RATIO_BOTTOM;
   const axis = `<text class="axis" x="${WIDTH / 2}" y="${height - 4}" text-anchor="middle">ratio, logarithmic</text>`;
+  const svg = frame(title, height, `${grid.join('')}${drawn.join('')}${axis}`);
   const legend = [
-    '<li><svg width="26" height="12" viewBox="0 0 26 12" aria-hidden="true"><line class="rate" x1="0" x2="26" y1="6" y2="6"/><circle class="rate" cx="13" cy="6" r="4"/></svg>median, lowest to highest, by rate</li>',
-    '<li><svg width="26" height="12" viewBox="0 0 26 12" aria-hidden="true"><line class="time" x1="0" x2="26" y1="6" y2="6"/><circle class="time" cx="13" cy="6" r="4"/></svg>by processor time</li>',
+    ratioKey('rate', 'median, lowest to highest, by rate'),
+    ratioKey('time', 'by processor time'),
     '<li><svg width="12" height="14" viewBox="0 0 12 14" aria-hidden="true"><line class="goal" x1="6" x2="6" y1="0" y2="14"/></svg>target</li>',
   ];
-  const svg = frame(title, height, `${grid.join('')}${rows.join('')}${axis}`);
   return `<figure><figcaption>${escapeHtml(title)}</figcaption>${svg}<ul class="legend">${legend.join('')}</ul></figure>`;
 }
 
-function ratioRow(
-  { label, by, median, lowest, highest, wanted }: RatioBar,
-  top: number,
+function labelOf({ of, against }: RatioRow): string[] {
+  const whole = `${of} / ${against}`;
+  return whole.length <= LABEL_LENGTH ? [whole] : [`${of} /`, against];
+}
+
+function ratioBar(
+  { of, against }: RatioRow,
+  { by, median, lowest, highest, wanted }: RatioBar,
+  y: number,
   px: (value: number) => number,
 ): string {
-  const y = top + 28;
-  const words = `${label}, by ${by === 'rate' ? 'rate' : 'processor time'}: ${median.toFixed(2)}`;
+  const words = `${of} / ${against}, by ${by === 'rate' ? 'rate' : 'processor time'}: ${median.toFixed(3)}`;
   const goal =
     wanted === undefined
       ? ''
-      : `<line class="goal" x1="${px(wanted)}" x2="${px(wanted)}" y1="${y - 9}" y2="${y + 9}"><title>target ${wanted}</title></line>`;
-  return `<text class="row" x="10" y="${top + 13}">${escapeHtml(words)}</text><line class="${by}" x1="${px(lowest)}" x2="${px(highest)}" y1="${y}" y2="${y}"/>${goal}<circle class="${by}" cx="${px(median)}" cy="${y}" r="5"><title>${escapeHtml(words)}</title></circle>`;
+      : `<line class="goal" x1="${px(wanted)}" x2="${px(wanted)}" y1="${y - 8}" y2="${y + 8}"><title>target ${wanted}</title></line>`;
+  return `<line class="${by}" x1="${px(lowest)}" x2="${px(highest)}" y1="${y}" y2="${y}"/>${goal}<circle class="${by}" cx="${px(median)}" cy="${y}" r="5"><title>${escapeHtml(words)}</title></circle>`;
+}
+
+function ratioKey(by: RatioBar['by'], label: string): string {
+  return `<li><svg width="26" height="12" viewBox="0 0 26 12" aria-hidden="true"><line class="${by}" x1="0" x2="26" y1="6" y2="6"/><circle class="${by}" cx="13" cy="6" r="4"/></svg>${label}</li>`;
 }
 
 function frame(title: string, height: number, content: string): string {

@@ -22,6 +22,13 @@ export function linear(values: readonly number[]): Scale {
   return { at: (value) => value / end, ticks };
 }
 
+/** From the first to the last of so many, which are counted. */
+export function counted(last: number): Scale {
+  const step = Math.max(1, Math.ceil((last - 1) / (TICKS + 2)));
+  const marks = Array.from({ length: Math.floor((last - 1) / step) + 1 }, (_, index) => 1 + index * step);
+  return { at: (value) => (last > 1 ? (value - 1) / (last - 1) : 0.5), ticks: marks.map(tick) };
+}
+
 /** Over whole decades, or over parts of one that hold all values. */
 export function logarithmic(values: readonly number[]): Scale {
   const good = values.filter((value) => Number.isFinite(value) && value > 0);

@@ -12,10 +12,10 @@ import {
   subjectCells,
   targetCells,
 } from '../wording.ts';
-import { type ChartLine, lineChart, type RatioBar, ratioChart } from './chart.ts';
+import { type ChartLine, lineChart, type RatioBar, type RatioRow, ratioChart } from './chart.ts';
 import { escapeHtml } from './escape.ts';
 import { chip, list, tableOf } from './parts.ts';
-import { linear, logarithmic, percentiles } from './scale.ts';
+import { counted, linear, logarithmic, percentiles } from './scale.ts';
 
 export function sectionOf(scenario: ScenarioReport): string {
   const { name, summary, failure, targets, ratios, figures, participants, warnings, notes, series } =
@@ -110,7 +110,7 @@ function throughputChart({ subjects, unit }: ScenarioReport): string {
     title: 'Throughput over time',
     x: {
       label: bySecond ? 'measured second, all rounds in a row' : 'round',
-      scale: linear(points.map(([at]) => at)),
+      scale: counted(Math.max(...points.map(([at]) => at))),
     },
     y: {
       label: `${unit} a second${far ? ', logarithmic' : ''}`,
@@ -121,19 +121,20 @@ function throughputChart({ subjects, unit }: ScenarioReport): string {
 }
 
 function ratiosChart(ratios: readonly Ratio[], targets: readonly Judged[]): string {
-  const bars = ratios.flatMap(({ of, against, rate, processorTime }): RatioBar[] => {
-    const label = `${of} / ${against}`;
+  const rows = ratios.map(({ of, against, rate, processorTime }): RatioRow => {
     const wanted = (by: string) => {
-      const atLeast = targets.find((target) => target.what === label && target.by === by)?.wanted.atLeast;
-      return atLeast === undefined ? {} : { wanted: atLeast };
+      const same = targets.find(({ what, by: how }) => what === `${of} / ${against}` && how === by);
+      return same?.wanted.atLeast === undefined ? {} : { wanted: same.wanted.atLeast };
     };
     const byTime =
       processorTime === undefined
         ? []
-        : [{ label, by: 'time' as const, ...processorTime, ...wanted('processor time') }];
-    return [{ label, by: 'rate', ...rate, ...wanted('rate') }, ...byTime];
+        : [{ by: 'time' as const, ...processorTime, ...wanted('processor time') }];
+    const bars: RatioBar[] = [{ by: 'rate', ...rate, ...wanted('rate') }, ...byTime];
+    return { of, against, bars: bars.filter(({ median }) => Number.isFinite(median) && median > 0) };
   });
-  return bars.length === 0 ? '' : ratioChart('Ratios', bars);
+  const drawn = rows.filter(({ bars }) => bars.length > 0);
+  return drawn.length === 0 ? '' : ratioChart('Ratios', drawn);
 }
 
 function seriesChart({ title, x, y, lines }: Series): string {
