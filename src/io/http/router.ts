@@ -6,10 +6,16 @@ import { type CompiledSchema, compileSchema, type TSchema } from '../../domain/s
 import { decodeSegment } from './request.ts';
 import type { AnyRoute } from './route.ts';
 
+/** Where in a path a parameter stands: its place among the segments. */
+interface Parameter {
+  readonly name: string;
+  readonly place: number;
+}
+
 /** A route made ready: schemas compiled, path split. */
 export interface ReadyRoute {
   readonly route: AnyRoute;
-  readonly segments: readonly string[];
+  readonly parameters: readonly Parameter[];
   readonly bodyCheck: CompiledSchema<unknown> | undefined;
   readonly queryCheck: CompiledSchema<unknown> | undefined;
   /** Query fields that the schema wants as number or boolean. */
@@ -23,9 +29,11 @@ export type Match =
 
 const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze(Object.create(null));
 const NOTHING: Match = { found: 'nothing' };
+const NONE: readonly PathEntry[] = [];
 
 interface PathEntry {
-  readonly segments: readonly string[];
+  /** Undefined where any text fits but the empty one. */
+  readonly segments: readonly (string | undefined)[];
   readonly routes: Map<string, ReadyRoute>;
 }
 
@@ -44,20 +52,20 @@ export function createRouter(routes: readonly AnyRoute[]): Router {
     const patterned = route.path.includes('/:') ? shaped : fixed;
     const group = route.serves === undefined ? patterned : open;
     const shape = route.path.replace(/\/:[^/]+/g, '/:');
-    const entry = group.get(shape) ?? { segments: ready.segments, routes: new Map() };
+    const entry = group.get(shape) ?? { segments: shapeOf(route.path), routes: new Map() };
     if (entry.routes.has(route.method)) throw new Error(`two routes for ${route.method} ${route.path}`);
     entry.routes.set(route.method, ready);
     group.set(shape, entry);
   }
-  const patterns = [...shaped.values()].sort(literalsFirst);
+  const patterns = byLength([...shaped.values()].sort(literalsFirst));
   return {
     match(method, path) {
       const entry = fixed.get(path);
       if (entry !== undefined) return pick(entry, method, NO_PARAMS);
-      if (patterns.length === 0) return matchOpen(open, method, path);
       const segments = path.split('/');
-      const pattern = patterns.find((candidate) => fits(candidate.segments, segments));
-      return pattern === undefined ? matchOpen(open, method, path) : pickShaped(pattern, method, segments);
+      for (const pattern of patterns[segments.length] ?? NONE)
+        if (fits(pattern.segments, segments)) return pickShaped(pattern, method, segments);
+      return matchOpen(open, method, path);
     },
   };
 }
@@ -74,7 +82,7 @@ function matchOpen(open: ReadonlyMap<string, PathEntry>, method: string, path: s
 function prepare(route: AnyRoute): ReadyRoute {
   return {
     route,
-    segments: route.path.split('/'),
+    parameters: parametersOf(route.path),
     bodyCheck:
       route.body === undefined || typeof route.body === 'string' ? undefined : compileSchema(route.body),
     queryCheck: route.query === undefined ? undefined : compileSchema(route.query),
@@ -97,22 +105,43 @@ function pickShaped(entry: PathEntry, method: string, segments: readonly string[
   const match = pick(entry, method, NO_PARAMS);
   if (match.found !== 'route') return match;
   const params: Record<string, string> = Object.create(null);
-  for (const [index, name] of match.ready.segments.entries()) {
-    if (name.startsWith(':')) params[name.slice(1)] = decodeSegment(segments[index] ?? '');
-  }
-  return { ...match, params };
+  for (const { name, place } of match.ready.parameters) params[name] = decodeSegment(segments[place] ?? '');
+  return { found: 'route', ready: match.ready, params };
 }
 
-function fits(pattern: readonly string[], segments: readonly string[]): boolean {
-  if (pattern.length !== segments.length) return false;
-  return pattern.every((part, index) =>
-    part.startsWith(':') ? segments[index] !== '' : part === segments[index],
-  );
+function shapeOf(path: string): (string | undefined)[] {
+  return path.split('/').map((part) => (part.startsWith(':') ? undefined : part));
+}
+
+function parametersOf(path: string): Parameter[] {
+  return path
+    .split('/')
+    .map((part, place) => ({ name: part.slice(1), place, isOne: part.startsWith(':') }))
+    .filter(({ isOne }) => isOne);
+}
+
+/** By the number of segments, so that a path meets only what it can fit. */
+function byLength(entries: readonly PathEntry[]): readonly (readonly PathEntry[] | undefined)[] {
+  const lists: PathEntry[][] = [];
+  for (const entry of entries) {
+    const list = lists[entry.segments.length] ?? [];
+    list.push(entry);
+    lists[entry.segments.length] = list;
+  }
+  return lists;
+}
+
+/** Both have as many segments. */
+function fits(pattern: readonly (string | undefined)[], segments: readonly string[]): boolean {
+  for (let place = 0; place < pattern.length; place += 1) {
+    const part = pattern[place];
+    if (part === undefined ? segments[place] === '' : part !== segments[place]) return false;
+  }
+  return true;
 }
 
 function literalsFirst(a: PathEntry, b: PathEntry): number {
-  const rank = (entry: PathEntry) =>
-    entry.segments.map((part) => (part.startsWith(':') ? '1' : '0')).join('');
+  const rank = (entry: PathEntry) => entry.segments.map((part) => (part === undefined ? '1' : '0')).join('');
   return rank(a) < rank(b) ? -1 : 1;
 }
 
