@@ -58,7 +58,7 @@ function scenarioBlocks(scenario: ScenarioReport): string[] {
   const { name, summary, failure, warnings, ratios, figures, series, notes } = scenario;
   return [
     `### ${name}`,
-    `${cell(summary)}. ${cell(howOf(scenario))}.`,
+    `${sentence(summary)} ${sentence(howOf(scenario))}`,
     failure === undefined ? '' : `**Failed:** ${cell(failure)}`,
     items(warnings.map((warning) => `**${cell(warning)}**`)),
     table(subjectCells(scenario)),
@@ -109,6 +109,10 @@ function table({ headings, rows }: Cells): string {
   if (rows.length === 0) return '';
   const line = (cells: readonly string[]) => `| ${cells.map(cell).join(' | ')} |`;
   return [line(headings), `|${headings.map(() => '---').join('|')}|`, ...rows.map(line)].join('\n');
+}
+
+function sentence(text: string): string {
+  return `${cell(text.charAt(0).toUpperCase() + text.slice(1))}.`;
 }
 
 function items(lines: readonly string[]): string {

@@ -30,7 +30,7 @@ t.test('markdown: machine, command, targets, scenarios and floors stand in table
   t.match(text, '| 1 (0.864 to 1.09) | met, within the spread |');
   t.match(
     text,
-    '### sessions\n\nwhat sessions measures. closed loop, 64 connections; 2 interleaved rounds of 2 s',
+    '### sessions\n\nWhat sessions measures. Closed loop, 64 connections; 2 interleaved rounds of 2 s',
   );
   t.match(text, '| us by sessions | 1,000 | 10,000 | 100,000 |');
   t.match(text, '| passivated | 1.4 | — | 1.9 |');
