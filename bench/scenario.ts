@@ -79,6 +79,7 @@ export class Bench {
   readonly #context: BenchContext;
   readonly #generator: Generator = startGenerator();
   readonly #cleanUps: (() => Promise<unknown>)[] = [];
+  #closed = false;
 
   constructor(options: BenchOptions, context: BenchContext) {
     this.options = options;
@@ -91,10 +92,13 @@ export class Bench {
 
   /** Runs when the scenario is over, last first, whether it succeeded or not. */
   afterwards(cleanUp: () => Promise<unknown>): void {
-    this.#cleanUps.push(cleanUp);
+    if (!this.#closed) this.#cleanUps.push(cleanUp);
+    // What a scenario that was given up still starts goes at once.
+    else cleanUp().catch((error: unknown) => this.announce(`clean-up: ${String(error)}`));
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     const faults: unknown[] = [];
     for (const cleanUp of this.#cleanUps.splice(0).reverse())
       await cleanUp().catch((error: unknown) => faults.push(error));

@@ -19,7 +19,7 @@ const COLOURS = 8;
 const DASHES = ['', '7 3', '2 3', '9 3 2 3', '12 4', '4 2', '1 2', '8 2 2 2 2 2'];
 const WIDTH = 460;
 const HEIGHT = 250;
-const MARGIN = { left: 52, right: 12, top: 10, bottom: 40 };
+const MARGIN = { left: 52, right: 20, top: 10, bottom: 40 };
 const PLOT = { width: WIDTH - MARGIN.left - MARGIN.right, height: HEIGHT - MARGIN.top - MARGIN.bottom };
 
 export function lineChart({ title, x, y, lines }: LineChart): string {

@@ -58,6 +58,30 @@ const last = scenario('last', async (bench) => ({ comparison: await bench.compar
   noTarget: 'it is shy',
 });
 
+t.test('run: what a given-up scenario starts after its clean-up goes at once', async (t) => {
+  const parsed = parseOptions(['late'], [{ name: 'late' }]);
+  if (!parsed.ok) throw new Error(parsed.faults.join());
+  const stop = new AbortController();
+  let goOn: () => void = () => undefined;
+  const gone = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const ended: string[] = [];
+  const late = scenario('late', async (bench) => {
+    stop.abort();
+    await gone;
+    bench.afterwards(async () => ended.push('started too late'));
+    return { comparison: await bench.compare([]), notes: [] };
+  });
+  const progress = new ProgressBar({ write: () => undefined });
+  const report = await runScenarios(parsed.line, 'npm run bench -- late', [late], progress, stop.signal);
+  t.match(report.scenarios, [{ name: 'late', failure: 'interrupted' }]);
+  goOn();
+  await new Promise((resolve) => setImmediate(resolve));
+  t.same(ended, ['started too late']);
+  cleaned.length = 0;
+});
+
 t.test('run: all go, the failed one is named, and each is cleaned up after', async (t) => {
   const parsed = parseOptions(['all', '--rounds', '3'], [good, bad, last]);
   if (!parsed.ok) throw new Error(parsed.faults.join());
