@@ -6,7 +6,7 @@
 import { startWorker, type Worker } from '../children.ts';
 import { gatewayUnderLoad } from '../gateway.ts';
 import type { FillReport, LoopReport } from '../limiter-loops.ts';
-import { type Comparison, type Measured, processorTimeOf, type Subject } from '../measure.ts';
+import { type Comparison, type Measured, processorTimeOf, type Subject, spreadOf } from '../measure.ts';
 import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
 import type { Figure } from '../targets.ts';
 
@@ -123,14 +123,8 @@ function checkTime(name: string, measured: Measured | undefined): Figure {
     ({ cpuUsPerAnswer, ratePerSecond }) =>
       (cpuUsPerAnswer ?? Number.NaN) * 1_000 || SECOND_NS / ratePerSecond,
   );
-  const sorted = rounds.sort((a, b) => a - b);
-  return {
-    name,
-    unit: 'ns',
-    value: sorted[Math.floor(sorted.length / 2)] ?? Number.NaN,
-    lowest: sorted[0] ?? Number.NaN,
-    highest: sorted.at(-1) ?? Number.NaN,
-  };
+  const { median: value, lowest, highest } = spreadOf(rounds);
+  return { name, unit: 'ns', value, lowest, highest };
 }
 
 function notesOf({ counters, heapBytes }: FillReport): string[] {
