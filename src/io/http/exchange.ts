@@ -46,6 +46,8 @@ export class Exchange implements RouteContext {
   params: Readonly<Record<string, string>> = NO_PARAMS;
   query: unknown;
   body: unknown;
+  /** What its handler came to. */
+  value: unknown;
   rawBody: Buffer = NO_BYTES;
   incoming: IncomingStream | undefined;
   session: SessionContext | undefined;
@@ -59,7 +61,7 @@ export class Exchange implements RouteContext {
   atDoor = true;
   /** Counted among the requests in flight. */
   counted = false;
-  /** A handler's promise is open. */
+  /** Its handler is at work, or what it came to waits for the end of the turn. */
   running = false;
   /** Bytes of its body that are counted as in flight. */
   bodyBytes = 0;

@@ -1,18 +1,17 @@
 /**
  * The way of a request: guard, Host, origin rules, route, session, limits, schema, handle, reply. One walk for every
- * route; what differs stands in the route's definition. A route that returns a plain value is answered in the same
- * turn, without a promise.
+ * route; what differs stands in the route's definition. The answers of a turn of the loop leave together at its end.
  */
 import { GatewayError } from '../../domain/errors.ts';
-import type { Clock } from '../../domain/time.ts';
+import { TurnBatch } from '../turn-batch.ts';
 import { BodyIntake } from './body-intake.ts';
 import { type AddressReader, createAddressReader, createRangeCheck, readAddress } from './client-address.ts';
 import { absentBody, answerUnrouted, chargeRefusal, enter, refusal, replyOf, requireFit } from './door.ts';
-import { Exchange, type Services } from './exchange.ts';
-import type { FinishedRequest } from './finished.ts';
+import { Exchange } from './exchange.ts';
 import { guard } from './guard.ts';
-import { InFlight, type InFlightBounds, type InFlightCounters } from './in-flight.ts';
+import { InFlight } from './in-flight.ts';
 import { corsHeaders, createHostCheck } from './origin.ts';
+import type { PipelineCounters, PipelineOptions } from './pipeline-options.ts';
 import { errorBody, errorReply } from './reply.ts';
 import { IncomingHead, parseQuery } from './request.ts';
 import { type AnyRoute, Reply } from './route.ts';
@@ -22,29 +21,7 @@ import { StreamReply } from './stream.ts';
 
 export type { Services } from './exchange.ts';
 export type { FinishedRequest } from './finished.ts';
-
-export interface PipelineOptions extends Services {
-  readonly routes: readonly AnyRoute[];
-  readonly clock: Clock;
-  /** Milliseconds that only move forward, for durations. */
-  readonly elapsed: () => number;
-  readonly newRequestId: () => string;
-  /** CIDR blocks of proxies whose word on the client's address counts. */
-  readonly trustedProxies: readonly string[];
-  /** A throw that is no row of the error table. The caller got 500. */
-  readonly onBug: (error: unknown, requestId: string) => void;
-  readonly onFinished?: (record: FinishedRequest) => void;
-  readonly bounds?: InFlightBounds;
-  /** Asked at every answer: shall the connection end with it? `Server.crowded`. */
-  readonly crowded?: () => boolean;
-}
-
-export interface PipelineCounters extends InFlightCounters {
-  /** Connections closed by the guard. */
-  readonly smuggledTotal: number;
-  /** Refused because the gateway is stopping. */
-  readonly stoppingTotal: number;
-}
+export type { PipelineCounters, PipelineOptions } from './pipeline-options.ts';
 
 export interface Pipeline {
   readonly handle: RequestHandler;
@@ -66,6 +43,8 @@ class Engine implements Pipeline {
   readonly #isAdminAddress: (address: string) => boolean;
   readonly #inFlight: InFlight;
   readonly #bodies: BodyIntake;
+  /** Exchanges whose handler has come to a value. */
+  readonly #answers = new TurnBatch<Exchange>((exchange) => this.#conclude(exchange));
   #smuggledTotal = 0;
   #stoppingTotal = 0;
   #stopping = false;
@@ -167,28 +146,39 @@ class Engine implements Pipeline {
 
   #run(exchange: Exchange, ready: ReadyRoute): void {
     const result = ready.route.handle(exchange as Parameters<AnyRoute['handle']>[0]);
-    if (!(result instanceof Promise)) {
-      this.#finish(exchange, replyOf(result), false);
-      return;
-    }
     exchange.watch(() => this.#settle(exchange));
     exchange.running = true;
-    result.then(
-      (value) => this.#conclude(exchange, () => this.#finish(exchange, replyOf(value), false)),
-      (error: unknown) => this.#conclude(exchange, () => this.#fail(exchange, error)),
-    );
+    if (result instanceof Promise)
+      result.then(
+        (value) => this.#came(exchange, value),
+        (error: unknown) => {
+          this.#fail(exchange, error);
+          this.#done(exchange);
+        },
+      );
+    else this.#came(exchange, result);
   }
 
   /** One reaction to a handler's promise: each further one costs a turn of the queue. */
-  #conclude(exchange: Exchange, answer: () => void): void {
+  #came(exchange: Exchange, value: unknown): void {
+    exchange.value = value;
+    this.#answers.add(exchange);
+  }
+
+  #conclude(exchange: Exchange): void {
     try {
-      answer();
+      this.#finish(exchange, replyOf(exchange.value), false);
     } catch (error) {
       this.#fail(exchange, error);
     } finally {
-      exchange.running = false;
-      if (exchange.settled) this.#release(exchange);
+      this.#done(exchange);
     }
+  }
+
+  /** Its handler's work is over. */
+  #done(exchange: Exchange): void {
+    exchange.running = false;
+    if (exchange.settled) this.#release(exchange);
   }
 
   /** A row of the table is answered as such; anything else is a bug: told to the operator, never to the caller. */

@@ -4,6 +4,7 @@
  */
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { TurnBatch } from '../turn-batch.ts';
 import type { RequestBody } from './request-body.ts';
 import type { ResponseHead } from './response-head.ts';
 import { KEEP_ALIVE_MS, ResponseParser, type ResponseSink } from './response-parser.ts';
@@ -16,6 +17,9 @@ const TCP_KEEP_ALIVE_MS = 60_000;
 const WAITING_BYTES = 64 * 1024;
 /** Reads are synchronous: what is in it has been taken when the next one begins. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
+
+/** The requests of a turn of the loop go out together. */
+const OPENINGS = new TurnBatch<Connection>((connection) => connection.sendOpening());
 
 /** What a connection carries: a request, and who hears of its answer. */
 export interface Attempt {
@@ -60,6 +64,8 @@ export class Connection implements ResponseSink {
   readonly #connectTimer: NodeJS.Timeout;
   #phase: Phase = 'connecting';
   #attempt: Attempt | undefined;
+  /** Its opening waits for the end of the turn. */
+  #unsent = false;
   #answerBegan = false;
   #paused = false;
   #gone = false;
@@ -77,13 +83,22 @@ export class Connection implements ResponseSink {
     this.#socket.on('close', () => this.#break('closed'));
   }
 
-  /** Writes the request; only while it is free. */
+  /** Takes the request, which leaves at the end of the turn; only while it is free. */
   carry(attempt: Attempt): void {
     this.#phase = 'busy';
     this.#attempt = attempt;
     this.#answerBegan = false;
     this.#parser.begin(attempt.toHead);
+    this.#unsent = true;
     attempt.onBegin(this);
+    OPENINGS.add(this);
+  }
+
+  /** Writes the request that it carries, unless that was given up or the connection broke meanwhile. */
+  sendOpening(): void {
+    const attempt = this.#attempt;
+    if (attempt === undefined || !this.#unsent) return;
+    this.#unsent = false;
     this.#socket.write(attempt.opening, attempt.encoding);
     attempt.body?.start((bytes) => this.#socket.write(bytes));
   }
@@ -142,7 +157,7 @@ export class Connection implements ResponseSink {
   }
 
   #take(size: number): void {
-    if (this.#attempt === undefined) {
+    if (this.#attempt === undefined || this.#unsent) {
       this.#break('bytes without a request');
       return;
     }

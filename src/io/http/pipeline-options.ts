@@ -1,0 +1,29 @@
+/** What the pipeline is made of, and what it counts. */
+import type { Clock } from '../../domain/time.ts';
+import type { Services } from './exchange.ts';
+import type { FinishedRequest } from './finished.ts';
+import type { InFlightBounds, InFlightCounters } from './in-flight.ts';
+import type { AnyRoute } from './route.ts';
+
+export interface PipelineOptions extends Services {
+  readonly routes: readonly AnyRoute[];
+  readonly clock: Clock;
+  /** Milliseconds that only move forward, for durations. */
+  readonly elapsed: () => number;
+  readonly newRequestId: () => string;
+  /** CIDR blocks of proxies whose word on the client's address counts. */
+  readonly trustedProxies: readonly string[];
+  /** A throw that is no row of the error table. The caller got 500. */
+  readonly onBug: (error: unknown, requestId: string) => void;
+  readonly onFinished?: (record: FinishedRequest) => void;
+  readonly bounds?: InFlightBounds;
+  /** Asked at every answer: shall the connection end with it? `Server.crowded`. */
+  readonly crowded?: () => boolean;
+}
+
+export interface PipelineCounters extends InFlightCounters {
+  /** Connections closed by the guard. */
+  readonly smuggledTotal: number;
+  /** Refused because the gateway is stopping. */
+  readonly stoppingTotal: number;
+}
