@@ -48,7 +48,7 @@ const LAYERS: Record<string, { values: string[]; types: string[] }> = {
 
 /** Packages that one file (or one folder's file) alone may import within src. */
 const OWNERS: Record<string, string[]> = {
-  typebox: ['src/domain/schema.ts'],
+  typebox: ['src/domain/schema.ts', 'src/domain/json-schema.ts'],
   piscina: ['src/workers/pool.ts'],
   '@noble/ed25519': ['src/workers/ed25519.ts'],
   '@simplewebauthn/server': ['src/workers/fido2.ts'],

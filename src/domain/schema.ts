@@ -1,14 +1,28 @@
 /**
- * Schemas: the only importer of typebox. Builders for bodies, queries, settings and configuration, and the compiled
- * check that names every fault with its path. The schema objects are plain JSON Schema, so OpenAPI and `tools/list`
+ * Schemas: the only importer of typebox's code. Builders for bodies, queries, settings and configuration, and the
+ * compiled check that names every fault with its path. The schema objects are plain JSON Schema, so OpenAPI and `tools/list`
  * print them as they are.
  */
-import Type, { type Static, type TSchema } from 'typebox';
+import type Type from 'typebox';
+import type { Static, TSchema } from 'typebox';
 import Format from 'typebox/format';
 import Schema from 'typebox/schema';
 import System from 'typebox/system';
 import { ID_MAX, ID_MIN, parseId } from './ids.ts';
+import { nothing, string, union, unsafe } from './json-schema.ts';
 
+export {
+  array,
+  boolean,
+  integer,
+  literal,
+  nothing,
+  object,
+  optional,
+  record,
+  union,
+  unknown,
+} from './json-schema.ts';
 export type { Static, TSchema };
 
 /** One fault: `path` is a JSON pointer ('' for the value itself), `message` says what is expected there. */
@@ -47,26 +61,8 @@ export interface TextOptions {
   examples?: string[];
 }
 
-export interface IntegerOptions {
-  minimum?: number;
-  maximum?: number;
-  description?: string;
-  examples?: number[];
-}
-
-/** Unknown body fields are ignored (config.md "Wire types"), so objects stay open unless `closed`. */
-export const object = Type.Object;
-export const optional = Type.Optional;
-export const boolean = Type.Boolean;
-export const array = Type.Array;
-export const record = Type.Record;
-export const literal = Type.Literal;
-export const union = Type.Union;
-export const unknown = Type.Unknown;
-export const nothing = Type.Null;
-
 export function text(options: TextOptions = {}): Type.TString {
-  return Type.String({ maxLength: 4096, ...options });
+  return string({ maxLength: 4096, ...options });
 }
 
 /** Of a character class with the flag `u`: C0, DEL, C1, and the separators that end lines in logs of other programs. */
@@ -83,16 +79,12 @@ export function nameText(maxLength: number): Type.TString {
   return text({ minLength: 1, maxLength, pattern: `^(?=.*${VISIBLE})${allowed}+$` });
 }
 
-export function integer(options: IntegerOptions = {}): Type.TInteger {
-  return Type.Integer({ ...options });
-}
-
 export function nullable<S extends TSchema>(schema: S): Type.TUnion<[S, Type.TNull]> {
-  return Type.Union([schema, Type.Null()]);
+  return union([schema, nothing()]);
 }
 
 export function oneOf<const V extends string>(values: readonly V[], description?: string): Type.TUnsafe<V> {
-  return Type.Unsafe<V>({
+  return unsafe<V>({
     type: 'string',
     enum: values,
     ...(description === undefined ? {} : { description }),
@@ -101,7 +93,7 @@ export function oneOf<const V extends string>(values: readonly V[], description?
 
 /** An int64 id: a decimal string, or a safe integer on input. Read it with `readId`. */
 export function int64(description?: string): Type.TUnsafe<string | number> {
-  return Type.Unsafe<string | number>({
+  return unsafe<string | number>({
     anyOf: [
       { type: 'string', format: 'int64', pattern: '^(0|[1-9][0-9]{0,18})$' },
       { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
@@ -116,12 +108,29 @@ export function readId(value: string | number): string | undefined {
   return id !== undefined && BigInt(id) <= ID_MAX ? id : undefined;
 }
 
-/** Compiles a schema once. Throws when the schema itself is unusable. */
+/**
+ * A schema of this program. Compiled when it is first asked, so that a start does not wait for the schemas of routes
+ * that nobody has called yet; a test compiles them all.
+ */
 export function compileSchema<S extends TSchema>(schema: S): CompiledSchema<Static<S>> {
-  return compileJsonSchema<Static<S>>(schema);
+  return compileWhenAsked(schema, () => compileJsonSchema<Static<S>>(schema));
 }
 
-/** The same for a JSON Schema that came from configuration. */
+/** Stands for what `compile` will give: once, and not before the first value is checked. */
+export function compileWhenAsked<T>(schema: object, compile: () => CompiledSchema<T>): CompiledSchema<T> {
+  let compiled: CompiledSchema<T> | undefined;
+  const ready = () => {
+    compiled ??= compile();
+    return compiled;
+  };
+  return {
+    schema,
+    check: (value): value is T => ready().check(value),
+    faults: (value) => ready().faults(value),
+  };
+}
+
+/** A JSON Schema that came from configuration, compiled at once. Throws when it is unusable. */
 export function compileJsonSchema<T = unknown>(schema: object): CompiledSchema<T> {
   const validator = Schema.Compile(schema as Parameters<typeof Schema.Compile>[0]);
   return {

@@ -5,7 +5,7 @@
  */
 import type { FileHandle } from 'node:fs/promises';
 import { Readable } from 'node:stream';
-import { type Dispatcher, Pool } from 'undici';
+import type { Dispatcher, Pool } from 'undici';
 import { SECOND_MS } from '../../domain/time.ts';
 import { systemCode } from './storage-faults.ts';
 
@@ -30,8 +30,9 @@ type Method = 'GET' | 'HEAD' | 'PUT' | 'DELETE';
 
 export class StorageServer {
   readonly host: string;
+  readonly #origin: string;
   readonly #basePath: string;
-  readonly #pool: Pool;
+  #pool: Promise<Pool> | undefined;
   readonly #stalledMs: number;
 
   constructor({ host, stalledMs = STALLED_MS }: StorageServerOptions) {
@@ -39,13 +40,22 @@ export class StorageServer {
     const { origin, pathname } = new URL(host);
     this.#basePath = pathname.replace(/\/+$/, '');
     this.#stalledMs = stalledMs;
-    this.#pool = new Pool(origin, {
-      connections: CONNECTIONS,
-      pipelining: 1,
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      connect: { timeout: CONNECT_TIMEOUT_MS },
-    });
+    this.#origin = origin;
+  }
+
+  /** With the first request: most gateways keep their files themselves and never load the library. */
+  #opened(): Promise<Pool> {
+    this.#pool ??= import('undici').then(
+      ({ Pool }) =>
+        new Pool(this.#origin, {
+          connections: CONNECTIONS,
+          pipelining: 1,
+          headersTimeout: 0,
+          bodyTimeout: 0,
+          connect: { timeout: CONNECT_TIMEOUT_MS },
+        }),
+    );
+    return this.#pool;
   }
 
   /** Bytes of a file; undefined when there is none. */
@@ -90,8 +100,8 @@ export class StorageServer {
     });
   }
 
-  close(): Promise<void> {
-    return this.#pool.destroy();
+  async close(): Promise<void> {
+    await (await this.#pool)?.destroy();
   }
 
   /** One request, sent once more when its connection turns out to be dead. */
@@ -118,12 +128,14 @@ export class StorageServer {
     { headers = {}, body }: RequestOptions,
     take: (answer: Answer, progress: () => void) => Promise<T>,
   ): Promise<T> {
+    // Before the watch begins: loading is no stall of the server.
+    const pool = await this.#opened();
     const watch = new Watch(this.#stalledMs);
     const progress = () => watch.progress();
     const source = body === undefined ? null : streamOf(body, progress);
     try {
       const path = `${this.#basePath}${filePath}`;
-      const answer = await this.#pool.request({ method, path, headers, signal: watch.signal, body: source });
+      const answer = await pool.request({ method, path, headers, signal: watch.signal, body: source });
       answer.body.on('error', ignore);
       try {
         const taken = await take(answer, progress);

@@ -12,7 +12,7 @@ import {
 } from '../../domain/access.ts';
 import type { CompiledSchema, Fault } from '../../domain/schema.ts';
 import { type Endpoint, type ModuleAddresses, parseEndpoint, type Target } from '../modules/endpoint.ts';
-import { compileInputSchema, isObject } from './input-schema.ts';
+import { inputCheck, isObject } from './input-schema.ts';
 import { plainUrl } from './outgoing.ts';
 import { RepeatedResult } from './rpc.ts';
 import {
@@ -152,13 +152,11 @@ function configuredEndpoint(row: unknown, modules: ModuleAddresses, faults: Faul
 }
 
 function toolEntry(name: string, row: ToolRow, endpoint: ToolEntry['endpoint']): ToolEntry {
-  const input = compileInputSchema(row.inputSchema);
-  if (!input.ok) throw new Error(`input schema of ${name}: ${JSON.stringify(input.faults)}`);
   return {
     name,
     row,
     callers: new Set(CALLER_CLASSES.filter((caller) => mayCallTool(row, caller))),
-    arguments: input.compiled,
+    arguments: inputCheck(name, row.inputSchema),
     endpoint,
     url: plainUrl(endpoint),
     timeoutMs: row.timeoutMs ?? TIMEOUT_MS,

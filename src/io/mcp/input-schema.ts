@@ -2,7 +2,7 @@
  * The input schema of a tool: the check at load that keeps one bad schema from making clients drop the whole list,
  * and the check of arguments before a call, whose message names the field so that a model can repair it.
  */
-import { type CompiledSchema, compileJsonSchema, type Fault } from '../../domain/schema.ts';
+import { type CompiledSchema, compileJsonSchema, compileWhenAsked, type Fault } from '../../domain/schema.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -52,6 +52,15 @@ export function compileInputSchema(schema: unknown): CompiledInput {
     const reason = error instanceof Error ? error.message : String(error);
     return { ok: false, faults: [{ path: '', message: `cannot be compiled: ${reason}` }] };
   }
+}
+
+/** The check of a tool whose schema has been judged: a configured one's at load, a built-in one's by the tests. */
+export function inputCheck(name: string, schema: JsonObject): CompiledSchema<unknown> {
+  return compileWhenAsked(schema, () => {
+    const input = compileInputSchema(schema);
+    if (!input.ok) throw new Error(`input schema of ${name}: ${JSON.stringify(input.faults)}`);
+    return input.compiled;
+  });
 }
 
 /** What is wrong with the arguments, for example `currency must be string`; undefined when nothing is. */

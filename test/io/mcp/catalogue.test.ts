@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { CALLER_CLASSES, type CallerClass } from '../../../src/domain/access.ts';
 import { type ConfiguredRows, LiveCatalogue, loadCatalogue } from '../../../src/io/mcp/catalogue.ts';
+import { compileInputSchema } from '../../../src/io/mcp/input-schema.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES, type GatewayServices } from '../../../src/io/mcp/tools/gateway.ts';
 import { type BackendAnswer, type BackendRequest, startMcp, TOKENS } from '../../support/mcp.ts';
@@ -140,6 +141,7 @@ t.test(
     ];
     t.strictSame(Object.keys(BUILT_IN.tools).sort(), expected.join(' ').split(' ').sort());
     for (const [name, row] of Object.entries(BUILT_IN.tools)) {
+      t.match(compileInputSchema(row.inputSchema), { ok: true }, `${name}: its schema compiles`);
       t.ok(row.title && row.description.length > 40, name);
       const hints = row.annotations ?? {};
       t.strictSame(
