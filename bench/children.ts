@@ -1,6 +1,5 @@
-/** Child processes of a run: the load generator, floors, peers and backends, and what they cost the machine. */
+/** Child processes of a run: the load generator, floors, peers and backends. */
 import { type ChildProcess, fork } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { plainEnvironment } from '../tools/launch.ts';
 import type { LoadPlan, LoadReport } from './plan.ts';
@@ -8,9 +7,6 @@ import type { LoadPlan, LoadReport } from './plan.ts';
 const START_TIMEOUT_MS = 15_000;
 /** Beyond the planned time, before a silent generator is given up. */
 const SILENCE_MS = 20_000;
-/** USER_HZ of Linux: ticks of /proc/<pid>/stat a second. */
-const TICKS_PER_SECOND = 100;
-const PAGE_BYTES = 4096;
 
 export interface Server {
   readonly url: string;
@@ -21,12 +17,6 @@ export interface Server {
 export interface Generator {
   run(plan: LoadPlan): Promise<LoadReport>;
   stop(): Promise<void>;
-}
-
-export interface ProcessCost {
-  /** Processor time used so far, all threads. */
-  readonly cpuMs: number;
-  readonly rssBytes: number;
 }
 
 export interface Verified {
@@ -122,7 +112,7 @@ export function startGenerator(): Generator {
       return new Promise((resolve, reject) => {
         const timer = setTimeout(
           () => settle(() => reject(new Error('the load generator is silent'))),
-          plan.warmupMs + plan.durationMs + SILENCE_MS,
+          plan.leadInMs + plan.durationMs + SILENCE_MS,
         );
         const onExit = (code: number | null) =>
           settle(() => reject(new Error(`the load generator ended with ${code}`)));
@@ -138,20 +128,6 @@ export function startGenerator(): Generator {
     },
     stop: () => stopChild(child),
   };
-}
-
-/** Undefined where there is no /proc. */
-export function costOf(pid: number): ProcessCost | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // The command's name may hold spaces; the fields after its closing bracket start with number 3.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const ticks = Number(fields[11]) + Number(fields[12]);
-    return { cpuMs: (ticks / TICKS_PER_SECOND) * 1_000, rssBytes: Number(fields[21]) * PAGE_BYTES };
-  } catch (error) {
-    if (error instanceof Error && 'code' in error) return undefined;
-    throw error;
-  }
 }
 
 function forkFile(file: string, args: readonly string[]): ChildProcess {

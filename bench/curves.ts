@@ -1,7 +1,8 @@
 /** Cost as work grows: the same request measured at several sizes of something, as lines for a chart. */
-import { type Comparison, type Measured, median, processorTimeOf } from './measure.ts';
+import { type Comparison, type Measured, processorTimeOf } from './measure.ts';
 import type { LoadReport } from './plan.ts';
 import type { Axis, Series } from './scenario.ts';
+import { median } from './statistics.ts';
 import type { Figure } from './targets.ts';
 
 export interface CurveLine {
@@ -37,23 +38,18 @@ export function chartsOf(comparison: Comparison, x: Axis, lines: readonly CurveL
   ];
 }
 
+/** The pair whose ratio `growthOf` reads: a comparison takes it, so that it has rounds enough. */
+export function growthPair({ points }: CurveLine): { readonly of: string; readonly against: string } {
+  return { of: points[0]?.subject ?? '', against: points.at(-1)?.subject ?? '' };
+}
+
 /** How many times the first point's processor time the last one's is. */
-export function growthOf(comparison: Comparison, { label, points }: CurveLine): Figure {
-  const at = (point: CurvePoint | undefined) =>
-    comparison.subjects.find(({ name }) => name === point?.subject)?.rounds ?? [];
-  const [first, last] = [at(points[0]), at(points.at(-1))];
-  const ratios = last.map(
-    (round, index) =>
-      cpuUsOfRound(round.details, round.cpuUsPerAnswer) /
-      cpuUsOfRound(first[index]?.details, first[index]?.cpuUsPerAnswer),
-  );
-  const known = ratios.filter((ratio) => Number.isFinite(ratio));
-  return {
-    name: growthName(label, points),
-    unit: 'x',
-    value: known.length === 0 ? Number.NaN : median(known),
-    ...(known.length === 0 ? {} : { lowest: Math.min(...known), highest: Math.max(...known) }),
-  };
+export function growthOf({ ratios }: Comparison, line: CurveLine): Figure {
+  const { of, against } = growthPair(line);
+  const growth = ratios.find((ratio) => ratio.of === of && ratio.against === against)?.processorTime;
+  const name = growthName(line.label, line.points);
+  if (growth === undefined) return { name, unit: 'x', value: Number.NaN };
+  return { name, unit: 'x', value: growth.median, from: growth.from, to: growth.to };
 }
 
 export function growthName(label: string, points: readonly CurvePoint[]): string {
@@ -61,20 +57,9 @@ export function growthName(label: string, points: readonly CurvePoint[]): string
   return `${label}: processor time at ${last} over that at ${first}`;
 }
 
-/** Microseconds of processor for one answer while measuring; with the warm-up where only that is known. */
+/** Microseconds of processor for one answer. */
 export function cpuUsOf(measured: Measured): number {
-  const times = measured.rounds
-    .map(({ details }) => cpuUsOfRound(details))
-    .filter((us) => Number.isFinite(us));
-  return times.length === 0 ? (processorTimeOf(measured) ?? Number.NaN) : median(times);
-}
-
-function cpuUsOfRound(
-  details: Readonly<Record<string, unknown>> | undefined,
-  otherwise = Number.NaN,
-): number {
-  const { cpuMs, answers } = (details ?? {}) as Partial<LoadReport>;
-  return cpuMs === undefined || !answers ? otherwise : (cpuMs * 1_000) / answers;
+  return processorTimeOf(measured) ?? Number.NaN;
 }
 
 function p99MsOf({ rounds }: Measured): number {

@@ -2,10 +2,10 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { plainEnvironment } from '../tools/launch.ts';
-import { costOf } from './children.ts';
 import { type FanoutPlan, type FanoutReport, MARK, nowUs } from './fanout-load.ts';
 import type { FanoutOrder } from './fanout-process.ts';
-import type { Sample } from './measure.ts';
+import type { Sample, Subject } from './measure.ts';
+import { costOfAll } from './process-cost.ts';
 
 /** Readers that are there before memory is measured: code is compiled and the heap has its size. */
 const FIRST_CLIENTS = 500;
@@ -18,6 +18,16 @@ export interface FanoutServer {
   readonly plan: FanoutPlan;
   /** Hands messages over; each is the text of a JSON object. */
   publish(messages: readonly string[]): Promise<void>;
+}
+
+export interface CrowdRound {
+  readonly durationMs: number;
+  /** Messages that are published together. */
+  readonly batch: number;
+  readonly sizeBytes: number;
+  /** Readers that never read, in this round. */
+  readonly stalled?: number;
+  readonly readers: number;
 }
 
 /** A message of about `sizeBytes` with the mark and the moment of its publication. */
@@ -46,7 +56,7 @@ export class Crowd {
     await this.#order({ do: 'plan', plan });
     const first = Math.min(FIRST_CLIENTS, plan.clients);
     await this.#order({ do: 'connect', clients: first });
-    await this.round({ durationMs: 1_000, batch: 1, sizeBytes: 200, stalled: 0, readers: first });
+    await this.round({ durationMs: 1_000, batch: 1, sizeBytes: 200, readers: first });
     const before = this.#rssBytes();
     await this.#order({ do: 'connect', clients: plan.clients });
     const after = this.#rssBytes();
@@ -55,16 +65,21 @@ export class Crowd {
     }
   }
 
+  /** Warm-up and rounds of a comparison; the readers stay connected. */
+  rounds({
+    warmupMs,
+    ...options
+  }: CrowdRound & { readonly warmupMs: number }): Pick<Subject, 'warmUp' | 'round'> {
+    return {
+      warmUp: () => this.round({ ...options, durationMs: warmupMs, stalled: 0 }),
+      round: () => this.round(options),
+    };
+  }
+
   /** Publishes batch after batch, each when the one before has arrived everywhere. */
-  async round(options: {
-    durationMs: number;
-    batch: number;
-    sizeBytes: number;
-    stalled: number;
-    readers: number;
-  }): Promise<Sample & { readonly report: FanoutReport }> {
+  async round(options: CrowdRound): Promise<Sample & { readonly report: FanoutReport }> {
     const { server } = this;
-    await this.#order({ do: 'begin', stalled: options.stalled });
+    await this.#order({ do: 'begin', stalled: options.stalled ?? 0 });
     const cpuBefore = this.#cpuMs();
     const startedMs = performance.now();
     let batches = 0;
@@ -121,13 +136,10 @@ export class Crowd {
   }
 
   #rssBytes(): number | undefined {
-    const costs = this.server.pids.map((pid) => costOf(pid));
-    return costs.some((cost) => cost === undefined)
-      ? undefined
-      : costs.reduce((total, cost) => total + (cost?.rssBytes ?? 0), 0);
+    return costOfAll(this.server.pids)?.rssBytes;
   }
 
   #cpuMs(): number {
-    return this.server.pids.reduce((total, pid) => total + (costOf(pid)?.cpuMs ?? Number.NaN), 0);
+    return costOfAll(this.server.pids)?.cpuMs ?? Number.NaN;
   }
 }

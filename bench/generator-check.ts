@@ -11,13 +11,13 @@ export interface GeneratorCheck {
 }
 
 const CONNECTIONS = 64;
-const WARMUP_MS = 1_000;
+const LEAD_IN_MS = 1_000;
 const DURATION_MS = 2_000;
 const TIMEOUT_MS = 10_000;
 
 export async function checkGenerator(
   durationMs = DURATION_MS,
-  warmupMs = WARMUP_MS,
+  leadInMs = LEAD_IN_MS,
 ): Promise<GeneratorCheck> {
   const server = await startServer('empty');
   const generator: Generator = startGenerator();
@@ -28,7 +28,7 @@ export async function checkGenerator(
       host: hostname,
       port: Number(port),
       connections: CONNECTIONS,
-      warmupMs,
+      leadInMs,
       durationMs,
       requests: [
         rawRequest('POST', `${server.url}/mcp`, { Authorization: `Bearer ${'x'.repeat(46)}` }, body),

@@ -66,9 +66,15 @@ export function stepOf(name: LoopName): (address: string, nowMs: number) => bool
   };
 }
 
-/** Steps over all addresses, again and again, for so long. Throws when one is refused: then it was not the whole work. */
-export function loopFor(name: LoopName, addresses: readonly string[], durationMs: number): LoopReport {
-  const step = stepOf(name);
+/**
+ * Steps over all addresses, again and again, for so long. Throws when one is refused: then it was not the whole work.
+ * The step is the caller's: its counters stay from one round to the next.
+ */
+export function loopFor(
+  step: (address: string, nowMs: number) => boolean,
+  addresses: readonly string[],
+  durationMs: number,
+): LoopReport {
   const startedMs = performance.now();
   const originMs = Date.now();
   let count = 0;
@@ -76,7 +82,7 @@ export function loopFor(name: LoopName, addresses: readonly string[], durationMs
   for (let elapsedMs = 0; elapsedMs < durationMs; elapsedMs = performance.now() - startedMs) {
     const nowMs = originMs + elapsedMs;
     for (let left = SLICE; left > 0; left -= 1) {
-      if (!step(addresses[place] ?? '', nowMs)) throw new Error(`${name}: refused after ${count} checks`);
+      if (!step(addresses[place] ?? '', nowMs)) throw new Error(`refused after ${count} checks`);
       place = place + 1 === addresses.length ? 0 : place + 1;
     }
     count += SLICE;

@@ -3,11 +3,11 @@
  * back. Runs in a process of its own (load-process.ts), so that nothing else shares its thread.
  */
 import { performance } from 'node:perf_hooks';
-import { costOf } from './children.ts';
 import { HttpConnection } from './http-connection.ts';
 import { Latencies } from './latency.ts';
 import { Bound, type Pace, Pacer, type Sender, UNBOUNDED } from './pacer.ts';
 import type { LoadPlan, LoadReport } from './plan.ts';
+import { costOfAll } from './process-cost.ts';
 
 const SECOND_MS = 1_000;
 /** A server that closes connections is given this long before the next attempt. */
@@ -26,7 +26,7 @@ export async function runLoad(plan: LoadPlan): Promise<LoadReport> {
     for (const lane of lanes) lane.checkTimeout(performance.now());
   }, SECOND_MS / 2);
   await open(lanes, pace);
-  await elapse(plan.warmupMs);
+  await elapse(plan.leadInMs);
   const cpuBeforeMs = cpuOf(plan.pids);
   tally.begin();
   pace.begin();
@@ -51,8 +51,7 @@ async function open(lanes: readonly Lane[], pace: Pace): Promise<void> {
 
 /** NaN where nobody tells. */
 function cpuOf(pids: readonly number[] = []): number {
-  if (pids.length === 0) return Number.NaN;
-  return pids.reduce((total, pid) => total + (costOf(pid)?.cpuMs ?? Number.NaN), 0);
+  return costOfAll(pids)?.cpuMs ?? Number.NaN;
 }
 
 function paceOf({ ratePerSecond, maxRatePerSecond }: LoadPlan, lanes: readonly Lane[]): Pace {
@@ -107,7 +106,7 @@ class Tally {
     }
   }
 
-  /** Failures of the warm-up count too: they say that the set-up is wrong. */
+  /** Failures of the lead-in count too: they say that the set-up is wrong. */
   failed(kind: string, body?: Buffer): void {
     this.#errors[kind] = (this.#errors[kind] ?? 0) + 1;
     if (body !== undefined) this.#sample ??= body.toString('utf8', 0, SAMPLE_LENGTH);

@@ -31,7 +31,7 @@ async function run(args: readonly string[]): Promise<number> {
   const report = await runScenarios(line, command, SCENARIOS, progress, interrupt.signal);
   process.stdout.write(tables(report));
   if (line.htmlFile !== undefined) writeFileSync(line.htmlFile, page(report));
-  if (line.jsonFile !== undefined) writeFileSync(line.jsonFile, `${JSON.stringify(report, null, 2)}\n`);
+  if (line.jsonFile !== undefined) writeFileSync(line.jsonFile, `${JSON.stringify(report)}\n`);
   if (interrupt.signal.aborted) return EX_INTERRUPTED;
   return report.scenarios.some(({ failure }) => failure !== undefined) ? 1 : 0;
 }

@@ -1,5 +1,11 @@
-/** Interleaved measuring (A B A B), so that a busy minute of the machine hits every subject; medians and ratios. */
-import { costOf, type ProcessCost } from './children.ts';
+/**
+ * Interleaved measuring (A B A B) in many short rounds, so that what the machine does meanwhile hits every subject;
+ * medians and ratios.
+ */
+import { costOfAll, type ProcessCost } from './process-cost.ts';
+import type { Progress } from './progress.ts';
+import { doubtOf, expectedRounds, goesOn, type RoundPlan, type RoundState } from './rounds.ts';
+import { median, type Spread, spreadOf } from './statistics.ts';
 
 /** One round of one subject. */
 export interface Sample {
@@ -14,11 +20,16 @@ export interface Subject {
   readonly pids: readonly number[];
   /** Ratios are taken within a group, of its first subject against the others: like with like. */
   readonly group?: string;
+  /** Once before its first round: load until its code is compiled. Nothing of it counts. */
+  warmUp?(): Promise<unknown>;
   round(): Promise<Sample>;
 }
 
 export interface Round extends Sample {
-  /** Processor time of the subject's processes in this round, all threads; undefined where nobody tells. */
+  /**
+   * Processor time of the subject's processes in this round, all threads; undefined where nobody tells. Of the measured
+   * time alone where the details say so (`cpuMs`), with whatever leads to it otherwise.
+   */
   readonly cpuMs: number | undefined;
   /** The same for one good answer. */
   readonly cpuUsPerAnswer: number | undefined;
@@ -32,16 +43,10 @@ export interface Measured {
   readonly rounds: readonly Round[];
 }
 
-/** Over the rounds, each of which compares two neighbours in time. */
-export interface Spread {
-  readonly median: number;
-  readonly lowest: number;
-  readonly highest: number;
-}
-
 export interface Ratio {
   readonly of: string;
   readonly against: string;
+  /** Over the rounds, each of which compares two neighbours in time. */
   readonly rate: Spread;
   /**
    * The other's processor time for one answer over that of `of`: above 1 the other one works more. Work of others on
@@ -56,41 +61,45 @@ export interface Comparison {
   readonly ratios: readonly Ratio[];
 }
 
-export interface ComparePlan {
-  readonly rounds: number;
-  /** No further round begins after it (`performance.now()`), once there are `ROUNDS_MIN`. */
-  readonly deadlineMs?: number;
+export interface ComparePlan extends RoundPlan {
   /** Ratios beside those of the groups. */
   readonly pairs?: readonly { readonly of: string; readonly against: string }[];
   /** What a subject has cost so far; of its processes unless given. */
   readonly cost?: (subject: Subject) => Promise<ProcessCost | undefined>;
-  /** Before each round of each subject: how many are over, how many there are. */
-  readonly step?: (text: string, done: number, total: number) => void;
+  readonly progress?: Progress;
 }
 
-/** Fewer have no spread. */
-const ROUNDS_MIN = 2;
-
+/** Warms each subject up, then measures rounds of all of them in turn, as many as `goesOn` says. */
 export async function compare(subjects: readonly Subject[], plan: ComparePlan): Promise<Comparison> {
-  const { deadlineMs = Number.POSITIVE_INFINITY, cost = costOfProcesses } = plan;
+  const { cost = costOfProcesses, progress, pairs = [] } = plan;
+  for (const subject of subjects) {
+    if (subject.warmUp === undefined) continue;
+    progress?.step(`warm-up: ${subject.name}`);
+    await subject.warmUp();
+  }
   const rounds: Round[][] = subjects.map(() => []);
-  const total = plan.rounds * subjects.length;
-  for (let round = 1; round <= plan.rounds; round += 1) {
+  const comparison = (): Comparison => {
+    const measured = subjects.map(({ name }, index) => measuredOf(name, rounds[index] ?? []));
+    return { subjects: measured, ratios: ratiosOf(subjects, measured, pairs) };
+  };
+  let state: RoundState = { done: 0, doubt: Number.POSITIVE_INFINITY, nowMs: performance.now(), roundMs: 0 };
+  while (subjects.length > 0 && goesOn(plan, state)) {
     const startedMs = performance.now();
+    const total = expectedRounds(plan, state);
+    const of = plan.least === plan.most ? `of ${total}` : `of about ${total}`;
     for (const [index, subject] of subjects.entries()) {
-      const text = `round ${round} of ${plan.rounds}: ${subject.name}`;
-      plan.step?.(text, (round - 1) * subjects.length + index, total);
+      const done = state.done * subjects.length + index;
+      progress?.round(`round ${state.done + 1} ${of}: ${subject.name}`, done, total * subjects.length);
       rounds[index]?.push(await measureRound(subject, cost));
     }
-    const nextEndsMs = 2 * performance.now() - startedMs;
-    if (round >= ROUNDS_MIN && nextEndsMs > deadlineMs) break;
+    const nowMs = performance.now();
+    state = { done: state.done + 1, doubt: doubtOf(comparison().ratios), nowMs, roundMs: nowMs - startedMs };
   }
-  const measured = subjects.map(({ name }, index) => ({
-    name,
-    rounds: rounds[index] ?? [],
-    medianPerSecond: median((rounds[index] ?? []).map(({ ratePerSecond }) => ratePerSecond)),
-  }));
-  return { subjects: measured, ratios: ratiosOf(subjects, measured, plan.pairs ?? []) };
+  return comparison();
+}
+
+function measuredOf(name: string, rounds: readonly Round[]): Measured {
+  return { name, rounds, medianPerSecond: median(rounds.map(({ ratePerSecond }) => ratePerSecond)) };
 }
 
 async function measureRound(
@@ -100,8 +109,11 @@ async function measureRound(
   const before = await cost(subject);
   const sample = await subject.round();
   const after = await cost(subject);
-  const cpuMs = before === undefined || after === undefined ? undefined : after.cpuMs - before.cpuMs;
-  const answers = Number(sample.details['answersInAll'] ?? 0);
+  const { cpuMs: measuredMs, answers: measuredAnswers, answersInAll } = sample.details;
+  const isMeasured = typeof measuredMs === 'number' && typeof measuredAnswers === 'number';
+  const wholeMs = before === undefined || after === undefined ? undefined : after.cpuMs - before.cpuMs;
+  const cpuMs = isMeasured ? measuredMs : wholeMs;
+  const answers = isMeasured ? measuredAnswers : Number(answersInAll ?? 0);
   return {
     ...sample,
     cpuMs,
@@ -111,12 +123,7 @@ async function measureRound(
 }
 
 async function costOfProcesses({ pids }: Subject): Promise<ProcessCost | undefined> {
-  const costs = pids.map((pid) => costOf(pid)).filter((cost) => cost !== undefined);
-  if (pids.length === 0 || costs.length < pids.length) return undefined;
-  return {
-    cpuMs: sum(costs.map(({ cpuMs }) => cpuMs)),
-    rssBytes: sum(costs.map(({ rssBytes }) => rssBytes)),
-  };
+  return costOfAll(pids);
 }
 
 function ratiosOf(
@@ -161,23 +168,8 @@ function ratioOf(one: Measured, other: Measured): Ratio {
   };
 }
 
-export function spreadOf(values: readonly number[]): Spread {
-  return { median: median(values), lowest: Math.min(...values), highest: Math.max(...values) };
-}
-
 /** Microseconds of all threads of a subject for one answer, the median of its rounds. */
 export function processorTimeOf({ rounds }: Measured): number | undefined {
   const times = rounds.map(({ cpuUsPerAnswer }) => cpuUsPerAnswer).filter((time) => time !== undefined);
   return times.length === 0 ? undefined : median(times);
-}
-
-export function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = Math.floor(sorted.length / 2);
-  const upper = sorted[middle] ?? Number.NaN;
-  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
 }

@@ -1,6 +1,6 @@
 /** Figures of a gateway's internal listener, out of its `/metrics`. */
 import { expectOk, request } from '../tools/agent.ts';
-import type { ProcessCost } from './children.ts';
+import type { ProcessCost } from './process-cost.ts';
 
 const SECOND_MS = 1_000;
 

@@ -4,9 +4,14 @@ import { parseArgs } from 'node:util';
 /** What a scenario may have its own standard of. */
 export interface LoadSettings {
   readonly connections: number;
+  /** Of each round. */
   readonly durationMs: number;
+  /** Of each subject, once before its first round. */
   readonly warmupMs: number;
+  /** At least, unless the time is over before. */
   readonly rounds: number;
+  /** At most, while a ratio is not sure. */
+  readonly roundsMax: number;
   /** Accounts that take part; 0 leaves it to the scenario. */
   readonly users: number;
 }
@@ -18,6 +23,8 @@ export interface ScenarioTraits {
   readonly defaults?: Partial<LoadSettings>;
   /** The same for `all`, whose scenarios share twenty minutes. */
   readonly inAll?: Partial<LoadSettings>;
+  /** What it takes of the time of `all` beside the others; 1 unless given. */
+  readonly share?: number;
   /** Why it takes no `--target`, as the end of "NAME takes no --target: …"; absent where it takes one. */
   readonly noTarget?: string;
 }
@@ -58,15 +65,16 @@ export const ALL = 'all';
 const SECOND_MS = 1_000;
 const STANDARD: LoadSettings = {
   connections: 64,
-  durationMs: 5 * SECOND_MS,
-  warmupMs: 2 * SECOND_MS,
-  rounds: 5,
+  durationMs: 0.3 * SECOND_MS,
+  warmupMs: 3 * SECOND_MS,
+  rounds: 15,
+  roundsMax: 300,
   users: 0,
 };
-const STANDARD_IN_ALL: Partial<LoadSettings> = { durationMs: 1.5 * SECOND_MS, warmupMs: 0.5 * SECOND_MS };
+const STANDARD_IN_ALL: Partial<LoadSettings> = { durationMs: 0.1 * SECOND_MS, warmupMs: 2 * SECOND_MS };
 /** Somebody's deployment is not to fall over because a default was large. */
 export const TARGET_BOUNDS = {
-  load: { connections: 8, durationMs: 5 * SECOND_MS, warmupMs: SECOND_MS, rounds: 3, users: 4 },
+  load: { connections: 8, durationMs: 5 * SECOND_MS, warmupMs: SECOND_MS, rounds: 3, roundsMax: 3, users: 4 },
   maxRatePerSecond: 100,
 } as const;
 
@@ -74,14 +82,15 @@ export const USAGE = `npm run bench -- <scenario | all> [options]
 
   --peers            other servers too: SDK server, fastify, nginx, nchan, tus, better-sse, … as far as installed
   --connections N    open connections (64)
-  --duration S       seconds measured in each round (5; all: 1.5)
-  --warmup S         seconds before them (2; all: 0.5)
+  --duration S       seconds measured in each round (0.3; all: 0.1): many short rounds say more than few long ones
+  --warmup S         seconds of load for each subject once, before its first round, not counted (3; all: 2)
   --rate R           open loop: R requests a second in all, latency from the moment each was due
   --max-rate R       closed loop, but no more than R requests a second
-  --rounds N         rounds of every subject, interleaved (5)
+  --rounds N         exactly so many rounds of every subject, interleaved; without it 15 or more, until the 95 %
+                     interval of every ratio is within 4 % of it or the time is over (2 minutes; all: its share)
   --users N          accounts that take part
   --target URL       measure this gateway instead of starting one; nothing is compared. Bounded: 8 connections,
-                     4 accounts, 3 rounds, at most 100 requests a second, unless the options above say otherwise
+                     4 accounts, 3 rounds of 5 s, at most 100 requests a second, unless the options above say otherwise
   --internal URL     the target's internal listener: its processor time and memory
   --folder FOLDER    where benches of files put them (the system's temporary folder)
   --json FILE        the figures for machines
@@ -160,6 +169,7 @@ function readLine(
   const maxRate = number('max-rate', 1, 1_000_000);
   if (ratePerSecond !== undefined && maxRate !== undefined)
     faults.push('--rate is the open loop, --max-rate bounds the closed one: give one of them');
+  const rounds = number('rounds', 1, 1_000, true);
   const bound =
     target === undefined || ratePerSecond !== undefined ? undefined : TARGET_BOUNDS.maxRatePerSecond;
   return {
@@ -175,9 +185,10 @@ function readLine(
     },
     given: defined({
       connections: number('connections', 1, 10_000, true),
-      durationMs: milliseconds(number('duration', 0.1, 600)),
+      durationMs: milliseconds(number('duration', 0.05, 600)),
       warmupMs: milliseconds(number('warmup', 0, 60)),
-      rounds: number('rounds', 1, 100, true),
+      rounds,
+      roundsMax: rounds,
       users: number('users', 1, 100_000, true),
     }),
     jsonFile: text('json'),

@@ -14,7 +14,7 @@ export interface Sender {
 
 export interface Pace {
   start(): void;
-  /** The warm-up is over. */
+  /** The lead-in is over. */
   begin(): void;
   free(lane: Sender): void;
   gone(lane: Sender): void;
@@ -100,7 +100,7 @@ export class Pacer implements Pace {
     this.#timer = setInterval(() => this.#send(), 1);
   }
 
-  /** Forgets the arrears of the warm-up. */
+  /** Forgets the arrears of the lead-in. */
   begin(): void {
     this.#startMs = performance.now();
     this.#started = 0;

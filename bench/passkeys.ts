@@ -1,7 +1,7 @@
 /** People with passkeys as clients of a running gateway, and logins of theirs at a steady rate. */
 import { expectOk, type Json, request } from '../tools/agent.ts';
 import { create, get, makePasskey, type Passkey } from '../tools/authenticator.ts';
-import { median } from './measure.ts';
+import { median } from './statistics.ts';
 
 export interface LoginLoad {
   readonly logins: number;

@@ -6,8 +6,8 @@ export interface LoadPlan {
   readonly connections: number;
   /** Processes of this machine whose processor time is taken over the measured time alone. */
   readonly pids?: readonly number[];
-  /** Not counted: code gets compiled. Begins when all connections are open. */
-  readonly warmupMs: number;
+  /** Not counted: until all connections are at work. Begins when they are open. */
+  readonly leadInMs: number;
   readonly durationMs: number;
   /** Requests a second in all. Without it each connection sends as soon as it has its answer (closed loop). */
   readonly ratePerSecond?: number;
@@ -37,7 +37,7 @@ export interface Latency {
 export interface LoadReport {
   /** Good answers while measuring. */
   readonly answers: number;
-  /** Good answers of the warm-up too: what processor time is divided by. */
+  /** Good answers of the lead-in too. */
   readonly answersInAll: number;
   readonly durationMs: number;
   readonly ratePerSecond: number;

@@ -1,9 +1,17 @@
-/** How far a run is: a bar that is rewritten on a terminal, one plain line a step elsewhere. */
-import type { Progress } from './scenario.ts';
-
+/** How far a run is: a bar that is rewritten on a terminal, plain lines elsewhere, of rounds one a second at most. */
 const WIDTH = 24;
 const REDRAW_MS = 250;
 const SECOND_MS = 1_000;
+/** Between two lines of rounds. */
+const LINE_EVERY_MS = 1_000;
+
+/** Where the bench says what it does. */
+export interface Progress {
+  /** Something begins that is no round: accounts sign up, a peer starts. */
+  step(text: string): void;
+  /** A round begins; `done` of `total` are over, as far as that is known. */
+  round(text: string, done: number, total: number): void;
+}
 
 export interface ProgressOutput {
   readonly isTTY?: boolean;
@@ -19,6 +27,7 @@ export class ProgressBar implements Progress {
   #rounds:
     | { readonly startedMs: number; readonly doneAtMs: number; readonly done: number; readonly total: number }
     | undefined;
+  #saidAtMs = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(output: ProgressOutput, nowMs: () => number = () => performance.now()) {
@@ -30,6 +39,7 @@ export class ProgressBar implements Progress {
   begin(scenario: string): void {
     this.#scenario = scenario;
     this.#rounds = undefined;
+    this.#saidAtMs = Number.NEGATIVE_INFINITY;
     if (this.#output.isTTY === true && this.#timer === undefined)
       this.#timer = setInterval(() => this.#draw(), REDRAW_MS).unref();
   }
@@ -41,6 +51,8 @@ export class ProgressBar implements Progress {
   round(text: string, done: number, total: number): void {
     const nowMs = this.#nowMs();
     this.#rounds = { startedMs: this.#rounds?.startedMs ?? nowMs, doneAtMs: nowMs, done, total };
+    if (this.#output.isTTY !== true && nowMs < this.#saidAtMs + LINE_EVERY_MS) return;
+    this.#saidAtMs = nowMs;
     this.#say(text);
   }
 

@@ -1,6 +1,7 @@
 /** How far two runs of one command are apart: what a reader may believe of a ratio. */
 import type { Ratio } from './measure.ts';
 import type { BenchReport } from './report.ts';
+import type { Spread } from './statistics.ts';
 
 /** Further apart than this, one run alone is no verdict. */
 export const APART_MAX = 0.1;
@@ -15,6 +16,8 @@ export interface Repeated {
   readonly second: number;
   /** The larger over the smaller, less one: 0.1 are ten percent. */
   readonly apart: number;
+  /** Whether the 95 % intervals of both runs have a value in common: chance alone explains what is between them. */
+  readonly overlap: boolean;
 }
 
 /** Every ratio that both runs have. Throws where the runs are of different commands. */
@@ -38,15 +41,17 @@ function withoutFiles(command: string): string {
 
 function pairs(scenario: string, one: Ratio, other: Ratio): Repeated[] {
   const what = `${one.of} / ${one.against}`;
-  const ways: [Repeated['by'], number | undefined, number | undefined][] = [
-    ['rate', one.rate.median, other.rate.median],
-    ['processor time', one.processorTime?.median, other.processorTime?.median],
+  const ways: [Repeated['by'], Spread | undefined, Spread | undefined][] = [
+    ['rate', one.rate, other.rate],
+    ['processor time', one.processorTime, other.processorTime],
   ];
-  return ways.flatMap(([by, first, second]) => {
+  return ways.flatMap(([by, before, after]) => {
+    const [first, second] = [before?.median, after?.median];
     // What was not finite is null in the JSON.
-    if (!isPositive(first) || !isPositive(second)) return [];
+    if (before === undefined || after === undefined || !isPositive(first) || !isPositive(second)) return [];
     const apart = Math.max(first, second) / Math.min(first, second) - 1;
-    return [{ scenario, what, by, first, second, apart }];
+    const overlap = before.from <= after.to && after.from <= before.to;
+    return [{ scenario, what, by, first, second, apart, overlap }];
   });
 }
 

@@ -7,12 +7,13 @@ import type { GeneratorCheck } from './generator-check.ts';
 import type { Measured, Ratio, Round } from './measure.ts';
 import type { BenchOptions } from './options.ts';
 import type { Participant } from './participants.ts';
-import type { LoadReport } from './plan.ts';
+import type { Latency, LoadReport } from './plan.ts';
 import type { Series } from './scenario.ts';
+import { median } from './statistics.ts';
 import type { Figure, Judged } from './targets.ts';
 
 /** Grows when a reader of the JSON must change. */
-export const SCHEMA = 1;
+export const SCHEMA = 2;
 /** A generator busier than this was the limit itself, or nearly. */
 export const GENERATOR_BUSY_MAX = 0.95;
 /** One-minute load average a core at the start, above which rates are no verdict. */
@@ -127,6 +128,28 @@ export function loadOf(round: Round | undefined): LoadReport | undefined {
 export function middleRound(rounds: readonly Round[]): Round | undefined {
   const sorted = [...rounds].sort((a, b) => a.ratePerSecond - b.ratePerSecond);
   return sorted[Math.floor((sorted.length - 1) / 2)];
+}
+
+/** Each percentile is the median of the rounds', the maximum that of all; undefined without answers or latencies. */
+export function latencyOf(rounds: readonly Round[]): Latency | undefined {
+  const all = rounds
+    .map(loadOf)
+    .flatMap((load) => (load === undefined || load.answers === 0 ? [] : [load.latencyUs]));
+  const [first] = all;
+  if (first === undefined) return undefined;
+  const of = (pick: (latency: Latency) => number) => median(all.map(pick));
+  return {
+    p50: of(({ p50 }) => p50),
+    p90: of(({ p90 }) => p90),
+    p99: of(({ p99 }) => p99),
+    p999: of(({ p999 }) => p999),
+    max: Math.max(...all.map(({ max }) => max)),
+    mean: of(({ mean }) => mean),
+    spectrum: first.spectrum.map(([percentile], index) => [
+      percentile,
+      of(({ spectrum }) => spectrum[index]?.[1] ?? Number.NaN),
+    ]),
+  };
 }
 
 /** Of all rounds, by kind. */

@@ -1,5 +1,6 @@
 /** Runs scenarios one after the other; one that fails is named and does not stop the others. */
 import { checkGenerator } from './generator-check.ts';
+import type { Comparison } from './measure.ts';
 import { ALL, type BenchOptions, type CommandLine, optionsFor } from './options.ts';
 import type { ProgressBar } from './progress.ts';
 import {
@@ -13,13 +14,14 @@ import {
   targetVersion,
   warningsOf,
 } from './report.ts';
+import { ROUNDS_MIN } from './rounds.ts';
 import { Bench, type Scenario, type ScenarioResult } from './scenario.ts';
 import { judge } from './targets.ts';
 
-/** `all` measures for so long at most; what is left of twenty minutes is for starting and for leaving. */
-const ALL_BUDGET_MS = 18 * 60_000;
-/** A scenario of `all` may take this many equal shares of what is left: most need less than one. */
-const SHARES_MAX = 2;
+/** `all` measures for so long at most; what is left of nineteen minutes is for what follows the last rounds. */
+const ALL_BUDGET_MS = 17.5 * 60_000;
+/** Rounds of a scenario on its own begin within this, unless the command line says how many there are. */
+const ALONE_BUDGET_MS = 2 * 60_000;
 /** One that hangs must not take the others with it. */
 const HANGING_MS = 6 * 60_000;
 const NOTHING: ScenarioResult = { comparison: { subjects: [], ratios: [] }, notes: [] };
@@ -52,12 +54,11 @@ export async function runScenarios(
     progress.begin(
       left === 1 && index === 0 ? scenario.name : `${scenario.name} (${index + 1} of ${runnable.length})`,
     );
-    const nowMs = performance.now();
-    const share = ((startedMs + ALL_BUDGET_MS - nowMs) / left) * Math.min(SHARES_MAX, left);
-    const deadline = line.scenario === ALL ? { deadlineMs: nowMs + share } : {};
+    const endMs = line.scenario === ALL ? startedMs + ALL_BUDGET_MS : undefined;
+    const deadlineMs = deadlineOf(line, runnable.slice(index), endMs);
     // The first one starts on the machine as it was before the generator was tried.
     const before = index === 0 ? loadBefore : loadAverage();
-    reports.push(await runScenario(line, scenario, progress, before, { ...deadline, stop }));
+    reports.push(await runScenario(line, scenario, progress, before, { deadlineMs, stop }));
   }
   progress.end();
   return {
@@ -73,12 +74,28 @@ export async function runScenarios(
   };
 }
 
+/**
+ * `performance.now()` at which no further round begins. In `all`, whose end is given, each has its share of what is left
+ * then: what one does not need flows to all that follow.
+ */
+function deadlineOf(
+  line: CommandLine,
+  [scenario, ...later]: readonly Scenario[],
+  endMs: number | undefined,
+): number | undefined {
+  const nowMs = performance.now();
+  if (endMs === undefined) return line.given.rounds === undefined ? nowMs + ALONE_BUDGET_MS : undefined;
+  const { share = 1 } = scenario ?? {};
+  const shares = later.reduce((sum, { share: other = 1 }) => sum + other, share);
+  return nowMs + ((endMs - nowMs) * share) / shares;
+}
+
 async function runScenario(
   line: CommandLine,
   scenario: Scenario,
   progress: ProgressBar,
   before: number,
-  { stop, ...deadline }: { readonly deadlineMs?: number; readonly stop: AbortSignal },
+  { deadlineMs, stop }: { readonly deadlineMs: number | undefined; readonly stop: AbortSignal },
 ): Promise<ScenarioReport> {
   const { name, summary, unit = 'answers' } = scenario;
   const options = optionsFor(line, scenario);
@@ -86,7 +103,11 @@ async function runScenario(
   const targets = (scenario.targets ?? []).filter((each) => options.target === undefined || 'figure' in each);
   const startedUtc = new Date().toISOString();
   const startedMs = performance.now();
-  const bench = new Bench(options, { progress, targets, ...deadline });
+  const bench = new Bench(options, {
+    progress,
+    targets,
+    ...(deadlineMs === undefined ? {} : { deadlineMs }),
+  });
   const faults: string[] = [];
   const attempt = async <Result>(act: () => Promise<Result>): Promise<Result | undefined> => {
     try {
@@ -99,7 +120,7 @@ async function runScenario(
   // A promise that nobody waits for any more, of a scenario that failed or was given up, is its fault too.
   const stray = (error: unknown) => void faults.push(error instanceof Error ? error.message : String(error));
   process.on('unhandledRejection', stray);
-  const patienceMs = deadline.deadlineMs === undefined ? undefined : HANGING_MS;
+  const patienceMs = line.scenario === ALL ? HANGING_MS : undefined;
   const result = (await attempt(() => within(patienceMs, stop, scenario.run(bench)))) ?? NOTHING;
   await attempt(() => bench.close());
   process.off('unhandledRejection', stray);
@@ -123,7 +144,7 @@ async function runScenario(
     participants: bench.participants,
     warnings: [
       ...(noisy ? [busyMachine(before)] : []),
-      ...fewRounds(options.rounds, comparison.subjects[0]?.rounds.length),
+      ...fewRounds(options.rounds, comparison),
       ...warningsOf(comparison.subjects),
     ],
     notes: [...notes, ...bench.remarks, ...unknownCost(options)],
@@ -166,10 +187,12 @@ function busyMachine(before: number): string {
   return `the machine was busy before (one-minute load average ${before.toFixed(2)} on ${machine().cores} cores): rates and their ratios are no verdict, compare processor time`;
 }
 
-function fewRounds(wanted: number, done: number | undefined): string[] {
-  if (done === undefined) return [];
+/** Where something is compared: figures of one round, of everything at once, are no median. */
+function fewRounds(wanted: number, { subjects, ratios }: Comparison): string[] {
+  const done = subjects[0]?.rounds.length;
+  if (done === undefined || ratios.length === 0) return [];
   const cut = done < wanted ? [`${done} of ${wanted} rounds: the time of this scenario was over`] : [];
-  return done < 5
+  return done < ROUNDS_MIN
     ? [...cut, `a median of ${done} round${done === 1 ? '' : 's'}: five or more make a verdict`]
     : cut;
 }

@@ -5,10 +5,13 @@ import { remoteCost } from './metrics.ts';
 import type { BenchOptions, ScenarioTraits } from './options.ts';
 import { invite, type Participant, type ParticipantId } from './participants.ts';
 import type { LoadPlan, LoadReport } from './plan.ts';
+import type { Progress } from './progress.ts';
 import type { Figure, Target } from './targets.ts';
 
 /** Longer than any good answer of these scenarios. */
 const TIMEOUT_MS = 10_000;
+/** Until all connections of a round are at work. */
+export const LEAD_IN_MS = 40;
 
 /** A curve: how something grows with something. */
 export interface Series {
@@ -54,14 +57,9 @@ export interface LoadTarget {
   readonly status?: number;
   /** Instead of the options'. */
   readonly connections?: number;
-}
-
-/** Where the bench says what it does. */
-export interface Progress {
-  /** Something begins that is no round: accounts sign up, a peer starts. */
-  step(text: string): void;
-  /** A round begins; `done` of `total` are over. */
-  round(text: string, done: number, total: number): void;
+  /** More of them need longer until all are at work, and until each has had its answers. */
+  readonly leadInMs?: number;
+  readonly durationMs?: number;
 }
 
 export interface BenchContext {
@@ -69,6 +67,13 @@ export interface BenchContext {
   readonly targets?: readonly Target[];
   /** `performance.now()` at which no further round begins. */
   readonly deadlineMs?: number;
+}
+
+export interface CompareOptions {
+  /** Ratios beside those of the groups. */
+  readonly pairs?: readonly { readonly of: string; readonly against: string }[];
+  /** The comparison may take so long at most. */
+  readonly withinMs?: number;
 }
 
 export class Bench {
@@ -114,18 +119,23 @@ export class Bench {
     return participant.leftOut === undefined;
   }
 
-  /** The options' rounds of all subjects, interleaved, with the ratios that the scenario's targets ask for. */
-  async compare(subjects: readonly Subject[]): Promise<Comparison> {
-    const { deadlineMs, progress, targets = [] } = this.#context;
-    const { target, internal, rounds } = this.options;
-    const pairs = targets.flatMap((target) =>
+  /**
+   * Rounds of all subjects, interleaved, with the ratios that the scenario's targets ask for, and `pairs`. Where the
+   * command line does not say how many rounds, until the ratios are sure or the time is over.
+   */
+  async compare(subjects: readonly Subject[], more: CompareOptions = {}): Promise<Comparison> {
+    const { deadlineMs = Number.POSITIVE_INFINITY, progress, targets = [] } = this.#context;
+    const { target, internal, rounds: least, roundsMax: most } = this.options;
+    const asked = targets.flatMap((target) =>
       'against' in target && target.of !== undefined ? [{ of: target.of, against: target.against }] : [],
     );
+    const withinMs = performance.now() + (more.withinMs ?? Number.POSITIVE_INFINITY);
     return await compare(subjects, {
-      rounds,
-      pairs,
-      step: (text, done, total) => progress.round(text, done, total),
-      ...(deadlineMs === undefined ? {} : { deadlineMs }),
+      least,
+      most,
+      deadlineMs: Math.min(deadlineMs, withinMs),
+      pairs: [...asked, ...(more.pairs ?? [])],
+      progress,
       ...(target === undefined
         ? {}
         : { cost: async () => (internal === undefined ? undefined : await remoteCost(internal)) }),
@@ -135,13 +145,14 @@ export class Bench {
   /** The report tells the processor time of `pids` while measuring. */
   async load(target: LoadTarget, pids: readonly number[] = []): Promise<LoadReport> {
     const { hostname, port } = new URL(target.url);
-    const { connections, warmupMs, durationMs, ratePerSecond, maxRatePerSecond } = this.options;
+    const { connections, ratePerSecond, maxRatePerSecond } = this.options;
+    const { durationMs = this.options.durationMs, leadInMs = LEAD_IN_MS } = target;
     const plan: LoadPlan = {
       host: hostname.replace(/^\[|\]$/g, ''),
       port: Number(port === '' ? 80 : port),
       connections: target.connections ?? connections,
       pids,
-      warmupMs,
+      leadInMs,
       durationMs,
       ...(ratePerSecond === undefined ? {} : { ratePerSecond }),
       ...(maxRatePerSecond === undefined ? {} : { maxRatePerSecond }),
@@ -155,7 +166,13 @@ export class Bench {
 
   /** A subject of the comparison whose rounds are loads. `prepare` makes the requests anew for each round. */
   subject(name: string, pids: readonly number[], prepare: () => LoadTarget | Promise<LoadTarget>): Subject {
-    return { name, pids, round: async () => sampleOf(await this.load(await prepare(), pids)) };
+    const { warmupMs } = this.options;
+    return {
+      name,
+      pids,
+      warmUp: async () => await this.load({ ...(await prepare()), durationMs: warmupMs }),
+      round: async () => sampleOf(await this.load(await prepare(), pids)),
+    };
   }
 }
 

@@ -1,5 +1,6 @@
 /** What a scenario must reach (design/quality.md), as data; and what a run says of it. */
-import type { Comparison, Ratio, Spread } from './measure.ts';
+import type { Comparison, Ratio } from './measure.ts';
+import type { Spread } from './statistics.ts';
 
 /** A ratio to another subject of the same run, or a figure that the scenario takes. */
 export type Target = RatioTarget | FigureTarget;
@@ -31,8 +32,9 @@ export interface Figure {
   readonly unit: string;
   /** The median, where each round has one. */
   readonly value: number;
-  readonly lowest?: number;
-  readonly highest?: number;
+  /** Its 95 % interval. */
+  readonly from?: number;
+  readonly to?: number;
 }
 
 export interface Judged {
@@ -43,11 +45,12 @@ export interface Judged {
   readonly by: string;
   readonly wanted: { readonly atLeast?: number; readonly atMost?: number };
   readonly value: number | undefined;
-  readonly lowest: number | undefined;
-  readonly highest: number | undefined;
+  /** The 95 % interval of the value. */
+  readonly from: number | undefined;
+  readonly to: number | undefined;
   readonly verdict: 'met' | 'missed' | 'not measured';
-  /** The target lies between the lowest and the highest round: another run may say otherwise. */
-  readonly withinSpread: boolean;
+  /** The target lies within the interval: another run may say otherwise. */
+  readonly withinInterval: boolean;
 }
 
 export function judge(
@@ -85,8 +88,8 @@ function judgeFigure(target: FigureTarget, figure: Figure | undefined): Judged {
       ? undefined
       : {
           median: figure.value,
-          lowest: figure.lowest ?? figure.value,
-          highest: figure.highest ?? figure.value,
+          from: figure.from ?? figure.value,
+          to: figure.to ?? figure.value,
         };
   return judged(target.row, target.figure, figure?.unit ?? '', wanted, spread);
 }
@@ -96,7 +99,7 @@ function judged(
   what: string,
   by: string,
   wanted: Judged['wanted'],
-  spread: Spread | undefined,
+  spread: Pick<Spread, 'median' | 'from' | 'to'> | undefined,
 ): Judged {
   const { atLeast = Number.NEGATIVE_INFINITY, atMost = Number.POSITIVE_INFINITY } = wanted;
   const good = (value: number) => value >= atLeast && value <= atMost;
@@ -107,9 +110,9 @@ function judged(
     by,
     wanted,
     value: measured ? spread.median : undefined,
-    lowest: measured ? spread.lowest : undefined,
-    highest: measured ? spread.highest : undefined,
+    from: measured ? spread.from : undefined,
+    to: measured ? spread.to : undefined,
     verdict: measured ? (good(spread.median) ? 'met' : 'missed') : 'not measured',
-    withinSpread: measured && good(spread.lowest) !== good(spread.highest),
+    withinInterval: measured && good(spread.from) !== good(spread.to),
   };
 }

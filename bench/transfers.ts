@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { findFreePort } from '../src/io/http/server.ts';
 import { startChild, startPeer, stopChild } from './children.ts';
 import type { Sample, Subject } from './measure.ts';
+import { costOfAll } from './process-cost.ts';
 import type { Bench } from './scenario.ts';
 import type { TransferPlan } from './transfers/kinds.ts';
 import type { TransferReport } from './transfers/process.ts';
@@ -43,7 +44,11 @@ export function storedFiles(bench: Bench): string {
   return folder;
 }
 
-/** Rounds of whole files; `cleanUp` runs after each, outside the measured time. */
+/**
+ * Rounds of whole files, each over new connections. With `cleanUp` a round is one file a lane, again and again until its
+ * time is over, and what was stored goes after each of them, outside of the measured time: the same memory takes the
+ * next one. Files that pile up would measure how fast the machine hands out memory that nobody has touched for a while.
+ */
 export function transferSubject(
   bench: Bench,
   client: TransferClient,
@@ -56,24 +61,56 @@ export function transferSubject(
   },
 ): Subject {
   const { name, pids, group, plan, cleanUp } = subject;
+  const runFor = async (durationMs: number): Promise<Sample> => {
+    if (cleanUp === undefined) return sampleOf([await transferred(client, pids, { ...plan, durationMs })]);
+    const parts: Transferred[] = [];
+    for (let elapsedMs = 0; elapsedMs < durationMs; elapsedMs += parts.at(-1)?.elapsedMs ?? durationMs) {
+      parts.push(await transferred(client, pids, { ...plan, durationMs, files: 1 }));
+      cleanUp();
+    }
+    return sampleOf(parts);
+  };
   return {
     name,
     pids,
     ...(group === undefined ? {} : { group }),
-    async round() {
-      const report = await client.run({ ...plan, durationMs: bench.options.durationMs });
-      cleanUp?.();
-      return sampleOf(report);
-    },
+    // At least one file, whatever the time.
+    warmUp: () => runFor(Math.max(1, bench.options.warmupMs)),
+    round: () => runFor(bench.options.durationMs),
   };
 }
 
+interface Transferred extends TransferReport {
+  /** Of the server; NaN where nobody tells. */
+  readonly cpuMs: number;
+}
+
+async function transferred(
+  client: TransferClient,
+  pids: readonly number[],
+  plan: TransferPlan,
+): Promise<Transferred> {
+  const before = costOfAll(pids)?.cpuMs ?? Number.NaN;
+  const report = await client.run(plan);
+  return { ...report, cpuMs: (costOfAll(pids)?.cpuMs ?? Number.NaN) - before };
+}
+
 /** In MiB: one answer of the table is a mebibyte. */
-function sampleOf({ bytes, files, elapsedMs, clientBusy, laneEndsMs }: TransferReport): Sample {
-  const mebibytes = bytes / MEBIBYTE;
+function sampleOf(parts: readonly Transferred[]): Sample {
+  const sum = (pick: (part: Transferred) => number) => parts.reduce((total, part) => total + pick(part), 0);
+  const mebibytes = sum(({ bytes }) => bytes) / MEBIBYTE;
+  const elapsedMs = sum((part) => part.elapsedMs);
+  const cpuMs = sum((part) => part.cpuMs);
   return {
     ratePerSecond: (mebibytes / elapsedMs) * SECOND_MS,
-    details: { answersInAll: mebibytes, files, elapsedMs, generatorBusy: clientBusy, laneEndsMs },
+    details: {
+      answers: mebibytes,
+      answersInAll: mebibytes,
+      files: sum(({ files }) => files),
+      elapsedMs,
+      generatorBusy: sum((part) => part.clientBusy * part.elapsedMs) / elapsedMs,
+      ...(Number.isNaN(cpuMs) ? {} : { cpuMs }),
+    },
   };
 }
 

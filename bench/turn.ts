@@ -14,11 +14,14 @@ import { openJournal } from '../src/actors/runtime/journal.ts';
 import { createActorSystem, type RunningSystem } from '../src/actors/runtime/system.ts';
 import { nodeSchedule } from '../src/actors/runtime/world.ts';
 import { LiveSettings } from '../src/domain/settings.ts';
+import { median } from './statistics.ts';
 
 export interface TurnRound {
   readonly operations: number;
   readonly seconds: number;
   readonly perSecond: number;
+  /** Processor time of this process, all threads, without opening and closing. */
+  readonly cpuMs: number;
 }
 
 export interface TurnRoundOptions {
@@ -74,8 +77,8 @@ async function closedLoop(
   { clients, durationMs }: TurnRoundOptions,
   operation: (client: number) => Promise<unknown>,
 ): Promise<TurnRound> {
-  const startedMs = performance.now();
-  const endMs = startedMs + durationMs;
+  const round = beginRound();
+  const endMs = performance.now() + durationMs;
   let operations = 0;
   const client = async (index: number) => {
     while (performance.now() < endMs) {
@@ -84,8 +87,18 @@ async function closedLoop(
     }
   };
   await Promise.all(Array.from({ length: clients }, (_, index) => client(index)));
-  const seconds = (performance.now() - startedMs) / 1000;
-  return { operations, seconds, perSecond: operations / seconds };
+  return round(operations);
+}
+
+/** The clocks of a round: call the returned function when it is over. */
+function beginRound(): (operations: number) => TurnRound {
+  const startedMs = performance.now();
+  const before = process.cpuUsage();
+  return (operations) => {
+    const seconds = (performance.now() - startedMs) / 1000;
+    const { user, system } = process.cpuUsage(before);
+    return { operations, seconds, perSecond: operations / seconds, cpuMs: (user + system) / 1000 };
+  };
 }
 
 /** The floor: each client awaits its own put of a row as large as a turn's, with the journal's durability. */
@@ -144,22 +157,15 @@ export async function volatileTurns({ durationMs }: { durationMs: number }): Pro
   return withSystem(async (system) => {
     const ids = Array.from({ length: 1_000 }, (_, index) => String(index));
     const command = { type: 'hit' };
-    const startedMs = performance.now();
+    const round = beginRound();
+    const endMs = performance.now() + durationMs;
     let operations = 0;
-    while (performance.now() - startedMs < durationMs) {
+    while (performance.now() < endMs) {
       for (const id of ids) system.now(counter, id, command);
       operations += ids.length;
     }
-    const seconds = (performance.now() - startedMs) / 1000;
-    return { operations, seconds, perSecond: operations / seconds };
+    return round(operations);
   });
-}
-
-export function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = Math.floor(sorted.length / 2);
-  const upper = sorted[middle] ?? Number.NaN;
-  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
 }
 
 async function main(): Promise<void> {

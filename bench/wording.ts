@@ -1,5 +1,5 @@
 /** The report in words and cells: one wording for the terminal, the page and the Markdown. */
-import { type Measured, processorTimeOf, type Ratio, type Spread } from './measure.ts';
+import { type Measured, processorTimeOf, type Ratio } from './measure.ts';
 import type { BenchOptions } from './options.ts';
 import type { Participant } from './participants.ts';
 import {
@@ -7,10 +7,12 @@ import {
   errorsOf,
   generatorBusy,
   generatorLimited,
+  latencyOf,
   loadOf,
   middleRound,
   type ScenarioReport,
 } from './report.ts';
+import type { Spread } from './statistics.ts';
 import type { Figure, Judged } from './targets.ts';
 
 const MEBIBYTE = 1024 * 1024;
@@ -34,7 +36,7 @@ function subjectRow(measured: Measured): string[] {
   const { name, medianPerSecond, rounds } = measured;
   const middle = middleRound(rounds);
   const load = loadOf(middle);
-  const latency = load === undefined || load.answers === 0 ? undefined : load.latencyUs;
+  const latency = latencyOf(rounds);
   const busy = generatorBusy(middle);
   const errors = errorsOf(rounds).reduce((total, [, count]) => total + count, 0);
   return [
@@ -52,11 +54,11 @@ function subjectRow(measured: Measured): string[] {
 
 export function ratioCells(ratios: readonly Ratio[]): Cells {
   return {
-    headings: ['ratio', 'by rate', 'by processor time'],
+    headings: ['ratio, median and 95 % interval', 'by rate', 'by processor time'],
     rows: ratios.map((ratio) => [
       `${ratio.of} / ${ratio.against}`,
-      spread(ratio.rate),
-      ratio.processorTime === undefined ? '' : spread(ratio.processorTime),
+      interval(ratio.rate),
+      ratio.processorTime === undefined ? '' : interval(ratio.processorTime),
     ]),
   };
 }
@@ -77,10 +79,7 @@ export function targetCells(targets: readonly Judged[]): Cells {
 export function figureCells(figures: readonly Figure[]): Cells {
   return {
     headings: ['figure', 'value', 'unit'],
-    rows: figures.map(({ name, unit, value, lowest, highest }) => {
-      const one = lowest === undefined || highest === undefined || lowest === highest;
-      return [name, one ? number(value) : `${number(value)} (${number(lowest)} to ${number(highest)})`, unit];
-    }),
+    rows: figures.map((figure) => [figure.name, shownOf(figure, figure.value), figure.unit]),
   };
 }
 
@@ -148,18 +147,20 @@ export function wantedOf({ wanted: { atLeast, atMost } }: Judged): string {
   ].join(', ');
 }
 
-function shownOf({ lowest, highest }: Judged, value: number): string {
-  const one = lowest === undefined || highest === undefined || lowest === highest;
-  return one ? number(value) : `${number(value)} (${number(lowest)} to ${number(highest)})`;
+/** With its interval, where it has one. */
+function shownOf({ from, to }: Judged | Figure, value: number): string {
+  const one = from === undefined || to === undefined || from === to;
+  return one ? number(value) : `${number(value)} (${number(from)} to ${number(to)})`;
 }
 
-/** `met`, `missed`, with the doubt that the spread leaves. */
-export function verdictOf({ verdict, withinSpread }: Judged): string {
-  return withinSpread ? `${verdict}, within the spread` : verdict;
+/** `met`, `missed`, with the doubt that the interval leaves. */
+export function verdictOf({ verdict, withinInterval }: Judged): string {
+  return withinInterval ? `${verdict}, within the interval` : verdict;
 }
 
-function spread({ median, lowest, highest }: Spread): string {
-  return Number.isFinite(median) ? `${ratio(median)} (${ratio(lowest)} to ${ratio(highest)})` : '—';
+/** The median with its 95 % interval. */
+export function interval({ median, from, to }: Spread): string {
+  return Number.isFinite(median) ? `${ratio(median)} (${ratio(from)} to ${ratio(to)})` : '—';
 }
 
 /** What is not finite is null in a JSON that is read again. */

@@ -1,4 +1,4 @@
-/** Charts as SVG without a script: lines over two axes, and ratios with their spread and what they must reach. */
+/** Charts as SVG without a script: lines over two axes, and ratios with their interval and what they must reach. */
 import { escapeHtml } from './escape.ts';
 import { logarithmic, type Scale, short } from './scale.ts';
 
@@ -72,8 +72,9 @@ export interface RatioBar {
   /** How it is drawn. */
   readonly by: 'rate' | 'time';
   readonly median: number;
-  readonly lowest: number;
-  readonly highest: number;
+  /** The interval. */
+  readonly from: number;
+  readonly to: number;
   readonly wanted?: number;
 }
 
@@ -85,12 +86,12 @@ const RATIO_TOP = 8;
 const RATIO_BOTTOM = 36;
 const SIDE = 16;
 
-/** A label and a line a way of measuring, on a logarithmic axis: the spread, the median, and the target as a mark. */
+/** A label and a line a way of measuring, on a logarithmic axis: the interval, the median, and the target as a mark. */
 export function ratioChart(title: string, rows: readonly RatioRow[]): string {
   const all = rows.flatMap(({ bars }) => bars);
   const scale = logarithmic([
     1,
-    ...all.flatMap(({ lowest, highest, median, wanted }) => [lowest, highest, median, wanted ?? 1]),
+    ...all.flatMap(({ from, to, median, wanted }) => [from, to, median, wanted ?? 1]),
   ]);
   const px = (value: number) => round(SIDE + clamp(scale.at(value)) * (WIDTH - 2 * SIDE));
   let top = RATIO_TOP;
@@ -112,7 +113,7 @@ export function ratioChart(title: string, rows: readonly RatioRow[]): string {
   const axis = `<text class="axis" x="${WIDTH / 2}" y="${height - 4}" text-anchor="middle">ratio, logarithmic</text>`;
   const svg = frame(title, height, `${grid.join('')}${drawn.join('')}${axis}`);
   const legend = [
-    ratioKey('rate', 'median, lowest to highest, by rate'),
+    ratioKey('rate', 'median and its 95 % interval, by rate'),
     ratioKey('time', 'by processor time'),
     '<li><svg width="12" height="14" viewBox="0 0 12 14" aria-hidden="true"><line class="goal" x1="6" x2="6" y1="0" y2="14"/></svg>target</li>',
   ];
@@ -126,7 +127,7 @@ function labelOf({ of, against }: RatioRow): string[] {
 
 function ratioBar(
   { of, against }: RatioRow,
-  { by, median, lowest, highest, wanted }: RatioBar,
+  { by, median, from, to, wanted }: RatioBar,
   y: number,
   px: (value: number) => number,
 ): string {
@@ -135,7 +136,7 @@ function ratioBar(
     wanted === undefined
       ? ''
       : `<line class="goal" x1="${px(wanted)}" x2="${px(wanted)}" y1="${y - 8}" y2="${y + 8}"><title>target ${wanted}</title></line>`;
-  return `<line class="${by}" x1="${px(lowest)}" x2="${px(highest)}" y1="${y}" y2="${y}"/>${goal}<circle class="${by}" cx="${px(median)}" cy="${y}" r="5"><title>${escapeHtml(words)}</title></circle>`;
+  return `<line class="${by}" x1="${px(from)}" x2="${px(to)}" y1="${y}" y2="${y}"/>${goal}<circle class="${by}" cx="${px(median)}" cy="${y}" r="5"><title>${escapeHtml(words)}</title></circle>`;
 }
 
 function ratioKey(by: RatioBar['by'], label: string): string {

@@ -28,7 +28,7 @@ export function tableOf(
 
 export function chip(judged: Judged): string {
   const style =
-    judged.verdict === 'not measured' ? '' : judged.withinSpread ? ' doubt' : ` ${judged.verdict}`;
+    judged.verdict === 'not measured' ? '' : judged.withinInterval ? ' doubt' : ` ${judged.verdict}`;
   return `<span class="chip${style}">${escapeHtml(verdictOf(judged))}</span>`;
 }
 

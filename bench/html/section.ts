@@ -1,6 +1,6 @@
 /** One scenario of the page: what ran, its tables, and the charts that the figures allow. */
 import type { Measured, Ratio } from '../measure.ts';
-import { loadOf, middleRound, type ScenarioReport } from '../report.ts';
+import { latencyOf, loadOf, type ScenarioReport } from '../report.ts';
 import type { Series } from '../scenario.ts';
 import type { Judged } from '../targets.ts';
 import {
@@ -73,12 +73,11 @@ function latencyChart({ subjects }: ScenarioReport): string {
   });
 }
 
-/** Of the median round; subjects without answers or without latencies have none. */
+/** Medians of the rounds; subjects without answers or without latencies have none. */
 function withSpectrum(subjects: readonly Measured[]): ChartLine[] {
   return subjects.flatMap(({ name, rounds }) => {
-    const load = loadOf(middleRound(rounds));
-    const points = load?.latencyUs.spectrum ?? [];
-    return load === undefined || load.answers === 0 || points.length === 0 ? [] : [{ label: name, points }];
+    const points = latencyOf(rounds)?.spectrum ?? [];
+    return points.length === 0 ? [] : [{ label: name, points }];
   });
 }
 
@@ -90,7 +89,7 @@ function spectrumTable({ name, subjects }: ScenarioReport): string {
     ...(lines[0]?.points.map(([percentile]) => (percentile === 100 ? 'max' : `p${percentile}`)) ?? []),
   ];
   const rows = lines.map(({ label, points }) => [label, ...points.map(([, us]) => number(us / 1_000))]);
-  return `<details><summary>Latencies of the median round</summary>${tableOf(`${name}: latencies`, { headings, rows }, { figures: true })}</details>`;
+  return `<details><summary>Latencies, medians of the rounds</summary>${tableOf(`${name}: latencies`, { headings, rows }, { figures: true })}</details>`;
 }
 
 /** Seconds of all rounds one after the other; rounds that have no seconds show their rate. */

@@ -1,6 +1,6 @@
 /** The gateway over the time of a mixed load: processor, memory and journal, once a second. */
-import { costOf } from '../children.ts';
-import { median } from '../measure.ts';
+import { costOf } from '../process-cost.ts';
+import { median } from '../statistics.ts';
 
 const EVERY_MS = 1_000;
 const SECOND_MS = 1_000;

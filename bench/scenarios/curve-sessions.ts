@@ -6,10 +6,10 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkCookies } from '../asks.ts';
-import { costOf } from '../children.ts';
-import { type CurveLine, chartsOf, growthName, growthOf } from '../curves.ts';
+import { type CurveLine, chartsOf, growthName, growthOf, growthPair } from '../curves.ts';
 import { type GatewayUnderLoad, gatewayUnderLoad } from '../gateway.ts';
 import type { Subject } from '../measure.ts';
+import { costOf } from '../process-cost.ts';
 import type { Bench, Scenario, Series } from '../scenario.ts';
 import { seedJournal } from '../seeded-journal.ts';
 import type { Figure } from '../targets.ts';
@@ -18,11 +18,13 @@ import { RawConnection } from '../transfers/raw-connection.ts';
 const SIZES = [1_000, 10_000, 100_000];
 const LARGEST = 100_000;
 /** Sessions that one round asks about, spread over all. */
-const SAMPLE = 20_000;
+const SAMPLE = 6_000;
 /** A prime that divides no size: steps of it meet each session once before any twice. */
 const STRIDE = 7_919;
 /** Connections on which every session is used once, so that it is live. */
 const LANES = 64;
+/** All rounds lie within the minute after which an idle account leaves memory, and making them live takes part of it. */
+const WITHIN_MS = 30_000;
 const LABEL = 'session check';
 const START = 'start to listening over the journal of 100,000 accounts';
 const RSS = 'RSS of a live session';
@@ -42,9 +44,7 @@ export const curveSessions: Scenario = {
   name: 'curve-sessions',
   summary: '1,000 to 100,000 live sessions of as many accounts: start, memory of a session, cost of a check',
   noTarget: 'it writes a journal of 100,000 accounts first',
-  // All rounds lie within the minute after which an idle account leaves memory.
-  defaults: { durationMs: 1_500, warmupMs: 500, rounds: 5 },
-  inAll: { durationMs: 1_500, warmupMs: 500, rounds: 3 },
+  share: 1.5,
   targets: [
     { figure: START, atMost: 1_000, row: 'start to listening with an existing journal of 100,000 users' },
     { figure: RSS, atMost: 2, row: '100,000 sessions: RSS a session' },
@@ -57,7 +57,8 @@ export const curveSessions: Scenario = {
     // The largest first: it takes longest, and the minute begins with it.
     const firstUses: Figure[] = [];
     for (const crowd of [...crowds].reverse()) firstUses.unshift(await enliven(bench, crowd));
-    const comparison = await bench.compare(crowds.map((crowd) => subjectOf(bench, crowd)));
+    const subjects = crowds.map((crowd) => subjectOf(bench, crowd));
+    const comparison = await bench.compare(subjects, { withinMs: WITHIN_MS, pairs: [growthPair(LINE)] });
     const passivated = await Promise.all(crowds.map(passivatedBy));
     const memory = crowds.map(({ pids }) => memoryOf(pids[0] ?? 0));
     return {
@@ -126,7 +127,7 @@ async function enliven(bench: Bench, crowd: Crowd): Promise<Figure> {
 
 function subjectOf(bench: Bench, { url, pids, cookies, size }: Crowd): Subject {
   let round = 0;
-  return bench.subject(nameOf(size), pids, () => {
+  const subject = bench.subject(nameOf(size), pids, () => {
     round += 1;
     const offset = round * SAMPLE;
     const some = Array.from(
@@ -135,6 +136,7 @@ function subjectOf(bench: Bench, { url, pids, cookies, size }: Crowd): Subject {
     );
     return { url, ...checkCookies(url, some) };
   });
+  return { ...subject, group: subject.name };
 }
 
 async function passivatedBy({ internal }: Crowd): Promise<number> {

@@ -2,7 +2,7 @@
 import { expectOk, rpc } from '../../tools/agent.ts';
 import { type Ask, bearersOf, callTool, listTools } from '../asks.ts';
 import { startServer } from '../children.ts';
-import { type CurveLine, chartsOf, cpuUsOf, growthName, growthOf } from '../curves.ts';
+import { type CurveLine, chartsOf, cpuUsOf, growthName, growthOf, growthPair } from '../curves.ts';
 import { gatewayUnderLoad, makeAgents } from '../gateway.ts';
 import type { Comparison, Subject } from '../measure.ts';
 import type { Bench, Scenario, Series } from '../scenario.ts';
@@ -21,8 +21,6 @@ export const curveTools: Scenario = {
   name: 'curve-tools',
   summary: 'tools/call and tools/list with 10, 100 and 1,000 configured tools',
   noTarget: 'the tools are in the configuration',
-  defaults: { durationMs: 2_000, warmupMs: 1_000, rounds: 3 },
-  inAll: { durationMs: 1_000, warmupMs: 500, rounds: 3 },
   targets: [
     { figure: growthName(CALL, points(CALL)), atMost: 1.2, row: 'tools/call does not grow with tools' },
   ],
@@ -34,10 +32,10 @@ export const curveTools: Scenario = {
     const subjects = ([CALL, LIST] as const).flatMap((label) =>
       gateways.map(({ tools, url, pids, asks }): Subject => {
         const name = `${label}, ${tools.toLocaleString('en')} tools`;
-        return { ...bench.subject(name, pids, () => ({ url, ...asks[label] })), group: label };
+        return { ...bench.subject(name, pids, () => ({ url, ...asks[label] })), group: name };
       }),
     );
-    const comparison = await bench.compare(subjects);
+    const comparison = await bench.compare(subjects, { pairs: LINES.map(growthPair) });
     const bytes = gateways.map(({ tools, listBytes }) => ({ tools, listBytes }));
     return {
       comparison,

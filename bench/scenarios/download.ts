@@ -12,20 +12,26 @@ import {
   type TransferClient,
   transferSubject,
 } from '../transfers.ts';
-import { type FileGateway, LARGE_FILE_BYTES, MIB, NO_TARGET, startFileGateway } from './file-gateway.ts';
+import {
+  FILE_BYTES,
+  type FileGateway,
+  LARGE_FILE_BYTES,
+  MIB,
+  NO_TARGET,
+  startFileGateway,
+} from './file-gateway.ts';
 
 const LANES = 8;
 const RANGE_BYTES = 4_096;
 /** Different ranges that are asked for. */
 const RANGES = 1_024;
-const CONTENT = Buffer.alloc(LARGE_FILE_BYTES, 'a file of the download bench; ');
 /** Fairness: so many bytes to each stream under this quota. */
 const FAIR = { fileBytes: 5 * MIB, bytesPerSecond: 10 * MIB } as const;
 
 export const download: Scenario = {
   name: 'download',
   summary:
-    'files of 100 MiB by their code, one stream and eight, against nginx and node:http; MiB/s; fairness',
+    'files of 20 MiB by their code, one stream and eight, against nginx and node:http; MiB/s; fairness',
   unit: 'MiB',
   noTarget: NO_TARGET,
   targets: [{ against: 'nginx', by: 'rate', atLeast: 1.1, row: 'download against nginx' }],
@@ -33,10 +39,10 @@ export const download: Scenario = {
     const client = await startTransferClient(bench);
     const gateway = await startFileGateway(bench, 1);
     const subjects = [
-      ...(await wholeFiles(bench, client, 'gatehouse', gateway.pids, await ownFile(gateway))),
+      ...(await wholeFiles(bench, client, 'gatehouse', gateway.pids, await ownFile(gateway, FILE_BYTES))),
     ];
     const notes = ['Rates are MiB/s; processor time is for one MiB.'];
-    for (const [name, peer] of await peersOf(bench)) {
+    for (const [name, peer] of await peersOf(bench, FILE_BYTES)) {
       subjects.push(...(await wholeFiles(bench, client, name, [peer.pid], `${peer.url}/file`)));
     }
     const comparison = await bench.compare(subjects);
@@ -52,29 +58,30 @@ export const downloadRange: Scenario = {
   targets: [{ against: 'nginx', by: 'rate', atLeast: 1, row: '4 KB ranges against nginx' }],
   async run(bench) {
     const gateway = await startFileGateway(bench, 1);
-    const subjects = [ranges(bench, 'gatehouse', gateway.pids, await ownFile(gateway))];
-    for (const [name, peer] of await peersOf(bench)) {
+    const subjects = [ranges(bench, 'gatehouse', gateway.pids, await ownFile(gateway, LARGE_FILE_BYTES))];
+    for (const [name, peer] of await peersOf(bench, LARGE_FILE_BYTES)) {
       subjects.push(ranges(bench, name, [peer.pid], `${peer.url}/file`));
     }
     return { comparison: await bench.compare(subjects), notes: [] };
   },
 };
 
-async function peersOf(bench: Bench): Promise<[string, Peer][]> {
+function contentOf(fileBytes: number): Buffer {
+  return Buffer.alloc(fileBytes, 'a file of the download bench; ');
+}
+
+async function peersOf(bench: Bench, fileBytes: number): Promise<[string, Peer][]> {
   const peers: [string, Peer][] = [];
   if (bench.invite('nginx')) peers.push(['nginx', await startNginx(bench)]);
   if (bench.invite('node-http')) peers.push(['node:http', await startPlainFiles(bench)]);
-  for (const [, peer] of peers) writeFileSync(join(peer.root, 'file'), CONTENT);
+  for (const [, peer] of peers) writeFileSync(join(peer.root, 'file'), contentOf(fileBytes));
   return peers;
 }
 
 /** Uploads one; its address by code. */
-async function ownFile(
-  { url, cookies: [cookie = ''] }: FileGateway,
-  bytes: Buffer = CONTENT,
-): Promise<string> {
+async function ownFile({ url, cookies: [cookie = ''] }: FileGateway, fileBytes: number): Promise<string> {
   const connection = await RawConnection.open(url);
-  const path = `/auth/v2/file/create_draft?fileName=bench.bin&fileSize=${bytes.length}`;
+  const path = `/auth/v2/file/create_draft?fileName=bench.bin&fileSize=${fileBytes}`;
   const draft = await connection.ask('POST', path, { Cookie: cookie });
   const [, fileId, code] = /"result":"(\d+):([^"]+)"/.exec(draft.text) ?? [];
   if (fileId === undefined) throw new Error(`create_draft: ${draft.status} ${draft.text}`);
@@ -83,7 +90,7 @@ async function ownFile(
     'POST',
     `/auth/v2/file/stream_upload/${fileId}`,
     headers,
-    bytes,
+    contentOf(fileBytes),
   );
   if (status !== 200) throw new Error(`stream_upload: ${status} ${text}`);
   connection.close();
@@ -98,7 +105,7 @@ async function wholeFiles(
   address: string,
 ): Promise<Subject[]> {
   const { origin, pathname } = new URL(address);
-  const common = { kind: 'get', url: origin, path: pathname, fileBytes: LARGE_FILE_BYTES } as const;
+  const common = { kind: 'get', url: origin, path: pathname, fileBytes: FILE_BYTES } as const;
   const plan = { ...common, cookies: [], connectionsPerFile: 1 };
   return [1, LANES].map((lanes) =>
     transferSubject(bench, client, {
@@ -122,7 +129,7 @@ function ranges(bench: Bench, name: string, pids: readonly number[], address: st
 /** Streams that begin together under a quota: when each ends, against what the quota says. */
 async function fairness(bench: Bench, client: TransferClient): Promise<string[]> {
   const gateway = await startFileGateway(bench, 1, { FileDownloadBytesPerSecond: FAIR.bytesPerSecond });
-  const { origin, pathname } = new URL(await ownFile(gateway, CONTENT.subarray(0, FAIR.fileBytes)));
+  const { origin, pathname } = new URL(await ownFile(gateway, FAIR.fileBytes));
   const notes: string[] = [];
   for (const lanes of [2, LANES]) {
     const { laneEndsMs } = await client.run({

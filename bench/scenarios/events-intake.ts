@@ -5,12 +5,12 @@
  */
 import { gatewayUnderLoad } from '../gateway.ts';
 import type { Subject } from '../measure.ts';
-import { type Bench, rawRequest, type Scenario, sampleOf } from '../scenario.ts';
+import { type Bench, LEAD_IN_MS, rawRequest, type Scenario, sampleOf } from '../scenario.ts';
 
 const KEY = 'bench-module-key-0000';
 const BATCHES = [100, 1];
 /** More than a round uses up: the same event again would be dropped as a duplicate, which is cheaper. */
-const EVENTS_PER_SECOND_MAX = 60_000;
+const EVENTS_PER_SECOND_MAX = 45_000;
 const REQUESTS_MAX = 120_000;
 
 export const eventsIntake: Scenario = {
@@ -54,16 +54,20 @@ function subjectOf(
   request: () => string,
 ): Subject {
   const { warmupMs, durationMs } = bench.options;
-  const wanted = Math.ceil((EVENTS_PER_SECOND_MAX * (warmupMs + durationMs)) / 1_000 / size);
   const name = size === 1 ? 'one event a request' : `${size} events a request`;
+  const load = (forMs: number) => {
+    const wanted = Math.ceil((EVENTS_PER_SECOND_MAX * (forMs + LEAD_IN_MS)) / 1_000 / size);
+    const requests = Array.from({ length: Math.min(wanted, REQUESTS_MAX) }, request);
+    return bench.load({ url: internal, requests, expect: '"accepted"', durationMs: forMs }, pids);
+  };
   return {
     name,
     pids,
+    warmUp: () => load(warmupMs),
     async round() {
-      const requests = Array.from({ length: Math.min(wanted, REQUESTS_MAX) }, request);
-      const sample = sampleOf(await bench.load({ url: internal, requests, expect: '"accepted"' }));
-      const answersInAll = Number(sample.details['answersInAll']) * size;
-      return { ratePerSecond: sample.ratePerSecond * size, details: { ...sample.details, answersInAll } };
+      const sample = sampleOf(await load(durationMs));
+      const answers = Number(sample.details['answers']) * size;
+      return { ratePerSecond: sample.ratePerSecond * size, details: { ...sample.details, answers } };
     },
   };
 }

@@ -1,7 +1,9 @@
 /** How upload bytes get to the thread that hashes and writes them: what each way costs the main thread, and how fast it is. */
+import { tmpdir } from 'node:os';
 import { startVerifier } from '../children.ts';
-import { median, type Subject } from '../measure.ts';
+import type { Subject } from '../measure.ts';
 import type { Bench, Scenario } from '../scenario.ts';
+import { median } from '../statistics.ts';
 
 const PIECE_BYTES = 512 * 1024;
 const SECOND_MS = 1_000;
@@ -33,12 +35,13 @@ export const filePieces: Scenario = {
 };
 
 async function subjectOf(bench: Bench, way: string): Promise<Subject> {
-  const started = await startVerifier('file-pieces', [way, String(PIECE_BYTES)]);
+  const folder = bench.options.folder ?? tmpdir();
+  const started = await startVerifier('file-pieces', [way, String(PIECE_BYTES), folder]);
   bench.afterwards(() => started.stop());
-  await started.verifyFor(bench.options.warmupMs);
   return {
     name: WAYS[way] ?? way,
     pids: [started.pid],
+    warmUp: () => started.verifyFor(bench.options.warmupMs),
     async round() {
       const measured = await started.verifyFor(bench.options.durationMs);
       const { count, elapsedMs } = measured;

@@ -9,8 +9,10 @@ import { gatewayUnderLoad, makeAgents } from '../gateway.ts';
 import type { Subject } from '../measure.ts';
 import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
 
-/** Enough that no account comes near its cap of sessions in one round at 8,000 logins a second. */
+/** Enough that no account fills up with sessions in the time of a run at some thousand logins a second. */
 const USERS = 1_000;
+/** A timestamp is good for 300 s either way. */
+const SIGNED_ANEW_MS = 60_000;
 const SECOND_MS = 1_000;
 const NATIVE = 'native verifications';
 
@@ -32,12 +34,15 @@ export const mcpLogin: Scenario = {
 async function gateway(bench: Bench): Promise<Subject> {
   const { name, url, pids } = await gatewayUnderLoad(bench);
   const people = await makeAgents(bench, url, bench.options.users || USERS);
-  // A timestamp is good for 300 s either way, so each round signs anew.
-  return bench.subject(name, pids, () => ({
-    url,
-    requests: people.map((person) => loginOf(url, person)),
-    expect: '"sessionId"',
-  }));
+  let requests: string[] = [];
+  let signedAtMs = Number.NEGATIVE_INFINITY;
+  return bench.subject(name, pids, () => {
+    if (performance.now() > signedAtMs + SIGNED_ANEW_MS) {
+      signedAtMs = performance.now();
+      requests = people.map((person) => loginOf(url, person));
+    }
+    return { url, requests, expect: '"sessionId"' };
+  });
 }
 
 function loginOf(url: string, { key }: Person): string {
@@ -51,6 +56,7 @@ async function native(bench: Bench, cores: number): Promise<Subject> {
   return {
     name: NATIVE,
     pids: verifiers.map(({ pid }) => pid),
+    warmUp: () => Promise.all(verifiers.map((verifier) => verifier.verifyFor(bench.options.warmupMs))),
     async round() {
       const runs = await Promise.all(
         verifiers.map((verifier) => verifier.verifyFor(bench.options.durationMs)),

@@ -2,7 +2,7 @@
  * Everything at once against one gateway, each kind at its own rate in the open loop: tools, lists, session checks, REST
  * calls, ranges of a file, logins, uploads, and events that go to streams and webhooks.
  */
-import { type Comparison, type Measured, median } from '../measure.ts';
+import type { Comparison, Measured } from '../measure.ts';
 import { EventReaders, type EventReport } from '../mixed/event-readers.ts';
 import { isUndeclared } from '../mixed/kinds.ts';
 import { type KindReport, runMixed } from '../mixed/run.ts';
@@ -10,6 +10,7 @@ import { openStage, type Stage } from '../mixed/stage.ts';
 import { growthOver, Watch, type WatchSample } from '../mixed/watch.ts';
 import type { Bench, Scenario, Series } from '../scenario.ts';
 import type { WebhookReport } from '../servers/webhooks.ts';
+import { median } from '../statistics.ts';
 import type { Figure } from '../targets.ts';
 
 /** All kinds together, where nothing else is said. */
@@ -35,8 +36,9 @@ export const mixed: Scenario = {
   name: 'mixed',
   summary:
     'all kinds of work at once, each at its own rate (--rate for all; 400); errors, memory and processor over time',
-  defaults: { durationMs: 30_000, warmupMs: 5_000, rounds: 1 },
-  inAll: { durationMs: 15_000, warmupMs: 3_000, rounds: 1 },
+  defaults: { durationMs: 30_000, warmupMs: 5_000, rounds: 1, roundsMax: 1 },
+  inAll: { durationMs: 15_000, warmupMs: 3_000, rounds: 1, roundsMax: 1 },
+  share: 0.5,
   targets: [
     { figure: UNDECLARED, atMost: 0, row: ROW },
     { figure: RSS_GROWTH, atMost: 1.2, row: ROW },

@@ -1,11 +1,12 @@
 /** One client that never reads among three hundred that do: what the others feel of it. */
-import { median, type Subject } from '../measure.ts';
+import type { Subject } from '../measure.ts';
 import type { Scenario } from '../scenario.ts';
+import { median } from '../statistics.ts';
 import { gatherCrowds, NO_TARGET } from './sse-fanout.ts';
 
 const READERS = 300;
 const BATCH = 10;
-/** Large, so that the stalled one's share of the kernel's memory is full within the round. */
+/** Large, so that the stalled one's share of the kernel's memory fills: 2.5 MiB on loopback. */
 const MESSAGE_BYTES = 4_000;
 
 export const sseStalled: Scenario = {
@@ -14,17 +15,27 @@ export const sseStalled: Scenario = {
     'event streams: 300 readers against 300 readers and one that never reads, beside better-sse and nchan',
   unit: 'messages',
   noTarget: NO_TARGET,
+  // Shorter ones would be over before the one that never reads is felt.
+  defaults: { durationMs: 3_000, rounds: 5, roundsMax: 15 },
+  inAll: { durationMs: 1_500, rounds: 5, roundsMax: 5 },
   async run(bench) {
-    const { durationMs } = bench.options;
+    const { durationMs, warmupMs } = bench.options;
     const crowds = await gatherCrowds(bench, READERS);
     const subjects = crowds.flatMap((crowd) =>
       [1, 0].map(
         (stalled): Subject => ({
           name: `${crowd.server.name}${stalled === 0 ? '' : ', one that never reads'}`,
           pids: crowd.server.pids,
-          group: `${stalled} stalled`,
-          round: () =>
-            crowd.round({ durationMs, batch: BATCH, sizeBytes: MESSAGE_BYTES, stalled, readers: READERS }),
+          group: crowd.server.name,
+          ...crowd.rounds({
+            durationMs,
+            // The same server: once is enough.
+            warmupMs: stalled === 0 ? 0 : warmupMs,
+            batch: BATCH,
+            sizeBytes: MESSAGE_BYTES,
+            stalled,
+            readers: READERS,
+          }),
         }),
       ),
     );

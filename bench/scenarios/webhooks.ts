@@ -6,9 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expectOk, type Person, request, signUp } from '../../tools/agent.ts';
 import { startServer } from '../children.ts';
 import { gatewayUnderLoad } from '../gateway.ts';
-import { median, type Sample, type Subject } from '../measure.ts';
+import type { Sample, Subject } from '../measure.ts';
 import type { Bench, Scenario } from '../scenario.ts';
 import type { WebhookReport } from '../servers/webhooks.ts';
+import { median } from '../statistics.ts';
 
 const MODULE_KEY = 'bench-module-key-0123456789';
 const HEALTHY = 50;
@@ -18,10 +19,11 @@ const APPS_PER_ACCOUNT = 20;
 /** Events a second to the healthy applications, where nothing else is said. */
 const RATE_PER_SECOND = 1_000;
 const SECOND_MS = 1_000;
-/** Time for what is under way when a round ends. */
+/** What is under way when a round ends has so long to arrive. */
 const DRAIN_MS = 1_500;
+const LOOK_EVERY_MS = 20;
 /** Events that wait when deliveries are counted as fast as they go; within the backlog of one application. */
-const PILE_EVENTS = 400;
+const PILE_EVENTS = 100;
 
 interface World {
   readonly bench: Bench;
@@ -41,6 +43,7 @@ export const webhooks: Scenario = {
   summary: 'webhook deliveries: latency of 50 applications alone and beside black holes, deliveries a second',
   unit: 'deliveries',
   noTarget: 'it pushes events with a module key of its own gateway',
+  inAll: { durationMs: 400 },
   async run(bench) {
     const world = await openWorld(bench);
     const subjects = [
@@ -49,7 +52,6 @@ export const webhooks: Scenario = {
       latencySubject(world, `beside ${HOLES} black holes`, HOLES),
       pileSubject(world),
     ];
-    await latency(world, 0, bench.options.warmupMs);
     const comparison = await bench.compare(subjects);
     const figure = (index: number, key: string) =>
       comparison.subjects[index]?.rounds.map(({ details }) => Number(details[key])) ?? [];
@@ -148,8 +150,8 @@ async function latency(world: World, holes: number, durationMs: number): Promise
   }
   await Promise.all(under);
   const elapsedMs = nowMs() - startMs;
-  await sleep(DRAIN_MS);
-  const { deliveries, events, latenciesMs, holes: reached } = await report(world);
+  const { deliveries, latenciesMs, reached } = await arrived(world, pushes * HEALTHY, DRAIN_MS);
+  const events = latenciesMs.length;
   const at = (share: number) => latenciesMs[Math.min(events - 1, Math.floor(events * share))] ?? Number.NaN;
   return {
     ratePerSecond: (deliveries / elapsedMs) * SECOND_MS,
@@ -163,14 +165,48 @@ async function latency(world: World, holes: number, durationMs: number): Promise
   };
 }
 
+interface Arrived {
+  readonly deliveries: number;
+  /** Of each event, sorted. */
+  readonly latenciesMs: readonly number[];
+  /** Deliveries that hang in black holes. */
+  readonly reached: number;
+}
+
+/** What has come since the last report, when all events are there or the patience is over. */
+async function arrived(world: World, wanted: number, patienceMs: number): Promise<Arrived> {
+  const untilMs = nowMs() + patienceMs;
+  const latenciesMs: number[] = [];
+  let deliveries = 0;
+  let reached = 0;
+  for (;;) {
+    const part = await report(world);
+    deliveries += part.deliveries;
+    reached += part.holes;
+    latenciesMs.push(...part.latenciesMs);
+    if (latenciesMs.length >= wanted || nowMs() > untilMs) break;
+    await sleep(LOOK_EVERY_MS);
+  }
+  return { deliveries, reached, latenciesMs: latenciesMs.sort((one, other) => one - other) };
+}
+
 function latencySubject(world: World, name: string, holes: number): Subject {
-  return { name, pids: world.pids, round: () => latency(world, holes, world.bench.options.durationMs) };
+  const { durationMs, warmupMs } = world.bench.options;
+  return {
+    name,
+    pids: world.pids,
+    // One gateway for all of them.
+    ...(holes === 0 ? { warmUp: () => latency(world, 0, warmupMs) } : {}),
+    round: () => latency(world, holes, durationMs),
+  };
 }
 
 /** Many events for each application at once, until all are delivered: in batches of up to 100. */
 function pileSubject(world: World): Subject {
   return {
     name: 'events of a pile, batches of up to 100',
+    // Of events, not of deliveries: no ratio to the others.
+    group: 'pile',
     pids: world.pids,
     async round() {
       await report(world);
@@ -183,16 +219,8 @@ function pileSubject(world: World): Subject {
           owners.flatMap((owner) => (owner === undefined ? [] : [eventFor(world, owner.userId)])),
         );
       }
-      const latenciesMs: number[] = [];
-      let deliveries = 0;
-      while (latenciesMs.length < wanted && nowMs() - startMs < 60 * SECOND_MS) {
-        await sleep(20);
-        const part = await report(world);
-        deliveries += part.deliveries;
-        latenciesMs.push(...part.latenciesMs);
-      }
+      const { deliveries, latenciesMs } = await arrived(world, wanted, 60 * SECOND_MS);
       const elapsedMs = nowMs() - startMs;
-      latenciesMs.sort((one, other) => one - other);
       const at = (share: number) => latenciesMs[Math.floor((latenciesMs.length - 1) * share)] ?? Number.NaN;
       return {
         ratePerSecond: (latenciesMs.length / elapsedMs) * SECOND_MS,

@@ -4,7 +4,6 @@
  * `{durationMs}` and answers `{count, elapsedMs, mainMs, delayP99Ms}`.
  */
 import { mkdtempSync, openSync, readFileSync, rmSync, write, writeSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Piscina } from 'piscina';
@@ -12,16 +11,16 @@ import { crc32 } from '../../src/workers/crc32.ts';
 import { createWorkerPool } from '../../src/workers/pool.ts';
 import type { writePiece } from './file-piece-tasks.ts';
 
-/** Pieces of one file before it starts over: stays in the page cache, so that the disk is not what is measured. */
-const FILE_PIECES = 128;
+/** Pieces of one file before it starts over: few, so that neither the disk nor memory never used is what is measured. */
+const FILE_PIECES = 32;
 const IN_FLIGHT = 4;
 const NS_PER_MS = 1_000_000;
 
 type Way = (source: Uint8Array, fd: number, position: number) => number | Promise<number>;
 
-const [mode = '', size = ''] = process.argv.slice(2);
+const [mode = '', size = '', parent = ''] = process.argv.slice(2);
 const pieceBytes = Number(size);
-const folder = mkdtempSync(join(tmpdir(), 'gatehouse-pieces-'));
+const folder = mkdtempSync(join(parent, 'gatehouse-pieces-'));
 const fd = openSync(join(folder, 'file'), 'w+');
 // Its name is not needed, and whoever ends this process does not ask.
 rmSync(folder, { recursive: true });

@@ -27,9 +27,32 @@ export type Transfer = () => Promise<void>;
 const CHUNK_BYTES = 256 * 1024;
 const PIECE_BYTES = 1024 * 1024;
 
-/** Bytes of a lane: lanes differ, because an upload id is the CRC-32 of the file. */
-function pieceOf(lane: number): Buffer {
-  return Buffer.alloc(PIECE_BYTES, `lane ${lane} of the bench; `);
+/** Bytes of a lane: lanes differ, because an upload id is the CRC-32 of the file. Made once. */
+const pieceOf = remembered((lane) => Buffer.alloc(PIECE_BYTES, `lane ${lane} of the bench; `));
+
+/** The CRC-32 of each chunk of a lane's file, and of the whole. */
+const checksOf = remembered((lane, fileBytes) => {
+  const chunks = chunkSizes(fileBytes).map((size) => pieceOf(lane).subarray(0, size));
+  return {
+    crcs: chunks.map((chunk) => crc32(chunk)),
+    whole: chunks.reduce((crc, chunk) => crc32(chunk, crc), 0),
+  };
+});
+
+function remembered<Value>(make: (lane: number, fileBytes: number) => Value) {
+  const known = new Map<string, Value>();
+  return (lane: number, fileBytes = 0): Value => {
+    const key = `${lane} ${fileBytes}`;
+    const value = known.get(key) ?? make(lane, fileBytes);
+    known.set(key, value);
+    return value;
+  };
+}
+
+function chunkSizes(fileBytes: number): number[] {
+  return Array.from({ length: Math.ceil(fileBytes / CHUNK_BYTES) }, (_, chunk) =>
+    Math.min(CHUNK_BYTES, fileBytes - chunk * CHUNK_BYTES),
+  );
 }
 
 const TRANSFERS: Record<TransferKind, (plan: TransferPlan, lane: number) => Promise<Transfer>> = {
@@ -93,11 +116,8 @@ async function chunkUpload(plan: TransferPlan, lane: number): Promise<Transfer> 
   const [first] = connections;
   if (first === undefined) throw new Error('at least one connection');
   const piece = pieceOf(lane).subarray(0, CHUNK_BYTES);
-  const chunkCount = Math.ceil(fileBytes / CHUNK_BYTES);
-  const sizeOf = (chunk: number) => Math.min(CHUNK_BYTES, fileBytes - chunk * CHUNK_BYTES);
-  const crcs = Array.from({ length: chunkCount }, (_, chunk) => crc32(piece.subarray(0, sizeOf(chunk))));
-  let whole = 0;
-  for (let chunk = 0; chunk < chunkCount; chunk++) whole = crc32(piece.subarray(0, sizeOf(chunk)), whole);
+  const sizes = chunkSizes(fileBytes);
+  const { crcs, whole } = checksOf(lane, fileBytes);
   const headers = { Cookie: plan.cookies[lane] ?? '', 'Content-Type': 'application/octet-stream' };
   return async () => {
     const body = Buffer.from(JSON.stringify({ FileName: 'bench.bin', FileSize: fileBytes, CRC32: whole }));
@@ -107,12 +127,12 @@ async function chunkUpload(plan: TransferPlan, lane: number): Promise<Transfer> 
     let next = 0;
     let completed = 0;
     const send = async (connection: RawConnection) => {
-      while (next < chunkCount) {
+      while (next < sizes.length) {
         const chunk = next;
         next += 1;
         const query = `uploadId=${whole}&chunkNumber=${chunk}&chunkCrc32=${crcs[chunk]}`;
         const path = `/auth/v1/file/upload_part?${query}`;
-        const { status, text } = await connection.ask('POST', path, headers, piece, sizeOf(chunk));
+        const { status, text } = await connection.ask('POST', path, headers, piece, sizes[chunk]);
         check('upload_part', status, 200, true, text);
         if (!text.includes('"fileId":null')) completed += 1;
       }

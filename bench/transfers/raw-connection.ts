@@ -4,7 +4,8 @@
  */
 import { connect, type Socket } from 'node:net';
 
-const READ_BUFFER_BYTES = 1024 * 1024;
+/** One for all connections: what was read is counted, or copied, before the next read. */
+const READ_BUFFER = Buffer.allocUnsafe(1024 * 1024);
 /** Answers up to this are kept as text. */
 const TEXT_BYTES_MAX = 64 * 1024;
 const HEAD_END = '\r\n\r\n';
@@ -47,7 +48,7 @@ export class RawConnection {
         port: Number(port),
         noDelay: true,
         onread: {
-          buffer: Buffer.allocUnsafe(READ_BUFFER_BYTES),
+          buffer: READ_BUFFER,
           callback: (length, buffer) => {
             connection?.read((buffer as Buffer).subarray(0, length));
             return true;

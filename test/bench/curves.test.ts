@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
-import { type CurveLine, chartsOf, cpuUsOf, growthName, growthOf } from '../../bench/curves.ts';
-import type { Comparison, Measured } from '../../bench/measure.ts';
+import { type CurveLine, chartsOf, growthName, growthOf, growthPair } from '../../bench/curves.ts';
+import { type Comparison, compare, type Subject } from '../../bench/measure.ts';
 import { configuredTools } from '../../bench/scenarios/curve-tools.ts';
 import { seedJournal } from '../../bench/seeded-journal.ts';
 import { request } from '../../tools/agent.ts';
@@ -18,26 +18,26 @@ const LINE: CurveLine = {
 };
 
 /** Rounds of 10 answers, each with so much processor time. */
-function measured(name: string, cpuMs: readonly number[]): Measured {
+function subject(name: string, cpuMs: readonly number[]): Subject {
+  const rest = [...cpuMs];
   return {
     name,
-    medianPerSecond: 100,
-    rounds: cpuMs.map((ms) => ({
-      ratePerSecond: 100,
-      details: { answers: 10, cpuMs: ms, latencyUs: { p99: 2_000 } },
-      cpuMs: 99,
-      cpuUsPerAnswer: 99,
-      rssBytes: undefined,
-    })),
+    pids: [],
+    group: name,
+    async round() {
+      const details = { answers: 10, cpuMs: rest.shift(), latencyUs: { p99: 2_000 } };
+      return { ratePerSecond: 100, details };
+    },
   };
 }
 
-const COMPARISON: Comparison = {
-  subjects: [measured('small', [1, 2, 3]), measured('large', [2, 3, 9])],
-  ratios: [],
-};
+async function compared(...subjects: readonly Subject[]): Promise<Comparison> {
+  return await compare(subjects, { least: 3, most: 3, pairs: [growthPair(LINE)] });
+}
 
-t.test('curves: a point has the processor time of the measured time, not of the warm-up', async (t) => {
+const COMPARISON = await compared(subject('small', [1, 2, 3]), subject('large', [2, 3, 9]));
+
+t.test('curves: a point has the processor time of an answer, the rate and p99', async (t) => {
   const [cpu, rate, p99] = chartsOf(COMPARISON, { label: 'n', log: true }, [LINE]);
   t.same(cpu?.lines, [
     {
@@ -58,25 +58,14 @@ t.test('curves: a point has the processor time of the measured time, not of the 
   ]);
 });
 
-t.test('curves: without processor time of its own a point has the one of the whole round', async (t) => {
-  const [round] = measured('x', [1]).rounds;
-  if (round === undefined) throw new Error('no round');
-  t.equal(cpuUsOf({ name: 'x', medianPerSecond: 1, rounds: [{ ...round, details: { answers: 10 } }] }), 99);
-});
-
-t.test('curves: growth is the last point over the first, round by round', async (t) => {
-  t.same(growthOf(COMPARISON, LINE), {
-    name: growthName('check', LINE.points),
-    unit: 'x',
-    value: 2,
-    lowest: 1.5,
-    highest: 3,
-  });
-  t.equal(growthName('check', LINE.points), 'check: processor time at 1,000 over that at 1');
+t.test('curves: growth is the last point over the first, round by round, with its interval', async (t) => {
+  const name = growthName('check', LINE.points);
+  t.same(growthOf(COMPARISON, LINE), { name, unit: 'x', value: 2, from: 1.5, to: 3 });
+  t.equal(name, 'check: processor time at 1,000 over that at 1');
 });
 
 t.test('curves: a subject that was not measured leaves no point', async (t) => {
-  const only: Comparison = { subjects: [measured('small', [1])], ratios: [] };
+  const only = await compared(subject('small', [1, 1, 1]));
   t.same(chartsOf(only, { label: 'n' }, [LINE])[0]?.lines[0]?.points, [[1, 100]]);
   t.ok(Number.isNaN(growthOf(only, LINE).value));
 });

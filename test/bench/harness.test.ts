@@ -3,9 +3,10 @@ import type { AddressInfo } from 'node:net';
 import t from 'tap';
 import { readAnswer } from '../../bench/http-connection.ts';
 import { runLoad } from '../../bench/load.ts';
-import { compare, median } from '../../bench/measure.ts';
+import { compare } from '../../bench/measure.ts';
 import type { LoadPlan, LoadReport } from '../../bench/plan.ts';
 import { rawRequest } from '../../bench/scenario.ts';
+import { median } from '../../bench/statistics.ts';
 
 t.test('readAnswer: whole, partial, chunked and unreadable answers', async (t) => {
   const read = (text: string) => readAnswer(Buffer.from(text));
@@ -33,13 +34,16 @@ t.test('median, ratio and spread: each ratio compares two neighbours in time', a
       return { ratePerSecond: rates.shift() ?? 0, details: {} };
     },
   });
-  const result = await compare([subject('A', [10, 30, 20]), subject('B', [20, 20, 20])], { rounds: 3 });
+  const result = await compare([subject('A', [10, 30, 20]), subject('B', [20, 20, 20])], {
+    least: 3,
+    most: 3,
+  });
   t.same(order, ['A', 'B', 'A', 'B', 'A', 'B']);
   t.same(
     result.subjects.map(({ medianPerSecond }) => medianPerSecond),
     [20, 20],
   );
-  const rate = { median: 1, lowest: 0.5, highest: 1.5 };
+  const rate = { median: 1, from: 0.5, to: 1.5, lowest: 0.5, highest: 1.5 };
   t.same(result.ratios, [{ of: 'A', against: 'B', rate, processorTime: undefined }]);
 });
 
@@ -62,14 +66,14 @@ t.test('ratios: the first of each group against its others, and the pairs that a
     { of: 'A', against: 'B' },
     { of: 'A', against: 'nobody' },
   ];
-  const { ratios } = await compare(subjects, { rounds: 1, pairs });
+  const { ratios } = await compare(subjects, { least: 1, most: 1, pairs });
   t.same(
     ratios.map(({ of, against }) => `${of}/${against}`),
     ['A/B', 'A8/B8', 'A8/C'],
   );
 });
 
-t.test('compare: no round begins that would end after the deadline, but there are two', async (t) => {
+t.test('compare: no round begins that would end after the deadline, but there are five', async (t) => {
   let rounds = 0;
   const subject = {
     name: 'A',
@@ -79,8 +83,8 @@ t.test('compare: no round begins that would end after the deadline, but there ar
       return { ratePerSecond: 1, details: {} };
     },
   };
-  await compare([subject], { rounds: 9, deadlineMs: performance.now() - 1 });
-  t.equal(rounds, 2);
+  await compare([subject], { least: 9, most: 9, deadlineMs: performance.now() - 1 });
+  t.equal(rounds, 5);
 });
 
 async function loadAgainst(
@@ -96,7 +100,7 @@ async function loadAgainst(
     host: '127.0.0.1',
     port,
     connections: 4,
-    warmupMs: 0,
+    leadInMs: 0,
     durationMs: 300,
     requests: [rawRequest('POST', `http://127.0.0.1:${port}/x`, {}, '{"a":1}')],
     expect: 'good',
@@ -164,7 +168,7 @@ t.test('load: a bounded closed loop keeps under its bound and saves nothing up',
       arrivals.push(performance.now());
       response.end('good');
     },
-    { maxRatePerSecond: 100, connections: 4, warmupMs: 300, durationMs: 500 },
+    { maxRatePerSecond: 100, connections: 4, leadInMs: 300, durationMs: 500 },
   );
   t.ok(
     report.answers > 0 && report.answers <= 52,

@@ -25,9 +25,10 @@ t.test('options: nothing given, the standard; given, what was given', async (t) 
   t.match(optionsFor(line('plain'), PLAIN), {
     scenario: 'plain',
     connections: 64,
-    durationMs: 5_000,
-    warmupMs: 2_000,
-    rounds: 5,
+    durationMs: 300,
+    warmupMs: 3_000,
+    rounds: 15,
+    roundsMax: 300,
     users: 0,
     peers: false,
     target: undefined,
@@ -59,14 +60,19 @@ t.test('options: nothing given, the standard; given, what was given', async (t) 
 t.test(
   'options: a scenario has its own standard, another in all, and the command line goes before both',
   async (t) => {
-    t.match(optionsFor(line('own'), OWN), { connections: 10_000, rounds: 3, durationMs: 5_000 });
-    t.match(optionsFor(line('all'), OWN), { connections: 500, rounds: 3, durationMs: 1_500, warmupMs: 500 });
+    t.match(optionsFor(line('own'), OWN), { connections: 10_000, rounds: 3, durationMs: 300 });
+    t.match(optionsFor(line('all'), OWN), { connections: 500, rounds: 3, durationMs: 100, warmupMs: 2_000 });
     t.match(optionsFor(line('all', '--connections', '7', '--duration', '4'), OWN), {
       connections: 7,
       durationMs: 4_000,
     });
   },
 );
+
+t.test('options: rounds that are given are all there are', async (t) => {
+  t.match(optionsFor(line('plain', '--rounds', '7'), PLAIN), { rounds: 7, roundsMax: 7 });
+  t.match(optionsFor(line('all', '--rounds', '7'), OWN), { rounds: 7, roundsMax: 7 });
+});
 
 t.test('options: a target bounds the load unless the command line says otherwise', async (t) => {
   const target = ['--target', 'http://gateway.example:8080/'];
@@ -75,6 +81,7 @@ t.test('options: a target bounds the load unless the command line says otherwise
     connections: 8,
     users: 4,
     rounds: 3,
+    roundsMax: 3,
     durationMs: 5_000,
     maxRatePerSecond: 100,
   });

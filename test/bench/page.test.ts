@@ -23,7 +23,7 @@ t.test('page: every scenario, target, chart and table is there, and nothing is f
   t.equal(await tab.locator('section').count(), 5, 'targets, three scenarios, those left out');
   t.same(await tab.locator('nav a').allTextContents(), ['mcp-call', 'sessions', 'uploads (failed)']);
   t.same(await tab.locator('#targets ~ .scroll .chip').allTextContents(), [
-    'met, within the spread',
+    'met, within the interval',
     'missed',
     'not measured',
     'met',

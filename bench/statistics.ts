@@ -1,0 +1,63 @@
+/** Medians and how sure they are. */
+
+/** Of a sample, in its own unit. */
+export interface Spread {
+  readonly median: number;
+  /** The interval that holds the true median with 95 %: `intervalOf`. */
+  readonly from: number;
+  readonly to: number;
+  /** Single values: how far a round may be from the median. */
+  readonly lowest: number;
+  readonly highest: number;
+}
+
+/** The chance that the interval holds the true median. */
+export const CONFIDENCE = 0.95;
+
+export function spreadOf(values: readonly number[]): Spread {
+  const sorted = [...values].sort((a, b) => a - b);
+  const { from, to } = intervalOf(sorted);
+  const [lowest = Number.NaN] = sorted;
+  return { median: median(sorted), from, to, lowest, highest: sorted.at(-1) ?? Number.NaN };
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  const upper = sorted[middle] ?? Number.NaN;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
+}
+
+/**
+ * The interval of the median from order statistics, whatever the distribution: each value lies below the true median
+ * with a chance of one half, so the k-th smallest and the k-th largest of n hold it between them with the chance
+ * 1 - 2 P(Binomial(n, 1/2) < k); k is the largest one for which that is still `CONFIDENCE` (H. A. David and
+ * H. N. Nagaraja, Order Statistics, 3rd edition, 7.1). Fewer than six values cannot say so much: their lowest and
+ * highest, which hold it with 1 - 2^(1 - n). NaN without values.
+ *
+ * Rounds that stop when the interval is narrow enough make it a little narrower than it claims.
+ */
+export function intervalOf(sorted: readonly number[]): { readonly from: number; readonly to: number } {
+  const rank = rankOf(sorted.length);
+  return { from: sorted[rank - 1] ?? Number.NaN, to: sorted[sorted.length - rank] ?? Number.NaN };
+}
+
+/** k of `intervalOf`, counted from 1. */
+export function rankOf(count: number): number {
+  // P(Binomial(n, 1/2) = 0); a thousand values are within the range of a double.
+  let chance = 0.5 ** count;
+  let below = chance;
+  let rank = 1;
+  for (; rank < count / 2; rank += 1) {
+    chance *= (count - rank + 1) / rank;
+    below += chance;
+    if (below > (1 - CONFIDENCE) / 2) break;
+  }
+  return rank;
+}
+
+/** Half of the interval over the median: 0.04 is plus or minus four percent. Infinite where nothing can be said. */
+export function uncertaintyOf({ median: middle, from, to }: Spread): number {
+  const share = (to - from) / 2 / Math.abs(middle);
+  return Number.isFinite(share) ? share : Number.POSITIVE_INFINITY;
+}

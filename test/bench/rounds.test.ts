@@ -1,0 +1,172 @@
+/** How many rounds there are, that each subject is warmed up once, and that files of a round go with it. */
+import { readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import t from 'tap';
+import { type Comparison, compare, type Sample, type Subject } from '../../bench/measure.ts';
+import { costOf, costOfAll } from '../../bench/process-cost.ts';
+import { doubtOf, expectedRounds, goesOn, PRECISION, ROUNDS_MIN } from '../../bench/rounds.ts';
+import { Bench } from '../../bench/scenario.ts';
+import type { TransferPlan } from '../../bench/transfers/kinds.ts';
+import { transferSubject } from '../../bench/transfers.ts';
+import { OPTIONS } from './fixtures/report.ts';
+
+/** Rates as they come, the last one again and again. */
+function subject(name: string, rates: (round: number) => number, more: Partial<Subject> = {}): Subject {
+  let round = 0;
+  return {
+    name,
+    pids: [],
+    async round(): Promise<Sample> {
+      round += 1;
+      return { ratePerSecond: rates(round), details: {} };
+    },
+    ...more,
+  };
+}
+
+function roundsOf({ subjects }: Comparison): number | undefined {
+  return subjects[0]?.rounds.length;
+}
+
+t.test('rounds: as many as asked for at least where all are alike', async (t) => {
+  const both = [subject('A', () => 30), subject('B', () => 10)];
+  t.equal(roundsOf(await compare(both, { least: 15, most: 300 })), 15);
+});
+
+t.test('rounds: on until the interval of every ratio is narrow', async (t) => {
+  // Far apart at first: with more rounds the middle ones come close to each other.
+  const noisy = (round: number) => (round <= 15 ? 100 + 20 * (round % 3) : 100);
+  const both = [subject('A', noisy), subject('B', () => 100)];
+  const result = await compare(both, { least: 15, most: 300 });
+  const rounds = roundsOf(result) ?? 0;
+  t.ok(rounds > 15 && rounds < 300, `${rounds} rounds`);
+  t.ok(doubtOf(result.ratios) <= PRECISION, 'the interval is narrow');
+});
+
+t.test(
+  'rounds: a ratio that never gets sure ends at the most, and by the one that is least sure',
+  async (t) => {
+    const wild = (round: number) => (round % 2 === 0 ? 100 : 200);
+    const all = [subject('A', () => 100), subject('B', () => 100), subject('C', wild)];
+    t.equal(roundsOf(await compare(all, { least: 15, most: 40 })), 40);
+  },
+);
+
+t.test('rounds: nothing to compare, no more than asked for; nobody, none', async (t) => {
+  t.equal(roundsOf(await compare([subject('A', (round) => round)], { least: 4, most: 300 })), 4);
+  t.same(await compare([], { least: 4, most: 300 }), { subjects: [], ratios: [] });
+});
+
+t.test('rounds: least, most and deadline are held whatever the doubt and the times', async () => {
+  const times = { nowMs: fc.nat(1_000_000), roundMs: fc.nat(10_000), deadlineMs: fc.nat(1_000_000) };
+  const doubt = fc.oneof(fc.constant(Number.POSITIVE_INFINITY), fc.double({ min: 0, max: 5, noNaN: true }));
+  fc.assert(
+    fc.property(
+      fc.record({ least: fc.nat(50), more: fc.nat(300), done: fc.nat(400), doubt, ...times }),
+      ({ least, more, deadlineMs, ...state }) => {
+        const plan = { least, most: least + more, deadlineMs };
+        const on = goesOn(plan, state);
+        const late = state.nowMs + state.roundMs > deadlineMs;
+        const expected = expectedRounds(plan, state);
+        if (state.done >= plan.most) return !on;
+        if (state.done < Math.min(least, ROUNDS_MIN)) return on;
+        if (late) return !on;
+        if (state.done < least) return on;
+        return on === state.doubt > PRECISION && expected <= plan.most;
+      },
+    ),
+    { numRuns: 5_000 },
+  );
+});
+
+t.test('warm-up: each subject once, all before the first round, and none of it counts', async (t) => {
+  const order: string[] = [];
+  const warmed = (name: string) =>
+    subject(
+      name,
+      () => {
+        order.push(name);
+        return 1;
+      },
+      { warmUp: async () => order.push(`${name} is warmed up`) },
+    );
+  const result = await compare([warmed('A'), warmed('B')], { least: 2, most: 2 });
+  t.same(order, ['A is warmed up', 'B is warmed up', 'A', 'B', 'A', 'B']);
+  t.equal(roundsOf(result), 2);
+});
+
+t.test('processor time: that of the measured time goes before that of the whole round', async (t) => {
+  let usedMs = 0;
+  const rounds = (details: Sample['details']) =>
+    subject('A', () => 1, { round: async () => ({ ratePerSecond: 1, details }) });
+  const cost = async () => {
+    usedMs += 50;
+    return { cpuMs: usedMs, rssBytes: 1 };
+  };
+  const plan = { least: 1, most: 1, cost };
+  const measured = await compare([rounds({ answers: 10, answersInAll: 20, cpuMs: 30 })], plan);
+  t.match(measured.subjects[0]?.rounds, [{ cpuMs: 30, cpuUsPerAnswer: 3_000 }]);
+  const whole = await compare([rounds({ answers: 10, answersInAll: 20 })], plan);
+  t.match(whole.subjects[0]?.rounds, [{ cpuMs: 50, cpuUsPerAnswer: 2_500 }]);
+});
+
+t.test('process cost: finer than a tick, of no process that is gone', async (t) => {
+  const before = costOf(process.pid);
+  if (before === undefined) return t.comment('no /proc here: processor time is not known');
+  const work = Array.from({ length: 200_000 }, (_, step) => Math.sqrt(step));
+  t.equal(work.length, 200_000);
+  const after = costOf(process.pid);
+  const usedMs = (after?.cpuMs ?? 0) - before.cpuMs;
+  t.ok(usedMs > 0 && usedMs % 10 !== 0, `${usedMs} ms`);
+  t.ok(before.rssBytes > 1_000_000);
+  t.equal(costOf(2 ** 22 + 1), undefined);
+  t.equal(costOfAll([process.pid, 2 ** 22 + 1]), undefined);
+  t.equal(costOfAll([]), undefined);
+});
+
+t.test('transfers: what a round stored goes after every file, over new connections each time', async (t) => {
+  const folder = t.testdir({});
+  const plans: TransferPlan[] = [];
+  const found: number[] = [];
+  const stored = () => readdirSync(folder).length;
+  const client = {
+    async run(plan: TransferPlan) {
+      found.push(stored());
+      plans.push(plan);
+      for (let lane = 0; lane < plan.lanes; lane += 1) writeFileSync(join(folder, `${lane}`), 'x');
+      const bytes = plan.fileBytes * plan.lanes;
+      return { files: plan.lanes, bytes, elapsedMs: 40, laneEndsMs: [], clientBusy: 0.5 };
+    },
+  };
+  const bench = new Bench(
+    { ...OPTIONS, durationMs: 100, warmupMs: 0 },
+    {
+      progress: { step: () => undefined, round: () => undefined },
+    },
+  );
+  t.teardown(() => bench.close());
+  const plan = {
+    kind: 'put',
+    url: 'http://127.0.0.1:9',
+    lanes: 2,
+    connectionsPerFile: 1,
+    cookies: [],
+  } as const;
+  const uploads = transferSubject(bench, client, {
+    name: 'A',
+    pids: [],
+    plan: { ...plan, fileBytes: 1024 * 1024 },
+    cleanUp: () => {
+      for (const name of readdirSync(folder)) rmSync(join(folder, name));
+    },
+  });
+  await uploads.warmUp?.();
+  t.equal(plans.length, 1, 'one file a lane is the least');
+  const { ratePerSecond, details } = await uploads.round();
+  t.equal(plans.length, 4, 'three times 40 ms fill 100 ms');
+  t.ok(plans.every(({ files }) => files === 1));
+  t.same(found, [0, 0, 0, 0], 'nothing is left when the next one begins');
+  t.equal(ratePerSecond, 50, 'of the time that was measured');
+  t.match(details, { answers: 6, files: 6, elapsedMs: 120, generatorBusy: 0.5 });
+});
