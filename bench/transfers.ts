@@ -74,8 +74,8 @@ export function transferSubject(
     name,
     pids,
     ...(group === undefined ? {} : { group }),
-    // At least one file, whatever the time.
-    warmUp: () => runFor(Math.max(1, bench.options.warmupMs)),
+    // At least one file, whatever the time; several at once are the same code as one.
+    warmUp: () => runFor(plan.lanes === 1 ? Math.max(1, bench.options.warmupMs) : 1),
     round: () => runFor(bench.options.durationMs),
   };
 }

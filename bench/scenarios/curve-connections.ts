@@ -2,6 +2,7 @@
  * 1 to 10,000 connections, all busy: what an answer costs and how long it takes. In the closed loop a connection more is
  * a request more that waits, so p99 grows with the queue and the rate must not fall.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Ask, bearersOf, callTool, checkCookies } from '../asks.ts';
 import { startServer } from '../children.ts';
 import { type CurveLine, chartsOf, growthOf, growthPair } from '../curves.ts';
@@ -46,7 +47,7 @@ export const curveConnections: Scenario = {
             connections: count,
             ...patienceFor(count, bench.options.durationMs),
           });
-          subjects.push({ ...bench.subject(subject, pids, prepare), group: subject });
+          subjects.push({ ...settling(bench.subject(subject, pids, prepare), count), group: subject });
           return { x: count, subject };
         }),
     });
@@ -73,4 +74,17 @@ function patienceFor(connections: number, durationMs: number): { leadInMs?: numb
   if (connections < MANY) return {};
   const waitMs = (connections * WAIT_MS_EACH_1000) / 1_000;
   return { leadInMs: waitMs, durationMs: Math.max(durationMs, waitMs) };
+}
+
+/** What a thousand connections leave to do when they close is no part of the next subject's round. */
+function settling(subject: Subject, connections: number): Subject {
+  if (connections < MANY) return subject;
+  return {
+    ...subject,
+    async round() {
+      const sample = await subject.round();
+      await sleep((connections * WAIT_MS_EACH_1000) / 1_000);
+      return sample;
+    },
+  };
 }

@@ -34,6 +34,7 @@ export const download: Scenario = {
     'files of 20 MiB by their code, one stream and eight, against nginx and node:http; MiB/s; fairness',
   unit: 'MiB',
   noTarget: NO_TARGET,
+  share: 1.3,
   targets: [{ against: 'nginx', by: 'rate', atLeast: 1.1, row: 'download against nginx' }],
   async run(bench) {
     const client = await startTransferClient(bench);

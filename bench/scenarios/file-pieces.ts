@@ -19,6 +19,7 @@ export const filePieces: Scenario = {
   name: 'file-pieces',
   summary: 'ways of upload bytes into a file with their CRC-32, in pieces of 512 KB, one worker thread',
   unit: 'pieces',
+  share: 0.8,
   noTarget: 'it runs on this machine alone, without a gateway',
   async run(bench) {
     const subjects: Subject[] = [];

@@ -32,6 +32,7 @@ const USERS = 64;
 export const mcpCall: Scenario = {
   name: 'mcp-call',
   summary: 'tools/call to a local backend against a bare uWS + undici proxy and the official SDK server',
+  share: 1.3,
   targets: [
     { against: 'bare uWS + undici proxy', by: 'rate', atLeast: 0.9, row: 'tools/call against a bare proxy' },
     { against: '@fastify/http-proxy', by: 'rate', atLeast: 2, row: 'tools/call against @fastify/http-proxy' },

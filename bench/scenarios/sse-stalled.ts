@@ -17,7 +17,7 @@ export const sseStalled: Scenario = {
   noTarget: NO_TARGET,
   // Shorter ones would be over before the one that never reads is felt.
   defaults: { durationMs: 3_000, rounds: 5, roundsMax: 15 },
-  inAll: { durationMs: 1_500, rounds: 5, roundsMax: 5 },
+  inAll: { durationMs: 1_200, rounds: 5, roundsMax: 5 },
   async run(bench) {
     const { durationMs, warmupMs } = bench.options;
     const crowds = await gatherCrowds(bench, READERS);

@@ -11,6 +11,7 @@ export const turn: Scenario = {
   noTarget: 'it runs in this process, without a gateway',
   // A round is many syncs of the disk, not a few.
   inAll: { durationMs: 300 },
+  share: 0.7,
   targets: [
     {
       against: 'raw LMDB puts',

@@ -40,7 +40,7 @@ export const uploadV1: Scenario = {
   targets: [
     { against: 'nginx DAV', by: 'rate', atLeast: 0.7, row: 'v1 upload, 256 KB parts, against nginx DAV' },
   ],
-  share: 1.4,
+  share: 1.5,
   run: (bench) => runUploads(bench, 'v1'),
 };
 
@@ -54,7 +54,7 @@ export const uploadV2: Scenario = {
     { figure: DELAY_FIGURE, atMost: 20, row: 'upload of 1 GB: event-loop delay p99' },
     { figure: RSS_FIGURE, atMost: 8, row: 'upload of 1 GB: memory' },
   ],
-  share: 1.3,
+  share: 1.5,
   run: (bench) => runUploads(bench, 'v2'),
 };
 
