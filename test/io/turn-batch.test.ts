@@ -1,12 +1,12 @@
 import t from 'tap';
-import { TURN_BATCH_MAX, TurnBatch } from '../../src/io/turn-batch.ts';
+import { TURN_BATCH_MAX, Turn, TurnBatch } from '../../src/io/turn-batch.ts';
 
-/** The end of the turn comes when the test says so. */
-function turns() {
+/** The end of a turn comes when the test says so. */
+function loop() {
   const planned: (() => void)[] = [];
   return {
     planned,
-    later: (act: () => void) => void planned.push(act),
+    turn: new Turn((act) => void planned.push(act)),
     end: () => {
       for (const act of planned.splice(0)) act();
     },
@@ -15,55 +15,94 @@ function turns() {
 
 t.test('items of one turn run together at its end, in their order, with one appointment', async (t) => {
   const ran: number[] = [];
-  const turn = turns();
-  const batch = new TurnBatch<number>((item) => void ran.push(item), turn.later);
+  const { turn, planned, end } = loop();
+  const batch = new TurnBatch<number>('send', (item) => void ran.push(item), turn);
   for (const item of [1, 2, 3]) batch.add(item);
   t.same(ran, [], 'nothing before the end');
-  t.equal(turn.planned.length, 1);
-  turn.end();
+  t.equal(planned.length, 1);
+  end();
   t.same(ran, [1, 2, 3]);
   batch.add(4);
-  t.equal(turn.planned.length, 1, 'the next turn has an appointment of its own');
-  turn.end();
+  t.equal(planned.length, 1, 'the next turn has an appointment of its own');
+  end();
   t.same(ran, [1, 2, 3, 4]);
 });
 
 t.test('an item that comes while the batch runs waits for the next turn', async (t) => {
   const ran: string[] = [];
-  const turn = turns();
-  const batch: TurnBatch<string> = new TurnBatch((item) => {
-    ran.push(item);
-    if (item === 'first') batch.add('second');
-  }, turn.later);
+  const { turn, end } = loop();
+  const batch: TurnBatch<string> = new TurnBatch(
+    'send',
+    (item) => {
+      ran.push(item);
+      if (item === 'first') batch.add('second');
+    },
+    turn,
+  );
   batch.add('first');
-  turn.end();
+  end();
   t.same(ran, ['first']);
-  turn.end();
+  end();
   t.same(ran, ['first', 'second']);
 });
 
 t.test('what comes beyond the bound of a turn runs at once and the others still at its end', async (t) => {
   const ran: number[] = [];
-  const turn = turns();
-  const batch = new TurnBatch<number>((item) => void ran.push(item), turn.later);
+  const { turn, end } = loop();
+  const batch = new TurnBatch<number>('send', (item) => void ran.push(item), turn);
   for (let item = 0; item <= TURN_BATCH_MAX; item += 1) batch.add(item);
   t.same(ran, [TURN_BATCH_MAX]);
-  turn.end();
+  end();
   t.equal(ran.length, TURN_BATCH_MAX + 1);
   t.equal(ran[1], 0);
 });
 
 t.test(
-  'an item that throws does not keep the others from running, and the throw is not swallowed',
+  'what arrived is worked on before what leaves is sent, and what it comes to leaves in the same turn',
+  async (t) => {
+    const ran: string[] = [];
+    const { turn, planned, end } = loop();
+    const send = new TurnBatch<string>('send', (item) => void ran.push(`sent ${item}`), turn);
+    const work = new TurnBatch<string>(
+      'work',
+      (item) => {
+        ran.push(`worked on ${item}`);
+        send.add(item);
+      },
+      turn,
+    );
+    send.add('an old one');
+    work.add('one');
+    work.add('two');
+    t.equal(planned.length, 1, 'one appointment for both');
+    end();
+    t.same(ran, ['worked on one', 'worked on two', 'sent an old one', 'sent one', 'sent two']);
+    t.equal(planned.length, 0);
+  },
+);
+
+t.test(
+  'an item that throws does not keep the others from running, and shows as an unhandled bug',
   async (t) => {
     const ran: number[] = [];
-    const turn = turns();
-    const batch = new TurnBatch<number>((item) => {
-      if (item === 2) throw new Error('a bug');
-      ran.push(item);
-    }, turn.later);
+    const { turn, end } = loop();
+    const batch = new TurnBatch<number>(
+      'send',
+      (item) => {
+        if (item === 2) throw new Error('a bug');
+        ran.push(item);
+      },
+      turn,
+    );
     for (const item of [1, 2, 3]) batch.add(item);
-    t.throws(() => turn.end(), { message: 'a bug' });
+    const bugs: unknown[] = [];
+    const listeners = process.listeners('uncaughtException');
+    process.removeAllListeners('uncaughtException');
+    process.once('uncaughtException', (error) => bugs.push(error));
+    end();
     t.same(ran, [1, 3]);
+    await new Promise((resolve) => setImmediate(resolve));
+    for (const listener of listeners) process.on('uncaughtException', listener);
+    t.match(bugs, [{ message: 'a bug' }]);
   },
 );

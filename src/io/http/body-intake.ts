@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '../../domain/errors.ts';
 import { requireFit } from './door.ts';
-import { type Exchange, NO_BYTES } from './exchange.ts';
+import type { Exchange } from './exchange.ts';
 import type { InFlight } from './in-flight.ts';
 import { parseJson } from './json.ts';
 import { checkJsonType } from './origin.ts';
@@ -46,7 +46,8 @@ export class BodyIntake {
         exchange.bodyRead = true;
         try {
           if (bodyCheck === undefined) {
-            exchange.rawBody = borrowed && route.borrowsBody !== true ? Buffer.from(bytes) : bytes;
+            // The memory is the socket's again when this returns.
+            exchange.rawBody = borrowed ? Buffer.from(bytes) : bytes;
           } else {
             exchange.body = parseJson(bytes);
             requireFit(bodyCheck, exchange.body, 'body');
@@ -55,8 +56,6 @@ export class BodyIntake {
         } catch (error) {
           this.#listener.failed(exchange, error);
         }
-        // The memory is the socket's again.
-        if (route.borrowsBody === true) exchange.rawBody = NO_BYTES;
       },
     });
   }

@@ -3,19 +3,19 @@
  * route; what differs stands in the route's definition. The answers of a turn of the loop leave together at its end.
  */
 import { GatewayError } from '../../domain/errors.ts';
-import { TurnBatch } from '../turn-batch.ts';
 import { BodyIntake } from './body-intake.ts';
 import { type AddressReader, createAddressReader, createRangeCheck, readAddress } from './client-address.ts';
 import { absentBody, answerUnrouted, chargeRefusal, enter, refusal, replyOf, requireFit } from './door.ts';
 import { Exchange } from './exchange.ts';
 import { guard } from './guard.ts';
+import { Handling } from './handling.ts';
 import { InFlight } from './in-flight.ts';
 import { corsHeaders, createHostCheck } from './origin.ts';
 import type { PipelineCounters, PipelineOptions } from './pipeline-options.ts';
 import { errorBody, errorReply } from './reply.ts';
 import { IncomingHead, parseQuery } from './request.ts';
-import { type AnyRoute, Reply } from './route.ts';
-import { coerceQuery, createRouter, type ReadyRoute, type Router } from './router.ts';
+import { Reply } from './route.ts';
+import { coerceQuery, createRouter, type Router } from './router.ts';
 import type { HttpRequest, HttpResponse, RequestHandler } from './server.ts';
 import { StreamReply } from './stream.ts';
 
@@ -43,8 +43,7 @@ class Engine implements Pipeline {
   readonly #isAdminAddress: (address: string) => boolean;
   readonly #inFlight: InFlight;
   readonly #bodies: BodyIntake;
-  /** Exchanges whose handler has come to a value. */
-  readonly #answers = new TurnBatch<Exchange>((exchange) => this.#conclude(exchange));
+  readonly #handling: Handling;
   #smuggledTotal = 0;
   #stoppingTotal = 0;
   #stopping = false;
@@ -52,8 +51,17 @@ class Engine implements Pipeline {
   constructor(options: PipelineOptions) {
     this.#options = options;
     this.#inFlight = new InFlight(options.bounds ?? {});
+    this.#handling = new Handling({
+      lost: (exchange) => this.#settle(exchange),
+      answer: (exchange, value) => this.#finish(exchange, replyOf(value), false),
+      fail: (exchange, error) => this.#fail(exchange, error),
+      done: (exchange) => exchange.settled && this.#release(exchange),
+    });
     this.#bodies = new BodyIntake(this.#inFlight, {
-      ready: (exchange, ready) => this.#run(exchange, ready),
+      ready: (exchange, { route }) => {
+        if (route.body === 'stream') this.#handling.run(exchange);
+        else this.#handling.add(exchange);
+      },
       failed: (exchange, error) => this.#fail(exchange, error),
     });
     this.#router = createRouter(options.routes);
@@ -140,45 +148,8 @@ class Engine implements Pipeline {
       this.#bodies.receive(exchange, ready);
     } else {
       exchange.body = absentBody(ready);
-      this.#run(exchange, ready);
+      this.#handling.add(exchange);
     }
-  }
-
-  #run(exchange: Exchange, ready: ReadyRoute): void {
-    const result = ready.route.handle(exchange as Parameters<AnyRoute['handle']>[0]);
-    exchange.watch(() => this.#settle(exchange));
-    exchange.running = true;
-    if (result instanceof Promise)
-      result.then(
-        (value) => this.#came(exchange, value),
-        (error: unknown) => {
-          this.#fail(exchange, error);
-          this.#done(exchange);
-        },
-      );
-    else this.#came(exchange, result);
-  }
-
-  /** One reaction to a handler's promise: each further one costs a turn of the queue. */
-  #came(exchange: Exchange, value: unknown): void {
-    exchange.value = value;
-    this.#answers.add(exchange);
-  }
-
-  #conclude(exchange: Exchange): void {
-    try {
-      this.#finish(exchange, replyOf(exchange.value), false);
-    } catch (error) {
-      this.#fail(exchange, error);
-    } finally {
-      this.#done(exchange);
-    }
-  }
-
-  /** Its handler's work is over. */
-  #done(exchange: Exchange): void {
-    exchange.running = false;
-    if (exchange.settled) this.#release(exchange);
   }
 
   /** A row of the table is answered as such; anything else is a bug: told to the operator, never to the caller. */

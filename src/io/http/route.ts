@@ -79,7 +79,7 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
   readonly body: Body;
-  /** The body's bytes, where the route's `body` is `raw`; empty otherwise. See `borrowsBody`. */
+  /** The body's bytes, where the route's `body` is `raw`; empty otherwise. */
   readonly rawBody: Buffer;
   /** The body as it arrives, where the route's `body` is `stream` and there is one. */
   readonly incoming: IncomingBody | undefined;
@@ -181,8 +181,6 @@ export interface RouteDefinition<
    * called on the head alone and reads `context.incoming`. Absent: a body is ignored.
    */
   readonly body?: B | 'raw' | 'stream';
-  /** With `raw`: the handler reads the bytes before it returns or awaits; no copy is made, and then they are gone. */
-  readonly borrowsBody?: true;
   /** A body that may be left out: an absent one is checked as `{}`. */
   readonly bodyOptional?: true;
   /** Cap of the body in bytes; 64 KiB unless given, none for `stream`. */

@@ -19,7 +19,7 @@ const WAITING_BYTES = 64 * 1024;
 const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
 
 /** The requests of a turn of the loop go out together. */
-const OPENINGS = new TurnBatch<Connection>((connection) => connection.sendOpening());
+const OPENINGS = new TurnBatch<Connection>('send', (connection) => connection.sendOpening());
 
 /** What a connection carries: a request, and who hears of its answer. */
 export interface Attempt {

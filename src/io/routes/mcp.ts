@@ -29,7 +29,6 @@ export function createMcpRoutes(options: McpOptions): AnyRoute[] {
       method: 'POST',
       summary: 'MCP over JSON-RPC 2.0: one message or a batch',
       body: 'raw',
-      borrowsBody: true,
       bodyMaxBytes: BODY_MAX_BYTES,
       errors: ['ParseError', 'AccessRateLimit', 'UnsupportedMediaType', 'BodyTooLarge'],
       handle: (context) => transport.post(context),

@@ -97,20 +97,6 @@ const ROUTES: AnyRoute[] = [
   }),
   defineRoute({
     ...plain,
-    method: 'POST',
-    path: '/borrowed',
-    auth: 'none',
-    limits: ['Self'],
-    body: 'raw',
-    borrowsBody: true,
-    handle: async (context) => {
-      const text = context.rawBody.toString();
-      await Promise.resolve();
-      return new Reply(200, `${text} ${context.rawBody.length}`, 'text/plain');
-    },
-  }),
-  defineRoute({
-    ...plain,
     method: 'GET',
     path: '/mine',
     auth: 'session',
@@ -315,11 +301,6 @@ t.test(
     }
   },
 );
-
-t.test('pipeline: a borrowed body is there when the handler runs and gone afterwards', async (t) => {
-  const { port } = start(t);
-  t.equal((await sendRaw(port, requestText('POST', '/borrowed', {}, 'bytes'))).body, 'bytes 0');
-});
 
 t.test('pipeline: a JSON body is checked by its schema, whole or in pieces', async (t) => {
   const { port } = start(t);
