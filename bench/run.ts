@@ -55,7 +55,7 @@ export async function runScenarios(
       left === 1 && index === 0 ? scenario.name : `${scenario.name} (${index + 1} of ${runnable.length})`,
     );
     const endMs = line.scenario === ALL ? startedMs + ALL_BUDGET_MS : undefined;
-    const deadlineMs = deadlineOf(line, runnable.slice(index), endMs);
+    const deadlineMs = deadlineOf(line, runnable.slice(index), endMs, performance.now());
     // The first one starts on the machine as it was before the generator was tried.
     const before = index === 0 ? loadBefore : loadAverage();
     reports.push(await runScenario(line, scenario, progress, before, { deadlineMs, stop }));
@@ -78,12 +78,12 @@ export async function runScenarios(
  * `performance.now()` at which no further round begins. In `all`, whose end is given, each has its share of what is left
  * then: what one does not need flows to all that follow.
  */
-function deadlineOf(
-  line: CommandLine,
-  [scenario, ...later]: readonly Scenario[],
+export function deadlineOf(
+  line: Pick<CommandLine, 'given'>,
+  [scenario, ...later]: readonly Pick<Scenario, 'share'>[],
   endMs: number | undefined,
+  nowMs: number,
 ): number | undefined {
-  const nowMs = performance.now();
   if (endMs === undefined) return line.given.rounds === undefined ? nowMs + ALONE_BUDGET_MS : undefined;
   const { share = 1 } = scenario ?? {};
   const shares = later.reduce((sum, { share: other = 1 }) => sum + other, share);

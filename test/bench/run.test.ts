@@ -2,7 +2,7 @@
 import t from 'tap';
 import { parseOptions } from '../../bench/options.ts';
 import { ProgressBar } from '../../bench/progress.ts';
-import { runScenarios } from '../../bench/run.ts';
+import { deadlineOf, runScenarios } from '../../bench/run.ts';
 import type { Scenario } from '../../bench/scenario.ts';
 import { loadSample } from './fixtures/report.ts';
 
@@ -54,6 +54,12 @@ const bad = scenario('bad', async (bench) => {
   await new Promise((resolve) => setImmediate(resolve));
   throw new Error('no luck', { cause: stray });
 });
+/** As everything at once is: one round, nothing beside it. */
+const once = scenario(
+  'once',
+  async (bench) => ({ comparison: await bench.compare([subject('A', 30)]), notes: [] }),
+  { defaults: { rounds: 1, roundsMax: 1 } },
+);
 const last = scenario('last', async (bench) => ({ comparison: await bench.compare([]), notes: [] }), {
   noTarget: 'it is shy',
 });
@@ -120,4 +126,33 @@ t.test('run: all go, the failed one is named, and each is cleaned up after', asy
     noisy,
   );
   t.ok(warnings?.some((line) => line.includes('a median of 3 rounds')));
+});
+
+t.test('run: one round of something that nothing stands beside is no doubtful median', async (t) => {
+  const parsed = parseOptions(['once'], [once]);
+  if (!parsed.ok) throw new Error(parsed.faults.join());
+  const progress = new ProgressBar({ write: () => undefined });
+  const { scenarios } = await runScenarios(parsed.line, 'npm run bench -- once', [once], progress);
+  t.equal(scenarios[0]?.subjects[0]?.rounds.length, 1);
+  t.same(
+    scenarios[0]?.warnings.filter((line) => !line.startsWith('the machine was busy')),
+    [],
+  );
+});
+
+t.test(
+  'run: in all each scenario has its share of what is left, and what one leaves is the others’',
+  async (t) => {
+    const line = { given: {} };
+    const shares = [{ share: 2 }, {}, { share: 0.5 }, { share: 0.5 }];
+    t.equal(deadlineOf(line, shares, 1_000, 200), 600, 'two of four parts of 800');
+    t.equal(deadlineOf(line, shares.slice(1), 1_000, 300), 650, 'the first was over early: half of 700');
+    t.equal(deadlineOf(line, shares.slice(3), 1_000, 900), 1_000, 'the last one has the rest');
+    t.equal(deadlineOf(line, shares.slice(3), 1_000, 1_100), 1_000, 'too late: no more than the least');
+  },
+);
+
+t.test('run: alone a scenario has two minutes, unless the rounds are given', async (t) => {
+  t.equal(deadlineOf({ given: {} }, [{}], undefined, 5_000), 125_000);
+  t.equal(deadlineOf({ given: { rounds: 3 } }, [{}], undefined, 5_000), undefined);
 });
