@@ -145,7 +145,12 @@ t.test('load: open loop keeps the rate and counts a stall from the intended star
     ratePerSecond: 200,
     durationMs: 500,
   });
-  t.ok(steady.answers >= 80 && steady.answers <= 101, `${steady.answers} answers of 100 that were due`);
+  // A timer that comes late makes more of them due; those of the lead-in may come back after it.
+  const due = Math.ceil((steady.durationMs / 1_000) * 200);
+  t.ok(
+    steady.answers >= 80 && steady.answers <= due + 4,
+    `${steady.answers} answers of ${due} that were due`,
+  );
   const gate: { stallOnce: boolean } = { stallOnce: true };
   const stalled = await loadAgainst(
     t,

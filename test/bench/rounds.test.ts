@@ -96,6 +96,22 @@ t.test('warm-up: each subject once, all before the first round, and none of it c
   t.equal(roundsOf(result), 2);
 });
 
+t.test('warm-up: three times at most where the subject had little of the processor', async (t) => {
+  const warmUps = async (eachMs: number) => {
+    let times = 0;
+    let usedMs = 0;
+    const warmUp = async () => {
+      times += 1;
+      usedMs += eachMs;
+    };
+    const cost = async () => ({ cpuMs: usedMs, rssBytes: 1 });
+    await compare([subject('A', () => 1, { warmUp })], { least: 1, most: 1, cost });
+    return times;
+  };
+  t.equal(await warmUps(1e6), 1, 'all that there is');
+  t.equal(await warmUps(0), 3, 'nothing');
+});
+
 t.test('processor time: that of the measured time goes before that of the whole round', async (t) => {
   let usedMs = 0;
   const rounds = (details: Sample['details']) =>
