@@ -68,8 +68,10 @@ export class Handling {
   }
 
   #conclude(exchange: Exchange): void {
+    const { value } = exchange;
+    exchange.value = undefined;
     try {
-      this.#listener.answer(exchange, exchange.value);
+      this.#listener.answer(exchange, value);
     } catch (error) {
       this.#listener.fail(exchange, error);
     } finally {

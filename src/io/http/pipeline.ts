@@ -193,7 +193,9 @@ class Engine implements Pipeline {
       ended: () => this.#settle(exchange),
       failed: (error) => this.#bug(exchange, error),
     });
-    if (reply.longLived) this.#release(exchange);
+    if (!reply.longLived) return;
+    exchange.head.forget();
+    this.#release(exchange);
   }
 
   /** Reports the request as over, once. Work that goes on after an abort still counts as in flight. */

@@ -9,6 +9,7 @@ import type { HttpRequest } from './server.ts';
 const USER_AGENT_MAX = 256;
 const QUERY_FIELDS_MAX = 100;
 const NO_HEADERS: ReadonlySet<string> = new Set();
+const NO_FIELDS: ReadonlyMap<string, string> = new Map();
 const FORBIDDEN_NAMES = new Set(['__proto__', 'constructor', 'prototype']);
 /** Built from codes: control characters cannot be read in a source. */
 const CONTROL = new RegExp(
@@ -29,8 +30,8 @@ export class IncomingHead {
   /** Undecoded, without `?`. */
   readonly rawQuery: string;
   readonly headerCount: number;
-  readonly #headers: Map<string, string>;
-  readonly #repeated: Map<string, string[]> | undefined;
+  #headers: ReadonlyMap<string, string>;
+  #repeated: ReadonlyMap<string, string[]> | undefined;
   readonly repeatedHeaders: ReadonlySet<string>;
 
   constructor(request: HttpRequest) {
@@ -54,6 +55,15 @@ export class IncomingHead {
     this.#headers = headers;
     this.#repeated = repeated;
     this.repeatedHeaders = repeated === undefined ? NO_HEADERS : new Set(repeated.keys());
+  }
+
+  /**
+   * Gives the fields up, for an answer that goes on for long: they are a fifth of what a quiet stream keeps in memory, and
+   * the session's token is one of them.
+   */
+  forget(): void {
+    this.#headers = NO_FIELDS;
+    this.#repeated = undefined;
   }
 
   /** Undefined for a field that is absent or was sent twice. */

@@ -420,6 +420,44 @@ t.test('a chunked answer that idles after a full socket leaves no tail behind', 
   over?.end();
 });
 
+t.test('a long-lived answer keeps no field of its request, and what is told of it stays whole', async (t) => {
+  let fieldsOf: (name: string) => string | undefined = () => undefined;
+  let out: OutgoingBody | undefined;
+  const source = {
+    start: (body: OutgoingBody) => {
+      out = body;
+      out.send('here');
+    },
+    drained: () => undefined,
+    lost: () => undefined,
+  };
+  const { port, finished, close } = startHttp({
+    site: { checkHost: false },
+    routes: [
+      defineRoute({
+        ...plain,
+        method: 'GET',
+        path: '/long',
+        handle: ({ header }) => {
+          fieldsOf = header;
+          t.equal(header('x-canary'), 'sings');
+          return new StreamReply(200, source, { longLived: true });
+        },
+      }),
+    ],
+  });
+  t.teardown(close);
+  const answer = await new Promise<http.IncomingMessage>((resolve) => {
+    const headers = { 'x-canary': 'sings', 'user-agent': 'a test', 'x-request-id': 'of-the-client' };
+    http.get({ port, host: '127.0.0.1', path: '/long', agent: false, headers }, resolve);
+  });
+  await new Promise((resolve) => answer.once('data', resolve));
+  t.equal(fieldsOf('x-canary'), undefined);
+  out?.end();
+  await new Promise((resolve) => answer.resume().once('end', resolve));
+  t.match(finished, [{ path: '/long', userAgent: 'a test', requestId: 'of-the-client', sizeBytes: 4 }]);
+});
+
 t.test(
   'an answer that comes short of its promise cuts the connection instead of looking whole',
   async (t) => {
