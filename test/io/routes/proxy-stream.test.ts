@@ -6,6 +6,7 @@ import { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { createModuleClient } from '../../../src/io/modules/client.ts';
+import { holdTimeouts } from '../../support/held-timers.ts';
 import { connectRaw, requestText, sendRaw } from '../../support/http.ts';
 import { BEARER, type ProxyFixtureOptions, startProxy } from '../../support/module.ts';
 
@@ -297,25 +298,29 @@ t.test('streams: an answer before the end of the request reaches the client', as
 t.test(
   'streams: a module silent in mid-answer is cut off at the time-out; one that drips is not',
   async (t) => {
-    let dripped = 0;
+    const timers = holdTimeouts(t, 200);
+    let module: http.ServerResponse | undefined;
     const proxy = await proxyOf(
       t,
-      ({ url }, response) => {
-        response.writeHead(200).write('begun');
-        if (url?.endsWith('silent') === true) return;
-        const timer = setInterval(() => {
-          dripped += 1;
-          if (dripped < 8) response.write('.');
-          else response.end('.');
-          if (dripped >= 8) clearInterval(timer);
-        }, 60);
+      (_request, response) => {
+        module = response.writeHead(200);
+        module.write('begun');
       },
       { proxyTimeoutMs: 200 },
     );
     const silent = await proxy.send('/core/v1/file/silent', { headers: TOKEN });
+    timers.pass(200);
     await t.rejects(silent.text());
     const dripping = await proxy.send('/core/v1/file/dripping', { headers: TOKEN });
-    t.equal(await dripping.text(), 'begun........', 'longer in all than the time-out');
+    let text = '';
+    for await (const piece of dripping.body ?? []) {
+      text += Buffer.from(piece).toString();
+      if (text.length === 13) break;
+      timers.pass(150);
+      if (text.length < 12) module?.write('.');
+      else module?.end('.');
+    }
+    t.equal(text, 'begun........', 'longer in all than the time-out');
     while (proxy.audit.length < 2) await setImmediate();
     t.strictSame(
       proxy.audit.map(({ fields }) => fields['outcome']),
@@ -327,9 +332,11 @@ t.test(
 t.test(
   'streams: clients that do not read are cut off, and their silence is not the failure of the module',
   async (t) => {
-    const proxy = await proxyOf(t, (_request, response) => void pour(response.writeHead(200)), {
-      proxyTimeoutMs: 150,
-    });
+    const timers = holdTimeouts(t, 150);
+    const poured: (() => number)[] = [];
+    const serve: http.RequestListener = (_request, response) =>
+      void poured.push(pour(response.writeHead(200)));
+    const proxy = await proxyOf(t, serve, { proxyTimeoutMs: 150 });
     const path = '/core/v1/file/endless';
     for (let reader = 0; reader < 6; reader += 1) {
       const socket = net.connect(proxy.http.port, '127.0.0.1').pause();
@@ -337,6 +344,9 @@ t.test(
       t.teardown(() => socket.destroy());
       socket.write(requestText('GET', path, RAW_TOKEN));
     }
+    while (poured.length < 6) await setImmediate();
+    await settled(() => poured.reduce((sum, bytes) => sum + bytes(), 0));
+    timers.pass(150);
     while (proxy.audit.length < 6) await setImmediate();
     t.strictSame(new Set(proxy.audit.map(({ fields }) => fields['outcome'])), new Set(['cancelled']));
     const next = await proxy.send(path, { headers: TOKEN });
@@ -348,20 +358,31 @@ t.test(
 t.test(
   'streams: a client that pauses in mid-request for longer than the time-out is waited for',
   async (t) => {
+    const timers = holdTimeouts(t, 60);
+    let asked = 0;
     const proxy = await proxyOf(
       t,
       (request, response) => {
+        asked += 1;
         if (request.method === 'PUT') request.resume().on('end', () => response.end('fine'));
       },
       { proxyTimeoutMs: 60 },
     );
+    const arrived = async (requests: number) => {
+      while (asked < requests) await setImmediate();
+    };
     const connection = connectRaw(proxy.http.port);
     t.teardown(() => connection.close());
     const head = requestText('PUT', '/core/v1/file/put', { ...RAW_TOKEN, 'Content-Length': '10' });
     connection.send(`${head}first`);
+    await arrived(1);
     // Calls that began later reach the time-out, one after the other.
-    for (const kind of ['a', 'b', 'c'])
-      t.equal((await proxy.send(`/core/v1/silent/${kind}`, { headers: TOKEN })).status, 504);
+    for (const [index, kind] of ['a', 'b', 'c'].entries()) {
+      const answer = proxy.send(`/core/v1/silent/${kind}`, { headers: TOKEN });
+      await arrived(index + 2);
+      timers.pass(60);
+      t.equal((await answer).status, 504);
+    }
     connection.send('later');
     t.match(await connection.answer(), { status: 200, body: 'fine' });
   },

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
+import { holdTimeouts } from '../../support/held-timers.ts';
 import { connectRaw, requestText, sendRaw } from '../../support/http.ts';
 import {
   APP_BEARER,
@@ -303,9 +304,15 @@ t.test('proxy: redirected, packed, cut and odd answers are the failures of the e
 t.test(
   'proxy: a module that says nothing is 504 at the time-out; after five such calls the breaker answers',
   async (t) => {
+    const timers = holdTimeouts(t, 30);
     const proxy = await proxyOf(t, { proxyTimeoutMs: 30, answer: () => undefined });
-    for (let call = 0; call < 5; call += 1)
-      t.same(await errorOf(await proxy.send('/core/v1/a/b', { headers: TOKEN })), [504, 1009]);
+    for (let call = 0; call < 5; call += 1) {
+      const asked = proxy.next();
+      const answer = proxy.send('/core/v1/a/b', { headers: TOKEN });
+      await asked;
+      timers.pass(30);
+      t.same(await errorOf(await answer), [504, 1009]);
+    }
     const answer = await proxy.send('/core/v1/a/b', { headers: TOKEN });
     t.equal(answer.headers.get('retry-after'), '10');
     t.same(await errorOf(answer), [503, 1010]);
