@@ -11,14 +11,20 @@ export const TURN_BATCH_MAX = 256;
 
 export type Row = 'work' | 'send';
 
-/** The end of the turn, one appointment for all batches. */
+/** The end of the turn, two appointments for all batches. */
 export class Turn {
   readonly #later: (act: () => void) => unknown;
-  readonly #end = () => this.#run();
+  readonly #work = () => this.#flush('work');
+  readonly #send = () => {
+    this.#planned = false;
+    // What came while the work ran, or behind it, is the next turn's.
+    if (this.#due.work.length > 0) this.#plan();
+    this.#flush('send');
+  };
   readonly #due: Record<Row, (() => void)[]> = { work: [], send: [] };
   #planned = false;
 
-  /** `later` runs what it is given when the loop has taken what is there. */
+  /** `later` runs what it is given when the loop has taken what is there, in order, with the microtasks of each behind it. */
   constructor(later: (act: () => void) => unknown = (act) => setImmediate(act)) {
     this.#later = later;
   }
@@ -26,15 +32,18 @@ export class Turn {
   /** `flush` may not throw. */
   atEnd(row: Row, flush: () => void): void {
     this.#due[row].push(flush);
-    if (this.#planned) return;
-    this.#planned = true;
-    this.#later(this.#end);
+    if (!this.#planned) this.#plan();
   }
 
-  #run(): void {
-    this.#flush('work');
-    this.#planned = false;
-    this.#flush('send');
+  /**
+   * An appointment for each row, both in the same check phase: between them run the microtasks, so that what a handler
+   * comes to by promises that are kept already still leaves in this turn. A turn later its client could be gone: one
+   * that closes its side behind its request is read as gone by then.
+   */
+  #plan(): void {
+    this.#planned = true;
+    this.#later(this.#work);
+    this.#later(this.#send);
   }
 
   #flush(row: Row): void {

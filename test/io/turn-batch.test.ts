@@ -13,37 +13,66 @@ function loop() {
   };
 }
 
-t.test('items of one turn run together at its end, in their order, with one appointment', async (t) => {
-  const ran: number[] = [];
-  const { turn, planned, end } = loop();
-  const batch = new TurnBatch<number>('send', (item) => void ran.push(item), turn);
-  for (const item of [1, 2, 3]) batch.add(item);
-  t.same(ran, [], 'nothing before the end');
-  t.equal(planned.length, 1);
-  end();
-  t.same(ran, [1, 2, 3]);
-  batch.add(4);
-  t.equal(planned.length, 1, 'the next turn has an appointment of its own');
-  end();
-  t.same(ran, [1, 2, 3, 4]);
-});
+t.test(
+  'items of one turn run together at its end, in their order, with one appointment for each row',
+  async (t) => {
+    const ran: number[] = [];
+    const { turn, planned, end } = loop();
+    const batch = new TurnBatch<number>('send', (item) => void ran.push(item), turn);
+    for (const item of [1, 2, 3]) batch.add(item);
+    t.same(ran, [], 'nothing before the end');
+    t.equal(planned.length, 2);
+    end();
+    t.same(ran, [1, 2, 3]);
+    batch.add(4);
+    t.equal(planned.length, 2, 'the next turn has appointments of its own');
+    end();
+    t.same(ran, [1, 2, 3, 4]);
+  },
+);
 
-t.test('an item that comes while the batch runs waits for the next turn', async (t) => {
+for (const row of ['work', 'send'] as const)
+  t.test(`an item of the row ${row} that comes while its batch runs waits for the next turn`, async (t) => {
+    const ran: string[] = [];
+    const { turn, planned, end } = loop();
+    const batch: TurnBatch<string> = new TurnBatch(
+      row,
+      (item) => {
+        ran.push(item);
+        if (item === 'first') batch.add('second');
+      },
+      turn,
+    );
+    batch.add('first');
+    end();
+    t.same(ran, ['first']);
+    end();
+    t.same(ran, ['first', 'second']);
+    t.equal(planned.length, 0, 'and nothing is planned without an item');
+  });
+
+t.test('what work comes to by kept promises leaves in the same turn of the real loop', async (t) => {
+  const turn = new Turn();
   const ran: string[] = [];
-  const { turn, end } = loop();
-  const batch: TurnBatch<string> = new TurnBatch(
-    'send',
+  const send = new TurnBatch<string>('send', (item) => void ran.push(`sent ${item}`), turn);
+  const work = new TurnBatch<string>(
+    'work',
     (item) => {
-      ran.push(item);
-      if (item === 'first') batch.add('second');
+      const result = Promise.resolve(item).then((value) => value);
+      void result.then((value) => send.add(value));
     },
     turn,
   );
-  batch.add('first');
-  end();
-  t.same(ran, ['first']);
-  end();
-  t.same(ran, ['first', 'second']);
+  work.add('one');
+  work.add('two');
+  // Behind both rows in the check phase, and before the next poll phase.
+  await new Promise<void>((resolve) =>
+    setImmediate(() => {
+      ran.push('the turn is over');
+      resolve();
+    }),
+  );
+  t.same(ran, ['sent one', 'sent two', 'the turn is over']);
 });
 
 t.test('what comes beyond the bound of a turn runs at once and the others still at its end', async (t) => {
@@ -74,7 +103,7 @@ t.test(
     send.add('an old one');
     work.add('one');
     work.add('two');
-    t.equal(planned.length, 1, 'one appointment for both');
+    t.equal(planned.length, 2, 'one appointment for each row');
     end();
     t.same(ran, ['worked on one', 'worked on two', 'sent an old one', 'sent one', 'sent two']);
     t.equal(planned.length, 0);

@@ -1,7 +1,9 @@
 /** Attacks on the front, sent byte by byte over raw sockets (quality.md "Security"). */
 import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import https from 'node:https';
+import net from 'node:net';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { object, text } from '../../../src/domain/schema.ts';
@@ -205,6 +207,27 @@ t.test('front: requests and bodies in flight are bounded, refused with 503 and c
     overloadedBodiesTotal: 1,
   });
   for (const holder of holders) holder.close();
+});
+
+t.test('front: a client that closes its side behind its request gets its answer', async (t) => {
+  const { port, pipeline } = start(t);
+  const cases = {
+    'a handler that answers at once': requestText('GET', '/hello'),
+    'one that answers by a kept promise': requestText('POST', '/raw', {}, 'abc'),
+    'a body that is checked': requestText('POST', '/echo', JSON_TYPE, '{"name":"a"}'),
+  };
+  for (const [name, request] of Object.entries(cases)) {
+    const socket = net.connect(port, '127.0.0.1');
+    let answer = '';
+    socket.setEncoding('latin1').on('data', (text: string) => {
+      answer += text;
+    });
+    // The end of its side is there when the request is read.
+    socket.end(request);
+    await once(socket, 'close');
+    t.match(answer, /^HTTP\/1\.1 200 /, name);
+  }
+  t.equal(pipeline.counters().requestsInFlight, 0);
 });
 
 t.test(
