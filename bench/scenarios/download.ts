@@ -12,14 +12,7 @@ import {
   type TransferClient,
   transferSubject,
 } from '../transfers.ts';
-import {
-  FILE_BYTES,
-  type FileGateway,
-  LARGE_FILE_BYTES,
-  MIB,
-  NO_TARGET,
-  startFileGateway,
-} from './file-gateway.ts';
+import { type FileGateway, LARGE_FILE_BYTES, MIB, NO_TARGET, startFileGateway } from './file-gateway.ts';
 
 const LANES = 8;
 const RANGE_BYTES = 4_096;
@@ -31,7 +24,7 @@ const FAIR = { fileBytes: 5 * MIB, bytesPerSecond: 10 * MIB } as const;
 export const download: Scenario = {
   name: 'download',
   summary:
-    'files of 20 MiB by their code, one stream and eight, against nginx and node:http; MiB/s; fairness',
+    'files of 100 MiB by their code, one stream and eight, against nginx and node:http; MiB/s; fairness',
   unit: 'MiB',
   noTarget: NO_TARGET,
   share: 1.3,
@@ -40,10 +33,16 @@ export const download: Scenario = {
     const client = await startTransferClient(bench);
     const gateway = await startFileGateway(bench, 1);
     const subjects = [
-      ...(await wholeFiles(bench, client, 'gatehouse', gateway.pids, await ownFile(gateway, FILE_BYTES))),
+      ...(await wholeFiles(
+        bench,
+        client,
+        'gatehouse',
+        gateway.pids,
+        await ownFile(gateway, LARGE_FILE_BYTES),
+      )),
     ];
     const notes = ['Rates are MiB/s; processor time is for one MiB.'];
-    for (const [name, peer] of await peersOf(bench, FILE_BYTES)) {
+    for (const [name, peer] of await peersOf(bench, LARGE_FILE_BYTES)) {
       subjects.push(...(await wholeFiles(bench, client, name, [peer.pid], `${peer.url}/file`)));
     }
     const comparison = await bench.compare(subjects);
@@ -106,7 +105,7 @@ async function wholeFiles(
   address: string,
 ): Promise<Subject[]> {
   const { origin, pathname } = new URL(address);
-  const common = { kind: 'get', url: origin, path: pathname, fileBytes: FILE_BYTES } as const;
+  const common = { kind: 'get', url: origin, path: pathname, fileBytes: LARGE_FILE_BYTES } as const;
   const plan = { ...common, cookies: [], connectionsPerFile: 1 };
   return [1, LANES].map((lanes) =>
     transferSubject(bench, client, {
