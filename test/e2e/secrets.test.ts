@@ -149,11 +149,12 @@ t.test(
   'log: hostile paths and user agents leave one JSON object a line, with what happened to them',
   async (t) => {
     const gateway = await launch({ args: ['--sandbox'] });
-    const sent = await Promise.all([
-      sendAs(`${gateway.url}/health?%0d%0a`, 'plain'),
-      sendAs(`${gateway.url}/%0d%0a%1b%5b31m`, `caf\u00e9 \u009b31m "quoted" \\`),
-      sendAs(`${gateway.url}/${'a'.repeat(3000)}`, 'b'.repeat(6000)),
-    ]);
+    // One after the other: the lines stand in the order in which requests end.
+    const sent = [
+      await sendAs(`${gateway.url}/health?%0d%0a`, 'plain'),
+      await sendAs(`${gateway.url}/%0d%0a%1b%5b31m`, `caf\u00e9 \u009b31m "quoted" \\`),
+      await sendAs(`${gateway.url}/${'a'.repeat(3000)}`, 'b'.repeat(6000)),
+    ];
     t.strictSame(sent, [200, 404, 404]);
     await gateway.stop();
     const lines = gateway.output().stderr.trimEnd().split('\n');

@@ -11,6 +11,7 @@ import {
 } from '../../../src/io/modules/client.ts';
 import { ANSWER_MAX_BYTES } from '../../../src/io/modules/exchange.ts';
 import type { ModuleRequest, ModuleResult } from '../../../src/io/modules/module-call.ts';
+import { holdTimeouts } from '../../support/held-timers.ts';
 import { startRawModule } from '../../support/raw-module.ts';
 
 interface Backend {
@@ -332,7 +333,11 @@ t.test(
 t.test('client: a call that waits for a connection times out too, and gives its place back', async (t) => {
   const backend = await startRawModule(t, () => {});
   const client = startClient(t, { connectionsPerOrigin: 1 });
-  const results = await Promise.all([1, 2, 3].map(() => client.call(get(backend.url, { timeoutMs: 50 }))));
+  const timeouts = holdTimeouts(t, 50);
+  const calls = [1, 2, 3].map(() => client.call(get(backend.url, { timeoutMs: 50 })));
+  while (backend.seen.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  timeouts.pass(50);
+  const results = await Promise.all(calls);
   t.strictSame(results.map(errorOf), ['ModuleTimedOut', 'ModuleTimedOut', 'ModuleTimedOut']);
   t.equal(backend.seen.length, 1, 'the waiting ones were never sent');
 });
