@@ -13,8 +13,10 @@ import { chunksOf, crc32, queryOf } from './upload-client.ts';
 const FILE_BYTES = 300_000;
 /** Where uploads and downloads break off. */
 const BREAK_BYTES = 120_000;
+/** How long the broken upload runs before its end, in milliseconds: a gateway that is busy has read nothing at first. */
+const BREAK_AFTER_MS = [50, 250, 1_000, 4_000];
 /** How often the draft is asked how much of a broken upload it holds. */
-const LOOKS_MAX = 50;
+const LOOKS_MAX = 5;
 const LOOK_MS = 50;
 const BYTES = 'application/octet-stream';
 
@@ -88,10 +90,7 @@ async function upInOneStream(guide: Guide, { cookie }: Person, bytes: Buffer): P
   );
   const [fileId = '', fileCode = ''] = text(draft.json, 'result').split(':');
   const path = `/auth/v2/file/stream_upload/${fileId}`;
-  await breakOff(guide.urlOf(path), cookie, bytes);
-  guide.note(`POST ${path} with Upload-Complete: ?1: the connection was cut after ${BREAK_BYTES} bytes`);
-  guide.title('How far did it get? From there the upload goes on');
-  const offsetBytes = await keptBytes(guide, path, headers);
+  const offsetBytes = await brokenUpload(guide, path, cookie, bytes);
   const further = {
     ...headers,
     'Upload-Draft-Interop-Version': '8',
@@ -121,8 +120,20 @@ async function downInPieces(guide: Guide, { fileId, fileCode }: KeptFile, bytes:
   await guide.ask({ path: `/auth/v2/file/${fileId}`, status: 401 });
 }
 
+/** What the draft holds after an upload that broke off. */
+async function brokenUpload(guide: Guide, path: string, cookie: string, bytes: Buffer): Promise<number> {
+  for (const runsMs of BREAK_AFTER_MS) {
+    await breakOff(guide.urlOf(path), cookie, bytes, runsMs);
+    guide.note(`POST ${path} with Upload-Complete: ?1: the connection was cut after ${BREAK_BYTES} bytes`);
+    guide.title('How far did it get? From there the upload goes on');
+    const offsetBytes = await keptBytes(guide, path, { Cookie: cookie });
+    if (offsetBytes > 0) return offsetBytes;
+  }
+  throw new StepFailed('nothing of the broken upload was kept');
+}
+
 /** Cuts its own connection in the middle of the body. */
-function breakOff(url: URL, cookie: string, bytes: Buffer): Promise<void> {
+function breakOff(url: URL, cookie: string, bytes: Buffer, runsMs: number): Promise<void> {
   return new Promise((resolve) => {
     const headers = {
       Cookie: cookie,
@@ -133,13 +144,11 @@ function breakOff(url: URL, cookie: string, bytes: Buffer): Promise<void> {
     };
     const upload = request(url, { method: 'POST', headers });
     upload.on('error', () => resolve());
-    upload.write(bytes.subarray(0, BREAK_BYTES), () =>
-      setTimeout(() => upload.destroy(new Error()), LOOK_MS),
-    );
+    upload.write(bytes.subarray(0, BREAK_BYTES), () => setTimeout(() => upload.destroy(new Error()), runsMs));
   });
 }
 
-/** What the draft holds, once the gateway has seen that the client is gone. */
+/** What the draft holds, once the gateway has seen that the client is gone; 0 when it does not show any bytes. */
 async function keptBytes(guide: Guide, path: string, headers: Record<string, string>): Promise<number> {
   for (let looks = 0; looks < LOOKS_MAX; looks += 1) {
     const told = await guide.ask({ method: 'HEAD', path, headers, status: 204, shows: ['Upload-Offset'] });
@@ -147,7 +156,7 @@ async function keptBytes(guide: Guide, path: string, headers: Record<string, str
     if (offsetBytes > 0) return offsetBytes;
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }
-  throw new StepFailed('nothing of the broken upload was kept');
+  return 0;
 }
 
 function holds(bytes: Uint8Array): Expectation {
