@@ -14,7 +14,7 @@ import { faultOf } from './argument-check.ts';
 import { type Asking, audit, auditAttempt, type CallRecord, NAME_MAX, recordOf, refused } from './audit.ts';
 import type { Catalogue, ResourceEntry, ToolEntry } from './catalogue.ts';
 import { argumentsOf, withCodeInQuery } from './code-injection.ts';
-import { type CallsInFlight, cancelScope, capabilityScope } from './in-flight.ts';
+import { type CallInFlight, type CallsInFlight, cancelScope, capabilityScope } from './in-flight.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
 import { backendHeaders, backendRequest, type Outgoing } from './outgoing.ts';
 import { errorEnvelope, type RpcRequest, resultEnvelope } from './rpc.ts';
@@ -187,7 +187,7 @@ export class Calls {
     const { context } = asking;
     const { inFlight } = this.#options;
     const scope = scopeOf(asking);
-    let stop: (() => void) | undefined;
+    let call: CallInFlight | undefined;
     const request: ModuleRequest = {
       method: outgoing.method,
       url: outgoing.url,
@@ -196,14 +196,13 @@ export class Calls {
       timeoutMs,
       endpoint: endpoint.reference,
       onBegin(giveUp) {
-        stop = giveUp;
-        if (scope !== undefined) inFlight.begin(scope, id, giveUp);
+        if (scope !== undefined) call = inFlight.begin(scope, id, giveUp);
         context.onAbort(giveUp);
       },
     };
     return this.#options.modules.call(request).then((result) => {
       record.backendMs = result.elapsedMs;
-      if (scope !== undefined && stop !== undefined) inFlight.done(scope, id, stop);
+      if (call !== undefined) inFlight.done(call);
       return this.#answer(result, id, asking, record, wrap);
     });
   }

@@ -4,27 +4,38 @@
  * because each of them counts its ids from zero.
  */
 
-export class CallsInFlight {
-  readonly #stops = new Map<string, () => void>();
+/** One of them. */
+export interface CallInFlight {
+  readonly key: string;
+  /** Undefined when it is over. */
+  stop: (() => void) | undefined;
+}
 
-  /** Call `done` with the same arguments when the call is over. */
-  begin(scope: string, id: string, stop: () => void): void {
-    this.#stops.set(keyOf(scope, id), stop);
+export class CallsInFlight {
+  readonly #calls = new Map<string, CallInFlight>();
+
+  /** Give what it returns to `done` when the call is over. */
+  begin(scope: string, id: string, stop: () => void): CallInFlight {
+    const call = { key: keyOf(scope, id), stop };
+    this.#calls.set(call.key, call);
+    return call;
   }
 
-  done(scope: string, id: string, stop: () => void): void {
-    const key = keyOf(scope, id);
+  done(call: CallInFlight): void {
+    // A Map that entries come to and leave is copied again and again, and V8 chains the copies: one that grew old keeps
+    // alive what it held, and the next one, until a full collection. So nothing large hangs on an entry that is over.
+    call.stop = undefined;
     // A client that used an id twice at once: the later call has the place.
-    if (this.#stops.get(key) === stop) this.#stops.delete(key);
+    if (this.#calls.get(call.key) === call) this.#calls.delete(call.key);
   }
 
   /** Stops the call of that scope and id; nothing happens when there is none. `id` is JSON text. */
   cancel(scope: string, id: string): void {
-    this.#stops.get(keyOf(scope, id))?.();
+    this.#calls.get(keyOf(scope, id))?.stop?.();
   }
 
   get size(): number {
-    return this.#stops.size;
+    return this.#calls.size;
   }
 }
 
