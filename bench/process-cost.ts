@@ -1,5 +1,6 @@
 /** What a process has cost the machine so far. */
 import { readFileSync } from 'node:fs';
+import { SECOND_MS } from '../src/domain/time.ts';
 
 export interface ProcessCost {
   /** Processor time used so far, all threads, those that have ended too. */
@@ -9,7 +10,6 @@ export interface ProcessCost {
 
 /** USER_HZ of Linux: ticks of /proc/<pid>/stat a second. */
 const TICKS_PER_SECOND = 100;
-const SECOND_MS = 1_000;
 const NS_PER_MS = 1_000_000;
 const PAGE_BYTES = 4096;
 /** CPUCLOCK_SCHED of the kernel: what the scheduler gave a process. */

@@ -21,7 +21,7 @@ import type { StreamReply } from './stream.ts';
 import type { BodySink } from './whole-body.ts';
 import { type StreamListener, Wire } from './wire.ts';
 
-export const NO_BYTES = Buffer.alloc(0);
+const NO_BYTES = Buffer.alloc(0);
 const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze(Object.create(null));
 
 /** What all requests of a pipeline share. */
