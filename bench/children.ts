@@ -2,7 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { plainEnvironment } from '../tools/launch.ts';
-import type { LoadPlan, LoadReport } from './plan.ts';
+import type { LoadOrder, LoadPlan, LoadReport } from './plan.ts';
 
 const START_TIMEOUT_MS = 15_000;
 /** Beyond the planned time, before a silent generator is given up. */
@@ -15,8 +15,19 @@ export interface Server {
 }
 
 export interface Generator {
+  /** Once, over connections of its own. */
   run(plan: LoadPlan): Promise<LoadReport>;
+  /** Connections that stay open until the generator stops. */
+  open(plan: LoadPlan): Promise<OpenLoad>;
   stop(): Promise<void>;
+}
+
+/** One of several loads that take turns. */
+export interface OpenLoad {
+  /** Sends for so long and until all is answered; `requests` take the place of those so far. */
+  slice(durationMs: number, requests?: readonly string[]): Promise<void>;
+  /** Of all slices since the last report. */
+  report(): Promise<LoadReport>;
 }
 
 export interface Verified {
@@ -107,24 +118,36 @@ async function started(name: string, child: ChildProcess): Promise<{ child: Chil
 
 export function startGenerator(): Generator {
   const child = forkFile('./load-process.js', []);
+  const ask = <Answer>(order: LoadOrder, durationMs: number): Promise<Answer> =>
+    new Promise((resolve, reject) => {
+      const timer = setTimeout(
+        () => settle(() => reject(new Error('the load generator is silent'))),
+        durationMs + SILENCE_MS,
+      );
+      const onExit = (code: number | null) =>
+        settle(() => reject(new Error(`the load generator ended with ${code}`)));
+      const onMessage = (answer: unknown) => settle(() => resolve(answer as Answer));
+      const settle = (act: () => void) => {
+        clearTimeout(timer);
+        child.off('message', onMessage).off('exit', onExit);
+        act();
+      };
+      child.on('message', onMessage).on('exit', onExit);
+      child.send(order);
+    });
   return {
-    run(plan) {
-      return new Promise((resolve, reject) => {
-        const timer = setTimeout(
-          () => settle(() => reject(new Error('the load generator is silent'))),
-          plan.leadInMs + plan.durationMs + SILENCE_MS,
-        );
-        const onExit = (code: number | null) =>
-          settle(() => reject(new Error(`the load generator ended with ${code}`)));
-        const onMessage = (report: LoadReport) => settle(() => resolve(report));
-        const settle = (act: () => void) => {
-          clearTimeout(timer);
-          child.off('message', onMessage).off('exit', onExit);
-          act();
-        };
-        child.on('message', onMessage).on('exit', onExit);
-        child.send(plan);
-      });
+    run: (plan) => ask({ kind: 'run', plan }, plan.leadInMs + plan.durationMs),
+    async open(plan) {
+      const load = await ask<number>({ kind: 'open', plan }, 0);
+      let sent = plan.requests;
+      return {
+        async slice(durationMs, requests = sent) {
+          const changed = requests === sent ? {} : { requests };
+          sent = requests;
+          await ask({ kind: 'slice', load, durationMs, ...changed }, durationMs);
+        },
+        report: () => ask({ kind: 'report', load }, 0),
+      };
     },
     stop: () => stopChild(child),
   };

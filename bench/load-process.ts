@@ -1,10 +1,35 @@
-/** The process of the load generator: takes plans from its parent, one at a time, and reports. */
-import { runLoad } from './load.ts';
-import type { LoadPlan } from './plan.ts';
+/** The process of the load generator: takes orders from its parent, one at a time, and answers each. */
+import { Load, runLoad } from './load.ts';
+import type { LoadOrder } from './plan.ts';
 
-process.on('message', (plan: LoadPlan) => {
-  runLoad(plan).then(
-    (report) => process.send?.(report),
+const loads: Load[] = [];
+
+async function obey(order: LoadOrder): Promise<unknown> {
+  switch (order.kind) {
+    case 'run':
+      return await runLoad(order.plan);
+    case 'open':
+      return loads.push(await Load.open(order.plan)) - 1;
+    case 'slice': {
+      const load = opened(order.load);
+      if (order.requests !== undefined) load.use(order.requests);
+      await load.slice(order.durationMs);
+      return true;
+    }
+    case 'report':
+      return opened(order.load).report();
+  }
+}
+
+function opened(number: number): Load {
+  const load = loads[number];
+  if (load === undefined) throw new Error(`no load ${number}`);
+  return load;
+}
+
+process.on('message', (order: LoadOrder) => {
+  obey(order).then(
+    (answer) => process.send?.(answer),
     (error: unknown) => {
       process.stderr.write(`load generator: ${String(error)}\n`);
       process.exit(1);

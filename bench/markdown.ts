@@ -21,7 +21,7 @@ const HEAD = `# Benchmarks
 
 Every figure on this page comes from one run of the suite and is written by \`node build/bench/print-benchmarks.js RUN.json [SECOND.json] > docs/BENCHMARKS.md\`; change nothing here by hand. Why a figure is what it is, with the profiles: [SPEED.md](SPEED.md). How to run it yourself: [README](../README.md#load-testing).`;
 
-const HOW = `Without \`--target\` the suite starts the gateway on free ports, with a temporary data folder and raised limits (through \`Settings\`; the limiter counts every request), makes accounts through the public API, and starts floors and peers as processes of their own. The load generator is a process too: bare sockets, one request at a time on each connection, closed loop or, with \`--rate\`, open loop with latencies from the moment a request was due. Every answer is checked for its content. Each subject is under load for some seconds first, which count nowhere; then rounds are short, many and interleaved (A B C A B C), until the ratios are sure or the time is over. A ratio is the median of the ratios of the rounds, each of two neighbours in time, with its 95 % interval from order statistics, which asks for no distribution; latencies are medians of the rounds' percentiles. \`CPU us\` is processor time of the subject's processes, all threads, for one good answer; a ratio by processor time is the other's over ours. Every single round is in the JSON. A generator above 95 % busy is marked \`!\`: that rate is a lower bound.`;
+const HOW = `Without \`--target\` the suite starts the gateway on free ports, with a temporary data folder and raised limits (through \`Settings\`; the limiter counts every request), makes accounts through the public API, and starts floors and peers as processes of their own. The load generator is a process too: bare sockets, one request at a time on each connection, closed loop or, with \`--rate\`, open loop with latencies from the moment a request was due. Every answer is checked for its content. Each subject is under load for some seconds first, which count nowhere; then come rounds, until the ratios are sure or the time is over. A round is a few slices of 30 ms for each subject, in turn (A B C A B C), over connections that stay open; a slice ends when all that it asked for is answered, and its time and processor time end with it. Whole files, and events to thousands of streams, take turns one by one. A ratio is the median of the ratios of the rounds, each of two neighbours in time, with its 95 % interval from order statistics, which asks for no distribution; latencies are medians of the rounds' percentiles. \`CPU us\` is processor time of the subject's processes, all threads, for one good answer; a ratio by processor time is the other's over ours. Every single round is in the JSON. A generator above 95 % busy is marked \`!\`: that rate is a lower bound.`;
 
 export function benchmarks(report: BenchReport, second?: BenchReport): string {
   const facts: Cells = {
@@ -95,11 +95,10 @@ function repeatBlocks(first: BenchReport, second: BenchReport): string[] {
     return `${ways.filter(({ apart }) => apart <= APART_MAX).length} of ${ways.length} by ${by}`;
   };
   const overlapping = all.filter(({ overlap }) => overlap).length;
-  const load = [first, second].map(({ scenarios }) => scenarios[0]?.loadAverage.before.toFixed(2) ?? '?');
   const rows = all.map((repeated) => [repeated.scenario, ...repeatRow(repeated)]);
   return [
     '## The same command twice',
-    `Ratios of the two runs (load average before: ${load.join(' and ')}; the second at ${second.startedUtc.slice(0, 16).replace('T', ' ')} UTC) that are at most ${percent(APART_MAX)} apart: ${share('rate')}, ${share('processor time')}; the others are marked. The 95 % intervals of both runs overlap for ${overlapping} of ${all.length}.`,
+    `Ratios of the two runs (the second at ${second.startedUtc.slice(0, 16).replace('T', ' ')} UTC) that are at most ${percent(APART_MAX)} apart: ${share('rate')}, ${share('processor time')}; the others are marked. The 95 % intervals of both runs overlap for ${overlapping} of ${all.length}.`,
     table({ headings: ['scenario', 'ratio', 'by', 'first', 'second', 'apart', 'intervals'], rows }),
   ];
 }

@@ -22,6 +22,9 @@ export interface Subject {
   readonly group?: string;
   /** Before its first round: load until its code is compiled. Nothing of it counts. */
   warmUp?(): Promise<unknown>;
+  /** A part of a round; those of all subjects take turns. */
+  slice?(): Promise<unknown>;
+  /** A whole round; of a subject with slices, what they have measured. */
   round(): Promise<Sample>;
 }
 
@@ -66,6 +69,8 @@ const WARM_SHARE = 1 / 3;
 const WARM_UPS_MAX = 3;
 
 export interface ComparePlan extends RoundPlan {
+  /** Of a round, for subjects that have slices; 1 unless given. */
+  readonly slices?: number;
   /** Ratios beside those of the groups. */
   readonly pairs?: readonly { readonly of: string; readonly against: string }[];
   /** What a subject has cost so far; of its processes unless given. */
@@ -75,7 +80,7 @@ export interface ComparePlan extends RoundPlan {
 
 /** Warms each subject up, then measures rounds of all of them in turn, as many as `goesOn` says. */
 export async function compare(subjects: readonly Subject[], plan: ComparePlan): Promise<Comparison> {
-  const { cost = costOfProcesses, progress, pairs = [] } = plan;
+  const { cost = costOfProcesses, progress, pairs = [], slices = 1 } = plan;
   for (const subject of subjects) {
     if (subject.warmUp === undefined) continue;
     progress?.step(`warm-up: ${subject.name}`);
@@ -91,11 +96,12 @@ export async function compare(subjects: readonly Subject[], plan: ComparePlan): 
     const startedMs = performance.now();
     const total = expectedRounds(plan, state);
     const of = plan.least === plan.most ? `of ${total}` : `of about ${total}`;
-    for (const [index, subject] of subjects.entries()) {
-      const done = state.done * subjects.length + index;
-      progress?.round(`round ${state.done + 1} ${of}: ${subject.name}`, done, total * subjects.length);
-      rounds[index]?.push(await measureRound(subject, cost));
-    }
+    const begins = (index: number, name?: string) => {
+      const text = `round ${state.done + 1} ${of}${name === undefined ? '' : `: ${name}`}`;
+      progress?.round(text, state.done * subjects.length + index, total * subjects.length);
+    };
+    const measured = await measureRound(subjects, slices, cost, begins);
+    for (const [index, round] of measured.entries()) rounds[index]?.push(round);
     const nowMs = performance.now();
     state = { done: state.done + 1, doubt: doubtOf(comparison().ratios), nowMs, roundMs: nowMs - startedMs };
   }
@@ -122,23 +128,48 @@ function measuredOf(name: string, rounds: readonly Round[]): Measured {
   return { name, rounds, medianPerSecond: median(rounds.map(({ ratePerSecond }) => ratePerSecond)) };
 }
 
+/** The slices of all subjects in turn, then whatever has none and what the others measured. */
 async function measureRound(
-  subject: Subject,
-  cost: (subject: Subject) => Promise<ProcessCost | undefined>,
-): Promise<Round> {
-  const before = await cost(subject);
-  const sample = await subject.round();
-  const after = await cost(subject);
+  subjects: readonly Subject[],
+  slices: number,
+  cost: NonNullable<ComparePlan['cost']>,
+  begins: (index: number, name?: string) => void,
+): Promise<Round[]> {
+  const usedMs = new Map<Subject, number>();
+  const costing = async <Result>(subject: Subject, act: () => Promise<Result>) => {
+    const before = await cost(subject);
+    const result = await act();
+    const after = await cost(subject);
+    const cpuMs = (after?.cpuMs ?? Number.NaN) - (before?.cpuMs ?? Number.NaN);
+    usedMs.set(subject, (usedMs.get(subject) ?? 0) + cpuMs);
+    return { result, rssBytes: after?.rssBytes };
+  };
+  if (subjects.some(({ slice }) => slice !== undefined)) begins(0);
+  for (let slice = 0; slice < slices; slice += 1) {
+    for (const subject of subjects) {
+      if (subject.slice !== undefined) await costing(subject, subject.slice.bind(subject));
+    }
+  }
+  const rounds: Round[] = [];
+  for (const [index, subject] of subjects.entries()) {
+    // One round of it takes as long as all slices of another.
+    if (subject.slice === undefined) begins(index, subject.name);
+    const { result, rssBytes } = await costing(subject, () => subject.round());
+    rounds.push(roundOf(result, usedMs.get(subject) ?? Number.NaN, rssBytes));
+  }
+  return rounds;
+}
+
+function roundOf(sample: Sample, wholeMs: number, rssBytes: number | undefined): Round {
   const { cpuMs: measuredMs, answers: measuredAnswers, answersInAll } = sample.details;
   const isMeasured = typeof measuredMs === 'number' && typeof measuredAnswers === 'number';
-  const wholeMs = before === undefined || after === undefined ? undefined : after.cpuMs - before.cpuMs;
   const cpuMs = isMeasured ? measuredMs : wholeMs;
   const answers = isMeasured ? measuredAnswers : Number(answersInAll ?? 0);
   return {
     ...sample,
-    cpuMs,
-    cpuUsPerAnswer: cpuMs !== undefined && answers > 0 ? (cpuMs * 1_000) / answers : undefined,
-    rssBytes: after?.rssBytes,
+    cpuMs: Number.isNaN(cpuMs) ? undefined : cpuMs,
+    cpuUsPerAnswer: answers > 0 && !Number.isNaN(cpuMs) ? (cpuMs * 1_000) / answers : undefined,
+    rssBytes,
   };
 }
 

@@ -71,7 +71,7 @@ const STANDARD: LoadSettings = {
   roundsMax: 300,
   users: 0,
 };
-const STANDARD_IN_ALL: Partial<LoadSettings> = { durationMs: 0.1 * SECOND_MS, warmupMs: 2.5 * SECOND_MS };
+const STANDARD_IN_ALL: Partial<LoadSettings> = { durationMs: 0.15 * SECOND_MS, warmupMs: 2.5 * SECOND_MS };
 /** Somebody's deployment is not to fall over because a default was large. */
 export const TARGET_BOUNDS = {
   load: { connections: 8, durationMs: 5 * SECOND_MS, warmupMs: SECOND_MS, rounds: 3, roundsMax: 3, users: 4 },
@@ -82,12 +82,12 @@ export const USAGE = `npm run bench -- <scenario | all> [options]
 
   --peers            other servers too: SDK server, fastify, nginx, nchan, tus, better-sse, … as far as installed
   --connections N    open connections (64)
-  --duration S       seconds measured in each round (0.3; all: 0.1): many short rounds say more than few long ones
+  --duration S       seconds measured in each round (0.3; all: 0.15), in slices of 30 ms that take turns
   --warmup S         seconds of load for each subject once, before its first round, not counted (3; all: 2.5)
   --rate R           open loop: R requests a second in all, latency from the moment each was due
   --max-rate R       closed loop, but no more than R requests a second
   --rounds N         exactly so many rounds of every subject, interleaved; without it 15 or more, until the 95 %
-                     interval of every ratio is within 4 % of it or the time is over (2 minutes; all: its share)
+                     interval of every ratio is within 2 % of it or the time is over (2 minutes; all: its share)
   --users N          accounts that take part
   --target URL       measure this gateway instead of starting one; nothing is compared. Bounded: 8 connections,
                      4 accounts, 3 rounds of 5 s, at most 100 requests a second, unless the options above say otherwise

@@ -3,8 +3,7 @@
  * connection is free. The bounded closed loop: at once, but no more than so many a second.
  */
 import { performance } from 'node:perf_hooks';
-
-const SECOND_MS = 1_000;
+import { SECOND_MS } from '../src/domain/time.ts';
 
 /** What the pacer drives: one connection. */
 export interface Sender {
@@ -12,10 +11,9 @@ export interface Sender {
   send(sinceMs: number): void;
 }
 
+/** For one slice of a load. */
 export interface Pace {
   start(): void;
-  /** The lead-in is over. */
-  begin(): void;
   free(lane: Sender): void;
   gone(lane: Sender): void;
   /** Requests that were due and found no connection. */
@@ -26,7 +24,6 @@ export interface Pace {
 /** The closed loop without a bound: whoever is free sends. */
 export const UNBOUNDED: Pace = {
   start: () => undefined,
-  begin: () => undefined,
   free: (lane) => lane.send(performance.now()),
   gone: () => undefined,
   unsent: () => 0,
@@ -45,11 +42,8 @@ export class Bound implements Pace {
   }
 
   start(): void {
-    this.#timer = setInterval(() => this.#send(), 1);
-  }
-
-  begin(): void {
     this.#nextMs = performance.now();
+    this.#timer = setInterval(() => this.#send(), 1);
   }
 
   free(lane: Sender): void {
@@ -83,15 +77,15 @@ export class Bound implements Pace {
 }
 
 export class Pacer implements Pace {
-  readonly #lanes: readonly Sender[];
+  readonly #connections: number;
   readonly #ratePerMs: number;
   #free: Sender[] = [];
   #startMs = 0;
   #started = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(lanes: readonly Sender[], ratePerSecond: number) {
-    this.#lanes = lanes;
+  constructor(connections: number, ratePerSecond: number) {
+    this.#connections = connections;
     this.#ratePerMs = ratePerSecond / SECOND_MS;
   }
 
@@ -100,7 +94,7 @@ export class Pacer implements Pace {
     this.#timer = setInterval(() => this.#send(), 1);
   }
 
-  /** Forgets the arrears of the lead-in. */
+  /** Again where a warm-up is over: its arrears are forgotten. */
   begin(): void {
     this.#startMs = performance.now();
     this.#started = 0;
@@ -118,7 +112,7 @@ export class Pacer implements Pace {
   /** Up to one a connection is no arrears but the loop's own grain. */
   unsent(): number {
     const due = Math.floor((performance.now() - this.#startMs) * this.#ratePerMs);
-    return due - this.#started > this.#lanes.length ? due - this.#started : 0;
+    return due - this.#started > this.#connections ? due - this.#started : 0;
   }
 
   stop(): void {

@@ -6,7 +6,7 @@ export interface LoadPlan {
   readonly connections: number;
   /** Processes of this machine whose processor time is taken over the measured time alone. */
   readonly pids?: readonly number[];
-  /** Not counted: until all connections are at work. Begins when they are open. */
+  /** Of a load that runs once: not counted, when all connections are open. */
   readonly leadInMs: number;
   readonly durationMs: number;
   /** Requests a second in all. Without it each connection sends as soon as it has its answer (closed loop). */
@@ -39,6 +39,7 @@ export interface LoadReport {
   readonly answers: number;
   /** Good answers of the lead-in too. */
   readonly answersInAll: number;
+  /** From the first request of a slice to its last answer, of all slices. */
   readonly durationMs: number;
   readonly ratePerSecond: number;
   /** Microseconds. In the open loop from the moment the request was due, so that a stall is not hidden. */
@@ -54,3 +55,17 @@ export interface LoadReport {
   /** Share of the time that the generator's thread was busy; above 0.95 it is itself the limit. */
   readonly generatorBusy: number;
 }
+
+/** What the process of the generator is told, one order at a time. */
+export type LoadOrder =
+  | { readonly kind: 'run'; readonly plan: LoadPlan }
+  /** Answered with the number of the load. */
+  | { readonly kind: 'open'; readonly plan: LoadPlan }
+  /** `requests` take the place of those so far. */
+  | {
+      readonly kind: 'slice';
+      readonly load: number;
+      readonly durationMs: number;
+      readonly requests?: readonly string[];
+    }
+  | { readonly kind: 'report'; readonly load: number };

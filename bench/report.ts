@@ -1,7 +1,7 @@
 /** The whole of a run as data: what the JSON holds, and what table, HTML and Markdown walk. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { cpus, loadavg, release, totalmem } from 'node:os';
+import { cpus, release, totalmem } from 'node:os';
 import { request } from '../tools/agent.ts';
 import type { GeneratorCheck } from './generator-check.ts';
 import type { Measured, Ratio, Round } from './measure.ts';
@@ -13,11 +13,9 @@ import { median } from './statistics.ts';
 import type { Figure, Judged } from './targets.ts';
 
 /** Grows when a reader of the JSON must change. */
-export const SCHEMA = 2;
+export const SCHEMA = 3;
 /** A generator busier than this was the limit itself, or nearly. */
 export const GENERATOR_BUSY_MAX = 0.95;
-/** One-minute load average a core at the start, above which rates are no verdict. */
-export const LOAD_PER_CORE_MAX = 1;
 
 export interface BenchReport {
   readonly schema: typeof SCHEMA;
@@ -60,7 +58,8 @@ export interface ScenarioReport {
   readonly options: BenchOptions;
   readonly startedUtc: string;
   readonly elapsedMs: number;
-  readonly loadAverage: LoadAverage;
+  /** Share of all processors that others used before it began: `othersBusy`. */
+  readonly othersBusy: number;
   /** The machine was busy before the scenario began. */
   readonly noisy: boolean;
   /** Why there are no figures. */
@@ -76,12 +75,6 @@ export interface ScenarioReport {
   readonly notes: readonly string[];
 }
 
-/** Of one minute. */
-export interface LoadAverage {
-  readonly before: number;
-  readonly after: number;
-}
-
 export function machine(): Machine {
   const all = cpus();
   return {
@@ -92,10 +85,6 @@ export function machine(): Machine {
     platform: `${process.platform}-${process.arch}`,
     node: process.version,
   };
-}
-
-export function loadAverage(): number {
-  return loadavg()[0] ?? Number.NaN;
 }
 
 /** What a target says of itself. */

@@ -22,8 +22,8 @@ export interface RoundState {
 
 /** Fewer say next to nothing of a median. */
 export const ROUNDS_MIN = 5;
-/** Half of the 95 % interval over the median: two runs are then within ten percent in all but a few ratios. */
-export const PRECISION = 0.04;
+/** Half of the 95 % interval over the median. Narrower than two runs are alike: what drifts over minutes is in no interval. */
+export const PRECISION = 0.02;
 
 /** The least sure of all medians; 0 where there is no ratio, whose rounds nothing but `least` asks for. */
 export function doubtOf(ratios: readonly Ratio[]): number {

@@ -2,12 +2,11 @@
 import { checkGenerator } from './generator-check.ts';
 import type { Comparison } from './measure.ts';
 import { ALL, type BenchOptions, type CommandLine, optionsFor } from './options.ts';
+import { OTHERS_BUSY_MAX, othersBusy } from './others-busy.ts';
 import type { ProgressBar } from './progress.ts';
 import {
   type BenchReport,
   gatewayVersion,
-  LOAD_PER_CORE_MAX,
-  loadAverage,
   machine,
   SCHEMA,
   type ScenarioReport,
@@ -35,7 +34,7 @@ export async function runScenarios(
 ): Promise<BenchReport> {
   const startedMs = performance.now();
   const startedUtc = new Date().toISOString();
-  const loadBefore = loadAverage();
+  const busyAtFirst = await othersBusy();
   const chosen = scenarios.filter(({ name }) => line.scenario === ALL || line.scenario === name);
   const skipped = chosen.flatMap(({ name, noTarget }) =>
     line.common.target === undefined || noTarget === undefined ? [] : [{ name, reason: noTarget }],
@@ -57,8 +56,8 @@ export async function runScenarios(
     const endMs = line.scenario === ALL ? startedMs + ALL_BUDGET_MS : undefined;
     const deadlineMs = deadlineOf(line, runnable.slice(index), endMs, performance.now());
     // The first one starts on the machine as it was before the generator was tried.
-    const before = index === 0 ? loadBefore : loadAverage();
-    reports.push(await runScenario(line, scenario, progress, before, { deadlineMs, stop }));
+    const busy = index === 0 ? busyAtFirst : await othersBusy();
+    reports.push(await runScenario(line, scenario, progress, busy, { deadlineMs, stop }));
   }
   progress.end();
   return {
@@ -94,7 +93,7 @@ async function runScenario(
   line: CommandLine,
   scenario: Scenario,
   progress: ProgressBar,
-  before: number,
+  busy: number,
   { deadlineMs, stop }: { readonly deadlineMs: number | undefined; readonly stop: AbortSignal },
 ): Promise<ScenarioReport> {
   const { name, summary, unit = 'answers' } = scenario;
@@ -125,7 +124,7 @@ async function runScenario(
   await attempt(() => bench.close());
   process.off('unhandledRejection', stray);
   const { comparison, notes, figures = [], series = [] } = result;
-  const noisy = before > LOAD_PER_CORE_MAX * machine().cores;
+  const noisy = busy > OTHERS_BUSY_MAX;
   return {
     name,
     summary,
@@ -133,7 +132,7 @@ async function runScenario(
     options,
     startedUtc,
     elapsedMs: performance.now() - startedMs,
-    loadAverage: { before, after: loadAverage() },
+    othersBusy: busy,
     noisy,
     ...(faults.length === 0 ? {} : { failure: faults.join('; ') }),
     subjects: comparison.subjects,
@@ -143,7 +142,7 @@ async function runScenario(
     series,
     participants: bench.participants,
     warnings: [
-      ...(noisy ? [busyMachine(before)] : []),
+      ...(noisy ? [busyMachine(busy)] : []),
       ...fewRounds(options.rounds, comparison),
       ...warningsOf(comparison.subjects),
     ],
@@ -183,8 +182,8 @@ function unknownCost({ target, internal }: BenchOptions): string[] {
     : [`Processor time and memory are what the target says of its process at ${internal}.`];
 }
 
-function busyMachine(before: number): string {
-  return `the machine was busy before (one-minute load average ${before.toFixed(2)} on ${machine().cores} cores): rates and their ratios are no verdict, compare processor time`;
+function busyMachine(busy: number): string {
+  return `the machine was busy with other work (${Math.round(busy * 100)} % of its processors before this began): rates and their ratios are no verdict, compare processor time`;
 }
 
 /** Where something is compared: figures of one round, of everything at once, are no median. */

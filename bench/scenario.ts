@@ -1,5 +1,6 @@
 /** What a scenario is, and what it may use: the options, the load generator, and places to say what happens. */
-import { type Generator, startGenerator } from './children.ts';
+import { SECOND_MS } from '../src/domain/time.ts';
+import { type Generator, type OpenLoad, startGenerator } from './children.ts';
 import { type Comparison, compare, type Sample, type Subject } from './measure.ts';
 import { remoteCost } from './metrics.ts';
 import type { BenchOptions, ScenarioTraits } from './options.ts';
@@ -10,8 +11,11 @@ import type { Figure, Target } from './targets.ts';
 
 /** Longer than any good answer of these scenarios. */
 const TIMEOUT_MS = 10_000;
-/** Until all connections of a round are at work. */
-export const LEAD_IN_MS = 40;
+/**
+ * Of a slice. What the machine does besides is as much in 10 ms as in 2 s (flicker noise), so that a ratio gets sure by
+ * the number of turns, not by their length; but a slice is many answers.
+ */
+const SLICE_MS = 30;
 
 /** A curve: how something grows with something. */
 export interface Series {
@@ -57,9 +61,24 @@ export interface LoadTarget {
   readonly status?: number;
   /** Instead of the options'. */
   readonly connections?: number;
-  /** More of them need longer until all are at work, and until each has had its answers. */
-  readonly leadInMs?: number;
-  readonly durationMs?: number;
+}
+
+/** A loop without a server: what it did in a time. */
+export interface LoopPart {
+  readonly count: number;
+  readonly elapsedMs: number;
+}
+
+export interface Loop<Part extends LoopPart> {
+  readonly name: string;
+  readonly pids: readonly number[];
+  readonly group?: string;
+  /** Works for so long. */
+  run(durationMs: number): Promise<Part>;
+  /** Instead of the options'. */
+  readonly warmupMs?: number;
+  /** Further figures of a round. */
+  details?(parts: readonly Part[], count: number): Readonly<Record<string, unknown>>;
 }
 
 export interface BenchContext {
@@ -133,6 +152,7 @@ export class Bench {
     return await compare(subjects, {
       least,
       most,
+      slices: slicesOf(this.options).count,
       deadlineMs: Math.min(deadlineMs, withinMs),
       pairs: [...asked, ...(more.pairs ?? [])],
       progress,
@@ -142,17 +162,63 @@ export class Bench {
     });
   }
 
-  /** The report tells the processor time of `pids` while measuring. */
-  async load(target: LoadTarget, pids: readonly number[] = []): Promise<LoadReport> {
+  /** A subject of the comparison that answers requests. `prepare` may make other requests for each round. */
+  subject(name: string, pids: readonly number[], prepare: () => LoadTarget | Promise<LoadTarget>): Subject {
+    const { warmupMs } = this.options;
+    const { eachMs } = slicesOf(this.options);
+    let load: OpenLoad | undefined;
+    let target: LoadTarget | undefined;
+    return {
+      name,
+      pids,
+      warmUp: async () =>
+        await this.#generator.run({ ...this.#plan(await prepare(), []), durationMs: warmupMs }),
+      slice: async () => {
+        target ??= await prepare();
+        load ??= await this.#generator.open(this.#plan(target, pids));
+        await load.slice(eachMs, target.requests);
+      },
+      round: async () => {
+        target = undefined;
+        if (load === undefined) throw new Error(`${name}: no slices`);
+        return sampleOf(await load.report());
+      },
+    };
+  }
+
+  /** A subject of the comparison that works by itself. */
+  loop<Part extends LoopPart>({ name, pids, group, run, warmupMs, details }: Loop<Part>): Subject {
+    const { eachMs } = slicesOf(this.options);
+    let parts: Part[] = [];
+    return {
+      name,
+      pids,
+      ...(group === undefined ? {} : { group }),
+      warmUp: () => run(warmupMs ?? this.options.warmupMs),
+      slice: async () => void parts.push(await run(eachMs)),
+      async round() {
+        const sum = (pick: (part: Part) => number) => parts.reduce((total, part) => total + pick(part), 0);
+        const count = sum((part) => part.count);
+        const elapsedMs = sum((part) => part.elapsedMs);
+        const sample = {
+          ratePerSecond: (count / elapsedMs) * SECOND_MS,
+          details: { answersInAll: count, elapsedMs, ...details?.(parts, count) },
+        };
+        parts = [];
+        return sample;
+      },
+    };
+  }
+
+  #plan(target: LoadTarget, pids: readonly number[]): LoadPlan {
     const { hostname, port } = new URL(target.url);
-    const { connections, ratePerSecond, maxRatePerSecond } = this.options;
-    const { durationMs = this.options.durationMs, leadInMs = LEAD_IN_MS } = target;
-    const plan: LoadPlan = {
+    const { connections, durationMs, ratePerSecond, maxRatePerSecond } = this.options;
+    return {
       host: hostname.replace(/^\[|\]$/g, ''),
       port: Number(port === '' ? 80 : port),
       connections: target.connections ?? connections,
       pids,
-      leadInMs,
+      leadInMs: 0,
       durationMs,
       ...(ratePerSecond === undefined ? {} : { ratePerSecond }),
       ...(maxRatePerSecond === undefined ? {} : { maxRatePerSecond }),
@@ -161,22 +227,20 @@ export class Bench {
       ...(target.status === undefined ? {} : { status: target.status }),
       timeoutMs: TIMEOUT_MS,
     };
-    return await this.#generator.run(plan);
-  }
-
-  /** A subject of the comparison whose rounds are loads. `prepare` makes the requests anew for each round. */
-  subject(name: string, pids: readonly number[], prepare: () => LoadTarget | Promise<LoadTarget>): Subject {
-    const { warmupMs } = this.options;
-    return {
-      name,
-      pids,
-      warmUp: async () => await this.load({ ...(await prepare()), durationMs: warmupMs }),
-      round: async () => sampleOf(await this.load(await prepare(), pids)),
-    };
   }
 }
 
-export function sampleOf(report: LoadReport): Sample {
+/** Of a round. A load at a rate of its own, and one that stands beside nothing, is measured in one piece. */
+function slicesOf({ durationMs, target, ratePerSecond, maxRatePerSecond }: BenchOptions): {
+  readonly count: number;
+  readonly eachMs: number;
+} {
+  const whole = target !== undefined || ratePerSecond !== undefined || maxRatePerSecond !== undefined;
+  const count = whole ? 1 : Math.max(1, Math.round(durationMs / SLICE_MS));
+  return { count, eachMs: durationMs / count };
+}
+
+function sampleOf(report: LoadReport): Sample {
   return { ratePerSecond: report.ratePerSecond, details: { ...report } };
 }
 

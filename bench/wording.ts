@@ -127,10 +127,10 @@ export function doubt({ scenarios }: BenchReport): string | undefined {
 }
 
 /** How one scenario ran. */
-export function howOf({ options, subjects, loadAverage, elapsedMs }: ScenarioReport): string {
+export function howOf({ options, subjects, othersBusy, elapsedMs }: ScenarioReport): string {
   const rounds = subjects[0]?.rounds.length ?? options.rounds;
   const each = `${rounds} interleaved round${rounds === 1 ? '' : 's'} of ${options.durationMs / SECOND_MS} s`;
-  const load = `one-minute load average ${loadAverage.before.toFixed(2)} before, ${loadAverage.after.toFixed(2)} after`;
+  const load = `others used ${percent(othersBusy)} of the machine before`;
   return `${loopOf(options)}; ${each}; ${load}; ${duration(elapsedMs)} in all`;
 }
 

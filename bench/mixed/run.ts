@@ -69,7 +69,7 @@ class KindLoad {
           (sinceMs, error) => this.#done(sinceMs, error),
         ),
     );
-    this.#pacer = new Pacer(this.#lanes, ratePerSecond);
+    this.#pacer = new Pacer(kind.lanes, ratePerSecond);
   }
 
   start(): void {

@@ -12,7 +12,14 @@ import {
   type TransferClient,
   transferSubject,
 } from '../transfers.ts';
-import { type FileGateway, LARGE_FILE_BYTES, MIB, NO_TARGET, startFileGateway } from './file-gateway.ts';
+import {
+  FILE_BYTES,
+  type FileGateway,
+  LARGE_FILE_BYTES,
+  MIB,
+  NO_TARGET,
+  startFileGateway,
+} from './file-gateway.ts';
 
 const LANES = 8;
 const RANGE_BYTES = 4_096;
@@ -32,18 +39,14 @@ export const download: Scenario = {
   async run(bench) {
     const client = await startTransferClient(bench);
     const gateway = await startFileGateway(bench, 1);
-    const subjects = [
-      ...(await wholeFiles(
-        bench,
-        client,
-        'gatehouse',
-        gateway.pids,
-        await ownFile(gateway, LARGE_FILE_BYTES),
-      )),
+    const own = { one: await ownFile(gateway, LARGE_FILE_BYTES), many: await ownFile(gateway, FILE_BYTES) };
+    const subjects = wholeFiles(bench, client, 'gatehouse', gateway.pids, own);
+    const notes = [
+      `Rates are MiB/s; processor time is for one MiB. Files at once have ${FILE_BYTES / MIB} MiB each.`,
     ];
-    const notes = ['Rates are MiB/s; processor time is for one MiB.'];
     for (const [name, peer] of await peersOf(bench, LARGE_FILE_BYTES)) {
-      subjects.push(...(await wholeFiles(bench, client, name, [peer.pid], `${peer.url}/file`)));
+      const files = { one: `${peer.url}/file`, many: `${peer.url}/crowd` };
+      subjects.push(...wholeFiles(bench, client, name, [peer.pid], files));
     }
     const comparison = await bench.compare(subjects);
     notes.push(...(await fairness(bench, client)));
@@ -74,7 +77,10 @@ async function peersOf(bench: Bench, fileBytes: number): Promise<[string, Peer][
   const peers: [string, Peer][] = [];
   if (bench.invite('nginx')) peers.push(['nginx', await startNginx(bench)]);
   if (bench.invite('node-http')) peers.push(['node:http', await startPlainFiles(bench)]);
-  for (const [, peer] of peers) writeFileSync(join(peer.root, 'file'), contentOf(fileBytes));
+  for (const [, peer] of peers) {
+    writeFileSync(join(peer.root, 'file'), contentOf(fileBytes));
+    writeFileSync(join(peer.root, 'crowd'), contentOf(FILE_BYTES));
+  }
   return peers;
 }
 
@@ -97,24 +103,24 @@ async function ownFile({ url, cookies: [cookie = ''] }: FileGateway, fileBytes: 
   return `${url}/auth/v2/file/${code}`;
 }
 
-async function wholeFiles(
+/** `one` is as large as files get; those at once are smaller, so that a round of them is no longer. */
+function wholeFiles(
   bench: Bench,
   client: TransferClient,
   name: string,
   pids: readonly number[],
-  address: string,
-): Promise<Subject[]> {
-  const { origin, pathname } = new URL(address);
-  const common = { kind: 'get', url: origin, path: pathname, fileBytes: LARGE_FILE_BYTES } as const;
-  const plan = { ...common, cookies: [], connectionsPerFile: 1 };
-  return [1, LANES].map((lanes) =>
-    transferSubject(bench, client, {
+  addresses: { readonly one: string; readonly many: string },
+): Subject[] {
+  return [1, LANES].map((lanes) => {
+    const { origin, pathname } = new URL(lanes === 1 ? addresses.one : addresses.many);
+    const common = { kind: 'get', url: origin, path: pathname, cookies: [], connectionsPerFile: 1 } as const;
+    return transferSubject(bench, client, {
       name: lanes === 1 ? name : `${name}, ${lanes} at once`,
       pids,
       group: `${lanes} at once`,
-      plan: { ...plan, lanes },
-    }),
-  );
+      plan: { ...common, fileBytes: lanes === 1 ? LARGE_FILE_BYTES : FILE_BYTES, lanes },
+    });
+  });
 }
 
 function ranges(bench: Bench, name: string, pids: readonly number[], address: string): Subject {

@@ -5,7 +5,7 @@
  */
 import { gatewayUnderLoad } from '../gateway.ts';
 import type { Subject } from '../measure.ts';
-import { type Bench, LEAD_IN_MS, rawRequest, type Scenario, sampleOf } from '../scenario.ts';
+import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
 
 const KEY = 'bench-module-key-0000';
 const BATCHES = [100, 1];
@@ -20,8 +20,6 @@ export const eventsIntake: Scenario = {
   summary: 'events that modules push, durable before the answer, in batches of 100 and one by one',
   unit: 'events',
   noTarget: 'it pushes events with a module key of its own gateway',
-  // A round is many syncs of the disk, not a few.
-  inAll: { durationMs: 300 },
   async run(bench) {
     const modules = { wallet: { url: 'http://127.0.0.1:9', key: KEY } };
     const gateway = await gatewayUnderLoad(bench, modules);
@@ -59,18 +57,19 @@ function subjectOf(
 ): Subject {
   const { connections, warmupMs, durationMs } = bench.options;
   const name = size === 1 ? 'one event a request' : `${size} events a request`;
-  const load = (forMs: number) => {
-    const wanted = Math.ceil((EVENTS_PER_SECOND_MAX * (forMs + LEAD_IN_MS)) / 1_000 / size);
+  let forMs = warmupMs;
+  const subject = bench.subject(name, pids, () => {
+    const wanted = Math.ceil((EVENTS_PER_SECOND_MAX * forMs) / 1_000 / size);
+    // The warm-up is one round, whatever it takes; the others follow.
+    forMs = durationMs;
     const requests = Array.from({ length: Math.min(wanted, REQUESTS_MAX) }, request);
-    const plan = { url: internal, requests, expect: '"accepted"', durationMs: forMs };
-    return bench.load({ ...plan, connections: Math.ceil(connections / (size === 1 ? 1 : FEWER)) }, pids);
-  };
+    const lanes = Math.ceil(connections / (size === 1 ? 1 : FEWER));
+    return { url: internal, requests, expect: '"accepted"', connections: lanes };
+  });
   return {
-    name,
-    pids,
-    warmUp: () => load(warmupMs),
+    ...subject,
     async round() {
-      const sample = sampleOf(await load(durationMs));
+      const sample = await subject.round();
       const answers = Number(sample.details['answers']) * size;
       return { ratePerSecond: sample.ratePerSecond * size, details: { ...sample.details, answers } };
     },

@@ -1,12 +1,13 @@
 /** How upload bytes get to the thread that hashes and writes them: what each way costs the main thread, and how fast it is. */
 import { tmpdir } from 'node:os';
+import { SECOND_MS } from '../../src/domain/time.ts';
 import { startVerifier } from '../children.ts';
 import type { Subject } from '../measure.ts';
-import type { Bench, Scenario } from '../scenario.ts';
+import type { Bench, LoopPart, Scenario } from '../scenario.ts';
 import { median } from '../statistics.ts';
 
 const PIECE_BYTES = 512 * 1024;
-const SECOND_MS = 1_000;
+const MEBIBYTE = 1024 * 1024;
 const WAYS: Record<string, string> = {
   slab: 'shared slab to a worker',
   transfer: 'copy transferred to a worker',
@@ -39,23 +40,25 @@ async function subjectOf(bench: Bench, way: string): Promise<Subject> {
   const folder = bench.options.folder ?? tmpdir();
   const started = await startVerifier('file-pieces', [way, String(PIECE_BYTES), folder]);
   bench.afterwards(() => started.stop());
-  return {
+  return bench.loop({
     name: WAYS[way] ?? way,
     pids: [started.pid],
-    warmUp: () => started.verifyFor(bench.options.warmupMs),
-    async round() {
-      const measured = await started.verifyFor(bench.options.durationMs);
-      const { count, elapsedMs } = measured;
-      const { mainMs, delayP99Ms } = measured as unknown as { mainMs: number; delayP99Ms: number };
+    run: async (durationMs) => (await started.verifyFor(durationMs)) as PiecesPart,
+    details(parts, count) {
+      const sum = (pick: (part: PiecesPart) => number) =>
+        parts.reduce((total, part) => total + pick(part), 0);
       return {
-        ratePerSecond: (count / elapsedMs) * SECOND_MS,
-        details: {
-          answersInAll: count,
-          mebibytesPerSecond: ((count * PIECE_BYTES) / 1024 / 1024 / elapsedMs) * SECOND_MS,
-          mainUsPerPiece: (mainMs * 1_000) / count,
-          delayP99Ms,
-        },
+        mebibytesPerSecond:
+          ((count * PIECE_BYTES) / MEBIBYTE / sum(({ elapsedMs }) => elapsedMs)) * SECOND_MS,
+        mainUsPerPiece: (sum(({ mainMs }) => mainMs) * 1_000) / count,
+        delayP99Ms: median(parts.map(({ delayP99Ms }) => delayP99Ms)),
       };
     },
-  };
+  });
+}
+
+interface PiecesPart extends LoopPart {
+  /** Processor time of the main thread. */
+  readonly mainMs: number;
+  readonly delayP99Ms: number;
 }

@@ -79,17 +79,13 @@ async function loopsOver(bench: Bench, addresses: number): Promise<Subject[]> {
 
 function loopSubject(bench: Bench, name: string, group: string, worker: Worker): Subject {
   bench.afterwards(() => worker.stop());
-  return {
+  return bench.loop({
     name,
     group,
     pids: [worker.pid],
-    warmUp: () => worker.ask<LoopReport>({ durationMs: Math.min(LOOP_WARM_MS, bench.options.warmupMs) }),
-    async round() {
-      const { durationMs } = bench.options;
-      const { count, elapsedMs } = await worker.ask<LoopReport>({ durationMs });
-      return { ratePerSecond: (count * 1_000) / elapsedMs, details: { answersInAll: count, elapsedMs } };
-    },
-  };
+    warmupMs: Math.min(LOOP_WARM_MS, bench.options.warmupMs),
+    run: (durationMs) => worker.ask<LoopReport>({ durationMs }),
+  });
 }
 
 /** get_info of nobody: two scopes and a small answer. */

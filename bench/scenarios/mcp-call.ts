@@ -32,8 +32,6 @@ const USERS = 64;
 export const mcpCall: Scenario = {
   name: 'mcp-call',
   summary: 'tools/call to a local backend against a bare uWS + undici proxy and the official SDK server',
-  // Shorter rounds are for a third the cold start of the connections' code.
-  inAll: { durationMs: 300 },
   share: 1.8,
   targets: [
     { against: 'bare uWS + undici proxy', by: 'rate', atLeast: 0.9, row: 'tools/call against a bare proxy' },

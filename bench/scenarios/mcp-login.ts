@@ -3,6 +3,7 @@
  * native verifications of the cores that the gateway's main thread leaves free.
  */
 import { availableParallelism } from 'node:os';
+import { SECOND_MS } from '../../src/domain/time.ts';
 import { type Person, verifiedHeaders } from '../../tools/agent.ts';
 import { startVerifier } from '../children.ts';
 import { gatewayUnderLoad, makeAgents } from '../gateway.ts';
@@ -13,7 +14,6 @@ import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
 const USERS = 1_000;
 /** A timestamp is good for 300 s either way. */
 const SIGNED_ANEW_MS = 60_000;
-const SECOND_MS = 1_000;
 const NATIVE = 'native verifications';
 
 export const mcpLogin: Scenario = {
@@ -53,22 +53,15 @@ function loginOf(url: string, { key }: Person): string {
 async function native(bench: Bench, cores: number): Promise<Subject> {
   const verifiers = await Promise.all(Array.from({ length: cores }, () => startVerifier()));
   bench.afterwards(() => Promise.all(verifiers.map((verifier) => verifier.stop())));
-  return {
+  return bench.loop({
     name: NATIVE,
     pids: verifiers.map(({ pid }) => pid),
-    warmUp: () => Promise.all(verifiers.map((verifier) => verifier.verifyFor(bench.options.warmupMs))),
-    async round() {
-      const runs = await Promise.all(
-        verifiers.map((verifier) => verifier.verifyFor(bench.options.durationMs)),
-      );
-      return {
-        ratePerSecond: sum(runs.map(({ count, elapsedMs }) => (count / elapsedMs) * SECOND_MS)),
-        details: { answersInAll: sum(runs.map(({ count }) => count)) },
-      };
+    async run(durationMs) {
+      const runs = await Promise.all(verifiers.map((verifier) => verifier.verifyFor(durationMs)));
+      // They work side by side: what each did in its own time adds up.
+      const perMs = runs.reduce((total, { count, elapsedMs }) => total + count / elapsedMs, 0);
+      const count = runs.reduce((total, run) => total + run.count, 0);
+      return { count, elapsedMs: count / perMs };
     },
-  };
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
+  });
 }

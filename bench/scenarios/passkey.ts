@@ -12,7 +12,6 @@ import type { Bench, Scenario } from '../scenario.ts';
 
 const LOGINS_PER_SECOND = 200;
 const USERS = 50;
-const SECOND_MS = 1_000;
 /** Of the logins, whatever a round takes: p99 of some hundred. */
 const LOGINS_MS = 2_000;
 
@@ -33,15 +32,7 @@ export const passkey: Scenario = {
 async function verifier(bench: Bench, name: string, how: 'pool' | 'library'): Promise<Subject> {
   const started = await startVerifier('webauthn', [how]);
   bench.afterwards(() => started.stop());
-  return {
-    name,
-    pids: [started.pid],
-    warmUp: () => started.verifyFor(bench.options.warmupMs),
-    async round() {
-      const { count, elapsedMs } = await started.verifyFor(bench.options.durationMs);
-      return { ratePerSecond: (count / elapsedMs) * SECOND_MS, details: { answersInAll: count } };
-    },
-  };
+  return bench.loop({ name, pids: [started.pid], run: (durationMs) => started.verifyFor(durationMs) });
 }
 
 async function logins(bench: Bench): Promise<string> {

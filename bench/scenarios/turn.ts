@@ -10,7 +10,7 @@ export const turn: Scenario = {
   unit: 'turns',
   noTarget: 'it runs in this process, without a gateway',
   // A round is many syncs of the disk, not a few.
-  inAll: { durationMs: 300 },
+  inAll: { durationMs: 100 },
   share: 0.7,
   targets: [
     {

@@ -61,7 +61,7 @@ t.test(
   'options: a scenario has its own standard, another in all, and the command line goes before both',
   async (t) => {
     t.match(optionsFor(line('own'), OWN), { connections: 10_000, rounds: 3, durationMs: 300 });
-    t.match(optionsFor(line('all'), OWN), { connections: 500, rounds: 3, durationMs: 100, warmupMs: 2_500 });
+    t.match(optionsFor(line('all'), OWN), { connections: 500, rounds: 3, durationMs: 150, warmupMs: 2_500 });
     t.match(optionsFor(line('all', '--connections', '7', '--duration', '4'), OWN), {
       connections: 7,
       durationMs: 4_000,

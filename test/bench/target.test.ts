@@ -52,7 +52,7 @@ t.test(
     t.match(stdout, '4 accounts were made');
     const report = JSON.parse(readFileSync(json, 'utf8')) as BenchReport;
     t.match(report, {
-      schema: 2,
+      schema: 3,
       command: /^npm run bench -- mcp-call --target/,
       gateway: { version: /^\d/, url: gateway.url },
       machine: { cores: Number, cpu: String, memoryBytes: Number, kernel: String, node: process.version },
