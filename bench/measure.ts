@@ -68,9 +68,17 @@ export interface Comparison {
 const WARM_SHARE = 1 / 3;
 const WARM_UPS_MAX = 3;
 
+export interface Slices {
+  readonly count: number;
+  /** Fewer follow where those so far took twice as long: a slice lasts until each connection has an answer. */
+  readonly eachMs: number;
+}
+
+const ONE_SLICE: Slices = { count: 1, eachMs: Number.POSITIVE_INFINITY };
+
 export interface ComparePlan extends RoundPlan {
-  /** Of a round, for subjects that have slices; 1 unless given. */
-  readonly slices?: number;
+  /** Of a round, for subjects that have slices; one unless given. */
+  readonly slices?: Slices;
   /** Ratios beside those of the groups. */
   readonly pairs?: readonly { readonly of: string; readonly against: string }[];
   /** What a subject has cost so far; of its processes unless given. */
@@ -80,7 +88,7 @@ export interface ComparePlan extends RoundPlan {
 
 /** Warms each subject up, then measures rounds of all of them in turn, as many as `goesOn` says. */
 export async function compare(subjects: readonly Subject[], plan: ComparePlan): Promise<Comparison> {
-  const { cost = costOfProcesses, progress, pairs = [], slices = 1 } = plan;
+  const { cost = costOfProcesses, progress, pairs = [], slices = ONE_SLICE } = plan;
   for (const subject of subjects) {
     if (subject.warmUp === undefined) continue;
     progress?.step(`warm-up: ${subject.name}`);
@@ -131,7 +139,7 @@ function measuredOf(name: string, rounds: readonly Round[]): Measured {
 /** The slices of all subjects in turn, then whatever has none and what the others measured. */
 async function measureRound(
   subjects: readonly Subject[],
-  slices: number,
+  slices: Slices,
   cost: NonNullable<ComparePlan['cost']>,
   begins: (index: number, name?: string) => void,
 ): Promise<Round[]> {
@@ -144,11 +152,13 @@ async function measureRound(
     usedMs.set(subject, (usedMs.get(subject) ?? 0) + cpuMs);
     return { result, rssBytes: after?.rssBytes };
   };
-  if (subjects.some(({ slice }) => slice !== undefined)) begins(0);
-  for (let slice = 0; slice < slices; slice += 1) {
-    for (const subject of subjects) {
-      if (subject.slice !== undefined) await costing(subject, subject.slice.bind(subject));
-    }
+  const sliced = subjects.flatMap((subject) =>
+    subject.slice === undefined ? [] : [{ subject, slice: subject.slice.bind(subject) }],
+  );
+  if (sliced.length > 0) begins(0);
+  const enoughMs = performance.now() + 2 * slices.count * slices.eachMs * sliced.length;
+  for (let turn = 0; turn < slices.count && performance.now() < enoughMs; turn += 1) {
+    for (const { subject, slice } of sliced) await costing(subject, slice);
   }
   const rounds: Round[] = [];
   for (const [index, subject] of subjects.entries()) {

@@ -1,7 +1,7 @@
 /** What a scenario is, and what it may use: the options, the load generator, and places to say what happens. */
 import { SECOND_MS } from '../src/domain/time.ts';
 import { type Generator, type OpenLoad, startGenerator } from './children.ts';
-import { type Comparison, compare, type Sample, type Subject } from './measure.ts';
+import { type Comparison, compare, type Sample, type Slices, type Subject } from './measure.ts';
 import { remoteCost } from './metrics.ts';
 import type { BenchOptions, ScenarioTraits } from './options.ts';
 import { invite, type Participant, type ParticipantId } from './participants.ts';
@@ -152,7 +152,7 @@ export class Bench {
     return await compare(subjects, {
       least,
       most,
-      slices: slicesOf(this.options).count,
+      slices: slicesOf(this.options),
       deadlineMs: Math.min(deadlineMs, withinMs),
       pairs: [...asked, ...(more.pairs ?? [])],
       progress,
@@ -231,10 +231,7 @@ export class Bench {
 }
 
 /** Of a round. A load at a rate of its own, and one that stands beside nothing, is measured in one piece. */
-function slicesOf({ durationMs, target, ratePerSecond, maxRatePerSecond }: BenchOptions): {
-  readonly count: number;
-  readonly eachMs: number;
-} {
+function slicesOf({ durationMs, target, ratePerSecond, maxRatePerSecond }: BenchOptions): Slices {
   const whole = target !== undefined || ratePerSecond !== undefined || maxRatePerSecond !== undefined;
   const count = whole ? 1 : Math.max(1, Math.round(durationMs / SLICE_MS));
   return { count, eachMs: durationMs / count };

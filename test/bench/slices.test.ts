@@ -151,8 +151,26 @@ t.test('compare: slices take turns; whoever has none has its round after them', 
       return { ratePerSecond: 1, details: {} };
     },
   };
-  await compare([sliced('A'), whole, sliced('B')], { least: 1, most: 1, slices: 2 });
+  await compare([sliced('A'), whole, sliced('B')], { least: 1, most: 1, slices: { count: 2, eachMs: 1e3 } });
   t.same(order, ['A', 'B', 'A', 'B', 'A!', 'C', 'B!']);
+});
+
+t.test('compare: a round ends early where slices take twice their time, after a whole turn', async (t) => {
+  const order: string[] = [];
+  const slow = (name: string): Subject => ({
+    name,
+    pids: [],
+    slice: async () => {
+      order.push(name);
+      const untilMs = performance.now() + 5;
+      while (performance.now() < untilMs);
+    },
+    round: async () => ({ ratePerSecond: 1, details: {} }),
+  });
+  await compare([slow('A'), slow('B')], { least: 1, most: 1, slices: { count: 4, eachMs: 1 } });
+  // Two turns take 20 ms of 16, one turn may on a busy machine.
+  t.ok(order.length >= 2 && order.length <= 4, order.join(' '));
+  t.same(order.slice(-2), ['A', 'B']);
 });
 
 t.test('compare: processor time of a round is that of its slices', async (t) => {
@@ -174,7 +192,12 @@ t.test('compare: processor time of a round is that of its slices', async (t) => 
     },
   };
   const cost = async () => ({ cpuMs: usedMs, rssBytes: 1 });
-  const { subjects } = await compare([subject, other], { least: 1, most: 1, slices: 3, cost });
+  const { subjects } = await compare([subject, other], {
+    least: 1,
+    most: 1,
+    slices: { count: 3, eachMs: 1e3 },
+    cost,
+  });
   t.match(subjects, [
     { rounds: [{ cpuMs: 15, cpuUsPerAnswer: 1_500 }] },
     { rounds: [{ cpuMs: 210, cpuUsPerAnswer: 21_000 }] },
