@@ -1,4 +1,5 @@
 /** What the limiter counts of its own verdicts, for metrics: outcomes by scope, and who came near the limit. */
+import type { ScopeCode } from '../domain/quotas.ts';
 
 /** Near the limit: at most a fifth of the quota is left. */
 const NEAR_SHARE = 5;
@@ -22,6 +23,19 @@ export function tally(counters: ScopeCounters, left: number, limit: number, shad
   else counters.allowed += 1;
 }
 
-export function noOutcomes(): ScopeCounters {
+/** Of the scopes by their letters, and of what is counted beside them. */
+export function countersOfAll(): Record<ScopeCode | 'provenKey' | 'unknownKey', ScopeCounters> {
+  return {
+    c: noOutcomes(),
+    i: noOutcomes(),
+    p: noOutcomes(),
+    m: noOutcomes(),
+    s: noOutcomes(),
+    provenKey: noOutcomes(),
+    unknownKey: noOutcomes(),
+  };
+}
+
+function noOutcomes(): ScopeCounters {
   return { allowed: 0, nearLimit: 0, limited: 0, shadowed: 0, untracked: 0 };
 }

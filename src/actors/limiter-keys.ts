@@ -1,5 +1,6 @@
 /** What the limiter counts by: addresses folded to what one caller usually holds, and shared counters when keys run out. */
 import { networkOf } from '../domain/networks.ts';
+import { AddressCounters, ipv4Bits, NO_IPV4 } from './address-counters.ts';
 
 /** When the keys of a window are used up, new addresses share so many counters: bounded, and still limited. */
 export const SHARED_COUNTERS = 65_536;
@@ -9,7 +10,7 @@ export class AddressPrefixes {
   #known = new Map<string, string>();
 
   of(address: string): string {
-    if (!address.includes(':')) return address;
+    if (ipv4Bits(address) !== NO_IPV4 || !address.includes(':')) return address;
     const known = this.#known.get(address);
     if (known !== undefined) return known;
     if (this.#known.size >= SHARED_COUNTERS) this.#known = new Map();
@@ -34,9 +35,9 @@ export function sharedKey(text: string): string {
  */
 export class ConnectionOpens {
   readonly #keysMax: number;
-  #current = new Map<string, number>();
-  #last = new Map<string, number>();
-  #before = new Map<string, number>();
+  #current = new AddressCounters();
+  #last = new AddressCounters();
+  #before = new AddressCounters();
 
   constructor(keysMax: number) {
     this.#keysMax = keysMax;
@@ -48,14 +49,15 @@ export class ConnectionOpens {
 
   /** The address was active in this window, with so many opens so far. */
   note(prefix: string, opens: number): void {
-    if (this.#current.has(prefix) || this.#current.size < this.#keysMax) this.#current.set(prefix, opens);
+    if (this.#current.size < this.#keysMax || this.#current.get(prefix) !== undefined)
+      this.#current.set(prefix, opens);
   }
 
   /** `windows` have passed. */
   moveOn(windows: number): void {
-    this.#before = windows === 1 ? this.#last : windows === 2 ? this.#current : new Map();
-    this.#last = windows === 1 ? this.#current : new Map();
-    this.#current = new Map();
+    this.#before = windows === 1 ? this.#last : windows === 2 ? this.#current : new AddressCounters();
+    this.#last = windows === 1 ? this.#current : new AddressCounters();
+    this.#current = new AddressCounters();
   }
 }
 

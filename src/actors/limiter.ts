@@ -3,9 +3,11 @@
  * events.md "Rate limiter"). Volatile by design: one owner on the main thread, synchronous turns, nothing written.
  * All scopes share one window; its maps are swapped at the boundary, so there is no timer and no sweep.
  */
-import { type ScopeCode, secondsToReset, type Verdict, windowIndex } from '../domain/quotas.ts';
+import { type ScopeCode, type Verdict, windowIndex } from '../domain/quotas.ts';
 import type { SettingsReader } from '../domain/settings.ts';
-import { noOutcomes, type ScopeCounters, tally } from './limiter-counters.ts';
+import { SECOND_MS } from '../domain/time.ts';
+import { AddressCounters } from './address-counters.ts';
+import { countersOfAll, type ScopeCounters, tally } from './limiter-counters.ts';
 import { AddressPrefixes, ConnectionOpens, type KeyUse, sharedKey } from './limiter-keys.ts';
 import { UnknownKeyBudget } from './unknown-keys.ts';
 
@@ -48,20 +50,15 @@ export class Limiter {
   readonly #prefixes = new AddressPrefixes();
   readonly #opens: ConnectionOpens;
   readonly #unknownKeys: UnknownKeyBudget;
-  readonly #counters = {
-    c: noOutcomes(),
-    i: noOutcomes(),
-    p: noOutcomes(),
-    m: noOutcomes(),
-    s: noOutcomes(),
-    provenKey: noOutcomes(),
-    unknownKey: noOutcomes(),
-  };
+  readonly #counters = countersOfAll();
   #window = -1;
   #windowSeconds = 0;
+  /** The window in Unix milliseconds: from its start to before its end. */
+  #startMs = 0;
+  #endMs = 0;
   #keys = 0;
-  #connections = new Map<string, number>();
-  #addresses = new Map<string, number>();
+  #connections = new AddressCounters();
+  #addresses = new AddressCounters();
   #publicKeys = { p: new Map<string, KeyUse>(), m: new Map<string, KeyUse>() };
 
   constructor(options: LimiterOptions) {
@@ -99,7 +96,7 @@ export class Limiter {
     const quota = this.#quota('i', nowMs);
     if (quota === 0) return undefined;
     const prefix = this.#prefixes.of(address);
-    const full = this.#keys >= this.#keysMax && !this.#addresses.has(prefix);
+    const full = this.#keys >= this.#keysMax && this.#addresses.get(prefix) === undefined;
     return this.#count('i', this.#addresses, full ? sharedKey(prefix) : prefix, cost, quota, quota, nowMs);
   }
 
@@ -173,21 +170,21 @@ export class Limiter {
   /** A refused request is not counted. `limit` is the pool, `quota` what is shown. */
   #count(
     scope: 'c' | 'i',
-    map: Map<string, number>,
+    counters: AddressCounters,
     key: string,
     cost: number,
     quota: number,
     limit: number,
     nowMs: number,
   ): Verdict | undefined {
-    const before = map.get(key);
+    const before = counters.get(key);
     if (before === undefined && !this.#newSlot() && scope === 'c') {
       this.#counters.c.untracked += 1;
       return undefined;
     }
     const left = limit - (before ?? 0) - cost;
-    if (left >= 0) map.set(key, (before ?? 0) + cost);
-    else if (before === undefined) map.set(key, 0);
+    if (left >= 0) counters.set(key, (before ?? 0) + cost);
+    else if (before === undefined) counters.set(key, 0);
     return this.#verdict(scope, quota, left, cost, limit, nowMs);
   }
 
@@ -211,13 +208,15 @@ export class Limiter {
       scope,
       quota,
       remaining: Math.max(0, Math.min(quota, left >= 0 ? left : left + cost)),
-      resetSeconds: secondsToReset(nowMs, this.#windowSeconds),
+      // Before the end, so at least 1.
+      resetSeconds: Math.ceil((this.#endMs - nowMs) / SECOND_MS),
     };
   }
 
   /** The scopes' letters occur in no other item of that setting. */
   #isShadow(scope: ScopeCode): boolean {
-    return this.#settings.get('RateLimitShadowScopes').includes(scope);
+    const scopes = this.#settings.get('RateLimitShadowScopes');
+    return scopes !== '' && scopes.includes(scope);
   }
 
   #newKey(scope: 'p' | 'm', publicKey: string, address: string): KeyUse | undefined {
@@ -236,14 +235,16 @@ export class Limiter {
 
   #moveOn(nowMs: number): void {
     const seconds = this.#settings.get('RateLimitWindowSeconds');
+    if (nowMs < this.#endMs && nowMs >= this.#startMs && seconds === this.#windowSeconds) return;
     const window = windowIndex(nowMs, seconds);
-    if (window === this.#window && seconds === this.#windowSeconds) return;
     this.#opens.moveOn(seconds === this.#windowSeconds ? window - this.#window : 1);
     this.#window = window;
     this.#windowSeconds = seconds;
+    this.#startMs = window * seconds * SECOND_MS;
+    this.#endMs = this.#startMs + seconds * SECOND_MS;
     this.#keys = 0;
-    this.#connections = new Map();
-    this.#addresses = new Map();
+    this.#connections = new AddressCounters();
+    this.#addresses = new AddressCounters();
     this.#publicKeys = { p: new Map(), m: new Map() };
   }
 }
