@@ -53,6 +53,7 @@ const OWNERS: Record<string, string[]> = {
   '@noble/ed25519': ['src/workers/ed25519.ts'],
   '@simplewebauthn/server': ['src/workers/fido2.ts'],
   'crc-32': ['src/workers/crc32.ts'],
+  '@node-rs/crc32': ['src/workers/crc32.ts'],
   lmdb: ['src/actors/runtime/journal.ts', 'src/actors/runtime/journal-copy.ts'],
   msgpackr: ['src/actors/runtime/journal.ts'],
   'uWebSockets.js': ['src/io/http/server.ts'],
