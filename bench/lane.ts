@@ -1,5 +1,6 @@
 /** One connection of the load generator and its share of the requests. */
 import { performance } from 'node:perf_hooks';
+import { SECOND_MS } from '../src/domain/time.ts';
 import { HttpConnection } from './http-connection.ts';
 import type { Pace, Sender } from './pacer.ts';
 import type { LoadPlan } from './plan.ts';
@@ -12,8 +13,8 @@ export interface LaneEvents {
   sent(): void;
   /** `sinceMs`: when it was sent, or was due. `body` is valid only during the call. */
   answered(status: number, body: Buffer, sinceMs: number): void;
-  /** The connection is gone; `asked` when it owed an answer. */
-  lost(kind: string, asked: boolean): void;
+  /** The connection is gone: `asked` when it owed an answer, `rested` when it was without a request for long. */
+  lost(kind: string, how: { readonly asked: boolean; readonly rested: boolean }): void;
 }
 
 export class Lane implements Sender {
@@ -26,6 +27,8 @@ export class Lane implements Sender {
   /** Of the request under way. */
   #sinceMs: number | undefined;
   #sentMs = 0;
+  /** Since then it has been without a request; undefined before it was connected. */
+  #idleMs: number | undefined;
   #connected = false;
   #stopped = false;
   #onTried: () => void = () => undefined;
@@ -86,12 +89,14 @@ export class Lane implements Sender {
     this.#connection = new HttpConnection(this.#plan.host, this.#plan.port, {
       connected: () => {
         this.#connected = true;
+        this.#idleMs = performance.now();
         this.#onTried();
         this.#pace?.free(this);
       },
       answered: (status, body) => {
         const sinceMs = this.#sinceMs ?? performance.now();
         this.#sinceMs = undefined;
+        this.#idleMs = performance.now();
         this.#events.answered(status, body, sinceMs);
         this.#pace?.free(this);
       },
@@ -101,11 +106,14 @@ export class Lane implements Sender {
 
   #lost(kind: string): void {
     const asked = this.#sinceMs !== undefined;
+    const restedMs = performance.now() - (this.#idleMs ?? Number.NaN);
+    const rested = !asked && restedMs >= (this.#plan.restMs ?? SECOND_MS);
+    this.#idleMs = undefined;
     this.#connected = false;
     this.#onTried();
     this.#sinceMs = undefined;
     this.#pace?.gone(this);
-    this.#events.lost(kind, asked);
+    this.#events.lost(kind, { asked, rested });
     setTimeout(() => {
       if (!this.#stopped) this.#connect();
     }, RECONNECT_MS);

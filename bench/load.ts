@@ -48,9 +48,9 @@ export class Load {
         this.#tally.answered(status, body, sinceMs);
         this.#settled();
       },
-      lost: (kind: string, asked: boolean) => {
-        // A server may close what rests between two slices; the lane connects again by itself.
-        if (asked || this.#sending) this.#tally.failed(kind);
+      // The lane connects again by itself.
+      lost: (kind: string, { asked, rested }: { readonly asked: boolean; readonly rested: boolean }) => {
+        if (!rested) this.#tally.failed(kind);
         if (asked) this.#settled();
       },
     };

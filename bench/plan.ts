@@ -21,6 +21,8 @@ export interface LoadPlan {
   readonly expect: string;
   /** An answer that takes longer counts as `timeout`. */
   readonly timeoutMs: number;
+  /** A server may close a connection that had nothing to do for so long (a second unless given); earlier is an error. */
+  readonly restMs?: number;
 }
 
 export interface Latency {

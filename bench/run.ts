@@ -15,7 +15,7 @@ import {
 } from './report.ts';
 import { ROUNDS_MIN } from './rounds.ts';
 import { Bench, type Scenario, type ScenarioResult } from './scenario.ts';
-import { judge } from './targets.ts';
+import { judge, type Target } from './targets.ts';
 
 /** `all` measures for so long at most; what is left of nineteen minutes is for what follows the last rounds. */
 const ALL_BUDGET_MS = 17.5 * 60_000;
@@ -98,8 +98,7 @@ async function runScenario(
 ): Promise<ScenarioReport> {
   const { name, summary, unit = 'answers' } = scenario;
   const options = optionsFor(line, scenario);
-  // Nothing stands beside a target: there is no ratio to judge.
-  const targets = (scenario.targets ?? []).filter((each) => options.target === undefined || 'figure' in each);
+  const targets = (scenario.targets ?? []).filter((each) => isJudged(each, options));
   const startedUtc = new Date().toISOString();
   const startedMs = performance.now();
   const bench = new Bench(options, {
@@ -148,6 +147,13 @@ async function runScenario(
     ],
     notes: [...notes, ...bench.remarks, ...unknownCost(options)],
   };
+}
+
+/** Nothing stands beside a target, so that there is no ratio; and rates that were given say nothing of who is faster. */
+function isJudged(target: Target, { target: url, ratePerSecond, maxRatePerSecond }: BenchOptions): boolean {
+  if ('figure' in target) return true;
+  const isGiven = ratePerSecond !== undefined || maxRatePerSecond !== undefined;
+  return url === undefined && !(isGiven && target.by === 'rate');
 }
 
 /** What it started ends with the bench, whoever waits for it no longer. */
