@@ -18,11 +18,10 @@ interface Pages {
   readonly treeLeafPageCount: number;
   readonly overflowPages: number;
 }
-/** What the engine tells of one sub-database; `root`, `free` and `lastPageNumber` concern the whole file. */
+/** What the engine tells of one sub-database; `root` and `free` concern the whole file. */
 export interface TableStats extends Pages {
   readonly pageSize: number;
   readonly entryCount: number;
-  readonly lastPageNumber: number;
   readonly root: Pages;
   readonly free: Pages;
 }
@@ -36,6 +35,8 @@ export interface SpaceOptions {
   readonly quotaBytes: number;
   /** The figures of the unnamed database, which name the pages of the whole file. */
   readonly whole: () => TableStats;
+  /** `lastPageNumber` of the last commit alone: 3 us where all figures take 50. */
+  readonly lastPage: () => number;
   /** The figures of the sub-databases. */
   readonly tables: () => readonly TableStats[];
   /** Told once when the disk has no more room, and once when it has again. */
@@ -45,6 +46,7 @@ export interface SpaceOptions {
 export class JournalSpace {
   readonly #options: SpaceOptions;
   #allocatedBytes = 0;
+  #pageBytes = 0;
   #liveBytes = 0;
   #growing: Promise<void> | undefined;
   #shortage = false;
@@ -61,7 +63,8 @@ export class JournalSpace {
   /** Makes the first room; the journal opens when it is there. */
   async prepare(): Promise<void> {
     this.#allocatedBytes = (await stat(this.#options.file)).size;
-    const used = usedBytes(this.#options.whole());
+    this.#pageBytes = this.#options.whole().pageSize;
+    const used = this.#usedBytes();
     if (this.#isShort(used)) await this.#grow(this.#stepBytes(used));
     this.measure();
   }
@@ -69,7 +72,7 @@ export class JournalSpace {
   /** Starts to make room when little is left. Cheap: to be called after each commit. */
   watch(): void {
     if (this.#growing !== undefined) return;
-    const used = usedBytes(this.#options.whole());
+    const used = this.#usedBytes();
     if (!this.#isShort(used)) return;
     this.#growing = this.#grow(this.#stepBytes(used)).finally(() => {
       this.#growing = undefined;
@@ -79,6 +82,10 @@ export class JournalSpace {
   /** Looks at what is live. */
   measure(): void {
     this.#liveBytes = liveBytes(this.#options.whole(), this.#options.tables());
+  }
+
+  #usedBytes(): number {
+    return (this.#options.lastPage() + 1) * this.#pageBytes;
   }
 
   /** A step is as large as the journal: a young one does not write zeros for minutes. */
@@ -124,10 +131,6 @@ export class JournalSpace {
 /** Bytes that the rows of one sub-database take. */
 export function tableBytes(table: TableStats): number {
   return pagesOf(table) * table.pageSize;
-}
-
-function usedBytes({ lastPageNumber, pageSize }: TableStats): number {
-  return (lastPageNumber + 1) * pageSize;
 }
 
 /** Pages of all trees and the two meta pages; pages on the free list hold nothing. */

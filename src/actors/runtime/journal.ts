@@ -29,6 +29,11 @@ const SCHEMA_KEY = 'schema';
 const MEASURE_COMMITS = 32;
 const MIB = 1024 * 1024;
 
+/** The part of the engine's environment that its types leave out. `info` reads the newest meta page, without a transaction. */
+interface Environment {
+  readonly env: { info(): { readonly lastPageNumber: number } };
+}
+
 export interface DiskJournalOptions {
   readonly directory: string;
   /** Bytes that the journal may take; growth is refused when over 70 % of them are live. Default 8 GiB. */
@@ -108,6 +113,7 @@ export class DiskJournal implements Journal {
       stepBytes: options.stepBytes ?? 256 * MIB,
       quotaBytes: options.quotaBytes ?? 8 * 1024 * MIB,
       whole: () => this.#root.getStats() as TableStats,
+      lastPage: () => (this.#root as unknown as Environment).env.info().lastPageNumber,
       tables: () => databases.map((database) => database.getStats() as TableStats),
       ...(onShortage === undefined ? {} : { onShortage }),
     });
