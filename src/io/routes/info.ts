@@ -1,6 +1,8 @@
 /** What anybody may ask: get_info, info and health (spec 4.4). */
 import { ROLES } from '../../domain/roles.ts';
 import { array, integer, nullable, object, oneOf, text } from '../../domain/schema.ts';
+import type { SettingsReader } from '../../domain/settings.ts';
+import type { Site } from '../../domain/site.ts';
 import { toIso } from '../../domain/time.ts';
 import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
 
@@ -40,18 +42,37 @@ export const info = defineRoute({
     session: nullable(object({ userId: text(), role: nullable(oneOf(ROLES)) })),
   }),
   errors: [],
-  handle: ({ site, settings, session }) => ({
-    project: site.project,
-    version: site.version,
-    authMethods: site.authMethods,
-    fido2: { rpId: site.fido2.rpId, rpName: site.fido2.rpName, origins: site.fido2.origins },
-    limits: {
-      activeKeys: settings.get('ActiveKeysLimit'),
-      challengeSeconds: settings.get('ChallengeSeconds'),
-    },
-    session: session === undefined ? null : { userId: session.userId, role: session.role ?? null },
-  }),
+  handle({ site, settings, session }) {
+    const whose = session === undefined ? null : { userId: session.userId, role: session.role ?? null };
+    const text = `{"result":{${publicFacts(site, settings)},"session":${JSON.stringify(whose)}}}`;
+    return new Reply(200, text, 'application/json');
+  },
 });
+
+interface PublicFacts {
+  readonly site: Site;
+  readonly activeKeys: number;
+  readonly challengeSeconds: number;
+  /** Members of a JSON object. */
+  readonly text: string;
+}
+
+let told: PublicFacts | undefined;
+
+/** What everybody is told. The text is kept: every page asks for it first, and only two settings in it ever change. */
+function publicFacts(site: Site, settings: SettingsReader): string {
+  const activeKeys = settings.get('ActiveKeysLimit');
+  const challengeSeconds = settings.get('ChallengeSeconds');
+  if (told?.site === site && told.activeKeys === activeKeys && told.challengeSeconds === challengeSeconds)
+    return told.text;
+  const { project, version, authMethods } = site;
+  const { rpId, rpName, origins } = site.fido2;
+  const fido2 = { rpId, rpName, origins };
+  const limits = { activeKeys, challengeSeconds };
+  const text = JSON.stringify({ project, version, authMethods, fido2, limits }).slice(1, -1);
+  told = { site, activeKeys, challengeSeconds, text };
+  return text;
+}
 
 /** Public health, never in the envelope (config.md); `?plain=1` says one word only. */
 export function createHealthRoute(facts: () => HealthFacts): AnyRoute {

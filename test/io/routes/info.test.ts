@@ -40,7 +40,7 @@ function start(t: Test, facts: () => HealthFacts = () => HEALTHY, site = {}) {
     const { status, body } = await sendRaw(fixture.port, requestText('GET', path, headers));
     return { status, json: JSON.parse(body) as Record<string, unknown> };
   };
-  return { ...fixture, get };
+  return { ...fixture, get, settings: live };
 }
 
 t.test('get_info: project, version of three numbers and the time in UTC, nothing else', async (t) => {
@@ -67,6 +67,30 @@ t.test('info: version, ways to log in, relying party and public limits', async (
   const { authMethods } = json['result'] as { authMethods: string[] };
   t.ok(authMethods.includes('key'));
 });
+
+t.test(
+  'info: a changed setting shows at once, each deployment tells its own facts, each caller its own session',
+  async (t) => {
+    const shop = start(t, undefined, { project: 'shop' });
+    const bank = start(t, undefined, { project: 'bank "north"' });
+    const told = async ({ get }: typeof shop, cookie?: string) => {
+      const { json } = await get('/auth/v1/info', cookie === undefined ? {} : { Cookie: `sid=${cookie}` });
+      return json['result'] as Record<string, unknown>;
+    };
+    t.match(await told(shop, 'root'), {
+      project: 'shop',
+      limits: { activeKeys: 20 },
+      session: { userId: '42', role: 'admin' },
+    });
+    t.match(await told(bank, 'alice'), { project: 'bank "north"', session: { userId: '42', role: null } });
+    t.match(await told(shop), { project: 'shop', session: null });
+    shop.settings.set('ActiveKeysLimit', 7);
+    t.match(await told(shop), { limits: { activeKeys: 7, challengeSeconds: 300 } });
+    shop.settings.set('ChallengeSeconds', 60);
+    t.match(await told(shop), { limits: { activeKeys: 7, challengeSeconds: 60 } });
+    t.match(await told(bank), { limits: { activeKeys: 20, challengeSeconds: 300 } });
+  },
+);
 
 t.test('health: database, memory and sessions without the envelope, one word with plain=1', async (t) => {
   let facts = HEALTHY;
