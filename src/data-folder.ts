@@ -3,9 +3,10 @@
  * folder's device and inode: the kernel lets go of it when the process ends, however it ends. Linux only; elsewhere
  * the operator sees to it.
  */
-import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
+import { accessSync, constants, statSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
-import { dirname, resolve } from 'node:path';
+import { resolve } from 'node:path';
+import { makeFolders } from './actors/runtime/journal-file.ts';
 
 /** The folder cannot be made or written: a fault of the configuration. */
 export class FolderUnusable extends Error {
@@ -25,18 +26,11 @@ export class FolderInUse extends Error {}
 /** Makes the folder, readable by its owner alone. `key` names it in the configuration. Throws `FolderUnusable`. */
 export function makeFolder(path: string, key = 'DataPath'): void {
   try {
-    makeMissing(resolve(path));
+    makeFolders(resolve(path));
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
     throw new FolderUnusable(error instanceof Error ? error.message : String(error), key);
   }
-}
-
-/** One level at a time: on some file systems (procfs) Node's recursive form never comes back. */
-function makeMissing(path: string): void {
-  if (existsSync(path)) return;
-  makeMissing(dirname(path));
-  mkdirSync(path, { mode: 0o700 });
 }
 
 /** Makes the folder and holds it until the returned function is called. Throws `FolderUnusable`, `FolderInUse`. */

@@ -1,11 +1,12 @@
 /**
- * Copies of the journal on disk. Owns what makes a copy one: its files are its owner's alone, and it does not go on as
- * the log of events that it was copied from, whose next places the original gives to other events.
+ * Copies of the journal on disk. Owns what makes a copy one: its files are its owner's alone, on the disk when it is
+ * done, and it does not go on as the log of events that it was copied from, whose next places the original gives to other
+ * events.
  */
 import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { open } from 'lmdb';
-import { DATA_FILE, ENGINE, LOCK_FILE } from './journal-file.ts';
+import { DATA_FILE, ENGINE, LOCK_FILE, syncToDisk } from './journal-file.ts';
 import { EVENT_EPOCH_KEY } from './journal-port.ts';
 
 /** Copies the journal of `directory`, which a running gateway may be writing, as one consistent state. */
@@ -29,4 +30,6 @@ export async function finishCopy(target: string): Promise<void> {
     await root.close();
   }
   chmodSync(join(target, LOCK_FILE), 0o600);
+  // The engine syncs what it commits, and no file that it copies.
+  for (const path of [join(target, DATA_FILE), target]) syncToDisk(path);
 }

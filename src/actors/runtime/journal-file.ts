@@ -1,9 +1,19 @@
 /**
  * The engine's files before the engine sees them: is one an LMDB data file at all (the engine takes the process with it
- * when it opens something else), and may nobody but the owner read them.
+ * when it opens something else), may nobody but the owner read them, and do their names outlast a power cut.
  */
-import { closeSync, existsSync, openSync, readSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 
 /** The engine's names for its files in the folder. */
 export const DATA_FILE = 'data.mdb';
@@ -13,6 +23,9 @@ export const DATA_FILE = 'data.mdb';
  */
 export const ENGINE = { overlappingSync: false, noSubdir: false, maxDbs: 32 };
 export const LOCK_FILE = 'lock.mdb';
+/** A journal in the making, and the lock that the engine puts beside a file without a folder of its own. */
+const NEW_FILE = 'new.mdb';
+const NEW_LOCK_FILE = `${NEW_FILE}-lock`;
 
 /** `MDB_MAGIC`, little-endian, behind the header of the two meta pages. */
 const MAGIC = 0xbeefc0de;
@@ -33,11 +46,52 @@ export function isJournalFile(path: string): boolean {
   }
 }
 
-/** Makes missing files empty and readable by their owner alone; the engine would let everybody read what it creates. */
-export function makeJournalFiles(directory: string): void {
-  for (const name of [DATA_FILE, LOCK_FILE]) {
-    const path = join(directory, name);
-    // One that is there stays closed: closing it again would drop the locks that this process holds on it.
-    if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600));
+/**
+ * Makes the journal where there is none yet. `create` lets the engine write its first pages to the path that it is given.
+ * They are on the disk before the file has its name: half of them would be a journal that never opens again.
+ */
+export async function makeJournalFiles(
+  directory: string,
+  create: (path: string) => Promise<void>,
+): Promise<void> {
+  const file = join(directory, DATA_FILE);
+  if (!existsSync(file) || statSync(file).size === 0) {
+    const path = join(directory, NEW_FILE);
+    for (const name of [NEW_FILE, NEW_LOCK_FILE]) {
+      rmSync(join(directory, name), { force: true });
+      makeFile(join(directory, name));
+    }
+    await create(path);
+    syncToDisk(path);
+    renameSync(path, file);
+  }
+  rmSync(join(directory, NEW_LOCK_FILE), { force: true });
+  // One that is there stays closed: closing it again would drop the locks that this process holds on it.
+  if (!existsSync(join(directory, LOCK_FILE))) makeFile(join(directory, LOCK_FILE));
+  // At every start, whoever made the file: the run that did may have been killed before it came to this.
+  syncToDisk(directory);
+}
+
+/** Makes missing folders of an absolute path, their owner's alone, whose names outlast a power cut. */
+export function makeFolders(path: string): void {
+  // One level at a time: on some file systems (procfs) Node's recursive form never comes back.
+  if (existsSync(path)) return;
+  makeFolders(dirname(path));
+  mkdirSync(path, { mode: 0o700 });
+  syncToDisk(dirname(path));
+}
+
+/** Empty, and readable by its owner alone; the engine would let everybody read what it creates. */
+function makeFile(path: string): void {
+  closeSync(openSync(path, 'a', 0o600));
+}
+
+/** Puts the content of a file, or the names in a folder, on the disk. */
+export function syncToDisk(path: string): void {
+  const file = openSync(path, 'r');
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
   }
 }

@@ -2,14 +2,13 @@
  * The journal on disk: one LMDB environment, opened by the main thread alone. The only file that knows the engine.
  * Owns the layout of the rows and that a group is on disk as a whole before anybody hears of it.
  */
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { asBinary, type Database, open, type RootDatabase } from 'lmdb';
 import { Packr } from 'msgpackr';
 import type { IndexName } from './actor.ts';
 import { finishCopy } from './journal-copy.ts';
 import { eventTables, JournalEvents } from './journal-events.ts';
-import { DATA_FILE, ENGINE, isJournalFile, makeJournalFiles } from './journal-file.ts';
+import { DATA_FILE, ENGINE, isJournalFile, makeFolders, makeJournalFiles } from './journal-file.ts';
 import {
   type Journal,
   JournalTooNew,
@@ -50,10 +49,10 @@ export interface DiskJournalOptions {
 
 /** Opens or creates the journal. Throws `JournalTooNew` when a newer version has written it. */
 export async function openJournal(options: DiskJournalOptions): Promise<DiskJournal> {
-  mkdirSync(options.directory, { recursive: true, mode: 0o700 });
+  makeFolders(resolve(options.directory));
   const file = join(options.directory, DATA_FILE);
   if (!isJournalFile(file)) throw new Error(`${file} is not a journal`);
-  makeJournalFiles(options.directory);
+  await makeJournalFiles(options.directory, (path) => open({ ...ENGINE, path, noSubdir: true }).close());
   const journal = new DiskJournal(options);
   try {
     await journal.prepare();
@@ -218,7 +217,7 @@ export class DiskJournal implements Journal {
 
   /** A consistent copy into an empty directory while everything goes on; `compact` leaves free pages out. */
   async backup(directory: string, compact: boolean): Promise<void> {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    makeFolders(resolve(directory));
     await this.#root.backup(directory, compact);
     await finishCopy(directory);
   }

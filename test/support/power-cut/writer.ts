@@ -1,0 +1,93 @@
+/**
+ * A process that asks actors for durable turns of every kind, over a journal that it makes, and says after each one
+ * `acknowledged ID OPERATION`; then it copies the journal and says `copied`. The tests trace its calls.
+ * `writer.js FOLDER TURNS [early]`: with `early` it says so before the journal has written anything, which the tests
+ * must notice.
+ */
+import { writeSync } from 'node:fs';
+import { join } from 'node:path';
+import type { DiskJournal } from '../../../src/actors/runtime/journal.ts';
+import { copyJournal } from '../../../src/actors/runtime/journal-copy.ts';
+import { makeFolders } from '../../../src/actors/runtime/journal-file.ts';
+import type { RunningSystem } from '../../../src/actors/runtime/system.ts';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import { seededNumbers } from '../actors.ts';
+import type { LedgerCommand } from '../ledger-kind.ts';
+import { ACTORS, COPY, ledger, openLedgers, startLedgers } from './ledgers.ts';
+
+const NAMES = ['x', 'y', 'z'];
+const DELAY_MAX_MS = 20;
+const DRAIN_MS = 5_000;
+
+class Client {
+  readonly #system: RunningSystem;
+  readonly #id: string;
+  readonly #random: () => number;
+
+  constructor(system: RunningSystem, id: string) {
+    this.#system = system;
+    this.#id = id;
+    this.#random = seededNumbers(id.charCodeAt(0));
+  }
+
+  /** One operation after the other; the next begins when the last one was acknowledged or refused. */
+  async run(next: () => number | undefined): Promise<void> {
+    for (let operation = next(); operation !== undefined; operation = next()) {
+      try {
+        await this.#system.ask(ledger, this.#id, this.#command(operation));
+        writeSync(1, `acknowledged ${this.#id} ${operation}\n`);
+      } catch (error) {
+        if (!(error instanceof GatewayError)) throw error;
+      }
+    }
+  }
+
+  #command(operation: number): LedgerCommand {
+    const dice = this.#random();
+    const name = this.#pick(NAMES);
+    const id = this.#id;
+    if (dice < 0.3) return { type: 'apply', operation };
+    if (dice < 0.55) return { type: 'send', operation, toId: this.#pick(ACTORS), how: 'receive' };
+    if (dice < 0.7) return { type: 'take', operation, name, id };
+    if (dice < 0.75) return { type: 'drop', operation, name, id };
+    if (dice < 0.95) return { type: 'time', operation, name, delayMs: this.#random() * DELAY_MAX_MS };
+    return { type: 'cancel', operation, name };
+  }
+
+  #pick<Item>(items: readonly Item[]): Item {
+    return items[Math.floor(this.#random() * items.length)] as Item;
+  }
+}
+
+/**
+ * The fault that must be found: whoever waits is answered while the group is still on its way. Returns how to wait for
+ * the last one.
+ */
+function acknowledgeEarly(journal: DiskJournal): () => Promise<void> {
+  const commit = journal.commit.bind(journal);
+  let last = Promise.resolve();
+  journal.commit = (group, done) => {
+    setImmediate(() => done(undefined));
+    last = new Promise((resolve, reject) => {
+      commit(group, (error) => (error === undefined ? resolve() : reject(error)));
+    });
+  };
+  return () => last;
+}
+
+const [folder = '', turns = '', fault] = process.argv.slice(2);
+let operation = 0;
+// Twice: over a journal that is made, and over one that an earlier run has left.
+for (const last of [Number(turns) / 2, Number(turns)]) {
+  const journal = await openLedgers(folder);
+  const written = fault === 'early' ? acknowledgeEarly(journal) : undefined;
+  const system = startLedgers(journal);
+  const next = () => (operation < last ? ++operation : undefined);
+  await Promise.all(ACTORS.map((id) => new Client(system, id).run(next)));
+  await system.drain(DRAIN_MS);
+  await written?.();
+  await system.close();
+}
+makeFolders(join(folder, COPY));
+await copyJournal(folder, join(folder, COPY));
+writeSync(1, 'copied\n');
