@@ -20,8 +20,8 @@ interface Place<Event extends Waiting> {
 export class ReorderWindow<Event extends Waiting> {
   /** A binary heap, the first in order on top. */
   readonly #heap: Place<Event>[] = [];
-  /** In the order of arrival; those before `#first` have had their time. */
-  #arrived: Place<Event>[] = [];
+  /** In the order of arrival; those before `#first` have had their time, and are let go. */
+  #arrived: (Place<Event> | undefined)[] = [];
   #first = 0;
   /** The last in order of those that are here although their time is over. */
   #barrier: Event | undefined;
@@ -67,7 +67,7 @@ export class ReorderWindow<Event extends Waiting> {
   waitMs(nowMs: number, windowMs: number): number | undefined {
     if (this.#heap.length === 0) return undefined;
     if (this.#barrier !== undefined) return 0;
-    while (this.#arrived[this.#first]?.taken === true) this.#first += 1;
+    while (this.#arrived[this.#first]?.taken === true) this.#passOldest();
     const oldest = this.#arrived[this.#first]?.event;
     return oldest === undefined || isOver(oldest, nowMs, windowMs) ? 0 : oldest.acceptedMs + windowMs - nowMs;
   }
@@ -76,7 +76,7 @@ export class ReorderWindow<Event extends Waiting> {
     for (;;) {
       const oldest = this.#arrived[this.#first];
       if (oldest === undefined || !(oldest.taken || isOver(oldest.event, nowMs, windowMs))) break;
-      this.#first += 1;
+      this.#passOldest();
       if (oldest.taken) continue;
       if (this.#barrier === undefined || isBefore(this.#barrier, oldest.event)) this.#barrier = oldest.event;
     }
@@ -84,6 +84,11 @@ export class ReorderWindow<Event extends Waiting> {
       this.#arrived = this.#arrived.slice(this.#first);
       this.#first = 0;
     }
+  }
+
+  #passOldest(): void {
+    this.#arrived[this.#first] = undefined;
+    this.#first += 1;
   }
 
   #removeTop(): void {

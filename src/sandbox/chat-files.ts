@@ -37,9 +37,9 @@ export function fileInfo(state: ChatState, call: ModuleCall): object {
 
 export function readTextFile(state: ChatState, call: ModuleCall): object {
   const message = readableFile(state, call);
-  const content = message.file?.content ?? null;
-  if (content === null) throw new SandboxError('NoText');
-  return { fileId: message.id, name: message.file?.name ?? '', text: content };
+  const text = state.texts.get(message.id);
+  if (text === undefined) throw new SandboxError('NoText');
+  return { fileId: message.id, name: message.file?.name ?? '', text };
 }
 
 /** The chat of a user alone, for files without a conversation. */

@@ -24,7 +24,6 @@ export interface ChatFile {
   readonly declaredCrc32: string | null;
   /** The gateway's name of the upload. */
   readonly uploadKey: string | null;
-  content: string | null;
   complete: boolean;
 }
 

@@ -23,6 +23,7 @@ import type {
   Sent,
 } from './chat-records.ts';
 import { EventList } from './events.ts';
+import { KeptTexts } from './kept-texts.ts';
 
 /** Messages kept of a chat, and deliveries kept in the outbox. */
 const MESSAGES_MAX = 10_000;
@@ -40,6 +41,7 @@ export class ChatState {
   readonly byCode = new Map<string, Chat>();
   /** Upload key to file; null where the upload was cancelled. */
   readonly uploads = new Map<string, string | null>();
+  readonly texts = new KeptTexts();
   readonly events = new EventList('chat');
   outbox: Delivery[] = [];
 
@@ -144,7 +146,7 @@ export class ChatState {
   }
 
   #delete(chat: Chat): void {
-    for (const { id } of chat.messages) this.messages.delete(id);
+    for (const { id } of chat.messages) this.#forget(id);
     this.byCode.delete(chat.invite?.code ?? '');
     this.chats.delete(chat.id);
   }
@@ -159,7 +161,7 @@ export class ChatState {
   #createFile(record: FileCreated): void {
     const { fileId: id, chatId, senderId, name, text, sizeBytes, utcMs } = record;
     const { uploadKey = null, replyToId = null, declaredCrc32 = null } = record;
-    const ended = { crc32: null, content: null, complete: false };
+    const ended = { crc32: null, complete: false };
     const file: ChatFile = { name, sizeBytes, declaredCrc32, uploadKey, ...ended };
     const facts = { id, chatId, senderId, utcMs, replyToId, file };
     this.#keep({ ...facts, text, editedMs: null, deleted: false, pinned: false });
@@ -182,7 +184,8 @@ export class ChatState {
       this.#remove(message);
       return;
     }
-    Object.assign(message.file, { complete, sizeBytes, crc32, content });
+    Object.assign(message.file, { complete, sizeBytes, crc32 });
+    if (content !== null) this.texts.keep(fileId, content);
     this.#tell(message, eventIds);
   }
 
@@ -204,14 +207,19 @@ export class ChatState {
     chat.messages.push(message);
     this.messages.set(message.id, message);
     if (chat.messages.length <= MESSAGES_MAX * 1.1) return;
-    for (const { id } of chat.messages.slice(0, -MESSAGES_MAX)) this.messages.delete(id);
+    for (const { id } of chat.messages.slice(0, -MESSAGES_MAX)) this.#forget(id);
     chat.messages = chat.messages.slice(-MESSAGES_MAX);
   }
 
   #remove({ id, chatId }: Message): void {
     const chat = this.existing(chatId);
     chat.messages = chat.messages.filter((one) => one.id !== id);
-    this.messages.delete(id);
+    this.#forget(id);
+  }
+
+  #forget(messageId: string): void {
+    this.messages.delete(messageId);
+    this.texts.forget(messageId);
   }
 
   /** One event for everybody in the lobby; one for each user of any other chat. */

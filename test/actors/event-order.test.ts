@@ -1,4 +1,6 @@
 /** The order of events against a reference, and the log of events under crashes at any point. */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import t from 'tap';
 import { ReorderWindow, type Waiting } from '../../src/actors/reorder-window.ts';
@@ -87,6 +89,23 @@ t.test(
     t.equal(window.take(1_000, 0, 10).length, 1, 'no window: at once');
   },
 );
+
+t.test('reorder window: what was taken is let go', async (t) => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const window = new ReorderWindow<Waiting>();
+  const added: WeakRef<Waiting>[] = [];
+  for (let arrival = 1; arrival <= 500; arrival += 1) {
+    const event = { tick: BigInt(arrival), arrival, acceptedMs: 0 };
+    added.push(new WeakRef(event));
+    window.add(event);
+    window.take(WINDOW_MS, WINDOW_MS, 10);
+  }
+  // A reference that was read stays alive until the turn is over.
+  await new Promise((resolve) => setImmediate(resolve));
+  collect();
+  t.ok(added.filter((event) => event.deref() !== undefined).length <= 1, 'but the last');
+});
 
 t.test(`event log: nothing lost, nothing twice, no place given twice, over ${SEEDS} histories`, async (t) => {
   for (let seed = 1; seed <= SEEDS; seed += 1) {

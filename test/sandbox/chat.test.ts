@@ -1,6 +1,8 @@
 /** The stand-in chat: groups, private chats, messages, files, guests by invite code; and what each refuses. */
 import fc from 'fast-check';
 import t from 'tap';
+import { ChatState } from '../../src/sandbox/chat-state.ts';
+import { KeptTexts } from '../../src/sandbox/kept-texts.ts';
 import type { SandboxStore } from '../../src/sandbox/store.ts';
 import {
   asHolder,
@@ -262,6 +264,36 @@ t.test(
     await again.close();
   },
 );
+
+t.test('files: of texts the newest are kept, and none of a file that is gone', async (t) => {
+  const texts = new KeptTexts(10);
+  texts.keep('1', 'four');
+  texts.keep('2', 'four');
+  texts.keep('3', 'so');
+  t.equal(texts.characters, 10);
+  texts.keep('4', '!');
+  t.same(
+    ['1', '2', '3', '4'].map((id) => texts.get(id)),
+    [undefined, 'four', 'so', '!'],
+    'the oldest gives way',
+  );
+  texts.keep('3', 'other');
+  texts.forget('2');
+  texts.forget('2');
+  t.equal(texts.characters, 6);
+  texts.keep('5', 'longer than all of them');
+  t.equal(texts.characters, 0, 'a text above the bound is not kept');
+  const state = new ChatState();
+  const ended = { complete: true, sizeBytes: 5, crc32: 1, content: 'hello', eventIds: [] };
+  const of = { module: 'chat', utcMs: 0 } as const;
+  state.apply({ ...of, type: 'joined', tick: '10', userId: '7', personalChatId: '10' });
+  const file = { chatId: '10', senderId: '7', name: 'a.txt', text: '', sizeBytes: 5 };
+  state.apply({ ...of, type: 'fileCreated', tick: '11', fileId: '11', ...file });
+  state.apply({ ...of, type: 'fileEnded', tick: '12', fileId: '11', ...ended });
+  t.equal(state.texts.get('11'), 'hello');
+  state.apply({ ...of, type: 'messageChanged', tick: '13', messageId: '11', change: 'hard', text: null });
+  t.equal(state.texts.characters, 0, 'gone with its message');
+});
 
 t.test('files: given up by the key of the upload, in every state, before it comes as well', async (t) => {
   const path = await logPath(t);

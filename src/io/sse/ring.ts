@@ -29,6 +29,11 @@ export interface Piece {
   readonly next: number;
 }
 
+/** Frames come from the ring's own memory in pieces of this size. */
+const ROOM_BYTES = 64 * 1024;
+/** What Node makes for itself alone; shorter buffers are cut from a pool. */
+const POOLED_BYTES = Buffer.poolSize >>> 1;
+
 const NOTHING: Piece = { bytes: undefined, frames: 0, next: 0 };
 
 export class FrameRing {
@@ -39,6 +44,8 @@ export class FrameRing {
   #start = 0;
   #end = 0;
   #sizeBytes = 0;
+  /** Room for the next frames. */
+  #room = Buffer.alloc(0);
   /** The newest event that is not in the ring any more, or was before its first. */
   floor: number;
   /** The newest event that went through the ring. */
@@ -70,7 +77,11 @@ export class FrameRing {
       if (this.#at(this.#start).sequence > keepAfter) return false;
       this.#evict();
     }
-    this.#slots[this.#end % framesMax] = { sequence: event.sequence, userId: event.userId, bytes };
+    this.#slots[this.#end % framesMax] = {
+      sequence: event.sequence,
+      userId: event.userId,
+      bytes: this.#own(bytes),
+    };
     this.#end += 1;
     this.#sizeBytes += bytes.length;
     this.newest = event.sequence;
@@ -132,6 +143,19 @@ export class FrameRing {
       sizeBytes += bytes.length;
     }
     return pieceOf(parts, 0);
+  }
+
+  /**
+   * The frame in memory of the ring's own. One from Node's pool would keep 8 KiB alive, whatever else was in it; frames
+   * side by side leave in the order in which they came, and their memory with them.
+   */
+  #own(bytes: Buffer): Buffer {
+    if (bytes.length >= POOLED_BYTES) return bytes;
+    if (this.#room.length < bytes.length) this.#room = Buffer.allocUnsafeSlow(ROOM_BYTES);
+    const own = this.#room.subarray(0, bytes.length);
+    bytes.copy(own);
+    this.#room = this.#room.subarray(bytes.length);
+    return own;
   }
 
   #evict(): void {
