@@ -2,7 +2,8 @@
 import { Latencies } from '../latency.ts';
 import { Pacer, type Sender } from '../pacer.ts';
 import type { LoadReport } from '../plan.ts';
-import { RawConnection } from '../transfers/raw-connection.ts';
+import type { RawConnection } from '../transfers/raw-connection.ts';
+import { KeptConnection } from './kept-connection.ts';
 import { type Cast, type MixedKind, ratesOf } from './kinds.ts';
 
 const SECOND_MS = 1_000;
@@ -122,12 +123,11 @@ class KindLoad {
   }
 }
 
-/** One connection, opened anew when the server has closed it. */
+/** One connection, opened anew when it is not fresh any more. */
 class KindLane implements Sender {
-  readonly #url: string;
+  readonly #connection: KeptConnection;
   readonly #work: (connection: RawConnection) => Promise<string | undefined>;
   readonly #done: (sinceMs: number, error: string | undefined) => void;
-  #connection: RawConnection | undefined;
   #pacer: Pacer | undefined;
   #underWay: Promise<void> = Promise.resolve();
 
@@ -136,7 +136,7 @@ class KindLane implements Sender {
     work: (connection: RawConnection) => Promise<string | undefined>,
     done: (sinceMs: number, error: string | undefined) => void,
   ) {
-    this.#url = url;
+    this.#connection = new KeptConnection(url);
     this.#work = work;
     this.#done = done;
   }
@@ -154,15 +154,13 @@ class KindLane implements Sender {
   async leave(): Promise<void> {
     this.#pacer = undefined;
     await this.#underWay;
-    this.#connection?.close();
+    this.#connection.close();
   }
 
   async #once(sinceMs: number): Promise<void> {
     let error: string | undefined;
     try {
-      if (this.#connection === undefined || this.#connection.closed)
-        this.#connection = await RawConnection.open(this.#url);
-      error = await this.#work(this.#connection);
+      error = await this.#connection.use(this.#work);
     } catch (thrown) {
       // Whoever refuses connections or cuts one has failed too, in a way of its own.
       error =

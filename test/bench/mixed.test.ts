@@ -2,6 +2,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import t from 'tap';
 import { EventReaders } from '../../bench/mixed/event-readers.ts';
+import { KeptConnection } from '../../bench/mixed/kept-connection.ts';
 import { type Cast, isUndeclared, judge, KINDS, nowMs, ratesOf } from '../../bench/mixed/kinds.ts';
 import { runMixed } from '../../bench/mixed/run.ts';
 import { growthOver } from '../../bench/mixed/watch.ts';
@@ -130,6 +131,36 @@ t.test(
     t.ok((named('REST proxy')?.report.errors['status 500'] ?? 0) > 5);
     t.equal(named('REST proxy')?.report.answers, 0);
     t.ok((named('tools/list')?.report.errors['unexpected body'] ?? 0) > 0);
+  },
+);
+
+t.test(
+  'mixed lanes: a connection is used again until it has idled for longer than clients allow',
+  async (t) => {
+    const seen = new Set<unknown>();
+    const url = await serve(t, (request, response) => {
+      seen.add(request.socket);
+      response.end();
+    });
+    let clockMs = 1_000_000;
+    const kept = new KeptConnection(url, () => clockMs);
+    const connectionsAfter = async (idleMs: number) => {
+      clockMs += idleMs;
+      const answer = await kept.use(async (connection) => {
+        // The time of the work is no idling.
+        clockMs += 60_000;
+        return connection.ask('GET', '/');
+      });
+      t.equal(answer.status, 200);
+      return seen.size;
+    };
+    t.equal(await connectionsAfter(0), 1);
+    t.equal(await connectionsAfter(5_000), 1);
+    t.equal(await connectionsAfter(5_001), 2);
+    t.equal(await connectionsAfter(0), 2);
+    kept.close();
+    t.equal(await connectionsAfter(0), 3, 'closed: another one');
+    kept.close();
   },
 );
 
