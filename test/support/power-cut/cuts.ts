@@ -21,6 +21,8 @@ const READER = fileURLToPath(new URL('./reader.js', import.meta.url));
 /** The engine's lock files: made anew by whoever opens a journal that nobody holds. */
 const LOCKS = /\/lock\.mdb$|-lock$/;
 const LOCK_BYTES = 8_192;
+/** A journal that takes longer has hung: a broken tree may lead the engine round and round. */
+const READ_MAX_MS = 30_000;
 /** Moments from the making of the folder to the first turns, about. */
 const MAKING_MOMENTS = 120;
 
@@ -169,7 +171,9 @@ class Reader {
     if (random() < 0.5) writeFileSync(join(folder, 'lock.mdb'), lock);
     if (this.#child === undefined) this.#start();
     this.#child?.stdin.write(`${folder}\n`);
+    const watchdog = setTimeout(() => this.#child?.kill('SIGKILL'), READ_MAX_MS);
     const line = await this.#lines?.next();
+    clearTimeout(watchdog);
     rmSync(folder, { recursive: true });
     if (line?.done === false) return JSON.parse(line.value) as Reading;
     this.#child = undefined;
@@ -188,6 +192,10 @@ class Reader {
       stdio: ['pipe', 'pipe', 'pipe'],
     });
     this.#complaints = '';
+    // One that died after its last answer: the line that it does not answer says so.
+    child.stdin.on('error', (error) => {
+      this.#complaints += error.message;
+    });
     child.stderr.on('data', (text: Buffer) => {
       this.#complaints += text;
     });
