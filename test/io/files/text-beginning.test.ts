@@ -29,6 +29,18 @@ t.test('text beginning: text in any script, as it stands; nothing else', async (
     t.equal(await beginningOf(t, Buffer.from(bytes)), undefined, String(bytes));
 });
 
+t.test('text beginning: every control character but white space makes a file binary', async (t) => {
+  const controls = Array.from({ length: 0xa1 }, (_, code) => String.fromCharCode(code)).filter((character) =>
+    /\p{Cc}/u.test(character),
+  );
+  t.equal(controls.length, 65);
+  for (const control of controls) {
+    const text = `before ${control} after`;
+    const expected = '\t\n\f\r'.includes(control) ? text : undefined;
+    t.equal(await beginningOf(t, Buffer.from(text)), expected, `U+${control.charCodeAt(0).toString(16)}`);
+  }
+});
+
 t.test('text beginning: a long text is cut between characters, within what a module takes', async (t) => {
   for (const sample of ['a', 'é', '€', '😀', '"', '\n', 'x😀']) {
     const text = sample.repeat(100_000);
