@@ -76,8 +76,8 @@ export interface Server {
   serve(handler: RequestHandler): void;
   counters(): ServerCounters;
   /**
-   * Nearly at the cap. This build of uWebSockets.js closes silent and slow connections within 12 s, but never one that
-   * idles after an answer; closing with the answer keeps room that idle ones cannot take.
+   * Nearly at the cap. uWebSockets.js closes silent, slow and idle connections within 12 s, but one that asks for a
+   * little every few seconds stays; closing with the answer keeps room that such ones cannot take.
    */
   crowded(): boolean;
   /** No new connections; open ones go on. */
