@@ -36,6 +36,15 @@ export function messageOf(sizeBytes: number): string {
   return `${head}${'x'.repeat(Math.max(0, sizeBytes - head.length - 2))}"}`;
 }
 
+type CrowdSample = Sample & { readonly report: FanoutReport };
+
+/** Of one round so far. */
+interface Published {
+  batches: number;
+  elapsedMs: number;
+  cpuMs: number;
+}
+
 export class Crowd {
   readonly server: FanoutServer;
   readonly #child: ChildProcess;
@@ -76,21 +85,52 @@ export class Crowd {
     };
   }
 
-  /** Publishes batch after batch, each when the one before has arrived everywhere. */
-  async round(options: CrowdRound): Promise<Sample & { readonly report: FanoutReport }> {
-    const { server } = this;
-    await this.#order({ do: 'begin', stalled: options.stalled ?? 0 });
+  /** The same in slices, each of `durationMs`. */
+  slices(
+    options: CrowdRound & { readonly warmupMs: number },
+  ): Pick<Subject, 'warmUp' | 'round'> & Required<Pick<Subject, 'slice'>> {
+    let sums: Published | undefined;
+    return {
+      ...this.rounds(options),
+      slice: async () => {
+        sums ??= await this.#begin(options);
+        await this.#publish(options, sums);
+      },
+      round: async () => {
+        if (sums === undefined) throw new Error(`${this.server.name}: no slices`);
+        const published = sums;
+        sums = undefined;
+        return await this.#report(published);
+      },
+    };
+  }
+
+  async round(options: CrowdRound): Promise<CrowdSample> {
+    const sums = await this.#begin(options);
+    await this.#publish(options, sums);
+    return await this.#report(sums);
+  }
+
+  async #begin({ stalled = 0 }: CrowdRound): Promise<Published> {
+    await this.#order({ do: 'begin', stalled });
+    return { batches: 0, elapsedMs: 0, cpuMs: 0 };
+  }
+
+  /** Batch after batch, each when the one before has arrived everywhere; at least one. */
+  async #publish(options: CrowdRound, sums: Published): Promise<void> {
     const cpuBefore = this.#cpuMs();
     const startedMs = performance.now();
-    let batches = 0;
     while (performance.now() - startedMs < options.durationMs) {
-      batches += 1;
-      const arrived = this.#order({ do: 'until', messages: batches * options.batch * options.readers });
-      await server.publish(Array.from({ length: options.batch }, () => messageOf(options.sizeBytes)));
+      sums.batches += 1;
+      const arrived = this.#order({ do: 'until', messages: sums.batches * options.batch * options.readers });
+      await this.server.publish(Array.from({ length: options.batch }, () => messageOf(options.sizeBytes)));
       await arrived;
     }
-    const elapsedMs = performance.now() - startedMs;
-    const cpuMs = this.#cpuMs() - cpuBefore;
+    sums.elapsedMs += performance.now() - startedMs;
+    sums.cpuMs += this.#cpuMs() - cpuBefore;
+  }
+
+  async #report({ elapsedMs, cpuMs }: Published): Promise<CrowdSample> {
     const report = await this.#order({ do: 'report' });
     if (report === undefined) throw new Error('no report');
     const { messages, latencyUs, probeUs, generatorBusy, closed } = report;

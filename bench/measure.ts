@@ -70,11 +70,11 @@ const WARM_UPS_MAX = 3;
 
 export interface Slices {
   readonly count: number;
-  /** Fewer follow where those so far took twice as long: a slice lasts until each connection has an answer. */
-  readonly eachMs: number;
+  /** No further turn of all subjects begins after so long: a slice lasts until each connection has an answer. */
+  readonly enoughMs: number;
 }
 
-const ONE_SLICE: Slices = { count: 1, eachMs: Number.POSITIVE_INFINITY };
+const ONE_SLICE: Slices = { count: 1, enoughMs: Number.POSITIVE_INFINITY };
 
 export interface ComparePlan extends RoundPlan {
   /** Of a round, for subjects that have slices; one unless given. */
@@ -156,8 +156,8 @@ async function measureRound(
     subject.slice === undefined ? [] : [{ subject, slice: subject.slice.bind(subject) }],
   );
   if (sliced.length > 0) begins(0);
-  const enoughMs = performance.now() + 2 * slices.count * slices.eachMs * sliced.length;
-  for (let turn = 0; turn < slices.count && performance.now() < enoughMs; turn += 1) {
+  const untilMs = performance.now() + slices.enoughMs;
+  for (let turn = 0; turn < slices.count && performance.now() < untilMs; turn += 1) {
     for (const { subject, slice } of sliced) await costing(subject, slice);
   }
   const rounds: Round[] = [];

@@ -6,6 +6,8 @@ export interface LoadSettings {
   readonly connections: number;
   /** Of each round. */
   readonly durationMs: number;
+  /** Of each slice of a round. */
+  readonly sliceMs: number;
   /** Of each subject, once before its first round. */
   readonly warmupMs: number;
   /** At least, unless the time is over before. */
@@ -66,6 +68,12 @@ const SECOND_MS = 1_000;
 const STANDARD: LoadSettings = {
   connections: 64,
   durationMs: 0.3 * SECOND_MS,
+  /**
+   * What the machine does besides is as much in 10 ms as in 2 s (flicker noise), so that a ratio gets sure by the number
+   * of turns, not by their length; but a slice is many answers. Work that waits for the disk needs longer ones: the last
+   * answers of a slice share their commits with few others.
+   */
+  sliceMs: 30,
   warmupMs: 3 * SECOND_MS,
   rounds: 15,
   roundsMax: 300,
@@ -82,7 +90,8 @@ export const USAGE = `npm run bench -- <scenario | all> [options]
 
   --peers            other servers too: SDK server, fastify, nginx, nchan, tus, better-sse, … as far as installed
   --connections N    open connections (64)
-  --duration S       seconds measured in each round (0.3; all: 0.15), in slices of 30 ms that take turns
+  --duration S       seconds measured in each round (0.3; all: 0.15), in slices
+  --slice S          seconds for which a subject works before it is the next one's turn (0.03)
   --warmup S         seconds of load for each subject once, before its first round, not counted (3; all: 2.5)
   --rate R           open loop: R requests a second in all, latency from the moment each was due
   --max-rate R       closed loop, but no more than R requests a second
@@ -104,6 +113,7 @@ const FLAGS = {
   internal: TEXT,
   connections: TEXT,
   duration: TEXT,
+  slice: TEXT,
   warmup: TEXT,
   rate: TEXT,
   'max-rate': TEXT,
@@ -186,6 +196,7 @@ function readLine(
     given: defined({
       connections: number('connections', 1, 10_000, true),
       durationMs: milliseconds(number('duration', 0.05, 600)),
+      sliceMs: milliseconds(number('slice', 0.005, 600)),
       warmupMs: milliseconds(number('warmup', 0, 60)),
       rounds,
       roundsMax: rounds,

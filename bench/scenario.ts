@@ -11,11 +11,8 @@ import type { Figure, Target } from './targets.ts';
 
 /** Longer than any good answer of these scenarios. */
 const TIMEOUT_MS = 10_000;
-/**
- * Of a slice. What the machine does besides is as much in 10 ms as in 2 s (flicker noise), so that a ratio gets sure by
- * the number of turns, not by their length; but a slice is many answers.
- */
-const SLICE_MS = 30;
+/** With thousands of connections ten slices would make a round of a quarter of a minute. */
+const ENOUGH_MS = 3 * SECOND_MS;
 
 /** A curve: how something grows with something. */
 export interface Series {
@@ -231,10 +228,16 @@ export class Bench {
 }
 
 /** Of a round. A load at a rate of its own, and one that stands beside nothing, is measured in one piece. */
-function slicesOf({ durationMs, target, ratePerSecond, maxRatePerSecond }: BenchOptions): Slices {
+export function slicesOf({
+  durationMs,
+  sliceMs,
+  target,
+  ratePerSecond,
+  maxRatePerSecond,
+}: BenchOptions): Slices & { readonly eachMs: number } {
   const whole = target !== undefined || ratePerSecond !== undefined || maxRatePerSecond !== undefined;
-  const count = whole ? 1 : Math.max(1, Math.round(durationMs / SLICE_MS));
-  return { count, eachMs: durationMs / count };
+  const count = whole ? 1 : Math.max(1, Math.round(durationMs / sliceMs));
+  return { count, eachMs: durationMs / count, enoughMs: ENOUGH_MS };
 }
 
 function sampleOf(report: LoadReport): Sample {

@@ -18,6 +18,7 @@ import {
   LARGE_FILE_BYTES,
   MIB,
   NO_TARGET,
+  ONE_FILE,
   startFileGateway,
 } from './file-gateway.ts';
 
@@ -31,22 +32,19 @@ const FAIR = { fileBytes: 5 * MIB, bytesPerSecond: 10 * MIB } as const;
 export const download: Scenario = {
   name: 'download',
   summary:
-    'files of 100 MiB by their code, one stream and eight, against nginx and node:http; MiB/s; fairness',
+    'files of 20 MiB by their code, one stream and eight, against nginx and node:http; MiB/s; fairness',
   unit: 'MiB',
   noTarget: NO_TARGET,
   share: 1.3,
+  inAll: ONE_FILE,
   targets: [{ against: 'nginx', by: 'rate', atLeast: 1.1, row: 'download against nginx' }],
   async run(bench) {
     const client = await startTransferClient(bench);
     const gateway = await startFileGateway(bench, 1);
-    const own = { one: await ownFile(gateway, LARGE_FILE_BYTES), many: await ownFile(gateway, FILE_BYTES) };
-    const subjects = wholeFiles(bench, client, 'gatehouse', gateway.pids, own);
-    const notes = [
-      `Rates are MiB/s; processor time is for one MiB. Files at once have ${FILE_BYTES / MIB} MiB each.`,
-    ];
-    for (const [name, peer] of await peersOf(bench, LARGE_FILE_BYTES)) {
-      const files = { one: `${peer.url}/file`, many: `${peer.url}/crowd` };
-      subjects.push(...wholeFiles(bench, client, name, [peer.pid], files));
+    const subjects = wholeFiles(bench, client, 'gatehouse', gateway.pids, await ownFile(gateway, FILE_BYTES));
+    const notes = ['Rates are MiB/s; processor time is for one MiB.'];
+    for (const [name, peer] of await peersOf(bench, FILE_BYTES)) {
+      subjects.push(...wholeFiles(bench, client, name, [peer.pid], `${peer.url}/file`));
     }
     const comparison = await bench.compare(subjects);
     notes.push(...(await fairness(bench, client)));
@@ -77,10 +75,7 @@ async function peersOf(bench: Bench, fileBytes: number): Promise<[string, Peer][
   const peers: [string, Peer][] = [];
   if (bench.invite('nginx')) peers.push(['nginx', await startNginx(bench)]);
   if (bench.invite('node-http')) peers.push(['node:http', await startPlainFiles(bench)]);
-  for (const [, peer] of peers) {
-    writeFileSync(join(peer.root, 'file'), contentOf(fileBytes));
-    writeFileSync(join(peer.root, 'crowd'), contentOf(FILE_BYTES));
-  }
+  for (const [, peer] of peers) writeFileSync(join(peer.root, 'file'), contentOf(fileBytes));
   return peers;
 }
 
@@ -103,24 +98,24 @@ async function ownFile({ url, cookies: [cookie = ''] }: FileGateway, fileBytes: 
   return `${url}/auth/v2/file/${code}`;
 }
 
-/** `one` is as large as files get; those at once are smaller, so that a round of them is no longer. */
 function wholeFiles(
   bench: Bench,
   client: TransferClient,
   name: string,
   pids: readonly number[],
-  addresses: { readonly one: string; readonly many: string },
+  address: string,
 ): Subject[] {
-  return [1, LANES].map((lanes) => {
-    const { origin, pathname } = new URL(lanes === 1 ? addresses.one : addresses.many);
-    const common = { kind: 'get', url: origin, path: pathname, cookies: [], connectionsPerFile: 1 } as const;
-    return transferSubject(bench, client, {
+  const { origin, pathname } = new URL(address);
+  const common = { kind: 'get', url: origin, path: pathname, fileBytes: FILE_BYTES } as const;
+  const plan = { ...common, cookies: [], connectionsPerFile: 1 };
+  return [1, LANES].map((lanes) =>
+    transferSubject(bench, client, {
       name: lanes === 1 ? name : `${name}, ${lanes} at once`,
       pids,
       group: `${lanes} at once`,
-      plan: { ...common, fileBytes: lanes === 1 ? LARGE_FILE_BYTES : FILE_BYTES, lanes },
-    });
-  });
+      plan: { ...plan, lanes },
+    }),
+  );
 }
 
 function ranges(bench: Bench, name: string, pids: readonly number[], address: string): Subject {

@@ -20,6 +20,8 @@ export const eventsIntake: Scenario = {
   summary: 'events that modules push, durable before the answer, in batches of 100 and one by one',
   unit: 'events',
   noTarget: 'it pushes events with a module key of its own gateway',
+  // Requests wait for the disk together.
+  defaults: { sliceMs: 300 },
   async run(bench) {
     const modules = { wallet: { url: 'http://127.0.0.1:9', key: KEY } };
     const gateway = await gatewayUnderLoad(bench, modules);

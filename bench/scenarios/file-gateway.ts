@@ -14,6 +14,9 @@ export const LARGE_FILE_BYTES = 100 * MIB;
 /** What rounds move: a few of them stay within memory that was touched lately. */
 export const FILE_BYTES = 20 * MIB;
 
+/** Subjects take turns file by file: more turns say more than longer ones. */
+export const ONE_FILE = { durationMs: 15 } as const;
+
 export const NO_TARGET = 'it stores files that no public call removes, and needs a gateway without quotas';
 
 export interface FileGateway {

@@ -15,10 +15,13 @@ const USERS = 1_000;
 /** A timestamp is good for 300 s either way. */
 const SIGNED_ANEW_MS = 60_000;
 const NATIVE = 'native verifications';
+/** A login waits for the disk with all others: with fewer of them, at the end of a slice, each has more of the wait. */
+const WHOLE_ROUNDS = { sliceMs: 300 } as const;
 
 export const mcpLogin: Scenario = {
   name: 'mcp-login',
   summary: 'McpVerified logins, each a durable session, against native verifications of the free cores',
+  defaults: WHOLE_ROUNDS,
   targets: [
     { against: NATIVE, by: 'rate', atLeast: 0.6, row: 'McpVerified logins against native verifications' },
   ],

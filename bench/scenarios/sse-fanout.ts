@@ -12,7 +12,7 @@ import { Crowd, type FanoutServer } from '../fanout.ts';
 import { gatewayUnderLoad } from '../gateway.ts';
 import type { Subject } from '../measure.ts';
 import { NCHAN_MODULE } from '../participants.ts';
-import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
+import { type Bench, rawRequest, type Scenario, slicesOf } from '../scenario.ts';
 import { median } from '../statistics.ts';
 import type { Figure } from '../targets.ts';
 
@@ -33,9 +33,9 @@ export const sseFanout: Scenario = {
   unit: 'messages',
   noTarget: NO_TARGET,
   defaults: { connections: 10_000 },
-  // One batch to everybody takes longer than this: a round is one.
-  inAll: { connections: 10_000, durationMs: 50 },
-  share: 2,
+  // A batch to everybody takes longer than a slice.
+  inAll: { connections: 10_000, durationMs: 120 },
+  share: 3,
   targets: [
     { against: 'nchan', by: 'processor time', atLeast: 1.2, row: 'SSE fan-out to 10,000 against nchan' },
     {
@@ -47,17 +47,20 @@ export const sseFanout: Scenario = {
     { figure: RSS_FIGURE, atMost: 4, row: 'SSE fan-out to 10,000: memory' },
   ],
   async run(bench) {
-    const { connections, durationMs, warmupMs } = bench.options;
+    const { connections, warmupMs } = bench.options;
+    const { eachMs } = slicesOf(bench.options);
     const crowds = await gatherCrowds(bench, connections);
-    const common = { durationMs, sizeBytes: MESSAGE_BYTES, readers: connections };
+    const common = { durationMs: eachMs, sizeBytes: MESSAGE_BYTES, readers: connections };
     const subjects = [1, BATCH].flatMap((batch) =>
       crowds.map(
         (crowd): Subject => ({
           name: batch === 1 ? crowd.server.name : `${crowd.server.name}, ${batch} at a time`,
           pids: crowd.server.pids,
           group: `${batch} at a time`,
-          // The same server in both groups: once warm is enough.
-          ...crowd.rounds({ ...common, batch, warmupMs: batch === 1 ? warmupMs : 0 }),
+          // The same server in both groups: once warm is enough, and one round of the larger ones is long.
+          ...(batch === 1
+            ? crowd.slices({ ...common, batch, warmupMs })
+            : crowd.rounds({ ...common, batch, warmupMs: 0 })),
         }),
       ),
     );
@@ -71,7 +74,9 @@ export const sseFanout: Scenario = {
       const p99 = of(({ probeUs }) => probeUs.p99 / 1_000).toFixed(1);
       return `${name}: ${perSecond} messages a processor second; a small request meanwhile: p99 ${p99} ms`;
     });
-    notes.push('A round is at least one batch to everybody, however long that takes.');
+    notes.push(
+      'A slice is at least one batch to everybody, however long that takes; four at a time have one a round.',
+    );
     for (const { server, rssBytesPerConnection } of crowds) {
       if (rssBytesPerConnection !== undefined)
         notes.push(`${server.name}: ${(rssBytesPerConnection / 1_024).toFixed(1)} KiB of RSS a connection`);

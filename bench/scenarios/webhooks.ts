@@ -197,6 +197,8 @@ function latencySubject(world: World, name: string, holes: number): Subject {
   return {
     name,
     pids: world.pids,
+    // Events come at a given rate: a ratio of rates would be one, whatever is slow. The notes compare latencies.
+    group: name,
     // One gateway for all of them.
     ...(holes === 0 ? { warmUp: () => latency(world, 0, warmupMs) } : {}),
     round: () => latency(world, holes, durationMs),

@@ -26,6 +26,7 @@ t.test('options: nothing given, the standard; given, what was given', async (t) 
     scenario: 'plain',
     connections: 64,
     durationMs: 300,
+    sliceMs: 30,
     warmupMs: 3_000,
     rounds: 15,
     roundsMax: 300,
@@ -62,7 +63,8 @@ t.test(
   async (t) => {
     t.match(optionsFor(line('own'), OWN), { connections: 10_000, rounds: 3, durationMs: 300 });
     t.match(optionsFor(line('all'), OWN), { connections: 500, rounds: 3, durationMs: 150, warmupMs: 2_500 });
-    t.match(optionsFor(line('all', '--connections', '7', '--duration', '4'), OWN), {
+    t.match(optionsFor(line('all', '--connections', '7', '--duration', '4', '--slice', '0.5'), OWN), {
+      sliceMs: 500,
       connections: 7,
       durationMs: 4_000,
     });
@@ -108,6 +110,7 @@ t.test('options: each refusal names its option', async (t) => {
     ['--connections is a number', ['plain', '--connections', '0']],
     ['--connections is a number', ['plain', '--connections', '']],
     ['--duration is a number', ['plain', '--duration', '0']],
+    ['--slice is a number', ['plain', '--slice', '0.001']],
     ['--warmup is a number', ['plain', '--warmup=-1']],
     ['--rounds is a whole number', ['plain', '--rounds', '1.5']],
     ['--users is a number', ['plain', '--users', '0']],

@@ -155,11 +155,15 @@ t.test('compare: slices take turns; whoever has none has its round after them', 
       return { ratePerSecond: 1, details: {} };
     },
   };
-  await compare([sliced('A'), whole, sliced('B')], { least: 1, most: 1, slices: { count: 2, eachMs: 1e3 } });
+  await compare([sliced('A'), whole, sliced('B')], {
+    least: 1,
+    most: 1,
+    slices: { count: 2, enoughMs: 1e3 },
+  });
   t.same(order, ['A', 'B', 'A', 'B', 'A!', 'C', 'B!']);
 });
 
-t.test('compare: a round ends early where slices take twice their time, after a whole turn', async (t) => {
+t.test('compare: a round that has taken long enough ends early, after a whole turn', async (t) => {
   const order: string[] = [];
   const slow = (name: string): Subject => ({
     name,
@@ -171,7 +175,7 @@ t.test('compare: a round ends early where slices take twice their time, after a 
     },
     round: async () => ({ ratePerSecond: 1, details: {} }),
   });
-  await compare([slow('A'), slow('B')], { least: 1, most: 1, slices: { count: 4, eachMs: 1 } });
+  await compare([slow('A'), slow('B')], { least: 1, most: 1, slices: { count: 4, enoughMs: 16 } });
   // Two turns take 20 ms of 16, one turn may on a busy machine.
   t.ok(order.length >= 2 && order.length <= 4, order.join(' '));
   t.same(order.slice(-2), ['A', 'B']);
@@ -199,7 +203,7 @@ t.test('compare: processor time of a round is that of its slices', async (t) => 
   const { subjects } = await compare([subject, other], {
     least: 1,
     most: 1,
-    slices: { count: 3, eachMs: 1e3 },
+    slices: { count: 3, enoughMs: 1e3 },
     cost,
   });
   t.match(subjects, [
