@@ -11,7 +11,7 @@ import type { Figure, Target } from './targets.ts';
 
 /** Longer than any good answer of these scenarios. */
 const TIMEOUT_MS = 10_000;
-/** With thousands of connections ten slices would make a round of a quarter of a minute. */
+/** A round of slices that take longer than they should ends: with thousands of connections ten last a quarter of a minute. */
 const ENOUGH_MS = 3 * SECOND_MS;
 
 /** A curve: how something grows with something. */
@@ -149,7 +149,7 @@ export class Bench {
     return await compare(subjects, {
       least,
       most,
-      slices: slicesOf(this.options),
+      slices: slicesOf(this.options, subjects.length),
       deadlineMs: Math.min(deadlineMs, withinMs),
       pairs: [...asked, ...(more.pairs ?? [])],
       progress,
@@ -227,17 +227,18 @@ export class Bench {
   }
 }
 
-/** Of a round. A load at a rate of its own, and one that stands beside nothing, is measured in one piece. */
-export function slicesOf({
-  durationMs,
-  sliceMs,
-  target,
-  ratePerSecond,
-  maxRatePerSecond,
-}: BenchOptions): Slices & { readonly eachMs: number } {
+/**
+ * Of a round of so many subjects. A load at a rate of its own, and one that stands beside nothing, is measured in one
+ * piece.
+ */
+export function slicesOf(
+  { durationMs, sliceMs, target, ratePerSecond, maxRatePerSecond }: BenchOptions,
+  subjects = 1,
+): Slices & { readonly eachMs: number } {
   const whole = target !== undefined || ratePerSecond !== undefined || maxRatePerSecond !== undefined;
   const count = whole ? 1 : Math.max(1, Math.round(durationMs / sliceMs));
-  return { count, eachMs: durationMs / count, enoughMs: ENOUGH_MS };
+  const enoughMs = Math.max(ENOUGH_MS, 2 * durationMs * subjects);
+  return { count, eachMs: durationMs / count, enoughMs };
 }
 
 function sampleOf(report: LoadReport): Sample {

@@ -7,7 +7,7 @@ import { Load } from '../../bench/load.ts';
 import { compare, type Subject } from '../../bench/measure.ts';
 import { busyShare, othersBusy } from '../../bench/others-busy.ts';
 import type { LoadPlan } from '../../bench/plan.ts';
-import { Bench, rawRequest } from '../../bench/scenario.ts';
+import { Bench, rawRequest, slicesOf } from '../../bench/scenario.ts';
 import { OPTIONS } from './fixtures/report.ts';
 
 interface Watched {
@@ -236,6 +236,16 @@ t.test('loop: parts add up to a round, each in its slice', async (t) => {
     ratePerSecond: ((2 + 3 + 4) / 30) * 1_000,
     details: { answersInAll: 9, elapsedMs: 30, parts: 3, count: 9 },
   });
+});
+
+t.test('slices: as many as fill a round, and time enough for all of them', async (t) => {
+  const of = (more: Partial<typeof OPTIONS>, subjects?: number) =>
+    slicesOf({ ...OPTIONS, durationMs: 300, sliceMs: 30, ...more }, subjects);
+  t.same(of({}), { count: 10, eachMs: 30, enoughMs: 3_000 });
+  t.same(of({ durationMs: 20 }), { count: 1, eachMs: 20, enoughMs: 3_000 }, 'no part of a slice');
+  t.same(of({ durationMs: 4_000 }, 3), { count: 133, eachMs: 4_000 / 133, enoughMs: 24_000 });
+  for (const whole of [{ ratePerSecond: 5 }, { maxRatePerSecond: 5 }, { target: 'http://127.0.0.1:9' }])
+    t.match(of(whole), { count: 1, eachMs: 300 }, Object.keys(whole).join());
 });
 
 t.test('others: their share of all processors, between two looks', async (t) => {
