@@ -33,9 +33,9 @@ export class Load {
   readonly #tally: Tally;
   readonly #lanes: readonly Lane[];
   readonly #ticker: NodeJS.Timeout;
-  #sending = false;
   #underWay = 0;
-  #onQuiet: () => void = () => undefined;
+  /** Told when nothing is under way; only the end of a slice waits for it. */
+  #onQuiet: (() => void) | undefined;
 
   private constructor(plan: LoadPlan) {
     this.#plan = plan;
@@ -63,13 +63,11 @@ export class Load {
   /** Resolves when each connection is open, or could not be opened for the first time. */
   static async open(plan: LoadPlan): Promise<Load> {
     const load = new Load(plan);
-    load.#sending = true;
     let next = 0;
     const opener = async () => {
       for (let lane = load.#lanes[next++]; lane !== undefined; lane = load.#lanes[next++]) await lane.open();
     };
     await Promise.all(Array.from({ length: OPENING_MAX }, opener));
-    load.#sending = false;
     return load;
   }
 
@@ -84,12 +82,10 @@ export class Load {
    */
   async slice(durationMs: number, { counts = true } = {}): Promise<void> {
     const pace = this.#pace();
-    this.#sending = true;
     if (counts) this.#tally.begin();
     pace.start();
     for (const lane of this.#lanes) lane.begin(pace);
     await new Promise((resolve) => setTimeout(resolve, durationMs));
-    this.#sending = false;
     for (const lane of this.#lanes) lane.pause();
     pace.stop();
     if (counts) this.#tally.failed('unsent', pace.unsent());
@@ -97,6 +93,7 @@ export class Load {
       await new Promise<void>((resolve) => {
         this.#onQuiet = resolve;
       });
+    this.#onQuiet = undefined;
     this.#tally.end();
   }
 
@@ -112,7 +109,7 @@ export class Load {
 
   #settled(): void {
     this.#underWay -= 1;
-    if (this.#underWay === 0 && !this.#sending) this.#onQuiet();
+    if (this.#underWay === 0) this.#onQuiet?.();
   }
 
   #pace(): Pace {

@@ -3,7 +3,6 @@
  * cost of a volatile turn. Each function measures one round in a directory of its own, so that a harness can
  * interleave them. `node build/bench/turn.js [ROUNDS] [SECONDS] [CLIENTS]` prints medians and the ratio.
  */
-import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,9 +10,8 @@ import { pathToFileURL } from 'node:url';
 import { open } from 'lmdb';
 import { defineActor } from '../src/actors/runtime/actor.ts';
 import { openJournal } from '../src/actors/runtime/journal.ts';
-import { createActorSystem, type RunningSystem } from '../src/actors/runtime/system.ts';
-import { nodeSchedule } from '../src/actors/runtime/world.ts';
-import { LiveSettings } from '../src/domain/settings.ts';
+import type { RunningSystem } from '../src/actors/runtime/system.ts';
+import { startBareSystem } from './bare-system.ts';
 import { median } from './statistics.ts';
 
 export interface TurnRound {
@@ -123,21 +121,7 @@ export async function rawPuts(options: TurnRoundOptions): Promise<TurnRound> {
 async function withSystem<Result>(measure: (system: RunningSystem) => Promise<Result>): Promise<Result> {
   return inScratch(async (directory) => {
     const journal = await openJournal({ directory, stepBytes: STEP_BYTES });
-    const system = createActorSystem({
-      kinds: [counter],
-      journal,
-      ports: { workers: { run: async () => ({ ok: false, error: 'InternalError' }) } },
-      settings: new LiveSettings(),
-      clock: Date.now,
-      randomBytes,
-      schedule: nodeSchedule,
-      onFatal: (error) => {
-        throw error;
-      },
-      onBug: ({ error }) => {
-        throw error;
-      },
-    });
+    const system = startBareSystem(counter, journal);
     const result = await measure(system);
     await system.drain(10_000);
     await system.close();

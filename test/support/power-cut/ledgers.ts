@@ -1,10 +1,8 @@
 /** Ledger actors over a journal on disk, and what the journal holds of them, read without starting them. */
-import { randomBytes } from 'node:crypto';
+import { startBareSystem } from '../../../bench/bare-system.ts';
 import { Cell } from '../../../src/actors/runtime/cell.ts';
 import { type DiskJournal, openJournal } from '../../../src/actors/runtime/journal.ts';
-import { createActorSystem, type RunningSystem } from '../../../src/actors/runtime/system.ts';
-import { nodeSchedule } from '../../../src/actors/runtime/world.ts';
-import { LiveSettings } from '../../../src/domain/settings.ts';
+import type { RunningSystem } from '../../../src/actors/runtime/system.ts';
 import { type LedgerState, ledgerKind } from '../ledger-kind.ts';
 
 export const ACTORS = ['a', 'b', 'c', 'd', 'e', 'f'];
@@ -21,21 +19,7 @@ export function openLedgers(directory: string): Promise<DiskJournal> {
 }
 
 export function startLedgers(journal: DiskJournal): RunningSystem {
-  return createActorSystem({
-    kinds: [ledger],
-    journal,
-    ports: { workers: { run: async () => ({ ok: false, error: 'InternalError' }) } },
-    settings: new LiveSettings(),
-    clock: Date.now,
-    randomBytes,
-    schedule: nodeSchedule,
-    onFatal: (error) => {
-      throw error;
-    },
-    onBug: ({ error }) => {
-      throw error;
-    },
-  });
+  return startBareSystem(ledger, journal);
 }
 
 export type Ledgers = Record<string, LedgerState>;
