@@ -3,9 +3,10 @@
  * piece of memory again and again, one that is received is counted and forgotten, so that the client costs little.
  */
 import { connect, type Socket } from 'node:net';
+import { pageMemory } from '../../src/domain/page-memory.ts';
 
 /** One for all connections: what was read is counted, or copied, before the next read. */
-const READ_BUFFER = Buffer.allocUnsafe(1024 * 1024);
+const READ_BUFFER = pageMemory(1024 * 1024);
 /** Answers up to this are kept as text. */
 const TEXT_BYTES_MAX = 64 * 1024;
 const HEAD_END = '\r\n\r\n';

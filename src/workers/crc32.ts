@@ -7,9 +7,12 @@ import { readSync, writeSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import * as zlib from 'node:zlib';
 import CRC32 from 'crc-32';
+import { pageMemory } from '../domain/page-memory.ts';
 
 /** Read at once when a range of a file is hashed. */
 const HASH_STEP_BYTES = 256 * 1024;
+/** Of this thread, for one task at a time. */
+const HASH_STEP = pageMemory(HASH_STEP_BYTES);
 
 export interface WriteSlabTask {
   /** Shared with the thread, never copied. Nobody may touch it until the task has settled. */
@@ -83,12 +86,11 @@ export function writeSlab({ slab, length, fd, position, expectedCrc32 }: WriteSl
 
 /** CRC-32 of a range of a file; undefined when the file ends before it does. */
 export function hashRange({ fd, position, length }: HashRangeTask): number | undefined {
-  const step = new Uint8Array(Math.min(length, HASH_STEP_BYTES));
   let crc = 0;
   for (let done = 0; done < length; ) {
-    const got = readSync(fd, step, 0, Math.min(step.length, length - done), position + done);
+    const got = readSync(fd, HASH_STEP, 0, Math.min(HASH_STEP_BYTES, length - done), position + done);
     if (got === 0) return undefined;
-    crc = crc32(step.subarray(0, got), crc);
+    crc = crc32(HASH_STEP.subarray(0, got), crc);
     done += got;
   }
   return crc;

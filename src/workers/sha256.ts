@@ -4,8 +4,11 @@
  */
 import { createHash } from 'node:crypto';
 import { readSync } from 'node:fs';
+import { pageMemory } from '../domain/page-memory.ts';
 
 const STEP_BYTES = 256 * 1024;
+/** Of this thread, for one task at a time. */
+const STEP = pageMemory(STEP_BYTES);
 
 export interface Sha256RangeTask {
   readonly fd: number;
@@ -17,11 +20,10 @@ export interface Sha256RangeTask {
 /** In base64url; undefined when the file ends before the range does. */
 export function sha256Range({ fd, position, length }: Sha256RangeTask): string | undefined {
   const hash = createHash('sha256');
-  const step = new Uint8Array(Math.min(Math.max(1, length), STEP_BYTES));
   for (let done = 0; done < length; ) {
-    const got = readSync(fd, step, 0, Math.min(step.length, length - done), position + done);
+    const got = readSync(fd, STEP, 0, Math.min(STEP_BYTES, length - done), position + done);
     if (got === 0) return undefined;
-    hash.update(step.subarray(0, got));
+    hash.update(STEP.subarray(0, got));
     done += got;
   }
   return hash.digest('base64url');

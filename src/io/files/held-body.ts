@@ -7,6 +7,7 @@
 import { closeSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { GatewayError } from '../../domain/errors.ts';
+import { pageMemory } from '../../domain/page-memory.ts';
 import type { IncomingBody, IncomingSink } from '../http/stream.ts';
 import { systemCode } from './storage-faults.ts';
 
@@ -37,7 +38,7 @@ interface SpillFile {
 }
 
 /** Handed on within the call, so one is enough for all bodies. */
-const STEP = new Uint8Array(STEP_BYTES);
+const STEP = pageMemory(STEP_BYTES);
 let names = 0;
 
 export class HeldBody implements IncomingBody, IncomingSink {

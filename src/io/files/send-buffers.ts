@@ -3,6 +3,7 @@
  * hold is bounded: 64 of 512 KB, the size that is fast, then 2,048 of 64 KB, then no further answer is begun. While few
  * are out a long answer has two, and one is filled while the other leaves.
  */
+import { pageMemory } from '../../domain/page-memory.ts';
 
 /** Bytes of one read and one write. Measured: 512 KB is the fastest (files.md "The shape that is fast"). */
 export const LARGE_BYTES = 512 * 1024;
@@ -82,5 +83,5 @@ export class SendBuffers {
 function take(shelf: Shelf): Buffer | undefined {
   if (shelf.lent >= shelf.lentMax) return undefined;
   shelf.lent += 1;
-  return shelf.idle.pop() ?? Buffer.allocUnsafeSlow(shelf.sizeBytes);
+  return shelf.idle.pop() ?? pageMemory(shelf.sizeBytes);
 }

@@ -6,6 +6,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import type { Dispatcher, Pool } from 'undici';
+import { pageMemory } from '../../domain/page-memory.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import { systemCode } from './storage-faults.ts';
 
@@ -219,7 +220,7 @@ function ignore(): void {
 /** Each piece is read when the one before it has left. */
 async function* piecesOf(file: FileHandle, sizeBytes: number, progress: () => void): AsyncGenerator<Buffer> {
   for (let position = 0; position < sizeBytes; ) {
-    const piece = Buffer.allocUnsafe(Math.min(PIECE_BYTES, sizeBytes - position));
+    const piece = pageMemory(Math.min(PIECE_BYTES, sizeBytes - position));
     const { bytesRead } = await file.read(piece, 0, piece.length, position);
     if (bytesRead === 0) throw new Error(`the part ended at byte ${position} of ${sizeBytes}`);
     progress();
