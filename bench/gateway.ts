@@ -22,6 +22,8 @@ export interface GatewayUnderLoad {
   readonly internal?: string;
   /** Empty for a target elsewhere. */
   readonly pids: readonly number[];
+  /** Before the scenario is over, which does it by itself; absent of a target. */
+  stop?(): Promise<unknown>;
 }
 
 export interface GatewayOptions {
@@ -70,6 +72,7 @@ export async function gatewayUnderLoad(
     url: gateway.url,
     internal: gateway.internal,
     pids: [gateway.process.pid ?? 0],
+    stop: () => gateway.stop(),
   };
 }
 

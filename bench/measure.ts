@@ -4,8 +4,9 @@
  */
 import { costOfAll, type ProcessCost } from './process-cost.ts';
 import type { Progress } from './progress.ts';
-import { doubtOf, expectedRounds, goesOn, type RoundPlan, type RoundState } from './rounds.ts';
-import { median, type Spread, spreadOf } from './statistics.ts';
+import { pairsOf, ratiosOf } from './ratios.ts';
+import { doubtOf, expectedRounds, goesOn, ROUNDS_MIN, type RoundPlan, type RoundState } from './rounds.ts';
+import { median, type Spread } from './statistics.ts';
 
 /** One round of one subject. */
 export interface Sample {
@@ -67,6 +68,8 @@ export interface Comparison {
 /** Of a processor: what a subject has of the time of its warm-up at least. */
 const WARM_SHARE = 1 / 3;
 const WARM_UPS_MAX = 3;
+/** A subject of no ratio takes part in the first rounds and in each of these. */
+const ALONE_EVERY = 4;
 
 export interface Slices {
   readonly count: number;
@@ -94,10 +97,11 @@ export async function compare(subjects: readonly Subject[], plan: ComparePlan): 
     progress?.step(`warm-up: ${subject.name}`);
     await warmUp(subject, subject.warmUp.bind(subject), cost);
   }
-  const rounds: Round[][] = subjects.map(() => []);
+  const compared = pairsOf(subjects, pairs);
+  const rounds = new Map<Subject, Round[]>(subjects.map((subject) => [subject, []]));
   const comparison = (): Comparison => {
-    const measured = subjects.map(({ name }, index) => measuredOf(name, rounds[index] ?? []));
-    return { subjects: measured, ratios: ratiosOf(subjects, measured, pairs) };
+    const measured = subjects.map((subject) => measuredOf(subject.name, rounds.get(subject) ?? []));
+    return { subjects: measured, ratios: ratiosOf(compared, measured) };
   };
   let state: RoundState = { done: 0, doubt: Number.POSITIVE_INFINITY, nowMs: performance.now(), roundMs: 0 };
   while (subjects.length > 0 && goesOn(plan, state)) {
@@ -108,8 +112,9 @@ export async function compare(subjects: readonly Subject[], plan: ComparePlan): 
       const text = `round ${state.done + 1} ${of}${name === undefined ? '' : `: ${name}`}`;
       progress?.round(text, state.done * subjects.length + index, total * subjects.length);
     };
-    const measured = await measureRound(subjects, slices, cost, begins);
-    for (const [index, round] of measured.entries()) rounds[index]?.push(round);
+    const due = subjects.filter(({ name }) => isDue(name, compared, state.done));
+    for (const [subject, round] of await measureRound(due, slices, cost, begins))
+      rounds.get(subject)?.push(round);
     const nowMs = performance.now();
     state = { done: state.done + 1, doubt: doubtOf(comparison().ratios), nowMs, roundMs: nowMs - startedMs };
   }
@@ -132,6 +137,12 @@ async function warmUp(
   }
 }
 
+/** What stands alone leaves its time to those whose ratios get surer by it. */
+function isDue(name: string, compared: readonly { of: string; against: string }[], round: number): boolean {
+  if (round < ROUNDS_MIN || round % ALONE_EVERY === 0) return true;
+  return compared.length === 0 || compared.some(({ of, against }) => of === name || against === name);
+}
+
 function measuredOf(name: string, rounds: readonly Round[]): Measured {
   return { name, rounds, medianPerSecond: median(rounds.map(({ ratePerSecond }) => ratePerSecond)) };
 }
@@ -142,7 +153,7 @@ async function measureRound(
   slices: Slices,
   cost: NonNullable<ComparePlan['cost']>,
   begins: (index: number, name?: string) => void,
-): Promise<Round[]> {
+): Promise<ReadonlyMap<Subject, Round>> {
   const usedMs = new Map<Subject, number>();
   const costing = async <Result>(subject: Subject, act: () => Promise<Result>) => {
     const before = await cost(subject);
@@ -160,12 +171,12 @@ async function measureRound(
   for (let turn = 0; turn < slices.count && performance.now() < untilMs; turn += 1) {
     for (const { subject, slice } of sliced) await costing(subject, slice);
   }
-  const rounds: Round[] = [];
+  const rounds = new Map<Subject, Round>();
   for (const [index, subject] of subjects.entries()) {
     // One round of it takes as long as all slices of another.
     if (subject.slice === undefined) begins(index, subject.name);
     const { result, rssBytes } = await costing(subject, () => subject.round());
-    rounds.push(roundOf(result, usedMs.get(subject) ?? Number.NaN, rssBytes));
+    rounds.set(subject, roundOf(result, usedMs.get(subject) ?? Number.NaN, rssBytes));
   }
   return rounds;
 }
@@ -187,50 +198,13 @@ async function costOfProcesses({ pids }: Subject): Promise<ProcessCost | undefin
   return costOfAll(pids);
 }
 
-function ratiosOf(
-  subjects: readonly Subject[],
-  measured: readonly Measured[],
-  pairs: NonNullable<ComparePlan['pairs']>,
-): Ratio[] {
-  const groups = new Map<string | undefined, Measured[]>();
-  for (const [index, each] of measured.entries()) {
-    const { group } = subjects[index] ?? {};
-    groups.set(group, [...(groups.get(group) ?? []), each]);
-  }
-  const ratios = [...groups.values()].flatMap(([first, ...others]) =>
-    first === undefined ? [] : others.map((other) => ratioOf(first, other)),
-  );
-  for (const { of, against } of pairs) {
-    const one = measured.find(({ name }) => name === of);
-    const other = measured.find(({ name }) => name === against);
-    const known = ratios.some((ratio) => ratio.of === of && ratio.against === against);
-    if (!known && one !== undefined && other !== undefined) ratios.push(ratioOf(one, other));
-  }
-  return ratios;
-}
-
-function ratioOf(one: Measured, other: Measured): Ratio {
-  const ofRounds = (pick: (mine: Round, theirs: Round) => number | undefined) =>
-    one.rounds.flatMap((mine, index) => {
-      const theirs = other.rounds[index];
-      const ratio = theirs === undefined ? undefined : pick(mine, theirs);
-      return ratio === undefined ? [] : [ratio];
-    });
-  const times = ofRounds((mine, theirs) =>
-    mine.cpuUsPerAnswer === undefined || theirs.cpuUsPerAnswer === undefined || mine.cpuUsPerAnswer <= 0
-      ? undefined
-      : theirs.cpuUsPerAnswer / mine.cpuUsPerAnswer,
-  );
-  return {
-    of: one.name,
-    against: other.name,
-    rate: spreadOf(ofRounds((mine, theirs) => mine.ratePerSecond / theirs.ratePerSecond)),
-    processorTime: times.length === 0 ? undefined : spreadOf(times),
-  };
-}
-
 /** Microseconds of all threads of a subject for one answer, the median of its rounds. */
 export function processorTimeOf({ rounds }: Measured): number | undefined {
   const times = rounds.map(({ cpuUsPerAnswer }) => cpuUsPerAnswer).filter((time) => time !== undefined);
   return times.length === 0 ? undefined : median(times);
+}
+
+/** Of those with the most: what stands alone has fewer. */
+export function roundsOf(subjects: readonly Measured[]): number {
+  return Math.max(0, ...subjects.map(({ rounds }) => rounds.length));
 }

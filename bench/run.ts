@@ -1,6 +1,6 @@
 /** Runs scenarios one after the other; one that fails is named and does not stop the others. */
 import { checkGenerator } from './generator-check.ts';
-import type { Comparison } from './measure.ts';
+import { type Comparison, roundsOf } from './measure.ts';
 import { ALL, type BenchOptions, type CommandLine, optionsFor } from './options.ts';
 import { OTHERS_BUSY_MAX, othersBusy } from './others-busy.ts';
 import type { ProgressBar } from './progress.ts';
@@ -194,8 +194,8 @@ function busyMachine(busy: number): string {
 
 /** Where something is compared: figures of one round, of everything at once, are no median. */
 function fewRounds(wanted: number, { subjects, ratios }: Comparison): string[] {
-  const done = subjects[0]?.rounds.length;
-  if (done === undefined || ratios.length === 0) return [];
+  if (ratios.length === 0) return [];
+  const done = roundsOf(subjects);
   const cut = done < wanted ? [`${done} of ${wanted} rounds: the time of this scenario was over`] : [];
   return done < ROUNDS_MIN
     ? [...cut, `a median of ${done} round${done === 1 ? '' : 's'}: five or more make a verdict`]

@@ -1,5 +1,5 @@
 /** The report in words and cells: one wording for the terminal, the page and the Markdown. */
-import { type Measured, processorTimeOf, type Ratio } from './measure.ts';
+import { type Measured, processorTimeOf, type Ratio, roundsOf } from './measure.ts';
 import type { BenchOptions } from './options.ts';
 import type { Participant } from './participants.ts';
 import {
@@ -128,7 +128,7 @@ export function doubt({ scenarios }: BenchReport): string | undefined {
 
 /** How one scenario ran. */
 export function howOf({ options, subjects, othersBusy, elapsedMs }: ScenarioReport): string {
-  const rounds = subjects[0]?.rounds.length ?? options.rounds;
+  const rounds = subjects.length === 0 ? options.rounds : roundsOf(subjects);
   const each = `${rounds} interleaved round${rounds === 1 ? '' : 's'} of ${options.durationMs / SECOND_MS} s`;
   const load = `others used ${percent(othersBusy)} of the machine before`;
   return `${loopOf(options)}; ${each}; ${load}; ${duration(elapsedMs)} in all`;

@@ -72,7 +72,7 @@ function spawnProgram(
   logFile?: string,
 ) {
   const log = logFile === undefined ? 'pipe' : openSync(logFile, 'a');
-  const child = spawn(process.execPath, [...nodeArgs, '--enable-source-maps', ENTRY, ...args], {
+  const child = spawn(process.execPath, [...nodeArgs, ENTRY, ...args], {
     env: plainEnvironment(environment),
     stdio: ['pipe', 'pipe', log],
   });

@@ -12,11 +12,14 @@ import type { Subject } from '../measure.ts';
 import { costOf } from '../process-cost.ts';
 import type { Bench, Scenario, Series } from '../scenario.ts';
 import { seedJournal } from '../seeded-journal.ts';
+import { median } from '../statistics.ts';
 import type { Figure } from '../targets.ts';
 import { RawConnection } from '../transfers/raw-connection.ts';
 
 const SIZES = [1_000, 10_000, 100_000];
 const LARGEST = 100_000;
+/** Of each size, one after the other; the last one stays. One alone is what the machine did in that second. */
+const STARTS = 3;
 /** Sessions that one round asks about, spread over all. */
 const SAMPLE = 6_000;
 /** A prime that divides no size: steps of it meet each session once before any twice. */
@@ -44,7 +47,7 @@ export const curveSessions: Scenario = {
   name: 'curve-sessions',
   summary: '1,000 to 100,000 live sessions of as many accounts: start, memory of a session, cost of a check',
   noTarget: 'it writes a journal of 100,000 accounts first',
-  share: 1.5,
+  share: 2,
   targets: [
     { figure: START, atMost: 1_000, row: 'start to listening with an existing journal of 100,000 users' },
     { figure: RSS, atMost: 2, row: '100,000 sessions: RSS a session' },
@@ -66,6 +69,7 @@ export const curveSessions: Scenario = {
       notes: [
         'Accounts are written into the journal by the gateway’s own actors; each has a browser session, used once before the rounds.',
         ...(Math.max(...passivated) > 0 ? [TOO_SLOW] : []),
+        `A start is the median of ${STARTS}, each over the journal that the one before has left.`,
         'Memory of a session is the slope from 1,000 to 100,000 live ones, after all rounds, garbage included.',
       ],
       figures: [
@@ -97,10 +101,18 @@ async function gather(bench: Bench, size: number): Promise<Crowd> {
   const dataPath = join(folder, 'data');
   bench.announce(`a journal of ${size.toLocaleString('en')} accounts`);
   const sessions = await seedJournal(dataPath, size);
-  const startedMs = performance.now();
-  const gateway = await gatewayUnderLoad(bench, undefined, { dataPath });
-  const startMs = performance.now() - startedMs;
-  const startCpuMs = costOf(gateway.pids[0] ?? 0)?.cpuMs ?? Number.NaN;
+  const starts: { gateway: GatewayUnderLoad; ms: number; cpuMs: number }[] = [];
+  while (starts.length < STARTS) {
+    await starts.at(-1)?.gateway.stop?.();
+    const startedMs = performance.now();
+    const gateway = await gatewayUnderLoad(bench, undefined, { dataPath });
+    const ms = performance.now() - startedMs;
+    starts.push({ gateway, ms, cpuMs: costOf(gateway.pids[0] ?? 0)?.cpuMs ?? Number.NaN });
+  }
+  const gateway = starts.at(-1)?.gateway;
+  if (gateway === undefined) throw new Error('no gateway');
+  const startMs = median(starts.map(({ ms }) => ms));
+  const startCpuMs = median(starts.map(({ cpuMs }) => cpuMs));
   return { ...gateway, size, startMs, startCpuMs, cookies: sessions.map(({ cookie }) => cookie) };
 }
 

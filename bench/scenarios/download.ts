@@ -13,6 +13,7 @@ import {
   transferSubject,
 } from '../transfers.ts';
 import {
+  CROWD_FILE_BYTES,
   FILE_BYTES,
   type FileGateway,
   LARGE_FILE_BYTES,
@@ -41,10 +42,15 @@ export const download: Scenario = {
   async run(bench) {
     const client = await startTransferClient(bench);
     const gateway = await startFileGateway(bench, 1);
-    const subjects = wholeFiles(bench, client, 'gatehouse', gateway.pids, await ownFile(gateway, FILE_BYTES));
-    const notes = ['Rates are MiB/s; processor time is for one MiB.'];
+    const own = [await ownFile(gateway, FILE_BYTES), await ownFile(gateway, CROWD_FILE_BYTES)] as const;
+    const subjects = wholeFiles(bench, client, 'gatehouse', gateway.pids, own);
+    const notes = [
+      `Rates are MiB/s; processor time is for one MiB. Files at once have ${CROWD_FILE_BYTES / MIB} MiB each.`,
+    ];
     for (const [name, peer] of await peersOf(bench, FILE_BYTES)) {
-      subjects.push(...wholeFiles(bench, client, name, [peer.pid], `${peer.url}/file`));
+      writeFileSync(join(peer.root, 'small'), contentOf(CROWD_FILE_BYTES));
+      const addresses = [`${peer.url}/file`, `${peer.url}/small`] as const;
+      subjects.push(...wholeFiles(bench, client, name, [peer.pid], addresses));
     }
     const comparison = await bench.compare(subjects);
     notes.push(...(await fairness(bench, client)));
@@ -103,19 +109,19 @@ function wholeFiles(
   client: TransferClient,
   name: string,
   pids: readonly number[],
-  address: string,
+  [large, small]: readonly [large: string, small: string],
 ): Subject[] {
-  const { origin, pathname } = new URL(address);
-  const common = { kind: 'get', url: origin, path: pathname, fileBytes: FILE_BYTES } as const;
-  const plan = { ...common, cookies: [], connectionsPerFile: 1 };
-  return [1, LANES].map((lanes) =>
-    transferSubject(bench, client, {
+  const subject = (lanes: number, address: string, fileBytes: number) => {
+    const { origin, pathname } = new URL(address);
+    const common = { kind: 'get', url: origin, path: pathname, fileBytes } as const;
+    return transferSubject(bench, client, {
       name: lanes === 1 ? name : `${name}, ${lanes} at once`,
       pids,
       group: `${lanes} at once`,
-      plan: { ...plan, lanes },
-    }),
-  );
+      plan: { ...common, cookies: [], connectionsPerFile: 1, lanes },
+    });
+  };
+  return [subject(1, large, FILE_BYTES), subject(LANES, small, CROWD_FILE_BYTES)];
 }
 
 function ranges(bench: Bench, name: string, pids: readonly number[], address: string): Subject {

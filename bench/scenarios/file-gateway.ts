@@ -13,6 +13,8 @@ export const MIB = 1024 * 1024;
 export const LARGE_FILE_BYTES = 100 * MIB;
 /** What rounds move: a few of them stay within memory that was touched lately. */
 export const FILE_BYTES = 20 * MIB;
+/** Of files at once: all of them together stay within memory that was touched lately. */
+export const CROWD_FILE_BYTES = 5 * MIB;
 
 /** Subjects take turns file by file: more turns say more than longer ones. */
 export const ONE_FILE = { durationMs: 15 } as const;

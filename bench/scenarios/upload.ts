@@ -14,6 +14,7 @@ import {
   transferSubject,
 } from '../transfers.ts';
 import {
+  CROWD_FILE_BYTES,
   type FileGateway,
   LARGE_FILE_BYTES,
   MIB,
@@ -29,8 +30,6 @@ const GIGABYTE_FILES = 10;
 const SESSIONS = 60;
 /** Of one file. Chunks are a request and a commit each: a file of them takes as long as a stream six times as large. */
 const SINGLE_FILE_BYTES = { v1: 8 * MIB, v2: 50 * MIB };
-/** Of files at once: all of them together stay within memory that was touched lately. */
-const CROWD_FILE_BYTES = 5 * MIB;
 const DELAY_FIGURE = 'event-loop delay p99 (10 ms of it is the sampling)';
 const RSS_FIGURE = 'RSS of one upload';
 

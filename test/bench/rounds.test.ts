@@ -53,6 +53,27 @@ t.test(
   },
 );
 
+t.test('rounds: what stands in no ratio is measured in the first five and in every fourth', async (t) => {
+  const alone = { ...subject('C', (round) => round), group: 'alone' };
+  const both = [subject('A', () => 100), alone, subject('B', () => 100)];
+  const { subjects, ratios } = await compare(both, { least: 14, most: 14 });
+  t.same(
+    subjects.map(({ name, rounds }) => [name, rounds.length]),
+    [
+      ['A', 14],
+      ['C', 7],
+      ['B', 14],
+    ],
+    'rounds 1 to 5, 9 and 13 of it',
+  );
+  t.same(
+    ratios.map(({ of, against, rate }) => [of, against, rate.median]),
+    [['A', 'B', 1]],
+  );
+  const lonely = await compare([alone], { least: 9, most: 9 });
+  t.equal(roundsOf(lonely), 9, 'where there is no ratio at all, in every round');
+});
+
 t.test('rounds: nothing to compare, no more than asked for; nobody, none', async (t) => {
   t.equal(roundsOf(await compare([subject('A', (round) => round)], { least: 4, most: 300 })), 4);
   t.same(await compare([], { least: 4, most: 300 }), { subjects: [], ratios: [] });
