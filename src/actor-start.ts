@@ -1,5 +1,4 @@
 /** Opens the journal and starts the actor system over it, with everything that actors may ask of the world. */
-import { randomUUID } from 'node:crypto';
 import { KINDS } from './actors/kinds.ts';
 import type { WebhookPort } from './actors/runtime/ports.ts';
 import { randomSupply } from './actors/runtime/random.ts';
@@ -11,6 +10,7 @@ import type { FileTransport } from './file-transport.ts';
 import type { Log } from './io/log.ts';
 import { codePorts, openCodeSecret } from './io/modules/chat.ts';
 import type { ModuleClient } from './io/modules/client.ts';
+import { newRequestId } from './io/request-ids.ts';
 import { restoreSettings } from './io/runtime-settings.ts';
 import { openStorage } from './storage.ts';
 import type { WorkerPool } from './workers/pool.ts';
@@ -46,7 +46,7 @@ export async function startActors(
     secret: () => secret,
     modules,
     project: configuration.project,
-    newRequestId: () => randomUUID(),
+    newRequestId,
   });
   const actors = createActorSystem({
     kinds: KINDS,

@@ -1,5 +1,5 @@
 /** Puts the delivery of events together (spec 6): the log, what comes into it from the modules, and who reads it. */
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { EventInbox } from './actors/event-inbox.ts';
 import { type JournalEventLog, openEventLog } from './actors/event-log.ts';
 import type { RunningSystem } from './actors/runtime/system.ts';
@@ -14,6 +14,7 @@ import type { ModuleClient } from './io/modules/client.ts';
 import { EventFeed } from './io/modules/event-feed.ts';
 import { createEventIntake, type EventIntake } from './io/modules/event-intake.ts';
 import { createModuleKeys, type ModuleKeys } from './io/modules/module-keys.ts';
+import { newRequestId } from './io/request-ids.ts';
 import type { StreamHub } from './io/sse/hub.ts';
 import { eventModulesOf } from './modules.ts';
 import type { RunningSandbox } from './sandbox/start.ts';
@@ -54,7 +55,7 @@ export async function startEventDelivery(options: EventDeliveryOptions): Promise
     .filter(({ poll }) => poll)
     .map(({ name, url }) => {
       const own = { module: name, url, project, modules, inbox, administration, schedule: nodeSchedule };
-      return new EventFeed({ ...own, newRequestId: randomUUID, random: Math.random, log: options.log });
+      return new EventFeed({ ...own, newRequestId, random: Math.random, log: options.log });
     });
   return {
     log,

@@ -1,6 +1,5 @@
 /** Puts the file transport together: where the bytes lie, and what actors and routes are given to reach them. */
 
-import { randomUUID } from 'node:crypto';
 import { unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ActorSystem } from './actors/runtime/actor.ts';
@@ -26,6 +25,7 @@ import { noteCleanStop, recoverUploads } from './io/files/upload-recovery.ts';
 import type { Log } from './io/log.ts';
 import { type ChatFiles, chatFilesOf } from './io/modules/chat-files.ts';
 import type { ModuleClient } from './io/modules/client.ts';
+import { newRequestId } from './io/request-ids.ts';
 import { createWorkerPool, type WorkerCounters } from './workers/pool.ts';
 
 /**
@@ -106,7 +106,7 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
   const chatFiles = chatFilesOf(chatUrl, {
     modules,
     project: configuration.project,
-    newRequestId: () => randomUUID(),
+    newRequestId,
     isBlocked: async (userId) => {
       const actors = await actorsThere;
       return (await actors.query<AccountView>(user, userId, { type: 'account' })).blocked;

@@ -1,5 +1,4 @@
 /** The two listeners at work: gate, route tables, pages, metrics, and the pipelines between them. */
-import { randomUUID } from 'node:crypto';
 import type { Limiter } from './actors/limiter.ts';
 import type { RunningSystem } from './actors/runtime/system.ts';
 import type { AssemblyOptions } from './assembly.ts';
@@ -21,6 +20,7 @@ import type { LiveFigures } from './io/live-figures.ts';
 import type { LiveCatalogue } from './io/mcp/catalogue.ts';
 import type { Metrics } from './io/metrics.ts';
 import type { ModuleClient } from './io/modules/client.ts';
+import { newRequestId } from './io/request-ids.ts';
 import type { Reload } from './io/routes/admin-catalogue.ts';
 import type { DraftParts } from './io/routes/files-v2.ts';
 import { createRoutes } from './io/routes/index.ts';
@@ -83,7 +83,7 @@ export function serve(parts: Parts): Pipeline[] {
       limiter,
       clock: Date.now,
       elapsed: () => performance.now(),
-      newRequestId: () => randomUUID(),
+      newRequestId,
       trustedProxies: configuration.trustedProxies,
       crowded: publicServer.crowded,
       onBug: (error, requestId) => options.log.error({ err: error, requestId }, 'a request failed by a bug'),

@@ -6,8 +6,8 @@
  */
 
 /**
- * Not cleared memory that may be reused: zeros at first. JavaScript cannot ask for an alignment, but V8 maps the pages of
- * an `ArrayBuffer` that could grow by itself. A whole number of pages, since it takes that much.
+ * Zeros at first. JavaScript cannot ask for an alignment, but V8 maps pages of their own for an `ArrayBuffer` that may
+ * grow, even where it may grow by nothing. It takes whole pages, whatever its length (docs/decisions/0081).
  */
 export function pageMemory(sizeBytes: number): Buffer {
   return Buffer.from(new ArrayBuffer(sizeBytes, { maxByteLength: sizeBytes }), 0, sizeBytes);

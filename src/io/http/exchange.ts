@@ -14,7 +14,7 @@ import type { ResolvedClient } from './client-address.ts';
 import { type FinishedRequest, pathShown } from './finished.ts';
 import type { IncomingHooks, IncomingStream } from './incoming.ts';
 import type { AnswerFacts } from './reply.ts';
-import type { IncomingHead } from './request.ts';
+import { type IncomingHead, NO_VALUES } from './request.ts';
 import type { AnyRoute, ClientFacts, HeaderList, Reply, RouteContext, SessionGate } from './route.ts';
 import { type HttpResponse, remotePortOf } from './server.ts';
 import type { StreamReply } from './stream.ts';
@@ -22,7 +22,6 @@ import type { BodySink } from './whole-body.ts';
 import { type StreamListener, Wire } from './wire.ts';
 
 const NO_BYTES = Buffer.alloc(0);
-const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze(Object.create(null));
 
 /** What all requests of a pipeline share. */
 export interface Services {
@@ -43,7 +42,7 @@ export class Exchange implements RouteContext {
   readonly traceparent: string | undefined;
   readonly services: Services;
   route: AnyRoute | undefined;
-  params: Readonly<Record<string, string>> = NO_PARAMS;
+  params: Readonly<Record<string, string>> = NO_VALUES;
   query: unknown;
   body: unknown;
   /** What its handler came to. */

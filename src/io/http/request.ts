@@ -170,10 +170,13 @@ export function decodeSegment(segment: string): string {
   return text;
 }
 
+/** One for all: an object without a prototype is a table of 185 bytes, empty or not. */
+export const NO_VALUES: Readonly<Record<string, string>> = Object.freeze(Object.create(null));
+
 /** Fields of a query, decoded. A name that comes twice is refused: which one counts would be anybody's guess. */
-export function parseQuery(rawQuery: string): Record<string, string> {
+export function parseQuery(rawQuery: string): Readonly<Record<string, string>> {
+  if (rawQuery === '') return NO_VALUES;
   const fields: Record<string, string> = Object.create(null);
-  if (rawQuery === '') return fields;
   const pairs = rawQuery.split('&');
   if (pairs.length > QUERY_FIELDS_MAX) throw new GatewayError('InvalidInput', 'query: too many fields');
   for (const pair of pairs) {

@@ -3,7 +3,7 @@
  * parameters are decoded. A literal segment beats a parameter.
  */
 import { type CompiledSchema, compileSchema, type TSchema } from '../../domain/schema.ts';
-import { decodeSegment } from './request.ts';
+import { decodeSegment, NO_VALUES } from './request.ts';
 import type { AnyRoute } from './route.ts';
 
 /** Where in a path a parameter stands: its place among the segments. */
@@ -27,7 +27,6 @@ export type Match =
   | { readonly found: 'path'; readonly methods: readonly string[]; readonly offered: readonly AnyRoute[] }
   | { readonly found: 'nothing' };
 
-const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze(Object.create(null));
 const NOTHING: Match = { found: 'nothing' };
 const NONE: readonly PathEntry[] = [];
 
@@ -61,7 +60,7 @@ export function createRouter(routes: readonly AnyRoute[]): Router {
   return {
     match(method, path) {
       const entry = fixed.get(path);
-      if (entry !== undefined) return pick(entry, method, NO_PARAMS);
+      if (entry !== undefined) return pick(entry, method, NO_VALUES);
       const segments = path.split('/');
       for (const pattern of patterns[segments.length] ?? NONE)
         if (fits(pattern.segments, segments)) return pickShaped(pattern, method, segments);
@@ -74,7 +73,7 @@ export function createRouter(routes: readonly AnyRoute[]): Router {
 function matchOpen(open: ReadonlyMap<string, PathEntry>, method: string, path: string): Match {
   for (const entry of open.values()) {
     const [ready] = entry.routes.values();
-    if (ready?.route.serves?.(path) === true) return pick(entry, method, NO_PARAMS);
+    if (ready?.route.serves?.(path) === true) return pick(entry, method, NO_VALUES);
   }
   return NOTHING;
 }
@@ -102,7 +101,7 @@ function pick(entry: PathEntry, method: string, params: Readonly<Record<string, 
 
 /** Two methods of one shape may name their parameters differently, so the names are the chosen route's. */
 function pickShaped(entry: PathEntry, method: string, segments: readonly string[]): Match {
-  const match = pick(entry, method, NO_PARAMS);
+  const match = pick(entry, method, NO_VALUES);
   if (match.found !== 'route') return match;
   const params: Record<string, string> = Object.create(null);
   for (const { name, place } of match.ready.parameters) params[name] = decodeSegment(segments[place] ?? '');
@@ -155,8 +154,11 @@ function queryTypesOf(schema: TSchema | undefined): ReadonlyMap<string, 'integer
 }
 
 /** Query values are texts; those that the schema wants as number or boolean are read as such where they look it. */
-export function coerceQuery(ready: ReadyRoute, fields: Record<string, string>): Record<string, unknown> {
-  if (ready.queryTypes.size === 0) return fields;
+export function coerceQuery(
+  ready: ReadyRoute,
+  fields: Readonly<Record<string, string>>,
+): Readonly<Record<string, unknown>> {
+  if (ready.queryTypes.size === 0 || fields === NO_VALUES) return fields;
   const typed: Record<string, unknown> = Object.create(null);
   for (const [name, text] of Object.entries(fields)) typed[name] = coerce(ready.queryTypes.get(name), text);
   return typed;
