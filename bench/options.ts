@@ -43,7 +43,7 @@ export interface BenchOptions extends LoadSettings {
   readonly ratePerSecond: number | undefined;
   /** No more than this in either loop. */
   readonly maxRatePerSecond: number | undefined;
-  /** Where benches of files put them; /dev/shm takes the disk out of the picture. */
+  /** Where benches of files put them and the gateway's journal; /dev/shm takes the disk out of the picture. */
   readonly folder: string | undefined;
   /** Folder for the processor profiles of the gateway. */
   readonly profileFolder: string | undefined;
@@ -101,7 +101,7 @@ export const USAGE = `npm run bench -- <scenario | all> [options]
   --target URL       measure this gateway instead of starting one; nothing is compared. Bounded: 8 connections,
                      4 accounts, 3 rounds of 5 s, at most 100 requests a second, unless the options above say otherwise
   --internal URL     the target's internal listener: its processor time and memory
-  --folder FOLDER    where benches of files put them (the system's temporary folder)
+  --folder FOLDER    where benches of files put them, and the gateway its journal (the system's temporary folder)
   --json FILE        the figures for machines
   --html FILE        the report for people: one page, nothing to fetch
   --profile FOLDER   processor profiles of the gateway

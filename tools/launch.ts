@@ -93,12 +93,11 @@ function spawnProgram(
 
 /** Resolves when the program says that it listens; rejects with what it printed when it ends or hangs before. */
 export async function launch(options: LaunchOptions = {}): Promise<RunningGateway> {
-  const temporary = options.dataPath === undefined ? mkdtempSync(join(tmpdir(), 'gatehouse-')) : undefined;
-  const dataPath = options.dataPath ?? join(temporary ?? '', 'data');
+  const temporary = mkdtempSync(join(tmpdir(), 'gatehouse-'));
+  const dataPath = options.dataPath ?? join(temporary, 'data');
   const args = ['--data', dataPath, '--port', String(options.port ?? 0), '--internal-port', '0'];
   if (options.configuration !== undefined) {
-    const folder = temporary ?? mkdtempSync(join(tmpdir(), 'gatehouse-'));
-    const file = join(folder, 'gatehouse.json');
+    const file = join(temporary, 'gatehouse.json');
     writeFileSync(file, JSON.stringify(options.configuration));
     args.push('--config', file);
   }
@@ -109,7 +108,7 @@ export async function launch(options: LaunchOptions = {}): Promise<RunningGatewa
     options.environment ?? {},
     options.logFile,
   );
-  const cleanUp = () => temporary !== undefined && rmSync(temporary, { recursive: true, force: true });
+  const cleanUp = () => rmSync(temporary, { recursive: true, force: true });
   const addresses = await listening(child, exited, output);
   return {
     url: addresses.url,

@@ -83,6 +83,7 @@ async function runUploads(bench: Bench, kind: 'v1' | 'v2'): Promise<ScenarioResu
     comparison,
     notes: [
       `Processor time is for one MiB. Files at once have ${CROWD_FILE_BYTES / MIB} MiB each.`,
+      'The gateway syncs each chunk of v1, each file and each commit to where --folder is, the others sync nothing.',
       one.note,
       many.note,
     ],
