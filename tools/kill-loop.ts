@@ -86,13 +86,15 @@ export async function runKillLoop(options: KillLoopOptions): Promise<KillLoopRep
   while (report.kills < options.kills) {
     const [shortest, longest] = options.writingMs;
     const running = gateway;
-    let loggedIn: () => void = () => undefined;
-    const login = new Promise<void>((resolve) => {
-      loggedIn = resolve;
-    });
-    const writing = writers.map((writer) => writeUntilCut(running, writer, report, loggedIn));
-    // On a busy machine the first login after a start takes longer than the longest delay: most kills wait for one.
-    if (report.kills % 4 !== 0) await Promise.race([login, Promise.all(writing)]);
+    const writing: Promise<void>[] = [];
+    const logins = writers.map(
+      (writer) =>
+        new Promise<void>((resolve) => {
+          writing.push(writeUntilCut(running, writer, report, resolve).finally(resolve));
+        }),
+    );
+    // On a busy machine the first logins after a start take longer than the longest delay: most kills wait for them.
+    if (report.kills % 4 !== 0) await Promise.all(logins);
     const delayMs = shortest + options.random() * (longest - shortest);
     await new Promise((resolve) => setTimeout(resolve, delayMs));
     await gateway.kill();

@@ -131,6 +131,7 @@ export async function launch(options: LaunchOptions = {}): Promise<RunningGatewa
     async kill() {
       child.kill('SIGKILL');
       await exited;
+      if (options.dataPath !== undefined) cleanUp();
     },
     async stop() {
       child.kill('SIGTERM');

@@ -24,7 +24,7 @@ export const curveConnections: Scenario = {
     'session check and tools/call over 1 to 10,000 busy connections (at most --connections with --target)',
   // One slice a round: with 10,000 connections it takes a second, in which the others' caches get cold.
   defaults: { durationMs: 120, sliceMs: 120 },
-  inAll: { warmupMs: 1_000, durationMs: 120, sliceMs: 120 },
+  inAll: { warmupMs: 1_000, durationMs: 120 },
   share: 2,
   async run(bench) {
     const { target, connections } = bench.options;

@@ -16,5 +16,5 @@ t.test('kill -9 loop: every acknowledged write is there once after each of 20 ki
   t.same(report.faults, []);
   t.equal(report.kills, KILLS);
   t.ok(report.acknowledged > KILLS, 'the clients were writing');
-  t.ok(report.sessions >= (KILLS * 3) / 4, 'and logging in: three of four kills wait for a login');
+  t.ok(report.sessions >= KILLS, 'and logging in');
 });
