@@ -63,7 +63,7 @@ t.test('admin: the set-up link makes an admin once, and every page of the panel 
     await picture(`admin-${name.toLowerCase().replace(' ', '-')}`);
   }
   await t.test('deliveries', (t) => seeDeliveries(t, admin));
-  // Clicked through faster than a session may read: the page waits for the next window by itself.
+  // Clicked through faster than a session may: the page waits for the next window by itself.
   t.same(
     complaints().filter((text) => !text.includes('429') && !text.includes('400')),
     [],
@@ -110,8 +110,16 @@ async function seeDeliveries(t: Test, { page, violations, picture }: OpenPage): 
   await arrived;
   await pageOf(page, 'Applications').click();
   const row = page.getByRole('row', { name: /Shop/ });
+  // Over the limit once: the page sends it again when the refusal says so.
+  let sent = 0;
+  await page.route('**/api/apps/update', async (route) => {
+    sent += 1;
+    if (sent > 1) await route.continue();
+    else await route.fulfill({ status: 429, headers: { 'retry-after': '1' }, json: { error: { code: 1002 } } });
+  });
   await row.getByRole('button', { name: 'Approve' }).click();
   await page.getByText('The application is approved').waitFor();
+  t.ok(sent >= 2, `sent ${sent} times`);
   await row.getByText('approved', { exact: true }).waitFor();
   await row.getByRole('button', { name: 'Deliveries of Shop' }).click();
   const delivery = page.getByRole('region', { name: 'Deliveries' }).getByRole('row').nth(1);

@@ -66,10 +66,11 @@ export async function call(method, path, options) {
     try {
       return await callOnce(method, path, options);
     } catch (error) {
-      // A page that is clicked through faster than its session may read waits for the next window.
+      // A page that is clicked through faster than its session may waits for the next window: a request that is over
+      // the limit was refused before it did anything.
       const waits =
         error instanceof ApiError && error.status === 429 && error.retryAfterSeconds <= WAIT_SECONDS_MAX;
-      if (method !== 'GET' || !waits || tries === TRIES_MAX) throw error;
+      if (!waits || tries === TRIES_MAX) throw error;
       await new Promise((resolve) => setTimeout(resolve, error.retryAfterSeconds * 1_000));
     }
   }
