@@ -68,6 +68,7 @@ export interface Comparison {
 /** Of a processor: what a subject has of the time of its warm-up at least. */
 const WARM_SHARE = 1 / 3;
 const WARM_UPS_MAX = 3;
+const AGAIN_MS = 1_000;
 /** A subject of no ratio takes part in the first rounds and in each of these. */
 const ALONE_EVERY = 4;
 
@@ -87,11 +88,17 @@ export interface ComparePlan extends RoundPlan {
   /** What a subject has cost so far; of its processes unless given. */
   readonly cost?: (subject: Subject) => Promise<ProcessCost | undefined>;
   readonly progress?: Progress;
+  /** Milliseconds for further rounds; without end unless given. */
+  readonly leftMs?: () => number;
+  /** Between two rounds: others may have the machine for a while. True when they had. */
+  readonly rest?: () => Promise<boolean>;
+  /** Rounds after that which do not count last so long at least; a second unless given. */
+  readonly againMs?: number;
 }
 
 /** Warms each subject up, then measures rounds of all of them in turn, as many as `goesOn` says. */
 export async function compare(subjects: readonly Subject[], plan: ComparePlan): Promise<Comparison> {
-  const { cost = costOfProcesses, progress, pairs = [], slices = ONE_SLICE } = plan;
+  const { cost = costOfProcesses, progress, pairs = [], slices = ONE_SLICE, leftMs = endless, rest, againMs = AGAIN_MS } = plan;
   for (const subject of subjects) {
     if (subject.warmUp === undefined) continue;
     progress?.step(`warm-up: ${subject.name}`);
@@ -103,8 +110,10 @@ export async function compare(subjects: readonly Subject[], plan: ComparePlan): 
     const measured = subjects.map((subject) => measuredOf(subject.name, rounds.get(subject) ?? []));
     return { subjects: measured, ratios: ratiosOf(compared, measured) };
   };
-  let state: RoundState = { done: 0, doubt: Number.POSITIVE_INFINITY, nowMs: performance.now(), roundMs: 0 };
+  let state: RoundState = { done: 0, doubt: Number.POSITIVE_INFINITY, leftMs: leftMs(), roundMs: 0 };
   while (subjects.length > 0 && goesOn(plan, state)) {
+    const due = subjects.filter(({ name }) => isDue(name, compared, state.done));
+    if (state.done > 0 && (await rest?.())) await warmAgain(due, slices, cost, againMs);
     const startedMs = performance.now();
     const total = expectedRounds(plan, state);
     const of = plan.least === plan.most ? `of ${total}` : `of about ${total}`;
@@ -112,11 +121,10 @@ export async function compare(subjects: readonly Subject[], plan: ComparePlan): 
       const text = `round ${state.done + 1} ${of}${name === undefined ? '' : `: ${name}`}`;
       progress?.round(text, state.done * subjects.length + index, total * subjects.length);
     };
-    const due = subjects.filter(({ name }) => isDue(name, compared, state.done));
     for (const [subject, round] of await measureRound(due, slices, cost, begins))
       rounds.get(subject)?.push(round);
-    const nowMs = performance.now();
-    state = { done: state.done + 1, doubt: doubtOf(comparison().ratios), nowMs, roundMs: nowMs - startedMs };
+    const roundMs = performance.now() - startedMs;
+    state = { done: state.done + 1, doubt: doubtOf(comparison().ratios), leftMs: leftMs(), roundMs };
   }
   return comparison();
 }
@@ -135,6 +143,21 @@ async function warmUp(
     const usedMs = (after?.cpuMs ?? Number.NaN) - (before?.cpuMs ?? Number.NaN);
     if (!(usedMs < (performance.now() - startedMs) * WARM_SHARE)) return;
   }
+}
+
+async function warmAgain(
+  subjects: readonly Subject[],
+  slices: Slices,
+  cost: NonNullable<ComparePlan['cost']>,
+  againMs: number,
+): Promise<void> {
+  const untilMs = performance.now() + againMs;
+  do await measureRound(subjects, slices, cost, () => undefined);
+  while (performance.now() < untilMs);
+}
+
+function endless(): number {
+  return Number.POSITIVE_INFINITY;
 }
 
 /** What stands alone leaves its time to those whose ratios get surer by it. */

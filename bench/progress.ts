@@ -25,7 +25,7 @@ export class ProgressBar implements Progress {
   #scenario = '';
   #text = '';
   #rounds:
-    | { readonly startedMs: number; readonly doneAtMs: number; readonly done: number; readonly total: number }
+    | { readonly startedMs: number; readonly doneAtMs: number; readonly first: number; readonly done: number; readonly total: number }
     | undefined;
   #saidAtMs = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
@@ -50,7 +50,8 @@ export class ProgressBar implements Progress {
 
   round(text: string, done: number, total: number): void {
     const nowMs = this.#nowMs();
-    this.#rounds = { startedMs: this.#rounds?.startedMs ?? nowMs, doneAtMs: nowMs, done, total };
+    const { startedMs, first } = this.#rounds ?? { startedMs: nowMs, first: done };
+    this.#rounds = { startedMs, doneAtMs: nowMs, first, done, total };
     if (this.#output.isTTY !== true && nowMs < this.#saidAtMs + LINE_EVERY_MS) return;
     this.#saidAtMs = nowMs;
     this.#say(text);
@@ -77,12 +78,12 @@ export class ProgressBar implements Progress {
   /** Rounds take about as long as the ones before; within the first one nothing is known. */
   #bar(): string {
     if (this.#rounds === undefined) return '';
-    const { startedMs, doneAtMs, done, total } = this.#rounds;
+    const { startedMs, doneAtMs, first, done, total } = this.#rounds;
     const elapsedMs = this.#nowMs() - startedMs;
-    const eachMs = done === 0 ? undefined : (doneAtMs - startedMs) / done;
-    const within = eachMs === undefined ? 0 : Math.min(0.95, (elapsedMs - eachMs * done) / eachMs);
+    const eachMs = done === first ? undefined : (doneAtMs - startedMs) / (done - first);
+    const within = eachMs === undefined ? 0 : Math.min(0.95, (elapsedMs - eachMs * (done - first)) / eachMs);
     const filled = Math.floor(((done + within) / total) * WIDTH);
-    const left = eachMs === undefined ? '?' : clock(Math.max(0, eachMs * total - elapsedMs));
+    const left = eachMs === undefined ? '?' : clock(Math.max(0, eachMs * (total - first) - elapsedMs));
     return `[${'#'.repeat(filled)}${'.'.repeat(WIDTH - filled)}] ${clock(elapsedMs)}, ${left} left  `;
   }
 }

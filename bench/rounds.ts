@@ -7,15 +7,14 @@ export interface RoundPlan {
   readonly least: number;
   /** Beyond `least` only while a ratio is less sure than `PRECISION`. */
   readonly most: number;
-  /** `performance.now()`: no further round begins that would end after it, once there are `ROUNDS_MIN`. */
-  readonly deadlineMs?: number;
 }
 
 export interface RoundState {
   readonly done: number;
   /** Of `doubtOf`. */
   readonly doubt: number;
-  readonly nowMs: number;
+  /** No further round begins that would take longer, once there are `ROUNDS_MIN`. */
+  readonly leftMs: number;
   /** What the last round took. */
   readonly roundMs: number;
 }
@@ -35,21 +34,21 @@ export function doubtOf(ratios: readonly Ratio[]): number {
 
 /** Whether one more round is due. */
 export function goesOn(
-  { least, most, deadlineMs = Number.POSITIVE_INFINITY }: RoundPlan,
-  { done, doubt, nowMs, roundMs }: RoundState,
+  { least, most }: RoundPlan,
+  { done, doubt, leftMs, roundMs }: RoundState,
 ): boolean {
   if (done >= most) return false;
-  if (done >= Math.min(least, ROUNDS_MIN) && nowMs + roundMs > deadlineMs) return false;
+  if (done >= Math.min(least, ROUNDS_MIN) && roundMs > leftMs) return false;
   return done < least || doubt > PRECISION;
 }
 
 /** How many there will be in all, for a bar: an interval narrows with the square root of the rounds. */
 export function expectedRounds(
-  { least, most, deadlineMs = Number.POSITIVE_INFINITY }: RoundPlan,
-  { done, doubt, nowMs, roundMs }: RoundState,
+  { least, most }: RoundPlan,
+  { done, doubt, leftMs, roundMs }: RoundState,
 ): number {
   if (done < ROUNDS_MIN) return least;
   const wanted = Number.isFinite(doubt) ? Math.ceil(done * (doubt / PRECISION) ** 2) : most;
-  const room = roundMs > 0 ? done + Math.max(0, Math.floor((deadlineMs - nowMs) / roundMs)) : most;
+  const room = roundMs > 0 ? done + Math.max(0, Math.floor(leftMs / roundMs)) : most;
   return Math.max(done, Math.min(most, room, Math.max(least, wanted)));
 }

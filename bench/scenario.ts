@@ -46,6 +46,8 @@ export interface Scenario extends ScenarioTraits {
   /** What the rates count, where it is not answers: `MiB`, `messages`. */
   readonly unit?: string;
   readonly targets?: readonly Target[];
+  /** Others wait until it is over: what it keeps does something while it rests, or is not to rest. */
+  readonly inOnePiece?: true;
   run(bench: Bench): Promise<ScenarioResult>;
 }
 
@@ -81,8 +83,9 @@ export interface Loop<Part extends LoopPart> {
 export interface BenchContext {
   readonly progress: Progress;
   readonly targets?: readonly Target[];
-  /** `performance.now()` at which no further round begins. */
-  readonly deadlineMs?: number;
+  /** As the plan of a comparison has them. */
+  readonly leftMs?: () => number;
+  readonly rest?: () => Promise<boolean>;
 }
 
 export interface CompareOptions {
@@ -140,17 +143,18 @@ export class Bench {
    * command line does not say how many rounds, until the ratios are sure or the time is over.
    */
   async compare(subjects: readonly Subject[], more: CompareOptions = {}): Promise<Comparison> {
-    const { deadlineMs = Number.POSITIVE_INFINITY, progress, targets = [] } = this.#context;
+    const { leftMs = () => Number.POSITIVE_INFINITY, rest, progress, targets = [] } = this.#context;
     const { target, internal, rounds: least, roundsMax: most } = this.options;
     const asked = targets.flatMap((target) =>
       'against' in target && target.of !== undefined ? [{ of: target.of, against: target.against }] : [],
     );
-    const withinMs = performance.now() + (more.withinMs ?? Number.POSITIVE_INFINITY);
+    const endMs = performance.now() + (more.withinMs ?? Number.POSITIVE_INFINITY);
     return await compare(subjects, {
       least,
       most,
       slices: slicesOf(this.options, subjects.length),
-      deadlineMs: Math.min(deadlineMs, withinMs),
+      leftMs: () => Math.min(leftMs(), endMs - performance.now()),
+      ...(rest === undefined ? {} : { rest }),
       pairs: [...asked, ...(more.pairs ?? [])],
       progress,
       ...(target === undefined

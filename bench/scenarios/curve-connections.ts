@@ -26,6 +26,7 @@ export const curveConnections: Scenario = {
   defaults: { durationMs: 120, sliceMs: 120 },
   inAll: { warmupMs: 1_000, durationMs: 120 },
   share: 2,
+  inOnePiece: true,
   async run(bench) {
     const { target, connections } = bench.options;
     const backend = await startServer('wallet');

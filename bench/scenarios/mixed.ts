@@ -39,6 +39,7 @@ export const mixed: Scenario = {
   defaults: { durationMs: 30_000, warmupMs: 5_000, rounds: 1, roundsMax: 1 },
   inAll: { durationMs: 15_000, warmupMs: 3_000, rounds: 1, roundsMax: 1 },
   share: 0.5,
+  inOnePiece: true,
   targets: [
     { figure: UNDECLARED, atMost: 0, row: ROW },
     { figure: RSS_GROWTH, atMost: 1.2, row: ROW },

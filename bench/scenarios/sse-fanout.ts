@@ -36,6 +36,7 @@ export const sseFanout: Scenario = {
   // A batch to everybody takes longer than a slice.
   inAll: { connections: 10_000, durationMs: 120 },
   share: 3,
+  inOnePiece: true,
   targets: [
     { against: 'nchan', by: 'processor time', atLeast: 1.2, row: 'SSE fan-out to 10,000 against nchan' },
     {

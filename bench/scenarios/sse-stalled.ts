@@ -22,6 +22,7 @@ export const sseStalled: Scenario = {
   defaults: { durationMs: 500, rounds: 15, roundsMax: 120 },
   inAll: { durationMs: 500, rounds: 5, roundsMax: 60 },
   share: 1.3,
+  inOnePiece: true,
   async run(bench) {
     const { durationMs, warmupMs } = bench.options;
     const crowds = await gatherCrowds(bench, READERS);

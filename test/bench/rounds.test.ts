@@ -79,16 +79,16 @@ t.test('rounds: nothing to compare, no more than asked for; nobody, none', async
   t.same(await compare([], { least: 4, most: 300 }), { subjects: [], ratios: [] });
 });
 
-t.test('rounds: least, most and deadline are held whatever the doubt and the times', async () => {
-  const times = { nowMs: fc.nat(1_000_000), roundMs: fc.nat(10_000), deadlineMs: fc.nat(1_000_000) };
+t.test('rounds: least, most and what is left of the time are held whatever the doubt and the times', async () => {
+  const times = { roundMs: fc.nat(10_000), leftMs: fc.integer({ min: -10_000, max: 1_000_000 }) };
   const doubt = fc.oneof(fc.constant(Number.POSITIVE_INFINITY), fc.double({ min: 0, max: 5, noNaN: true }));
   fc.assert(
     fc.property(
       fc.record({ least: fc.nat(50), more: fc.nat(300), done: fc.nat(400), doubt, ...times }),
-      ({ least, more, deadlineMs, ...state }) => {
-        const plan = { least, most: least + more, deadlineMs };
+      ({ least, more, ...state }) => {
+        const plan = { least, most: least + more };
         const on = goesOn(plan, state);
-        const late = state.nowMs + state.roundMs > deadlineMs;
+        const late = state.roundMs > state.leftMs;
         const expected = expectedRounds(plan, state);
         if (state.done >= plan.most) return !on;
         if (state.done < Math.min(least, ROUNDS_MIN)) return on;
@@ -98,6 +98,31 @@ t.test('rounds: least, most and deadline are held whatever the doubt and the tim
       },
     ),
     { numRuns: 5_000 },
+  );
+});
+
+t.test('rounds: after others had the machine one or more do not count', async (t) => {
+  const order: string[] = [];
+  const rests = [false, true, false];
+  const named = (name: string) => subject(name, (round) => order.push(`${name}${round}`));
+  const result = await compare([named('A'), named('B')], {
+    least: 4,
+    most: 4,
+    againMs: 0,
+    rest: async () => {
+      const others = rests.shift() ?? false;
+      order.push(others ? 'others' : 'on');
+      return others;
+    },
+  });
+  t.same(order, ['A1', 'B1', 'on', 'A2', 'B2', 'others', 'A3', 'B3', 'A4', 'B4', 'on', 'A5', 'B5']);
+  t.same(
+    result.subjects.map(({ rounds }) => rounds.map(({ ratePerSecond }) => ratePerSecond)),
+    [
+      [1, 4, 9, 12],
+      [2, 5, 10, 13],
+    ],
+    'neither A3 nor B3',
   );
 });
 

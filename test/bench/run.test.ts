@@ -3,7 +3,8 @@ import t from 'tap';
 import { parseOptions } from '../../bench/options.ts';
 import { OTHERS_BUSY_MAX } from '../../bench/others-busy.ts';
 import { ProgressBar } from '../../bench/progress.ts';
-import { deadlineOf, runScenarios } from '../../bench/run.ts';
+import { lanesOf, runScenarios, together } from '../../bench/run.ts';
+import { leftMs } from '../../bench/run-scenario.ts';
 import type { Scenario } from '../../bench/scenario.ts';
 import { loadSample } from './fixtures/report.ts';
 
@@ -141,19 +142,24 @@ t.test('run: one round of something that nothing stands beside is no doubtful me
   );
 });
 
-t.test(
-  'run: in all each scenario has its share of what is left, and what one leaves is the others’',
-  async (t) => {
-    const line = { given: {} };
-    const shares = [{ share: 2 }, {}, { share: 0.5 }, { share: 0.5 }];
-    t.equal(deadlineOf(line, shares, 1_000, 200), 600, 'two of four parts of 800');
-    t.equal(deadlineOf(line, shares.slice(1), 1_000, 300), 650, 'the first was over early: half of 700');
-    t.equal(deadlineOf(line, shares.slice(3), 1_000, 900), 1_000, 'the last one has the rest');
-    t.equal(deadlineOf(line, shares.slice(3), 1_000, 1_100), 1_000, 'too late: no more than the least');
-  },
-);
+t.test('run: in all a scenario has its share; alone two minutes, unless the rounds are given', async (t) => {
+  const turn = { hadMs: 5_000, leftMs: 300 };
+  t.equal(leftMs({ scenario: 'all', given: {} }, turn), 300);
+  t.equal(leftMs({ scenario: 'good', given: {} }, turn), 115_000);
+  t.equal(leftMs({ scenario: 'good', given: { rounds: 3 } }, turn), Number.POSITIVE_INFINITY);
+});
 
-t.test('run: alone a scenario has two minutes, unless the rounds are given', async (t) => {
-  t.equal(deadlineOf({ given: {} }, [{}], undefined, 5_000), 125_000);
-  t.equal(deadlineOf({ given: { rounds: 3 } }, [{}], undefined, 5_000), undefined);
+t.test('run: scenarios take turns as far as memory goes; those of a target are one after the other', (t) => {
+  const at = (target?: string) => ({ common: { target } });
+  t.equal(together(at(), 10 * 2 ** 30), 10);
+  t.equal(together(at(), 2 ** 20), 1, 'at least one');
+  t.equal(together(at('https://crm.example'), 10 * 2 ** 30), 1);
+  const place = (inOnePiece?: true) => ({ scenario: inOnePiece === undefined ? {} : { inOnePiece } });
+  const places = [place(true), place(), place(true), place()];
+  t.same(lanesOf(places, 1), [{ queue: places, count: 1 }], 'one after the other, in their order');
+  t.same(lanesOf(places, 10), [
+    { queue: [place(), place()], count: 8 },
+    { queue: [place(true), place(true)], count: 2 },
+  ]);
+  t.end();
 });

@@ -1,0 +1,50 @@
+/** Processes of scenarios that wait are halted, with all that they started, and go on afterwards. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import t from 'tap';
+import { haltChildren, resume } from '../../bench/halted.ts';
+
+function stateOf(pid: number): string | undefined {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  return stat.slice(stat.lastIndexOf(')') + 2).at(0);
+}
+
+/** Says its own process and that of the one it starts. */
+const FAMILY = `
+const { spawn } = require('node:child_process');
+const child = spawn(process.execPath, ['-e', 'process.stdin.resume()'], { stdio: ['pipe', 'ignore', 'ignore'] });
+console.log(child.pid);
+process.stdin.resume();
+process.on('SIGTERM', () => { child.kill('SIGKILL'); process.exit(); });
+`;
+
+async function family(): Promise<{ readonly child: ChildProcess; readonly pids: readonly number[] }> {
+  const child = spawn(process.execPath, ['-e', FAMILY], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const [text] = await once(child.stdout, 'data');
+  return { child, pids: [child.pid ?? 0, Number(text)] };
+}
+
+const skip = process.platform === 'linux' ? false : 'there is no /proc';
+
+t.test('halted: children and theirs stand still until they are resumed', { skip }, async (t) => {
+  const first = await family();
+  const halted = haltChildren();
+  t.same([...halted].sort(), [...first.pids].sort(), 'nobody else');
+  t.same(first.pids.map(stateOf), ['T', 'T']);
+  const second = await family();
+  t.same([...haltChildren()].sort(), [...second.pids].sort(), 'those that stand still already are not its own');
+  resume(halted);
+  t.same(second.pids.map(stateOf), ['T', 'T'], 'these stand still');
+  t.ok(
+    first.pids.every((pid) => stateOf(pid) !== 'T'),
+    'the others go on',
+  );
+  for (const { child, pids } of [first, second]) {
+    resume(pids);
+    child.kill('SIGTERM');
+    await once(child, 'exit');
+  }
+  resume(halted);
+  t.same(haltChildren(), [], 'nobody is left, and who is gone is no fault');
+});
