@@ -1,55 +1,39 @@
 /**
- * The load-testing suite: `npm run bench -- <scenario | all> [options]`. Exit 64 for bad usage, 1 when a scenario
- * fails, 130 after an interrupt, 0 otherwise: a missed target is a result. An interrupted run cleans up, and reports
- * what it has.
+ * `npm run bench -- <scenario | all> [options]`: runs the suite in a process group of its own. The suite halts servers
+ * that wait for their turn, and a group with halted members is hung up by the kernel when the shell that began it ends.
+ * And whatever becomes of the suite, nothing that it started is left.
  */
-import { writeFileSync } from 'node:fs';
-import { page } from './html/page.ts';
-import { type CommandLine, parseOptions, TARGET_BOUNDS, USAGE } from './options.ts';
-import { ProgressBar } from './progress.ts';
-import { runScenarios } from './run.ts';
-import { SCENARIOS } from './scenarios.ts';
-import { tables } from './table.ts';
+import { spawn } from 'node:child_process';
+import { constants } from 'node:os';
+import { fileURLToPath } from 'node:url';
 
-const EX_USAGE = 64;
-const EX_INTERRUPTED = 130;
+const SUITE = fileURLToPath(new URL('./suite.js', import.meta.url));
+/** A terminal sends an interrupt to everybody and npm sends it on: within this it is the same one. */
+const SAME_MS = 500;
 
-async function run(args: readonly string[]): Promise<number> {
-  const parsed = parseOptions(args, SCENARIOS);
-  if (!parsed.ok) {
-    const list = SCENARIOS.map(({ name, summary }) => `  ${name.padEnd(18)} ${summary}`);
-    process.stderr.write(`${[...parsed.faults, '', USAGE, 'Scenarios:', ...list].join('\n')}\n`);
-    return EX_USAGE;
+const suite = spawn(process.execPath, [...process.execArgv, SUITE, ...process.argv.slice(2)], {
+  detached: true,
+  stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+});
+let firstMs: number | undefined;
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.on(signal, () => {
+    firstMs ??= performance.now();
+    if (performance.now() < firstMs + SAME_MS) suite.kill(signal);
+    // Whoever is in a hurry asks twice: no report, and folders stay.
+    else endGroup('SIGKILL');
+  });
+suite.once('exit', (code, signal) => {
+  endGroup('SIGKILL');
+  process.exitCode = code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
+});
+
+function endGroup(signal: NodeJS.Signals): void {
+  if (suite.pid === undefined) return;
+  try {
+    process.kill(-suite.pid, signal);
+  } catch (error) {
+    // Nobody is left.
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
   }
-  const { line } = parsed;
-  if (line.common.target !== undefined) process.stderr.write(warningOf(line, line.common.target));
-  const command = ['npm run bench --', ...args].join(' ');
-  const interrupt = new AbortController();
-  // Whoever is in a hurry asks twice: then nothing is cleaned up.
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupt.abort());
-  const progress = new ProgressBar(process.stderr);
-  const report = await runScenarios(line, command, SCENARIOS, progress, interrupt.signal);
-  process.stdout.write(tables(report));
-  if (line.htmlFile !== undefined) writeFileSync(line.htmlFile, page(report));
-  if (line.jsonFile !== undefined) writeFileSync(line.jsonFile, `${JSON.stringify(report)}\n`);
-  if (interrupt.signal.aborted) return EX_INTERRUPTED;
-  return report.scenarios.some(({ failure }) => failure !== undefined) ? 1 : 0;
 }
-
-function warningOf({ common }: CommandLine, target: string): string {
-  const bound =
-    common.maxRatePerSecond === undefined
-      ? `${common.ratePerSecond} requests a second`
-      : `at most ${common.maxRatePerSecond} requests a second${common.maxRatePerSecond === TARGET_BOUNDS.maxRatePerSecond ? ' (--max-rate raises it)' : ''}`;
-  return `Load is sent to ${target}: ${bound}. It must be yours, or its owner must have agreed. Nothing is compared.\n`;
-}
-
-run(process.argv.slice(2)).then(
-  (code) => {
-    process.exitCode = code;
-  },
-  (error: unknown) => {
-    process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
-    process.exitCode = 1;
-  },
-);

@@ -98,7 +98,15 @@ export interface ComparePlan extends RoundPlan {
 
 /** Warms each subject up, then measures rounds of all of them in turn, as many as `goesOn` says. */
 export async function compare(subjects: readonly Subject[], plan: ComparePlan): Promise<Comparison> {
-  const { cost = costOfProcesses, progress, pairs = [], slices = ONE_SLICE, leftMs = endless, rest, againMs = AGAIN_MS } = plan;
+  const {
+    cost = costOfProcesses,
+    progress,
+    pairs = [],
+    slices = ONE_SLICE,
+    leftMs = endless,
+    rest,
+    againMs = AGAIN_MS,
+  } = plan;
   for (const subject of subjects) {
     if (subject.warmUp === undefined) continue;
     progress?.step(`warm-up: ${subject.name}`);

@@ -25,7 +25,13 @@ export class ProgressBar implements Progress {
   #scenario = '';
   #text = '';
   #rounds:
-    | { readonly startedMs: number; readonly doneAtMs: number; readonly first: number; readonly done: number; readonly total: number }
+    | {
+        readonly startedMs: number;
+        readonly doneAtMs: number;
+        readonly first: number;
+        readonly done: number;
+        readonly total: number;
+      }
     | undefined;
   #saidAtMs = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;

@@ -33,10 +33,7 @@ export function doubtOf(ratios: readonly Ratio[]): number {
 }
 
 /** Whether one more round is due. */
-export function goesOn(
-  { least, most }: RoundPlan,
-  { done, doubt, leftMs, roundMs }: RoundState,
-): boolean {
+export function goesOn({ least, most }: RoundPlan, { done, doubt, leftMs, roundMs }: RoundState): boolean {
   if (done >= most) return false;
   if (done >= Math.min(least, ROUNDS_MIN) && roundMs > leftMs) return false;
   return done < least || doubt > PRECISION;

@@ -38,7 +38,7 @@ export async function runScenario(
   const options = optionsFor(line, scenario);
   const targets = (scenario.targets ?? []).filter((each) => isJudged(each, options));
   const startedUtc = new Date().toISOString();
-  let wake = () => undefined as void;
+  let wake: () => void = () => undefined;
   const halt = () => {
     const pids = haltChildren();
     wake = () => resume(pids);

@@ -14,7 +14,7 @@ function stateOf(pid: number): string | undefined {
 const FAMILY = `
 const { spawn } = require('node:child_process');
 const child = spawn(process.execPath, ['-e', 'process.stdin.resume()'], { stdio: ['pipe', 'ignore', 'ignore'] });
-console.log(child.pid);
+process.stdout.write(String(child.pid));
 process.stdin.resume();
 process.on('SIGTERM', () => { child.kill('SIGKILL'); process.exit(); });
 `;
@@ -33,7 +33,11 @@ t.test('halted: children and theirs stand still until they are resumed', { skip 
   t.same([...halted].sort(), [...first.pids].sort(), 'nobody else');
   t.same(first.pids.map(stateOf), ['T', 'T']);
   const second = await family();
-  t.same([...haltChildren()].sort(), [...second.pids].sort(), 'those that stand still already are not its own');
+  t.same(
+    [...haltChildren()].sort(),
+    [...second.pids].sort(),
+    'those that stand still already are not its own',
+  );
   resume(halted);
   t.same(second.pids.map(stateOf), ['T', 'T'], 'these stand still');
   t.ok(

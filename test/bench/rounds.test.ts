@@ -79,27 +79,30 @@ t.test('rounds: nothing to compare, no more than asked for; nobody, none', async
   t.same(await compare([], { least: 4, most: 300 }), { subjects: [], ratios: [] });
 });
 
-t.test('rounds: least, most and what is left of the time are held whatever the doubt and the times', async () => {
-  const times = { roundMs: fc.nat(10_000), leftMs: fc.integer({ min: -10_000, max: 1_000_000 }) };
-  const doubt = fc.oneof(fc.constant(Number.POSITIVE_INFINITY), fc.double({ min: 0, max: 5, noNaN: true }));
-  fc.assert(
-    fc.property(
-      fc.record({ least: fc.nat(50), more: fc.nat(300), done: fc.nat(400), doubt, ...times }),
-      ({ least, more, ...state }) => {
-        const plan = { least, most: least + more };
-        const on = goesOn(plan, state);
-        const late = state.roundMs > state.leftMs;
-        const expected = expectedRounds(plan, state);
-        if (state.done >= plan.most) return !on;
-        if (state.done < Math.min(least, ROUNDS_MIN)) return on;
-        if (late) return !on;
-        if (state.done < least) return on;
-        return on === state.doubt > PRECISION && expected <= plan.most;
-      },
-    ),
-    { numRuns: 5_000 },
-  );
-});
+t.test(
+  'rounds: least, most and what is left of the time are held whatever the doubt and the times',
+  async () => {
+    const times = { roundMs: fc.nat(10_000), leftMs: fc.integer({ min: -10_000, max: 1_000_000 }) };
+    const doubt = fc.oneof(fc.constant(Number.POSITIVE_INFINITY), fc.double({ min: 0, max: 5, noNaN: true }));
+    fc.assert(
+      fc.property(
+        fc.record({ least: fc.nat(50), more: fc.nat(300), done: fc.nat(400), doubt, ...times }),
+        ({ least, more, ...state }) => {
+          const plan = { least, most: least + more };
+          const on = goesOn(plan, state);
+          const late = state.roundMs > state.leftMs;
+          const expected = expectedRounds(plan, state);
+          if (state.done >= plan.most) return !on;
+          if (state.done < Math.min(least, ROUNDS_MIN)) return on;
+          if (late) return !on;
+          if (state.done < least) return on;
+          return on === state.doubt > PRECISION && expected <= plan.most;
+        },
+      ),
+      { numRuns: 5_000 },
+    );
+  },
+);
 
 t.test('rounds: after others had the machine one or more do not count', async (t) => {
   const order: string[] = [];

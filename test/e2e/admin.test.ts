@@ -115,7 +115,8 @@ async function seeDeliveries(t: Test, { page, violations, picture }: OpenPage): 
   await page.route('**/api/apps/update', async (route) => {
     sent += 1;
     if (sent > 1) await route.continue();
-    else await route.fulfill({ status: 429, headers: { 'retry-after': '1' }, json: { error: { code: 1002 } } });
+    else
+      await route.fulfill({ status: 429, headers: { 'retry-after': '1' }, json: { error: { code: 1002 } } });
   });
   await row.getByRole('button', { name: 'Approve' }).click();
   await page.getByText('The application is approved').waitFor();
