@@ -25,14 +25,16 @@ export interface Stage {
   readonly turn: Turn;
   /** Share of the processors that others used before it began. */
   readonly busy: number;
-  readonly stop: AbortSignal;
+  /** Of it so far; more may come from beside it. */
+  readonly faults: string[];
+  readonly interrupted: Promise<void>;
 }
 
 /** Ends the turn when everything that it started is gone. */
 export async function runScenario(
   line: CommandLine,
   scenario: Scenario,
-  { progress, title, turn, busy, stop }: Stage,
+  { progress, title, turn, busy, faults, interrupted }: Stage,
 ): Promise<ScenarioReport> {
   const { name, summary, unit = 'answers', inOnePiece } = scenario;
   const options = optionsFor(line, scenario);
@@ -55,26 +57,19 @@ export async function runScenario(
     leftMs: () => leftMs(line, turn),
     ...(inOnePiece === true ? {} : { rest }),
   });
-  const faults: string[] = [];
   const attempt = async <Result>(act: () => Promise<Result>): Promise<Result | undefined> => {
     try {
       return await act();
     } catch (error) {
-      faults.push(error instanceof Error ? error.message : String(error));
+      faults.push(messageOf(error));
       return undefined;
     }
   };
-  // A promise that nobody waits for any more, of a scenario that failed or was given up, is its fault too.
-  const stray = (error: unknown) => {
-    if (turn.isOn) faults.push(error instanceof Error ? error.message : String(error));
-  };
-  process.on('unhandledRejection', stray);
   const isHanging = () => line.scenario === ALL && turn.hadMs > HANGING_MS;
-  const result = (await attempt(() => within(isHanging, stop, scenario.run(bench)))) ?? NOTHING;
+  const result = (await attempt(() => within(isHanging, interrupted, scenario.run(bench)))) ?? NOTHING;
   // Interrupted while it rested: what is halted does not end.
   wake();
   await attempt(() => bench.close());
-  process.off('unhandledRejection', stray);
   const elapsedMs = turn.hadMs;
   turn.end();
   const { comparison, notes, figures = [], series = [] } = result;
@@ -120,28 +115,28 @@ export function leftMs(
   return given.rounds === undefined ? ALONE_BUDGET_MS - turn.hadMs : Number.POSITIVE_INFINITY;
 }
 
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** What it started ends with the bench, whoever waits for it no longer. */
 async function within<Result>(
   isHanging: () => boolean,
-  stop: AbortSignal,
+  interrupted: Promise<void>,
   work: Promise<Result>,
 ): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
-  let give: () => void = () => undefined;
   const late = new Promise<never>((_resolve, reject) => {
-    give = () => reject(new Error('interrupted'));
     const look = () => {
       if (isHanging()) reject(new Error(`not over after ${HANGING_MS / 60_000} minutes`));
     };
     timer = setInterval(look, HANGING_LOOK_MS);
-    if (stop.aborted) give();
-    else stop.addEventListener('abort', give);
+    void interrupted.then(() => reject(new Error('interrupted')));
   });
   try {
     return await Promise.race([work, late]);
   } finally {
     clearInterval(timer);
-    stop.removeEventListener('abort', give);
   }
 }
 

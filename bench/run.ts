@@ -11,7 +11,7 @@ import {
   type ScenarioReport,
   targetVersion,
 } from './report.ts';
-import { runScenario } from './run-scenario.ts';
+import { messageOf, runScenario } from './run-scenario.ts';
 import type { Scenario } from './scenario.ts';
 import { Turns } from './turns.ts';
 
@@ -47,20 +47,29 @@ export async function runScenarios(
   const places = runnable.map((scenario, index) => ({
     scenario,
     turn: turns.join(scenario.share),
+    faults: [] as string[],
     title: runnable.length === 1 ? scenario.name : `${scenario.name} (${index + 1} of ${runnable.length})`,
   }));
-  const interrupted = new Promise<void>((resolve) => stop.addEventListener('abort', () => resolve()));
+  const interrupted = new Promise<void>((resolve) => {
+    if (stop.aborted) resolve();
+    else stop.addEventListener('abort', () => resolve());
+  });
+  // A promise that nobody waits for any more, of a scenario that failed or was given up, is its fault too.
+  const stray = (error: unknown) => {
+    for (const { turn, faults } of places) if (turn.isOn) faults.push(messageOf(error));
+  };
+  process.on('unhandledRejection', stray);
   const reports = new Map<Scenario, ScenarioReport>();
   // The first one starts on the machine as it was before the generator was tried.
   let busyNow: number | undefined = busyAtFirst;
   const lane = async (queue: Iterable<(typeof places)[number]>) => {
-    for (const { scenario, turn, title } of queue) {
-      await Promise.race([turn.begin(), interrupted]);
+    for (const { scenario, ...stage } of queue) {
+      await Promise.race([stage.turn.begin(), interrupted]);
       if (stop.aborted) return;
-      progress.begin(title);
+      progress.begin(stage.title);
       const busy = busyNow ?? (await othersBusy());
       busyNow = undefined;
-      reports.set(scenario, await runScenario(line, scenario, { progress, title, turn, busy, stop }));
+      reports.set(scenario, await runScenario(line, scenario, { ...stage, progress, busy, interrupted }));
     }
   };
   await Promise.all(
@@ -69,6 +78,7 @@ export async function runScenarios(
       return Array.from({ length: count }, () => lane(left));
     }),
   );
+  process.off('unhandledRejection', stray);
   progress.end();
   return {
     schema: SCHEMA,

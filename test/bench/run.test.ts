@@ -130,6 +130,27 @@ t.test('run: all go, the failed one is named, and each is cleaned up after', asy
   t.ok(warnings?.some((line) => line.includes('a median of 3 rounds')));
 });
 
+t.test('run: what fails beside one of a dozen is the fault of that one', async (t) => {
+  const stray = scenario('stray', async (bench) => {
+    void Promise.reject(new Error('nobody waits'));
+    await new Promise((resolve) => setImmediate(resolve));
+    return { comparison: await bench.compare([]), notes: [] };
+  });
+  const dozen = Array.from({ length: 12 }, (_, index) =>
+    index === 5 ? stray : { ...last, name: `${index}` },
+  );
+  const parsed = parseOptions(['all'], dozen);
+  if (!parsed.ok) throw new Error(parsed.faults.join());
+  const progress = new ProgressBar({ write: () => undefined });
+  const { scenarios } = await runScenarios(parsed.line, 'npm run bench -- all', dozen, progress);
+  process.off('warning', listen);
+  t.same(warned, []);
+  t.same(
+    scenarios.map(({ failure }) => failure),
+    dozen.map((each) => (each === stray ? 'nobody waits' : undefined)),
+  );
+});
+
 t.test('run: one round of something that nothing stands beside is no doubtful median', async (t) => {
   const parsed = parseOptions(['once'], [once]);
   if (!parsed.ok) throw new Error(parsed.faults.join());
