@@ -25,8 +25,11 @@ async function run(args: readonly string[]): Promise<number> {
   const command = ['npm run bench --', ...args].join(' ');
   const interrupt = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => interrupt.abort());
-  // Who began it is gone.
-  process.once('disconnect', () => interrupt.abort());
+  // Who began it is gone, and with a terminal whoever reads what it says.
+  process.once('disconnect', () => {
+    for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+    interrupt.abort();
+  });
   process.channel?.unref();
   const progress = new ProgressBar(process.stderr);
   const report = await runScenarios(line, command, SCENARIOS, progress, interrupt.signal);
