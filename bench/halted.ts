@@ -2,7 +2,8 @@
  * Processes of a scenario that waits for its next turn are halted: dozens of servers that only keep time are a
  * noticeable load. Where there is no /proc they stay as they are.
  */
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
+import { signalled, statOf } from './processes.ts';
 
 interface Process {
   readonly pid: number;
@@ -30,26 +31,10 @@ function processes(): Process[] {
   if (process.platform !== 'linux') return [];
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
-    .flatMap((name) => {
-      try {
-        const stat = readFileSync(`/proc/${name}/stat`, 'latin1');
-        // The command's name may hold spaces and brackets.
-        const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-        return [{ pid: Number(name), parent: Number(parent), isHalted: state === 'T' }];
-      } catch (error) {
-        // Gone since the folder was read.
-        if (error instanceof Error && 'code' in error) return [];
-        throw error;
-      }
+    .map(Number)
+    .flatMap((pid) => {
+      // Without any it is gone since the folder was read.
+      const [state, parent] = statOf(pid) ?? [];
+      return state === undefined ? [] : [{ pid, parent: Number(parent), isHalted: state === 'T' }];
     });
-}
-
-/** False for one that has ended meanwhile. */
-function signalled(pid: number, signal: NodeJS.Signals): boolean {
-  try {
-    return process.kill(pid, signal);
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ESRCH') return false;
-    throw error;
-  }
 }

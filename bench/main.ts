@@ -6,6 +6,7 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { signalled } from './processes.ts';
 
 const SUITE = fileURLToPath(new URL('./suite.js', import.meta.url));
 /** A terminal sends an interrupt to everybody and npm sends it on: within this it is the same one. */
@@ -21,19 +22,13 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
     firstMs ??= performance.now();
     if (performance.now() < firstMs + SAME_MS) suite.kill(signal);
     // Whoever is in a hurry asks twice: no report, and folders stay.
-    else endGroup('SIGKILL');
+    else endGroup();
   });
 suite.once('exit', (code, signal) => {
-  endGroup('SIGKILL');
+  endGroup();
   process.exitCode = code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
 });
 
-function endGroup(signal: NodeJS.Signals): void {
-  if (suite.pid === undefined) return;
-  try {
-    process.kill(-suite.pid, signal);
-  } catch (error) {
-    // Nobody is left.
-    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
-  }
+function endGroup(): void {
+  if (suite.pid !== undefined) signalled(-suite.pid, 'SIGKILL');
 }

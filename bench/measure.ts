@@ -68,6 +68,7 @@ export interface Comparison {
 /** Of a processor: what a subject has of the time of its warm-up at least. */
 const WARM_SHARE = 1 / 3;
 const WARM_UPS_MAX = 3;
+/** After others had the machine, rounds of so long at least do not count: caches are cold. */
 const AGAIN_MS = 1_000;
 /** A subject of no ratio takes part in the first rounds and in each of these. */
 const ALONE_EVERY = 4;

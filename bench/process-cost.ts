@@ -1,6 +1,6 @@
 /** What a process has cost the machine so far. */
-import { readFileSync } from 'node:fs';
 import { SECOND_MS } from '../src/domain/time.ts';
+import { statOf } from './processes.ts';
 
 export interface ProcessCost {
   /** Processor time used so far, all threads, those that have ended too. */
@@ -40,16 +40,10 @@ async function schedulerClock(): Promise<(pid: number) => number | undefined> {
 
 /** Undefined where there is no /proc, or no such process. */
 export function costOf(pid: number): ProcessCost | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // The command's name may hold spaces; the fields after its closing bracket start with number 3.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const ticksMs = ((Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND) * SECOND_MS;
-    return { cpuMs: clockOf(pid) ?? ticksMs, rssBytes: Number(fields[21]) * PAGE_BYTES };
-  } catch (error) {
-    if (error instanceof Error && 'code' in error) return undefined;
-    throw error;
-  }
+  const fields = statOf(pid);
+  if (fields === undefined) return undefined;
+  const ticksMs = ((Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND) * SECOND_MS;
+  return { cpuMs: clockOf(pid) ?? ticksMs, rssBytes: Number(fields[21]) * PAGE_BYTES };
 }
 
 /** Of several together; undefined where one of them is unknown, or there is none. */

@@ -28,6 +28,7 @@ export class ProgressBar implements Progress {
     | {
         readonly startedMs: number;
         readonly doneAtMs: number;
+        /** Over when it began, or went on after others had the machine. */
         readonly first: number;
         readonly done: number;
         readonly total: number;

@@ -40,16 +40,20 @@ export async function runScenario(
   const options = optionsFor(line, scenario);
   const targets = (scenario.targets ?? []).filter((each) => isJudged(each, options));
   const startedUtc = new Date().toISOString();
-  let wake: () => void = () => undefined;
+  let halted: readonly number[] = [];
   const halt = () => {
-    const pids = haltChildren();
-    wake = () => resume(pids);
-    return wake;
+    halted = haltChildren();
+  };
+  const wake = () => {
+    resume(halted);
+    halted = [];
   };
   const rest = async () => {
     const others = await turn.rest(halt);
-    if (others) progress.begin(title);
-    return others;
+    if (!others) return false;
+    wake();
+    progress.begin(title);
+    return true;
   };
   const bench = new Bench(options, {
     progress,

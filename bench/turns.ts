@@ -103,21 +103,17 @@ export class Turn {
   }
 
   /**
-   * Lets others go on where they wait and this one had its time: true when they had the machine meanwhile. `halt` comes
-   * before, and what it returns after.
+   * Lets others go on where they wait and this one had its time, after `halt`: true when they had the machine meanwhile.
+   * Rejects where `end` comes first.
    */
-  async rest(halt: () => () => void = () => () => undefined): Promise<boolean> {
+  async rest(halt: () => void = () => undefined): Promise<boolean> {
     if (this.#sinceMs === undefined) throw new Error(OVER);
     if (!this.#turns.isWanted || this.#nowMs() - this.#sinceMs < TURN_MS) return false;
-    const resume = halt();
+    halt();
     this.#stop();
     const again = this.begin();
     this.#turns.handOver();
-    try {
-      await again;
-    } finally {
-      resume();
-    }
+    await again;
     return true;
   }
 

@@ -1,14 +1,11 @@
 /** Processes of scenarios that wait are halted, with all that they started, and go on afterwards. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { haltChildren, resume } from '../../bench/halted.ts';
+import { statOf } from '../../bench/processes.ts';
 
-function stateOf(pid: number): string | undefined {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-  return stat.slice(stat.lastIndexOf(')') + 2).at(0);
-}
+const stateOf = (pid: number) => statOf(pid)?.[0];
 
 /** Says its own process and that of the one it starts. */
 const FAMILY = `
