@@ -24,6 +24,8 @@ export interface CrowdRound {
   readonly durationMs: number;
   /** Messages that are published together. */
   readonly batch: number;
+  /** Batches in a row, however long they take; one unless given. */
+  readonly least?: number;
   readonly sizeBytes: number;
   /** Readers that never read, in this round. */
   readonly stalled?: number;
@@ -116,11 +118,12 @@ export class Crowd {
     return { batches: 0, elapsedMs: 0, cpuMs: 0 };
   }
 
-  /** Batch after batch, each when the one before has arrived everywhere; at least one. */
+  /** Batch after batch, each when the one before has arrived everywhere. */
   async #publish(options: CrowdRound, sums: Published): Promise<void> {
     const cpuBefore = this.#cpuMs();
     const startedMs = performance.now();
-    while (performance.now() - startedMs < options.durationMs) {
+    const least = sums.batches + (options.least ?? 1);
+    while (sums.batches < least || performance.now() - startedMs < options.durationMs) {
       sums.batches += 1;
       const arrived = this.#order({ do: 'until', messages: sums.batches * options.batch * options.readers });
       await this.server.publish(Array.from({ length: options.batch }, () => messageOf(options.sizeBytes)));

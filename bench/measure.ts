@@ -69,7 +69,7 @@ export interface Comparison {
 const WARM_SHARE = 1 / 3;
 const WARM_UPS_MAX = 3;
 /** After others had the machine, rounds of so long at least do not count: caches are cold. */
-const AGAIN_MS = 1_000;
+const AGAIN_MS = 500;
 /** A subject of no ratio takes part in the first rounds and in each of these. */
 const ALONE_EVERY = 4;
 
@@ -93,7 +93,7 @@ export interface ComparePlan extends RoundPlan {
   readonly leftMs?: () => number;
   /** Between two rounds: others may have the machine for a while. True when they had. */
   readonly rest?: () => Promise<boolean>;
-  /** Rounds after that which do not count last so long at least; a second unless given. */
+  /** Rounds after that which do not count last so long at least; half a second unless given. */
   readonly againMs?: number;
 }
 
@@ -130,7 +130,7 @@ export async function compare(subjects: readonly Subject[], plan: ComparePlan): 
       const text = `round ${state.done + 1} ${of}${name === undefined ? '' : `: ${name}`}`;
       progress?.round(text, state.done * subjects.length + index, total * subjects.length);
     };
-    for (const [subject, round] of await measureRound(due, slices, cost, begins))
+    for (const [subject, round] of await measureRound(rotated(due, state.done), slices, cost, begins))
       rounds.get(subject)?.push(round);
     const roundMs = performance.now() - startedMs;
     state = { done: state.done + 1, doubt: doubtOf(comparison().ratios), leftMs: leftMs(), roundMs };
@@ -179,7 +179,13 @@ function measuredOf(name: string, rounds: readonly Round[]): Measured {
   return { name, rounds, medianPerSecond: median(rounds.map(({ ratePerSecond }) => ratePerSecond)) };
 }
 
-/** The slices of all subjects in turn, then whatever has none and what the others measured. */
+/** From place `start` on, round the end: being first after a pause, or after the same neighbour, is nobody's lot. */
+function rotated<Each>(all: readonly Each[], start: number): readonly Each[] {
+  const first = all.length === 0 ? 0 : start % all.length;
+  return [...all.slice(first), ...all.slice(0, first)];
+}
+
+/** The slices of all subjects in turn, each time another one first; then whatever has none and what the others measured. */
 async function measureRound(
   subjects: readonly Subject[],
   slices: Slices,
@@ -201,7 +207,7 @@ async function measureRound(
   if (sliced.length > 0) begins(0);
   const untilMs = performance.now() + slices.enoughMs;
   for (let turn = 0; turn < slices.count && performance.now() < untilMs; turn += 1) {
-    for (const { subject, slice } of sliced) await costing(subject, slice);
+    for (const { subject, slice } of rotated(sliced, turn)) await costing(subject, slice);
   }
   const rounds = new Map<Subject, Round>();
   for (const [index, subject] of subjects.entries()) {

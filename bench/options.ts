@@ -73,13 +73,13 @@ const STANDARD: LoadSettings = {
    * of turns, not by their length; but a slice is many answers. Work that waits for the disk needs longer ones: the last
    * answers of a slice share their commits with few others.
    */
-  sliceMs: 30,
+  sliceMs: 20,
   warmupMs: 3 * SECOND_MS,
   rounds: 15,
   roundsMax: 300,
   users: 0,
 };
-const STANDARD_IN_ALL: Partial<LoadSettings> = { durationMs: 0.15 * SECOND_MS, warmupMs: 2.5 * SECOND_MS };
+const STANDARD_IN_ALL: Partial<LoadSettings> = { durationMs: 0.15 * SECOND_MS, warmupMs: 1.2 * SECOND_MS };
 /** Somebody's deployment is not to fall over because a default was large. */
 export const TARGET_BOUNDS = {
   load: { connections: 8, durationMs: 5 * SECOND_MS, warmupMs: SECOND_MS, rounds: 3, roundsMax: 3, users: 4 },
@@ -91,8 +91,8 @@ export const USAGE = `npm run bench -- <scenario | all> [options]
   --peers            other servers too: SDK server, fastify, nginx, nchan, tus, better-sse, … as far as installed
   --connections N    open connections (64)
   --duration S       seconds measured in each round (0.3; all: 0.15), in slices
-  --slice S          seconds for which a subject works before it is the next one's turn (0.03)
-  --warmup S         seconds of load for each subject once, before its first round, not counted (3; all: 2.5)
+  --slice S          seconds for which a subject works before it is the next one's turn (0.02)
+  --warmup S         seconds of load for each subject once, before its first round, not counted (3; all: 1.2)
   --rate R           open loop: R requests a second in all, latency from the moment each was due
   --max-rate R       closed loop, but no more than R requests a second
   --rounds N         exactly so many rounds of every subject, interleaved; without it 15 or more, until the 95 %

@@ -5,7 +5,7 @@
 import { SECOND_MS } from '../src/domain/time.ts';
 
 /** Then others go on. Shorter turns would be spent on getting warm again. */
-const TURN_MS = 8 * SECOND_MS;
+const TURN_MS = 6 * SECOND_MS;
 const OVER = 'its turns are over';
 
 export class Turns {

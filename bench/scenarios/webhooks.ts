@@ -46,6 +46,7 @@ export const webhooks: Scenario = {
   // A load that has just begun has latencies of its own.
   defaults: { durationMs: 1_000 },
   inAll: { durationMs: 600 },
+  share: 0.7,
   inOnePiece: true,
   async run(bench) {
     const world = await openWorld(bench);

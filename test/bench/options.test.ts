@@ -26,7 +26,7 @@ t.test('options: nothing given, the standard; given, what was given', async (t) 
     scenario: 'plain',
     connections: 64,
     durationMs: 300,
-    sliceMs: 30,
+    sliceMs: 20,
     warmupMs: 3_000,
     rounds: 15,
     roundsMax: 300,
@@ -62,7 +62,7 @@ t.test(
   'options: a scenario has its own standard, another in all, and the command line goes before both',
   async (t) => {
     t.match(optionsFor(line('own'), OWN), { connections: 10_000, rounds: 3, durationMs: 300 });
-    t.match(optionsFor(line('all'), OWN), { connections: 500, rounds: 3, durationMs: 150, warmupMs: 2_500 });
+    t.match(optionsFor(line('all'), OWN), { connections: 500, rounds: 3, durationMs: 150, warmupMs: 1_200 });
     t.match(optionsFor(line('all', '--connections', '7', '--duration', '4', '--slice', '0.5'), OWN), {
       sliceMs: 500,
       connections: 7,
