@@ -119,8 +119,10 @@ export function leftMs(
   return given.rounds === undefined ? ALONE_BUDGET_MS - turn.hadMs : Number.POSITIVE_INFINITY;
 }
 
+/** With what led to it: fetch alone says no more than that it failed. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : `${error.message}: ${messageOf(error.cause)}`;
 }
 
 /** What it started ends with the bench, whoever waits for it no longer. */
