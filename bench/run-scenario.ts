@@ -48,7 +48,10 @@ export async function runScenario(
     resume(halted);
     halted = [];
   };
+  let givenUp = false;
   const rest = async () => {
+    // What it began may still go on after an interrupt, but halts nobody: what is halted does not end.
+    if (givenUp) throw new Error('given up');
     const others = await turn.rest(halt);
     if (!others) return false;
     wake();
@@ -71,7 +74,8 @@ export async function runScenario(
   };
   const isHanging = () => line.scenario === ALL && turn.hadMs > HANGING_MS;
   const result = (await attempt(() => within(isHanging, interrupted, scenario.run(bench)))) ?? NOTHING;
-  // Interrupted while it rested: what is halted does not end.
+  givenUp = true;
+  // Interrupted while it rested.
   wake();
   await attempt(() => bench.close());
   const elapsedMs = turn.hadMs;

@@ -38,12 +38,13 @@ t.test('journal lost: every waiter gets 503 with 5 seconds, nothing is acknowled
   t.equal(await deposit(actors.system, '1', 7), 7, 'nothing of the lost group is there');
 });
 
-t.test('journal lost: a commit that takes over 10 s counts as failed', async (t) => {
+/** Whose commits take as long as `immediate` makes them. */
+function createTimedSystem(immediate: (run: () => void) => void) {
   const clock = new ManualClock();
   const fatal: Error[] = [];
   const system = createActorSystem({
     kinds: [account],
-    journal: new MemoryJournal(),
+    journal: new MemoryJournal({ immediate }),
     ports: { workers: { run: async () => ({ ok: false, error: 'InternalError' }) } },
     settings: new LiveSettings(),
     clock: clock.read,
@@ -52,6 +53,11 @@ t.test('journal lost: a commit that takes over 10 s counts as failed', async (t)
     onFatal: (error) => fatal.push(error),
     onBug: () => {},
   });
+  return { clock, fatal, system };
+}
+
+t.test('journal lost: a commit that takes over 10 s counts as failed', async (t) => {
+  const { clock, fatal, system } = createTimedSystem(() => undefined);
   const lost = deposit(system, '1');
   await new Promise((resolve) => setImmediate(resolve));
   while (clock.fireNext(START_MS + 9_999));
@@ -59,6 +65,22 @@ t.test('journal lost: a commit that takes over 10 s counts as failed', async (t)
   while (clock.fireNext(START_MS + 10_000));
   await rejectsWith(t, lost, 'JournalUnavailable');
   t.match(fatal, [{ message: 'a commit took over 10000 ms' }]);
+});
+
+t.test('journal: a commit in a process that was halted for a minute goes on', async (t) => {
+  const commits: (() => void)[] = [];
+  const { clock, fatal, system } = createTimedSystem((run) => commits.push(run));
+  const kept = deposit(system, '1', 3);
+  await new Promise((resolve) => setImmediate(resolve));
+  // Timers that are due come before the news that the commit is done.
+  clock.nowMs += 60_000;
+  while (clock.fireNext(clock.nowMs));
+  t.same(fatal, []);
+  for (const run of commits.splice(0)) run();
+  t.equal(await kept, 3);
+  const laterMs = clock.nowMs + 20_000;
+  while (clock.fireNext(laterMs));
+  t.same(fatal, [], 'and nobody looks at it any more');
 });
 
 t.test('snapshots: every 50 events the rows are replaced, nothing is lost', async (t) => {

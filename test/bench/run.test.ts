@@ -4,8 +4,9 @@ import { parseOptions } from '../../bench/options.ts';
 import { OTHERS_BUSY_MAX } from '../../bench/others-busy.ts';
 import { ProgressBar } from '../../bench/progress.ts';
 import { lanesOf, runScenarios, together } from '../../bench/run.ts';
-import { leftMs } from '../../bench/run-scenario.ts';
+import { leftMs, runScenario } from '../../bench/run-scenario.ts';
 import type { Scenario } from '../../bench/scenario.ts';
+import { Turns } from '../../bench/turns.ts';
 import { loadSample } from './fixtures/report.ts';
 
 const cleaned: string[] = [];
@@ -49,12 +50,12 @@ const good = scenario(
   },
 );
 const bad = scenario('bad', async (bench) => {
-  const stray = Promise.reject(new Error('nobody waits'));
+  void Promise.reject(new Error('nobody waits'));
   bench.afterwards(async () => {
     throw new Error('no broom');
   });
   await new Promise((resolve) => setImmediate(resolve));
-  throw new Error('no luck', { cause: stray });
+  throw new Error('no luck', { cause: new Error('rain') });
 });
 /** As everything at once is: one round, nothing beside it. */
 const once = scenario(
@@ -90,6 +91,56 @@ t.test('run: what a given-up scenario starts after its clean-up goes at once', a
   cleaned.length = 0;
 });
 
+t.test('run: a scenario that was given up halts nobody any more', async (t) => {
+  const parsed = parseOptions(['good', '--rounds', '3'], [good]);
+  if (!parsed.ok) throw new Error(parsed.faults.join());
+  let interrupt: () => void = () => undefined;
+  const interrupted = new Promise<void>((resolve) => {
+    interrupt = resolve;
+  });
+  const turns = new Turns(performance.now() + 60_000);
+  const turn = turns.join();
+  await turn.begin();
+  let rests = 0;
+  turn.rest = async () => {
+    rests += 1;
+    return false;
+  };
+  let ended: Promise<unknown> = Promise.resolve();
+  let rounds = 0;
+  let goOn: () => void = () => undefined;
+  const gone = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const round = async () => {
+    rounds += 1;
+    // Between two rounds it would rest.
+    if (rounds === 2) {
+      interrupt();
+      await gone;
+    }
+    return loadSample(1, 1);
+  };
+  const slow = scenario('slow', (bench) => {
+    const comparison = bench.compare([{ name: 'A', pids: [], round }]);
+    ended = comparison.catch(String);
+    return comparison.then((measured) => ({ comparison: measured, notes: [] }));
+  });
+  const report = await runScenario(parsed.line, slow, {
+    progress: new ProgressBar({ write: () => undefined }),
+    title: 'slow',
+    turn,
+    busy: 0,
+    faults: [],
+    interrupted,
+  });
+  t.equal(report.failure, 'interrupted');
+  goOn();
+  t.equal(await ended, 'Error: given up');
+  t.same({ rounds, rests }, { rounds: 2, rests: 1 });
+  cleaned.length = 0;
+});
+
 t.test('run: all go, the failed one is named, and each is cleaned up after', async (t) => {
   const parsed = parseOptions(['all', '--rounds', '3'], [good, bad, last]);
   if (!parsed.ok) throw new Error(parsed.faults.join());
@@ -101,7 +152,7 @@ t.test('run: all go, the failed one is named, and each is cleaned up after', asy
     report.scenarios.map(({ name, failure }) => [name, failure]),
     [
       ['good', undefined],
-      ['bad', 'nobody waits; no luck; no broom'],
+      ['bad', 'nobody waits; no luck: rain; no broom'],
       ['last', undefined],
     ],
   );

@@ -13,6 +13,8 @@ export interface Waiter {
 
 /** Writes that nobody waits for start a commit of their own only after so long. Milliseconds. */
 const PATIENT_MS = 50;
+/** Looks at a commit before it has taken too long. */
+const LOOKS = 10;
 
 /** Writes of several turns that become durable together. */
 export class Group {
@@ -148,17 +150,34 @@ export class GroupCommit {
     const group = this.#sealed.shift();
     if (group === undefined) return;
     this.#inFlight = group;
-    const { schedule, limits, journal } = this.#options;
-    const cancelWatchdog = schedule.timer(limits.commitTimeoutMs, () => {
-      if (this.#inFlight === group) this.#fail(new Error(`a commit took over ${limits.commitTimeoutMs} ms`));
-    });
-    journal.commit(group.operations, (error) => {
+    const cancelWatchdog = this.#watch(group);
+    this.#options.journal.commit(group.operations, (error) => {
       cancelWatchdog();
       if (this.#inFlight !== group) return;
       if (error === undefined) this.#committed(group);
       else this.#fail(error);
     });
   };
+
+  /**
+   * By looks and not by the clock: a process that was halted, or whose machine was, wakes up to a clock that says too
+   * late of a commit that had no time. Such a rest is one look, however long it was.
+   */
+  #watch(group: Group): () => void {
+    const { schedule, limits } = this.#options;
+    let looks = 0;
+    let cancel = (): void => undefined;
+    const wait = () => {
+      cancel = schedule.timer(limits.commitTimeoutMs / LOOKS, () => {
+        looks += 1;
+        if (this.#inFlight !== group) return;
+        if (looks < LOOKS) wait();
+        else this.#fail(new Error(`a commit took over ${limits.commitTimeoutMs} ms`));
+      });
+    };
+    wait();
+    return () => cancel();
+  }
 
   #committed(group: Group): void {
     this.#inFlight = undefined;
