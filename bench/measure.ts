@@ -185,7 +185,7 @@ function rotated<Each>(all: readonly Each[], start: number): readonly Each[] {
   return [...all.slice(first), ...all.slice(0, first)];
 }
 
-/** The slices of all subjects in turn, each time another one first; then whatever has none and what the others measured. */
+/** The slices of all subjects in turn, each time another one first; what they measured; then whatever has none. */
 async function measureRound(
   subjects: readonly Subject[],
   slices: Slices,
@@ -210,7 +210,9 @@ async function measureRound(
     for (const { subject, slice } of rotated(sliced, turn)) await costing(subject, slice);
   }
   const rounds = new Map<Subject, Round>();
-  for (const [index, subject] of subjects.entries()) {
+  // What slices have measured first: the whole round of another subject may be one of the same server.
+  const whole = subjects.filter(({ slice }) => slice === undefined);
+  for (const [index, subject] of [...sliced.map(({ subject }) => subject), ...whole].entries()) {
     // One round of it takes as long as all slices of another.
     if (subject.slice === undefined) begins(index, subject.name);
     const { result, rssBytes } = await costing(subject, () => subject.round());

@@ -169,6 +169,11 @@ export function warningsOf(subjects: readonly Measured[]): string[] {
     const sample = rounds.map((round) => loadOf(round)?.sample).find((text) => text !== undefined);
     if (sample !== undefined) lines.push(`${name}: first bad answer: ${sample}`);
     if (errorsOf(rounds).some(([kind]) => kind === 'status 429')) lines.push(LIMITS_HINT);
+    const silent = rounds.filter(({ ratePerSecond }) => !(ratePerSecond > 0)).length;
+    if (silent > 0)
+      lines.push(
+        `${name}: ${silent} of ${rounds.length} rounds measured nothing: its median and ratios are doubtful`,
+      );
     if (generatorLimited(rounds))
       lines.push(
         `${name}: the generator was the limit (over ${GENERATOR_BUSY_MAX * 100} % busy): the rate is a lower bound`,

@@ -53,6 +53,21 @@ t.test(
   },
 );
 
+t.test('warnings: rounds that measured nothing are counted', (t) => {
+  const round = (ratePerSecond: number) => ({
+    ...loadSample(ratePerSecond, 100),
+    cpuMs: undefined,
+    cpuUsPerAnswer: undefined,
+    rssBytes: undefined,
+  });
+  const measured = (rates: number[]) => ({ name: 'A', medianPerSecond: 1, rounds: rates.map(round) });
+  t.same(warningsOf([measured([5, 0, Number.NaN, 7])]), [
+    'A: 2 of 4 rounds measured nothing: its median and ratios are doubtful',
+  ]);
+  t.same(warningsOf([measured([5, 7])]), []);
+  t.end();
+});
+
 t.test('table: circumstances, aligned rows, ratios, targets, who was left out, what failed', async (t) => {
   const text = tables(await fullReport());
   t.match(text, 'npm run bench -- all --peers');

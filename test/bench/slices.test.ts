@@ -156,11 +156,12 @@ t.test('compare: slices take turns, another one first each time; who has none fo
     },
   };
   await compare([sliced('A'), whole, sliced('B')], {
-    least: 1,
-    most: 1,
+    least: 2,
+    most: 2,
     slices: { count: 2, enoughMs: 1e3 },
   });
-  t.same(order, ['A', 'B', 'B', 'A', 'A!', 'C', 'B!']);
+  // What slices measured is read before a whole round, which may be one of the same server.
+  t.equal(order.join(''), 'ABBAA!B!CBAABB!A!C');
 });
 
 t.test('compare: the next round begins with the next subject', async (t) => {
