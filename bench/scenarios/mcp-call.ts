@@ -33,6 +33,9 @@ export const mcpCall: Scenario = {
   name: 'mcp-call',
   summary: 'tools/call to a local backend against a bare uWS + undici proxy and the official SDK server',
   share: 1.8,
+  // The slowest answers 64 requests in 45 ms, which end each slice: shorter ones would hold little else.
+  defaults: { sliceMs: 30 },
+  inAll: { warmupMs: 2_500 },
   targets: [
     { against: 'bare uWS + undici proxy', by: 'rate', atLeast: 0.9, row: 'tools/call against a bare proxy' },
     { against: '@fastify/http-proxy', by: 'rate', atLeast: 2, row: 'tools/call against @fastify/http-proxy' },
