@@ -34,7 +34,7 @@ export const sseFanout: Scenario = {
   noTarget: NO_TARGET,
   // A batch to everybody takes longer than a slice: three of them a round.
   defaults: { connections: 10_000, durationMs: 120, sliceMs: 40 },
-  inAll: { connections: 10_000, durationMs: 120 },
+  inAll: { durationMs: 120 },
   share: 4,
   inOnePiece: true,
   targets: [

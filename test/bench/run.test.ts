@@ -7,6 +7,7 @@ import { lanesOf, runScenarios, together } from '../../bench/run.ts';
 import { leftMs, runScenario } from '../../bench/run-scenario.ts';
 import type { Scenario } from '../../bench/scenario.ts';
 import { Turns } from '../../bench/turns.ts';
+import { outside } from '../support/outside.ts';
 import { loadSample } from './fixtures/report.ts';
 
 const cleaned: string[] = [];
@@ -71,10 +72,7 @@ t.test('run: what a given-up scenario starts after its clean-up goes at once', a
   const parsed = parseOptions(['late'], [{ name: 'late' }]);
   if (!parsed.ok) throw new Error(parsed.faults.join());
   const stop = new AbortController();
-  let goOn: () => void = () => undefined;
-  const gone = new Promise<void>((resolve) => {
-    goOn = resolve;
-  });
+  const { promise: gone, resolve: goOn } = outside<void>();
   const ended: string[] = [];
   const late = scenario('late', async (bench) => {
     stop.abort();
@@ -94,10 +92,7 @@ t.test('run: what a given-up scenario starts after its clean-up goes at once', a
 t.test('run: a scenario that was given up halts nobody any more', async (t) => {
   const parsed = parseOptions(['good', '--rounds', '3'], [good]);
   if (!parsed.ok) throw new Error(parsed.faults.join());
-  let interrupt: () => void = () => undefined;
-  const interrupted = new Promise<void>((resolve) => {
-    interrupt = resolve;
-  });
+  const { promise: interrupted, resolve: interrupt } = outside<void>();
   const turns = new Turns(performance.now() + 60_000);
   const turn = turns.join();
   await turn.begin();
@@ -108,10 +103,7 @@ t.test('run: a scenario that was given up halts nobody any more', async (t) => {
   };
   let ended: Promise<unknown> = Promise.resolve();
   let rounds = 0;
-  let goOn: () => void = () => undefined;
-  const gone = new Promise<void>((resolve) => {
-    goOn = resolve;
-  });
+  const { promise: gone, resolve: goOn } = outside<void>();
   const round = async () => {
     rounds += 1;
     // Between two rounds it would rest.

@@ -136,9 +136,9 @@ t.test('slices: one that never answers is given up, and the slice ends', async (
   t.same(load.report().errors, { timeout: 2 });
 });
 
-t.test('compare: slices take turns, another one first each time; who has none follows', async (t) => {
-  const order: string[] = [];
-  const sliced = (name: string): Subject => ({
+/** Notes its slices by its name, and its rounds with a mark. */
+function sliced(name: string, order: string[]): Subject {
+  return {
     name,
     pids: [],
     slice: async () => order.push(name),
@@ -146,7 +146,11 @@ t.test('compare: slices take turns, another one first each time; who has none fo
       order.push(`${name}!`);
       return { ratePerSecond: 1, details: {} };
     },
-  });
+  };
+}
+
+t.test('compare: slices take turns, another one first each time; who has none follows', async (t) => {
+  const order: string[] = [];
   const whole: Subject = {
     name: 'C',
     pids: [],
@@ -155,7 +159,7 @@ t.test('compare: slices take turns, another one first each time; who has none fo
       return { ratePerSecond: 1, details: {} };
     },
   };
-  await compare([sliced('A'), whole, sliced('B')], {
+  await compare([sliced('A', order), whole, sliced('B', order)], {
     least: 2,
     most: 2,
     slices: { count: 2, enoughMs: 1e3 },
@@ -166,20 +170,8 @@ t.test('compare: slices take turns, another one first each time; who has none fo
 
 t.test('compare: the next round begins with the next subject', async (t) => {
   const order: string[] = [];
-  const subject = (name: string): Subject => ({
-    name,
-    pids: [],
-    slice: async () => void order.push(name),
-    round: async () => {
-      order.push(`${name}!`);
-      return { ratePerSecond: 1, details: {} };
-    },
-  });
-  await compare(['A', 'B', 'C'].map(subject), {
-    least: 4,
-    most: 4,
-    slices: { count: 1, enoughMs: 1e3 },
-  });
+  const subjects = ['A', 'B', 'C'].map((name) => sliced(name, order));
+  await compare(subjects, { least: 4, most: 4, slices: { count: 1, enoughMs: 1e3 } });
   t.equal(order.join(''), 'ABCA!B!C!BCAB!C!A!CABC!A!B!ABCA!B!C!');
 });
 

@@ -12,21 +12,13 @@ import {
 import { ANSWER_MAX_BYTES } from '../../../src/io/modules/exchange.ts';
 import type { ModuleRequest, ModuleResult } from '../../../src/io/modules/module-call.ts';
 import { holdTimeouts } from '../../support/held-timers.ts';
+import { outside } from '../../support/outside.ts';
 import { startRawModule } from '../../support/raw-module.ts';
 
 interface Backend {
   url: string;
   /** `METHOD path` of everything that arrived, in order. */
   seen: string[];
-}
-
-/** A promise that is settled from outside. */
-function outside<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
-  let resolve: (value: T) => void = () => {};
-  const promise = new Promise<T>((settle) => {
-    resolve = settle;
-  });
-  return { promise, resolve };
 }
 
 /** A backend that speaks HTTP properly. */
