@@ -36,6 +36,8 @@ export interface CheckSession {
 
 export interface EnteredSession {
   readonly session: SessionContext;
+  /** That of the command, as the account keeps it. */
+  readonly hash: string;
   readonly verdict: Verdict | undefined;
   /** The use should be written down (at most once a minute). */
   readonly touch: boolean;
@@ -53,6 +55,7 @@ interface Use {
 }
 
 const NO_KEYS: ReadonlySet<string> = new Set();
+const NO_USES: readonly never[] = [];
 
 export interface UserVolatile {
   /** In the order of the sessions' ids. */
@@ -64,7 +67,7 @@ export interface UserVolatile {
 }
 
 export function initialVolatile(): UserVolatile {
-  return { uses: [], window: -1, usedByKey: undefined };
+  return { uses: NO_USES, window: -1, usedByKey: undefined };
 }
 
 /** Undefined for a session that is not alive; it is charged nothing. */
@@ -82,7 +85,7 @@ export function enterSession(
   const use = useOf(state, volatile, session);
   const verdict =
     command.charge === undefined ? undefined : charged(volatile, use, context, command.charge, turn);
-  return { session: context, verdict, touch: noted(use, session, turn.nowMs) };
+  return { session: context, hash: session.hash, verdict, touch: noted(use, session, turn.nowMs) };
 }
 
 export function checkSession(

@@ -8,6 +8,7 @@ import type { LoginType, SessionKind } from '../domain/sessions.ts';
 import { placedApp, withAccess } from './access-list.ts';
 import { findById, withoutIds, withRecord } from './id-list.ts';
 import { appended, type LogEntry } from './login-log.ts';
+import { entryOf, keptKey, keptSession } from './user-records.ts';
 
 export interface SessionRecord {
   readonly id: string;
@@ -97,6 +98,8 @@ export type UserEvent =
   | { readonly type: 'blockedSet'; readonly blocked: boolean }
   | { readonly type: 'sweepScheduled'; readonly dueMs: number | null };
 
+const NONE: readonly never[] = [];
+
 export function initialUser(userId: string): UserState {
   return {
     userId,
@@ -104,12 +107,12 @@ export function initialUser(userId: string): UserState {
     handle: '',
     blocked: false,
     contact: null,
-    keys: [],
-    sessions: [],
-    log: [],
-    apps: [],
+    keys: NONE,
+    sessions: NONE,
+    log: NONE,
+    apps: NONE,
     appsPlaced: 0,
-    appAccess: [],
+    appAccess: NONE,
     sweepDueMs: null,
   };
 }
@@ -121,7 +124,7 @@ export function evolveUser(state: UserState, event: UserEvent): UserState {
     case 'contactLinked':
       return changed(state, { contact: state.contact ?? event.contact });
     case 'keyAdded':
-      return changed(state, { keys: withRecord(state.keys, event.key) });
+      return changed(state, { keys: withRecord(state.keys, keptKey(event.key, state.userId)) });
     case 'keyProven':
       return withKey(state, event.keyId, { proven: true });
     case 'keyFlagsSet':
@@ -165,26 +168,13 @@ export function evolveUser(state: UserState, event: UserEvent): UserState {
   }
 }
 
-/** A session is its own log entry, under the same id: one event writes both. */
 function opened(state: UserState, session: SessionRecord, as: 'login' | 'sign_up'): UserState {
-  const { id, kind, loginType, keyId, appId, createdMs, ip, userAgent } = session;
-  const entry: LogEntry = {
-    id,
-    utcMs: createdMs,
-    event: as,
-    ok: true,
-    error: null,
-    kind,
-    loginType,
-    keyId,
-    appId,
-    ip,
-    userAgent,
-  };
+  const kept = keptSession(session, state.keys);
+  const { keyId, createdMs } = kept;
   return changed(state, {
     keys: keyId === null ? state.keys : changedKey(state, keyId, { lastUsedMs: createdMs }),
-    sessions: withRecord(state.sessions, session),
-    log: appended(state.log, entry),
+    sessions: withRecord(state.sessions, kept),
+    log: appended(state.log, entryOf(kept, as)),
   });
 }
 
@@ -214,13 +204,18 @@ function withKey(state: UserState, keyId: string, change: Partial<UserKey>): Use
   return changed(state, { keys: changedKey(state, keyId, change) });
 }
 
-function changedKey({ keys }: UserState, keyId: string, change: Partial<UserKey>): readonly UserKey[] {
+function changedKey(
+  { keys, userId }: UserState,
+  keyId: string,
+  change: Partial<UserKey>,
+): readonly UserKey[] {
   const key = findById(keys, keyId);
-  return key === undefined ? keys : withRecord(keys, Object.assign({}, key, change));
+  return key === undefined ? keys : withRecord(keys, keptKey(Object.assign({}, key, change), userId));
 }
 
 function changeSession(state: UserState, sessionId: string, change: Partial<SessionRecord>): UserState {
   const session = findById(state.sessions, sessionId);
   if (session === undefined) return state;
-  return changed(state, { sessions: withRecord(state.sessions, Object.assign({}, session, change)) });
+  const kept = Object.assign(keptSession(session, state.keys), change);
+  return changed(state, { sessions: withRecord(state.sessions, kept) });
 }

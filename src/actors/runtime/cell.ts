@@ -4,9 +4,11 @@
  */
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { AnyKind } from './actor.ts';
+import { type DueTimers, timerPairs, withTimer } from './due-timers.ts';
 import type { Group, Waiter } from './group-commit.ts';
 import { IdempotencyRing } from './idempotency.ts';
 import type { Journal, RingEntry, SnapshotRow, TimerChange, TurnRow } from './journal-port.ts';
+import { ownText } from './own-strings.ts';
 
 /** Commands without an answer, over all actors. */
 export interface PendingCount {
@@ -25,8 +27,8 @@ export class Cell {
   /** Events since the last snapshot. */
   tail = 0;
   ring: IdempotencyRing | undefined;
-  timers: Map<string, number> | undefined;
-  /** The newest group that holds writes of this actor; undefined or committed when all is on disk. */
+  timers: DueTimers | undefined;
+  /** The newest group that holds writes of this actor; undefined when all is on disk. */
   dirty: Group | undefined;
   /** Commands whose answer comes from a later turn, by command id. */
   waiting: Map<string, AskWaiter> | undefined;
@@ -47,7 +49,7 @@ export class Cell {
 
   constructor(kind: AnyKind, id: string) {
     this.kind = kind;
-    this.id = id;
+    this.id = ownText(id);
   }
 
   /** Rebuilds everything that is durable; volatile state starts anew. */
@@ -65,7 +67,8 @@ export class Cell {
     for (const { seq, row } of stored?.rows ?? []) {
       if (seq !== this.seq + 1) throw new Error(`row ${this.seq + 1} of ${kind.kind} ${id} is missing`);
       this.#apply(row);
-      this.seq = seq;
+      // Not the number of the key, which is decoded as a fraction and takes a box of its own in every instance.
+      this.seq += 1;
     }
     this.stale = false;
   }
@@ -94,31 +97,17 @@ export class Cell {
       this.ring ??= new IdempotencyRing();
       this.ring.add(ring);
     }
-    for (const [name, dueMs] of timers) {
-      if (dueMs === null) this.timers?.delete(name);
-      else {
-        this.timers ??= new Map();
-        this.timers.set(name, dueMs);
-      }
-    }
+    for (const change of timers) this.timers = withTimer(this.timers, change);
   }
 
   snapshotRow(): SnapshotRow {
-    return [
-      this.kind.version,
-      this.seq,
-      this.state,
-      this.ring?.entries() ?? [],
-      this.timers === undefined ? [] : [...this.timers],
-    ];
+    return [this.kind.version, this.seq, this.state, this.ring?.entries() ?? [], timerPairs(this.timers)];
   }
 
   /** The group that must be on disk before anything that follows from this state may leave. */
   get gate(): Group | undefined {
     const { dirty } = this;
-    if (dirty === undefined || !dirty.committed) return dirty;
-    this.dirty = undefined;
-    return undefined;
+    return dirty?.committed === true ? undefined : dirty;
   }
 
   /** True while something in memory would be lost or doubled if the instance left. */

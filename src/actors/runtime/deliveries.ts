@@ -3,6 +3,7 @@
  * failure, or the dead letters.
  */
 import type { Cell } from './cell.ts';
+import { dueOf } from './due-timers.ts';
 import type { GroupCommit } from './group-commit.ts';
 import type { Delivery, Entry, Inbox } from './inbox.ts';
 import type { Journal } from './journal-port.ts';
@@ -105,5 +106,5 @@ export class Deliveries {
 
 /** A timer that was set anew or cancelled while its old row was on the way. */
 function isOutdated(cell: Cell, { source }: Entry): boolean {
-  return source.type === 'timer' && cell.timers?.get(source.key.name) !== source.key.dueMs;
+  return source.type === 'timer' && dueOf(cell.timers, source.key.name) !== source.key.dueMs;
 }

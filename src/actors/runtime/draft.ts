@@ -4,6 +4,7 @@
  */
 import { Later, type Outcome } from './actor.ts';
 import type { AskWaiter, Cell } from './cell.ts';
+import { dueOf } from './due-timers.ts';
 import type { Entry } from './inbox.ts';
 import type { Journal, MailRow, Operation, RingEntry, TimerChange } from './journal-port.ts';
 import { CLAIM_KEY_MAX_BYTES, checkName, ID_MAX_BYTES, KIND_MAX_BYTES } from './plain-data.ts';
@@ -87,7 +88,7 @@ function removeEntry(cell: Cell, entry: Entry, operations: Operation[], timers: 
     return;
   }
   // While the work went on another turn may have set the name anew; that row is not this one's to remove.
-  if (cell.timers?.get(source.key.name) !== source.key.dueMs) return;
+  if (dueOf(cell.timers, source.key.name) !== source.key.dueMs) return;
   operations.push({ op: 'timerRemove', key: source.key });
   timers.push([source.key.name, null]);
 }
@@ -119,7 +120,7 @@ function presentDue(cell: Cell, changes: readonly TimerChange[], name: string): 
     const change = changes[index];
     if (change?.[0] === name) return change[1];
   }
-  return cell.timers?.get(name) ?? null;
+  return dueOf(cell.timers, name) ?? null;
 }
 
 /** The replies that this turn gives to commands with an Idempotency-Key. */

@@ -16,6 +16,11 @@ const PATIENT_MS = 50;
 /** Looks at a commit before it has taken too long. */
 const LOOKS = 10;
 
+/** Who remembers the newest group that holds writes of its own. */
+interface Writer {
+  dirty: Group | undefined;
+}
+
 /** Writes of several turns that become durable together. */
 export class Group {
   readonly operations: Operation[] = [];
@@ -29,6 +34,22 @@ export class Group {
   readonly waiters: Waiter[] = [];
   readonly replies: unknown[] = [];
   readonly errors: (Error | undefined)[] = [];
+  readonly #writers: Writer[] = [];
+
+  /** This group holds writes of `writer`, which remembers it until they are on disk. */
+  writtenBy(writer: Writer): void {
+    if (writer.dirty === this) return;
+    writer.dirty = this;
+    this.#writers.push(writer);
+  }
+
+  /** Lets go of everything but the answers: an instance may live for days after its last write. */
+  forget(): void {
+    for (const writer of this.#writers) if (writer.dirty === this) writer.dirty = undefined;
+    this.#writers.length = 0;
+    this.operations.length = 0;
+    this.effects.length = 0;
+  }
 
   /** Holds an answer back until this group is on disk. */
   gate(waiter: Waiter, reply: unknown, error: Error | undefined): void {
@@ -186,9 +207,7 @@ export class GroupCommit {
     this.commandsCommitted += group.commands;
     this.#options.onCommitted(group);
     for (const effect of group.effects) effect();
-    // Instances keep the group they wrote to last: what it held must not live as long as they do.
-    group.operations.length = 0;
-    group.effects.length = 0;
+    group.forget();
     this.#releasing.push(group);
     if (this.#releasing.length === 1) this.#release();
     if (this.#sealed.length > 0 || this.#open.urgent) this.#scheduleStart();

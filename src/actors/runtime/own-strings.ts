@@ -9,7 +9,7 @@ const PLAIN_TEXT = /^[ -~]*$/;
 
 /** The same value, changed in place: its texts of plain characters stand for themselves. For fresh values alone. */
 export function ownStrings(value: unknown): unknown {
-  if (typeof value === 'string') return owned(value);
+  if (typeof value === 'string') return ownText(value);
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) {
     for (let place = 0; place < value.length; place += 1) value[place] = ownStrings(value[place]);
@@ -25,7 +25,8 @@ export function ownStrings(value: unknown): unknown {
   return value;
 }
 
-function owned(text: string): string {
+/** The same text, standing for itself: one that was cut out of another keeps all of that alive. */
+export function ownText(text: string): string {
   if (text.length < CUT_MIN_LENGTH || !PLAIN_TEXT.test(text)) return text;
   return Buffer.from(text, 'latin1').toString('latin1');
 }

@@ -83,7 +83,7 @@ export class Residency {
       checkName('an actor id', id, ID_MAX_BYTES);
       cell = new Cell(house.kind, id);
       cell.replay(this.#options.journal);
-      house.cells.set(id, cell);
+      house.cells.set(cell.id, cell);
       house.touch(cell);
       if (house.cells.size > this.#options.liveActorsMax) this.#makeRoom(house, cell);
     } else house.touch(cell);

@@ -152,7 +152,7 @@ export class Turns {
     const wrote = draft.operations.length > 0 || (outcome.claims?.length ?? 0) > 0;
     const snapshotBytes = wrote && cell.tail >= cell.kind.limits.snapshotEvery ? this.snapshot(cell) : 0;
     if (wrote) {
-      cell.dirty = group;
+      group.writtenBy(cell);
       this.#addEffects(group, draft);
     }
     if (draft.entry !== undefined) {
@@ -216,7 +216,7 @@ export class Turns {
       row,
     });
     cell.snapshotSeq = cell.seq;
-    cell.dirty = group;
+    group.writtenBy(cell);
     return journal.sizeBytes(row);
   }
 

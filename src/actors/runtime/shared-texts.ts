@@ -1,0 +1,26 @@
+/**
+ * One string for a text that many records hold alike: what a session is for, the name of a browser. Each record read
+ * from the journal, and each request, brings a copy of its own otherwise.
+ */
+
+/** Texts held here. One more, and the table begins anew: who has a text keeps it, and the next record brings it back. */
+const TEXTS_MAX = 2_048;
+/** Longer ones stay as they are: nobody shares them. UTF-16 units. */
+const LENGTH_MAX = 256;
+
+const texts = new Map<string, string>();
+
+/** An equal text. */
+export function shared<Text extends string>(text: Text): Text {
+  const known = texts.get(text);
+  if (known !== undefined) return known as Text;
+  if (text.length > LENGTH_MAX) return text;
+  if (texts.size >= TEXTS_MAX) texts.clear();
+  texts.set(text, text);
+  return text;
+}
+
+/** How many are held now. */
+export function sharedTexts(): number {
+  return texts.size;
+}

@@ -1,0 +1,67 @@
+/**
+ * Records of an account as memory keeps them: written out field by field, so that all are of one shape without room to
+ * spare, and with texts that others hold already. Decoded from a row, a session takes half as much again
+ * (docs/decisions/0070).
+ */
+import type { UserKey } from '../domain/keys.ts';
+import { findById } from './id-list.ts';
+import type { LogEntry } from './login-log.ts';
+import { shared } from './runtime/shared-texts.ts';
+import type { SessionRecord, UserState } from './user-state.ts';
+
+/** Its key is known by the same text as the record of the key. */
+export function keptSession(session: SessionRecord, keys: UserState['keys']): SessionRecord {
+  const { keyId, loginType } = session;
+  return {
+    id: session.id,
+    kind: shared(session.kind),
+    loginType: loginType === null ? null : shared(loginType),
+    keyId: keyId === null ? null : (findById(keys, keyId)?.id ?? keyId),
+    appId: session.appId,
+    hash: session.hash,
+    createdMs: session.createdMs,
+    lastSeenMs: session.lastSeenMs,
+    expiresMs: session.expiresMs,
+    ip: session.ip,
+    userAgent: shared(session.userAgent),
+  };
+}
+
+/** A software key without a name is all that most accounts have: the fields of others follow. */
+export function keptKey(key: UserKey, userId: string): UserKey {
+  const {
+    id,
+    ownerId: owner,
+    publicKey,
+    signatureCounter,
+    flags,
+    createdMs,
+    proven,
+    lastUsedMs,
+    ...rest
+  } = key;
+  const ownerId = owner === userId ? userId : owner;
+  const kept: UserKey =
+    lastUsedMs === undefined
+      ? { id, ownerId, publicKey, signatureCounter, flags, createdMs, proven }
+      : { id, ownerId, publicKey, signatureCounter, flags, createdMs, proven, lastUsedMs };
+  return Object.assign(kept, rest);
+}
+
+/** A session that was opened is its own log entry, under the same id. */
+export function entryOf(session: SessionRecord, event: 'login' | 'sign_up'): LogEntry {
+  const { id, createdMs, kind, loginType, keyId, appId, ip, userAgent } = session;
+  return {
+    id,
+    utcMs: createdMs,
+    event: shared(event),
+    ok: true,
+    error: null,
+    kind,
+    loginType,
+    keyId,
+    appId,
+    ip,
+    userAgent,
+  };
+}
