@@ -90,23 +90,24 @@ function participantBlocks(scenarios: readonly ScenarioReport[]): string[] {
 
 function repeatBlocks(first: BenchReport, second: BenchReport): string[] {
   const all = repeats(first, second);
-  const share = (by: Repeated['by']) => {
-    const ways = all.filter((repeated) => repeated.by === by);
-    return `${ways.filter(({ apart }) => apart <= APART_MAX).length} of ${ways.length} by ${by}`;
-  };
+  const share = (some: readonly Repeated[]) =>
+    `${some.filter(({ apart }) => apart <= APART_MAX).length} of ${some.length}`;
+  const shareBy = (by: Repeated['by']) => `${share(all.filter((each) => each.by === by))} by ${by}`;
+  const judged = share(all.filter((each) => each.judged));
   const overlapping = all.filter(({ overlap }) => overlap).length;
   const rows = all.map((repeated) => [repeated.scenario, ...repeatRow(repeated)]);
   return [
     '## The same command twice',
-    `Ratios of the two runs (the second at ${second.startedUtc.slice(0, 16).replace('T', ' ')} UTC) that are at most ${percent(APART_MAX)} apart: ${share('rate')}, ${share('processor time')}; the others are marked. The 95 % intervals of both runs overlap for ${overlapping} of ${all.length}.`,
+    `Ratios of the two runs (the second at ${second.startedUtc.slice(0, 16).replace('T', ' ')} UTC) that are at most ${percent(APART_MAX)} apart: ${shareBy('rate')}, ${shareBy('processor time')}, ${judged} of those that a target is judged by (in italics); the others are marked. The 95 % intervals of both runs overlap for ${overlapping} of ${all.length}.`,
     table({ headings: ['scenario', 'ratio', 'by', 'first', 'second', 'apart', 'intervals'], rows }),
   ];
 }
 
-function repeatRow({ what, by, first, second, apart, overlap }: Repeated): string[] {
+function repeatRow({ what, by, judged, first, second, apart, overlap }: Repeated): string[] {
   const share = `${(apart * 100).toFixed(1)} %`;
   const marked = apart > APART_MAX ? `**${share}**` : share;
-  return [what, by, first.toFixed(3), second.toFixed(3), marked, overlap ? 'overlap' : 'apart'];
+  const name = judged ? `*${what}*` : what;
+  return [name, by, first.toFixed(3), second.toFixed(3), marked, overlap ? 'overlap' : 'apart'];
 }
 
 function table({ headings, rows }: Cells): string {

@@ -2,6 +2,7 @@
 import type { Ratio } from './measure.ts';
 import type { BenchReport } from './report.ts';
 import type { Spread } from './statistics.ts';
+import type { Judged } from './targets.ts';
 
 /** Further apart than this, one run alone is no verdict. */
 export const APART_MAX = 0.1;
@@ -11,6 +12,8 @@ export interface Repeated {
   /** `gatehouse / nginx`. */
   readonly what: string;
   readonly by: 'rate' | 'processor time';
+  /** A target is judged by it. */
+  readonly judged: boolean;
   /** Medians of the two runs. */
   readonly first: number;
   readonly second: number;
@@ -25,11 +28,11 @@ export function repeats(first: BenchReport, second: BenchReport): Repeated[] {
   const loads = [first, second].map(({ command }) => withoutFiles(command));
   if (loads[0] !== loads[1])
     throw new Error(`the runs are of different commands: ${first.command}; ${second.command}`);
-  return first.scenarios.flatMap(({ name, ratios }) => {
+  return first.scenarios.flatMap(({ name, ratios, targets }) => {
     const again = second.scenarios.find((scenario) => scenario.name === name)?.ratios ?? [];
     return ratios.flatMap((ratio) => {
       const same = again.find(({ of, against }) => of === ratio.of && against === ratio.against);
-      return same === undefined ? [] : pairs(name, ratio, same);
+      return same === undefined ? [] : pairs(name, targets, ratio, same);
     });
   });
 }
@@ -39,7 +42,7 @@ function withoutFiles(command: string): string {
   return command.replace(/ --(json|html)[ =]\S+/g, '');
 }
 
-function pairs(scenario: string, one: Ratio, other: Ratio): Repeated[] {
+function pairs(scenario: string, targets: readonly Judged[], one: Ratio, other: Ratio): Repeated[] {
   const what = `${one.of} / ${one.against}`;
   const ways: [Repeated['by'], Spread | undefined, Spread | undefined][] = [
     ['rate', one.rate, other.rate],
@@ -51,7 +54,8 @@ function pairs(scenario: string, one: Ratio, other: Ratio): Repeated[] {
     if (before === undefined || after === undefined || !isPositive(first) || !isPositive(second)) return [];
     const apart = Math.max(first, second) / Math.min(first, second) - 1;
     const overlap = before.from <= after.to && after.from <= before.to;
-    return [{ scenario, what, by, first, second, apart, overlap }];
+    const judged = targets.some((target) => target.what === what && target.by === by);
+    return [{ scenario, what, by, judged, first, second, apart, overlap }];
   });
 }
 

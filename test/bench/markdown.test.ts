@@ -49,8 +49,8 @@ t.test('repeats: each ratio of both runs, the larger over the smaller', async (t
   const all = repeats(await written(), await written(1.25));
   t.match(all, [
     { scenario: 'mcp-call', what: 'gatehouse / bare uWS + undici proxy', by: 'rate', first: 1, second: 0.8 },
-    { by: 'processor time', apart: 0, overlap: true },
-    { what: 'gatehouse / official SDK server', by: 'rate', apart: 0 },
+    { by: 'processor time', judged: false, apart: 0, overlap: true },
+    { what: 'gatehouse / official SDK server', by: 'rate', judged: true, apart: 0 },
     { by: 'processor time' },
   ]);
   t.ok(Math.abs((all[0]?.apart ?? 0) - 0.25) < 1e-9);
@@ -65,13 +65,20 @@ t.test('repeats: each ratio of both runs, the larger over the smaller', async (t
 
 t.test('markdown: two runs show how far they are apart and mark what is beyond ten percent', async (t) => {
   const text = benchmarks(await written(), await written(1.25));
-  t.match(text, 'at most 10 % apart: 1 of 2 by rate, 2 of 2 by processor time; the others are marked.');
+  t.match(
+    text,
+    'at most 10 % apart: 1 of 2 by rate, 2 of 2 by processor time, 1 of 2 of those that a target is judged by (in italics); the others are marked.',
+  );
   t.match(text, 'The 95 % intervals of both runs overlap for 4 of 4.');
   t.match(
     text,
-    '| mcp-call | gatehouse / bare uWS + undici proxy | rate | 1.000 | 0.800 | **25.0 %** | overlap |',
+    '| mcp-call | *gatehouse / bare uWS + undici proxy* | rate | 1.000 | 0.800 | **25.0 %** | overlap |',
   );
-  t.match(text, '| mcp-call | gatehouse / official SDK server | rate | 11.000 | 11.000 | 0.0 % | overlap |');
+  t.match(
+    text,
+    '| mcp-call | *gatehouse / official SDK server* | rate | 11.000 | 11.000 | 0.0 % | overlap |',
+  );
+  t.match(text, '| mcp-call | gatehouse / official SDK server | processor time |', 'its target goes by rate');
 });
 
 t.test('print-benchmarks: prints from files, and refuses what is no report', async (t) => {
