@@ -8,6 +8,7 @@ import type { LoginType, SessionKind } from '../domain/sessions.ts';
 import { placedApp, withAccess } from './access-list.ts';
 import { findById, withoutIds, withRecord } from './id-list.ts';
 import { appended, type LogEntry } from './login-log.ts';
+import { ownText } from './runtime/own-strings.ts';
 import { entryOf, keptKey, keptSession } from './user-records.ts';
 
 export interface SessionRecord {
@@ -115,6 +116,20 @@ export function initialUser(userId: string): UserState {
     appAccess: NONE,
     sweepDueMs: null,
   };
+}
+
+/**
+ * The account of a snapshot. Its texts are cut out of one, which may be many times as large: those that others remember
+ * beyond the stay of the account in memory are made to stand for themselves.
+ */
+export function restoredUser(state: UserState, userId: string): UserState {
+  const keys = state.keys.map((key) =>
+    Object.assign(keptKey(key, userId), { id: ownText(key.id), publicKey: ownText(key.publicKey) }),
+  );
+  const sessions = state.sessions.map((session) =>
+    Object.assign(keptSession(session, keys), { id: ownText(session.id), hash: ownText(session.hash) }),
+  );
+  return changed(state, { userId, keys, sessions });
 }
 
 export function evolveUser(state: UserState, event: UserEvent): UserState {

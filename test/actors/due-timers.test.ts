@@ -2,9 +2,15 @@
 import { deepStrictEqual } from 'node:assert/strict';
 import fc from 'fast-check';
 import t from 'tap';
-import { type DueTimers, dueOf, timerPairs, withTimer } from '../../src/actors/runtime/due-timers.ts';
+import {
+  type DueTimers,
+  dueOf,
+  restoredTimers,
+  timerPairs,
+  withTimer,
+} from '../../src/actors/runtime/due-timers.ts';
 
-const name = fc.constantFrom('sweep', 'expiry', 'retry', '', '7');
+const name = fc.constantFrom('sweep', 'expiry', 'clean:1882590551890460674', '', '7');
 
 t.test('due timers: set, moved and removed as in a Map, and nothing is left of the last one', (t) => {
   const change = fc.tuple(name, fc.oneof(fc.constant(null), fc.nat()));
@@ -22,6 +28,7 @@ t.test('due timers: set, moved and removed as in a Map, and nothing is left of t
           else map.set(changed, dueMs);
         }
         deepStrictEqual(timerPairs(timers), [...map]);
+        deepStrictEqual(restoredTimers(timerPairs(timers)), timers, 'a snapshot brings the same ones back');
         deepStrictEqual(dueOf(timers, wanted), map.get(wanted));
         deepStrictEqual(timers === undefined, map.size === 0);
       }),

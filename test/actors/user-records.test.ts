@@ -1,12 +1,21 @@
 /** Records of an account as memory keeps them: every field is there, and all are of one shape. */
 import { setFlagsFromString } from 'node:v8';
-import { Script } from 'node:vm';
+import { runInNewContext, Script } from 'node:vm';
+import { Packr } from 'msgpackr';
 import t from 'tap';
 import type { SessionRecord } from '../../src/actors/user-state.ts';
-import { evolveUser, initialUser, type UserEvent, type UserState } from '../../src/actors/user-state.ts';
+import {
+  evolveUser,
+  initialUser,
+  restoredUser,
+  type UserEvent,
+  type UserState,
+} from '../../src/actors/user-state.ts';
 import type { UserKey } from '../../src/domain/keys.ts';
 
 setFlagsFromString('--allow-natives-syntax');
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
 /** Do the engine's descriptions of two objects agree? Only then does neither have room to spare. */
 const alike = new Script('(a, b) => %HaveSameMap(a, b)').runInThisContext() as (
   a: object,
@@ -113,5 +122,38 @@ t.test('account: records are of one shape, fresh or decoded, used or not', (t) =
     }
   }
   t.notOk(alike(decoded(SESSION, true), fresh.sessions[0] ?? {}), 'a decoded one would be of another');
+  t.end();
+});
+
+t.test('account of a snapshot: the same, and what others remember of it does not keep the row', (t) => {
+  const opened = Array.from({ length: 100 }, (_, place): UserEvent => {
+    const session = {
+      ...SESSION,
+      id: String(1_000_000_000_000_000 + place),
+      hash: `${place}`.padStart(43, 'h'),
+    };
+    return { type: 'sessionOpened', session, as: 'login' };
+  });
+  const state = opened.reduce(evolveUser, account(false));
+  const row = new Packr().pack(state) as Buffer;
+  const remembered: unknown[] = [];
+  const restore = () => restoredUser(new Packr().unpack(row) as UserState, '1');
+  t.strictSame(restore(), state);
+  const remember = () => {
+    const { userId, keys, sessions } = restore();
+    const [key, session] = [keys[0], sessions.at(-1)];
+    remembered.push([userId, key?.id, key?.publicKey, session?.id, session?.hash, session?.keyId]);
+    // A use is an event: its user agent goes to the table that all accounts share.
+    const touched: UserEvent = { type: 'sessionTouched', sessionId: session?.id ?? '', utcMs: 1 };
+    evolveUser(restore(), touched);
+  };
+  for (let each = 0; each < 100; each += 1) remember();
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  for (let each = 0; each < 500; each += 1) remember();
+  collect();
+  const kept = (process.memoryUsage().heapUsed - before) / 500;
+  t.ok(kept < row.length / 10, `${kept.toFixed(0)} bytes of an account whose row has ${row.length}`);
+  t.equal(remembered.length, 600);
   t.end();
 });

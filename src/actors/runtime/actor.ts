@@ -130,6 +130,8 @@ export interface ActorKind<State, Command extends object, Event, Query, Volatile
     events?: unknown[];
     state?: unknown;
   };
+  /** The state of a snapshot as memory is to hold it; as it was decoded unless given. Pure. */
+  restored?(state: State, id: string): State;
 }
 
 /** Any kind, for the places that hold all of them. Method parameters are bivariant, so every kind fits. */

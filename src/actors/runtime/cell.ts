@@ -4,7 +4,7 @@
  */
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { AnyKind } from './actor.ts';
-import { type DueTimers, timerPairs, withTimer } from './due-timers.ts';
+import { type DueTimers, restoredTimers, timerPairs, withTimer } from './due-timers.ts';
 import type { Group, Waiter } from './group-commit.ts';
 import { IdempotencyRing } from './idempotency.ts';
 import type { Journal, RingEntry, SnapshotRow, TimerChange, TurnRow } from './journal-port.ts';
@@ -75,10 +75,12 @@ export class Cell {
 
   #restore([version, seq, state, ring, timers]: SnapshotRow): void {
     const upcast = version < this.kind.version ? this.kind.upcast?.({ version, state }) : undefined;
-    this.state = upcast !== undefined && 'state' in upcast ? upcast.state : state;
+    const present = upcast !== undefined && 'state' in upcast ? upcast.state : state;
+    this.state = this.kind.restored?.(present, this.id) ?? present;
     this.seq = seq;
     this.snapshotSeq = seq;
-    this.remember(ring, timers);
+    this.remember(ring, []);
+    this.timers = restoredTimers(timers);
   }
 
   #apply([version, written, ring, timers]: TurnRow): void {

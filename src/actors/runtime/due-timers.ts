@@ -8,6 +8,9 @@ import { shared } from './shared-texts.ts';
 /** `[name, dueMs, name, dueMs, …]`, each name once. */
 export type DueTimers = readonly (string | number)[];
 
+/** Names up to this length are words of a kind, like `sweep`; longer ones have an id in them and are nobody else's. */
+const WORD_MAX = 12;
+
 /** When a timer is due, in Unix milliseconds; undefined for one that is not set. */
 export function dueOf(timers: DueTimers | undefined, name: string): number | undefined {
   const place = placeOf(timers, name);
@@ -19,10 +22,18 @@ export function withTimer(timers: DueTimers | undefined, [name, dueMs]: TimerCha
   const place = placeOf(timers, name);
   if (timers === undefined || place < 0) {
     if (dueMs === null) return timers;
-    return timers === undefined ? [shared(name), dueMs] : timers.concat([shared(name), dueMs]);
+    const fresh = [name.length <= WORD_MAX ? shared(name) : name, dueMs];
+    return timers === undefined ? fresh : timers.concat(fresh);
   }
   if (dueMs !== null) return timers.with(place + 1, dueMs);
   return timers.length === 2 ? undefined : timers.toSpliced(place, 2);
+}
+
+/** Those of a snapshot, however many: one by one each would copy the ones before it. */
+export function restoredTimers(pairs: readonly TimerChange[]): DueTimers | undefined {
+  const timers: (string | number)[] = [];
+  for (const [name, dueMs] of pairs) if (dueMs !== null) timers.push(name, dueMs);
+  return timers.length === 0 ? undefined : timers.slice();
 }
 
 /** As a snapshot keeps them. */

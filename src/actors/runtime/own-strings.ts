@@ -5,11 +5,13 @@
 
 /** Shorter ones are copied by the engine anyway, never cut out. */
 const CUT_MIN_LENGTH = 13;
+/** The decoder cuts out no others. */
 const PLAIN_TEXT = /^[ -~]*$/;
+const ONE_BYTE = /^[\0-\xff]*$/;
 
 /** The same value, changed in place: its texts of plain characters stand for themselves. For fresh values alone. */
 export function ownStrings(value: unknown): unknown {
-  if (typeof value === 'string') return ownText(value);
+  if (typeof value === 'string') return PLAIN_TEXT.test(value) ? ownText(value) : value;
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) {
     for (let place = 0; place < value.length; place += 1) value[place] = ownStrings(value[place]);
@@ -27,6 +29,7 @@ export function ownStrings(value: unknown): unknown {
 
 /** The same text, standing for itself: one that was cut out of another keeps all of that alive. */
 export function ownText(text: string): string {
-  if (text.length < CUT_MIN_LENGTH || !PLAIN_TEXT.test(text)) return text;
-  return Buffer.from(text, 'latin1').toString('latin1');
+  if (text.length < CUT_MIN_LENGTH) return text;
+  const encoding = ONE_BYTE.test(text) ? 'latin1' : 'utf16le';
+  return Buffer.from(text, encoding).toString(encoding);
 }

@@ -3,6 +3,8 @@
  * from the journal, and each request, brings a copy of its own otherwise.
  */
 
+import { ownText } from './own-strings.ts';
+
 /** Texts held here. One more, and the table begins anew: who has a text keeps it, and the next record brings it back. */
 const TEXTS_MAX = 2_048;
 /** Longer ones stay as they are: nobody shares them. UTF-16 units. */
@@ -16,8 +18,10 @@ export function shared<Text extends string>(text: Text): Text {
   if (known !== undefined) return known as Text;
   if (text.length > LENGTH_MAX) return text;
   if (texts.size >= TEXTS_MAX) texts.clear();
-  texts.set(text, text);
-  return text;
+  // Often cut out of a header or a row, which it must not keep.
+  const own = ownText(text) as Text;
+  texts.set(own, own);
+  return own;
 }
 
 /** How many are held now. */

@@ -86,7 +86,7 @@ export function createSessionGate(options: SessionGateOptions): SessionGate {
       }
       if (!known.has(hash)) {
         if (known.size >= OWNERS_KNOWN_MAX) known.clear();
-        // Texts that the account keeps anyway: those read from the index are copies.
+        // Texts that the account holds anyway: those read from the index are copies.
         const { session } = entered;
         known.set(entered.hash, { userId: session.userId, sessionId: session.id });
       }
