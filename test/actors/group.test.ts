@@ -1,6 +1,6 @@
 /** What a group of writes keeps alive, and for how long. */
 import t from 'tap';
-import { Group } from '../../src/actors/runtime/group-commit.ts';
+import { Group } from '../../src/actors/runtime/group.ts';
 
 interface Writer {
   dirty: Group | undefined;

@@ -5,7 +5,7 @@
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { AnyKind } from './actor.ts';
 import { type DueTimers, restoredTimers, timerPairs, withTimer } from './due-timers.ts';
-import type { Group, Waiter } from './group-commit.ts';
+import type { Group, Waiter } from './group.ts';
 import { IdempotencyRing } from './idempotency.ts';
 import type { Journal, RingEntry, SnapshotRow, TimerChange, TurnRow } from './journal-port.ts';
 import { ownText } from './own-strings.ts';

@@ -4,7 +4,7 @@
  */
 import type { ErrorName } from '../../domain/errors.ts';
 import type { Claim, IndexName } from './actor.ts';
-import type { Group } from './group-commit.ts';
+import type { Group } from './group.ts';
 import type { Journal } from './journal-port.ts';
 
 interface Pending {
