@@ -2,7 +2,7 @@
 import { deepStrictEqual } from 'node:assert/strict';
 import fc from 'fast-check';
 import t from 'tap';
-import { ownStrings } from '../../src/actors/runtime/own-strings.ts';
+import { ownStrings, ownText } from '../../src/actors/runtime/own-strings.ts';
 
 t.test('own strings: every plain value comes back as it was, texts of any characters included', (t) => {
   const text = fc.oneof(
@@ -34,5 +34,13 @@ t.test('own strings: every plain value comes back as it was, texts of any charac
       { numRuns: 500 },
     );
   t.doesNotThrow(property);
+  t.end();
+});
+
+t.test('own text: every text comes back as it was, half characters included', (t) => {
+  const texts = ['', 'x'.repeat(12), 'x'.repeat(13), 'é'.repeat(20), '\0'.repeat(20), '\u0100'.repeat(20)];
+  for (const text of [...texts, '\ud800'.repeat(20), '\udc00 a tail without its head', '🗝'.repeat(20)]) {
+    t.equal(ownText(`before${text}after`.slice(6, 6 + text.length)), text);
+  }
   t.end();
 });

@@ -11,7 +11,7 @@ const ONE_BYTE = /^[\0-\xff]*$/;
 
 /** The same value, changed in place: its texts of plain characters stand for themselves. For fresh values alone. */
 export function ownStrings(value: unknown): unknown {
-  if (typeof value === 'string') return PLAIN_TEXT.test(value) ? ownText(value) : value;
+  if (typeof value === 'string') return isCut(value) ? ownOneByte(value) : value;
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) {
     for (let place = 0; place < value.length; place += 1) value[place] = ownStrings(value[place]);
@@ -27,9 +27,16 @@ export function ownStrings(value: unknown): unknown {
   return value;
 }
 
+function isCut(text: string): boolean {
+  return text.length >= CUT_MIN_LENGTH && PLAIN_TEXT.test(text);
+}
+
 /** The same text, standing for itself: one that was cut out of another keeps all of that alive. */
 export function ownText(text: string): string {
   if (text.length < CUT_MIN_LENGTH) return text;
-  const encoding = ONE_BYTE.test(text) ? 'latin1' : 'utf16le';
-  return Buffer.from(text, encoding).toString(encoding);
+  return ONE_BYTE.test(text) ? ownOneByte(text) : Buffer.from(text, 'utf16le').toString('utf16le');
+}
+
+function ownOneByte(text: string): string {
+  return Buffer.from(text, 'latin1').toString('latin1');
 }
