@@ -82,7 +82,8 @@ export async function startWorker(
           child.off('exit', onExit);
           resolve(answer as never);
         });
-        child.send(order);
+        // Without a listener of its own a channel that is closed throws from the child, past every caller.
+        child.send(order, (error) => error !== null && reject(error));
       }),
     stop: () => stopChild(child),
   };
@@ -133,7 +134,7 @@ export function startGenerator(): Generator {
         act();
       };
       child.on('message', onMessage).on('exit', onExit);
-      child.send(order);
+      child.send(order, (error) => error !== null && settle(() => reject(error)));
     });
   return {
     run: (plan) => ask({ kind: 'run', plan }, plan.leadInMs + plan.durationMs),

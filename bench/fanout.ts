@@ -174,7 +174,7 @@ export class Crowd {
         if (answer.error === undefined) resolve(answer.report);
         else reject(new Error(`${this.server.name}: ${answer.error}`));
       });
-      this.#child.send(order);
+      this.#child.send(order, (error) => error !== null && reject(error));
     });
   }
 

@@ -1,0 +1,14 @@
+/** Processes of the suite that are gone: whoever asks them is told, and nothing else falls over. */
+import t from 'tap';
+import { startGenerator, startVerifier } from '../../bench/children.ts';
+
+t.test('children: an order to a process that was stopped is refused', async (t) => {
+  const verifier = await startVerifier();
+  t.ok((await verifier.verifyFor(1)).count > 0);
+  await verifier.stop();
+  await t.rejects(verifier.verifyFor(1), { code: 'ERR_IPC_CHANNEL_CLOSED' });
+  const generator = startGenerator();
+  await generator.stop();
+  const plan = { url: 'http://127.0.0.1:9', requests: [''], connections: 1 };
+  await t.rejects(generator.open(plan as never), { code: 'ERR_IPC_CHANNEL_CLOSED' });
+});
