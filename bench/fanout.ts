@@ -174,7 +174,11 @@ export class Crowd {
         if (answer.error === undefined) resolve(answer.report);
         else reject(new Error(`${this.server.name}: ${answer.error}`));
       });
-      this.#child.send(order, (error) => error !== null && reject(error));
+      this.#child.send(order, (error) => {
+        if (error === null) return;
+        clearTimeout(timer);
+        reject(error);
+      });
     });
   }
 

@@ -10,14 +10,14 @@ import { gatewayUnderLoad, makeAgents } from '../gateway.ts';
 import type { Subject } from '../measure.ts';
 import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
 
-/** At some thousand logins a second an account takes a minute of load to have a hundred sessions; then each pushes one out. */
+/** At some thousand logins a second an account has a hundred sessions after a minute of load; then each pushes one out. */
 const USERS = 2_000;
 /** A timestamp is good for 300 s either way. */
 const SIGNED_ANEW_MS = 60_000;
 const NATIVE = 'native verifications';
 /**
- * A login waits twice, for its verification and for the disk: with 64 of them under way the processors are idle a third of the time,
- * and the ratio says how fast the disk is. At the end of a slice fewer share the wait, so slices are long.
+ * A login waits twice, for its verification and for the disk: with 64 of them under way the processors are idle a third
+ * of the time, and the ratio says how fast the disk is. At the end of a slice fewer share the wait, so slices are long.
  */
 const BUSY = { connections: 256, sliceMs: 300 } as const;
 

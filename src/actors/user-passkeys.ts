@@ -4,11 +4,11 @@
  */
 import type { UserKey } from '../domain/keys.ts';
 import type { EnrolledCredential } from '../workers/fido2.ts';
-import type { LogEntry } from './login-log.ts';
 import type { KeyOwner } from './owners.ts';
 import { isRefusal, type Outcome, type Refusal, type Turn } from './runtime/actor.ts';
 import { audited, type Change, type Origin, outcome } from './user-change.ts';
 import { type AddedKey, changingSession, enrol, type NewKey } from './user-enrolment.ts';
+import { entryOf } from './user-records.ts';
 import type { SessionRecord, UserEvent, UserState } from './user-state.ts';
 import {
   type Attestation,
@@ -120,20 +120,7 @@ export function credentialUsed(key: UserKey, use: CredentialUse, session: Sessio
     events.push({ type: 'credentialUsed', keyId: key.id, counter, backedUp: use.backedUp });
   }
   if (regressed) {
-    const { kind, loginType, keyId, appId, ip, userAgent } = session;
-    const entry: LogEntry = {
-      id: turn.tick(),
-      utcMs: turn.nowMs,
-      event: 'counter_regressed',
-      ok: true,
-      error: null,
-      kind,
-      loginType,
-      keyId,
-      appId,
-      ip,
-      userAgent,
-    };
+    const entry = entryOf(session, 'counter_regressed', { id: turn.tick(), utcMs: turn.nowMs });
     events.push({ type: 'logged', entry });
   }
   return { events };

@@ -5,7 +5,7 @@
  */
 import type { UserKey } from '../domain/keys.ts';
 import { findById } from './id-list.ts';
-import type { LogEntry } from './login-log.ts';
+import type { LogEntry, LogEventName } from './login-log.ts';
 import { shared } from './runtime/shared-texts.ts';
 import type { SessionRecord, UserState } from './user-state.ts';
 
@@ -40,6 +40,7 @@ export function keptKey(key: UserKey, userId: string): UserKey {
     lastUsedMs,
     ...rest
   } = key;
+  // Equal, but another string: the account's own is held already.
   const ownerId = owner === userId ? userId : owner;
   const kept: UserKey =
     lastUsedMs === undefined
@@ -48,12 +49,16 @@ export function keptKey(key: UserKey, userId: string): UserKey {
   return Object.assign(kept, rest);
 }
 
-/** A session that was opened is its own log entry, under the same id. */
-export function entryOf(session: SessionRecord, event: 'login' | 'sign_up'): LogEntry {
-  const { id, createdMs, kind, loginType, keyId, appId, ip, userAgent } = session;
+/** What the log says of a session: without more, of its opening, which is an entry under the same id. */
+export function entryOf(
+  session: SessionRecord,
+  event: LogEventName,
+  { id, utcMs }: Pick<LogEntry, 'id' | 'utcMs'> = { id: session.id, utcMs: session.createdMs },
+): LogEntry {
+  const { kind, loginType, keyId, appId, ip, userAgent } = session;
   return {
     id,
-    utcMs: createdMs,
+    utcMs,
     event: shared(event),
     ok: true,
     error: null,

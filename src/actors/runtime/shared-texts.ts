@@ -2,7 +2,6 @@
  * One string for a text that many records hold alike: what a session is for, the name of a browser. Each record read
  * from the journal, and each request, brings a copy of its own otherwise.
  */
-
 import { ownText } from './own-strings.ts';
 
 /** Texts held here. One more, and the table begins anew: who has a text keeps it, and the next record brings it back. */
