@@ -67,27 +67,28 @@ export function stepOf(name: LoopName): (address: string, nowMs: number) => bool
 }
 
 /**
- * Steps over all addresses, again and again, for so long. Throws when one is refused: then it was not the whole work.
- * The step is the caller's: its counters stay from one round to the next.
+ * Steps over all addresses, again and again, for as long as each call says; one goes on where the last one ended, since
+ * a slice is too short for 100,000. Throws when a step is refused: then it was not the whole work.
  */
-export function loopFor(
+export function loopOf(
   step: (address: string, nowMs: number) => boolean,
   addresses: readonly string[],
-  durationMs: number,
-): LoopReport {
-  const startedMs = performance.now();
-  const originMs = Date.now();
-  let count = 0;
+): (durationMs: number) => LoopReport {
   let place = 0;
-  for (let elapsedMs = 0; elapsedMs < durationMs; elapsedMs = performance.now() - startedMs) {
-    const nowMs = originMs + elapsedMs;
-    for (let left = SLICE; left > 0; left -= 1) {
-      if (!step(addresses[place] ?? '', nowMs)) throw new Error(`refused after ${count} checks`);
-      place = place + 1 === addresses.length ? 0 : place + 1;
+  return (durationMs) => {
+    const startedMs = performance.now();
+    const originMs = Date.now();
+    let count = 0;
+    for (let elapsedMs = 0; elapsedMs < durationMs; elapsedMs = performance.now() - startedMs) {
+      const nowMs = originMs + elapsedMs;
+      for (let left = SLICE; left > 0; left -= 1) {
+        if (!step(addresses[place] ?? '', nowMs)) throw new Error(`refused after ${count} checks`);
+        place = place + 1 === addresses.length ? 0 : place + 1;
+      }
+      count += SLICE;
     }
-    count += SLICE;
-  }
-  return { count, elapsedMs: performance.now() - startedMs };
+    return { count, elapsedMs: performance.now() - startedMs };
+  };
 }
 
 /** So many addresses within one window: what the limiter holds of them, and what a check costs beyond its bound. */

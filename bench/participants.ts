@@ -135,7 +135,8 @@ export const PARTICIPANTS = {
     name: 'rate-limiter-flexible',
     kind: 'peer',
     version: () => packageVersion('rate-limiter-flexible'),
-    settings: 'RateLimiterMemory, window of 5 s, one check after the other; its consume() is a promise',
+    settings:
+      'RateLimiterMemory, window of an hour: no counter ends meanwhile; one check after the other; its consume() is a promise',
     install: PEERS_FOLDER,
   },
   'better-sse': {

@@ -4,7 +4,7 @@
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { addressesOf, fill, type LoopName, loopFor, makeLimiter, stepOf } from '../limiter-loops.ts';
+import { addressesOf, fill, type LoopName, loopOf, makeLimiter, stepOf } from '../limiter-loops.ts';
 
 export type LimiterOrder = { readonly durationMs: number } | { readonly fill: number };
 
@@ -12,7 +12,7 @@ setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 const [name = 'address', count = '1'] = process.argv.slice(2);
 const addresses = addressesOf(Number(count));
-const step = stepOf(name as LoopName);
+const loop = loopOf(stepOf(name as LoopName), addresses);
 
 function heapBytes(): number {
   collect();
@@ -21,7 +21,7 @@ function heapBytes(): number {
 
 process.on('message', (order: LimiterOrder) => {
   if ('fill' in order) process.send?.(fill(makeLimiter(), order.fill, heapBytes));
-  else process.send?.(loopFor(step, addresses, order.durationMs));
+  else process.send?.(loop(order.durationMs));
 });
 process.on('disconnect', () => process.exit(0));
 process.send?.({ url: 'limiter' });

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { callTool, checkBearers, checkCookies, getInfo, listTools } from '../../bench/asks.ts';
-import { addressesOf, fill, LOOPS, loopFor, makeLimiter, stepOf } from '../../bench/limiter-loops.ts';
+import { addressesOf, fill, LOOPS, loopOf, makeLimiter, stepOf } from '../../bench/limiter-loops.ts';
 import { SCENARIOS } from '../../bench/scenarios.ts';
 
 const URL = 'http://127.0.0.1:8080';
@@ -51,10 +51,22 @@ t.test('limiter loops: every check does its whole work and lets the caller pass'
   const addresses = addressesOf(1_000);
   t.equal(new Set(addresses).size, 1_000);
   for (const name of LOOPS) {
-    const { count, elapsedMs } = loopFor(stepOf(name), addresses, 5);
+    const { count, elapsedMs } = loopOf(stepOf(name), addresses)(5);
     t.ok(count >= addresses.length && elapsedMs >= 5, `${name}: ${count} in ${elapsedMs} ms`);
   }
 });
+
+t.test(
+  'limiter loops: a slice that is too short for all addresses goes on with the others in the next',
+  async (t) => {
+    const addresses = addressesOf(2_500);
+    const charged: string[] = [];
+    const loop = loopOf((address) => charged.push(address) > 0, addresses);
+    while (charged.length < addresses.length) loop(Number.EPSILON);
+    t.same(new Set(charged), new Set(addresses));
+    t.same(charged.slice(0, 2_500), addresses);
+  },
+);
 
 t.test('limiter loops: a step charges the scopes that it names', async (t) => {
   const limiter = makeLimiter();
