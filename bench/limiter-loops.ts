@@ -23,8 +23,6 @@ export interface FillReport {
 
 /** Checks between two looks at the clock. */
 const SLICE = 1_000;
-/** Any port: the connection of a request. */
-const PORT = 40_000;
 /** More than a processor can check in a window. */
 const RAISED_MAX = 1_000_000_000;
 
@@ -44,10 +42,13 @@ export function makeLimiter(keysMax?: number): Limiter {
 }
 
 /**
- * One step of a loop for the address at hand. `address`: one check, that of the address scope. `request`: what a
+ * One step of a loop for the address at hand, one of `addresses`. `address`: one check, that of the address scope. `request`: what a
  * request without a session is charged, connection and address. `map`: a look-up and a write of a plain Map, no window.
  */
-export function stepOf(name: LoopName): (address: string, nowMs: number) => boolean {
+export function stepOf(
+  name: LoopName,
+  addresses: readonly string[],
+): (address: string, nowMs: number) => boolean {
   if (name === 'map') {
     const used = new Map<string, number>();
     return (address) => {
@@ -58,8 +59,10 @@ export function stepOf(name: LoopName): (address: string, nowMs: number) => bool
   const limiter = makeLimiter();
   if (name === 'address')
     return (address, nowMs) => limiter.chargeAddress(address, 1, nowMs)?.allowed === true;
+  // As behind the HTTP front: each has opened a connection, whose port nobody names.
+  for (const address of addresses) limiter.opened(address, Date.now());
   return (address, nowMs) => {
-    const caller = { address, port: PORT, forwarded: false };
+    const caller = { address, port: undefined, forwarded: false };
     const connection = limiter.chargeConnection(caller, 1, nowMs);
     const network = limiter.chargeAddress(address, 1, nowMs);
     return connection?.allowed === true && network?.allowed === true;

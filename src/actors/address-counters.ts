@@ -19,6 +19,8 @@ export class AddressCounters {
   /** Slots of two: the address, and its count plus one. 0 there: the slot is free. A power of two of them. */
   #slots = new Uint32Array(2 * FIRST_SLOTS);
   #taken = 0;
+  /** Where the last question ended: a request asks and then counts. */
+  #at = 0;
   #others: Map<string, number> | undefined;
 
   get size(): number {
@@ -51,9 +53,11 @@ export class AddressCounters {
   /** Where the address is, or would be: at least half of the slots are free, so the walk ends. */
   #placeOf(bits: number): number {
     const slots = this.#slots;
+    if (slots[this.#at] === bits && slots[this.#at + 1] !== 0) return this.#at;
     const last = slots.length - 1;
     let place = ((scattered(bits >>> ROW_BITS) << (ROW_BITS + 1)) | ((bits & ROW_LAST) << 1)) & last;
     while (slots[place + 1] !== 0 && slots[place] !== bits) place = (place + 2) & last;
+    this.#at = place;
     return place;
   }
 
