@@ -25,7 +25,7 @@ export const curveConnections: Scenario = {
   // One slice a round: with 10,000 connections it takes a second, in which the others' caches get cold.
   defaults: { durationMs: 120, sliceMs: 120 },
   inAll: { warmupMs: 1_000, durationMs: 120 },
-  share: 2,
+  share: 2.5,
   inOnePiece: true,
   async run(bench) {
     const { target, connections } = bench.options;

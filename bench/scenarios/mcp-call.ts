@@ -32,7 +32,7 @@ const USERS = 64;
 export const mcpCall: Scenario = {
   name: 'mcp-call',
   summary: 'tools/call to a local backend against a bare uWS + undici proxy and the official SDK server',
-  share: 1.8,
+  share: 2.1,
   // The slowest answers 64 requests in 45 ms, which end each slice: shorter ones would hold little else.
   defaults: { sliceMs: 30 },
   inAll: { warmupMs: 2_500 },

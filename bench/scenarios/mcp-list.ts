@@ -19,7 +19,6 @@ const USERS = 64;
 export const mcpList: Scenario = {
   name: 'mcp-list',
   summary: 'tools/list and get_info with a session against an empty uWS handler',
-  share: 1.2,
   targets: [
     { of: LIST, against: EMPTY, by: 'rate', atLeast: 0.6, row: 'tools/list against an empty uWS handler' },
     { of: INFO, against: EMPTY, by: 'rate', atLeast: 0.6, row: 'get_info against an empty uWS handler' },

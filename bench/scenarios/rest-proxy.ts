@@ -22,7 +22,6 @@ const CONNECTIONS = 128;
 export const restProxy: Scenario = {
   name: 'rest-proxy',
   summary: 'a REST call to a module against nginx and @fastify/http-proxy',
-  share: 0.8,
   async run(bench) {
     const backend = await startServer('wallet');
     bench.afterwards(() => backend.stop());

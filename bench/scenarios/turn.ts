@@ -11,7 +11,7 @@ export const turn: Scenario = {
   noTarget: 'it runs in this process, without a gateway',
   // A round is many syncs of the disk, not a few.
   inAll: { durationMs: 100 },
-  share: 0.7,
+  share: 0.5,
   targets: [
     {
       against: 'raw LMDB puts',
