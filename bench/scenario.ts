@@ -74,8 +74,6 @@ export interface Loop<Part extends LoopPart> {
   readonly group?: string;
   /** Works for so long. */
   run(durationMs: number): Promise<Part>;
-  /** Instead of the options'. */
-  readonly warmupMs?: number;
   /** Further figures of a round. */
   details?(parts: readonly Part[], count: number): Readonly<Record<string, unknown>>;
 }
@@ -188,14 +186,14 @@ export class Bench {
   }
 
   /** A subject of the comparison that works by itself. */
-  loop<Part extends LoopPart>({ name, pids, group, run, warmupMs, details }: Loop<Part>): Subject {
+  loop<Part extends LoopPart>({ name, pids, group, run, details }: Loop<Part>): Subject {
     const { eachMs } = slicesOf(this.options);
     let parts: Part[] = [];
     return {
       name,
       pids,
       ...(group === undefined ? {} : { group }),
-      warmUp: () => run(warmupMs ?? this.options.warmupMs),
+      warmUp: () => run(this.options.warmupMs),
       slice: async () => void parts.push(await run(eachMs)),
       async round() {
         const sum = (pick: (part: Part) => number) => parts.reduce((total, part) => total + pick(part), 0);

@@ -68,6 +68,22 @@ t.test(
   },
 );
 
+t.test('limiter loops: the clock of a loop stands still while others have their turn', async (t) => {
+  const times: number[] = [];
+  const loop = loopOf((_address, nowMs) => times.push(nowMs) > 0, ['10.0.0.1']);
+  loop(1);
+  const later = Date.now() + 60_000;
+  t.intercept(Date, 'now', { value: () => later });
+  const before = times.at(-1) ?? Number.NaN;
+  const first = times.length;
+  loop(1);
+  const between = (times[first] ?? Number.NaN) - before;
+  t.ok(
+    between >= 0 && between < 30_000,
+    `${between} ms between two calls, 60,000 by the clock of the machine`,
+  );
+});
+
 t.test('limiter loops: a step charges the scopes that it names', async (t) => {
   const limiter = makeLimiter();
   limiter.chargeAddress('10.0.0.1', 1, 0);
