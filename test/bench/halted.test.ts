@@ -34,6 +34,7 @@ t.test('halted: children and theirs stand still until they are resumed', { skip 
   const halted = haltChildren();
   t.same([...halted].sort(), [...first.pids].sort(), 'nobody else');
   await standStill(first.pids);
+  t.same(first.pids.map(stateOf), ['T', 'T']);
   const second = await family();
   t.same(
     [...haltChildren()].sort(),
