@@ -25,6 +25,8 @@ export interface BenchReport {
   readonly elapsedMs: number;
   readonly machine: Machine;
   readonly gateway: GatewayVersion;
+  /** Memory that was touched and freed before the load generator: `warmMemory`. Only in a run of all. */
+  readonly warmBytes?: number;
   readonly generator: GeneratorCheck;
   readonly scenarios: readonly ScenarioReport[];
   /** Scenarios of `all` that do not run against a target, with the reason. */

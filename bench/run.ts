@@ -14,6 +14,7 @@ import {
 import { messageOf, runScenario } from './run-scenario.ts';
 import type { Scenario } from './scenario.ts';
 import { Turns } from './turns.ts';
+import type { WarmMemory } from './warm-memory.ts';
 
 /** `all` measures for so long at most; what is left of twenty minutes is for what follows the last rounds. */
 const ALL_BUDGET_MS = 18.5 * 60_000;
@@ -22,12 +23,18 @@ const SCENARIO_BYTES = 2 ** 30;
 /** Of scenarios in one piece. */
 const WHOLE_LANES = 2;
 
+export interface RunParts {
+  readonly stop?: AbortSignal;
+  /** Makes memory ready before anything starts. */
+  readonly warm?: (stop: AbortSignal) => Promise<WarmMemory>;
+}
+
 export async function runScenarios(
   line: CommandLine,
   command: string,
   scenarios: readonly Scenario[],
   progress: ProgressBar,
-  stop: AbortSignal = new AbortController().signal,
+  { stop = new AbortController().signal, warm }: RunParts = {},
 ): Promise<BenchReport> {
   const startedMs = performance.now();
   const startedUtc = new Date().toISOString();
@@ -40,6 +47,11 @@ export async function runScenarios(
   const { target } = line.common;
   // Before any load: a target that nobody can reach is no target.
   const gateway = target === undefined ? gatewayVersion() : await targetVersion(target);
+  if (warm !== undefined) {
+    progress.begin('memory');
+    progress.step('taken and freed, so that the host leaves it here');
+  }
+  const memory = await warm?.(stop);
   progress.begin('the load generator');
   progress.step('against an empty handler');
   const generator = await checkGenerator();
@@ -79,6 +91,7 @@ export async function runScenarios(
     }),
   );
   process.off('unhandledRejection', stray);
+  await memory?.release();
   progress.end();
   return {
     schema: SCHEMA,
@@ -87,6 +100,7 @@ export async function runScenarios(
     elapsedMs: performance.now() - startedMs,
     machine: machine(),
     gateway,
+    ...(memory === undefined ? {} : { warmBytes: memory.bytes }),
     generator,
     scenarios: runnable.flatMap((scenario) => reports.get(scenario) ?? []),
     skipped,

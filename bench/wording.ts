@@ -97,8 +97,10 @@ export function participantCells(participants: readonly Participant[]): Cells {
 
 /** What ran, on what: label and text. */
 export function circumstances(report: BenchReport): [label: string, text: string][] {
-  const { machine, gateway, generator, command, startedUtc, elapsedMs } = report;
-  const memory = `${Math.round(machine.memoryBytes / MEBIBYTE / 1024)} GiB`;
+  const { machine, gateway, generator, command, startedUtc, elapsedMs, warmBytes } = report;
+  const gibibytes = (bytes: number) => `${Math.round(bytes / MEBIBYTE / 1024)} GiB`;
+  const warm = warmBytes === undefined ? '' : `, ${gibibytes(warmBytes)} of it touched first`;
+  const memory = `${gibibytes(machine.memoryBytes)}${warm}`;
   const commit = gateway.commit === undefined ? '' : `, commit ${gateway.commit}`;
   const changed = gateway.changed === true ? ' with changes' : '';
   const where = gateway.url === undefined ? '' : `, at ${gateway.url}`;

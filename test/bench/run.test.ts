@@ -81,7 +81,9 @@ t.test('run: what a given-up scenario starts after its clean-up goes at once', a
     return { comparison: await bench.compare([]), notes: [] };
   });
   const progress = new ProgressBar({ write: () => undefined });
-  const report = await runScenarios(parsed.line, 'npm run bench -- late', [late], progress, stop.signal);
+  const report = await runScenarios(parsed.line, 'npm run bench -- late', [late], progress, {
+    stop: stop.signal,
+  });
   t.match(report.scenarios, [{ name: 'late', failure: 'interrupted' }]);
   goOn();
   await new Promise((resolve) => setImmediate(resolve));
@@ -138,8 +140,12 @@ t.test('run: all go, the failed one is named, and each is cleaned up after', asy
   if (!parsed.ok) throw new Error(parsed.faults.join());
   const said: string[] = [];
   const progress = new ProgressBar({ write: (text) => said.push(text) });
-  const report = await runScenarios(parsed.line, 'npm run bench -- all', [good, bad, last], progress);
-  t.same(cleaned, ['good', 'bad', 'last']);
+  const warm = async () => ({ bytes: 2 ** 30, release: async () => void cleaned.push('memory') });
+  const command = 'npm run bench -- all';
+  const report = await runScenarios(parsed.line, command, [good, bad, last], progress, { warm });
+  t.same(cleaned, ['good', 'bad', 'last', 'memory']);
+  t.equal(report.warmBytes, 2 ** 30);
+  t.match(said[0], /^memory: /);
   t.same(
     report.scenarios.map(({ name, failure }) => [name, failure]),
     [
