@@ -2,6 +2,7 @@
  * Interleaved measuring (A B A B) in many short rounds, so that what the machine does meanwhile hits every subject;
  * medians and ratios.
  */
+import { instanceAt, instancesOf } from './instances.ts';
 import { costOfAll, type ProcessCost } from './process-cost.ts';
 import type { Progress } from './progress.ts';
 import { pairsOf, ratiosOf } from './ratios.ts';
@@ -21,6 +22,8 @@ export interface Subject {
   readonly pids: readonly number[];
   /** Ratios are taken within a group, of its first subject against the others: like with like. */
   readonly group?: string;
+  /** Further processes of the same name that take rounds in turn with it. */
+  readonly others?: readonly Subject[];
   /** Before its first round: load until its code is compiled. Nothing of it counts. */
   warmUp?(): Promise<unknown>;
   /** A part of a round; those of all subjects take turns. */
@@ -108,20 +111,22 @@ export async function compare(subjects: readonly Subject[], plan: ComparePlan): 
     rest,
     againMs = AGAIN_MS,
   } = plan;
-  for (const subject of subjects) {
+  for (const subject of subjects.flatMap(instancesOf)) {
     if (subject.warmUp === undefined) continue;
     progress?.step(`warm-up: ${subject.name}`);
     await warmUp(subject, subject.warmUp.bind(subject), cost);
   }
   const compared = pairsOf(subjects, pairs);
-  const rounds = new Map<Subject, Round[]>(subjects.map((subject) => [subject, []]));
+  const rounds = new Map<string, Round[]>(subjects.map(({ name }) => [name, []]));
   const comparison = (): Comparison => {
-    const measured = subjects.map((subject) => measuredOf(subject.name, rounds.get(subject) ?? []));
+    const measured = subjects.map(({ name }) => measuredOf(name, rounds.get(name) ?? []));
     return { subjects: measured, ratios: ratiosOf(compared, measured) };
   };
   let state: RoundState = { done: 0, doubt: Number.POSITIVE_INFINITY, leftMs: leftMs(), roundMs: 0 };
   while (subjects.length > 0 && goesOn(plan, state)) {
-    const due = subjects.filter(({ name }) => isDue(name, compared, state.done));
+    const due = subjects
+      .filter(({ name }) => isDue(name, compared, state.done))
+      .map((subject) => instanceAt(subject, state.done, subjects.length));
     if (state.done > 0 && (await rest?.())) await warmAgain(due, slices, cost, againMs);
     const startedMs = performance.now();
     const total = expectedRounds(plan, state);
@@ -131,7 +136,7 @@ export async function compare(subjects: readonly Subject[], plan: ComparePlan): 
       progress?.round(text, state.done * subjects.length + index, total * subjects.length);
     };
     for (const [subject, round] of await measureRound(rotated(due, state.done), slices, cost, begins))
-      rounds.get(subject)?.push(round);
+      rounds.get(subject.name)?.push(round);
     const roundMs = performance.now() - startedMs;
     state = { done: state.done + 1, doubt: doubtOf(comparison().ratios), leftMs: leftMs(), roundMs };
   }

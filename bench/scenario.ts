@@ -1,6 +1,7 @@
 /** What a scenario is, and what it may use: the options, the load generator, and places to say what happens. */
 import { SECOND_MS } from '../src/domain/time.ts';
 import { type Generator, type OpenLoad, startGenerator } from './children.ts';
+import { mergeCasts } from './instances.ts';
 import { type Comparison, compare, type Sample, type Slices, type Subject } from './measure.ts';
 import { remoteCost } from './metrics.ts';
 import type { BenchOptions, ScenarioTraits } from './options.ts';
@@ -13,6 +14,9 @@ import type { Figure, Target } from './targets.ts';
 const TIMEOUT_MS = 10_000;
 /** A round of slices that take longer than they should ends: with thousands of connections ten last a quarter of a minute. */
 const ENOUGH_MS = 3 * SECOND_MS;
+
+/** Of subjects that are started severally: each takes time to warm up. */
+const INSTANCES = 2;
 
 /** A curve: how something grows with something. */
 export interface Series {
@@ -183,6 +187,14 @@ export class Bench {
         return sampleOf(await load.report());
       },
     };
+  }
+
+  /** Subjects that `make` starts anew for each instance; of a target, which is there, once. */
+  async severally(make: () => Promise<readonly Subject[]>): Promise<Subject[]> {
+    const casts: (readonly Subject[])[] = [];
+    const count = this.options.target === undefined ? INSTANCES : 1;
+    while (casts.length < count) casts.push(await make());
+    return mergeCasts(casts);
   }
 
   /** A subject of the comparison that works by itself. */

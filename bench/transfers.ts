@@ -58,9 +58,11 @@ export function transferSubject(
     group?: string;
     plan: Omit<TransferPlan, 'durationMs'>;
     cleanUp?: () => void;
+    /** It has no code that is compiled while it runs: one file is warm-up enough. */
+    native?: boolean;
   },
 ): Subject {
-  const { name, pids, group, plan, cleanUp } = subject;
+  const { name, pids, group, plan, cleanUp, native = false } = subject;
   const runFor = async (durationMs: number): Promise<Sample> => {
     if (cleanUp === undefined) return sampleOf([await transferred(client, pids, { ...plan, durationMs })]);
     const parts: Transferred[] = [];
@@ -75,7 +77,7 @@ export function transferSubject(
     pids,
     ...(group === undefined ? {} : { group }),
     // At least one file, whatever the time; several at once are the same code as one.
-    warmUp: () => runFor(plan.lanes === 1 ? Math.max(1, bench.options.warmupMs) : 1),
+    warmUp: () => runFor(plan.lanes === 1 && !native ? Math.max(1, bench.options.warmupMs) : 1),
     round: () => runFor(bench.options.durationMs),
   };
 }

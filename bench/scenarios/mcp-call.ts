@@ -32,7 +32,7 @@ const USERS = 64;
 export const mcpCall: Scenario = {
   name: 'mcp-call',
   summary: 'tools/call to a local backend against a bare uWS + undici proxy and the official SDK server',
-  share: 2.1,
+  share: 2.4,
   // The slowest answers 64 requests in 45 ms, which end each slice: shorter ones would hold little else.
   defaults: { sliceMs: 30 },
   inAll: { warmupMs: 2_500 },
@@ -44,10 +44,13 @@ export const mcpCall: Scenario = {
   async run(bench) {
     const backend = await startServer('wallet');
     bench.afterwards(() => backend.stop());
-    const subjects = [await gateway(bench, backend.url)];
-    if (bench.invite('bare-proxy')) subjects.push(await bareProxy(bench, backend.url));
-    if (bench.invite('fastify')) subjects.push(await fastify(bench, backend.url));
-    if (bench.invite('sdk')) subjects.push(await sdk(bench, backend.url));
+    const subjects = await bench.severally(async () => {
+      const cast = [await gateway(bench, backend.url)];
+      if (bench.invite('bare-proxy')) cast.push(await bareProxy(bench, backend.url));
+      if (bench.invite('fastify')) cast.push(await fastify(bench, backend.url));
+      if (bench.invite('sdk')) cast.push(await sdk(bench, backend.url));
+      return cast;
+    });
     return {
       comparison: await bench.compare(subjects),
       notes: bench.options.target === undefined ? [] : ['The target answers from its own wallet module.'],

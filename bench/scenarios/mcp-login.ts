@@ -24,7 +24,7 @@ const BUSY = { connections: 256, sliceMs: 300 } as const;
 export const mcpLogin: Scenario = {
   name: 'mcp-login',
   summary: 'McpVerified logins, each a durable session, against native verifications of the free cores',
-  share: 1.3,
+  share: 1.1,
   defaults: BUSY,
   targets: [
     { against: NATIVE, by: 'rate', atLeast: 0.6, row: 'McpVerified logins against native verifications' },

@@ -35,7 +35,7 @@ export const sseFanout: Scenario = {
   // A batch to everybody takes longer than a slice: three of them a round.
   defaults: { connections: 10_000, durationMs: 120, sliceMs: 40 },
   inAll: { durationMs: 120 },
-  share: 4,
+  share: 3.6,
   inOnePiece: true,
   targets: [
     { against: 'nchan', by: 'processor time', atLeast: 1.2, row: 'SSE fan-out to 10,000 against nchan' },
