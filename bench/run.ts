@@ -47,11 +47,12 @@ export async function runScenarios(
   const { target } = line.common;
   // Before any load: a target that nobody can reach is no target.
   const gateway = target === undefined ? gatewayVersion() : await targetVersion(target);
+  let memory: WarmMemory | undefined;
   if (warm !== undefined) {
     progress.begin('memory');
     progress.step('taken and freed, so that the host leaves it here');
+    memory = await warm(stop);
   }
-  const memory = await warm?.(stop);
   progress.begin('the load generator');
   progress.step('against an empty handler');
   const generator = await checkGenerator();
