@@ -1,6 +1,6 @@
 /**
- * docs/SPEC-TRACE.md: every route and every row of the error table has its line, and every line that claims a test
- * names one that exists, as it does with source files.
+ * docs/SPEC-TRACE.md and docs/SECURITY.md: every route and every row of the error table has its line, and every line
+ * that claims a test names one that exists, as it does with source files.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import t from 'tap';
@@ -67,7 +67,7 @@ function routeNames(): string[] {
   return [...names, ...internal.map((route) => `${route.method} internal ${route.path}`)];
 }
 
-const page = readFileSync('docs/SPEC-TRACE.md', 'utf8');
+const page = ['docs/SPEC-TRACE.md', 'docs/SECURITY.md'].map((path) => readFileSync(path, 'utf8')).join('\n');
 const lines = linesOf(page);
 const HEADERS = ['Route', 'Row', 'Section', 'Field', 'Transition', 'Rule', 'Request', 'Promise', 'Attack'];
 const subjects = new Set(lines.map((line) => line.subject.replaceAll('`', '')));
