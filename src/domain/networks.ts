@@ -1,11 +1,37 @@
-/** Whom an address stands for where requests are counted: IPv4 as it is, IPv6 by its /64, which one household holds whole. */
+/** The networks that an address stands for where callers are counted: IPv4 alone, IPv6 by the prefixes that one person can hold. */
 import ipaddr from 'ipaddr.js';
 
-/** Texts that are no address stand for themselves. */
-export function networkOf(address: string): string {
-  if (!address.includes(':') || !ipaddr.IPv6.isValid(address)) return address;
+/** A network, and how many shares of one address it has: a wide one holds many callers, but not one person's all. */
+export interface Network {
+  readonly name: string;
+  readonly shares: number;
+}
+
+/** Prefixes of IPv6: a household or machine holds a /64, a customer often a /56, a site a /48 (RFC 6177). */
+const IPV6_PREFIXES = [
+  { bits: 64, shares: 1 },
+  { bits: 56, shares: 4 },
+  { bits: 48, shares: 16 },
+] as const;
+
+/** The narrowest first. Texts that are no address stand for themselves. v4-mapped addresses count as IPv4. */
+export function networksOf(address: string): readonly Network[] {
+  if (!address.includes(':') || !ipaddr.IPv6.isValid(address)) return [{ name: address, shares: 1 }];
   const parsed = ipaddr.IPv6.parse(address);
-  if (parsed.isIPv4MappedAddress()) return parsed.toIPv4Address().toString();
-  const network = parsed.parts.slice(0, 4).map((part) => part.toString(16));
-  return `${network.join(':')}::/64`;
+  if (parsed.isIPv4MappedAddress()) return [{ name: parsed.toIPv4Address().toString(), shares: 1 }];
+  return IPV6_PREFIXES.map(({ bits, shares }) => ({ name: prefixOf(parsed.parts, bits), shares }));
+}
+
+/** The narrowest network of an address: what one caller usually holds. */
+export function networkOf(address: string): string {
+  return networksOf(address)[0]?.name ?? address;
+}
+
+/** The first `bits` of an IPv6 address, of its first four groups, in the form `2001:db8:0:1::/64`. */
+function prefixOf(groups: readonly number[], bits: number): string {
+  const kept = groups.slice(0, 4).map((group, at) => {
+    const ofGroup = Math.min(16, Math.max(0, bits - at * 16));
+    return group & (0xffff << (16 - ofGroup)) & 0xffff;
+  });
+  return `${kept.map((group) => group.toString(16)).join(':')}::/${bits}`;
 }

@@ -163,6 +163,20 @@ export const SETTINGS = {
     1_000_000,
     'Event streams of this node. Keep it below ConnectionsMax: each stream is an open connection.',
   ),
+  RelayedCallsPerSession: count(
+    80,
+    32,
+    1,
+    10_000,
+    'Proxied calls of one session to one module at the same time; as many again wait.',
+  ),
+  RelayedCallsPerUser: count(
+    81,
+    64,
+    1,
+    10_000,
+    'Proxied calls of one user to one module at the same time; as many again wait.',
+  ),
   WebhookPorts: {
     id: 79,
     type: 'text',

@@ -9,7 +9,6 @@ import {
   challenges,
 } from '../../src/actors/challenges.ts';
 import { KINDS } from '../../src/actors/kinds.ts';
-import { networkOf } from '../../src/domain/networks.ts';
 import { createTestActors } from '../support/actors.ts';
 
 type Opening = Extract<ChallengeCommand, { type: 'openChallenge' }>;
@@ -133,12 +132,4 @@ t.test('challenge: is not lost while it is open and nobody calls', async (t) => 
   const { id } = open();
   await actors.advance(290_000);
   t.ok(isOpen(id));
-});
-
-t.test('networkOf: IPv4 stands alone, IPv6 with its /64, v4-mapped as IPv4', async (t) => {
-  t.equal(networkOf('192.0.2.1'), '192.0.2.1');
-  t.equal(networkOf('::ffff:192.0.2.1'), '192.0.2.1');
-  t.equal(networkOf('2001:db8::1'), networkOf('2001:db8:0:0:ffff:1:2:3'));
-  t.not(networkOf('2001:db8:0:1::1'), networkOf('2001:db8::1'));
-  t.equal(networkOf(''), '');
 });

@@ -1,0 +1,71 @@
+/** The callers that hold parts of shared bounds (shares.ts): an account for each session, user and network. */
+import type { ShareKind } from './bounds.ts';
+import { networksOf } from './networks.ts';
+
+/** Accounts of callers are kept up to this number; beyond it those that hold nothing are dropped. */
+const ACCOUNTS_KEPT = 10_000;
+/** Account books that an account has room for at once; more are rare: one for each module and bound. */
+const BOOKS_USUAL = 16;
+
+/** What one session, user or network holds, of every bound. */
+export interface Account {
+  readonly kind: ShareKind;
+  readonly shares: number;
+  /** By the index of the bound's account book. */
+  readonly held: number[];
+  /** Leases; without any the account may be dropped. */
+  leases: number;
+}
+
+/** One caller as bounds see it. Made once a request; the first lease is to be taken before anything else runs. */
+export interface Holder {
+  readonly session: Account | undefined;
+  readonly user: Account | undefined;
+  readonly networks: readonly Account[];
+}
+
+export class Holders {
+  readonly #accounts = new Map<string, Account>();
+  /** Networks by address: an address is asked for at every request. */
+  #networks = new Map<string, readonly Account[]>();
+  #sweepAt = ACCOUNTS_KEPT;
+
+  /** `address`: canonical text. */
+  of(address: string, userId?: string, sessionId?: string): Holder {
+    if (this.#accounts.size >= this.#sweepAt) this.#sweep();
+    return {
+      session: sessionId === undefined ? undefined : this.#account('session', sessionId, 1),
+      user: userId === undefined ? undefined : this.#account('user', userId, 1),
+      networks: this.#networks.get(address) ?? this.#networksOf(address),
+    };
+  }
+
+  /** Callers that are remembered now. */
+  get size(): number {
+    return this.#accounts.size;
+  }
+
+  #networksOf(address: string): readonly Account[] {
+    // One /64 has more addresses than memory: the accounts stay, what leads to them is found anew.
+    if (this.#networks.size >= this.#sweepAt) this.#networks = new Map();
+    const found = networksOf(address).map(({ name, shares }) => this.#account('network', name, shares));
+    this.#networks.set(address, found);
+    return found;
+  }
+
+  #account(kind: ShareKind, name: string, shares: number): Account {
+    const key = `${kind} ${name}`;
+    const known = this.#accounts.get(key);
+    if (known !== undefined) return known;
+    const account: Account = { kind, shares, held: new Array<number>(BOOKS_USUAL).fill(0), leases: 0 };
+    this.#accounts.set(key, account);
+    return account;
+  }
+
+  /** Costs what grew since the last one, so the next is due when there are twice as many. */
+  #sweep(): void {
+    this.#networks = new Map();
+    for (const [key, { leases }] of this.#accounts) if (leases === 0) this.#accounts.delete(key);
+    this.#sweepAt = Math.max(ACCOUNTS_KEPT, 2 * this.#accounts.size);
+  }
+}
