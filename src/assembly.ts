@@ -6,6 +6,7 @@ import type { ConfigurationResult } from './config.ts';
 import { holdFolder } from './data-folder.ts';
 import type { Configuration } from './domain/configuration.ts';
 import { LiveSettings } from './domain/settings.ts';
+import { SharedBounds } from './domain/shares.ts';
 import { openDrafts } from './drafts.ts';
 import { startEventDelivery } from './event-delivery.ts';
 import { openFileTransport } from './file-transport.ts';
@@ -58,6 +59,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const { log } = options;
   const settings = new LiveSettings(configuration.settings);
   const { limiter, publicServer, internalServer } = await openListeners(configuration, settings, log);
+  const bounds = new SharedBounds(settings);
   const letGo = await holdFolder(configuration.dataPath);
   const sandbox = await startStandIns(configuration, log);
   const addresses = moduleAddresses(configuration, sandbox);
@@ -102,6 +104,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     catalogue,
     reload,
     limiter,
+    bounds,
     metrics,
     live: new LiveFigures(),
     requests: observeRequests(configuration, metrics, Date.now),

@@ -5,6 +5,7 @@ import type { Limiter } from './actors/limiter.ts';
 import { DATA_FILE } from './actors/runtime/journal-file.ts';
 import type { RunningSystem } from './actors/runtime/system.ts';
 import type { Configuration } from './domain/configuration.ts';
+import type { SharedBounds } from './domain/shares.ts';
 import type { FileTransport } from './file-transport.ts';
 import type { Pipeline } from './io/http/pipeline.ts';
 import type { Server } from './io/http/server.ts';
@@ -20,6 +21,7 @@ export interface FigureSources {
   readonly workers: WorkerPool;
   readonly modules: ModuleClient;
   readonly limiter: Limiter;
+  readonly bounds: SharedBounds;
   readonly files: FileTransport;
   readonly drafts: DraftParts;
   readonly publicServer: Server;
@@ -49,6 +51,12 @@ function gatewayFigures({ actors, configuration }: FigureSources): Figures {
   };
 }
 
+/** Of each bound what is held now and how often a share of it, or all of it, was used up. */
+function boundFigures(bounds: SharedBounds): Figures {
+  const rows = bounds.report().map(({ name, held, refused }) => [name, { held, refused }] as const);
+  return flatten(Object.fromEntries(rows));
+}
+
 export function figuresOf(parts: FigureSources, pipeline: Pipeline): Record<string, () => Figures> {
   return {
     gateway: () => gatewayFigures(parts),
@@ -57,6 +65,7 @@ export function figuresOf(parts: FigureSources, pipeline: Pipeline): Record<stri
     modules: () => flatten(parts.modules.counters()),
     files: () => flatten(parts.files.counters()),
     drafts: () => flatten(parts.drafts.uploads.counters()),
+    bounds: () => boundFigures(parts.bounds),
     limiter: () => flatten(parts.limiter.counters()),
     connections: () => flatten(parts.publicServer.counters()),
     events: () => parts.events.figures(),

@@ -4,6 +4,7 @@ import type { RunningSystem } from './actors/runtime/system.ts';
 import type { AssemblyOptions } from './assembly.ts';
 import type { Configuration } from './domain/configuration.ts';
 import type { LiveSettings } from './domain/settings.ts';
+import { SharedBounds } from './domain/shares.ts';
 import type { Site } from './domain/site.ts';
 import type { EventDelivery } from './event-delivery.ts';
 import { figuresOf } from './figures.ts';
@@ -49,6 +50,7 @@ export interface Parts extends OpenedStaff {
   readonly catalogue: LiveCatalogue;
   readonly reload: Reload;
   readonly limiter: Limiter;
+  readonly bounds: SharedBounds;
   readonly metrics: Metrics;
   readonly requests: FinishedRequests;
   readonly live: LiveFigures;
@@ -73,7 +75,7 @@ export function serve(parts: Parts): Pipeline[] {
     activeSessions: actors.count('sidHash') + actors.count('sessionHash'),
     rssBytes: process.memoryUsage.rss(),
   });
-  const pipelineOf = (routes: readonly AnyRoute[], checkHost: boolean) =>
+  const pipelineOf = (routes: readonly AnyRoute[], checkHost: boolean, bounds: SharedBounds) =>
     createPipeline({
       routes,
       actors,
@@ -81,6 +83,7 @@ export function serve(parts: Parts): Pipeline[] {
       gate,
       site: { ...site, checkHost },
       limiter,
+      bounds,
       clock: Date.now,
       elapsed: () => performance.now(),
       newRequestId,
@@ -105,7 +108,7 @@ export function serve(parts: Parts): Pipeline[] {
   });
   const pages = openPages(configuration, api);
   pages.compress().catch((error: unknown) => options.log.error({ err: error }, 'a page was not compressed'));
-  const publicPipeline = pipelineOf([...api, ...pages.routes], site.checkHost);
+  const publicPipeline = pipelineOf([...api, ...pages.routes], site.checkHost, parts.bounds);
   const read = figuresOf(parts, publicPipeline);
   live.read(read);
   for (const [name, source] of Object.entries(read)) metrics.source(name, `Figures of ${name}.`, source);
@@ -121,6 +124,8 @@ export function serve(parts: Parts): Pipeline[] {
   const internalPipeline = pipelineOf(
     createInternalRoutes(metrics, internalFacts, parts.events.intake, removals),
     false,
+    // Of its own: metrics and modules are served whatever the public listener holds.
+    new SharedBounds(settings),
   );
   publicServer.serve(publicPipeline.handle);
   internalServer.serve(internalPipeline.handle);

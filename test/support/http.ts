@@ -6,6 +6,7 @@ import net from 'node:net';
 import { Limiter } from '../../src/actors/limiter.ts';
 import type { ActorSystem } from '../../src/actors/runtime/actor.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings.ts';
+import { SharedBounds } from '../../src/domain/shares.ts';
 import type { Site } from '../../src/domain/site.ts';
 import {
   createPipeline,
@@ -110,6 +111,7 @@ export function startHttp(options: HttpFixtureOptions): HttpFixture {
     gate: options.gate ?? NO_SESSIONS,
     site: makeSite(server.port, options.site),
     limiter,
+    bounds: new SharedBounds(settings),
     clock: () => time.nowMs,
     elapsed: () => performance.now(),
     newRequestId: () => `test-${++requests}`,
@@ -173,8 +175,9 @@ export interface RawConnection {
 }
 
 /** Opens a socket to the fixture. Bytes are latin1, so that every one of them survives. */
-export function connectRaw(port: number): RawConnection {
-  const socket = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+/** `localAddress`: a loopback address, so that the gateway sees another network. */
+export function connectRaw(port: number, localAddress = '127.0.0.1'): RawConnection {
+  const socket = net.connect({ port, host: '127.0.0.1', localAddress, allowHalfOpen: true });
   socket.setNoDelay(true);
   let received = '';
   let over = false;

@@ -66,7 +66,7 @@ export class BodyIntake {
       keep: (sizeBytes) => this.#take(exchange, sizeBytes, Infinity),
       release: (sizeBytes) => {
         exchange.bodyBytes -= sizeBytes;
-        this.#inFlight.releaseBytes(sizeBytes);
+        exchange.bodyLease?.reduce(sizeBytes);
       },
       ended: () => {
         exchange.bodyRead = true;
@@ -78,7 +78,7 @@ export class BodyIntake {
   #take(exchange: Exchange, sizeBytes: number, capBytes: number): boolean {
     try {
       if (exchange.bodyBytes + sizeBytes > capBytes) throw new GatewayError('BodyTooLarge');
-      this.#inFlight.takeBytes(sizeBytes);
+      this.#inFlight.takeBytes(exchange, sizeBytes);
     } catch (error) {
       this.#listener.failed(exchange, error);
       return false;

@@ -6,12 +6,15 @@
 import type { Limiter } from '../../actors/limiter.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { ErrorName } from '../../domain/errors.ts';
+import type { Holder } from '../../domain/holders.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
+import type { Lease, SharedBounds } from '../../domain/shares.ts';
 import type { Site } from '../../domain/site.ts';
 import { RequestCharges } from './charges.ts';
 import type { ResolvedClient } from './client-address.ts';
 import { type FinishedRequest, pathShown } from './finished.ts';
+import type { InFlight, InFlightRequest } from './in-flight.ts';
 import type { IncomingHooks, IncomingStream } from './incoming.ts';
 import type { AnswerFacts } from './reply.ts';
 import { type IncomingHead, NO_VALUES } from './request.ts';
@@ -30,9 +33,14 @@ export interface Services {
   readonly gate: SessionGate;
   readonly site: Site;
   readonly limiter: Limiter;
+  readonly bounds: SharedBounds;
+  readonly inFlight: InFlight;
 }
 
-export class Exchange implements RouteContext {
+/** Before a request is admitted it holds no part of any bound. */
+const NO_HOLDER: Holder = { session: undefined, user: undefined, networks: [] };
+
+export class Exchange implements RouteContext, InFlightRequest {
   readonly head: IncomingHead;
   readonly client: ClientFacts;
   readonly requestId: string;
@@ -58,11 +66,13 @@ export class Exchange implements RouteContext {
   aborted = false;
   /** The limits of its route were not asked yet. */
   atDoor = true;
-  /** Counted among the requests in flight. */
-  counted = false;
+  holder: Holder = NO_HOLDER;
+  /** Its place among the requests in flight, from its admission until it is over. */
+  requestLease: Lease | undefined;
+  bodyLease: Lease | undefined;
   /** Its handler is at work, or what it came to waits for the end of the turn. */
   running = false;
-  /** Bytes of its body that are counted as in flight. */
+  /** Bytes of its body that are in memory. */
   bodyBytes = 0;
   /** The body has arrived whole (or there is none). */
   bodyRead: boolean;
@@ -118,6 +128,9 @@ export class Exchange implements RouteContext {
   get settings(): SettingsReader {
     return this.services.settings;
   }
+  get bounds(): SharedBounds {
+    return this.services.bounds;
+  }
   get site(): Site {
     return this.services.site;
   }
@@ -128,6 +141,20 @@ export class Exchange implements RouteContext {
   }
   get allHeaders(): () => Iterable<readonly [name: string, value: string]> {
     return () => this.head.all();
+  }
+
+  /** Counts it among the requests in flight, for its caller. Throws the row of the bound. */
+  hold(): void {
+    this.holder = this.#holderOf(this.session);
+    this.services.inFlight.enter(this);
+  }
+
+  identify(session: SessionContext): void {
+    this.services.inFlight.identify(this, this.#holderOf(session));
+  }
+
+  #holderOf(session: SessionContext | undefined): Holder {
+    return this.services.bounds.holders.of(this.client.address, session?.userId, session?.id);
   }
 
   /** Asks to be told of an abort; `lost` runs after it. */

@@ -1,72 +1,72 @@
-/** Requests that are not answered yet and the bytes of their bodies, over all connections: two bounds, both counted. */
-import { GatewayError } from '../../domain/errors.ts';
-
-/** architecture.md "Supervision and back-pressure". */
-export const REQUESTS_MAX = 20_000;
-export const BODIES_BYTES_MAX = 64 * 1024 * 1024;
-
-export interface InFlightBounds {
-  /** `REQUESTS_MAX` unless given. */
-  readonly requestsMax?: number;
-  /** `BODIES_BYTES_MAX` unless given. */
-  readonly bodiesBytesMax?: number;
-}
+/** Requests that are not answered yet and the bytes of their bodies: two shared bounds, and the end of both at a stop. */
+import type { Holder } from '../../domain/holders.ts';
+import type { Lease, SharedBound, SharedBounds } from '../../domain/shares.ts';
 
 export interface InFlightCounters {
   readonly requestsInFlight: number;
   readonly bodyBytesInFlight: number;
-  /** Refusals of each bound. */
+  /** Refusals of each bound, at its maximum and at a share of it. */
   readonly overloadedRequestsTotal: number;
   readonly overloadedBodiesTotal: number;
 }
 
+/** What one request holds of the two bounds. */
+export interface InFlightRequest {
+  holder: Holder;
+  requestLease: Lease | undefined;
+  bodyLease: Lease | undefined;
+}
+
 export class InFlight {
-  readonly #requestsMax: number;
-  readonly #bodiesBytesMax: number;
-  #requests = 0;
-  #bodyBytes = 0;
-  #overloadedRequests = 0;
-  #overloadedBodies = 0;
+  readonly #requests: SharedBound;
+  readonly #bodies: SharedBound;
+  /** Of this pipeline. */
+  #open = 0;
   #onEmpty: (() => void) | undefined;
 
-  constructor(bounds: InFlightBounds) {
-    this.#requestsMax = bounds.requestsMax ?? REQUESTS_MAX;
-    this.#bodiesBytesMax = bounds.bodiesBytesMax ?? BODIES_BYTES_MAX;
+  constructor(bounds: SharedBounds) {
+    this.#requests = bounds.of('requests');
+    this.#bodies = bounds.of('bodyBytes');
   }
 
-  /** One request more. Throws `Overloaded`. */
-  enter(): void {
-    if (this.#requests >= this.#requestsMax) {
-      this.#overloadedRequests += 1;
-      throw new GatewayError('Overloaded');
+  /** One request more. Throws the row of the bound. */
+  enter(request: InFlightRequest): void {
+    request.requestLease = this.#requests.require(request.holder);
+    this.#open += 1;
+  }
+
+  /** The caller is known better now: what the request holds counts for that one. Throws the row of the bound. */
+  identify(request: InFlightRequest, holder: Holder): void {
+    const lease = this.#requests.require(holder);
+    request.requestLease?.release();
+    request.requestLease = lease;
+    request.holder = holder;
+  }
+
+  /** Bytes that arrived and will be kept. Throws the row of the bound. */
+  takeBytes(request: InFlightRequest, sizeBytes: number): void {
+    if (request.bodyLease === undefined) {
+      request.bodyLease = this.#bodies.require(request.holder, sizeBytes);
+      return;
     }
-    this.#requests += 1;
+    const refusal = request.bodyLease.add(sizeBytes);
+    if (refusal !== undefined) throw this.#bodies.error(refusal);
   }
 
-  /** Bytes that arrived and will be kept. Throws `Overloaded`. */
-  takeBytes(sizeBytes: number): void {
-    if (this.#bodyBytes + sizeBytes > this.#bodiesBytesMax) {
-      this.#overloadedBodies += 1;
-      throw new GatewayError('Overloaded');
-    }
-    this.#bodyBytes += sizeBytes;
-  }
-
-  /** Kept bytes were handed on before their request is over. */
-  releaseBytes(sizeBytes: number): void {
-    this.#bodyBytes -= sizeBytes;
-  }
-
-  /** A request that entered is over, and its bytes with it. */
-  leave(sizeBytes: number): void {
-    this.#requests -= 1;
-    this.#bodyBytes -= sizeBytes;
-    if (this.#requests === 0) this.#onEmpty?.();
+  /** The request is over, and its bytes with it. */
+  leave(request: InFlightRequest): void {
+    if (request.requestLease === undefined) return;
+    request.requestLease.release();
+    request.bodyLease?.release();
+    request.requestLease = undefined;
+    request.bodyLease = undefined;
+    this.#open -= 1;
+    if (this.#open === 0) this.#onEmpty?.();
   }
 
   /** Resolves when none is left, or at the deadline; with the number that is left. */
   async empty(timeoutMs: number): Promise<number> {
-    if (this.#requests === 0) return 0;
+    if (this.#open === 0) return 0;
     let timer: NodeJS.Timeout | undefined;
     await new Promise<void>((resolve) => {
       this.#onEmpty = resolve;
@@ -74,15 +74,21 @@ export class InFlight {
     });
     clearTimeout(timer);
     this.#onEmpty = undefined;
-    return this.#requests;
+    return this.#open;
   }
 
   counters(): InFlightCounters {
+    const requests = this.#requests.counters();
+    const bodies = this.#bodies.counters();
     return {
-      requestsInFlight: this.#requests,
-      bodyBytesInFlight: this.#bodyBytes,
-      overloadedRequestsTotal: this.#overloadedRequests,
-      overloadedBodiesTotal: this.#overloadedBodies,
+      requestsInFlight: this.#open,
+      bodyBytesInFlight: bodies.held,
+      overloadedRequestsTotal: sum(requests.refused),
+      overloadedBodiesTotal: sum(bodies.refused),
     };
   }
+}
+
+function sum(refused: Readonly<Record<string, number>>): number {
+  return Object.values(refused).reduce((total, count) => total + count, 0);
 }

@@ -2,10 +2,10 @@
 import type { Clock } from '../../domain/time.ts';
 import type { Services } from './exchange.ts';
 import type { FinishedRequest } from './finished.ts';
-import type { InFlightBounds, InFlightCounters } from './in-flight.ts';
+import type { InFlightCounters } from './in-flight.ts';
 import type { AnyRoute } from './route.ts';
 
-export interface PipelineOptions extends Services {
+export interface PipelineOptions extends Omit<Services, 'inFlight'> {
   readonly routes: readonly AnyRoute[];
   readonly clock: Clock;
   /** Milliseconds that only move forward, for durations. */
@@ -16,7 +16,6 @@ export interface PipelineOptions extends Services {
   /** A throw that is no row of the error table. The caller got 500. */
   readonly onBug: (error: unknown, requestId: string) => void;
   readonly onFinished?: (record: FinishedRequest) => void;
-  readonly bounds?: InFlightBounds;
   /** Asked at every answer: shall the connection end with it? `Server.crowded`. */
   readonly crowded?: () => boolean;
 }

@@ -6,7 +6,7 @@ import { GatewayError } from '../../domain/errors.ts';
 import { BodyIntake } from './body-intake.ts';
 import { type AddressReader, createAddressReader, createRangeCheck, readAddress } from './client-address.ts';
 import { absentBody, answerUnrouted, chargeRefusal, enter, refusal, replyOf, requireFit } from './door.ts';
-import { Exchange } from './exchange.ts';
+import { Exchange, type Services } from './exchange.ts';
 import { guard } from './guard.ts';
 import { Handling } from './handling.ts';
 import { InFlight } from './in-flight.ts';
@@ -37,6 +37,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
 class Engine implements Pipeline {
   readonly handle: RequestHandler = (response, request) => this.#accept(response, request);
   readonly #options: PipelineOptions;
+  readonly #services: Services;
   readonly #router: Router;
   readonly #addresses: AddressReader;
   readonly #checkHost: (head: IncomingHead) => void;
@@ -50,7 +51,8 @@ class Engine implements Pipeline {
 
   constructor(options: PipelineOptions) {
     this.#options = options;
-    this.#inFlight = new InFlight(options.bounds ?? {});
+    this.#inFlight = new InFlight(options.bounds);
+    this.#services = { ...options, inFlight: this.#inFlight };
     this.#handling = new Handling({
       lost: (exchange) => this.#settle(exchange),
       answer: (exchange, value) => this.#finish(exchange, replyOf(value), false),
@@ -110,7 +112,7 @@ class Engine implements Pipeline {
         )
       : { address: peer, forwarded: false };
     const { clock, elapsed, newRequestId } = this.#options;
-    return new Exchange(response, head, client, this.#options, clock(), elapsed(), newRequestId);
+    return new Exchange(response, head, client, this.#services, clock(), elapsed(), newRequestId);
   }
 
   /** Everything that is judged on the head alone, then the body or the handler. */
@@ -141,8 +143,7 @@ class Engine implements Pipeline {
       exchange.query = coerceQuery(ready, parseQuery(head.rawQuery));
       requireFit(ready.queryCheck, exchange.query, 'query');
     }
-    this.#inFlight.enter();
-    exchange.counted = true;
+    exchange.hold();
     if (route.body !== undefined && head.hasBody) {
       exchange.watch(() => this.#settle(exchange));
       this.#bodies.receive(exchange, ready);
@@ -207,7 +208,6 @@ class Engine implements Pipeline {
   }
 
   #release(exchange: Exchange): void {
-    if (exchange.counted) this.#inFlight.leave(exchange.bodyBytes);
-    exchange.counted = false;
+    this.#inFlight.leave(exchange);
   }
 }

@@ -4,11 +4,13 @@
  */
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { ErrorName, GatewayError } from '../../domain/errors.ts';
+import type { Holder } from '../../domain/holders.ts';
 import type { ScopeCode, Verdict } from '../../domain/quotas.ts';
 import type { Role } from '../../domain/roles.ts';
 import type { Static, TSchema } from '../../domain/schema.ts';
 import type { SessionContext, SessionKind } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
+import type { SharedBounds } from '../../domain/shares.ts';
 import type { Site } from '../../domain/site.ts';
 import type { IncomingBody } from './stream.ts';
 
@@ -105,6 +107,11 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   readonly actors: ActorSystem;
   readonly settings: SettingsReader;
   readonly site: Site;
+  readonly bounds: SharedBounds;
+  /** The caller as shared bounds see it: what a route takes of one is taken for this holder. */
+  readonly holder: Holder;
+  /** A route that finds the session by itself (/mcp) names it here, so that bounds count for its user. Throws the row of a bound. */
+  identify(session: SessionContext): void;
   /** What the log names; a route that answers a failure in a form of its own (/mcp) puts it here. */
   error?: ErrorName | undefined;
   /** Calls back once when the client goes away before the answer. */

@@ -49,6 +49,7 @@ export function admit(context: RouteContext, cost: number): Admission {
   }
   context.limiter.noteSession(entered.verdict);
   requireFit(cost, max);
+  context.identify(entered.session);
   return { kind: 'session', session: entered.session };
 }
 

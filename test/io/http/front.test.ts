@@ -7,6 +7,8 @@ import net from 'node:net';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { object, text } from '../../../src/domain/schema.ts';
+import { LiveSettings } from '../../../src/domain/settings.ts';
+import { SharedBounds } from '../../../src/domain/shares.ts';
 import { BODY_BYTES_MAX } from '../../../src/io/http/body-intake.ts';
 import { checkHeader } from '../../../src/io/http/reply.ts';
 import { type AnyRoute, defineRoute, Reply } from '../../../src/io/http/route.ts';
@@ -187,26 +189,41 @@ t.test(
 );
 
 t.test('front: requests and bodies in flight are bounded, refused with 503 and counted', async (t) => {
-  const fixture = start(t, { pipeline: { bounds: { requestsMax: 2, bodiesBytesMax: 1_000 } } });
+  const bounds = new SharedBounds(new LiveSettings(), { requests: 4, bodyBytes: 2_000 });
+  const fixture = start(t, { pipeline: { bounds } });
   const { port, pipeline, release } = fixture;
-  const holders = [connectRaw(port), connectRaw(port)];
+  const ask = async (address: string, ...parts: string[]) => {
+    const connection = connectRaw(port, address);
+    connection.send(...parts);
+    const answer = await connection.answer();
+    connection.close();
+    return answer;
+  };
+  const holders = ['127.0.0.1', '127.0.0.1', '127.0.0.2'].map((address) => connectRaw(port, address));
   for (const holder of holders) holder.send(requestText('GET', '/held'));
-  await until(() => release.length === 2);
-  const refused = await sendRaw(port, requestText('GET', '/hello'));
+  await until(() => release.length === 3);
+  const share = await ask('127.0.0.1', requestText('GET', '/hello'));
+  t.equal(share.status, 429, 'one network has its half');
+  t.equal(share.headers['retry-after'], '1');
+  t.equal((await ask('127.0.0.2', requestText('GET', '/hello'))).status, 200, 'another one is served');
+  const last = connectRaw(port, '127.0.0.2');
+  last.send(requestText('GET', '/held'));
+  await until(() => release.length === 4);
+  const refused = await ask('127.0.0.3', requestText('GET', '/hello'));
   t.equal(refused.status, 503);
   t.equal(refused.headers['retry-after'], '1');
   t.equal(refused.body, '{"error":{"code":1003,"message":"Overloaded"}}');
   for (const free of release) free();
-  for (const holder of holders) t.equal((await holder.answer()).status, 200);
-  t.equal((await sendRaw(port, requestText('POST', '/raw', {}, 'x'.repeat(1_001)))).status, 503);
-  t.equal((await sendRaw(port, requestText('POST', '/raw', {}, 'x'.repeat(1_000)))).status, 200);
+  for (const holder of [...holders, last]) t.equal((await holder.answer()).status, 200);
+  t.equal((await ask('127.0.0.1', requestText('POST', '/raw', {}, 'x'.repeat(1_001)))).status, 429);
+  t.equal((await ask('127.0.0.1', requestText('POST', '/raw', {}, 'x'.repeat(1_000)))).status, 200);
   t.match(pipeline.counters(), {
     requestsInFlight: 0,
     bodyBytesInFlight: 0,
-    overloadedRequestsTotal: 1,
+    overloadedRequestsTotal: 2,
     overloadedBodiesTotal: 1,
   });
-  for (const holder of holders) holder.close();
+  for (const holder of [...holders, last]) holder.close();
 });
 
 t.test('front: a client that closes its side behind its request gets its answer', async (t) => {

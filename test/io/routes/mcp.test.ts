@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { LiveSettings } from '../../../src/domain/settings.ts';
+import { SharedBounds } from '../../../src/domain/shares.ts';
 import { EndedSessions } from '../../../src/io/mcp/ended-sessions.ts';
 import { createRoutes, type RouteParts } from '../../../src/io/routes/index.ts';
 import { connectRaw, requestText, startHttp } from '../../support/http.ts';
@@ -408,12 +409,29 @@ t.test(
 );
 
 t.test('a full bound of the gateway: 503 with Retry-After and -32000 in one body', async (t) => {
-  const full = await startMcp({ pipeline: { bounds: { requestsMax: 0 } } });
+  const full = await startMcp({
+    pipeline: { bounds: new SharedBounds(new LiveSettings(), { requests: 0 }) },
+  });
   t.teardown(() => full.close());
   const { status, headers, text } = await full.post(message('ping'));
   t.equal(status, 503);
   t.equal(headers.get('retry-after'), '1');
   t.strictSame(JSON.parse(text), { jsonrpc: '2.0', error: { code: -32000, message: 'Overloaded' } });
+});
+
+t.test('a share of a bound used up: 429 with 1002, and another network is served', async (t) => {
+  const bounds = new SharedBounds(new LiveSettings(), { requests: 4 });
+  const shared = await startMcp({ pipeline: { bounds } });
+  t.teardown(() => shared.close());
+  const neighbour = bounds.of('requests').require(bounds.holders.of('192.0.2.1'), 2);
+  t.equal((await shared.post(message('ping'))).status, 200);
+  const own = bounds.of('requests').require(bounds.holders.of('127.0.0.1'), 2);
+  const { status, headers, text } = await shared.post(message('ping'));
+  t.equal(status, 429);
+  t.equal(headers.get('retry-after'), '1');
+  t.match(JSON.parse(text), { error: { code: 1002, data: { retryAfterSeconds: 1 } } });
+  for (const lease of [neighbour, own]) lease.release();
+  t.equal((await shared.post(message('ping'))).status, 200);
 });
 
 t.test('all of the above: nothing was thrown that is no row of the error table', async (t) => {
