@@ -3,7 +3,6 @@
  * most once, never touches a response after its abort, and tells the pipeline when it is over.
  */
 
-import type { Limiter } from '../../actors/limiter.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { ErrorName } from '../../domain/errors.ts';
 import type { Holder } from '../../domain/holders.ts';
@@ -14,28 +13,18 @@ import type { Site } from '../../domain/site.ts';
 import { RequestCharges } from './charges.ts';
 import type { ResolvedClient } from './client-address.ts';
 import { type FinishedRequest, pathShown } from './finished.ts';
-import type { InFlight, InFlightRequest } from './in-flight.ts';
+import type { InFlightRequest } from './in-flight.ts';
 import type { IncomingHooks, IncomingStream } from './incoming.ts';
 import type { AnswerFacts } from './reply.ts';
 import { type IncomingHead, NO_VALUES } from './request.ts';
 import type { AnyRoute, ClientFacts, HeaderList, Reply, RouteContext, SessionGate } from './route.ts';
 import { type HttpResponse, remotePortOf } from './server.ts';
+import type { Services } from './services.ts';
 import type { StreamReply } from './stream.ts';
 import type { BodySink } from './whole-body.ts';
 import { type StreamListener, Wire } from './wire.ts';
 
 const NO_BYTES = Buffer.alloc(0);
-
-/** What all requests of a pipeline share. */
-export interface Services {
-  readonly actors: ActorSystem;
-  readonly settings: SettingsReader;
-  readonly gate: SessionGate;
-  readonly site: Site;
-  readonly limiter: Limiter;
-  readonly bounds: SharedBounds;
-  readonly inFlight: InFlight;
-}
 
 /** Before a request is admitted it holds no part of any bound. */
 const NO_HOLDER: Holder = { session: undefined, user: undefined, networks: [] };

@@ -1,9 +1,9 @@
 /** What the pipeline is made of, and what it counts. */
 import type { Clock } from '../../domain/time.ts';
-import type { Services } from './exchange.ts';
 import type { FinishedRequest } from './finished.ts';
 import type { InFlightCounters } from './in-flight.ts';
 import type { AnyRoute } from './route.ts';
+import type { Services } from './services.ts';
 
 export interface PipelineOptions extends Omit<Services, 'inFlight'> {
   readonly routes: readonly AnyRoute[];

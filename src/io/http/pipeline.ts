@@ -6,7 +6,7 @@ import { GatewayError } from '../../domain/errors.ts';
 import { BodyIntake } from './body-intake.ts';
 import { type AddressReader, createAddressReader, createRangeCheck, readAddress } from './client-address.ts';
 import { absentBody, answerUnrouted, chargeRefusal, enter, refusal, replyOf, requireFit } from './door.ts';
-import { Exchange, type Services } from './exchange.ts';
+import { Exchange } from './exchange.ts';
 import { guard } from './guard.ts';
 import { Handling } from './handling.ts';
 import { InFlight } from './in-flight.ts';
@@ -17,11 +17,12 @@ import { IncomingHead, parseQuery } from './request.ts';
 import { Reply } from './route.ts';
 import { coerceQuery, createRouter, type Router } from './router.ts';
 import type { HttpRequest, HttpResponse, RequestHandler } from './server.ts';
+import type { Services } from './services.ts';
 import { StreamReply } from './stream.ts';
 
-export type { Services } from './exchange.ts';
 export type { FinishedRequest } from './finished.ts';
 export type { PipelineCounters, PipelineOptions } from './pipeline-options.ts';
+export type { Services } from './services.ts';
 
 export interface Pipeline {
   readonly handle: RequestHandler;

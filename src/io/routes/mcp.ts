@@ -178,11 +178,16 @@ function failure(error: unknown, id: string | undefined, context: RouteContext):
   return json(429, text, [['Retry-After', String(error.retryAfterSeconds ?? 1)]]);
 }
 
-/** A full bound or a stop (503) is -32000 here, in the frame of JSON-RPC; other refusals keep the REST envelope. */
+/** A bound, a share of it, or a stop: in the frame of JSON-RPC. Other refusals before the body keep the REST envelope. */
 function refusal(error: GatewayError): Reply | undefined {
   const { status } = errorRow(error.row);
-  if (status < 500) return undefined;
+  const isLimit = error.row === 'AccessRateLimit';
+  if (status < 500 && !isLimit) return undefined;
   const retry = error.retryAfterSeconds;
   const headers: HeaderList = retry === undefined ? [] : [['Retry-After', String(retry)]];
-  return json(status, errorEnvelope(undefined, error.row, error.detail), headers);
+  return json(
+    status,
+    errorEnvelope(undefined, error.row, error.detail, isLimit ? retry : undefined),
+    headers,
+  );
 }

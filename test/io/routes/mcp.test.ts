@@ -409,10 +409,10 @@ t.test(
 );
 
 t.test('a full bound of the gateway: 503 with Retry-After and -32000 in one body', async (t) => {
-  const full = await startMcp({
-    pipeline: { bounds: new SharedBounds(new LiveSettings(), { requests: 0 }) },
-  });
+  const bounds = new SharedBounds(new LiveSettings(), { requests: 2 });
+  const full = await startMcp({ pipeline: { bounds } });
   t.teardown(() => full.close());
+  for (const address of ['192.0.2.1', '192.0.2.2']) bounds.of('requests').require(bounds.holders.of(address));
   const { status, headers, text } = await full.post(message('ping'));
   t.equal(status, 503);
   t.equal(headers.get('retry-after'), '1');

@@ -1,0 +1,18 @@
+/** What all requests of a pipeline share. */
+import type { Limiter } from '../../actors/limiter.ts';
+import type { ActorSystem } from '../../actors/runtime/actor.ts';
+import type { SettingsReader } from '../../domain/settings.ts';
+import type { SharedBounds } from '../../domain/shares.ts';
+import type { Site } from '../../domain/site.ts';
+import type { InFlight } from './in-flight.ts';
+import type { SessionGate } from './route.ts';
+
+export interface Services {
+  readonly actors: ActorSystem;
+  readonly settings: SettingsReader;
+  readonly gate: SessionGate;
+  readonly site: Site;
+  readonly limiter: Limiter;
+  readonly bounds: SharedBounds;
+  readonly inFlight: InFlight;
+}
