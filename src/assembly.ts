@@ -80,7 +80,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const vault = await openVault(actors.administration);
   const fileCodes = openFileCodes(vault);
   await files.recover(actors);
-  const events = await startEventDelivery({ configuration, settings, actors, sandbox, modules, log });
+  const events = await startEventDelivery({ configuration, settings, bounds, actors, sandbox, modules, log });
   const webhooks = webhookOpening.start({ actors, vault, events });
   const reload = createReload({ read: options.readAgain, catalogue, addresses, log });
   const metrics = createMetrics();

@@ -6,6 +6,7 @@ import type { RunningSystem } from './actors/runtime/system.ts';
 import { nodeSchedule } from './actors/runtime/world.ts';
 import type { Configuration } from './domain/configuration.ts';
 import type { SettingsReader } from './domain/settings.ts';
+import type { SharedBounds } from './domain/shares.ts';
 import { startEventStreams } from './event-streams.ts';
 import { flatten } from './figures.ts';
 import type { Log } from './io/log.ts';
@@ -34,6 +35,7 @@ export interface EventDelivery {
 export interface EventDeliveryOptions {
   readonly actors: RunningSystem;
   readonly settings: SettingsReader;
+  readonly bounds: SharedBounds;
   readonly configuration: Configuration;
   readonly sandbox: RunningSandbox | undefined;
   readonly modules: ModuleClient;
@@ -65,7 +67,7 @@ export async function startEventDelivery(options: EventDeliveryOptions): Promise
       ...flatten({ ...log.counters(), ...inbox.counters(), ...intake.counters() }),
       ...sumOf(feeds.map((feed) => feed.counters())),
     }),
-    streams: startEventStreams(actors, settings, log),
+    streams: startEventStreams(actors, settings, options.bounds, log),
     async stop() {
       await Promise.all(feeds.map((feed) => feed.stop()));
       inbox.stop();

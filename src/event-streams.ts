@@ -4,14 +4,21 @@ import type { RunningSystem } from './actors/runtime/system.ts';
 import { nodeSchedule } from './actors/runtime/world.ts';
 import type { EventLog } from './domain/events.ts';
 import type { SettingsReader } from './domain/settings.ts';
+import type { SharedBounds } from './domain/shares.ts';
 import { sessionLives } from './io/http/session-gate.ts';
 import { StreamHub } from './io/sse/hub.ts';
 
 /** Streams live until `drain`, which the actors have to outlive. */
-export function startEventStreams(actors: RunningSystem, settings: SettingsReader, log: EventLog): StreamHub {
+export function startEventStreams(
+  actors: RunningSystem,
+  settings: SettingsReader,
+  bounds: SharedBounds,
+  log: EventLog,
+): StreamHub {
   const hub = new StreamHub({
     log,
     settings,
+    bounds,
     clock: Date.now,
     schedule: nodeSchedule,
     random: Math.random,

@@ -10,6 +10,7 @@ import type { CodePort, Ports, WebhookPort } from '../../src/actors/runtime/port
 import type { Role } from '../../src/domain/roles.ts';
 import { authMethods } from '../../src/domain/sessions.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings.ts';
+import { SharedBounds } from '../../src/domain/shares.ts';
 import type { Site } from '../../src/domain/site.ts';
 import type { AnyRoute } from '../../src/io/http/route.ts';
 import { createSessionGate } from '../../src/io/http/session-gate.ts';
@@ -136,7 +137,7 @@ export interface AccountFixtureOptions {
   readonly settings?: Partial<Record<SettingName, SettingValue>>;
   readonly site?: Partial<Site>;
   /** Served beside the account routes. */
-  readonly routes?: (actors: TestActors) => readonly AnyRoute[];
+  readonly routes?: (actors: TestActors, bounds: SharedBounds) => readonly AnyRoute[];
   /** What delivers one-time codes; without it no module does. */
   readonly codes?: CodePort;
   /** What hears of changed applications. */
@@ -176,8 +177,10 @@ export function startAccounts(options: AccountFixtureOptions = {}): AccountFixtu
   const touchFailures: unknown[] = [];
   const adminPublicKeys = options.site?.adminPublicKeys ?? new Set<string>();
   const system = currentSystem(actors);
+  const bounds = new SharedBounds(settings);
   const http = startHttp({
-    routes: [...ACCOUNT_ROUTES, ...(options.routes?.(actors) ?? [])],
+    routes: [...ACCOUNT_ROUTES, ...(options.routes?.(actors, bounds) ?? [])],
+    pipeline: { bounds },
     settings,
     actors: system,
     site: { authMethods: authMethods(codes !== undefined), ...options.site },

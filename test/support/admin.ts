@@ -66,7 +66,7 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
     ...options,
     site,
     roleOf: (userId) => staff?.roleOf(userId),
-    routes: (actors) => {
+    routes: (actors, bounds) => {
       staff = new LiveStaff(actors.system, new Set(keys));
       return [
         ...createAppRoutes(VAULT),
@@ -82,7 +82,7 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
           webhooks: { ...NO_WEBHOOKS, ...options.webhooks },
           health: () => ({ databaseConnected: true, activeSessions: 0, rssBytes: 1 }),
         }),
-        ...(options.routes?.(actors) ?? []),
+        ...(options.routes?.(actors, bounds) ?? []),
       ];
     },
   });

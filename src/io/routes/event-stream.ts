@@ -40,19 +40,19 @@ export function createEventStreamRoute(streams: () => StreamHub): AnyRoute {
     }),
     errors: ['SessionNotFound', 'Forbidden'],
     refusal: ({ row }) => (errorRow(row).status === 503 ? noRoom() : undefined),
-    handle({ header, repeatedHeaders, query, session, client }) {
+    handle({ header, repeatedHeaders, query, session, holder }) {
       const sent = repeatedHeaders.has('last-event-id') ? '?' : header('last-event-id');
       const place = sent === undefined || sent === '' ? query.last_event_id : sent;
       const origin = {
         userId: session.userId,
         sessionId: session.id,
-        address: client.address,
+        holder,
         lastEventId: place === '' ? undefined : place,
       };
-      const hub = streams();
-      if (hub.crowding(origin) !== undefined) return noRoom();
+      const stream = streams().admit(origin);
+      if (stream === undefined) return noRoom();
       const options = { contentType: STREAM_TYPE, headers: STREAM_HEADERS, longLived: true } as const;
-      return new StreamReply(200, hub.create(origin), options);
+      return new StreamReply(200, stream, options);
     },
   });
 }

@@ -42,6 +42,6 @@ export function newTally(): Tally {
     lag: 0,
     stall: 0,
     ended: { evicted: 0, session: 0, lifetime: 0, drain: 0 },
-    refused: { node: 0, address: 0, connects: 0, stopping: 0 },
+    refused: { node: 0, user: 0, address: 0, connects: 0, stopping: 0 },
   };
 }

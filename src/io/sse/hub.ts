@@ -5,6 +5,7 @@
 import type { Schedule } from '../../actors/runtime/world.ts';
 import { type EventLog, missedAfter } from '../../domain/events.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
+import type { SharedBounds } from '../../domain/shares.ts';
 import { type Clock, SECOND_MS } from '../../domain/time.ts';
 import { Beats } from './beats.ts';
 import { type HubCounters, newTally, type Tally } from './counters.ts';
@@ -18,7 +19,7 @@ import {
   RETRY_MS,
   resetFrame,
 } from './frames.ts';
-import { type Crowding, StreamRegistry } from './registry.ts';
+import { StreamRegistry } from './registry.ts';
 import { RING_BOUNDS, type RingBounds } from './ring.ts';
 import { EventStream, type StreamOrigin } from './stream.ts';
 
@@ -31,6 +32,7 @@ const STALL_MS = 5 * SECOND_MS;
 export interface HubOptions {
   readonly log: EventLog;
   readonly settings: SettingsReader;
+  readonly bounds: SharedBounds;
   readonly clock: Clock;
   readonly schedule: Schedule;
   /** At least 0, below 1. */
@@ -51,7 +53,7 @@ export class StreamHub {
 
   constructor(options: HubOptions) {
     this.#options = options;
-    this.#registry = new StreamRegistry(options.settings);
+    this.#registry = new StreamRegistry(options.settings, options.bounds.of('eventStreams'));
     this.#fanout = new Fanout({
       ...options,
       bounds: options.ring ?? RING_BOUNDS,
@@ -63,16 +65,14 @@ export class StreamHub {
     this.#stopBeating = this.#armBeats();
   }
 
-  /** What keeps one more stream out; undefined: there is room. */
-  crowding(origin: StreamOrigin): Crowding | 'stopping' | undefined {
-    const crowding = this.#closed ? 'stopping' : this.#registry.crowding(origin, this.#options.clock());
-    if (crowding !== undefined) this.#tally.refused[crowding] += 1;
-    return crowding;
-  }
-
-  /** A stream that joins when its answer starts. */
-  create(origin: StreamOrigin): EventStream {
-    return new EventStream(origin, {
+  /** A stream that joins when its answer starts; undefined: a bound refuses it, or the hub is stopping. */
+  admit(origin: StreamOrigin): EventStream | undefined {
+    const lease = this.#closed ? 'stopping' : this.#registry.take(origin, this.#options.clock());
+    if (typeof lease === 'string') {
+      this.#tally.refused[lease] += 1;
+      return undefined;
+    }
+    return new EventStream(origin, lease, {
       started: (stream) => this.#open(stream),
       drained: (stream) => this.#fanout.drained(stream),
       lost: (stream) => this.#lost(stream),

@@ -1,8 +1,9 @@
 /**
- * The open streams, found by user, by session and by address, and the bounds on them: of one session (the oldest gives
- * way), of one address, of the node, and how often one session may connect. Memory follows the open streams.
+ * The open streams, found by user and by session, and the bounds on them: of one session (the oldest stream is closed),
+ * of one user, of one network, of the node, and how often one session may connect. Memory follows the open streams.
  */
 import type { SettingsReader } from '../../domain/settings.ts';
+import { Lease, type SharedBound } from '../../domain/shares.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import type { Channel, EventStream, StreamOrigin } from './stream.ts';
 
@@ -14,20 +15,23 @@ const REPLAY_EVENTS = 100_000;
 const REPLAY_CONNECTS = 4;
 
 /** The bound that a new stream met. */
-export type Crowding = 'node' | 'address' | 'connects';
+export type Crowding = 'node' | 'user' | 'address' | 'connects';
+
+const CROWDING = { maximum: 'node', user: 'user', network: 'address', session: 'user' } as const;
 
 export class StreamRegistry {
   readonly all = new Set<EventStream>();
   readonly #settings: SettingsReader;
+  readonly #bound: SharedBound;
   readonly #channels = new Map<string, Channel>();
   /** The oldest first. */
   readonly #sessions = new Map<string, Set<EventStream>>();
-  readonly #addresses = new Map<string, number>();
   #connects = new Map<string, number>();
   #connectsWindow = 0;
 
-  constructor(settings: SettingsReader) {
+  constructor(settings: SettingsReader, bound: SharedBound) {
     this.#settings = settings;
+    this.#bound = bound;
   }
 
   channelOf(userId: string): Channel | undefined {
@@ -38,8 +42,8 @@ export class StreamRegistry {
     return [...(this.#sessions.get(sessionId) ?? [])];
   }
 
-  /** The bound that keeps a stream out; undefined: there is room. Counts the attempt. */
-  crowding({ sessionId, address }: StreamOrigin, nowMs: number): Crowding | undefined {
+  /** The lease of one more stream, or the bound that refuses it. Counts the attempt. */
+  take({ sessionId, holder }: StreamOrigin, nowMs: number): Lease | Crowding {
     const window = Math.floor(nowMs / CONNECTS_WINDOW_MS);
     if (window !== this.#connectsWindow) {
       this.#connectsWindow = window;
@@ -48,9 +52,9 @@ export class StreamRegistry {
     const connects = (this.#connects.get(sessionId) ?? 0) + 1;
     this.#connects.set(sessionId, connects);
     if (connects > CONNECTS_MAX) return 'connects';
-    if (this.all.size >= this.#settings.get('SseStreamsMax')) return 'node';
-    const atAddress = this.#addresses.get(address) ?? 0;
-    return atAddress >= this.#settings.get('SseStreamsPerAddress') ? 'address' : undefined;
+    // Without its session: of that one the oldest stream is closed instead.
+    const lease = this.#bound.take({ ...holder, session: undefined });
+    return lease instanceof Lease ? lease : CROWDING[lease.refusedBy];
   }
 
   /** The session has so many events of the log read again: it may do so at a pace that leaves room for others. */
@@ -67,29 +71,26 @@ export class StreamRegistry {
   }
 
   add(stream: EventStream): void {
-    const { userId, sessionId, address } = stream.origin;
+    const { userId, sessionId } = stream.origin;
     const channel = this.#channels.get(userId) ?? { userId, streams: new Set(), newest: 0, first: 0 };
     this.#channels.set(userId, channel);
     channel.streams.add(stream);
     stream.channel = channel;
     const session = this.#sessions.get(sessionId) ?? new Set();
     this.#sessions.set(sessionId, session.add(stream));
-    this.#addresses.set(address, (this.#addresses.get(address) ?? 0) + 1);
     this.all.add(stream);
   }
 
-  /** False when it was not there. */
+  /** False when it was not there. Its lease ends in either case. */
   remove(stream: EventStream): boolean {
+    stream.lease.release();
     if (!this.all.delete(stream)) return false;
-    const { userId, sessionId, address } = stream.origin;
+    const { userId, sessionId } = stream.origin;
     stream.channel?.streams.delete(stream);
     if (stream.channel?.streams.size === 0) this.#channels.delete(userId);
     const session = this.#sessions.get(sessionId);
     session?.delete(stream);
     if (session?.size === 0) this.#sessions.delete(sessionId);
-    const atAddress = (this.#addresses.get(address) ?? 1) - 1;
-    if (atAddress > 0) this.#addresses.set(address, atAddress);
-    else this.#addresses.delete(address);
     return true;
   }
 }

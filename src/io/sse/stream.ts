@@ -2,13 +2,16 @@
  * One client: where it stands in the log and whether its socket takes bytes. It holds no events: what is due to it is
  * taken from the ring, or from the log while it is behind the ring. The hub decides; this is what it decides about.
  */
+import type { Holder } from '../../domain/holders.ts';
+import type { Lease } from '../../domain/shares.ts';
 import type { OutgoingBody, OutgoingSource } from '../http/stream.ts';
 
 /** Who holds the stream, and from where. */
 export interface StreamOrigin {
   readonly userId: string;
   readonly sessionId: string;
-  readonly address: string;
+  /** Whose share of the bound of streams it takes. */
+  readonly holder: Holder;
   /** `Last-Event-ID` as sent; undefined: from now on. */
   readonly lastEventId: string | undefined;
 }
@@ -32,6 +35,8 @@ export interface Channel {
 
 export class EventStream implements OutgoingSource {
   readonly origin: StreamOrigin;
+  /** Its place among all streams. */
+  readonly lease: Lease;
   readonly #events: StreamEvents;
   #out: OutgoingBody | undefined;
   channel: Channel | undefined;
@@ -51,8 +56,9 @@ export class EventStream implements OutgoingSource {
   endsMs = 0;
   over = false;
 
-  constructor(origin: StreamOrigin, events: StreamEvents) {
+  constructor(origin: StreamOrigin, lease: Lease, events: StreamEvents) {
     this.origin = origin;
+    this.lease = lease;
     this.#events = events;
   }
 

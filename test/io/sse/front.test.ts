@@ -31,10 +31,11 @@ function start(t: Test, settings: Partial<Record<SettingName, SettingValue>> = {
   const accounts = startAccounts({
     settings,
     site: { origins: new Set(['https://own.example']) },
-    routes: (actors) => {
+    routes: (actors, bounds) => {
       const own = new StreamHub({
         log,
         settings: actors.settings,
+        bounds,
         clock: Date.now,
         schedule: nodeSchedule,
         random: Math.random,
@@ -263,7 +264,7 @@ t.test('limits: the oldest stream of a session gives way, an address and the nod
   const { accounts, hub, open } = start(t, {
     SseStreamsPerSession: 3,
     SseStreamsPerAddress: 5,
-    SseStreamsMax: 6,
+    SseStreamsMax: 16,
   });
   const alice = await accounts.signUp();
   const streams = [await open(alice), await open(alice), await open(alice), await open(alice)];
@@ -282,11 +283,23 @@ t.test('limits: the oldest stream of a session gives way, an address and the nod
   t.ok(late.reader.retryMs >= 5_000 && late.reader.retryMs <= 20_000, `${late.reader.retryMs}`);
   t.same(late.reader.events, []);
   accounts.settings.set('SseStreamsPerAddress', 100);
-  await open(bob);
+  accounts.settings.set('SseStreamsMax', 6);
+  const carol = await accounts.signUp();
+  await open(carol);
   const over = await open(await accounts.signUp());
   await over.ended();
   t.equal(hub.counters().refused.address, 1);
   t.equal(hub.counters().refused.node, 1);
+  accounts.settings.set('SseStreamsMax', 12);
+  await open(carol);
+  await open(carol);
+  const fourth = await open(await accounts.signUp());
+  t.equal(hub.counters().streams, 9);
+  fourth.close();
+  accounts.settings.set('SseStreamsPerSession', 100);
+  const greedy = await open(carol);
+  await greedy.ended();
+  t.equal(hub.counters().refused.user, 1, 'one user has a quarter');
 });
 
 t.test('limits: a client that reconnects in a loop is told to wait', async (t) => {

@@ -1,6 +1,7 @@
 /** The hub with a world that the test moves: heartbeats, lives, slices, coalescing, replay in short steps. */
 import t from 'tap';
 import { LiveSettings } from '../../../src/domain/settings.ts';
+import { SharedBounds } from '../../../src/domain/shares.ts';
 import { WRITE_BYTES_MAX } from '../../../src/io/sse/frames.ts';
 import { type HubOptions, StreamHub } from '../../../src/io/sse/hub.ts';
 import type { StreamOrigin } from '../../../src/io/sse/stream.ts';
@@ -13,9 +14,11 @@ function start(options: Partial<HubOptions> = {}, log = new MemoryLog()) {
   const numbers = { next: 0.5 };
   const dead = new Set<string>();
   const settings = new LiveSettings({ SseStreamsMax: 100_000, SseStreamsPerAddress: 100_000 });
+  const bounds = new SharedBounds(settings);
   const hub = new StreamHub({
     log,
     settings,
+    bounds,
     clock: world.clock,
     schedule: world.schedule,
     random: () => numbers.next,
@@ -23,18 +26,25 @@ function start(options: Partial<HubOptions> = {}, log = new MemoryLog()) {
     ...options,
   });
   let sessions = 0;
-  const connect = (origin: Partial<StreamOrigin> = {}, roomBytes = ROOM): FakeSocket => {
+  const tryConnect = (origin: Partial<StreamOrigin> = {}, roomBytes = ROOM): FakeSocket | undefined => {
     sessions += 1;
     const whole = {
       userId: '1',
       sessionId: `s${sessions}`,
-      address: '127.0.0.1',
+      // Each of another network: these tests are of no bound.
+      holder: bounds.holders.of(`s${sessions}`),
       lastEventId: undefined,
       ...origin,
     };
-    return new FakeSocket(hub.create(whole), roomBytes, whole.lastEventId ?? '');
+    const stream = hub.admit(whole);
+    return stream && new FakeSocket(stream, roomBytes, whole.lastEventId ?? '');
   };
-  return { world, numbers, dead, log, hub, settings, connect };
+  const connect = (...given: Parameters<typeof tryConnect>): FakeSocket => {
+    const socket = tryConnect(...given);
+    if (socket === undefined) throw new Error('refused');
+    return socket;
+  };
+  return { world, numbers, dead, log, hub, settings, connect, tryConnect };
 }
 
 const idsOf = ({ reader }: FakeSocket) => reader.events.map(({ id }) => id);
@@ -208,17 +218,18 @@ t.test(
 t.test('replay: a session that asks for the whole log again and again is told to wait', async (t) => {
   const log = new MemoryLog();
   for (let n = 0; n < 6_000; n += 1) log.add('1');
-  const { world, hub, connect } = start({}, log);
-  const origin = { userId: '1', sessionId: 'greedy', address: '127.0.0.1', lastEventId: 'e1-1' };
+  const { world, tryConnect } = start({}, log);
+  const origin = { userId: '1', sessionId: 'greedy', lastEventId: 'e1-1' };
   let replays = 0;
-  while (hub.crowding(origin) === undefined && replays < 100) {
-    replays += 1;
-    connect(origin).disconnect();
+  for (; replays < 100; replays += 1) {
+    const socket = tryConnect(origin);
+    if (socket === undefined) break;
+    socket.disconnect();
   }
   t.equal(replays, 8);
-  t.equal(hub.crowding({ ...origin, sessionId: 'other' }), undefined);
+  t.ok(tryConnect({ ...origin, sessionId: 'other' }));
   world.advance(10_000);
-  t.equal(hub.crowding(origin), undefined, 'and may again after a while');
+  t.ok(tryConnect(origin), 'and may again after a while');
 });
 
 t.test('restart: what came last is in the ring again, other epochs are told', async (t) => {
@@ -235,7 +246,7 @@ t.test('restart: what came last is in the ring again, other epochs are told', as
 });
 
 t.test('drain: every stream gets its goodbye, in slices, and none comes in', async (t) => {
-  const { world, log, hub, connect } = start();
+  const { world, log, hub, connect, tryConnect } = start();
   const sockets = Array.from({ length: 1_200 }, () => connect());
   const stuck = connect({}, 0);
   let left: number | undefined;
@@ -256,7 +267,8 @@ t.test('drain: every stream gets its goodbye, in slices, and none comes in', asy
     if (!ended || reader.retryMs !== 3_000) t.fail('no goodbye');
   }
   t.ok(stuck.cutOff, 'one that reads nothing is cut');
-  t.equal(hub.crowding({ userId: '1', sessionId: 'x', address: '', lastEventId: undefined }), 'stopping');
+  t.equal(tryConnect(), undefined);
+  t.equal(hub.counters().refused.stopping, 1);
   log.append(undefined);
   t.notOk(world.turn());
 });

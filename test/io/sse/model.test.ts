@@ -5,6 +5,7 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { LiveSettings } from '../../../src/domain/settings.ts';
+import { SharedBounds } from '../../../src/domain/shares.ts';
 import { parseCursor } from '../../../src/io/sse/frames.ts';
 import { StreamHub } from '../../../src/io/sse/hub.ts';
 import { FakeSocket, ManualWorld, MemoryLog } from '../../support/streams.ts';
@@ -65,6 +66,8 @@ interface Client {
 class Gateway {
   readonly log = new MemoryLog();
   readonly world = new ManualWorld();
+  readonly settings = new LiveSettings();
+  readonly bounds = new SharedBounds(this.settings);
   readonly clients: Client[];
   hub: StreamHub;
 
@@ -82,7 +85,8 @@ class Gateway {
   #start(): StreamHub {
     return new StreamHub({
       log: this.log,
-      settings: new LiveSettings(),
+      settings: this.settings,
+      bounds: this.bounds,
       clock: this.world.clock,
       schedule: this.world.schedule,
       random: () => 0.5,
@@ -102,8 +106,10 @@ class Gateway {
   come(client: Client, roomBytes: number): void {
     this.leave(client);
     const { userId, lastEventId } = client;
-    const origin = { userId, sessionId: `s${userId}`, address: '127.0.0.1' };
-    const stream = this.hub.create({ ...origin, lastEventId: lastEventId === '' ? undefined : lastEventId });
+    const holder = this.bounds.holders.of('127.0.0.1', userId);
+    const origin = { userId, sessionId: `s${userId}`, holder };
+    const stream = this.hub.admit({ ...origin, lastEventId: lastEventId === '' ? undefined : lastEventId });
+    if (stream === undefined) throw new Error('refused');
     client.socket = new FakeSocket(stream, roomBytes, lastEventId);
     // Who starts afresh misses nothing from the place on that the hub gave it.
     if (lastEventId === '') client.place = stream.through;
