@@ -1,18 +1,20 @@
 /**
- * Open challenges of registrations and logins. Volatile and bounded: a restart or a flood makes them expire, never
- * grow. A challenge is used once, taken out before anything is verified, and belongs to its kind, user and session
+ * Open challenges of registrations and logins. Volatile and bounded: a restart makes them expire, a flood of one network
+ * is refused. A challenge is used once, taken out before anything is verified, and belongs to its kind, user and session
  * (auth.md A4).
  */
 import type { ChallengeKind } from '../domain/proofs.ts';
+import type { Lease, ShareRefusal } from '../domain/shares.ts';
 import { SECOND_MS } from '../domain/time.ts';
 import { defineActor, type Refusal, refuse, type Turn } from './runtime/actor.ts';
 
-export const CHALLENGES_PER_ADDRESS_MAX = 1_000;
-export const CHALLENGES_MAX = 100_000;
 /** The one instance. */
 export const CHALLENGES_ID = 'all';
 
 const SECRET_BYTES = 32;
+/** A place becomes free when a challenge is used or expires. */
+const RETRY_SECONDS = 5;
+const TOO_MANY = 'too many open challenges';
 
 export interface Challenge {
   /** Random, below 2^53: a JSON number. */
@@ -38,8 +40,8 @@ export type ChallengeCommand =
       readonly kind: ChallengeKind;
       readonly userId: string | null;
       readonly sessionId: string | null;
-      /** What the bound per address counts by. */
-      readonly address: string;
+      /** Takes its place in the bound of open challenges; refused when a network has its share. */
+      readonly take: () => Lease | ShareRefusal;
       /** Taken for so long beyond its announced end (`timestampDriftTolerance`). */
       readonly leewayMs: number;
     }
@@ -59,7 +61,7 @@ export type ChallengeCommand =
 
 interface Open {
   readonly challenge: Challenge;
-  readonly address: string;
+  readonly lease: Lease;
   readonly endsMs: number;
   /** Idempotency-Key of the request that used it. */
   usedBy: string | undefined;
@@ -68,7 +70,6 @@ interface Open {
 interface OpenChallenges {
   /** In order of opening. */
   readonly byId: Map<number, Open>;
-  readonly byAddress: Map<string, Set<number>>;
 }
 
 export const challenges = defineActor<null, never, never, never, OpenChallenges>({
@@ -77,7 +78,7 @@ export const challenges = defineActor<null, never, never, never, OpenChallenges>
   /** Never idle: what is open would be lost. */
   limits: { mailbox: 1, snapshotEvery: 1, idleMs: Number.POSITIVE_INFINITY },
   initial: () => null,
-  volatile: () => ({ byId: new Map(), byAddress: new Map() }),
+  volatile: () => ({ byId: new Map() }),
   decide: () => refuse('InternalError'),
   evolve: () => null,
 
@@ -92,12 +93,11 @@ function openChallenge(
   open: OpenChallenges,
   command: Extract<ChallengeCommand, { type: 'openChallenge' }>,
   turn: Turn,
-): Challenge {
-  const { kind, userId, sessionId, address, leewayMs } = command;
+): Challenge | Refusal {
+  const { kind, userId, sessionId, take, leewayMs } = command;
   dropExpired(open, turn.nowMs);
-  const ofAddress = open.byAddress.get(address) ?? new Set();
-  if (ofAddress.size >= CHALLENGES_PER_ADDRESS_MAX) drop(open, first(ofAddress));
-  if (open.byId.size >= CHALLENGES_MAX) drop(open, first(open.byId.keys()));
+  const lease = take();
+  if ('refusedBy' in lease) return refuse('AccessRateLimit', TOO_MANY, RETRY_SECONDS);
   const challenge: Challenge = {
     id: freshId(open, turn),
     kind,
@@ -111,11 +111,10 @@ function openChallenge(
   };
   open.byId.set(challenge.id, {
     challenge,
-    address,
+    lease,
     endsMs: challenge.expiresMs + leewayMs,
     usedBy: undefined,
   });
-  open.byAddress.set(address, ofAddress.add(challenge.id));
   return challenge;
 }
 
@@ -165,14 +164,7 @@ function drop(open: OpenChallenges, id: number | undefined): void {
   const found = id === undefined ? undefined : open.byId.get(id);
   if (id === undefined || found === undefined) return;
   open.byId.delete(id);
-  const ofAddress = open.byAddress.get(found.address);
-  ofAddress?.delete(id);
-  if (ofAddress?.size === 0) open.byAddress.delete(found.address);
-}
-
-function first(ids: Iterable<number>): number | undefined {
-  for (const id of ids) return id;
-  return undefined;
+  found.lease.release();
 }
 
 function freshId(open: OpenChallenges, turn: Turn): number {

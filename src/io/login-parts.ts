@@ -60,13 +60,16 @@ export function requireId(sent: string | number, field: string): string {
   return id;
 }
 
-export function openChallenge({ actors, session, client, site }: Context, kind: ChallengeKind): Challenge {
+export function openChallenge(
+  { actors, session, site, bounds, holder }: Context,
+  kind: ChallengeKind,
+): Challenge {
   const command: ChallengeCommand = {
     type: 'openChallenge',
     kind,
     userId: session?.userId ?? null,
     sessionId: session?.id ?? null,
-    address: networkOf(client.address),
+    take: () => bounds.of('challenges').take(holder),
     leewayMs: site.fido2.timestampDriftToleranceMs,
   };
   return actors.now<Challenge>(challenges, CHALLENGES_ID, command);

@@ -2,13 +2,13 @@
 import t from 'tap';
 import {
   CHALLENGES_ID,
-  CHALLENGES_MAX,
-  CHALLENGES_PER_ADDRESS_MAX,
   type Challenge,
   type ChallengeCommand,
   challenges,
 } from '../../src/actors/challenges.ts';
 import { KINDS } from '../../src/actors/kinds.ts';
+import { LiveSettings } from '../../src/domain/settings.ts';
+import { SharedBounds } from '../../src/domain/shares.ts';
 import { createTestActors } from '../support/actors.ts';
 
 type Opening = Extract<ChallengeCommand, { type: 'openChallenge' }>;
@@ -19,8 +19,11 @@ function start() {
   const now = <T>(command: object) => actors.system.now<T>(challenges, CHALLENGES_ID, command);
   const nobody = { userId: null, sessionId: null };
   const leewayMs = 2_000;
-  const open = (changes: Partial<Opening> = {}) =>
-    now<Challenge>({ type: 'openChallenge', kind: 'login', ...nobody, address: 'a', leewayMs, ...changes });
+  const bounds = new SharedBounds(new LiveSettings(), { challenges: 3_000 });
+  const open = ({ address = '192.0.2.1', ...changes }: Partial<Opening> & { address?: string } = {}) => {
+    const take = () => bounds.of('challenges').take(bounds.holders.of(address));
+    return now<Challenge>({ type: 'openChallenge', kind: 'login', ...nobody, take, leewayMs, ...changes });
+  };
   const consume = (id: number, changes: Partial<Consuming> = {}) =>
     now<Challenge>({ type: 'consumeChallenge', id, kinds: ['login'], ...nobody, ...changes });
   const isOpen = (id: number) => {
@@ -31,7 +34,7 @@ function start() {
       return false;
     }
   };
-  return { actors, open, consume, isOpen };
+  return { actors, bounds, open, consume, isOpen };
 }
 
 const EXPIRED = { message: 'Challenge expired' };
@@ -90,23 +93,28 @@ t.test('challenge: a repeat with the same Idempotency-Key gets it again, another
   t.throws(() => consume(id), EXPIRED);
 });
 
-t.test('challenge: an address has 1,000 open, the oldest gives way; others keep theirs', async (t) => {
-  const { open, isOpen } = start();
-  const other = open({ address: 'b' });
-  const mine = Array.from({ length: CHALLENGES_PER_ADDRESS_MAX + 1 }, () => open().id);
-  t.notOk(isOpen(mine[0] ?? 0));
-  t.ok(isOpen(mine[1] ?? 0));
-  t.ok(isOpen(mine.at(-1) ?? 0));
-  t.ok(isOpen(other.id));
+const REFUSED = { message: 'Access rate limit', detail: 'too many open challenges', retryAfterSeconds: 5 };
+
+t.test('challenge: a network has 1,000 open, one more is refused and none is lost', async (t) => {
+  const { actors, open, consume, isOpen } = start();
+  const mine = Array.from({ length: 1_000 }, () => open().id);
+  t.throws(() => open(), REFUSED);
+  t.ok(isOpen(open({ address: '192.0.2.2' }).id), 'another network has its own');
+  t.ok(isOpen(mine[1] ?? 0), 'what is open stays');
+  t.ok(open().id, 'a used one makes room');
+  t.throws(() => open(), REFUSED);
+  actors.clock.nowMs += 302_001;
+  t.ok(open().id, 'expired ones make room');
+  t.throws(() => consume(mine[0] ?? 0), EXPIRED);
 });
 
-t.test('challenge: 100,000 in all, the oldest gives way, whoever asked', async (t) => {
-  const { open, isOpen } = start();
+t.test('challenge: the maximum is reached, one more is refused whoever asks', async (t) => {
+  const { bounds, open, isOpen } = start();
   const first = open();
-  const second = open({ address: 'b' });
-  for (let count = 2; count <= CHALLENGES_MAX; count += 1) open({ address: `n${count}` });
-  t.notOk(isOpen(first.id));
-  t.ok(isOpen(second.id));
+  for (let count = 1; count < 3_000; count += 1) open({ address: `10.0.${count >> 8}.${count & 255}` });
+  t.throws(() => open({ address: '192.0.2.9' }), REFUSED);
+  t.ok(isOpen(first.id));
+  t.match(bounds.of('challenges').counters(), { held: 2_999, refused: { maximum: 1 } });
 });
 
 t.test('challenge: those that are open are lost at a restart and never written', async (t) => {
