@@ -75,6 +75,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const webhookOpening = openWebhooks({ configuration, settings, log });
   const calls = { workers, modules, files, chatUrl, webhooks: webhookOpening.port };
   const actors = await startActors(configuration, settings, calls, options);
+  bounds.observe('uploadSlots', () => actors.count('crc32'));
   const site = resolveSite(configuration, options.version, publicServer.port, chatUrl !== undefined);
   const staff = await openStaff(actors, site);
   const vault = await openVault(actors.administration);

@@ -13,12 +13,12 @@ import {
 } from './config.ts';
 import { FolderInUse, FolderUnusable, JournalUnusable } from './data-folder.ts';
 import type { Configuration } from './domain/configuration.ts';
+import { isLoopback } from './domain/networks.ts';
 import type { Fault } from './domain/schema.ts';
 import { ListenError } from './io/http/server.ts';
 import { createLog, type Log } from './io/log.ts';
 import { generateKey } from './keygen.ts';
 import { checkCatalogue } from './modules.ts';
-import { isLoopback } from './site.ts';
 import { backUp } from './storage.ts';
 import { checkTls } from './tls.ts';
 

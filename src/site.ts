@@ -1,15 +1,10 @@
 /** Own hosts and origins of this deployment (config.md "Hosts and origins"), once the port is known. */
-import { isIP } from 'node:net';
 import type { Configuration } from './domain/configuration.ts';
+import { isLoopback } from './domain/networks.ts';
 import { authMethods } from './domain/sessions.ts';
 import type { Site } from './domain/site.ts';
 
 const OWN_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
-
-/** Does a listener on this host answer this machine alone? */
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
-}
 
 /** `port` is the port that is really bound; `codesDelivered`: there is a chat module. */
 export function resolveSite(

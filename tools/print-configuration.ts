@@ -5,9 +5,10 @@
  *     npm run build && node build/tools/print-configuration.js
  */
 import { writeFileSync } from 'node:fs';
+import { type Amount, BOUND_NAMES, type BoundName, boundRow, limitsOf } from '../src/domain/bounds.ts';
 import { configurationSchema, DEFAULTS } from '../src/domain/configuration.ts';
 import type { SettingRow } from '../src/domain/setting-rows.ts';
-import { SETTING_NAMES, SETTINGS } from '../src/domain/settings.ts';
+import { LiveSettings, SETTING_NAMES, SETTINGS } from '../src/domain/settings.ts';
 import { twinName, twins } from '../src/environment.ts';
 
 interface Node {
@@ -67,7 +68,30 @@ export function configurationPage(): string {
     '|---|---|---|---|---|---|',
     ...SETTING_NAMES.map(settingRow),
     '',
+    '## Shared bounds',
+    '',
+    'Callers share these bounds, and none may take all: a session, a user and a network each have a share. A network is one IPv4 address or IPv6 /64; a /56 has four shares and a /48 sixteen, never more than three quarters of the maximum. A caller over its share is refused with 429 (code 1002), at the maximum with 503, where the bound says nothing else. `GET /ProxyAdmin/api/bounds` and the metric `gatehouse_bounds` show what is held and refused. A figure that is a setting stands above.',
+    '',
+    '| Bound | Unit | Maximum | A session | A user | A network | Of what |',
+    '|---|---|---|---|---|---|---|',
+    ...BOUND_NAMES.map(boundRowText),
+    '',
   ].join('\n');
+}
+
+/** A share in words: of a setting its name, of a part its figure at the defaults. */
+function shareText(amount: Amount | undefined, figure: number | undefined): string {
+  if (amount === undefined) return '';
+  return typeof amount === 'string' ? `\`${amount}\`` : String(figure);
+}
+
+function boundRowText(name: BoundName): string {
+  const row = boundRow(name);
+  const limits = limitsOf(row, new LiveSettings());
+  const shares = (['maximum', 'session', 'user', 'network'] as const).map((each) =>
+    shareText(row[each], limits[each]),
+  );
+  return `| \`${name}\` | ${row.unit} | ${shares.join(' | ')} | ${row.summary} |`;
 }
 
 if (process.argv[1]?.endsWith('print-configuration.js'))

@@ -4,8 +4,10 @@
  * in use is written in the same commit. A slot is given with a message to the uploader's own actor, and taken back by
  * one: no crash can lose it.
  */
+import { BOUNDS, limitsOf, networkLimit } from '../domain/bounds.ts';
 import type { ErrorName } from '../domain/errors.ts';
 import { fileNameFault, fileSizeMaxBytes, UPLOAD_SESSIONS_MAX } from '../domain/files.ts';
+import type { Network } from '../domain/networks.ts';
 import type { SettingsReader } from '../domain/settings.ts';
 import { SECOND_MS } from '../domain/time.ts';
 import {
@@ -21,12 +23,16 @@ import {
 } from './runtime/actor.ts';
 import type { UploadFacts } from './upload-state.ts';
 
+const FULL_SHARE = 'too many uploads of one network at the same time';
+
 /** The one instance. */
 export const UPLOAD_DESK_ID = 'all';
 
 export interface GrantUpload extends Omit<UploadFacts, 'uploadKey'> {
   readonly type: 'grantUpload';
   readonly userId: string;
+  /** Whose share of the slots the upload takes; none: no network's. */
+  readonly networks?: readonly Network[];
 }
 
 /** Of the uploader's actor: the upload is open, or `error` says why it is not. */
@@ -57,6 +63,8 @@ export interface UploadSlot {
   /** The declared CRC-32, unsigned. */
   readonly uploadId: number;
   readonly grantedMs: number;
+  /** Names of the networks whose share it takes. */
+  readonly networks?: readonly string[];
 }
 
 interface UploadDeskState {
@@ -100,16 +108,24 @@ function grant(
   command: GrantUpload,
   turn: Turn,
 ): Outcome<UploadDeskEvent> | Refusal {
-  const { type: _type, userId, ...facts } = command;
+  const { type: _type, userId, networks = [], ...facts } = command;
   const fault = fileNameFault(facts.name, turn.settings.get('FileBlockedExtensions'));
   if (fault !== undefined) return refuse('InvalidFileName', fault);
   if (facts.sizeBytes < 1) return refuse('EmptyFile');
   if (facts.sizeBytes > fileSizeMaxBytes(turn.settings)) return refuse('MaxFileSize');
   if (slots.some((slot) => slot.userId === userId)) return refuse('AlreadyDownload');
   if (slots.length >= UPLOAD_SESSIONS_MAX) return refuse('TooManyDownloads');
+  if (networks.some((network) => hasItsShare(slots, network, turn)))
+    return refuse('TooManyDownloads', FULL_SHARE);
   if (slots.some((slot) => slot.uploadId === facts.uploadId)) return refuse('CRC32AlreadyUsed');
   const { uploadId } = facts;
-  const slot: UploadSlot = { uploadKey: turn.tick(), userId, uploadId, grantedMs: turn.nowMs };
+  const slot: UploadSlot = {
+    uploadKey: turn.tick(),
+    userId,
+    uploadId,
+    grantedMs: turn.nowMs,
+    ...(networks.length === 0 ? {} : { networks: networks.map(({ name }) => name) }),
+  };
   const claim: Claim = {
     index: 'crc32',
     key: String(uploadId),
@@ -123,6 +139,12 @@ function grant(
     send: [{ toKind: 'upload', toId: userId, command: open }],
     reply: new Later(turn.commandId),
   };
+}
+
+/** Slots outlive a process, so what a network holds of them follows from the slots themselves. */
+function hasItsShare(slots: readonly UploadSlot[], { name, shares }: Network, turn: Turn): boolean {
+  const held = slots.filter((slot) => slot.networks?.includes(name)).length;
+  return held >= networkLimit(limitsOf(BOUNDS.uploadSlots, turn.settings), shares);
 }
 
 function prepared(

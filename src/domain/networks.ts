@@ -27,6 +27,15 @@ export function networkOf(address: string): string {
   return networksOf(address)[0]?.name ?? address;
 }
 
+/** Is it an address or name of this machine alone? */
+export function isLoopback(host: string): boolean {
+  return (
+    host === 'localhost' ||
+    host === '::1' ||
+    (ipaddr.IPv4.isValidFourPartDecimal(host) && host.startsWith('127.'))
+  );
+}
+
 /** The first `bits` of an IPv6 address, of its first four groups, in the form `2001:db8:0:1::/64`. */
 function prefixOf(groups: readonly number[], bits: number): string {
   const kept = groups.slice(0, 4).map((group, at) => {

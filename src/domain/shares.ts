@@ -119,6 +119,11 @@ export class SharedBound {
     return { held: this.#held, refused: { ...this.#refused } };
   }
 
+  /** A refusal of a bound whose account is kept elsewhere (upload slots: in the journal). */
+  countRefusal(refusedBy: RefusedBy): void {
+    this.#refused[refusedBy] += 1;
+  }
+
   /** For leases alone. */
   grow(holder: Holder, amount: number): ShareRefusal | undefined {
     const refusedBy = this.#refusedBy(holder, amount);
@@ -189,6 +194,7 @@ export class SharedBounds {
   readonly holders = new Holders();
   readonly #settings: SettingsReader;
   readonly #maxima: Partial<Record<BoundName, number>>;
+  readonly #observed = new Map<BoundName, () => number>();
   readonly #books = new Map<string, { readonly name: BoundName; readonly book: SharedBound }>();
 
   /** `maxima` replace those of the table. */
@@ -207,12 +213,18 @@ export class SharedBounds {
     return book;
   }
 
+  /** What is held of a bound whose account is kept elsewhere. */
+  observe(name: BoundName, held: () => number): void {
+    this.#observed.set(name, held);
+  }
+
   report(): BoundReport[] {
     return BOUND_NAMES.map((name) => {
       const { unit, summary } = boundRow(name);
       const limits = limitsOf(boundRow(name), this.#settings, this.#maxima[name]);
       const books = [...this.#books.values()].filter((each) => each.name === name);
-      return { name, unit, summary, ...limits, ...sumOf(books.map(({ book }) => book.counters())) };
+      const { held, refused } = sumOf(books.map(({ book }) => book.counters()));
+      return { name, unit, summary, ...limits, held: this.#observed.get(name)?.() ?? held, refused };
     });
   }
 }

@@ -5,6 +5,7 @@
 import t, { type Test } from 'tap';
 import { upload } from '../../src/actors/upload.ts';
 import { UPLOAD_DESK_ID, uploadDesk } from '../../src/actors/upload-desk.ts';
+import { networksOf } from '../../src/domain/networks.ts';
 import { LiveSettings } from '../../src/domain/settings.ts';
 import { MINUTE_MS, SECOND_MS } from '../../src/domain/time.ts';
 import { rejectsWith } from '../support/rejections.ts';
@@ -101,6 +102,26 @@ t.test('upload: init refuses in the order 1309, 1301, 1302, 1303, 1304, 1310', a
   await rejectsWith(t, uploads.init(BOB, new SampleFile(2, 1)), 'Forbidden');
   t.equal((await uploads.slots()).length, 59, 'a refusal takes no slot');
 });
+
+t.test(
+  'upload: a network has half of the slots, over a restart too; another one still gets in',
+  async (t) => {
+    const uploads = createUploadActors();
+    const address = (last: number) => networksOf(`2001:db8:0:${last.toString(16)}::1`);
+    for (let at = 0; at < 30; at += 1)
+      await uploads.init(String(2000 + at), new SampleFile(100 + at, 1), 'a.bin', address(1));
+    await rejectsWith(t, uploads.init(BOB, new SampleFile(2, 1), 'a.bin', address(1)), 'TooManyDownloads');
+    await uploads.actors.restart();
+    await rejectsWith(t, uploads.init(BOB, new SampleFile(2, 1), 'a.bin', address(1)), 'TooManyDownloads');
+    for (let at = 30; at < 45; at += 1)
+      await uploads.init(String(2000 + at), new SampleFile(100 + at, 1), 'a.bin', address(at * 256));
+    await rejectsWith(t, uploads.init(BOB, new SampleFile(2, 1), 'a.bin', address(2)), 'TooManyDownloads');
+    await uploads.init(BOB, new SampleFile(2, 1), 'a.bin', networksOf('192.0.2.1'));
+    t.equal((await uploads.slots()).length, 46);
+    await uploads.cancel('2000', new SampleFile(100, 1).uploadId);
+    await uploads.init(ADA, new SampleFile(3, 1), 'a.bin', address(1));
+  },
+);
 
 t.test('upload: two users race for one CRC-32, one wins', async (t) => {
   const uploads = createUploadActors();

@@ -1,5 +1,6 @@
 /** Admin JSON of accounts, applications, audit and overview: who gets in, what is shown, what is refused. */
 import t, { type Test } from 'tap';
+import { BOUND_NAMES } from '../../src/domain/bounds.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { createAdminRoutes } from '../../src/io/routes/admin.ts';
 import { type Answer, cookie, makeKey, mcpProof } from '../support/account.ts';
@@ -28,7 +29,7 @@ t.test('admin: every route is 403 for other accounts and 401 without a session',
   const parts = { settings: undefined, administration: undefined, health: undefined };
   const routes = createAdminRoutes(parts as unknown as Parameters<typeof createAdminRoutes>[0]);
   const guarded = routes.filter(({ path }) => path !== '/ProxyAdmin/api/claim');
-  t.equal(guarded.length, 22);
+  t.equal(guarded.length, 23);
   for (const { method, path, auth } of guarded) {
     t.equal(auth, 'admin', path);
     const send = method === 'GET' ? get : (at: string, headers = {}) => post(at, {}, headers);
@@ -71,6 +72,26 @@ t.test('admin: WebhookPorts that are no ports are 400 and change nothing', async
   for (const value of ['8443;x', '0', '70000', '8443,9443'])
     refused(t, await change('settings', { name: 'WebhookPorts', value }), 400, /ports from 1 to 65535/);
   t.equal((await change('settings', { name: 'WebhookPorts', value: '8443; 9443' })).status, 200);
+});
+
+t.test('admin: the bounds with their shares, what is held and refused', async (t) => {
+  const { ask } = await start(t);
+  const rows = rowsOf(await ask('bounds'));
+  t.strictSame(
+    rows.find(({ name }) => name === 'requests'),
+    {
+      name: 'requests',
+      unit: 'requests',
+      summary: 'Requests that are not answered yet.',
+      maximum: 20_000,
+      session: null,
+      user: 5_000,
+      network: 10_000,
+      held: 1,
+      refused: { maximum: 0, session: 0, user: 0, network: 0 },
+    },
+  );
+  t.equal(rows.length, BOUND_NAMES.length);
 });
 
 t.test('admin: users come in pages, in the order of their ids', async (t) => {

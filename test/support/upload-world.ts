@@ -10,6 +10,7 @@ import { UPLOAD_DESK_ID, type UploadSlot, uploadDesk } from '../../src/actors/up
 import type { StoredChunk } from '../../src/actors/upload-parts.ts';
 import type { ErrorName } from '../../src/domain/errors.ts';
 import { CHUNK_BYTES, type FileKey } from '../../src/domain/files.ts';
+import type { Network } from '../../src/domain/networks.ts';
 import { createTestActors, type TestActors, type TestActorsOptions } from './actors.ts';
 
 export type UploadCall = 'reserve' | 'create' | 'createPart' | 'publish' | 'complete' | 'remove' | 'cancel';
@@ -152,7 +153,7 @@ export class SampleFile {
 export interface UploadActors {
   readonly actors: TestActors;
   readonly world: UploadWorld;
-  init(userId: string, file: SampleFile, name?: string): Promise<unknown>;
+  init(userId: string, file: SampleFile, name?: string, networks?: readonly Network[]): Promise<unknown>;
   /** Looks for the place of the chunk, writes it into the part, stores it. */
   part(userId: string, file: SampleFile, chunkNumber: number, crc32?: number): Promise<StoredChunk>;
   cancel(userId: string, uploadId: number): Promise<unknown>;
@@ -171,10 +172,11 @@ export function createUploadActors(options: Partial<TestActorsOptions> = {}): Up
   return {
     actors,
     world,
-    init: (userId, file, name = 'a.bin') =>
+    init: (userId, file, name = 'a.bin', networks = []) =>
       ask(uploadDesk, UPLOAD_DESK_ID, {
         type: 'grantUpload',
         userId,
+        networks,
         uploadId: file.uploadId,
         name,
         sizeBytes: file.sizeBytes,

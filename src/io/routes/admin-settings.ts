@@ -1,4 +1,4 @@
-/** Admin JSON of the runtime settings (spec 8). */
+/** Admin JSON of the runtime settings (spec 8) and of the bounds that callers share. */
 import { array, integer, nullable, object, oneOf, text, union, unknown } from '../../domain/schema.ts';
 import { type LiveSettings, SETTING_NAMES } from '../../domain/settings.ts';
 import { requireFresh } from '../admin-door.ts';
@@ -18,6 +18,18 @@ const settingView = object({
   summary: text(),
 });
 
+const boundView = object({
+  name: text(),
+  unit: text(),
+  summary: text(),
+  maximum: integer(),
+  session: nullable(integer()),
+  user: nullable(integer()),
+  network: integer(),
+  held: integer(),
+  refused: object({ maximum: integer(), session: integer(), user: integer(), network: integer() }),
+});
+
 export function createAdminSettingRoutes(live: LiveSettings): AnyRoute[] {
   return [
     defineRoute({
@@ -30,6 +42,19 @@ export function createAdminSettingRoutes(live: LiveSettings): AnyRoute[] {
       result: array(settingView),
       errors: ['SessionNotFound', 'Forbidden'],
       handle: () => SETTING_NAMES.map((name) => viewSetting(live, name)),
+    }),
+    defineRoute({
+      method: 'GET',
+      path: '/ProxyAdmin/api/bounds',
+      summary:
+        'Bounds that callers share: how much in all and for one caller, what is held now and what was refused',
+      group: 'admin',
+      auth: 'admin',
+      limits: [],
+      result: array(boundView),
+      errors: ['SessionNotFound', 'Forbidden'],
+      handle: ({ bounds }) =>
+        bounds.report().map((row) => ({ ...row, session: row.session ?? null, user: row.user ?? null })),
     }),
     defineRoute({
       method: 'POST',

@@ -8,6 +8,7 @@ import { type GrantUpload, UPLOAD_DESK_ID, type UploadSlot, uploadDesk } from '.
 import { GatewayError } from '../../domain/errors.ts';
 import { toUnsignedCrc32 } from '../../domain/files.ts';
 import { ID_MAX, ID_MIN } from '../../domain/ids.ts';
+import { isLoopback, networksOf } from '../../domain/networks.ts';
 import {
   array,
   integer,
@@ -85,9 +86,18 @@ const initUpload = defineRoute({
     'ChartApiFileError',
     'StorageFull',
   ],
-  async handle({ body, session, actors, settings, nowMs }) {
+  async handle({ body, session, actors, settings, nowMs, client, site, bounds }) {
     await endExpired(actors, settings, nowMs);
-    return await actors.ask<number>(uploadDesk, UPLOAD_DESK_ID, readInit(body, session.userId));
+    // One machine opens all of them where a gateway is tried out.
+    const networks = isLoopback(client.address) && !site.production ? [] : networksOf(client.address);
+    const command = { ...readInit(body, session.userId), networks };
+    try {
+      return await actors.ask<number>(uploadDesk, UPLOAD_DESK_ID, command);
+    } catch (error) {
+      if (error instanceof GatewayError && error.row === 'TooManyDownloads')
+        bounds.of('uploadSlots').countRefusal(error.detail === undefined ? 'maximum' : 'network');
+      throw error;
+    }
   },
 });
 

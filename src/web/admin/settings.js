@@ -1,4 +1,4 @@
-/** Runtime settings: what each does, its unit, default and bounds; a change is effective at once. */
+/** Runtime settings, effective at once, and the bounds that callers share, with what is held of them now. */
 import { get, post } from '../shared/api.js';
 import { Act, Loaded, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
@@ -13,8 +13,48 @@ export function SettingsPage({ role }) {
       const shown = list.filter(({ id, name, summary }) =>
         `${id} ${name} ${summary}`.toLowerCase().includes(word),
       );
-      return html`<section class="card">${shown.length === 0 ? html`<p class="empty">No setting is called so.</p>` : shown.map((item) => html`<${Setting} key=${item.id} item=${item} canChange=${role === 'admin'} reload=${settings.reload} />`)}</section>`;
-    }}<//>`;
+      return html`<section class="card" aria-label="Runtime settings">${shown.length === 0 ? html`<p class="empty">No setting is called so.</p>` : shown.map((item) => html`<${Setting} key=${item.id} item=${item} canChange=${role === 'admin'} reload=${settings.reload} />`)}</section>`;
+    }}<//>
+    <${Bounds} word=${word} />`;
+}
+
+/** They are changed by their settings, where they have one. */
+function Bounds({ word }) {
+  const bounds = useLoad(() => get('/ProxyAdmin/api/bounds'), []);
+  return html`<section class="card" aria-labelledby="bounds">
+    <div class="row spread"><h2 id="bounds">Shared bounds</h2><button type="button" onClick=${bounds.reload}>Refresh</button></div>
+    <p class="soft">No session, user or network can hold all of a bound. A caller over its share gets status 429, and the others are served.</p>
+    <${Loaded} of=${bounds}>${(list) => {
+      const shown = list.filter(({ name, summary }) => `${name} ${summary}`.toLowerCase().includes(word));
+      if (shown.length === 0) return html`<p class="empty">No bound is called so.</p>`;
+      return html`<div class="scroll"><table>
+        <thead><tr><th scope="col">Bound</th><th scope="col" class="number">Held</th><th scope="col" class="number">Maximum</th><th scope="col" class="number">A session</th><th scope="col" class="number">A user</th><th scope="col" class="number">A network</th><th scope="col" class="number">Refused</th></tr></thead>
+        <tbody>${shown.map((row) => html`<${BoundRow} key=${row.name} row=${row} />`)}</tbody>
+      </table></div>`;
+    }}<//>
+  </section>`;
+}
+
+const MEBIBYTE = 1024 * 1024;
+
+function amount(value, unit) {
+  if (value === null) return '–';
+  return unit === 'bytes'
+    ? `${(value / MEBIBYTE).toLocaleString('en', { maximumFractionDigits: 1 })} MiB`
+    : value.toLocaleString('en');
+}
+
+function BoundRow({ row }) {
+  const { name, unit, summary, maximum, session, user, network, held, refused } = row;
+  const all = Object.values(refused).reduce((sum, count) => sum + count, 0);
+  const by = Object.entries(refused)
+    .filter(([, count]) => count > 0)
+    .map(([whose, count]) => `${whose} ${count.toLocaleString('en')}`);
+  return html`<tr>
+    <th scope="row"><span>${name}</span><p class="hint">${summary}</p></th>
+    ${[held, maximum, session, user, network].map((value) => html`<td class="number">${amount(value, unit)}</td>`)}
+    <td class="number">${all.toLocaleString('en')}${by.length > 0 && html`<p class="hint">${by.join(', ')}</p>`}</td>
+  </tr>`;
 }
 
 const textOf = (value) => (value === '' ? 'empty' : String(value));
