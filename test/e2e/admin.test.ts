@@ -148,6 +148,8 @@ async function changeSetting(t: Test, { page, violations, picture }: OpenPage): 
   await page.getByText('ApiRPSLimit is changed').waitFor();
   t.same(await violations(), []);
   await picture('admin-settings');
+  const bounds = page.getByRole('region', { name: 'Shared bounds' });
+  t.match(await bounds.getByRole('row', { name: /^requests/ }).innerText(), /20,000/);
   // Another admin changes it meanwhile: here with the session of this browser, from beside the page.
   await field.fill('60');
   await page.evaluate(

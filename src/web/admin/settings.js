@@ -15,23 +15,20 @@ export function SettingsPage({ role }) {
       );
       return html`<section class="card" aria-label="Runtime settings">${shown.length === 0 ? html`<p class="empty">No setting is called so.</p>` : shown.map((item) => html`<${Setting} key=${item.id} item=${item} canChange=${role === 'admin'} reload=${settings.reload} />`)}</section>`;
     }}<//>
-    <${Bounds} word=${word} />`;
+    <${Bounds} />`;
 }
 
 /** They are changed by their settings, where they have one. */
-function Bounds({ word }) {
+function Bounds() {
   const bounds = useLoad(() => get('/ProxyAdmin/api/bounds'), []);
   return html`<section class="card" aria-labelledby="bounds">
-    <div class="row spread"><h2 id="bounds">Shared bounds</h2><button type="button" onClick=${bounds.reload}>Refresh</button></div>
+    <header><h2 id="bounds">Shared bounds</h2><div class="push"><button type="button" onClick=${bounds.reload}>Refresh</button></div></header>
     <p class="soft">No session, user or network can hold all of a bound. A caller over its share gets status 429, and the others are served.</p>
-    <${Loaded} of=${bounds}>${(list) => {
-      const shown = list.filter(({ name, summary }) => `${name} ${summary}`.toLowerCase().includes(word));
-      if (shown.length === 0) return html`<p class="empty">No bound is called so.</p>`;
-      return html`<div class="scroll"><table>
+    <${Loaded} of=${bounds}>${(list) =>
+      html`<div class="scroll bounds" tabindex="0" role="group" aria-labelledby="bounds"><table>
         <thead><tr><th scope="col">Bound</th><th scope="col" class="number">Held</th><th scope="col" class="number">Maximum</th><th scope="col" class="number">A session</th><th scope="col" class="number">A user</th><th scope="col" class="number">A network</th><th scope="col" class="number">Refused</th></tr></thead>
-        <tbody>${shown.map((row) => html`<${BoundRow} key=${row.name} row=${row} />`)}</tbody>
-      </table></div>`;
-    }}<//>
+        <tbody>${list.map((row) => html`<${BoundRow} key=${row.name} row=${row} />`)}</tbody>
+      </table></div>`}<//>
   </section>`;
 }
 
@@ -51,7 +48,7 @@ function BoundRow({ row }) {
     .filter(([, count]) => count > 0)
     .map(([whose, count]) => `${whose} ${count.toLocaleString('en')}`);
   return html`<tr>
-    <th scope="row"><span>${name}</span><p class="hint">${summary}</p></th>
+    <th scope="row">${name}<p class="hint">${summary}</p></th>
     ${[held, maximum, session, user, network].map((value) => html`<td class="number">${amount(value, unit)}</td>`)}
     <td class="number">${all.toLocaleString('en')}${by.length > 0 && html`<p class="hint">${by.join(', ')}</p>`}</td>
   </tr>`;
