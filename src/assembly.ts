@@ -21,7 +21,13 @@ import { createModuleClient } from './io/modules/client.ts';
 import type { Reload } from './io/routes/admin-catalogue.ts';
 import { openVault } from './io/vault.ts';
 import { openListeners } from './listeners.ts';
-import { moduleAddresses, openCatalogue, publicPaths, startStandIns } from './modules.ts';
+import {
+  moduleAddresses,
+  openCatalogue,
+  publicPaths,
+  startStandIns,
+  warnOfPersonalReads,
+} from './modules.ts';
 import { type Parts, serve } from './serving.ts';
 import { addressOf, resolveSite } from './site.ts';
 import { openWebhooks } from './webhook-delivery.ts';
@@ -64,6 +70,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const sandbox = await startStandIns(configuration, log);
   const addresses = moduleAddresses(configuration, sandbox);
   const catalogue = openCatalogue(configuration, addresses);
+  warnOfPersonalReads(catalogue.current, configuration.production, log);
   const workers = createWorkerPool({
     threads: configuration.workerThreads || Math.max(1, availableParallelism() - 1),
     queueMax: WORKER_QUEUE_MAX,
@@ -83,7 +90,8 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   await files.recover(actors);
   const events = await startEventDelivery({ configuration, settings, bounds, actors, sandbox, modules, log });
   const webhooks = webhookOpening.start({ actors, vault, events });
-  const reload = createReload({ read: options.readAgain, catalogue, addresses, log });
+  const { production } = configuration;
+  const reload = createReload({ read: options.readAgain, catalogue, addresses, production, log });
   const metrics = createMetrics();
   const parts: Parts = {
     configuration,

@@ -195,6 +195,7 @@ function resolve(
     modules: resolveModules(file),
     mcpTools: file.McpTools ?? {},
     mcpResources: file.McpResources ?? {},
+    mcpBasicPersonalReads: file.McpBasicPersonalReads,
     fido2: {
       serverDomain: file.Fido2?.serverDomain,
       serverName: file.Fido2?.serverName ?? DEFAULTS['Fido2.serverName'],

@@ -1,11 +1,12 @@
 /** Where modules are and which tools they give: configured modules, the sandbox for the others, the catalogue. */
 import { keyPath } from './config.ts';
 import { JournalUnusable } from './data-folder.ts';
+import type { AccessPolicy } from './domain/access.ts';
 import type { Configuration } from './domain/configuration.ts';
 import type { Fault } from './domain/schema.ts';
 import { isRecord } from './environment.ts';
 import type { Log } from './io/log.ts';
-import { type CatalogueResult, LiveCatalogue, loadCatalogue } from './io/mcp/catalogue.ts';
+import { type Catalogue, type CatalogueResult, LiveCatalogue, loadCatalogue } from './io/mcp/catalogue.ts';
 import { BUILT_IN } from './io/mcp/tools/built-in.ts';
 import { SANDBOX_MODULES, type SandboxModuleName } from './sandbox/modules.ts';
 import { type RunningSandbox, startSandbox } from './sandbox/start.ts';
@@ -16,8 +17,9 @@ export function checkCatalogue(file: unknown, sandbox: boolean): readonly Fault[
   const modules = isRecord(file['Modules']) ? Object.keys(file['Modules']) : [];
   const names = [...modules, ...(sandbox ? SANDBOX_MODULES : [])];
   const rows = { tools: file['McpTools'], resources: file['McpResources'] };
-  // Nothing is called: any address shows whether a row names a module that will be there.
-  return faultsOf(loadCatalogue(BUILT_IN, rows, new Map(names.map((name) => [name, 'http://127.0.0.1:1']))));
+  // Nothing is called: any address shows whether a row names a module that will be there, under any policy.
+  const addresses = new Map(names.map((name) => [name, 'http://127.0.0.1:1']));
+  return faultsOf(loadCatalogue(BUILT_IN, rows, addresses, { personalReads: false }));
 }
 
 /** What keeps a catalogue from being served, by the path of the key in the file. */
@@ -39,9 +41,26 @@ function sandboxNames(configuration: Configuration): SandboxModuleName[] {
     : [];
 }
 
-function catalogueOf(configuration: Configuration, addresses: ReadonlyMap<string, string>): CatalogueResult {
+/** `production` is that of the start: a file that says otherwise since waits for the next one. */
+export function accessPolicy({ mcpBasicPersonalReads }: Configuration, production: boolean): AccessPolicy {
+  return { personalReads: mcpBasicPersonalReads ?? !production };
+}
+
+/** In production mode a public key, which is no secret, should open public data alone (decision 0094). */
+export function warnOfPersonalReads({ policy }: Catalogue, production: boolean, log: Log): void {
+  if (!production || !policy.personalReads) return;
+  log.warn(
+    'McpBasicPersonalReads is true in production mode: a public key alone reads balances, history and addresses',
+  );
+}
+
+function catalogueOf(
+  configuration: Configuration,
+  addresses: ReadonlyMap<string, string>,
+  production: boolean,
+): CatalogueResult {
   const rows = { tools: configuration.mcpTools, resources: configuration.mcpResources };
-  return loadCatalogue(BUILT_IN, rows, addresses);
+  return loadCatalogue(BUILT_IN, rows, addresses, accessPolicy(configuration, production));
 }
 
 /** Of a configuration that was checked at its reading: a fault is a bug. */
@@ -49,20 +68,27 @@ export function openCatalogue(
   configuration: Configuration,
   addresses: ReadonlyMap<string, string>,
 ): LiveCatalogue {
-  const loaded = catalogueOf(configuration, addresses);
+  const loaded = catalogueOf(configuration, addresses, configuration.production);
   if (!loaded.ok) throw new Error(`the catalogue was checked before: ${JSON.stringify(faultsOf(loaded))}`);
   return new LiveCatalogue(loaded.catalogue);
+}
+
+/** What only a start reads, and a reload keeps to. */
+export interface Started {
+  /** Base address by module name. */
+  readonly addresses: ReadonlyMap<string, string>;
+  readonly production: boolean;
 }
 
 /** Puts the catalogue of a configuration that was read again in place; its faults when the old one stays. */
 export function reloadCatalogue(
   catalogue: LiveCatalogue,
   configuration: Configuration,
-  addresses: ReadonlyMap<string, string>,
+  { addresses, production }: Started,
 ): readonly Fault[] {
   const faults = newModules(configuration, addresses);
   if (faults.length > 0) return faults;
-  const result = catalogueOf(configuration, addresses);
+  const result = catalogueOf(configuration, addresses, production);
   catalogue.reload(result);
   return faultsOf(result);
 }

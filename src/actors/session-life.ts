@@ -35,7 +35,10 @@ export function outdated(
 function sharesCap(session: SessionRecord, opening: SessionRecord): boolean {
   if (session.kind !== opening.kind) return false;
   return (
-    opening.kind === 'browser' || (session.keyId === opening.keyId && session.loginType === opening.loginType)
+    opening.kind === 'browser' ||
+    (session.keyId === opening.keyId &&
+      session.loginType === opening.loginType &&
+      session.signed === opening.signed)
   );
 }
 

@@ -5,7 +5,12 @@
 import { hasFlag, KeyFlag, keyTypeOf } from '../domain/keys.ts';
 import { judge, type ScopeCode, secondsToReset, type Verdict, windowIndex } from '../domain/quotas.ts';
 import type { Role } from '../domain/roles.ts';
-import { type SessionContext, type SessionKind, TOUCH_INTERVAL_MS } from '../domain/sessions.ts';
+import {
+  isProvenLogin,
+  type SessionContext,
+  type SessionKind,
+  TOUCH_INTERVAL_MS,
+} from '../domain/sessions.ts';
 import { findById, withRecord } from './id-list.ts';
 import type { Turn } from './runtime/actor.ts';
 import { endOf } from './session-life.ts';
@@ -133,6 +138,7 @@ export function contextOf(
     keyType: key === null ? 'Unknown' : keyTypeOf(key.flags),
     publicKey: key === null ? null : key.publicKey,
     appId: session.appId,
+    proven: isProvenLogin(session.loginType, session.signed === true),
     createdMs: session.createdMs,
     expiresMs: session.expiresMs,
   };
@@ -184,8 +190,8 @@ function usedByKey(volatile: UserVolatile, name: string, window: number): number
 }
 
 /** Who knows only the public key gets McpBasic or McpApp sessions with it: those may not spend what its holder has. */
-function keyWindow({ publicKey, loginType }: SessionContext): string | null {
-  if (publicKey === null || loginType === 'McpVerified' || loginType === null) return publicKey;
+function keyWindow({ publicKey, loginType, proven }: SessionContext): string | null {
+  if (publicKey === null || proven) return publicKey;
   return `${publicKey} ${loginType}`;
 }
 

@@ -158,6 +158,8 @@ function completeLogin(
     loginType,
     keyId: key.id,
     appId,
+    // Whatever was sent is verified by now.
+    signed: command.proof !== undefined,
     origin: command.origin,
     ...(own ? { replacesSessionId: previous.sessionId } : {}),
   });

@@ -11,8 +11,8 @@ import type { SessionRecord, UserState } from './user-state.ts';
 
 /** Its key is known by the same text as the record of the key. */
 export function keptSession(session: SessionRecord, keys: UserState['keys']): SessionRecord {
-  const { keyId, loginType } = session;
-  return {
+  const { keyId, loginType, signed } = session;
+  const kept: SessionRecord = {
     id: session.id,
     kind: shared(session.kind),
     loginType: loginType === null ? null : shared(loginType),
@@ -25,6 +25,7 @@ export function keptSession(session: SessionRecord, keys: UserState['keys']): Se
     ip: session.ip,
     userAgent: shared(session.userAgent),
   };
+  return signed === undefined ? kept : Object.assign(kept, { signed });
 }
 
 /** A software key without a name is all that most accounts have: the fields of others follow. */

@@ -39,6 +39,8 @@ export interface NewSession {
   readonly loginType: LoginType | null;
   readonly keyId: string | null;
   readonly appId: string | null;
+  /** The login carried a signature that is good; kept where the login type does not say it. */
+  readonly signed?: boolean;
   readonly origin: Origin;
   /** A session of this user that the new one takes the place of: a `sid` that came with the login. */
   readonly replacesSessionId?: string;
@@ -61,7 +63,7 @@ export function openSession(
   const token = makeToken(state.userId, turn.randomBytes(32));
   const hash = hashToken(token);
   if (hash === undefined) throw new Error('a fresh token has no hash');
-  const { kind, loginType, keyId, appId, origin } = request;
+  const { kind, loginType, keyId, appId, signed, origin } = request;
   const setting = kind === 'mcp' ? 'McpSessionSeconds' : 'BrowserSessionSeconds';
   const session: SessionRecord = {
     id: turn.tick(),
@@ -69,6 +71,7 @@ export function openSession(
     loginType,
     keyId,
     appId,
+    ...(signed === true && loginType === 'McpApp' ? { signed } : {}),
     hash,
     createdMs: turn.nowMs,
     lastSeenMs: turn.nowMs,

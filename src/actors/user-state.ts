@@ -17,6 +17,8 @@ export interface SessionRecord {
   readonly loginType: LoginType | null;
   readonly keyId: string | null;
   readonly appId: string | null;
+  /** Of an `McpApp` login alone, and only when it was signed: sessions from before this was written proved nothing. */
+  readonly signed?: true;
   /** SHA-256 of the token, base64url. */
   readonly hash: string;
   readonly createdMs: number;

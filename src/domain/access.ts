@@ -2,7 +2,7 @@
  * Who may see and call which tool, and see and read which resource (spec 2.5, 5.1, 5.2; mcp.md "Catalogue"). Pure:
  * the catalogue asks it once per row and class when it is loaded, so that listing and calling cannot disagree.
  */
-import type { LoginType, SessionContext } from './sessions.ts';
+import { isProvenLogin, type LoginType, type SessionContext } from './sessions.ts';
 
 /** Spec 2.5 `capabilityModule`: the family of codes that opens a row. */
 export type CapabilityFamily = 'chat' | 'wallet';
@@ -14,13 +14,16 @@ export type Caller =
   | { readonly kind: 'capability'; readonly family: CapabilityFamily }
   | { readonly kind: 'nobody' };
 
+/** How a session logged in: its login type, that of a signed `McpApp` login apart. */
+export type LoginClass = LoginType | 'McpApp:proven';
 /** All that visibility depends on. */
-export type CallerClass = 'nobody' | LoginType | `Capability:${CapabilityFamily}`;
+export type CallerClass = 'nobody' | LoginClass | `Capability:${CapabilityFamily}`;
 export const CALLER_CLASSES: readonly CallerClass[] = [
   'nobody',
   'McpBasic',
   'McpVerified',
   'McpApp',
+  'McpApp:proven',
   'Capability:chat',
   'Capability:wallet',
 ];
@@ -32,6 +35,17 @@ export interface ToolAccess {
   readonly appScope?: boolean;
   /** Set: the row belongs to capability mode. */
   readonly capabilityModule?: CapabilityFamily;
+  /**
+   * What asks for a login that proved its key: `personal` unless the policy opens personal reads without proof, `always`
+   * under every policy. Of built-in rows alone: a configured row says in `restricted` whom it refuses.
+   */
+  readonly proof?: 'personal' | 'always';
+}
+
+/** What the configuration says of all rows together. */
+export interface AccessPolicy {
+  /** `McpBasicPersonalReads`: sessions without proof of the key read balances, history, addresses. */
+  readonly personalReads: boolean;
 }
 
 export interface ResourceAccess extends ToolAccess {
@@ -41,33 +55,38 @@ export interface ResourceAccess extends ToolAccess {
 
 /** A browser session never reaches /mcp; were one to, it would open nothing. */
 export function callerClass(caller: Caller): CallerClass {
-  if (caller.kind === 'session') return caller.session.loginType ?? 'nobody';
+  if (caller.kind === 'session') return loginClass(caller.session) ?? 'nobody';
   return caller.kind === 'capability' ? `Capability:${caller.family}` : 'nobody';
 }
 
-export function mayCallTool(access: ToolAccess, caller: CallerClass): boolean {
+/** Undefined for a browser session. */
+export function loginClass({ loginType, proven }: SessionContext): LoginClass | undefined {
+  return loginType === 'McpApp' && proven ? 'McpApp:proven' : (loginType ?? undefined);
+}
+
+export function mayCallTool(access: ToolAccess, caller: CallerClass, policy: AccessPolicy): boolean {
   if (caller === 'nobody') return false;
   if (isCapability(caller)) return opensWithCode(access, caller);
-  return access.capabilityModule === undefined && opensWithLogin(access, caller);
+  return access.capabilityModule === undefined && opensWithLogin(access, caller, policy);
 }
 
 /** Without a session and a code the whole catalogue is advertised (spec 4.1 tools/list); no call follows from it. */
-export function listsTool(access: ToolAccess, caller: CallerClass): boolean {
-  return caller === 'nobody' || mayCallTool(access, caller);
+export function listsTool(access: ToolAccess, caller: CallerClass, policy: AccessPolicy): boolean {
+  return caller === 'nobody' || mayCallTool(access, caller, policy);
 }
 
-export function mayReadResource(access: ResourceAccess, caller: CallerClass): boolean {
+export function mayReadResource(access: ResourceAccess, caller: CallerClass, policy: AccessPolicy): boolean {
   const open = access.sessionScope === false && access.capabilityModule === undefined;
   if (caller === 'nobody') return open;
   if (isCapability(caller)) return opensWithCode(access, caller);
   // What anyone may read, an app may read too; a login type that is named in `restricted` stays out.
-  if (open) return access.restricted?.includes(caller) !== true;
+  if (open) return !denies(access, caller);
   const inSessions = access.sessionScope ?? access.capabilityModule === undefined;
-  return inSessions && opensWithLogin(access, caller);
+  return inSessions && opensWithLogin(access, caller, policy);
 }
 
-export function listsResource(access: ResourceAccess, caller: CallerClass): boolean {
-  return caller === 'nobody' || mayReadResource(access, caller);
+export function listsResource(access: ResourceAccess, caller: CallerClass, policy: AccessPolicy): boolean {
+  return caller === 'nobody' || mayReadResource(access, caller, policy);
 }
 
 type CapabilityClass = Extract<CallerClass, `Capability:${string}`>;
@@ -81,7 +100,16 @@ function opensWithCode(access: ToolAccess, caller: CapabilityClass): boolean {
   return access.capabilityModule !== undefined && caller === `Capability:${access.capabilityModule}`;
 }
 
-function opensWithLogin(access: ToolAccess, loginType: LoginType): boolean {
-  if (access.restricted?.includes(loginType) === true) return false;
-  return loginType !== 'McpApp' || access.appScope === true;
+function opensWithLogin(access: ToolAccess, caller: LoginClass, { personalReads }: AccessPolicy): boolean {
+  if (denies(access, caller) || (loginTypeOf(caller) === 'McpApp' && access.appScope !== true)) return false;
+  const asksForProof = access.proof === 'always' || (access.proof === 'personal' && !personalReads);
+  return !asksForProof || isProvenLogin(loginTypeOf(caller), caller === 'McpApp:proven');
+}
+
+function denies({ restricted }: ToolAccess, caller: LoginClass): boolean {
+  return restricted?.includes(loginTypeOf(caller)) === true;
+}
+
+function loginTypeOf(caller: LoginClass): LoginType {
+  return caller === 'McpApp:proven' ? 'McpApp' : caller;
 }

@@ -98,6 +98,12 @@ export const configurationSchema = object(
     ),
     McpTools: optional(record(text(), unknown(), { description: 'Custom tools by name (spec 2.5).' })),
     McpResources: optional(record(text(), unknown(), { description: 'Custom resources by URI (spec 2.5).' })),
+    McpBasicPersonalReads: optional(
+      boolean({
+        description:
+          'Sessions without proof of their key (McpBasic, McpApp without a signature) read balances, history, addresses and the like. Left out: true, in Production false. Read again at a reload.',
+      }),
+    ),
     Fido2: optional(
       object(
         {
@@ -219,6 +225,8 @@ export interface Configuration {
   readonly modules: Readonly<Partial<Record<ModuleName, ModuleConfiguration>>>;
   readonly mcpTools: Readonly<Record<string, unknown>>;
   readonly mcpResources: Readonly<Record<string, unknown>>;
+  /** Undefined: as the start says, closed in Production alone. */
+  readonly mcpBasicPersonalReads: boolean | undefined;
   readonly fido2: {
     readonly serverDomain: string | undefined;
     readonly serverName: string;

@@ -24,10 +24,20 @@ export interface SessionContext {
   readonly publicKey: string | null;
   /** Only for `McpApp`. */
   readonly appId: string | null;
+  /** See `isProvenLogin`. */
+  readonly proven: boolean;
   readonly createdMs: number;
   readonly expiresMs: number;
   /** In the admin panel: `admin` for a holder of a key of the configuration; absent for everybody else. */
   readonly role?: Role;
+}
+
+/**
+ * Did the login prove who asks? A public key is no secret: McpBasic proves nothing, McpApp only where it was signed.
+ * A browser login answers a challenge with the key, or with a code that was sent to the person (decision 0095).
+ */
+export function isProvenLogin(loginType: LoginType | null, signed: boolean): boolean {
+  return loginType === null || loginType === 'McpVerified' || (loginType === 'McpApp' && signed);
 }
 
 /** Value of the `X-Scopes` header (mcp.md). */
@@ -42,7 +52,7 @@ export function authMethods(codesDelivered: boolean): readonly string[] {
 
 /** Browser sessions of one user; the oldest gives way (auth.md "Defaults"). */
 export const BROWSER_SESSIONS_MAX = 50;
-/** MCP sessions of one key and login type, so that McpBasic logins, which prove nothing, never push out verified ones. */
+/** MCP sessions of one key and login type, signed McpApp logins apart: what proves nothing never pushes out what does. */
 export const MCP_SESSIONS_MAX = 100;
 /** The last use of a session is written at most this often. */
 export const TOUCH_INTERVAL_MS = 60_000;

@@ -141,10 +141,15 @@ export async function listLogins({ actors, session }: AccountCall): Promise<Logi
   return entries.map(({ utcMs, id, ...entry }) => ({ id, utc: toIso(utcMs), ...entry }));
 }
 
-/** Active keys of the account, in the order of their creation. */
+/**
+ * Active keys of the account, in the order of their creation. A session without proof sees the key that it named, and of
+ * it neither the name, which a person gave, nor the last use.
+ */
 export async function listKeys({ actors, session }: AccountCall): Promise<UserKeyItem[]> {
   const keys = await actors.query<UserKey[]>(user, session.userId, { type: 'keys' });
-  return keys.map((key) => userKeyItem(key, session.keyId));
+  const items = keys.map((key) => userKeyItem(key, session.keyId));
+  if (session.proven) return items;
+  return items.filter(({ current }) => current).map(({ name: _, lastUsedUtc: __, ...item }) => item);
 }
 
 /** Ends sessions. An id that is not a session of the account: `NotFound`, and none is ended. */

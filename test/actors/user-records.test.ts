@@ -3,6 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext, Script } from 'node:vm';
 import { Packr } from 'msgpackr';
 import t from 'tap';
+import { contextOf } from '../../src/actors/user-entry.ts';
 import type { SessionRecord } from '../../src/actors/user-state.ts';
 import {
   evolveUser,
@@ -106,6 +107,24 @@ t.test('account: a session without a key, and one whose key is not there, keep w
   }
   t.end();
 });
+
+t.test(
+  'account: a session keeps that it was signed; one from before that was written proved nothing',
+  (t) => {
+    const app: SessionRecord = { ...SESSION, kind: 'mcp', loginType: 'McpApp', appId: '70' };
+    const records = [app, { ...app, id: '13', signed: true as const }];
+    const opened = records.map((session): UserEvent => ({ type: 'sessionOpened', session, as: 'login' }));
+    const touched: UserEvent = { type: 'sessionTouched', sessionId: '13', utcMs: SESSION.lastSeenMs };
+    const state = after([{ type: 'keyAdded', key: KEY }, ...opened, touched]);
+    t.strictSame(state.sessions, records);
+    const restored = restoredUser(new Packr().unpack(new Packr().pack(state)) as UserState, '1');
+    t.strictSame(restored.sessions, records);
+    const nobody = { adminPublicKeys: new Set<string>() };
+    const proven = [...restored.sessions, SESSION].map((one) => contextOf(state, one, nobody)?.proven);
+    t.strictSame(proven, [false, true, true], 'a McpVerified session says it by its type');
+    t.end();
+  },
+);
 
 t.test('account: records are of one shape, fresh or decoded, used or not', (t) => {
   const fresh = account(false);

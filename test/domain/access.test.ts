@@ -1,5 +1,6 @@
 import t from 'tap';
 import {
+  type AccessPolicy,
   CALLER_CLASSES,
   type CallerClass,
   callerClass,
@@ -10,18 +11,23 @@ import {
   type ResourceAccess,
   type ToolAccess,
 } from '../../src/domain/access.ts';
-import type { SessionContext } from '../../src/domain/sessions.ts';
+import { isProvenLogin, type SessionContext } from '../../src/domain/sessions.ts';
 
-const callers = (access: ToolAccess): CallerClass[] =>
-  CALLER_CLASSES.filter((one) => mayCallTool(access, one));
-const readers = (access: ResourceAccess): CallerClass[] =>
-  CALLER_CLASSES.filter((one) => mayReadResource(access, one));
+/** `McpBasicPersonalReads` true, and false. */
+const OPEN: AccessPolicy = { personalReads: true };
+const CLOSED: AccessPolicy = { personalReads: false };
+const APPS: readonly CallerClass[] = ['McpApp', 'McpApp:proven'];
+
+const callers = (access: ToolAccess, policy = OPEN): CallerClass[] =>
+  CALLER_CLASSES.filter((one) => mayCallTool(access, one, policy));
+const readers = (access: ResourceAccess, policy = OPEN): CallerClass[] =>
+  CALLER_CLASSES.filter((one) => mayReadResource(access, one, policy));
 
 t.test('tools: restricted, appScope and capabilityModule alone decide who calls', async (t) => {
   t.strictSame(callers({}), ['McpBasic', 'McpVerified']);
   t.strictSame(callers({ restricted: ['McpBasic'] }), ['McpVerified']);
   t.strictSame(callers({ restricted: ['McpVerified'] }), ['McpBasic']);
-  t.strictSame(callers({ appScope: true }), ['McpBasic', 'McpVerified', 'McpApp']);
+  t.strictSame(callers({ appScope: true }), ['McpBasic', 'McpVerified', ...APPS]);
   t.strictSame(callers({ appScope: true, restricted: ['McpApp', 'McpBasic'] }), ['McpVerified']);
   t.strictSame(callers({ capabilityModule: 'chat', appScope: true }), ['Capability:chat']);
   t.strictSame(callers({ capabilityModule: 'wallet' }), ['Capability:wallet']);
@@ -29,19 +35,25 @@ t.test('tools: restricted, appScope and capabilityModule alone decide who calls'
 
 t.test('tools: without session and code everything is listed and nothing may be called', async (t) => {
   for (const access of [{}, { restricted: ['McpBasic'] }, { capabilityModule: 'chat' }] as ToolAccess[]) {
-    t.equal(listsTool(access, 'nobody'), true);
-    t.equal(mayCallTool(access, 'nobody'), false);
-    for (const one of CALLER_CLASSES.slice(1)) t.equal(listsTool(access, one), mayCallTool(access, one));
+    t.equal(listsTool(access, 'nobody', CLOSED), true);
+    t.equal(mayCallTool(access, 'nobody', OPEN), false);
+    for (const one of CALLER_CLASSES.slice(1))
+      t.equal(listsTool(access, one, CLOSED), mayCallTool(access, one, CLOSED));
   }
 });
 
 t.test('resources: sessionScope opens, closes and joins the modes', async (t) => {
   t.strictSame(readers({}), ['McpBasic', 'McpVerified']);
-  t.strictSame(readers({ sessionScope: false }), ['nobody', 'McpBasic', 'McpVerified', 'McpApp']);
+  t.strictSame(readers({ sessionScope: false }), ['nobody', 'McpBasic', 'McpVerified', ...APPS]);
   t.strictSame(readers({ sessionScope: false, restricted: ['McpBasic'] }), [
     'nobody',
     'McpVerified',
-    'McpApp',
+    ...APPS,
+  ]);
+  t.strictSame(readers({ sessionScope: false, restricted: ['McpApp'] }), [
+    'nobody',
+    'McpBasic',
+    'McpVerified',
   ]);
   t.strictSame(readers({ capabilityModule: 'chat' }), ['Capability:chat']);
   t.strictSame(readers({ capabilityModule: 'wallet', sessionScope: true }), [
@@ -54,16 +66,47 @@ t.test('resources: sessionScope opens, closes and joins the modes', async (t) =>
 
 t.test('resources: listed for nobody, elsewhere listing and reading agree', async (t) => {
   for (const access of [{}, { sessionScope: false }, { capabilityModule: 'chat' }] as ResourceAccess[]) {
-    t.equal(listsResource(access, 'nobody'), true);
+    t.equal(listsResource(access, 'nobody', CLOSED), true);
     for (const one of CALLER_CLASSES.slice(1))
-      t.equal(listsResource(access, one), mayReadResource(access, one));
+      t.equal(listsResource(access, one, CLOSED), mayReadResource(access, one, CLOSED));
   }
+});
+
+t.test('proof: personal rows ask for it under the closed policy, others always or never', async (t) => {
+  const app = { appScope: true } as const;
+  t.strictSame(callers(app, CLOSED), callers(app, OPEN), 'a row that says nothing of proof');
+  const personal = { ...app, proof: 'personal' } as const;
+  t.strictSame(callers(personal, OPEN), ['McpBasic', 'McpVerified', ...APPS]);
+  t.strictSame(callers(personal, CLOSED), ['McpVerified', 'McpApp:proven']);
+  t.strictSame(readers(personal, CLOSED), ['McpVerified', 'McpApp:proven']);
+  t.strictSame(callers({ ...app, proof: 'always' }, OPEN), ['McpVerified', 'McpApp:proven']);
+  t.strictSame(callers({ proof: 'personal' }, CLOSED), ['McpVerified'], 'proof is no appScope');
+  t.strictSame(callers({ ...personal, restricted: ['McpApp'] }, CLOSED), ['McpVerified']);
+  t.strictSame(callers({ proof: 'always', capabilityModule: 'chat' }, CLOSED), ['Capability:chat']);
+  t.strictSame(readers({ sessionScope: false, proof: 'always' }, CLOSED), [
+    'nobody',
+    'McpBasic',
+    'McpVerified',
+    ...APPS,
+  ]);
+});
+
+t.test('isProvenLogin: a signature proves, a public key and an application id do not', async (t) => {
+  t.equal(isProvenLogin('McpBasic', true), false, 'a type of its own, whatever was sent');
+  t.strictSame(
+    [false, true].map((signed) => isProvenLogin('McpApp', signed)),
+    [false, true],
+  );
+  t.equal(isProvenLogin('McpVerified', false), true, 'never opened without one');
+  t.equal(isProvenLogin(null, false), true, 'a browser login answered a challenge or a code');
 });
 
 t.test('callerClass: a browser session opens nothing', async (t) => {
   const session = { kind: 'browser', loginType: null } as SessionContext;
   t.equal(callerClass({ kind: 'session', session }), 'nobody');
   t.equal(callerClass({ kind: 'session', session: { ...session, loginType: 'McpApp' } }), 'McpApp');
+  const signed = { ...session, loginType: 'McpApp', proven: true } as const;
+  t.equal(callerClass({ kind: 'session', session: signed }), 'McpApp:proven');
   t.equal(callerClass({ kind: 'capability', family: 'wallet' }), 'Capability:wallet');
   t.equal(callerClass({ kind: 'nobody' }), 'nobody');
 });

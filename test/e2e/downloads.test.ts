@@ -78,13 +78,13 @@ t.test('members of the chat fetch a file, others do not, and who leaves does not
       t.ok(given.status === 200 && given.bytes.equals(bytes), path);
     }
   }
-  t.same((await get(file.byId, { Cookie: stranger.cookie })).refusal, [403, 1103]);
-  t.same((await get(`/auth/v1/file/${file.fileId}`, { Cookie: stranger.cookie })).refusal, [403, 1103]);
+  t.same((await get(file.byId, { Cookie: stranger.cookie })).refusal, [404, 1311]);
+  t.same((await get(`/auth/v1/file/${file.fileId}`, { Cookie: stranger.cookie })).refusal, [404, 1311]);
   t.same((await get(file.byId)).refusal, [401, 1101]);
   t.ok((await get(file.byCode)).bytes.equals(bytes), 'the code is for everybody');
   await chat(member.userId, 'chats/leave', { chatId });
   const left = await untilRefused(file.byId, { Cookie: member.cookie });
-  t.same(left.refusal, [403, 1103], `${Math.round(left.tookMs)} ms after leaving`);
+  t.same(left.refusal, [404, 1311], `${Math.round(left.tookMs)} ms after leaving`);
   t.equal((await get(file.byId, { Cookie: owner.cookie })).status, 200);
   await chat(owner.userId, 'messages/hard_delete', { messageId: file.fileId });
   t.same((await untilRefused(file.byCode, {})).refusal, [404, 1311], 'deleted');
@@ -102,7 +102,7 @@ t.test('agents: a verified one fetches by id, one that proved nothing only by co
   const basic = await request(`${gateway.url}/auth/v1/mcp_login`, login);
   t.equal(String(basic.json['result']?.['loginType']), 'McpBasic');
   const weak = { Authorization: `Bearer ${basic.json['result']?.['sessionId']}` };
-  t.same((await get(file.byId, weak)).refusal, [403, 1103]);
+  t.same((await get(file.byId, weak)).refusal, [401, 1101]);
   t.equal((await get(file.byCode, weak)).status, 200);
   const both = { Authorization: 'Bearer nobody', Cookie: person.cookie };
   t.same(

@@ -31,7 +31,7 @@ interface Rpc {
 type Item = Record<string, unknown>;
 
 /** An owner with an agent's key, an application that is open, and /mcp in front of a wallet that keeps what it hears. */
-async function start(t: Test) {
+async function start(t: Test, personalReads = true) {
   const heard: http.IncomingHttpHeaders[] = [];
   const wallet = http.createServer((request, response) => {
     heard.push(request.headers);
@@ -39,7 +39,9 @@ async function start(t: Test) {
   });
   await new Promise<void>((resolve) => wallet.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(wallet.address() as AddressInfo).port}`;
-  const loaded = loadCatalogue(BUILT_IN, { tools: {}, resources: {} }, new Map([['wallet', url]]));
+  const loaded = loadCatalogue(BUILT_IN, { tools: {}, resources: {} }, new Map([['wallet', url]]), {
+    personalReads,
+  });
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
   const catalogue = new LiveCatalogue(loaded.catalogue);
   const modules = createModuleClient({ clock: () => START_MS });
@@ -185,13 +187,88 @@ t.test('McpApp: list and call agree over the whole catalogue', async (t) => {
   t.ok(listed.size > 0 && listed.size < tools.size);
   for (const [name, { row }] of tools) {
     const open =
-      row.appScope === true && row.capabilityModule === undefined && !row.restricted?.includes('McpApp');
+      row.appScope === true &&
+      row.capabilityModule === undefined &&
+      row.proof !== 'always' &&
+      !row.restricted?.includes('McpApp');
     t.equal(listed.has(name), open, `${name} in the list`);
     const { error } = await rpc(token, 'tools/call', { name, arguments: {} });
     t.equal(error?.code === -32001, !open, `${name} called`);
   }
   t.equal((await rpc(token, 'tools/call', { name: 'nothing' })).error?.code, -32602);
 });
+
+t.test('McpApp: payorder_create is for a signed login alone, also over a restart', async (t) => {
+  const { login, agent, appId, rpc, actors } = await start(t);
+  const bare = tokenOf(await login(agent));
+  const signed = tokenOf(await login(agent, appId, mcpProof(agent, NOW_SECONDS)));
+  const seen = async (token: string) => {
+    const listed = (await rpc(token, 'tools/list')).result?.tools?.some(
+      ({ name }) => name === 'payorder_create',
+    );
+    const { error } = await rpc(token, 'tools/call', { name: 'payorder_create', arguments: {} });
+    return [listed, error?.code === -32001];
+  };
+  t.same(
+    [await seen(bare), await seen(signed)],
+    [
+      [false, true],
+      [true, false],
+    ],
+  );
+  await actors.restart();
+  t.same(
+    [await seen(bare), await seen(signed)],
+    [
+      [false, true],
+      [true, false],
+    ],
+    'after a restart',
+  );
+});
+
+t.test('McpApp: without a signature personal reads follow McpBasicPersonalReads', async (t) => {
+  const { login, agent, appId, rpc, heard } = await start(t, false);
+  const balance = { name: 'wallet_get_balance', arguments: {} };
+  const bare = tokenOf(await login(agent));
+  t.equal((await rpc(bare, 'tools/call', balance)).error?.code, -32001);
+  t.same(heard, [], 'the wallet hears nothing of it');
+  const signed = tokenOf(await login(agent, appId, mcpProof(agent, NOW_SECONDS)));
+  t.equal((await rpc(signed, 'tools/call', balance)).error, undefined);
+  t.equal(heard.length, 1);
+});
+
+t.test('user_keys: a session without proof sees its own key, without name and last use', async (t) => {
+  const { mcpLogin, agent, agentId, owner, rpc } = await start(t, false);
+  const keys = async (token: string) => {
+    const { result } = await rpc(token, 'tools/call', { name: 'user_keys', arguments: {} });
+    return (JSON.parse(result?.content?.[0]?.text ?? '{}') as { result: Item[] }).result;
+  };
+  const all = await keys(tokenOf(await mcpLogin(mcpProof(agent, NOW_SECONDS))));
+  t.same(new Set(all.map(({ id }) => id)), new Set([owner.keyId, agentId]));
+  const own = all.find(({ id }) => id === agentId) ?? {};
+  t.type(own['lastUsedUtc'], 'string');
+  const { name: _, lastUsedUtc: __, ...shown } = own;
+  const seen = await keys(tokenOf(await mcpLogin({ 'X-PublicKey': agent.publicKey })));
+  t.same(seen, [{ ...shown, current: true }]);
+});
+
+t.test(
+  'McpApp: logins without a signature neither push out signed ones nor spend their window',
+  async (t) => {
+    const { login, agent, appId, isAlive, rpc, settings } = await start(t);
+    const signed = tokenOf(await login(agent, appId, mcpProof(agent, NOW_SECONDS)));
+    let bare = '';
+    for (let count = 0; count < 101; count += 1) bare = tokenOf(await login(agent));
+    t.equal(await isAlive(signed), true);
+    settings.set('PubKeyApiRPSLimit', 1);
+    settings.set('RateLimitWindowSeconds', 5);
+    const statuses: (number | undefined)[] = [];
+    for (let count = 0; count < 6; count += 1) statuses.push((await rpc(bare, 'tools/list')).error?.code);
+    t.same(statuses, [undefined, undefined, undefined, undefined, undefined, 1002]);
+    t.equal((await rpc(signed, 'tools/list')).error, undefined);
+  },
+);
 
 t.test('McpApp: unapproving, disabling and removing end its sessions and no others at once', async (t) => {
   const { login, mcpLogin, agent, appId, administer, isAlive, register, asPerson, owner, actors } =

@@ -31,7 +31,7 @@ const NO_WEBHOOKS = {
 };
 
 export const VAULT = createVault(Buffer.alloc(32, 7));
-const BUILT = loadCatalogue(BUILT_IN, { tools: {}, resources: {} }, new Map());
+const BUILT = loadCatalogue(BUILT_IN, { tools: {}, resources: {} }, new Map(), { personalReads: true });
 export const SHOP = { name: 'Shop', url: 'https://shop.example' };
 
 export interface AdminFixture extends AccountFixture {

@@ -30,6 +30,7 @@ export const SID = 'person';
 export const BEARER = 'agent';
 export const BASIC_BEARER = 'basic';
 export const APP_BEARER = 'app';
+export const SIGNED_APP_BEARER = 'signed-app';
 /** The user of all of them. */
 export const READER_ID = '1842001';
 export const OWNER_ID = '77';
@@ -43,6 +44,7 @@ const SESSIONS: Readonly<Record<string, SessionContext>> = {
   [`mcp ${BEARER}`]: AGENT,
   [`mcp ${BASIC_BEARER}`]: sessionOf('McpBasic', READER_ID),
   [`mcp ${APP_BEARER}`]: sessionOf('McpApp', READER_ID),
+  [`mcp ${SIGNED_APP_BEARER}`]: sessionOf('McpApp', READER_ID, true),
 };
 
 /** Nothing is ever held back. */

@@ -6,7 +6,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ActorSystem, AuditRecord } from '../../src/actors/runtime/actor.ts';
 import { judge } from '../../src/domain/quotas.ts';
-import type { LoginType, SessionContext } from '../../src/domain/sessions.ts';
+import { isProvenLogin, type LoginType, type SessionContext } from '../../src/domain/sessions.ts';
 import type { SettingName, SettingValue } from '../../src/domain/settings.ts';
 import type { SessionGate } from '../../src/io/http/route.ts';
 import { CapabilityCodes } from '../../src/io/mcp/capability.ts';
@@ -18,11 +18,12 @@ import { createModuleClient } from '../../src/io/modules/client.ts';
 import { createMcpRoutes } from '../../src/io/routes/mcp.ts';
 import { type HttpFixture, type HttpFixtureOptions, START_MS, startHttp } from './http.ts';
 
-/** Tokens that open a session, by login type. `other` is a second verified session of another user. */
+/** Tokens that open a session, by login class. `other` is a second verified session of another user. */
 export const TOKENS = {
   McpBasic: 'basic',
   McpVerified: 'verified',
   McpApp: 'app',
+  'McpApp:proven': 'signed-app',
   other: 'other',
 } as const;
 
@@ -46,6 +47,8 @@ export interface McpFixtureOptions {
   readonly backend?: (request: BackendRequest) => BackendAnswer | Promise<BackendAnswer>;
   readonly settings?: Partial<Record<SettingName, SettingValue>>;
   readonly gateway?: GatewayServices;
+  /** `McpBasicPersonalReads`; true unless given. */
+  readonly personalReads?: boolean;
   readonly pipeline?: HttpFixtureOptions['pipeline'];
   readonly onCall?: CallObserver;
   /** Modules that may give out codes, all served by the backend; `wallet` unless given. */
@@ -92,7 +95,7 @@ export interface RpcAnswer {
   readonly error?: { code: number; message: string; data?: unknown };
 }
 
-export function sessionOf(loginType: LoginType, userId = '1842001'): SessionContext {
+export function sessionOf(loginType: LoginType, userId = '1842001', signed = false): SessionContext {
   return {
     id: `${userId}0${loginType.length}`,
     kind: 'mcp',
@@ -102,6 +105,7 @@ export function sessionOf(loginType: LoginType, userId = '1842001'): SessionCont
     keyType: 'UserKey',
     publicKey: 'A'.repeat(43),
     appId: loginType === 'McpApp' ? '9001' : null,
+    proven: isProvenLogin(loginType, signed),
     createdMs: START_MS,
     expiresMs: START_MS + 86_400_000,
   };
@@ -111,6 +115,7 @@ const SESSIONS: Readonly<Record<string, SessionContext>> = {
   [TOKENS.McpBasic]: sessionOf('McpBasic'),
   [TOKENS.McpVerified]: sessionOf('McpVerified'),
   [TOKENS.McpApp]: sessionOf('McpApp'),
+  [TOKENS['McpApp:proven']]: sessionOf('McpApp', '1842001', true),
   [TOKENS.other]: sessionOf('McpVerified', '1842002'),
 };
 
@@ -121,7 +126,9 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
   const backendUrl = `http://127.0.0.1:${(backend.address() as AddressInfo).port}`;
   const modules = createModuleClient({ clock: () => fixture.time.nowMs });
   const configured = options.configured?.(backendUrl) ?? { tools: {}, resources: {} };
-  const loaded = loadCatalogue(BUILT_IN, configured, new Map([['wallet', backendUrl]]));
+  const loaded = loadCatalogue(BUILT_IN, configured, new Map([['wallet', backendUrl]]), {
+    personalReads: options.personalReads ?? true,
+  });
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
   const catalogue = new LiveCatalogue(loaded.catalogue);
   const audit: AuditRecord[] = [];

@@ -7,6 +7,7 @@ import type { SessionContext } from '../../src/domain/sessions.ts';
 import type { SettingName, SettingValue } from '../../src/domain/settings.ts';
 import type { SessionGate } from '../../src/io/http/route.ts';
 import { type Catalogue, loadCatalogue } from '../../src/io/mcp/catalogue.ts';
+import type { ToolRow } from '../../src/io/mcp/tool.ts';
 import type { CallObserver } from '../../src/io/metrics.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
 import { createProxyRoutes } from '../../src/io/routes/proxy.ts';
@@ -19,6 +20,7 @@ export const BEARER = 'agent';
 /** Bearers of sessions that may not do everything. */
 export const BASIC_BEARER = 'basic';
 export const APP_BEARER = 'app';
+export const SIGNED_APP_BEARER = 'signed-app';
 
 export interface Asked {
   readonly method: string;
@@ -44,6 +46,8 @@ export interface ProxyFixtureOptions {
   /** Instead of `answer`: the request as it comes. */
   readonly serve?: http.RequestListener;
   readonly publicPaths?: readonly string[];
+  /** `McpBasicPersonalReads`; true unless given. */
+  readonly personalReads?: boolean;
   readonly proxyTimeoutMs?: number;
   readonly onCall?: CallObserver;
   readonly settings?: Partial<Record<SettingName, SettingValue>>;
@@ -81,8 +85,9 @@ export async function startProxy(options: ProxyFixtureOptions = {}): Promise<Pro
       moduleAddresses: new Map([
         ['core', address],
         ['chat', address],
+        ['wallet', address],
       ]),
-      catalogue: catalogueOf(address),
+      catalogue: catalogueOf(address, options.personalReads ?? true),
       publicPaths: new Map([['core', options.publicPaths ?? []]]),
       onCall: options.onCall,
       ...(options.proxyTimeoutMs === undefined ? {} : { proxyTimeoutMs: options.proxyTimeoutMs }),
@@ -115,18 +120,36 @@ const SESSIONS: Readonly<Record<string, SessionContext>> = {
   [`mcp ${BEARER}`]: AGENT,
   [`mcp ${BASIC_BEARER}`]: sessionOf('McpBasic'),
   [`mcp ${APP_BEARER}`]: sessionOf('McpApp'),
+  [`mcp ${SIGNED_APP_BEARER}`]: sessionOf('McpApp', '1842001', true),
+};
+
+const ROW = { description: 'A row of the test.', inputSchema: { type: 'object', properties: {} } };
+/** As built-in rows are: a personal read, and what only a signed login may do. */
+const BALANCE: ToolRow = {
+  ...ROW,
+  endpoint: 'wallet:/wallet/v1/balance/get',
+  method: 'GET',
+  appScope: true,
+  proof: 'personal',
+};
+const OPENING: ToolRow = {
+  ...ROW,
+  endpoint: 'wallet:/wallet/v1/orders/create',
+  method: 'POST',
+  restricted: ['McpBasic'],
+  appScope: true,
+  proof: 'always',
 };
 
 /** `news` is open to McpBasic, `order` and the resource to McpApp. */
-function catalogueOf(address: string): { readonly current: Catalogue } {
-  const row = { description: 'A row of the test.', inputSchema: { type: 'object', properties: {} } };
+function catalogueOf(address: string, personalReads: boolean): { readonly current: Catalogue } {
   const loaded = loadCatalogue(
-    { tools: {}, resources: {} },
+    { tools: { balance: BALANCE, open: OPENING }, resources: {} },
     {
       tools: {
-        news: { ...row, endpoint: 'core:/core/v1/news/list', method: 'GET' },
+        news: { ...ROW, endpoint: 'core:/core/v1/news/list', method: 'GET' },
         order: {
-          ...row,
+          ...ROW,
           endpoint: 'core:/core/v1/order/make',
           method: 'POST',
           restricted: ['McpBasic'],
@@ -142,7 +165,11 @@ function catalogueOf(address: string): { readonly current: Catalogue } {
         },
       },
     },
-    new Map([['core', address]]),
+    new Map([
+      ['core', address],
+      ['wallet', address],
+    ]),
+    { personalReads },
   );
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
   return { current: loaded.catalogue };

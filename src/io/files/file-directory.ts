@@ -47,8 +47,8 @@ export class FileDirectory {
   }
 
   /**
-   * The file as `readerId` may see it; null: whoever is entitled without being asked. Throws `FileNotFound`, `Forbidden`
-   * and the module's failures.
+   * The file as `readerId` may see it; null: whoever is entitled without being asked. Throws `FileNotFound` and the
+   * module's failures.
    */
   async find(fileId: string, readerId: string | null, nowMs: number): Promise<ChatFile> {
     const known = this.known(fileId, readerId, nowMs);
@@ -83,7 +83,9 @@ export class FileDirectory {
     if (this.#chatFiles === undefined) throw new GatewayError('ModuleUnavailable');
     this.#asked += 1;
     const described = await this.#chatFiles.describe(fileId, readerId);
-    if (!described.ok) throw new GatewayError(described.error);
+    // A file of others and one that is not there are one answer: ids in turn would tell which files exist.
+    if (!described.ok)
+      throw new GatewayError(described.error === 'Forbidden' ? 'FileNotFound' : described.error);
     if (described.value.fileId !== fileId) throw new GatewayError('ModuleFailed');
     return described.value;
   }

@@ -118,7 +118,7 @@ export class Calls {
     const detail =
       caller === 'nobody'
         ? 'log in with POST /auth/v1/mcp_login and send Authorization: Bearer <sessionId>'
-        : `this ${what} is not open to ${caller}`;
+        : `this ${what} is not open to ${caller}${provenAlone(caller, allowed)}`;
     throw refused(asking, record, 'denied', 'Unauthorized', detail);
   }
 
@@ -236,6 +236,12 @@ function scopeOf({ context, caller, capability }: Asking): string | undefined {
   const mcpSessionId = context.header('mcp-session-id');
   if (caller.kind === 'session') return cancelScope(caller.session.id, mcpSessionId);
   return capability === undefined ? undefined : capabilityScope(capability, mcpSessionId);
+}
+
+/** What would open it, for a session that could have it by signing its login. */
+function provenAlone(caller: CallerClass, allowed: ReadonlySet<CallerClass>): string {
+  const proven = caller === 'McpBasic' ? 'McpVerified' : caller === 'McpApp' ? 'McpApp:proven' : caller;
+  return allowed.has(proven) ? ' without proof of the key, log in with X-Timestamp and X-Signature' : '';
 }
 
 function quoted(name: string): string {

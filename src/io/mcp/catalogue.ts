@@ -3,6 +3,7 @@
  * resources/list of every class of caller ready as JSON. A reload puts a whole new catalogue in place or none.
  */
 import {
+  type AccessPolicy,
   CALLER_CLASSES,
   type CallerClass,
   listsResource,
@@ -56,6 +57,8 @@ export interface Catalogue {
   readonly toolLists: Readonly<Record<CallerClass, RepeatedResult>>;
   /** The result of resources/list. */
   readonly resourceLists: Readonly<Record<CallerClass, RepeatedResult>>;
+  /** Under which all of it was judged. */
+  readonly policy: AccessPolicy;
 }
 
 export interface BuiltInRows {
@@ -78,21 +81,22 @@ export function loadCatalogue(
   builtIn: BuiltInRows,
   configured: ConfiguredRows,
   modules: ModuleAddresses,
+  policy: AccessPolicy,
 ): CatalogueResult {
   const faults: Fault[] = [];
   const tools = new Map<string, ToolEntry>();
   const resources = new Map<string, ResourceEntry>();
   for (const [name, row] of Object.entries(builtIn.tools))
-    tools.set(name, toolEntry(name, row, builtInEndpoint(row, modules)));
+    tools.set(name, toolEntry(name, row, builtInEndpoint(row, modules), policy));
   for (const [uri, row] of Object.entries(builtIn.resources))
-    resources.set(uri, resourceEntry(uri, row, builtInEndpoint(row, modules)));
+    resources.set(uri, resourceEntry(uri, row, builtInEndpoint(row, modules), policy));
   for (const [name, row] of rowsOf<ToolRow>('McpTools', configured.tools, faults)) {
     const path = rowPath('McpTools', name);
     const found = toolFaults(name, row);
     if (tools.has(name)) found.push({ path: '', message: 'is the name of a built-in tool' });
     const endpoint = configuredEndpoint(row, modules, found);
     faults.push(...found.map((fault) => within(path, fault)));
-    if (found.length === 0) tools.set(name, toolEntry(name, row, endpoint));
+    if (found.length === 0) tools.set(name, toolEntry(name, row, endpoint, policy));
   }
   for (const [uri, row] of rowsOf<ResourceRow>('McpResources', configured.resources, faults)) {
     const path = rowPath('McpResources', uri);
@@ -102,9 +106,11 @@ export function loadCatalogue(
     if (endpoint !== undefined && endpoint.pathArguments.length > 0)
       found.push({ path: '/endpoint', message: 'has a path placeholder, and a resource has no arguments' });
     faults.push(...found.map((fault) => within(path, fault)));
-    if (found.length === 0) resources.set(uri, resourceEntry(uri, row, endpoint));
+    if (found.length === 0) resources.set(uri, resourceEntry(uri, row, endpoint, policy));
   }
-  return faults.length > 0 ? { ok: false, faults } : { ok: true, catalogue: assemble(tools, resources) };
+  return faults.length > 0
+    ? { ok: false, faults }
+    : { ok: true, catalogue: assemble(tools, resources, policy) };
 }
 
 /** The catalogue in use. Whoever reads `current` sees one whole catalogue, before a reload or after it. */
@@ -151,11 +157,16 @@ function configuredEndpoint(row: unknown, modules: ModuleAddresses, faults: Faul
   return undefined;
 }
 
-function toolEntry(name: string, row: ToolRow, endpoint: ToolEntry['endpoint']): ToolEntry {
+function toolEntry(
+  name: string,
+  row: ToolRow,
+  endpoint: ToolEntry['endpoint'],
+  policy: AccessPolicy,
+): ToolEntry {
   return {
     name,
     row,
-    callers: new Set(CALLER_CLASSES.filter((caller) => mayCallTool(row, caller))),
+    callers: new Set(CALLER_CLASSES.filter((caller) => mayCallTool(row, caller, policy))),
     arguments: inputCheck(name, row.inputSchema),
     endpoint,
     url: plainUrl(endpoint),
@@ -163,8 +174,13 @@ function toolEntry(name: string, row: ToolRow, endpoint: ToolEntry['endpoint']):
   };
 }
 
-function resourceEntry(uri: string, row: ResourceRow, endpoint: ResourceEntry['endpoint']): ResourceEntry {
-  const readers = new Set(CALLER_CLASSES.filter((caller) => mayReadResource(row, caller)));
+function resourceEntry(
+  uri: string,
+  row: ResourceRow,
+  endpoint: ResourceEntry['endpoint'],
+  policy: AccessPolicy,
+): ResourceEntry {
+  const readers = new Set(CALLER_CLASSES.filter((caller) => mayReadResource(row, caller, policy)));
   const url = plainUrl(endpoint, row.queryString);
   return { uri, row, readers, endpoint, url, mimeType: row.mimeType ?? 'application/json' };
 }
@@ -172,6 +188,7 @@ function resourceEntry(uri: string, row: ResourceRow, endpoint: ResourceEntry['e
 function assemble(
   tools: ReadonlyMap<string, ToolEntry>,
   resources: ReadonlyMap<string, ResourceEntry>,
+  policy: AccessPolicy,
 ): Catalogue {
   const toolJson = [...tools.values()].map((entry) => ({ entry, json: JSON.stringify(toolItem(entry)) }));
   const resourceJson = [...resources.values()].map((entry) => ({
@@ -181,12 +198,13 @@ function assemble(
   return {
     tools,
     resources,
+    policy,
     toolLists: perClass((caller) => {
-      const shown = toolJson.filter(({ entry }) => listsTool(entry.row, caller));
+      const shown = toolJson.filter(({ entry }) => listsTool(entry.row, caller, policy));
       return `{"tools":[${shown.map(({ json }) => json).join(',')}]}`;
     }),
     resourceLists: perClass((caller) => {
-      const shown = resourceJson.filter(({ entry }) => listsResource(entry.row, caller));
+      const shown = resourceJson.filter(({ entry }) => listsResource(entry.row, caller, policy));
       return `{"resources":[${shown.map(({ json }) => json).join(',')}]}`;
     }),
   };

@@ -6,7 +6,6 @@ import { GatewayError } from '../../domain/errors.ts';
 import { chunkCount, chunkOffsetBytes, chunkSizeBytes } from '../../domain/files.ts';
 import { parseId } from '../../domain/ids.ts';
 import { object, optional, text } from '../../domain/schema.ts';
-import type { SessionContext } from '../../domain/sessions.ts';
 import type { DownloadForm, Downloads } from '../files/downloads.ts';
 import type { FileCodes } from '../files/file-code.ts';
 import type { FileDirectory } from '../files/file-directory.ts';
@@ -54,7 +53,7 @@ function createV1Route(parts: DownloadParts): AnyRoute {
     secretPath: true,
     query: object({ part_number: optional(text()) }),
     bytes: BYTES,
-    errors: ['Forbidden', 'InvalidPart', ...ERRORS],
+    errors: ['InvalidPart', ...ERRORS],
     handle(context) {
       const fileId = parseId(context.params['fileId']);
       if (fileId === undefined) throw new GatewayError('FileNotFound');
@@ -106,11 +105,9 @@ function createV2Route(parts: DownloadParts): AnyRoute {
     // A code opens its file for whoever holds it (spec 4.7 rule 2).
     secretPath: true,
     bytes: BYTES,
-    errors: ['SessionNotFound', 'Forbidden', ...ERRORS],
+    errors: ['SessionNotFound', ...ERRORS],
     handle(context) {
-      const { session, settings } = context;
-      if (session === undefined && settings.get('FileDownloadAuthRequired') === 1)
-        throw new GatewayError('SessionNotFound');
+      if (context.session === undefined) refuseWithoutSession(context);
       const reference = parts.fileCodes.read(context.params['idOrCode'] ?? '');
       if (reference === undefined) throw new GatewayError('FileNotFound');
       const readerId = reference.by === 'code' ? null : readerOf(context);
@@ -123,23 +120,19 @@ function createV2Route(parts: DownloadParts): AnyRoute {
   });
 }
 
-/**
- * Who asks for a raw id: the user whose access the chat module is to check, or null for anybody, where the setting lets
- * anybody in. Throws `SessionNotFound`, and `Forbidden` for sessions that may not read their user's chats.
- */
-function readerOf({ session, settings }: RouteContext): string | null {
-  if (session === undefined) {
-    if (settings.get('FileDownloadByIdEnabled') === 1) return null;
-    throw new GatewayError('SessionNotFound');
-  }
-  if (!readsChats(session)) throw new GatewayError('Forbidden');
-  return session.userId;
+/** Spec 4.7 rule 3. Throws `SessionNotFound`. */
+function refuseWithoutSession({ settings }: RouteContext): void {
+  if (settings.get('FileDownloadAuthRequired') === 1) throw new GatewayError('SessionNotFound');
 }
 
 /**
- * McpBasic proves no key, and McpApp is bound to its application (spec 5.1): to them the chat tools are closed, and so
- * are the files of chats. A code opens a file for them as for everybody.
+ * Who asks for a raw id: the user whose access the chat module is to check, or null for anybody, where the settings let
+ * anybody in. A login that proved no key is as good as none here (decision 0095). Throws `SessionNotFound`.
  */
-function readsChats({ loginType }: SessionContext): boolean {
-  return loginType === null || loginType === 'McpVerified';
+function readerOf(context: RouteContext): string | null {
+  const { session, settings } = context;
+  if (session?.proven === true) return session.userId;
+  refuseWithoutSession(context);
+  if (settings.get('FileDownloadByIdEnabled') === 1) return null;
+  throw new GatewayError('SessionNotFound');
 }

@@ -3,8 +3,9 @@
  * limits, headers, audit and breaker of a tool call (mcp.md "Calls to the backends"). Bodies are streamed both ways, at
  * the pace of whoever takes them.
  */
-import type { Caller } from '../../domain/access.ts';
+import { type Caller, loginClass } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
+import type { SessionContext } from '../../domain/sessions.ts';
 import { type AnyRoute, defineRoute, type Reply, type RouteContext } from '../http/route.ts';
 import {
   type Asking,
@@ -69,8 +70,9 @@ export function createProxyRoutes(parts: ProxyParts): AnyRoute[] {
         return undefined;
       },
       handle(context) {
-        if (!isWithinReach(parts, context)) throw new GatewayError('Forbidden');
-        return forward(parts, context);
+        const caller = callerOf(parts, context);
+        if (caller === undefined) throw new GatewayError('Forbidden');
+        return forward(parts, context, caller);
       },
     }),
   );
@@ -108,28 +110,40 @@ function isPublic({ publicPaths }: ProxyParts, rawPath: string): boolean {
 }
 
 /**
- * McpBasic proves no key and McpApp is bound to what has `appScope` (spec 5.1): by REST they reach what a tool or a
- * resource of theirs would ask of the module, by its very path, and what is public. Everybody else reaches all.
+ * As whom the module is asked; undefined for what is out of reach. A path of `public` is open to all; but where personal
+ * reads ask for proof, an account that nothing proved is not named to the module there.
  */
-function isWithinReach(parts: ProxyParts, { session, method, rawPath }: RouteContext): boolean {
-  const loginType = session?.loginType;
-  if ((loginType !== 'McpBasic' && loginType !== 'McpApp') || isPublic(parts, rawPath)) return true;
-  const reference = `${moduleOf(rawPath)}:${rawPath}`;
-  const reads = method === 'GET' || method === 'HEAD';
-  const { tools, resources } = parts.catalogue.current;
-  for (const { row, callers } of tools.values()) {
-    const isSame = row.endpoint === reference && row.method === (reads ? 'GET' : method);
-    if (isSame && callers.has(loginType)) return true;
-  }
-  for (const { row, readers } of resources.values())
-    if (reads && row.endpoint === reference && readers.has(loginType)) return true;
-  return false;
+function callerOf(parts: ProxyParts, context: RouteContext): Caller | undefined {
+  const { session, rawPath } = context;
+  if (session === undefined) return { kind: 'nobody' };
+  const asSession: Caller = { kind: 'session', session };
+  if (isWithinReach(parts, context, session)) return asSession;
+  if (!isPublic(parts, rawPath)) return undefined;
+  const mayBeNamed = session.proven || parts.catalogue.current.policy.personalReads;
+  return mayBeNamed ? asSession : { kind: 'nobody' };
 }
 
-function askingOf(context: RouteContext): Asking {
-  const caller: Caller =
-    context.session === undefined ? { kind: 'nobody' } : { kind: 'session', session: context.session };
-  return { context, caller };
+/**
+ * McpBasic proves no key and McpApp is bound to what has `appScope` (spec 5.1): by REST they reach what a tool or a
+ * resource of theirs would ask of the module, by its very path. All other sessions reach all.
+ */
+function isWithinReach(
+  { catalogue }: ProxyParts,
+  { method, rawPath }: RouteContext,
+  session: SessionContext,
+): boolean {
+  const caller = loginClass(session);
+  if (caller === undefined || caller === 'McpVerified') return true;
+  const reference = `${moduleOf(rawPath)}:${rawPath}`;
+  const reads = method === 'GET' || method === 'HEAD';
+  const { tools, resources } = catalogue.current;
+  for (const { row, callers } of tools.values()) {
+    const isSame = row.endpoint === reference && row.method === (reads ? 'GET' : method);
+    if (isSame && callers.has(caller)) return true;
+  }
+  for (const { row, readers } of resources.values())
+    if (reads && row.endpoint === reference && readers.has(caller)) return true;
+  return false;
 }
 
 /** Paths are the callers' own: the metrics name the module alone. */
@@ -138,10 +152,15 @@ function callOf({ onCall }: ProxyParts, { method, rawPath }: RouteContext): Call
   return recordOf('rest.call', `${method} ${rawPath}`, (call) => onCall?.({ ...call, name }));
 }
 
-async function forward(parts: ProxyParts, context: RouteContext): Promise<Reply> {
-  const asking = askingOf(context);
+async function forward(parts: ProxyParts, context: RouteContext, asked: Caller): Promise<Reply> {
+  const { session } = context;
+  // The record names the session, whatever the module is told.
+  const asking: Asking = {
+    context,
+    caller: session === undefined ? { kind: 'nobody' } : { kind: 'session', session },
+  };
   const record = callOf(parts, context);
-  const request = requestOf(parts, asking, record);
+  const request = requestOf(parts, asking, asked, record);
   // Which calls destroy something is the module's knowledge: each one that may change anything is taken for one.
   const changes = request.method !== 'GET' && request.method !== 'HEAD';
   if (changes && !(await auditAttempt(asking, record))) throw new GatewayError('ModuleFailed');
@@ -173,9 +192,10 @@ function outcomeOf(ending: ProxiedEnding): CallOutcome {
 function requestOf(
   parts: ProxyParts,
   asking: Asking,
+  asked: Caller,
   record: CallRecord,
 ): Omit<RelayRequest, 'body'> & { readonly url: ProxiedTarget } {
-  const { context, caller } = asking;
+  const { context } = asking;
   const { rawPath, incoming, requestId, traceparent, site } = context;
   const refuse = (detail: string): never => {
     audit(asking, record, 'invalid');
@@ -196,7 +216,7 @@ function requestOf(
     headers: Object.assign(
       forwardedHeaders(received),
       { via: viaOf(received) },
-      gatewayHeaders(caller, { project: site.project, requestId, traceparent }),
+      gatewayHeaders(asked, { project: site.project, requestId, traceparent }),
     ),
     timeoutMs: parts.proxyTimeoutMs ?? TIMEOUT_MS,
     // The name under which the tools of that endpoint have their breaker.

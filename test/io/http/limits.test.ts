@@ -25,6 +25,7 @@ const SESSION: SessionContext = {
   keyType: 'Unknown',
   publicKey: null,
   appId: null,
+  proven: true,
   createdMs: 0,
   expiresMs: 1,
 };

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
-import { CALLER_CLASSES, type CallerClass } from '../../../src/domain/access.ts';
+import { type AccessPolicy, CALLER_CLASSES, type CallerClass } from '../../../src/domain/access.ts';
 import { type ConfiguredRows, LiveCatalogue, loadCatalogue } from '../../../src/io/mcp/catalogue.ts';
 import { compileInputSchema } from '../../../src/io/mcp/input-schema.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
@@ -12,8 +12,12 @@ const SNAPSHOT = new URL('../../../../test/io/mcp/tools-list.json', import.meta.
 const ROW = { endpoint: 'wallet:/x', method: 'POST', description: 'x', inputSchema: { type: 'object' } };
 const RESOURCE = { endpoint: 'wallet:/x', name: 'x' };
 
-const load = (rows: Partial<ConfiguredRows>) =>
-  loadCatalogue(BUILT_IN, { tools: undefined, resources: undefined, ...rows }, MODULES);
+/** `McpBasicPersonalReads` true, and false. */
+const OPEN: AccessPolicy = { personalReads: true };
+const CLOSED: AccessPolicy = { personalReads: false };
+
+const load = (rows: Partial<ConfiguredRows>, policy = OPEN) =>
+  loadCatalogue(BUILT_IN, { tools: undefined, resources: undefined, ...rows }, MODULES, policy);
 
 const bad = (schema: unknown) => ({ ...ROW, inputSchema: schema });
 const FAULTY = {
@@ -212,6 +216,7 @@ const CALLERS: Readonly<Record<CallerClass, Record<string, string>>> = {
   McpBasic: { authorization: `Bearer ${TOKENS.McpBasic}` },
   McpVerified: { authorization: `Bearer ${TOKENS.McpVerified}` },
   McpApp: { authorization: `Bearer ${TOKENS.McpApp}` },
+  'McpApp:proven': { authorization: `Bearer ${TOKENS['McpApp:proven']}` },
   'Capability:chat': {
     'x-mcp-code': CODES.chat,
     'x-device-guid': '0f8fad5b-d9cb-469f-a165-70867728950e',
@@ -227,9 +232,10 @@ const ANSWERING: GatewayServices = {
   resources: GATEWAY_SERVICES.resources,
 };
 
-async function startEveryRow(t: Test) {
+async function startEveryRow(t: Test, { personalReads }: AccessPolicy) {
   const mcp = await startMcp({
     configured: everyRow,
+    personalReads,
     backend: codeModules,
     codeModules: ['chat', 'wallet'],
     gateway: ANSWERING,
@@ -238,52 +244,138 @@ async function startEveryRow(t: Test) {
   return mcp;
 }
 
-t.test(
-  'list and call agree: every tool for every caller; without session or code all is listed and every call -32001',
-  async (t) => {
-    const mcp = await startEveryRow(t);
-    const { tools } = mcp.catalogue.current;
-    for (const [caller, headers] of Object.entries(CALLERS)) {
-      const list = await mcp.rpc('tools/list', {}, undefined, headers);
-      const listed = new Set(list.result?.tools?.map(({ name }) => name));
-      const wrong: string[] = [];
-      for (const name of tools.keys()) {
-        const expected = caller !== 'nobody' && listed.has(name);
-        // Arguments that are none come after every refusal of authority; `{}` goes as far as it may.
-        const refused = await mcp.rpc('tools/call', { name, arguments: 'none' }, undefined, headers);
-        const mayCall = refused.error?.message.includes('arguments must be an object') === true;
-        if (mayCall !== expected || (!mayCall && refused.error?.code !== -32001)) wrong.push(name);
-        const { result, error } = await mcp.rpc('tools/call', { name, arguments: {} }, undefined, headers);
-        const called = result !== undefined || error?.code === -32000;
-        if (called !== expected || (!called && error?.code !== -32001)) wrong.push(`${name} {}`);
+for (const policy of [OPEN, CLOSED]) {
+  const shown = `personalReads ${policy.personalReads}`;
+  t.test(
+    `list and call agree: every tool for every caller; without session or code all is listed and every call -32001 (${shown})`,
+    async (t) => {
+      const mcp = await startEveryRow(t, policy);
+      const { tools } = mcp.catalogue.current;
+      for (const [caller, headers] of Object.entries(CALLERS)) {
+        const list = await mcp.rpc('tools/list', {}, undefined, headers);
+        const listed = new Set(list.result?.tools?.map(({ name }) => name));
+        const wrong: string[] = [];
+        for (const name of tools.keys()) {
+          const expected = caller !== 'nobody' && listed.has(name);
+          // Arguments that are none come after every refusal of authority; `{}` goes as far as it may.
+          const refused = await mcp.rpc('tools/call', { name, arguments: 'none' }, undefined, headers);
+          const mayCall = refused.error?.message.includes('arguments must be an object') === true;
+          if (mayCall !== expected || (!mayCall && refused.error?.code !== -32001)) wrong.push(name);
+          const { result, error } = await mcp.rpc('tools/call', { name, arguments: {} }, undefined, headers);
+          const called = result !== undefined || error?.code === -32000;
+          if (called !== expected || (!called && error?.code !== -32001)) wrong.push(`${name} {}`);
+        }
+        t.strictSame(wrong, [], caller);
+        t.equal(listed.size === tools.size, caller === 'nobody', `${listed.size} tools for ${caller}`);
+        t.ok(listed.size > 0);
+        const unknown = await mcp.rpc('tools/call', { name: 'no_such_tool' }, undefined, headers);
+        t.match(unknown.error, { code: -32602, message: /unknown tool/ });
       }
-      t.strictSame(wrong, [], caller);
-      t.equal(listed.size === tools.size, caller === 'nobody', `${listed.size} tools for ${caller}`);
-      t.ok(listed.size > 0);
-      const unknown = await mcp.rpc('tools/call', { name: 'no_such_tool' }, undefined, headers);
-      t.match(unknown.error, { code: -32602, message: /unknown tool/ });
-    }
-  },
-);
+    },
+  );
 
-t.test('list and read agree: every resource for every caller, public ones for nobody too', async (t) => {
-  const mcp = await startEveryRow(t);
-  const { resources } = mcp.catalogue.current;
-  for (const [caller, headers] of Object.entries(CALLERS)) {
-    const list = await mcp.rpc('resources/list', {}, undefined, headers);
-    const listed = new Set(list.result?.resources?.map(({ uri }) => uri));
-    const wrong: string[] = [];
-    for (const [uri, { readers }] of resources) {
-      const { result, error } = await mcp.rpc('resources/read', { uri }, undefined, headers);
-      const expected = caller === 'nobody' ? readers.has('nobody') : listed.has(uri);
-      const readable = result !== undefined || error?.code === -32000;
-      if (readable !== expected || (!readable && error?.code !== -32001)) wrong.push(uri);
-    }
-    t.strictSame(wrong, [], caller);
-    t.equal(listed.size === resources.size, caller === 'nobody', `${listed.size} resources for ${caller}`);
-    const unknown = await mcp.rpc('resources/read', { uri: 'test://none' }, undefined, headers);
-    t.equal(unknown.error?.code, -32002);
-  }
+  t.test(
+    `list and read agree: every resource for every caller, public ones for nobody too (${shown})`,
+    async (t) => {
+      const mcp = await startEveryRow(t, policy);
+      const { resources } = mcp.catalogue.current;
+      for (const [caller, headers] of Object.entries(CALLERS)) {
+        const list = await mcp.rpc('resources/list', {}, undefined, headers);
+        const listed = new Set(list.result?.resources?.map(({ uri }) => uri));
+        const wrong: string[] = [];
+        for (const [uri, { readers }] of resources) {
+          const { result, error } = await mcp.rpc('resources/read', { uri }, undefined, headers);
+          const expected = caller === 'nobody' ? readers.has('nobody') : listed.has(uri);
+          const readable = result !== undefined || error?.code === -32000;
+          if (readable !== expected || (!readable && error?.code !== -32001)) wrong.push(uri);
+        }
+        t.strictSame(wrong, [], caller);
+        t.equal(
+          listed.size === resources.size,
+          caller === 'nobody',
+          `${listed.size} resources for ${caller}`,
+        );
+        const unknown = await mcp.rpc('resources/read', { uri: 'test://none' }, undefined, headers);
+        t.equal(unknown.error?.code, -32002);
+      }
+    },
+  );
+}
+
+/** What McpBasic is served with `McpBasicPersonalReads` false: prices, pairs, rooms, ways to pay, its own key. */
+const PUBLIC_TOOLS = [
+  'user_keys',
+  'market_get_rates',
+  'market_swap_info',
+  'market_get_trade_info',
+  'get_candles',
+  'assets',
+  'tokens_networks',
+  'room_list',
+  'payorder_terminals',
+];
+/** What it is served besides with true. */
+const PERSONAL_TOOLS = [
+  'get_usr_apps',
+  'get_app_info',
+  'list_app_access',
+  'wallet_get_info',
+  'wallet_get_balance',
+  'wallet_get_history_transactions',
+  'wallet_get_tx_info',
+  'wallet_list_addresses',
+];
+
+function servedTo(caller: CallerClass, policy: AccessPolicy): string[] {
+  const loaded = load({}, policy);
+  if (!loaded.ok) throw new Error('the built-in catalogue does not load');
+  const { tools, resources } = loaded.catalogue;
+  return [
+    ...[...tools.values()].filter(({ callers }) => callers.has(caller)).map(({ name }) => name),
+    ...[...resources.values()].filter(({ readers }) => readers.has(caller)).map(({ uri }) => uri),
+  ].sort();
+}
+
+t.test('without proof: public data alone, and what the configuration opens besides', async (t) => {
+  const open = [...PUBLIC_TOOLS, 'gatehouse://gateway/info'].sort();
+  const personal = [...PERSONAL_TOOLS, 'gatehouse://wallet/info', 'gatehouse://wallet/balance'];
+  t.strictSame(servedTo('McpBasic', CLOSED), open);
+  t.strictSame(servedTo('McpBasic', OPEN), [...open, ...personal].sort());
+  for (const policy of [OPEN, CLOSED])
+    for (const proven of ['McpVerified', 'McpApp:proven'] as const)
+      t.strictSame(servedTo(proven, policy), servedTo(proven, OPEN), `${proven}, whatever the policy`);
+  const forApps = servedTo('McpApp:proven', OPEN);
+  t.ok(forApps.includes('payorder_create'));
+  t.strictSame(
+    servedTo('McpApp', OPEN),
+    forApps.filter((name) => name !== 'payorder_create'),
+  );
+  const forAnyApp = open.filter((name) => name !== 'user_keys');
+  t.strictSame(servedTo('McpApp', CLOSED), forAnyApp, 'its id is no more of a secret than the key');
+});
+
+t.test('proof: configured rows cannot ask for it, they say in `restricted` whom they refuse', async (t) => {
+  const faulty = load({ tools: { one: { ...ROW, proof: 'personal' } } });
+  t.match(faulty, { ok: false, faults: [{ path: '/McpTools/one/proof' }] });
+  const loaded = load({ tools: { one: ROW, two: { ...ROW, restricted: ['McpBasic'] } } }, CLOSED);
+  if (!loaded.ok) throw new Error('does not load');
+  t.equal(loaded.catalogue.tools.get('one')?.callers.has('McpBasic'), true);
+  t.equal(loaded.catalogue.tools.get('two')?.callers.has('McpBasic'), false);
+});
+
+t.test('without proof: a refusal names the way in, where there is one', async (t) => {
+  const mcp = await startMcp({ personalReads: false, gateway: ANSWERING });
+  t.teardown(() => mcp.close());
+  const refusalOf = async (name: string, token: string) =>
+    (await mcp.rpc('tools/call', { name, arguments: {} }, token)).error;
+  for (const token of [TOKENS.McpBasic, TOKENS.McpApp])
+    t.match(await refusalOf('wallet_get_balance', token), {
+      code: -32001,
+      message: /without proof of the key/,
+    });
+  t.match(await refusalOf('payorder_create', TOKENS.McpApp), { message: /without proof of the key/ });
+  t.notMatch((await refusalOf('sessions', TOKENS.McpApp))?.message, /proof/, 'no app is served this');
+  t.strictSame(mcp.asked, [], 'no module hears of it');
 });
 
 t.test('resources/read: uri beside text and mimeType, the fixed query, errors of the backend', async (t) => {
@@ -399,7 +491,7 @@ t.test('reload: swaps whole catalogues, keeps the old one when the new has a fau
 });
 
 t.test('built-in tools of a module that is not configured: listed, and -32000 when called', async (t) => {
-  const loaded = loadCatalogue(BUILT_IN, { tools: {}, resources: {} }, new Map());
+  const loaded = loadCatalogue(BUILT_IN, { tools: {}, resources: {} }, new Map(), OPEN);
   if (!loaded.ok) throw new Error('does not load');
   const mcp = await startMcp();
   t.teardown(() => mcp.close());

@@ -39,6 +39,7 @@ function session(loginType: LoginType | null, more: Partial<SessionContext> = {}
     keyType: 'UserKey',
     publicKey: 'A'.repeat(43),
     appId: null,
+    proven: loginType !== 'McpBasic',
     createdMs: 0,
     expiresMs: 1,
     ...more,

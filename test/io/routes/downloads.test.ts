@@ -16,6 +16,7 @@ import {
   MODIFIED_MS,
   READER_ID,
   SID,
+  SIGNED_APP_BEARER,
   startDownloads,
 } from '../../support/downloads.ts';
 import { connectRaw, type RawAnswer, requestText, sendRaw } from '../../support/http.ts';
@@ -271,23 +272,44 @@ t.test('v1: whole file, parts, and parts that are none', async (t) => {
   t.equal((await get('?part_number=0', { 'If-None-Match': etagOf(file) })).status, 304);
 });
 
-t.test('access: what the chat module refuses is 403, by v1 and by raw id alike', async (t) => {
-  const { http, codes, put, closed, asked } = await startDownloads(t);
-  await put('7', TEN_BYTES);
-  closed.add('7');
-  const get = (path: string, headers: Record<string, string>) =>
-    sendRaw(http.port, requestText('GET', path, headers));
-  t.same(refusal(await get('/auth/v1/file/7', COOKIE)), [403, 1103]);
-  t.same(refusal(await get('/auth/v2/file/7', COOKIE)), [403, 1103]);
-  t.same(refusal(await get('/auth/v2/file/7', AGENT)), [403, 1103]);
-  t.same(new Set(asked.map(String)), new Set([`7,${READER_ID}`]), 'asked with the caller’s user id');
-  t.equal(
-    (await get(`/auth/v2/file/${codes.encode('7')}`, AGENT)).body,
-    TEN_BYTES,
-    'a code is never checked',
-  );
-  t.same(asked.at(-1), ['7', null]);
-});
+t.test(
+  'access: a file of others answers as one that is not there, to the byte, by both versions',
+  async (t) => {
+    const { http, codes, put, closed, asked } = await startDownloads(t);
+    await put('7', TEN_BYTES);
+    closed.add('7');
+    const get = (path: string, headers: Record<string, string>) =>
+      sendRaw(http.port, requestText('GET', path, headers));
+    const told = ({ status, headers, body }: RawAnswer) => {
+      const { 'x-request-id': _id, date: _date, ...same } = headers;
+      return { status, headers: same, body };
+    };
+    for (const [at, headers] of [
+      ['/auth/v1/file', COOKIE],
+      ['/auth/v2/file', COOKIE],
+      ['/auth/v2/file', AGENT],
+    ] as const) {
+      asked.length = 0;
+      const forbidden = await get(`${at}/7`, headers);
+      t.same(refusal(forbidden), [404, 1311], at);
+      t.same(told(forbidden), told(await get(`${at}/8`, headers)), 'GET');
+      const heads = ['7', '8'].map((id) => sendRaw(http.port, requestText('HEAD', `${at}/${id}`, headers)));
+      const [one, other] = await Promise.all(heads);
+      t.same(one && told(one), other && told(other), 'HEAD');
+      // The work is the same too: one question each time, and no answer is remembered.
+      const questions = ['7', '8', '7', '8'].map((id) => [id, READER_ID]);
+      t.same(asked.toSorted(), questions.toSorted(), 'asked with the caller’s user id');
+      const ranged = { ...headers, Range: 'bytes=0-4', 'If-Match': '"x"' };
+      t.same(told(await get(`${at}/7`, ranged)), told(await get(`${at}/8`, ranged)), 'conditions');
+    }
+    t.equal(
+      (await get(`/auth/v2/file/${codes.encode('7')}`, AGENT)).body,
+      TEN_BYTES,
+      'a code is never checked',
+    );
+    t.same(asked.at(-1), ['7', null]);
+  },
+);
 
 t.test('access: one that is taken away, and a file that is deleted, hold two seconds later', async (t) => {
   const { http, codes, put, closed, chat, asked } = await startDownloads(t);
@@ -300,7 +322,7 @@ t.test('access: one that is taken away, and a file that is deleted, hold two sec
   t.equal(asked.length, 2, 'remembered meanwhile');
   closed.add('7');
   http.time.nowMs += 2_000;
-  t.same(await both(), [403, 200]);
+  t.same(await both(), [404, 200]);
   chat.delete('7');
   http.time.nowMs += 2_000;
   t.same(await both(), [404, 404]);
@@ -351,23 +373,47 @@ t.test('v2: with FileDownloadAuthRequired every download needs a session, codes 
     t.equal((await get(path, headers)).status, 200);
 });
 
-t.test('v2: sessions that read no chats fetch by code, never by raw id', async (t) => {
-  const { http, codes, put, asked } = await startDownloads(t);
+t.test('v2: a session without proof gets by raw id what a caller without one gets', async (t) => {
+  const { http, codes, put, closed, asked } = await startDownloads(t);
   await put('7', TEN_BYTES);
-  for (const token of [BASIC_BEARER, APP_BEARER]) {
-    const headers = { Authorization: `Bearer ${token}` };
-    t.same(
-      refusal(await sendRaw(http.port, requestText('GET', '/auth/v2/file/7', headers))),
-      [403, 1103],
-      token,
-    );
-    const byCode = await sendRaw(
-      http.port,
-      requestText('GET', `/auth/v2/file/${codes.encode('7')}`, headers),
-    );
-    t.equal(byCode.status, 200);
+  // Access of the account is not looked at for them.
+  closed.add('7');
+  const get = async (path: string, headers: Record<string, string> = {}) => {
+    const { status, headers: fields, body } = await sendRaw(http.port, requestText('GET', path, headers));
+    return { status, cache: fields['cache-control'], body };
+  };
+  const settings = [0, 1].flatMap((byId) => [0, 1].map((authRequired) => [byId, authRequired] as const));
+  for (const [byId, authRequired] of settings) {
+    http.settings.set('FileDownloadByIdEnabled', byId);
+    http.settings.set('FileDownloadAuthRequired', authRequired);
+    for (const path of ['/auth/v2/file/7', '/auth/v2/file/8']) {
+      const anonymous = await get(path);
+      const found = path.endsWith('7') ? 200 : 404;
+      t.equal(anonymous.status, byId === 1 && authRequired === 0 ? found : 401);
+      for (const token of [BASIC_BEARER, APP_BEARER])
+        t.same(await get(path, { Authorization: `Bearer ${token}` }), anonymous, `${token} ${path} ${byId}`);
+    }
+    for (const token of [BASIC_BEARER, APP_BEARER]) {
+      const byCode = await get(`/auth/v2/file/${codes.encode('7')}`, { Authorization: `Bearer ${token}` });
+      t.equal(byCode.status, 200, 'it is a session for all that');
+    }
   }
-  t.same(asked, [['7', null]], 'remembered for the second');
+  t.ok(asked.length > 0 && asked.every(([, readerId]) => readerId === null));
+});
+
+t.test('v2: a signed McpApp session proved its key: raw ids with the access of its account', async (t) => {
+  const { http, put, closed, asked } = await startDownloads(t);
+  await put('7', TEN_BYTES);
+  await put('8', TEN_BYTES);
+  closed.add('8');
+  const headers = { Authorization: `Bearer ${SIGNED_APP_BEARER}` };
+  const get = (id: string) => sendRaw(http.port, requestText('GET', `/auth/v2/file/${id}`, headers));
+  t.equal((await get('7')).body, TEN_BYTES);
+  t.same(refusal(await get('8')), [404, 1311]);
+  t.same(asked, [
+    ['7', READER_ID],
+    ['8', READER_ID],
+  ]);
 });
 
 t.test('codes: unknown, tampered with, and raw ids that are none are all 404', async (t) => {

@@ -18,6 +18,7 @@ const ADMIN: SessionContext = {
   keyType: 'Unknown',
   publicKey: null,
   appId: null,
+  proven: true,
   createdMs: START_MS,
   expiresMs: START_MS + 60 * MINUTE_MS,
   role: 'admin',

@@ -11,6 +11,7 @@ import {
   BEARER,
   type ProxyFixtureOptions,
   SID,
+  SIGNED_APP_BEARER,
   startProxy,
 } from '../../support/module.ts';
 
@@ -489,5 +490,74 @@ t.test(
     );
     const made = proxy.asked.find(({ method, url }) => method === 'POST' && url.endsWith('/order/make'));
     t.match(made?.headers, { 'x-scopes': 'McpApp', 'x-mcp-app-id': '9001' });
+  },
+);
+
+t.test('proxy: without proof personal rows are out of reach by REST as they are by tool', async (t) => {
+  const cases: [
+    method: string,
+    path: string,
+    open: Record<string, number>,
+    closed: Record<string, number>,
+  ][] = [
+    [
+      'GET',
+      '/wallet/v1/balance/get',
+      { [BASIC_BEARER]: 200, [APP_BEARER]: 200, [SIGNED_APP_BEARER]: 200 },
+      { [BASIC_BEARER]: 403, [APP_BEARER]: 403, [SIGNED_APP_BEARER]: 200 },
+    ],
+    [
+      'POST',
+      '/wallet/v1/orders/create',
+      { [BASIC_BEARER]: 403, [APP_BEARER]: 403, [SIGNED_APP_BEARER]: 200 },
+      { [BASIC_BEARER]: 403, [APP_BEARER]: 403, [SIGNED_APP_BEARER]: 200 },
+    ],
+    [
+      'GET',
+      '/core/v1/news/list',
+      { [BASIC_BEARER]: 200, [APP_BEARER]: 403, [SIGNED_APP_BEARER]: 403 },
+      { [BASIC_BEARER]: 200, [APP_BEARER]: 403, [SIGNED_APP_BEARER]: 403 },
+    ],
+  ];
+  for (const personalReads of [true, false]) {
+    const proxy = await proxyOf(t, { personalReads });
+    for (const [method, path, open, closed] of cases) {
+      for (const [token, status] of Object.entries(personalReads ? open : closed)) {
+        const before = proxy.asked.length;
+        const answer = await proxy.send(path, { method, headers: { authorization: `Bearer ${token}` } });
+        t.equal(answer.status, status, `${token} ${method} ${path}, personalReads ${personalReads}`);
+        t.equal(proxy.asked.length - before, status === 200 ? 1 : 0, 'the module is asked or not');
+      }
+      for (const headers of [{ authorization: `Bearer ${BEARER}` }, { cookie: `sid=${SID}` }])
+        if (method === 'GET') t.equal((await proxy.send(path, { headers })).status, 200, 'proven');
+    }
+  }
+});
+
+t.test(
+  'proxy: a public path names no account that nothing proved, where personal reads are closed',
+  async (t) => {
+    for (const personalReads of [true, false]) {
+      const proxy = await proxyOf(t, { personalReads, publicPaths: ['/core/v1/open'] });
+      const told: Record<string, [unknown, unknown]> = {};
+      for (const token of [BASIC_BEARER, APP_BEARER, SIGNED_APP_BEARER, BEARER]) {
+        const answer = await proxy.send('/core/v1/open/page', {
+          headers: { authorization: `Bearer ${token}` },
+        });
+        t.equal(answer.status, 200, token);
+        const { 'x-crm': account, 'x-scopes': scopes } = proxy.asked.at(-1)?.headers ?? {};
+        told[token] = [account, scopes];
+      }
+      const unproven = (loginType: string) =>
+        personalReads ? ['1842001', loginType] : [undefined, undefined];
+      t.same(told, {
+        [BASIC_BEARER]: unproven('McpBasic'),
+        [APP_BEARER]: unproven('McpApp'),
+        [SIGNED_APP_BEARER]: ['1842001', 'McpApp'],
+        [BEARER]: ['1842001', 'McpVerified'],
+      });
+      const users = proxy.audit.map(({ userId }) => userId);
+      t.same(users, ['1842001', '1842001', '1842001', '1842001'], 'the records name the session');
+    }
   },
 );

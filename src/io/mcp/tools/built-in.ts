@@ -27,6 +27,7 @@ const RESOURCES: Readonly<Record<string, ResourceRow>> = {
     description: 'Currencies, decimal places, fees and smallest amounts of the wallet of the logged-in user.',
     mimeType: 'application/json',
     appScope: true,
+    proof: 'personal',
   },
   'gatehouse://wallet/balance': {
     endpoint: 'wallet:/wallet/v1/balance/get',
@@ -34,6 +35,7 @@ const RESOURCES: Readonly<Record<string, ResourceRow>> = {
     description: 'The balance of the logged-in user in every currency, as exact decimal strings.',
     mimeType: 'application/json',
     appScope: true,
+    proof: 'personal',
   },
 };
 

@@ -1,7 +1,7 @@
 /**
- * Built-in tools of the gateway (spec 2.4), served by the same functions as their REST twins. McpBasic proves no key,
- * so it sees nothing here that helps to find or to attack the account: no addresses, user agents or public keys (that
- * of a password key would let anyone try passwords against it).
+ * Built-in tools of the gateway (spec 2.4), served by the same functions as their REST twins. McpBasic proves no key, so
+ * it sees nothing here that helps to find or to attack the account: no addresses, user agents or other keys (that of a
+ * password key would let anyone try passwords against it).
  */
 import type { SessionContext } from '../../../domain/sessions.ts';
 import { toIso } from '../../../domain/time.ts';
@@ -28,6 +28,7 @@ export interface GatewayServices {
 
 const reading = { method: 'GET', annotations: READS } as const;
 const proven = { restricted: ['McpBasic'] } as const;
+const personal = { ...reading, proof: 'personal' } as const;
 
 export const GATEWAY_TOOLS: Readonly<Record<string, ToolRow>> = {
   sessions: {
@@ -50,22 +51,21 @@ export const GATEWAY_TOOLS: Readonly<Record<string, ToolRow>> = {
   },
   user_keys: {
     ...reading,
-    ...proven,
     endpoint: 'gateway:/auth/v1/keys/user_keys',
     title: 'Keys of the account',
     description:
-      'Lists the active keys of the account: type, public key, when each was added, and whether it may log in agents (`mcpAccess`) or sync contacts (`cardDavAccess`). The key of this session has `current` true.',
+      'Lists the active keys of the account: type, public key, when each was added, and whether it may log in agents (`mcpAccess`) or sync contacts (`cardDavAccess`). The key of this session has `current` true; a session without proof of it sees that key alone.',
     inputSchema: inputOf({}),
   },
   get_usr_apps: {
-    ...reading,
+    ...personal,
     endpoint: 'gateway:/auth/v1/app/list',
     title: 'Registered applications',
     description: 'Lists the applications that the account has registered on this platform, with their ids.',
     inputSchema: inputOf({}),
   },
   get_app_info: {
-    ...reading,
+    ...personal,
     endpoint: 'gateway:/auth/v1/app/info',
     title: 'One registered application',
     description:
@@ -73,7 +73,7 @@ export const GATEWAY_TOOLS: Readonly<Record<string, ToolRow>> = {
     inputSchema: inputOf({ id: id('Id of the application.', '1870000000000000000') }, ['id']),
   },
   list_app_access: {
-    ...reading,
+    ...personal,
     endpoint: 'gateway:/auth/v1/app/access',
     title: 'Applications with access',
     description: 'Lists the applications that the person has allowed to act for the account, and since when.',

@@ -64,6 +64,7 @@ export const ORDER_TOOLS: Readonly<Record<string, ToolRow>> = {
     ...reading,
     // Orders in a room are those of other people too.
     restricted: ['McpBasic'],
+    proof: 'personal',
     endpoint: 'markets:/markets/v1/orders/list',
     title: 'Limit orders',
     description:

@@ -1,14 +1,15 @@
 /**
  * Built-in tools of the payments module (spec 2.4): the merchant's, for sessions, and the payer's, for whoever holds
  * the code of a payment order (capability mode). What a merchant sells to whom is for a proven key and for the
- * merchant's own applications; opening an order only asks for money, so an application may do it too.
+ * merchant's own applications; opening an order only asks for money, so an application may do it too, once its login proved
+ * the key: id and public key of an application are no secrets.
  */
 import type { JsonObject } from '../input-schema.ts';
 import type { ToolRow } from '../tool.ts';
 import { ADDS, ENDS, READS, SPENDS } from './annotations.ts';
 import { amount, before, choice, currency, id, inputOf, limit, line, note, onceOnly } from './arguments.ts';
 
-const merchant = { restricted: ['McpBasic'], appScope: true } as const;
+const merchant = { restricted: ['McpBasic'], appScope: true, proof: 'personal' } as const;
 const reading = { method: 'GET', annotations: READS } as const;
 const gate = { capabilityModule: 'wallet', capabilityCodeBodyProperty: 'code' } as const;
 const ORDER = '1882417349637701632';
@@ -70,6 +71,7 @@ export const PAYORDER_TOOLS: Readonly<Record<string, ToolRow>> = {
   },
   payorder_create: {
     ...merchant,
+    proof: 'always',
     method: 'POST',
     annotations: ADDS,
     endpoint: 'payments:/payments/v1/orders/create',

@@ -1,12 +1,12 @@
 /**
- * Built-in tools of the wallet module (spec 2.4). Reads are open to McpBasic and to apps; nothing that moves money is:
- * McpBasic is no proof of a key, and an app acts without the person watching.
+ * Built-in tools of the wallet module (spec 2.4). Reads are personal, open to McpBasic and to apps by the configuration;
+ * nothing that moves money is: McpBasic is no proof of a key, and an app acts without the person watching.
  */
 import type { ToolRow } from '../tool.ts';
 import { READS, SPENDS } from './annotations.ts';
 import { amount, currency, id, inputOf, limit, note, onceOnly } from './arguments.ts';
 
-const reading = { method: 'GET', appScope: true, annotations: READS } as const;
+const reading = { method: 'GET', appScope: true, proof: 'personal', annotations: READS } as const;
 const moving = { method: 'POST', restricted: ['McpBasic'] } as const;
 
 export const WALLET_TOOLS: Readonly<Record<string, ToolRow>> = {

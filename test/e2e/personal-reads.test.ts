@@ -1,0 +1,118 @@
+/**
+ * The real program in production mode: what a public key alone opens, by tool, resource and REST, before and after reloads
+ * of `McpBasicPersonalReads`.
+ */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import {
+  callTool,
+  expectOk,
+  mcpLogin,
+  newKey,
+  type Person,
+  request,
+  rpc,
+  signUp,
+  updateKey,
+} from '../../tools/agent.ts';
+import { launch, type RunningGateway } from '../../tools/launch.ts';
+
+/** Raised, never bypassed. */
+const Settings = {
+  ApiRPSLimit: 1000,
+  IpRPSLimit: 1000,
+  SessionApiRPSLimit: 1000,
+  PubKeyApiRPSLimit: 1000,
+  McpApiRPSLimit: 1000,
+};
+const WARNING = /McpBasicPersonalReads is true in production mode/g;
+
+async function agentOf({ url }: RunningGateway): Promise<Person> {
+  const person = await signUp(url);
+  expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
+  return person;
+}
+
+async function basicBearer({ url }: RunningGateway, { key }: Person): Promise<string> {
+  const headers = { 'X-PublicKey': key.publicKey };
+  const login = await request(`${url}/auth/v1/mcp_login`, { method: 'POST', headers });
+  return String(expectOk('mcp_login', login).json['result']?.['sessionId']);
+}
+
+/** Is the balance listed, called, read and proxied? All four must say the same. */
+async function balanceIsOpen({ url }: RunningGateway, bearer: string): Promise<boolean | string> {
+  const message = (method: string, params: object = {}) => ({ jsonrpc: '2.0', id: 1, method, params });
+  const listed = await rpc(url, bearer, message('tools/list'));
+  const called = await callTool(url, bearer, 'wallet_get_balance');
+  const read = await rpc(url, bearer, message('resources/read', { uri: 'gatehouse://wallet/balance' }));
+  const headers = { Authorization: `Bearer ${bearer}` };
+  const proxied = await request(`${url}/wallet/v1/balance/get`, { headers });
+  const verdicts = [
+    listed.text.includes('"wallet_get_balance"'),
+    Number(called.json['error']?.['code'] ?? 0) !== -32001,
+    Number(read.json['error']?.['code'] ?? 0) !== -32001,
+    proxied.status === 200,
+  ];
+  const [first] = verdicts;
+  return verdicts.every((one) => one === first) ? first === true : verdicts.join();
+}
+
+t.test('production: a public key alone reads public data; a reload opens and closes the rest', async (t) => {
+  const admin = newKey();
+  const configuration = { Settings, Production: true, Admin: { publicKeys: [admin.publicKey] } };
+  const gateway = await launch({ configuration, args: ['--sandbox'] });
+  t.teardown(() => gateway.stop());
+  const warnings = () => gateway.output().stderr.match(WARNING)?.length ?? 0;
+  const person = await agentOf(gateway);
+  const basic = await basicBearer(gateway, person);
+  const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
+  const verified = String(login.json['result']?.['sessionId']);
+  t.equal(await balanceIsOpen(gateway, basic), false);
+  t.equal(await balanceIsOpen(gateway, verified), true, 'a signature opens it');
+  t.match(await callTool(gateway.url, basic, 'market_get_rates'), { json: { result: { content: Array } } });
+  const rates = `${gateway.url}/markets/v1/rates/list`;
+  t.equal((await request(rates, { headers: { Authorization: `Bearer ${basic}` } })).status, 200);
+  t.equal(warnings(), 0);
+
+  const file = join(gateway.dataPath, '..', 'gatehouse.json');
+  const cookie = (await signUp(gateway.url, admin)).cookie;
+  const reloaded = async (change: object) => {
+    writeFileSync(file, JSON.stringify({ ...configuration, ...change }));
+    const headers = { Cookie: cookie };
+    expectOk('reload', await request(`${gateway.url}/ProxyAdmin/api/reload`, { headers, body: {} }));
+    return balanceIsOpen(gateway, basic);
+  };
+  t.equal(await reloaded({ McpBasicPersonalReads: true }), true);
+  t.equal(warnings(), 1);
+  t.equal(await reloaded({ McpBasicPersonalReads: false }), false);
+  t.equal(await reloaded({ Production: false }), false, 'production mode is that of the start');
+  t.equal(warnings(), 1);
+  writeFileSync(file, JSON.stringify({ ...configuration, McpBasicPersonalReads: true }));
+  gateway.process.kill('SIGHUP');
+  await gateway.said(/(?:McpBasicPersonalReads is true in production mode[\s\S]*){2}/);
+  t.equal(await balanceIsOpen(gateway, basic), true, 'SIGHUP does the same');
+});
+
+t.test('production: a start with McpBasicPersonalReads true warns, by the environment too', async (t) => {
+  const gateway = await launch({
+    configuration: { Settings, Production: true },
+    args: ['--sandbox'],
+    environment: { GATEHOUSE_MCP_BASIC_PERSONAL_READS: 'true' },
+  });
+  t.teardown(() => gateway.stop());
+  await gateway.said(/"level":(?:40|"warn")[^\n]*McpBasicPersonalReads is true in production mode/);
+  t.equal(await balanceIsOpen(gateway, await basicBearer(gateway, await agentOf(gateway))), true);
+});
+
+t.test('elsewhere: McpBasic reads balances unless the configuration says otherwise', async (t) => {
+  for (const [given, expected] of [
+    [{}, true],
+    [{ McpBasicPersonalReads: false }, false],
+  ] as const) {
+    const gateway = await launch({ configuration: { Settings, ...given }, args: ['--sandbox'] });
+    t.teardown(() => gateway.stop());
+    t.equal(await balanceIsOpen(gateway, await basicBearer(gateway, await agentOf(gateway))), expected);
+    t.notMatch(gateway.output().stderr, WARNING);
+  }
+});
