@@ -147,6 +147,15 @@ export async function mcpLogin(url: string, key: SoftwareKey, nowMs: number): Pr
   return await request(`${url}/auth/v1/mcp_login`, { method: 'POST', headers });
 }
 
+/** A McpBasic login: the key is named, and nothing proves it. */
+export async function basicLogin(
+  url: string,
+  { publicKey }: Pick<SoftwareKey, 'publicKey'>,
+): Promise<Answer> {
+  const headers = { 'X-PublicKey': publicKey };
+  return await request(`${url}/auth/v1/mcp_login`, { method: 'POST', headers });
+}
+
 export async function rpc(url: string, bearer: string | undefined, message: unknown): Promise<Answer> {
   const headers: Record<string, string> = bearer === undefined ? {} : { Authorization: `Bearer ${bearer}` };
   return await request(`${url}/mcp`, { headers, body: message });

@@ -119,8 +119,8 @@ t.test(
     t.strictSame(state.sessions, records);
     const restored = restoredUser(new Packr().unpack(new Packr().pack(state)) as UserState, '1');
     t.strictSame(restored.sessions, records);
-    const nobody = { adminPublicKeys: new Set<string>() };
-    const proven = [...restored.sessions, SESSION].map((one) => contextOf(state, one, nobody)?.proven);
+    const noAdmins = { adminPublicKeys: new Set<string>() };
+    const proven = [...restored.sessions, SESSION].map((one) => contextOf(state, one, noAdmins)?.proven);
     t.strictSame(proven, [false, true, true], 'a McpVerified session says it by its type');
     t.end();
   },

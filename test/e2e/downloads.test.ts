@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { mcpLogin, newKey, type Person, request, signUp, updateKey } from '../../tools/agent.ts';
+import { basicLogin, mcpLogin, newKey, type Person, request, signUp, updateKey } from '../../tools/agent.ts';
 import { launch, type RunningGateway } from '../../tools/launch.ts';
 import { initUpload, type PartAnswer, uploadAll } from '../../tools/upload-client.ts';
 import { MemoryStorageServer } from '../support/storage-server.ts';
@@ -98,8 +98,7 @@ t.test('agents: a verified one fetches by id, one that proved nothing only by co
   const verified = await mcpLogin(gateway.url, person.key, Date.now());
   const bearer = { Authorization: `Bearer ${verified.json['result']?.['sessionId']}` };
   t.equal((await get(file.byId, bearer)).status, 200);
-  const login = { method: 'POST', headers: { 'X-PublicKey': person.key.publicKey } } as const;
-  const basic = await request(`${gateway.url}/auth/v1/mcp_login`, login);
+  const basic = await basicLogin(gateway.url, person.key);
   t.equal(String(basic.json['result']?.['loginType']), 'McpBasic');
   const weak = { Authorization: `Bearer ${basic.json['result']?.['sessionId']}` };
   t.same((await get(file.byId, weak)).refusal, [401, 1101]);

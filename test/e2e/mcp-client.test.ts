@@ -11,7 +11,16 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import t, { type Test } from 'tap';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
-import { expectOk, mcpLogin, newKey, type Person, request, signUp, updateKey } from '../../tools/agent.ts';
+import {
+  basicLogin,
+  expectOk,
+  mcpLogin,
+  newKey,
+  type Person,
+  request,
+  signUp,
+  updateKey,
+} from '../../tools/agent.ts';
 import { launch, type RunningGateway } from '../../tools/launch.ts';
 
 /** Raised, never bypassed. */
@@ -35,8 +44,7 @@ async function verifiedBearer(gateway: RunningGateway, person: Person): Promise<
 }
 
 async function basicBearer(gateway: RunningGateway, person: Person): Promise<string> {
-  const headers = { 'X-PublicKey': person.key.publicKey };
-  const login = await request(`${gateway.url}/auth/v1/mcp_login`, { method: 'POST', headers });
+  const login = await basicLogin(gateway.url, person.key);
   return String(expectOk('mcp_login', login).json['result']?.['sessionId']);
 }
 

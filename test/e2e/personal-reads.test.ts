@@ -6,6 +6,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import {
+  basicLogin,
   callTool,
   expectOk,
   mcpLogin,
@@ -35,8 +36,7 @@ async function agentOf({ url }: RunningGateway): Promise<Person> {
 }
 
 async function basicBearer({ url }: RunningGateway, { key }: Person): Promise<string> {
-  const headers = { 'X-PublicKey': key.publicKey };
-  const login = await request(`${url}/auth/v1/mcp_login`, { method: 'POST', headers });
+  const login = await basicLogin(url, key);
   return String(expectOk('mcp_login', login).json['result']?.['sessionId']);
 }
 

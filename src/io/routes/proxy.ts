@@ -110,8 +110,8 @@ function isPublic({ publicPaths }: ProxyParts, rawPath: string): boolean {
 }
 
 /**
- * As whom the module is asked; undefined for what is out of reach. A path of `public` is open to all; but where personal
- * reads ask for proof, an account that nothing proved is not named to the module there.
+ * As whom the module is asked; undefined for what is out of reach. A path of `public` is open to all. Where personal reads
+ * ask for proof, the module gets no account there that nothing proved.
  */
 function callerOf(parts: ProxyParts, context: RouteContext): Caller | undefined {
   const { session, rawPath } = context;
@@ -154,7 +154,7 @@ function callOf({ onCall }: ProxyParts, { method, rawPath }: RouteContext): Call
 
 async function forward(parts: ProxyParts, context: RouteContext, asked: Caller): Promise<Reply> {
   const { session } = context;
-  // The record names the session, whatever the module is told.
+  // The record names the session, also where the module gets no account.
   const asking: Asking = {
     context,
     caller: session === undefined ? { kind: 'nobody' } : { kind: 'session', session },
