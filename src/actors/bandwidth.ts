@@ -1,34 +1,49 @@
 /**
- * One quota of bytes per second that streams share fairly: a token bucket in which every stream has a debt of its own.
- * What comes in during a turn pays the debts of all who owe in equal shares, so that streams which always want more end
- * together, whatever the size of their pieces (files.md "Bandwidth limiter").
- *
- * Like the request limiter it is a plain object of the main thread, not an actor with a mailbox (decision 0021): nothing
- * of it outlives a restart. It has no clock and no timer; io/files/throttle.ts brings both.
+ * One quota of bytes per second: a token bucket with debts, whose income is shared evenly by persons first, then by the
+ * streams of each (files.md "Bandwidth limiter"). A plain object of the main thread like the request limiter (decision
+ * 0021), without clock and timer: io/files/throttle.ts brings both.
  */
 import { SECOND_MS } from '../domain/time.ts';
 
-/** Length of a turn: how long a share lasts at most before the next one is handed out. */
+/** How long a share lasts at most before the next one is handed out. */
 export const TURN_MS = 100;
 /** What idle time may save up, so that the quota holds for short transfers too. */
 const IDLE_SAVINGS_MS = TURN_MS;
-/** While somebody is there: a late turn hands out later what the earlier one did not. */
+/** While a stream is present: a late turn hands out later what the earlier one did not. */
 const SAVINGS_MS = SECOND_MS;
+/** A stream that used less than its share is given so many times what it used; one that owes has no such bound. */
+const ROOM_FACTOR = 2;
+const UNBOUNDED = Number.MAX_VALUE;
 
 /** A stream as the bucket sees it. The owner keeps the object; `clear` is called once it owes nothing any more. */
 export interface Debtor {
   clear(): void;
 }
 
+interface Account {
+  readonly debtor: Debtor;
+  readonly person: Person;
+  /** Bytes that were passed on and are not paid. */
+  owedBytes: number;
+  /** What is left of its share of the present turn. */
+  creditBytes: number;
+  /** Charged since the last turn. */
+  usedBytes: number;
+}
+
+interface Person {
+  readonly name: string;
+  readonly accounts: Set<Account>;
+  /** Of the last turn. */
+  shareBytes: number;
+}
+
 export class FairBucket {
   readonly #bytesPerSecond: () => number;
-  readonly #present = new Set<Debtor>();
-  /** Bytes that were passed on and are not paid. */
-  readonly #owed = new Map<Debtor, number>();
-  /** What is left to a stream of its share of the present turn. */
-  readonly #credit = new Map<Debtor, number>();
-  /** Charged since the last turn. */
-  readonly #active = new Set<Debtor>();
+  readonly #accounts = new Map<Debtor, Account>();
+  /** Those with a stream: the last one that leaves takes the person along. */
+  readonly #persons = new Map<string, Person>();
+  #waiting = 0;
   #savedBytes: number;
   #lastMs: number;
 
@@ -39,101 +54,169 @@ export class FairBucket {
     this.#lastMs = nowMs;
   }
 
-  join(debtor: Debtor, nowMs: number): void {
+  /** `personName` says who shares one part of the quota. */
+  join(debtor: Debtor, personName: string, nowMs: number): void {
     this.#refill(nowMs);
-    this.#present.add(debtor);
+    const person = this.#persons.get(personName) ?? {
+      name: personName,
+      accounts: new Set<Account>(),
+      shareBytes: 0,
+    };
+    this.#persons.set(personName, person);
+    const account = { debtor, person, owedBytes: 0, creditBytes: 0, usedBytes: 0 };
+    person.accounts.add(account);
+    this.#accounts.set(debtor, account);
   }
 
-  /** Whatever it owes is forgotten: the others get its share from now on. */
+  /** What it owes is forgotten: the others get its share from now on. */
   leave(debtor: Debtor, nowMs: number): void {
     this.#refill(nowMs);
-    this.#savedBytes += this.#credit.get(debtor) ?? 0;
-    this.#credit.delete(debtor);
-    this.#owed.delete(debtor);
-    this.#active.delete(debtor);
-    this.#present.delete(debtor);
+    const account = this.#accounts.get(debtor);
+    if (account === undefined) return;
+    const { person, creditBytes, owedBytes } = account;
+    this.#savedBytes += creditBytes;
+    if (owedBytes > 0) this.#waiting -= 1;
+    this.#accounts.delete(debtor);
+    person.accounts.delete(account);
+    if (person.accounts.size === 0) this.#persons.delete(person.name);
   }
 
   /** Adds to what a stream owes. True: it is paid at once. False: `clear` follows from a later turn. */
   charge(debtor: Debtor, sizeBytes: number, nowMs: number): boolean {
-    // Who owes from before the quota was lifted is let go by the next turn, like everybody else.
-    if (this.#bytesPerSecond() === 0) return !this.#owed.has(debtor);
+    const account = this.#accounts.get(debtor);
+    if (account === undefined) return true;
+    // A debt from before the quota was lifted ends with the next turn, as every other one.
+    if (this.#bytesPerSecond() === 0) return account.owedBytes === 0;
     this.#refill(nowMs);
-    this.#active.add(debtor);
-    const credit = this.#credit.get(debtor) ?? 0;
-    const fromCredit = Math.min(credit, sizeBytes);
-    this.#credit.set(debtor, credit - fromCredit);
+    account.usedBytes += sizeBytes;
+    const fromCredit = Math.min(account.creditBytes, sizeBytes);
+    account.creditBytes -= fromCredit;
     const rest = sizeBytes - fromCredit;
-    // Savings belong to those who wait already.
-    const fromSavings = this.#owed.size === 0 ? Math.min(this.#savedBytes, rest) : 0;
+    // Savings belong to those who wait already, and a part of them to each person.
+    const forOne = this.#waiting === 0 ? this.#savedBytes / this.#persons.size : 0;
+    const fromSavings = Math.min(forOne, rest);
     this.#savedBytes -= fromSavings;
-    if (rest > fromSavings) this.#owed.set(debtor, (this.#owed.get(debtor) ?? 0) + rest - fromSavings);
-    return !this.#owed.has(debtor);
+    if (rest > fromSavings) {
+      if (account.owedBytes === 0) this.#waiting += 1;
+      account.owedBytes += rest - fromSavings;
+    }
+    return account.owedBytes === 0;
   }
 
   /**
-   * Hands out what came in since the last turn, the same to all who took part in it. Who owes less than a share has the
-   * rest for its next pieces, until the next turn: otherwise small pieces would be slower than large ones. Answers with
-   * the debtors who owe nothing any more.
+   * Hands out what came in since the last turn. A stream that owes less than its share has the rest for its next pieces,
+   * until the next turn: otherwise small pieces would be slower than large ones. Returns the debtors that owe nothing any
+   * more.
    */
   turn(nowMs: number): Debtor[] {
     if (this.#bytesPerSecond() === 0) return this.#letGo();
     this.#refill(nowMs);
-    const sharers = new Set([...this.#owed.keys(), ...this.#active]);
-    this.#active.clear();
-    if (sharers.size === 0) return [];
-    const share = this.#collect() / sharers.size;
+    const sharers = [...this.#persons.values()].map((person) => this.#collect(person));
+    const shares = evenly(this.#savedBytes, sharers.map(demandOf));
     const clear: Debtor[] = [];
-    for (const debtor of sharers) {
-      const owed = this.#owed.get(debtor) ?? 0;
-      if (owed > share) this.#owed.set(debtor, owed - share);
-      else {
-        this.#credit.set(debtor, share - owed);
-        if (this.#owed.delete(debtor)) clear.push(debtor);
-      }
+    for (const [index, { person, wants, keptBytes }] of sharers.entries()) {
+      person.shareBytes = shares[index] ?? 0;
+      this.#savedBytes -= person.shareBytes;
+      const parts = evenly(person.shareBytes + keptBytes, wants);
+      for (const [place, account] of [...person.accounts].entries())
+        if (this.#pay(account, parts[place] ?? 0)) clear.push(account.debtor);
     }
     return clear;
   }
 
   /** Streams that owe. */
   get waiting(): number {
-    return this.#owed.size;
+    return this.#waiting;
   }
 
   get present(): number {
-    return this.#present.size;
+    return this.#accounts.size;
   }
 
-  /** Nobody there and nothing to remember: a new bucket would be the same. */
+  get persons(): number {
+    return this.#persons.size;
+  }
+
+  /** Among how many streams as this one the quota is shared when all want more. */
+  sharersOf(debtor: Debtor): number {
+    return this.#persons.size * (this.#accounts.get(debtor)?.person.accounts.size ?? 1);
+  }
+
+  /** Without streams and with full savings: a new bucket would be the same. */
   isFresh(nowMs: number): boolean {
     this.#refill(nowMs);
-    return this.#present.size === 0 && this.#savedBytes >= this.#worthOf(IDLE_SAVINGS_MS);
+    return this.present === 0 && this.#savedBytes >= this.#worthOf(IDLE_SAVINGS_MS);
   }
 
   #letGo(): Debtor[] {
-    const all = [...this.#owed.keys()];
-    this.#owed.clear();
-    this.#credit.clear();
-    return all;
+    const owing = [...this.#accounts.values()].filter(({ owedBytes }) => owedBytes > 0);
+    for (const account of this.#accounts.values()) {
+      account.owedBytes = 0;
+      account.creditBytes = 0;
+    }
+    this.#waiting = 0;
+    return owing.map(({ debtor }) => debtor);
   }
 
-  /** Everything there is to hand out, shares that were not used included. */
-  #collect(): number {
-    let sum = this.#savedBytes;
-    for (const credit of this.#credit.values()) sum += credit;
-    this.#savedBytes = 0;
-    this.#credit.clear();
-    return sum;
+  /** What the streams of a person want, and what of their unused shares stays with the person, one share at most. */
+  #collect(person: Person): Sharer {
+    const accounts = [...person.accounts];
+    const wants = accounts.map(({ owedBytes, usedBytes }) =>
+      owedBytes > 0 ? UNBOUNDED : usedBytes * ROOM_FACTOR,
+    );
+    const unusedBytes = accounts.reduce((sum, { creditBytes }) => sum + creditBytes, 0);
+    const keptBytes = wants.includes(UNBOUNDED) ? Math.min(unusedBytes, person.shareBytes) : 0;
+    this.#savedBytes += unusedBytes - keptBytes;
+    for (const account of accounts) {
+      account.creditBytes = 0;
+      account.usedBytes = 0;
+    }
+    return { person, wants, keptBytes };
+  }
+
+  /** True when nothing is owed any more. */
+  #pay(account: Account, bytes: number): boolean {
+    const { owedBytes } = account;
+    account.owedBytes = Math.max(0, owedBytes - bytes);
+    account.creditBytes = Math.max(0, bytes - owedBytes);
+    const isPaid = owedBytes > 0 && account.owedBytes === 0;
+    if (isPaid) this.#waiting -= 1;
+    return isPaid;
   }
 
   #refill(nowMs: number): void {
     const elapsedMs = Math.max(0, nowMs - this.#lastMs);
     this.#lastMs = nowMs;
-    const most = this.#worthOf(this.#present.size === 0 ? IDLE_SAVINGS_MS : SAVINGS_MS);
+    const most = this.#worthOf(this.present === 0 ? IDLE_SAVINGS_MS : SAVINGS_MS);
     this.#savedBytes = Math.min(this.#savedBytes + this.#worthOf(elapsedMs), most);
   }
 
   #worthOf(durationMs: number): number {
     return (this.#bytesPerSecond() * durationMs) / SECOND_MS;
   }
+}
+
+interface Sharer {
+  readonly person: Person;
+  /** Of each of its streams, in order. */
+  readonly wants: readonly number[];
+  readonly keptBytes: number;
+}
+
+function demandOf({ wants }: Sharer): number {
+  return wants.includes(UNBOUNDED) ? UNBOUNDED : wants.reduce((sum, bytes) => sum + bytes, 0);
+}
+
+/** Max-min fair parts of a total: the same for all, but to none more than it wants; the others share what that leaves. */
+function evenly(total: number, wants: readonly number[]): number[] {
+  const parts = wants.map(() => 0);
+  const smallestFirst = [...wants.entries()].sort(([, one], [, other]) => one - other);
+  let [left, sharers] = [total, wants.length];
+  for (const [place, want] of smallestFirst) {
+    const part = Math.min(want, left / sharers);
+    parts[place] = part;
+    left -= part;
+    sharers -= 1;
+  }
+  return parts;
 }

@@ -153,7 +153,7 @@ export const SETTINGS = {
     default: 'shared',
     maxLength: 64,
     summary:
-      'Who shares a quota of file bytes per second: streams with the same text. {user} and {address} are filled in, so {user} gives every user a quota of their own.',
+      'Which streams share a quota of file bytes per second: those with the same text. {user} and {address} (IPv6: its /64) are filled in, so {user} gives every user a quota of their own. Within a quota users share evenly, then the streams of each.',
   },
   SseStreamsPerAddress: count(67, 500, 1, 1_000_000, 'Event streams of one address.'),
   SseStreamsMax: count(

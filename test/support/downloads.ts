@@ -18,7 +18,7 @@ import { LocalStorage } from '../../src/io/files/local.ts';
 import { SendBuffers } from '../../src/io/files/send-buffers.ts';
 import type { Pace } from '../../src/io/files/sender.ts';
 import type { FileStorage } from '../../src/io/files/storage.ts';
-import type { StreamOwner } from '../../src/io/files/throttle.ts';
+import type { StreamOwner } from '../../src/io/files/stream-owner.ts';
 import type { SessionGate } from '../../src/io/http/route.ts';
 import type { ChatFile } from '../../src/io/modules/chat-files.ts';
 import { createDownloadRoutes } from '../../src/io/routes/downloads.ts';

@@ -20,7 +20,7 @@ import { presentationOf } from './file-headers.ts';
 import type { SendBufferCounters, SendBuffers } from './send-buffers.ts';
 import { createFileSource, type Pace, readWhole, WHOLE_BODY_BYTES } from './sender.ts';
 import type { FileStorage, StoredFile } from './storage.ts';
-import type { StreamOwner } from './throttle.ts';
+import type { StreamOwner } from './stream-owner.ts';
 
 export interface DownloadOptions {
   readonly storage: Pick<FileStorage, 'open' | 'openKept'>;

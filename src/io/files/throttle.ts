@@ -1,10 +1,11 @@
 /**
- * The bandwidth limiter of file streams (spec 8.2): which quota a stream shares, and the turns in which it is handed out.
- * Uploads are charged for what arrived and hold still until it is paid; downloads ask before they send.
+ * The bandwidth limiter of file streams (spec 8.2): which quota a stream shares, as whose stream, and the turns in which
+ * the quota is handed out. Uploads are charged for what arrived and pause until it is paid; downloads ask before they send.
  */
 import { type Debtor, FairBucket, TURN_MS } from '../../actors/bandwidth.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
 import { type Clock, SECOND_MS } from '../../domain/time.ts';
+import { personOf, quotaKey, type StreamOwner } from './stream-owner.ts';
 
 /** Each has a quota of its own; v1 is charged apart by the same settings, so that v2 keeps its full quota. */
 export type Direction = 'download' | 'v1Download' | 'upload' | 'part';
@@ -24,13 +25,6 @@ const ASK_BYTES_MIN = { fast: 16 * 1024, slow: 1_024 } as const;
 const ASK_BYTES_MAX = 512 * 1024;
 /** Quotas remembered; beyond that those which nobody uses are forgotten. */
 const BUCKETS_MAX = 10_000;
-
-/** Who the stream is for, where the quota is kept per user or per address (setting FileBandwidthKey). */
-export interface StreamOwner {
-  /** Undefined without a session. */
-  readonly userId: string | undefined;
-  readonly address: string;
-}
 
 /** One stream under the limiter. */
 export interface ThrottledStream {
@@ -67,6 +61,8 @@ export interface ThrottleCounters {
   /** Those of them that owe. */
   readonly waiting: number;
   readonly quotas: number;
+  /** Users and networks with a stream, counted in each quota. */
+  readonly persons: number;
   readonly chargedBytes: number;
 }
 
@@ -90,18 +86,18 @@ export class Throttle {
   }
 
   open(direction: Direction, owner: StreamOwner): ThrottledStream {
-    const bucket = this.#bucketOf(direction, owner);
-    const stream = new Stream(this.#host, bucket, QUOTA_SETTING[direction]);
-    bucket.join(stream, this.#options.elapsed());
-    return stream;
+    const quota = { setting: QUOTA_SETTING[direction], bucketOf: () => this.#bucketOf(direction, owner) };
+    return new Stream(this.#host, quota, personOf(owner));
   }
 
   counters(): ThrottleCounters {
     const buckets = [...this.#buckets.values()];
+    const sum = (pick: (bucket: FairBucket) => number) => buckets.reduce((all, each) => all + pick(each), 0);
     return {
-      streams: buckets.reduce((sum, { present }) => sum + present, 0),
-      waiting: buckets.reduce((sum, { waiting }) => sum + waiting, 0),
+      streams: sum(({ present }) => present),
+      waiting: sum(({ waiting }) => waiting),
       quotas: buckets.length,
+      persons: sum(({ persons }) => persons),
       chargedBytes: this.#chargedBytes,
     };
   }
@@ -152,19 +148,31 @@ interface StreamHost {
   readonly onCharge: (sizeBytes: number, owing: boolean) => void;
 }
 
+/** Which quota a stream shares. */
+interface StreamQuota {
+  readonly setting: QuotaSetting;
+  /** By the present text of FileBandwidthKey. */
+  bucketOf(): FairBucket;
+}
+
 class Stream implements ThrottledStream, Debtor {
   readonly #host: StreamHost;
-  readonly #bucket: FairBucket;
-  readonly #quota: QuotaSetting;
+  readonly #quota: StreamQuota;
+  readonly #person: string;
+  #key: string;
+  #bucket: FairBucket;
   onClear: (() => void) | undefined;
   #owing = false;
   #left = false;
   #waiters: (() => void)[] = [];
 
-  constructor(host: StreamHost, bucket: FairBucket, quota: QuotaSetting) {
+  constructor(host: StreamHost, quota: StreamQuota, person: string) {
     this.#host = host;
-    this.#bucket = bucket;
     this.#quota = quota;
+    this.#person = person;
+    this.#key = host.settings.get('FileBandwidthKey');
+    this.#bucket = quota.bucketOf();
+    this.#bucket.join(this, person, host.elapsed());
   }
 
   get owing(): boolean {
@@ -173,6 +181,7 @@ class Stream implements ThrottledStream, Debtor {
 
   charge(sizeBytes: number): boolean {
     if (this.#left) return true;
+    if (!this.#owing) this.#followKey();
     this.#owing = !this.#bucket.charge(this, sizeBytes, this.#host.elapsed());
     this.#host.onCharge(sizeBytes, this.#owing);
     return !this.#owing;
@@ -193,8 +202,8 @@ class Stream implements ThrottledStream, Debtor {
   }
 
   ask(wantedBytes: number, go: (bytes: number) => void): void {
-    const quota = this.#host.settings.get(this.#quota);
-    const bytes = Math.min(wantedBytes, askBytes(quota, this.#bucket.present));
+    const quota = this.#host.settings.get(this.#quota.setting);
+    const bytes = Math.min(wantedBytes, askBytes(quota, this.#bucket.sharersOf(this)));
     this.onClear = () => {
       this.onClear = undefined;
       go(bytes);
@@ -211,6 +220,17 @@ class Stream implements ThrottledStream, Debtor {
     this.#wake();
   }
 
+  /** A change of the setting holds for running streams: one that owes pays where it owes first. */
+  #followKey(): void {
+    const { settings, elapsed } = this.#host;
+    const key = settings.get('FileBandwidthKey');
+    if (key === this.#key) return;
+    this.#key = key;
+    this.#bucket.leave(this, elapsed());
+    this.#bucket = this.#quota.bucketOf();
+    this.#bucket.join(this, this.#person, elapsed());
+  }
+
   #wake(): void {
     if (this.#waiters.length === 0) return;
     const waiters = this.#waiters;
@@ -219,16 +239,10 @@ class Stream implements ThrottledStream, Debtor {
   }
 }
 
-function askBytes(bytesPerSecond: number, streams: number): number {
+function askBytes(bytesPerSecond: number, sharers: number): number {
   if (bytesPerSecond === 0) return ASK_BYTES_MAX;
-  const share = bytesPerSecond / Math.max(1, streams);
+  const share = bytesPerSecond / Math.max(1, sharers);
   const least = Math.min(ASK_BYTES_MIN.fast, Math.max(ASK_BYTES_MIN.slow, share));
   const wanted = (share * TURN_MS * ASK_TURNS) / SECOND_MS;
   return Math.floor(Math.min(ASK_BYTES_MAX, Math.max(least, wanted)));
-}
-
-/** The setting with `{user}` and `{address}` filled in; without a session an address stands for the user. */
-function quotaKey(setting: string, { userId, address }: StreamOwner): string {
-  if (!setting.includes('{')) return setting;
-  return setting.replaceAll('{user}', userId ?? `@${address}`).replaceAll('{address}', address);
 }
