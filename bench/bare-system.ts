@@ -5,16 +5,20 @@ import type { Journal } from '../src/actors/runtime/journal-port.ts';
 import { createActorSystem, type RunningSystem } from '../src/actors/runtime/system.ts';
 import { nodeSchedule } from '../src/actors/runtime/world.ts';
 import { LiveSettings } from '../src/domain/settings.ts';
+import type { BareRuntime } from './runtime.ts';
 
-export function startBareSystem(kind: AnyKind, journal: Journal): RunningSystem {
-  return createActorSystem({
+const OWN: BareRuntime = { createActorSystem, nodeSchedule, LiveSettings };
+
+/** Of this build's runtime unless another one is given. */
+export function startBareSystem(kind: AnyKind, journal: Journal, runtime = OWN): RunningSystem {
+  return runtime.createActorSystem({
     kinds: [kind],
     journal,
     ports: { workers: { run: async () => ({ ok: false, error: 'InternalError' }) } },
-    settings: new LiveSettings(),
+    settings: new runtime.LiveSettings(),
     clock: Date.now,
     randomBytes,
-    schedule: nodeSchedule,
+    schedule: runtime.nodeSchedule,
     onFatal: (error) => {
       throw error;
     },

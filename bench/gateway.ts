@@ -7,11 +7,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expectOk, mcpLogin, type Person, signUp, updateKey } from '../tools/agent.ts';
 import { launch } from '../tools/launch.ts';
+import { type Build, knownTo } from './baseline.ts';
 import { leave, leftBehind, patiently } from './guests.ts';
 import type { Bench } from './scenario.ts';
 
 /** The most that the settings take: the limiter counts every request, and none of them is over. */
 const RAISED_MAX = 1_000_000;
+const RAISED = {
+  ApiRPSLimit: RAISED_MAX,
+  PubKeyApiRPSLimit: RAISED_MAX,
+  SessionApiRPSLimit: RAISED_MAX,
+  McpApiRPSLimit: RAISED_MAX,
+  IpRPSLimit: RAISED_MAX,
+  UnknownKeyFailuresPerMinute: RAISED_MAX,
+};
 /** Sign-ups under way at once. */
 const SIGN_UPS = 16;
 
@@ -35,6 +44,8 @@ export interface GatewayOptions {
   readonly sandbox?: true;
   /** A data folder that is there already; the caller removes it. */
   readonly dataPath?: string;
+  /** This checkout's unless given. */
+  readonly build?: Build;
 }
 
 export async function gatewayUnderLoad(
@@ -47,28 +58,29 @@ export async function gatewayUnderLoad(
   if (profileFolder !== undefined) mkdirSync(profileFolder, { recursive: true });
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-bench-'));
   bench.afterwards(async () => rmSync(folder, { recursive: true, force: true }));
+  const args = more.sandbox === true ? ['--sandbox'] : [];
+  const configuration = {
+    Modules: modules,
+    Settings: { ...RAISED, ...more.settings },
+    ...more.configuration,
+  };
+  const { checkout, suffix } = more.build ?? { suffix: '' };
+  const known = checkout === undefined ? undefined : await knownTo(checkout, configuration, args);
+  if (known !== undefined && known.leftOut.length > 0) {
+    const remark = `The baseline does not take, and was started without: ${known.leftOut.join(', ')}.`;
+    if (!bench.remarks.includes(remark)) bench.remarks.push(remark);
+  }
   const gateway = await launch({
     logFile: join(folder, 'gatehouse.log'),
-    configuration: {
-      Modules: modules,
-      Settings: {
-        ApiRPSLimit: RAISED_MAX,
-        PubKeyApiRPSLimit: RAISED_MAX,
-        SessionApiRPSLimit: RAISED_MAX,
-        McpApiRPSLimit: RAISED_MAX,
-        IpRPSLimit: RAISED_MAX,
-        UnknownKeyFailuresPerMinute: RAISED_MAX,
-        ...more.settings,
-      },
-      ...more.configuration,
-    },
+    configuration: known?.configuration ?? configuration,
+    ...(checkout === undefined ? {} : { checkout }),
     ...(more.dataPath === undefined ? {} : { dataPath: more.dataPath }),
-    args: more.sandbox === true ? ['--sandbox'] : [],
+    args,
     nodeArgs: profileFolder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`],
   });
   bench.afterwards(() => gateway.stop());
   return {
-    name: 'gatehouse',
+    name: `gatehouse${suffix}`,
     url: gateway.url,
     internal: gateway.internal,
     pids: [gateway.process.pid ?? 0],

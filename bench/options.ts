@@ -1,4 +1,5 @@
 /** The command line of the suite, and what each scenario makes of it. Every fault is reported at once. */
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
 /** What a scenario may have its own standard of. */
@@ -29,6 +30,8 @@ export interface ScenarioTraits {
   readonly share?: number;
   /** Why it takes no `--target`, as the end of "NAME takes no --target: …"; absent where it takes one. */
   readonly noTarget?: string;
+  /** Whether another build takes part with `--baseline`. */
+  readonly baseline?: true;
 }
 
 export interface BenchOptions extends LoadSettings {
@@ -39,6 +42,10 @@ export interface BenchOptions extends LoadSettings {
   readonly internal: string | undefined;
   /** Whether other servers take part beside the floors. */
   readonly peers: boolean;
+  /** Folder of another built checkout, a subject of the same rounds. */
+  readonly baseline: string | undefined;
+  /** The interval of the ratio to the baseline is to reach this. */
+  readonly baselineShare: number;
   /** Open loop at this rate; closed loop without it. */
   readonly ratePerSecond: number | undefined;
   /** No more than this in either loop. */
@@ -64,6 +71,8 @@ export type Parsed =
   | { readonly ok: false; readonly faults: readonly string[] };
 
 export const ALL = 'all';
+/** What a ratio to the baseline is to reach unless the command line says otherwise. */
+const BASELINE_SHARE = 0.97;
 const SECOND_MS = 1_000;
 const STANDARD: LoadSettings = {
   connections: 64,
@@ -89,6 +98,9 @@ export const TARGET_BOUNDS = {
 export const USAGE = `npm run bench -- <scenario | all> [options]
 
   --peers            other servers too: SDK server, fastify, nginx, nchan, tus, better-sse, … as far as installed
+  --baseline DIR     another built checkout as a subject of the same rounds (in all: where a scenario takes one); the
+                     report says whether the interval of each ratio to it reaches the share
+  --baseline-share N that share (0.97)
   --connections N    open connections (64)
   --duration S       seconds measured in each round (0.3; all: 0.15), in slices
   --slice S          seconds for which a subject works before it is the next one's turn (0.02)
@@ -110,6 +122,8 @@ export const USAGE = `npm run bench -- <scenario | all> [options]
 const TEXT = { type: 'string' } as const;
 const FLAGS = {
   target: TEXT,
+  baseline: TEXT,
+  'baseline-share': TEXT,
   internal: TEXT,
   connections: TEXT,
   duration: TEXT,
@@ -170,6 +184,11 @@ function readLine(
     faults.push(`${scenario} takes no --target: ${traits.noTarget}`);
   if (target !== undefined && values['peers'] === true)
     faults.push('--peers compares servers on this machine: not with --target');
+  const baseline = text('baseline');
+  if (baseline !== undefined && target !== undefined)
+    faults.push('--baseline is compared with this checkout: not with --target');
+  if (baseline !== undefined && traits !== undefined && traits.baseline !== true)
+    faults.push(`${scenario} takes no --baseline: ${scenarios.flatMap(withBaseline).join(', ')} do`);
   const internal = address('internal');
   if (internal !== undefined && target === undefined)
     faults.push('--internal belongs to a --target: of its own gateway the suite knows the processes');
@@ -188,6 +207,8 @@ function readLine(
       target,
       internal,
       peers: values['peers'] === true,
+      baseline: baseline === undefined ? undefined : resolve(baseline),
+      baselineShare: number('baseline-share', 0.01, 10) ?? BASELINE_SHARE,
       ratePerSecond,
       maxRatePerSecond: maxRate ?? bound,
       folder: text('folder'),
@@ -205,6 +226,10 @@ function readLine(
     jsonFile: text('json'),
     htmlFile: text('html'),
   };
+}
+
+function withBaseline({ name, baseline }: ScenarioTraits): string[] {
+  return baseline === true ? [name] : [];
 }
 
 /** The command line goes before the bounds of a target, and those before what the scenario is made for. */

@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
+import { pathToFileURL } from 'node:url';
 import { request } from '../tools/agent.ts';
 import type { GeneratorCheck } from './generator-check.ts';
 import type { Measured, Ratio, Round } from './measure.ts';
@@ -25,6 +26,8 @@ export interface BenchReport {
   readonly elapsedMs: number;
   readonly machine: Machine;
   readonly gateway: GatewayVersion;
+  /** The build of `--baseline`. */
+  readonly baseline?: GatewayVersion;
   /** Memory that was touched and freed before the load generator: `warmMemory`. Only in a run of all. */
   readonly warmBytes?: number;
   readonly generator: GeneratorCheck;
@@ -97,9 +100,9 @@ export async function targetVersion(url: string): Promise<GatewayVersion> {
   return { version: String(json['result']?.['version'] ?? 'unknown'), url };
 }
 
-/** Of this checkout: the gateway that the suite starts. Without git only the version is known. */
-export function gatewayVersion(): GatewayVersion {
-  const root = new URL('../../', import.meta.url);
+/** Of this checkout or another one, whose gateway the suite starts. Without git only the version is known. */
+export function gatewayVersion(checkout?: string): GatewayVersion {
+  const root = checkout === undefined ? new URL('../../', import.meta.url) : pathToFileURL(`${checkout}/`);
   const { version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { version: string };
   const git = (...args: string[]) => spawnSync('git', args, { cwd: root, encoding: 'utf8' });
   const commit = git('rev-parse', '--short=12', 'HEAD');

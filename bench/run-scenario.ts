@@ -1,4 +1,5 @@
 /** One scenario of a run: what it may use, what becomes of its faults, and what is said of it. */
+import { baselineTargets } from './baseline.ts';
 import { haltChildren, resume } from './halted.ts';
 import { type Comparison, roundsOf } from './measure.ts';
 import { ALL, type BenchOptions, type CommandLine, optionsFor } from './options.ts';
@@ -81,6 +82,7 @@ export async function runScenario(
   const elapsedMs = turn.hadMs;
   turn.end();
   const { comparison, notes, figures = [], series = [] } = result;
+  const besideBaseline = baselineTargets(comparison.ratios, options.baselineShare);
   const noisy = busy > OTHERS_BUSY_MAX;
   return {
     name,
@@ -94,7 +96,11 @@ export async function runScenario(
     ...(faults.length === 0 ? {} : { failure: faults.join('; ') }),
     subjects: comparison.subjects,
     ratios: comparison.ratios,
-    targets: judge(targets, comparison, figures),
+    targets: judge(
+      [...targets, ...besideBaseline.filter((each) => isJudged(each, options))],
+      comparison,
+      figures,
+    ),
     figures,
     series,
     participants: bench.participants,

@@ -44,7 +44,7 @@ export async function runScenarios(
     line.common.target === undefined || noTarget === undefined ? [] : [{ name, reason: noTarget }],
   );
   const runnable = chosen.filter(({ name }) => !skipped.some((each) => each.name === name));
-  const { target } = line.common;
+  const { target, baseline } = line.common;
   // Before any load: a target that nobody can reach is no target.
   const gateway = target === undefined ? gatewayVersion() : await targetVersion(target);
   let memory: WarmMemory | undefined;
@@ -101,6 +101,7 @@ export async function runScenarios(
     elapsedMs: performance.now() - startedMs,
     machine: machine(),
     gateway,
+    ...(baseline === undefined ? {} : { baseline: gatewayVersion(baseline) }),
     ...(memory === undefined ? {} : { warmBytes: memory.bytes }),
     generator,
     scenarios: runnable.flatMap((scenario) => reports.get(scenario) ?? []),

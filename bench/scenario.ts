@@ -1,5 +1,6 @@
 /** What a scenario is, and what it may use: the options, the load generator, and places to say what happens. */
 import { SECOND_MS } from '../src/domain/time.ts';
+import { type Build, baselinePairs, buildsOf, isOfBaseline } from './baseline.ts';
 import { type Generator, type OpenLoad, startGenerator } from './children.ts';
 import { mergeCasts } from './instances.ts';
 import { type Comparison, compare, type Sample, type Slices, type Subject } from './measure.ts';
@@ -151,13 +152,15 @@ export class Bench {
       'against' in target && target.of !== undefined ? [{ of: target.of, against: target.against }] : [],
     );
     const endMs = performance.now() + (more.withinMs ?? Number.POSITIVE_INFINITY);
-    return await compare(subjects, {
+    // Beside its counterpart alone.
+    const placed = subjects.map((each) => (isOfBaseline(each.name) ? { ...each, group: each.name } : each));
+    return await compare(placed, {
       least,
       most,
       slices: slicesOf(this.options, subjects.length),
       leftMs: () => Math.min(leftMs(), endMs - performance.now()),
       ...(rest === undefined ? {} : { rest }),
-      pairs: [...asked, ...(more.pairs ?? [])],
+      pairs: [...asked, ...baselinePairs(subjects.map(({ name }) => name)), ...(more.pairs ?? [])],
       progress,
       ...(target === undefined
         ? {}
@@ -187,6 +190,16 @@ export class Bench {
         return sampleOf(await load.report());
       },
     };
+  }
+
+  /** What takes part: this checkout first. */
+  get builds(): readonly Build[] {
+    return buildsOf(this.options);
+  }
+
+  /** What `make` starts; beside a baseline severally, since two starts of one program differ by some percent. */
+  async besideBaseline(make: () => Promise<readonly Subject[]>): Promise<readonly Subject[]> {
+    return this.options.baseline === undefined ? await make() : await this.severally(make);
   }
 
   /** Subjects that `make` starts anew for each instance; of a target, which is there, once. */

@@ -3,6 +3,7 @@
  * interrupt, 0 otherwise: a missed target is a result. An interrupted run cleans up, and reports what it has.
  */
 import { writeFileSync } from 'node:fs';
+import { baselineFault } from './baseline.ts';
 import { page } from './html/page.ts';
 import { ALL, type CommandLine, parseOptions, TARGET_BOUNDS, USAGE } from './options.ts';
 import { ProgressBar } from './progress.ts';
@@ -24,6 +25,12 @@ async function run(args: readonly string[]): Promise<number> {
     return EX_USAGE;
   }
   const { line } = parsed;
+  const { baseline } = line.common;
+  const fault = baseline === undefined ? undefined : baselineFault(baseline);
+  if (fault !== undefined) {
+    process.stderr.write(`${fault}\n`);
+    return EX_USAGE;
+  }
   if (line.common.target !== undefined) process.stderr.write(warningOf(line, line.common.target));
   const command = ['npm run bench --', ...args].join(' ');
   const interrupt = new AbortController();

@@ -12,7 +12,9 @@ export interface RatioTarget {
   readonly against: string;
   /** Rates of neighbouring rounds, or processor time of one answer. */
   readonly by: 'rate' | 'processor time';
-  readonly atLeast: number;
+  readonly atLeast?: number;
+  /** The 95 % interval reaches this: the rounds do not show that it is less. */
+  readonly reaches?: number;
   /** The line of the design's table. */
   readonly row: string;
 }
@@ -37,13 +39,20 @@ export interface Figure {
   readonly to?: number;
 }
 
+export interface Wanted {
+  readonly atLeast?: number;
+  readonly atMost?: number;
+  /** Of the interval's upper end. */
+  readonly reaches?: number;
+}
+
 export interface Judged {
   readonly row: string;
   /** `gatehouse / nginx`, `RSS a connection`. */
   readonly what: string;
   /** `rate`, `processor time`, or the figure's unit. */
   readonly by: string;
-  readonly wanted: { readonly atLeast?: number; readonly atMost?: number };
+  readonly wanted: Wanted;
   readonly value: number | undefined;
   /** The 95 % interval of the value. */
   readonly from: number | undefined;
@@ -74,15 +83,10 @@ function judgeRatio(target: RatioTarget, first: string, ratios: readonly Ratio[]
   const ratio = ratios.find((each) => each.of === of && each.against === target.against);
   const spread = target.by === 'rate' ? ratio?.rate : ratio?.processorTime;
   const what = `${of} / ${target.against}`;
-  return judged(target.row, what, target.by, { atLeast: target.atLeast }, spread);
+  return judged(target.row, what, target.by, wantedOf(target), spread);
 }
 
 function judgeFigure(target: FigureTarget, figure: Figure | undefined): Judged {
-  const { atLeast, atMost } = target;
-  const wanted = {
-    ...(atLeast === undefined ? {} : { atLeast }),
-    ...(atMost === undefined ? {} : { atMost }),
-  };
   const spread =
     figure === undefined
       ? undefined
@@ -91,7 +95,15 @@ function judgeFigure(target: FigureTarget, figure: Figure | undefined): Judged {
           from: figure.from ?? figure.value,
           to: figure.to ?? figure.value,
         };
-  return judged(target.row, target.figure, figure?.unit ?? '', wanted, spread);
+  return judged(target.row, target.figure, figure?.unit ?? '', wantedOf(target), spread);
+}
+
+function wantedOf({ atLeast, atMost, reaches }: Wanted): Wanted {
+  return {
+    ...(atLeast === undefined ? {} : { atLeast }),
+    ...(atMost === undefined ? {} : { atMost }),
+    ...(reaches === undefined ? {} : { reaches }),
+  };
 }
 
 function judged(
@@ -102,6 +114,7 @@ function judged(
   spread: Pick<Spread, 'median' | 'from' | 'to'> | undefined,
 ): Judged {
   const { atLeast = Number.NEGATIVE_INFINITY, atMost = Number.POSITIVE_INFINITY } = wanted;
+  const { reaches = Number.NEGATIVE_INFINITY } = wanted;
   const good = (value: number) => value >= atLeast && value <= atMost;
   const measured = spread !== undefined && Number.isFinite(spread.median);
   return {
@@ -112,7 +125,8 @@ function judged(
     value: measured ? spread.median : undefined,
     from: measured ? spread.from : undefined,
     to: measured ? spread.to : undefined,
-    verdict: measured ? (good(spread.median) ? 'met' : 'missed') : 'not measured',
-    withinInterval: measured && good(spread.from) !== good(spread.to),
+    verdict: measured ? (good(spread.median) && spread.to >= reaches ? 'met' : 'missed') : 'not measured',
+    withinInterval:
+      measured && (good(spread.from) !== good(spread.to) || (spread.from < reaches && spread.to >= reaches)),
   };
 }

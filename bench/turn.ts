@@ -8,10 +8,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { open } from 'lmdb';
-import { defineActor } from '../src/actors/runtime/actor.ts';
-import { openJournal } from '../src/actors/runtime/journal.ts';
 import type { RunningSystem } from '../src/actors/runtime/system.ts';
 import { startBareSystem } from './bare-system.ts';
+import { loadRuntime, type Runtime } from './runtime.ts';
 import { median } from './statistics.ts';
 
 export interface TurnRound {
@@ -44,22 +43,24 @@ interface Add {
   readonly amount: number;
 }
 
-const counter = defineActor<Counter, Add, Added, object, { hits: number }>({
-  kind: 'counter',
-  version: 1,
-  limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
-  initial: () => ({ total: 0, last: 0 }),
-  volatile: () => ({ hits: 0 }),
-  decide: (state, { amount }, turn) => ({
-    events: [{ type: 'added', amount, atMs: turn.nowMs }],
-    reply: state.total + amount,
-  }),
-  evolve: (state, { amount, atMs }) => ({ total: state.total + amount, last: atMs }),
-  decideNow(_state, volatile) {
-    volatile.hits += 1;
-    return volatile.hits;
-  },
-});
+function counterOf({ defineActor }: Pick<Runtime, 'defineActor'>) {
+  return defineActor<Counter, Add, Added, object, { hits: number }>({
+    kind: 'counter',
+    version: 1,
+    limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
+    initial: () => ({ total: 0, last: 0 }),
+    volatile: () => ({ hits: 0 }),
+    decide: (state, { amount }, turn) => ({
+      events: [{ type: 'added', amount, atMs: turn.nowMs }],
+      reply: state.total + amount,
+    }),
+    evolve: (state, { amount, atMs }) => ({ total: state.total + amount, last: atMs }),
+    decideNow(_state, volatile) {
+      volatile.hits += 1;
+      return volatile.hits;
+    },
+  });
+}
 
 async function inScratch<Result>(measure: (directory: string) => Promise<Result>): Promise<Result> {
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-bench-turn-'));
@@ -118,43 +119,50 @@ export async function rawPuts(options: TurnRoundOptions): Promise<TurnRound> {
   });
 }
 
-async function withSystem<Result>(measure: (system: RunningSystem) => Promise<Result>): Promise<Result> {
-  return inScratch(async (directory) => {
-    const journal = await openJournal({ directory, stepBytes: STEP_BYTES });
-    const system = startBareSystem(counter, journal);
-    const result = await measure(system);
-    await system.drain(10_000);
-    await system.close();
-    return result;
-  });
+export interface RuntimeTurns {
+  /** Each client awaits one durable command after the other on an actor of its own. */
+  durableTurns(options: TurnRoundOptions): Promise<TurnRound>;
+  /** Volatile commands over 1,000 actors, one after the other, without a pause. */
+  volatileTurns(options: Pick<TurnRoundOptions, 'durationMs'>): Promise<TurnRound>;
 }
 
-/** Each client awaits one durable command after the other on an actor of its own. */
-export async function durableTurns(options: TurnRoundOptions): Promise<TurnRound> {
-  return withSystem((system) =>
-    closedLoop(options, (client) => system.ask(counter, String(client), { type: 'add', amount: 1 })),
-  );
-}
-
-/** Volatile commands over 1,000 actors, one after the other, without a pause. */
-export async function volatileTurns({ durationMs }: { durationMs: number }): Promise<TurnRound> {
-  return withSystem(async (system) => {
-    const ids = Array.from({ length: 1_000 }, (_, index) => String(index));
-    const command = { type: 'hit' };
-    const round = beginRound();
-    const endMs = performance.now() + durationMs;
-    let operations = 0;
-    while (performance.now() < endMs) {
-      for (const id of ids) system.now(counter, id, command);
-      operations += ids.length;
-    }
-    return round(operations);
-  });
+/** The rounds of one build's runtime. */
+export function turnsOf(runtime: Runtime): RuntimeTurns {
+  const counter = counterOf(runtime);
+  const withSystem = <Result>(measure: (system: RunningSystem) => Promise<Result>): Promise<Result> =>
+    inScratch(async (directory) => {
+      const journal = await runtime.openJournal({ directory, stepBytes: STEP_BYTES });
+      const system = startBareSystem(counter, journal, runtime);
+      const result = await measure(system);
+      await system.drain(10_000);
+      await system.close();
+      return result;
+    });
+  return {
+    durableTurns: (options) =>
+      withSystem((system) =>
+        closedLoop(options, (client) => system.ask(counter, String(client), { type: 'add', amount: 1 })),
+      ),
+    volatileTurns: ({ durationMs }) =>
+      withSystem(async (system) => {
+        const ids = Array.from({ length: 1_000 }, (_, index) => String(index));
+        const command = { type: 'hit' };
+        const round = beginRound();
+        const endMs = performance.now() + durationMs;
+        let operations = 0;
+        while (performance.now() < endMs) {
+          for (const id of ids) system.now(counter, id, command);
+          operations += ids.length;
+        }
+        return round(operations);
+      }),
+  };
 }
 
 async function main(): Promise<void> {
   const [rounds = 5, seconds = 2, clients = 64] = process.argv.slice(2).map(Number);
   const options = { clients, durationMs: seconds * 1000 };
+  const { durableTurns, volatileTurns } = turnsOf(await loadRuntime());
   const raw: number[] = [];
   const durable: number[] = [];
   const volatile: number[] = [];

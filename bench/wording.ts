@@ -5,6 +5,7 @@ import type { Participant } from './participants.ts';
 import {
   type BenchReport,
   errorsOf,
+  type GatewayVersion,
   generatorBusy,
   generatorLimited,
   latencyOf,
@@ -97,13 +98,10 @@ export function participantCells(participants: readonly Participant[]): Cells {
 
 /** What ran, on what: label and text. */
 export function circumstances(report: BenchReport): [label: string, text: string][] {
-  const { machine, gateway, generator, command, startedUtc, elapsedMs, warmBytes } = report;
+  const { machine, gateway, baseline, generator, command, startedUtc, elapsedMs, warmBytes } = report;
   const gibibytes = (bytes: number) => `${Math.round(bytes / MEBIBYTE / 1024)} GiB`;
   const warm = warmBytes === undefined ? '' : `, ${gibibytes(warmBytes)} of it touched first`;
   const memory = `${gibibytes(machine.memoryBytes)}${warm}`;
-  const commit = gateway.commit === undefined ? '' : `, commit ${gateway.commit}`;
-  const changed = gateway.changed === true ? ' with changes' : '';
-  const where = gateway.url === undefined ? '' : `, at ${gateway.url}`;
   return [
     ['Command', command],
     ['When', `${startedUtc.slice(0, 19).replace('T', ' ')} UTC, ${duration(elapsedMs)}`],
@@ -112,12 +110,19 @@ export function circumstances(report: BenchReport): [label: string, text: string
       `${machine.cores} cores, ${machine.cpu}, ${memory}, ${machine.platform}, kernel ${machine.kernel}`,
     ],
     ['Node', machine.node],
-    ['Gateway', `${gateway.version}${commit}${changed}${where}`],
+    ['Gateway', versionOf(gateway)],
+    ...(baseline === undefined ? [] : [['Baseline', versionOf(baseline)] as [string, string]]),
     [
       'Load generator',
       `${rate(generator.ratePerSecond)} answers a second of an empty uWS handler, ${percent(generator.busy)} busy: no scenario can show more`,
     ],
   ];
+}
+
+function versionOf({ version, commit, changed, url }: GatewayVersion): string {
+  const built = commit === undefined ? '' : `, commit ${commit}`;
+  const where = url === undefined ? '' : `, at ${url}`;
+  return `${version}${built}${changed === true ? ' with changes' : ''}${where}`;
 }
 
 /** What a reader of verdicts must know first; undefined where nothing speaks against them. */
@@ -142,10 +147,11 @@ function loopOf({ connections, ratePerSecond, maxRatePerSecond }: BenchOptions):
   return `closed loop, ${connections} connections${bound}`;
 }
 
-export function wantedOf({ wanted: { atLeast, atMost } }: Judged): string {
+export function wantedOf({ wanted: { atLeast, atMost, reaches } }: Judged): string {
   return [
     ...(atLeast === undefined ? [] : [`at least ${atLeast}`]),
     ...(atMost === undefined ? [] : [`at most ${atMost}`]),
+    ...(reaches === undefined ? [] : [`interval reaches ${reaches}`]),
   ].join(', ');
 }
 

@@ -21,6 +21,8 @@ export interface LaunchOptions {
   readonly nodeArgs?: readonly string[];
   /** A file that takes standard error, as a service manager would, instead of this process: for load. */
   readonly logFile?: string;
+  /** Another built checkout, whose program is started in place of this one's. */
+  readonly checkout?: string;
 }
 
 export interface Exit {
@@ -54,12 +56,18 @@ export function plainEnvironment(extra: Readonly<Record<string, string>> = {}): 
   return { ...Object.fromEntries(kept), ...extra } as Record<string, string>;
 }
 
+/** The program of a built checkout; this one's without a folder. */
+export function entryOf(checkout?: string): string {
+  return checkout === undefined ? ENTRY : join(checkout, 'build/src/main.cjs');
+}
+
 /** A finished run: for the commands that end by themselves and for starts that must fail. */
 export async function runToEnd(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
+  checkout?: string,
 ): Promise<Exit & { stdout: string; stderr: string }> {
-  const { child, exited, output } = spawnProgram([], args, environment);
+  const { child, exited, output } = spawnProgram([], args, { environment, checkout });
   child.stdin?.end();
   const exit = await exited;
   return { ...exit, ...output() };
@@ -68,11 +76,14 @@ export async function runToEnd(
 function spawnProgram(
   nodeArgs: readonly string[],
   args: readonly string[],
-  environment: Readonly<Record<string, string>>,
-  logFile?: string,
+  {
+    environment = {},
+    logFile,
+    checkout,
+  }: { [Key in 'environment' | 'logFile' | 'checkout']?: LaunchOptions[Key] | undefined },
 ) {
   const log = logFile === undefined ? 'pipe' : openSync(logFile, 'a');
-  const child = spawn(process.execPath, [...nodeArgs, ENTRY, ...args], {
+  const child = spawn(process.execPath, [...nodeArgs, entryOf(checkout), ...args], {
     env: plainEnvironment(environment),
     stdio: ['pipe', 'pipe', log],
   });
@@ -102,12 +113,7 @@ export async function launch(options: LaunchOptions = {}): Promise<RunningGatewa
     args.push('--config', file);
   }
   args.push(...(options.args ?? []));
-  const { child, exited, output } = spawnProgram(
-    options.nodeArgs ?? [],
-    args,
-    options.environment ?? {},
-    options.logFile,
-  );
+  const { child, exited, output } = spawnProgram(options.nodeArgs ?? [], args, options);
   const cleanUp = () => rmSync(temporary, { recursive: true, force: true });
   const addresses = await listening(child, exited, output);
   return {

@@ -123,7 +123,8 @@ function ratiosChart(ratios: readonly Ratio[], targets: readonly Judged[]): stri
   const rows = ratios.map(({ of, against, rate, processorTime }): RatioRow => {
     const wanted = (by: string) => {
       const same = targets.find(({ what, by: how }) => what === `${of} / ${against}` && how === by);
-      return same?.wanted.atLeast === undefined ? {} : { wanted: same.wanted.atLeast };
+      const goal = same?.wanted.atLeast ?? same?.wanted.reaches;
+      return goal === undefined ? {} : { wanted: goal };
     };
     const byTime =
       processorTime === undefined

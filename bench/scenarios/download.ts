@@ -36,19 +36,23 @@ export const download: Scenario = {
     'files of 20 MiB by their code, one stream and eight, against nginx and node:http; MiB/s; fairness',
   unit: 'MiB',
   noTarget: NO_TARGET,
+  baseline: true,
   share: 1.5,
   inAll: ONE_FILE,
   targets: [{ against: 'nginx', by: 'rate', atLeast: 1.1, row: 'download against nginx' }],
   async run(bench) {
     const client = await startTransferClient(bench);
     const subjects = await bench.severally(async () => {
-      const gateway = await startFileGateway(bench, 1);
-      const own = [await ownFile(gateway, FILE_BYTES), await ownFile(gateway, CROWD_FILE_BYTES)] as const;
-      const cast = wholeFiles(bench, client, 'gatehouse', gateway.pids, own);
+      const cast: Subject[] = [];
+      for (const build of bench.builds) {
+        const gateway = await startFileGateway(bench, 1, {}, build);
+        const own = [await ownFile(gateway, FILE_BYTES), await ownFile(gateway, CROWD_FILE_BYTES)] as const;
+        cast.push(...wholeFiles(bench, client, { name: 'gatehouse', ...gateway }, own));
+      }
       for (const [name, peer] of await peersOf(bench, FILE_BYTES)) {
         writeFileSync(join(peer.root, 'small'), contentOf(CROWD_FILE_BYTES));
         const addresses = [`${peer.url}/file`, `${peer.url}/small`] as const;
-        cast.push(...wholeFiles(bench, client, name, [peer.pid], addresses));
+        cast.push(...wholeFiles(bench, client, { name, pids: [peer.pid] }, addresses));
       }
       return cast;
     });
@@ -65,11 +69,16 @@ export const downloadRange: Scenario = {
   name: 'download-range',
   summary: 'ranges of 4 KB of a file of 100 MiB by its code, against nginx and node:http',
   noTarget: NO_TARGET,
+  baseline: true,
   targets: [{ against: 'nginx', by: 'rate', atLeast: 1, row: '4 KB ranges against nginx' }],
   async run(bench) {
     const subjects = await bench.severally(async () => {
-      const gateway = await startFileGateway(bench, 1);
-      const cast = [ranges(bench, 'gatehouse', gateway.pids, await ownFile(gateway, LARGE_FILE_BYTES))];
+      const cast: Subject[] = [];
+      for (const build of bench.builds) {
+        const gateway = await startFileGateway(bench, 1, {}, build);
+        const address = await ownFile(gateway, LARGE_FILE_BYTES);
+        cast.push(ranges(bench, `gatehouse${build.suffix}`, gateway.pids, address));
+      }
       for (const [name, peer] of await peersOf(bench, LARGE_FILE_BYTES))
         cast.push(ranges(bench, name, [peer.pid], `${peer.url}/file`));
       return cast;
@@ -112,15 +121,14 @@ async function ownFile({ url, cookies: [cookie = ''] }: FileGateway, fileBytes: 
 function wholeFiles(
   bench: Bench,
   client: TransferClient,
-  name: string,
-  pids: readonly number[],
+  { name, pids, suffix = '' }: { name: string; pids: readonly number[]; suffix?: string },
   [large, small]: readonly [large: string, small: string],
 ): Subject[] {
   const subject = (lanes: number, address: string, fileBytes: number) => {
     const { origin, pathname } = new URL(address);
     const common = { kind: 'get', url: origin, path: pathname, fileBytes } as const;
     return transferSubject(bench, client, {
-      name: lanes === 1 ? name : `${name}, ${lanes} at once`,
+      name: (lanes === 1 ? name : `${name}, ${lanes} at once`) + suffix,
       pids,
       group: `${lanes} at once`,
       plan: { ...common, cookies: [], connectionsPerFile: 1, lanes },

@@ -2,6 +2,7 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { signUp } from '../../tools/agent.ts';
+import type { Build } from '../baseline.ts';
 import { gatewayUnderLoad } from '../gateway.ts';
 import { eventLoopP99Ms } from '../metrics.ts';
 import { costOf } from '../process-cost.ts';
@@ -22,6 +23,8 @@ export const ONE_FILE = { durationMs: 15 } as const;
 export const NO_TARGET = 'it stores files that no public call removes, and needs a gateway without quotas';
 
 export interface FileGateway {
+  /** `gatehouse`, or that of a baseline. */
+  readonly suffix: Build['suffix'];
   readonly url: string;
   readonly internal: string;
   readonly pids: readonly number[];
@@ -37,12 +40,14 @@ export async function startFileGateway(
   bench: Bench,
   lanes: number,
   settings: object = {},
+  build: Build = { suffix: '' },
 ): Promise<FileGateway> {
   const folder = storedFiles(bench);
   const gateway = await gatewayUnderLoad(bench, undefined, {
     // A journal on a disk would leave the disk in the picture: a chunk of v1 waits for its commit.
     ...(bench.options.folder === undefined ? {} : { dataPath: join(storedFiles(bench), 'data') }),
     sandbox: true,
+    build,
     configuration: { LocalFileStoragePath: folder },
     settings: {
       FileMaxSizeBytes: LARGE_FILE_BYTES,
@@ -55,6 +60,7 @@ export async function startFileGateway(
   if (internal === undefined) throw new Error('no internal listener');
   const people = await Promise.all(Array.from({ length: lanes }, () => signUp(url)));
   return {
+    suffix: build.suffix,
     url,
     internal,
     pids,

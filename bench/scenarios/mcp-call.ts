@@ -3,6 +3,7 @@
  * uWS + undici proxy, and through the official SDK's server, all to the same backend.
  */
 import { expectOk, request } from '../../tools/agent.ts';
+import type { Build } from '../baseline.ts';
 import { startServer } from '../children.ts';
 import { gatewayUnderLoad, makeAgents, sessionOf } from '../gateway.ts';
 import type { Subject } from '../measure.ts';
@@ -32,6 +33,7 @@ const USERS = 64;
 export const mcpCall: Scenario = {
   name: 'mcp-call',
   summary: 'tools/call to a local backend against a bare uWS + undici proxy and the official SDK server',
+  baseline: true,
   share: 2.4,
   // The slowest answers 64 requests in 45 ms, which end each slice: shorter ones would hold little else.
   defaults: { sliceMs: 30 },
@@ -45,7 +47,8 @@ export const mcpCall: Scenario = {
     const backend = await startServer('wallet');
     bench.afterwards(() => backend.stop());
     const subjects = await bench.severally(async () => {
-      const cast = [await gateway(bench, backend.url)];
+      const cast: Subject[] = [];
+      for (const build of bench.builds) cast.push(await gateway(bench, backend.url, build));
       if (bench.invite('bare-proxy')) cast.push(await bareProxy(bench, backend.url));
       if (bench.invite('fastify')) cast.push(await fastify(bench, backend.url));
       if (bench.invite('sdk')) cast.push(await sdk(bench, backend.url));
@@ -58,8 +61,9 @@ export const mcpCall: Scenario = {
   },
 };
 
-async function gateway(bench: Bench, backendUrl: string): Promise<Subject> {
-  const { name, url, pids } = await gatewayUnderLoad(bench, { wallet: { url: backendUrl, key: MODULE_KEY } });
+async function gateway(bench: Bench, backendUrl: string, build: Build): Promise<Subject> {
+  const modules = { wallet: { url: backendUrl, key: MODULE_KEY } };
+  const { name, url, pids } = await gatewayUnderLoad(bench, modules, { build });
   const people = await makeAgents(bench, url, bench.options.users || USERS);
   const requests: string[] = [];
   for (const person of people) {

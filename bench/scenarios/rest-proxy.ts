@@ -2,6 +2,7 @@
  * A REST call to a module: through the gateway with session, limits and audit on, through nginx and through
  * @fastify/http-proxy, which only pass it on, all to the same backend.
  */
+import type { Build } from '../baseline.ts';
 import { startServer } from '../children.ts';
 import { gatewayUnderLoad, makeAgents, sessionOf } from '../gateway.ts';
 import type { Subject } from '../measure.ts';
@@ -22,21 +23,29 @@ const CONNECTIONS = 128;
 export const restProxy: Scenario = {
   name: 'rest-proxy',
   summary: 'a REST call to a module against nginx and @fastify/http-proxy',
+  baseline: true,
   async run(bench) {
     const backend = await startServer('wallet');
     bench.afterwards(() => backend.stop());
-    const subjects = [await gateway(bench, backend.url)];
-    if (bench.invite('nginx')) subjects.push(await nginx(bench, backend.url));
-    if (bench.invite('fastify')) {
-      const { url, pid } = await startFastifyProxy(bench, backend.url);
-      subjects.push(passingOn(bench, '@fastify/http-proxy', url, pid));
-    }
+    const subjects = await bench.besideBaseline(() => cast(bench, backend.url));
     return { comparison: await bench.compare(subjects), notes: [] };
   },
 };
 
-async function gateway(bench: Bench, backendUrl: string): Promise<Subject> {
-  const { name, url, pids } = await gatewayUnderLoad(bench, { wallet: { url: backendUrl, key: MODULE_KEY } });
+async function cast(bench: Bench, backendUrl: string): Promise<Subject[]> {
+  const subjects: Subject[] = [];
+  for (const build of bench.builds) subjects.push(await gateway(bench, backendUrl, build));
+  if (bench.invite('nginx')) subjects.push(await nginx(bench, backendUrl));
+  if (bench.invite('fastify')) {
+    const { url, pid } = await startFastifyProxy(bench, backendUrl);
+    subjects.push(passingOn(bench, '@fastify/http-proxy', url, pid));
+  }
+  return subjects;
+}
+
+async function gateway(bench: Bench, backendUrl: string, build: Build): Promise<Subject> {
+  const modules = { wallet: { url: backendUrl, key: MODULE_KEY } };
+  const { name, url, pids } = await gatewayUnderLoad(bench, modules, { build });
   const people = await makeAgents(bench, url, bench.options.users || USERS);
   const requests: string[] = [];
   for (const person of people) {

@@ -4,8 +4,10 @@
  * an empty uWS handler.
  */
 import { bearersOf, checkBearers, checkCookies } from '../asks.ts';
+import type { Build } from '../baseline.ts';
 import { gatewayUnderLoad, makeAgents } from '../gateway.ts';
-import type { Scenario } from '../scenario.ts';
+import type { Subject } from '../measure.ts';
+import type { Bench, Scenario } from '../scenario.ts';
 import { EMPTY, floor } from './mcp-list.ts';
 
 const COOKIE = 'session by cookie';
@@ -15,6 +17,7 @@ const USERS = 64;
 export const sessionCheck: Scenario = {
   name: 'session-check',
   summary: 'a request that only checks the session, by cookie and by bearer, against an empty uWS handler',
+  baseline: true,
   targets: [
     {
       of: COOKIE,
@@ -32,18 +35,7 @@ export const sessionCheck: Scenario = {
     },
   ],
   async run(bench) {
-    const { url, pids } = await gatewayUnderLoad(bench);
-    const people = await makeAgents(bench, url, bench.options.users || USERS);
-    const byCookie = checkCookies(
-      url,
-      people.map(({ cookie }) => cookie),
-    );
-    const byBearer = checkBearers(url, await bearersOf(url, people));
-    const subjects = [
-      bench.subject(COOKIE, pids, () => ({ url, ...byCookie })),
-      bench.subject(BEARER, pids, () => ({ url, ...byBearer })),
-    ];
-    if (bench.invite('empty-uws')) subjects.push(await floor(bench, EMPTY, byCookie.requests[0] ?? '', []));
+    const subjects = await bench.besideBaseline(() => cast(bench));
     return {
       comparison: await bench.compare(subjects),
       notes: [
@@ -52,3 +44,26 @@ export const sessionCheck: Scenario = {
     };
   },
 };
+
+async function cast(bench: Bench): Promise<Subject[]> {
+  const subjects: Subject[] = [];
+  for (const build of bench.builds) subjects.push(...(await sessionsOf(bench, build)));
+  return subjects;
+}
+
+async function sessionsOf(bench: Bench, build: Build): Promise<Subject[]> {
+  const { url, pids } = await gatewayUnderLoad(bench, undefined, { build });
+  const people = await makeAgents(bench, url, bench.options.users || USERS);
+  const byCookie = checkCookies(
+    url,
+    people.map(({ cookie }) => cookie),
+  );
+  const byBearer = checkBearers(url, await bearersOf(url, people));
+  const subjects = [
+    bench.subject(COOKIE + build.suffix, pids, () => ({ url, ...byCookie })),
+    bench.subject(BEARER + build.suffix, pids, () => ({ url, ...byBearer })),
+  ];
+  if (build.suffix === '' && bench.invite('empty-uws'))
+    subjects.push(await floor(bench, EMPTY, byCookie.requests[0] ?? '', []));
+  return subjects;
+}

@@ -1,14 +1,19 @@
-/** The actor runtime in this process: durable turns against raw LMDB puts, and volatile turns. No HTTP. */
+/** The actor runtime in a process of its own: durable turns against raw LMDB puts, and volatile turns. No HTTP. */
+import { startWorker, type Worker } from '../children.ts';
 import type { Subject } from '../measure.ts';
-import type { Scenario } from '../scenario.ts';
+import type { Bench, Scenario } from '../scenario.ts';
+import type { TurnOrder } from '../servers/turns.ts';
 import { spreadOf } from '../statistics.ts';
-import { durableTurns, rawPuts, type TurnRound, volatileTurns } from '../turn.ts';
+import type { TurnRound } from '../turn.ts';
+
+const VOLATILE = 'volatile turns';
 
 export const turn: Scenario = {
   name: 'turn',
   summary: 'actor runtime: durable turns against raw LMDB puts at as many clients; volatile turns',
   unit: 'turns',
-  noTarget: 'it runs in this process, without a gateway',
+  noTarget: 'it runs the actor runtime in a process of its own, without a gateway',
+  baseline: true,
   // A round is many syncs of the disk, not a few.
   inAll: { durationMs: 100 },
   share: 0.5,
@@ -22,16 +27,10 @@ export const turn: Scenario = {
     { figure: 'volatile turn', atMost: 1, row: 'volatile turn' },
   ],
   async run(bench) {
-    const { durationMs, warmupMs, connections: clients } = bench.options;
-    const rounds = { durationMs, warmupMs };
-    bench.invite('raw-puts');
-    const comparison = await bench.compare([
-      subject('durable turns', rounds, (ms) => durableTurns({ clients, durationMs: ms })),
-      subject('raw LMDB puts', rounds, (ms) => rawPuts({ clients, durationMs: ms })),
-      { ...subject('volatile turns', rounds, (ms) => volatileTurns({ durationMs: ms })), group: 'volatile' },
-    ]);
-    const times = comparison.subjects[2]?.rounds.map(({ ratePerSecond }) => 1e6 / ratePerSecond) ?? [];
-    const { median: value, from, to } = spreadOf(times);
+    const subjects = await bench.besideBaseline(() => cast(bench));
+    const comparison = await bench.compare(subjects);
+    const volatile = comparison.subjects.find(({ name }) => name === VOLATILE)?.rounds ?? [];
+    const { median: value, from, to } = spreadOf(volatile.map(({ ratePerSecond }) => 1e6 / ratePerSecond));
     return {
       comparison,
       notes: [],
@@ -40,15 +39,26 @@ export const turn: Scenario = {
   },
 };
 
+async function cast(bench: Bench): Promise<Subject[]> {
+  const subjects: Subject[] = [];
+  for (const { checkout, suffix } of bench.builds) {
+    const worker = await startWorker('server', 'turns', checkout === undefined ? [] : [checkout]);
+    bench.afterwards(() => worker.stop());
+    subjects.push(subject(bench, worker, `durable turns${suffix}`, 'durable'));
+    if (suffix === '' && bench.invite('raw-puts'))
+      subjects.push(subject(bench, worker, 'raw LMDB puts', 'raw'));
+    subjects.push({ ...subject(bench, worker, VOLATILE + suffix, 'volatile'), group: 'volatile' });
+  }
+  return subjects;
+}
+
 /** Each round opens and closes its own journal, outside of the measured time. */
-function subject(
-  name: string,
-  { durationMs, warmupMs }: { readonly durationMs: number; readonly warmupMs: number },
-  turns: (durationMs: number) => Promise<TurnRound>,
-): Subject {
+function subject(bench: Bench, worker: Worker, name: string, kind: TurnOrder['kind']): Subject {
+  const { durationMs, warmupMs, connections: clients } = bench.options;
+  const turns = (forMs: number) => worker.ask<TurnRound>({ kind, clients, durationMs: forMs });
   return {
     name,
-    pids: [process.pid],
+    pids: [worker.pid],
     warmUp: () => turns(warmupMs),
     async round() {
       const { perSecond, operations, seconds, cpuMs } = await turns(durationMs);

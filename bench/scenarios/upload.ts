@@ -40,6 +40,7 @@ export const uploadV1: Scenario = {
   summary: 'files of 8 MiB in chunks of 256 KB against PUT to nginx DAV and @tus/server; MiB/s',
   unit: 'MiB',
   noTarget: NO_TARGET,
+  baseline: true,
   targets: [
     { against: 'nginx DAV', by: 'rate', atLeast: 0.7, row: 'v1 upload, 256 KB parts, against nginx DAV' },
   ],
@@ -53,6 +54,7 @@ export const uploadV2: Scenario = {
   summary: 'streams of 50 MiB against PUT to nginx DAV, @tus/server and node:http; MiB/s; 1 GB and its cost',
   unit: 'MiB',
   noTarget: NO_TARGET,
+  baseline: true,
   targets: [
     { against: 'nginx DAV', by: 'rate', atLeast: 0.9, row: 'v2 upload against nginx DAV' },
     { figure: DELAY_FIGURE, atMost: 20, row: 'upload of 1 GB: event-loop delay p99' },
@@ -67,9 +69,13 @@ async function runUploads(bench: Bench, kind: 'v1' | 'v2'): Promise<ScenarioResu
   const client = await startTransferClient(bench);
   const gateways: FileGateway[] = [];
   const subjects = await bench.severally(async () => {
-    const one = await startFileGateway(bench, SESSIONS);
-    gateways.push(one);
-    return await subjectsOf(bench, client, one, kind);
+    const cast: Subject[] = [];
+    for (const build of bench.builds) {
+      const one = await startFileGateway(bench, SESSIONS, {}, build);
+      gateways.push(one);
+      cast.push(...ownSubjects(bench, client, one, kind));
+    }
+    return [...cast, ...(await peersOf(bench, client, SINGLE_FILE_BYTES[kind]))];
   });
   const [gateway] = gateways;
   if (gateway === undefined) throw new Error('no gateway');
@@ -111,18 +117,18 @@ interface UploadCost {
   readonly note: string;
 }
 
-async function subjectsOf(
+function ownSubjects(
   bench: Bench,
   client: TransferClient,
   gateway: FileGateway,
   kind: 'v1' | 'v2',
-): Promise<Subject[]> {
-  const { url, pids, cookies } = gateway;
+): Subject[] {
+  const { url, pids, cookies, suffix } = gateway;
   const cleanUp = () => gateway.empty();
   const plan = { kind, url, fileBytes: SINGLE_FILE_BYTES[kind], cookies, lanes: 1, connectionsPerFile: 1 };
   const own = (name: string, more: Partial<typeof plan>) =>
     transferSubject(bench, client, {
-      name,
+      name: name + suffix,
       pids,
       group: groupOf(more.lanes),
       plan: { ...plan, ...more },
@@ -132,14 +138,17 @@ async function subjectsOf(
     kind === 'v1'
       ? [own('gatehouse, 1 connection', {}), own('gatehouse, 4 connections', { connectionsPerFile: 4 })]
       : [own('gatehouse, 1 stream', {})];
-  ways.push(own(`gatehouse, ${LANES} files at once`, { lanes: LANES, fileBytes: CROWD_FILE_BYTES }));
+  return [...ways, own(`gatehouse, ${LANES} files at once`, { lanes: LANES, fileBytes: CROWD_FILE_BYTES })];
+}
+
+async function peersOf(bench: Bench, client: TransferClient, fileBytes: number): Promise<Subject[]> {
   const peers: [string, Peer, TransferKind, string][] = [];
   if (bench.invite('nginx-dav')) peers.push(['nginx DAV', await startNginx(bench), 'put', 'up']);
   if (bench.invite('tus')) peers.push(['@tus/server', await startTus(bench), 'tus', '.']);
   if (bench.invite('node-http')) peers.push(['node:http', await startPlainFiles(bench), 'put', 'up']);
-  for (const [name, peer, how, folder] of peers)
-    ways.push(...peerSubjects(bench, client, { name, peer, how, folder, fileBytes: plan.fileBytes }));
-  return ways;
+  return peers.flatMap(([name, peer, how, folder]) =>
+    peerSubjects(bench, client, { name, peer, how, folder, fileBytes }),
+  );
 }
 
 function peerSubjects(

@@ -1,8 +1,9 @@
+import { resolve } from 'node:path';
 import t from 'tap';
 import { type CommandLine, optionsFor, parseOptions, type ScenarioTraits } from '../../bench/options.ts';
 import { SCENARIOS } from '../../bench/scenarios.ts';
 
-const PLAIN: ScenarioTraits = { name: 'plain' };
+const PLAIN: ScenarioTraits = { name: 'plain', baseline: true };
 const OWN: ScenarioTraits = {
   name: 'own',
   defaults: { connections: 10_000, rounds: 3 },
@@ -71,6 +72,12 @@ t.test(
   },
 );
 
+t.test('options: a baseline is a folder, with the share that its interval is to reach', async (t) => {
+  t.match(line('plain', '--baseline', 'there').common, { baseline: resolve('there'), baselineShare: 0.97 });
+  t.match(line('all', '--baseline', '/x', '--baseline-share', '0.95').common, { baselineShare: 0.95 });
+  t.match(line('plain').common, { baseline: undefined });
+});
+
 t.test('options: rounds that are given are all there are', async (t) => {
   t.match(optionsFor(line('plain', '--rounds', '7'), PLAIN), { rounds: 7, roundsMax: 7 });
   t.match(optionsFor(line('all', '--rounds', '7'), OWN), { rounds: 7, roundsMax: 7 });
@@ -122,6 +129,9 @@ t.test('options: each refusal names its option', async (t) => {
     ['not with --target', ['plain', '--peers', '--target', 'http://gateway.example']],
     ['--internal belongs to a --target', ['plain', '--internal', 'http://127.0.0.1:9090']],
     ['--internal is an address', ['plain', '--target', 'http://a.example', '--internal', 'x']],
+    ['own takes no --baseline: plain do', ['own', '--baseline', '/x']],
+    ['not with --target', ['plain', '--baseline', '/x', '--target', 'http://a.example']],
+    ['--baseline-share is a number', ['plain', '--baseline', '/x', '--baseline-share', 'most']],
     ['colour', ['plain', '--colour', 'red']],
   ];
   for (const [word, args] of refused) {

@@ -1,0 +1,172 @@
+/** Another built checkout beside this one: here this checkout's own build, started as any other would be. */
+import { spawn } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { baselineFault, knownTo } from '../../bench/baseline.ts';
+import { gatewayUnderLoad } from '../../bench/gateway.ts';
+import { page } from '../../bench/html/page.ts';
+import type { Subject } from '../../bench/measure.ts';
+import type { BenchReport } from '../../bench/report.ts';
+import { Bench } from '../../bench/scenario.ts';
+import { SCENARIOS } from '../../bench/scenarios.ts';
+import { judge } from '../../bench/targets.ts';
+import { request } from '../../tools/agent.ts';
+import { plainEnvironment } from '../../tools/launch.ts';
+import { OPTIONS } from './fixtures/report.ts';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../bench/main.js', import.meta.url));
+const SILENT = { progress: { step: () => undefined, round: () => undefined } };
+
+async function suite(...args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const child = spawn(process.execPath, [MAIN, ...args], { env: plainEnvironment() });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
+  return { code, stdout, stderr };
+}
+
+function subject(name: string, rate: number, group?: string): Subject {
+  const round = async () => ({ ratePerSecond: rate, details: { answers: rate, cpuMs: 1 } });
+  return { name, pids: [], ...(group === undefined ? {} : { group }), round };
+}
+
+t.test(
+  'baseline: a folder without a checkout, or without a build, is refused with one sentence',
+  async (t) => {
+    const empty = t.testdir({});
+    t.equal(baselineFault(empty), `--baseline names a checkout of Gatehouse, and ${empty} is none.`);
+    writeFileSync(join(empty, 'package.json'), '{"name": "other"}');
+    t.match(baselineFault(empty), 'is none');
+    writeFileSync(join(empty, 'package.json'), '{"name": "gatehouse"}');
+    t.match(baselineFault(empty), `${empty} has no build/src/main.cjs`);
+    mkdirSync(join(empty, 'build/src'), { recursive: true });
+    writeFileSync(join(empty, 'build/src/main.cjs'), '');
+    t.equal(baselineFault(empty), undefined);
+    t.equal(baselineFault(ROOT), undefined);
+  },
+);
+
+t.test('baseline: the suite ends with 64 and nothing but that sentence', async (t) => {
+  const folder = t.testdir({});
+  const { code, stdout, stderr } = await suite('turn', '--baseline', folder);
+  t.equal(code, 64);
+  t.equal(stdout, '');
+  t.equal(stderr, `--baseline names a checkout of Gatehouse, and ${folder} is none.\n`);
+});
+
+t.test('baseline: keys that a build does not take are left out, and named', async (t) => {
+  const configuration = {
+    Tomorrow: true,
+    Settings: { ApiRPSLimit: 5, TomorrowRPSLimit: 5 },
+    Listen: { tomorrow: 1 },
+    AllowedOrigins: ['https://app.example'],
+  };
+  const known = await knownTo(ROOT, configuration);
+  t.same(new Set(known.leftOut), new Set(['Tomorrow', 'Settings.TomorrowRPSLimit', 'Listen.tomorrow']));
+  t.same(known.configuration, {
+    Settings: { ApiRPSLimit: 5 },
+    Listen: {},
+    AllowedOrigins: ['https://app.example'],
+  });
+});
+
+t.test('baseline: its gateway starts where it does not know a setting, and the report says so', async (t) => {
+  const bench = new Bench(OPTIONS, SILENT);
+  t.teardown(() => bench.close());
+  const build = { checkout: ROOT, suffix: ', baseline' } as const;
+  const more = { build, settings: { TomorrowRPSLimit: 5 } };
+  const { name, url } = await gatewayUnderLoad(bench, {}, more);
+  t.equal(name, 'gatehouse, baseline');
+  t.equal((await request(`${url}/auth/v1/get_info`)).status, 200);
+  t.same(bench.remarks, ['The baseline does not take, and was started without: Settings.TomorrowRPSLimit.']);
+});
+
+t.test('baseline: each subject is compared with its counterpart, and that with nothing else', async (t) => {
+  const bench = new Bench({ ...OPTIONS, baseline: ROOT }, SILENT);
+  t.teardown(() => bench.close());
+  t.same(
+    bench.builds.map(({ suffix }) => suffix),
+    ['', ', baseline'],
+  );
+  const { ratios } = await bench.compare([
+    subject('one', 30),
+    subject('floor', 60),
+    subject('two', 10, 'two'),
+    subject('one, baseline', 20),
+    subject('two, baseline', 20, 'two'),
+  ]);
+  t.same(
+    ratios.map(({ of, against, rate }) => [of, against, rate.median]),
+    [
+      ['one', 'floor', 0.5],
+      ['one', 'one, baseline', 1.5],
+      ['two', 'two, baseline', 0.5],
+    ],
+  );
+});
+
+t.test('baseline: without one nothing is started twice', async (t) => {
+  const bench = new Bench(OPTIONS, SILENT);
+  t.teardown(() => bench.close());
+  t.equal(bench.builds.length, 1);
+  let made = 0;
+  await bench.besideBaseline(async () => {
+    made += 1;
+    return [];
+  });
+  t.equal(made, 1);
+});
+
+t.test('baseline: the target is met where the interval reaches the share, whatever the median', async (t) => {
+  const spread = (from: number, median: number, to: number) => ({
+    median,
+    from,
+    to,
+    lowest: from,
+    highest: to,
+  });
+  const verdict = (from: number, median: number, to: number) => {
+    const rate = spread(from, median, to);
+    const ratios = [{ of: 'a', against: 'b', rate, processorTime: undefined }];
+    const target = { of: 'a', against: 'b', by: 'rate', reaches: 0.97, row: 'as fast' } as const;
+    const [judged] = judge([target], { subjects: [], ratios }, []);
+    return [judged?.verdict, judged?.withinInterval];
+  };
+  t.same(verdict(0.98, 0.99, 1.01), ['met', false]);
+  t.same(verdict(0.93, 0.95, 0.97), ['met', true], 'the interval holds it: another run may say otherwise');
+  t.same(verdict(0.93, 0.95, 0.969), ['missed', false]);
+});
+
+t.test('baseline: the scenarios that say how fast a build is take one', async (t) => {
+  for (const name of ['mcp-call', 'session-check', 'upload-v2', 'turn', 'rest-proxy', 'download'])
+    t.equal(SCENARIOS.find((scenario) => scenario.name === name)?.baseline, true, name);
+});
+
+t.test('baseline: a run shows the ratio, its interval and the verdict, in text, JSON and HTML', async (t) => {
+  const files = t.testdir({});
+  const [json, html] = [join(files, 'run.json'), join(files, 'run.html')];
+  const short = ['--rounds', '2', '--duration', '0.05', '--warmup', '0', '--connections', '4'];
+  const share = ['--baseline-share', '0.01'];
+  const { code, stdout, stderr } = await suite(
+    ...['turn', '--baseline', ROOT, ...short, ...share, '--json', json, '--html', html],
+  );
+  t.equal(code, 0, stderr);
+  t.match(stdout, /^Baseline: +\d+\.\d+\.\d+/m);
+  t.match(stdout, /^durable turns \/ durable turns, baseline +[\d.]+ \([\d.]+ to [\d.]+\)/m);
+  t.match(stdout, /as fast as the baseline .* interval reaches 0.01 .* met$/m);
+  const report = JSON.parse(readFileSync(json, 'utf8')) as BenchReport;
+  t.match(report.baseline, { version: String });
+  t.match(
+    report.scenarios[0]?.targets.filter(({ wanted }) => wanted.reaches === 0.01),
+    [
+      { what: 'durable turns / durable turns, baseline', verdict: 'met', from: Number, to: Number },
+      { what: 'volatile turns / volatile turns, baseline', verdict: 'met' },
+    ],
+  );
+  for (const text of [readFileSync(html, 'utf8'), page(report)])
+    t.match(text, 'durable turns / durable turns, baseline');
+});
