@@ -12,6 +12,7 @@ import { mcpCall } from './scenarios/mcp-call.ts';
 import { mcpList } from './scenarios/mcp-list.ts';
 import { mcpLogin } from './scenarios/mcp-login.ts';
 import { mixed } from './scenarios/mixed.ts';
+import { neighbours } from './scenarios/neighbours.ts';
 import { passkey } from './scenarios/passkey.ts';
 import { restProxy } from './scenarios/rest-proxy.ts';
 import { sessionCheck } from './scenarios/session-check.ts';
@@ -41,6 +42,7 @@ export const SCENARIOS: readonly Scenario[] = [
   sseFanout,
   sseStalled,
   mixed,
+  neighbours,
   curveConnections,
   curveSessions,
   curveTools,

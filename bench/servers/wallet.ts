@@ -1,4 +1,7 @@
-/** The backend of mcp-call: a wallet module that answers a balance at once, so that the way to it is what is measured. */
+/**
+ * A wallet module that answers a balance at once, so that the way to it is what is measured; and a POST when its body is
+ * whole.
+ */
 import { listen } from './listen.ts';
 
 const BALANCE = JSON.stringify({
@@ -17,9 +20,16 @@ const BALANCE = JSON.stringify({
 });
 
 await listen((app) =>
-  app.get('/wallet/v1/balance/get', (response) => {
-    response.cork(() => {
-      response.writeHeader('Content-Type', 'application/json').end(BALANCE);
-    });
-  }),
+  app
+    .get('/wallet/v1/balance/get', (response) => {
+      response.cork(() => {
+        response.writeHeader('Content-Type', 'application/json').end(BALANCE);
+      });
+    })
+    .post('/*', (response) => {
+      response.onAborted(() => undefined);
+      response.onData((_piece, isLast) => {
+        if (isLast) response.cork(() => response.end('{}'));
+      });
+    }),
 );

@@ -1,0 +1,184 @@
+/** Callers that share a bound: what the first one does to it, and what the second one asks meanwhile. One row a pair. */
+import { expectOk, request, signUp } from '../../tools/agent.ts';
+import { callTool } from '../asks.ts';
+import { startGenerator } from '../children.ts';
+import { makeAgents, sessionOf } from '../gateway.ts';
+import { type Bench, rawRequest } from '../scenario.ts';
+import { RawConnection } from '../transfers/raw-connection.ts';
+import { type Ask, Caller, getFrom, hold, sendSlowly } from './callers.ts';
+
+/** The gateway of a pair. */
+export interface Stage {
+  readonly bench: Bench;
+  readonly url: string;
+}
+
+export interface Neighbours {
+  /** One call of the second caller. */
+  readonly ask: Ask;
+  /** The first caller begins, for about so long; the result ends it. */
+  abuse(forMs: number): Promise<() => Promise<void>>;
+}
+
+export interface Pair {
+  readonly name: string;
+  /** What they share. */
+  readonly bound: string;
+  /** The first caller's doing. */
+  readonly what: string;
+  /** Calls of the second one. */
+  readonly perSecond: number;
+  /** Beside those that every bench raises. */
+  readonly settings?: Readonly<Record<string, number>>;
+  /** Its modules are those of the sandbox: files need a chat module. */
+  readonly sandbox?: true;
+  prepare(stage: Stage): Promise<Neighbours>;
+}
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+const WALLET_PATH = '/wallet/v1/balance/get';
+/** More than the 128 connections that the gateway keeps to a module. */
+const UNFINISHED = 156;
+const STREAMS = 24;
+const UPLOAD_BYTES_PER_SECOND = 4 * MIB;
+/** Of an upload that is cut before its end. */
+const ENDLESS_BYTES = 100 * MIB;
+/** Its line is slower than half of the quota: beside one other person it has to wait for nothing. */
+const SLOW_LINE = { sizeBytes: 512 * KIB, bytesPerSecond: 1.25 * MIB, pieceBytes: 16 * KIB };
+const CONNECTIONS_MAX = 200;
+/** A flood is bounded: it is to use up a share, not the processor. */
+const FLOOD = { connections: 16, maxRatePerSecond: 1_000 } as const;
+/** Of a session, so that the flood is over it and the other session is not. */
+const SESSION_RPS = 100;
+
+export const PAIRS: readonly Pair[] = [
+  {
+    name: 'unfinished bodies',
+    bound: 'connections to a module',
+    what: `${UNFINISHED} POSTs of one account whose bodies never end`,
+    perSecond: 50,
+    async prepare({ bench, url }) {
+      const [abuser = '', other = ''] = await bearers(bench, url);
+      const head = rawRequest('POST', url + WALLET_PATH, { Authorization: `Bearer ${abuser}` });
+      const text = `${head.replace('Content-Length: 0', 'Content-Length: 100000')}{`;
+      const caller = new Caller(url);
+      const headers = { Authorization: `Bearer ${other}` };
+      return {
+        ask: () => caller.use(async (connection) => good(await connection.ask('GET', WALLET_PATH, headers))),
+        abuse: async () => releaseOf(await hold(url, UNFINISHED, { text })),
+      };
+    },
+  },
+  {
+    name: 'many uploads',
+    bound: 'bandwidth',
+    what: `${STREAMS} uploads of one account beside one of another, whose line is slower than half of the quota`,
+    perSecond: 2,
+    settings: {
+      FileUploadBytesPerSecond: UPLOAD_BYTES_PER_SECOND,
+      FileMaxSizeBytes: ENDLESS_BYTES,
+      DraftsPerUser: 1_000,
+    },
+    sandbox: true,
+    async prepare({ url }) {
+      const [abuser, other] = [await signUp(url), await signUp(url)];
+      return {
+        async ask() {
+          const address = url + (await draftOf(url, other.cookie, SLOW_LINE.sizeBytes));
+          await sendSlowly(address, upload(other.cookie), SLOW_LINE);
+        },
+        abuse: async () => {
+          const streams = Array.from({ length: STREAMS }, () => endlessUpload(url, abuser.cookie));
+          const connections = await Promise.all(streams);
+          return async () => {
+            for (const connection of connections) connection.close();
+          };
+        },
+      };
+    },
+  },
+  {
+    name: 'silent connections',
+    bound: 'connections of the public listener',
+    what: `${CONNECTIONS_MAX + 5} silent connections of one address beside new ones of others, ${CONNECTIONS_MAX} in all`,
+    perSecond: 20,
+    settings: { ConnectionsMax: CONNECTIONS_MAX },
+    async prepare({ url }) {
+      let calls = 0;
+      return {
+        // Each call from another address: what one opens itself is not what it is refused for.
+        ask() {
+          calls += 1;
+          return getFrom(`127.0.0.${3 + (calls % 250)}`, `${url}/auth/v1/get_info`);
+        },
+        abuse: async () => releaseOf(await hold(url, CONNECTIONS_MAX + 5, { localAddress: '127.0.0.2' })),
+      };
+    },
+  },
+  {
+    name: 'flood of calls',
+    bound: 'requests of a session',
+    what: `${FLOOD.maxRatePerSecond} calls a second of one session, which may make ${SESSION_RPS}`,
+    perSecond: 50,
+    settings: { SessionApiRPSLimit: SESSION_RPS },
+    async prepare({ bench, url }) {
+      const [abuser = '', other = ''] = await bearers(bench, url);
+      const generator = startGenerator();
+      bench.afterwards(() => generator.stop());
+      const { hostname: host, port } = new URL(url);
+      const flood = callTool(url, [abuser], 'wallet_get_balance');
+      const [, body = ''] = flood.requests[0]?.split('\r\n\r\n') ?? [];
+      const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${other}` };
+      const caller = new Caller(url);
+      const call = Buffer.from(body);
+      return {
+        ask: () =>
+          caller.use(async (connection) =>
+            good(await connection.ask('POST', '/mcp', headers, call), flood.expect),
+          ),
+        async abuse(durationMs) {
+          const plan = { host, port: Number(port), leadInMs: 0, durationMs, timeoutMs: 2_000 };
+          const load = generator.run({ ...plan, ...FLOOD, ...flood });
+          return async () => void (await load);
+        },
+      };
+    },
+  },
+];
+
+/** Sessions of two accounts. */
+async function bearers(bench: Bench, url: string): Promise<string[]> {
+  const people = await makeAgents(bench, url, 2);
+  return await Promise.all(people.map((person) => sessionOf(url, person)));
+}
+
+function good({ status, text }: { readonly status: number; readonly text: string }, expect = ''): void {
+  if (status !== 200 || !text.includes(expect)) throw new Error(`status ${status}`);
+}
+
+function releaseOf({ release }: { release(): void }): () => Promise<void> {
+  return async () => release();
+}
+
+function upload(cookie: string): Record<string, string> {
+  return { Cookie: cookie, 'Content-Type': 'application/octet-stream' };
+}
+
+/** The path of its stream. */
+async function draftOf(url: string, cookie: string, sizeBytes: number): Promise<string> {
+  const address = `${url}/auth/v2/file/create_draft?fileName=bench.bin&fileSize=${sizeBytes}`;
+  const draft = expectOk(
+    'create_draft',
+    await request(address, { method: 'POST', headers: { Cookie: cookie } }),
+  );
+  return `/auth/v2/file/stream_upload/${String(draft.json['result']).split(':')[0]}`;
+}
+
+/** Sends until it is closed. */
+async function endlessUpload(url: string, cookie: string): Promise<RawConnection> {
+  const path = await draftOf(url, cookie, ENDLESS_BYTES);
+  const connection = await RawConnection.open(url);
+  connection.ask('POST', path, upload(cookie), Buffer.alloc(256 * KIB), ENDLESS_BYTES).catch(() => undefined);
+  return connection;
+}
