@@ -16,7 +16,7 @@ const RETRY_MAX_MS = 30 * SECOND_MS;
 
 interface DeliverCode extends CodeMessage {
   readonly type: 'deliverCode';
-  /** One per contact: a newer code takes the place of an older one that still waits. */
+  /** One per contact and class: a newer code takes the place of an older one that still waits. */
   readonly timer: string;
   readonly holder: string | null;
   readonly expiresMs: number;
@@ -60,14 +60,14 @@ export const codeCourier = defineActor<CourierState, CourierCommand, CourierEven
 
 /** The message that has this code sent. */
 export function courierOf(code: OpenCode): Message {
-  const { channel, address, seed, holder, expiresMs } = code;
+  const { channel, address, seed, holder, expiresMs, known } = code;
   const hash = createHash('sha256').update(contactKey(code)).digest();
   const command: DeliverCode = {
     type: 'deliverCode',
     channel,
     address,
     seed,
-    timer: hash.toString('base64url'),
+    timer: hash.toString('base64url') + (known === true ? '.known' : ''),
     holder,
     expiresMs,
     failures: 0,

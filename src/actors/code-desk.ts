@@ -5,6 +5,7 @@
  */
 import { type Channel, type Contact, contactKey } from '../domain/contacts.ts';
 import { ERRORS } from '../domain/errors.ts';
+import type { Network } from '../domain/networks.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../domain/time.ts';
 import { courierOf } from './code-courier.ts';
 import {
@@ -27,11 +28,11 @@ export const CODE_DESK_ID = 'all';
 
 export interface IssueCode extends Contact {
   readonly type: 'issueCode';
-  /** What the cap per address of the asker counts by (domain/networks.ts). */
-  readonly network: string;
+  /** What the cap per asker counts by, the narrowest first. */
+  readonly networks: readonly Network[];
   /**
-   * The account of the contact was logged in to from that network before: what strangers ask for does not use up what
-   * its person may have. Decision 0055.
+   * The account of the contact was logged in to from that network before. Such requests have codes and a cap of their
+   * own, so that requests of others neither replace nor use them up. Decision 0055.
    */
   readonly known: boolean;
   readonly sessionId: string | null;
@@ -101,7 +102,8 @@ export const codeDesk = defineActor<CodeDeskState, CodeCommand, CodeEvent, never
 function issue(state: CodeDeskState, command: IssueCode, turn: Turn): Outcome<CodeEvent> | Refusal {
   const waitMs = waitOf(state, command, turn);
   if (waitMs > 0) return refuse('AccessRateLimit', undefined, Math.ceil(waitMs / SECOND_MS));
-  const { channel, address, sessionId, holder, network, known, origin } = command;
+  const { channel, address, sessionId, holder, networks, known, origin } = command;
+  const [network = '', ...wider] = networks.map(({ name }) => name);
   const code: OpenCode = {
     id: freshId(state, turn),
     channel,
@@ -111,10 +113,20 @@ function issue(state: CodeDeskState, command: IssueCode, turn: Turn): Outcome<Co
     holder,
     expiresMs: turn.nowMs + CODE_LIFE_MS,
     tries: 0,
+    ...(known ? { known } : {}),
   };
   const reply: IssuedCode = { id: code.id, expiresMs: code.expiresMs };
   return {
-    events: [{ type: 'codeIssued', code, network, known, utcMs: turn.nowMs }],
+    events: [
+      {
+        type: 'codeIssued',
+        code,
+        network,
+        ...(wider.length === 0 ? {} : { wider }),
+        known,
+        utcMs: turn.nowMs,
+      },
+    ],
     send: [courierOf(code)],
     audit: [
       { utcMs: turn.nowMs, event: 'code_requested', userId: holder, fields: { ip: origin.ip, channel } },
@@ -130,14 +142,18 @@ function waitOf(state: CodeDeskState, command: IssueCode, { nowMs, settings }: T
   const toContact = recent.filter(
     (sending) => sending.contact === contact && (sending.known ?? false) === command.known,
   );
-  const byNetwork = recent.filter((sending) => sending.network === command.network);
+  const perNetwork = settings.get('OneTimeCodesPerIpHour');
+  const networkWaits = command.networks.map(({ name, shares }) => {
+    const sendings = recent.filter(({ network, wider }) => network === name || wider?.includes(name));
+    return capWait(sendings, perNetwork * shares, nowMs);
+  });
   const day = Math.floor(nowMs / DAY_MS);
   const sentToday = day > state.day ? 0 : state.sentToday;
   const resendMs = (toContact.at(-1)?.utcMs ?? nowMs - RESEND_AFTER_MS) + RESEND_AFTER_MS - nowMs;
   return Math.max(
     resendMs,
     capWait(toContact, settings.get('OneTimeCodesPerContactHour'), nowMs),
-    capWait(byNetwork, settings.get('OneTimeCodesPerIpHour'), nowMs),
+    ...networkWaits,
     sentToday < settings.get('OneTimeCodesPerDay') ? 0 : (Math.max(day, state.day) + 1) * DAY_MS - nowMs,
   );
 }

@@ -24,13 +24,16 @@ export interface OpenCode {
   readonly expiresMs: number;
   /** Counted before each comparison. */
   readonly tries: number;
+  /** Its class: asked for from a network from which the account was logged in to before. Absent: it was not. */
+  readonly known?: true;
 }
 
 export interface Sending {
   readonly utcMs: number;
   readonly contact: string;
-  /** Whom the asking address stands for (domain/networks.ts). */
+  /** The narrowest network of the asking address (domain/networks.ts), and the wider ones where it has any. */
   readonly network: string;
+  readonly wider?: readonly string[];
   /** Asked for from where the account was logged in to before; absent: it was not, or nobody looked. */
   readonly known?: boolean;
 }
@@ -53,6 +56,7 @@ export type CodeEvent =
       readonly type: 'codeIssued';
       readonly code: OpenCode;
       readonly network: string;
+      readonly wider?: readonly string[];
       readonly known?: boolean;
       readonly utcMs: number;
     }
@@ -74,17 +78,19 @@ export function evolveCodes(state: CodeDeskState, event: CodeEvent): CodeDeskSta
   }
 }
 
-/** The newest code of an address is the only one. What has expired goes. */
+/** A new code replaces the one of its contact and class, so a contact has two at most. What has expired goes. */
 function issued(
   state: CodeDeskState,
-  { code, network, known = false, utcMs }: Extract<CodeEvent, { type: 'codeIssued' }>,
+  { code, network, wider, known = false, utcMs }: Extract<CodeEvent, { type: 'codeIssued' }>,
 ): CodeDeskState {
   const contact = contactKey(code);
   const day = Math.max(state.day, Math.floor(utcMs / DAY_MS));
-  const others = state.open.filter((each) => each.expiresMs > utcMs && contactKey(each) !== contact);
+  const others = state.open.filter(
+    (each) => each.expiresMs > utcMs && (contactKey(each) !== contact || each.known !== code.known),
+  );
   return {
     open: [...others, code],
-    sendings: [...recentSendings(state, utcMs), { utcMs, contact, network, known }],
+    sendings: [...recentSendings(state, utcMs), { utcMs, contact, network, ...(wider && { wider }), known }],
     day,
     sentToday: (day === state.day ? state.sentToday : 0) + 1,
   };

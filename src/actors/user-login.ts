@@ -135,6 +135,8 @@ function eligibleKey(state: UserState, command: Login | McpLogin): UserKey | Err
   if (!isActive(key) || key.publicKey !== command.publicKey) return 'SessionNotFound';
   if (hasFlag(key.flags, KeyFlag.Fido2Key) !== byCredential) return 'SessionNotFound';
   if (command.type === 'mcpLogin' && !hasFlag(key.flags, KeyFlag.McpAccess)) return 'AccessDenied';
+  // A claim names a key, and its real holder may be somebody else: the login would be to the account of the claimer.
+  if (command.type === 'login' && !key.proven) return 'AccessDenied';
   if (state.blocked) return 'AccessDenied';
   if (command.type === 'mcpLogin' && command.appId !== null) {
     if (!admitsApp(state, command.appId, command.door, key.publicKey)) return 'AccessDenied';

@@ -17,7 +17,7 @@ import { user } from '../actors/user.ts';
 import type { CodeLoggedIn, CodeLogin } from '../actors/user-codes.ts';
 import { type Contact, contactKey } from '../domain/contacts.ts';
 import { GatewayError } from '../domain/errors.ts';
-import { networkOf } from '../domain/networks.ts';
+import { networkOf, networksOf } from '../domain/networks.ts';
 import { integer, object, text } from '../domain/schema.ts';
 import { SECOND_MS, toIso } from '../domain/time.ts';
 import type { RouteContext } from './http/route.ts';
@@ -43,13 +43,13 @@ export async function requestCode(context: RouteContext, contact: Contact | unde
   const { actors, session, client, site } = context;
   if (contact === undefined) throw new GatewayError('InvalidInput', field);
   if (!site.authMethods.includes(contact.channel)) throw new GatewayError('DeliveryUnavailable');
-  const network = networkOf(client.address);
+  const networks = networksOf(client.address);
   const holder = actors.lookup('contact', contactKey(contact)) ?? null;
   const command: IssueCode = {
     type: 'issueCode',
     ...contact,
-    network,
-    known: await isKnown(context, holder, network),
+    networks,
+    known: await isKnown(context, holder, networkOf(client.address)),
     sessionId: session?.id ?? null,
     holder,
     origin: originOf(context),

@@ -9,6 +9,7 @@ import { KINDS } from '../../src/actors/kinds.ts';
 import type { CodeMessage, PortResult } from '../../src/actors/runtime/ports.ts';
 import { type Contact, parseEmail, parsePhone } from '../../src/domain/contacts.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
+import { networksOf } from '../../src/domain/networks.ts';
 import { LiveSettings, type SettingName } from '../../src/domain/settings.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/domain/time.ts';
 import { createTestActors, type TestActors } from '../support/actors.ts';
@@ -45,7 +46,15 @@ function startDesk(values: Partial<Record<SettingName, number>> = {}): Desk {
     actors,
     chat,
     issue: (contact, network = ORIGIN.ip, known = false) =>
-      ask({ type: 'issueCode', ...contact, network, known, sessionId: null, holder: null, origin: ORIGIN }),
+      ask({
+        type: 'issueCode',
+        ...contact,
+        networks: networksOf(network),
+        known,
+        sessionId: null,
+        holder: null,
+        origin: ORIGIN,
+      }),
     async redeem(id, code) {
       const reply = await ask<{ right: true } | WrongCode>({
         type: 'redeemCode',
@@ -70,13 +79,17 @@ interface Known {
   readonly id: number;
   readonly code: string;
   readonly bornMs: number;
-  readonly contact: number;
+  /** Contact and class. */
+  readonly of: string;
   tries: number;
   dead: boolean;
 }
 
 const STEP = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('issue' as const), contact: fc.nat(2) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ do: fc.constant('issue' as const), contact: fc.nat(2), known: fc.boolean() }),
+  },
   {
     weight: 6,
     arbitrary: fc.record({
@@ -112,24 +125,25 @@ t.test('code desk: any history of codes, tries, waits and restarts ends as in th
     fc.asyncProperty(fc.array(STEP, { maxLength: 60, size: 'max' }), async (steps) => {
       const desk = startDesk(NO_CAPS);
       const codes: Known[] = [];
-      const lastMs = new Map<number, number>();
+      const lastMs = new Map<string, number>();
       for (const step of steps) {
         const { nowMs } = desk.actors.clock;
         if (step.do === 'restart') await desk.actors.restart();
         else if (step.do === 'wait') await desk.actors.advance(step.seconds * SECOND_MS);
         else if (step.do === 'issue') {
-          const issued = await desk.issue(phone(step.contact));
-          const waitMs = (lastMs.get(step.contact) ?? nowMs - MINUTE_MS) + MINUTE_MS - nowMs;
+          const of = `${step.contact} ${step.known}`;
+          const issued = await desk.issue(phone(step.contact), undefined, step.known);
+          const waitMs = (lastMs.get(of) ?? nowMs - MINUTE_MS) + MINUTE_MS - nowMs;
           if (waitMs > 0) {
             if (issued !== `AccessRateLimit ${Math.ceil(waitMs / SECOND_MS)}`)
               throw new Error(`issued within ${waitMs} ms: ${JSON.stringify(issued)}`);
             continue;
           }
           if (typeof issued === 'string') throw new Error(`not issued: ${issued}`);
-          for (const code of codes) if (code.contact === step.contact) code.dead = true;
+          for (const code of codes) if (code.of === of) code.dead = true;
           const { code } = desk.chat.last();
-          codes.push({ id: issued.id, code, bornMs: nowMs, contact: step.contact, tries: 0, dead: false });
-          lastMs.set(step.contact, nowMs);
+          codes.push({ id: issued.id, code, bornMs: nowMs, of, tries: 0, dead: false });
+          lastMs.set(of, nowMs);
         } else {
           const known = codes.at(-1 - step.which);
           if (known === undefined) continue;
@@ -198,6 +212,48 @@ t.test(
   },
 );
 
+t.test('code desk: a code of the other class neither replaces nor uses up a code', async (t) => {
+  const desk = startDesk();
+  const number = phone(1);
+  const idOf = async (network: string, known: boolean) => {
+    const issued = await desk.issue(number, network, known);
+    if (typeof issued === 'string') throw new Error(issued);
+    return { id: issued.id, code: desk.chat.last().code };
+  };
+  const owners = await idOf('192.0.2.7', true);
+  const others = await idOf('198.51.100.1', false);
+  for (let tries = 0; tries < 5; tries += 1) await desk.redeem(others.id, wrongCode(others.code));
+  t.equal(await desk.redeem(others.id, others.code), 'ChallengeExpired');
+  await desk.actors.advance(MINUTE_MS);
+  await desk.actors.restart();
+  await idOf('198.51.100.2', false);
+  t.equal(await desk.redeem(owners.id, owners.code), 'right');
+  await desk.actors.advance(MINUTE_MS);
+  const first = await idOf('192.0.2.7', true);
+  await desk.actors.advance(MINUTE_MS);
+  await idOf('192.0.2.7', true);
+  t.equal(await desk.redeem(first.id, first.code), 'ChallengeExpired', 'one of its own class replaces it');
+});
+
+t.test(
+  'caps: a walk through the /64s of a /56 or /48 gets four and sixteen times the codes of one',
+  async (t) => {
+    const { issue } = startDesk();
+    let number = 0;
+    const walk = async (address: (step: number) => string) => {
+      for (let step = 0, issued = 0; ; step += 1) {
+        number += 1;
+        if (typeof (await issue(phone(number), address(step))) === 'string') return issued;
+        issued += 1;
+      }
+    };
+    t.equal(await walk((step) => `2001:db8:1:${step.toString(16)}::1`), 40);
+    t.equal(await walk((step) => `2001:db8:2:${(step * 256).toString(16)}::1`), 160);
+    t.equal(await walk(() => '2001:db8:3::1'), 10);
+    t.type(await issue(phone(9_999), '192.0.2.7'), 'object', 'others may');
+  },
+);
+
 t.test('caps: the day ends at midnight UTC, and a restart does not begin another', async (t) => {
   const { issue, actors } = startDesk({ ...NO_CAPS, OneTimeCodesPerDay: 20 });
   await actors.advance(22 * HOUR_MS);
@@ -261,7 +317,8 @@ t.test('couriers: an older code that ends late neither stops nor follows a newer
   const command = {
     type: 'issueCode',
     ...phone(1),
-    network: '',
+    networks: [],
+    known: false,
     sessionId: null,
     holder: null,
     origin: ORIGIN,

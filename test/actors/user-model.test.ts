@@ -330,7 +330,8 @@ class Pair {
     const { id: keyId, userId } = holder;
     const common = { keyId, publicKey: material.publicKey, origin: ORIGIN };
     const answer = await this.ask<LoggedIn>(userId, { ...common, ...this.loginOf(next, material) });
-    const denied = model.blocked.has(userId) || (next.do === 'mcpLogin' && !holder.mcpAccess);
+    const mayLogIn = next.do === 'mcpLogin' ? holder.mcpAccess : holder.proven;
+    const denied = model.blocked.has(userId) || !mayLogIn;
     if (denied) same(answer, 'AccessDenied');
     else if (next.do === 'login' && !next.good) same(answer, 'InvalidSignature');
     else if (typeof answer === 'string') throw new Error(answer);

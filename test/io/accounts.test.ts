@@ -9,6 +9,7 @@ import {
   cookie,
   type Key,
   makeKey,
+  mcpProof,
   plantOrphan,
   sidOf,
   signText,
@@ -567,6 +568,25 @@ t.test('proof beats claim: a proven registration takes the key over and ends wha
   refused(t, await mcpLogin({ 'X-PublicKey': key.publicKey }), 401, 1103, 'the new owner allowed nothing');
   const other = await signUp();
   refused(t, await addKey(other.sid, key, 'proof'), 409, 1107, 'proof does not beat proof');
+});
+
+t.test('login: a key that was only claimed opens no session of the account that claimed it', async (t) => {
+  const { signUp, addKey, login, sessions, get, mcpLogin, allowAgent } = start(t);
+  const claimer = await signUp();
+  const holder = makeKey();
+  await allowAgent(claimer, holder);
+  const answer = await login(holder);
+  refused(t, answer, 401, 1103);
+  t.equal(answer.headers['set-cookie'], undefined);
+  t.equal((await sessions(claimer.sid)).length, 1);
+  t.match((await get('/auth/v1/login_log', cookie(claimer.sid))).result, [
+    { event: 'login', ok: false, error: 'Access denied', kind: 'browser' },
+  ]);
+  const agent = await mcpLogin(mcpProof(holder, START_MS / 1000));
+  t.equal(agent.status, 200, 'an agent of the account still logs in over MCP (spec 5.1)');
+  t.match(agent.result, { userId: claimer.userId }, 'and is told whose agent it is');
+  t.match((await addKey(claimer.sid, holder, 'proof')).result, { key: { proven: true } });
+  t.equal((await login(holder)).status, 200, 'proven, it logs in');
 });
 
 t.test('proof beats claim: a sign-up takes over a claimed key', async (t) => {

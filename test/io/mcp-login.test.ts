@@ -56,11 +56,23 @@ t.test('mcp_login: McpBasic and McpVerified answer the shape of spec 4.2 and set
   t.equal(basic.status, 200);
   t.equal(basic.headers['set-cookie'], undefined);
   const expiresUtc = toIso(START_MS + 86_400_000);
-  t.match(basic.result, { sessionId: /^[A-Za-z0-9_-]{46}$/, loginType: 'McpBasic', expiresUtc, appId: null });
+  t.match(basic.result, {
+    sessionId: /^[A-Za-z0-9_-]{46}$/,
+    loginType: 'McpBasic',
+    expiresUtc,
+    appId: null,
+    userId: null,
+  });
   const verified = await mcpLogin({ ...mcpProof(agent, NOW_SECONDS), ...cookie(owner.sid) });
-  t.match(verified.result, { loginType: 'McpVerified', expiresUtc, appId: null });
+  t.match(verified.result, { loginType: 'McpVerified', expiresUtc, appId: null, userId: owner.userId });
   t.equal(verified.headers['set-cookie'], undefined, 'nor does it read one');
-  t.same(Object.keys(verified.result as object).sort(), ['appId', 'expiresUtc', 'loginType', 'sessionId']);
+  t.same(Object.keys(verified.result as object).sort(), [
+    'appId',
+    'expiresUtc',
+    'loginType',
+    'sessionId',
+    'userId',
+  ]);
   t.match(await log(), [{ event: 'login', ok: true, kind: 'mcp', loginType: 'McpVerified', keyId: agentId }]);
   const audit = JSON.stringify(actors.journal.auditPage(0, 100));
   t.notOk(audit.includes((verified.result as { sessionId: string }).sessionId));

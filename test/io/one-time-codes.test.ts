@@ -4,6 +4,7 @@ import type { LogEntry } from '../../src/actors/login-log.ts';
 import { user } from '../../src/actors/user.ts';
 import { type Answer, cookie, makeKey, mcpProof, sidOf, startAccounts } from '../support/account.ts';
 import { type ChatFixture, startChat, wrongCode } from '../support/codes.ts';
+import { connectRaw, requestText } from '../support/http.ts';
 
 const PHONE = '+491701234567';
 
@@ -199,6 +200,35 @@ t.test(
     t.match(sendings(), /"known":true/, 'the next one is not: the account was logged in to from here');
   },
 );
+
+t.test('code: requests from elsewhere leave the code of the owner and the five an hour good', async (t) => {
+  const chat = startChat();
+  const { ask, enter, actors, http } = start(t, chat);
+  const first = await ask();
+  t.equal((await enter(first.challengeId, chat.last().code)).status, 200);
+  await actors.advance(60_000);
+  const owners = await ask();
+  const { code } = chat.last();
+  const body = JSON.stringify({ phone: PHONE });
+  const fromElsewhere = async () => {
+    const connection = connectRaw(http.port, '127.0.0.2');
+    connection.send(
+      requestText('POST', '/auth/v1/login_phone', { 'Content-Type': 'application/json' }, body),
+    );
+    const { status } = await connection.answer();
+    connection.close();
+    await actors.settle();
+    return status;
+  };
+  // The first code, before anybody had logged in, was one of theirs.
+  for (let sent = 0; sent < 4; sent += 1) {
+    t.equal(await fromElsewhere(), 200);
+    await actors.advance(60_000);
+  }
+  t.equal(await fromElsewhere(), 429, 'their share is used up');
+  t.equal((await enter(owners.challengeId, code)).status, 200, 'the code of the owner is good');
+  t.ok((await ask()).challengeId, 'and the owner may have another one');
+});
 
 t.test('caps: survive a restart', async (t) => {
   const chat = startChat();

@@ -44,6 +44,9 @@ export const mcpLogin = defineRoute({
     loginType: oneOf(LOGIN_TYPES),
     expiresUtc: text(),
     appId: nullable(text()),
+    userId: nullable(
+      text({ description: 'Of the account, decimal. Null without a signature: a public key is no secret' }),
+    ),
   }),
   errors: [
     'InvalidInput',
@@ -86,6 +89,8 @@ export const mcpLogin = defineRoute({
       loginType: login.loginType,
       expiresUtc: toIso(login.expiresMs),
       appId: login.appId,
+      // Whatever was sent was verified.
+      userId: proof === undefined ? null : login.userId,
     };
   },
 });
