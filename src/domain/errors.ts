@@ -41,6 +41,8 @@ export const ERRORS = {
   IdempotencyKeyReused: { code: 1016, status: 422, message: 'Idempotency key reused' },
   /** The configuration file that is to be read again has faults; what runs goes on as it was. */
   ConfigurationRefused: { code: 1017, status: 409, message: 'Configuration refused' },
+  /** Less than 1 KiB/s over 10 s: an unfinished request holds what callers share. */
+  BodyTooSlow: { code: 1019, status: 408, message: 'Request body too slow' },
   SessionNotFound: { code: 1101, status: 401, message: 'Session not found', rpc: -32001 },
   AccountNotFound: { code: 1102, status: 401, message: 'Account not found', rpc: -32001 },
   AccessDenied: { code: 1103, status: 401, message: 'Access denied', rpc: -32001 },

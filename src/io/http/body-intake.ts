@@ -36,7 +36,7 @@ export class BodyIntake {
     if (bodyCheck !== undefined) checkJsonType(exchange.head, sidOf(exchange.head) !== undefined);
     if ((exchange.head.contentLength ?? 0) > capBytes) throw new GatewayError('BodyTooLarge');
     if (route.body === 'stream') {
-      this.#open(exchange);
+      this.#open(exchange, route.ownFloor === true);
       this.#listener.ready(exchange, ready);
       return;
     }
@@ -57,12 +57,14 @@ export class BodyIntake {
           this.#listener.failed(exchange, error);
         }
       },
+      slow: () => this.#slow(exchange),
     });
   }
 
   /** What arrives before the route reads is kept, also while its answer is leaving; a route that streams bounds the rest by itself. */
-  #open(exchange: Exchange): void {
+  #open(exchange: Exchange, ownFloor: boolean): void {
     exchange.openBody({
+      ...(ownFloor ? {} : { slow: () => this.#slow(exchange) }),
       keep: (sizeBytes) => this.#take(exchange, sizeBytes, Infinity),
       release: (sizeBytes) => {
         exchange.bodyBytes -= sizeBytes;
@@ -73,6 +75,13 @@ export class BodyIntake {
       },
       failed: (error) => this.#listener.failed(exchange, error),
     });
+  }
+
+  /** Beside an answer that is leaving already the connection ends at once. */
+  #slow(exchange: Exchange): void {
+    if (exchange.over) exchange.cut();
+    else this.#listener.failed(exchange, new GatewayError('BodyTooSlow'));
+    exchange.abandon();
   }
 
   #take(exchange: Exchange, sizeBytes: number, capBytes: number): boolean {

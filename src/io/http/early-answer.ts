@@ -3,7 +3,7 @@
  * connection, and bytes that nobody read then make the system throw the answer away before the client has seen it. So
  * its last byte waits until the body is over, or the client has stopped sending, or enough was thrown away.
  */
-import { corked } from './outgoing.ts';
+import { corked } from './cork.ts';
 import type { HttpResponse } from './server.ts';
 import type { RestOfBody } from './stream.ts';
 
@@ -15,11 +15,15 @@ const DISCARD_MS_MAX = 10_000;
 /** Longer answers are not held back: what does not fit into the socket's buffer would have to be kept as well. */
 export const EARLY_BYTES_MAX = 16 * 1024;
 
-/** Writes all but the last byte of `body`; the head is written. `over` is called once the answer is complete. */
+/**
+ * Writes all but the last byte of `body`; the head is written. `over` is called once the answer is complete. `pending`:
+ * uWebSockets.js goes on waiting for one byte more, so that it handles nothing that follows on the connection.
+ */
 export function answerEarly(
   response: HttpResponse,
   rest: RestOfBody,
   body: Uint8Array,
+  pending: boolean,
   over: () => void,
 ): void {
   const last = body.length - 1;
@@ -29,9 +33,9 @@ export function answerEarly(
   let elapsedMs = 0;
   const complete = () => {
     clearInterval(timer);
-    rest.discard();
+    rest.answered();
     over();
-    corked(response, () => response.tryEnd(body.subarray(last), body.length));
+    corked(response, () => response.tryEnd(body.subarray(last), body.length + (pending ? 1 : 0)));
   };
   const timer = setInterval(() => {
     quietMs += QUIET_MS / 2;

@@ -15,6 +15,7 @@ import type { ResolvedClient } from './client-address.ts';
 import { type FinishedRequest, pathShown } from './finished.ts';
 import type { InFlightRequest } from './in-flight.ts';
 import type { IncomingHooks, IncomingStream } from './incoming.ts';
+import { OPEN_BODIES } from './open-bodies.ts';
 import type { AnswerFacts } from './reply.ts';
 import { type IncomingHead, NO_VALUES } from './request.ts';
 import type { AnyRoute, ClientFacts, HeaderList, Reply, RouteContext, SessionGate } from './route.ts';
@@ -65,6 +66,10 @@ export class Exchange implements RouteContext, InFlightRequest {
   bodyBytes = 0;
   /** The body has arrived whole (or there is none). */
   bodyRead: boolean;
+  /** Its body has no declared length: answered in a later turn, nothing behind it is handled (docs/decisions/0090). */
+  readonly chunked: boolean;
+  /** Of a chunked request: its answer waits for that turn. */
+  decided = false;
   status = 0;
   sentBytes = 0;
   /** Reported as finished. */
@@ -83,12 +88,13 @@ export class Exchange implements RouteContext, InFlightRequest {
     newRequestId: () => string,
   ) {
     this.startedMs = startedMs;
-    this.#wire = new Wire(response, head.contentLength);
+    this.bodyRead = !head.hasBody;
+    this.chunked = !this.bodyRead && head.contentLength === undefined;
+    this.#wire = new Wire(response, head.contentLength, this.chunked, services.openBodies ?? OPEN_BODIES);
     this.head = head;
     this.services = services;
     this.nowMs = nowMs;
     this.client = { address: client.address, userAgent: head.userAgent };
-    this.bodyRead = !head.hasBody;
     this.requestId = head.requestId ?? newRequestId();
     this.idempotencyKey = head.idempotencyKey;
     this.traceparent = head.traceparent;
@@ -150,16 +156,28 @@ export class Exchange implements RouteContext, InFlightRequest {
   watch(lost: () => void): void {
     this.#wire.watch(() => {
       this.over = true;
-      this.aborted = true;
-      for (const listener of this.#listeners ?? []) listener();
-      this.#listeners = undefined;
+      this.abandon();
       lost();
     });
+  }
+
+  /** Nobody waits for its handler any more: the client is gone, or was refused while it was sending. */
+  abandon(): void {
+    this.aborted = true;
+    for (const listener of this.#listeners ?? []) listener();
+    this.#listeners = undefined;
   }
 
   /** Opens the body for a route that reads it as it arrives. */
   openBody(hooks: IncomingHooks): void {
     this.incoming = this.#wire.openBody(hooks);
+  }
+
+  /** Throws a body away that no route reads. */
+  ignoreBody(): void {
+    this.#wire.ignoreBody(() => {
+      this.bodyRead = true;
+    });
   }
 
   /** Reads the body; see `readBody`. */
@@ -217,6 +235,7 @@ export class Exchange implements RouteContext, InFlightRequest {
       headOnly: this.head.method === 'HEAD',
       close,
       bodyPending: !this.bodyRead,
+      staysPending: this.chunked,
     };
   }
 
@@ -238,7 +257,7 @@ export class Exchange implements RouteContext, InFlightRequest {
     };
   }
 
-  /** Cuts the connection without a word (smuggling). */
+  /** Cuts the connection without a word. */
   cut(): void {
     this.over = true;
     this.#wire.cut();

@@ -4,13 +4,10 @@
  * client that left or fell silent while it was paused.
  */
 
+import { BodyFloor, OPEN_BODIES, type OpenBodies, type OpenBody, REARM_TURNS } from './open-bodies.ts';
 import type { HttpResponse } from './server.ts';
 import type { IncomingBody, IncomingSink, RestOfBody } from './stream.ts';
 
-/** Paused bodies are let through for a turn so often: a paused socket does not report that its client left. */
-const NUDGE_MS = 1_000;
-/** uWS cuts a body of less than 16 KB/s after 10 s; pausing and resuming at once starts its clock anew. */
-const REARM_TURNS = 4;
 /** A client that may send and does not, for so long, is gone (files.md "Upload cases that must hold"). */
 const SILENT_TURNS = 30;
 
@@ -25,16 +22,26 @@ export interface IncomingHooks {
   resumed?(): void;
   /** The sink threw: a bug. The rest of the body is thrown away. */
   failed(error: unknown): void;
+  /** The client sends less than the floor; the sink has heard `lost`. Absent: the route has a floor of its own. */
+  slow?(): void;
 }
 
-export class IncomingStream implements IncomingBody, RestOfBody {
+export class IncomingStream implements IncomingBody, RestOfBody, OpenBody {
   readonly declaredBytes: number | undefined;
   readonly #response: HttpResponse;
   readonly #hooks: IncomingHooks;
+  readonly #open: OpenBodies;
+  readonly #floor: BodyFloor | undefined;
   #sink: IncomingSink | undefined;
   /** Copies of what arrived before anybody read. */
   #held: Buffer[] = [];
   #paused = false;
+  /** The client had to wait in this second. */
+  #hasPaused = false;
+  /** Somebody else throws the rest away, and bounds that by itself. */
+  #diverted = false;
+  /** The end of the body resumed the connection, and so started uWS's clock, which cuts the wait for the answer. */
+  #clockRuns = false;
   #ended = false;
   /** The sink hears nothing more: body over, client gone, or rest thrown away. */
   #closed = false;
@@ -44,9 +51,16 @@ export class IncomingStream implements IncomingBody, RestOfBody {
   #turns = 0;
 
   /** Call it in the turn of the request: uWS delivers to whoever listens by then. */
-  constructor(response: HttpResponse, declaredBytes: number | undefined, hooks: IncomingHooks) {
+  constructor(
+    response: HttpResponse,
+    declaredBytes: number | undefined,
+    hooks: IncomingHooks,
+    open: OpenBodies = OPEN_BODIES,
+  ) {
     this.#response = response;
     this.#hooks = hooks;
+    this.#open = open;
+    this.#floor = hooks.slow === undefined ? undefined : new BodyFloor();
     this.declaredBytes = declaredBytes;
     // A throw may not cross the native frame.
     response.onData((chunk, isLast) => {
@@ -57,7 +71,7 @@ export class IncomingStream implements IncomingBody, RestOfBody {
         hooks.failed(error);
       }
     });
-    OPEN.add(this);
+    open.add(this);
   }
 
   get ended(): boolean {
@@ -65,6 +79,11 @@ export class IncomingStream implements IncomingBody, RestOfBody {
   }
 
   read(sink: IncomingSink): void {
+    // The answer came before the route had read.
+    if (this.#diverted) {
+      sink.lost();
+      return;
+    }
     if (this.#sink !== undefined) throw new Error('a body is read once');
     this.#sink = sink;
     const held = this.#held;
@@ -80,6 +99,7 @@ export class IncomingStream implements IncomingBody, RestOfBody {
   }
 
   divert(sink: IncomingSink): void {
+    this.#diverted = true;
     this.#drop();
     this.#sink = sink;
     this.resume();
@@ -89,13 +109,14 @@ export class IncomingStream implements IncomingBody, RestOfBody {
     }
     // The route may have thrown the body away: whoever takes it over has to hear of its end all the same.
     this.#closed = false;
-    OPEN.add(this);
+    this.#open.add(this);
     if (this.#ended) this.#finish();
   }
 
   pause(): void {
     if (this.#paused || this.#closed || this.#ended) return;
     this.#paused = true;
+    this.#hasPaused = true;
     this.#response.pause();
   }
 
@@ -107,6 +128,12 @@ export class IncomingStream implements IncomingBody, RestOfBody {
     if (!this.#closed && !this.#ended) this.#read();
   }
 
+  answered(): void {
+    this.discard();
+    this.#clockRuns = false;
+    this.#open.delete(this);
+  }
+
   discard(): void {
     if (this.#closed) return;
     this.resume();
@@ -115,6 +142,8 @@ export class IncomingStream implements IncomingBody, RestOfBody {
 
   /** The client is gone; the response may not be touched any more. */
   lost(): void {
+    this.#clockRuns = false;
+    this.#open.delete(this);
     if (this.#closed) return;
     this.#lost = true;
     this.#close();
@@ -123,6 +152,10 @@ export class IncomingStream implements IncomingBody, RestOfBody {
 
   /** Once a second for every open body. */
   turn(): void {
+    if (this.#clockRuns) {
+      this.#rearm();
+      return;
+    }
     if (this.#closed || this.#ended) return;
     if (this.#paused) {
       this.#read();
@@ -131,13 +164,27 @@ export class IncomingStream implements IncomingBody, RestOfBody {
       return;
     }
     this.#silentTurns += 1;
-    // Counted apart: bytes that trickle in are no silence, and uWS's clock runs on under them.
-    this.#turns += 1;
+    const hasPaused = this.#hasPaused;
+    this.#hasPaused = false;
     if (this.#silentTurns >= SILENT_TURNS) this.#response.close();
-    else if (this.#turns % REARM_TURNS === 0) {
-      this.#response.pause();
-      this.#read();
-    }
+    else if (!hasPaused && !this.#diverted && this.#floor?.isBroken() === true) this.#slow();
+    else this.#rearm();
+  }
+
+  /** Turns are counted apart: bytes that trickle in are no silence, and uWS's clock runs on under them. */
+  #rearm(): void {
+    this.#turns += 1;
+    if (this.#turns % REARM_TURNS !== 0) return;
+    this.#response.pause();
+    this.#read();
+  }
+
+  /** For its sink the client is gone. */
+  #slow(): void {
+    const sink = this.#sink;
+    this.#close();
+    sink?.lost();
+    this.#hooks.slow?.();
   }
 
   #read(): void {
@@ -151,24 +198,29 @@ export class IncomingStream implements IncomingBody, RestOfBody {
 
   #take(chunk: ArrayBuffer, isLast: boolean): void {
     if (this.#ended) return;
-    if (!this.#closed && chunk.byteLength > 0) this.#deliver(chunk);
+    if (!this.#closed && chunk.byteLength > 0) this.#deliver(chunk, isLast);
     if (!isLast) return;
     // A connection that stays paused never reads its next request.
+    const wasPaused = this.#paused;
     this.resume();
     this.#ended = true;
+    this.#clockRuns = wasPaused;
+    if (!wasPaused) this.#open.delete(this);
     this.#hooks.ended();
     if (this.#sink !== undefined) this.#finish();
   }
 
-  #deliver(chunk: ArrayBuffer): void {
+  #deliver(chunk: ArrayBuffer, isLast: boolean): void {
     this.#silentTurns = 0;
+    this.#floor?.took(chunk.byteLength);
     if (this.#sink !== undefined) {
       this.#sink.data(new Uint8Array(chunk));
       return;
     }
     if (!this.#hooks.keep(chunk.byteLength)) return;
     this.#held.push(Buffer.from(Buffer.from(chunk)));
-    this.pause();
+    // Nothing follows the last piece, and resuming would start uWS's clock.
+    if (!isLast) this.pause();
   }
 
   #finish(): void {
@@ -179,7 +231,7 @@ export class IncomingStream implements IncomingBody, RestOfBody {
 
   #close(): void {
     this.#closed = true;
-    OPEN.delete(this);
+    if (!this.#clockRuns) this.#open.delete(this);
     this.#drop();
   }
 
@@ -188,27 +240,3 @@ export class IncomingStream implements IncomingBody, RestOfBody {
     this.#held = [];
   }
 }
-
-/** One timer for all bodies; it does not keep the process alive. */
-class OpenBodies {
-  readonly #bodies = new Set<IncomingStream>();
-  #timer: NodeJS.Timeout | undefined;
-
-  add(body: IncomingStream): void {
-    this.#bodies.add(body);
-    this.#timer ??= setInterval(() => this.#turn(), NUDGE_MS).unref();
-  }
-
-  delete(body: IncomingStream): void {
-    this.#bodies.delete(body);
-    if (this.#bodies.size > 0) return;
-    clearInterval(this.#timer);
-    this.#timer = undefined;
-  }
-
-  #turn(): void {
-    for (const body of [...this.#bodies]) body.turn();
-  }
-}
-
-const OPEN = new OpenBodies();

@@ -2,6 +2,8 @@
  * An answer's body as it leaves (events.md "What uWebSockets.js does with long responses", files.md item 10): known
  * lengths through `tryEnd`, others chunked in pieces that uWS does not lose. One per streamed answer.
  */
+import { corked, writePiece } from './cork.ts';
+import { endHeadPending, endPending } from './reply.ts';
 import type { HttpResponse } from './server.ts';
 import type { OutgoingBody, OutgoingSource } from './stream.ts';
 
@@ -10,6 +12,7 @@ const PIECE_BYTES = 15 * 1024;
 /** As long as the transport waits for a client that does not read: 10 s. */
 const POKE_MS = 20;
 const POKES_MAX = 500;
+const NO_BYTES = new Uint8Array(0);
 
 export interface OutgoingHooks {
   /** The last byte is about to be handed over; afterwards the response may not be touched. */
@@ -18,6 +21,8 @@ export interface OutgoingHooks {
   ended(sentBytes: number): void;
   /** The source threw: a bug. The connection is cut. */
   failed(error: unknown): void;
+  /** After the end of an answer that stays pending: more of it has left. */
+  left?(): void;
 }
 
 export class OutgoingStream implements OutgoingBody {
@@ -26,6 +31,8 @@ export class OutgoingStream implements OutgoingBody {
   readonly #hooks: OutgoingHooks;
   /** Undefined: chunked. */
   readonly #lengthBytes: number | undefined;
+  /** uWS is not to hear of the end (docs/decisions/0090). */
+  readonly #pending: boolean;
   /** What the socket did not take yet, and where its first byte stands in the body. */
   #rest: Uint8Array | undefined;
   #restOffset = 0;
@@ -42,11 +49,13 @@ export class OutgoingStream implements OutgoingBody {
     source: OutgoingSource,
     lengthBytes: number | undefined,
     hooks: OutgoingHooks,
+    pending = false,
   ) {
     this.#response = response;
     this.#source = source;
     this.#hooks = hooks;
     this.#lengthBytes = lengthBytes;
+    this.#pending = pending;
     response.onWritable((offset) => {
       this.#writable(offset);
       return true;
@@ -58,8 +67,14 @@ export class OutgoingStream implements OutgoingBody {
     if (this.#over) return;
     if (this.#lengthBytes === 0) {
       this.#hooks.finishing();
-      corked(this.#response, () => this.#response.end());
+      corked(this.#response, () => {
+        if (this.#pending) endHeadPending(this.#response, 0);
+        else this.#response.end();
+      });
       this.#finish();
+    } else if (this.#pending && this.#lengthBytes !== undefined) {
+      // The head names the length of the first call alone; the later ones promise a byte more.
+      this.#tryEnd(NO_BYTES, 0, this.#lengthBytes);
     }
     this.#guarded(() => this.#source.start(this));
   }
@@ -90,14 +105,21 @@ export class OutgoingStream implements OutgoingBody {
     if (this.#waiting) return;
     this.#hooks.finishing();
     // A plain end: with the close flag "Connection: close" would land in the body.
-    corked(this.#response, () => this.#response.end());
+    corked(this.#response, () => {
+      if (!this.#pending) this.#response.end();
+      else if (this.#sentBytes === 0) endHeadPending(this.#response, 0);
+      else endPending(this.#response);
+    });
     this.#finish();
   }
 
   cut(): void {
     if (this.#over) return;
-    // onAborted fires within, and with it `lost`.
-    this.#response.close();
+    this.#ending = true;
+    // onAborted fires within, and with it `lost`. A chunked body's own callback is no place for it: uWS reads on.
+    const close = () => this.#over || this.#response.close();
+    if (this.#pending) setImmediate(close);
+    else close();
   }
 
   /** The client is gone; the response may not be touched any more. */
@@ -124,6 +146,11 @@ export class OutgoingStream implements OutgoingBody {
 
   #writable(offset: number): void {
     this.#pokes = 0;
+    if (this.#over) {
+      corked(this.#response, () => undefined);
+      this.#hooks.left?.();
+      return;
+    }
     this.#goOn(offset);
   }
 
@@ -165,11 +192,15 @@ export class OutgoingStream implements OutgoingBody {
   }
 
   /** `offset` is where `bytes` begin in the body. The socket takes what it can; the rest is offered again. */
-  #tryEnd(bytes: Uint8Array, offset: number): void {
+  #tryEnd(
+    bytes: Uint8Array,
+    offset: number,
+    promised = (this.#lengthBytes ?? 0) + (this.#pending ? 1 : 0),
+  ): void {
     let done = false;
     corked(this.#response, () => {
-      const [hasRoom, isDone] = this.#response.tryEnd(bytes, this.#lengthBytes ?? 0);
-      done = isDone;
+      const [hasRoom, isDone] = this.#response.tryEnd(bytes, promised);
+      done = isDone || (this.#pending && hasRoom && offset + bytes.length === this.#lengthBytes);
       this.#waiting = !hasRoom && !isDone;
     });
     if (done) this.#finish();
@@ -184,42 +215,4 @@ export class OutgoingStream implements OutgoingBody {
     this.#rest = undefined;
     this.#hooks.ended(this.#sentBytes);
   }
-}
-
-/** One function for all corks, and what it works on: a closure a write would cost a tenth of the write. */
-let corkedResponse: HttpResponse | undefined;
-let corkedPiece: Uint8Array = new Uint8Array(0);
-let corkedHasRoom = true;
-let corkedFailure: unknown;
-
-function writeCorked(): void {
-  try {
-    corkedHasRoom = corkedResponse?.write(corkedPiece) === true;
-  } catch (error) {
-    corkedFailure = error ?? new Error('unknown failure of the writer');
-  }
-}
-
-/** One write in a cork of its own; false when the socket is full. Synchronous, and nothing within calls back here. */
-function writePiece(response: HttpResponse, piece: Uint8Array): boolean {
-  corkedResponse = response;
-  corkedPiece = piece;
-  corkedHasRoom = true;
-  corkedFailure = undefined;
-  response.cork(writeCorked);
-  if (corkedFailure !== undefined) throw corkedFailure;
-  return corkedHasRoom;
-}
-
-/** Runs the writes of one cork. A throw may not cross its native frame: it is thrown again outside. */
-export function corked(response: HttpResponse, write: () => void): void {
-  let failure: unknown;
-  response.cork(() => {
-    try {
-      write();
-    } catch (error) {
-      failure = error ?? new Error('unknown failure of the writer');
-    }
-  });
-  if (failure !== undefined) throw failure;
 }

@@ -2,7 +2,7 @@
  * The way of a request: guard, Host, origin rules, route, session, limits, schema, handle, reply. One walk for every
  * route; what differs stands in the route's definition. The answers of a turn of the loop leave together at its end.
  */
-import { GatewayError } from '../../domain/errors.ts';
+import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import { BodyIntake } from './body-intake.ts';
 import { type AddressReader, createAddressReader, createRangeCheck, readAddress } from './client-address.ts';
 import { absentBody, answerUnrouted, chargeRefusal, enter, refusal, replyOf, requireFit } from './door.ts';
@@ -19,6 +19,9 @@ import { coerceQuery, createRouter, type Router } from './router.ts';
 import type { HttpRequest, HttpResponse, RequestHandler } from './server.ts';
 import type { Services } from './services.ts';
 import { StreamReply } from './stream.ts';
+
+/** Refusals that end the connection: more of the body may follow, or the gateway stops. */
+const CLOSING: ReadonlySet<ErrorName> = new Set<ErrorName>(['BodyTooLarge', 'BodyTooSlow', 'Stopping']);
 
 export type { FinishedRequest } from './finished.ts';
 export type { PipelineCounters, PipelineOptions } from './pipeline-options.ts';
@@ -93,6 +96,7 @@ class Engine implements Pipeline {
       this.#settle(exchange);
       return;
     }
+    if (exchange.chunked) exchange.watch(() => this.#settle(exchange));
     try {
       if (verdict === 'tooLarge') {
         const error = errorBody('InvalidInput', 'the URL is too long or there are too many headers');
@@ -101,6 +105,8 @@ class Engine implements Pipeline {
     } catch (error) {
       this.#fail(exchange, chargeRefusal(exchange, error));
     }
+    // Its end is heard of only in this call, by whoever listens.
+    if (exchange.chunked) exchange.ignoreBody();
   }
 
   #open(response: HttpResponse, head: IncomingHead): Exchange {
@@ -156,10 +162,10 @@ class Engine implements Pipeline {
 
   /** A row of the table is answered as such; anything else is a bug: told to the operator, never to the caller. */
   #fail(exchange: Exchange, thrown: unknown): void {
+    if (exchange.decided) return;
     const known = thrown instanceof GatewayError ? thrown : this.#bug(exchange, thrown);
     exchange.error = known.row;
-    const close = known.row === 'BodyTooLarge' || known.row === 'Stopping';
-    this.#finish(exchange, refusal(exchange, known), close);
+    this.#finish(exchange, refusal(exchange, known), CLOSING.has(known.row));
   }
 
   #bug(exchange: Exchange, thrown: unknown): GatewayError {
@@ -168,8 +174,20 @@ class Engine implements Pipeline {
     return new GatewayError('InternalError');
   }
 
-  /** An answer with an unfit header is a bug too; nothing of it was written. */
+  /**
+   * A chunked request is answered when the parser's call is over: uWebSockets.js reads on behind it, and a further head
+   * in the same read then ends the connection, because an answer is pending. The first word counts.
+   */
   #finish(exchange: Exchange, reply: Reply, close: boolean): void {
+    if (!exchange.chunked) this.#write(exchange, reply, close);
+    else if (!exchange.decided) {
+      exchange.decided = true;
+      setImmediate(() => this.#write(exchange, reply, true));
+    } else if (reply instanceof StreamReply) reply.source.lost();
+  }
+
+  /** An answer with an unfit header is a bug too; nothing of it was written. */
+  #write(exchange: Exchange, reply: Reply, close: boolean): void {
     const closing = close || this.#stopping || this.#options.crowded?.() === true;
     try {
       if (reply instanceof StreamReply) {
@@ -187,7 +205,7 @@ class Engine implements Pipeline {
   #stream(exchange: Exchange, reply: StreamReply, closing: boolean): void {
     if (exchange.method === 'HEAD') {
       reply.source.lost();
-      this.#finish(exchange, reply.withoutBody(), closing);
+      this.#write(exchange, reply.withoutBody(), closing);
       return;
     }
     exchange.watch(() => this.#settle(exchange));

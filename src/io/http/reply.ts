@@ -30,6 +30,8 @@ export interface AnswerFacts {
   readonly close: boolean;
   /** More of the request may still arrive. Cutting the connection then would lose the answer in most clients. */
   readonly bodyPending: boolean;
+  /** uWebSockets.js is not to hear that the answer is complete, unless the connection ends with it. */
+  readonly staysPending: boolean;
 }
 
 /** Writes an answer whole; the bytes of its body. Call it corked. Throws before writing when a header is unfit. */
@@ -83,6 +85,12 @@ function writeBody(response: HttpResponse, reply: Reply, facts: AnswerFacts): nu
   const { body, status } = reply;
   const sizeBytes = typeof body === 'string' ? Buffer.byteLength(body) : (body?.length ?? 0);
   const bodiless = status === 204 || status === 304 || facts.headOnly;
+  if (facts.staysPending && (bodiless || sizeBytes === 0)) {
+    response.writeHeader('Connection', 'close');
+    const asGet = reply.isHead ? reply.headLengthBytes : sizeBytes;
+    endHeadPending(response, facts.headOnly ? asGet : bodiless ? undefined : 0);
+    return 0;
+  }
   const cut = facts.close && !facts.bodyPending && !bodiless;
   // uWS names the close itself when it cuts the connection.
   if (facts.close && !cut) response.writeHeader('Connection', 'close');
@@ -96,6 +104,17 @@ function writeBody(response: HttpResponse, reply: Reply, facts: AnswerFacts): nu
   }
   response.end(body ?? '', cut);
   return sizeBytes;
+}
+
+/** Ends a head without a body by hand: to uWebSockets.js the answer is still pending (docs/decisions/0090). */
+export function endHeadPending(response: HttpResponse, lengthBytes: number | undefined): void {
+  if (lengthBytes !== undefined) response.writeHeader('Content-Length', String(lengthBytes));
+  response.writeHeader('Date', `${new Date().toUTCString()}\r\n`);
+}
+
+/** Ends a chunked answer by hand, for the same reason: a last chunk with one trailer field (RFC 9112 7.1.2). */
+export function endPending(response: HttpResponse): void {
+  response.writeHeader('\r\n0\r\nX-Answer', 'whole\r\n');
 }
 
 export function checkHeader(name: string, value: string): void {

@@ -192,6 +192,8 @@ export interface RouteDefinition<
   readonly bodyOptional?: true;
   /** Cap of the body in bytes; 64 KiB unless given, none for `stream`. */
   readonly bodyMaxBytes?: number;
+  /** With `stream`: the route bounds slow bodies by itself (uploads); others send 1 KiB/s at least. */
+  readonly ownFloor?: true;
   /** Schema of `result`, for OpenAPI; absent where the route answers without the envelope. */
   readonly result?: TSchema;
   /** The answer is bytes without the envelope: what each status of it means, for OpenAPI, which then names HEAD too. */

@@ -2,6 +2,7 @@
  * One listener: sockets, TLS, the connection cap and the count of opens per address. The only importer of
  * uWebSockets.js; everybody else takes its types from here. What travels on a connection is the pipeline's.
  */
+import * as library from 'uWebSockets.js';
 import {
   App,
   type HttpRequest,
@@ -86,8 +87,18 @@ export interface Server {
   close(): Promise<void>;
 }
 
+/**
+ * Leaves the field `uWebSockets: 20` out of every answer: it names the parser to who looks for its faults. A switch of the
+ * library that its types do not name; a build without it writes the field.
+ */
+export function silence(uws: object): void {
+  const configure: unknown = Reflect.get(uws, '_cfg');
+  if (typeof configure === 'function') configure('silent');
+}
+
 /** Opens the listener, on a port that `findFreePort` has tried. */
 export function createServer(options: ServerOptions): Server {
+  silence(library);
   const app =
     options.tls === undefined
       ? App()
@@ -177,7 +188,11 @@ function watchConnections(
 }
 
 /** Only between the listener's opening and `serve`. */
-function answerNotReady(response: HttpResponse): void {
+function answerNotReady(response: HttpResponse, request: HttpRequest): void {
+  if (request.getHeader('transfer-encoding') !== '') {
+    response.close();
+    return;
+  }
   response.writeStatus('503 Service Unavailable').writeHeader('Retry-After', '1').end('', true);
 }
 

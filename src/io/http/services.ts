@@ -5,6 +5,7 @@ import type { SettingsReader } from '../../domain/settings.ts';
 import type { SharedBounds } from '../../domain/shares.ts';
 import type { Site } from '../../domain/site.ts';
 import type { InFlight } from './in-flight.ts';
+import type { OpenBodies } from './open-bodies.ts';
 import type { SessionGate } from './route.ts';
 
 export interface Services {
@@ -15,4 +16,6 @@ export interface Services {
   readonly limiter: Limiter;
   readonly bounds: SharedBounds;
   readonly inFlight: InFlight;
+  /** Looks at the bodies that are still arriving; those of the process unless given. */
+  readonly openBodies?: OpenBodies;
 }

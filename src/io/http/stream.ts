@@ -33,6 +33,8 @@ export interface RestOfBody {
   /** The rest goes to this sink; whoever read before hears nothing more. */
   divert(sink: IncomingSink): void;
   discard(): void;
+  /** The answer is complete: the rest is thrown away, and the response may not be touched any more. */
+  answered(): void;
   /** The client is gone. */
   lost(): void;
 }

@@ -115,6 +115,7 @@ function createPartRoute(parts: UploadRouteParts): AnyRoute {
       chunkCrc32: optional(text({ description: 'Of this chunk', examples: ['907060870'] })),
     }),
     body: 'stream',
+    ownFloor: true,
     result: partResult,
     errors: [
       'InvalidID',

@@ -88,6 +88,7 @@ function takeStream(parts: DraftParts, method: 'POST' | 'PATCH', summary: string
     auth: 'either',
     limits: [],
     body: 'stream',
+    ownFloor: true,
     errors: STREAM_ERRORS,
     // Once for the address, which has two such routes.
     offers: (settings) => (method === 'POST' ? [['Upload-Limit', uploadLimit(settings)]] : []),
