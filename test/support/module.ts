@@ -53,6 +53,7 @@ export interface ProxyFixtureOptions {
   readonly settings?: Partial<Record<SettingName, SettingValue>>;
   /** What a record that is awaited waits for. */
   readonly storage?: () => Promise<void>;
+  readonly pipeline?: Parameters<typeof startHttp>[0]['pipeline'];
 }
 
 export async function startProxy(options: ProxyFixtureOptions = {}): Promise<ProxyFixture> {
@@ -95,6 +96,7 @@ export async function startProxy(options: ProxyFixtureOptions = {}): Promise<Pro
     gate: GATE,
     actors: auditOnly(audit, options.storage ?? (async () => undefined)),
     settings: { ...NO_LIMITS, ...options.settings },
+    ...(options.pipeline === undefined ? {} : { pipeline: options.pipeline }),
   });
   return {
     http: fixture,

@@ -80,6 +80,16 @@ async function outcome(port: number, ...parts: (string | Uint8Array)[]): Promise
  * beside the other tests; the last test reads what became of them.
  */
 const slowFront = start(t);
+const steadyClient = (async () => {
+  const connection = connectRaw(slowFront.port);
+  const seconds = 13;
+  connection.send(requestText('POST', '/raw', { 'Content-Length': String(2_048 * seconds) }));
+  const drip = setInterval(() => connection.send('x'.repeat(2_048)), 1_000);
+  return connection.answer().finally(() => {
+    clearInterval(drip);
+    connection.close();
+  });
+})();
 const slowClients = Promise.all(
   ['', 'head', 'bare CR in the head', 'body'].map((stop) => {
     const head = `GET /hello HTTP/1.1\r\n${HOST}X: ${stop === 'head' ? '' : 'a\rb'}`;
@@ -461,6 +471,7 @@ t.test('front: silent connects, slow heads and slow bodies are closed while othe
   t.equal((await sendRaw(slowFront.port, requestText('GET', '/hello'))).status, 200);
   const [silent, slowHead, bareCr, slowBody] = await slowClients;
   t.same([silent, slowHead, bareCr], ['', '', '']);
+  t.equal((await steadyClient).status, 200, 'a body of 2 KiB/s over 13 s is served');
   t.match(slowBody, /^HTTP\/1\.1 408 .*Connection: close.*"code":1019/s);
   t.equal(slowFront.server.counters().open, 0);
 });
