@@ -7,9 +7,9 @@ import type { HttpResponse } from './server.ts';
 const TURN_MS = 1_000;
 /** uWS cuts a body of less than 16 KB/s after 10 s; pausing and resuming at once starts its clock anew. */
 export const REARM_TURNS = 4;
-/** 1 KiB/s over 10 s (issue: slow bodies hold what callers share). */
+/** 1 KiB/s over 10 s: an unfinished request holds what callers share (docs/decisions/0091). */
 const FLOOR_TURNS = 10;
-export const FLOOR_BYTES = 10 * 1024;
+const FLOOR_BYTES = 10 * 1024;
 
 export interface OpenBody {
   /** Once a second. */

@@ -170,6 +170,7 @@ function impliedErrors(route: AnyRoute): ErrorName[] {
   const names: ErrorName[] = ['InternalError', 'Overloaded'];
   if (route.query !== undefined || route.body !== undefined) names.push('InvalidInput');
   if (route.body !== undefined) names.push('BodyTooLarge');
+  if (route.body !== undefined && route.ownFloor !== true) names.push('BodyTooSlow');
   if (typeof route.body === 'object') names.push('UnsupportedMediaType');
   if (!route.limits.includes('NoRateLimit') || route.auth === 'session') names.push('AccessRateLimit');
   if (route.auth === 'session' || route.auth === 'either' || route.auth === 'admin')

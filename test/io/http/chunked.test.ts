@@ -7,6 +7,8 @@ import tls from 'node:tls';
 import t, { type Test } from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { object, text } from '../../../src/domain/schema.ts';
+import { LiveSettings } from '../../../src/domain/settings.ts';
+import { SharedBounds } from '../../../src/domain/shares.ts';
 import { OpenBodies } from '../../../src/io/http/open-bodies.ts';
 import { type AnyRoute, defineRoute, Reply, type RouteContext } from '../../../src/io/http/route.ts';
 import { silence } from '../../../src/io/http/server.ts';
@@ -271,8 +273,10 @@ t.test(
   'chunked: refusals of the limits, of a full gateway and of one that stops hide nothing either',
   async (t) => {
     const limited = start(t, { settings: { IpRPSLimit: 1, ApiRPSLimit: 1 } });
-    const full = start(t, { pipeline: { bounds: { requestsMax: 0 } } });
-    const large = start(t, { pipeline: { bounds: { bodiesBytesMax: 100 } } });
+    const full = start(t, { pipeline: { bounds: new SharedBounds(new LiveSettings(), { requests: 0 }) } });
+    const large = start(t, {
+      pipeline: { bounds: new SharedBounds(new LiveSettings(), { bodyBytes: 100 }) },
+    });
     const stopping = start(t);
     await stopping.pipeline.drain(1);
     const cases: [string, Started, number][] = [

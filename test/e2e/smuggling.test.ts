@@ -1,0 +1,60 @@
+/** The program against a request that hides in a chunked body (docs/decisions/0090), on both of its listeners. */
+import t from 'tap';
+import { expectOk, mcpLogin, newKey, request, signUp, updateKey } from '../../tools/agent.ts';
+import { launch } from '../../tools/launch.ts';
+import { connectRaw, requestText } from '../support/http.ts';
+
+/** To a proxy one body of 1,035 bytes; uWebSockets.js ends it behind 442. */
+const TRICK = `1;a\r\nA\r\n400\r\n${'x'.repeat(434)}\r\n0\r\n\r\n`;
+const CHUNKED = { 'Transfer-Encoding': 'chunked', 'Content-Type': 'application/json' };
+
+t.test(
+  'smuggling: behind POST /mcp and a push of events: no log line, no counter, no audit record',
+  async (t) => {
+    const adminKey = newKey();
+    const gateway = await launch({
+      configuration: { Admin: { publicKeys: [adminKey.publicKey] } },
+      args: ['--sandbox'],
+    });
+    t.teardown(() => gateway.stop());
+    const admin = await signUp(gateway.url, adminKey);
+    const person = await signUp(gateway.url, newKey());
+    expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
+    const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
+    const own = {
+      Authorization: `Bearer ${login.json['result']?.['sessionId']}`,
+      'X-Request-Id': 'hidden-request',
+    };
+    const attack = async (url: string, path: string, hidden: string, segments: number) => {
+      const connection = connectRaw(Number(new URL(url).port));
+      const visible = requestText('POST', path, CHUNKED) + TRICK;
+      if (segments === 1) connection.send(visible + hidden);
+      else {
+        connection.send(visible);
+        await connection.answer();
+        connection.send(hidden);
+      }
+      const answers = (await connection.ended()).match(/HTTP\/1\.1 /g)?.length ?? 0;
+      t.ok(answers <= 2 - segments, `${path}, ${segments} segments: one answer at most`);
+    };
+    const call = requestText('GET', '/wallet/v1/hidden', own);
+    const page = requestText('GET', '/metrics', own);
+    for (const segments of [1, 2]) {
+      await attack(gateway.url, '/mcp', call, segments);
+      await attack(gateway.internal, '/internal/v1/events', page, segments);
+    }
+    const { text: metrics } = await request(`${gateway.internal}/metrics`);
+    t.match(metrics, /route="\/mcp"/, 'the visible requests are counted');
+    t.notMatch(metrics, /route="\/:module/, 'the hidden ones are not');
+    const headers = { Cookie: admin.cookie };
+    const audit = async () =>
+      (await request(`${gateway.url}/ProxyAdmin/api/audit?limit=1000`, { headers })).text;
+    t.notMatch(gateway.output().stderr, 'hidden-request', 'nor logged');
+    await request(`${gateway.url}/wallet/v1/hidden`, { headers: own });
+    await gateway.said(/hidden-request/);
+    // Records of reads are written with the next commit.
+    let records = '';
+    while (!records.includes('rest.call')) records = await audit();
+    t.equal(records.split('rest.call').length - 1, 1, 'nor recorded: sent by itself it is, once');
+  },
+);
