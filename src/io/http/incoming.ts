@@ -20,6 +20,8 @@ export interface IncomingHooks {
   ended(): void;
   /** Reading goes on: uWS has then forgotten that somebody waits for room to write. */
   resumed?(): void;
+  /** An answer waits for room: how long it may is uWS's to judge. */
+  waits?(): boolean;
   /** The sink threw: a bug. The rest of the body is thrown away. */
   failed(error: unknown): void;
   /** The client sends less than the floor; the sink has heard `lost`. Absent: the route has a floor of its own. */
@@ -153,7 +155,7 @@ export class IncomingStream implements IncomingBody, RestOfBody, OpenBody {
   /** Once a second for every open body. */
   turn(): void {
     if (this.#clockRuns) {
-      this.#rearm();
+      if (this.#hooks.waits?.() !== true) this.#rearm();
       return;
     }
     if (this.#closed || this.#ended) return;

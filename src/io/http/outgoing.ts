@@ -62,6 +62,10 @@ export class OutgoingStream implements OutgoingBody {
     });
   }
 
+  get waiting(): boolean {
+    return this.#waiting;
+  }
+
   /** The head is written. */
   start(): void {
     if (this.#over) return;

@@ -69,6 +69,7 @@ class BodyReader implements RestOfBody, OpenBody {
 
   /** uWS would cut the connection without a word; its clock starts anew until the floor has judged. */
   turn(): void {
+    if (this.#over) return;
     this.#turns += 1;
     if (this.#floor?.isBroken() === true) {
       this.#stop();

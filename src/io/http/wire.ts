@@ -84,7 +84,7 @@ export class Wire {
   /** Opens the body for a route that reads it as it arrives. */
   openBody(hooks: IncomingHooks): IncomingStream {
     const resumed = () => this.#outgoing?.poke();
-    const all = { ...hooks, resumed };
+    const all = { ...hooks, resumed, waits: () => this.#outgoing?.waiting === true };
     const incoming = new IncomingStream(this.#response, this.#declaredBytes, all, this.#openBodies);
     this.#rest = incoming;
     return incoming;

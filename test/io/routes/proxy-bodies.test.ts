@@ -98,7 +98,7 @@ t.test('floor: a proxied body below 1 KiB/s is 408, and the module keeps nothing
 /** A body whose bytes and seconds the test gives. */
 function bodyOf(hasFloor: boolean) {
   const told: string[] = [];
-  const rearmed = { pauses: 0 };
+  const rearmed = { pauses: 0, waits: false };
   let deliver: (chunk: ArrayBuffer, isLast: boolean) => void = () => undefined;
   const response = {
     onData(handler: typeof deliver) {
@@ -111,7 +111,13 @@ function bodyOf(hasFloor: boolean) {
     close: () => told.push('closed'),
   } as unknown as HttpResponse;
   const nothing = () => undefined;
-  const hooks = { keep: () => true, release: nothing, ended: nothing, failed: nothing };
+  const hooks = {
+    keep: () => true,
+    release: nothing,
+    ended: nothing,
+    failed: nothing,
+    waits: () => rearmed.waits,
+  };
   const slow = { slow: () => void told.push('slow') };
   const body = new IncomingStream(response, 1_000_000, hasFloor ? { ...hooks, ...slow } : hooks);
   const read = () => body.read({ data: nothing, end: nothing, lost: () => void told.push('lost') });
@@ -162,6 +168,10 @@ t.test(
     last();
     for (let passed = 0; passed < 12; passed += 1) second(0);
     t.equal(rearmed.pauses, 4, 'every 4 s');
+    rearmed.waits = true;
+    for (let passed = 0; passed < 12; passed += 1) second(0);
+    t.equal(rearmed.pauses, 4, 'not for a client that does not read its answer');
+    rearmed.waits = false;
     body.answered();
     for (let passed = 0; passed < 12; passed += 1) second(0);
     t.equal(rearmed.pauses, 4, 'and no more: the response is out of reach');
