@@ -76,7 +76,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     queueMax: WORKER_QUEUE_MAX,
     onFault: (message) => log.error({ message }, 'worker fault'),
   });
-  const modules = createModuleClient({ clock: Date.now });
+  const modules = createModuleClient({ clock: Date.now, bounds });
   const chatUrl = addresses.get('chat');
   const files = openFileTransport({ configuration, settings, modules, chatUrl, log });
   const webhookOpening = openWebhooks({ configuration, settings, log });

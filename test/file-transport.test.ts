@@ -1,6 +1,7 @@
 /** Where bytes lie according to the configuration, and what makes the start fail. */
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { freshBounds } from 'support/bounds.ts';
 import t, { type Test } from 'tap';
 import { loadConfiguration } from '../src/config.ts';
 import { FolderUnusable } from '../src/data-folder.ts';
@@ -19,7 +20,7 @@ function open(t: Test, dataPath: string, keys: object): FileTransport {
   const loaded = loadConfiguration({ config: file, sandbox: true, checkConfig: false }, {});
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
   const settings = new LiveSettings();
-  const modules = createModuleClient({ clock: Date.now });
+  const modules = createModuleClient({ clock: Date.now, bounds: freshBounds() });
   t.teardown(() => modules.close());
   const { configuration } = loaded;
   return openFileTransport({

@@ -58,12 +58,30 @@ export const BOUNDS = {
   },
   relayedCalls: {
     unit: 'calls',
-    maximum: 128,
+    maximum: 2_048,
     session: 'RelayedCallsPerSession',
     user: 'RelayedCallsPerUser',
+    network: 64,
+    error: 'Overloaded',
+    summary: 'Proxied calls at one module whose bodies are read or whose answers are due.',
+  },
+  relayedWaiting: {
+    unit: 'calls',
+    maximum: 2_048,
+    session: 'RelayedCallsPerSession',
+    user: 'RelayedCallsPerUser',
+    network: 64,
+    error: 'Overloaded',
+    summary:
+      'Proxied calls at one module beyond the shares of their callers: they wait with their bodies unread.',
+  },
+  relayedConnections: {
+    unit: 'connections',
+    maximum: 128,
     network: { part: 1 / 2 },
     error: 'Overloaded',
-    summary: 'Proxied calls that hold a connection to one module.',
+    summary:
+      'Connections to one module for proxied calls. A call takes one when 64 KiB of its body are here, or all.',
   },
   uploadSlots: {
     unit: 'uploads',

@@ -10,6 +10,7 @@ const BOOKS_USUAL = 16;
 /** What one session, user or network holds, of every bound. */
 export interface Account {
   readonly kind: ShareKind;
+  readonly name: string;
   readonly shares: number;
   /** By the index of the bound's account book. */
   readonly held: number[];
@@ -23,6 +24,9 @@ export interface Holder {
   readonly user: Account | undefined;
   readonly networks: readonly Account[];
 }
+
+/** The gateway itself, which has no share and counts at the maximum alone. */
+export const NO_HOLDER: Holder = { session: undefined, user: undefined, networks: [] };
 
 export class Holders {
   readonly #accounts = new Map<string, Account>();
@@ -57,7 +61,7 @@ export class Holders {
     const key = `${kind} ${name}`;
     const known = this.#accounts.get(key);
     if (known !== undefined) return known;
-    const account: Account = { kind, shares, held: new Array<number>(BOOKS_USUAL).fill(0), leases: 0 };
+    const account: Account = { kind, name, shares, held: new Array<number>(BOOKS_USUAL).fill(0), leases: 0 };
     this.#accounts.set(key, account);
     return account;
   }

@@ -94,6 +94,11 @@ export class SharedBound {
     return new Lease(this, holder, amount);
   }
 
+  /** Would `take` give a lease? Nothing is taken and no refusal is counted. */
+  fits(holder: Holder, amount = 1): boolean {
+    return this.#refusedBy(holder, amount) === undefined;
+  }
+
   /** As `take`. Throws the row of the error table that the bound names. */
   require(holder: Holder, amount = 1): Lease {
     const lease = this.take(holder, amount);

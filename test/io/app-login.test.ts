@@ -19,6 +19,7 @@ import {
 } from '../support/account.ts';
 import { START_MS } from '../support/actors.ts';
 import { startAdmin } from '../support/admin.ts';
+import { freshBounds } from '../support/bounds.ts';
 
 const NOW_SECONDS = START_MS / 1000;
 const OPEN = { approved: true, mcpEnabled: true };
@@ -44,7 +45,7 @@ async function start(t: Test, personalReads = true) {
   });
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
   const catalogue = new LiveCatalogue(loaded.catalogue);
-  const modules = createModuleClient({ clock: () => START_MS });
+  const modules = createModuleClient({ clock: () => START_MS, bounds: freshBounds() });
   const routes = createMcpRoutes({
     catalogue,
     modules,

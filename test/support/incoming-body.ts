@@ -1,7 +1,7 @@
 /** A request's body as the HTTP front hands it over, sent by the test piece by piece. */
-import type { IncomingBody, IncomingSink } from '../../src/io/http/stream.ts';
+import type { Gathered, GatheringBody, IncomingSink } from '../../src/io/http/stream.ts';
 
-export class FakeBody implements IncomingBody {
+export class FakeBody implements GatheringBody {
   readonly declaredBytes: number | undefined;
   sink: IncomingSink | undefined;
   paused = false;
@@ -12,6 +12,16 @@ export class FakeBody implements IncomingBody {
 
   constructor(declaredBytes?: number) {
     this.declaredBytes = declaredBytes;
+  }
+
+  /** True: the test says by `gathered` when enough is here. */
+  gathers = false;
+  ended = false;
+  gathered: ((found: Gathered) => void) | undefined;
+
+  gather(_sizeBytes: number, ready: (found: Gathered) => void): void {
+    if (this.gathers) this.gathered = ready;
+    else ready('enough');
   }
 
   read(sink: IncomingSink): void {

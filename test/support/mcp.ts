@@ -16,6 +16,7 @@ import { GATEWAY_SERVICES, type GatewayServices } from '../../src/io/mcp/tools/g
 import type { CallObserver } from '../../src/io/metrics.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
 import { createMcpRoutes } from '../../src/io/routes/mcp.ts';
+import { freshBounds } from './bounds.ts';
 import { type HttpFixture, type HttpFixtureOptions, START_MS, startHttp } from './http.ts';
 
 /** Tokens that open a session, by login class. `other` is a second verified session of another user. */
@@ -124,7 +125,8 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
   const backend = http.createServer((request, response) => serve(options, asked, request, response));
   await new Promise<void>((resolve) => backend.listen(0, '127.0.0.1', resolve));
   const backendUrl = `http://127.0.0.1:${(backend.address() as AddressInfo).port}`;
-  const modules = createModuleClient({ clock: () => fixture.time.nowMs });
+  const bounds = options.pipeline?.bounds ?? freshBounds();
+  const modules = createModuleClient({ clock: () => fixture.time.nowMs, bounds });
   const configured = options.configured?.(backendUrl) ?? { tools: {}, resources: {} };
   const loaded = loadCatalogue(BUILT_IN, configured, new Map([['wallet', backendUrl]]), {
     personalReads: options.personalReads ?? true,
@@ -147,7 +149,7 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
     gate: gateOf(options, charged),
     actors: auditOnly(audit, options.storage ?? (async () => undefined)),
     ...(options.settings === undefined ? {} : { settings: options.settings }),
-    ...(options.pipeline === undefined ? {} : { pipeline: options.pipeline }),
+    pipeline: { ...options.pipeline, bounds },
   });
   const post = async (body: string, headers: Record<string, string> = {}): Promise<McpAnswer> => {
     const answer = await fetch(`${fixture.url}/mcp`, {

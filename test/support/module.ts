@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net';
 import type { AuditRecord } from '../../src/actors/runtime/actor.ts';
 import { judge } from '../../src/domain/quotas.ts';
 import type { SessionContext } from '../../src/domain/sessions.ts';
-import type { SettingName, SettingValue } from '../../src/domain/settings.ts';
+import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings.ts';
+import { SharedBounds } from '../../src/domain/shares.ts';
 import type { SessionGate } from '../../src/io/http/route.ts';
 import { type Catalogue, loadCatalogue } from '../../src/io/mcp/catalogue.ts';
 import type { ToolRow } from '../../src/io/mcp/tool.ts';
@@ -78,7 +79,9 @@ export async function startProxy(options: ProxyFixtureOptions = {}): Promise<Pro
   });
   await new Promise<void>((resolve) => backend.listen(0, '127.0.0.1', resolve));
   const address = `http://127.0.0.1:${(backend.address() as AddressInfo).port}/base/`;
-  const modules = createModuleClient({ clock: Date.now });
+  const settings = new LiveSettings({ ...NO_LIMITS, ...options.settings });
+  const bounds = options.pipeline?.bounds ?? new SharedBounds(settings);
+  const modules = createModuleClient({ clock: Date.now, bounds });
   const audit: AuditRecord[] = [];
   const fixture = startHttp({
     routes: createProxyRoutes({
@@ -95,8 +98,8 @@ export async function startProxy(options: ProxyFixtureOptions = {}): Promise<Pro
     }),
     gate: GATE,
     actors: auditOnly(audit, options.storage ?? (async () => undefined)),
-    settings: { ...NO_LIMITS, ...options.settings },
-    ...(options.pipeline === undefined ? {} : { pipeline: options.pipeline }),
+    settings,
+    pipeline: { ...options.pipeline, bounds },
   });
   return {
     http: fixture,

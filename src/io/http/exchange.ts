@@ -5,7 +5,7 @@
 
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { ErrorName } from '../../domain/errors.ts';
-import type { Holder } from '../../domain/holders.ts';
+import { type Holder, NO_HOLDER } from '../../domain/holders.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
 import type { Lease, SharedBounds } from '../../domain/shares.ts';
@@ -26,9 +26,6 @@ import type { BodySink } from './whole-body.ts';
 import { type StreamListener, Wire } from './wire.ts';
 
 const NO_BYTES = Buffer.alloc(0);
-
-/** Before a request is admitted it holds no part of any bound. */
-const NO_HOLDER: Holder = { session: undefined, user: undefined, networks: [] };
 
 export class Exchange implements RouteContext, InFlightRequest {
   readonly head: IncomingHead;
@@ -56,6 +53,7 @@ export class Exchange implements RouteContext, InFlightRequest {
   aborted = false;
   /** The limits of its route were not asked yet. */
   atDoor = true;
+  /** Before its admission it holds no part of any bound. */
   holder: Holder = NO_HOLDER;
   /** Its place among the requests in flight, from its admission until it is over. */
   requestLease: Lease | undefined;

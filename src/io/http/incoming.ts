@@ -6,7 +6,7 @@
 
 import { BodyFloor, OPEN_BODIES, type OpenBodies, type OpenBody, REARM_TURNS } from './open-bodies.ts';
 import type { HttpResponse } from './server.ts';
-import type { IncomingBody, IncomingSink, RestOfBody } from './stream.ts';
+import type { Gathered, GatheringBody, IncomingSink, RestOfBody } from './stream.ts';
 
 /** A client that may send and does not, for so long, is gone (files.md "Upload cases that must hold"). */
 const SILENT_TURNS = 30;
@@ -28,7 +28,7 @@ export interface IncomingHooks {
   slow?(): void;
 }
 
-export class IncomingStream implements IncomingBody, RestOfBody, OpenBody {
+export class IncomingStream implements GatheringBody, RestOfBody, OpenBody {
   readonly declaredBytes: number | undefined;
   readonly #response: HttpResponse;
   readonly #hooks: IncomingHooks;
@@ -37,6 +37,10 @@ export class IncomingStream implements IncomingBody, RestOfBody, OpenBody {
   #sink: IncomingSink | undefined;
   /** Copies of what arrived before anybody read. */
   #held: Buffer[] = [];
+  #heldBytes = 0;
+  /** Until so many are held, the client need not wait. */
+  #gatherBytes = 0;
+  #onGathered: ((found: Gathered) => void) | undefined;
   #paused = false;
   /** The client had to wait in this second. */
   #hasPaused = false;
@@ -80,6 +84,14 @@ export class IncomingStream implements IncomingBody, RestOfBody, OpenBody {
     return this.#ended;
   }
 
+  gather(sizeBytes: number, ready: (found: Gathered) => void): void {
+    this.#gatherBytes = sizeBytes;
+    this.#onGathered = ready;
+    if (this.#closed || this.#diverted) this.#gathered('gone');
+    else if (this.#ended || this.#heldBytes >= sizeBytes) this.#gathered('enough');
+    else this.resume();
+  }
+
   read(sink: IncomingSink): void {
     // The answer came before the route had read.
     if (this.#diverted) {
@@ -90,6 +102,7 @@ export class IncomingStream implements IncomingBody, RestOfBody, OpenBody {
     this.#sink = sink;
     const held = this.#held;
     this.#held = [];
+    this.#heldBytes = 0;
     // Before anything is handed over: the sink may want to pause at its first piece.
     this.resume();
     for (const piece of held) {
@@ -210,6 +223,7 @@ export class IncomingStream implements IncomingBody, RestOfBody, OpenBody {
     if (!wasPaused) this.#open.delete(this);
     this.#hooks.ended();
     if (this.#sink !== undefined) this.#finish();
+    else this.#gathered('enough');
   }
 
   #deliver(chunk: ArrayBuffer, isLast: boolean): void {
@@ -221,8 +235,18 @@ export class IncomingStream implements IncomingBody, RestOfBody, OpenBody {
     }
     if (!this.#hooks.keep(chunk.byteLength)) return;
     this.#held.push(Buffer.from(Buffer.from(chunk)));
+    this.#heldBytes += chunk.byteLength;
+    if (this.#heldBytes < this.#gatherBytes) return;
     // Nothing follows the last piece, and resuming would start uWS's clock.
     if (!isLast) this.pause();
+    this.#gathered('enough');
+  }
+
+  /** Once; and only where somebody asked. */
+  #gathered(found: Gathered): void {
+    const ready = this.#onGathered;
+    this.#onGathered = undefined;
+    ready?.(found);
   }
 
   #finish(): void {
@@ -240,5 +264,7 @@ export class IncomingStream implements IncomingBody, RestOfBody, OpenBody {
   #drop(): void {
     for (const piece of this.#held) this.#hooks.release(piece.length);
     this.#held = [];
+    this.#heldBytes = 0;
+    this.#gathered('gone');
   }
 }

@@ -12,7 +12,7 @@ import type { SessionContext, SessionKind } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
 import type { SharedBounds } from '../../domain/shares.ts';
 import type { Site } from '../../domain/site.ts';
-import type { IncomingBody } from './stream.ts';
+import type { GatheringBody } from './stream.ts';
 
 /**
  * Which session a route takes (auth.md A7).
@@ -84,7 +84,7 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   /** The body's bytes, where the route's `body` is `raw`; empty otherwise. */
   readonly rawBody: Buffer;
   /** The body as it arrives, where the route's `body` is `stream` and there is one. */
-  readonly incoming: IncomingBody | undefined;
+  readonly incoming: GatheringBody | undefined;
   /** The query as sent, without `?`. */
   readonly rawQuery: string;
   /** The path as sent, undecoded. */

@@ -15,6 +15,8 @@ export interface IncomingSink {
   lost(): void;
 }
 
+export type Gathered = 'enough' | 'gone';
+
 /** The body of a request on a route with `body: 'stream'`. Until `read`, what arrives is kept within the bound on bodies. */
 export interface IncomingBody {
   /** `Content-Length`; undefined for a chunked body. */
@@ -26,6 +28,17 @@ export interface IncomingBody {
   resume(): void;
   /** Throws the rest away; the sink hears nothing more. An answer before the end of the body does so by itself. */
   discard(): void;
+}
+
+/** A body that can be kept for a while before it is read. */
+export interface GatheringBody extends IncomingBody {
+  /** All of it is here. */
+  readonly ended: boolean;
+  /**
+   * Keeps up to so many bytes, and a piece more, while nobody reads. `ready` is called once: when they are here, or all is;
+   * with 'gone' when nothing more will come.
+   */
+  gather(sizeBytes: number, ready: (found: Gathered) => void): void;
 }
 
 /** What is still to come of a body that nobody wants any more. */

@@ -8,7 +8,7 @@ import { errorRow, GatewayError } from '../../domain/errors.ts';
 import type { CallObserver } from '../metrics.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import type { Endpoint } from '../modules/endpoint.ts';
-import type { ModuleRequest, ModuleResult } from '../modules/module-call.ts';
+import { type ModuleRequest, type ModuleResult, tooManyCalls } from '../modules/module-call.ts';
 import { errorText, isErrorAnswer, resourceResult, toolResult } from './answer.ts';
 import { faultOf } from './argument-check.ts';
 import { type Asking, audit, auditAttempt, type CallRecord, NAME_MAX, recordOf, refused } from './audit.ts';
@@ -195,6 +195,7 @@ export class Calls {
       body: outgoing.body,
       timeoutMs,
       endpoint: endpoint.reference,
+      holder: context.holder,
       onBegin(giveUp) {
         if (scope !== undefined) call = inFlight.begin(scope, id, giveUp);
         context.onAbort(giveUp);
@@ -218,6 +219,10 @@ export class Calls {
     if (result.error === 'Aborted') {
       audit(asking, record, 'cancelled');
       return errorEnvelope(id, 'ToolFailed', 'cancelled');
+    }
+    if (result.error === 'AccessRateLimit') {
+      audit(asking, record, 'limited');
+      throw tooManyCalls();
     }
     audit(asking, record, 'failed');
     asking.context.error = result.error;

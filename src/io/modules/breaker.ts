@@ -1,39 +1,54 @@
 /**
- * Circuit breakers of the backend endpoints (mcp.md "Calls to the backends"): after 5 failures in a row an endpoint
- * answers at once for 10 s, then a single probe decides. Only endpoints that fail are held, so that memory does not
- * grow with the number of healthy ones.
+ * Circuit breakers of the backend endpoints (docs/modules.md): after a run of failures an endpoint answers at once for
+ * 10 s, then a single probe decides. Only endpoints that fail are held, so memory does not grow with healthy ones.
  */
 import type { Clock } from '../../domain/time.ts';
 
 /** Failures in a row that open a breaker. Source: mcp.md. */
 export const BREAKER_FAILURES_MAX = 5;
+/** Calls in a row without an answer that open a breaker whatever they failed of, and whoever made them. */
+export const BREAKER_UNANSWERED_MAX = 20;
 /** How long an open breaker answers by itself before it lets one probe through. Source: mcp.md. */
 export const BREAKER_OPEN_MS = 10_000;
+/** A probe ends after so long, whatever the time-out of its call. */
+export const PROBE_MS = 5_000;
 /** Failing endpoints held at once; the one that failed first is forgotten when there are more. */
 const ENDPOINTS_MAX = 10_000;
 
-/** `released`: the call ended without telling anything about the endpoint (the caller went away). */
-export type CallVerdict = 'worked' | 'failed' | 'released';
+/**
+ * `failed`: the module refused, reset or cut the call. `timedOut`: it did not answer in time, which a caller can provoke.
+ * `released`: the call ended without telling anything about the endpoint (the caller left, or it never went out).
+ */
+export type CallVerdict = 'worked' | 'failed' | 'timedOut' | 'released';
 
 /** Leave to call an endpoint. Hand it back with `Breakers.settle`, once. */
 export interface Permit {
   readonly endpoint: string;
+  /** Whose time-out it would be: the network of the caller; '' for the gateway itself. */
+  readonly network: string;
   readonly probe: boolean;
   /** Failures of calls that began before the breaker last opened do not open it again. */
   readonly epoch: number;
 }
 
 interface Failing {
+  /** In a row, of the module itself. */
   failures: number;
+  timeouts: number;
+  /** Of the first time-out; undefined without one, null when others had them too. */
+  network: string | null | undefined;
+  isOpen: boolean;
   openUntilMs: number;
   probing: boolean;
   epoch: number;
 }
 
 export interface Breakers {
-  /** Undefined while the endpoint's breaker is open. */
-  enter(endpoint: string): Permit | undefined;
+  /** Undefined while the endpoint's breaker is open. `isWhole`: all of the request is here, so it may be a probe. */
+  enter(endpoint: string, network: string, isWhole: boolean): Permit | undefined;
   settle(permit: Permit, verdict: CallVerdict): void;
+  /** Would every call be refused now? */
+  refuses(endpoint: string): boolean;
   /** Endpoints that are answered without a call now. */
   open(): string[];
 }
@@ -49,19 +64,29 @@ export function createBreakers(clock: Clock): Breakers {
       const oldest = failing.keys().next();
       if (oldest.done !== true) failing.delete(oldest.value);
     }
-    const entry: Failing = { failures: 0, openUntilMs: 0, probing: false, epoch: epochs };
+    const entry: Failing = {
+      failures: 0,
+      timeouts: 0,
+      network: undefined,
+      isOpen: false,
+      openUntilMs: 0,
+      probing: false,
+      epoch: epochs,
+    };
     failing.set(endpoint, entry);
     return entry;
   }
 
+  const isClosedTo = (entry: Failing) => entry.isOpen && (entry.probing || clock() < entry.openUntilMs);
+
   return {
-    enter(endpoint) {
+    enter(endpoint, network, isWhole) {
       const entry = failing.get(endpoint);
-      if (entry === undefined) return { endpoint, probe: false, epoch: epochs };
-      if (entry.failures < BREAKER_FAILURES_MAX) return { endpoint, probe: false, epoch: entry.epoch };
-      if (entry.probing || clock() < entry.openUntilMs) return undefined;
+      if (entry === undefined) return { endpoint, network, probe: false, epoch: epochs };
+      if (!entry.isOpen) return { endpoint, network, probe: false, epoch: entry.epoch };
+      if (!isWhole || isClosedTo(entry)) return undefined;
       entry.probing = true;
-      return { endpoint, probe: true, epoch: entry.epoch };
+      return { endpoint, network, probe: true, epoch: entry.epoch };
     },
 
     settle(permit, verdict) {
@@ -76,19 +101,40 @@ export function createBreakers(clock: Clock): Breakers {
       }
       const failed = note(permit.endpoint);
       if (!permit.probe && permit.epoch < failed.epoch) return;
-      failed.failures += 1;
-      if (failed.failures >= BREAKER_FAILURES_MAX) {
-        failed.openUntilMs = clock() + BREAKER_OPEN_MS;
-        epochs += 1;
-        failed.epoch = epochs;
-      }
+      count(failed, permit.network, verdict);
+      if (!permit.probe && !isRunOver(failed)) return;
+      failed.isOpen = true;
+      failed.openUntilMs = clock() + BREAKER_OPEN_MS;
+      epochs += 1;
+      failed.epoch = epochs;
+    },
+
+    refuses(endpoint) {
+      const entry = failing.get(endpoint);
+      return entry !== undefined && isClosedTo(entry);
     },
 
     open() {
       const nowMs = clock();
       return [...failing]
-        .filter(([, entry]) => entry.failures >= BREAKER_FAILURES_MAX && nowMs < entry.openUntilMs)
+        .filter(([, entry]) => entry.isOpen && nowMs < entry.openUntilMs)
         .map(([endpoint]) => endpoint);
     },
   };
+}
+
+function count(entry: Failing, network: string, verdict: 'failed' | 'timedOut'): void {
+  if (verdict === 'failed') {
+    entry.failures += 1;
+    return;
+  }
+  entry.timeouts += 1;
+  if (entry.network === undefined) entry.network = network;
+  else if (entry.network !== network) entry.network = null;
+}
+
+/** Time-outs of one network count alone only when nothing else was answered either: that caller may be their cause. */
+function isRunOver({ failures, timeouts, network }: Failing): boolean {
+  const ofModule = failures + (network === null ? timeouts : 0);
+  return ofModule >= BREAKER_FAILURES_MAX || failures + timeouts >= BREAKER_UNANSWERED_MAX;
 }

@@ -5,8 +5,10 @@
  * asked for, and a POST is never sent twice.
  */
 import { performance } from 'node:perf_hooks';
+import { type Holder, NO_HOLDER } from '../../domain/holders.ts';
+import { Lease, type SharedBounds, type ShareRefusal } from '../../domain/shares.ts';
 import type { Clock } from '../../domain/time.ts';
-import { type Breakers, type CallVerdict, createBreakers, type Permit } from './breaker.ts';
+import { type Breakers, type CallVerdict, createBreakers, PROBE_MS } from './breaker.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { Exchange } from './exchange.ts';
 import type {
@@ -16,13 +18,12 @@ import type {
   ModuleResult,
   RelayRequest,
 } from './module-call.ts';
-import { NO_FLOW, Relay, type RelayFlow, type RelayListener } from './relay.ts';
+import { NO_FLOW, Relay, type RelayFlow, type RelayListener, type RelayPermit } from './relay.ts';
+import { RelayLine } from './relay-line.ts';
 import { requestHead } from './request-head.ts';
 
 /** Connections per origin, as many again for relayed calls; one request at a time on each. */
 export const CONNECTIONS_PER_ORIGIN = 128;
-/** Calls per origin that are under way or wait for a connection; one more is refused with `Overloaded`. */
-export const PENDING_PER_ORIGIN_MAX = 2_048;
 /** Origins with a pool. They come from the static configuration, so this is a guard against a mistake, not a quota. */
 const ORIGINS_MAX = 1_024;
 /** Why a request never left: something of it cannot be written. The endpoint has no part in it. */
@@ -40,8 +41,9 @@ export interface ModuleClient {
 export interface ModuleClientOptions {
   /** For the breakers. Elapsed times come from the monotonic clock. */
   readonly clock: Clock;
+  /** Of the listener whose callers the calls are for: a holder belongs to its bounds. */
+  readonly bounds: SharedBounds;
   readonly connectionsPerOrigin?: number;
-  readonly pendingPerOriginMax?: number;
   /** For how long connections are idle; milliseconds that never go back. */
   readonly monotonicMs?: () => number;
 }
@@ -59,12 +61,13 @@ export function createModuleClient(options: ModuleClientOptions): ModuleClient {
 
 class PooledClient implements ModuleClient {
   readonly #connections: number;
-  readonly #pendingMax: number;
   readonly #breakers: Breakers;
+  readonly #bounds: SharedBounds;
   readonly #monotonicMs: () => number;
   readonly #pools = new Map<string, ConnectionPool>();
   /** Connections of their own: slow readers of long answers must not hold up tool calls. */
   readonly #relayPools = new Map<string, ConnectionPool>();
+  readonly #lines = new Map<string, RelayLine>();
   readonly #tally: Tally = {
     calls: 0,
     answered: 0,
@@ -75,6 +78,7 @@ class PooledClient implements ModuleClient {
       ModuleUnavailable: 0,
       ModuleAnswerTooLarge: 0,
       Overloaded: 0,
+      AccessRateLimit: 0,
       Aborted: 0,
     },
   };
@@ -82,7 +86,7 @@ class PooledClient implements ModuleClient {
 
   constructor(options: ModuleClientOptions) {
     this.#connections = options.connectionsPerOrigin ?? CONNECTIONS_PER_ORIGIN;
-    this.#pendingMax = options.pendingPerOriginMax ?? PENDING_PER_ORIGIN_MAX;
+    this.#bounds = options.bounds;
     this.#breakers = createBreakers(options.clock);
     this.#monotonicMs = options.monotonicMs ?? (() => performance.now());
   }
@@ -90,40 +94,47 @@ class PooledClient implements ModuleClient {
   call(request: ModuleRequest): Promise<ModuleResult> {
     this.#tally.calls += 1;
     if (request.signal?.aborted === true) return this.#refuse('Aborted', 'aborted before the call');
-    const entry = this.#enter(this.#pools, request.url.origin, request.endpoint);
-    if ('error' in entry) return this.#refuse(entry.error, entry.reason);
-    const { pool, permit } = entry;
-    const { body } = request;
+    const { origin } = request.url;
+    const { holder = NO_HOLDER, body } = request;
+    const pool = this.#poolFor(this.#pools, origin);
+    if (typeof pool === 'string') return this.#refuse(pool, 'client closed, or too many origins');
+    const lease = this.#bounds.of('moduleCalls', origin).take(holder);
+    if (!(lease instanceof Lease)) return this.#refuse(shareError(lease), 'too many calls to the origin');
+    const permit = this.#breakers.enter(request.endpoint, networkOf(holder), true);
     const head = requestHead(request, pool.host, body === undefined ? undefined : Buffer.byteLength(body));
-    if (head === undefined) {
+    if (permit === undefined || head === undefined) {
+      lease.release();
+      if (permit === undefined) return this.#refuse('ModuleUnavailable', 'breaker open');
       this.#breakers.settle(permit, 'released');
       return this.#refuse('ModuleFailed', UNWRITABLE);
     }
+    const timeoutMs = permit.probe ? Math.min(PROBE_MS, request.timeoutMs) : request.timeoutMs;
     return new Promise((resolve) => {
-      const ended = (result: ModuleResult) => {
-        this.#breakers.settle(permit, verdictOf(result));
+      const ended = (result: ModuleResult, isSent: boolean) => {
+        lease.release();
+        this.#breakers.settle(permit, verdictOf(result, isSent));
         this.#count(result.ok ? undefined : result.error);
         resolve(result);
       };
       const opening = body === undefined ? head : head + body;
-      new Exchange({ pool, request, opening, repeated: this.#repeated, ended }).begin();
+      new Exchange({ pool, request, opening, timeoutMs, repeated: this.#repeated, ended }).begin();
     });
   }
 
   relay(request: RelayRequest, listener: RelayListener): RelayFlow {
     this.#tally.calls += 1;
-    const entry = this.#enter(this.#relayPools, request.url.origin, request.endpoint);
-    if ('error' in entry) return this.#refuseRelay(entry.error, listener);
-    const { pool, permit } = entry;
-    const { method, body, timeoutMs } = request;
+    const { method, body, timeoutMs, endpoint, holder = NO_HOLDER } = request;
+    const { origin } = request.url;
+    const pool = this.#poolFor(this.#relayPools, origin);
+    if (typeof pool === 'string') return this.#refuseRelay(pool, listener);
+    if (this.#breakers.refuses(endpoint)) return this.#refuseRelay('ModuleUnavailable', listener);
     const size = body === undefined ? undefined : (body.declaredBytes ?? 'chunked');
     const opening = requestHead(request, pool.host, size);
-    if (opening === undefined) {
-      this.#breakers.settle(permit, 'released');
-      return this.#refuseRelay('ModuleFailed', listener);
-    }
+    if (opening === undefined) return this.#refuseRelay('ModuleFailed', listener);
     const relay = new Relay({
       pool,
+      line: this.#line(origin),
+      holder,
       listener,
       opening,
       toHead: method === 'HEAD',
@@ -131,12 +142,21 @@ class PooledClient implements ModuleClient {
       timeoutMs,
       repeatable: method === 'GET',
       repeated: this.#repeated,
-      settle: (verdict) => this.#breakers.settle(permit, verdict),
-      isProbe: permit.probe,
+      permit: (isWhole) => this.#relayPermit(endpoint, holder, isWhole),
       finished: (error) => this.#count(error),
     });
-    relay.begin();
-    return relay;
+    const refusal = relay.begin();
+    return refusal === undefined ? relay : this.#refuseRelay(shareError(refusal), listener);
+  }
+
+  #relayPermit(endpoint: string, holder: Holder, isWhole: boolean): RelayPermit | undefined {
+    const permit = this.#breakers.enter(endpoint, networkOf(holder), isWhole);
+    return (
+      permit && {
+        isProbe: permit.probe,
+        settle: (verdict) => this.#breakers.settle(permit, verdict),
+      }
+    );
   }
 
   counters(): ModuleCounters {
@@ -159,27 +179,27 @@ class PooledClient implements ModuleClient {
     return [...this.#pools.values(), ...this.#relayPools.values()];
   }
 
-  /** Whatever stands against a call before it is sent. */
-  #enter(
-    pools: Map<string, ConnectionPool>,
-    origin: string,
-    endpoint: string,
-  ): { pool: ConnectionPool; permit: Permit } | { error: ModuleError; reason: string } {
-    if (this.#closed) return { error: 'ModuleUnavailable', reason: 'client closed' };
-    const pool = this.#pool(pools, origin);
-    if (pool === undefined) return { error: 'Overloaded', reason: 'too many origins' };
-    if (pool.pending >= this.#pendingMax)
-      return { error: 'Overloaded', reason: 'too many calls to the origin' };
-    const permit = this.#breakers.enter(endpoint);
-    return permit === undefined ? { error: 'ModuleUnavailable', reason: 'breaker open' } : { pool, permit };
-  }
-
-  #pool(pools: Map<string, ConnectionPool>, origin: string): ConnectionPool | undefined {
+  /** The connections to an origin, or why there are none. */
+  #poolFor(pools: Map<string, ConnectionPool>, origin: string): ConnectionPool | ModuleError {
+    if (this.#closed) return 'ModuleUnavailable';
     const known = pools.get(origin);
-    if (known !== undefined || pools.size >= ORIGINS_MAX) return known;
+    if (known !== undefined) return known;
+    if (pools.size >= ORIGINS_MAX) return 'Overloaded';
     const pool = new ConnectionPool(origin, this.#connections, this.#monotonicMs);
     pools.set(origin, pool);
     return pool;
+  }
+
+  #line(origin: string): RelayLine {
+    const known = this.#lines.get(origin);
+    if (known !== undefined) return known;
+    const line = new RelayLine({
+      calls: this.#bounds.of('relayedCalls', origin),
+      waiting: this.#bounds.of('relayedWaiting', origin),
+      connections: this.#bounds.of('relayedConnections', origin),
+    });
+    this.#lines.set(origin, line);
+    return line;
   }
 
   readonly #repeated = (): void => {
@@ -204,8 +224,27 @@ class PooledClient implements ModuleClient {
 }
 
 /** Any whole answer shows that the endpoint lives, an error status and one that is too large too. */
-function verdictOf(result: ModuleResult): CallVerdict {
+function verdictOf(result: ModuleResult, isSent: boolean): CallVerdict {
   if (result.ok) return 'worked';
-  if (result.error === 'Aborted') return 'released';
-  return result.error === 'ModuleAnswerTooLarge' ? 'worked' : 'failed';
+  switch (result.error) {
+    case 'ModuleAnswerTooLarge':
+      return 'worked';
+    case 'ModuleTimedOut':
+      // Time in a line of the gateway's own is no failure of the module.
+      return isSent ? 'timedOut' : 'released';
+    case 'ModuleFailed':
+      return 'failed';
+    default:
+      return 'released';
+  }
+}
+
+/** The widest bound met is everybody's, a share its caller's own. */
+function shareError({ refusedBy }: ShareRefusal): ModuleError {
+  return refusedBy === 'maximum' ? 'Overloaded' : 'AccessRateLimit';
+}
+
+/** By whom a time-out counts; '' for the gateway itself. */
+function networkOf({ networks }: Holder): string {
+  return networks[0]?.name ?? '';
 }

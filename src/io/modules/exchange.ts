@@ -21,8 +21,10 @@ export interface ExchangeOptions {
   /** Head and body of the request. */
   readonly opening: string;
   readonly repeated: () => void;
-  /** Once. */
-  readonly ended: (result: ModuleResult) => void;
+  /** At most so long, where the request allows more. */
+  readonly timeoutMs: number;
+  /** Once. `isSent`: it had a connection; until then its time is that of a line of the gateway's own. */
+  readonly ended: (result: ModuleResult, isSent: boolean) => void;
 }
 
 export class Exchange implements Attempt {
@@ -36,6 +38,7 @@ export class Exchange implements Attempt {
   readonly #abort = () => this.#stop('Aborted', 'aborted by the caller');
   #repeatable: boolean;
   #connection: Connection | undefined;
+  #isSent = false;
   #over = false;
   #status = 0;
   #contentType = '';
@@ -50,7 +53,7 @@ export class Exchange implements Attempt {
     this.encoding = request.body === undefined ? 'latin1' : 'utf8';
     this.toHead = request.method === 'HEAD';
     this.#repeatable = request.method === 'GET';
-    this.#timer = setTimeout(expire, request.timeoutMs, this);
+    this.#timer = setTimeout(expire, options.timeoutMs, this);
     request.signal?.addEventListener('abort', this.#abort, { once: true });
   }
 
@@ -67,6 +70,7 @@ export class Exchange implements Attempt {
 
   onBegin(connection: Connection): void {
     this.#connection = connection;
+    this.#isSent = true;
   }
 
   onHead(head: ResponseHead): void {
@@ -122,7 +126,7 @@ export class Exchange implements Attempt {
     this.#connection = undefined;
     clearTimeout(this.#timer);
     this.#options.request.signal?.removeEventListener('abort', this.#abort);
-    this.#options.ended(result);
+    this.#options.ended(result, this.#isSent);
   }
 
   #elapsedMs(): number {

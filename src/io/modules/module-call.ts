@@ -1,6 +1,7 @@
-/** What a call to a backend module is: the request, the answer, and the ways to fail. Types only. */
-import type { ErrorName } from '../../domain/errors.ts';
-import type { IncomingBody } from '../http/stream.ts';
+/** What a call to a backend module is: the request, the answer, and the ways to fail. */
+import { type ErrorName, GatewayError } from '../../domain/errors.ts';
+import type { Holder } from '../../domain/holders.ts';
+import type { GatheringBody } from '../http/stream.ts';
 import type { RequestLine } from './request-head.ts';
 
 export interface ModuleRequest extends RequestLine {
@@ -9,6 +10,8 @@ export interface ModuleRequest extends RequestLine {
   readonly timeoutMs: number;
   /** Names the breaker: one per tool, resource or proxied path. */
   readonly endpoint: string;
+  /** Whose share of the module's calls it takes; the gateway's own calls have none. */
+  readonly holder?: Holder;
   readonly signal?: AbortSignal;
   /** Gets the means to give the call up, once it is under way; lighter than a signal where a call is all it stops. */
   readonly onBegin?: (stop: () => void) => void;
@@ -18,7 +21,9 @@ export interface ModuleRequest extends RequestLine {
 export interface RelayRequest extends RequestLine {
   /** Names the breaker. */
   readonly endpoint: string;
-  readonly body: IncomingBody | undefined;
+  readonly body: GatheringBody | undefined;
+  /** Whose shares of the module the call takes; the gateway's own calls have none. */
+  readonly holder?: Holder;
   /** Between two bytes, in either direction, and before the first one. */
   readonly timeoutMs: number;
 }
@@ -33,13 +38,19 @@ export interface ModuleAnswer {
 
 /**
  * - `ModuleFailed`: connection refused, broken or cut, no HTTP, a redirect, a content coding nobody asked for.
- * - `ModuleUnavailable`: the breaker is open, or the client is closed. `Overloaded`: too many calls to that origin.
+ * - `ModuleUnavailable`: the breaker is open, or the client is closed. `Overloaded`: too many calls to that origin;
+ *   `AccessRateLimit`: too many of them are this caller's.
  * - `Aborted`: the caller's signal; nobody waits for an answer, so it is no row of the error table.
  */
 export type ModuleError =
   | Extract<
       ErrorName,
-      'ModuleFailed' | 'ModuleTimedOut' | 'ModuleUnavailable' | 'ModuleAnswerTooLarge' | 'Overloaded'
+      | 'ModuleFailed'
+      | 'ModuleTimedOut'
+      | 'ModuleUnavailable'
+      | 'ModuleAnswerTooLarge'
+      | 'Overloaded'
+      | 'AccessRateLimit'
     >
   | 'Aborted';
 
@@ -62,4 +73,9 @@ export interface ModuleCounters {
   readonly failed: Readonly<Record<ModuleError, number>>;
   /** Endpoints whose breaker is open now. */
   readonly breakersOpen: readonly string[];
+}
+
+/** What a caller is told whose share of a module's calls is used up. */
+export function tooManyCalls(): GatewayError {
+  return new GatewayError('AccessRateLimit', 'too many calls to the module at the same time', 1);
 }

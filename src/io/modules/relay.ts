@@ -2,12 +2,15 @@
  * One relayed call: the answer of a module goes to a listener piece by piece, at the listener's pace, and how it ends is
  * told once. A time-out counts from the last byte that went either way, so that a long body is not a late one.
  */
-import type { IncomingBody } from '../http/stream.ts';
-import type { CallVerdict } from './breaker.ts';
+import type { Holder } from '../../domain/holders.ts';
+import type { ShareRefusal } from '../../domain/shares.ts';
+import type { GatheringBody } from '../http/stream.ts';
+import { type CallVerdict, PROBE_MS } from './breaker.ts';
 import type { Attempt, Connection } from './connection.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { answerFault, contentTypeOf } from './exchange.ts';
 import type { ModuleError } from './module-call.ts';
+import type { LineMember, RelayLine } from './relay-line.ts';
 import { RequestBody } from './request-body.ts';
 import type { ResponseHead } from './response-head.ts';
 
@@ -46,33 +49,46 @@ export const NO_FLOW: RelayFlow = {
   stop: () => undefined,
 };
 
+export interface RelayPermit {
+  readonly isProbe: boolean;
+  /** Once, with the verdict for the breaker: of a probe when the answer begins, of others at the end. */
+  readonly settle: (verdict: CallVerdict) => void;
+}
+
 export interface RelayOptions {
   readonly pool: ConnectionPool;
+  readonly line: RelayLine;
+  readonly holder: Holder;
   readonly listener: RelayListener;
   /** The head of the request. */
   readonly opening: string;
   readonly toHead: boolean;
-  readonly body: IncomingBody | undefined;
+  readonly body: GatheringBody | undefined;
   readonly timeoutMs: number;
   /** Nothing of it was sent twice: a GET whose connection failed goes out once more. */
   readonly repeatable: boolean;
   readonly repeated: () => void;
-  /** Once, with the verdict for the breaker: of a probe when the answer begins, of others at the end. */
-  readonly settle: (verdict: CallVerdict) => void;
-  readonly isProbe: boolean;
+  /** Asked when the call is to go out; undefined: the breaker is open. */
+  readonly permit: (isWhole: boolean) => RelayPermit | undefined;
   readonly finished: (error: ModuleError | undefined) => void;
 }
 
+/** So much of a body is here, or all of it, before the call takes a connection. */
+const GATHER_BYTES = 64 * 1024;
 /** No number beyond can be passed on (RFC 9110 15). */
 const STATUS_MAX = 599;
 
-export class Relay implements RelayFlow, Attempt {
+export class Relay implements RelayFlow, Attempt, LineMember {
   readonly opening: string;
   readonly encoding = 'latin1';
   readonly toHead: boolean;
   readonly body: RequestBody | undefined;
   readonly #options: RelayOptions;
   readonly #timer: NodeJS.Timeout;
+  #probeTimer: NodeJS.Timeout | undefined;
+  #permit: RelayPermit | undefined;
+  /** Its body is being read, and there is no connection yet. */
+  #isGathering = false;
   #connection: Connection | undefined;
   #repeatable: boolean;
   /** The client does not take the answer. */
@@ -91,7 +107,44 @@ export class Relay implements RelayFlow, Attempt {
     this.#timer = setTimeout(() => this.#silent(), timeoutMs);
   }
 
-  begin(): void {
+  get holder(): Holder {
+    return this.#options.holder;
+  }
+
+  get isWhole(): boolean {
+    return this.body === undefined || this.body.isWhole;
+  }
+
+  /** Takes its place in the line; the refusal when its caller has no share left. */
+  begin(): ShareRefusal | undefined {
+    const refusal = this.#options.line.enter(this);
+    if (refusal === undefined) return undefined;
+    this.#over = true;
+    clearTimeout(this.#timer);
+    this.body?.discard();
+    return refusal;
+  }
+
+  gather(): void {
+    this.#isGathering = true;
+    const ready = () => {
+      this.#isGathering = false;
+      this.#progress();
+      this.#options.line.ready(this);
+    };
+    if (this.body === undefined) ready();
+    else this.body.gather(GATHER_BYTES, ready);
+  }
+
+  go(): void {
+    if (this.#over) return;
+    this.#permit = this.#options.permit(this.isWhole);
+    if (this.#permit === undefined) {
+      this.#fail('ModuleUnavailable');
+      return;
+    }
+    // Whatever the caller allows: others wait for what it finds.
+    if (this.#permit.isProbe) this.#probeTimer = setTimeout(() => this.#stop('ModuleTimedOut'), PROBE_MS);
     this.#options.pool.submit(this);
   }
 
@@ -120,7 +173,7 @@ export class Relay implements RelayFlow, Attempt {
       this.#stop('ModuleFailed');
       return;
     }
-    if (this.#options.isProbe) this.#settle('worked');
+    if (this.#permit?.isProbe === true) this.#settle('worked');
     const { status } = head;
     this.#options.listener.head({ status, contentType: contentTypeOf(head), headers: head.headers() });
   }
@@ -144,7 +197,7 @@ export class Relay implements RelayFlow, Attempt {
     }
     this.#repeatable = false;
     this.#options.repeated();
-    this.begin();
+    this.#options.pool.submit(this);
   }
 
   #progress(): void {
@@ -154,7 +207,10 @@ export class Relay implements RelayFlow, Attempt {
 
   /** Nothing moved for the whole time-out. Whose silence it is decides: a client's may not count against the module. */
   #silent(): void {
-    if (this.#paused) this.#stop('Aborted');
+    // A client that sends too little is refused by the floor of bodies.
+    if (this.#isGathering) this.#progress();
+    else if (this.#permit === undefined) this.#stop('Overloaded');
+    else if (this.#paused) this.#stop('Aborted');
     else if (this.body?.waitsForClient === true) this.#progress();
     else this.#stop('ModuleTimedOut');
   }
@@ -162,13 +218,17 @@ export class Relay implements RelayFlow, Attempt {
   /** Ends the call from outside, wherever it is. */
   #stop(error: ModuleError): void {
     if (this.#over) return;
+    const isSent = this.#connection !== undefined;
     if (this.#connection === undefined) this.#options.pool.drop(this);
     else this.#connection.destroy();
-    this.#fail(error);
+    this.#fail(error, isSent);
   }
 
-  #fail(error: ModuleError): void {
-    this.#finish(error === 'Aborted' ? 'released' : 'failed');
+  /** Time in a line of the gateway's own is no failure of the module. */
+  #fail(error: ModuleError, isSent = true): void {
+    this.#finish(
+      error === 'ModuleFailed' ? 'failed' : error === 'ModuleTimedOut' && isSent ? 'timedOut' : 'released',
+    );
     this.#options.finished(error);
     this.#options.listener.failed(error);
   }
@@ -179,11 +239,13 @@ export class Relay implements RelayFlow, Attempt {
     this.body?.discard();
     clearTimeout(this.#timer);
     this.#settle(verdict);
+    this.#options.line.leave(this);
   }
 
   #settle(verdict: CallVerdict): void {
     if (this.#settled) return;
     this.#settled = true;
-    this.#options.settle(verdict);
+    clearTimeout(this.#probeTimer);
+    this.#permit?.settle(verdict);
   }
 }

@@ -1,5 +1,5 @@
 /** The body of a client's request on its way to a module, at the module's pace. */
-import type { IncomingBody, IncomingSink } from '../http/stream.ts';
+import type { GatheringBody, IncomingSink } from '../http/stream.ts';
 
 /** The module's connection: false when it wants no more before it has drained. */
 export type Write = (bytes: Buffer) => boolean;
@@ -18,7 +18,7 @@ const CHUNKS_END = Buffer.from('0\r\n\r\n');
  * A client that leaves in mid-body leaves the module a cut request, never a shorter one.
  */
 export class RequestBody implements IncomingSink {
-  readonly #incoming: IncomingBody;
+  readonly #incoming: GatheringBody;
   readonly #events: RequestBodyEvents;
   #write: Write | undefined;
   #left: number;
@@ -27,7 +27,7 @@ export class RequestBody implements IncomingSink {
   /** The module has all of it. */
   isComplete = false;
 
-  constructor(incoming: IncomingBody, events: RequestBodyEvents) {
+  constructor(incoming: GatheringBody, events: RequestBodyEvents) {
     this.#incoming = incoming;
     this.#events = events;
     this.#left = incoming.declaredBytes ?? 0;
@@ -40,6 +40,20 @@ export class RequestBody implements IncomingSink {
   /** The module takes what there is, and the next piece has not come. */
   get waitsForClient(): boolean {
     return this.#write !== undefined && !this.#isFull && !this.#isOver;
+  }
+
+  /** All of it is here: the module can have it at once. */
+  get isWhole(): boolean {
+    return this.#incoming.ended;
+  }
+
+  /** Reads on until so many bytes wait, or all are here, and calls `ready`; a client that is gone is `lost`. */
+  gather(sizeBytes: number, ready: () => void): void {
+    if (this.#isOver) return;
+    this.#incoming.gather(sizeBytes, (found) => {
+      if (found === 'enough') ready();
+      else this.lost();
+    });
   }
 
   /** The head of the request is written. */

@@ -7,7 +7,7 @@ import { GatewayError } from '../../domain/errors.ts';
 import { Reply } from '../http/route.ts';
 import { type OutgoingBody, type OutgoingSource, StreamReply } from '../http/stream.ts';
 import { type AnsweredCall, answerHeaders, answerType, declaredLength } from '../modules/answer-headers.ts';
-import type { ModuleError } from '../modules/module-call.ts';
+import { type ModuleError, tooManyCalls } from '../modules/module-call.ts';
 import type { AnswerHead, RelayFlow, RelayListener } from '../modules/relay.ts';
 
 /** An answer up to this is held and leaves in one piece; of a longer one no more than this waits for the client. */
@@ -91,7 +91,7 @@ export class ProxiedCall implements RelayListener, OutgoingSource {
     this.#held = [];
     this.#options.onEnded({ kind: 'failed', error });
     // After an abort nobody reads the answer.
-    if (!this.#opened) this.#reject(new GatewayError(error === 'Aborted' ? 'ModuleFailed' : error));
+    if (!this.#opened) this.#reject(refusalOf(error));
     else this.#out?.cut();
   }
 
@@ -166,4 +166,9 @@ export class ProxiedCall implements RelayListener, OutgoingSource {
     this.#paused = true;
     this.#flow?.pause();
   }
+}
+
+function refusalOf(error: ModuleError): GatewayError {
+  if (error === 'AccessRateLimit') return tooManyCalls();
+  return new GatewayError(error === 'Aborted' ? 'ModuleFailed' : error);
 }

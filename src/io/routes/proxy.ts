@@ -177,7 +177,7 @@ async function forward(parts: ProxyParts, context: RouteContext, asked: Caller):
       if (ending.kind === 'failed' && ending.error !== 'Aborted') context.error = ending.error;
     },
   });
-  const flow = parts.modules.relay({ ...request, body: context.incoming }, call);
+  const flow = parts.modules.relay({ ...request, body: context.incoming, holder: context.holder }, call);
   call.attach(flow);
   context.onAbort(() => flow.stop());
   return call.reply;
@@ -185,6 +185,7 @@ async function forward(parts: ProxyParts, context: RouteContext, asked: Caller):
 
 function outcomeOf(ending: ProxiedEnding): CallOutcome {
   if (ending.kind === 'answered') return ending.status >= 400 ? 'error' : 'ok';
+  if (ending.error === 'AccessRateLimit') return 'limited';
   return ending.error === 'Aborted' ? 'cancelled' : 'failed';
 }
 

@@ -8,11 +8,12 @@ import { GatewayError } from '../../../src/domain/errors.ts';
 import { chatFilesOf, createChatFiles } from '../../../src/io/modules/chat-files.ts';
 import { createModuleClient, type ModuleClient } from '../../../src/io/modules/client.ts';
 import { startSandbox } from '../../../src/sandbox/start.ts';
+import { freshBounds } from '../../support/bounds.ts';
 
 async function opened(t: Test) {
   const dataPath = await mkdtemp(join(tmpdir(), 'chat-files-'));
   const sandbox = await startSandbox({ dataPath });
-  const modules = createModuleClient({ clock: Date.now });
+  const modules = createModuleClient({ clock: Date.now, bounds: freshBounds() });
   t.teardown(async () => {
     await modules.close();
     await sandbox.close();

@@ -11,6 +11,7 @@ import {
 } from '../../../src/io/modules/client.ts';
 import { ANSWER_MAX_BYTES } from '../../../src/io/modules/exchange.ts';
 import type { ModuleRequest, ModuleResult } from '../../../src/io/modules/module-call.ts';
+import { freshBounds } from '../../support/bounds.ts';
 import { holdTimeouts } from '../../support/held-timers.ts';
 import { outside } from '../../support/outside.ts';
 import { startRawModule } from '../../support/raw-module.ts';
@@ -50,7 +51,7 @@ async function deadUrl(test: Test): Promise<string> {
 }
 
 function startClient(test: Test, options: Partial<ModuleClientOptions> = {}): ModuleClient {
-  const client = createModuleClient({ clock: () => 0, ...options });
+  const client = createModuleClient({ clock: () => 0, bounds: freshBounds(), ...options });
   test.teardown(() => client.close());
   return client;
 }
@@ -310,7 +311,7 @@ t.test(
       if (waiting.length > 2) response.end();
     });
     const other = await startBackend(t, (_request, response) => response.end());
-    const client = startClient(t, { connectionsPerOrigin: 2, pendingPerOriginMax: 3 });
+    const client = startClient(t, { connectionsPerOrigin: 2, bounds: freshBounds({ moduleCalls: 3 }) });
     const calls = [1, 2, 3].map(() => client.call(get(backend.url)));
     await full;
     t.equal(errorOf(await client.call(get(backend.url))), 'Overloaded');
@@ -403,9 +404,9 @@ t.test('client: closing ends calls under way and refuses new ones', async (t) =>
 t.test('breakers: late results of calls from before the opening change nothing', async (t) => {
   let nowMs = 0;
   const breakers = createBreakers(() => nowMs);
-  const early = Array.from({ length: 8 }, () => breakers.enter('e'));
+  const early = Array.from({ length: 8 }, () => breakers.enter('e', '192.0.2.1', true));
   for (const permit of early.slice(0, 5)) if (permit !== undefined) breakers.settle(permit, 'failed');
-  t.equal(breakers.enter('e'), undefined);
+  t.equal(breakers.enter('e', '192.0.2.1', true), undefined);
   nowMs = BREAKER_OPEN_MS - 1;
   const [late, lateToo, gone] = early.slice(5);
   t.ok(late !== undefined && lateToo !== undefined && gone !== undefined);
@@ -413,20 +414,24 @@ t.test('breakers: late results of calls from before the opening change nothing',
   breakers.settle(late, 'failed');
   breakers.settle(lateToo, 'worked');
   breakers.settle(gone, 'released');
-  t.equal(breakers.enter('e'), undefined, 'still open');
+  t.equal(breakers.enter('e', '192.0.2.1', true), undefined, 'still open');
   nowMs = BREAKER_OPEN_MS;
-  const probe = breakers.enter('e');
+  const probe = breakers.enter('e', '192.0.2.1', true);
   t.equal(probe?.probe, true, 'and not for longer than 10 s');
   if (probe !== undefined) breakers.settle(probe, 'released');
-  t.equal(breakers.enter('e')?.probe, true, 'a probe whose caller left makes room for the next');
+  t.equal(
+    breakers.enter('e', '192.0.2.1', true)?.probe,
+    true,
+    'a probe whose caller left makes room for the next',
+  );
 });
 
 t.test('breakers: a success between failures starts the count again', async (t) => {
   const breakers = createBreakers(() => 0);
   for (const verdict of ['failed', 'failed', 'failed', 'failed', 'worked', 'failed', 'failed'] as const) {
-    const permit = breakers.enter('e');
+    const permit = breakers.enter('e', '192.0.2.1', true);
     if (permit !== undefined) breakers.settle(permit, verdict);
   }
-  t.ok(breakers.enter('e'));
+  t.ok(breakers.enter('e', '192.0.2.1', true));
   t.strictSame(breakers.open(), []);
 });

@@ -13,6 +13,7 @@ import type { ModuleRequest, ModuleResult } from '../../../src/io/modules/module
 import type { AnswerHead, RelayFlow } from '../../../src/io/modules/relay.ts';
 import { requestHead } from '../../../src/io/modules/request-head.ts';
 import { seededNumbers } from '../../support/actors.ts';
+import { freshBounds } from '../../support/bounds.ts';
 import { makeCertificate } from '../../support/certificate.ts';
 import { FakeBody } from '../../support/incoming-body.ts';
 import { startRawModule } from '../../support/raw-module.ts';
@@ -20,7 +21,7 @@ import { startRawModule } from '../../support/raw-module.ts';
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
 function clientOf(t: Test, options: Partial<ModuleClientOptions> = {}) {
-  const client = createModuleClient({ clock: () => 0, ...options });
+  const client = createModuleClient({ clock: () => 0, bounds: freshBounds(), ...options });
   t.teardown(() => client.close());
   return client;
 }
@@ -293,7 +294,7 @@ t.test('relay: paused in the turn in which it went on, it stays paused', async (
 });
 
 t.test('relay: refused before it was sent, it tells so and holds nothing', async (t) => {
-  const client = clientOf(t, { pendingPerOriginMax: 0 });
+  const client = clientOf(t, { bounds: freshBounds({ relayedCalls: 0, relayedWaiting: 0 }) });
   t.strictSame(await relayed(client, 'http://127.0.0.1:1/', undefined).over, ['Overloaded']);
   t.match(client.counters(), { pending: 0, failed: { Overloaded: 1 } });
 });

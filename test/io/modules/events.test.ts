@@ -20,6 +20,7 @@ import { createEventIntake, EVENTS_BODY_MAX_BYTES } from '../../../src/io/module
 import { createModuleKeys } from '../../../src/io/modules/module-keys.ts';
 import { createInternalRoutes } from '../../../src/io/routes/internal.ts';
 import { createTestActors } from '../../support/actors.ts';
+import { freshBounds } from '../../support/bounds.ts';
 import { startHttp } from '../../support/http.ts';
 
 const WALLET_KEY = 'wallet-key-0123456789';
@@ -150,7 +151,7 @@ async function startModule(t: Test, answer: (poll: Poll, response: http.ServerRe
 function startFeed(t: Test, url: string, actors = createTestActors({ kinds: [] }), real?: EventInbox) {
   const inbox = fakeInbox();
   const cursors: unknown[] = [];
-  const modules = createModuleClient({ clock: actors.clock.read });
+  const modules = createModuleClient({ clock: actors.clock.read, bounds: freshBounds() });
   const waits: { delayMs: number; run: () => void }[] = [];
   let waiting: (() => void) | undefined;
   const feed = new EventFeed({

@@ -6,6 +6,7 @@ import { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { createModuleClient } from '../../../src/io/modules/client.ts';
+import { freshBounds } from '../../support/bounds.ts';
 import { holdTimeouts } from '../../support/held-timers.ts';
 import { connectRaw, requestText, sendRaw } from '../../support/http.ts';
 import { BEARER, type ProxyFixtureOptions, startProxy } from '../../support/module.ts';
@@ -395,7 +396,7 @@ t.test('streams: a long answer that nobody reads holds up no tool call', async (
   });
   await new Promise<void>((resolve) => backend.listen(0, '127.0.0.1', resolve));
   const { port } = backend.address() as net.AddressInfo;
-  const client = createModuleClient({ clock: Date.now, connectionsPerOrigin: 1 });
+  const client = createModuleClient({ clock: Date.now, bounds: freshBounds(), connectionsPerOrigin: 1 });
   t.teardown(async () => {
     await client.close();
     backend.closeAllConnections();
@@ -427,7 +428,7 @@ t.test('streams: a GET whose kept connection is closed under it goes out once mo
   });
   await new Promise<void>((resolve) => backend.listen(0, '127.0.0.1', resolve));
   const { port } = backend.address() as net.AddressInfo;
-  const client = createModuleClient({ clock: Date.now });
+  const client = createModuleClient({ clock: Date.now, bounds: freshBounds() });
   t.teardown(async () => {
     await client.close();
     backend.close();
