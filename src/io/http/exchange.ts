@@ -12,7 +12,6 @@ import type { Lease, SharedBounds } from '../../domain/shares.ts';
 import type { Site } from '../../domain/site.ts';
 import { RequestCharges } from './charges.ts';
 import type { ResolvedClient } from './client-address.ts';
-import { type FinishedRequest, pathShown } from './finished.ts';
 import type { InFlightRequest } from './in-flight.ts';
 import type { IncomingHooks, IncomingStream } from './incoming.ts';
 import { OPEN_BODIES } from './open-bodies.ts';
@@ -236,24 +235,6 @@ export class Exchange implements RouteContext, InFlightRequest {
       close,
       bodyPending: !this.bodyRead,
       staysPending: this.chunked,
-    };
-  }
-
-  /** What is told of it once it is over. */
-  record(elapsedMs: number): FinishedRequest {
-    return {
-      method: this.head.method,
-      route: this.route?.path ?? '',
-      path: pathShown(this.route, this.head.path),
-      status: this.status,
-      error: this.error,
-      milliseconds: elapsedMs - this.startedMs,
-      sizeBytes: this.sentBytes,
-      address: this.client.address,
-      userAgent: this.client.userAgent,
-      userId: this.session?.userId,
-      requestId: this.requestId,
-      traceparent: this.traceparent,
     };
   }
 

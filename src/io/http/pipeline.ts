@@ -7,6 +7,7 @@ import { BodyIntake } from './body-intake.ts';
 import { type AddressReader, createAddressReader, createRangeCheck, readAddress } from './client-address.ts';
 import { absentBody, answerUnrouted, chargeRefusal, enter, refusal, replyOf, requireFit } from './door.ts';
 import { Exchange } from './exchange.ts';
+import { recordOf } from './finished.ts';
 import { guard } from './guard.ts';
 import { Handling } from './handling.ts';
 import { InFlight } from './in-flight.ts';
@@ -222,7 +223,7 @@ class Engine implements Pipeline {
   #settle(exchange: Exchange): void {
     if (exchange.settled) return;
     exchange.settled = true;
-    this.#options.onFinished?.(exchange.record(this.#options.elapsed()));
+    this.#options.onFinished?.(recordOf(exchange, this.#options.elapsed()));
     if (!exchange.running) this.#release(exchange);
   }
 
