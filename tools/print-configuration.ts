@@ -16,12 +16,14 @@ interface Node {
   description?: string;
   properties?: Record<string, Node>;
   items?: Node;
+  anyOf?: readonly Node[];
   enum?: readonly string[];
   minimum?: number;
   maximum?: number;
 }
 
 function typeOf(node: Node): string {
+  if (node.anyOf !== undefined) return node.anyOf.map(typeOf).join(' or ');
   if (node.type === 'array') return `list of ${node.items?.type ?? 'values'}`;
   if (node.type === 'integer' && node.maximum !== undefined)
     return `integer, ${node.minimum ?? 0} to ${node.maximum}`;

@@ -12,6 +12,7 @@ import {
   record,
   type Static,
   text,
+  union,
   unknown,
 } from './schema.ts';
 import type { SettingName, SettingValue } from './settings.ts';
@@ -23,6 +24,7 @@ const host = (description: string) => text({ minLength: 1, maxLength: 253, descr
 const url = (description: string) =>
   text({ pattern: '^https?://[^\\s/]+[^\\s]*$', maxLength: 2048, description });
 const range = text({ maxLength: 64 });
+const sealKey = text({ minLength: 1, maxLength: 64 });
 
 export const MODULE_NAMES = ['chat', 'wallet', 'payments', 'markets', 'core'] as const;
 export type ModuleName = (typeof MODULE_NAMES)[number];
@@ -69,6 +71,12 @@ export const configurationSchema = object(
               'What the kernel takes of one connection ahead of the gateway; 0: its choice.',
             ),
           ),
+          proxyProtocol: optional(
+            boolean({
+              description:
+                'TrustedProxies put a PROXY protocol header (version 2) before each connection; it carries one request.',
+            }),
+          ),
         },
         closed,
       ),
@@ -78,6 +86,12 @@ export const configurationSchema = object(
         {
           host: optional(host('Address of the internal listener: /metrics and /health in full.')),
           port: optional(port('0 picks a free one.')),
+          allowHosts: optional(
+            array(host('Host name.'), {
+              description:
+                'Names that Host may hold there beside addresses, loopback names and Internal.host; others: 403.',
+            }),
+          ),
         },
         { ...closed, description: "Listener for /metrics, full /health and the modules' events." },
       ),
@@ -150,6 +164,19 @@ export const configurationSchema = object(
         closed,
       ),
     ),
+    Secrets: optional(
+      object(
+        {
+          sealKey: optional(
+            union([sealKey, array(sealKey, { minItems: 1, maxItems: 8 })], {
+              description:
+                'Seals the API keys of applications outside the journal: 32 bytes in base64url or hex, best as env:NAME. A list: the first seals, all open. Once used it is needed at every start.',
+            }),
+          ),
+        },
+        closed,
+      ),
+    ),
     Workers: optional(
       object(
         {
@@ -185,6 +212,7 @@ export const DEFAULTS = {
   'Listen.host': '127.0.0.1',
   'Listen.port': 8080,
   'Listen.receiveBufferBytes': 262_144,
+  'Listen.proxyProtocol': false,
   'Internal.host': '127.0.0.1',
   'Internal.port': 8081,
   DataPath: './data',
@@ -218,8 +246,13 @@ export interface Configuration {
     readonly tls: { readonly cert: string; readonly key: string } | undefined;
     /** 0: the kernel's own choice. */
     readonly receiveBufferBytes: number;
+    readonly proxyProtocol: boolean;
   };
-  readonly internal: { readonly host: string; readonly port: number };
+  readonly internal: {
+    readonly host: string;
+    readonly port: number;
+    readonly allowHosts: readonly string[];
+  };
   readonly dataPath: string;
   readonly trustedProxies: readonly string[];
   readonly modules: Readonly<Partial<Record<ModuleName, ModuleConfiguration>>>;
@@ -240,6 +273,8 @@ export interface Configuration {
   readonly webhookAllow: readonly string[];
   readonly allowedOrigins: readonly string[];
   readonly admin: { readonly publicKeys: readonly string[]; readonly allow: readonly string[] };
+  /** As written, the one that seals first; empty: the journal's own secret seals. */
+  readonly sealKeys: readonly string[];
   /** 0: cores − 1, at least 1. */
   readonly workerThreads: number;
   readonly log: { readonly requests: 'all' | 'errors' | 'off' };

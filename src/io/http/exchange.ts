@@ -69,6 +69,10 @@ export class Exchange implements RouteContext, InFlightRequest {
   sentBytes = 0;
   /** Reported as finished. */
   settled = false;
+  /** Its connection carries no other request; see `ResolvedClient`. */
+  readonly alone: boolean;
+  /** Its answer is written in a turn of its own. */
+  late = false;
   readonly startedMs: number;
   readonly #wire: Wire;
   #listeners: (() => void)[] | undefined;
@@ -83,7 +87,8 @@ export class Exchange implements RouteContext, InFlightRequest {
     newRequestId: () => string,
   ) {
     this.startedMs = startedMs;
-    this.#wire = new Wire(response, head.contentLength);
+    this.alone = client.alone;
+    this.#wire = new Wire(response, head.contentLength, client.alone);
     this.head = head;
     this.services = services;
     this.nowMs = nowMs;
@@ -178,7 +183,7 @@ export class Exchange implements RouteContext, InFlightRequest {
   /** Writes the answer; false when it came too late. Throws, with nothing written, when a header is unfit. */
   answer(reply: Reply, close: boolean): boolean {
     if (this.over) return false;
-    this.sentBytes = this.#wire.answer(reply, this.#factsOf(close), this.running);
+    this.sentBytes = this.#wire.answer(reply, this.#factsOf(close), this.running || this.late);
     this.over = true;
     this.status = reply.status;
     return true;
@@ -211,6 +216,7 @@ export class Exchange implements RouteContext, InFlightRequest {
   #factsOf(close: boolean): AnswerFacts {
     return {
       requestId: this.requestId,
+      strictTransport: this.services.site.strictTransport,
       cors: this.cors,
       verdict: this.limiter.verdict,
       windowSeconds: this.services.settings.get('RateLimitWindowSeconds'),

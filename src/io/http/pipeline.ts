@@ -47,6 +47,7 @@ class Engine implements Pipeline {
   readonly #bodies: BodyIntake;
   readonly #handling: Handling;
   #smuggledTotal = 0;
+  #proxyHeadersRefusedTotal = 0;
   #stoppingTotal = 0;
   #stopping = false;
 
@@ -68,13 +69,17 @@ class Engine implements Pipeline {
       failed: (exchange, error) => this.#fail(exchange, error),
     });
     this.#router = createRouter(options.routes);
-    this.#addresses = createAddressReader(options.trustedProxies);
+    this.#addresses = createAddressReader(options.trustedProxies, options.proxyProtocol);
     this.#checkHost = createHostCheck(options.site);
     this.#isAdminAddress = createRangeCheck(options.site.adminAllow);
   }
 
   counters(): PipelineCounters {
-    const own = { smuggledTotal: this.#smuggledTotal, stoppingTotal: this.#stoppingTotal };
+    const own = {
+      smuggledTotal: this.#smuggledTotal,
+      proxyHeadersRefusedTotal: this.#proxyHeadersRefusedTotal,
+      stoppingTotal: this.#stoppingTotal,
+    };
     return { ...this.#inFlight.counters(), ...own };
   }
 
@@ -85,12 +90,19 @@ class Engine implements Pipeline {
 
   #accept(response: HttpResponse, request: HttpRequest): void {
     const head = new IncomingHead(request);
-    const exchange = this.#open(response, head);
+    const peer = readAddress(response.getRemoteAddress());
+    const exchange = this.#open(response, head, peer);
+    // uWS takes PROXY protocol headers before any request, of any peer, and has no switch for it.
+    const isProxied = response.getProxiedRemoteAddressAsText().byteLength > 0;
+    if (isProxied && !this.#addresses.takesProxyHeader(peer)) {
+      this.#proxyHeadersRefusedTotal += 1;
+      this.#cut(exchange);
+      return;
+    }
     const verdict = guard(head);
     if (verdict === 'close') {
       this.#smuggledTotal += 1;
-      exchange.cut();
-      this.#settle(exchange);
+      this.#cut(exchange);
       return;
     }
     try {
@@ -103,15 +115,18 @@ class Engine implements Pipeline {
     }
   }
 
-  #open(response: HttpResponse, head: IncomingHead): Exchange {
-    const peer = readAddress(response.getRemoteAddress());
+  #cut(exchange: Exchange): void {
+    exchange.cut();
+    this.#settle(exchange);
+  }
+
+  #open(response: HttpResponse, head: IncomingHead, peer: string): Exchange {
     const client = this.#addresses.trustsAny
-      ? this.#addresses.resolve(
-          peer,
-          readAddress(response.getProxiedRemoteAddress()),
-          head.joined('x-forwarded-for', ','),
-        )
-      : { address: peer, forwarded: false };
+      ? this.#addresses.resolve(peer, {
+          proxied: readAddress(response.getProxiedRemoteAddress()),
+          forwardedFor: head.joined('x-forwarded-for', ','),
+        })
+      : { address: peer, forwarded: false, alone: false };
     const { clock, elapsed, newRequestId } = this.#options;
     return new Exchange(response, head, client, this.#services, clock(), elapsed(), newRequestId);
   }
@@ -170,7 +185,14 @@ class Engine implements Pipeline {
 
   /** An answer with an unfit header is a bug too; nothing of it was written. */
   #finish(exchange: Exchange, reply: Reply, close: boolean): void {
-    const closing = close || this.#stopping || this.#options.crowded?.() === true;
+    if (exchange.alone && !exchange.late) {
+      // Once the parser's call is over: a second head of the same read meets a request without an answer, and uWS closes.
+      exchange.late = true;
+      exchange.watch(() => this.#settle(exchange));
+      setImmediate(() => this.#finish(exchange, reply, close));
+      return;
+    }
+    const closing = close || exchange.alone || this.#stopping || this.#options.crowded?.() === true;
     try {
       if (reply instanceof StreamReply) {
         this.#stream(exchange, reply, closing);

@@ -31,6 +31,9 @@ export class Wire {
   readonly #response: HttpResponse;
   /** `Content-Length`; undefined for a chunked body. */
   readonly #declaredBytes: number | undefined;
+  /** Nothing may be read of the connection after this request. */
+  readonly #last: boolean;
+  #lost = false;
   #watching = false;
   /** The answer was begun, or the client is gone. */
   #over = false;
@@ -39,9 +42,10 @@ export class Wire {
   #outgoing: OutgoingStream | undefined;
   #rest: RestOfBody | undefined;
 
-  constructor(response: HttpResponse, declaredBytes: number | undefined) {
+  constructor(response: HttpResponse, declaredBytes: number | undefined, last = false) {
     this.#response = response;
     this.#declaredBytes = declaredBytes;
+    this.#last = last;
   }
 
   /** `lost` is called once when the client goes before the answer is complete. uWS takes one abort handler a request. */
@@ -50,6 +54,7 @@ export class Wire {
     this.#watching = true;
     this.#response.onAborted(() => {
       if (this.#over && !this.#leaving) return;
+      this.#lost = true;
       this.#over = true;
       this.#outgoing?.lost();
       this.#rest?.lost();
@@ -78,6 +83,7 @@ export class Wire {
     if (facts.bodyPending && !facts.headOnly && isShort(reply)) return this.#answerEarly(reply, facts);
     // What is left of the body is thrown away; once the answer is written its socket is out of reach.
     this.#rest?.discard();
+    this.#stopReading();
     const sentBytes = cork ? this.#corked(reply, facts) : writeAnswer(this.#response, reply, facts);
     this.#over = true;
     return sentBytes;
@@ -102,6 +108,7 @@ export class Wire {
     this.#rest ??= new IncomingStream(this.#response, undefined, NO_INTAKE);
     answerEarly(this.#response, this.#rest, body, () => {
       this.#leaving = false;
+      if (!this.#lost) this.#stopReading();
     });
     return body.length;
   }
@@ -112,7 +119,10 @@ export class Wire {
     this.#over = true;
     this.#leaving = true;
     const outgoing = new OutgoingStream(this.#response, reply.source, reply.lengthBytes, {
-      finishing: () => this.#rest?.discard(),
+      finishing: () => {
+        this.#rest?.discard();
+        this.#stopReading();
+      },
       ended: (sentBytes) => {
         this.#leaving = false;
         listener.ended(sentBytes);
@@ -123,6 +133,14 @@ export class Wire {
     // Chunks may not share the cork of the request's own callback (events.md, uWS and long responses, item 1).
     if (reply.lengthBytes === undefined) setImmediate(() => outgoing.start());
     else outgoing.start();
+  }
+
+  /**
+   * Before the last byte of an answer. uWS closes only after some of its answers; a connection that stays paused is
+   * closed by its time-out within 12 s.
+   */
+  #stopReading(): void {
+    if (this.#last) this.#response.pause();
   }
 
   /** Cuts the connection without a word (smuggling). */
