@@ -15,7 +15,7 @@ import { FolderInUse, FolderUnusable, JournalUnusable } from './data-folder.ts';
 import type { Configuration } from './domain/configuration.ts';
 import { isLoopback } from './domain/networks.ts';
 import type { Fault } from './domain/schema.ts';
-import { ListenError } from './io/http/server.ts';
+import { ListenError } from './io/http/free-port.ts';
 import { createLog, type Log } from './io/log.ts';
 import { generateKey } from './keygen.ts';
 import { checkCatalogue } from './modules.ts';
@@ -159,5 +159,5 @@ function handleSignals(running: { gateway?: Assembly }, log: Log): void {
   };
   process.on('SIGTERM', () => stop('SIGTERM'));
   process.on('SIGINT', () => stop('SIGINT'));
-  process.on('SIGHUP', () => running.gateway?.reload());
+  process.on('SIGHUP', () => running.gateway?.reread());
 }

@@ -57,7 +57,7 @@ const OWNERS: Record<string, string[]> = {
   lmdb: ['src/actors/runtime/journal.ts', 'src/actors/runtime/journal-copy.ts'],
   msgpackr: ['src/actors/runtime/journal.ts'],
   'uWebSockets.js': ['src/io/http/server.ts'],
-  koffi: ['src/io/http/receive-buffer.ts'],
+  koffi: ['src/io/http/listening-sockets.ts'],
   undici: ['src/io/webhooks.ts', 'src/io/files/storage-server.ts'],
   pino: ['src/io/log.ts'],
   'prom-client': ['src/io/metrics.ts'],
