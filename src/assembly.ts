@@ -59,7 +59,7 @@ export interface Assembly {
   stop(): Promise<void>;
 }
 
-/** Starts everything. Throws `ListenError`, `FolderUnusable`, `FolderInUse`, `JournalUnusable`, `JournalTooNew`. */
+/** Starts everything. Throws `ListenError`, `Folder…`, `Journal…` and `SealKeyUnusable`. */
 export async function assemble(configuration: Configuration, options: AssemblyOptions): Promise<Assembly> {
   const { log } = options;
   const settings = new LiveSettings(configuration.settings);
@@ -85,7 +85,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   bounds.observe('uploadSlots', () => actors.count('crc32'));
   const site = resolveSite(configuration, options.version, publicServer.port, chatUrl !== undefined);
   const staff = await openStaff(actors, site);
-  const vault = await openVault(actors.administration);
+  const vault = await openVault(actors.administration, configuration);
   const fileCodes = openFileCodes(vault);
   await files.recover(actors);
   const events = await startEventDelivery({ configuration, settings, bounds, actors, sandbox, modules, log });

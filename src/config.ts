@@ -7,13 +7,12 @@ import { parseArgs } from 'node:util';
 import { type ParseError, parse as parseJsonc, printParseErrorCode } from 'jsonc-parser';
 import {
   type Configuration,
-  type ConfigurationFile,
-  configurationSchema,
   DEFAULTS,
   MODULE_NAMES,
   type ModuleConfiguration,
   type ModuleName,
 } from './domain/configuration.ts';
+import { type ConfigurationFile, configurationSchema } from './domain/configuration-file.ts';
 import { compileSchema, type Fault } from './domain/schema.ts';
 import { checkSetting, isSettingName, type SettingName, type SettingValue } from './domain/settings.ts';
 import { environmentTwins, isRecord, resolveSecrets } from './environment.ts';
@@ -216,6 +215,7 @@ function resolve(
       allow: file.Admin?.allow ?? [...DEFAULTS['Admin.allow']],
     },
     sealKeys: [file.Secrets?.sealKey ?? []].flat(),
+    sealKeyLost: file.Secrets?.sealKeyLost ?? DEFAULTS['Secrets.sealKeyLost'],
     workerThreads: file.Workers?.threads ?? DEFAULTS['Workers.threads'],
     log: { requests: file.Log?.requests ?? DEFAULTS['Log.requests'] },
     staticPath: file.StaticPath,

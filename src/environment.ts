@@ -3,7 +3,7 @@
  * by one rule: path segments in upper case with words parted by underscores. Also `"env:NAME"` values, which keep
  * secrets out of the file.
  */
-import { configurationSchema } from './domain/configuration.ts';
+import { configurationSchema } from './domain/configuration-file.ts';
 import type { Fault } from './domain/schema.ts';
 import { SETTING_NAMES, SETTINGS } from './domain/settings.ts';
 

@@ -6,7 +6,8 @@
  */
 import { writeFileSync } from 'node:fs';
 import { type Amount, BOUND_NAMES, type BoundName, boundRow, limitsOf } from '../src/domain/bounds.ts';
-import { configurationSchema, DEFAULTS } from '../src/domain/configuration.ts';
+import { DEFAULTS } from '../src/domain/configuration.ts';
+import { configurationSchema } from '../src/domain/configuration-file.ts';
 import type { SettingRow } from '../src/domain/setting-rows.ts';
 import { LiveSettings, SETTING_NAMES, SETTINGS } from '../src/domain/settings.ts';
 import { twinName, twins } from '../src/environment.ts';

@@ -2,7 +2,6 @@
  * One request and its answer: the context that a route sees, and the only place that ends a response. It answers at
  * most once, never touches a response after its abort, and tells the pipeline when it is over.
  */
-
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { ErrorName } from '../../domain/errors.ts';
 import type { Holder } from '../../domain/holders.ts';
@@ -69,9 +68,8 @@ export class Exchange implements RouteContext, InFlightRequest {
   sentBytes = 0;
   /** Reported as finished. */
   settled = false;
-  /** Its connection carries no other request; see `ResolvedClient`. */
+  /** Its connection carries no other request (`ResolvedClient`); `late`: its answer leaves in a turn of its own. */
   readonly alone: boolean;
-  /** Its answer is written in a turn of its own. */
   late = false;
   readonly startedMs: number;
   readonly #wire: Wire;
