@@ -2,9 +2,11 @@
 import { Limiter } from './actors/limiter.ts';
 import type { Configuration } from './domain/configuration.ts';
 import type { SettingsReader } from './domain/settings.ts';
+import { findFreePort } from './io/http/free-port.ts';
 import { boundReceiveBuffer } from './io/http/receive-buffer.ts';
-import { createServer, findFreePort, type Server } from './io/http/server.ts';
+import { createServer, type Server } from './io/http/server.ts';
 import type { Log } from './io/log.ts';
+import { createRenewal } from './tls.ts';
 
 const CONNECTIONS_INTERNAL_MAX = 1_000;
 
@@ -12,6 +14,8 @@ export interface Listeners {
   readonly limiter: Limiter;
   readonly publicServer: Server;
   readonly internalServer: Server;
+  /** See `createRenewal`. */
+  readonly renewCertificate: () => Promise<void>;
 }
 
 /** Throws `ListenError` when a port is taken. */
@@ -39,5 +43,6 @@ export async function openListeners(
     connectionsMax: () => CONNECTIONS_INTERNAL_MAX,
   });
   limiter = new Limiter({ settings, connectionsOpen: () => publicServer.counters().open });
-  return { limiter, publicServer, internalServer };
+  const renewCertificate = createRenewal({ listen, server: publicServer, log });
+  return { limiter, publicServer, internalServer, renewCertificate };
 }

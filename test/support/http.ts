@@ -71,7 +71,9 @@ export function makeSite(port: number, changes: Partial<Site> = {}): Site {
     production: false,
     baseUrl: `http://localhost:${port}`,
     hosts: new Set(['localhost', '127.0.0.1', '[::1]']),
+    addressHosts: false,
     checkHost: true,
+    strictTransport: false,
     origins: new Set(origins),
     secureCookies: false,
     fido2: {
