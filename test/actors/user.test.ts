@@ -248,30 +248,38 @@ t.test(
   },
 );
 
-t.test('limits: all sessions of a user share one window of requests, shown when it is the tighter', async (t) => {
-  const { actors, enter, login, mcpLogin, rootToken } = await start({
-    settings: { SessionApiRPSLimit: 2, UserApiRPSLimit: 3, PubKeyApiRPSLimit: 2, RateLimitWindowSeconds: 5 },
-  });
-  const tokens = [rootToken, (await login()).token, (await login()).token];
-  let allowed = 0;
-  for (const token of tokens)
-    for (let n = 0; n < 10; n += 1) if (enter(token, 'browser', 's')?.verdict?.allowed) allowed += 1;
-  t.equal(allowed, 15, 'of the thirty that three sessions have');
-  t.match(
-    enter(tokens[2] ?? '', 'browser', 's')?.verdict,
-    { allowed: false, scope: 's', quota: 15, remaining: 0 },
-    'the window of the user is shown',
-  );
-  const agent = (await mcpLogin('McpVerified')).token;
-  t.match(enter(agent, 'mcp', 's')?.verdict, { allowed: false, quota: 15 }, 'an agent on REST too');
-  t.match(enter(agent, 'mcp', 'p')?.verdict, { allowed: true, scope: 'p' }, '/mcp is counted by key alone');
-  await actors.advance(5 * SECOND_MS);
-  t.match(enter(rootToken, 'browser', 's')?.verdict, { allowed: true, quota: 10, remaining: 9 });
-  actors.settings.set('SessionApiRPSLimit', 0);
-  t.match(enter(rootToken, 'browser', 's')?.verdict, { allowed: true, quota: 15, remaining: 13 });
-  actors.settings.set('UserApiRPSLimit', 0);
-  t.equal(enter(rootToken, 'browser', 's')?.verdict, undefined);
-});
+t.test(
+  'limits: all sessions of a user share one window of requests, shown when it is the tighter',
+  async (t) => {
+    const { actors, enter, login, mcpLogin, rootToken } = await start({
+      settings: {
+        SessionApiRPSLimit: 2,
+        UserApiRPSLimit: 3,
+        PubKeyApiRPSLimit: 2,
+        RateLimitWindowSeconds: 5,
+      },
+    });
+    const tokens = [rootToken, (await login()).token, (await login()).token];
+    let allowed = 0;
+    for (const token of tokens)
+      for (let n = 0; n < 10; n += 1) if (enter(token, 'browser', 's')?.verdict?.allowed) allowed += 1;
+    t.equal(allowed, 15, 'of the thirty that three sessions have');
+    t.match(
+      enter(tokens[2] ?? '', 'browser', 's')?.verdict,
+      { allowed: false, scope: 's', quota: 15, remaining: 0 },
+      'the window of the user is shown',
+    );
+    const agent = (await mcpLogin('McpVerified')).token;
+    t.match(enter(agent, 'mcp', 's')?.verdict, { allowed: false, quota: 15 }, 'an agent on REST too');
+    t.match(enter(agent, 'mcp', 'p')?.verdict, { allowed: true, scope: 'p' }, '/mcp is counted by key alone');
+    await actors.advance(5 * SECOND_MS);
+    t.match(enter(rootToken, 'browser', 's')?.verdict, { allowed: true, quota: 10, remaining: 9 });
+    actors.settings.set('SessionApiRPSLimit', 0);
+    t.match(enter(rootToken, 'browser', 's')?.verdict, { allowed: true, quota: 15, remaining: 13 });
+    actors.settings.set('UserApiRPSLimit', 0);
+    t.equal(enter(rootToken, 'browser', 's')?.verdict, undefined);
+  },
+);
 
 t.test('limits: windows of session and user agree with a reference over random requests', async (t) => {
   const { actors, enter, login, rootToken } = await start({ settings: { RateLimitWindowSeconds: 1 } });
