@@ -155,7 +155,10 @@ function partOf(
 }
 
 /** What a network of so many shares may hold. */
-export function networkLimit({ maximum, network }: BoundLimits, shares: number): number {
+export function networkLimit(
+  { maximum, network }: Pick<BoundLimits, 'maximum' | 'network'>,
+  shares: number,
+): number {
   if (shares === 1) return network;
   return Math.max(network, Math.min(network * shares, Math.floor(maximum * WIDE_NETWORK_PART)));
 }
