@@ -63,9 +63,9 @@ export interface Assembly {
 export async function assemble(configuration: Configuration, options: AssemblyOptions): Promise<Assembly> {
   const { log } = options;
   const settings = new LiveSettings(configuration.settings);
-  const listeners = await openListeners(configuration, settings, log);
-  const { limiter, publicServer, internalServer, renewCertificate } = listeners;
   const bounds = new SharedBounds(settings);
+  const listeners = await openListeners(configuration, settings, bounds, log);
+  const { limiter, publicServer, internalServer, renewCertificate } = listeners;
   const letGo = await holdFolder(configuration.dataPath);
   const sandbox = await startStandIns(configuration, log);
   const addresses = moduleAddresses(configuration, sandbox);

@@ -85,6 +85,7 @@ export function configurationPage(): string {
 /** A share in words: of a setting its name, of a part its figure at the defaults. */
 function shareText(amount: Amount | undefined, figure: number | undefined): string {
   if (amount === undefined) return '';
+  if (typeof amount === 'object' && 'percent' in amount) return `\`${amount.percent}\``;
   return typeof amount === 'string' ? `\`${amount}\`` : String(figure);
 }
 

@@ -51,6 +51,8 @@ export interface ServerOptions {
   readonly tls?: TlsFiles;
   /** Open connections at most; asked at every new one, so a change of the setting counts at once. */
   readonly connectionsMax: () => number;
+  /** May one more of this peer stay? `open` includes it. All within the cap may, unless given. */
+  readonly admits?: (address: string, open: number) => boolean;
   /** Called for every accepted connection with the peer's canonical address. */
   readonly onOpen?: (address: string) => void;
 }
@@ -61,7 +63,7 @@ export type RequestHandler = (response: HttpResponse, request: HttpRequest) => v
 export interface ServerCounters {
   readonly open: number;
   readonly openedTotal: number;
-  /** Closed at once because of the cap. */
+  /** Closed at once because of the cap, or because their network has its share of it. */
   readonly refusedTotal: number;
 }
 
@@ -198,12 +200,13 @@ function watchConnections(app: TemplatedApp, options: ServerOptions, live: LiveC
     }
     live.open += 1;
     live.openedTotal += 1;
-    if (live.open > options.connectionsMax()) {
+    const address = readAddress(response.getRemoteAddress());
+    if (options.admits?.(address, live.open) === false || live.open > options.connectionsMax()) {
       live.refusedTotal += 1;
       response.close();
       return;
     }
-    options.onOpen?.(readAddress(response.getRemoteAddress()));
+    options.onOpen?.(address);
   };
   app.filter((response, change) => onChange(response, Number(change)));
 }

@@ -343,6 +343,7 @@ t.test('front: a drain finishes what runs, refuses what comes, and ends in bound
 t.test('front: connections over the cap are closed at once, those within it go on', async (t) => {
   const { port, server, settings } = start(t);
   settings.set('ConnectionsMax', 10);
+  settings.set('ConnectionsPerNetworkPercent', 0);
   const within = Array.from({ length: 10 }, () => connectRaw(port));
   await until(() => server.counters().open === 10);
   t.equal(await outcome(port, requestText('GET', '/hello')), '');
