@@ -20,6 +20,9 @@ const RAISED = {
   McpApiRPSLimit: RAISED_MAX,
   IpRPSLimit: RAISED_MAX,
   UnknownKeyFailuresPerMinute: RAISED_MAX,
+  UserApiRPSLimit: RAISED_MAX,
+  SignUpsPerNetworkPerDay: 0,
+  ConnectionsPerNetworkPercent: 0,
 };
 /** Sign-ups under way at once. */
 const SIGN_UPS = 16;

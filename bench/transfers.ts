@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findFreePort } from '../src/io/http/server.ts';
+import { findFreePort } from '../src/io/http/free-port.ts';
 import { startChild, startPeer, stopChild } from './children.ts';
 import type { Sample, Subject } from './measure.ts';
 import { costOfAll } from './process-cost.ts';

@@ -18,7 +18,6 @@ import { LiveFigures } from './io/live-figures.ts';
 import type { Log } from './io/log.ts';
 import { createMetrics } from './io/metrics.ts';
 import { createModuleClient } from './io/modules/client.ts';
-import type { Reload } from './io/routes/admin-catalogue.ts';
 import { openVault } from './io/vault.ts';
 import { openListeners } from './listeners.ts';
 import {
@@ -55,17 +54,18 @@ export interface Assembly {
   readonly home: string;
   /** Where the first admin enrols; undefined when there is one. */
   readonly setupAddress: string | undefined;
-  /** A new catalogue from the configuration, read again; the faults when it is refused and the old one stays. */
-  readonly reload: Reload;
+  /** Reads again what may change while it runs: catalogue and certificate. Faults are logged, the old ones stay. */
+  reread(): void;
   stop(): Promise<void>;
 }
 
-/** Starts everything. Throws `ListenError`, `FolderUnusable`, `FolderInUse`, `JournalUnusable`, `JournalTooNew`. */
+/** Starts everything. Throws `ListenError`, `Folder…`, `Journal…` and `SealKeyUnusable`. */
 export async function assemble(configuration: Configuration, options: AssemblyOptions): Promise<Assembly> {
   const { log } = options;
   const settings = new LiveSettings(configuration.settings);
-  const { limiter, publicServer, internalServer } = await openListeners(configuration, settings, log);
   const bounds = new SharedBounds(settings);
+  const listeners = await openListeners(configuration, settings, bounds, log);
+  const { limiter, publicServer, internalServer, renewCertificate } = listeners;
   const letGo = await holdFolder(configuration.dataPath);
   const sandbox = await startStandIns(configuration, log);
   const addresses = moduleAddresses(configuration, sandbox);
@@ -85,7 +85,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   bounds.observe('uploadSlots', () => actors.count('crc32'));
   const site = resolveSite(configuration, options.version, publicServer.port, chatUrl !== undefined);
   const staff = await openStaff(actors, site);
-  const vault = await openVault(actors.administration);
+  const vault = await openVault(actors.administration, configuration);
   const fileCodes = openFileCodes(vault);
   await files.recover(actors);
   const events = await startEventDelivery({ configuration, settings, bounds, actors, sandbox, modules, log });
@@ -127,7 +127,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     sandbox: sandbox?.url,
     home: site.baseUrl,
     setupAddress: staff.setupAddress,
-    reload,
+    reread: () => void Promise.all([reload(), renewCertificate()]),
     async stop() {
       await takeDown(parts, pipelines);
       await sandbox?.close();

@@ -7,13 +7,12 @@ import { parseArgs } from 'node:util';
 import { type ParseError, parse as parseJsonc, printParseErrorCode } from 'jsonc-parser';
 import {
   type Configuration,
-  type ConfigurationFile,
-  configurationSchema,
   DEFAULTS,
   MODULE_NAMES,
   type ModuleConfiguration,
   type ModuleName,
 } from './domain/configuration.ts';
+import { type ConfigurationFile, configurationSchema } from './domain/configuration-file.ts';
 import { compileSchema, type Fault } from './domain/schema.ts';
 import { checkSetting, isSettingName, type SettingName, type SettingValue } from './domain/settings.ts';
 import { environmentTwins, isRecord, resolveSecrets } from './environment.ts';
@@ -185,10 +184,12 @@ function resolve(
       port: flags.port ?? file.Listen?.port ?? DEFAULTS['Listen.port'],
       tls: file.Listen?.tls,
       receiveBufferBytes: file.Listen?.receiveBufferBytes ?? DEFAULTS['Listen.receiveBufferBytes'],
+      proxyProtocol: file.Listen?.proxyProtocol ?? DEFAULTS['Listen.proxyProtocol'],
     },
     internal: {
       host: file.Internal?.host ?? DEFAULTS['Internal.host'],
       port: flags.internalPort ?? file.Internal?.port ?? DEFAULTS['Internal.port'],
+      allowHosts: file.Internal?.allowHosts ?? [],
     },
     dataPath: flags.data ?? file.DataPath ?? DEFAULTS.DataPath,
     trustedProxies: file.TrustedProxies ?? [],
@@ -213,6 +214,8 @@ function resolve(
       publicKeys: file.Admin?.publicKeys ?? [],
       allow: file.Admin?.allow ?? [...DEFAULTS['Admin.allow']],
     },
+    sealKeys: [file.Secrets?.sealKey ?? []].flat(),
+    sealKeyLost: file.Secrets?.sealKeyLost ?? DEFAULTS['Secrets.sealKeyLost'],
     workerThreads: file.Workers?.threads ?? DEFAULTS['Workers.threads'],
     log: { requests: file.Log?.requests ?? DEFAULTS['Log.requests'] },
     staticPath: file.StaticPath,

@@ -3,7 +3,7 @@
  * by one rule: path segments in upper case with words parted by underscores. Also `"env:NAME"` values, which keep
  * secrets out of the file.
  */
-import { configurationSchema } from './domain/configuration.ts';
+import { configurationSchema } from './domain/configuration-file.ts';
 import type { Fault } from './domain/schema.ts';
 import { SETTING_NAMES, SETTINGS } from './domain/settings.ts';
 
@@ -13,6 +13,7 @@ const SECRET_PREFIX = 'env:';
 type Environment = Readonly<Record<string, string | undefined>>;
 interface Node {
   type?: string;
+  anyOf?: readonly Node[];
   properties?: Record<string, Node>;
 }
 interface Twin {
@@ -37,9 +38,11 @@ export function twins(): ReadonlyMap<string, Twin> {
   const walk = (node: Node, path: readonly string[]): void => {
     if (node.properties !== undefined) {
       for (const [key, child] of Object.entries(node.properties)) walk(child, [...path, key]);
-    } else if (['string', 'integer', 'boolean', 'array'].includes(node.type ?? '')) {
-      found.set(twinName(path), { path, type: node.type ?? '' });
+      return;
     }
+    // One value or a list of them: a text with commas is both.
+    const type = node.anyOf?.find((one) => one.type === 'array')?.type ?? node.type ?? '';
+    if (['string', 'integer', 'boolean', 'array'].includes(type)) found.set(twinName(path), { path, type });
   };
   walk(configurationSchema as Node, []);
   for (const name of SETTING_NAMES) {

@@ -15,8 +15,9 @@ import { FolderInUse, FolderUnusable, JournalUnusable } from './data-folder.ts';
 import type { Configuration } from './domain/configuration.ts';
 import { isLoopback } from './domain/networks.ts';
 import type { Fault } from './domain/schema.ts';
-import { ListenError } from './io/http/server.ts';
+import { ListenError } from './io/http/free-port.ts';
 import { createLog, type Log } from './io/log.ts';
+import { SealKeyUnusable } from './io/vault.ts';
 import { generateKey } from './keygen.ts';
 import { checkCatalogue } from './modules.ts';
 import { backUp } from './storage.ts';
@@ -79,6 +80,8 @@ export async function run(args: readonly string[]): Promise<void> {
     if (error instanceof UsageError) end(EXIT.usage, `gatehouse: ${error.message}`);
     if (error instanceof ListenError) end(EXIT.portTaken, `gatehouse: ${error.message}`);
     if (error instanceof FolderUnusable) endWithFaults([{ path: error.key, message: error.message }]);
+    if (error instanceof SealKeyUnusable)
+      endWithFaults([{ path: 'Secrets.sealKey', message: error.message }]);
     if (error instanceof JournalUnusable) end(EXIT.storage, `gatehouse: ${error.message}`);
     if (error instanceof JournalTooNew) end(EXIT.storage, `gatehouse: ${error.message}`);
     if (error instanceof FolderInUse) end(EXIT.storage, `gatehouse: ${error.message}`);
@@ -159,5 +162,5 @@ function handleSignals(running: { gateway?: Assembly }, log: Log): void {
   };
   process.on('SIGTERM', () => stop('SIGTERM'));
   process.on('SIGINT', () => stop('SIGINT'));
-  process.on('SIGHUP', () => running.gateway?.reload());
+  process.on('SIGHUP', () => running.gateway?.reread());
 }

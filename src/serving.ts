@@ -28,6 +28,7 @@ import { createRoutes } from './io/routes/index.ts';
 import { createInternalRoutes } from './io/routes/internal.ts';
 import type { Vault } from './io/vault.ts';
 import { openPages } from './pages.ts';
+import { internalSite } from './site.ts';
 import type { WebhookDelivery } from './webhook-delivery.ts';
 import type { WorkerPool } from './workers/pool.ts';
 
@@ -75,13 +76,17 @@ export function serve(parts: Parts): Pipeline[] {
     activeSessions: actors.count('sidHash') + actors.count('sessionHash'),
     rssBytes: process.memoryUsage.rss(),
   });
-  const pipelineOf = (routes: readonly AnyRoute[], checkHost: boolean, bounds: SharedBounds) =>
+  const pipelineOf = (
+    routes: readonly AnyRoute[],
+    listener: { site: Site; proxyProtocol: boolean },
+    bounds: SharedBounds,
+  ) =>
     createPipeline({
       routes,
       actors,
       settings,
       gate,
-      site: { ...site, checkHost },
+      ...listener,
       limiter,
       bounds,
       clock: Date.now,
@@ -108,7 +113,11 @@ export function serve(parts: Parts): Pipeline[] {
   });
   const pages = openPages(configuration, api);
   pages.compress().catch((error: unknown) => options.log.error({ err: error }, 'a page was not compressed'));
-  const publicPipeline = pipelineOf([...api, ...pages.routes], site.checkHost, parts.bounds);
+  const publicPipeline = pipelineOf(
+    [...api, ...pages.routes],
+    { site, proxyProtocol: configuration.listen.proxyProtocol },
+    parts.bounds,
+  );
   const read = figuresOf(parts, publicPipeline);
   live.read(read);
   for (const [name, source] of Object.entries(read)) metrics.source(name, `Figures of ${name}.`, source);
@@ -123,7 +132,7 @@ export function serve(parts: Parts): Pipeline[] {
   const removals = new FileRemovals({ keys, actors, storage, directory, clock: Date.now });
   const internalPipeline = pipelineOf(
     createInternalRoutes(metrics, internalFacts, parts.events.intake, removals),
-    false,
+    { site: internalSite(site, configuration.internal), proxyProtocol: false },
     // Of its own: metrics and modules are served whatever the public listener holds.
     new SharedBounds(settings),
   );

@@ -26,8 +26,11 @@ export function resolveSite(
     production: configuration.production,
     baseUrl,
     hosts: new Set(hosts),
+    addressHosts: false,
     checkHost: configuration.production || isLoopback(configuration.listen.host),
     origins: new Set([...configured, ...own]),
+    // Where another program ends TLS, that one knows whether all of its names are served by TLS.
+    strictTransport: configuration.production && configuration.listen.tls !== undefined,
     secureCookies: configuration.production || configured.some((origin) => origin.startsWith('https:')),
     fido2: {
       rpId: configuration.fido2.serverDomain ?? base.hostname,
@@ -41,6 +44,12 @@ export function resolveSite(
     adminPublicKeys: new Set(configuration.admin.publicKeys),
     adminAllow: configuration.admin.allow,
   };
+}
+
+/** What holds on the internal listener: always a Host check, never TLS. */
+export function internalSite(site: Site, { host, allowHosts }: Configuration['internal']): Site {
+  const hosts = new Set([...OWN_HOSTS, host, ...allowHosts].map((name) => name.toLowerCase()));
+  return { ...site, hosts, addressHosts: true, checkHost: true, strictTransport: false };
 }
 
 function originOf(url: string): string {

@@ -6,6 +6,7 @@ import { domainToASCII } from 'node:url';
 import ipaddr from 'ipaddr.js';
 import { decodeBase64url } from './domain/ids.ts';
 import type { Fault } from './domain/schema.ts';
+import { decodeSealKey } from './domain/seal-key.ts';
 import { isRecord } from './environment.ts';
 
 const PUBLIC_KEY_BYTES = 32;
@@ -38,6 +39,9 @@ const isHost: Judge = (value) =>
 const isPublicKey: Judge = (value) =>
   decodeBase64url(value, PUBLIC_KEY_BYTES) === undefined ? 'is not 32 bytes in base64url' : undefined;
 
+const isSealKey: Judge = (value) =>
+  decodeSealKey(value) === undefined ? 'is not 32 bytes in base64url or hex' : undefined;
+
 const isThreshold: Judge = (value) =>
   /^(0|[1-9][0-9]{0,18})$/.test(value) ? undefined : 'the key is not a decimal number';
 
@@ -54,13 +58,24 @@ const CHECKS: readonly (readonly [path: string, judge: Judge])[] = [
   ['AllowedOrigins.*', isOrigin],
   ['Admin.publicKeys.*', isPublicKey],
   ['Admin.allow.*', isRange],
+  ['Internal.allowHosts.*', isHost],
+  ['Secrets.sealKey', isSealKey],
+  ['Secrets.sealKey.*', isSealKey],
 ];
 
 /** Every unusable value with the path of its key. Values of another type are the schema's business. */
 export function valueFaults(file: unknown): Fault[] {
   const faults: Fault[] = [];
   for (const [path, judge] of CHECKS) walk(file, path.split('.'), '', judge, faults);
-  return faults;
+  return [...faults, ...proxyFaults(file)];
+}
+
+/** A PROXY protocol header that no peer is trusted with would end every connection. */
+function proxyFaults(file: unknown): Fault[] {
+  const { Listen: listen, TrustedProxies: proxies } = isRecord(file) ? file : {};
+  if (!isRecord(listen) || listen['proxyProtocol'] !== true) return [];
+  if (Array.isArray(proxies) && proxies.length > 0) return [];
+  return [{ path: 'Listen.proxyProtocol', message: 'needs TrustedProxies: the peers whose header counts' }];
 }
 
 function walk(value: unknown, steps: readonly string[], at: string, judge: Judge, faults: Fault[]): void {

@@ -59,6 +59,47 @@ t.test(
   },
 );
 
+t.test(
+  'configuration: PROXY protocol needs trusted peers, names of hosts and seal keys are judged',
+  async (t) => {
+    const sealKey = '0f'.repeat(32);
+    const good = { Listen: { proxyProtocol: true }, TrustedProxies: ['10.0.0.0/8'], Secrets: { sealKey } };
+    t.same(faultsOf(file(t, good)), []);
+    const bad = {
+      Listen: { proxyProtocol: true },
+      Internal: { allowHosts: ['fine.example', 'http://x', 'a b'] },
+      Secrets: { sealKey: ['0f'.repeat(31), 'A'.repeat(43), `${'A'.repeat(42)}B`] },
+    };
+    t.same(faultsOf(file(t, bad)), [
+      'Internal.allowHosts.1: is not a host name',
+      'Internal.allowHosts.2: is not a host name',
+      'Secrets.sealKey.0: is not 32 bytes in base64url or hex',
+      'Secrets.sealKey.2: is not 32 bytes in base64url or hex',
+      'Listen.proxyProtocol: needs TrustedProxies: the peers whose header counts',
+    ]);
+    t.same(
+      faultsOf(file(t, { Secrets: { sealKey: 'short' } })),
+      ['Secrets.sealKey: is not 32 bytes in base64url or hex'],
+      'no fault names a value',
+    );
+    t.ok(faultsOf(file(t, { Secrets: { sealKey: [] } })).length > 0, 'an empty list');
+    const result = loadConfiguration(file(t, {}), {
+      GATEHOUSE_LISTEN_PROXY_PROTOCOL: 'true',
+      GATEHOUSE_TRUSTED_PROXIES: '10.0.0.1',
+      GATEHOUSE_INTERNAL_ALLOW_HOSTS: 'a.example, b.example',
+      GATEHOUSE_SECRETS_SEAL_KEY: `${sealKey},${'A'.repeat(43)}`,
+    });
+    t.ok(result.ok);
+    if (!result.ok) return;
+    t.match(result.configuration, {
+      listen: { proxyProtocol: true },
+      internal: { allowHosts: ['a.example', 'b.example'] },
+      sealKeys: [sealKey, 'A'.repeat(43)],
+      sealKeyLost: false,
+    });
+  },
+);
+
 t.test('configuration: all faults are reported at once, each with the path of its key', async (t) => {
   const flags = file(t, {
     Listen: { port: 70_000, hots: 'x' },

@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { missingFromLock } from '../tools/complete-lock.ts';
+import { missingFromLock, withoutIntegrity } from '../tools/complete-lock.ts';
 
 type Sources = ReadonlyMap<string, string>;
 
@@ -57,7 +57,7 @@ const OWNERS: Record<string, string[]> = {
   lmdb: ['src/actors/runtime/journal.ts', 'src/actors/runtime/journal-copy.ts'],
   msgpackr: ['src/actors/runtime/journal.ts'],
   'uWebSockets.js': ['src/io/http/server.ts'],
-  koffi: ['src/io/http/receive-buffer.ts'],
+  koffi: ['src/io/http/listening-sockets.ts'],
   undici: ['src/io/webhooks.ts', 'src/io/files/storage-server.ts'],
   pino: ['src/io/log.ts'],
   'prom-client': ['src/io/metrics.ts'],
@@ -223,6 +223,28 @@ t.test(
     const { ['node_modules/@uwsjs/darwin-x64-18']: _taken, ...short } = lock.packages;
     t.same(Object.keys(missingFromLock(short)), ['@uwsjs/darwin-x64-18'], 'a missing one is found');
     t.notMatch(text, /"resolved": "http/);
+  },
+);
+
+t.test(
+  'tidy: every entry of the lock has its integrity, but those that the registry does not serve',
+  async (t) => {
+    const lock = JSON.parse(readFileSync('package-lock.json', 'utf8')) as {
+      packages: Parameters<typeof withoutIntegrity>[0];
+    };
+    t.same(withoutIntegrity(lock.packages), []);
+    const sound = 'sha512-'.concat('A'.repeat(86), '==');
+    const planted = {
+      '': {},
+      'node_modules/lmdb': { version: '3.5.6' },
+      'node_modules/tap/node_modules/@uwsjs/linux-x64-20': { version: '20.51.4', optional: true },
+      'node_modules/pino': { version: '10.4.0', integrity: 'sha1-AAAA' },
+      'node_modules/@uwsjs/win32-x64-18': { version: '20.51.4', optional: true, integrity: sound },
+      'node_modules/@uwsjs/win32-x64-20': { version: '20.51.4' },
+      'node_modules/@uwsjs/win32-x64-22': { version: '20.51.4', optional: true },
+      'node_modules/undici': { version: '7.30.2', integrity: sound },
+    };
+    t.same(withoutIntegrity(planted), Object.keys(planted).slice(1, 6), 'planted violations are found');
   },
 );
 

@@ -44,6 +44,7 @@ const SETTINGS = {
   ApiRPSLimit: 100_000,
   IpRPSLimit: 100_000,
   SessionApiRPSLimit: 100_000,
+  UserApiRPSLimit: 100_000,
   FileUploadBytesPerSecond: 0,
 };
 /** A kill comes so long after a last chunk was sent, or after the beginning of a round. Milliseconds. */

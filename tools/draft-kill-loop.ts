@@ -56,6 +56,7 @@ const CONFIGURATION = {
     ApiRPSLimit: 0,
     IpRPSLimit: 0,
     SessionApiRPSLimit: 0,
+    UserApiRPSLimit: 0,
     FileUploadBytesPerSecond: 0,
     DraftsPerUser: 1000,
   },

@@ -59,6 +59,7 @@ const CONFIGURATION = {
     ApiRPSLimit: 100_000,
     IpRPSLimit: 100_000,
     SessionApiRPSLimit: 100_000,
+    UserApiRPSLimit: 100_000,
     PubKeyApiRPSLimit: 100_000,
     McpApiRPSLimit: 100_000,
     UnknownKeyFailuresPerMinute: 0,

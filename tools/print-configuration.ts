@@ -6,7 +6,8 @@
  */
 import { writeFileSync } from 'node:fs';
 import { type Amount, BOUND_NAMES, type BoundName, boundRow, limitsOf } from '../src/domain/bounds.ts';
-import { configurationSchema, DEFAULTS } from '../src/domain/configuration.ts';
+import { DEFAULTS } from '../src/domain/configuration.ts';
+import { configurationSchema } from '../src/domain/configuration-file.ts';
 import type { SettingRow } from '../src/domain/setting-rows.ts';
 import { LiveSettings, SETTING_NAMES, SETTINGS } from '../src/domain/settings.ts';
 import { twinName, twins } from '../src/environment.ts';
@@ -16,12 +17,14 @@ interface Node {
   description?: string;
   properties?: Record<string, Node>;
   items?: Node;
+  anyOf?: readonly Node[];
   enum?: readonly string[];
   minimum?: number;
   maximum?: number;
 }
 
 function typeOf(node: Node): string {
+  if (node.anyOf !== undefined) return node.anyOf.map(typeOf).join(' or ');
   if (node.type === 'array') return `list of ${node.items?.type ?? 'values'}`;
   if (node.type === 'integer' && node.maximum !== undefined)
     return `integer, ${node.minimum ?? 0} to ${node.maximum}`;
@@ -82,6 +85,7 @@ export function configurationPage(): string {
 /** A share in words: of a setting its name, of a part its figure at the defaults. */
 function shareText(amount: Amount | undefined, figure: number | undefined): string {
   if (amount === undefined) return '';
+  if (typeof amount === 'object' && 'percent' in amount) return `\`${amount.percent}\``;
   return typeof amount === 'string' ? `\`${amount}\`` : String(figure);
 }
 

@@ -34,6 +34,7 @@ const NO_LIMITS = {
   IpRPSLimit: 0,
   PubKeyApiRPSLimit: 0,
   SessionApiRPSLimit: 0,
+  UserApiRPSLimit: 0,
   McpApiRPSLimit: 0,
 };
 

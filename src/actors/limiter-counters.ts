@@ -24,7 +24,12 @@ export function tally(counters: ScopeCounters, left: number, limit: number, shad
 }
 
 /** Of the scopes by their letters, and of what is counted beside them. */
-export function countersOfAll(): Record<ScopeCode | 'provenKey' | 'unknownKey', ScopeCounters> {
+export type LimiterCounters = Record<
+  ScopeCode | 'provenKey' | 'unknownKey' | 'keyProof' | 'signUp',
+  ScopeCounters
+>;
+
+export function countersOfAll(): LimiterCounters {
   return {
     c: noOutcomes(),
     i: noOutcomes(),
@@ -33,6 +38,8 @@ export function countersOfAll(): Record<ScopeCode | 'provenKey' | 'unknownKey', 
     s: noOutcomes(),
     provenKey: noOutcomes(),
     unknownKey: noOutcomes(),
+    keyProof: noOutcomes(),
+    signUp: noOutcomes(),
   };
 }
 

@@ -7,14 +7,13 @@ import { type ScopeCode, type Verdict, windowIndex } from '../domain/quotas.ts';
 import type { SettingsReader } from '../domain/settings.ts';
 import { SECOND_MS } from '../domain/time.ts';
 import { AddressCounters } from './address-counters.ts';
-import { countersOfAll, type ScopeCounters, tally } from './limiter-counters.ts';
-import { AddressPrefixes, ConnectionOpens, type KeyUse, sharedKey } from './limiter-keys.ts';
-import { UnknownKeyBudget } from './unknown-keys.ts';
+import { KeyWindow } from './key-window.ts';
+import { countersOfAll, type LimiterCounters, type ScopeCounters, tally } from './limiter-counters.ts';
+import { type Caller, CallerNetworks, ConnectionOpens, chargeNetworks, sharedKey } from './limiter-keys.ts';
+import { type Budgets, openBudgets } from './network-budgets.ts';
 
 /** Keys of all scopes in one window; further callers are counted by address alone. */
 export const LIMITER_KEYS_MAX = 1_000_000;
-/** All addresses together may use a public key so many times its quota: nobody can lock its owner out. */
-const BARE_KEY_FACTOR = 10;
 
 /** Scopes that live here. `s` lives in the user actors. */
 export type OpenScope = Exclude<ScopeCode, 's'>;
@@ -27,13 +26,10 @@ export interface LimiterOptions {
   readonly keysMax?: number;
 }
 
-export interface Caller {
-  /** Canonical text. */
-  readonly address: string;
-  /** Port of the peer, where the HTTP server names it. */
-  readonly port: number | undefined;
-  /** Named by a trusted proxy: the socket is not the client's. */
-  readonly forwarded: boolean;
+/** Of a public key. */
+export interface KeyVerdict extends Verdict {
+  /** Others use the key up: the caller is let through if a signature proves that it holds it (`settleProof`). */
+  readonly needsProof?: true;
 }
 
 const QUOTA_SETTING = {
@@ -47,9 +43,10 @@ export class Limiter {
   readonly #settings: SettingsReader;
   readonly #connectionsOpen: () => number;
   readonly #keysMax: number;
-  readonly #prefixes = new AddressPrefixes();
+  readonly #networks = new CallerNetworks();
   readonly #opens: ConnectionOpens;
-  readonly #unknownKeys: UnknownKeyBudget;
+  /** What is counted by network outside the scopes. */
+  readonly budgets: Budgets;
   readonly #counters = countersOfAll();
   #window = -1;
   #windowSeconds = 0;
@@ -59,77 +56,90 @@ export class Limiter {
   #keys = 0;
   #connections = new AddressCounters();
   #addresses = new AddressCounters();
-  #publicKeys = { p: new Map<string, KeyUse>(), m: new Map<string, KeyUse>() };
+  #publicKeys = { p: new KeyWindow(), m: new KeyWindow() };
 
   constructor(options: LimiterOptions) {
     this.#settings = options.settings;
     this.#connectionsOpen = options.connectionsOpen;
     this.#keysMax = options.keysMax ?? LIMITER_KEYS_MAX;
     this.#opens = new ConnectionOpens(this.#keysMax);
-    this.#unknownKeys = new UnknownKeyBudget(options.settings, this.#keysMax);
+    this.budgets = openBudgets(options.settings, this.#networks, this.#counters, this.#keysMax);
   }
 
   /** A connection was accepted from this address. */
   opened(address: string, nowMs: number): void {
     this.#moveOn(nowMs);
-    const prefix = this.#prefixes.of(address);
-    this.#opens.note(prefix, this.#opens.of(prefix) + 1);
+    const wide = this.#networks.wideOf(address);
+    if (wide === undefined) this.#opens.note(address, this.#opens.of(address) + 1);
+    else for (const { name } of wide) this.#opens.note(name, this.#opens.of(name) + 1);
   }
 
   /** The connection scope. Undefined when it is off, in shadow mode, or not tracked any more in this window. */
   chargeConnection(caller: Caller, cost: number, nowMs: number): Verdict | undefined {
     const quota = this.#quota('c', nowMs);
     if (quota === 0) return undefined;
-    const prefix = this.#prefixes.of(caller.address);
-    if (caller.forwarded || caller.port !== undefined) {
-      const key = caller.forwarded ? prefix : `${caller.address} ${caller.port}`;
-      return this.#count('c', this.#connections, key, cost, quota, quota, nowMs);
+    const { address, port, forwarded } = caller;
+    if (!forwarded && port !== undefined)
+      return this.#count('c', this.#connections, `${address} ${port}`, cost, quota, quota, nowMs);
+    const wide = this.#networks.wideOf(address);
+    if (wide === undefined) {
+      const pool = quota * this.#poolOf(address, 1, forwarded);
+      return this.#count('c', this.#connections, address, cost, quota, pool, nowMs);
     }
-    const opens = this.#opens.of(prefix);
-    if (opens > 0) this.#opens.note(prefix, opens);
-    const pool = quota * Math.max(1, Math.min(opens, this.#connectionsOpen()));
-    return this.#count('c', this.#connections, prefix, cost, quota, pool, nowMs);
+    const limitOf = (name: string, shares: number) => quota * this.#poolOf(name, shares, forwarded);
+    const left = chargeNetworks(this.#connections, wide, cost, limitOf, this.#newSlot);
+    return this.#verdict('c', quota, left, cost, quota, nowMs);
   }
 
   /** The address scope. When the keys are used up, new addresses share counters instead of going free. */
   chargeAddress(address: string, cost: number, nowMs: number): Verdict | undefined {
     const quota = this.#quota('i', nowMs);
     if (quota === 0) return undefined;
-    const prefix = this.#prefixes.of(address);
-    const full = this.#keys >= this.#keysMax && this.#addresses.get(prefix) === undefined;
-    return this.#count('i', this.#addresses, full ? sharedKey(prefix) : prefix, cost, quota, quota, nowMs);
+    const wide = this.#networks.wideOf(address);
+    if (wide !== undefined) {
+      const shareOf = (_name: string, shares: number) => quota * shares;
+      const left = chargeNetworks(this.#addresses, wide, cost, shareOf, this.#newSlot);
+      return this.#verdict('i', quota, left, cost, quota, nowMs);
+    }
+    const full = this.#keys >= this.#keysMax && this.#addresses.get(address) === undefined;
+    return this.#count('i', this.#addresses, full ? sharedKey(address) : address, cost, quota, quota, nowMs);
   }
 
-  /** An unproven public key: (key, address) stops at the quota, the bare key only at ten times it. */
+  /**
+   * An unproven public key: (key, network) stops at the quota, the bare key only at ten times it. Where others have used
+   * up the latter and the caller brings a signature (`provable`), the verdict allows and asks for the proof.
+   */
   chargeKey(
     scope: 'p' | 'm',
     publicKey: string,
     address: string,
     cost: number,
     nowMs: number,
-  ): Verdict | undefined {
+    provable = false,
+  ): KeyVerdict | undefined {
     const quota = this.#quota(scope, nowMs);
     if (quota === 0) return undefined;
-    const prefix = this.#prefixes.of(address);
-    const use = this.#publicKeys[scope].get(publicKey) ?? this.#newKey(scope, publicKey, prefix);
-    const first = use?.address === prefix;
-    const before = first ? use.own : use?.others?.get(prefix);
-    if (use === undefined || (before === undefined && !this.#newSlot())) {
+    const network = this.#networks.narrowestOf(address);
+    const keys = this.#publicKeys[scope];
+    const charge = keys.charge(publicKey, network, cost, quota, this.#newSlot);
+    if (charge === undefined) {
       this.#counters[scope].untracked += 1;
       return undefined;
     }
-    const used = (before ?? 0) + cost;
-    const bare = use.bare + cost;
-    const left = Math.min(quota - used, quota * BARE_KEY_FACTOR - bare);
-    if (left >= 0) {
-      use.bare = bare;
-      if (first) use.own = used;
-    }
-    if (!first) {
-      use.others ??= new Map();
-      use.others.set(prefix, left >= 0 ? used : (before ?? 0));
-    }
-    return this.#verdict(scope, quota, left, cost, quota, nowMs);
+    const { left, ownLeft } = charge;
+    const crowded = left < 0 && ownLeft >= 0 && provable && !this.#isShadow(scope);
+    if (!crowded || this.budgets.proofs.charge(address, nowMs)?.allowed === false)
+      return this.#verdict(scope, quota, left, cost, quota, nowMs);
+    keys.chargeOwn(publicKey, network, cost);
+    const resetSeconds = this.#secondsLeft(nowMs);
+    return { allowed: true, scope, quota, remaining: ownLeft, resetSeconds, needsProof: true };
+  }
+
+  /** What came of the proof that a verdict asked for: counted only now. Returns the verdict to show. */
+  settleProof(verdict: KeyVerdict, proven: boolean): Verdict {
+    const { scope, quota, remaining, resetSeconds } = verdict;
+    tally(this.#counters[scope], proven ? remaining : -1, quota);
+    return { allowed: proven, scope, quota, remaining: proven ? remaining : 0, resetSeconds };
   }
 
   /** Counts what a user actor decided for a session or its proven key. Undefined when the scope is in shadow mode. */
@@ -140,21 +150,7 @@ export class Limiter {
     return shadow ? undefined : verdict;
   }
 
-  /** One login with an unknown key. The verdict refuses from the budget's end on. */
-  chargeUnknownKey(address: string, nowMs: number): Verdict | undefined {
-    const verdict = this.#unknownKeys.charge(this.#prefixes.of(address), nowMs);
-    if (verdict !== undefined) {
-      tally(this.#counters.unknownKey, verdict.allowed ? verdict.remaining : -1, verdict.quota);
-    }
-    return verdict;
-  }
-
-  /** Refuses while that budget is spent, so that a guesser learns nothing from then on. Counts nothing. */
-  checkUnknownKeys(address: string, nowMs: number): Verdict | undefined {
-    return this.#unknownKeys.check(this.#prefixes.of(address), nowMs);
-  }
-
-  counters(): Readonly<Record<ScopeCode | 'provenKey' | 'unknownKey', Readonly<ScopeCounters>>> {
+  counters(): Readonly<Record<keyof LimiterCounters, Readonly<ScopeCounters>>> {
     return this.#counters;
   }
 
@@ -208,9 +204,20 @@ export class Limiter {
       scope,
       quota,
       remaining: Math.max(0, Math.min(quota, left >= 0 ? left : left + cost)),
-      // Before the end, so at least 1.
-      resetSeconds: Math.ceil((this.#endMs - nowMs) / SECOND_MS),
+      resetSeconds: this.#secondsLeft(nowMs),
     };
+  }
+
+  /** Quotas of a network: one for each connection that it opened. The socket of a proxy is not its client's. */
+  #poolOf(network: string, shares: number, forwarded: boolean): number {
+    return forwarded
+      ? shares
+      : Math.max(shares, Math.min(this.#opens.used(network), this.#connectionsOpen()));
+  }
+
+  /** Until the window ends: before its end, so at least 1. */
+  #secondsLeft(nowMs: number): number {
+    return Math.ceil((this.#endMs - nowMs) / SECOND_MS);
   }
 
   /** The scopes' letters occur in no other item of that setting. */
@@ -219,19 +226,12 @@ export class Limiter {
     return scopes !== '' && scopes.includes(scope);
   }
 
-  #newKey(scope: 'p' | 'm', publicKey: string, address: string): KeyUse | undefined {
-    if (!this.#newSlot()) return undefined;
-    const use: KeyUse = { bare: 0, address, own: 0, others: undefined };
-    this.#publicKeys[scope].set(publicKey, use);
-    return use;
-  }
-
   /** Room for one counter more? Shared counters of addresses come on top, at most `SHARED_COUNTERS` of them. */
-  #newSlot(): boolean {
+  readonly #newSlot = (): boolean => {
     if (this.#keys >= this.#keysMax) return false;
     this.#keys += 1;
     return true;
-  }
+  };
 
   #moveOn(nowMs: number): void {
     const seconds = this.#settings.get('RateLimitWindowSeconds');
@@ -245,6 +245,6 @@ export class Limiter {
     this.#keys = 0;
     this.#connections = new AddressCounters();
     this.#addresses = new AddressCounters();
-    this.#publicKeys = { p: new Map(), m: new Map() };
+    this.#publicKeys = { p: new KeyWindow(), m: new KeyWindow() };
   }
 }

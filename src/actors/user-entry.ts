@@ -24,7 +24,7 @@ export interface EnterSession {
   /** SHA-256 of the token: the record must agree with the index. */
   readonly hash: string;
   /**
-   * Scope `s` counts the session, `p` its key: sessions with proof together, those of each proofless login type in a
+   * Scope `s` counts the session and its user, `p` its key: sessions with proof together, those of each proofless login type in a
    * window of their own (decision 0012). Absent: nothing is counted.
    */
   readonly charge?: { readonly scope: ScopeCode; readonly cost: number } | undefined;
@@ -65,14 +65,16 @@ const NO_USES: readonly never[] = [];
 export interface UserVolatile {
   /** In the order of the sessions' ids. */
   uses: readonly Use[];
-  /** Number of the window in which `usedByKey` counts. */
+  /** Number of the window in which `used` and `usedByKey` count. */
   window: number;
+  /** By all sessions of the user, in scope `s`. */
+  used: number;
   /** By public key, and by public key and login type for sessions without proof. Undefined until one is counted. */
   usedByKey: Map<string, number> | undefined;
 }
 
 export function initialVolatile(): UserVolatile {
-  return { uses: NO_USES, window: -1, usedByKey: undefined };
+  return { uses: NO_USES, window: -1, used: 0, usedByKey: undefined };
 }
 
 /** Undefined for a session that is not alive; it is charged nothing. */
@@ -157,36 +159,56 @@ function charged(
   use: Use,
   session: SessionContext,
   { scope, cost }: NonNullable<EnterSession['charge']>,
-  turn: Turn,
+  { settings, nowMs }: Turn,
 ): Verdict | undefined {
-  const rps = turn.settings.get(scope === 'p' ? 'PubKeyApiRPSLimit' : 'SessionApiRPSLimit');
-  if (rps === 0) return undefined;
-  const windowSeconds = turn.settings.get('RateLimitWindowSeconds');
-  const window = windowIndex(turn.nowMs, windowSeconds);
-  const keyName = scope === 'p' ? keyWindow(session) : null;
-  const before = keyName === null ? usedBySession(use, window) : usedByKey(volatile, keyName, window);
-  const used = before + cost;
-  const verdict = judge(scope, rps * windowSeconds, used, secondsToReset(turn.nowMs, windowSeconds), cost);
-  if (!verdict.allowed) return verdict;
-  if (keyName === null) use.used = used;
-  else volatile.usedByKey?.set(keyName, used);
+  const windowSeconds = settings.get('RateLimitWindowSeconds');
+  moveOn(volatile, use, windowIndex(nowMs, windowSeconds));
+  const resetSeconds = secondsToReset(nowMs, windowSeconds);
+  if (scope !== 'p') {
+    const quota = settings.get('SessionApiRPSLimit') * windowSeconds;
+    const quotaOfUser = settings.get('UserApiRPSLimit') * windowSeconds;
+    return chargedSession(volatile, use, quota, quotaOfUser, resetSeconds, cost);
+  }
+  const quota = settings.get('PubKeyApiRPSLimit') * windowSeconds;
+  if (quota === 0) return undefined;
+  const name = keyWindow(session) ?? '';
+  const used = (volatile.usedByKey?.get(name) ?? 0) + cost;
+  const verdict = judge('p', quota, used, resetSeconds, cost);
+  volatile.usedByKey ??= new Map();
+  if (verdict.allowed) volatile.usedByKey.set(name, used);
   return verdict;
 }
 
-function usedBySession(use: Use, window: number): number {
+/** The session's window and its user's: the tighter one decides and is shown, a refusal counts in neither. */
+function chargedSession(
+  volatile: UserVolatile,
+  use: Use,
+  quota: number,
+  quotaOfUser: number,
+  resetSeconds: number,
+  cost: number,
+): Verdict | undefined {
+  if (quota === 0 && quotaOfUser === 0) return undefined;
+  const left = quota === 0 ? Number.POSITIVE_INFINITY : quota - use.used;
+  const byUser = quotaOfUser > 0 && quotaOfUser - volatile.used < left;
+  const verdict = byUser
+    ? judge('s', quotaOfUser, volatile.used + cost, resetSeconds, cost)
+    : judge('s', quota, use.used + cost, resetSeconds, cost);
+  if (!verdict.allowed) return verdict;
+  use.used += cost;
+  volatile.used += cost;
+  return verdict;
+}
+
+function moveOn(volatile: UserVolatile, use: Use, window: number): void {
   if (use.window !== window) {
     use.window = window;
     use.used = 0;
   }
-  return use.used;
-}
-
-function usedByKey(volatile: UserVolatile, name: string, window: number): number {
-  if (volatile.usedByKey === undefined || volatile.window !== window) {
-    volatile.window = window;
-    volatile.usedByKey = new Map();
-  }
-  return volatile.usedByKey.get(name) ?? 0;
+  if (volatile.window === window) return;
+  volatile.window = window;
+  volatile.used = 0;
+  volatile.usedByKey = undefined;
 }
 
 /** Who knows only the public key gets McpBasic or McpApp sessions with it: those may not spend what its holder has. */

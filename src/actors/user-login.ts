@@ -52,6 +52,8 @@ export interface McpLogin {
   readonly appId: string | null;
   /** What the index says of the application now. */
   readonly door?: AppDoor;
+  /** Others flood the key: a refusal is not written down, or they would push the owner's entries out of the log. */
+  readonly crowded?: boolean;
   readonly origin: Origin;
 }
 
@@ -212,6 +214,7 @@ function refused(
   turn: Turn,
 ): Outcome<UserEvent> | Refusal {
   if (row === 'AccountNotFound' || row === 'SessionNotFound') return refuse(row);
+  if (command.type === 'mcpLogin' && command.crowded === true) return refuse(row);
   const loginType = command.type === 'mcpLogin' ? command.loginType : null;
   const appId = command.type === 'mcpLogin' ? command.appId : null;
   const entry: LogEntry = {

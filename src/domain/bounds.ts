@@ -6,8 +6,11 @@ import type { ErrorName } from './errors.ts';
 import { UPLOAD_SESSIONS_MAX } from './files.ts';
 import type { SettingName, SettingsReader } from './settings.ts';
 
-/** Units of the bound; `{ part }` is a part of its maximum, a name is that of a runtime setting. */
-export type Amount = number | SettingName | { readonly part: number };
+/**
+ * Units of the bound; `{ part }` is a part of its maximum, a name is that of a runtime setting, `{ percent }` that of
+ * one which says the part in percent: 0 there leaves the whole.
+ */
+export type Amount = number | SettingName | { readonly part: number } | { readonly percent: SettingName };
 
 /** Whose share of a bound is used up; `maximum`: the bound itself is. */
 export type ShareKind = 'session' | 'user' | 'network';
@@ -101,6 +104,14 @@ export const BOUNDS = {
     error: 'Overloaded',
     summary: 'Event streams. The oldest stream of a session gives way to a new one.',
   },
+  connections: {
+    unit: 'connections',
+    maximum: 'ConnectionsMax',
+    network: { percent: 'ConnectionsPerNetworkPercent' },
+    error: 'Overloaded',
+    summary:
+      'Connections of the public listener, closed at once when refused. A network: see the setting. Trusted proxies have no share.',
+  },
   challenges: {
     unit: 'challenges',
     maximum: 100_000,
@@ -141,17 +152,31 @@ export function limitsOf(row: Bound, settings: SettingsReader, maximum?: number)
 
 /** Does a setting decide on any figure of the row? Otherwise its limits never change. */
 export function followsSettings({ maximum, session, user, network }: Bound): boolean {
-  return [maximum, session, user, network].some((amount) => typeof amount === 'string');
+  return [maximum, session, user, network].some(
+    (amount) => typeof amount === 'string' || (typeof amount === 'object' && 'percent' in amount),
+  );
 }
 
 function figure(amount: Amount, settings: SettingsReader, maximum: number): number {
   if (typeof amount === 'number') return amount;
-  if (typeof amount === 'object') return Math.ceil(maximum * amount.part);
+  if (typeof amount === 'object') return Math.ceil(maximum * partOf(amount, settings));
   return Number(settings.get(amount));
 }
 
+function partOf(
+  amount: { readonly part: number } | { readonly percent: SettingName },
+  settings: SettingsReader,
+): number {
+  if ('part' in amount) return amount.part;
+  const percent = Number(settings.get(amount.percent));
+  return percent === 0 ? 1 : percent / 100;
+}
+
 /** What a network of so many shares may hold. */
-export function networkLimit({ maximum, network }: BoundLimits, shares: number): number {
+export function networkLimit(
+  { maximum, network }: Pick<BoundLimits, 'maximum' | 'network'>,
+  shares: number,
+): number {
   if (shares === 1) return network;
   return Math.max(network, Math.min(network * shares, Math.floor(maximum * WIDE_NETWORK_PART)));
 }

@@ -1,182 +1,8 @@
-/**
- * The configuration file (config.md): its schema with every key, unit and default in words, and the form that the
- * program uses once all of it was found right. Objects are closed: an unknown key is a fault, not a silent nothing.
- */
-import {
-  array,
-  boolean,
-  integer,
-  object,
-  oneOf,
-  optional,
-  record,
-  type Static,
-  text,
-  unknown,
-} from './schema.ts';
+/** The form of the configuration that the program uses once all of its file was found right, and the defaults. */
 import type { SettingName, SettingValue } from './settings.ts';
-
-const closed = { additionalProperties: false };
-const upTo = (maximum: number, description: string) => integer({ minimum: 0, maximum, description });
-const port = (description: string) => upTo(65_535, description);
-const host = (description: string) => text({ minLength: 1, maxLength: 253, description });
-const url = (description: string) =>
-  text({ pattern: '^https?://[^\\s/]+[^\\s]*$', maxLength: 2048, description });
-const range = text({ maxLength: 64 });
 
 export const MODULE_NAMES = ['chat', 'wallet', 'payments', 'markets', 'core'] as const;
 export type ModuleName = (typeof MODULE_NAMES)[number];
-
-const moduleSchema = object(
-  {
-    url: url('Base address of the module.'),
-    key: optional(text({ minLength: 16, description: 'Shared key of the module for the events it pushes.' })),
-    poll: optional(boolean({ description: 'Fetch the events of the module by polling.' })),
-    public: optional(
-      array(text({ pattern: '^/' }), { description: 'Path prefixes that are proxied without a session.' }),
-    ),
-  },
-  closed,
-);
-const optionalModule = optional(moduleSchema);
-
-export const configurationSchema = object(
-  {
-    Project: optional(
-      text({
-        minLength: 1,
-        maxLength: 64,
-        pattern: '^[\\x21-\\x7e]([\\x20-\\x7e]*[\\x21-\\x7e])?$',
-        description: 'Name in get_info and X-Project.',
-      }),
-    ),
-    BaseUrl: optional(url('Public address. Left out: http://localhost with the actual port.')),
-    Production: optional(boolean({ description: 'https for webhooks, Secure cookies, Host check.' })),
-    Listen: optional(
-      object(
-        {
-          host: optional(host('Address to bind.')),
-          port: optional(port('Public port; 0 picks a free one.')),
-          tls: optional(
-            object(
-              { cert: text({ description: 'PEM file.' }), key: text({ description: 'PEM file.' }) },
-              closed,
-            ),
-          ),
-          receiveBufferBytes: optional(
-            upTo(
-              64 * 1024 * 1024,
-              'What the kernel takes of one connection ahead of the gateway; 0: its choice.',
-            ),
-          ),
-        },
-        closed,
-      ),
-    ),
-    Internal: optional(
-      object(
-        {
-          host: optional(host('Address of the internal listener: /metrics and /health in full.')),
-          port: optional(port('0 picks a free one.')),
-        },
-        { ...closed, description: "Listener for /metrics, full /health and the modules' events." },
-      ),
-    ),
-    DataPath: optional(text({ minLength: 1, description: 'Folder of the journal.' })),
-    TrustedProxies: optional(array(range, { description: 'Ranges whose X-Forwarded-For counts.' })),
-    Modules: optional(
-      object(
-        {
-          chat: optionalModule,
-          wallet: optionalModule,
-          payments: optionalModule,
-          markets: optionalModule,
-          core: optionalModule,
-        },
-        closed,
-      ),
-    ),
-    McpTools: optional(record(text(), unknown(), { description: 'Custom tools by name (spec 2.5).' })),
-    McpResources: optional(record(text(), unknown(), { description: 'Custom resources by URI (spec 2.5).' })),
-    McpBasicPersonalReads: optional(
-      boolean({
-        description:
-          'Sessions without proof of their key (McpBasic, McpApp without a signature) read balances, history, addresses and the like. Left out: true, in Production false. Read again at a reload.',
-      }),
-    ),
-    Fido2: optional(
-      object(
-        {
-          serverDomain: optional(host('Relying-party domain. Left out: the host of BaseUrl.')),
-          serverName: optional(text({ minLength: 1, maxLength: 64, description: 'Display name.' })),
-          timestampDriftTolerance: optional(upTo(3_600_000, 'Clock drift tolerance in milliseconds.')),
-          serverIcon: optional(text({ maxLength: 2048, description: 'Icon URL shown by authenticators.' })),
-          origins: optional(
-            array(url('Allowed origin.'), {
-              description: 'Allowed origins. Left out: the origin of BaseUrl.',
-            }),
-          ),
-        },
-        closed,
-      ),
-    ),
-    LocalFileStoragePath: optional(
-      text({ minLength: 1, description: 'Folder of file bytes; wins over FileServers.' }),
-    ),
-    FileServers: optional(
-      record(text({ pattern: '^[0-9]+$' }), object({ Host: url('Storage server.') }, closed)),
-    ),
-    Settings: optional(
-      record(text(), unknown(), { description: 'First values of runtime settings, by name.' }),
-    ),
-    WebhookAllow: optional(
-      array(range, {
-        description: 'Destinations exempt from the address rules of webhooks; loopback unless Production.',
-      }),
-    ),
-    AllowedOrigins: optional(
-      array(url('Origin.'), { description: 'Further browser origins for CORS and cookie POSTs.' }),
-    ),
-    Admin: optional(
-      object(
-        {
-          publicKeys: optional(
-            array(text({ pattern: '^[A-Za-z0-9_-]{43}$' }), {
-              description: 'Accounts that hold one of these keys are admins.',
-            }),
-          ),
-          allow: optional(array(range, { description: 'Ranges from which admin routes answer.' })),
-        },
-        closed,
-      ),
-    ),
-    Workers: optional(
-      object(
-        {
-          threads: optional(upTo(256, '0: cores - 1, at least 1.')),
-        },
-        closed,
-      ),
-    ),
-    Log: optional(
-      object(
-        {
-          requests: optional(
-            oneOf(
-              ['all', 'errors', 'off'],
-              'Which requests leave a line in the log; "errors": refused, failed or left without an answer.',
-            ),
-          ),
-        },
-        closed,
-      ),
-    ),
-    StaticPath: optional(
-      text({ minLength: 1, description: 'Served at / instead of the built-in home page.' }),
-    ),
-  },
-  closed,
-);
 
 /** What a key is when nothing names it; keys that are not here have no default, or one that the text explains. */
 export const DEFAULTS = {
@@ -185,6 +11,7 @@ export const DEFAULTS = {
   'Listen.host': '127.0.0.1',
   'Listen.port': 8080,
   'Listen.receiveBufferBytes': 262_144,
+  'Listen.proxyProtocol': false,
   'Internal.host': '127.0.0.1',
   'Internal.port': 8081,
   DataPath: './data',
@@ -192,12 +19,10 @@ export const DEFAULTS = {
   'Fido2.timestampDriftTolerance': 300_000,
   'Fido2.serverIcon': '',
   'Admin.allow': ['127.0.0.0/8', '::1/128'],
+  'Secrets.sealKeyLost': false,
   'Workers.threads': 0,
   'Log.requests': 'all',
 } as const;
-
-/** The file as written. */
-export type ConfigurationFile = Static<typeof configurationSchema>;
 
 export interface ModuleConfiguration {
   readonly url: string;
@@ -218,8 +43,13 @@ export interface Configuration {
     readonly tls: { readonly cert: string; readonly key: string } | undefined;
     /** 0: the kernel's own choice. */
     readonly receiveBufferBytes: number;
+    readonly proxyProtocol: boolean;
   };
-  readonly internal: { readonly host: string; readonly port: number };
+  readonly internal: {
+    readonly host: string;
+    readonly port: number;
+    readonly allowHosts: readonly string[];
+  };
   readonly dataPath: string;
   readonly trustedProxies: readonly string[];
   readonly modules: Readonly<Partial<Record<ModuleName, ModuleConfiguration>>>;
@@ -240,6 +70,10 @@ export interface Configuration {
   readonly webhookAllow: readonly string[];
   readonly allowedOrigins: readonly string[];
   readonly admin: { readonly publicKeys: readonly string[]; readonly allow: readonly string[] };
+  /** As written, the one that seals first; empty: the journal's own secret seals. */
+  readonly sealKeys: readonly string[];
+  /** API keys that none of them opens are given up; else such a journal is not served. */
+  readonly sealKeyLost: boolean;
   /** 0: cores − 1, at least 1. */
   readonly workerThreads: number;
   readonly log: { readonly requests: 'all' | 'errors' | 'off' };

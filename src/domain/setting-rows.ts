@@ -27,6 +27,8 @@ export interface TextSetting extends SettingBase {
   readonly items?: keyof typeof ITEMS;
 }
 export type SettingRow = NumberSetting | FlagSetting | TextSetting;
+export type SettingValue = number | string;
+export type SettingCheck = { ok: true; value: SettingValue } | { ok: false; message: string };
 
 export const rps = (id: number, value: number, summary: string) =>
   ({ id, type: 'number', unit: 'requests/s', default: value, min: 0, max: 1_000_000, summary }) as const;
@@ -43,3 +45,23 @@ export const ITEMS = {
   port: { are: arePorts, expected: 'ports from 1 to 65535' },
   scope: { are: areScopes, expected: 'scopes out of c, i, p, s and m' },
 } as const;
+
+/** What a row makes of a value: the one that will be used, or what was expected. */
+export function checkValue(row: SettingRow, value: unknown): SettingCheck {
+  if (row.type === 'text') {
+    if (typeof value !== 'string' || value.length > row.maxLength)
+      return { ok: false, message: `expected a text of at most ${row.maxLength} characters` };
+    if (row.items === undefined || ITEMS[row.items].are(value)) return { ok: true, value };
+    return { ok: false, message: `expected ${ITEMS[row.items].expected}, separated by semicolons` };
+  }
+  if (row.type === 'flag') {
+    if (value === 0 || value === 1) return { ok: true, value };
+    if (typeof value === 'boolean') return { ok: true, value: value ? 1 : 0 };
+    return { ok: false, message: 'expected 0, 1, true or false' };
+  }
+  if (typeof value !== 'number' || !Number.isInteger(value))
+    return { ok: false, message: 'expected an integer' };
+  if (row.clamps && value > row.max) return { ok: true, value: row.max };
+  if (value >= row.min && value <= row.max) return { ok: true, value };
+  return { ok: false, message: `expected ${row.min} to ${row.max}` };
+}

@@ -4,14 +4,18 @@
  */
 import {
   bytesPerSecond,
+  checkValue,
   count,
   flag,
-  ITEMS,
   rps,
+  type SettingCheck,
   type SettingRow,
+  type SettingValue,
   seconds,
   type TextSetting,
 } from './setting-rows.ts';
+
+export type { SettingValue } from './setting-rows.ts';
 
 export const SETTINGS = {
   ApiRPSLimit: rps(7, 2, 'Requests of one connection without a session. 0 turns the scope off.'),
@@ -177,6 +181,24 @@ export const SETTINGS = {
     10_000,
     'Proxied calls of one user to one module at the same time; as many again wait.',
   ),
+  ConnectionsPerNetworkPercent: {
+    id: 82,
+    type: 'number',
+    unit: '%',
+    default: 10,
+    min: 0,
+    max: 100,
+    summary:
+      'Share of ConnectionsMax that one network may take while more than half of them are open: those it opened within 12 s, its requests and its streams. Trusted proxies have no share. 0: off.',
+  },
+  UserApiRPSLimit: rps(83, 30, 'Requests of all sessions of one user together. 0: off.'),
+  SignUpsPerNetworkPerDay: count(
+    84,
+    1000,
+    0,
+    1_000_000,
+    'Accounts that one network creates in a day (UTC); loopback outside Production is not counted. 0: off.',
+  ),
   WebhookPorts: {
     id: 79,
     type: 'text',
@@ -189,7 +211,6 @@ export const SETTINGS = {
 } as const satisfies Record<string, SettingRow>;
 
 export type SettingName = keyof typeof SETTINGS;
-export type SettingValue = number | string;
 export type SettingOf<N extends SettingName> = (typeof SETTINGS)[N] extends TextSetting ? string : number;
 
 export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[];
@@ -203,27 +224,9 @@ export interface SettingsReader {
   get<N extends SettingName>(name: N): SettingOf<N>;
 }
 
-export type SettingCheck = { ok: true; value: SettingValue } | { ok: false; message: string };
-
 /** Judges a value as it came from a file or an admin; the answer is what will be used. */
 export function checkSetting(name: SettingName, value: unknown): SettingCheck {
-  const row: SettingRow = SETTINGS[name];
-  if (row.type === 'text') {
-    if (typeof value !== 'string' || value.length > row.maxLength)
-      return { ok: false, message: `expected a text of at most ${row.maxLength} characters` };
-    if (row.items === undefined || ITEMS[row.items].are(value)) return { ok: true, value };
-    return { ok: false, message: `expected ${ITEMS[row.items].expected}, separated by semicolons` };
-  }
-  if (row.type === 'flag') {
-    if (value === 0 || value === 1) return { ok: true, value };
-    if (typeof value === 'boolean') return { ok: true, value: value ? 1 : 0 };
-    return { ok: false, message: 'expected 0, 1, true or false' };
-  }
-  if (typeof value !== 'number' || !Number.isInteger(value))
-    return { ok: false, message: 'expected an integer' };
-  if (row.clamps && value > row.max) return { ok: true, value: row.max };
-  if (value >= row.min && value <= row.max) return { ok: true, value };
-  return { ok: false, message: `expected ${row.min} to ${row.max}` };
+  return checkValue(SETTINGS[name], value);
 }
 
 /** Values in memory over the defaults: what the settings actor publishes and what tests hand in. */

@@ -157,15 +157,16 @@ export class SharedBound {
     if (this.#isOver(holder.session, amount, limits.session)) return 'session';
     if (this.#isOver(holder.user, amount, limits.user)) return 'user';
     for (const network of holder.networks)
-      if (this.#heldBy(network) + amount > networkLimit(limits, network.shares)) return 'network';
+      if (this.heldBy(network) + amount > networkLimit(limits, network.shares)) return 'network';
     return this.#held + amount > limits.maximum ? 'maximum' : undefined;
   }
 
   #isOver(account: Account | undefined, amount: number, share: number | undefined): boolean {
-    return account !== undefined && share !== undefined && this.#heldBy(account) + amount > share;
+    return account !== undefined && share !== undefined && this.heldBy(account) + amount > share;
   }
 
-  #heldBy(account: Account | undefined): number {
+  /** What the caller holds of it. */
+  heldBy(account: Account | undefined): number {
     return account?.held[this.#index] ?? 0;
   }
 
@@ -177,7 +178,7 @@ export class SharedBound {
   }
 
   #addTo(account: Account | undefined, amount: number): void {
-    if (account !== undefined) account.held[this.#index] = this.#heldBy(account) + amount;
+    if (account !== undefined) account.held[this.#index] = this.heldBy(account) + amount;
   }
 }
 

@@ -8,7 +8,6 @@ import type { ActorSystem, AuditRecord } from '../actors/runtime/actor.ts';
 import type { Origin } from '../actors/user-change.ts';
 import { ERRORS, type ErrorName, GatewayError } from '../domain/errors.ts';
 import { decodeBase64url, parseId } from '../domain/ids.ts';
-import { networkOf } from '../domain/networks.ts';
 import { type ChallengeKind, signPrefix } from '../domain/proofs.ts';
 import { int64, readId, text } from '../domain/schema.ts';
 import type { LoginType } from '../domain/sessions.ts';
@@ -212,7 +211,7 @@ export function auditRefusal(context: Context, loginType: LoginType | null, row:
       requestId: context.requestId,
     },
   };
-  context.actors.auditRefusal(record, networkOf(context.client.address));
+  context.actors.auditRefusal(record, context.client.address);
 }
 
 /** What a registration or key change is refused for once its form was right. `usingChallenge` records the challenge. */
@@ -242,7 +241,7 @@ export async function auditingKeyRefusals<T>(
         userId: session?.userId ?? null,
         fields: { ip: client.address, operation, error: ERRORS[error.row].message, requestId },
       };
-      const sharer = session === undefined ? networkOf(client.address) : `user ${session.userId}`;
+      const sharer = session === undefined ? client.address : `user ${session.userId}`;
       actors.auditRefusal(record, sharer);
     }
     throw error;

@@ -23,6 +23,7 @@ import { SECOND_MS, toIso } from '../domain/time.ts';
 import type { RouteContext } from './http/route.ts';
 import { auditRefusal, circumstances, originOf, readChallengeId } from './login-parts.ts';
 import { CODE_DIGITS } from './modules/chat.ts';
+import { countingSignUps } from './sign-ups.ts';
 
 /** No account has this id. */
 const NOBODY = '0';
@@ -71,7 +72,7 @@ async function isKnown({ actors }: RouteContext, holder: string | null, network:
 
 /**
  * The login with a code. It is used up before the account is looked at, so two browsers with one code get one session.
- * Throws `InvalidInput`, `ChallengeExpired`, `InvalidCode`, `AccessDenied` for a blocked user.
+ * Throws `InvalidInput`, `ChallengeExpired`, `InvalidCode`, `AccessDenied` for a blocked user, `AccessRateLimit`.
  */
 export async function codeLogin(
   context: RouteContext,
@@ -84,7 +85,7 @@ export async function codeLogin(
     readChallengeId(challengeId),
     code,
   );
-  const userId = context.actors.lookup('contact', contactKey({ channel, address })) ?? newUserId;
+  const userId = context.actors.lookup('contact', contactKey({ channel, address }));
   const command: CodeLogin = {
     type: 'codeLogin',
     channel,
@@ -92,7 +93,9 @@ export async function codeLogin(
     handle: newHandle,
     ...circumstances(context),
   };
-  return context.actors.ask<CodeLoggedIn>(user, userId, command);
+  if (userId !== undefined) return context.actors.ask<CodeLoggedIn>(user, userId, command);
+  // Only the right code tells whether there is an account, so it is used up by then.
+  return countingSignUps(context, () => context.actors.ask<CodeLoggedIn>(user, newUserId, command));
 }
 
 async function redeem(context: RouteContext, id: number, code: string): Promise<RedeemedCode> {

@@ -53,6 +53,17 @@ t.test('audit: refusals of ten thousand networks share what a minute may hold', 
   t.match(records.at(-1), { event: 'refusals_left_out', fields: { count: 9_975 } });
 });
 
+t.test('audit: a walk through the /64 of one /48 leaves room for refusals of others', async (t) => {
+  const actors = createTestActors({ kinds: [] });
+  const refuse = (address: string) => actors.system.auditRefusal(refusal(actors.clock.nowMs), address);
+  for (let n = 0; n < 1_000; n += 1) refuse(`2001:db8:0:${n.toString(16)}::1`);
+  await actors.advance(1_000);
+  t.equal(recordsOf(actors).length, 45, 'three quarters of the sixty of a minute');
+  refuse('192.0.2.1');
+  await actors.advance(1_000);
+  t.equal(recordsOf(actors).length, 46);
+});
+
 t.test('audit: without a share for anonymous refusals they are only counted', async (t) => {
   const settings = new LiveSettings({ AnonymousRefusalsPerMinute: 0 });
   const actors = createTestActors({ kinds: [], settings });

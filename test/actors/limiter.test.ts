@@ -1,8 +1,8 @@
 /** The limiter: windows against a reference model, its bounds, and the rules that keep keys from being locked out. */
 import fc from 'fast-check';
 import t from 'tap';
-import { type Caller, Limiter } from '../../src/actors/limiter.ts';
-import { SHARED_COUNTERS } from '../../src/actors/limiter-keys.ts';
+import { Limiter } from '../../src/actors/limiter.ts';
+import { type Caller, SHARED_COUNTERS } from '../../src/actors/limiter-keys.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings.ts';
 
 /** Start of a 5 s window and of a minute. */
@@ -41,10 +41,18 @@ class Reference {
   }
 }
 
+/** IPv6 addresses with their /64 and /56; all are of one /48. */
+const NETWORK_OF = new Map<string, readonly [string, string]>([
+  ['2001:db8::1', ['/64 a', '/56 a']],
+  ['2001:db8::ffff:2', ['/64 a', '/56 a']],
+  ...[1, 2, 3, 4, 5].map((n) => [`2001:db8:0:${n}::1`, [`/64 a${n}`, '/56 a']] as const),
+  ...[1, 2, 3].map((n) => [`2001:db8:0:100::${n}`, [`/64 b`, '/56 b']] as const),
+]);
+
 t.test('limiter: agrees with a reference model over random charges, times and settings', async (t) => {
   const step = fc.record({
     scope: fc.constantFrom('c', 'i', 'p', 'm'),
-    address: fc.constantFrom('10.0.0.1', '10.0.0.2', '2001:db8::1', '2001:db8::ffff:2', '::ffff:10.0.0.1'),
+    address: fc.constantFrom('10.0.0.1', '10.0.0.2', '::ffff:10.0.0.1', ...NETWORK_OF.keys()),
     key: fc.constantFrom('K1', 'K2'),
     cost: fc.integer({ min: 1, max: 3 }),
     waitMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 4_000 })),
@@ -56,9 +64,17 @@ t.test('limiter: agrees with a reference model over random charges, times and se
     McpApiRPSLimit: fc.integer({ min: 0, max: 2 }),
     RateLimitWindowSeconds: fc.integer({ min: 1, max: 5 }),
   });
-  const fold = (address: string) => (address.startsWith('2001') ? 'net' : address.replace('::ffff:', ''));
+  const foldAll = (address: string): readonly [string, number][] => {
+    const [narrow, middle] = NETWORK_OF.get(address) ?? [];
+    if (narrow === undefined) return [[address.replace('::ffff:', ''), 1]];
+    return [
+      [narrow, 1],
+      [String(middle), 4],
+      ['/48', 16],
+    ];
+  };
   fc.assert(
-    fc.property(quotas, fc.array(step, { maxLength: 80 }), (settings, steps) => {
+    fc.property(quotas, fc.array(step, { maxLength: 120 }), (settings, steps) => {
       const { limiter } = makeLimiter(settings);
       const reference = new Reference();
       const seconds = settings.RateLimitWindowSeconds;
@@ -73,7 +89,8 @@ t.test('limiter: agrees with a reference model over random charges, times and se
         nowMs += waitMs;
         const window = Math.floor(nowMs / 1_000 / seconds);
         const quota = rps[scope] * seconds;
-        const own = `${scope} ${fold(address)}`;
+        const networks = foldAll(address);
+        const own = `${scope} ${networks[0]?.[0]}`;
         const keyed = scope === 'p' || scope === 'm';
         const verdict =
           scope === 'c'
@@ -90,7 +107,7 @@ t.test('limiter: agrees with a reference model over random charges, times and se
               [`${own} ${key}`, quota],
               [`${scope} ${key}`, quota * 10],
             ]
-          : [[own, quota]];
+          : networks.map(([name, shares]) => [`${scope} ${name}`, quota * shares]);
         const left = reference.left(limits, window);
         if (verdict?.allowed !== reference.charge(limits, window, cost)) throw new Error('verdicts differ');
         if (verdict.remaining !== Math.min(quota, verdict.allowed ? left - cost : left)) {
@@ -106,6 +123,44 @@ t.test('limiter: agrees with a reference model over random charges, times and se
     { numRuns: 500 },
   );
   t.pass('500 runs agree');
+});
+
+t.test(
+  'limiter: a walk through IPv6 networks stops at 4 quotas of a /56 and 16 of a /48, others are served',
+  async (t) => {
+    const { limiter } = makeLimiter({ IpRPSLimit: 1, ApiRPSLimit: 1, UnknownKeyFailuresPerMinute: 5 });
+    const forwarded = (address: string) => ({ address, port: undefined, forwarded: true });
+    const charges: [string, (address: string) => boolean | undefined][] = [
+      ['address', (address) => limiter.chargeAddress(address, 1, START_MS)?.allowed],
+      ['connection', (address) => limiter.chargeConnection(peer(address), 1, START_MS)?.allowed],
+      [
+        'behind a proxy',
+        (address) => limiter.chargeConnection(forwarded(address), 1, START_MS + 5_000)?.allowed,
+      ],
+      ['unknown key', (address) => limiter.budgets.unknownKeys.charge(address, START_MS)?.allowed],
+    ];
+    for (const [name, charge] of charges) {
+      let narrow = 0;
+      let wide = 0;
+      for (let n = 0; n < 256; n += 1) if (charge(`2001:db8:0:${n.toString(16)}::1`)) narrow += 1;
+      for (let n = 0; n < 65_536; n += 97) if (charge(`2001:db8:1:${n.toString(16)}::1`)) wide += 1;
+      t.equal(narrow, 20, `${name}: a /56 has four quotas of five`);
+      t.equal(wide, 80, `${name}: a /48 has sixteen`);
+      t.equal(charge('2001:db8:2::1'), true, `${name}: another /48 is served`);
+      t.equal(charge('192.0.2.1'), true, `${name}: IPv4 is served`);
+    }
+  },
+);
+
+t.test('limiter: a wide network that opened many connections has a quota for each', async (t) => {
+  const { limiter } = makeLimiter({ ApiRPSLimit: 1 }, { connectionsOpen: () => 100 });
+  for (let n = 0; n < 40; n += 1) limiter.opened(`2001:db8:0:${n.toString(16)}::1`, START_MS);
+  let allowed = 0;
+  for (let n = 0; n < 80; n += 1)
+    for (let left = 10; left > 0; left -= 1)
+      if (limiter.chargeConnection(peer(`2001:db8:0:${n.toString(16)}::1`), 1, START_MS)?.allowed)
+        allowed += 1;
+  t.equal(allowed, 200);
 });
 
 t.test('limiter: a setting counts from the next request on, 0 turns the scope off', async (t) => {
@@ -239,14 +294,17 @@ t.test('limiter: a scope in shadow mode counts what it would refuse, and has no 
 t.test('limiter: unknown keys have a budget of their own per address and minute', async (t) => {
   const { limiter, live } = makeLimiter({ UnknownKeyFailuresPerMinute: 3 });
   for (let index = 0; index < 3; index += 1) {
-    t.not(limiter.checkUnknownKeys('10.0.0.1', START_MS)?.allowed, false);
-    t.equal(limiter.chargeUnknownKey('10.0.0.1', START_MS)?.allowed, true);
+    t.not(limiter.budgets.unknownKeys.check('10.0.0.1', START_MS)?.allowed, false);
+    t.equal(limiter.budgets.unknownKeys.charge('10.0.0.1', START_MS)?.allowed, true);
   }
-  t.match(limiter.checkUnknownKeys('10.0.0.1', START_MS + 1_500), { allowed: false, resetSeconds: 59 });
-  t.equal(limiter.chargeUnknownKey('10.0.0.1', START_MS)?.allowed, false);
-  t.equal(limiter.checkUnknownKeys('10.0.0.2', START_MS)?.allowed, true);
-  t.equal(limiter.checkUnknownKeys('10.0.0.1', START_MS + 60_000)?.allowed, true);
+  t.match(limiter.budgets.unknownKeys.check('10.0.0.1', START_MS + 1_500), {
+    allowed: false,
+    resetSeconds: 59,
+  });
+  t.equal(limiter.budgets.unknownKeys.charge('10.0.0.1', START_MS)?.allowed, false);
+  t.equal(limiter.budgets.unknownKeys.check('10.0.0.2', START_MS)?.allowed, true);
+  t.equal(limiter.budgets.unknownKeys.check('10.0.0.1', START_MS + 60_000)?.allowed, true);
   t.match(limiter.counters().unknownKey, { limited: 1 });
   live.set('UnknownKeyFailuresPerMinute', 0);
-  t.equal(limiter.chargeUnknownKey('10.0.0.1', START_MS), undefined);
+  t.equal(limiter.budgets.unknownKeys.charge('10.0.0.1', START_MS), undefined);
 });

@@ -241,12 +241,86 @@ t.test(
     t.match(enter(two, 'mcp', 'p', 4)?.verdict, { allowed: true, remaining: 0 }, 'a refusal costs nothing');
     await actors.advance(5 * SECOND_MS);
     t.match(enter(rootToken, 'browser', 's')?.verdict, { allowed: true, remaining: 4 }, 'the next window');
-    actors.settings.set('SessionApiRPSLimit', 0);
-    actors.settings.set('PubKeyApiRPSLimit', 0);
+    for (const name of ['SessionApiRPSLimit', 'UserApiRPSLimit', 'PubKeyApiRPSLimit'] as const)
+      actors.settings.set(name, 0);
     t.equal(enter(rootToken, 'browser', 's')?.verdict, undefined);
     t.equal(enter(one, 'mcp', 'p')?.verdict, undefined);
   },
 );
+
+t.test(
+  'limits: all sessions of a user share one window of requests, shown when it is the tighter',
+  async (t) => {
+    const { actors, enter, login, mcpLogin, rootToken } = await start({
+      settings: {
+        SessionApiRPSLimit: 2,
+        UserApiRPSLimit: 3,
+        PubKeyApiRPSLimit: 2,
+        RateLimitWindowSeconds: 5,
+      },
+    });
+    const tokens = [rootToken, (await login()).token, (await login()).token];
+    let allowed = 0;
+    for (const token of tokens)
+      for (let n = 0; n < 10; n += 1) if (enter(token, 'browser', 's')?.verdict?.allowed) allowed += 1;
+    t.equal(allowed, 15, 'of the thirty that three sessions have');
+    t.match(
+      enter(tokens[2] ?? '', 'browser', 's')?.verdict,
+      { allowed: false, scope: 's', quota: 15, remaining: 0 },
+      'the window of the user is shown',
+    );
+    const agent = (await mcpLogin('McpVerified')).token;
+    t.match(enter(agent, 'mcp', 's')?.verdict, { allowed: false, quota: 15 }, 'an agent on REST too');
+    t.match(enter(agent, 'mcp', 'p')?.verdict, { allowed: true, scope: 'p' }, '/mcp is counted by key alone');
+    await actors.advance(5 * SECOND_MS);
+    t.match(enter(rootToken, 'browser', 's')?.verdict, { allowed: true, quota: 10, remaining: 9 });
+    actors.settings.set('SessionApiRPSLimit', 0);
+    t.match(enter(rootToken, 'browser', 's')?.verdict, { allowed: true, quota: 15, remaining: 13 });
+    actors.settings.set('UserApiRPSLimit', 0);
+    t.equal(enter(rootToken, 'browser', 's')?.verdict, undefined);
+  },
+);
+
+t.test('limits: windows of session and user agree with a reference over random requests', async (t) => {
+  const { actors, enter, login, rootToken } = await start({ settings: { RateLimitWindowSeconds: 1 } });
+  const tokens = [rootToken, (await login()).token, (await login()).token];
+  const step = fc.record({
+    of: fc.nat({ max: 2 }),
+    cost: fc.integer({ min: 1, max: 3 }),
+    waits: fc.boolean(),
+  });
+  const limits = fc.record({ session: fc.nat({ max: 6 }), user: fc.nat({ max: 12 }) });
+  await fc.assert(
+    fc.asyncProperty(limits, fc.array(step, { maxLength: 40 }), async ({ session, user }, steps) => {
+      actors.settings.set('SessionApiRPSLimit', session);
+      actors.settings.set('UserApiRPSLimit', user);
+      await actors.advance(SECOND_MS);
+      let used = [0, 0, 0];
+      for (const { of, cost, waits } of steps) {
+        if (waits) {
+          await actors.advance(SECOND_MS);
+          used = [0, 0, 0];
+        }
+        const lefts = [
+          ...(session === 0 ? [] : [session - (used[of] ?? 0)]),
+          ...(user === 0 ? [] : [user - used.reduce((sum, each) => sum + each, 0)]),
+        ];
+        const verdict = enter(tokens[of] ?? '', 'browser', 's', cost)?.verdict;
+        if (lefts.length === 0) {
+          if (verdict !== undefined) throw new Error('judged though both are off');
+          continue;
+        }
+        const left = Math.min(...lefts);
+        const allowed = left >= cost;
+        if (allowed) used[of] = (used[of] ?? 0) + cost;
+        if (verdict?.allowed !== allowed) throw new Error('verdicts differ');
+        if (verdict.remaining !== (allowed ? left - cost : left)) throw new Error('remaining differs');
+      }
+    }),
+    { numRuns: 100 },
+  );
+  t.pass('100 runs agree');
+});
 
 t.test(
   'limits: sessions without proof, spent by whoever knows the public key, leave its holder a full window',

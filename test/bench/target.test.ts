@@ -29,6 +29,7 @@ t.test(
       ApiRPSLimit: 0,
       PubKeyApiRPSLimit: 0,
       SessionApiRPSLimit: 0,
+      UserApiRPSLimit: 0,
       McpApiRPSLimit: 0,
       IpRPSLimit: 0,
     };
@@ -89,7 +90,7 @@ t.test(
 );
 
 t.test('target: an interrupted run leaves no session either, and reports what it has', async (t) => {
-  const limits = { SessionApiRPSLimit: 0, PubKeyApiRPSLimit: 0 };
+  const limits = { SessionApiRPSLimit: 0, UserApiRPSLimit: 0, PubKeyApiRPSLimit: 0 };
   const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: limits } });
   t.teardown(() => gateway.stop());
   const json = join(t.testdir({}), 'run.json');

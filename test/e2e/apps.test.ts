@@ -19,6 +19,7 @@ const SETTINGS = {
   ApiRPSLimit: 1000,
   IpRPSLimit: 1000,
   SessionApiRPSLimit: 1000,
+  UserApiRPSLimit: 1000,
   PubKeyApiRPSLimit: 1000,
   McpApiRPSLimit: 1000,
 };

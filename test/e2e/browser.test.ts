@@ -20,6 +20,7 @@ const SETTINGS = {
   ApiRPSLimit: 1000,
   IpRPSLimit: 1000,
   SessionApiRPSLimit: 1000,
+  UserApiRPSLimit: 1000,
   PubKeyApiRPSLimit: 1000,
 };
 const START_TIMEOUT_MS = 240_000;

@@ -12,6 +12,7 @@ const SETTINGS = {
   ApiRPSLimit: 0,
   IpRPSLimit: 0,
   SessionApiRPSLimit: 0,
+  UserApiRPSLimit: 0,
   FileUploadBytesPerSecond: 0,
   FileDownloadBytesPerSecond: 0,
 };

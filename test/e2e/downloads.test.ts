@@ -15,6 +15,7 @@ const SETTINGS = {
   ApiRPSLimit: 0,
   IpRPSLimit: 0,
   SessionApiRPSLimit: 0,
+  UserApiRPSLimit: 0,
   McpApiRPSLimit: 0,
   FileUploadBytesPerSecond: 0,
   FileDownloadBytesPerSecond: 0,

@@ -13,7 +13,13 @@ import { launch, type RunningGateway } from '../../tools/launch.ts';
 import { startBrowser } from '../support/browser.ts';
 
 const KEY = 'the-key-of-the-core-module';
-const SETTINGS = { ApiRPSLimit: 1000, IpRPSLimit: 1000, SessionApiRPSLimit: 1000, PubKeyApiRPSLimit: 1000 };
+const SETTINGS = {
+  ApiRPSLimit: 1000,
+  IpRPSLimit: 1000,
+  SessionApiRPSLimit: 1000,
+  UserApiRPSLimit: 1000,
+  PubKeyApiRPSLimit: 1000,
+};
 const START_TIMEOUT_MS = 240_000;
 const PATIENCE_MS = 30_000;
 

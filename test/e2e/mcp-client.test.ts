@@ -28,6 +28,7 @@ const Settings = {
   ApiRPSLimit: 1000,
   IpRPSLimit: 1000,
   SessionApiRPSLimit: 1000,
+  UserApiRPSLimit: 1000,
   PubKeyApiRPSLimit: 1000,
   McpApiRPSLimit: 1000,
 };

@@ -8,7 +8,13 @@ import t from 'tap';
 import { type Answer, expectOk, mcpLogin, newKey, request, signUp, updateKey } from '../../tools/agent.ts';
 import { launch, type RunningGateway } from '../../tools/launch.ts';
 
-const Settings = { ApiRPSLimit: 1000, IpRPSLimit: 1000, SessionApiRPSLimit: 1000, PubKeyApiRPSLimit: 1000 };
+const Settings = {
+  ApiRPSLimit: 1000,
+  IpRPSLimit: 1000,
+  SessionApiRPSLimit: 1000,
+  UserApiRPSLimit: 1000,
+  PubKeyApiRPSLimit: 1000,
+};
 
 /** Looks like what modules give out; opens nothing. */
 const canary = (word: string) => `canary-${word}-${randomBytes(9).toString('base64url')}`;

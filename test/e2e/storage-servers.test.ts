@@ -60,7 +60,7 @@ t.test('storage server: files go there and come back, and its failures are told'
     args: ['--sandbox'],
     configuration: {
       FileServers: { 0: { Host: `${server.url}/files/` } },
-      Settings: { ApiRPSLimit: 0, SessionApiRPSLimit: 0, IpRPSLimit: 0 },
+      Settings: { ApiRPSLimit: 0, SessionApiRPSLimit: 0, UserApiRPSLimit: 0, IpRPSLimit: 0 },
     },
   });
   t.teardown(() => gateway.stop());

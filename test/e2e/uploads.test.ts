@@ -24,6 +24,7 @@ const SETTINGS = {
   ApiRPSLimit: 1000,
   IpRPSLimit: 1000,
   SessionApiRPSLimit: 1000,
+  UserApiRPSLimit: 1000,
   FileUploadBytesPerSecond: 0,
   FileBlockedExtensions: 'exe;.bat',
 };

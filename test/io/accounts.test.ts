@@ -957,6 +957,23 @@ t.test('limits: a session is counted by itself, its refusal is 429 with Retry-Af
   t.equal((await get('/auth/v1/sessions', cookie(two.sid))).status, 200);
 });
 
+t.test(
+  'limits: sessions of one user together stop at the limit of the user, others are served',
+  async (t) => {
+    const { signUp, login, get } = start(t, { settings: { SessionApiRPSLimit: 2, UserApiRPSLimit: 3 } });
+    const one = await signUp();
+    const two = await signUp();
+    const second = sidOf(await login(one.key)) ?? '';
+    for (let n = 0; n < 9; n += 1) await get('/auth/v1/sessions', cookie(one.sid));
+    const shared = await get('/auth/v1/sessions', cookie(second));
+    t.equal(shared.headers['x-ratelimit'], 's=s;l=15;r=5;t=5', 'tighter than the nine of its own');
+    for (let n = 0; n < 5; n += 1) await get('/auth/v1/sessions', cookie(second));
+    refused(t, await get('/auth/v1/sessions', cookie(second)), 429, 1002);
+    refused(t, await get('/auth/v1/sessions', cookie(one.sid)), 429, 1002);
+    t.equal((await get('/auth/v1/sessions', cookie(two.sid))).status, 200);
+  },
+);
+
 t.test('origin rules: a foreign Origin, a cross-site POST and a wrong body type are refused', async (t) => {
   const { signUp, post, signUpBody, alive } = start(t);
   const { sid } = await signUp();

@@ -4,7 +4,7 @@ import { app } from '../../src/actors/app.ts';
 import { user } from '../../src/actors/user.ts';
 import { APPS_MAX, type AppKey } from '../../src/domain/apps.ts';
 import { createAppRoutes } from '../../src/io/routes/apps.ts';
-import { createVault, openVault } from '../../src/io/vault.ts';
+import { createVault, openVault, SealKeyUnusable } from '../../src/io/vault.ts';
 import { type Account, type Answer, cookie, startAccounts } from '../support/account.ts';
 import { createTestActors } from '../support/actors.ts';
 import { SHOP, VAULT } from '../support/admin.ts';
@@ -441,6 +441,53 @@ t.test('vault: a key opens in its own vault only, and unchanged only', async (t)
   t.throws(() => VAULT.open({ ...sealed, sealed: `${sealed.sealed.slice(0, -4)}AAAA` }));
   t.throws(() => VAULT.open({ ...sealed, sealed: sealed.sealed.slice(0, 30) }));
   t.throws(() => createVault(Buffer.alloc(31)));
+});
+
+const NOT_ALL = 'opens not all that is sealed in this journal: the key that sealed it must be in the list';
+
+t.test('vault: with a seal key the journal alone opens no API key', async (t) => {
+  const { actors } = await start(t);
+  const open = (...sealKeys: string[]) =>
+    openVault(actors.system.administration, { sealKeys, sealKeyLost: false });
+  const lost = (...sealKeys: string[]) =>
+    openVault(actors.system.administration, { sealKeys, sealKeyLost: true });
+  const [one, two, three] = ['11', '22', '33'].map((byte) => byte.repeat(32)) as [string, string, string];
+  const plain = await open();
+  const before = plain.issue();
+  const vault = await open(one);
+  t.equal(vault.open(before.sealed), before.apiKey, 'what the secret of the journal sealed still opens');
+  const first = vault.issue();
+  t.equal(vault.open(first.sealed), first.apiKey);
+  t.throws(() => plain.open(first.sealed), /not configured/, 'a vault of the journal alone does not open it');
+  t.strictSame(vault.deriveKey('file code', 16), plain.deriveKey('file code', 16), 'file codes stay');
+  const rows = JSON.stringify(actors.system.administration.metaGet('sealedDataKeys'));
+  for (const form of ['hex', 'base64url', 'base64'] as const)
+    t.notOk(
+      rows.includes(Buffer.from(one, 'hex').toString(form)),
+      `the seal key is not in the journal: ${form}`,
+    );
+  await actors.restart();
+  const base64url = Buffer.from(one, 'hex').toString('base64url');
+  t.equal((await open(base64url)).open(first.sealed), first.apiKey, 'after a restart, in the other spelling');
+  await t.rejects(open(), new SealKeyUnusable('is missing: API keys of this journal are sealed under it'));
+  await t.rejects(open(two), new SealKeyUnusable(NOT_ALL), 'another key');
+  const changed = await open(two, one);
+  t.equal(changed.open(first.sealed), first.apiKey, 'a list: all open');
+  const second = changed.issue();
+  t.throws(() => vault.open(second.sealed), /not configured/, 'the former key opens nothing that came after');
+  const alone = await open(two);
+  t.strictSame(
+    [before, first, second].map(({ sealed }) => alone.open(sealed)),
+    [before, first, second].map(({ apiKey }) => apiKey),
+    'one start with the list, and the former key is needed no more',
+  );
+  await t.rejects(open(one), new SealKeyUnusable(NOT_ALL), 'nor does it open the journal');
+  const given = await lost(three);
+  t.throws(() => given.open(first.sealed), new RegExp(`${first.sealed.keyId} is sealed under a key`));
+  t.equal(given.open(before.sealed), before.apiKey);
+  const anew = given.issue();
+  t.equal((await lost(three)).open(anew.sealed), anew.apiKey);
+  t.equal((await open(three, two)).open(first.sealed), first.apiKey, 'a key that is found again opens all');
 });
 
 t.test('vault: its secret is made once and found again after a restart', async (t) => {

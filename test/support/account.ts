@@ -136,6 +136,8 @@ export interface AccountFixture {
 export interface AccountFixtureOptions {
   readonly settings?: Partial<Record<SettingName, SettingValue>>;
   readonly site?: Partial<Site>;
+  /** With `127.0.0.1` the header `X-Forwarded-For` says where a request comes from. */
+  readonly trustedProxies?: readonly string[];
   /** Served beside the account routes. */
   readonly routes?: (actors: TestActors, bounds: SharedBounds) => readonly AnyRoute[];
   /** What delivers one-time codes; without it no module does. */
@@ -180,7 +182,7 @@ export function startAccounts(options: AccountFixtureOptions = {}): AccountFixtu
   const bounds = new SharedBounds(settings);
   const http = startHttp({
     routes: [...ACCOUNT_ROUTES, ...(options.routes?.(actors, bounds) ?? [])],
-    pipeline: { bounds },
+    pipeline: { bounds, trustedProxies: options.trustedProxies ?? [] },
     settings,
     actors: system,
     site: { authMethods: authMethods(codes !== undefined), ...options.site },

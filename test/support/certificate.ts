@@ -15,6 +15,7 @@ function der(tag: number, ...content: Uint8Array[]): Buffer {
 
 const SEQUENCE = 0x30;
 const ECDSA_WITH_SHA256 = der(SEQUENCE, Buffer.from('06082a8648ce3d040302', 'hex'));
+const SHA256_WITH_RSA = der(SEQUENCE, Buffer.from('06092a864886f70d01010b0500', 'hex'));
 const COMMON_NAME = Buffer.from('0603550403', 'hex');
 /** extnID 2.5.29.17 (subjectAltName) with dNSName localhost and iPAddress 127.0.0.1. */
 const ALTERNATIVE_NAMES = der(
@@ -29,9 +30,14 @@ export interface Certificate {
   readonly key: string;
 }
 
+/** Of 2048 bits; suites without forward secrecy need such a key. */
+const makeRsaKeys = () => generateKeyPairSync('rsa', { modulusLength: 2048 });
+const makeEcKeys = () => generateKeyPairSync('ec', { namedCurve: 'P-256' });
+
 /** Valid from 2020 to 2049 for localhost and 127.0.0.1 (RFC 5280 4.1). */
-export function makeCertificate(): Certificate {
-  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+export function makeCertificate(kind: 'ec' | 'rsa' = 'ec'): Certificate {
+  const { privateKey, publicKey } = kind === 'ec' ? makeEcKeys() : makeRsaKeys();
+  const algorithm = kind === 'ec' ? ECDSA_WITH_SHA256 : SHA256_WITH_RSA;
   const name = der(SEQUENCE, der(0x31, der(SEQUENCE, COMMON_NAME, der(0x0c, Buffer.from('localhost')))));
   const validity = der(
     SEQUENCE,
@@ -42,8 +48,8 @@ export function makeCertificate(): Certificate {
   const serial = der(0x02, Buffer.from([1]));
   const spki = publicKey.export({ type: 'spki', format: 'der' });
   const extensions = der(0xa3, der(SEQUENCE, ALTERNATIVE_NAMES));
-  const body = der(SEQUENCE, version3, serial, ECDSA_WITH_SHA256, name, validity, name, spki, extensions);
-  const whole = der(SEQUENCE, body, ECDSA_WITH_SHA256, der(0x03, Buffer.from([0]), signed(body, privateKey)));
+  const body = der(SEQUENCE, version3, serial, algorithm, name, validity, name, spki, extensions);
+  const whole = der(SEQUENCE, body, algorithm, der(0x03, Buffer.from([0]), signed(body, privateKey)));
   const lines = whole.toString('base64').match(/.{1,64}/g) ?? [];
   return {
     certificate: `-----BEGIN CERTIFICATE-----\n${lines.join('\n')}\n-----END CERTIFICATE-----\n`,

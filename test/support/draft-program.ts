@@ -4,6 +4,7 @@ export const FREE_LIMITS = {
   ApiRPSLimit: 0,
   IpRPSLimit: 0,
   SessionApiRPSLimit: 0,
+  UserApiRPSLimit: 0,
   FileUploadBytesPerSecond: 0,
   DraftsPerUser: 1000,
 };

@@ -8,6 +8,7 @@ import type { ActorSystem } from '../../src/actors/runtime/actor.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings.ts';
 import { SharedBounds } from '../../src/domain/shares.ts';
 import type { Site } from '../../src/domain/site.ts';
+import { ConnectionShares } from '../../src/io/http/connection-shares.ts';
 import {
   createPipeline,
   type FinishedRequest,
@@ -28,6 +29,7 @@ export const NO_LIMITS: Partial<Record<SettingName, SettingValue>> = {
   IpRPSLimit: 0,
   PubKeyApiRPSLimit: 0,
   SessionApiRPSLimit: 0,
+  UserApiRPSLimit: 0,
   McpApiRPSLimit: 0,
   UnknownKeyFailuresPerMinute: 0,
 };
@@ -71,7 +73,9 @@ export function makeSite(port: number, changes: Partial<Site> = {}): Site {
     production: false,
     baseUrl: `http://localhost:${port}`,
     hosts: new Set(['localhost', '127.0.0.1', '[::1]']),
+    addressHosts: false,
     checkHost: true,
+    strictTransport: false,
     origins: new Set(origins),
     secureCookies: false,
     fido2: {
@@ -95,11 +99,15 @@ export function startHttp(options: HttpFixtureOptions): HttpFixture {
   const time = options.time ?? { nowMs: START_MS };
   const bugs: unknown[] = [];
   const finished: FinishedRequest[] = [];
+  const bounds = options.pipeline?.bounds ?? new SharedBounds(settings);
+  const trustedProxies = options.pipeline?.trustedProxies ?? [];
+  const shares = new ConnectionShares({ bounds, trustedProxies, elapsed: () => time.nowMs });
   const server: Server = createServer({
     host: '127.0.0.1',
     port: 0,
     ...(options.tls === undefined ? {} : { tls: options.tls }),
     connectionsMax: () => settings.get('ConnectionsMax'),
+    admits: (address, open) => shares.admits(address, open),
     onOpen: (address) => limiter.opened(address, time.nowMs),
   });
   const limiter = new Limiter({ settings, connectionsOpen: () => server.counters().open });
@@ -111,11 +119,11 @@ export function startHttp(options: HttpFixtureOptions): HttpFixture {
     gate: options.gate ?? NO_SESSIONS,
     site: makeSite(server.port, options.site),
     limiter,
-    bounds: new SharedBounds(settings),
+    bounds,
     clock: () => time.nowMs,
     elapsed: () => performance.now(),
     newRequestId: () => `test-${++requests}`,
-    trustedProxies: [],
+    trustedProxies,
     crowded: server.crowded,
     onBug: (error) => bugs.push(error),
     onFinished: (record) => finished.push(record),

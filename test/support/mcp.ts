@@ -9,6 +9,7 @@ import { judge } from '../../src/domain/quotas.ts';
 import { isProvenLogin, type LoginType, type SessionContext } from '../../src/domain/sessions.ts';
 import type { SettingName, SettingValue } from '../../src/domain/settings.ts';
 import type { SessionGate } from '../../src/io/http/route.ts';
+import type { NextTurn } from '../../src/io/mcp/batch.ts';
 import { CapabilityCodes } from '../../src/io/mcp/capability.ts';
 import { type ConfiguredRows, LiveCatalogue, loadCatalogue } from '../../src/io/mcp/catalogue.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
@@ -58,6 +59,8 @@ export interface McpFixtureOptions {
   readonly storage?: () => Promise<void>;
   /** Requests of one session before its verdict is a refusal; without it the scope is off. */
   readonly sessionQuota?: number;
+  /** What gives the event loop back within a batch. */
+  readonly nextTurn?: NextTurn;
 }
 
 export interface McpFixture {
@@ -136,16 +139,19 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
   const audit: AuditRecord[] = [];
   const charged: McpFixture['charged'] = [];
   const fixture = startHttp({
-    routes: createMcpRoutes({
-      catalogue,
-      modules,
-      gateway: options.gateway ?? GATEWAY_SERVICES,
-      onCall: options.onCall,
-      codes: new CapabilityCodes({
+    routes: createMcpRoutes(
+      {
+        catalogue,
         modules,
-        moduleAddresses: new Map((options.codeModules ?? ['wallet']).map((name) => [name, backendUrl])),
-      }),
-    }),
+        gateway: options.gateway ?? GATEWAY_SERVICES,
+        onCall: options.onCall,
+        codes: new CapabilityCodes({
+          modules,
+          moduleAddresses: new Map((options.codeModules ?? ['wallet']).map((name) => [name, backendUrl])),
+        }),
+      },
+      options.nextTurn,
+    ),
     gate: gateOf(options, charged),
     actors: auditOnly(audit, options.storage ?? (async () => undefined)),
     ...(options.settings === undefined ? {} : { settings: options.settings }),

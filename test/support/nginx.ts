@@ -3,7 +3,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { findFreePort } from '../../src/io/http/server.ts';
+import { findFreePort } from '../../src/io/http/free-port.ts';
 import { temporaryFolder } from './file-storage.ts';
 
 /** Why nginx cannot be used here; undefined when it can. */

@@ -167,8 +167,8 @@ export interface ActorSystem {
   exists(kind: AnyKind, id: string): boolean;
   /** An audit record that belongs to no turn; rides in the next group commit and is not awaited. */
   audit(record: AuditRecord): void;
-  /** A refusal of somebody without an account, counted by `network`: recorded within a budget (auth.md A14). */
-  auditRefusal(record: AuditRecord, network: string): void;
+  /** A refusal of somebody without an account, recorded within a budget of `caller`, an address (auth.md A14). */
+  auditRefusal(record: AuditRecord, caller: string): void;
   /** An audit record, resolved when it is on disk: for what must leave a trace before it happens. */
   auditFirst(record: AuditRecord): Promise<void>;
 }

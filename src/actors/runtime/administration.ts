@@ -80,10 +80,10 @@ export class Administration {
   }
 
   /** Of a caller without an account: recorded within the budget of the minute, else counted (auth.md A14). */
-  auditRefusal(record: AuditRecord, network: string): void {
+  auditRefusal(record: AuditRecord, caller: string): void {
     const max = this.#wiring.world.settings.get('AnonymousRefusalsPerMinute');
     this.#auditLeftOut(record.utcMs);
-    if (this.#refusals.take(network, max, record.utcMs)) this.audit(record);
+    if (this.#refusals.take(caller, max, record.utcMs)) this.audit(record);
   }
 
   /** Removes a batch of the records before `beforeMs`; true when there are more. */

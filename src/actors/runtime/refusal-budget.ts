@@ -2,10 +2,12 @@
  * How many refusals of callers without an account enter the audit log (auth.md A14). Anybody can cause them, so beyond
  * a share of each minute they are only counted: else a guesser could push what admins and users did out of the log.
  */
+import { networkLimit } from '../../domain/bounds.ts';
+import { type Network, networksOf } from '../../domain/networks.ts';
 import { MINUTE_MS } from '../../domain/time.ts';
 import type { AuditRecord } from './actor.ts';
 
-/** Of one network and minute, so that one guesser does not use up what all share. */
+/** Of one share of a network and minute, so that one guesser does not use up what all share. */
 export const REFUSALS_PER_NETWORK_MAX = 10;
 
 export class RefusalBudget {
@@ -15,18 +17,21 @@ export class RefusalBudget {
   readonly #byNetwork = new Map<string, number>();
 
   /**
-   * May this refusal be recorded? `max` is the share of all networks in one minute; the networks that are remembered
-   * are bounded by it.
+   * May this refusal be recorded? `caller`: an address, or a text that stands for itself. `max` is the share of all
+   * callers in one minute; the networks that are remembered are bounded by it.
    */
-  take(network: string, max: number, nowMs: number): boolean {
+  take(caller: string, max: number, nowMs: number): boolean {
     this.#moveOn(nowMs);
-    const used = this.#byNetwork.get(network) ?? 0;
-    if (this.#recorded >= max || used >= REFUSALS_PER_NETWORK_MAX) {
+    const networks = networksOf(caller);
+    const limits = { maximum: max, network: REFUSALS_PER_NETWORK_MAX };
+    const isOver = ({ name, shares }: Network) =>
+      (this.#byNetwork.get(name) ?? 0) >= networkLimit(limits, shares);
+    if (this.#recorded >= max || networks.some(isOver)) {
       this.#left += 1;
       return false;
     }
     this.#recorded += 1;
-    this.#byNetwork.set(network, used + 1);
+    for (const { name } of networks) this.#byNetwork.set(name, (this.#byNetwork.get(name) ?? 0) + 1);
     return true;
   }
 

@@ -166,8 +166,8 @@ export class RunningSystem implements ActorSystem {
     this.administration.audit(record);
   }
 
-  auditRefusal(record: AuditRecord, network: string): void {
-    this.administration.auditRefusal(record, network);
+  auditRefusal(record: AuditRecord, caller: string): void {
+    this.administration.auditRefusal(record, caller);
   }
 
   auditFirst(record: AuditRecord): Promise<void> {

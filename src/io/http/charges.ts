@@ -1,6 +1,7 @@
 /** The limits of one request: what it was charged, and the verdict that its `X-RateLimit` header will show. */
-import type { Caller, Limiter } from '../../actors/limiter.ts';
-import { GatewayError } from '../../domain/errors.ts';
+import type { Limiter } from '../../actors/limiter.ts';
+import type { Caller } from '../../actors/limiter-keys.ts';
+import { errorRow, GatewayError } from '../../domain/errors.ts';
 import { tightest, type Verdict } from '../../domain/quotas.ts';
 import type { RequestLimiter } from './route.ts';
 
@@ -38,6 +39,35 @@ export class RequestCharges implements RequestLimiter, Caller {
     this.#show(this.#limiter.chargeKey(scope, publicKey, this.address, cost, this.#nowMs));
   }
 
+  async chargeProvableKey<T>(
+    scope: 'p' | 'm',
+    publicKey: string,
+    login: (crowded: boolean) => Promise<T>,
+  ): Promise<T> {
+    if (scope === 'm') this.checkUnknownKeys();
+    const verdict = this.#limiter.chargeKey(scope, publicKey, this.address, 1, this.#nowMs, true);
+    this.#show(verdict);
+    if (verdict?.needsProof !== true) return login(false);
+    let result: T;
+    try {
+      result = await login(true);
+    } catch (error) {
+      // Full or broken is no answer to a proof.
+      if (error instanceof GatewayError && errorRow(error.row).status < 500)
+        this.#show(this.#limiter.settleProof(verdict, false));
+      throw error;
+    }
+    this.#limiter.settleProof(verdict, true);
+    return result;
+  }
+
+  chargeSignUp(): () => void {
+    const { signUps } = this.#limiter.budgets;
+    const verdict = signUps.charge(this.address, this.#nowMs);
+    if (verdict?.allowed === false) this.#show(verdict, 'too many accounts of one network today');
+    return () => verdict !== undefined && signUps.giveBack(this.address, this.#nowMs);
+  }
+
   noteSession(verdict: Verdict | undefined): void {
     if (verdict !== undefined) this.#show(this.#limiter.weigh(verdict));
   }
@@ -54,11 +84,11 @@ export class RequestCharges implements RequestLimiter, Caller {
   }
 
   chargeUnknownKey(): void {
-    this.#refuseSpent(this.#limiter.chargeUnknownKey(this.address, this.#nowMs));
+    this.#refuseSpent(this.#limiter.budgets.unknownKeys.charge(this.address, this.#nowMs));
   }
 
   checkUnknownKeys(): void {
-    this.#refuseSpent(this.#limiter.checkUnknownKeys(this.address, this.#nowMs));
+    this.#refuseSpent(this.#limiter.budgets.unknownKeys.check(this.address, this.#nowMs));
   }
 
   /** A budget, not a window scope: it is shown only when it refuses. */

@@ -18,13 +18,26 @@ export interface ResolvedClient {
   readonly address: string;
   /** A trusted proxy named it: the port of the socket is not the client's. */
   readonly forwarded: boolean;
+  /**
+   * The peer is a proxy that passes on its client's bytes, so the client could put a PROXY protocol header of its own
+   * before a later request: the connection carries this one alone (docs/decisions/0098).
+   */
+  readonly alone: boolean;
+}
+
+/** What a request says of its client beside the peer's address. */
+export interface NamedClient {
+  /** The address of the PROXY protocol, '' without one. */
+  readonly proxied: string;
+  readonly forwardedFor: string | undefined;
 }
 
 export interface AddressReader {
   /** False: no proxy is trusted, so only the peer counts. */
   readonly trustsAny: boolean;
-  /** `proxied`: the address of the PROXY protocol, '' without one. */
-  resolve(peer: string, proxied: string, forwardedFor: string | undefined): ResolvedClient;
+  /** May the peer put a PROXY protocol header before a request (`Listen.proxyProtocol` and a trusted peer)? */
+  takesProxyHeader(peer: string): boolean;
+  resolve(peer: string, named: NamedClient): ResolvedClient;
 }
 
 /** Texts of IPv4 peers by their 32 bits, and of others by their bytes: formatting one anew costs more than a look-up. */
@@ -63,15 +76,17 @@ function stripPort(text: string): string {
 }
 
 /** `ranges` are CIDR blocks or single addresses; throws on one that is neither. */
-export function createAddressReader(ranges: readonly string[]): AddressReader {
+export function createAddressReader(ranges: readonly string[], proxyProtocol = false): AddressReader {
   const isTrusted = createRangeCheck(ranges);
   return {
     trustsAny: ranges.length > 0,
-    resolve(peer, proxied, forwardedFor) {
-      if (ranges.length === 0 || !isTrusted(peer)) return { address: peer, forwarded: false };
-      const named = parseAddress(proxied)?.toString();
-      if (named !== undefined && !isTrusted(named)) return { address: named, forwarded: true };
-      return walkBack(named ?? peer, named !== undefined, forwardedFor ?? '', isTrusted);
+    takesProxyHeader: (peer) => proxyProtocol && isTrusted(peer),
+    resolve(peer, { proxied, forwardedFor }) {
+      if (ranges.length === 0 || !isTrusted(peer)) return { address: peer, forwarded: false, alone: false };
+      const alone = proxyProtocol;
+      const named = proxyProtocol ? parseAddress(proxied)?.toString() : undefined;
+      if (named !== undefined && !isTrusted(named)) return { address: named, forwarded: true, alone };
+      return { ...walkBack(named ?? peer, named !== undefined, forwardedFor ?? '', isTrusted), alone };
     },
   };
 }
@@ -97,7 +112,7 @@ function walkBack(
   proxied: boolean,
   forwardedFor: string,
   isTrusted: (text: string) => boolean,
-): ResolvedClient {
+): Omit<ResolvedClient, 'alone'> {
   let current = peer;
   let forwarded = proxied;
   const hops = forwardedFor.split(',').slice(-HOPS_MAX);

@@ -2,7 +2,6 @@
  * One request and its answer: the context that a route sees, and the only place that ends a response. It answers at
  * most once, never touches a response after its abort, and tells the pipeline when it is over.
  */
-
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { ErrorName } from '../../domain/errors.ts';
 import { type Holder, NO_HOLDER } from '../../domain/holders.ts';
@@ -12,7 +11,6 @@ import type { Lease, SharedBounds } from '../../domain/shares.ts';
 import type { Site } from '../../domain/site.ts';
 import { RequestCharges } from './charges.ts';
 import type { ResolvedClient } from './client-address.ts';
-import { type FinishedRequest, pathShown } from './finished.ts';
 import type { InFlightRequest } from './in-flight.ts';
 import type { IncomingHooks, IncomingStream } from './incoming.ts';
 import { OPEN_BODIES } from './open-bodies.ts';
@@ -64,9 +62,11 @@ export class Exchange implements RouteContext, InFlightRequest {
   bodyBytes = 0;
   /** The body has arrived whole (or there is none). */
   bodyRead: boolean;
-  /** Its body has no declared length: answered in a later turn, nothing behind it is handled (docs/decisions/0090). */
+  /** Its body has no declared length (docs/decisions/0090). */
   readonly chunked: boolean;
-  /** Of a chunked request: its answer waits for that turn. */
+  /** Chunked, or `ResolvedClient.alone`: answered in a later tick, and nothing behind it on its connection is handled. */
+  readonly last: boolean;
+  /** Of such a request: its answer waits for that tick. */
   decided = false;
   status = 0;
   sentBytes = 0;
@@ -88,7 +88,8 @@ export class Exchange implements RouteContext, InFlightRequest {
     this.startedMs = startedMs;
     this.bodyRead = !head.hasBody;
     this.chunked = !this.bodyRead && head.contentLength === undefined;
-    this.#wire = new Wire(response, head.contentLength, this.chunked, services.openBodies ?? OPEN_BODIES);
+    this.last = this.chunked || client.alone;
+    this.#wire = new Wire(response, head.contentLength, this.last, services.openBodies ?? OPEN_BODIES);
     this.head = head;
     this.services = services;
     this.nowMs = nowMs;
@@ -227,31 +228,14 @@ export class Exchange implements RouteContext, InFlightRequest {
   #factsOf(close: boolean): AnswerFacts {
     return {
       requestId: this.requestId,
+      strictTransport: this.services.site.strictTransport,
       cors: this.cors,
       verdict: this.limiter.verdict,
       windowSeconds: this.services.settings.get('RateLimitWindowSeconds'),
       headOnly: this.head.method === 'HEAD',
       close,
       bodyPending: !this.bodyRead,
-      staysPending: this.chunked,
-    };
-  }
-
-  /** What is told of it once it is over. */
-  record(elapsedMs: number): FinishedRequest {
-    return {
-      method: this.head.method,
-      route: this.route?.path ?? '',
-      path: pathShown(this.route, this.head.path),
-      status: this.status,
-      error: this.error,
-      milliseconds: elapsedMs - this.startedMs,
-      sizeBytes: this.sentBytes,
-      address: this.client.address,
-      userAgent: this.client.userAgent,
-      userId: this.session?.userId,
-      requestId: this.requestId,
-      traceparent: this.traceparent,
+      staysPending: this.last,
     };
   }
 

@@ -1,5 +1,6 @@
 /** What is told of a request once it is over: to the log and to the metrics. */
 import type { ErrorName } from '../../domain/errors.ts';
+import type { Exchange } from './exchange.ts';
 import type { AnyRoute } from './route.ts';
 
 /** What is known of a request once it is over. */
@@ -27,8 +28,26 @@ const UNROUTED_SEGMENTS_SHOWN = 3;
 /** Characters of a segment that may still be a word; codes of files and sessions are longer. */
 const WORD_LENGTH_MAX = 20;
 
+export function recordOf(exchange: Exchange, elapsedMs: number): FinishedRequest {
+  const { head, route, client } = exchange;
+  return {
+    method: head.method,
+    route: route?.path ?? '',
+    path: pathShown(route, head.path),
+    status: exchange.status,
+    error: exchange.error,
+    milliseconds: elapsedMs - exchange.startedMs,
+    sizeBytes: exchange.sentBytes,
+    address: client.address,
+    userAgent: client.userAgent,
+    userId: exchange.session?.userId,
+    requestId: exchange.requestId,
+    traceparent: exchange.traceparent,
+  };
+}
+
 /** A path for the log: without what a route says is a secret, and the beginning of one that no route took. */
-export function pathShown(route: AnyRoute | undefined, path: string): string {
+function pathShown(route: AnyRoute | undefined, path: string): string {
   if (route?.secretPath === true) return withoutLast(route.path, path);
   return route === undefined ? unrouted(path) : path;
 }

@@ -2,6 +2,7 @@
  * Which pages may call. The Host check against DNS rebinding, CORS for allowed origins, and the rules that keep a
  * foreign page from using a browser's cookie (auth.md A8). Clients that send neither Origin nor Sec-Fetch-Site pass.
  */
+import { isIP } from 'node:net';
 import { GatewayError } from '../../domain/errors.ts';
 import type { Site } from '../../domain/site.ts';
 import type { IncomingHead } from './request.ts';
@@ -27,12 +28,18 @@ export function createHostCheck(site: Site): (head: IncomingHead) => void {
     let own = known.get(sent);
     if (own === undefined) {
       const host = sent.toLowerCase().replace(/:[0-9]{1,5}$/, '');
-      own = site.hosts.has(host) || site.hosts.has(host.replace(/^\[|\]$/g, ''));
+      const bare = host.replace(/^\[|\]$/g, '');
+      own = site.hosts.has(host) || site.hosts.has(bare) || (site.addressHosts && isOfNoZone(bare));
       if (known.size >= HOSTS_KNOWN_MAX) known.clear();
       known.set(sent, own);
     }
     if (!own) throw new GatewayError('Forbidden', 'host');
   };
+}
+
+/** Addresses, and names under localhost, which browsers resolve to loopback by themselves (RFC 6761 6.3). */
+function isOfNoZone(host: string): boolean {
+  return isIP(host) !== 0 || host.endsWith('.localhost');
 }
 
 /** Headers that let a page of an allowed origin read the answer. */

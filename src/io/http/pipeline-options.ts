@@ -13,6 +13,8 @@ export interface PipelineOptions extends Omit<Services, 'inFlight'> {
   readonly newRequestId: () => string;
   /** CIDR blocks of proxies whose word on the client's address counts. */
   readonly trustedProxies: readonly string[];
+  /** A PROXY protocol header counts from these proxies. Every other one ends its connection. */
+  readonly proxyProtocol?: boolean;
   /** A throw that is no row of the error table. The caller got 500. */
   readonly onBug: (error: unknown, requestId: string) => void;
   readonly onFinished?: (record: FinishedRequest) => void;
@@ -23,6 +25,8 @@ export interface PipelineOptions extends Omit<Services, 'inFlight'> {
 export interface PipelineCounters extends InFlightCounters {
   /** Connections closed by the guard. */
   readonly smuggledTotal: number;
+  /** Connections closed for a PROXY protocol header that is not taken from their peer. */
+  readonly proxyHeadersRefusedTotal: number;
   /** Refused because the gateway is stopping. */
   readonly stoppingTotal: number;
 }

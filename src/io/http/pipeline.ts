@@ -7,6 +7,7 @@ import { BodyIntake } from './body-intake.ts';
 import { type AddressReader, createAddressReader, createRangeCheck, readAddress } from './client-address.ts';
 import { absentBody, answerUnrouted, chargeRefusal, enter, refusal, replyOf, requireFit } from './door.ts';
 import { Exchange } from './exchange.ts';
+import { recordOf } from './finished.ts';
 import { guard } from './guard.ts';
 import { Handling } from './handling.ts';
 import { InFlight } from './in-flight.ts';
@@ -50,6 +51,7 @@ class Engine implements Pipeline {
   readonly #bodies: BodyIntake;
   readonly #handling: Handling;
   #smuggledTotal = 0;
+  #proxyHeadersRefusedTotal = 0;
   #stoppingTotal = 0;
   #stopping = false;
 
@@ -71,13 +73,17 @@ class Engine implements Pipeline {
       failed: (exchange, error) => this.#fail(exchange, error),
     });
     this.#router = createRouter(options.routes);
-    this.#addresses = createAddressReader(options.trustedProxies);
+    this.#addresses = createAddressReader(options.trustedProxies, options.proxyProtocol);
     this.#checkHost = createHostCheck(options.site);
     this.#isAdminAddress = createRangeCheck(options.site.adminAllow);
   }
 
   counters(): PipelineCounters {
-    const own = { smuggledTotal: this.#smuggledTotal, stoppingTotal: this.#stoppingTotal };
+    const own = {
+      smuggledTotal: this.#smuggledTotal,
+      proxyHeadersRefusedTotal: this.#proxyHeadersRefusedTotal,
+      stoppingTotal: this.#stoppingTotal,
+    };
     return { ...this.#inFlight.counters(), ...own };
   }
 
@@ -88,15 +94,22 @@ class Engine implements Pipeline {
 
   #accept(response: HttpResponse, request: HttpRequest): void {
     const head = new IncomingHead(request);
-    const exchange = this.#open(response, head);
+    const peer = readAddress(response.getRemoteAddress());
+    const exchange = this.#open(response, head, peer);
+    // uWS takes PROXY protocol headers before any request, of any peer, and has no switch for it.
+    const isProxied = response.getProxiedRemoteAddressAsText().byteLength > 0;
+    if (isProxied && !this.#addresses.takesProxyHeader(peer)) {
+      this.#proxyHeadersRefusedTotal += 1;
+      this.#cut(exchange);
+      return;
+    }
     const verdict = guard(head);
     if (verdict === 'close') {
       this.#smuggledTotal += 1;
-      exchange.cut();
-      this.#settle(exchange);
+      this.#cut(exchange);
       return;
     }
-    if (exchange.chunked) exchange.watch(() => this.#settle(exchange));
+    if (exchange.last) exchange.watch(() => this.#settle(exchange));
     try {
       if (verdict === 'tooLarge') {
         const error = errorBody('InvalidInput', 'the URL is too long or there are too many headers');
@@ -109,15 +122,18 @@ class Engine implements Pipeline {
     if (exchange.chunked) exchange.ignoreBody();
   }
 
-  #open(response: HttpResponse, head: IncomingHead): Exchange {
-    const peer = readAddress(response.getRemoteAddress());
+  #cut(exchange: Exchange): void {
+    exchange.cut();
+    this.#settle(exchange);
+  }
+
+  #open(response: HttpResponse, head: IncomingHead, peer: string): Exchange {
     const client = this.#addresses.trustsAny
-      ? this.#addresses.resolve(
-          peer,
-          readAddress(response.getProxiedRemoteAddress()),
-          head.joined('x-forwarded-for', ','),
-        )
-      : { address: peer, forwarded: false };
+      ? this.#addresses.resolve(peer, {
+          proxied: readAddress(response.getProxiedRemoteAddress()),
+          forwardedFor: head.joined('x-forwarded-for', ','),
+        })
+      : { address: peer, forwarded: false, alone: false };
     const { clock, elapsed, newRequestId } = this.#options;
     return new Exchange(response, head, client, this.#services, clock(), elapsed(), newRequestId);
   }
@@ -175,11 +191,12 @@ class Engine implements Pipeline {
   }
 
   /**
-   * A chunked request is answered when the parser's call is over: uWebSockets.js reads on behind it, and a further head
-   * in the same read then ends the connection, because an answer is pending. The first word counts.
+   * A request that is the last of its connection is answered when the parser's call is over: uWebSockets.js reads on
+   * behind it, and a further head in the same read then ends the connection, because an answer is pending. The first
+   * answer counts.
    */
   #finish(exchange: Exchange, reply: Reply, close: boolean): void {
-    if (!exchange.chunked) this.#write(exchange, reply, close);
+    if (!exchange.last) this.#write(exchange, reply, close);
     else if (!exchange.decided) {
       exchange.decided = true;
       setImmediate(() => this.#write(exchange, reply, true));
@@ -222,7 +239,7 @@ class Engine implements Pipeline {
   #settle(exchange: Exchange): void {
     if (exchange.settled) return;
     exchange.settled = true;
-    this.#options.onFinished?.(exchange.record(this.#options.elapsed()));
+    this.#options.onFinished?.(recordOf(exchange, this.#options.elapsed()));
     if (!exchange.running) this.#release(exchange);
   }
 

@@ -13,6 +13,12 @@ const VALUE_PATTERN = /^[\t\x20-\x7e]*$/;
 /** RFC 9110 5.1: a token. */
 const NAME_PATTERN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
+/**
+ * RFC 6797 6.1: one year, as the preload lists ask at least. Not `includeSubDomains`: other hosts of the domain are not
+ * the gateway's.
+ */
+const STRICT_TRANSPORT = '\r\nStrict-Transport-Security: max-age=31536000';
+
 /** The usual type, known to be fit. */
 const JSON_TYPE = 'application/json';
 
@@ -20,6 +26,8 @@ const JSON_TYPE = 'application/json';
 export interface AnswerFacts {
   /** Echoed or made here; fits a header by its pattern. */
   readonly requestId: string;
+  /** `Strict-Transport-Security` goes with it. */
+  readonly strictTransport: boolean;
   readonly cors: HeaderList;
   /** What `X-RateLimit` shows; undefined on requests that no limit met. */
   readonly verdict: Verdict | undefined;
@@ -58,6 +66,7 @@ function writeFields(response: HttpResponse, reply: Reply, facts: AnswerFacts): 
   const isStored = headers.length > 0 && hasHeader(headers, 'cache-control');
   let rest = `nosniff${isStored ? '' : '\r\nCache-Control: no-store'}\r\nX-Request-Id: ${facts.requestId}`;
   if (headers.length > 0) rest += fieldLines(headers);
+  if (facts.strictTransport) rest += STRICT_TRANSPORT;
   if (cors.length > 0) rest += fieldLines(cors);
   if (verdict !== undefined) rest += limitLines(verdict, facts.windowSeconds);
   // Written by uWS itself with the first field.

@@ -64,6 +64,17 @@ export interface RequestLimiter {
   chargeAnonymous(cost: number): void;
   /** An unproven public key, keyed by its decoded bytes in base64url (events.md). Throws `AccessRateLimit`. */
   chargeKey(scope: 'p' | 'm', publicKey: string, cost: number): void;
+  /**
+   * The same for a login that brings a signature of the key. Where callers of other networks have used the key up
+   * (`crowded`), a login that succeeds is served, and every refusal becomes the limit's. Rejects with `AccessRateLimit`.
+   */
+  chargeProvableKey<T>(
+    scope: 'p' | 'm',
+    publicKey: string,
+    login: (crowded: boolean) => Promise<T>,
+  ): Promise<T>;
+  /** One account more of the caller's networks today. Throws `AccessRateLimit`; call the result if none was created. */
+  chargeSignUp(): () => void;
   /** Notes what a user actor decided for a session. Throws `AccessRateLimit` when it is a refusal. */
   noteSession(verdict: Verdict | undefined): void;
   /** Notes the verdict of a limit outside the scopes, which `detail` names. Throws as above. */

@@ -13,14 +13,28 @@ import {
   us_listen_socket_close,
   us_socket_local_port,
 } from 'uWebSockets.js';
-import { createServer as createProbe } from 'node:net';
 import { readAddress } from './client-address.ts';
+import { ListenError } from './free-port.ts';
 
 export type { HttpRequest, HttpResponse };
 
 /** After the last answer of a drain, so long at most for its bytes to leave. Milliseconds. */
 const LINGER_MS = 250;
 const POLL_MS = 5;
+/**
+ * A replaced listener goes on accepting so long, for connections whose handshake is under way: a client whose first
+ * answer was lost asks again within 1 s (RFC 6298 2).
+ */
+const HANDOVER_MS = 1_000;
+/** Of TLS 1.2 the suites with forward secrecy and authenticated encryption (RFC 9325 4.2); TLS 1.3 has no others. */
+const CIPHERS = [
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+].join(':');
 /** From this share of the cap on, connections end with their answer. */
 const CROWDED_SHARE = 0.8;
 
@@ -37,6 +51,8 @@ export interface ServerOptions {
   readonly tls?: TlsFiles;
   /** Open connections at most; asked at every new one, so a change of the setting counts at once. */
   readonly connectionsMax: () => number;
+  /** May one more of this peer stay? `open` includes it. All within the cap may, unless given. */
+  readonly admits?: (address: string, open: number) => boolean;
   /** Called for every accepted connection with the peer's canonical address. */
   readonly onOpen?: (address: string) => void;
 }
@@ -44,31 +60,17 @@ export interface ServerOptions {
 /** Takes one request. `request` is dead once the call returns. */
 export type RequestHandler = (response: HttpResponse, request: HttpRequest) => void;
 
-const LISTEN_REASONS: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'the port is taken',
-  EADDRNOTAVAIL: 'the host is not an address of this machine',
-  ENOTFOUND: 'the host is not known',
-  EACCES: 'the port needs a privilege that this process has not',
-};
-
-/** The listener could not be opened: the port is taken, or the host is no address of this machine. */
-export class ListenError extends Error {
-  readonly host: string;
-  readonly port: number;
-
-  constructor(host: string, port: number, code: string) {
-    super(`cannot listen on ${host}:${port}: ${LISTEN_REASONS[code] ?? code}`);
-    this.name = 'ListenError';
-    this.host = host;
-    this.port = port;
-  }
-}
-
 export interface ServerCounters {
   readonly open: number;
   readonly openedTotal: number;
-  /** Closed at once because of the cap. */
+  /** Closed at once because of the cap, or because their network has its share of it. */
   readonly refusedTotal: number;
+}
+
+interface LiveCounters {
+  open: number;
+  openedTotal: number;
+  refusedTotal: number;
 }
 
 export interface Server {
@@ -81,6 +83,12 @@ export interface Server {
    * little every few seconds stays; closing with the answer keeps room that such ones cannot take.
    */
   crowded(): boolean;
+  /**
+   * A second listener on the same port, with the certificate that is on disk now; the first one stops a moment later.
+   * Open connections are untouched. `opened` runs once both listen. Throws, and nothing has changed, when the second
+   * cannot be opened.
+   */
+  renew(opened: () => Promise<void>): Promise<void>;
   /** No new connections; open ones go on. */
   stopListening(): void;
   /** Waits for the open connections to end, at most `LINGER_MS`, then cuts what is left. */
@@ -99,57 +107,76 @@ export function silence(uws: object): void {
 /** Opens the listener, on a port that `findFreePort` has tried. */
 export function createServer(options: ServerOptions): Server {
   silence(library);
-  const app =
-    options.tls === undefined
-      ? App()
-      : SSLApp({ cert_file_name: options.tls.cert, key_file_name: options.tls.key });
   const live = { open: 0, openedTotal: 0, refusedTotal: 0 };
   let handler: RequestHandler = answerNotReady;
-  watchConnections(app, options, live);
-  app.any('/*', (response, request) => handler(response, request));
-
-  let listening: us_listen_socket | undefined = listen(app, options.host, options.port);
+  const open = (port: number) =>
+    openListener(options, port, live, (response, request) => handler(response, request));
+  const first = open(options.port);
+  const { port } = first;
+  const listeners = [first];
+  let stopped = false;
   const stopListening = () => {
-    if (listening !== undefined) us_listen_socket_close(listening);
-    listening = undefined;
+    stopped = true;
+    for (const listener of listeners) listener.stop();
   };
   let closed = false;
   return {
-    port: us_socket_local_port(listening as unknown as Parameters<typeof us_socket_local_port>[0]),
+    port,
     serve(next) {
       handler = next;
     },
     counters: () => ({ ...live }),
     crowded: () => live.open > options.connectionsMax() * CROWDED_SHARE,
+    async renew(opened) {
+      if (stopped) return;
+      const former = [...listeners];
+      listeners.push(open(port));
+      await opened();
+      await new Promise((resolve) => setTimeout(resolve, HANDOVER_MS).unref());
+      for (const listener of former) listener.stop();
+    },
     stopListening,
     async close() {
       stopListening();
       for (let waitedMs = 0; live.open > 0 && waitedMs < LINGER_MS; waitedMs += POLL_MS) {
         await new Promise((resolve) => setTimeout(resolve, POLL_MS));
       }
-      if (!closed) app.close();
+      if (!closed) for (const listener of listeners) listener.cut();
       closed = true;
     },
   };
 }
 
-/**
- * The port to listen on; for 0 one that the system picks. uWS binds either exclusively, and then a restart fails for a
- * minute while old connections are in TIME_WAIT, or with SO_REUSEPORT, and then a second process would quietly share
- * the port. So a socket that may reuse an address but not share it tries first; port 0 is made a number here because
- * uWS sets no option at all on it, which a restart on the same port would feel. Rejects with `ListenError`.
- */
-export async function findFreePort(host: string, port: number): Promise<number> {
-  const probe = createProbe();
-  await new Promise<void>((resolve, reject) => {
-    probe.once('error', (error: NodeJS.ErrnoException) =>
-      reject(new ListenError(host, port, error.code ?? '')),
-    );
-    probe.listen({ host, port, exclusive: true }, resolve);
-  });
-  const address = probe.address();
-  await new Promise((resolve) => probe.close(resolve));
-  return typeof address === 'object' && address !== null ? address.port : port;
+/** One listening socket, with the certificate that was on disk when it was opened. */
+interface Listener {
+  readonly port: number;
+  stop(): void;
+  /** Ends its connections. */
+  cut(): void;
+}
+
+function openListener(
+  options: ServerOptions,
+  port: number,
+  live: LiveCounters,
+  handler: RequestHandler,
+): Listener {
+  const { tls, host } = options;
+  const app =
+    tls === undefined
+      ? App()
+      : SSLApp({ cert_file_name: tls.cert, key_file_name: tls.key, ssl_ciphers: CIPHERS });
+  watchConnections(app, options, live);
+  app.any('/*', handler);
+  let listening: us_listen_socket | undefined = listen(app, host, port);
+  return {
+    port: us_socket_local_port(listening as unknown as Parameters<typeof us_socket_local_port>[0]),
+    stop() {
+      if (listening !== undefined) us_listen_socket_close(listening);
+      listening = undefined;
+    },
+    cut: () => app.close(),
+  };
 }
 
 function listen(app: TemplatedApp, host: string, port: number): us_listen_socket {
@@ -165,11 +192,7 @@ function listen(app: TemplatedApp, host: string, port: number): us_listen_socket
 }
 
 /** uWS reports +1 for an open and -1 for a close; at the close the address is already empty. */
-function watchConnections(
-  app: TemplatedApp,
-  options: ServerOptions,
-  live: { open: number; openedTotal: number; refusedTotal: number },
-): void {
+function watchConnections(app: TemplatedApp, options: ServerOptions, live: LiveCounters): void {
   const onChange = (response: HttpResponse, change: number): void => {
     if (change !== 1) {
       live.open -= 1;
@@ -177,12 +200,13 @@ function watchConnections(
     }
     live.open += 1;
     live.openedTotal += 1;
-    if (live.open > options.connectionsMax()) {
+    const address = readAddress(response.getRemoteAddress());
+    if (options.admits?.(address, live.open) === false || live.open > options.connectionsMax()) {
       live.refusedTotal += 1;
       response.close();
       return;
     }
-    options.onOpen?.(readAddress(response.getRemoteAddress()));
+    options.onOpen?.(address);
   };
   app.filter((response, change) => onChange(response, Number(change)));
 }

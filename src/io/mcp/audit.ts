@@ -6,7 +6,6 @@ import { performance } from 'node:perf_hooks';
 import type { AuditRecord } from '../../actors/runtime/actor.ts';
 import { type Caller, callerClass } from '../../domain/access.ts';
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
-import { networkOf } from '../../domain/networks.ts';
 import type { RouteContext } from '../http/route.ts';
 import type { CallObserver } from '../metrics.ts';
 import type { RpcRequest } from './rpc.ts';
@@ -59,7 +58,7 @@ export function audit(asking: Asking, record: CallRecord, outcome: CallOutcome):
   const made = auditRecord(asking, record, outcome);
   observed(record, outcome);
   // What anybody can bring about without a session or a code may not fill the log.
-  if (asking.caller.kind === 'nobody') actors.auditRefusal(made, networkOf(client.address));
+  if (asking.caller.kind === 'nobody') actors.auditRefusal(made, client.address);
   else actors.audit(made);
 }
 
@@ -108,7 +107,7 @@ export function auditRefused(request: RpcRequest, context: RouteContext, observe
 export function auditDenied(context: RouteContext, record: CallRecord): void {
   const asking: Asking = { context, caller: { kind: 'nobody' } };
   observed(record, 'denied');
-  context.actors.auditRefusal(auditRecord(asking, record, 'denied'), networkOf(context.client.address));
+  context.actors.auditRefusal(auditRecord(asking, record, 'denied'), context.client.address);
 }
 
 /** The refusal of one call, with its record. To be thrown. */

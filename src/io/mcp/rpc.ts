@@ -105,7 +105,13 @@ export function paramSpan(message: { text: string; span: Span }, name: string): 
 
 /** An answer whose `result` is JSON text already. */
 export function resultEnvelope(id: string, resultJson: string): string {
-  return `{"jsonrpc":"2.0","id":${id},"result":${resultJson}}`;
+  return `${envelopeStart(id)}${resultJson}}`;
+}
+
+const ENVELOPE_END = Buffer.from('}');
+
+function envelopeStart(id: string): string {
+  return `{"jsonrpc":"2.0","id":${id},"result":`;
 }
 
 /**
@@ -113,17 +119,18 @@ export function resultEnvelope(id: string, resultJson: string): string {
  * answers to the latest ids are kept as bytes.
  */
 export class RepeatedResult {
-  readonly #resultJson: string;
+  readonly #result: Buffer;
   readonly #answers = new Map<string, Buffer>();
 
   constructor(resultJson: string) {
-    this.#resultJson = resultJson;
+    this.#result = Buffer.from(resultJson);
   }
 
   answer(id: string): Buffer {
     const kept = this.#answers.get(id);
     if (kept !== undefined) return kept;
-    const made = Buffer.from(resultEnvelope(id, this.#resultJson));
+    // Encoded once: an answer to an id that is not kept costs a copy.
+    const made = Buffer.concat([Buffer.from(envelopeStart(id)), this.#result, ENVELOPE_END]);
     if (id.length > KEPT_ID_MAX) return made;
     if (this.#answers.size >= KEPT_MAX) {
       const [oldest] = this.#answers.keys();
@@ -134,7 +141,7 @@ export class RepeatedResult {
   }
 
   toString(): string {
-    return this.#resultJson;
+    return this.#result.toString();
   }
 }
 

@@ -43,6 +43,8 @@ const REFERENCE = /^([a-z][a-z0-9-]{0,31}):(\/(?!\/).*)$/;
 const PATH = /^(?:\/[A-Za-z0-9._~!$&'()*+,;=:@%{}-]*)+$/;
 const PLACEHOLDER = /\{([^{}]*)\}/g;
 const ARGUMENT_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
+/** Also one of parameters alone: a server that ignores these sees an empty segment. */
+const EMPTY_SEGMENT = /\/(?:\/|(?:;|%3b))/i;
 /** Cannot be written as UTF-8, so it cannot be encoded. */
 const LONE_SURROGATE = /\p{Cs}/u;
 const URL_MAX_CHARACTERS = 8_192;
@@ -109,11 +111,19 @@ export interface ProxiedTarget extends Target {
 }
 
 /**
- * The URL of a proxied REST call: the client's path under the module's base address, untouched. Undefined for a path
- * that is not plain, climbs, or hides a separator behind an encoding.
+ * A path as modules compare it: without the parameters of its segments (RFC 3986 3.3). Java servers ignore `;x`, so a
+ * rule that compares paths must ignore it too.
+ */
+export function withoutParameters(path: string): string {
+  return path.includes(';') ? path.replace(/;[^/]*/g, '') : path;
+}
+
+/**
+ * The URL of a proxied REST call: the client's path under the module's base address, untouched, parameters included.
+ * Undefined for a path that is not plain, climbs, has an empty segment, or hides a separator behind an encoding.
  */
 export function proxiedUrl(base: string, rawPath: string, rawQuery: string): ProxiedTarget | undefined {
-  if (!PATH.test(rawPath) || /[{}]/.test(rawPath) || climbs(rawPath) || rawPath.includes('//'))
+  if (!PATH.test(rawPath) || /[{}]/.test(rawPath) || climbs(rawPath) || EMPTY_SEGMENT.test(rawPath))
     return undefined;
   if (/[^\x21-\x7e]/.test(rawQuery) || rawQuery.includes('#')) return undefined;
   if (rawPath.length + rawQuery.length > URL_MAX_CHARACTERS) return undefined;

@@ -22,6 +22,7 @@ import { defineRoute, Reply, type RouteContext } from '../http/route.ts';
 import { clearSid, setSid } from '../http/sid-cookie.ts';
 import { auditingKeyRefusals, challengeIdSchema, originOf } from '../login-parts.ts';
 import { attestationSchema } from '../passkeys.ts';
+import { countingSignUps } from '../sign-ups.ts';
 import { accountCall } from './sessions.ts';
 
 const keyIdSchema = int64('Key id: decimal string');
@@ -61,8 +62,9 @@ export const registerKey = defineRoute({
   ],
   idempotent: true,
   async handle(context) {
+    const run = () => register(context, context.body);
     const registered = await auditingKeyRefusals(context, 'register_key', () =>
-      register(context, context.body),
+      context.session === undefined ? countingSignUps(context, run) : run(),
     );
     const { key, current, userId, newAccount, replaced, expiresMs, opened } = registered;
     const result = {

@@ -60,40 +60,57 @@ export const mcpLogin = defineRoute({
   async handle(context) {
     context.limiter.chargeAnonymous(1);
     const request = readRequest(context);
-    const { publicKey, loginType, appId, proof } = request;
-    context.limiter.chargeKey('m', publicKey, 1);
-    if (proof !== undefined && !isTimestampFresh(proof.unixSeconds, context.nowMs)) {
-      auditRefusal(context, loginType, 'ChallengeExpired');
-      throw new GatewayError('ChallengeExpired');
-    }
-    const login = await countingUnknownKeys(context, loginType, async () => {
-      const holder = holderOf(context.actors, publicKey);
-      if (holder === undefined) throw new GatewayError('SessionNotFound');
-      const door = appId === null ? undefined : doorOf(context.actors, appId);
-      const command: McpLogin = {
-        type: 'mcpLogin',
-        loginType,
-        keyId: holder.keyId,
-        publicKey,
-        appId,
-        ...(door === undefined ? {} : { door }),
-        origin: originOf(context),
-        ...(proof === undefined
-          ? {}
-          : { proof: { message: mcpLoginMessage(proof.unixSeconds), signature: proof.signature } }),
-      };
-      return context.actors.ask<LoggedIn>(user, holder.userId, command);
-    });
+    const { appId, proof } = request;
+    const login = await loginOf(context, request);
     return {
       sessionId: login.token,
       loginType: login.loginType,
       expiresUtc: toIso(login.expiresMs),
-      appId: login.appId,
+      appId,
       // Whatever was sent was verified.
       userId: proof === undefined ? null : login.userId,
     };
   },
 });
+
+/** With a signature the owner of a key logs in while callers from everywhere use the key up by its name. */
+async function loginOf(context: RouteContext, request: McpLoginRequest): Promise<LoggedIn> {
+  const { publicKey, proof } = request;
+  if (proof !== undefined)
+    return context.limiter.chargeProvableKey('m', publicKey, (crowded) => attempt(context, request, crowded));
+  context.limiter.chargeKey('m', publicKey, 1);
+  return attempt(context, request, false);
+}
+
+async function attempt(
+  context: RouteContext,
+  { publicKey, loginType, appId, proof }: McpLoginRequest,
+  crowded: boolean,
+): Promise<LoggedIn> {
+  if (proof !== undefined && !isTimestampFresh(proof.unixSeconds, context.nowMs)) {
+    auditRefusal(context, loginType, 'ChallengeExpired');
+    throw new GatewayError('ChallengeExpired');
+  }
+  return countingUnknownKeys(context, loginType, async () => {
+    const holder = holderOf(context.actors, publicKey);
+    if (holder === undefined) throw new GatewayError('SessionNotFound');
+    const door = appId === null ? undefined : doorOf(context.actors, appId);
+    const command: McpLogin = {
+      type: 'mcpLogin',
+      loginType,
+      keyId: holder.keyId,
+      publicKey,
+      appId,
+      ...(door === undefined ? {} : { door }),
+      ...(crowded ? { crowded } : {}),
+      origin: originOf(context),
+      ...(proof === undefined
+        ? {}
+        : { proof: { message: mcpLoginMessage(proof.unixSeconds), signature: proof.signature } }),
+    };
+    return context.actors.ask<LoggedIn>(user, holder.userId, command);
+  });
+}
 
 /** Half a proof, a repeated header and every malformed value: `InvalidInput` (spec 5.1 rule 1). */
 function readRequest(context: RouteContext): McpLoginRequest {

@@ -9,19 +9,20 @@ import { readJson } from '../http/json.ts';
 import { errorReply } from '../http/reply.ts';
 import { type AnyRoute, defineRoute, type HeaderList, Reply, type RouteContext } from '../http/route.ts';
 import { type Admission, admit } from '../mcp/admission.ts';
+import { BatchAnswers, type NextTurn, nextTurn, SLICE_MESSAGES } from '../mcp/batch.ts';
 import { EndedSessions } from '../mcp/ended-sessions.ts';
 import { failureText, type McpOptions, Methods, type RpcText } from '../mcp/methods.ts';
-import { errorEnvelope, type RpcBody, type RpcMessage, readRpc } from '../mcp/rpc.ts';
+import { errorEnvelope, type RpcBody, type RpcMessage, type RpcRequest, readRpc } from '../mcp/rpc.ts';
 
 /** Bytes of one POST, a batch included. */
 const BODY_MAX_BYTES = 256 * 1024;
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const METHODS = 'POST, DELETE';
 
-/** The routes of /mcp. */
-export function createMcpRoutes(options: McpOptions): AnyRoute[] {
+/** The routes of /mcp. `giveBack`: what lets others have a turn of the loop within a batch. */
+export function createMcpRoutes(options: McpOptions, giveBack: NextTurn = nextTurn): AnyRoute[] {
   const ended = new EndedSessions();
-  const transport = new Transport(new Methods(options), ended);
+  const transport = new Transport(new Methods(options), ended, giveBack);
   const own = { path: '/mcp', group: 'mcp', auth: 'none', limits: ['Self'], refusal } as const;
   return [
     defineRoute({
@@ -65,10 +66,12 @@ export function createMcpRoutes(options: McpOptions): AnyRoute[] {
 class Transport {
   readonly #methods: Methods;
   readonly #ended: EndedSessions;
+  readonly #nextTurn: NextTurn;
 
-  constructor(methods: Methods, ended: EndedSessions) {
+  constructor(methods: Methods, ended: EndedSessions, nextTurn: NextTurn) {
     this.#methods = methods;
     this.#ended = ended;
+    this.#nextTurn = nextTurn;
   }
 
   post(context: RouteContext): Reply | Promise<Reply> {
@@ -119,29 +122,35 @@ class Transport {
   }
 
   async #batch(messages: readonly RpcMessage[], context: RouteContext, admission: Admission): Promise<Reply> {
-    const answers: (RpcText | Promise<RpcText>)[] = [];
-    let begun = false;
-    for (const message of messages) {
+    const due = messages.filter((message) => message.kind !== 'silent');
+    const answers = new BatchAnswers(due.map(({ id }) => id));
+    let isGone = false;
+    context.onAbort(() => {
+      isGone = true;
+    });
+    for (const [index, message] of messages.entries()) {
+      if (index > 0 && index % SLICE_MESSAGES === 0) await this.#nextTurn();
+      if (isGone) break;
       if (message.kind === 'silent') this.#methods.hear(message, context, admission);
       else if (message.kind === 'fault')
-        answers.push(errorEnvelope(message.id, message.error, message.detail));
-      else {
-        begun ||= message.method === 'initialize';
-        try {
-          const answer = this.#methods.answer(message, context, admission);
-          answers.push(
-            answer instanceof Promise
-              ? answer.catch((error) => failureText(error, message.id, context))
-              : answer,
-          );
-        } catch (error) {
-          answers.push(failureText(error, message.id, context));
-        }
-      }
+        answers.add(message.id, errorEnvelope(message.id, message.error, message.detail));
+      else if (answers.isFull) answers.addTooLarge(message.id);
+      else answers.add(message.id, this.#answerOf(message, context, admission));
     }
-    if (answers.length === 0) return Reply.empty();
-    const texts = await Promise.all(answers);
-    return json(200, `[${texts.join(',')}]`, begun ? sessionHeader() : []);
+    const whole = await answers.whole();
+    if (whole === undefined) return Reply.empty();
+    const begun = due.some((message) => message.kind === 'request' && message.method === 'initialize');
+    return json(200, whole, begun ? sessionHeader() : []);
+  }
+
+  #answerOf(message: RpcRequest, context: RouteContext, admission: Admission): RpcText | Promise<RpcText> {
+    const failed = (error: unknown) => failureText(error, message.id, context);
+    try {
+      const answer = this.#methods.answer(message, context, admission);
+      return answer instanceof Promise ? answer.catch(failed) : answer;
+    } catch (error) {
+      return failed(error);
+    }
   }
 }
 

@@ -20,7 +20,7 @@ import type { Catalogue } from '../mcp/catalogue.ts';
 import { TIMEOUT_MS } from '../mcp/tool.ts';
 import type { CallObserver } from '../metrics.ts';
 import type { ModuleClient } from '../modules/client.ts';
-import { type ProxiedTarget, proxiedUrl } from '../modules/endpoint.ts';
+import { type ProxiedTarget, proxiedUrl, withoutParameters } from '../modules/endpoint.ts';
 import { forwardedHeaders, gatewayHeaders, viaOf } from '../modules/headers.ts';
 import type { RelayRequest } from '../modules/module-call.ts';
 import { ProxiedCall, type ProxiedEnding } from './proxied-call.ts';
@@ -28,7 +28,8 @@ import { ProxiedCall, type ProxiedEnding } from './proxied-call.ts';
 const PROXIED_PATH = /^\/([a-z][a-z0-9-]{0,31})\/v[1-9][0-9]{0,3}\/./;
 /**
  * Served by modules for the gateway alone: through the proxy a code could be tried outside the limits on codes, a
- * message be sent in the gateway's name, or a file be completed that has no bytes. Compared after decoding and folding, as a module might do both.
+ * message be sent in the gateway's name, or a file be completed that has no bytes. Compared as a module might read it:
+ * as it came and decoded, without parameters and empty segments.
  */
 const FOR_THE_GATEWAY =
   /^\/(?:[^/]+\/v[0-9]+\/(?:capability|codes\/deliver)|chat\/v[0-9]+\/(?:files\/(?:create|complete|cancel|describe)|chats\/personal))(?:[/;]|$)/i;
@@ -82,6 +83,11 @@ function moduleOf(rawPath: string): string {
   return PROXIED_PATH.exec(rawPath)?.[1] ?? '';
 }
 
+/** The endpoint that a path names; parameters of its segments make no other one of it. */
+function referenceOf(rawPath: string): string {
+  return `${moduleOf(rawPath)}:${withoutParameters(rawPath)}`;
+}
+
 /** All other paths are nothing here: 404 before any session is asked for. */
 function serves({ moduleAddresses }: ProxyParts, rawPath: string): boolean {
   const module = moduleOf(rawPath);
@@ -90,8 +96,12 @@ function serves({ moduleAddresses }: ProxyParts, rawPath: string): boolean {
 
 /** A path that does not decode is no plain path either, and is refused further on. */
 function isForTheGateway(rawPath: string): boolean {
-  if (FOR_THE_GATEWAY.test(rawPath)) return true;
-  return /%(?![89a-f])/i.test(rawPath) && FOR_THE_GATEWAY.test(decodeAscii(rawPath));
+  if (FOR_THE_GATEWAY.test(plainPath(rawPath))) return true;
+  return /%(?![89a-f])/i.test(rawPath) && FOR_THE_GATEWAY.test(plainPath(decodeAscii(rawPath)));
+}
+
+function plainPath(path: string): string {
+  return withoutParameters(path).replace(/\/{2,}/g, '/');
 }
 
 function decodeAscii(text: string): string {
@@ -103,9 +113,10 @@ function decodeAscii(text: string): string {
 /** A prefix ends at a segment: `/core/v1/news` opens `/core/v1/news/today` and not `/core/v1/newsroom`. */
 function isPublic({ publicPaths }: ProxyParts, rawPath: string): boolean {
   const prefixes = publicPaths.get(moduleOf(rawPath)) ?? [];
+  const path = withoutParameters(rawPath);
   return prefixes.some((prefix) => {
-    const trimmed = prefix.replace(/\/+$/, '');
-    return rawPath === trimmed || rawPath.startsWith(`${trimmed}/`);
+    const trimmed = withoutParameters(prefix).replace(/\/+$/, '');
+    return path === trimmed || path.startsWith(`${trimmed}/`);
   });
 }
 
@@ -134,7 +145,7 @@ function isWithinReach(
 ): boolean {
   const caller = loginClass(session);
   if (caller === undefined || caller === 'McpVerified') return true;
-  const reference = `${moduleOf(rawPath)}:${rawPath}`;
+  const reference = referenceOf(rawPath);
   const reads = method === 'GET' || method === 'HEAD';
   const { tools, resources } = catalogue.current;
   for (const { row, callers } of tools.values()) {
@@ -221,6 +232,6 @@ function requestOf(
     ),
     timeoutMs: parts.proxyTimeoutMs ?? TIMEOUT_MS,
     // The name under which the tools of that endpoint have their breaker.
-    endpoint: `${module}:${rawPath}`,
+    endpoint: referenceOf(rawPath),
   };
 }

@@ -281,8 +281,8 @@ t.test(
     await stopping.pipeline.drain(1);
     const cases: [string, Started, number][] = [
       ['limited', limited, 429],
-      ['full', full, 503],
-      ['too many bytes', large, 503],
+      ['full', full, 429],
+      ['too many bytes', large, 429],
       ['stopping', stopping, 503],
     ];
     for (let used = 0; used < 30; used += 1)

@@ -10,9 +10,10 @@ import { object, text } from '../../../src/domain/schema.ts';
 import { LiveSettings } from '../../../src/domain/settings.ts';
 import { SharedBounds } from '../../../src/domain/shares.ts';
 import { BODY_BYTES_MAX } from '../../../src/io/http/body-intake.ts';
+import { findFreePort } from '../../../src/io/http/free-port.ts';
 import { checkHeader } from '../../../src/io/http/reply.ts';
 import { type AnyRoute, defineRoute, Reply } from '../../../src/io/http/route.ts';
-import { createServer, findFreePort } from '../../../src/io/http/server.ts';
+import { createServer } from '../../../src/io/http/server.ts';
 import { seededNumbers } from '../../support/actors.ts';
 import { makeCertificate } from '../../support/certificate.ts';
 import { connectRaw, type HttpFixture, requestText, sendRaw, startHttp } from '../../support/http.ts';
@@ -342,6 +343,7 @@ t.test('front: a drain finishes what runs, refuses what comes, and ends in bound
 t.test('front: connections over the cap are closed at once, those within it go on', async (t) => {
   const { port, server, settings } = start(t);
   settings.set('ConnectionsMax', 10);
+  settings.set('ConnectionsPerNetworkPercent', 0);
   const within = Array.from({ length: 10 }, () => connectRaw(port));
   await until(() => server.counters().open === 10);
   t.equal(await outcome(port, requestText('GET', '/hello')), '');

@@ -123,10 +123,14 @@ t.test(
     rounds(
       ['10.0.0.7', '203.0.113.5', '2001:db8::1', '[::1]', ':80', ',', ', ', '::ffff:', '999', '-'],
       (header) => {
-        const { address, forwarded } = reader.resolve('10.0.0.1', '', header);
+        const { address, forwarded } = reader.resolve('10.0.0.1', { proxied: '', forwardedFor: header });
         const named = header.split(',').map((hop) => parseAddress(hop)?.toString());
         if (forwarded ? !named.includes(address) : address !== '10.0.0.1') throw new Error(address);
-        agree(reader.resolve('8.8.8.8', '', header), { address: '8.8.8.8', forwarded: false });
+        agree(reader.resolve('8.8.8.8', { proxied: '', forwardedFor: header }), {
+          address: '8.8.8.8',
+          forwarded: false,
+          alone: false,
+        });
       },
     );
     t.pass('200,000 agree');

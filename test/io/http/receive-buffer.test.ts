@@ -2,8 +2,9 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import t, { type Test } from 'tap';
+import { findFreePort } from '../../../src/io/http/free-port.ts';
 import { boundReceiveBuffer } from '../../../src/io/http/receive-buffer.ts';
-import { createServer, findFreePort, type RequestHandler, type Server } from '../../../src/io/http/server.ts';
+import { createServer, type RequestHandler, type Server } from '../../../src/io/http/server.ts';
 
 const BODY_BYTES = 64 * 1024 * 1024;
 /** What uWebSockets.js asks for with each read. */

@@ -158,9 +158,31 @@ t.test('proxied path: passes through untouched, or is refused when it hides anyt
   const base = 'http://10.0.0.5:9000/';
   t.equal(proxiedUrl(base, '/wallet/v1/x/y', 'a=%20b')?.href, 'http://10.0.0.5:9000/wallet/v1/x/y?a=%20b');
   t.equal(proxiedUrl(base, '/wallet/v1/%C3%A4', '')?.href, 'http://10.0.0.5:9000/wallet/v1/%C3%A4');
-  const climbing = ['/w/../x', '/w/./x', '/w/%2e%2e/x', '/w/%2E./x', '/w/..;a/x', '/w/..'];
+  t.equal(proxiedUrl(base, '/w/a;x=1/b;y', '')?.href, 'http://10.0.0.5:9000/w/a;x=1/b;y');
+  const climbing = [
+    '/w/../x',
+    '/w/./x',
+    '/w/%2e%2e/x',
+    '/w/%2E./x',
+    '/w/..;a/x',
+    '/w/..%3ba/x',
+    '/w/.;a/x',
+    '/w/..',
+  ];
+  const empty = ['/w/;/x', '/w/;a=1/x', '/w/%3B/x', '/w/x/;'];
   const hidden = ['/w/a%2fb', '/w/a%5Cb', '/w//x', '//evil.example/x', '/w\\x', '/w/%00', '/w/%252e%252e/x'];
-  for (const path of [...climbing, ...hidden, 'w/x', '', '/w/%', '/w/ä', '/w/{id}', '/w/x?y', '/w/x#y']) {
+  for (const path of [
+    ...climbing,
+    ...empty,
+    ...hidden,
+    'w/x',
+    '',
+    '/w/%',
+    '/w/ä',
+    '/w/{id}',
+    '/w/x?y',
+    '/w/x#y',
+  ]) {
     t.equal(proxiedUrl(base, path, ''), undefined, path);
   }
   for (const query of ['a b', 'a\r\nb', 'a#b', 'ä=1', 'x'.repeat(9_000)]) {

@@ -182,6 +182,52 @@ t.test('proxy: a public path needs no session, in one spelling, up to the end of
   t.equal(proxy.asked.length, 2);
 });
 
+t.test(
+  'proxy: path parameters neither hide a path for the gateway alone nor make another path',
+  async (t) => {
+    const proxy = await proxyOf(t, { publicPaths: ['/core/v1/news', '/chat/v1'] });
+    const reserved = [
+      '/chat/v1/files;x/create',
+      '/chat/v1/files;x=1;y/create;z',
+      '/chat/v1/files%3Bx/create',
+      '/chat/v1/files;a%2fb/create',
+      '/chat/v1/fil%65s;x/create',
+      '/chat/v1/;x/files/create',
+      '/chat/v1/%3bx/files/create',
+      '/chat/v1//files/complete',
+      '/chat/v1/codes;x/deliver',
+      '/chat/v1/capability;x/resolve',
+      '/chat/v1/chats;jsessionid=1/personal',
+      '/chat;x/v1/files/create',
+      '/chat/v1;x/files/create',
+    ];
+    for (const path of reserved)
+      t.same(await errorOf(await proxy.send(path, { headers: TOKEN })), [404, 1004], path);
+    const refused = [
+      '/core/v1/news/..;x/secret',
+      '/core/v1/news/..%3Bx/secret',
+      '/core/v1/news/%2e%2e;x/secret',
+      '/core/v1/news/..%253Bx/secret',
+      '/core/v1/news/.;x/secret',
+      '/core/v1/news/;x/secret',
+      '/core/v1/news/%3bx/secret',
+      '/core/v1/news/today/;',
+    ];
+    for (const path of refused)
+      t.match((await sendRaw(proxy.http.port, requestText('GET', path))).status, 400, path);
+    const closed = ['/core/v1/newsroom;x/news', '/core/v1/;news/a', '/core/v1/a;/news', '/core/v1/a%3B/news'];
+    for (const path of closed) t.same(await errorOf(await proxy.send(path)), [401, 1101], path);
+    t.equal(proxy.asked.length, 0, 'none of them reached the module');
+    const open = ['/core/v1/news;x', '/core/v1/news;v=1/today', '/core/v1/news/today;y=2'];
+    for (const path of open) t.equal((await proxy.send(path)).status, 200, path);
+    t.same(
+      proxy.asked.map(({ url }) => url),
+      open.map((path) => `/base${path}`),
+      'forwarded as they came',
+    );
+  },
+);
+
 t.test('proxy: a path of no module, without a version, or for the gateway alone is 404', async (t) => {
   const proxy = await proxyOf(t, { publicPaths: ['/core/v1'] });
   const paths = [
@@ -458,6 +504,7 @@ t.test(
       ['HEAD', '/core/v1/news/list', 200, 403],
       ['POST', '/core/v1/news/list', 403, 403],
       ['DELETE', '/core/v1/news/list', 403, 403],
+      ['GET', '/core/v1/news/list;x', 200, 403],
       ['GET', '/core/v1/news/list/', 403, 403],
       ['GET', '/core/v1/news/%6cist', 403, 403],
       ['GET', '/core/v1/news', 403, 403],

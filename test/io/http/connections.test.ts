@@ -1,0 +1,98 @@
+/** The connection cap over the real listener: one network at its share, others still get in (docs/decisions/0104). */
+import t, { type Test } from 'tap';
+import { type AnyRoute, defineRoute } from '../../../src/io/http/route.ts';
+import { connectRaw, NO_LIMITS, type RawConnection, requestText, startHttp } from '../../support/http.ts';
+
+const plain = {
+  group: 'test',
+  limits: [],
+  errors: [],
+  summary: 'test',
+  auth: 'none',
+  method: 'GET',
+} as const;
+
+function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}) {
+  const release: (() => void)[] = [];
+  const routes: AnyRoute[] = [
+    defineRoute({ ...plain, path: '/hello', handle: () => 'hello' }),
+    defineRoute({
+      ...plain,
+      path: '/held',
+      handle: () => new Promise<string>((resolve) => release.push(() => resolve('done'))),
+    }),
+  ];
+  const http = startHttp({ routes, settings: { ...NO_LIMITS, ConnectionsMax: 200 }, ...changes });
+  const open: RawConnection[] = [];
+  t.teardown(async () => {
+    for (const connection of open) connection.close();
+    await http.close();
+  });
+  const connect = async (count: number, localAddress: string, text?: string) => {
+    const { openedTotal } = http.server.counters();
+    for (let n = 0; n < count; n += 1) {
+      const connection = connectRaw(http.port, localAddress);
+      if (text !== undefined) connection.send(text);
+      open.push(connection);
+    }
+    await until(() => http.server.counters().openedTotal === openedTotal + count);
+  };
+  const isServed = async (localAddress: string) => {
+    const connection = connectRaw(http.port, localAddress);
+    connection.send(requestText('GET', '/hello'));
+    const answer = await connection.answer().catch(() => undefined);
+    connection.close();
+    return answer?.status === 200;
+  };
+  const failures = async (count: number) => {
+    let failed = 0;
+    for (let n = 0; n < count; n += 1) if (!(await isServed(`127.0.0.${n + 2}`))) failed += 1;
+    return failed;
+  };
+  return { ...http, connect, isServed, failures, release };
+}
+
+async function until(ready: () => boolean): Promise<void> {
+  while (!ready()) await new Promise((resolve) => setImmediate(resolve));
+}
+
+t.test('connections: one address opens more silent ones than the cap, 0 of 138 others fail', async (t) => {
+  const { connect, failures } = start(t);
+  await connect(205, '127.0.0.1');
+  t.equal(await failures(138), 0);
+});
+
+t.test('connections: a network over its share is refused and counted, and gets in again later', async (t) => {
+  const { connect, isServed, server, pipeline, settings, time, ...http } = start(t);
+  await connect(205, '127.0.0.1');
+  t.match(server.counters(), { open: 100, openedTotal: 205, refusedTotal: 105 }, 'up to half of the cap');
+  t.equal(await isServed('127.0.0.1'), false);
+  time.nowMs += 13_000;
+  t.equal(await isServed('127.0.0.1'), true, 'what it opened 12 s ago is silent no longer, or closed');
+  settings.set('ConnectionsPerNetworkPercent', 0);
+  await connect(60, '127.0.0.1');
+  t.equal(server.counters().open, 160, '0: only the cap counts');
+  t.ok(http.port);
+});
+
+t.test(
+  'connections: requests under way count for their network beyond 12 s, others are served',
+  async (t) => {
+    const { connect, isServed, failures, release, server, time } = start(t);
+    await connect(100, '127.0.0.1', requestText('GET', '/held'));
+    await until(() => release.length === 100);
+    time.nowMs += 60_000;
+    t.equal(await isServed('127.0.0.1'), false);
+    t.equal(await failures(20), 0);
+    for (const each of release) each();
+    t.equal(await isServed('127.0.0.1'), true);
+    t.equal(server.counters().refusedTotal, 1);
+  },
+);
+
+t.test('connections: a trusted proxy has no share, only the cap', async (t) => {
+  const { connect, isServed, server } = start(t, { pipeline: { trustedProxies: ['127.0.0.1'] } });
+  await connect(199, '127.0.0.1');
+  t.equal(server.counters().open, 199);
+  t.equal(await isServed('127.0.0.1'), true);
+});
