@@ -1,7 +1,6 @@
 /** Where bytes lie according to the configuration, and what makes the start fail. */
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { freshBounds } from 'support/bounds.ts';
 import t, { type Test } from 'tap';
 import { loadConfiguration } from '../src/config.ts';
 import { FolderUnusable } from '../src/data-folder.ts';
@@ -9,6 +8,7 @@ import { LiveSettings } from '../src/domain/settings.ts';
 import { type FileTransport, openFileTransport } from '../src/file-transport.ts';
 import { createLog } from '../src/io/log.ts';
 import { createModuleClient } from '../src/io/modules/client.ts';
+import { freshBounds } from './support/bounds.ts';
 import { storeFile, temporaryFolder } from './support/file-storage.ts';
 import { MemoryStorageServer } from './support/storage-server.ts';
 

@@ -113,3 +113,9 @@ function denies({ restricted }: ToolAccess, caller: LoginClass): boolean {
 function loginTypeOf(caller: LoginClass): LoginType {
   return caller === 'McpApp:proven' ? 'McpApp' : caller;
 }
+
+/** What would open it, for a session that could have it by signing its login. */
+export function provenAlone(caller: CallerClass, allowed: ReadonlySet<CallerClass>): string {
+  const proven = caller === 'McpBasic' ? 'McpVerified' : caller === 'McpApp' ? 'McpApp:proven' : caller;
+  return allowed.has(proven) ? ' without proof of the key, log in with X-Timestamp and X-Signature' : '';
+}

@@ -103,7 +103,7 @@ t.test('bounds: each module has its own, the report adds them up', async (t) => 
   lease(bounds.of('relayedCalls', 'http://two'), holder('192.0.2.1'), 64);
   t.match(
     bounds.report().find(({ name }) => name === 'relayedCalls'),
-    { unit: 'calls', maximum: 128, session: 32, user: 64, network: 64, held: 128, refused: { network: 1 } },
+    { unit: 'calls', maximum: 2_048, session: 32, user: 64, network: 64, held: 128, refused: { network: 1 } },
   );
 });
 

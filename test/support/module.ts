@@ -34,6 +34,7 @@ export interface Asked {
 
 export interface ProxyFixture {
   readonly http: HttpFixture;
+  readonly bounds: SharedBounds;
   readonly asked: Asked[];
   readonly audit: AuditRecord[];
   /** The next call that reaches the module. */
@@ -103,6 +104,7 @@ export async function startProxy(options: ProxyFixtureOptions = {}): Promise<Pro
   });
   return {
     http: fixture,
+    bounds,
     asked,
     audit,
     next: () => new Promise((resolve) => waiting.push(resolve)),

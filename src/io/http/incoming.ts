@@ -1,9 +1,8 @@
 /**
- * A request's body as it arrives (files.md "What uWebSockets.js does with bodies"): hands pieces to the route's sink,
- * pauses and resumes the client, keeps the connection's timers from cutting a body that is merely slow, and notices a
- * client that left or fell silent while it was paused.
+ * A request's body as it arrives: hands pieces to the route's sink, pauses and resumes the client, keeps the timers of
+ * uWebSockets.js from cutting a body that is merely slow, and notices a client that left or fell silent while paused.
  */
-
+import { Gathering } from './gathering.ts';
 import { BodyFloor, OPEN_BODIES, type OpenBodies, type OpenBody, REARM_TURNS } from './open-bodies.ts';
 import type { HttpResponse } from './server.ts';
 import type { Gathered, GatheringBody, IncomingSink, RestOfBody } from './stream.ts';
@@ -35,12 +34,7 @@ export class IncomingStream implements GatheringBody, RestOfBody, OpenBody {
   readonly #open: OpenBodies;
   readonly #floor: BodyFloor | undefined;
   #sink: IncomingSink | undefined;
-  /** Copies of what arrived before anybody read. */
-  #held: Buffer[] = [];
-  #heldBytes = 0;
-  /** Until so many are held, the client need not wait. */
-  #gatherBytes = 0;
-  #onGathered: ((found: Gathered) => void) | undefined;
+  readonly #held = new Gathering();
   #paused = false;
   /** The client had to wait in this second. */
   #hasPaused = false;
@@ -85,10 +79,9 @@ export class IncomingStream implements GatheringBody, RestOfBody, OpenBody {
   }
 
   gather(sizeBytes: number, ready: (found: Gathered) => void): void {
-    this.#gatherBytes = sizeBytes;
-    this.#onGathered = ready;
-    if (this.#closed || this.#diverted) this.#gathered('gone');
-    else if (this.#ended || this.#heldBytes >= sizeBytes) this.#gathered('enough');
+    this.#held.want(sizeBytes, ready);
+    if (this.#closed || this.#diverted) this.#held.tell('gone');
+    else if (this.#ended || this.#held.isEnough) this.#held.tell('enough');
     else this.resume();
   }
 
@@ -100,10 +93,8 @@ export class IncomingStream implements GatheringBody, RestOfBody, OpenBody {
     }
     if (this.#sink !== undefined) throw new Error('a body is read once');
     this.#sink = sink;
-    const held = this.#held;
-    this.#held = [];
-    this.#heldBytes = 0;
-    // Before anything is handed over: the sink may want to pause at its first piece.
+    const held = this.#held.take();
+    // First: the sink may want to pause at its first piece.
     this.resume();
     for (const piece of held) {
       this.#hooks.release(piece.length);
@@ -196,9 +187,8 @@ export class IncomingStream implements GatheringBody, RestOfBody, OpenBody {
 
   /** For its sink the client is gone. */
   #slow(): void {
-    const sink = this.#sink;
     this.#close();
-    sink?.lost();
+    this.#sink?.lost();
     this.#hooks.slow?.();
   }
 
@@ -223,7 +213,7 @@ export class IncomingStream implements GatheringBody, RestOfBody, OpenBody {
     if (!wasPaused) this.#open.delete(this);
     this.#hooks.ended();
     if (this.#sink !== undefined) this.#finish();
-    else this.#gathered('enough');
+    else this.#held.tell('enough');
   }
 
   #deliver(chunk: ArrayBuffer, isLast: boolean): void {
@@ -234,19 +224,11 @@ export class IncomingStream implements GatheringBody, RestOfBody, OpenBody {
       return;
     }
     if (!this.#hooks.keep(chunk.byteLength)) return;
-    this.#held.push(Buffer.from(Buffer.from(chunk)));
-    this.#heldBytes += chunk.byteLength;
-    if (this.#heldBytes < this.#gatherBytes) return;
+    this.#held.keep(chunk);
+    if (!this.#held.isEnough) return;
     // Nothing follows the last piece, and resuming would start uWS's clock.
     if (!isLast) this.pause();
-    this.#gathered('enough');
-  }
-
-  /** Once; and only where somebody asked. */
-  #gathered(found: Gathered): void {
-    const ready = this.#onGathered;
-    this.#onGathered = undefined;
-    ready?.(found);
+    this.#held.tell('enough');
   }
 
   #finish(): void {
@@ -262,9 +244,7 @@ export class IncomingStream implements GatheringBody, RestOfBody, OpenBody {
   }
 
   #drop(): void {
-    for (const piece of this.#held) this.#hooks.release(piece.length);
-    this.#held = [];
-    this.#heldBytes = 0;
-    this.#gathered('gone');
+    for (const piece of this.#held.take()) this.#hooks.release(piece.length);
+    this.#held.tell('gone');
   }
 }

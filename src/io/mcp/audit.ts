@@ -8,6 +8,7 @@ import { type Caller, callerClass } from '../../domain/access.ts';
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { RouteContext } from '../http/route.ts';
 import type { CallObserver } from '../metrics.ts';
+import type { ModuleError } from '../modules/module-call.ts';
 import type { RpcRequest } from './rpc.ts';
 
 /** Characters of a tool name or URI that are kept: callers may send any. */
@@ -120,4 +121,10 @@ export function refused(
 ): GatewayError {
   audit(asking, record, outcome);
   return new GatewayError(error, detail);
+}
+
+/** How a call that a module did not answer stands in the audit log. */
+export function outcomeOf(error: ModuleError): CallOutcome {
+  if (error === 'AccessRateLimit') return 'limited';
+  return error === 'Aborted' ? 'cancelled' : 'failed';
 }

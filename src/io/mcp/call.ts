@@ -3,7 +3,7 @@
  * every call and every refusal. What a caller may not do leaves as a thrown `GatewayError`; a failed backend is
  * -32000; a backend's own error is a result with `isError` (spec 7.1).
  */
-import { type CallerClass, callerClass } from '../../domain/access.ts';
+import { type CallerClass, callerClass, provenAlone } from '../../domain/access.ts';
 import { errorRow, GatewayError } from '../../domain/errors.ts';
 import type { CallObserver } from '../metrics.ts';
 import type { ModuleClient } from '../modules/client.ts';
@@ -11,10 +11,19 @@ import type { Endpoint } from '../modules/endpoint.ts';
 import { type ModuleRequest, type ModuleResult, tooManyCalls } from '../modules/module-call.ts';
 import { errorText, isErrorAnswer, resourceResult, toolResult } from './answer.ts';
 import { faultOf } from './argument-check.ts';
-import { type Asking, audit, auditAttempt, type CallRecord, NAME_MAX, recordOf, refused } from './audit.ts';
+import {
+  type Asking,
+  audit,
+  auditAttempt,
+  type CallRecord,
+  NAME_MAX,
+  outcomeOf,
+  recordOf,
+  refused,
+} from './audit.ts';
 import type { Catalogue, ResourceEntry, ToolEntry } from './catalogue.ts';
 import { argumentsOf, withCodeInQuery } from './code-injection.ts';
-import { type CallInFlight, type CallsInFlight, cancelScope, capabilityScope } from './in-flight.ts';
+import { type CallInFlight, type CallsInFlight, callScope } from './in-flight.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
 import { backendHeaders, backendRequest, type Outgoing } from './outgoing.ts';
 import { errorEnvelope, type RpcRequest, resultEnvelope } from './rpc.ts';
@@ -186,7 +195,7 @@ export class Calls {
     }
     const { context } = asking;
     const { inFlight } = this.#options;
-    const scope = scopeOf(asking);
+    const scope = callScope(asking);
     let call: CallInFlight | undefined;
     const request: ModuleRequest = {
       method: outgoing.method,
@@ -216,38 +225,20 @@ export class Calls {
       audit(asking, record, isError ? 'error' : 'ok');
       return resultEnvelope(id, wrap(text, isError));
     }
-    if (result.error === 'Aborted') {
-      audit(asking, record, 'cancelled');
-      return errorEnvelope(id, 'ToolFailed', 'cancelled');
-    }
-    if (result.error === 'AccessRateLimit') {
-      audit(asking, record, 'limited');
-      throw tooManyCalls();
-    }
-    audit(asking, record, 'failed');
-    asking.context.error = result.error;
-    if (result.error === 'ModuleAnswerTooLarge')
+    const { error } = result;
+    audit(asking, record, outcomeOf(error));
+    if (error === 'Aborted') return errorEnvelope(id, 'ToolFailed', 'cancelled');
+    if (error === 'AccessRateLimit') throw tooManyCalls();
+    asking.context.error = error;
+    if (error === 'ModuleAnswerTooLarge')
       return resultEnvelope(id, wrap(errorText('ModuleAnswerTooLarge', 'ask for less at once'), true));
-    return errorEnvelope(id, result.error);
+    return errorEnvelope(id, error);
   }
 }
 
 type Wrap = (text: string, isError: boolean) => string;
 
 const NO_ARGUMENTS: JsonObject = Object.freeze({});
-
-/** The calls that a cancellation of this caller can name. */
-function scopeOf({ context, caller, capability }: Asking): string | undefined {
-  const mcpSessionId = context.header('mcp-session-id');
-  if (caller.kind === 'session') return cancelScope(caller.session.id, mcpSessionId);
-  return capability === undefined ? undefined : capabilityScope(capability, mcpSessionId);
-}
-
-/** What would open it, for a session that could have it by signing its login. */
-function provenAlone(caller: CallerClass, allowed: ReadonlySet<CallerClass>): string {
-  const proven = caller === 'McpBasic' ? 'McpVerified' : caller === 'McpApp' ? 'McpApp:proven' : caller;
-  return allowed.has(proven) ? ' without proof of the key, log in with X-Timestamp and X-Signature' : '';
-}
 
 function quoted(name: string): string {
   return JSON.stringify(name.slice(0, NAME_MAX));

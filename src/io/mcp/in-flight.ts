@@ -3,6 +3,7 @@
  * bearer session that made it (mcp.md); clients that share a bearer are told apart by the `Mcp-Session-Id` they send,
  * because each of them counts its ids from zero.
  */
+import type { Asking } from './audit.ts';
 
 /** One of them. */
 export interface CallInFlight {
@@ -55,4 +56,11 @@ export function capabilityScope(
 /** A string id is the same however it is escaped; a number is the same when it is written the same. */
 function keyOf(scope: string, id: string): string {
   return `${scope} ${id.includes('\\') ? JSON.stringify(JSON.parse(id)) : id}`;
+}
+
+/** The calls that a cancellation of this caller can name. */
+export function callScope({ context, caller, capability }: Asking): string | undefined {
+  const mcpSessionId = context.header('mcp-session-id');
+  if (caller.kind === 'session') return cancelScope(caller.session.id, mcpSessionId);
+  return capability === undefined ? undefined : capabilityScope(capability, mcpSessionId);
 }

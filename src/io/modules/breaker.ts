@@ -3,6 +3,7 @@
  * 10 s, then a single probe decides. Only endpoints that fail are held, so memory does not grow with healthy ones.
  */
 import type { Clock } from '../../domain/time.ts';
+import type { ModuleError } from './module-call.ts';
 
 /** Failures in a row that open a breaker. Source: mcp.md. */
 export const BREAKER_FAILURES_MAX = 5;
@@ -20,6 +21,16 @@ const ENDPOINTS_MAX = 10_000;
  * `released`: the call ended without telling anything about the endpoint (the caller left, or it never went out).
  */
 export type CallVerdict = 'worked' | 'failed' | 'timedOut' | 'released';
+
+/**
+ * Any whole answer shows that the endpoint lives, an error status and one that is too large too. `isSent`: the call had a
+ * connection; time in a line of the gateway's own is no failure of the module.
+ */
+export function verdictOf(error: ModuleError | undefined, isSent: boolean): CallVerdict {
+  if (error === undefined || error === 'ModuleAnswerTooLarge') return 'worked';
+  if (error === 'ModuleFailed') return 'failed';
+  return error === 'ModuleTimedOut' && isSent ? 'timedOut' : 'released';
+}
 
 /** Leave to call an endpoint. Hand it back with `Breakers.settle`, once. */
 export interface Permit {

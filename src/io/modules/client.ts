@@ -8,7 +8,7 @@ import { performance } from 'node:perf_hooks';
 import { type Holder, NO_HOLDER } from '../../domain/holders.ts';
 import { Lease, type SharedBounds, type ShareRefusal } from '../../domain/shares.ts';
 import type { Clock } from '../../domain/time.ts';
-import { type Breakers, type CallVerdict, createBreakers, PROBE_MS } from './breaker.ts';
+import { type Breakers, createBreakers, PROBE_MS, verdictOf } from './breaker.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { Exchange } from './exchange.ts';
 import type {
@@ -112,7 +112,7 @@ class PooledClient implements ModuleClient {
     return new Promise((resolve) => {
       const ended = (result: ModuleResult, isSent: boolean) => {
         lease.release();
-        this.#breakers.settle(permit, verdictOf(result, isSent));
+        this.#breakers.settle(permit, verdictOf(result.ok ? undefined : result.error, isSent));
         this.#count(result.ok ? undefined : result.error);
         resolve(result);
       };
@@ -220,22 +220,6 @@ class PooledClient implements ModuleClient {
     this.#count(error);
     listener.failed(error);
     return NO_FLOW;
-  }
-}
-
-/** Any whole answer shows that the endpoint lives, an error status and one that is too large too. */
-function verdictOf(result: ModuleResult, isSent: boolean): CallVerdict {
-  if (result.ok) return 'worked';
-  switch (result.error) {
-    case 'ModuleAnswerTooLarge':
-      return 'worked';
-    case 'ModuleTimedOut':
-      // Time in a line of the gateway's own is no failure of the module.
-      return isSent ? 'timedOut' : 'released';
-    case 'ModuleFailed':
-      return 'failed';
-    default:
-      return 'released';
   }
 }
 

@@ -5,7 +5,7 @@
 import type { Holder } from '../../domain/holders.ts';
 import type { ShareRefusal } from '../../domain/shares.ts';
 import type { GatheringBody } from '../http/stream.ts';
-import { type CallVerdict, PROBE_MS } from './breaker.ts';
+import { type CallVerdict, PROBE_MS, verdictOf } from './breaker.ts';
 import type { Attempt, Connection } from './connection.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { answerFault, contentTypeOf } from './exchange.ts';
@@ -127,13 +127,14 @@ export class Relay implements RelayFlow, Attempt, LineMember {
 
   gather(): void {
     this.#isGathering = true;
-    const ready = () => {
-      this.#isGathering = false;
-      this.#progress();
-      this.#options.line.ready(this);
-    };
-    if (this.body === undefined) ready();
-    else this.body.gather(GATHER_BYTES, ready);
+    if (this.body === undefined) this.#ready();
+    else this.body.gather(GATHER_BYTES, () => this.#ready());
+  }
+
+  #ready(): void {
+    this.#isGathering = false;
+    this.#progress();
+    this.#options.line.ready(this);
   }
 
   go(): void {
@@ -224,11 +225,8 @@ export class Relay implements RelayFlow, Attempt, LineMember {
     this.#fail(error, isSent);
   }
 
-  /** Time in a line of the gateway's own is no failure of the module. */
   #fail(error: ModuleError, isSent = true): void {
-    this.#finish(
-      error === 'ModuleFailed' ? 'failed' : error === 'ModuleTimedOut' && isSent ? 'timedOut' : 'released',
-    );
+    this.#finish(verdictOf(error, isSent));
     this.#options.finished(error);
     this.#options.listener.failed(error);
   }

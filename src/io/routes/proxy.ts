@@ -14,6 +14,7 @@ import {
   auditDenied,
   type CallOutcome,
   type CallRecord,
+  outcomeOf,
   recordOf,
 } from '../mcp/audit.ts';
 import type { Catalogue } from '../mcp/catalogue.ts';
@@ -183,7 +184,7 @@ async function forward(parts: ProxyParts, context: RouteContext, asked: Caller):
     rawPath: context.rawPath,
     onEnded(ending) {
       record.backendMs = performance.now() - startedMs;
-      audit(asking, record, outcomeOf(ending));
+      audit(asking, record, endingOutcome(ending));
       // An answer that broke off has a status of success in the log, and this beside it.
       if (ending.kind === 'failed' && ending.error !== 'Aborted') context.error = ending.error;
     },
@@ -194,10 +195,9 @@ async function forward(parts: ProxyParts, context: RouteContext, asked: Caller):
   return call.reply;
 }
 
-function outcomeOf(ending: ProxiedEnding): CallOutcome {
-  if (ending.kind === 'answered') return ending.status >= 400 ? 'error' : 'ok';
-  if (ending.error === 'AccessRateLimit') return 'limited';
-  return ending.error === 'Aborted' ? 'cancelled' : 'failed';
+function endingOutcome(ending: ProxiedEnding): CallOutcome {
+  if (ending.kind === 'failed') return outcomeOf(ending.error);
+  return ending.status >= 400 ? 'error' : 'ok';
 }
 
 /** Throws `InvalidInput` for what no module is asked: an upgrade, a path that is not plain, a GET with a body. */

@@ -18,6 +18,9 @@ import { makeCertificate } from '../../support/certificate.ts';
 import { FakeBody } from '../../support/incoming-body.ts';
 import { startRawModule } from '../../support/raw-module.ts';
 
+/** The address of a compiled file, quoted, for a script of another process. */
+const moduleUrl = (path: string) => JSON.stringify(new URL(`../../../src/${path}`, import.meta.url).href);
+
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
 function clientOf(t: Test, options: Partial<ModuleClientOptions> = {}) {
@@ -416,8 +419,11 @@ t.test('TLS: a module whose certificate nobody vouches for is not spoken to; oth
   writeFileSync(join(folder, 'ca.pem'), certificate);
   // Trust is the process's own and read at its start.
   const script = `
-    import { createModuleClient } from ${JSON.stringify(new URL('../../../src/io/modules/client.js', import.meta.url).href)};
-    const client = createModuleClient({ clock: () => 0 });
+    import { createModuleClient } from ${moduleUrl('io/modules/client.js')};
+    import { LiveSettings } from ${moduleUrl('domain/settings.js')};
+    import { SharedBounds } from ${moduleUrl('domain/shares.js')};
+    const bounds = new SharedBounds(new LiveSettings());
+    const client = createModuleClient({ clock: () => 0, bounds });
     const url = new URL(${JSON.stringify(url)});
     const sizes = [];
     for (let call = 0; call < 3; call += 1) {

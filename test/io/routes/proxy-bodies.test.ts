@@ -5,7 +5,7 @@ import { IncomingStream } from '../../../src/io/http/incoming.ts';
 import { OpenBodies } from '../../../src/io/http/open-bodies.ts';
 import type { HttpResponse } from '../../../src/io/http/server.ts';
 import { connectRaw, requestText } from '../../support/http.ts';
-import { BEARER, type ProxyFixtureOptions, startProxy } from '../../support/module.ts';
+import { BEARER, type ProxyFixtureOptions, SID, startProxy } from '../../support/module.ts';
 
 const TOKEN = { Authorization: `Bearer ${BEARER}` };
 /** Beyond the 8 to 12 s at which uWebSockets.js cuts a connection whose clock of 10 s runs. It cannot be set. */
@@ -50,6 +50,64 @@ t.test(
     );
   },
 );
+
+t.test('shares: 156 unfinished POSTs of one account leave the module to others', async (t) => {
+  const proxy = await proxyOf(t, {});
+  const post = requestText('POST', '/core/v1/slow', { ...TOKEN, 'Content-Length': '1000' });
+  const slow = Array.from({ length: 156 }, () => connectRaw(proxy.http.port));
+  t.teardown(() => {
+    for (const connection of slow) connection.close();
+  });
+  for (const connection of slow) connection.send(`${post}x`);
+  // 32 are read, 32 wait; the others are told at once.
+  const refused = await Promise.all(slow.slice(64).map((connection) => connection.answer()));
+  t.ok(refused.every(({ status, headers }) => status === 429 && headers['retry-after'] === '1'));
+  t.match(JSON.parse(refused[0]?.body ?? ''), {
+    error: { code: 1002, detail: /too many calls to the module/ },
+  });
+  const other = { cookie: `sid=${SID}` };
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, () =>
+      proxy
+        .send('/core/v1/echo', { method: 'POST', headers: other, body: 'whole' })
+        .then(({ status }) => status),
+    ),
+  );
+  t.ok(answers.every((status) => status === 200));
+  t.equal(proxy.asked.length, 40, 'the module heard of no unfinished one');
+  t.equal(proxy.audit.filter(({ fields }) => fields['outcome'] === 'limited').length, 92);
+  const { held: waiting } = proxy.bounds.report().find(({ name }) => name === 'relayedWaiting') ?? {};
+  t.equal(waiting, 32);
+  for (const connection of slow) connection.close();
+  await until(() =>
+    proxy.bounds.report().every(({ name, held }) => !name.startsWith('relayed') || held === 0),
+  );
+});
+
+t.test('shares: a body of 64 KiB goes out before its end, a shorter one when it is whole', async (t) => {
+  let began = 0;
+  const proxy = await proxyOf(t, {
+    serve(request, response) {
+      began += 1;
+      request.resume().on('end', () => response.end('taken'));
+    },
+  });
+  const put = (sizeBytes: number) =>
+    requestText('PUT', '/core/v1/file', { ...TOKEN, 'Content-Length': String(sizeBytes) });
+  const [long, short] = [connectRaw(proxy.http.port), connectRaw(proxy.http.port)];
+  short.send(put(65_536), 'x'.repeat(65_535));
+  long.send(put(65_537), 'x'.repeat(65_536));
+  await until(() => began === 1);
+  short.send('x');
+  t.match(await short.answer(), { status: 200, body: 'taken' });
+  long.send('x');
+  t.match(await long.answer(), { status: 200, body: 'taken' });
+  for (const connection of [long, short]) connection.close();
+});
+
+async function until(done: () => boolean): Promise<void> {
+  while (!done()) await new Promise((resolve) => setImmediate(resolve));
+}
 
 t.test('floor: a proxied body below 1 KiB/s is 408, and the module keeps nothing of the call', async (t) => {
   let second: () => void = () => undefined;

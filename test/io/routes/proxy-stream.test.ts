@@ -202,7 +202,7 @@ t.test('streams: a client that leaves in mid-request leaves the module a cut req
   });
   const connection = connectRaw(proxy.http.port);
   connection.send(
-    `PUT /core/v1/file/put HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${BEARER}\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n`,
+    `PUT /core/v1/file/put HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${BEARER}\r\nTransfer-Encoding: chunked\r\n\r\n10000\r\n${'x'.repeat(0x10000)}\r\n`,
   );
   await arrived;
   connection.close();
@@ -374,8 +374,11 @@ t.test(
     };
     const connection = connectRaw(proxy.http.port);
     t.teardown(() => connection.close());
-    const head = requestText('PUT', '/core/v1/file/put', { ...RAW_TOKEN, 'Content-Length': '10' });
-    connection.send(`${head}first`);
+    // So much of a body is sent on before the rest is here.
+    const first = 'x'.repeat(64 * 1024);
+    const length = String(first.length + 5);
+    const head = requestText('PUT', '/core/v1/file/put', { ...RAW_TOKEN, 'Content-Length': length });
+    connection.send(`${head}${first}`);
     await arrived(1);
     // Calls that began later reach the time-out, one after the other.
     for (const [index, kind] of ['a', 'b', 'c'].entries()) {
