@@ -30,6 +30,7 @@ import {
 } from './modules.ts';
 import { type Parts, serve } from './serving.ts';
 import { addressOf, resolveSite } from './site.ts';
+import { checkJournal } from './storage.ts';
 import { openWebhooks } from './webhook-delivery.ts';
 import { createWorkerPool } from './workers/pool.ts';
 
@@ -43,6 +44,8 @@ export interface AssemblyOptions {
   readonly log: Log;
   /** Reads the configuration again, for a reload. */
   readonly readAgain: () => ConfigurationResult;
+  /** Begins with an empty journal where one has been. */
+  readonly newJournal: boolean;
   /** The journal failed: every waiter has its answer. */
   readonly onFatal: (error: Error) => void;
 }
@@ -60,13 +63,19 @@ export interface Assembly {
   stop(): Promise<void>;
 }
 
-/** Starts everything. Throws `ListenError`, `FolderUnusable`, `FolderInUse`, `JournalUnusable`, `JournalTooNew`. */
+/** Starts everything. Throws `ListenError`, `FolderUnusable`, `FolderInUse`, `JournalUnusable`, `JournalPresent`, `JournalTooNew`. */
 export async function assemble(configuration: Configuration, options: AssemblyOptions): Promise<Assembly> {
   const { log } = options;
   const settings = new LiveSettings(configuration.settings);
   const { limiter, publicServer, internalServer } = await openListeners(configuration, settings, log);
   const bounds = new SharedBounds(settings);
-  const letGo = await holdFolder(configuration.dataPath);
+  const folder = await holdFolder(configuration.dataPath);
+  if (folder.unlocked !== undefined)
+    log.warn(
+      { reason: folder.unlocked },
+      'the data folder cannot be locked; the journal refuses a second writer by itself',
+    );
+  checkJournal(configuration.dataPath, folder.hadJournal, options.newJournal);
   const sandbox = await startStandIns(configuration, log);
   const addresses = moduleAddresses(configuration, sandbox);
   const catalogue = openCatalogue(configuration, addresses);
@@ -82,6 +91,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const webhookOpening = openWebhooks({ configuration, settings, log });
   const calls = { workers, modules, files, chatUrl, webhooks: webhookOpening.port };
   const actors = await startActors(configuration, settings, calls, options);
+  folder.markJournal();
   bounds.observe('uploadSlots', () => actors.count('crc32'));
   const site = resolveSite(configuration, options.version, publicServer.port, chatUrl !== undefined);
   const staff = await openStaff(actors, site);
@@ -131,7 +141,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     async stop() {
       await takeDown(parts, pipelines);
       await sandbox?.close();
-      letGo();
+      folder.release();
     },
   };
 }

@@ -31,6 +31,7 @@ export interface Flags {
   readonly data?: string;
   readonly sandbox: boolean;
   readonly checkConfig: boolean;
+  readonly newJournal: boolean;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -54,6 +55,7 @@ export function parseFlags(args: readonly string[]): Flags {
         data: { type: 'string' },
         sandbox: { type: 'boolean' },
         'check-config': { type: 'boolean' },
+        'new-journal': { type: 'boolean' },
       },
     }));
   } catch (error) {
@@ -68,6 +70,7 @@ export function parseFlags(args: readonly string[]): Flags {
     ...portFlag('internalPort', 'internal-port', values['internal-port']),
     sandbox: values['sandbox'] === true,
     checkConfig: values['check-config'] === true,
+    newJournal: values['new-journal'] === true,
   };
 }
 

@@ -59,7 +59,7 @@ const OWNERS: Record<string, string[]> = {
   lmdb: ['journal', 'journal-copy', 'journal-owner', 'journal-tables'].map(runtimeFile),
   msgpackr: ['journal', 'journal-tables'].map(runtimeFile),
   'uWebSockets.js': ['src/io/http/server.ts'],
-  koffi: ['src/io/http/receive-buffer.ts'],
+  koffi: ['src/io/http/receive-buffer.ts', 'src/data-folder.ts'],
   undici: ['src/io/webhooks.ts', 'src/io/files/storage-server.ts'],
   pino: ['src/io/log.ts'],
   'prom-client': ['src/io/metrics.ts'],
