@@ -89,7 +89,7 @@ const DAMAGES: readonly (readonly [name: string, damage: (file: string) => void,
 ];
 
 t.test('damaged journal: every damage of its head ends a start with 70 and one sentence', async (t) => {
-  const good = await served(t.testdir({ data: {} }) + '/data');
+  const good = await served(`${t.testdir({ data: {} })}/data`);
   for (const [at, [name, damage, says]] of DAMAGES.entries()) {
     const path = `${good.path}-${at}`;
     cpSync(good.path, path, { recursive: true });
@@ -102,7 +102,7 @@ t.test('damaged journal: every damage of its head ends a start with 70 and one s
 });
 
 t.test('damaged journal: only room that was made ahead is cut off, it serves', async (t) => {
-  const { path, journal } = await served(t.testdir({ data: {} }) + '/data');
+  const { path, journal } = await served(`${t.testdir({ data: {} })}/data`);
   const { pages, sizeBytes } = readHead(journal);
   const usedBytes = (Math.max(...pages.map(({ lastPage }) => Number(lastPage))) + 1) * PAGE;
   t.ok(usedBytes < sizeBytes);
@@ -115,7 +115,7 @@ t.test('damaged journal: only room that was made ahead is cut off, it serves', a
 t.test(
   'gone journal: a folder that had one needs --new-journal, which a present one refuses with 64',
   async (t) => {
-    const { path, journal } = await served(t.testdir({ data: {} }) + '/data');
+    const { path, journal } = await served(`${t.testdir({ data: {} })}/data`);
     const present = await runToEnd(['--data', path, '--new-journal', ...PORTS]);
     t.equal(present.code, 64);
     t.match(present.stderr, /^gatehouse: --new-journal: .*data\.mdb is there already\n$/);

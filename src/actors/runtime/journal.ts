@@ -23,6 +23,7 @@ import { JournalSpace, type TableStats } from './journal-space.ts';
 import { openTables } from './journal-tables.ts';
 import { JournalWriter, type StoredTable, type Tables } from './journal-writer.ts';
 import { CLAIM_KEY_MAX_BYTES, checkPlain, isName } from './plain-data.ts';
+import { nodeSchedule } from './world.ts';
 
 /** Version of the layout below. A journal with a newer one refuses to open. */
 const SCHEMA = 1;
@@ -106,6 +107,7 @@ export class DiskJournal implements Journal {
       whole: () => this.#root.getStats() as TableStats,
       lastPage: () => (this.#root as unknown as Environment).env.info().lastPageNumber,
       tables: () => databases.map((database) => database.getStats() as TableStats),
+      timer: nodeSchedule.timer,
       ...(onShortage === undefined ? {} : { onShortage }),
     });
   }
