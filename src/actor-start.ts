@@ -38,8 +38,10 @@ export async function startActors(
     directory: configuration.dataPath,
     auditRowsMax: () => settings.get('AuditRowsMax'),
     stepBytes: JOURNAL_STEP_BYTES,
-    onShortage: (error) =>
-      log.error({ err: error }, error === undefined ? 'the disk has room again' : 'the disk is short'),
+    onShortage(error) {
+      if (error === undefined) log.info('the disk has room again');
+      else log.error({ err: error }, 'the disk is short');
+    },
   });
   let secret: Promise<Uint8Array>;
   const codes = codePorts(chatUrl, {

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { startActors } from './actor-start.ts';
 import { createReload } from './catalogue-reload.ts';
 import type { ConfigurationResult } from './config.ts';
-import { holdFolder } from './data-folder.ts';
+import { type HeldFolder, holdFolder } from './data-folder.ts';
 import type { Configuration } from './domain/configuration.ts';
 import { LiveSettings } from './domain/settings.ts';
 import { SharedBounds } from './domain/shares.ts';
@@ -29,6 +29,7 @@ import {
 } from './modules.ts';
 import { type Parts, serve } from './serving.ts';
 import { addressOf, resolveSite } from './site.ts';
+import { checkJournal } from './storage.ts';
 import { openWebhooks } from './webhook-delivery.ts';
 import { createWorkerPool } from './workers/pool.ts';
 
@@ -42,6 +43,8 @@ export interface AssemblyOptions {
   readonly log: Log;
   /** Reads the configuration again, for a reload. */
   readonly readAgain: () => ConfigurationResult;
+  /** Begins with an empty journal where one has been. */
+  readonly newJournal: boolean;
   /** The journal failed: every waiter has its answer. */
   readonly onFatal: (error: Error) => void;
 }
@@ -66,7 +69,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const bounds = new SharedBounds(settings);
   const listeners = await openListeners(configuration, settings, bounds, log);
   const { limiter, publicServer, internalServer, renewCertificate } = listeners;
-  const letGo = await holdFolder(configuration.dataPath);
+  const folder = await openFolder(configuration.dataPath, options.newJournal, log);
   const sandbox = await startStandIns(configuration, log);
   const addresses = moduleAddresses(configuration, sandbox);
   const catalogue = openCatalogue(configuration, addresses);
@@ -82,6 +85,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const webhookOpening = openWebhooks({ configuration, settings, log });
   const calls = { workers, modules, files, chatUrl, webhooks: webhookOpening.port };
   const actors = await startActors(configuration, settings, calls, options);
+  folder.markJournal();
   bounds.observe('uploadSlots', () => actors.count('crc32'));
   const site = resolveSite(configuration, options.version, publicServer.port, chatUrl !== undefined);
   const staff = await openStaff(actors, site);
@@ -131,9 +135,21 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     async stop() {
       await takeDown(parts, pipelines);
       await sandbox?.close();
-      letGo();
+      folder.release();
     },
   };
+}
+
+/** Holds the data folder, and sees that its journal may be opened. */
+async function openFolder(dataPath: string, newJournal: boolean, log: Log): Promise<HeldFolder> {
+  const folder = await holdFolder(dataPath);
+  if (folder.unlocked !== undefined)
+    log.warn(
+      { reason: folder.unlocked },
+      'the data folder cannot be locked; the journal refuses a second writer by itself',
+    );
+  checkJournal(dataPath, folder.hadJournal, newJournal);
+  return folder;
 }
 
 /** In the order in which parts need each other: nothing new, what runs to its end, then what it ran on. */

@@ -30,6 +30,7 @@ export interface Flags {
   readonly data?: string;
   readonly sandbox: boolean;
   readonly checkConfig: boolean;
+  readonly newJournal: boolean;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -53,6 +54,7 @@ export function parseFlags(args: readonly string[]): Flags {
         data: { type: 'string' },
         sandbox: { type: 'boolean' },
         'check-config': { type: 'boolean' },
+        'new-journal': { type: 'boolean' },
       },
     }));
   } catch (error) {
@@ -67,6 +69,7 @@ export function parseFlags(args: readonly string[]): Flags {
     ...portFlag('internalPort', 'internal-port', values['internal-port']),
     sandbox: values['sandbox'] === true,
     checkConfig: values['check-config'] === true,
+    newJournal: values['new-journal'] === true,
   };
 }
 

@@ -1,6 +1,6 @@
 /** Puts the file transport together: where the bytes lie, and what actors and routes are given to reach them. */
 
-import { unlinkSync, writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ActorSystem } from './actors/runtime/actor.ts';
 import type { Ports, WorkerPort } from './actors/runtime/ports.ts';
@@ -19,6 +19,7 @@ import { Receiver, type ReceiverCounters } from './io/files/receiver.ts';
 import { RemoteStorage } from './io/files/remote.ts';
 import { SendBuffers } from './io/files/send-buffers.ts';
 import type { FileStorage, StorageCounters } from './io/files/storage.ts';
+import { isNoRoom } from './io/files/storage-faults.ts';
 import { textBeginning } from './io/files/text-beginning.ts';
 import { type Direction, Throttle, type ThrottleCounters } from './io/files/throttle.ts';
 import { noteCleanStop, recoverUploads } from './io/files/upload-recovery.ts';
@@ -181,14 +182,18 @@ function openStorage(
   return { storage: new LocalStorage({ root: folder, onFault, full }), folder };
 }
 
-/** Writes a byte to see: permissions alone do not show a file system that is mounted read-only or full. */
+/**
+ * Writes a byte to see: permissions alone do not show a file system that is mounted read-only. A full one is no fault of
+ * the configuration: uploads are refused until there is room.
+ */
 function makeWritableFolder(path: string, key: string): void {
   makeFolder(path, key);
   const probe = join(path, '.writable');
   try {
     writeFileSync(probe, '1', { mode: 0o600 });
-    unlinkSync(probe);
   } catch (error) {
-    throw new FolderUnusable(error instanceof Error ? error.message : String(error), key);
+    if (!isNoRoom(error))
+      throw new FolderUnusable(error instanceof Error ? error.message : String(error), key);
   }
+  rmSync(probe, { force: true });
 }

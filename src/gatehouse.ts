@@ -20,7 +20,7 @@ import { createLog, type Log } from './io/log.ts';
 import { SealKeyUnusable } from './io/vault.ts';
 import { generateKey } from './keygen.ts';
 import { checkCatalogue } from './modules.ts';
-import { backUp } from './storage.ts';
+import { backUp, JournalPresent } from './storage.ts';
 import { checkTls } from './tls.ts';
 
 /** Exit codes (config.md). */
@@ -41,6 +41,7 @@ const USAGE = `gatehouse ${VERSION}: one public entry point for backend modules
   --port N              public port; 0 picks a free one
   --internal-port N     port of /metrics and /health in full; 0 picks a free one
   --sandbox             stand-in modules for those that have no address
+  --new-journal         begin with an empty journal in a folder whose journal is gone
   --check-config        judge the configuration, start nothing
   -h, --help            this text
 `;
@@ -82,6 +83,7 @@ export async function run(args: readonly string[]): Promise<void> {
     if (error instanceof FolderUnusable) endWithFaults([{ path: error.key, message: error.message }]);
     if (error instanceof SealKeyUnusable)
       endWithFaults([{ path: 'Secrets.sealKey', message: error.message }]);
+    if (error instanceof JournalPresent) end(EXIT.usage, `gatehouse: ${error.message}`);
     if (error instanceof JournalUnusable) end(EXIT.storage, `gatehouse: ${error.message}`);
     if (error instanceof JournalTooNew) end(EXIT.storage, `gatehouse: ${error.message}`);
     if (error instanceof FolderInUse) end(EXIT.storage, `gatehouse: ${error.message}`);
@@ -120,6 +122,7 @@ async function serve(flags: Flags): Promise<void> {
   const gateway = await assemble(configuration, {
     version: VERSION,
     log,
+    newJournal: flags.newJournal,
     readAgain: () => load(flags),
     onFatal(error) {
       log.fatal({ err: error }, 'the journal failed; ending so that a restart begins from what is on disk');

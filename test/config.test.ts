@@ -5,7 +5,7 @@ import { type Flags, loadConfiguration, parseFlags } from '../src/config.ts';
 import { twinName, twins } from '../src/environment.ts';
 import { configurationPage } from '../tools/print-configuration.ts';
 
-const NO_FLAGS: Flags = { sandbox: false, checkConfig: false };
+const NO_FLAGS: Flags = { sandbox: false, checkConfig: false, newJournal: false };
 
 function file(test: Test, content: unknown): Flags {
   const path = `${test.testdir()}/gatehouse.jsonc`;
@@ -186,6 +186,7 @@ t.test('flags: unknown ones, stray words and unusable ports are refused with a s
       'd',
       '--sandbox',
       '--check-config',
+      '--new-journal',
       '--config',
       'c',
     ]),
@@ -196,6 +197,7 @@ t.test('flags: unknown ones, stray words and unusable ports are refused with a s
       config: 'c',
       sandbox: true,
       checkConfig: true,
+      newJournal: true,
     },
   );
   for (const args of [

@@ -47,6 +47,8 @@ const LAYERS: Record<string, { values: string[]; types: string[] }> = {
 };
 
 /** Packages that one file (or one folder's file) alone may import within src. */
+const runtimeFile = (name: string) => `src/actors/runtime/${name}.ts`;
+
 const OWNERS: Record<string, string[]> = {
   typebox: ['src/domain/schema.ts', 'src/domain/json-schema.ts'],
   piscina: ['src/workers/pool.ts'],
@@ -54,10 +56,10 @@ const OWNERS: Record<string, string[]> = {
   '@simplewebauthn/server': ['src/workers/fido2.ts'],
   'crc-32': ['src/workers/crc32.ts'],
   '@node-rs/crc32': ['src/workers/crc32.ts'],
-  lmdb: ['src/actors/runtime/journal.ts', 'src/actors/runtime/journal-copy.ts'],
-  msgpackr: ['src/actors/runtime/journal.ts'],
+  lmdb: ['journal', 'journal-copy', 'journal-owner', 'journal-tables'].map(runtimeFile),
+  msgpackr: ['journal', 'journal-tables'].map(runtimeFile),
   'uWebSockets.js': ['src/io/http/server.ts'],
-  koffi: ['src/io/http/listening-sockets.ts'],
+  koffi: ['src/io/http/listening-sockets.ts', 'src/data-folder.ts'],
   undici: ['src/io/webhooks.ts', 'src/io/files/storage-server.ts'],
   pino: ['src/io/log.ts'],
   'prom-client': ['src/io/metrics.ts'],

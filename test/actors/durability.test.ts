@@ -16,6 +16,7 @@ const WRITER = fileURLToPath(new URL('../support/journal-writer.js', import.meta
 /** The sources' folder: fixtures are not copied into the build. */
 const GOLDEN = fileURLToPath(new URL('../../../test/fixtures/journal-1', import.meta.url));
 const KILLS = 5;
+const TAKEOVERS = 4;
 
 function scratch(t: Test): string {
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-durability-'));
@@ -31,7 +32,12 @@ interface Written {
 }
 
 /** Lets a writer run until it has acknowledged so many turns, kills it, and says what it acknowledged last. */
-async function writeAndKill(directory: string, turns: number, under: string[] = []): Promise<Written> {
+async function writeAndKill(
+  directory: string,
+  turns: number,
+  under: string[] = [],
+  onCount: (count: number) => void = () => undefined,
+): Promise<Written> {
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => name !== 'NODE_OPTIONS' && !name.startsWith('_TAPJS_')),
   );
@@ -47,6 +53,7 @@ async function writeAndKill(directory: string, turns: number, under: string[] = 
     if (word !== 'acknowledged' || id === undefined) continue;
     acknowledged.set(id, Number(balance));
     count += 1;
+    onCount(count);
     if (count === turns) child.kill('SIGKILL');
   }
   return { acknowledged, exitCode: await ended, errors: Buffer.concat(errors).toString() };
@@ -70,6 +77,30 @@ t.test('durability: whatever was acknowledged before kill -9 is there, and not t
     await checkBalances(t, directory, written);
   }
 });
+
+t.test(
+  'durability: two writers without a lock, the first ends with 70 and nothing acknowledged is lost',
+  async (t) => {
+    const directory = scratch(t);
+    for (let round = 0; round < TAKEOVERS; round += 1) {
+      const second: { written?: Promise<Written> } = {};
+      const first = await writeAndKill(directory, 1_000_000, [], (count) => {
+        if (count === 100) second.written = writeAndKill(directory, 300);
+      });
+      t.equal(first.exitCode, 70, first.errors);
+      t.match(first.errors, /fatal another process has opened the journal/);
+      const written = await second.written;
+      if (written === undefined) throw new Error('the second writer never began');
+      for (const [id, balance] of first.acknowledged) {
+        const later = written.acknowledged.get(id);
+        // An account that the second writer did not reach is looked at in the file.
+        if (later === undefined) written.acknowledged.set(id, balance);
+        else if (later <= balance) t.fail(`${id}: ${balance} was acknowledged, then ${later}`);
+      }
+      await checkBalances(t, directory, written);
+    }
+  },
+);
 
 t.test(
   'durability: an fdatasync that fails ends the run with 70 and takes nothing acknowledged along',

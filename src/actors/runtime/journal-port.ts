@@ -185,6 +185,14 @@ export interface Journal {
   close(): Promise<void>;
 }
 
+/** Another process owns the journal now: a group was refused, and nothing of it is on disk. */
+export class JournalTaken extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'JournalTaken';
+  }
+}
+
 /** The journal was written by a newer version of the gateway: starting would lose what this one cannot read. */
 export class JournalTooNew extends Error {
   constructor(message: string) {

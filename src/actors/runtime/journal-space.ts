@@ -3,6 +3,7 @@
  * disk is met here, where it can be refused, and never inside the engine, whose error path ends the process.
  */
 import { type FileHandle, open, stat } from 'node:fs/promises';
+import type { Schedule } from './world.ts';
 
 const CHUNK_BYTES = 1024 * 1024;
 /** Zeros on their way to the disk at a time: a commit on the same file waits for all of them. */
@@ -10,6 +11,8 @@ const UNSYNCED_BYTES = 4 * CHUNK_BYTES;
 
 /** Share of the quota that live data may take before growth is refused. Source: architecture.md "The journal". */
 const LIVE_SHARE = 0.7;
+/** While the disk is short, room is looked for so often: a running gateway need not write to notice that it has some. */
+const RETRY_MS = 1_000;
 /** The first room, made before the journal opens: later steps are as large as the journal has become. */
 const FIRST_BYTES = 16 * CHUNK_BYTES;
 
@@ -41,6 +44,8 @@ export interface SpaceOptions {
   readonly tables: () => readonly TableStats[];
   /** Told once when the disk has no more room, and once when it has again. */
   readonly onShortage?: (error: Error | undefined) => void;
+  /** Calls back after so many milliseconds, unless the returned function was called. */
+  readonly timer: Schedule['timer'];
 }
 
 export class JournalSpace {
@@ -50,6 +55,7 @@ export class JournalSpace {
   #liveBytes = 0;
   #growing: Promise<void> | undefined;
   #shortage = false;
+  #stopRetry: () => void = () => undefined;
 
   constructor(options: SpaceOptions) {
     this.#options = options;
@@ -66,6 +72,7 @@ export class JournalSpace {
     this.#pageBytes = this.#options.whole().pageSize;
     const used = this.#usedBytes();
     if (this.#isShort(used)) await this.#grow(this.#stepBytes(used));
+    this.#retryWhileShort();
     this.measure();
   }
 
@@ -73,9 +80,14 @@ export class JournalSpace {
   watch(): void {
     if (this.#growing !== undefined) return;
     const used = this.#usedBytes();
-    if (!this.#isShort(used)) return;
+    if (!this.#isShort(used)) {
+      // A part of a step was written before the disk was full, and it is enough.
+      if (this.#shortage) this.#report(undefined);
+      return;
+    }
     this.#growing = this.#grow(this.#stepBytes(used)).finally(() => {
       this.#growing = undefined;
+      this.#retryWhileShort();
     });
   }
 
@@ -99,6 +111,7 @@ export class JournalSpace {
 
   async close(): Promise<void> {
     await this.#growing;
+    this.#stopRetry();
   }
 
   async #grow(bytes: number): Promise<void> {
@@ -119,6 +132,11 @@ export class JournalSpace {
       await file?.close();
       this.#allocatedBytes = (await stat(this.#options.file)).size;
     }
+  }
+
+  #retryWhileShort(): void {
+    this.#stopRetry();
+    if (this.#shortage) this.#stopRetry = this.#options.timer(RETRY_MS, () => this.watch());
   }
 
   #report(error: Error | undefined): void {

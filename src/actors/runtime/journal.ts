@@ -3,23 +3,27 @@
  * Owns the layout of the rows and that a group is on disk as a whole before anybody hears of it.
  */
 import { join, resolve } from 'node:path';
-import { asBinary, type Database, open, type RootDatabase } from 'lmdb';
+import { open, type RootDatabase } from 'lmdb';
 import { Packr } from 'msgpackr';
 import type { IndexName } from './actor.ts';
 import { finishCopy } from './journal-copy.ts';
-import { eventTables, JournalEvents } from './journal-events.ts';
+import { JournalEvents } from './journal-events.ts';
 import { DATA_FILE, ENGINE, isJournalFile, makeFolders, makeJournalFiles } from './journal-file.ts';
+import { JournalOwner } from './journal-owner.ts';
 import {
   type Journal,
+  JournalTaken,
   JournalTooNew,
   type Operation,
   type Packed,
   type StoredActor,
 } from './journal-port.ts';
 import { JournalReader } from './journal-reader.ts';
-import { JournalSpace, type TableStats, tableBytes } from './journal-space.ts';
-import { INDEXES, JournalWriter, type StoredTable, type Tables } from './journal-writer.ts';
+import { JournalSpace, type TableStats } from './journal-space.ts';
+import { openTables } from './journal-tables.ts';
+import { JournalWriter, type StoredTable, type Tables } from './journal-writer.ts';
 import { CLAIM_KEY_MAX_BYTES, checkPlain, isName } from './plain-data.ts';
+import { nodeSchedule } from './world.ts';
 
 /** Version of the layout below. A journal with a newer one refuses to open. */
 const SCHEMA = 1;
@@ -72,6 +76,7 @@ export class DiskJournal implements Journal {
   readonly #reader: JournalReader;
   readonly #writer: JournalWriter;
   readonly #space: JournalSpace;
+  readonly #owner: JournalOwner;
   #commits = 0;
 
   constructor(options: DiskJournalOptions) {
@@ -81,23 +86,11 @@ export class DiskJournal implements Journal {
       path: directory,
       encoder: this.#packr,
     });
-    const databases: Database[] = [];
-    const table = (name: string): StoredTable => {
-      const database = this.#root.openDB(name, { encoder: this.#packr } as object);
-      databases.push(database);
-      return tableOf(database);
-    };
-    this.#tables = {
-      journal: table('journal'),
-      snapshot: table('snapshot'),
-      mailbox: table('mailbox'),
-      timer: table('timer'),
-      dead: table('dead'),
-      audit: table('audit'),
-      meta: table('meta'),
-    };
-    this.events = new JournalEvents(eventTables(table), (value) => this.#packr.pack(value));
-    this.#indexes = new Map(INDEXES.map((index) => [index, table(`index/${index}`)]));
+    this.#owner = new JournalOwner(this.#root);
+    const { tables, indexes, events, databases } = openTables(this.#root, this.#packr);
+    this.#tables = tables;
+    this.#indexes = indexes;
+    this.events = new JournalEvents(events, (value) => this.#packr.pack(value));
     this.#reader = new JournalReader(this.#tables);
     this.#writer = new JournalWriter({
       tables: this.#tables,
@@ -114,12 +107,15 @@ export class DiskJournal implements Journal {
       whole: () => this.#root.getStats() as TableStats,
       lastPage: () => (this.#root as unknown as Environment).env.info().lastPageNumber,
       tables: () => databases.map((database) => database.getStats() as TableStats),
+      timer: nodeSchedule.timer,
       ...(onShortage === undefined ? {} : { onShortage }),
     });
   }
 
   /** Checks the layout, finds the ends of the logs, and makes room. */
   async prepare(): Promise<void> {
+    // Before anything is read: whatever another owner acknowledged is on disk by now, and it writes nothing more.
+    await this.#owner.takeOver();
     const schema = this.meta(SCHEMA_KEY);
     if (schema === undefined)
       await this.#root.batch(() => this.#tables.meta.put(SCHEMA_KEY, this.pack(SCHEMA)));
@@ -142,15 +138,19 @@ export class DiskJournal implements Journal {
   commit(group: readonly Operation[], done: (error: Error | undefined) => void): void {
     let written: Promise<boolean>;
     try {
-      written = this.#root.batch(() => this.#writer.write(group));
+      written = this.#owner.write(() => this.#writer.write(group));
     } catch (error) {
       // A key that the engine does not take, or a closed journal: names are checked in the turn, so this is a bug.
       setImmediate(() => done(error instanceof Error ? error : new Error(String(error))));
       return;
     }
     written.then(
-      () => {
+      (isOwner) => {
         this.#root.resetReadTxn();
+        if (!isOwner) {
+          done(new JournalTaken('another process has opened the journal; this one writes nothing more'));
+          return;
+        }
         this.#space.watch();
         if (++this.#commits % MEASURE_COMMITS === 0) this.#space.measure();
         done(undefined);
@@ -226,21 +226,4 @@ export class DiskJournal implements Journal {
     await this.#space.close();
     await this.#root.close();
   }
-}
-
-// Within a batch the promises of the single writes never reject: the batch's own does.
-function tableOf(database: Database): StoredTable {
-  return {
-    get: (key) => database.get(key),
-    getRange: (range) => database.getRange(range),
-    getKeys: (range) => database.getKeys(range),
-    count: () => (database.getStats() as TableStats).entryCount,
-    sizeBytes: () => tableBytes(database.getStats() as TableStats),
-    put(key, row) {
-      void database.put(key, asBinary(row as Uint8Array));
-    },
-    remove(key) {
-      void database.remove(key);
-    },
-  };
 }

@@ -12,6 +12,11 @@ export function systemCode(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
+/** Is there no room for what was to be written? It passes by itself, where a missing permission does not. */
+export function isNoRoom(error: unknown): boolean {
+  return NO_ROOM.has(systemCode(error) ?? '');
+}
+
 function messageOf(error: unknown): string {
   if (typeof error !== 'object' || error === null || !('message' in error)) return String(error);
   return String(error.message);
@@ -54,7 +59,7 @@ export class StorageFaults {
       return error;
     }
     this.#listener(`${doing}: ${messageOf(error)}`);
-    if (NO_ROOM.has(systemCode(error) ?? '')) {
+    if (isNoRoom(error)) {
       this.full += 1;
       return new GatewayError('StorageFull');
     }

@@ -1,6 +1,6 @@
 /**
  * The listening sockets of this process by port, and options of theirs that neither Node nor uWebSockets.js sets. Linux
- * alone. The only importer of koffi.
+ * alone. The system calls are made by koffi.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 

@@ -1,0 +1,106 @@
+/**
+ * The two meta pages of an LMDB file, judged before the engine opens it: the engine reads a damaged file through a
+ * memory map, where a wrong page number ends the process by a signal. Layout: `MDB_meta` of data version 2.
+ */
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+
+/** `MDB_MAGIC`, little-endian. */
+const MAGIC = 0xbeefc0de;
+const DATA_VERSION = 2;
+const PAGE_BYTES = 4096;
+/** Page flag: P_META. */
+const META_FLAG = 0x08;
+/** "No page": the root of an empty tree. */
+const NO_PAGE = 2n ** 64n - 1n;
+/** A tree of 2^64 rows is not as deep. */
+const DEPTH_MAX = 32;
+
+/** Offsets in a meta page, in bytes. */
+const AT = {
+  pageNumber: 0,
+  flags: 18,
+  magic: 24,
+  version: 28,
+  pageSize: 48,
+  freeDepth: 54,
+  freeRoot: 88,
+  mainDepth: 102,
+  mainRoot: 136,
+  lastPage: 144,
+  transaction: 152,
+} as const;
+const READ_BYTES = 160;
+
+export interface MetaPage {
+  /** 0 or 1. */
+  readonly page: number;
+  /** The commit that it describes. */
+  readonly transaction: bigint;
+  readonly lastPage: bigint;
+  /** What is wrong with it. */
+  readonly fault: string | undefined;
+}
+
+export interface JournalHead {
+  readonly sizeBytes: number;
+  /** In the order of the file. */
+  readonly pages: readonly [MetaPage, MetaPage];
+}
+
+/** Throws the error of the system when the file cannot be read. */
+export function readHead(path: string): JournalHead {
+  const file = openSync(path, 'r');
+  try {
+    const sizeBytes = fstatSync(file).size;
+    return { sizeBytes, pages: [readMeta(file, 0, sizeBytes), readMeta(file, 1, sizeBytes)] };
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Why the engine must not open the file; undefined: it may. */
+export function headFault({ sizeBytes, pages }: JournalHead): string | undefined {
+  if (sizeBytes < 2 * PAGE_BYTES) return `it is cut off at ${sizeBytes} bytes`;
+  const [first, second] = pages;
+  if (first.fault !== undefined && second.fault !== undefined)
+    return `both meta pages are bad (page 0: ${first.fault}; page 1: ${second.fault})`;
+  for (const { page, fault } of pages) if (fault !== undefined) return `meta page ${page} is bad: ${fault}`;
+  return undefined;
+}
+
+function readMeta(file: number, page: number, sizeBytes: number): MetaPage {
+  const bytes = Buffer.alloc(READ_BYTES);
+  const read = readSync(file, bytes, 0, READ_BYTES, page * PAGE_BYTES);
+  const transaction = bytes.readBigUInt64LE(AT.transaction);
+  const lastPage = bytes.readBigUInt64LE(AT.lastPage);
+  const fault = read < READ_BYTES ? 'it is cut off' : metaFault(bytes, page, sizeBytes);
+  return { page, transaction, lastPage, fault };
+}
+
+function metaFault(bytes: Buffer, page: number, sizeBytes: number): string | undefined {
+  if (bytes.every((byte) => byte === 0)) return 'it is all zeros';
+  if (bytes.readUInt32LE(AT.magic) !== MAGIC || (bytes.readUInt16LE(AT.flags) & META_FLAG) === 0)
+    return 'it is no meta page of a journal';
+  const version = bytes.readUInt16LE(AT.version);
+  if (version !== DATA_VERSION) return `it has data version ${version}, not ${DATA_VERSION}`;
+  const pageSize = bytes.readUInt32LE(AT.pageSize);
+  if (pageSize !== PAGE_BYTES) return `it has pages of ${pageSize} bytes, not ${PAGE_BYTES}`;
+  if (bytes.readBigUInt64LE(AT.pageNumber) !== BigInt(page)) return 'it names another page';
+  const lastPage = bytes.readBigUInt64LE(AT.lastPage);
+  if (lastPage < 1n) return 'it has no pages';
+  if ((lastPage + 1n) * BigInt(PAGE_BYTES) > BigInt(sizeBytes))
+    return `it needs ${(lastPage + 1n) * BigInt(PAGE_BYTES)} bytes, and the file has ${sizeBytes}`;
+  for (const [root, depth] of [
+    [AT.freeRoot, AT.freeDepth],
+    [AT.mainRoot, AT.mainDepth],
+  ] as const) {
+    const number = bytes.readBigUInt64LE(root);
+    if (number !== NO_PAGE && (number < 2n || number > lastPage)) return 'a root lies outside of the file';
+    if (bytes.readUInt16LE(depth) > DEPTH_MAX) return 'a tree is too deep';
+  }
+  // Transaction n writes page n mod 2; a file without any has zero in both.
+  const transaction = bytes.readBigUInt64LE(AT.transaction);
+  return transaction > 0n && transaction % 2n !== BigInt(page)
+    ? 'it has the commit of the other page'
+    : undefined;
+}

@@ -1,0 +1,159 @@
+/** Starts on journals that are cut, emptied, foreign, overwritten or gone: one sentence and 70, never a signal. */
+import { spawnSync } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { headFault, readHead } from '../../src/actors/runtime/meta-pages.ts';
+import { entryOf, launch, plainEnvironment, runToEnd } from '../../tools/launch.ts';
+
+const PAGE = 4096;
+const PORTS = ['--port', '0', '--internal-port', '0'];
+
+interface Folder {
+  readonly path: string;
+  readonly journal: string;
+}
+
+/** A folder that a gateway has served and left. */
+async function served(path: string): Promise<Folder> {
+  mkdirSync(path, { recursive: true });
+  const gateway = await launch({ dataPath: path });
+  const { code } = await gateway.stop();
+  if (code !== 0) throw new Error(`ended with ${code}`);
+  return { path, journal: join(path, 'data.mdb') };
+}
+
+function overwrite(file: string, offset: number, bytes: Uint8Array): void {
+  const content = readFileSync(file);
+  content.set(bytes, offset);
+  writeFileSync(file, content);
+}
+
+const noise = (length: number) => Uint8Array.from({ length }, (_, at) => (at * 151 + 7) % 256);
+
+const DAMAGES: readonly (readonly [name: string, damage: (file: string) => void, says: RegExp])[] = [
+  ['cut at the first page', (file) => truncateSync(file, PAGE), /cut off at 4096 bytes/],
+  ['cut within the first page', (file) => truncateSync(file, 100), /cut off at 100 bytes/],
+  [
+    'cut behind the meta pages',
+    (file) => truncateSync(file, 2 * PAGE),
+    /both meta pages are bad .*needs [0-9]+ bytes/,
+  ],
+  [
+    'cut within the pages in use',
+    (file) => truncateSync(file, 6 * PAGE),
+    /needs [0-9]+ bytes, and the file has 24576/,
+  ],
+  [
+    'meta page 0 of zeros',
+    (file) => overwrite(file, 0, new Uint8Array(PAGE)),
+    /meta page 0 is bad: it is all zeros/,
+  ],
+  [
+    'meta page 1 of zeros',
+    (file) => overwrite(file, PAGE, new Uint8Array(PAGE)),
+    /meta page 1 is bad: it is all zeros/,
+  ],
+  [
+    'meta page 0 of noise',
+    (file) => overwrite(file, 0, noise(PAGE)),
+    /meta page 0 is bad: it is no meta page/,
+  ],
+  [
+    'meta page 1 of noise',
+    (file) => overwrite(file, PAGE, noise(PAGE)),
+    /meta page 1 is bad: it is no meta page/,
+  ],
+  ['both meta pages of noise', (file) => overwrite(file, 0, noise(2 * PAGE)), /both meta pages are bad/],
+  ['another data version', (file) => overwrite(file, 28, Uint8Array.of(1)), /data version 1, not 2/],
+  [
+    'another page size',
+    (file) => overwrite(file, 48, Uint8Array.of(0, 0x20)),
+    /pages of 8192 bytes, not 4096/,
+  ],
+  [
+    'a root outside of the file',
+    (file) => overwrite(file, 136, noise(7)),
+    /meta page 0 is bad: a root lies outside/,
+  ],
+  ['a foreign file', (file) => writeFileSync(file, 'x'.repeat(100_000)), /both meta pages are bad/],
+];
+
+t.test('damaged journal: every damage of its head ends a start with 70 and one sentence', async (t) => {
+  const good = await served(`${t.testdir({ data: {} })}/data`);
+  for (const [at, [name, damage, says]] of DAMAGES.entries()) {
+    const path = `${good.path}-${at}`;
+    cpSync(good.path, path, { recursive: true });
+    damage(join(path, 'data.mdb'));
+    const { code, signal, stderr } = await runToEnd(['--data', path, ...PORTS]);
+    t.same({ code, signal }, { code: 70, signal: null }, name);
+    t.match(stderr, says, name);
+    t.match(stderr, /^gatehouse: the journal .* is damaged: .*; restore a backup\n$/, name);
+  }
+});
+
+t.test('damaged journal: only room that was made ahead is cut off, it serves', async (t) => {
+  const { path, journal } = await served(`${t.testdir({ data: {} })}/data`);
+  const { pages, sizeBytes } = readHead(journal);
+  const usedBytes = (Math.max(...pages.map(({ lastPage }) => Number(lastPage))) + 1) * PAGE;
+  t.ok(usedBytes < sizeBytes);
+  truncateSync(journal, usedBytes);
+  t.equal(headFault(readHead(journal)), undefined);
+  const gateway = await launch({ dataPath: path });
+  t.same(await gateway.stop(), { code: 0, signal: null });
+});
+
+t.test(
+  'gone journal: a folder that had one needs --new-journal, which a present one refuses with 64',
+  async (t) => {
+    const { path, journal } = await served(`${t.testdir({ data: {} })}/data`);
+    const present = await runToEnd(['--data', path, '--new-journal', ...PORTS]);
+    t.equal(present.code, 64);
+    t.match(present.stderr, /^gatehouse: --new-journal: .*data\.mdb is there already\n$/);
+    for (const make of [() => rmSync(journal), () => writeFileSync(journal, '')]) {
+      make();
+      const { code, stderr } = await runToEnd(['--data', path, ...PORTS]);
+      t.equal(code, 70);
+      t.match(stderr, /has had a journal, and data\.mdb is (gone|empty); restore a backup, or begin anew/);
+    }
+    const anew = await launch({ dataPath: path, args: ['--new-journal'] });
+    t.same(await anew.stop(), { code: 0, signal: null });
+    const again = await launch({ dataPath: path });
+    t.same(await again.stop(), { code: 0, signal: null });
+  },
+);
+
+const noNamespaces =
+  spawnSync('unshare', ['-n', 'true']).status === 0 ? false : 'network namespaces are not allowed here';
+
+t.test(
+  'two gateways on one folder: one in another network namespace is refused',
+  { skip: noNamespaces },
+  async (t) => {
+    const gateway = await launch();
+    t.teardown(() => gateway.stop());
+    const args = ['-n', process.execPath, entryOf(), '--data', gateway.dataPath, ...PORTS];
+    const second = spawnSync('unshare', args, { env: plainEnvironment(), encoding: 'utf8' });
+    t.equal(second.status, 70, second.stderr);
+    t.match(second.stderr, /^gatehouse: .* is in use by another process\n$/);
+  },
+);
+
+t.test('first start: killed before the journal has its name, the next one begins by itself', async (t) => {
+  const path = `${t.testdir({ data: {} })}/data`;
+  // What a kill in the middle leaves behind: the unmarked lock file and a journal in the making.
+  writeFileSync(join(path, 'gatehouse.lock'), '');
+  writeFileSync(join(path, 'new.mdb'), 'half');
+  const gateway = await launch({ dataPath: path });
+  t.ok(existsSync(join(path, 'data.mdb')) && statSync(join(path, 'data.mdb')).size > 0);
+  t.same(await gateway.stop(), { code: 0, signal: null });
+});
