@@ -1,6 +1,6 @@
 /** Two callers beside each other: one that holds or floods, and one whose every call is timed. */
 import { once } from 'node:events';
-import { request } from 'node:http';
+import { Agent, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { SECOND_MS } from '../../src/domain/time.ts';
 import { Latencies } from '../latency.ts';
@@ -133,6 +133,37 @@ export async function hold(
       for (const socket of sockets) socket.destroy();
     },
   };
+}
+
+/** Opens a stream of events, from an address of the loopback network, and leaves with its first bytes. */
+export async function streamFrom(localAddress: string, url: string, cookie: string): Promise<void> {
+  const call = request(url, { agent: false, localAddress, headers: { Cookie: cookie } });
+  call.end();
+  const [response] = await Promise.race([once(call, 'response'), failing(call)]);
+  const [first] = await once(response, 'data');
+  call.destroy();
+  // Without room the gateway names another time to come back.
+  if (response.statusCode !== 200 || !String(first).includes('retry: 3000'))
+    throw new Error(`no room: ${response.statusCode}`);
+}
+
+function failing(call: ReturnType<typeof request>): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    call.on('error', (error: NodeJS.ErrnoException) => reject(new Error(error.code ?? error.message)));
+  });
+}
+
+/** GETs one after the other over a kept connection, whatever they are answered. */
+export async function repeatFrom(localAddress: string, url: string, times: number): Promise<void> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  for (let call = 0; call < times; call += 1) {
+    const asked = request(url, { agent, localAddress });
+    asked.end();
+    const [response] = await Promise.race([once(asked, 'response'), failing(asked)]);
+    response.resume();
+    await once(response, 'end');
+  }
+  agent.destroy();
 }
 
 /** GET over a connection of its own, from an address of the loopback network. */

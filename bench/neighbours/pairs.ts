@@ -5,7 +5,7 @@ import { startGenerator } from '../children.ts';
 import { makeAgents, sessionOf } from '../gateway.ts';
 import { type Bench, rawRequest } from '../scenario.ts';
 import { RawConnection } from '../transfers/raw-connection.ts';
-import { type Ask, Caller, getFrom, hold, sendSlowly } from './callers.ts';
+import { type Ask, Caller, getFrom, hold, repeatFrom, sendSlowly, streamFrom } from './callers.ts';
 
 /** The gateway of a pair. */
 export interface Stage {
@@ -49,6 +49,10 @@ const SLOW_LINE = { sizeBytes: 512 * KIB, bytesPerSecond: 1.25 * MIB, pieceBytes
 const CONNECTIONS_MAX = 200;
 /** A flood is bounded: it is to use up a share, not the processor. */
 const FLOOD = { connections: 16, maxRatePerSecond: 1_000 } as const;
+const EVENT_STREAMS = 100;
+/** More than one network may have open. */
+const CHALLENGES = 1_500;
+const BODIES = 40;
 /** Of a session, so that the flood is over it and the other session is not. */
 const SESSION_RPS = 100;
 
@@ -103,7 +107,8 @@ export const PAIRS: readonly Pair[] = [
     bound: 'connections of the public listener',
     what: `${CONNECTIONS_MAX + 5} silent connections of one address beside new ones of others, ${CONNECTIONS_MAX} in all`,
     perSecond: 20,
-    settings: { ConnectionsMax: CONNECTIONS_MAX },
+    // Off in every other bench: all of its callers are one network.
+    settings: { ConnectionsMax: CONNECTIONS_MAX, ConnectionsPerNetworkPercent: 10 },
     async prepare({ url }) {
       let calls = 0;
       return {
@@ -142,6 +147,57 @@ export const PAIRS: readonly Pair[] = [
           const load = generator.run({ ...plan, ...FLOOD, ...flood });
           return async () => void (await load);
         },
+      };
+    },
+  },
+  {
+    name: 'event streams',
+    bound: 'event streams',
+    what: `${EVENT_STREAMS} streams of one account beside new ones of another, ${EVENT_STREAMS} in all`,
+    perSecond: 20,
+    settings: { SseStreamsMax: EVENT_STREAMS, SseStreamsPerSession: EVENT_STREAMS },
+    async prepare({ url }) {
+      const [abuser, other] = [await signUp(url), await signUp(url)];
+      const text = rawRequest('GET', `${url}/auth/v1/events`, { Cookie: abuser.cookie });
+      return {
+        ask: () => streamFrom('127.0.0.3', `${url}/auth/v1/events`, other.cookie),
+        abuse: async () => releaseOf(await hold(url, EVENT_STREAMS, { text, localAddress: '127.0.0.2' })),
+      };
+    },
+  },
+  {
+    name: 'open challenges',
+    bound: 'open challenges',
+    what: `${CHALLENGES} logins begun from one address and none ended`,
+    perSecond: 50,
+    async prepare({ url }) {
+      const address = `${url}/auth/v1/login_options`;
+      return {
+        ask: () => getFrom('127.0.0.3', address),
+        async abuse() {
+          await repeatFrom('127.0.0.2', address, CHALLENGES);
+          return async () => undefined;
+        },
+      };
+    },
+  },
+  {
+    name: 'bodies in memory',
+    bound: 'bytes of request bodies',
+    what: `${BODIES} bodies of one address that end before their last byte, more than its half of the bound`,
+    perSecond: 50,
+    async prepare({ url }) {
+      const head = rawRequest('POST', `${url}/mcp`, { 'Content-Type': 'application/json' });
+      const text = head.replace('Content-Length: 0', `Content-Length: ${MIB}`) + ' '.repeat(MIB - 1);
+      const caller = new Caller(url);
+      const ping = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"ping"}');
+      const headers = { 'Content-Type': 'application/json' };
+      return {
+        ask: () =>
+          caller.use(async (connection) =>
+            good(await connection.ask('POST', '/mcp', headers, ping), '"result"'),
+          ),
+        abuse: async () => releaseOf(await hold(url, BODIES, { text, localAddress: '127.0.0.2' })),
       };
     },
   },
