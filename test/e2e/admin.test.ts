@@ -63,7 +63,6 @@ t.test('admin: the set-up link makes an admin once, and every page of the panel 
     await picture(`admin-${name.toLowerCase().replace(' ', '-')}`);
   }
   await t.test('deliveries', (t) => seeDeliveries(t, admin));
-  await t.test('a role', (t) => changeRole(t, admin));
   // Clicked through faster than a session may: the page waits for the next window by itself.
   t.same(
     complaints().filter((text) => !text.includes('429') && !text.includes('400')),
@@ -134,36 +133,6 @@ async function seeDeliveries(t: Test, { page, violations, picture }: OpenPage): 
   await refreshUntil(page, page.getByText('resend', { exact: true }));
   t.equal(heard.length, 2);
   t.equal(heard[0], heard[1], 'the same webhook-id');
-}
-
-/** A role changes only after a question that names account and role, and one's own not at all. */
-async function changeRole(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
-  const { userId } = await signUp(gateway.url);
-  const sent: unknown[] = [];
-  page.on('request', (request) => {
-    if (request.url().endsWith('/api/staff') && request.method() === 'POST')
-      sent.push(JSON.parse(request.postData() ?? ''));
-  });
-  await pageOf(page, 'Users').click();
-  await page.getByText('yours: another admin changes it').waitFor();
-  const select = page.getByLabel(`Role of ${userId}`);
-  await select.selectOption('support');
-  await page.getByRole('button', { name: 'Change role' }).click();
-  const dialog = page.getByRole('dialog');
-  await dialog.getByText(`Account ${userId} has no role now. It will have support, at once.`).waitFor();
-  t.equal(await page.evaluate('document.activeElement.textContent'), 'Cancel');
-  t.same(await violations(), []);
-  await picture('admin-role-question');
-  await page.keyboard.press('Escape');
-  await dialog.waitFor({ state: 'hidden' });
-  await page.getByRole('button', { name: 'Change role' }).click();
-  await dialog.getByRole('button', { name: 'Cancel' }).click();
-  t.same(sent, [], 'neither the choice nor a question without an answer sends anything');
-  await page.getByRole('button', { name: 'Change role' }).click();
-  await dialog.getByRole('button', { name: 'Make it support' }).click();
-  await page.getByText(`The role of ${userId} is changed`).waitFor();
-  t.same(sent, [{ userId, role: 'support' }]);
-  t.equal(await select.inputValue(), 'support');
 }
 
 async function changeSetting(t: Test, { page, violations, picture }: OpenPage): Promise<void> {

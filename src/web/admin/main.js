@@ -76,7 +76,7 @@ function App() {
       isIn
         ? html`<div class="with-side">
             <nav class="side" aria-label="Pages">${PAGES.map((each) => html`<a key=${each.name} href=${addressOf(each.name)} aria-current=${each.name === name ? 'page' : undefined}>${each.title}</a>`)}</nav>
-            <main id="content"><h1>${title}</h1><${Page} key=${`${address} ${session.userId}`} role=${session.role} userId=${session.userId} query=${new URLSearchParams(location.search)} /></main>
+            <main id="content"><h1>${title}</h1><${Page} key=${`${address} ${session.userId}`} role=${session.role} query=${new URLSearchParams(location.search)} /></main>
           </div>`
         : html`<main class="page" id="content"><${Door} session=${session} isSetup=${isSetup} onEnter=${enter} /></main>`}<//>
     <${LoginAgain} open=${isOver} onEnter=${enter} onLeave=${leave} />

@@ -6,7 +6,7 @@ import { html, useState } from '../vendor/preact.js';
 const PAGE = 100;
 const ROLES = ['viewer', 'support', 'admin'];
 
-export function UsersPage({ role, userId: own }) {
+export function UsersPage({ role }) {
   const pages = usePages(
     (after) => get('/ProxyAdmin/api/users', { after, limit: PAGE }),
     ({ id }) => id,
@@ -50,7 +50,7 @@ export function UsersPage({ role, userId: own }) {
     {
       title: 'Role',
       cell: ({ id }) =>
-        html`<${RoleOf} value=${roleOf(id)} userId=${id} isOwn=${id === own} disabled=${role !== 'admin'} give=${give} />`,
+        html`<${RoleOf} value=${roleOf(id)} userId=${id} disabled=${role !== 'admin'} give=${give} />`,
     },
     {
       title: 'Act',
@@ -65,28 +65,23 @@ export function UsersPage({ role, userId: own }) {
     <section class="card"><${PagedTable} pages=${shown} columns=${columns} keyOf=${({ id }) => id} caption="Accounts" empty=${search === '' ? 'Nobody has signed up yet.' : 'None of the accounts shown so far has that in its id.'} /></section>`;
 }
 
-const roleName = (role) => (role === '' ? 'no role' : role);
-
-/** What is chosen counts only when a question that names account and role was answered. One's own role is for others to change. */
-function RoleOf({ value, userId, isOwn, disabled, give }) {
-  const [chosen, setChosen] = useState(undefined);
-  const isChanged = chosen !== undefined && chosen !== value;
-  const change = async () => {
-    await give(userId, chosen);
-    setChosen(undefined);
-  };
-  if (isOwn) return html`${roleName(value)} <span class="hint">(yours: another admin changes it)</span>`;
-  return html`<div class="row">
-    <select aria-label=${`Role of ${userId}`} value=${chosen ?? value} disabled=${disabled} onChange=${(event) => setChosen(event.currentTarget.value)}>
-      <option value="">none</option>${ROLES.map((name) => html`<option value=${name}>${name}</option>`)}
-    </select>
-    ${
-      isChanged &&
-      html`<${Ask} label="Change role" confirm=${chosen === '' ? 'Take the role' : `Make it ${chosen}`} kind=${chosen === 'admin' ? 'danger' : 'primary'} done=${`The role of ${userId} is changed.`}
-        question=${`Account ${userId} has ${roleName(value)} now. It will have ${roleName(chosen)}, at once.`} run=${change} />
-      <button type="button" onClick=${() => setChosen(undefined)}>Take back</button>`
+function RoleOf({ value, userId, disabled, give }) {
+  const [busy, setBusy] = useState(false);
+  const [fault, setFault] = useState(undefined);
+  const change = async (event) => {
+    setBusy(true);
+    setFault(undefined);
+    try {
+      await give(userId, event.currentTarget.value);
+    } catch (error) {
+      setFault(error.message);
+    } finally {
+      setBusy(false);
     }
-  </div>`;
+  };
+  return html`<select aria-label=${`Role of ${userId}`} value=${value} disabled=${disabled || busy} onChange=${change}>
+      <option value="">none</option>${ROLES.map((name) => html`<option value=${name}>${name}</option>`)}
+    </select>${fault !== undefined && html`<p class="fault" role="alert">${fault}</p>`}`;
 }
 
 /** Which account: from the address, or typed. The form is plain, so that the address can be shared. */

@@ -1,6 +1,6 @@
 /** Every tool of the gateway by hand: a form from its schema, the call, the answer as the agent sees it. */
 import { sentenceOf } from '../shared/api.js';
-import { Act, Ask, Empty, Loaded, useLoad } from '../shared/ui.js';
+import { Act, Empty, Loaded, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 import { pretty } from './agent.js';
 import { agentSession, rpc } from './mcp-client.js';
@@ -40,7 +40,6 @@ function Tool({ tool, disabled }) {
   const [values, setValues] = useState({});
   const [answer, setAnswer] = useState(undefined);
   const marks = tool.annotations ?? {};
-  const isIncomplete = disabled || fields.some(([name]) => required.has(name) && (values[name] ?? '') === '');
   const run = async () => {
     const startedMs = performance.now();
     try {
@@ -60,14 +59,7 @@ function Tool({ tool, disabled }) {
     <p class="row">${marks.readOnlyHint && html`<span class="tag good">reads only</span>`}${marks.destructiveHint && html`<span class="tag bad">changes for good</span>`}${marks.idempotentHint && html`<span class="tag">may be repeated</span>`}</p>
     <form class="stack" onSubmit=${(event) => event.preventDefault()}>
       ${fields.map(([name, schema]) => html`<${Field} key=${name} name=${name} schema=${schema} required=${required.has(name)} value=${values[name] ?? ''} onChange=${(value) => setValues({ ...values, [name]: value })} />`)}
-      <div class="row">${
-        marks.readOnlyHint === true
-          ? html`<${Act} kind="primary" disabled=${isIncomplete} run=${run}>Call ${tool.name}<//>`
-          : html`<${Ask} label=${`Call ${tool.name}`} confirm="Send it" kind=${marks.destructiveHint ? 'danger' : 'primary'} disabled=${isIncomplete} run=${run}
-              question=${marks.destructiveHint ? 'This changes something for good, in the name of your account. This will be sent:' : 'This may change something, in the name of your account. This will be sent:'}>
-              <pre tabindex="0" role="region" aria-label="What will be sent">${JSON.stringify({ name: tool.name, arguments: argumentsOf(fields, values) }, null, 2)}</pre>
-            <//>`
-      }</div>
+      <div class="row"><${Act} kind=${marks.destructiveHint ? 'danger' : 'primary'} disabled=${disabled || fields.some(([name]) => required.has(name) && (values[name] ?? '') === '')} run=${run}>Call ${tool.name}<//></div>
     </form>
     ${answer !== undefined && html`<div class="answer" role="status"><p class="row"><span class=${`tag ${answer.failed ? 'bad' : 'good'}`}>${answer.failed ? 'refused' : 'answered'}</span><span class="soft small">${answer.elapsedMs.toFixed(0)} ms</span></p><pre tabindex="0" role="region" aria-label="Answer">${answer.text}</pre></div>`}
   </section>`;

@@ -110,33 +110,20 @@ export function Dialog({ title, open, onClose, onCancel = onClose, children }) {
   </dialog>`;
 }
 
-/**
- * A button that asks before it acts. `question` says what will happen and whether it can be undone; `children` show what
- * will be sent. The focus is on the way back.
- */
-export function Ask({
-  label,
-  question,
-  confirm = label,
-  run,
-  done,
-  kind = 'danger',
-  disabled = false,
-  children,
-}) {
+/** A button that asks before it acts. `question` says what will happen and whether it can be undone. */
+export function Ask({ label, question, confirm = label, run, done, kind = 'danger', disabled = false }) {
   const [open, setOpen] = useState(false);
   const close = () => setOpen(false);
   return html`<button type="button" class=${kind} disabled=${disabled} onClick=${() => setOpen(true)}>${label}</button>
     <${Dialog} title=${label} open=${open} onClose=${close}>
       <p>${question}</p>
-      ${children}
       <div class="row">
         <${Act} kind=${kind} done=${done} inline run=${async () => {
           const answer = await run();
           close();
           return answer;
         }}>${confirm}<//>
-        <button type="button" autofocus onClick=${close}>Cancel</button>
+        <button type="button" onClick=${close}>Cancel</button>
       </div>
     <//>`;
 }
