@@ -110,7 +110,20 @@ export const SETTINGS = {
   ),
   OneTimeCodesPerIpHour: count(59, 10, 1, 10_000, 'One-time codes asked for by one address an hour.'),
   OneTimeCodesPerDay: count(60, 10_000, 1, 100_000, 'One-time codes sent in one day (UTC), to all.'),
-  AuditRowsMax: count(61, 1_000_000, 1000, 1_000_000, 'Records of the audit log; the oldest go first.'),
+  AuditRowsMax: count(
+    61,
+    1_000_000,
+    1000,
+    1_000_000,
+    'Records of calls, files and deliveries in the audit log; the oldest go first.',
+  ),
+  AuditRingRowsMax: count(
+    85,
+    250_000,
+    1000,
+    1_000_000,
+    'Records of each other ring of the audit log (admin acts; keys and applications; logins; refusals); the oldest go first.',
+  ),
   AuditDays: {
     id: 62,
     type: 'number',

@@ -64,18 +64,18 @@ t.test('audit: without a share for anonymous refusals they are only counted', as
 t.test('audit: records older than AuditDays go, in batches, younger ones stay', async (t) => {
   const settings = new LiveSettings({ AuditDays: 2 });
   const actors = createTestActors({ kinds: [], settings });
-  const old = { utcMs: START_MS, event: 'old', userId: '1', fields: {} };
+  const old: AuditRecord = { utcMs: START_MS, event: 'login', userId: '1', fields: {} };
   for (let n = 0; n < 2_500; n += 1) actors.system.audit(old);
   await actors.advance(DAY_MS);
-  actors.system.audit({ ...old, utcMs: actors.clock.nowMs, event: 'young' });
+  actors.system.audit({ ...old, utcMs: actors.clock.nowMs, event: 'rest.call' });
   await actors.advance(DAY_MS - MINUTE_MS);
   t.equal(recordsOf(actors).length, 2_501);
   await actors.advance(3 * MINUTE_MS);
-  t.match(recordsOf(actors), [{ event: 'young' }]);
+  t.match(recordsOf(actors), [{ event: 'rest.call' }]);
   settings.set('AuditDays', 1);
-  actors.system.audit({ ...old, utcMs: actors.clock.nowMs, event: 'new' });
+  actors.system.audit({ ...old, utcMs: actors.clock.nowMs, event: 'key_added' });
   await actors.advance(2 * MINUTE_MS);
-  t.match(recordsOf(actors), [{ event: 'new' }], 'a changed setting takes effect');
+  t.match(recordsOf(actors), [{ event: 'key_added' }], 'a changed setting takes effect');
 });
 
 t.test(
@@ -88,7 +88,7 @@ t.test(
     let journal = await open();
     const write = async (count: number) => {
       const row = journal.pack({ n: 1 });
-      const group: Operation[] = Array.from({ length: count }, () => ({ op: 'audit', row }));
+      const group: Operation[] = Array.from({ length: count }, () => ({ op: 'audit', ring: 'calls', row }));
       await new Promise<void>((resolve, reject) =>
         journal.commit(group, (error) => (error === undefined ? resolve() : reject(error))),
       );

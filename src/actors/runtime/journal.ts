@@ -5,7 +5,9 @@
 import { join, resolve } from 'node:path';
 import { asBinary, type Database, open, type RootDatabase } from 'lmdb';
 import { Packr } from 'msgpackr';
+import type { StoredRing } from '../../domain/audit.ts';
 import type { IndexName } from './actor.ts';
+import { auditTables, JournalAudit } from './journal-audit.ts';
 import { finishCopy } from './journal-copy.ts';
 import { eventTables, JournalEvents } from './journal-events.ts';
 import { DATA_FILE, ENGINE, isJournalFile, makeFolders, makeJournalFiles } from './journal-file.ts';
@@ -39,8 +41,8 @@ export interface DiskJournalOptions {
   readonly quotaBytes?: number;
   /** Most bytes of zeros added to the file at a time. Default 256 MiB. */
   readonly stepBytes?: number;
-  /** Audit records kept; the oldest go first. Default 1,000,000. */
-  readonly auditRowsMax?: () => number;
+  /** Audit records kept of a ring; the oldest go first. Default 1,000,000. */
+  readonly auditRowsMax?: (ring: StoredRing) => number;
   /** Dead letters kept; the oldest go first. Default 10,000. */
   readonly deadRowsMax?: number;
   /** The disk has no more room (or has again). */
@@ -70,6 +72,7 @@ export class DiskJournal implements Journal {
   readonly #tables: Tables;
   readonly #indexes: ReadonlyMap<IndexName, StoredTable>;
   readonly #reader: JournalReader;
+  readonly #audit: JournalAudit;
   readonly #writer: JournalWriter;
   readonly #space: JournalSpace;
   #commits = 0;
@@ -93,10 +96,10 @@ export class DiskJournal implements Journal {
       mailbox: table('mailbox'),
       timer: table('timer'),
       dead: table('dead'),
-      audit: table('audit'),
       meta: table('meta'),
     };
     this.events = new JournalEvents(eventTables(table), (value) => this.#packr.pack(value));
+    this.#audit = new JournalAudit(auditTables(table), options.auditRowsMax ?? (() => 1_000_000));
     this.#indexes = new Map(INDEXES.map((index) => [index, table(`index/${index}`)]));
     this.#reader = new JournalReader(this.#tables);
     this.#writer = new JournalWriter({
@@ -104,7 +107,7 @@ export class DiskJournal implements Journal {
       indexes: this.#indexes,
       events: this.events,
       pack: (value) => this.#packr.pack(value),
-      auditRowsMax: options.auditRowsMax ?? (() => 1_000_000),
+      audit: this.#audit,
       deadRowsMax: options.deadRowsMax ?? 10_000,
     });
     this.#space = new JournalSpace({
@@ -204,11 +207,11 @@ export class DiskJournal implements Journal {
     return this.#reader.dead(limit);
   }
 
-  auditBefore(beforeSeq: number, limit: number) {
-    return this.#reader.auditBefore(beforeSeq, limit);
+  auditBefore(beforeSeq: number, limit: number, rings?: readonly StoredRing[]) {
+    return this.#audit.before(beforeSeq, limit, rings);
   }
-  auditPage(afterSeq: number, limit: number) {
-    return this.#reader.auditPage(afterSeq, limit);
+  auditPage(afterSeq: number, limit: number, rings?: readonly StoredRing[]) {
+    return this.#audit.page(afterSeq, limit, rings);
   }
 
   meta(key: string): unknown {

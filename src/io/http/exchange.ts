@@ -36,6 +36,7 @@ export class Exchange implements RouteContext {
   readonly head: IncomingHead;
   readonly client: ClientFacts;
   readonly requestId: string;
+  readonly clientRequestId: string | undefined;
   readonly nowMs: number;
   readonly limiter: RequestCharges;
   readonly idempotencyKey: string | undefined;
@@ -90,7 +91,8 @@ export class Exchange implements RouteContext {
     this.nowMs = nowMs;
     this.client = { address: client.address, userAgent: head.userAgent };
     this.bodyRead = !head.hasBody;
-    this.requestId = head.requestId ?? newRequestId();
+    this.requestId = newRequestId();
+    this.clientRequestId = head.clientRequestId;
     this.idempotencyKey = head.idempotencyKey;
     this.traceparent = head.traceparent;
     const port = client.forwarded ? undefined : remotePortOf(response);
@@ -218,6 +220,7 @@ export class Exchange implements RouteContext {
       userAgent: this.client.userAgent,
       userId: this.session?.userId,
       requestId: this.requestId,
+      clientRequestId: this.clientRequestId,
       traceparent: this.traceparent,
     };
   }

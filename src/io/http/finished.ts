@@ -19,6 +19,8 @@ export interface FinishedRequest {
   readonly userAgent: string;
   readonly userId: string | undefined;
   readonly requestId: string;
+  /** The caller's own id of the request. */
+  readonly clientRequestId: string | undefined;
   readonly traceparent: string | undefined;
 }
 

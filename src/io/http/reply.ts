@@ -18,7 +18,7 @@ const JSON_TYPE = 'application/json';
 
 /** What an answer needs beside the reply. */
 export interface AnswerFacts {
-  /** Echoed or made here; fits a header by its pattern. */
+  /** Made here; fits a header by its pattern. */
   readonly requestId: string;
   readonly cors: HeaderList;
   /** What `X-RateLimit` shows; undefined on requests that no limit met. */

@@ -95,7 +95,10 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   readonly repeatedHeaders: ReadonlySet<string>;
   /** Every field with a lower-case name; one that was sent several times is joined with commas (RFC 9110 5.3). */
   allHeaders(): Iterable<readonly [name: string, value: string]>;
+  /** Made by the gateway, whatever the caller sent. */
   readonly requestId: string;
+  /** `X-Request-Id` of the caller, where it is well formed: kept in log and audit beside ours. */
+  readonly clientRequestId: string | undefined;
   /** W3C trace context as it came in, where it is well formed; pass it on to modules. */
   readonly traceparent: string | undefined;
   readonly nowMs: number;

@@ -7,6 +7,7 @@ import type { AuditRecord } from '../../actors/runtime/actor.ts';
 import { type Caller, callerClass } from '../../domain/access.ts';
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import { networkOf } from '../../domain/networks.ts';
+import { requestIdsOf } from '../audit-fields.ts';
 import type { RouteContext } from '../http/route.ts';
 import type { CallObserver } from '../metrics.ts';
 import type { RpcRequest } from './rpc.ts';
@@ -81,7 +82,7 @@ function auditRecord({ context, caller }: Asking, record: CallRecord, outcome: C
       loginType: caller.kind === 'capability' ? callerClass(caller) : (session?.loginType ?? null),
       appId: session?.appId ?? null,
       milliseconds: Math.round(performance.now() - record.startedMs),
-      requestId: context.requestId,
+      ...requestIdsOf(context),
     },
   };
 }
