@@ -35,11 +35,11 @@ const item = object({
   userId: nullable(text()),
   fields: record(text(), unknown()),
 });
+const position = (minimum: number, description: string) =>
+  integer({ minimum, maximum: Number.MAX_SAFE_INTEGER, description });
 const auditQuery = object({
-  after: optional(
-    integer({ minimum: 0, description: 'Position; on its own: the oldest first, after this position' }),
-  ),
-  before: optional(integer({ minimum: 1, description: 'Position; the newest first, before this position' })),
+  after: optional(position(0, 'Position; on its own: the oldest first, after this position')),
+  before: optional(position(1, 'Position; the newest first, before this position')),
   limit: optional(integer({ minimum: 1, maximum: PAGE_ROWS_MAX, description: '100 unless given' })),
   userId: optional(int64('Records of this account')),
   event: optional(oneOf(AUDIT_EVENT_NAMES, 'Records of this event')),
