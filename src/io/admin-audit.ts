@@ -2,7 +2,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { AuditRecord } from '../actors/runtime/actor.ts';
 import type { AuditRow } from '../actors/runtime/journal-port.ts';
-import { AUDIT_EVENTS, type AuditEvent, type StoredRing } from '../domain/audit.ts';
+import { AUDIT_EVENTS, type AuditEvent, type AuditRing, type StoredRing } from '../domain/audit.ts';
 import { DAY_MS } from '../domain/time.ts';
 
 /** Records that one page looks at; the page says where to continue. */
@@ -25,6 +25,7 @@ export interface AuditSearch {
   readonly limit: number;
   readonly userId: string | undefined;
   readonly event: AuditEvent | undefined;
+  readonly ring: AuditRing | undefined;
   /** Both inclusive; infinite where the search has no such end. */
   readonly fromMs: number;
   readonly toMs: number;
@@ -37,10 +38,11 @@ export interface AuditPage {
 }
 
 export async function searchAudit(log: AuditLog, search: AuditSearch): Promise<AuditPage> {
-  const { limit, oldestFirst, event } = search;
+  const { limit, oldestFirst } = search;
+  const ring = search.ring ?? (search.event === undefined ? undefined : AUDIT_EVENTS[search.event]);
   // Records of versions without rings hold every event.
-  const rings = event === undefined ? undefined : [null, AUDIT_EVENTS[event]];
-  const isFiltered = event !== undefined || search.userId !== undefined || isTimed(search);
+  const rings = ring === undefined ? undefined : [null, ring];
+  const isFiltered = ring !== undefined || search.userId !== undefined || isTimed(search);
   const read = (position: number, count: number) =>
     oldestFirst ? log.auditPage(position, count, rings) : log.auditBefore(position, count, rings);
   const rows: AuditRow[] = [];
@@ -66,11 +68,12 @@ function isTimed({ fromMs, toMs }: AuditSearch): boolean {
   return Number.isFinite(fromMs) || Number.isFinite(toMs);
 }
 
-function fits(row: AuditRow, { userId, event, fromMs, toMs }: AuditSearch): boolean {
+function fits(row: AuditRow, { userId, event, ring, fromMs, toMs }: AuditSearch): boolean {
   const record = row.record as AuditRecord;
   return (
     (userId === undefined || record.userId === userId) &&
     (event === undefined || record.event === event) &&
+    (ring === undefined || AUDIT_EVENTS[record.event] === ring) &&
     record.utcMs >= fromMs &&
     record.utcMs <= toMs
   );

@@ -13,6 +13,7 @@ const EVERYTHING: AuditSearch = {
   limit: 100,
   userId: undefined,
   event: undefined,
+  ring: undefined,
   fromMs: Number.NEGATIVE_INFINITY,
   toMs: Number.POSITIVE_INFINITY,
 };

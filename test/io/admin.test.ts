@@ -278,6 +278,8 @@ t.test('admin: the audit log is the newest first, and filtered', async (t) => {
     ask(`audit?from=${toIso(START_MS + from)}&to=${toIso(START_MS + to)}`);
   t.match(rowsOf(await between(60_000, 60_000)), [{ event: 'app_created' }]);
   t.same(rowsOf(await between(0, 59_999)), all.slice(1));
+  t.match(rowsOf(await ask('audit?ring=accounts')), [{ event: 'app_created' }, { event: 'app_created' }]);
+  t.same(rowsOf(await ask('audit?ring=accounts&event=sign_up')), []);
   t.same(rowsOf(await ask(`audit?after=1&userId=${admin.userId}`)), [], 'a lower end');
 });
 
@@ -289,6 +291,7 @@ t.test('admin: a bad filter of the audit log is 400 and names the field', async 
     limit: ['0', '1001', 'all'],
     userId: ['x', '-1', '9223372036854775808'],
     event: ['', 'nothing', 'login;'],
+    ring: ['', 'old'],
     from: ['yesterday', '2026-01-01', '2026-13-01T00:00:00Z'],
     to: ['now', '2026-01-01T00:00:00', '2026-02-01T00:00:00Z&from=2026-03-01T00:00:00Z'],
   }))

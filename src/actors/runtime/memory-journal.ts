@@ -1,7 +1,6 @@
 /**
- * The journal in memory, for the simulation and for tests: the same order, atomicity and visibility as a disk, with
- * faults on demand. Owns what is durable; a crash keeps it and forgets the group in flight, or keeps that as well
- * (written, but never acknowledged).
+ * The journal in memory, for the simulation and for tests: order, atomicity and visibility of a disk, with faults on
+ * demand. A crash keeps what is durable, and forgets the group in flight or keeps it unacknowledged.
  */
 import type { StoredRing } from '../../domain/audit.ts';
 import type { IndexName } from './actor.ts';
@@ -24,7 +23,7 @@ interface Flight {
 export interface MemoryJournalOptions {
   /** Runs the completion of a commit. Without it commits wait for `flush` (the simulation drives them). */
   readonly immediate?: (run: () => void) => void;
-  /** Audit records kept of a ring; all of them unless given. */
+  /** Audit records kept of a ring; all unless given. */
   readonly auditRowsMax?: (ring: StoredRing) => number;
   /** Planted fault: what reaches the disk in place of the group. */
   readonly tamper?: (group: readonly Operation[]) => readonly Operation[];

@@ -43,6 +43,7 @@ const auditQuery = object({
   limit: optional(integer({ minimum: 1, maximum: PAGE_ROWS_MAX, description: '100 unless given' })),
   userId: optional(int64('Records of this account')),
   event: optional(oneOf(AUDIT_EVENT_NAMES, 'Records of this event')),
+  ring: optional(oneOf(AUDIT_RINGS, 'Records of the events of this ring')),
   from: optional(timeText('ISO 8601; inclusive')),
   to: optional(timeText('ISO 8601; inclusive')),
 });
@@ -92,14 +93,16 @@ function itemOf({ seq, ring, record: stored }: AuditRow): Static<typeof item> {
 
 /** Throws `InvalidInput` that names the field. */
 function readSearch(query: AuditQuery): AuditSearch {
-  const { after, before, userId, event, from, to } = query;
+  const { after, before, userId, event, ring, from, to } = query;
   const search = {
     after: after ?? 0,
     before: before ?? Number.MAX_SAFE_INTEGER,
-    oldestFirst: after !== undefined && [before, userId, event, from, to].every((each) => each === undefined),
+    oldestFirst:
+      after !== undefined && [before, userId, event, ring, from, to].every((each) => each === undefined),
     limit: readPage(query).limit,
     userId: userId === undefined ? undefined : requireId(userId, 'userId'),
     event,
+    ring,
     fromMs: from === undefined ? Number.NEGATIVE_INFINITY : readTime(from, 'from'),
     toMs: to === undefined ? Number.POSITIVE_INFINITY : readTime(to, 'to'),
   };
