@@ -90,7 +90,7 @@ function Records({ query, preset, rings, caption }) {
   const isFiltered = Object.keys(filter).length > 0;
   const ending = isFiltered ? 'No record fits.' : 'The log is empty.';
   return html`<${Filter} query=${query} events=${events.value ?? []} rings=${rings} preset=${preset} />
-    <section class="card"><${PagedTable} pages=${pages} columns=${columns} keyOf=${({ seq }) => seq} caption=${caption}
+    <section class="card stacked"><${PagedTable} pages=${pages} columns=${columns} keyOf=${({ seq }) => seq} caption=${caption}
       empty=${pages.isWhole ? ending : 'No record fits among those looked through so far. A page looks at 20,000 records.'}
       more=${pages.rows.length === 0 ? 'Continue with older records' : 'Show older records'} />
       ${pages.isWhole && pages.rows.length > 0 && html`<p class="small soft more">${pages.rows.length === 1 ? 'One record' : `${pages.rows.length} records`}, none older.</p>`}</section>`;

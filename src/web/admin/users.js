@@ -80,21 +80,18 @@ function RoleOf({ value, userId, canGive, isOwn, give }) {
     setChosen(value);
     setOpen(true);
   };
-  const change =
-    chosen === ''
-      ? `Take the role ${value} from account ${userId}`
-      : `Give account ${userId} the role ${chosen}`;
+  const confirm = chosen === '' ? `Take the role ${value}` : `Give the role ${chosen}`;
   const id = `role-${userId}`;
   return html`<div class="role"><span class=${value === '' ? 'soft' : 'tag'}>${value === '' ? 'none' : value}</span>
     ${isOwn ? html`<span class="small soft">yours</span>` : canGive && html`<button type="button" class="plain" onClick=${begin}>Change<span class="hidden"> the role of ${userId}</span></button>`}</div>
-    <${Confirm} title=${`Role of account ${userId}`} open=${open} onClose=${() => setOpen(false)} confirm=${chosen === value ? 'Choose another role' : change} disabled=${chosen === value} kind=${chosen === 'admin' || chosen === '' ? 'danger' : 'primary'} done="The role is changed." run=${() => give(userId, chosen)}>
+    <${Confirm} title=${`Role of account ${userId}`} open=${open} onClose=${() => setOpen(false)} confirm=${chosen === value ? 'Change' : confirm} disabled=${chosen === value} kind=${chosen === 'admin' || chosen === '' ? 'danger' : 'primary'} done="The role is changed." run=${() => give(userId, chosen)}>
       <div class="stack">
         <p>Account <span class="mono">${userId}</span> has ${value === '' ? 'no role' : html`the role <strong>${value}</strong>`} now.</p>
         <div><label for=${id}>New role</label>
         <select id=${id} value=${chosen} onChange=${(event) => setChosen(event.currentTarget.value)}>
           <option value="">none</option>${ROLES.map((name) => html`<option value=${name}>${name}</option>`)}
         </select></div>
-        <p aria-live="polite">${chosen === value ? 'That is its role already.' : EFFECTS[chosen]}</p>
+        <p class="effect" aria-live="polite">${chosen === value ? 'Choose another role to change it.' : html`Account <span class="mono">${userId}</span> ${chosen === '' ? html`loses the role <strong>${value}</strong>` : html`gets the role <strong>${chosen}</strong>`}. ${EFFECTS[chosen]}`}</p>
       </div>
     <//>`;
 }
