@@ -11,6 +11,7 @@ import { createActorSystem, type RunningSystem } from '../src/actors/runtime/sys
 import { nodeSchedule } from '../src/actors/runtime/world.ts';
 import { user } from '../src/actors/user.ts';
 import type { SignedUp, SignUp } from '../src/actors/user-sign-up.ts';
+import { auditRowsMax } from '../src/domain/audit.ts';
 import { TickSource } from '../src/domain/ids.ts';
 import { LiveSettings } from '../src/domain/settings.ts';
 import { openStorage } from '../src/storage.ts';
@@ -41,7 +42,7 @@ export async function seedJournal(
   const journal = await openStorage({
     directory: dataPath,
     stepBytes: STEP_BYTES,
-    auditRowsMax: () => settings.get('AuditRowsMax'),
+    auditRowsMax: (ring) => auditRowsMax(settings, ring),
   });
   const actors = createActorSystem({
     kinds: KINDS,

@@ -4,6 +4,7 @@ import type { WebhookPort } from './actors/runtime/ports.ts';
 import { randomSupply } from './actors/runtime/random.ts';
 import { createActorSystem, type RunningSystem } from './actors/runtime/system.ts';
 import { nodeSchedule } from './actors/runtime/world.ts';
+import { auditRowsMax } from './domain/audit.ts';
 import type { Configuration } from './domain/configuration.ts';
 import type { LiveSettings } from './domain/settings.ts';
 import type { FileTransport } from './file-transport.ts';
@@ -36,7 +37,7 @@ export async function startActors(
 ): Promise<RunningSystem> {
   const journal = await openStorage({
     directory: configuration.dataPath,
-    auditRowsMax: () => settings.get('AuditRowsMax'),
+    auditRowsMax: (ring) => auditRowsMax(settings, ring),
     stepBytes: JOURNAL_STEP_BYTES,
     onShortage(error) {
       if (error === undefined) log.info('the disk has room again');

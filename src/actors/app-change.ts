@@ -1,4 +1,5 @@
 /** What a turn of the app actor sends: messages to accounts, audit records. Secrets are in none of them. */
+import type { AuditEvent } from '../domain/audit.ts';
 import type { AuditRecord, Message, Turn } from './runtime/actor.ts';
 
 export function toUser(userId: string, command: object): Message {
@@ -7,7 +8,7 @@ export function toUser(userId: string, command: object): Message {
 
 export function appRecord(
   turn: Turn,
-  event: string,
+  event: AuditEvent,
   userId: string,
   fields: AuditRecord['fields'],
 ): AuditRecord {

@@ -16,7 +16,7 @@ export interface SetRole {
   readonly userId: string;
   /** Null takes the role away. */
   readonly role: Role | null;
-  /** User id of whoever changes it and where from: both go to the audit log. */
+  /** User id of the admin who changes it, and the address: both go to the audit log. */
   readonly by: string;
   readonly address: string;
   /** Through the set-up link: only while no admin can get in. These are admins that cannot: their accounts are blocked. */
@@ -49,6 +49,9 @@ export const staff = defineActor<StaffState, SetRole, RoleSet, StaffQuery>({
     const { first } = command;
     if (first !== undefined && admins.some((id) => !first.blocked.includes(id)))
       return refuse('SetupLinkOver');
+    // The first admin names the own account: the set-up link is what proves the right to it.
+    if (first === undefined && userId === command.by)
+      return refuse('InvalidInput', 'userId: your own role is for another admin to change');
     const isLast = before === 'admin' && role !== 'admin' && admins.length === 1;
     if (isLast && !command.hasKeys) return refuse('InvalidInput', 'userId: the last admin cannot step down');
     if (before === null && Object.keys(roles).length >= STAFF_MAX)

@@ -1,5 +1,6 @@
 /** Chunks of a v1 upload that are stored, and the completion that follows from the last one. */
 import type { ErrorName } from '../domain/errors.ts';
+import type { AuditRecord } from './runtime/actor.ts';
 import {
   Later,
   type Message,
@@ -181,6 +182,11 @@ export function published(
   if (error !== null)
     return endUpload(state, current, error === 'Forbidden' ? 'Forbidden' : 'ChartApiFileError');
   const { fileId, sizeBytes, uploadId: crc32 } = current;
-  const audit = { utcMs: turn.nowMs, event: 'file_uploaded', userId, fields: { fileId, sizeBytes, crc32 } };
+  const audit: AuditRecord = {
+    utcMs: turn.nowMs,
+    event: 'file_uploaded',
+    userId,
+    fields: { fileId, sizeBytes, crc32 },
+  };
   return { ...endUpload(state, current, 'complete'), audit: [audit] };
 }

@@ -1,4 +1,5 @@
 /** What a turn of the user actor does, put together from parts: events, claims, timers, messages, audit records. */
+import type { AuditEvent } from '../domain/audit.ts';
 import type { AuditRecord, Claim, Message, Outcome, Timer, Turn } from './runtime/actor.ts';
 import type { UserEvent, UserState } from './user-state.ts';
 
@@ -56,7 +57,7 @@ export function uploadDropped({ userId }: UserState): Change {
 export function audited(
   state: UserState,
   turn: Turn,
-  event: string,
+  event: AuditEvent,
   origin: Origin,
   fields: AuditRecord['fields'] = {},
 ): Change {

@@ -12,6 +12,7 @@ import { type ChallengeKind, signPrefix } from '../domain/proofs.ts';
 import { int64, readId, text } from '../domain/schema.ts';
 import type { LoginType } from '../domain/sessions.ts';
 import { toIso } from '../domain/time.ts';
+import { requestIdsOf } from './audit-fields.ts';
 import type { RouteContext } from './http/route.ts';
 
 export const PUBLIC_KEY_BYTES = 32;
@@ -208,7 +209,7 @@ export function auditRefusal(context: Context, loginType: LoginType | null, row:
       ip: context.client.address,
       loginType,
       error: ERRORS[row].message,
-      requestId: context.requestId,
+      ...requestIdsOf(context),
     },
   };
   context.actors.auditRefusal(record, context.client.address);
@@ -234,12 +235,12 @@ export async function auditingKeyRefusals<T>(
     return await run();
   } catch (error) {
     if (error instanceof GatewayError && KEY_REFUSALS.has(error.row)) {
-      const { actors, session, client, nowMs, requestId } = context;
+      const { actors, session, client, nowMs } = context;
       const record: AuditRecord = {
         utcMs: nowMs,
         event: session === undefined ? 'sign_up_refused' : 'key_change_refused',
         userId: session?.userId ?? null,
-        fields: { ip: client.address, operation, error: ERRORS[error.row].message, requestId },
+        fields: { ip: client.address, operation, error: ERRORS[error.row].message, ...requestIdsOf(context) },
       };
       const sharer = session === undefined ? client.address : `user ${session.userId}`;
       actors.auditRefusal(record, sharer);

@@ -39,12 +39,12 @@ export function createRequestLog(
 
 /** The line with its line feed: ASCII alone, at most 4 KiB, whatever was sent. `time` is ISO 8601 in UTC. */
 export function requestLine(record: FinishedRequest, time: string): string {
-  const { route, path, status, error, userId, traceparent } = record;
+  const { route, path, status, error, userId, clientRequestId, traceparent } = record;
   const level = isFailure(status, error) ? 'error' : 'info';
   const routeText = shown(route, PATH_CHARACTERS_MAX);
   // A path without parameters is its route.
   const pathText = path === route ? routeText : shown(path, PATH_CHARACTERS_MAX);
-  return `{"level":"${level}","time":"${time}","msg":"request","method":${shown(record.method, METHOD_CHARACTERS_MAX)},"route":${routeText},"path":${pathText},"status":${status}${error === undefined ? '' : `,"error":"${error}"`},"milliseconds":${rounded(record.milliseconds)},"bytes":${record.sizeBytes},"address":${shown(record.address, SHORT_CHARACTERS_MAX)},"userAgent":${shown(record.userAgent, AGENT_CHARACTERS_MAX)}${userId === undefined ? '' : `,"userId":${shown(userId, SHORT_CHARACTERS_MAX)}`},"requestId":${shown(record.requestId, SHORT_CHARACTERS_MAX)}${traceparent === undefined ? '' : `,"traceparent":${shown(traceparent, SHORT_CHARACTERS_MAX)}`}}\n`;
+  return `{"level":"${level}","time":"${time}","msg":"request","method":${shown(record.method, METHOD_CHARACTERS_MAX)},"route":${routeText},"path":${pathText},"status":${status}${error === undefined ? '' : `,"error":"${error}"`},"milliseconds":${rounded(record.milliseconds)},"bytes":${record.sizeBytes},"address":${shown(record.address, SHORT_CHARACTERS_MAX)},"userAgent":${shown(record.userAgent, AGENT_CHARACTERS_MAX)}${userId === undefined ? '' : `,"userId":${shown(userId, SHORT_CHARACTERS_MAX)}`},"requestId":${shown(record.requestId, SHORT_CHARACTERS_MAX)}${clientRequestId === undefined ? '' : `,"clientRequestId":${shown(clientRequestId, SHORT_CHARACTERS_MAX)}`}${traceparent === undefined ? '' : `,"traceparent":${shown(traceparent, SHORT_CHARACTERS_MAX)}`}}\n`;
 }
 
 function isRefused({ status, error }: FinishedRequest): boolean {

@@ -1,11 +1,15 @@
 /** The audit log stays within its bounds, and nobody without an account can push others' records out of it (A14). */
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
 import type { AuditRecord } from '../../src/actors/runtime/actor.ts';
 import { openJournal } from '../../src/actors/runtime/journal.ts';
-import type { Operation } from '../../src/actors/runtime/journal-port.ts';
+import type { Journal, Operation } from '../../src/actors/runtime/journal-port.ts';
+import { createActorSystem } from '../../src/actors/runtime/system.ts';
+import { nodeSchedule } from '../../src/actors/runtime/world.ts';
+import { AUDIT_EVENT_NAMES, AUDIT_EVENTS, type AuditEvent, auditRowsMax } from '../../src/domain/audit.ts';
 import { LiveSettings } from '../../src/domain/settings.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/domain/time.ts';
 import { cookie, makeKey, startAccounts } from '../support/account.ts';
@@ -13,6 +17,23 @@ import { createTestActors, START_MS, type TestActors } from '../support/actors.t
 
 function recordsOf({ journal }: TestActors): AuditRecord[] {
   return journal.auditPage(0, 100_000).map(({ record }) => record as AuditRecord);
+}
+
+/** Over a journal on disk, with the clock of the machine. */
+function openSystem(journal: Journal, settings: LiveSettings) {
+  return createActorSystem({
+    kinds: [],
+    journal,
+    ports: { workers: { run: async () => ({ ok: false, error: 'InternalError' }) } },
+    settings,
+    clock: () => START_MS,
+    randomBytes,
+    schedule: nodeSchedule,
+    onFatal: (error) => {
+      throw error;
+    },
+    onBug: () => {},
+  });
 }
 
 function refusal(utcMs: number): AuditRecord {
@@ -75,18 +96,18 @@ t.test('audit: without a share for anonymous refusals they are only counted', as
 t.test('audit: records older than AuditDays go, in batches, younger ones stay', async (t) => {
   const settings = new LiveSettings({ AuditDays: 2 });
   const actors = createTestActors({ kinds: [], settings });
-  const old = { utcMs: START_MS, event: 'old', userId: '1', fields: {} };
+  const old: AuditRecord = { utcMs: START_MS, event: 'login', userId: '1', fields: {} };
   for (let n = 0; n < 2_500; n += 1) actors.system.audit(old);
   await actors.advance(DAY_MS);
-  actors.system.audit({ ...old, utcMs: actors.clock.nowMs, event: 'young' });
+  actors.system.audit({ ...old, utcMs: actors.clock.nowMs, event: 'rest.call' });
   await actors.advance(DAY_MS - MINUTE_MS);
   t.equal(recordsOf(actors).length, 2_501);
   await actors.advance(3 * MINUTE_MS);
-  t.match(recordsOf(actors), [{ event: 'young' }]);
+  t.match(recordsOf(actors), [{ event: 'rest.call' }]);
   settings.set('AuditDays', 1);
-  actors.system.audit({ ...old, utcMs: actors.clock.nowMs, event: 'new' });
+  actors.system.audit({ ...old, utcMs: actors.clock.nowMs, event: 'key_added' });
   await actors.advance(2 * MINUTE_MS);
-  t.match(recordsOf(actors), [{ event: 'new' }], 'a changed setting takes effect');
+  t.match(recordsOf(actors), [{ event: 'key_added' }], 'a changed setting takes effect');
 });
 
 t.test(
@@ -99,7 +120,7 @@ t.test(
     let journal = await open();
     const write = async (count: number) => {
       const row = journal.pack({ n: 1 });
-      const group: Operation[] = Array.from({ length: count }, () => ({ op: 'audit', row }));
+      const group: Operation[] = Array.from({ length: count }, () => ({ op: 'audit', ring: 'calls', row }));
       await new Promise<void>((resolve, reject) =>
         journal.commit(group, (error) => (error === undefined ? resolve() : reject(error))),
       );
@@ -119,6 +140,30 @@ t.test(
     await journal.close();
   },
 );
+
+t.test('audit: calls push out calls alone, what admins, owners and logins left stays', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-audit-'));
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+  const settings = new LiveSettings({ AuditRowsMax: 1_000 });
+  const journal = await openJournal({
+    directory,
+    stepBytes: 1024 * 1024,
+    auditRowsMax: (ring) => auditRowsMax(settings, ring),
+  });
+  const system = openSystem(journal, settings);
+  t.teardown(() => system.close());
+  const record = (event: AuditEvent): AuditRecord => ({ utcMs: START_MS, event, userId: '1', fields: {} });
+  const kept = AUDIT_EVENT_NAMES.filter((event) => AUDIT_EVENTS[event] !== 'calls');
+  for (const event of kept) system.audit(record(event));
+  for (let call = 0; call < 1_200; call += 1) system.audit(record('mcp.tool'));
+  await system.auditFirst(record('rest.call'));
+  const events = system.administration
+    .auditPage(0, 10_000)
+    .map(({ record: row }) => (row as AuditRecord).event);
+  t.same(events.slice(0, kept.length), kept);
+  t.equal(events.length, kept.length + 1_000);
+  t.equal(events.at(-1), 'rest.call');
+});
 
 t.test('audit: a guesser at login leaves ten records a minute, whatever is guessed', async (t) => {
   const { post, actors, close } = startAccounts();

@@ -135,7 +135,7 @@ t.test('golden journal: what version 1 wrote opens, with all its rows', async (t
   t.equal(system.lookup('publicKey', 'golden-name'), 'owner-0');
   t.same(system.administration.metaGet('golden'), { tick: 5n });
   t.match(system.administration.auditPage(0, 10), [
-    { seq: 1, record: { event: 'golden', fields: { ok: true } } },
+    { seq: 1, ring: null, record: { event: 'golden', fields: { ok: true } } },
   ]);
   const { stored } = system.administration.export('account', '2');
   t.match(stored?.rows.at(-2)?.row, [1, [], [], [['golden-timer', START_MS + 60_000]]]);

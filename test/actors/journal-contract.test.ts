@@ -2,16 +2,20 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import t, { type Test } from 'tap';
 import { type DiskJournal, openJournal } from '../../src/actors/runtime/journal.ts';
 import { copyJournal } from '../../src/actors/runtime/journal-copy.ts';
 import {
+  type AuditRow,
   EVENT_EPOCH_KEY,
   type Journal,
   JournalTooNew,
   type Operation,
 } from '../../src/actors/runtime/journal-port.ts';
 import { MemoryJournal } from '../../src/actors/runtime/memory-journal.ts';
+import { type AuditRing, STORED_RINGS, type StoredRing } from '../../src/domain/audit.ts';
+import { seededNumbers } from '../support/actors.ts';
 
 const STEP_BYTES = 1024 * 1024;
 
@@ -26,7 +30,7 @@ async function onDisk(t: Test, directory = scratch(t)): Promise<DiskJournal> {
 }
 
 const JOURNALS: Record<string, (t: Test) => Promise<Journal>> = {
-  memory: async () => new MemoryJournal({ immediate: (run) => setImmediate(run) }),
+  memory: async () => new MemoryJournal({ immediate: (run) => setImmediate(run), auditRowsMax: () => 5 }),
   lmdb: async (t) => {
     const journal = await onDisk(t);
     t.teardown(() => journal.close());
@@ -47,6 +51,14 @@ const append = (journal: Journal, id: string, seq: number, events: unknown[]): O
   seq,
   row: journal.pack([1, events, [], []]),
 });
+
+/** `ring` null: as versions without rings have written it. */
+const audited = (journal: Journal, ring: StoredRing, n: number): Operation => ({
+  op: 'audit',
+  ring: ring as AuditRing,
+  row: journal.pack({ n }),
+});
+const positions = (rows: readonly AuditRow[]) => rows.map(({ seq }) => seq);
 
 for (const [name, open] of Object.entries(JOURNALS)) {
   t.test(`journal ${name}: rows come back in order, by actor, as they went in`, async (t) => {
@@ -187,12 +199,42 @@ for (const [name, open] of Object.entries(JOURNALS)) {
     t.equal(journal.lookup('credentialId', key), 'long');
   });
 
+  t.test(`journal ${name}: audit records of one ring never push out those of another`, async (t) => {
+    const journal = await open(t);
+    await commit(journal, [audited(journal, 'admin', 1), audited(journal, 'logins', 2)]);
+    for (let n = 3; n <= 30; n += 3)
+      await commit(
+        journal,
+        [n, n + 1, n + 2].map((each) => audited(journal, 'calls', each)),
+      );
+    t.same(positions(journal.auditPage(0, 100)), [1, 2, 28, 29, 30, 31, 32]);
+    t.same(positions(journal.auditBefore(31, 3)), [30, 29, 28], 'one sequence of positions');
+    t.same(positions(journal.auditBefore(100, 3, ['admin', 'logins'])), [2, 1]);
+    t.match(journal.auditPage(0, 1, ['logins']), [{ seq: 2, ring: 'logins', record: { n: 2 } }]);
+    await commit(journal, [{ op: 'auditTrim', ring: 'admin', seq: 100 }]);
+    t.same(positions(journal.auditPage(0, 3)), [2, 28, 29], 'a trim is of its own ring');
+  });
+
+  t.test(`journal ${name}: audit records without a ring are read in order, and age out`, async (t) => {
+    const journal = await open(t);
+    for (let n = 1; n <= 5; n += 1) await commit(journal, [audited(journal, null, n)]);
+    await commit(journal, [audited(journal, 'admin', 6), audited(journal, 'calls', 7)]);
+    t.match(journal.auditPage(4, 2), [
+      { seq: 5, ring: null, record: { n: 5 } },
+      { seq: 6, ring: 'admin', record: { n: 6 } },
+    ]);
+    await commit(journal, [{ op: 'auditTrim', ring: null, seq: 3 }]);
+    t.same(positions(journal.auditPage(0, 10)), [4, 5, 6, 7]);
+    await commit(journal, [{ op: 'auditTrim', ring: null, seq: 99 }]);
+    t.same(positions(journal.auditPage(0, 10)), [6, 7]);
+  });
+
   t.test(`journal ${name}: audit, dead letters and metadata`, async (t) => {
     const journal = await open(t);
-    const audit = (n: number): Operation => ({ op: 'audit', row: journal.pack({ n }) });
+    const audit = (n: number) => audited(journal, 'calls', n);
     await commit(journal, [audit(1), audit(2), audit(3)]);
-    t.same(journal.auditPage(1, 1), [{ seq: 2, record: { n: 2 } }]);
-    t.same(journal.auditBefore(2, 5), [{ seq: 1, record: { n: 1 } }]);
+    t.same(journal.auditPage(1, 1), [{ seq: 2, ring: 'calls', record: { n: 2 } }]);
+    t.same(journal.auditBefore(2, 5), [{ seq: 1, ring: 'calls', record: { n: 1 } }]);
     const newest = journal.auditBefore(Number.MAX_SAFE_INTEGER, 2).map(({ seq }) => seq);
     t.same(
       newest,
@@ -200,12 +242,12 @@ for (const [name, open] of Object.entries(JOURNALS)) {
       'the newest first',
     );
     t.equal(newest.length, 2);
-    await commit(journal, [{ op: 'auditTrim', seq: 1 }, audit(4)]);
+    await commit(journal, [{ op: 'auditTrim', ring: 'calls', seq: 1 }, audit(4)]);
     t.same(
       journal.auditPage(0, 10).map((row) => row.seq),
       [2, 3, 4],
     );
-    await commit(journal, [{ op: 'auditTrim', seq: 9 }, audit(5)]);
+    await commit(journal, [{ op: 'auditTrim', ring: 'calls', seq: 9 }, audit(5)]);
     t.same(
       journal.auditPage(0, 10).map((row) => row.seq),
       [4, 5],
@@ -279,19 +321,59 @@ for (const [name, open] of Object.entries(JOURNALS)) {
   });
 }
 
+t.test('journals: any mix of audit records, bounds and trims leaves the same pages in both', async (t) => {
+  const [seed, groups] = [Math.floor(Math.random() * 2 ** 32), 150];
+  t.comment(`seed ${seed}`);
+  const next = seededNumbers(seed);
+  const below = (end: number) => Math.floor(next() * end);
+  const directory = scratch(t);
+  let max = 5;
+  const options = { directory, stepBytes: STEP_BYTES, auditRowsMax: () => max };
+  const memory = new MemoryJournal({ immediate: (run) => setImmediate(run), auditRowsMax: () => max });
+  let disk = await openJournal(options);
+  const differing: unknown[] = [];
+  for (let group = 0; group < groups; group += 1) {
+    if (below(8) === 0) max = 1 + below(300);
+    const steps = Array.from({ length: 1 + below(40) }, (_, n) => ({
+      n,
+      ring: STORED_RINGS[below(6)] ?? null,
+      trims: below(30) === 0,
+      seq: below(3_000),
+    }));
+    const operations = (journal: Journal): Operation[] =>
+      steps.map(({ n, ring, trims, seq }) =>
+        trims ? { op: 'auditTrim', ring, seq } : audited(journal, ring, n),
+      );
+    await Promise.all([memory, disk].map((journal) => commit(journal, operations(journal))));
+    if (below(20) === 0) {
+      await disk.close();
+      disk = await openJournal(options);
+    }
+    const [at, rings] = [below(3_000), STORED_RINGS.filter(() => below(2) === 0)];
+    const pages = [memory, disk].map((journal) => [
+      journal.auditPage(0, 10_000),
+      journal.auditPage(at, 7, rings),
+      journal.auditBefore(at, 7, rings),
+    ]);
+    if (!isDeepStrictEqual(pages[0], pages[1])) differing.push({ group, pages });
+  }
+  await disk.close();
+  t.same(differing.slice(0, 1), []);
+});
+
 t.test('journal lmdb: is there after a restart and goes on counting', async (t) => {
   const directory = scratch(t);
   const first = await onDisk(t, directory);
   await commit(first, [
     append(first, '1', 1, ['x']),
-    { op: 'audit', row: first.pack({ n: 1 }) },
+    audited(first, 'calls', 1),
     { op: 'index', index: 'appId', key: 'k', owner: 'o' },
   ]);
   await first.close();
   const second = await onDisk(t, directory);
   t.same(second.load('user', '1')?.rows[0]?.row, [1, ['x'], [], []]);
   t.equal(second.lookup('appId', 'k'), 'o');
-  await commit(second, [{ op: 'audit', row: second.pack({ n: 2 }) }]);
+  await commit(second, [audited(second, 'admin', 2)]);
   t.same(
     second.auditPage(0, 10).map((row) => row.seq),
     [1, 2],
@@ -305,7 +387,7 @@ t.test('journal lmdb: keeps the newest audit rows and dead letters only', async 
   for (let n = 1; n <= 8; n += 1) {
     const key = { timeMs: n, kind: 'user', id: '1', seq: n };
     await commit(journal, [
-      { op: 'audit', row: journal.pack({ n }) },
+      audited(journal, 'calls', n),
       { op: 'dead', key, row: journal.pack({ command: {}, reason: '' }) },
     ]);
   }

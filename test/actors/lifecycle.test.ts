@@ -163,15 +163,16 @@ t.test('versions: earlier rows and snapshots pass through upcast, newer ones ref
 t.test('audit and metadata: ride in the next group, in order, and are there after a restart', async (t) => {
   const actors = createTestActors({ kinds: [account] });
   const { administration } = actors.system;
-  for (const event of ['a', 'b']) actors.system.audit({ utcMs: 1, event, userId: null, fields: {} });
+  for (const event of ['login', 'logout'] as const)
+    actors.system.audit({ utcMs: 1, event, userId: null, fields: {} });
   const put = administration.metaPut('cursor', { tick: 5n });
   t.same(administration.metaGet('cursor'), { tick: 5n }, 'a writer sees its own write');
   await put;
   await actors.restart();
   t.same(actors.system.administration.metaGet('cursor'), { tick: 5n });
   t.match(actors.system.administration.auditPage(0, 10), [
-    { record: { event: 'a' } },
-    { record: { event: 'b' } },
+    { record: { event: 'login' } },
+    { record: { event: 'logout' } },
   ]);
 });
 

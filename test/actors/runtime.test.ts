@@ -1,4 +1,6 @@
 import t from 'tap';
+import type { AuditRecord } from '../../src/actors/runtime/actor.ts';
+import type { AuditEvent } from '../../src/domain/audit.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
 import { account } from '../support/account-kind.ts';
 import { createTestActors, START_MS } from '../support/actors.ts';
@@ -175,35 +177,40 @@ t.test(
   async (t) => {
     const actors = createTestActors({ kinds: [account] });
     const { system, journal } = actors;
-    const record = (event: string) => ({ utcMs: 1, event, userId: null, fields: {} });
+    const record = (event: AuditEvent): AuditRecord => ({ utcMs: 1, event, userId: null, fields: {} });
     const events = () => journal.auditPage(0, 10).map((row) => (row.record as { event: string }).event);
     await actors.settle();
     const before = system.counters().groups;
-    for (const event of ['a', 'b']) system.audit(record(event));
+    for (const event of ['login', 'logout'] as const) system.audit(record(event));
     await actors.settle();
     t.same(events(), [], 'nobody waits for them');
     await actors.advance(50);
-    t.same(events(), ['a', 'b']);
+    t.same(events(), ['login', 'logout']);
     t.equal(system.counters().groups, before + 1);
-    system.audit(record('c'));
-    await system.auditFirst(record('d'));
-    t.same(events(), ['a', 'b', 'c', 'd'], 'what is waited for takes them along');
-    system.audit(record('e'));
+    system.audit(record('key_added'));
+    await system.auditFirst(record('key_removed'));
+    t.same(events(), ['login', 'logout', 'key_added', 'key_removed'], 'what is waited for takes them along');
+    system.audit(record('sign_up'));
     const drained = system.drain(1_000);
     await actors.advance(100);
     t.ok(await drained);
-    t.equal(events().at(-1), 'e');
+    t.equal(events().at(-1), 'sign_up');
   },
 );
 
 t.test('auditFirst: resolves when the record is on disk, audit does not wait', async (t) => {
   const { system, journal } = createTestActors({ kinds: [account] });
-  const record = { utcMs: START_MS, event: 'test', userId: '1', fields: { outcome: 'attempt' } };
+  const record: AuditRecord = {
+    utcMs: START_MS,
+    event: 'mcp.tool',
+    userId: '1',
+    fields: { outcome: 'attempt' },
+  };
   system.audit(record);
   t.same(journal.auditPage(0, 10), [], 'nothing was awaited');
-  await system.auditFirst({ ...record, event: 'second' });
+  await system.auditFirst({ ...record, event: 'rest.call' });
   const events = journal.auditPage(0, 10).map((row) => (row.record as { event: string }).event);
-  t.same(events, ['test', 'second']);
+  t.same(events, ['mcp.tool', 'rest.call']);
 });
 
 t.test('query: an unknown id is answered from the initial state and creates nothing', async (t) => {

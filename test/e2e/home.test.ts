@@ -62,6 +62,56 @@ t.test('home: from nothing to an agent that called a tool in three clicks', asyn
   t.same(complaints(), []);
 });
 
+t.test('home: a tool that is not read-only asks first, and sends what it has shown', async (t) => {
+  const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
+  await page.getByRole('button', { name: 'Create it with a passkey' }).click();
+  await page.getByRole('button', { name: 'Create an agent' }).click();
+  await page.getByText('The agent has a key and a session').waitFor();
+  const calls: unknown[] = [];
+  page.on('request', (request) => {
+    const body = request.url().endsWith('/mcp') ? request.postDataJSON() : undefined;
+    if (body?.method === 'tools/call') calls.push(body.params);
+  });
+  await part(page, 'Try tools').click();
+  await page.getByLabel('Search').fill('wallet_internal_transfer');
+  await page.getByRole('button', { name: 'wallet_internal_transfer' }).click();
+  for (const field of await page
+    .locator('form .stack > div, form > div')
+    .locator('input, select, textarea')
+    .all())
+    if ((await field.getAttribute('required')) !== null) await field.fill('7');
+  const call = page.getByRole('button', { name: 'Call wallet_internal_transfer' });
+  const dialog = page.getByRole('dialog', { name: 'Call wallet_internal_transfer?' });
+  await call.click();
+  const shown = dialog.getByLabel('What will be sent');
+  await shown.waitFor();
+  const request = JSON.parse((await shown.textContent()) ?? '');
+  t.equal(request.name, 'wallet_internal_transfer');
+  t.ok(Object.keys(request.arguments).length > 0);
+  t.equal(
+    await page.evaluate('document.activeElement.textContent'),
+    'Cancel',
+    'the safe button has the focus',
+  );
+  t.same(await violations(), []);
+  await picture('tool-question');
+  await page.setViewportSize({ width: 390, height: 844 });
+  await picture('tool-question-narrow');
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'hidden' });
+  await call.click();
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await dialog.waitFor({ state: 'hidden' });
+  t.same(calls, [], 'nothing was sent so far');
+  await call.click();
+  await dialog.getByRole('button', { name: 'Call it' }).click();
+  await page.getByRole('region', { name: 'Answer' }).waitFor();
+  t.same(calls, [request], 'what was shown, once');
+  await dialog.waitFor({ state: 'hidden' });
+  t.same(complaints(), []);
+});
+
 t.test(
   'home: a file goes up with a pause in it and comes back the same, and its message is a live event',
   async (t) => {

@@ -180,7 +180,7 @@ t.test('official client: McpBasic reads what is curated and moves nothing', asyn
 /** Outcomes of the reloads in the audit log, the oldest first. */
 async function reloadsOf(gateway: RunningGateway, admin: Person): Promise<string[]> {
   const headers = { Cookie: admin.cookie };
-  const answer = await request(`${gateway.url}/ProxyAdmin/api/audit?limit=1000`, { headers });
+  const answer = await request(`${gateway.url}/ProxyAdmin/api/audit?after=0&limit=1000`, { headers });
   const rows = answer.json['result'] as unknown as { event: string; fields: { outcome: string } }[];
   return rows.filter(({ event }) => event === 'admin.reload').map(({ fields }) => fields.outcome);
 }

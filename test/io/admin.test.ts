@@ -1,6 +1,7 @@
 /** Admin JSON of accounts, applications, audit and overview: who gets in, what is shown, what is refused. */
 import t, { type Test } from 'tap';
 import { BOUND_NAMES } from '../../src/domain/bounds.ts';
+import { toIso } from '../../src/domain/time.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { createAdminRoutes } from '../../src/io/routes/admin.ts';
 import { type Answer, cookie, makeKey, mcpProof } from '../support/account.ts';
@@ -29,7 +30,7 @@ t.test('admin: every route is 403 for other accounts and 401 without a session',
   const parts = { settings: undefined, administration: undefined, health: undefined };
   const routes = createAdminRoutes(parts as unknown as Parameters<typeof createAdminRoutes>[0]);
   const guarded = routes.filter(({ path }) => path !== '/ProxyAdmin/api/claim');
-  t.equal(guarded.length, 23);
+  t.equal(guarded.length, 24);
   for (const { method, path, auth } of guarded) {
     t.equal(auth, 'admin', path);
     const send = method === 'GET' ? get : (at: string, headers = {}) => post(at, {}, headers);
@@ -137,7 +138,7 @@ t.test(
     t.match(rowsOf(await ask('users'))[1], { blocked: true, sessions: 0 });
     t.match((await change('users/block', { ...body, blocked: false })).result, { blocked: false });
     t.equal((await login(owner.key)).status, 200);
-    const records = rowsOf(await ask('audit?limit=1000')).filter(({ event }) =>
+    const records = rowsOf(await ask('audit?after=0&limit=1000')).filter(({ event }) =>
       /blocked/.test(String(event)),
     );
     t.match(records, [
@@ -231,7 +232,7 @@ t.test('admin: an application is approved, enabled, disabled and given a key, ea
     disabled: true,
     mcpPublicKey: null,
   });
-  const records = rowsOf(await ask('audit?limit=1000')).filter(({ event }) => event === 'app_administered');
+  const records = rowsOf(await ask('audit?after=0')).filter(({ event }) => event === 'app_administered');
   t.equal(records.length, 4);
   t.match(records[0], {
     userId: admin.userId,
@@ -267,14 +268,64 @@ t.test('admin: an update of no application, or with values that do not fit, chan
 t.test('admin: the audit log is read from any position to its end', async (t) => {
   const { ask, register } = await start(t);
   await register();
-  const all = rowsOf(await ask('audit'));
-  t.match(all[0], { seq: 1, event: 'sign_up', utc: /Z$/, fields: {} });
+  const all = rowsOf(await ask('audit?after=0'));
+  t.match(all[0], { seq: 1, event: 'sign_up', ring: 'logins', utc: /Z$/, fields: {} });
   t.ok(all.some(({ event }) => event === 'app_created'));
-  const rest = rowsOf(await ask('audit?after=1&limit=2'));
-  t.same(rest, all.slice(1, 3));
-  t.same(rowsOf(await ask(`audit?after=${all.at(-1)?.['seq']}`)), []);
-  for (const query of ['after=-1', 'after=x', 'limit=0', 'limit=1001'])
-    refused(t, await ask(`audit?${query}`), 400, /Invalid input format/, query);
+  const page = await ask('audit?after=1&limit=1');
+  t.same(rowsOf(page), all.slice(1, 2));
+  t.equal(page.headers['link'], '</ProxyAdmin/api/audit?after=2&limit=1>; rel="next"');
+  const end = await ask(`audit?after=${all.at(-1)?.['seq']}`);
+  t.same(rowsOf(end), []);
+  t.equal(end.headers['link'], undefined);
+});
+
+t.test('admin: the audit log is the newest first, and filtered', async (t) => {
+  const { ask, register, actors, owner, admin } = await start(t);
+  await register();
+  actors.clock.nowMs += 60_000;
+  await register({ name: 'Second', url: 'https://second.example' });
+  const all = rowsOf(await ask('audit?after=0')).reverse();
+  t.same(rowsOf(await ask('audit')), all);
+  t.same(rowsOf(await ask('audit?before=3&limit=1')), all.slice(-2, -1));
+  const first = await ask(`audit?userId=${owner.userId}&event=app_created&limit=1`);
+  t.match(rowsOf(first), [{ event: 'app_created', ring: 'accounts', userId: owner.userId, fields: {} }]);
+  const [, next] = /^<(.+)>; rel="next"$/.exec(first.headers['link'] ?? '') ?? [];
+  t.match(next, /userId=.*event=app_created.*limit=1/);
+  const second = await ask((next ?? '').replace('/ProxyAdmin/api/', ''));
+  t.match(rowsOf(second), [{ event: 'app_created', seq: Number }]);
+  t.not(rowsOf(second)[0]?.['seq'], rowsOf(first)[0]?.['seq']);
+  t.same(rowsOf(await ask(`audit?userId=${admin.userId}&event=app_created`)), []);
+  const between = (from: number, to: number) =>
+    ask(`audit?from=${toIso(START_MS + from)}&to=${toIso(START_MS + to)}`);
+  t.match(rowsOf(await between(60_000, 60_000)), [{ event: 'app_created' }]);
+  t.same(rowsOf(await between(0, 59_999)), all.slice(1));
+  t.match(rowsOf(await ask('audit?ring=accounts')), [{ event: 'app_created' }, { event: 'app_created' }]);
+  t.same(rowsOf(await ask('audit?ring=accounts&event=sign_up')), []);
+  t.same(rowsOf(await ask(`audit?after=1&userId=${admin.userId}`)), [], 'a lower end');
+});
+
+t.test('admin: a bad filter of the audit log is 400 and names the field', async (t) => {
+  const { ask } = await start(t);
+  for (const [field, values] of Object.entries({
+    after: ['-1', 'x', '1.5'],
+    before: ['0', 'x', '9007199254740993'],
+    limit: ['0', '1001', 'all'],
+    userId: ['x', '-1', '9223372036854775808'],
+    event: ['', 'nothing', 'login;'],
+    ring: ['', 'old'],
+    from: ['yesterday', '2026-01-01', '2026-13-01T00:00:00Z'],
+    to: ['now', '2026-01-01T00:00:00', '2026-02-01T00:00:00Z&from=2026-03-01T00:00:00Z'],
+  }))
+    for (const value of values)
+      refused(t, await ask(`audit?${field}=${value}`), 400, new RegExp(`Invalid input format.*${field}`));
+});
+
+t.test('admin: the events of the audit log are those that it takes as a filter', async (t) => {
+  const { ask } = await start(t);
+  const events = rowsOf(await ask('audit/events'));
+  t.ok(events.some(({ event, ring }) => event === 'roleChanged' && ring === 'admin'));
+  t.ok(events.some(({ event, ring }) => event === 'mcp.tool' && ring === 'calls'));
+  for (const { event } of events) t.equal((await ask(`audit?event=${event}`)).status, 200);
 });
 
 t.test('admin: the overview counts sessions, keys and applications', async (t) => {
@@ -297,7 +348,7 @@ t.test('admin: a reload says what is served, and is audited', async (t) => {
   const { change, ask } = await start(t);
   const answer = await change('reload', {});
   t.match(answer, { status: 200, result: { tools: Object.keys(BUILT_IN.tools).length, resources: Number } });
-  t.match(rowsOf(await ask('audit')).at(-1), { event: 'admin.reload', fields: { outcome: 'ok' } });
+  t.match(rowsOf(await ask('audit'))[0], { event: 'admin.reload', fields: { outcome: 'ok' } });
 });
 
 t.test('admin: a refused reload names every fault, and is audited', async (t) => {
@@ -308,7 +359,7 @@ t.test('admin: a refused reload names every fault, and is audited', async (t) =>
   const { change, ask } = await start(t, { reload: () => faults });
   const answer = await change('reload', {});
   t.match(answer, { status: 409, error: { code: 1017, message: 'Configuration refused', faults } });
-  t.match(rowsOf(await ask('audit')).at(-1), { event: 'admin.reload', fields: { outcome: 'refused' } });
+  t.match(rowsOf(await ask('audit'))[0], { event: 'admin.reload', fields: { outcome: 'refused' } });
 });
 
 t.test('admin: a reload needs a login of the last 15 minutes', async (t) => {

@@ -27,6 +27,7 @@ const RECORD: FinishedRequest = {
   userAgent: 'curl/8',
   userId: undefined,
   requestId: 'r-1',
+  clientRequestId: undefined,
   traceparent: undefined,
 };
 
@@ -100,11 +101,19 @@ t.test('request log: a line holds every field, absent ones are left out', async 
     requestId: 'r-1',
   });
   const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
-  const failed = { ...RECORD, error: 'ModuleTimedOut', userId: '1842001', traceparent } as const;
+  const failed = {
+    ...RECORD,
+    error: 'ModuleTimedOut',
+    userId: '1842001',
+    clientRequestId: 'of-the-caller',
+    traceparent,
+  } as const;
   t.match(JSON.parse(requestLine(failed, TIME)), {
     level: 'error',
     error: 'ModuleTimedOut',
     userId: '1842001',
+    requestId: 'r-1',
+    clientRequestId: 'of-the-caller',
     traceparent,
   });
 });
@@ -126,7 +135,8 @@ t.test('request log: values of 1 MB are cut, and the line fits one write of a pi
       address: '9'.repeat(64),
       userId: '1'.repeat(19),
     };
-    const line = requestLine({ ...RECORD, ...fields, requestId: 'r'.repeat(64) }, TIME);
+    const ids = { requestId: 'r'.repeat(64), clientRequestId: 'c'.repeat(64) };
+    const line = requestLine({ ...RECORD, ...fields, ...ids }, TIME);
     t.ok(line.length <= PIPE_BYTES, `${line.length} bytes`);
     t.match(JSON.parse(line), { path: `${huge.slice(0, 256)}...` });
   }

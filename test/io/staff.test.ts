@@ -31,7 +31,7 @@ t.test('staff: a viewer reads, support also blocks, an admin does all, others no
   t.same((await ask('staff')).result, [{ userId: owner.userId, role: 'admin' }]);
   t.equal((await role(owner.userId, null)).status, 200);
   t.same(await attempts(), { read: 403, block: 403, setting: 403, staff: 403 });
-  const audited = (await ask('audit')).result as { event: string; userId: string; fields: object }[];
+  const audited = (await ask('audit?after=0')).result as { event: string; userId: string; fields: object }[];
   const changes = audited.filter(({ event }) => event === 'roleChanged');
   t.match(changes[1], {
     userId: admin.userId,
@@ -44,7 +44,7 @@ t.test('staff: unknown accounts, unknown roles and the last admin are refused', 
   t.teardown(() => fixture.stop());
   const { admin, owner, change } = fixture;
   const staff = new LiveStaff(fixture.actors.system, NO_KEYS);
-  await staff.set({ userId: admin.userId, role: 'admin', by: admin.userId, address: '::1' });
+  await staff.set({ userId: admin.userId, role: 'admin', by: owner.userId, address: '::1' });
   t.equal(
     (await change('staff', { userId: '12345', role: 'viewer' })).status,
     403,
@@ -54,10 +54,12 @@ t.test('staff: unknown accounts, unknown roles and the last admin are refused', 
   t.ok(await staff.hasAdmin());
   const set = (userId: string, role: 'admin' | 'viewer' | null) =>
     staff.set({ userId, role, by: admin.userId, address: '::1' });
-  await t.rejects(set(admin.userId, null), /Invalid input/, 'nobody would be left');
-  await t.rejects(set(admin.userId, 'viewer'), /Invalid input/);
+  const byOwner = (userId: string, role: 'viewer' | null) =>
+    staff.set({ userId, role, by: owner.userId, address: '::1' });
+  await t.rejects(byOwner(admin.userId, null), /Invalid input/, 'no admin would be left');
+  await t.rejects(byOwner(admin.userId, 'viewer'), /Invalid input/);
   await set(owner.userId, 'admin');
-  await set(admin.userId, null);
+  await byOwner(admin.userId, null);
   t.equal(staff.roleOf(admin.userId), undefined);
   await fixture.actors.restart();
   const again = new LiveStaff(fixture.actors.system, NO_KEYS);
@@ -67,6 +69,23 @@ t.test('staff: unknown accounts, unknown roles and the last admin are refused', 
   t.teardown(() => keyed.stop());
   t.equal((await keyed.change('staff', { userId: '12345', role: 'viewer' })).status, 404);
   t.equal((await keyed.change('staff', { userId: keyed.owner.userId, role: 'root' })).status, 400);
+});
+
+t.test('staff: an admin cannot change the role of the own account, another admin can', async (t) => {
+  const { ask, change, admin, owner, stop } = await startAdmin();
+  t.teardown(() => stop());
+  const role = (account: typeof admin, userId: string, name: string | null) =>
+    change('staff', { userId, role: name }, account);
+  t.equal((await role(admin, owner.userId, 'admin')).status, 200);
+  for (const name of [null, 'viewer', 'support', 'admin']) {
+    const answer = await role(admin, admin.userId, name);
+    t.equal(answer.status, 400, String(name));
+    t.match(JSON.stringify(answer.error), /userId: your own role is for another admin to change/);
+  }
+  t.same((await ask('staff')).result, [{ userId: owner.userId, role: 'admin' }]);
+  t.equal((await role(owner, owner.userId, null)).status, 400);
+  t.equal((await role(owner, admin.userId, 'viewer')).status, 200);
+  t.equal((await role(admin, owner.userId, null)).status, 200);
 });
 
 t.test('staff: support cannot block the staff; blocked admins leave the way to the link open', async (t) => {

@@ -57,7 +57,7 @@ if (directory !== undefined && process.argv[1]?.endsWith('journal-writer.js') ==
     // The last command waits for an answer that never comes; the rest is on disk before it.
     void writeGolden(system);
     setTimeout(async () => {
-      system.audit({ utcMs: START_MS, event: 'golden', userId: '1', fields: { ok: true } });
+      system.audit({ utcMs: START_MS, event: 'settingChanged', userId: '1', fields: { ok: true } });
       await system.administration.metaPut('golden', { tick: 5n });
       const told = system.tell(account, '3', { type: 'receive', text: 'golden-mail' });
       await system.drain(0);

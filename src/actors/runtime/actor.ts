@@ -2,6 +2,7 @@
  * The actor contract. A kind is a table row: how state starts, how a command is decided, how an event changes the
  * state. `decide` is pure and synchronous; what it returns is committed before anything leaves (write before answer).
  */
+import type { AuditEvent } from '../../domain/audit.ts';
 import type { ErrorName } from '../../domain/errors.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
 import type { Ports } from './ports.ts';
@@ -77,7 +78,8 @@ export type Answer =
 /** A record of the audit log. It rides in the group commit of the turn. */
 export interface AuditRecord {
   readonly utcMs: number;
-  readonly event: string;
+  /** Says which ring of the log keeps it. */
+  readonly event: AuditEvent;
   readonly userId: string | null;
   readonly fields: Readonly<Record<string, string | number | boolean | null>>;
 }

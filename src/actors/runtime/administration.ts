@@ -2,8 +2,10 @@
  * What stands beside the turns: quarantined actors, dead letters, the audit log and small durable values of other
  * parts. Owns the writes that belong to no actor.
  */
+import { STORED_RINGS, type StoredRing } from '../../domain/audit.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { AuditRecord } from './actor.ts';
+import { auditOperation } from './audit-operation.ts';
 import type { AuditRow, DeadKey, DeadRow, Journal, Operation, StoredActor } from './journal-port.ts';
 import { checkName, ID_MAX_BYTES } from './plain-data.ts';
 import { RefusalBudget } from './refusal-budget.ts';
@@ -36,9 +38,9 @@ export class Administration {
       this.auditDropped += 1;
       return;
     }
-    const row = this.journal.pack(record);
-    commit.open.operations.push({ op: 'audit', row });
-    commit.wrotePatiently(1, this.journal.sizeBytes(row));
+    const { operation, sizeBytes } = this.#packed(record);
+    commit.open.operations.push(operation);
+    commit.wrotePatiently(1, sizeBytes);
   }
 
   /** The same, resolved when the record is on disk: for what must leave a trace before it happens. Rejects when full. */
@@ -46,8 +48,18 @@ export class Administration {
     const { commit } = this.#wiring;
     if (commit.failed) return Promise.reject(new GatewayError('JournalUnavailable'));
     if (commit.backlog >= BACKLOG_MAX) return Promise.reject(new GatewayError('Overloaded'));
-    const row = this.journal.pack(record);
-    return this.write([{ op: 'audit', row }], this.journal.sizeBytes(row));
+    const { operation, sizeBytes } = this.#packed(record);
+    return this.write([operation], sizeBytes);
+  }
+
+  #packed(record: AuditRecord): { operation: Operation; sizeBytes: number } {
+    let sizeBytes = 0;
+    const operation = auditOperation(record, (value) => {
+      const row = this.journal.pack(value);
+      sizeBytes = this.journal.sizeBytes(row);
+      return row;
+    });
+    return { operation, sizeBytes };
   }
 
   /**
@@ -86,19 +98,26 @@ export class Administration {
     if (this.#refusals.take(caller, max, record.utcMs)) this.audit(record);
   }
 
-  /** Removes a batch of the records before `beforeMs`; true when there are more. */
+  /** Removes a batch of the records before `beforeMs`, of one ring; true when there may be more. */
   tidyAudit(beforeMs: number, nowMs: number): boolean {
     this.#auditLeftOut(nowMs);
+    const newest = this.journal.auditBefore(Number.MAX_SAFE_INTEGER, 1)[0]?.seq ?? 0;
+    for (const ring of STORED_RINGS) if (this.#tidyRing(ring, newest, beforeMs)) return true;
+    return false;
+  }
+
+  /** True when something was removed. The newest record of the log stays: positions count on from it. */
+  #tidyRing(ring: StoredRing, newest: number, beforeMs: number): boolean {
     const { commit } = this.#wiring;
-    const rows = this.journal.auditPage(0, 1);
-    if (commit.failed || !isBefore(rows[0], beforeMs)) return false;
-    const batch = this.journal.auditPage(0, AUDIT_BATCH_ROWS);
-    const kept = batch.findIndex((row) => !isBefore(row, beforeMs));
+    const isOver = (row: AuditRow | undefined) => isBefore(row, beforeMs) && row?.seq !== newest;
+    if (commit.failed || !isOver(this.journal.auditPage(0, 1, [ring])[0])) return false;
+    const batch = this.journal.auditPage(0, AUDIT_BATCH_ROWS, [ring]);
+    const kept = batch.findIndex((row) => !isOver(row));
     const last = batch.at(kept < 0 ? -1 : kept - 1);
     if (last === undefined) return false;
-    commit.open.operations.push({ op: 'auditTrim', seq: last.seq });
+    commit.open.operations.push({ op: 'auditTrim', ring, seq: last.seq });
     commit.wrotePatiently(1, 0);
-    return kept < 0;
+    return true;
   }
 
   #auditLeftOut(nowMs: number): void {
@@ -107,13 +126,13 @@ export class Administration {
   }
 
   /** The audit log, oldest first, after position `afterSeq` (0 from the start). */
-  auditPage(afterSeq: number, limit: number): AuditRow[] {
-    return this.journal.auditPage(afterSeq, limit);
+  auditPage(afterSeq: number, limit: number, rings?: readonly StoredRing[]): AuditRow[] {
+    return this.journal.auditPage(afterSeq, limit, rings);
   }
 
   /** The same, the newest first, before a position. */
-  auditBefore(beforeSeq: number, limit: number): AuditRow[] {
-    return this.journal.auditBefore(beforeSeq, limit);
+  auditBefore(beforeSeq: number, limit: number, rings?: readonly StoredRing[]): AuditRow[] {
+    return this.journal.auditBefore(beforeSeq, limit, rings);
   }
 
   /** A durable value of another part, by its own name. */

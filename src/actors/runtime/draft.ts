@@ -3,6 +3,7 @@
  * `evolve` that throws, fails the turn and leaves no trace.
  */
 import { Later, type Outcome } from './actor.ts';
+import { auditOperation } from './audit-operation.ts';
 import type { AskWaiter, Cell } from './cell.ts';
 import { dueOf } from './due-timers.ts';
 import type { Entry } from './inbox.ts';
@@ -67,7 +68,7 @@ export function draftOf(input: DraftInput): Draft {
     mail.push({ ...key, command });
     operations.push({ op: 'mail', key, row: pack(command) });
   }
-  for (const record of outcome.audit ?? NONE) operations.push({ op: 'audit', row: pack(record) });
+  for (const record of outcome.audit ?? NONE) operations.push(auditOperation(record, pack));
   return { outcome, state, seq, events: events.length, ring, timers, mail, operations, sizeBytes, entry };
 }
 

@@ -3,6 +3,7 @@
  * time that is either on disk as a whole or not at all. Types only; journal.ts (LMDB) and memory-journal.ts
  * (simulation) implement it, one contract suite covers both. Nothing here names an engine.
  */
+import type { AuditRing, StoredRing } from '../../domain/audit.ts';
 import type { IndexName } from './actor.ts';
 
 /** A value in the journal's own form. Packing happens in the turn, so that what cannot be stored fails that turn only. */
@@ -99,9 +100,9 @@ export type Operation =
   | { readonly op: 'dead'; readonly key: DeadKey; readonly row: Packed }
   | { readonly op: 'deadRemove'; readonly key: DeadKey }
   | { readonly op: 'index'; readonly index: IndexName; readonly key: string; readonly owner: string | null }
-  | { readonly op: 'audit'; readonly row: Packed }
-  /** Removes the records up to this position of the log, but never the newest: its position counts on. */
-  | { readonly op: 'auditTrim'; readonly seq: number }
+  | { readonly op: 'audit'; readonly ring: AuditRing; readonly row: Packed }
+  /** Removes the records of a ring up to this position, but never the newest of the log: positions count on from it. */
+  | { readonly op: 'auditTrim'; readonly ring: StoredRing; readonly seq: number }
   | { readonly op: 'meta'; readonly key: string; readonly row: Packed }
   /** An event of a module that waits for its place in the log; `identity` is what it is known by from now on. */
   | { readonly op: 'eventAccept'; readonly arrival: number; readonly identity: string; readonly row: Packed }
@@ -118,6 +119,8 @@ export type Operation =
 export interface AuditRow {
   /** Position in the log: the cursor of the next page. */
   readonly seq: number;
+  /** Null: of a version without rings. */
+  readonly ring: StoredRing;
   readonly record: unknown;
 }
 
@@ -175,10 +178,10 @@ export interface Journal {
   /** Timers due at or before `untilMs`, earliest first. */
   timers(untilMs: number, limit: number): TimerRow[];
   dead(limit: number): DeadRow[];
-  /** The audit log, oldest first, after position `afterSeq` (0 from the start). */
-  auditPage(afterSeq: number, limit: number): AuditRow[];
+  /** The audit log, oldest first, after position `afterSeq` (0 from the start); of some rings alone where given. */
+  auditPage(afterSeq: number, limit: number, rings?: readonly StoredRing[]): AuditRow[];
   /** The same, the newest first, before position `beforeSeq`. */
-  auditBefore(beforeSeq: number, limit: number): AuditRow[];
+  auditBefore(beforeSeq: number, limit: number, rings?: readonly StoredRing[]): AuditRow[];
   meta(key: string): unknown;
   /** True when more than the allowed share of the quota is live: only commands that free space go on. */
   full(): boolean;

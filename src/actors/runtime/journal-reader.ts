@@ -3,7 +3,6 @@
  * scanned that is not returned.
  */
 import type {
-  AuditRow,
   DeadKey,
   DeadRow,
   MailKey,
@@ -37,7 +36,6 @@ export interface ReadableTables {
   readonly mailbox: Table;
   readonly timer: Table;
   readonly dead: Table;
-  readonly audit: Table;
 }
 
 /** Above every sequence number. */
@@ -137,23 +135,6 @@ export class JournalReader {
       const [timeMs, kind, id, seq] = key as [number, string, string, number];
       const { command, reason } = value as { command: object; reason: string };
       rows.push({ timeMs, kind, id, seq, command, reason });
-    }
-    return rows;
-  }
-
-  auditBefore(beforeSeq: number, limit: number): AuditRow[] {
-    const rows: AuditRow[] = [];
-    const range = { start: Math.min(beforeSeq, Number.MAX_SAFE_INTEGER) - 1, reverse: true, limit };
-    for (const { key, value } of this.#tables.audit.getRange(range)) {
-      rows.push({ seq: key as number, record: value });
-    }
-    return rows;
-  }
-
-  auditPage(afterSeq: number, limit: number): AuditRow[] {
-    const rows: AuditRow[] = [];
-    for (const { key, value } of this.#tables.audit.getRange({ start: afterSeq + 1, limit })) {
-      rows.push({ seq: key as number, record: value });
     }
     return rows;
   }

@@ -2,6 +2,7 @@
 import { asBinary, type Database, type RootDatabase } from 'lmdb';
 import type { Packr } from 'msgpackr';
 import type { IndexName } from './actor.ts';
+import { auditTables } from './journal-audit.ts';
 import { type EventTables, eventTables } from './journal-events.ts';
 import { type TableStats, tableBytes } from './journal-space.ts';
 import { INDEXES, type StoredTable, type Tables } from './journal-writer.ts';
@@ -10,6 +11,7 @@ export interface OpenTables {
   readonly tables: Tables;
   readonly indexes: ReadonlyMap<IndexName, StoredTable>;
   readonly events: EventTables;
+  readonly audit: ReturnType<typeof auditTables>;
   /** All of them, for their figures. */
   readonly databases: readonly Database[];
 }
@@ -28,11 +30,11 @@ export function openTables(root: RootDatabase, packr: Packr): OpenTables {
       mailbox: table('mailbox'),
       timer: table('timer'),
       dead: table('dead'),
-      audit: table('audit'),
       meta: table('meta'),
     },
     indexes: new Map(INDEXES.map((index) => [index, table(`index/${index}`)])),
     events: eventTables(table),
+    audit: auditTables(table),
     databases,
   };
 }

@@ -3,6 +3,7 @@
  * the newest rows are kept. Runs within one batch; the promise of the batch says whether all of it is on disk.
  */
 import type { IndexName } from './actor.ts';
+import type { JournalAudit } from './journal-audit.ts';
 import type { JournalEvents } from './journal-events.ts';
 import type { Operation, Packed } from './journal-port.ts';
 import { deadKey, mailKey, type Part, type Table, timerKey } from './journal-reader.ts';
@@ -19,9 +20,6 @@ export const INDEXES: readonly IndexName[] = [
   'draft',
 ];
 
-/** The most that a new record removes: after its bound was lowered the log shrinks as it is written. */
-const AUDIT_GONE_PER_RECORD = 4;
-
 /** The part of a sub-database that reading and writing take. */
 export interface StoredTable extends Table {
   put(key: Part[] | Part, row: Packed): void;
@@ -37,7 +35,6 @@ export interface Tables {
   readonly mailbox: StoredTable;
   readonly timer: StoredTable;
   readonly dead: StoredTable;
-  readonly audit: StoredTable;
   readonly meta: StoredTable;
 }
 
@@ -45,16 +42,13 @@ export interface JournalWriterOptions {
   readonly tables: Tables;
   readonly indexes: ReadonlyMap<IndexName, StoredTable>;
   readonly events: JournalEvents;
+  readonly audit: JournalAudit;
   readonly pack: (value: unknown) => Packed;
-  /** Asked at every record: a lower bound takes effect as the log is written. */
-  readonly auditRowsMax: () => number;
   readonly deadRowsMax: number;
 }
 
 export class JournalWriter {
   readonly #options: JournalWriterOptions;
-  #auditLast = 0;
-  #auditRows = 0;
   #deadRows = 0;
 
   constructor(options: JournalWriterOptions) {
@@ -63,13 +57,12 @@ export class JournalWriter {
 
   /** Finds the ends of the logs. */
   prepare(): void {
-    const { audit, dead } = this.#options.tables;
-    for (const key of audit.getKeys({ reverse: true, limit: 1 })) this.#auditLast = Number(key);
-    this.#auditRows = audit.count();
-    this.#deadRows = dead.count();
+    this.#options.audit.prepare();
+    this.#deadRows = this.#options.tables.dead.count();
   }
 
   write(group: readonly Operation[]): void {
+    this.#options.audit.begin();
     for (const operation of group) this.#writeOne(operation);
   }
 
@@ -109,10 +102,8 @@ export class JournalWriter {
         this.#writeIndex(operation.index, operation.key, operation.owner);
         return;
       case 'audit':
-        this.#writeAudit(operation.row);
-        return;
       case 'auditTrim':
-        while (this.#auditRows > 1 && this.#auditFirst <= operation.seq) this.#removeOldestAudit();
+        this.#options.audit.write(operation);
         return;
       case 'meta':
         meta.put(operation.key, operation.row);
@@ -127,25 +118,6 @@ export class JournalWriter {
     if (table === undefined) throw new TypeError(`there is no index ${index}`);
     if (owner === null) table.remove(key);
     else table.put(key, this.#options.pack(owner));
-  }
-
-  #writeAudit(row: Packed): void {
-    const { tables, auditRowsMax } = this.#options;
-    this.#auditLast += 1;
-    this.#auditRows += 1;
-    tables.audit.put(this.#auditLast, row);
-    const max = auditRowsMax();
-    for (let gone = 0; gone < AUDIT_GONE_PER_RECORD && this.#auditRows > max; gone += 1)
-      this.#removeOldestAudit();
-  }
-
-  get #auditFirst(): number {
-    return this.#auditLast - this.#auditRows + 1;
-  }
-
-  #removeOldestAudit(): void {
-    this.#options.tables.audit.remove(this.#auditFirst);
-    this.#auditRows -= 1;
   }
 
   #trimDead(): void {

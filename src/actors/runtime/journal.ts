@@ -5,7 +5,9 @@
 import { join, resolve } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
 import { Packr } from 'msgpackr';
+import type { StoredRing } from '../../domain/audit.ts';
 import type { IndexName } from './actor.ts';
+import { JournalAudit } from './journal-audit.ts';
 import { finishCopy } from './journal-copy.ts';
 import { JournalEvents } from './journal-events.ts';
 import { DATA_FILE, ENGINE, isJournalFile, makeFolders, makeJournalFiles } from './journal-file.ts';
@@ -43,8 +45,8 @@ export interface DiskJournalOptions {
   readonly quotaBytes?: number;
   /** Most bytes of zeros added to the file at a time. Default 256 MiB. */
   readonly stepBytes?: number;
-  /** Audit records kept; the oldest go first. Default 1,000,000. */
-  readonly auditRowsMax?: () => number;
+  /** Audit records kept of a ring; the oldest go first. Default 1,000,000. */
+  readonly auditRowsMax?: (ring: StoredRing) => number;
   /** Dead letters kept; the oldest go first. Default 10,000. */
   readonly deadRowsMax?: number;
   /** The disk has no more room (or has again). */
@@ -74,6 +76,7 @@ export class DiskJournal implements Journal {
   readonly #tables: Tables;
   readonly #indexes: ReadonlyMap<IndexName, StoredTable>;
   readonly #reader: JournalReader;
+  readonly #audit: JournalAudit;
   readonly #writer: JournalWriter;
   readonly #space: JournalSpace;
   readonly #owner: JournalOwner;
@@ -87,17 +90,18 @@ export class DiskJournal implements Journal {
       encoder: this.#packr,
     });
     this.#owner = new JournalOwner(this.#root);
-    const { tables, indexes, events, databases } = openTables(this.#root, this.#packr);
+    const { tables, indexes, events, audit, databases } = openTables(this.#root, this.#packr);
     this.#tables = tables;
     this.#indexes = indexes;
     this.events = new JournalEvents(events, (value) => this.#packr.pack(value));
+    this.#audit = new JournalAudit(audit, options.auditRowsMax ?? (() => 1_000_000));
     this.#reader = new JournalReader(this.#tables);
     this.#writer = new JournalWriter({
       tables: this.#tables,
       indexes: this.#indexes,
       events: this.events,
       pack: (value) => this.#packr.pack(value),
-      auditRowsMax: options.auditRowsMax ?? (() => 1_000_000),
+      audit: this.#audit,
       deadRowsMax: options.deadRowsMax ?? 10_000,
     });
     this.#space = new JournalSpace({
@@ -204,11 +208,11 @@ export class DiskJournal implements Journal {
     return this.#reader.dead(limit);
   }
 
-  auditBefore(beforeSeq: number, limit: number) {
-    return this.#reader.auditBefore(beforeSeq, limit);
+  auditBefore(beforeSeq: number, limit: number, rings?: readonly StoredRing[]) {
+    return this.#audit.before(beforeSeq, limit, rings);
   }
-  auditPage(afterSeq: number, limit: number) {
-    return this.#reader.auditPage(afterSeq, limit);
+  auditPage(afterSeq: number, limit: number, rings?: readonly StoredRing[]) {
+    return this.#audit.page(afterSeq, limit, rings);
   }
 
   meta(key: string): unknown {

@@ -1,11 +1,12 @@
 /**
- * The journal in memory, for the simulation and for tests: the same order, atomicity and visibility as a disk, with
- * faults on demand. Owns what is durable; a crash keeps it and forgets the group in flight, or keeps that as well
- * (written, but never acknowledged).
+ * The journal in memory, for the simulation and for tests: order, atomicity and visibility of a disk, with faults on
+ * demand. A crash keeps what is durable, and forgets the group in flight or keeps it unacknowledged.
  */
+import type { StoredRing } from '../../domain/audit.ts';
 import type { IndexName } from './actor.ts';
 import type * as port from './journal-port.ts';
 import type { Journal, Operation } from './journal-port.ts';
+import { MemoryAudit } from './memory-audit.ts';
 import { MemoryEvents } from './memory-events.ts';
 import { checkPlain, copyPlain } from './plain-data.ts';
 
@@ -22,6 +23,8 @@ interface Flight {
 export interface MemoryJournalOptions {
   /** Runs the completion of a commit. Without it commits wait for `flush` (the simulation drives them). */
   readonly immediate?: (run: () => void) => void;
+  /** Audit records kept of a ring; all unless given. */
+  readonly auditRowsMax?: (ring: StoredRing) => number;
   /** Planted fault: what reaches the disk in place of the group. */
   readonly tamper?: (group: readonly Operation[]) => readonly Operation[];
   /** Planted fault: a group is acknowledged before it is written. */
@@ -37,7 +40,7 @@ export class MemoryJournal implements Journal {
   readonly #timers = new Map<string, port.TimerRow>();
   readonly #dead = new Map<string, port.DeadRow>();
   readonly #meta = new Map<string, unknown>();
-  readonly #audit: port.AuditRow[] = [];
+  readonly #audit: MemoryAudit;
   #inFlight: Flight | undefined;
   #epoch = 0;
   /** Acknowledged and not written: only with the planted fault. */
@@ -47,6 +50,7 @@ export class MemoryJournal implements Journal {
 
   constructor(options: MemoryJournalOptions = {}) {
     this.#options = options;
+    this.#audit = new MemoryAudit(options.auditRowsMax ?? (() => Number.POSITIVE_INFINITY));
   }
 
   pack(value: unknown): port.Packed {
@@ -55,9 +59,7 @@ export class MemoryJournal implements Journal {
   }
 
   /** A flat charge: groups close by their commands long before. */
-  sizeBytes(): number {
-    return 64;
-  }
+  sizeBytes = () => 64;
 
   commit(group: readonly Operation[], done: (error: Error | undefined) => void): void {
     if (this.#inFlight !== undefined) throw new Error('a group is in flight already');
@@ -160,12 +162,11 @@ export class MemoryJournal implements Journal {
   dead(limit: number): port.DeadRow[] {
     return [...this.#dead.values()].sort((a, b) => a.timeMs - b.timeMs).slice(0, limit);
   }
-  auditPage(afterSeq: number, limit: number): port.AuditRow[] {
-    return this.#audit.filter((row) => row.seq > afterSeq).slice(0, limit);
+  auditPage(afterSeq: number, limit: number, rings?: readonly StoredRing[]): port.AuditRow[] {
+    return this.#audit.page(afterSeq, limit, rings);
   }
-  auditBefore(beforeSeq: number, limit: number): port.AuditRow[] {
-    const earlier = this.#audit.filter((row) => row.seq < beforeSeq);
-    return earlier.slice(-limit).reverse();
+  auditBefore(beforeSeq: number, limit: number, rings?: readonly StoredRing[]): port.AuditRow[] {
+    return this.#audit.before(beforeSeq, limit, rings);
   }
 
   meta(key: string): unknown {
@@ -217,10 +218,8 @@ export class MemoryJournal implements Journal {
         else this.#indexes.set(`${operation.index}\0${operation.key}`, operation.owner);
         return;
       case 'audit':
-        this.#audit.push({ seq: (this.#audit.at(-1)?.seq ?? 0) + 1, record: operation.row });
-        return;
       case 'auditTrim':
-        while (this.#audit.length > 1 && (this.#audit[0]?.seq ?? 0) <= operation.seq) this.#audit.shift();
+        this.#audit.write(operation);
         return;
       case 'meta':
         this.#meta.set(operation.key, operation.row);

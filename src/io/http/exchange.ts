@@ -29,6 +29,7 @@ export class Exchange implements RouteContext, InFlightRequest {
   readonly head: IncomingHead;
   readonly client: ClientFacts;
   readonly requestId: string;
+  readonly clientRequestId: string | undefined;
   readonly nowMs: number;
   readonly limiter: RequestCharges;
   readonly idempotencyKey: string | undefined;
@@ -94,7 +95,8 @@ export class Exchange implements RouteContext, InFlightRequest {
     this.services = services;
     this.nowMs = nowMs;
     this.client = { address: client.address, userAgent: head.userAgent };
-    this.requestId = head.requestId ?? newRequestId();
+    this.requestId = newRequestId();
+    this.clientRequestId = head.clientRequestId;
     this.idempotencyKey = head.idempotencyKey;
     this.traceparent = head.traceparent;
     const port = client.forwarded ? undefined : remotePortOf(response);

@@ -20,6 +20,8 @@ export interface FinishedRequest {
   readonly userAgent: string;
   readonly userId: string | undefined;
   readonly requestId: string;
+  /** The caller's own id of the request. */
+  readonly clientRequestId: string | undefined;
   readonly traceparent: string | undefined;
 }
 
@@ -42,6 +44,7 @@ export function recordOf(exchange: Exchange, elapsedMs: number): FinishedRequest
     userAgent: client.userAgent,
     userId: exchange.session?.userId,
     requestId: exchange.requestId,
+    clientRequestId: exchange.clientRequestId,
     traceparent: exchange.traceparent,
   };
 }

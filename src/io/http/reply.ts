@@ -24,7 +24,7 @@ const JSON_TYPE = 'application/json';
 
 /** What an answer needs beside the reply. */
 export interface AnswerFacts {
-  /** Echoed or made here; fits a header by its pattern. */
+  /** Made here; fits a header by its pattern. */
   readonly requestId: string;
   /** `Strict-Transport-Security` goes with it. */
   readonly strictTransport: boolean;

@@ -93,7 +93,7 @@ export class IncomingHead {
   }
 
   /** The caller's own id of the request, where it is well formed. */
-  get requestId(): string | undefined {
+  get clientRequestId(): string | undefined {
     return this.#fitting('x-request-id', REQUEST_ID_PATTERN);
   }
 

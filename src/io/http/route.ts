@@ -96,9 +96,8 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   readonly rawBody: Buffer;
   /** The body as it arrives, where the route's `body` is `stream` and there is one. */
   readonly incoming: GatheringBody | undefined;
-  /** The query as sent, without `?`. */
+  /** Query (without `?`) and path as sent, undecoded. */
   readonly rawQuery: string;
-  /** The path as sent, undecoded. */
   readonly rawPath: string;
   readonly method: string;
   readonly session: Session;
@@ -109,6 +108,8 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   /** Every field with a lower-case name; one that was sent several times is joined with commas (RFC 9110 5.3). */
   allHeaders(): Iterable<readonly [name: string, value: string]>;
   readonly requestId: string;
+  /** `X-Request-Id` of the caller, where it is well formed: in log and audit it stands beside the gateway's own. */
+  readonly clientRequestId: string | undefined;
   /** W3C trace context as it came in, where it is well formed; pass it on to modules. */
   readonly traceparent: string | undefined;
   readonly nowMs: number;
@@ -125,7 +126,7 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   identify(session: SessionContext): void;
   /** What the log names; a route that answers a failure in a form of its own (/mcp) puts it here. */
   error?: ErrorName | undefined;
-  /** Calls back once when the client goes away before the answer. */
+  /** Called once when the client leaves before the answer. */
   onAbort(listener: () => void): void;
 }
 

@@ -6,6 +6,7 @@ import { performance } from 'node:perf_hooks';
 import type { AuditRecord } from '../../actors/runtime/actor.ts';
 import { type Caller, callerClass } from '../../domain/access.ts';
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
+import { requestIdsOf } from '../audit-fields.ts';
 import type { RouteContext } from '../http/route.ts';
 import type { CallObserver } from '../metrics.ts';
 import type { ModuleError } from '../modules/module-call.ts';
@@ -81,7 +82,7 @@ function auditRecord({ context, caller }: Asking, record: CallRecord, outcome: C
       loginType: caller.kind === 'capability' ? callerClass(caller) : (session?.loginType ?? null),
       appId: session?.appId ?? null,
       milliseconds: Math.round(performance.now() - record.startedMs),
-      requestId: context.requestId,
+      ...requestIdsOf(context),
     },
   };
 }

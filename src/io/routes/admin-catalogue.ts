@@ -2,6 +2,7 @@
 import { errorRow } from '../../domain/errors.ts';
 import { type Fault, integer, object } from '../../domain/schema.ts';
 import { requireFresh } from '../admin-door.ts';
+import { requestIdsOf } from '../audit-fields.ts';
 import { errorBody } from '../http/reply.ts';
 import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
 import type { Catalogue } from '../mcp/catalogue.ts';
@@ -27,14 +28,18 @@ export function createAdminCatalogueRoute(parts: CataloguePart): AnyRoute {
     errors: ['SessionNotFound', 'Forbidden', 'FreshLoginRequired', 'ConfigurationRefused'],
     async handle(context) {
       requireFresh(context);
-      const { actors, session, client, requestId, nowMs } = context;
+      const { actors, session, client, nowMs } = context;
       const faults = parts.reload();
       // On disk before the answer, as every change of an admin.
       await actors.auditFirst({
         utcMs: nowMs,
         event: 'admin.reload',
         userId: session.userId,
-        fields: { outcome: faults.length === 0 ? 'ok' : 'refused', address: client.address, requestId },
+        fields: {
+          outcome: faults.length === 0 ? 'ok' : 'refused',
+          address: client.address,
+          ...requestIdsOf(context),
+        },
       });
       const { tools, resources } = parts.catalogue.current;
       if (faults.length === 0) return { tools: tools.size, resources: resources.size };

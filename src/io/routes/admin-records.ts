@@ -1,40 +1,14 @@
-/** Admin JSON of what happened and how things stand: the audit log and the overview of the dashboard. */
-import type { AuditRecord } from '../../actors/runtime/actor.ts';
+/** Admin JSON of how things stand: the overview of the dashboard. */
 import type { Administration } from '../../actors/runtime/administration.ts';
-import {
-  array,
-  boolean,
-  integer,
-  nullable,
-  object,
-  optional,
-  record,
-  text,
-  unknown,
-} from '../../domain/schema.ts';
+import { array, boolean, integer, object, text } from '../../domain/schema.ts';
 import { toIso } from '../../domain/time.ts';
-import { readPage } from '../admin-door.ts';
 import { type AnyRoute, defineRoute } from '../http/route.ts';
+import { createAdminAuditRoutes } from './admin-audit.ts';
 import type { HealthFacts } from './info.ts';
 
 /** Dead letters that the overview counts up to. */
 const DEAD_LETTERS_COUNTED_MAX = 1_000;
 
-const auditItem = object({
-  /** Position in the log: `after` of the next page. */
-  seq: integer(),
-  utc: text(),
-  event: text(),
-  userId: nullable(text()),
-  fields: record(text(), unknown()),
-});
-const auditQuery = object({
-  after: optional(integer({ minimum: 0, description: 'Position of the last row of the page before' })),
-  before: optional(
-    integer({ minimum: 1, description: 'In place of `after`: the newest first, before this position' }),
-  ),
-  limit: optional(integer({ minimum: 1, maximum: 1_000, description: '100 unless given' })),
-});
 const overview = object({
   version: text(),
   utcNow: text(),
@@ -54,32 +28,7 @@ export interface RecordParts {
 }
 
 export function createAdminRecordRoutes(parts: RecordParts): AnyRoute[] {
-  return [auditRoute(parts), overviewRoute(parts)];
-}
-
-function auditRoute({ administration }: RecordParts): AnyRoute {
-  return defineRoute({
-    method: 'GET',
-    path: '/ProxyAdmin/api/audit',
-    summary: 'The audit log, the oldest first, a page at a time',
-    group: 'admin',
-    auth: 'admin',
-    limits: [],
-    query: auditQuery,
-    result: array(auditItem),
-    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden'],
-    handle({ query }) {
-      const { limit } = readPage(query);
-      const rows =
-        query.before === undefined
-          ? administration.auditPage(query.after ?? 0, limit)
-          : administration.auditBefore(query.before, limit);
-      return rows.map(({ seq, record: stored }) => {
-        const { utcMs, event, userId, fields } = stored as AuditRecord;
-        return { seq, utc: toIso(utcMs), event, userId, fields };
-      });
-    },
-  });
+  return [...createAdminAuditRoutes(parts.administration), overviewRoute(parts)];
 }
 
 function overviewRoute({ administration, health }: RecordParts): AnyRoute {

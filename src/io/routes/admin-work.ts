@@ -1,6 +1,7 @@
 /** Admin JSON of what is going on: live figures, uploads, events, actors that failed and their dead letters. */
 import type { Administration } from '../../actors/runtime/administration.ts';
 import { UPLOAD_DESK_ID, type UploadSlot, uploadDesk } from '../../actors/upload-desk.ts';
+import type { AuditEvent } from '../../domain/audit.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { EventLog } from '../../domain/events.ts';
 import { array, boolean, integer, nullable, object, optional, text } from '../../domain/schema.ts';
@@ -156,14 +157,23 @@ function actorsRoute({ administration }: WorkParts): AnyRoute {
 type ActorName = { kind: string; id: string };
 
 function actRoutes({ administration }: WorkParts): AnyRoute[] {
-  const note = (context: RouteContext<unknown, unknown, SessionContext>, event: string, name: ActorName) =>
+  const note = (
+    context: RouteContext<unknown, unknown, SessionContext>,
+    event: AuditEvent,
+    name: ActorName,
+  ) =>
     context.actors.auditFirst({
       utcMs: context.nowMs,
       event,
       userId: context.session.userId,
       fields: { kind: name.kind, id: name.id, address: context.client.address },
     });
-  const act = (path: string, summary: string, event: string, run: (kind: string, id: string) => boolean) =>
+  const act = (
+    path: string,
+    summary: string,
+    event: AuditEvent,
+    run: (kind: string, id: string) => boolean,
+  ) =>
     defineRoute({
       ...admin,
       method: 'POST',

@@ -4,6 +4,7 @@ import { boolean, int64, integer, object, optional, text } from '../../domain/sc
 import { appSchema } from '../apps.ts';
 import { type AnyRoute, defineRoute } from '../http/route.ts';
 import { requireId } from '../login-parts.ts';
+import { readTime, timeText } from '../query-time.ts';
 import {
   deliveriesSchema,
   pingSchema,
@@ -17,10 +18,6 @@ const idSchema = int64('Application id: decimal string');
 /** Attempts of one page. */
 const PAGE_LINES = 100;
 const PAGE_LINES_MAX = 1_000;
-const TIME =
-  '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$';
-const timeText = (description: string) =>
-  text({ pattern: TIME, maxLength: 40, description, examples: ['2026-01-31T12:00:00Z'] });
 
 export function createAppWebhookRoutes(desk: WebhookDesk): AnyRoute[] {
   return [deliveriesRoute(desk), resendRoute(desk), pingRoute(desk), enableRoute(desk)];
@@ -125,11 +122,4 @@ function readRequest(
   }
   if (from === undefined) throw new GatewayError('InvalidInput', 'webhookId or from: expected one of them');
   return { fromMs: readTime(from, 'from'), toMs: to === undefined ? nowMs : readTime(to, 'to') };
-}
-
-function readTime(value: string, field: string): number {
-  const timeMs = Date.parse(value);
-  if (!Number.isFinite(timeMs))
-    throw new GatewayError('InvalidInput', `${field}: expected a time (ISO 8601)`);
-  return timeMs;
 }

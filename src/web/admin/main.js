@@ -5,10 +5,11 @@ import { Act, Loaded, Notices } from '../shared/ui.js';
 import { html, render, useEffect, useState } from '../vendor/preact.js';
 import { ActorsPage } from './actors.js';
 import { AppsPage } from './apps.js';
+import { AuditPage, LoginLogPage } from './audit.js';
 import { DashboardPage } from './dashboard.js';
 import { Door } from './door.js';
 import { HealthPage } from './health.js';
-import { AuditPage, EventsPage, LoginLogPage, UploadsPage } from './records.js';
+import { EventsPage, UploadsPage } from './records.js';
 import { SettingsPage } from './settings.js';
 import { SessionsPage, UserKeysPage, UsersPage } from './users.js';
 
@@ -76,7 +77,7 @@ function App() {
       isIn
         ? html`<div class="with-side">
             <nav class="side" aria-label="Pages">${PAGES.map((each) => html`<a key=${each.name} href=${addressOf(each.name)} aria-current=${each.name === name ? 'page' : undefined}>${each.title}</a>`)}</nav>
-            <main id="content"><h1>${title}</h1><${Page} key=${`${address} ${session.userId}`} role=${session.role} query=${new URLSearchParams(location.search)} /></main>
+            <main id="content"><h1>${title}</h1><${Page} key=${`${address} ${session.userId}`} role=${session.role} userId=${session.userId} query=${new URLSearchParams(location.search)} /></main>
           </div>`
         : html`<main class="page" id="content"><${Door} session=${session} isSetup=${isSetup} onEnter=${enter} /></main>`}<//>
     <${LoginAgain} open=${isOver} onEnter=${enter} onLeave=${leave} />

@@ -69,9 +69,10 @@ function Setting({ item, canChange, reload }) {
       return false;
     }
     await post('/ProxyAdmin/api/settings', { name: item.name, value: isNumber ? Number(value) : value });
+    // The old value is never shown again in between.
+    await reload();
     setConflict(undefined);
     setTyped(undefined);
-    await reload();
     return true;
   };
   const id = `setting-${item.id}`;

@@ -1,12 +1,12 @@
 /** Accounts: the list with block and role, and keys and sessions of one account. */
 import { get, post } from '../shared/api.js';
-import { Act, Ask, Empty, Loaded, PagedTable, Time, useLoad, usePages } from '../shared/ui.js';
+import { Act, Ask, Confirm, Empty, Loaded, PagedTable, Time, useLoad, usePages } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 
 const PAGE = 100;
 const ROLES = ['viewer', 'support', 'admin'];
 
-export function UsersPage({ role }) {
+export function UsersPage({ role, userId }) {
   const pages = usePages(
     (after) => get('/ProxyAdmin/api/users', { after, limit: PAGE }),
     ({ id }) => id,
@@ -15,13 +15,13 @@ export function UsersPage({ role }) {
   );
   const staff = useLoad(() => get('/ProxyAdmin/api/staff'), []);
   const [search, setSearch] = useState('');
-  const roleOf = (userId) => staff.value?.find((each) => each.userId === userId)?.role ?? '';
+  const roleOf = (id) => staff.value?.find((each) => each.userId === id)?.role ?? '';
   const block = async ({ id, blocked }) => {
     await post('/ProxyAdmin/api/users/block', { userId: id, blocked: !blocked });
     await pages.reload();
   };
-  const give = async (userId, name) => {
-    await post('/ProxyAdmin/api/staff', { userId, role: name === '' ? null : name });
+  const give = async (id, name) => {
+    await post('/ProxyAdmin/api/staff', { userId: id, role: name === '' ? null : name });
     await staff.reload();
   };
   const shown = { ...pages, rows: pages.rows.filter(({ id }) => id.includes(search.trim())) };
@@ -50,7 +50,7 @@ export function UsersPage({ role }) {
     {
       title: 'Role',
       cell: ({ id }) =>
-        html`<${RoleOf} value=${roleOf(id)} userId=${id} disabled=${role !== 'admin'} give=${give} />`,
+        html`<${RoleOf} value=${roleOf(id)} userId=${id} canGive=${role === 'admin'} isOwn=${id === userId} give=${give} />`,
     },
     {
       title: 'Act',
@@ -65,23 +65,35 @@ export function UsersPage({ role }) {
     <section class="card"><${PagedTable} pages=${shown} columns=${columns} keyOf=${({ id }) => id} caption="Accounts" empty=${search === '' ? 'Nobody has signed up yet.' : 'None of the accounts shown so far has that in its id.'} /></section>`;
 }
 
-function RoleOf({ value, userId, disabled, give }) {
-  const [busy, setBusy] = useState(false);
-  const [fault, setFault] = useState(undefined);
-  const change = async (event) => {
-    setBusy(true);
-    setFault(undefined);
-    try {
-      await give(userId, event.currentTarget.value);
-    } catch (error) {
-      setFault(error.message);
-    } finally {
-      setBusy(false);
-    }
+const EFFECTS = {
+  '': 'It no longer gets into the admin panel.',
+  viewer: 'It reads every page of the admin panel, and changes nothing.',
+  support: 'It reads every page, blocks accounts without a role, and sends webhooks again.',
+  admin: 'It does everything here, and gives and takes roles.',
+};
+
+/** A role changes only after a dialog that names account and role; one's own is for another admin to change. */
+function RoleOf({ value, userId, canGive, isOwn, give }) {
+  const [open, setOpen] = useState(false);
+  const [chosen, setChosen] = useState(value);
+  const begin = () => {
+    setChosen(value);
+    setOpen(true);
   };
-  return html`<select aria-label=${`Role of ${userId}`} value=${value} disabled=${disabled || busy} onChange=${change}>
-      <option value="">none</option>${ROLES.map((name) => html`<option value=${name}>${name}</option>`)}
-    </select>${fault !== undefined && html`<p class="fault" role="alert">${fault}</p>`}`;
+  const confirm = chosen === '' ? `Take the role ${value}` : `Give the role ${chosen}`;
+  const id = `role-${userId}`;
+  return html`<div class="role"><span class=${value === '' ? 'soft' : 'tag'}>${value === '' ? 'none' : value}</span>
+    ${isOwn ? html`<span class="small soft">yours</span>` : canGive && html`<button type="button" class="plain" onClick=${begin}>Change<span class="hidden"> the role of ${userId}</span></button>`}</div>
+    <${Confirm} title=${`Role of account ${userId}`} open=${open} onClose=${() => setOpen(false)} confirm=${chosen === value ? 'Change' : confirm} disabled=${chosen === value} kind=${chosen === 'admin' || chosen === '' ? 'danger' : 'primary'} done="The role is changed." run=${() => give(userId, chosen)}>
+      <div class="stack">
+        <p>Account <span class="mono">${userId}</span> has ${value === '' ? 'no role' : html`the role <strong>${value}</strong>`} now.</p>
+        <div><label for=${id}>New role</label>
+        <select id=${id} value=${chosen} onChange=${(event) => setChosen(event.currentTarget.value)}>
+          <option value="">none</option>${ROLES.map((name) => html`<option value=${name}>${name}</option>`)}
+        </select></div>
+        <p class="effect" aria-live="polite">${chosen === value ? 'Choose another role to change it.' : html`Account <span class="mono">${userId}</span> ${chosen === '' ? html`loses the role <strong>${value}</strong>` : html`gets the role <strong>${chosen}</strong>`}. ${EFFECTS[chosen]}`}</p>
+      </div>
+    <//>`;
 }
 
 /** Which account: from the address, or typed. The form is plain, so that the address can be shared. */

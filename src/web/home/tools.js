@@ -1,6 +1,6 @@
 /** Every tool of the gateway by hand: a form from its schema, the call, the answer as the agent sees it. */
 import { sentenceOf } from '../shared/api.js';
-import { Act, Empty, Loaded, useLoad } from '../shared/ui.js';
+import { Act, Confirm, Empty, Loaded, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 import { pretty } from './agent.js';
 import { agentSession, rpc } from './mcp-client.js';
@@ -39,11 +39,19 @@ function Tool({ tool, disabled }) {
   const required = new Set(tool.inputSchema.required ?? []);
   const [values, setValues] = useState({});
   const [answer, setAnswer] = useState(undefined);
+  const [asked, setAsked] = useState(undefined);
   const marks = tool.annotations ?? {};
-  const run = async () => {
+  const kind = marks.destructiveHint ? 'danger' : 'primary';
+  // What is shown is what is sent: the arguments are read once.
+  const begin = async () => {
+    const request = { name: tool.name, arguments: argumentsOf(fields, values) };
+    if (marks.readOnlyHint === true) await run(request);
+    else setAsked(request);
+  };
+  const run = async (request) => {
     const startedMs = performance.now();
     try {
-      const result = await rpc('tools/call', { name: tool.name, arguments: argumentsOf(fields, values) });
+      const result = await rpc('tools/call', request);
       setAnswer({
         text: pretty(result.content?.[0]?.text ?? ''),
         failed: result.isError === true,
@@ -59,10 +67,22 @@ function Tool({ tool, disabled }) {
     <p class="row">${marks.readOnlyHint && html`<span class="tag good">reads only</span>`}${marks.destructiveHint && html`<span class="tag bad">changes for good</span>`}${marks.idempotentHint && html`<span class="tag">may be repeated</span>`}</p>
     <form class="stack" onSubmit=${(event) => event.preventDefault()}>
       ${fields.map(([name, schema]) => html`<${Field} key=${name} name=${name} schema=${schema} required=${required.has(name)} value=${values[name] ?? ''} onChange=${(value) => setValues({ ...values, [name]: value })} />`)}
-      <div class="row"><${Act} kind=${marks.destructiveHint ? 'danger' : 'primary'} disabled=${disabled || fields.some(([name]) => required.has(name) && (values[name] ?? '') === '')} run=${run}>Call ${tool.name}<//></div>
+      <div class="row"><${Act} kind=${kind} disabled=${disabled || fields.some(([name]) => required.has(name) && (values[name] ?? '') === '')} run=${begin}>Call ${tool.name}<//></div>
     </form>
+    <${Confirm} title=${`Call ${tool.name}?`} open=${asked !== undefined} onClose=${() => setAsked(undefined)} confirm="Call it" kind=${kind} run=${() => run(asked)}>
+      <p>${effectOf(marks)} This will be sent as <code>tools/call</code>:</p>
+      <pre tabindex="0" role="region" aria-label="What will be sent">${JSON.stringify(asked, null, 2)}</pre>
+    <//>
     ${answer !== undefined && html`<div class="answer" role="status"><p class="row"><span class=${`tag ${answer.failed ? 'bad' : 'good'}`}>${answer.failed ? 'refused' : 'answered'}</span><span class="soft small">${answer.elapsedMs.toFixed(0)} ms</span></p><pre tabindex="0" role="region" aria-label="Answer">${answer.text}</pre></div>`}
   </section>`;
+}
+
+/** What a call may do, by the hints of the tool; without them the worst is assumed, as MCP does. */
+function effectOf({ destructiveHint = true, idempotentHint = false }) {
+  if (destructiveHint) return 'This tool can change or remove what is there, for good.';
+  return idempotentHint
+    ? 'This tool changes something; a second call changes nothing more.'
+    : 'This tool adds something; each call adds again.';
 }
 
 function Field({ name, schema, required, value, onChange }) {

@@ -55,6 +55,13 @@ export function newKey() {
   return crypto.randomUUID();
 }
 
+/** A page of a list and the address of the next one (RFC 8288), undefined behind the last. */
+export async function getPage(path, query) {
+  const { value, answer } = await answered('GET', path, { query });
+  const [, next] = /<([^>]+)>; rel="next"/.exec(answer.headers.get('Link') ?? '') ?? [];
+  return { rows: value.result, next };
+}
+
 /**
  * @param {string} method
  * @param {string} path
@@ -62,9 +69,14 @@ export function newKey() {
  * @returns {Promise<any>} the value of `result`
  */
 export async function call(method, path, options) {
+  const { value } = await answered(method, path, options);
+  return value?.result ?? value;
+}
+
+async function answered(method, path, options) {
   for (let tries = 1; ; tries += 1) {
     try {
-      return await callOnce(method, path, options);
+      return await answeredOnce(method, path, options);
     } catch (error) {
       // A page that is clicked through faster than its session may waits for the next window: a request that is over
       // the limit was refused before it did anything.
@@ -76,7 +88,7 @@ export async function call(method, path, options) {
   }
 }
 
-async function callOnce(method, path, { query, body, headers, signal } = {}) {
+async function answeredOnce(method, path, { query, body, headers, signal } = {}) {
   const answer = await send(method, withQuery(path, query), {
     headers: { ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
     body: body === undefined ? undefined : JSON.stringify(body),
@@ -84,7 +96,7 @@ async function callOnce(method, path, { query, body, headers, signal } = {}) {
   });
   const text = await answer.text();
   const value = parse(text);
-  if (answer.ok) return value?.result ?? value;
+  if (answer.ok) return { answer, value };
   throw refusalOf(answer, value);
 }
 

@@ -96,7 +96,10 @@ export function Act({ run, done, kind = '', disabled = false, inline = false, ti
     ${fault !== undefined && html`<p class="fault" role="alert">${fault}</p>`}`;
 }
 
-/** A question over the page; closes with Escape (unless `onCancel` prevents it) and gives the focus back. */
+/**
+ * A question over the page; closes with Escape (unless `onCancel` prevents it) and gives the focus back. The browser
+ * focuses what has `autofocus`, else the first control.
+ */
 export function Dialog({ title, open, onClose, onCancel = onClose, children }) {
   const element = useRef(null);
   useEffect(() => {
@@ -110,21 +113,50 @@ export function Dialog({ title, open, onClose, onCancel = onClose, children }) {
   </dialog>`;
 }
 
+/**
+ * Asks before `run`: the children say what will happen. Cancel has the focus, and nothing closes the question while
+ * `run` is under way: its end is not lost.
+ */
+export function Confirm({
+  title,
+  open,
+  onClose,
+  confirm,
+  kind = 'danger',
+  run,
+  done,
+  disabled = false,
+  children,
+}) {
+  const [busy, setBusy] = useState(false);
+  const act = async () => {
+    setBusy(true);
+    try {
+      const answer = await run();
+      onClose();
+      return answer;
+    } finally {
+      setBusy(false);
+    }
+  };
+  const stayWhileBusy = (event) => {
+    if (busy) event.preventDefault();
+  };
+  return html`<${Dialog} title=${title} open=${open} onClose=${onClose} onCancel=${stayWhileBusy}>
+    ${children}
+    <div class="row">
+      <button type="button" autofocus disabled=${busy} onClick=${onClose}>Cancel</button>
+      <${Act} kind=${kind} done=${done} disabled=${disabled} inline run=${act}>${confirm}<//>
+    </div>
+  <//>`;
+}
+
 /** A button that asks before it acts. `question` says what will happen and whether it can be undone. */
 export function Ask({ label, question, confirm = label, run, done, kind = 'danger', disabled = false }) {
   const [open, setOpen] = useState(false);
-  const close = () => setOpen(false);
   return html`<button type="button" class=${kind} disabled=${disabled} onClick=${() => setOpen(true)}>${label}</button>
-    <${Dialog} title=${label} open=${open} onClose=${close}>
+    <${Confirm} title=${label} open=${open} onClose=${() => setOpen(false)} confirm=${confirm} kind=${kind} run=${run} done=${done}>
       <p>${question}</p>
-      <div class="row">
-        <${Act} kind=${kind} done=${done} inline run=${async () => {
-          const answer = await run();
-          close();
-          return answer;
-        }}>${confirm}<//>
-        <button type="button" onClick=${close}>Cancel</button>
-      </div>
     <//>`;
 }
 
@@ -165,33 +197,46 @@ export function sizeText(sizeBytes) {
 }
 
 /**
- * A list that is fetched page by page, behind a cursor. `load(after)` resolves with the rows; a page with fewer than
- * `pageRows` is the last. `cursorOf(row)` names the row to go on behind.
+ * A list that is fetched page by page. `load(next)` resolves with `{rows, next}`: the cursor of the page after it,
+ * undefined behind the last one.
  */
-export function usePages(load, cursorOf, pageRows, inputs) {
+export function useCursor(load, inputs) {
   const [rows, setRows] = useState([]);
-  const [isWhole, setWhole] = useState(false);
+  const [next, setNext] = useState(undefined);
   const first = useLoad(async () => {
     const page = await load(undefined);
-    setRows(page);
-    setWhole(page.length < pageRows);
+    setRows(page.rows);
+    setNext(page.next);
     return page;
   }, inputs);
   const more = async () => {
-    const page = await load(cursorOf(rows.at(-1)));
-    setRows((shown) => [...shown, ...page]);
-    setWhole(page.length < pageRows);
+    const page = await load(next);
+    setRows((shown) => [...shown, ...page.rows]);
+    setNext(page.next);
   };
-  return { ...first, rows, isWhole, more };
+  return { ...first, rows, isWhole: next === undefined, more };
 }
 
-/** Rows of `usePages` as a table with its states. `columns`: {title, cell(row), number?}. */
-export function PagedTable({ pages, columns, keyOf, empty, caption }) {
+/**
+ * The same behind the last row: `load(after)` resolves with the rows, a page with fewer than `pageRows` is the last.
+ * `cursorOf(row)` names the row that the next page begins behind.
+ */
+export function usePages(load, cursorOf, pageRows, inputs) {
+  const pageAfter = async (after) => {
+    const rows = await load(after);
+    return { rows, next: rows.length < pageRows ? undefined : cursorOf(rows.at(-1)) };
+  };
+  return useCursor(pageAfter, inputs);
+}
+
+/** Rows of `usePages` or `useCursor` as a table with its states. `columns`: {title, cell(row), number?}. */
+export function PagedTable({ pages, columns, keyOf, empty, caption, more = 'Show more' }) {
   return html`<${Loaded} of=${pages}>
     ${() =>
-      pages.rows.length === 0
-        ? html`<${Empty}><p>${empty}</p><//>`
-        : html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}>
+      html`${
+        pages.rows.length === 0
+          ? html`<${Empty}><p>${empty}</p><//>`
+          : html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}>
             <table>
               <caption class="hidden">${caption}</caption>
               <thead><tr>${columns.map(({ title, number }) => html`<th scope="col" class=${number ? 'number' : ''}>${title}</th>`)}</tr></thead>
@@ -199,7 +244,7 @@ export function PagedTable({ pages, columns, keyOf, empty, caption }) {
                 ${pages.rows.map((row) => html`<tr key=${keyOf(row)}>${columns.map(({ cell, number }) => html`<td class=${number ? 'number' : ''}>${cell(row)}</td>`)}</tr>`)}
               </tbody>
             </table>
-          </div>
-          ${!pages.isWhole && html`<p><${Act} run=${pages.more}>Show more<//></p>`}`}
+          </div>`
+      }${!pages.isWhole && html`<p class="more"><${Act} run=${pages.more}>${more}<//></p>`}`}
   <//>`;
 }

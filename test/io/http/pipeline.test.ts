@@ -182,17 +182,17 @@ function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}):
 
 t.test('pipeline: a plain value is answered in the success envelope with the security headers', async (t) => {
   const { port, finished } = start(t);
-  const answer = await sendRaw(port, requestText('GET', '/hello', { 'X-Request-Id': 'abc-1' }));
+  const answer = await sendRaw(port, requestText('GET', '/hello'));
   t.equal(answer.status, 200);
   t.equal(answer.body, '{"result":"hello"}');
   t.match(answer.headers, {
     'content-type': 'application/json',
     'x-content-type-options': 'nosniff',
     'cache-control': 'no-store',
-    'x-request-id': 'abc-1',
+    'x-request-id': 'test-1',
   });
   t.match(finished, [
-    { method: 'GET', route: '/hello', status: 200, sizeBytes: 18, requestId: 'abc-1', address: '127.0.0.1' },
+    { method: 'GET', route: '/hello', status: 200, sizeBytes: 18, requestId: 'test-1', address: '127.0.0.1' },
   ]);
 });
 
@@ -404,33 +404,39 @@ t.test('pipeline: a bug is told to the operator and answered 500 without a word 
   t.equal((await sendRaw(port, large)).body, '{"rpc":"BodyTooLarge"}');
 });
 
-t.test('pipeline: ids of requests, traces and repeats are taken when they are well formed', async (t) => {
-  const { port } = start(t);
-  const send = (headers: Record<string, string>) => sendRaw(port, requestText('POST', '/once', headers));
-  for (const id of ['a'.repeat(65), 'a b', '../x', '"', '']) {
-    t.match((await send({ 'X-Request-Id': id })).headers['x-request-id'], /^test-\d+$/, id);
-  }
-  t.equal((await send({ 'X-Request-Id': 'Az09._-' })).headers['x-request-id'], 'Az09._-');
-  const trace = `00-${'a1'.repeat(16)}-${'b2'.repeat(8)}-01`;
-  t.equal((await send({ traceparent: trace })).body, `{"result":[null,"${trace}"]}`);
-  for (const bad of [
-    trace.toUpperCase(),
-    `${trace}-x`,
-    trace.replaceAll('a1', '00'),
-    trace.replaceAll('b2', '00'),
-  ]) {
-    t.equal((await send({ traceparent: bad })).body, '{"result":[null,null]}', bad);
-  }
-  t.equal((await send({ 'Idempotency-Key': 'k-1' })).body, '{"result":["k-1",null]}');
-  t.equal((await send({ 'Idempotency-Key': 'k'.repeat(128) })).status, 200);
-  for (const bad of ['k'.repeat(129), 'two words', '']) {
-    const refused = await send({ 'Idempotency-Key': bad });
-    t.equal(refused.status, 400, bad);
-    t.match(refused.body, 'Idempotency-Key');
-  }
-  const twice = requestText('POST', '/once').replace(
-    '\r\n\r\n',
-    '\r\nIdempotency-Key: a\r\nIdempotency-Key: b\r\n\r\n',
-  );
-  t.equal((await sendRaw(port, twice)).status, 400);
-});
+t.test(
+  'pipeline: the id of a request is ours; ids of callers, traces and repeats are read when well formed',
+  async (t) => {
+    const { port, finished } = start(t);
+    const send = (headers: Record<string, string>) => sendRaw(port, requestText('POST', '/once', headers));
+    for (const id of ['a'.repeat(65), 'a b', '../x', '"', '']) {
+      t.match((await send({ 'X-Request-Id': id })).headers['x-request-id'], /^test-\d+$/, id);
+      t.equal(finished.at(-1)?.clientRequestId, undefined, id);
+    }
+    const named = await send({ 'X-Request-Id': 'Az09._-' });
+    t.match(named.headers['x-request-id'], /^test-\d+$/);
+    t.match(finished.at(-1), { requestId: named.headers['x-request-id'], clientRequestId: 'Az09._-' });
+    const trace = `00-${'a1'.repeat(16)}-${'b2'.repeat(8)}-01`;
+    t.equal((await send({ traceparent: trace })).body, `{"result":[null,"${trace}"]}`);
+    for (const bad of [
+      trace.toUpperCase(),
+      `${trace}-x`,
+      trace.replaceAll('a1', '00'),
+      trace.replaceAll('b2', '00'),
+    ]) {
+      t.equal((await send({ traceparent: bad })).body, '{"result":[null,null]}', bad);
+    }
+    t.equal((await send({ 'Idempotency-Key': 'k-1' })).body, '{"result":["k-1",null]}');
+    t.equal((await send({ 'Idempotency-Key': 'k'.repeat(128) })).status, 200);
+    for (const bad of ['k'.repeat(129), 'two words', '']) {
+      const refused = await send({ 'Idempotency-Key': bad });
+      t.equal(refused.status, 400, bad);
+      t.match(refused.body, 'Idempotency-Key');
+    }
+    const twice = requestText('POST', '/once').replace(
+      '\r\n\r\n',
+      '\r\nIdempotency-Key: a\r\nIdempotency-Key: b\r\n\r\n',
+    );
+    t.equal((await sendRaw(port, twice)).status, 400);
+  },
+);

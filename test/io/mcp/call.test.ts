@@ -358,6 +358,17 @@ t.test('audit: one record a call, who and what and how it ended, never an argume
   t.notMatch(JSON.stringify(mcp.audit), /SECRET/);
 });
 
+t.test("audit: a caller's X-Request-Id is kept beside ours, and no module sees it", async (t) => {
+  const mcp = await start(t, {});
+  const headers = { 'X-Request-Id': 'chosen-by-the-caller' };
+  const call = { name: 'wallet_get_balance', arguments: { currency: 'USD' } };
+  await mcp.rpc('tools/call', call, TOKENS.McpVerified, headers);
+  const { requestId, clientRequestId } = mcp.audit[0]?.fields ?? {};
+  t.match(requestId, /^test-/);
+  t.equal(clientRequestId, 'chosen-by-the-caller');
+  t.equal(mcp.asked[0]?.headers['x-request-id'], requestId);
+});
+
 t.test(
   'limits: a bearer pays by its key, a batch by its length, others by connection and address',
   async (t) => {

@@ -1,0 +1,69 @@
+/**
+ * THE events of the audit log, each with its ring. A ring has a bound of its own, so that records that one caller can
+ * make in number never push out records of another ring.
+ */
+import type { SettingsReader } from './settings.ts';
+
+/** `calls` is bounded by `AuditRowsMax`, each of the others by `AuditRingRowsMax`. */
+export const AUDIT_RINGS = ['admin', 'accounts', 'logins', 'unproven', 'calls'] as const;
+export type AuditRing = (typeof AUDIT_RINGS)[number];
+/** Null: records of versions without rings, to which nothing is added. */
+export type StoredRing = AuditRing | null;
+export const STORED_RINGS: readonly StoredRing[] = [null, ...AUDIT_RINGS];
+
+export const AUDIT_EVENTS = {
+  // What the staff did.
+  settingChanged: 'admin',
+  roleChanged: 'admin',
+  user_blocked: 'admin',
+  user_unblocked: 'admin',
+  app_administered: 'admin',
+  admin_resend: 'admin',
+  'admin.reload': 'admin',
+  actorReset: 'admin',
+  actorSkipped: 'admin',
+  deadLetterRemoved: 'admin',
+  // What owners changed: keys, applications, access.
+  key_added: 'accounts',
+  key_updated: 'accounts',
+  key_removed: 'accounts',
+  key_proven: 'accounts',
+  key_taken_over: 'accounts',
+  app_created: 'accounts',
+  app_updated: 'accounts',
+  app_removed: 'accounts',
+  app_key_rotated: 'accounts',
+  app_access_granted: 'accounts',
+  app_access_revoked: 'accounts',
+  webhook_enabled: 'accounts',
+  webhook_resend: 'accounts',
+  // Sessions that were opened and ended.
+  sign_up: 'logins',
+  login: 'logins',
+  logout: 'logins',
+  sessions_closed: 'logins',
+  // What a caller can cause without any proof.
+  login_refused: 'unproven',
+  sign_up_refused: 'unproven',
+  key_change_refused: 'unproven',
+  code_requested: 'unproven',
+  code_undelivered: 'unproven',
+  refusals_left_out: 'unproven',
+  // What callers and modules do all day.
+  'mcp.tool': 'calls',
+  'mcp.resource': 'calls',
+  'rest.call': 'calls',
+  file_uploaded: 'calls',
+  file_removed: 'calls',
+  webhook_disabled: 'calls',
+  webhook_gap: 'calls',
+} as const satisfies Record<string, AuditRing>;
+
+export type AuditEvent = keyof typeof AUDIT_EVENTS;
+
+export const AUDIT_EVENT_NAMES = Object.keys(AUDIT_EVENTS) as AuditEvent[];
+
+/** Records that a ring holds, at most. Those without a ring are bounded as calls are. */
+export function auditRowsMax(settings: SettingsReader, ring: StoredRing): number {
+  return settings.get(ring === null || ring === 'calls' ? 'AuditRowsMax' : 'AuditRingRowsMax');
+}

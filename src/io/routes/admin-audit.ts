@@ -1,0 +1,118 @@
+/** Admin JSON of the audit log: pages of it, filtered, and the events that it knows. */
+import type { AuditRecord } from '../../actors/runtime/actor.ts';
+import type { AuditRow } from '../../actors/runtime/journal-port.ts';
+import { AUDIT_EVENT_NAMES, AUDIT_EVENTS, AUDIT_RINGS } from '../../domain/audit.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import {
+  array,
+  int64,
+  integer,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  record,
+  type Static,
+  text,
+  unknown,
+} from '../../domain/schema.ts';
+import { toIso } from '../../domain/time.ts';
+import { type AuditLog, type AuditSearch, searchAudit } from '../admin-audit.ts';
+import { PAGE_ROWS_MAX, readPage } from '../admin-door.ts';
+import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
+import { requireId } from '../login-parts.ts';
+import { readTime, timeText } from '../query-time.ts';
+
+const PATH = '/ProxyAdmin/api/audit';
+
+const item = object({
+  /** Position in the log: `before` or `after` of another page. */
+  seq: integer(),
+  utc: text(),
+  event: text(),
+  /** Null: of a version without rings. */
+  ring: nullable(oneOf(AUDIT_RINGS)),
+  userId: nullable(text()),
+  fields: record(text(), unknown()),
+});
+const position = (minimum: number, description: string) =>
+  integer({ minimum, maximum: Number.MAX_SAFE_INTEGER, description });
+const auditQuery = object({
+  after: optional(position(0, 'Position; on its own: the oldest first, after this position')),
+  before: optional(position(1, 'Position; the newest first, before this position')),
+  limit: optional(integer({ minimum: 1, maximum: PAGE_ROWS_MAX, description: '100 unless given' })),
+  userId: optional(int64('Records of this account')),
+  event: optional(oneOf(AUDIT_EVENT_NAMES, 'Records of this event')),
+  ring: optional(oneOf(AUDIT_RINGS, 'Records of the events of this ring')),
+  from: optional(timeText('ISO 8601; inclusive')),
+  to: optional(timeText('ISO 8601; inclusive')),
+});
+type AuditQuery = Static<typeof auditQuery>;
+
+export function createAdminAuditRoutes(log: AuditLog): AnyRoute[] {
+  return [pageRoute(log), eventsRoute];
+}
+
+/** The next page is a `Link` (RFC 8288), so that the result is the rows alone, with or without a filter. */
+function pageRoute(log: AuditLog): AnyRoute {
+  return defineRoute({
+    method: 'GET',
+    path: PATH,
+    summary: 'The audit log, the newest first; a page looks at 20,000 records, `Link` names the next one',
+    group: 'admin',
+    auth: 'admin',
+    limits: [],
+    query: auditQuery,
+    result: array(item),
+    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden'],
+    async handle({ query }) {
+      const search = readSearch(query);
+      const { rows, next } = await searchAudit(log, search);
+      const name = search.oldestFirst ? 'after' : 'before';
+      return Reply.result(rows.map(itemOf), next === undefined ? [] : [['Link', linkTo(query, name, next)]]);
+    },
+  });
+}
+
+const eventsRoute = defineRoute({
+  method: 'GET',
+  path: `${PATH}/events`,
+  summary: 'Events of the audit log, each with the ring that keeps its records',
+  group: 'admin',
+  auth: 'admin',
+  limits: [],
+  result: array(object({ event: text(), ring: oneOf(AUDIT_RINGS) })),
+  errors: ['SessionNotFound', 'Forbidden'],
+  handle: () => AUDIT_EVENT_NAMES.map((event) => ({ event, ring: AUDIT_EVENTS[event] })),
+});
+
+function itemOf({ seq, ring, record: stored }: AuditRow): Static<typeof item> {
+  const { utcMs, event, userId, fields } = stored as AuditRecord;
+  return { seq, utc: toIso(utcMs), event, ring, userId, fields };
+}
+
+/** Throws `InvalidInput` that names the field. */
+function readSearch(query: AuditQuery): AuditSearch {
+  const { after, before, userId, event, ring, from, to } = query;
+  const search = {
+    after: after ?? 0,
+    before: before ?? Number.MAX_SAFE_INTEGER,
+    oldestFirst:
+      after !== undefined && [before, userId, event, ring, from, to].every((each) => each === undefined),
+    limit: readPage(query).limit,
+    userId: userId === undefined ? undefined : requireId(userId, 'userId'),
+    event,
+    ring,
+    fromMs: from === undefined ? Number.NEGATIVE_INFINITY : readTime(from, 'from'),
+    toMs: to === undefined ? Number.POSITIVE_INFINITY : readTime(to, 'to'),
+  };
+  if (search.toMs < search.fromMs) throw new GatewayError('InvalidInput', 'to: expected a time after from');
+  return search;
+}
+
+function linkTo(query: AuditQuery, name: 'after' | 'before', position: number): string {
+  const fields = new URLSearchParams();
+  for (const [field, value] of Object.entries({ ...query, [name]: position }))
+    fields.set(field, String(value));
+  return `<${PATH}?${fields}>; rel="next"`;
+}

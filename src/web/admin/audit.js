@@ -1,0 +1,105 @@
+/** The audit log and the login log: filters, the newest first, a page at a time. */
+import { get, getPage } from '../shared/api.js';
+import { PagedTable, Time, useCursor, useLoad } from '../shared/ui.js';
+import { html } from '../vendor/preact.js';
+
+const PATH = '/ProxyAdmin/api/audit';
+const FILTERS = ['userId', 'event', 'ring', 'from', 'to'];
+const RINGS = {
+  admin: 'Admin acts',
+  accounts: 'Keys and applications',
+  logins: 'Logins',
+  unproven: 'Refusals and codes',
+  calls: 'Calls, files and deliveries',
+};
+
+const columns = [
+  { title: 'When', cell: ({ utc }) => html`<${Time} of=${utc} />` },
+  { title: 'What', cell: ({ event }) => html`<code>${event}</code>` },
+  {
+    title: 'Account',
+    cell: ({ userId }) =>
+      userId === null
+        ? html`<span class="soft">none</span>`
+        : html`<a class="mono" href=${`/ProxyAdmin/Sessions?userId=${userId}`}>${userId}</a>`,
+  },
+  {
+    title: 'Details',
+    cell: ({ fields }) =>
+      html`<dl class="details">${Object.entries(fields).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value === null ? '–' : String(value)}</dd></div>`)}</dl>`,
+  },
+];
+
+/** The filter is the address, so that what is shown can be shared. */
+function moveTo(filter) {
+  const fields = new URLSearchParams(Object.entries(filter).filter(([, value]) => value !== ''));
+  history.pushState(null, '', `${location.pathname}${fields.size === 0 ? '' : `?${fields}`}`);
+  dispatchEvent(new PopStateEvent('popstate'));
+}
+
+const isoOf = (local) => (local === '' ? '' : new Date(local).toISOString());
+
+/** The form of a time input, in the zone of the reader. */
+function localOf(iso) {
+  const date = new Date(iso ?? '');
+  if (Number.isNaN(date.getTime())) return '';
+  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+}
+
+/** `preset`: the ring that is shown unless another is chosen. */
+function Filter({ query, events, rings, preset }) {
+  const value = (name) => query.get(name) ?? '';
+  const show = (event) => {
+    event.preventDefault();
+    const fields = new FormData(event.currentTarget);
+    const what = String(fields.get('what'));
+    moveTo({
+      userId: String(fields.get('userId')).trim(),
+      event: what.startsWith('ring:') ? '' : what,
+      ring: what.startsWith('ring:') ? what.slice('ring:'.length) : '',
+      from: isoOf(String(fields.get('from'))),
+      to: isoOf(String(fields.get('to'))),
+    });
+  };
+  const ring = value('ring') || (preset ?? '');
+  const chosen = value('event') || (ring && `ring:${ring}`);
+  return html`<form class="card filters" aria-label="Filter" onSubmit=${show}>
+    <div><label for="what">What</label>
+      <select id="what" name="what">
+        ${preset === undefined && html`<option value="" selected=${chosen === ''}>Everything</option>`}
+        ${rings.map(
+          (name) => html`<optgroup key=${name} label=${RINGS[name]}>
+          <option value=${`ring:${name}`} selected=${chosen === `ring:${name}`}>${RINGS[name]}: all</option>
+          ${events.filter((each) => each.ring === name).map(({ event }) => html`<option key=${event} value=${event} selected=${chosen === event}>${event}</option>`)}
+        </optgroup>`,
+        )}
+      </select></div>
+    <div><label for="userId">Account id</label><input id="userId" name="userId" inputmode="numeric" pattern="[0-9]{1,19}" title="Digits alone" defaultValue=${value('userId')} /></div>
+    <div><label for="from">From</label><input id="from" name="from" type="datetime-local" step="1" defaultValue=${localOf(query.get('from'))} /></div>
+    <div><label for="to">To</label><input id="to" name="to" type="datetime-local" step="1" defaultValue=${localOf(query.get('to'))} /></div>
+    <div class="row"><button type="submit" class="primary">Show</button>${FILTERS.some((name) => value(name) !== '') && html`<button type="button" onClick=${() => moveTo({})}>Clear</button>`}</div>
+  </form>`;
+}
+
+function Records({ query, preset, rings, caption }) {
+  const events = useLoad(() => get(`${PATH}/events`), []);
+  const filter = preset === undefined ? {} : { ring: preset };
+  for (const name of FILTERS) if (query.get(name)) filter[name] = query.get(name);
+  if (filter.event !== undefined) filter.ring = undefined;
+  const pages = useCursor((next) => (next === undefined ? getPage(PATH, filter) : getPage(next)), []);
+  const isFiltered = Object.keys(filter).length > 0;
+  const ending = isFiltered ? 'No record fits.' : 'The log is empty.';
+  return html`<${Filter} query=${query} events=${events.value ?? []} rings=${rings} preset=${preset} />
+    <section class="card stacked"><${PagedTable} pages=${pages} columns=${columns} keyOf=${({ seq }) => seq} caption=${caption}
+      empty=${pages.isWhole ? ending : 'No record fits among those looked through so far. A page looks at 20,000 records.'}
+      more=${pages.rows.length === 0 ? 'Continue with older records' : 'Show older records'} />
+      ${pages.isWhole && pages.rows.length > 0 && html`<p class="small soft more">${pages.rows.length === 1 ? 'One record' : `${pages.rows.length} records`}, none older.</p>`}</section>`;
+}
+
+export function AuditPage({ query }) {
+  return html`<${Records} query=${query} rings=${Object.keys(RINGS)} caption="Audit log" />`;
+}
+
+export function LoginLogPage({ query }) {
+  return html`<${Records} query=${query} preset="logins" rings=${['logins', 'unproven']} caption="Logins and refusals" />`;
+}
