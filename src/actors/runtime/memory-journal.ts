@@ -5,7 +5,6 @@
 import type { StoredRing } from '../../domain/audit.ts';
 import type { IndexName } from './actor.ts';
 import type * as port from './journal-port.ts';
-import type { Journal, Operation } from './journal-port.ts';
 import { MemoryAudit } from './memory-audit.ts';
 import { MemoryEvents } from './memory-events.ts';
 import { checkPlain, copyPlain } from './plain-data.ts';
@@ -16,7 +15,7 @@ interface Shelf {
 }
 
 interface Flight {
-  readonly group: readonly Operation[];
+  readonly group: readonly port.Operation[];
   readonly done: (error: Error | undefined) => void;
 }
 
@@ -26,12 +25,12 @@ export interface MemoryJournalOptions {
   /** Audit records kept of a ring; all unless given. */
   readonly auditRowsMax?: (ring: StoredRing) => number;
   /** Planted fault: what reaches the disk in place of the group. */
-  readonly tamper?: (group: readonly Operation[]) => readonly Operation[];
+  readonly tamper?: (group: readonly port.Operation[]) => readonly port.Operation[];
   /** Planted fault: a group is acknowledged before it is written. */
   readonly acknowledgesEarly?: boolean;
 }
 
-export class MemoryJournal implements Journal {
+export class MemoryJournal implements port.Journal {
   readonly events = new MemoryEvents();
   readonly #options: MemoryJournalOptions;
   readonly #shelves = new Map<string, Shelf>();
@@ -44,7 +43,7 @@ export class MemoryJournal implements Journal {
   #inFlight: Flight | undefined;
   #epoch = 0;
   /** Acknowledged and not written: only with the planted fault. */
-  #early: (readonly Operation[])[] = [];
+  #early: (readonly port.Operation[])[] = [];
   #failure: Error | undefined;
   #full = false;
 
@@ -61,7 +60,7 @@ export class MemoryJournal implements Journal {
   /** A flat charge: groups close by their commands long before. */
   sizeBytes = () => 64;
 
-  commit(group: readonly Operation[], done: (error: Error | undefined) => void): void {
+  commit(group: readonly port.Operation[], done: (error: Error | undefined) => void): void {
     if (this.#inFlight !== undefined) throw new Error('a group is in flight already');
     this.#inFlight = { group, done };
     const epoch = this.#epoch;
@@ -181,11 +180,11 @@ export class MemoryJournal implements Journal {
     this.#epoch += 1;
   }
 
-  #apply(group: readonly Operation[]): void {
+  #apply(group: readonly port.Operation[]): void {
     for (const operation of this.#options.tamper?.(group) ?? group) this.#applyOne(operation);
   }
 
-  #applyOne(operation: Operation): void {
+  #applyOne(operation: port.Operation): void {
     switch (operation.op) {
       case 'append':
         this.#shelf(operation.kind, operation.id).rows.set(operation.seq, operation.row as port.TurnRow);

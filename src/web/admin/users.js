@@ -56,6 +56,7 @@ export function UsersPage({ role, userId }) {
       title: 'Act',
       cell: (user) =>
         canBlock &&
+        user.id !== userId &&
         (user.blocked
           ? html`<${Act} done="The account is unblocked." run=${() => block(user)}>Unblock<//>`
           : html`<${Ask} label="Block" confirm="Block it" done="The account is blocked." question=${`Account ${user.id}: all its sessions end at once and nothing lets it in until it is unblocked.`} run=${() => block(user)} />`),
