@@ -3,7 +3,7 @@
  * gateway's own actors in this process, without HTTP and without the check of curve points at an enrolment, which takes
  * a sign-up two milliseconds of a processor: 100,000 of them through the public API would be minutes, not seconds.
  */
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomInt } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { KINDS } from '../src/actors/kinds.ts';
 import type { Ports, WorkerPort } from '../src/actors/runtime/ports.ts';
@@ -89,6 +89,7 @@ async function signUps(
         proof: PROOF,
         passKeyFlag: false,
         handle: randomBytes(32).toString('base64url'),
+        challenge: { id: randomInt(2 ** 47), endsMs: Date.now() },
         origin: ORIGIN,
       };
       const { token } = await actors.ask<SignedUp>(user, userId, command);

@@ -43,6 +43,9 @@ export async function startActors(
       if (error === undefined) log.info('the disk has room again');
       else log.error({ err: error }, 'the disk is short');
     },
+    onDamage({ table, key, message }) {
+      log.error({ table, key }, `${message}; look at the journal with the command check`);
+    },
   });
   let secret: Promise<Uint8Array>;
   const codes = codePorts(chatUrl, {
@@ -60,7 +63,7 @@ export async function startActors(
     randomBytes: randomSupply(),
     schedule: nodeSchedule,
     onFatal,
-    onBug: (report) => log.error(report, 'an actor failed'),
+    onBug: ({ error, ...report }) => log.error({ ...report, err: error }, 'an actor failed'),
   });
   // Before anything that an earlier run left behind is delivered.
   files.join(actors);

@@ -5,21 +5,21 @@ import { createReload } from './catalogue-reload.ts';
 import type { ConfigurationResult } from './config.ts';
 import { type HeldFolder, holdFolder } from './data-folder.ts';
 import type { Configuration } from './domain/configuration.ts';
+import { isNoRoom } from './domain/disk-faults.ts';
 import { LiveSettings } from './domain/settings.ts';
-import { SharedBounds } from './domain/shares.ts';
+import { SharedBounds } from './domain/shared-bounds.ts';
 import { openDrafts } from './drafts.ts';
 import { startEventDelivery } from './event-delivery.ts';
 import { openFileTransport } from './file-transport.ts';
 import { observeRequests } from './finished-requests.ts';
 import { openStaff } from './first-admin.ts';
 import { openFileCodes } from './io/files/file-code.ts';
-import type { Pipeline } from './io/http/pipeline.ts';
 import { LiveFigures } from './io/live-figures.ts';
 import type { Log } from './io/log.ts';
 import { createMetrics } from './io/metrics.ts';
 import { createModuleClient } from './io/modules/client.ts';
 import { openVault } from './io/vault.ts';
-import { openListeners } from './listeners.ts';
+import { reserveListeners } from './listeners.ts';
 import {
   moduleAddresses,
   openCatalogue,
@@ -27,9 +27,9 @@ import {
   startStandIns,
   warnOfPersonalReads,
 } from './modules.ts';
-import { type Parts, serve } from './serving.ts';
+import { createPipelines, type Parts, type Pipelines } from './serving.ts';
 import { addressOf, resolveSite } from './site.ts';
-import { checkJournal } from './storage.ts';
+import { checkJournal, checkPages } from './storage.ts';
 import { openWebhooks } from './webhook-delivery.ts';
 import { createWorkerPool } from './workers/pool.ts';
 
@@ -67,8 +67,8 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const { log } = options;
   const settings = new LiveSettings(configuration.settings);
   const bounds = new SharedBounds(settings);
-  const listeners = await openListeners(configuration, settings, bounds, log);
-  const { limiter, publicServer, internalServer, renewCertificate } = listeners;
+  const listeners = await reserveListeners(configuration, settings, bounds, log);
+  const { publicServer, internalServer, renewCertificate } = listeners;
   const folder = await openFolder(configuration.dataPath, options.newJournal, log);
   const sandbox = await startStandIns(configuration, log);
   const addresses = moduleAddresses(configuration, sandbox);
@@ -85,7 +85,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const webhookOpening = openWebhooks({ configuration, settings, log });
   const calls = { workers, modules, files, chatUrl, webhooks: webhookOpening.port };
   const actors = await startActors(configuration, settings, calls, options);
-  folder.markJournal();
+  whereThereIsRoom(() => folder.markJournal(), log);
   bounds.observe('uploadSlots', () => actors.count('crc32'));
   const site = resolveSite(configuration, options.version, publicServer.port, chatUrl !== undefined);
   const staff = await openStaff(actors, site);
@@ -94,8 +94,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   await files.recover(actors);
   const events = await startEventDelivery({ configuration, settings, bounds, actors, sandbox, modules, log });
   const webhooks = webhookOpening.start({ actors, vault, events });
-  const { production } = configuration;
-  const reload = createReload({ read: options.readAgain, catalogue, addresses, production, log });
+  const reload = createReload({ read: options.readAgain, configuration, catalogue, addresses, log });
   const metrics = createMetrics();
   const parts: Parts = {
     configuration,
@@ -116,15 +115,15 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     publicPaths: publicPaths(configuration),
     catalogue,
     reload,
-    limiter,
     bounds,
     metrics,
     live: new LiveFigures(),
     requests: observeRequests(configuration, metrics, Date.now),
-    publicServer,
-    internalServer,
+    ...listeners,
+    sandbox,
   };
-  const pipelines = serve(parts);
+  const pipelines = createPipelines(parts);
+  await listeners.open(pipelines.public.handle, pipelines.internal.handle);
   return {
     url: addressOf(configuration.listen, publicServer.port),
     internal: addressOf({ host: configuration.internal.host, tls: undefined }, internalServer.port),
@@ -149,11 +148,26 @@ async function openFolder(dataPath: string, newJournal: boolean, log: Log): Prom
       'the data folder cannot be locked; the journal refuses a second writer by itself',
     );
   checkJournal(dataPath, folder.hadJournal, newJournal);
+  if (folder.wasCutOff) {
+    await checkPages(dataPath);
+    log.warn('the gateway before did not end by itself; the pages of its journal have been looked at');
+  }
+  whereThereIsRoom(() => folder.markServed(), log);
   return folder;
 }
 
+/** Marks of the folder are for caution: a disk without room for one must not keep the folder from being served. */
+function whereThereIsRoom(mark: () => void, log: Log): void {
+  try {
+    mark();
+  } catch (error) {
+    if (!isNoRoom(error)) throw error;
+    log.warn({ err: error }, 'no room for the marks of the data folder; a later start sets them');
+  }
+}
+
 /** In the order in which parts need each other: nothing new, what runs to its end, then what it ran on. */
-async function takeDown(parts: Parts, pipelines: readonly Pipeline[]): Promise<void> {
+async function takeDown(parts: Parts, pipelines: Pipelines): Promise<void> {
   const {
     actors,
     events,
@@ -170,7 +184,9 @@ async function takeDown(parts: Parts, pipelines: readonly Pipeline[]): Promise<v
   parts.live.close();
   parts.drafts.uploads.suspend();
   const hooks = webhooks.stop();
-  const left = await Promise.all([...pipelines, events.streams].map((part) => part.drain(DRAIN_MS)));
+  const left = await Promise.all(
+    [pipelines.public, pipelines.internal, events.streams].map((part) => part.drain(DRAIN_MS)),
+  );
   const cut = left.reduce((sum, each) => sum + each, 0);
   if (cut > 0)
     options.log.warn(

@@ -5,8 +5,9 @@
 
 export interface BannerFacts {
   readonly version: string;
+  /** The listener, as this machine reaches it. */
   readonly url: string;
-  /** Where people open it in a browser. */
+  /** Where everybody else reaches it: `BaseUrl`. */
   readonly home: string;
   /** One-time address of the first admin; undefined when there is one. */
   readonly setupAddress: string | undefined;
@@ -34,9 +35,10 @@ export function banner(facts: BannerFacts): string {
     `Gatehouse ${facts.version}`,
     `  home page      ${facts.home}/`,
     `  API explorer   ${facts.home}/docs/swagger/`,
-    `  MCP endpoint   ${facts.url}/mcp`,
-    `  health         ${facts.url}/health`,
-    `  service info   ${facts.url}/auth/v1/info`,
+    `  MCP endpoint   ${facts.home}/mcp`,
+    `  health         ${facts.home}/health`,
+    `  service info   ${facts.home}/auth/v1/info`,
+    `  listens on     ${facts.url}`,
     `  metrics        ${facts.internal}/metrics`,
     `  data           ${facts.dataPath}`,
   ];
@@ -44,6 +46,6 @@ export function banner(facts: BannerFacts): string {
   else lines.push(`  admin set-up   ${facts.setupAddress}`, '                 (once, within 30 minutes)');
   if (facts.sandbox !== undefined)
     lines.push(`  sandbox        ${facts.sandbox} (stand-in modules, demo money)`);
-  lines.push('', 'For an MCP host:', JSON.stringify(clientConfiguration(facts.url), null, 2), '');
+  lines.push('', 'For an MCP host:', JSON.stringify(clientConfiguration(facts.home), null, 2), '');
   return `${lines.join('\n')}\n`;
 }

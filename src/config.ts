@@ -13,6 +13,7 @@ import {
   type ModuleName,
 } from './domain/configuration.ts';
 import { type ConfigurationFile, configurationSchema } from './domain/configuration-file.ts';
+import { customRows } from './domain/custom-rows.ts';
 import { compileSchema, type Fault } from './domain/schema.ts';
 import { checkSetting, isSettingName, type SettingName, type SettingValue } from './domain/settings.ts';
 import { environmentTwins, isRecord, resolveSecrets } from './environment.ts';
@@ -197,8 +198,8 @@ function resolve(
     dataPath: flags.data ?? file.DataPath ?? DEFAULTS.DataPath,
     trustedProxies: file.TrustedProxies ?? [],
     modules: resolveModules(file),
-    mcpTools: file.McpTools ?? {},
-    mcpResources: file.McpResources ?? {},
+    mcpTools: customRows(file, 'McpTools') ?? {},
+    mcpResources: customRows(file, 'McpResources') ?? {},
     mcpBasicPersonalReads: file.McpBasicPersonalReads,
     fido2: {
       serverDomain: file.Fido2?.serverDomain,

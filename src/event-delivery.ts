@@ -6,7 +6,7 @@ import type { RunningSystem } from './actors/runtime/system.ts';
 import { nodeSchedule } from './actors/runtime/world.ts';
 import type { Configuration } from './domain/configuration.ts';
 import type { SettingsReader } from './domain/settings.ts';
-import type { SharedBounds } from './domain/shares.ts';
+import type { SharedBounds } from './domain/shared-bounds.ts';
 import { startEventStreams } from './event-streams.ts';
 import { flatten } from './figures.ts';
 import type { Log } from './io/log.ts';
@@ -18,7 +18,7 @@ import { createModuleKeys, type ModuleKeys } from './io/modules/module-keys.ts';
 import { newRequestId } from './io/request-ids.ts';
 import type { StreamHub } from './io/sse/hub.ts';
 import { eventModulesOf } from './modules.ts';
-import type { RunningSandbox } from './sandbox/start.ts';
+import type { SupervisedSandbox } from './sandbox/supervisor.ts';
 
 export interface EventDelivery {
   readonly log: JournalEventLog;
@@ -37,7 +37,7 @@ export interface EventDeliveryOptions {
   readonly settings: SettingsReader;
   readonly bounds: SharedBounds;
   readonly configuration: Configuration;
-  readonly sandbox: RunningSandbox | undefined;
+  readonly sandbox: SupervisedSandbox | undefined;
   readonly modules: ModuleClient;
   readonly log: Log;
 }

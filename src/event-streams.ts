@@ -4,7 +4,7 @@ import type { RunningSystem } from './actors/runtime/system.ts';
 import { nodeSchedule } from './actors/runtime/world.ts';
 import type { EventLog } from './domain/events.ts';
 import type { SettingsReader } from './domain/settings.ts';
-import type { SharedBounds } from './domain/shares.ts';
+import type { SharedBounds } from './domain/shared-bounds.ts';
 import { sessionLives } from './io/http/session-gate.ts';
 import { StreamHub } from './io/sse/hub.ts';
 

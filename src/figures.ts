@@ -5,7 +5,7 @@ import type { Limiter } from './actors/limiter.ts';
 import { DATA_FILE } from './actors/runtime/journal-file.ts';
 import type { RunningSystem } from './actors/runtime/system.ts';
 import type { Configuration } from './domain/configuration.ts';
-import type { SharedBounds } from './domain/shares.ts';
+import type { SharedBounds } from './domain/shared-bounds.ts';
 import type { FileTransport } from './file-transport.ts';
 import type { Pipeline } from './io/http/pipeline.ts';
 import type { Server } from './io/http/server.ts';

@@ -7,8 +7,9 @@ import type { Ports, WorkerPort } from './actors/runtime/ports.ts';
 import type { RunningSystem } from './actors/runtime/system.ts';
 import { nodeSchedule } from './actors/runtime/world.ts';
 import { type AccountView, user } from './actors/user.ts';
-import { FolderUnusable, makeFolder } from './data-folder.ts';
+import { folderFault, makeFolder } from './data-folder.ts';
 import type { Configuration } from './domain/configuration.ts';
+import { isNoRoom } from './domain/disk-faults.ts';
 import type { SettingsReader } from './domain/settings.ts';
 import { type DownloadCounters, Downloads } from './io/files/downloads.ts';
 import { FileDirectory, type FileDirectoryCounters } from './io/files/file-directory.ts';
@@ -19,7 +20,6 @@ import { Receiver, type ReceiverCounters } from './io/files/receiver.ts';
 import { RemoteStorage } from './io/files/remote.ts';
 import { SendBuffers } from './io/files/send-buffers.ts';
 import type { FileStorage, StorageCounters } from './io/files/storage.ts';
-import { isNoRoom } from './io/files/storage-faults.ts';
 import { textBeginning } from './io/files/text-beginning.ts';
 import { type Direction, Throttle, type ThrottleCounters } from './io/files/throttle.ts';
 import { noteCleanStop, recoverUploads } from './io/files/upload-recovery.ts';
@@ -84,7 +84,7 @@ export interface FileTransport {
   close(): Promise<void>;
 }
 
-/** Throws `FolderUnusable` when the folder of the bytes cannot be made or written. */
+/** Throws `FolderUnusable`, `JournalUnusable` when the folder of the bytes cannot be made or written. */
 export function openFileTransport(options: FileTransportOptions): FileTransport {
   const { configuration, settings, modules, chatUrl, log } = options;
   const { storage, folder } = openStorage(configuration, log);
@@ -192,8 +192,7 @@ function makeWritableFolder(path: string, key: string): void {
   try {
     writeFileSync(probe, '1', { mode: 0o600 });
   } catch (error) {
-    if (!isNoRoom(error))
-      throw new FolderUnusable(error instanceof Error ? error.message : String(error), key);
+    if (!isNoRoom(error)) throw folderFault(error, path, key);
   }
   rmSync(probe, { force: true });
 }

@@ -1,6 +1,6 @@
 /** The program: commands, exit codes, signals. What it is made of is put together in assembly.ts. */
 import { readFileSync } from 'node:fs';
-import { JournalTooNew } from './actors/runtime/journal-port.ts';
+import { DamagedRow, JournalTooNew } from './actors/runtime/journal-port.ts';
 import { type Assembly, assemble } from './assembly.ts';
 import { banner } from './banner.ts';
 import {
@@ -13,14 +13,14 @@ import {
 } from './config.ts';
 import { FolderInUse, FolderUnusable, JournalUnusable } from './data-folder.ts';
 import type { Configuration } from './domain/configuration.ts';
-import { isLoopback } from './domain/networks.ts';
 import type { Fault } from './domain/schema.ts';
+import { exposureWarnings, productionFaults } from './exposure.ts';
 import { ListenError } from './io/http/free-port.ts';
 import { createLog, type Log } from './io/log.ts';
 import { SealKeyUnusable } from './io/vault.ts';
 import { generateKey } from './keygen.ts';
 import { checkCatalogue } from './modules.ts';
-import { backUp, JournalPresent } from './storage.ts';
+import { backUp, checkData, goBackACommit, JournalPresent, JournalSound } from './storage.ts';
 import { checkTls } from './tls.ts';
 
 /** Exit codes (config.md). */
@@ -30,17 +30,22 @@ const { version: VERSION } = JSON.parse(
   readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
 ) as { version: string };
 
+/** Of `check` alone. */
+const USE_OLDER_COMMIT = '--use-older-commit';
+
 const USAGE = `gatehouse ${VERSION}: one public entry point for backend modules
 
   main.cjs [options]              serve
   main.cjs keygen                 print a new key pair as JSON
   main.cjs backup DIR [options]   copy the journal while the gateway runs
+  main.cjs check [options]        read all of the journal, a line for each fault; exit code 70 when there is one
 
   --config FILE         configuration, JSON with comments; without it: sandbox modules and defaults
   --data DIR            folder of the journal and of files
   --port N              public port; 0 picks a free one
   --internal-port N     port of /metrics and /health in full; 0 picks a free one
   --sandbox             stand-in modules for those that have no address
+  --use-older-commit    with check: where the page of one commit is bad, go on from the commit before
   --new-journal         begin with an empty journal in a folder whose journal is gone
   --check-config        judge the configuration, start nothing
   -h, --help            this text
@@ -76,6 +81,7 @@ export async function run(args: readonly string[]): Promise<void> {
   }
   try {
     if (command === 'backup') await runBackup(rest);
+    else if (command === 'check') await runCheck(rest);
     else await serve(parseFlags(args));
   } catch (error) {
     if (error instanceof UsageError) end(EXIT.usage, `gatehouse: ${error.message}`);
@@ -83,8 +89,10 @@ export async function run(args: readonly string[]): Promise<void> {
     if (error instanceof FolderUnusable) endWithFaults([{ path: error.key, message: error.message }]);
     if (error instanceof SealKeyUnusable)
       endWithFaults([{ path: 'Secrets.sealKey', message: error.message }]);
-    if (error instanceof JournalPresent) end(EXIT.usage, `gatehouse: ${error.message}`);
+    if (error instanceof JournalPresent || error instanceof JournalSound)
+      end(EXIT.usage, `gatehouse: ${error.message}`);
     if (error instanceof JournalUnusable) end(EXIT.storage, `gatehouse: ${error.message}`);
+    if (error instanceof DamagedRow) end(EXIT.storage, `gatehouse: ${error.message}; restore a backup`);
     if (error instanceof JournalTooNew) end(EXIT.storage, `gatehouse: ${error.message}`);
     if (error instanceof FolderInUse) end(EXIT.storage, `gatehouse: ${error.message}`);
     throw error;
@@ -93,7 +101,8 @@ export async function run(args: readonly string[]): Promise<void> {
 
 /** Schema, values, certificates and custom tools are judged together, so that nobody mends them in two rounds. */
 function load(flags: Flags): ConfigurationResult {
-  return loadConfiguration(flags, processEnvironment(), [checkTls, checkCatalogue]);
+  const production = (file: unknown, sandbox: boolean) => productionFaults(file, sandbox && !flags.sandbox);
+  return loadConfiguration(flags, processEnvironment(), [checkTls, checkCatalogue, production]);
 }
 
 function loadOrEnd(flags: Flags): Configuration {
@@ -108,6 +117,14 @@ async function runBackup(args: readonly string[]): Promise<void> {
   const { dataPath } = loadOrEnd(parseFlags(rest));
   await backUp(dataPath, target);
   print(`backup written to ${target}\n`);
+}
+
+async function runCheck(args: readonly string[]): Promise<void> {
+  const goesBack = args.includes(USE_OLDER_COMMIT);
+  const { dataPath } = loadOrEnd(parseFlags(args.filter((each) => each !== USE_OLDER_COMMIT)));
+  if (goesBack) print(`${await goBackACommit(dataPath, Date.now())}\n`);
+  const { sound } = await checkData(dataPath, (line) => print(`${line}\n`));
+  if (!sound) process.exitCode = EXIT.storage;
 }
 
 async function serve(flags: Flags): Promise<void> {
@@ -130,20 +147,11 @@ async function serve(flags: Flags): Promise<void> {
     },
   });
   running.gateway = gateway;
-  warnOfExposure(configuration, log);
+  for (const { fields, message } of exposureWarnings(configuration)) log.warn(fields, message);
   const { url, internal, sandbox, home, setupAddress } = gateway;
   print(`listening ${JSON.stringify({ url, internal, ...(sandbox === undefined ? {} : { sandbox }) })}\n`);
   const { dataPath } = configuration;
   print(banner({ version: VERSION, url, home, setupAddress, internal, sandbox, dataPath }));
-}
-
-/** Development's defaults let webhooks reach this machine itself; whoever opens the door to others is told. */
-function warnOfExposure({ production, listen, webhookAllow }: Configuration, log: Log): void {
-  if (production || isLoopback(listen.host) || webhookAllow.length === 0) return;
-  log.warn(
-    { host: listen.host, webhookAllow },
-    'not in production mode, but reachable from elsewhere: webhooks may go to these ranges; set Production or WebhookAllow',
-  );
 }
 
 /** Set before anything is started: until there is a gateway a stop has nothing to finish. */

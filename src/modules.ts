@@ -1,30 +1,40 @@
 /** Where modules are and which tools they give: configured modules, the sandbox for the others, the catalogue. */
+
+import { nodeSchedule } from './actors/runtime/world.ts';
 import { keyPath } from './config.ts';
 import { JournalUnusable } from './data-folder.ts';
 import type { AccessPolicy } from './domain/access.ts';
 import type { Configuration } from './domain/configuration.ts';
+import { customRows, doubledRows, placeInFile } from './domain/custom-rows.ts';
 import type { Fault } from './domain/schema.ts';
 import { isRecord } from './environment.ts';
 import type { Log } from './io/log.ts';
 import { type Catalogue, type CatalogueResult, LiveCatalogue, loadCatalogue } from './io/mcp/catalogue.ts';
 import { BUILT_IN } from './io/mcp/tools/built-in.ts';
 import { SANDBOX_MODULES, type SandboxModuleName } from './sandbox/modules.ts';
-import { type RunningSandbox, startSandbox } from './sandbox/start.ts';
+import { type SupervisedSandbox, superviseSandbox } from './sandbox/supervisor.ts';
 
 /** Faults of the custom tools and resources of a file as written, before anything is started. */
 export function checkCatalogue(file: unknown, sandbox: boolean): readonly Fault[] {
   if (!isRecord(file)) return [];
   const modules = isRecord(file['Modules']) ? Object.keys(file['Modules']) : [];
   const names = [...modules, ...(sandbox ? SANDBOX_MODULES : [])];
-  const rows = { tools: file['McpTools'], resources: file['McpResources'] };
+  const rows = { tools: customRows(file, 'McpTools'), resources: customRows(file, 'McpResources') };
   // Nothing is called: any address shows whether a row names a module that will be there, under any policy.
   const addresses = new Map(names.map((name) => [name, 'http://127.0.0.1:1']));
-  return faultsOf(loadCatalogue(BUILT_IN, rows, addresses, { personalReads: false }));
+  const loaded = loadCatalogue(BUILT_IN, rows, addresses, { personalReads: false });
+  const faults = loaded.ok ? [] : loaded.faults;
+  const placed = faults.map(({ path, message }) => ({ path: placeInFile(file, path), message }));
+  return [...doubledRows(file), ...placed].map(readable);
 }
 
 /** What keeps a catalogue from being served, by the path of the key in the file. */
 export function faultsOf(result: CatalogueResult): readonly Fault[] {
-  return result.ok ? [] : result.faults.map(({ path, message }) => ({ path: keyPath(path), message }));
+  return result.ok ? [] : result.faults.map(readable);
+}
+
+function readable({ path, message }: Fault): Fault {
+  return { path: keyPath(path), message };
 }
 
 /** Names of modules that the running gateway does not know: it learns their addresses at a start only. */
@@ -96,26 +106,28 @@ export function reloadCatalogue(
 export async function startStandIns(
   configuration: Configuration,
   log: Log,
-): Promise<RunningSandbox | undefined> {
+): Promise<SupervisedSandbox | undefined> {
   const modules = sandboxNames(configuration);
   if (modules.length === 0) return undefined;
-  const sandbox = await startSandbox({ dataPath: configuration.dataPath, modules }).catch(
+  const supervision = {
+    elapsed: () => performance.now(),
+    timer: nodeSchedule.timer,
+    onEnd: (error: unknown, waitMs: number) =>
+      log.error({ err: error, waitMs }, 'the sandbox ended; its modules are down until it is started again'),
+    onReturn: () => log.info('the sandbox serves again'),
+  };
+  return superviseSandbox({ dataPath: configuration.dataPath, modules }, supervision).catch(
     (error: unknown) => {
       throw new JournalUnusable(
         `the sandbox cannot start: ${error instanceof Error ? error.message : String(error)}`,
       );
     },
   );
-  sandbox.crashed.then(
-    (error) => log.error({ err: error }, 'the sandbox ended; its modules are down'),
-    (error: unknown) => log.error({ err: error }, 'the sandbox ended without a word'),
-  );
-  return sandbox;
 }
 
 export function moduleAddresses(
   configuration: Configuration,
-  sandbox: RunningSandbox | undefined,
+  sandbox: SupervisedSandbox | undefined,
 ): Map<string, string> {
   const addresses = new Map<string, string>();
   for (const [name, url] of Object.entries(sandbox?.modules ?? {})) addresses.set(name, url);
@@ -135,7 +147,7 @@ export interface EventModule {
 /** All modules that may have events; the stand-ins are polled, and may be tried with pushed ones as well. */
 export function eventModulesOf(
   configuration: Configuration,
-  sandbox: RunningSandbox | undefined,
+  sandbox: SupervisedSandbox | undefined,
 ): EventModule[] {
   const configured = Object.entries(configuration.modules).map(([name, { url, key, poll }]) => ({
     name,

@@ -4,20 +4,23 @@ import type { RunningSystem } from './actors/runtime/system.ts';
 import type { AssemblyOptions } from './assembly.ts';
 import type { Configuration } from './domain/configuration.ts';
 import type { LiveSettings } from './domain/settings.ts';
-import { SharedBounds } from './domain/shares.ts';
+import { SharedBounds } from './domain/shared-bounds.ts';
 import type { Site } from './domain/site.ts';
 import type { EventDelivery } from './event-delivery.ts';
 import { figuresOf } from './figures.ts';
 import type { FileTransport } from './file-transport.ts';
 import type { FinishedRequests } from './finished-requests.ts';
 import type { OpenedStaff } from './first-admin.ts';
+import { openChallenges } from './io/challenges.ts';
 import type { FileCodes } from './io/files/file-code.ts';
 import { FileRemovals } from './io/files/removals.ts';
 import { createPipeline, type Pipeline } from './io/http/pipeline.ts';
-import type { AnyRoute } from './io/http/route.ts';
+import type { AnyRoute, SessionGate } from './io/http/route.ts';
 import type { Server } from './io/http/server.ts';
 import { createSessionGate } from './io/http/session-gate.ts';
 import type { LiveFigures } from './io/live-figures.ts';
+import type { Log } from './io/log.ts';
+import { residentMemory } from './io/machine.ts';
 import type { LiveCatalogue } from './io/mcp/catalogue.ts';
 import type { Metrics } from './io/metrics.ts';
 import type { ModuleClient } from './io/modules/client.ts';
@@ -28,6 +31,7 @@ import { createRoutes } from './io/routes/index.ts';
 import { createInternalRoutes } from './io/routes/internal.ts';
 import type { Vault } from './io/vault.ts';
 import { openPages } from './pages.ts';
+import type { SupervisedSandbox } from './sandbox/supervisor.ts';
 import { internalSite } from './site.ts';
 import type { WebhookDelivery } from './webhook-delivery.ts';
 import type { WorkerPool } from './workers/pool.ts';
@@ -57,24 +61,25 @@ export interface Parts extends OpenedStaff {
   readonly live: LiveFigures;
   readonly publicServer: Server;
   readonly internalServer: Server;
+  readonly sandbox: SupervisedSandbox | undefined;
 }
 
-/** Builds both route tables and begins to serve. */
-export function serve(parts: Parts): Pipeline[] {
-  const { configuration, options, settings, actors, limiter, metrics, publicServer, internalServer } = parts;
-  const { site, staff, live } = parts;
-  const gate = createSessionGate({
-    actors,
-    clock: Date.now,
-    adminPublicKeys: site.adminPublicKeys,
-    roleOf: (userId) => staff.roleOf(userId),
-    onTouchFailed: (error) => options.log.error({ err: error }, 'the last use of a session was not written'),
-  });
+export interface Pipelines {
+  readonly public: Pipeline;
+  readonly internal: Pipeline;
+}
+
+/** Builds both route tables and what serves them once the ports are open. */
+export function createPipelines(parts: Parts): Pipelines {
+  const { configuration, options, settings, actors, limiter, metrics, publicServer } = parts;
+  const { site, live } = parts;
+  const gate = gateOf(parts);
   const startedMs = performance.now();
+  const rss = residentMemory(() => performance.now());
   const facts = () => ({
     databaseConnected: actors.healthy,
     activeSessions: actors.count('sidHash') + actors.count('sessionHash'),
-    rssBytes: process.memoryUsage.rss(),
+    rssBytes: rss(),
   });
   const pipelineOf = (
     routes: readonly AnyRoute[],
@@ -89,12 +94,15 @@ export function serve(parts: Parts): Pipeline[] {
       ...listener,
       limiter,
       bounds,
+      challenges: openChallenges(parts.vault),
+      onSignedUp: (userId) => parts.sandbox?.signedUp(userId),
       clock: Date.now,
       elapsed: () => performance.now(),
       newRequestId,
       trustedProxies: configuration.trustedProxies,
       crowded: publicServer.crowded,
       onBug: (error, requestId) => options.log.error({ err: error, requestId }, 'a request failed by a bug'),
+      onUntrustedProxy: warnOnce(options.log),
       onFinished(record) {
         parts.requests.observe(record);
         live.observe(record);
@@ -111,8 +119,7 @@ export function serve(parts: Parts): Pipeline[] {
     administration: actors.administration,
     health: facts,
   });
-  const pages = openPages(configuration, api);
-  pages.compress().catch((error: unknown) => options.log.error({ err: error }, 'a page was not compressed'));
+  const pages = compressedPages(configuration, api, options.log);
   const publicPipeline = pipelineOf(
     [...api, ...pages.routes],
     { site, proxyProtocol: configuration.listen.proxyProtocol },
@@ -136,7 +143,34 @@ export function serve(parts: Parts): Pipeline[] {
     // Of its own: metrics and modules are served whatever the public listener holds.
     new SharedBounds(settings),
   );
-  publicServer.serve(publicPipeline.handle);
-  internalServer.serve(internalPipeline.handle);
-  return [publicPipeline, internalPipeline];
+  return { public: publicPipeline, internal: internalPipeline };
+}
+
+function gateOf({ actors, site, staff, options }: Parts): SessionGate {
+  return createSessionGate({
+    actors,
+    clock: Date.now,
+    adminPublicKeys: site.adminPublicKeys,
+    roleOf: (userId) => staff.roleOf(userId),
+    onTouchFailed: (error) => options.log.error({ err: error }, 'the last use of a session was not written'),
+  });
+}
+
+function compressedPages(configuration: Configuration, api: readonly AnyRoute[], log: Log) {
+  const pages = openPages(configuration, api);
+  pages.compress().catch((error: unknown) => log.error({ err: error }, 'a page was not compressed'));
+  return pages;
+}
+
+/** The first admin request through a proxy that is not trusted: the others say nothing new. */
+function warnOnce(log: Log): (address: string) => void {
+  let warned = false;
+  return (address) => {
+    if (warned) return;
+    warned = true;
+    log.warn(
+      { address },
+      'an admin route was asked with X-Forwarded-For from an address that is not in TrustedProxies, and refused',
+    );
+  };
 }

@@ -2,7 +2,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { type Flags, loadConfiguration, parseFlags } from '../src/config.ts';
+import { keysForRestart } from '../src/domain/configuration-changes.ts';
 import { twinName, twins } from '../src/environment.ts';
+import { checkCatalogue } from '../src/modules.ts';
 import { configurationPage } from '../tools/print-configuration.ts';
 
 const NO_FLAGS: Flags = { sandbox: false, checkConfig: false, newJournal: false };
@@ -164,6 +166,109 @@ t.test(
       t.same(result.configuration.settings, { FileMaxSizeBytes: 104_857_600, FileDownloadByIdEnabled: 1 });
   },
 );
+
+const TOOL = {
+  endpoint: 'http://127.0.0.1:1/x',
+  method: 'GET',
+  description: 'x',
+  inputSchema: { type: 'object' },
+};
+
+t.test('configuration: custom tools and resources under Config, as spec 2.5 writes them', async (t) => {
+  const resource = { endpoint: 'http://127.0.0.1:1/y', name: 'y' };
+  const load = (content: unknown) => loadConfiguration(file(t, content), {}, [checkCatalogue]);
+  const under = load({ Config: { McpTools: { one: TOOL }, McpResources: { 'test://y': resource } } });
+  t.ok(under.ok);
+  if (under.ok)
+    t.match(under.configuration, { mcpTools: { one: TOOL }, mcpResources: { 'test://y': resource } });
+  const both = load({ McpTools: { two: TOOL }, Config: { McpTools: { one: TOOL } } });
+  t.ok(both.ok);
+  if (both.ok) t.same(both.configuration.mcpTools, { one: TOOL, two: TOOL });
+  const empty = load({ Config: {} });
+  t.ok(empty.ok && Object.keys(empty.configuration.mcpTools).length === 0);
+});
+
+t.test('configuration: faults under Config have the path of their key', async (t) => {
+  const faults = (content: unknown) => {
+    const result = loadConfiguration(file(t, content), {}, [checkCatalogue]);
+    return result.ok ? [] : result.faults.map(({ path }) => path);
+  };
+  const faulty = { ...TOOL, method: 'PUT' };
+  t.same(faults({ Config: { McpTools: { 'a/b.c': faulty } }, McpTools: { out: faulty } }).sort(), [
+    'Config.McpTools.a/b.c.method',
+    'McpTools.out.method',
+  ]);
+  t.same(faults({ Config: { McpTools: { one: TOOL } }, McpTools: { one: TOOL } }), ['Config.McpTools.one']);
+  t.same(
+    faults({ Config: { McpResources: { 'no uri': { endpoint: 'http://127.0.0.1:1/y', name: 'y' } } } }),
+    ['Config.McpResources.no uri'],
+  );
+  for (const Config of [5, [], { McpTools: 5 }, { Project: 'x' }, { mcpTools: {} }]) {
+    const found = faults({ Config });
+    t.equal(found.length, 1, JSON.stringify(Config));
+    t.match(found[0], /^Config/);
+  }
+});
+
+t.test('configuration: changed keys that need a restart, by the names of the file', async (t) => {
+  const load = (content: unknown, environment: Record<string, string> = {}, flags: Partial<Flags> = {}) => {
+    const result = loadConfiguration({ ...file(t, content), ...flags }, environment);
+    if (!result.ok) throw new Error(JSON.stringify(result.faults));
+    return result.configuration;
+  };
+  const core = { url: 'http://127.0.0.1:1', key: 'sixteen-characters' };
+  const started = load({ Project: 'a', Modules: { core }, Settings: { ApiRPSLimit: 3 } });
+  t.same(
+    keysForRestart(started, load({ Modules: { core }, Settings: { ApiRPSLimit: 3 }, Project: 'a' })),
+    [],
+  );
+  const now = load({
+    Project: 'b',
+    Listen: { port: 9_000, tls: { cert: 'c.pem', key: 'k.pem' } },
+    TrustedProxies: ['10.0.0.0/8'],
+    Modules: { core: { ...core, key: 'another-key-of-it' }, chat: core },
+    Settings: { IpRPSLimit: 5 },
+    Fido2: { timestampDriftTolerance: 5 },
+    FileServers: { 0: { Host: 'http://127.0.0.1:2' } },
+    Secrets: { sealKey: '0f'.repeat(32), sealKeyLost: true },
+    Workers: { threads: 2 },
+    Log: { requests: 'off' },
+    Admin: { allow: [] },
+    StaticPath: 'x',
+  });
+  t.same(keysForRestart(started, now).sort(), [
+    'Admin.allow',
+    'Fido2.timestampDriftTolerance',
+    'FileServers.0',
+    'Listen.port',
+    'Listen.tls',
+    'Log.requests',
+    'Modules.chat',
+    'Modules.core.key',
+    'Project',
+    'Secrets.sealKey',
+    'Secrets.sealKeyLost',
+    'Settings.ApiRPSLimit',
+    'Settings.IpRPSLimit',
+    'StaticPath',
+    'TrustedProxies',
+    'Workers.threads',
+  ]);
+  const reloaded = {
+    McpTools: { one: TOOL },
+    Config: { McpTools: { two: TOOL } },
+    McpBasicPersonalReads: false,
+  };
+  const same = { Project: 'a', Modules: { core }, Settings: { ApiRPSLimit: 3 } };
+  t.same(keysForRestart(started, load({ ...same, ...reloaded })), [], 'a reload takes these');
+  const pinned = load(same, {}, { port: 0 });
+  t.same(
+    keysForRestart(pinned, load({ ...same, Listen: { port: 9 } }, {}, { port: 0 })),
+    [],
+    'a flag wins over the file after a restart too',
+  );
+  t.same(keysForRestart(started, load(same, { GATEHOUSE_PROJECT: 'c' })), ['Project']);
+});
 
 t.test('environment: twins are named after the path of their key', async (t) => {
   t.equal(twinName(['BaseUrl']), 'GATEHOUSE_BASE_URL');

@@ -23,6 +23,7 @@ export type Json = { [key: string]: Json } & { toString(): string };
 
 export interface Challenge {
   readonly challengeId: number;
+  readonly challenge: string;
   readonly code: string;
   readonly signPrefix: string;
 }

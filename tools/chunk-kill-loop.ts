@@ -7,30 +7,25 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Answer, type Person, request, signUp } from './agent.ts';
-import { launch, type RunningGateway } from './launch.ts';
+import { type KillOptions, type KillReport, killLoop, numbersOf, type Work } from './kills.ts';
+import type { RunningGateway } from './launch.ts';
 import { chunksOf, crc32, initUpload, type PartAnswer, uploadPart, uploadStatus } from './upload-client.ts';
 
-export interface ChunkKillLoopOptions {
-  readonly kills: number;
-  readonly dataPath: string;
+export interface ChunkKillLoopOptions extends KillOptions {
   readonly uploaders: number;
-  /** 0 to 1; the caller owns the randomness. */
-  readonly random: () => number;
 }
 
-export interface ChunkKillLoopReport {
-  kills: number;
+export interface ChunkKillLoopReport extends KillReport {
   completed: number;
   /** Uploads under way at a kill, by what the disk held of them. */
   caught: { opening: number; part: number; published: number; messageComplete: number };
-  /** Each line is a broken promise. Empty when all is well. */
-  faults: string[];
 }
 
 interface Uploader {
   readonly person: Person;
   url: string;
   readonly cookie: string;
+  readonly random: () => number;
   /** File id to bytes, completed and acknowledged. */
   readonly files: Map<string, Buffer>;
   /** The upload under way. */
@@ -54,83 +49,70 @@ const AFTER_START_MS = 120;
 const CLEANING_MS = 10_000;
 
 export async function runChunkKillLoop(options: ChunkKillLoopOptions): Promise<ChunkKillLoopReport> {
-  const { dataPath } = options;
+  const { dataPath, seed } = options;
   const caught = { opening: 0, part: 0, published: 0, messageComplete: 0 };
-  const report: ChunkKillLoopReport = { kills: 0, completed: 0, caught, faults: [] };
-  const start = () => launch({ dataPath, args: ['--sandbox'], configuration: { Settings: SETTINGS } });
-  const running = { gateway: await start() };
-  try {
-    await killAndCheck(running, start, options, report);
-  } finally {
-    await running.gateway.stop();
-  }
+  const report: ChunkKillLoopReport = { seed, kills: 0, completed: 0, caught, faults: [] };
+  const launching = { args: ['--sandbox'], configuration: { Settings: SETTINGS } };
+  await killLoop(options, launching, report, async ({ url }) => {
+    const uploaders: Uploader[] = [];
+    for (let at = 0; at < options.uploaders; at += 1)
+      uploaders.push(newUploader(await signUp(url), numbersOf(seed, at)));
+    return {
+      async work(gateway, kill) {
+        for (const uploader of uploaders) uploader.url = gateway.url;
+        return workOf(uploaders, kill % 4 !== 3, report);
+      },
+      look() {
+        for (const uploader of uploaders) classify(dataPath, uploader, report);
+      },
+      async check(gateway) {
+        for (const uploader of uploaders) {
+          uploader.url = gateway.url;
+          await goOn(uploader, report);
+        }
+        await checkAll(gateway, dataPath, uploaders, report);
+      },
+      end() {
+        report.completed = uploaders.reduce((sum, { files }) => sum + files.size, 0);
+      },
+    };
+  });
   return report;
 }
 
-async function killAndCheck(
-  running: { gateway: RunningGateway },
-  start: () => Promise<RunningGateway>,
-  { dataPath, random, ...options }: ChunkKillLoopOptions,
-  report: ChunkKillLoopReport,
-): Promise<void> {
-  const uploaders: Uploader[] = [];
-  for (let at = 0; at < options.uploaders; at += 1) {
-    const person = await signUp(running.gateway.url);
-    const { cookie } = person;
-    uploaders.push({
-      person,
-      url: '',
-      cookie,
-      files: new Map(),
-      bytes: undefined,
-      opened: false,
-      lastSent: 0,
-    });
-  }
-  while (report.kills < options.kills) {
-    for (const uploader of uploaders) uploader.url = running.gateway.url;
-    const nearTheEnd = report.kills % 4 !== 0;
-    await killWithin(running.gateway, uploaders, nearTheEnd, random);
-    report.kills += 1;
-    for (const uploader of uploaders) classify(dataPath, uploader, report);
-    running.gateway = await start();
-    for (const uploader of uploaders) {
-      uploader.url = running.gateway.url;
-      await goOn(uploader, report);
-    }
-    await checkAll(running.gateway, dataPath, uploaders, report);
-  }
-  report.completed = uploaders.reduce((sum, { files }) => sum + files.size, 0);
+function newUploader(person: Person, random: () => number): Uploader {
+  const { cookie } = person;
+  const none = { url: '', bytes: undefined, opened: false, lastSent: 0 };
+  return { person, cookie, random, files: new Map(), ...none };
 }
 
-async function killWithin(
-  gateway: RunningGateway,
-  uploaders: readonly Uploader[],
-  nearTheEnd: boolean,
-  random: () => number,
-): Promise<void> {
+function workOf(uploaders: readonly Uploader[], nearTheEnd: boolean, report: ChunkKillLoopReport): Work {
   let onLast: () => void = () => undefined;
   const lastSent = new Promise<void>((resolve) => {
     onLast = resolve;
   });
-  const uploading = uploaders.map((uploader) => uploadUntilCut(uploader, onLast, random));
-  if (nearTheEnd) await lastSent;
-  const delayMs = random() * (nearTheEnd ? AFTER_LAST_MS : AFTER_START_MS);
-  await new Promise((resolve) => setTimeout(resolve, delayMs));
-  await gateway.kill();
-  await Promise.all(uploading);
+  const uploading = uploaders.map((uploader) => uploadUntilCut(uploader, onLast, report));
+  return {
+    ripe: nearTheEnd ? lastSent : Promise.resolve(),
+    cut: Promise.all(uploading),
+    delayMs: [0, nearTheEnd ? AFTER_LAST_MS : AFTER_START_MS],
+  };
 }
 
-async function uploadUntilCut(uploader: Uploader, onLast: () => void, random: () => number): Promise<void> {
+async function uploadUntilCut(
+  uploader: Uploader,
+  onLast: () => void,
+  report: ChunkKillLoopReport,
+): Promise<void> {
   try {
     for (;;) {
-      uploader.bytes = randomBytes(1 + Math.floor(random() * 2.5 * CHUNK_BYTES));
+      uploader.bytes = randomBytes(1 + Math.floor(uploader.random() * 2.5 * CHUNK_BYTES));
       uploader.opened = false;
       await upload(uploader, uploader.bytes, onLast);
     }
   } catch (error) {
     // The process is gone, as it should be; anything else is a broken promise.
-    if (!(error instanceof TypeError)) throw error;
+    if (!(error instanceof TypeError)) report.faults.push(String(error));
   }
 }
 

@@ -8,21 +8,17 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { type Person, signUp } from './agent.ts';
-import { launch, type RunningGateway } from './launch.ts';
+import { type KillOptions, type KillReport, killLoop, numbersOf } from './kills.ts';
+import type { RunningGateway } from './launch.ts';
 
-export interface DraftKillOptions {
-  readonly kills: number;
-  readonly dataPath: string;
+export interface DraftKillOptions extends KillOptions {
   /** Clients that upload at the same time. */
   readonly writers: number;
   /** Shortest and longest time of uploading before a kill, milliseconds. */
   readonly uploadingMs: readonly [number, number];
-  /** 0 to 1; the caller owns the randomness. */
-  readonly random: () => number;
 }
 
-export interface DraftKillReport {
-  kills: number;
+export interface DraftKillReport extends KillReport {
   acknowledged: number;
   /** Uploads whose answer the kill swallowed and that were found complete. */
   recovered: number;
@@ -31,8 +27,6 @@ export interface DraftKillReport {
   resumed: number;
   /** Drafts whose create_draft was not answered: their messages are left to expire. */
   unknownDrafts: number;
-  /** Each line is a broken promise. Empty when all is well. */
-  faults: string[];
 }
 
 interface Upload {
@@ -43,6 +37,7 @@ interface Upload {
 
 interface Writer {
   readonly person: Person;
+  readonly random: () => number;
   readonly acknowledged: Upload[];
   pending: Upload | undefined;
 }
@@ -63,29 +58,28 @@ const CONFIGURATION = {
 };
 
 export async function runDraftKillLoop(options: DraftKillOptions): Promise<DraftKillReport> {
+  const { seed, dataPath } = options;
   const none = { kills: 0, acknowledged: 0, recovered: 0, continued: 0, resumed: 0, unknownDrafts: 0 };
-  const report: DraftKillReport = { ...none, faults: [] };
-  const start = () =>
-    launch({ dataPath: options.dataPath, args: ['--sandbox'], configuration: CONFIGURATION });
-  let gateway = await start();
-  const writers: Writer[] = [];
-  for (let at = 0; at < options.writers; at += 1) {
-    writers.push({ person: await signUp(gateway.url), acknowledged: [], pending: undefined });
-  }
-  while (report.kills < options.kills) {
-    const [shortest, longest] = options.uploadingMs;
-    const running = gateway;
-    const uploading = writers.map((writer) => uploadUntilCut(running, writer, options, report));
-    await untilAcknowledged(report, report.acknowledged + options.writers);
-    await pause(shortest + options.random() * (longest - shortest));
-    await gateway.kill();
-    await Promise.all(uploading);
-    report.kills += 1;
-    gateway = await start();
-    for (const writer of writers) await checkAfterRestart(gateway, writer, report);
-  }
-  checkRest(options.dataPath, writers, report);
-  await gateway.stop();
+  const report: DraftKillReport = { seed, ...none, faults: [] };
+  const launching = { args: ['--sandbox'], configuration: CONFIGURATION };
+  await killLoop(options, launching, report, async ({ url }) => {
+    const writers: Writer[] = [];
+    for (let at = 0; at < options.writers; at += 1) {
+      const person = await signUp(url);
+      writers.push({ person, random: numbersOf(seed, at), acknowledged: [], pending: undefined });
+    }
+    return {
+      async work(gateway) {
+        const uploading = writers.map((writer) => uploadUntilCut(gateway, writer, report));
+        const ripe = untilAcknowledged(report, report.acknowledged + options.writers);
+        return { ripe, cut: Promise.all(uploading), delayMs: options.uploadingMs };
+      },
+      async check(gateway) {
+        for (const writer of writers) await checkAfterRestart(gateway, writer, report);
+      },
+      end: () => checkRest(dataPath, writers, report),
+    };
+  });
   return report;
 }
 
@@ -102,9 +96,9 @@ function pause(durationMs: number): Promise<void> {
 async function uploadUntilCut(
   gateway: RunningGateway,
   writer: Writer,
-  { random }: DraftKillOptions,
   report: DraftKillReport,
 ): Promise<void> {
+  const { random } = writer;
   let asked = false;
   try {
     for (;;) {

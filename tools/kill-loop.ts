@@ -15,35 +15,29 @@ import {
   signUp,
   updateKey,
 } from './agent.ts';
-import { launch, type RunningGateway } from './launch.ts';
+import { type KillOptions, type KillReport, killLoop } from './kills.ts';
+import type { RunningGateway } from './launch.ts';
 
-export interface KillLoopOptions {
-  readonly kills: number;
-  readonly dataPath: string;
+export interface KillLoopOptions extends KillOptions {
   /** Clients that write at the same time. */
   readonly writers: number;
   /** Shortest and longest time of writing before a kill, milliseconds. */
   readonly writingMs: readonly [number, number];
-  /** 0 to 1; the caller owns the randomness. */
-  readonly random: () => number;
 }
 
-export interface KillLoopReport {
-  kills: number;
+export interface KillLoopReport extends KillReport {
   acknowledged: number;
   /** Writes whose answer the kill swallowed and that were found applied when sent again. */
   recovered: number;
   /** Writes that were sent again and had not been applied before. */
   repeated: number;
   sessions: number;
-  /** Each line is a broken promise. Empty when all is well. */
-  faults: string[];
 }
 
 interface Write {
   readonly idempotencyKey: string;
   readonly publicKey: string;
-  body: { challengeId: number; code: string; publicKey: string };
+  readonly body: { challengeId: number; code: string; publicKey: string };
 }
 
 interface Writer {
@@ -53,7 +47,8 @@ interface Writer {
   bearer: string | undefined;
 }
 
-const KEYS_MAX = 1_000;
+/** Keys of one account: another one goes on then, since an account answers 64 challenges in their life. */
+const KEYS_MAX = 60;
 const CONFIGURATION = {
   Settings: {
     ApiRPSLimit: 100_000,
@@ -68,7 +63,9 @@ const CONFIGURATION = {
 };
 
 export async function runKillLoop(options: KillLoopOptions): Promise<KillLoopReport> {
+  const { seed } = options;
   const report: KillLoopReport = {
+    seed,
     kills: 0,
     acknowledged: 0,
     recovered: 0,
@@ -76,36 +73,39 @@ export async function runKillLoop(options: KillLoopOptions): Promise<KillLoopRep
     sessions: 0,
     faults: [],
   };
-  const start = () => launch({ dataPath: options.dataPath, configuration: CONFIGURATION });
-  let gateway = await start();
   const writers: Writer[] = [];
-  for (let at = 0; at < options.writers; at += 1) {
-    const person = await signUp(gateway.url);
-    expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
-    writers.push({ person, acknowledged: new Map(), pending: undefined, bearer: undefined });
-  }
-  while (report.kills < options.kills) {
-    const [shortest, longest] = options.writingMs;
-    const running = gateway;
-    const writing: Promise<void>[] = [];
-    const logins = writers.map(
-      (writer) =>
-        new Promise<void>((resolve) => {
-          writing.push(writeUntilCut(running, writer, report, resolve).finally(resolve));
-        }),
-    );
-    // On a busy machine the first logins after a start take longer than the longest delay: most kills wait for them.
-    if (report.kills % 4 !== 0) await Promise.all(logins);
-    const delayMs = shortest + options.random() * (longest - shortest);
-    await new Promise((resolve) => setTimeout(resolve, delayMs));
-    await gateway.kill();
-    await Promise.all(writing);
-    report.kills += 1;
-    gateway = await start();
-    for (const writer of writers) await checkAfterRestart(gateway, writer, report);
-  }
-  await gateway.stop();
+  const full: Writer[] = [];
+  await killLoop(options, { configuration: CONFIGURATION }, report, async () => ({
+    async work(gateway, kill) {
+      full.push(...writers.filter(isFull));
+      writers.splice(0, writers.length, ...writers.filter((writer) => !isFull(writer)));
+      while (writers.length < options.writers) writers.push(await newWriter(gateway.url));
+      const writing: Promise<void>[] = [];
+      const firstWrites = writers.map(
+        (writer) =>
+          new Promise<void>((resolve) => {
+            writing.push(writeUntilCut(gateway, writer, report, resolve).finally(resolve));
+          }),
+      );
+      // On a busy machine a login after a start takes longer than the longest delay: most kills wait for a first write.
+      const ripe = kill % 4 === 3 ? Promise.resolve() : Promise.all(firstWrites);
+      return { ripe, cut: Promise.all(writing), delayMs: options.writingMs };
+    },
+    async check(gateway) {
+      for (const writer of [...full, ...writers]) await checkAfterRestart(gateway, writer, report);
+    },
+  }));
   return report;
+}
+
+async function newWriter(url: string): Promise<Writer> {
+  const person = await signUp(url);
+  expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
+  return { person, acknowledged: new Map(), pending: undefined, bearer: undefined };
+}
+
+function isFull({ acknowledged }: Writer): boolean {
+  return acknowledged.size >= KEYS_MAX - 2;
 }
 
 /** Adds keys to the account, one after the other, until the process is gone. */
@@ -113,17 +113,17 @@ async function writeUntilCut(
   gateway: RunningGateway,
   writer: Writer,
   report: KillLoopReport,
-  loggedIn: () => void,
+  onWritten: () => void,
 ): Promise<void> {
   try {
     const login = expectOk('mcp_login', await mcpLogin(gateway.url, writer.person.key, Date.now()));
     writer.bearer = String(login.json['result']?.['sessionId']);
     report.sessions += 1;
-    loggedIn();
-    while (writer.acknowledged.size < KEYS_MAX - 2) {
+    while (!isFull(writer)) {
       const write = await newWrite(gateway, writer);
       writer.pending = write;
       settle(writer, write, await send(gateway, writer, write), report);
+      onWritten();
     }
   } catch (error) {
     // A connection that the kill cut is what this loop is about; an answer that is not 200 is a fault.
@@ -159,12 +159,8 @@ async function checkAfterRestart(
   if (pending !== undefined) {
     const applied = before.some((key) => key.publicKey === pending.publicKey);
     if (applied) report.recovered += 1;
-    else {
-      // Challenges are volatile by design, so an unapplied write needs a fresh one.
-      report.repeated += 1;
-      const { challengeId, code } = await challenge(gateway.url, 'register', writer.person.cookie);
-      pending.body = { challengeId, code, publicKey: pending.publicKey };
-    }
+    else report.repeated += 1;
+    // The same request in both cases: a challenge outlives the restart as well.
     settle(writer, pending, await send(gateway, writer, pending), report);
   }
   const keys = await keysOf(gateway, writer);

@@ -1,4 +1,4 @@
-/** Starts the program as a child process: free ports, its own data folder, an environment without the test runner's. */
+/** Starts the program as a child process that ends with this one: free ports, its own data folder, an environment without the test runner's. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,6 +6,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ENTRY = fileURLToPath(new URL('../src/main.cjs', import.meta.url));
+/**
+ * Arguments of a Node that is not to outlive this process. Its descriptor 3 must be a pipe: `stdio: [a, b, c, 'pipe']`.
+ */
+export const TIED = ['--require', fileURLToPath(new URL('./tied.cjs', import.meta.url))] as const;
 /** A start that takes longer than this has failed. */
 const START_TIMEOUT_MS = 30_000;
 
@@ -21,6 +25,8 @@ export interface LaunchOptions {
   readonly nodeArgs?: readonly string[];
   /** A file that takes standard error, as a service manager would, instead of this process: for load. */
   readonly logFile?: string;
+  /** Shell commands that the program is started after, in the same process: limits of the system. */
+  readonly shell?: string;
   /** Another built checkout, whose program is started in place of this one's. */
   readonly checkout?: string;
 }
@@ -80,12 +86,16 @@ function spawnProgram(
     environment = {},
     logFile,
     checkout,
-  }: { [Key in 'environment' | 'logFile' | 'checkout']?: LaunchOptions[Key] | undefined },
+    shell,
+  }: { [Key in 'environment' | 'logFile' | 'checkout' | 'shell']?: LaunchOptions[Key] | undefined },
 ) {
   const log = logFile === undefined ? 'pipe' : openSync(logFile, 'a');
-  const child = spawn(process.execPath, [...nodeArgs, entryOf(checkout), ...args], {
+  const command = [process.execPath, ...TIED, ...nodeArgs, entryOf(checkout), ...args];
+  const [program = '', ...rest] =
+    shell === undefined ? command : ['/bin/sh', '-c', `${shell}; exec "$0" "$@"`, ...command];
+  const child = spawn(program, rest, {
     env: plainEnvironment(environment),
-    stdio: ['pipe', 'pipe', log],
+    stdio: ['pipe', 'pipe', log, 'pipe'],
   });
   if (typeof log === 'number') closeSync(log);
   let stdout = '';

@@ -5,6 +5,7 @@
  *     npm run soak [-- KILLS]
  *     npm run soak -- mixed [--minutes 10] [--rate 400]
  */
+import { randomInt } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,20 +22,20 @@ async function soak(killsInAll: number): Promise<number> {
   for (let done = 0; done < killsInAll; done += KILLS_PER_ROUND) {
     const dataPath = mkdtempSync(join(tmpdir(), 'gatehouse-soak-'));
     const kills = Math.min(KILLS_PER_ROUND, killsInAll - done);
-    const random = Math.random;
+    const seed = randomInt(1, 2 ** 31);
     const writing = {
       kills,
       dataPath: join(dataPath, 'accounts'),
       writers: 4,
       writingMs: [30, 250],
-      random,
+      seed,
     } as const;
     const accounts = await runKillLoop(writing);
     const uploads = await runChunkKillLoop({
       kills,
       dataPath: join(dataPath, 'uploads'),
       uploaders: 6,
-      random,
+      seed,
     });
     const found = accounts.faults.length + uploads.faults.length;
     faults += found;

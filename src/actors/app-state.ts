@@ -1,5 +1,13 @@
 /** One application: its state, its events and how they change it. The API keys in it are sealed. */
-import { type AppKey, type AppPatch, type AppView, KEY_OVERLAP_MS, type SealedKey } from '../domain/apps.ts';
+import {
+  type AppKey,
+  type AppPatch,
+  type AppView,
+  KEY_OVERLAP_MS,
+  type SealedKey,
+  sentKeyOf,
+  validKeys,
+} from '../domain/apps.ts';
 import type { Cursor } from '../domain/webhooks.ts';
 import { BATCH_EVENTS_MAX, type OpenDelivery, type Resend, type WebhookState } from '../domain/webhooks.ts';
 import { type DeliveryEvent, isDeliveryEvent } from './app-delivery-events.ts';
@@ -27,6 +35,14 @@ export interface AppFlags {
   readonly mcpPublicKey: string | null;
 }
 
+export interface KeyRotated {
+  readonly type: 'keyRotated';
+  readonly key: SealedKey;
+  readonly utcMs: number;
+  /** Of versions before 3: the new key was sent at once, and the former one signed beside it. */
+  readonly signsOnly?: true;
+}
+
 export type AppEvent =
   | DeliveryEvent
   | {
@@ -38,7 +54,9 @@ export type AppEvent =
       readonly utcMs: number;
     }
   | { readonly type: 'configured'; readonly patch: AppPatch }
-  | { readonly type: 'keyRotated'; readonly key: SealedKey; readonly utcMs: number }
+  | KeyRotated
+  /** The former key of a rotation ends before its time. */
+  | { readonly type: 'keyOverlapEnded' }
   | {
       readonly type: 'administered';
       readonly flags: AppFlags;
@@ -86,11 +104,10 @@ export function evolveApp(state: AppState, event: AppEvent): AppState {
     }
     case 'configured':
       return { ...state, ...event.patch };
-    case 'keyRotated': {
-      const { key, utcMs } = event;
-      const former = state.keys.slice(0, 1).map((each) => ({ ...each, expiresMs: utcMs + KEY_OVERLAP_MS }));
-      return { ...state, keys: [{ ...key, createdMs: utcMs, expiresMs: null }, ...former] };
-    }
+    case 'keyRotated':
+      return { ...state, keys: rotatedKeys(state.keys, event) };
+    case 'keyOverlapEnded':
+      return { ...state, keys: state.keys.slice(0, 1) };
     case 'administered':
       return { ...state, ...event.flags, openedTick: event.openedTick, keyTick: event.keyTick };
     case 'joined':
@@ -99,6 +116,15 @@ export function evolveApp(state: AppState, event: AppEvent): AppState {
       // Keys, addresses and names of a removed application are nobody's business any more.
       return { ...initialApp(state.id), phase: 'removed', ownerId: state.ownerId };
   }
+}
+
+/** The new key, and for a day the one that deliveries carried until now. Any other ends. */
+function rotatedKeys(keys: readonly AppKey[], { key, utcMs, signsOnly }: KeyRotated): readonly AppKey[] {
+  const former = signsOnly === true ? keys[0] : sentKeyOf(validKeys(keys, utcMs));
+  const added: AppKey = { ...key, createdMs: utcMs, expiresMs: null };
+  if (former === undefined) return [added];
+  const expiresMs = utcMs + KEY_OVERLAP_MS;
+  return [added, { ...former, expiresMs, ...(signsOnly === true ? { signsOnly } : {}) }];
 }
 
 /** Spec 6.2 rule 5: each delivery counts, and the cursor stands at the last delivered event. */

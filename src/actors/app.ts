@@ -2,18 +2,13 @@
  * The app actor: one registered application, its configuration, what admins allow it, its API keys. Its owner's account
  * decides which application a request means and sends it here; ends of McpApp sessions go out from here.
  */
-import {
-  type AppKey,
-  type AppPatch,
-  type AppView,
-  PARTICIPANTS_MAX,
-  type SealedKey,
-} from '../domain/apps.ts';
+import { type AppPatch, type AppView, PARTICIPANTS_MAX, type SealedKey, validKeys } from '../domain/apps.ts';
 import { type AdministerApp, decideAdminister } from './app-administration.ts';
 import { appRecord, toUser } from './app-change.ts';
 import { type DeliveryCommand, decideDelivery, isDeliveryCommand } from './app-delivery.ts';
 import type { DeliveryEvent } from './app-delivery-events.ts';
 import { formatDoor } from './app-door.ts';
+import { type AppKeyCommand, decideAppKeys } from './app-keys.ts';
 import {
   type AppEvent,
   type AppState,
@@ -23,6 +18,7 @@ import {
   viewOf,
   webhookOf,
 } from './app-state.ts';
+import { upcastApp } from './app-upcast.ts';
 import { decideWebhook, type WebhookCommand } from './app-webhook.ts';
 import { clearMessages } from './delivery-log.ts';
 import {
@@ -32,7 +28,6 @@ import {
   type Message,
   type Outcome,
   type Refusal,
-  refuse,
   type Turn,
 } from './runtime/actor.ts';
 import type { Origin } from './user-change.ts';
@@ -45,6 +40,8 @@ export interface ConfigureApp {
   readonly patch: AppPatch;
   /** Used by a new application only. */
   readonly key: SealedKey;
+  /** Sent again for an answer that was lost: an application that is there stays as it is. */
+  readonly repeat?: true;
   readonly origin: Origin;
 }
 
@@ -60,12 +57,7 @@ export type AppCommand =
     }
   /** From an account of somebody else that it acts for from now on. */
   | { readonly type: 'join'; readonly userId: string }
-  | {
-      readonly type: 'rotateKey';
-      readonly userId: string;
-      readonly key: SealedKey;
-      readonly origin: Origin;
-    }
+  | AppKeyCommand
   | AdministerApp
   | DeliveryCommand
   | WebhookCommand;
@@ -88,7 +80,7 @@ type Decision = Outcome<AppEvent> | Refusal;
 
 /** Commands that end something are served while the disk is full. */
 function frees(command: AppCommand): boolean {
-  if (command.type === 'remove') return true;
+  if (command.type === 'remove' || command.type === 'endKeyOverlap') return true;
   if (command.type !== 'administer') return false;
   const { approved, mcpEnabled, disabled } = command.flags;
   return approved === false || mcpEnabled === false || disabled === true;
@@ -96,7 +88,7 @@ function frees(command: AppCommand): boolean {
 
 export const app = defineActor<AppState, AppCommand, AppEvent, AppQuery>({
   kind: 'app',
-  version: 2,
+  version: 3,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
   initial: initialApp,
   evolve: evolveApp,
@@ -109,16 +101,12 @@ export const app = defineActor<AppState, AppCommand, AppEvent, AppQuery>({
     return { ...decision, next: async ({ webhooks }) => tellWebhooks(webhooks?.changed(state.id)) };
   },
 
-  upcast: ({ version, events, state }) => ({
-    ...(events === undefined ? {} : { events }),
-    ...(state === undefined ? {} : { state: version < 2 ? withDelivery(state as AppState) : state }),
-  }),
+  upcast: upcastApp,
 
   query(state, query) {
     if (query.type === 'view') return viewOf(state);
     if (query.type === 'webhook') return webhookOf(state);
-    const isValid = ({ expiresMs }: AppKey) => expiresMs === null || query.nowMs < expiresMs;
-    return state.keys.filter(isValid);
+    return validKeys(state.keys, query.nowMs);
   },
 });
 
@@ -131,7 +119,8 @@ function decideApp(state: AppState, command: Exclude<AppCommand, DeliveryCommand
     case 'join':
       return decideJoin(state, command.userId);
     case 'rotateKey':
-      return decideRotate(state, command, turn);
+    case 'endKeyOverlap':
+      return decideAppKeys(state, command, turn);
     case 'administer':
       return decideAdminister(state, command, turn);
     case 'resendEvents':
@@ -144,18 +133,8 @@ function tellWebhooks(_told: unknown): DeliveryCommand {
   return { type: 'told' };
 }
 
-/** Version 1 knew no deliveries. */
-function withDelivery(state: AppState): AppState {
-  const { delivery, maxBatch } = initialApp(state.id);
-  return {
-    ...state,
-    maxBatch,
-    delivery: { ...delivery, sinceMs: state.createdMs, stateMs: state.createdMs },
-  };
-}
-
 function decideConfigure(state: AppState, command: ConfigureApp, turn: Turn): Decision {
-  const { patch, key, ownerId, origin, commandId } = command;
+  const { patch, key, ownerId, origin, commandId, repeat = false } = command;
   const events: AppEvent[] = [];
   const claims: Claim[] = [];
   const created = state.phase === 'none';
@@ -165,7 +144,7 @@ function decideConfigure(state: AppState, command: ConfigureApp, turn: Turn): De
     const door = { ownerId, openedTick: null, keyTick: '0', mcpPublicKey: null };
     claims.push({ index: 'appId', key: state.id, owner: formatDoor(door), onConflict: 'InternalError' });
   } else if (state.phase === 'removed') throw new Error('a removed application cannot be configured');
-  const changed = changedFields(state, patch);
+  const changed = repeat && !created ? [] : changedFields(state, patch);
   if (changed.length > 0) events.push({ type: 'configured', patch });
   if (changed.includes('webhookUrl')) events.push(webhookMoved(state, patch, turn));
   const after = events.reduce(evolveApp, state);
@@ -227,20 +206,6 @@ function decideJoin(state: AppState, userId: string): Decision {
   const known = userId === ownerId || participants.includes(userId);
   if (known || participants.length >= PARTICIPANTS_MAX) return { reply: null };
   return { events: [{ type: 'joined', userId }], reply: null };
-}
-
-/** Two keys at most: a rotation during a rotation ends the older of the two. */
-function decideRotate(
-  state: AppState,
-  { userId, key, origin }: Extract<AppCommand, { type: 'rotateKey' }>,
-  turn: Turn,
-): Decision {
-  if (state.phase !== 'registered' || state.ownerId !== userId)
-    return refuse('NotFound', 'no such application');
-  const rotated: AppEvent = { type: 'keyRotated', key, utcMs: turn.nowMs };
-  const view = viewOf(evolveApp(state, rotated));
-  const fields = { appId: state.id, keyId: key.keyId, ip: origin.ip };
-  return { events: [rotated], audit: [appRecord(turn, 'app_key_rotated', userId, fields)], reply: view };
 }
 
 function settled(ownerId: string, commandId: string, reply: unknown): Message {

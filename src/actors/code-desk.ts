@@ -101,7 +101,7 @@ export const codeDesk = defineActor<CodeDeskState, CodeCommand, CodeEvent, never
 
 function issue(state: CodeDeskState, command: IssueCode, turn: Turn): Outcome<CodeEvent> | Refusal {
   const waitMs = waitOf(state, command, turn);
-  if (waitMs > 0) return refuse('AccessRateLimit', undefined, Math.ceil(waitMs / SECOND_MS));
+  if (waitMs > 0) return refuse('AccessRateLimit', undefined, Math.ceil(waitMs / SECOND_MS), 'i');
   const { channel, address, sessionId, holder, networks, known, origin } = command;
   const [network = '', ...wider] = networks.map(({ name }) => name);
   const code: OpenCode = {

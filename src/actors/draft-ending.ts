@@ -2,6 +2,7 @@
  * How a v2 upload ends: its bytes are published and its message completed, or both are removed. Each way is a durable
  * message of the draft to itself whose work may be repeated; a removal is tried until it has succeeded.
  */
+import { completionRefusal } from '../domain/files.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../domain/time.ts';
 import type { Draft, DraftEvent, DraftState } from './draft-state.ts';
 import { type Answer, type Message, type Outcome, refuse, type Turn } from './runtime/actor.ts';
@@ -47,6 +48,7 @@ export interface UploadedFile {
 
 const DONE: PortResult<null> = { ok: true, value: null };
 const NO_STORAGE: PortResult<null> = { ok: false, error: 'FileStorageFailed' };
+const NO_MODULE: PortResult<null> = { ok: false, error: 'ChartApiFileError' };
 
 export function messageOf(state: DraftState, type: 'completeDraft' | 'removeDraft'): Message {
   return { toKind: 'draft', toId: state.place, command: { type, uploadKey: state.draft?.uploadKey ?? '' } };
@@ -78,7 +80,8 @@ export function completeDraft(state: DraftState, { uploadKey }: CompleteDraft): 
 /** The bytes first: a message that everybody sees has its file behind it. */
 async function publishAndComplete({ files, chatFiles }: Ports, draft: Draft): Promise<PortResult<null>> {
   const { ownerId, fileId, receivedBytes, crc32 } = draft;
-  if (fileId === null || files === undefined || chatFiles === undefined) return NO_STORAGE;
+  if (fileId === null || files === undefined) return NO_STORAGE;
+  if (chatFiles === undefined) return NO_MODULE;
   const published = await files.publish({ owner: ownerId, fileId }, receivedBytes);
   if (!published.ok) return published;
   return await chatFiles.complete({ fileId, userId: ownerId, sizeBytes: receivedBytes, crc32 });
@@ -93,8 +96,7 @@ export function draftCompleted(
   if (phase !== 'completing' || draft === null || draft.uploadKey !== uploadKey) return { reply: null };
   const { waiter, fileId, ownerId, receivedBytes, crc32 } = draft;
   if (!result.ok) {
-    // Whatever failed at the end is 1310 to the caller (files.md "Upload cases"), but for who may not any more.
-    const row = result.error === 'Forbidden' ? 'Forbidden' : 'ChartApiFileError';
+    const row = completionRefusal(result.error);
     return giveUp(state, waiter === null ? [] : [{ commandId: waiter, refusal: refuse(row) }]);
   }
   const reply: UploadedFile = { fileId: fileId ?? '', sizeBytes: receivedBytes, crc32 };

@@ -3,7 +3,7 @@
  * the bytes never enter the journal, and what has to happen after an end (publish and complete, or remove both) is a
  * durable message to itself, so that a crash at any point leaves a complete file or nothing.
  */
-import { fileNameFault, fileSizeMaxBytes } from '../domain/files.ts';
+import { fileNameFault, fileSizeMaxBytes, mayHaveMessage } from '../domain/files.ts';
 import { MINUTE_MS, SECOND_MS } from '../domain/time.ts';
 import {
   type CompleteDraft,
@@ -36,7 +36,7 @@ import {
   type StreamCommand,
 } from './draft-streams.ts';
 import { defineActor, type Outcome, type Refusal, refuse, type Turn } from './runtime/actor.ts';
-import type { PendingFile, PortResult } from './runtime/ports.ts';
+import type { PendingFile, PortResult, Ports } from './runtime/ports.ts';
 
 /** A draft whose pending message is not there by then has lost its caller to a crash. */
 const OPENING_MS = MINUTE_MS;
@@ -63,6 +63,8 @@ export interface DropDraft {
 interface MessageAnswered {
   readonly type: 'messageAnswered';
   readonly uploadKey: string;
+  /** There may be a message. */
+  readonly tried: boolean;
   readonly result: PortResult<{ readonly fileId: string }>;
 }
 
@@ -147,7 +149,7 @@ export const draft = defineActor<DraftState, DraftCommand, DraftEvent, DraftQuer
   frees: (command) => 'type' in command && (command.type === 'dropDraft' || command.type === 'endStream'),
 });
 
-/** In the order of refusals: 1309, 1301, then the module (files.md). */
+/** In the order of refusals: 1309, 1301, room on the disk (1013), then the module (files.md). */
 function open(state: DraftState, command: OpenDraft, turn: Turn): Outcome<DraftEvent> | Refusal {
   const { type: _type, ...facts } = command;
   const fault = fileNameFault(facts.name, turn.settings.get('FileBlockedExtensions'));
@@ -160,15 +162,24 @@ function open(state: DraftState, command: OpenDraft, turn: Turn): Outcome<DraftE
   return {
     events: [{ type: 'draftOpened', facts, uploadKey, expiresMs }],
     timers: [{ name: EXPIRY, dueMs: expiresMs, command: { type: 'expireDraft', uploadKey } }],
-    next: async ({ chatFiles }): Promise<MessageAnswered> => ({
+    next: async (ports): Promise<MessageAnswered> => ({
       type: 'messageAnswered',
       uploadKey,
-      result: (await chatFiles?.create(pendingFile(facts, uploadKey))) ?? {
-        ok: false,
-        error: 'ChartApiFileError',
-      },
+      ...(await askModule(ports, pendingFile(facts, uploadKey))),
     }),
   };
+}
+
+/** A draft holds no room until its bytes come: it would keep others out for as long as it lives. */
+async function askModule(
+  { files, chatFiles }: Ports,
+  file: PendingFile,
+): Promise<Pick<MessageAnswered, 'tried' | 'result'>> {
+  const room = await files?.reserve(file.uploadKey, file.sizeBytes ?? 0);
+  files?.release(file.uploadKey);
+  if (room?.ok === false) return { tried: false, result: room };
+  const result = await chatFiles?.create(file);
+  return { tried: true, result: result ?? { ok: false, error: 'ChartApiFileError' } };
 }
 
 function pendingFile(facts: DraftFacts, uploadKey: string): PendingFile {
@@ -187,14 +198,14 @@ function pendingFile(facts: DraftFacts, uploadKey: string): PendingFile {
 
 function messageAnswered(
   state: DraftState,
-  { uploadKey, result }: MessageAnswered,
+  { uploadKey, tried, result }: MessageAnswered,
   turn: Turn,
 ): Outcome<DraftEvent> | Refusal {
   // Expired in the meantime: the removal names the message by its key.
   if (state.phase !== 'opening' || state.draft?.uploadKey !== uploadKey) return refuse('ChartApiFileError');
   if (!result.ok) {
     const answers = [{ commandId: turn.commandId, refusal: refuse(result.error) }];
-    if (result.error !== 'Forbidden') return { ...giveUp(state), answers };
+    if (tried && mayHaveMessage(result.error)) return { ...giveUp(state), answers };
     // Nothing was made, so nothing has to be removed.
     return {
       events: [{ type: 'draftEnded' }],

@@ -152,13 +152,15 @@ export class EventInbox {
     do {
       rows = journal.events.waiting(this.#arrival, SLICE);
       for (const { arrival, row } of rows) {
+        this.#arrival = arrival;
+        // A damaged one stays where it is, to be seen by `check`.
+        if (row === undefined) continue;
         const packed = journal.pack(row);
         const sizeBytes = journal.sizeBytes(packed);
         const [module, tick, , , , , , , acceptedMs] = row;
         const waiter = { tick: BigInt(tick), arrival, acceptedMs, module, row: packed, sizeBytes };
         this.#window.add(waiter);
         this.#count(waiter, 1);
-        this.#arrival = arrival;
       }
     } while (rows.length === SLICE);
     this.#scheduleRelease();

@@ -80,11 +80,16 @@ export class JournalEventLog implements EventLog {
   }
 
   page(afterSequence: number, limit: number): StoredEvent[] {
-    const after = Math.max(afterSequence, this.#oldest - 1, 0);
-    const most = Math.min(limit, this.#newest - after);
-    if (most <= 0) return [];
-    const rows = this.#options.administration.journal.events.page(after, most);
-    return rows.map(({ sequence, row }) => eventOf(sequence, row));
+    let after = Math.max(afterSequence, this.#oldest - 1, 0);
+    const events: StoredEvent[] = [];
+    // In place of damaged ones the next: a page with fewer events is the last.
+    while (events.length < limit && after < this.#newest) {
+      const most = Math.min(limit - events.length, this.#newest - after);
+      const rows = this.#options.administration.journal.events.page(after, most);
+      for (const { sequence, row } of rows) if (row !== undefined) events.push(eventOf(sequence, row));
+      after = rows.at(-1)?.sequence ?? this.#newest;
+    }
+    return events;
   }
 
   subscribe(listener: () => void): () => void {

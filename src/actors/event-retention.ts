@@ -4,7 +4,7 @@
  */
 import type { SettingsReader } from '../domain/settings.ts';
 import { type Clock, DAY_MS, SECOND_MS } from '../domain/time.ts';
-import type { EventRows, Operation } from './runtime/journal-port.ts';
+import type { EventRow, EventRows, Operation } from './runtime/journal-port.ts';
 import type { Schedule } from './runtime/world.ts';
 
 /** Events read and removed at a time: some 10 ms of the disk's thread. */
@@ -16,6 +16,8 @@ const SLICE = 500;
 export const LOG_MAX_BYTES = 2 * 1024 ** 3;
 /** Between two slices while there is more to remove. */
 const SLICE_WAIT_MS = 5;
+/** Stands for a damaged event: it goes once it is the oldest. */
+const DAMAGED: EventRow = ['', '', '', null, null, null, null, '', Number.NEGATIVE_INFINITY, null];
 
 export interface EventRetentionOptions {
   readonly rows: EventRows;
@@ -48,7 +50,8 @@ function removeSlice({ rows, settings, clock, bytesMax, ends, remove }: EventRet
   const slice = (limit: number): Operation[] => {
     const operations: Operation[] = [];
     for (const { sequence, row } of rows.page(Math.max(0, oldest - 1), limit)) {
-      const [, , , , , , , , acceptedMs, identity] = row;
+      // Its identity stays known.
+      const [, , , , , , , , acceptedMs, identity] = row ?? DAMAGED;
       if (sequence >= newest || (acceptedMs >= beforeMs && sequence > lastTooMany)) break;
       operations.push({ op: 'eventRemove', sequence, identity });
     }

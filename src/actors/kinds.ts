@@ -1,6 +1,5 @@
 /** The list of actor kinds. A kind that is not here cannot be asked, told or replayed. */
 import { app } from './app.ts';
-import { challenges } from './challenges.ts';
 import { codeCourier } from './code-courier.ts';
 import { codeDesk } from './code-desk.ts';
 import { deliveryLog } from './delivery-log.ts';
@@ -14,7 +13,6 @@ import { user } from './user.ts';
 
 export const KINDS: readonly AnyKind[] = [
   app,
-  challenges,
   codeCourier,
   codeDesk,
   deliveryLog,

@@ -1,4 +1,5 @@
 /** What the limiter counts by: networks of addresses, shared counters when keys run out, connections that were opened. */
+import { SILENT_LIFE_SECONDS } from '../domain/bounds.ts';
 import { type Network, networksOf } from '../domain/networks.ts';
 import { AddressCounters, ipv4Bits, NO_IPV4 } from './address-counters.ts';
 
@@ -49,41 +50,61 @@ export function sharedKey(text: string, shares = 1): string {
 }
 
 /**
- * Connections that an address opened since it was last silent for two windows (events.md, connection scope). Three
- * generations, moved on with the window: an address that is in none of them was silent for two.
+ * Connections of each network that count for its pool (docs/decisions/0119): those that it opened in this window, closed
+ * ones included, and of the earlier ones at most as many as were open in the whole process when the window began.
  */
 export class ConnectionOpens {
   readonly #keysMax: number;
   #current = new AddressCounters();
-  #last = new AddressCounters();
-  #before = new AddressCounters();
+  /** Earlier windows, the newest first. A network that is in none of them holds no silent connection any more. */
+  #earlier: AddressCounters[] = [];
+  #earlierMax = 0;
+  /** Networks of one window; those of all windows together are at most `keysMax`. */
+  #room: number;
 
   constructor(keysMax: number) {
     this.#keysMax = keysMax;
+    this.#room = keysMax;
   }
 
+  /** One more connection of the network. */
+  add(network: string): void {
+    this.#note(network, this.of(network) + 1);
+  }
+
+  /** Connections of a network that makes a request now; 0 where none is known. */
   of(network: string): number {
-    return this.#current.get(network) ?? this.#last.get(network) ?? this.#before.get(network) ?? 0;
+    const known = this.#current.get(network);
+    if (known !== undefined) return known;
+    const kept = Math.min(this.#before(network), this.#earlierMax);
+    if (kept > 0) this.#note(network, kept);
+    return kept;
   }
 
-  /** The same of a caller that is active now. */
-  used(network: string): number {
-    const opens = this.of(network);
-    if (opens > 0) this.note(network, opens);
-    return opens;
-  }
-
-  /** The address was active in this window, with so many opens so far. */
-  note(network: string, opens: number): void {
-    if (this.#current.size < this.#keysMax || this.#current.get(network) !== undefined)
-      this.#current.set(network, opens);
-  }
-
-  /** `windows` have passed. */
-  moveOn(windows: number): void {
-    this.#before = windows === 1 ? this.#last : windows === 2 ? this.#current : new AddressCounters();
-    this.#last = windows === 1 ? this.#current : new AddressCounters();
+  /**
+   * `windows` of `windowSeconds` each have passed. `open`: connections of the process at the start of the new one. A
+   * connection outlives its last request by at most `SILENT_LIFE_SECONDS`, and so many windows are remembered.
+   */
+  moveOn(windows: number, windowSeconds: number, open: number): void {
+    const kept = 1 + Math.floor(SILENT_LIFE_SECONDS / windowSeconds);
+    const passed = Array.from({ length: Math.min(windows - 1, kept) }, () => new AddressCounters());
+    this.#earlier = [...passed, this.#current, ...this.#earlier].slice(0, kept);
     this.#current = new AddressCounters();
+    this.#earlierMax = open;
+    this.#room = Math.ceil(this.#keysMax / (kept + 1));
+  }
+
+  #before(network: string): number {
+    for (const window of this.#earlier) {
+      const count = window.get(network);
+      if (count !== undefined) return count;
+    }
+    return 0;
+  }
+
+  #note(network: string, count: number): void {
+    if (this.#current.size < this.#room || this.#current.get(network) !== undefined)
+      this.#current.set(network, count);
   }
 }
 

@@ -3,7 +3,7 @@
  * events.md "Rate limiter"). Volatile by design: one owner on the main thread, synchronous turns, nothing written.
  * All scopes share one window; its maps are swapped at the boundary, so there is no timer and no sweep.
  */
-import { type ScopeCode, type Verdict, windowIndex } from '../domain/quotas.ts';
+import { SCOPE_SETTINGS, type ScopeCode, type Verdict, windowIndex } from '../domain/quotas.ts';
 import type { SettingsReader } from '../domain/settings.ts';
 import { SECOND_MS } from '../domain/time.ts';
 import { AddressCounters } from './address-counters.ts';
@@ -20,7 +20,7 @@ export type OpenScope = Exclude<ScopeCode, 's'>;
 
 export interface LimiterOptions {
   readonly settings: SettingsReader;
-  /** Connections open in the process: the bound of an address's pool. */
+  /** Connections open in the process, at the start of a window: the bound of what an address may have held before. */
   readonly connectionsOpen: () => number;
   /** `LIMITER_KEYS_MAX` unless given. */
   readonly keysMax?: number;
@@ -31,13 +31,6 @@ export interface KeyVerdict extends Verdict {
   /** Others use the key up: the caller is let through if a signature proves that it holds it (`settleProof`). */
   readonly needsProof?: true;
 }
-
-const QUOTA_SETTING = {
-  c: 'ApiRPSLimit',
-  i: 'IpRPSLimit',
-  p: 'PubKeyApiRPSLimit',
-  m: 'McpApiRPSLimit',
-} as const satisfies Record<OpenScope, string>;
 
 export class Limiter {
   readonly #settings: SettingsReader;
@@ -66,27 +59,38 @@ export class Limiter {
     this.budgets = openBudgets(options.settings, this.#networks, this.#counters, this.#keysMax);
   }
 
-  /** A connection was accepted from this address. */
+  /** A connection was accepted from this address. It is among those that are open in the process. */
   opened(address: string, nowMs: number): void {
-    this.#moveOn(nowMs);
+    this.#moveOn(nowMs, 1);
     const wide = this.#networks.wideOf(address);
-    if (wide === undefined) this.#opens.note(address, this.#opens.of(address) + 1);
-    else for (const { name } of wide) this.#opens.note(name, this.#opens.of(name) + 1);
+    if (wide === undefined) this.#opens.add(address);
+    else for (const { name } of wide) this.#opens.add(name);
   }
 
-  /** The connection scope. Undefined when it is off, in shadow mode, or not tracked any more in this window. */
-  chargeConnection(caller: Caller, cost: number, nowMs: number): Verdict | undefined {
+  /** A request came that this scope is not charged for: the address still holds a connection. */
+  keepOpen({ address, forwarded }: Caller, nowMs: number): void {
+    if (forwarded) return;
+    this.#moveOn(nowMs);
+    const wide = this.#networks.wideOf(address);
+    if (wide === undefined) this.#opens.of(address);
+    else for (const { name } of wide) this.#opens.of(name);
+  }
+
+  /**
+   * The connection scope. Undefined when it is off, in shadow mode, or not tracked any more in this window, and for a
+   * client that a trusted proxy named: its connections are the proxy's (docs/decisions/0119).
+   */
+  chargeConnection({ address, port, forwarded }: Caller, cost: number, nowMs: number): Verdict | undefined {
     const quota = this.#quota('c', nowMs);
-    if (quota === 0) return undefined;
-    const { address, port, forwarded } = caller;
-    if (!forwarded && port !== undefined)
+    if (quota === 0 || forwarded) return undefined;
+    if (port !== undefined)
       return this.#count('c', this.#connections, `${address} ${port}`, cost, quota, quota, nowMs);
     const wide = this.#networks.wideOf(address);
     if (wide === undefined) {
-      const pool = quota * this.#poolOf(address, 1, forwarded);
+      const pool = quota * this.#connectionsOf(address, 1);
       return this.#count('c', this.#connections, address, cost, quota, pool, nowMs);
     }
-    const limitOf = (name: string, shares: number) => quota * this.#poolOf(name, shares, forwarded);
+    const limitOf = (name: string, shares: number) => quota * this.#connectionsOf(name, shares);
     const left = chargeNetworks(this.#connections, wide, cost, limitOf, this.#newSlot);
     return this.#verdict('c', quota, left, cost, quota, nowMs);
   }
@@ -150,6 +154,11 @@ export class Limiter {
     return shadow ? undefined : verdict;
   }
 
+  /** Requests per window of a scope; 0 when it is off. */
+  quotaOf(scope: ScopeCode, nowMs: number): number {
+    return this.#quota(scope, nowMs);
+  }
+
   counters(): Readonly<Record<keyof LimiterCounters, Readonly<ScopeCounters>>> {
     return this.#counters;
   }
@@ -158,9 +167,9 @@ export class Limiter {
   readonly keys = (): number => this.#keys;
 
   /** Requests per window, 0 when the scope is off. Moves the window on. */
-  #quota(scope: OpenScope, nowMs: number): number {
+  #quota(scope: ScopeCode, nowMs: number): number {
     this.#moveOn(nowMs);
-    return this.#settings.get(QUOTA_SETTING[scope]) * this.#windowSeconds;
+    return this.#settings.get(SCOPE_SETTINGS[scope]) * this.#windowSeconds;
   }
 
   /** A refused request is not counted. `limit` is the pool, `quota` what is shown. */
@@ -208,11 +217,9 @@ export class Limiter {
     };
   }
 
-  /** Quotas of a network: one for each connection that it opened. The socket of a proxy is not its client's. */
-  #poolOf(network: string, shares: number, forwarded: boolean): number {
-    return forwarded
-      ? shares
-      : Math.max(shares, Math.min(this.#opens.used(network), this.#connectionsOpen()));
+  /** Connections whose quotas a network has: at least one for each of its shares. */
+  #connectionsOf(network: string, shares: number): number {
+    return Math.max(shares, this.#opens.of(network));
   }
 
   /** Until the window ends: before its end, so at least 1. */
@@ -233,11 +240,13 @@ export class Limiter {
     return true;
   };
 
-  #moveOn(nowMs: number): void {
+  /** `opening`: connections that are being accepted in this call. */
+  #moveOn(nowMs: number, opening = 0): void {
     const seconds = this.#settings.get('RateLimitWindowSeconds');
     if (nowMs < this.#endMs && nowMs >= this.#startMs && seconds === this.#windowSeconds) return;
     const window = windowIndex(nowMs, seconds);
-    this.#opens.moveOn(seconds === this.#windowSeconds ? window - this.#window : 1);
+    const passed = seconds === this.#windowSeconds ? window - this.#window : 1;
+    this.#opens.moveOn(Math.max(1, passed), seconds, this.#connectionsOpen() - opening);
     this.#window = window;
     this.#windowSeconds = seconds;
     this.#startMs = window * seconds * SECOND_MS;

@@ -7,7 +7,14 @@ export const LOG_REFUSED_MAX = 30;
 /** Entries that may lie above the bounds until the next clearing: one pass over the log for so many logins. */
 const LOG_SLACK = 32;
 
-export type LogEventName = 'login' | 'sign_up' | 'key_taken_over' | 'counter_regressed';
+export type LogEventName =
+  | 'login'
+  | 'sign_up'
+  | 'key_taken_over'
+  | 'counter_regressed'
+  | 'key_added_by_admin'
+  | 'key_changed_by_admin'
+  | 'key_removed_by_admin';
 
 export interface LogEntry {
   readonly id: string;

@@ -1,5 +1,6 @@
 /** The beginning of a v1 upload: room on the disk, the pending message, an empty part; then the desk is told. */
 import type { ErrorName } from '../domain/errors.ts';
+import { mayHaveMessage } from '../domain/files.ts';
 import { type Message, type Outcome, runOf, type Timer, type Turn } from './runtime/actor.ts';
 import type { Ports } from './runtime/ports.ts';
 import { UPLOAD_DESK_ID, type UploadPrepared } from './upload-desk.ts';
@@ -71,7 +72,7 @@ async function prepare(userId: string, command: OpenUpload, { files, chatFiles }
     ...(message === null ? {} : { message }),
     ...(linkedMessageId === null ? {} : { linkedMessageId }),
   });
-  if (!pending.ok) return failed(pending.error, null, pending.error !== 'Forbidden');
+  if (!pending.ok) return failed(pending.error, null, mayHaveMessage(pending.error));
   const { fileId } = pending.value;
   const made = await files.create({ owner: userId, fileId });
   if (!made.ok) return failed(made.error, fileId, true);

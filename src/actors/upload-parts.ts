@@ -1,5 +1,6 @@
 /** Chunks of a v1 upload that are stored, and the completion that follows from the last one. */
 import type { ErrorName } from '../domain/errors.ts';
+import { completionRefusal } from '../domain/files.ts';
 import type { AuditRecord } from './runtime/actor.ts';
 import {
   Later,
@@ -167,7 +168,6 @@ async function publish(
   return result(null);
 }
 
-/** Whatever failed is 1310 to the uploader (files.md "Upload cases"), but for who may not post there any more. */
 export function published(
   state: UploadState,
   { uploadKey, lost, error }: Published,
@@ -179,8 +179,7 @@ export function published(
     const event: UploadEvent = { type: 'chunksLost', chunks: lost, utcMs: turn.nowMs };
     return { events: [event], timers: expiryTimer(evolveUpload(state, event), turn) };
   }
-  if (error !== null)
-    return endUpload(state, current, error === 'Forbidden' ? 'Forbidden' : 'ChartApiFileError');
+  if (error !== null) return endUpload(state, current, completionRefusal(error));
   const { fileId, sizeBytes, uploadId: crc32 } = current;
   const audit: AuditRecord = {
     utcMs: turn.nowMs,

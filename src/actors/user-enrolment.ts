@@ -3,8 +3,6 @@
  * password keys, proof for a key that was only claimed. All of it in one commit.
  */
 import { hasFlag, KeyFlag, type UserKey } from '../domain/keys.ts';
-import { SECOND_MS } from '../domain/time.ts';
-import { findById } from './id-list.ts';
 import { type KeyOwner, keyOwner } from './owners.ts';
 import {
   type Claim,
@@ -16,8 +14,9 @@ import {
   refuse,
   type Turn,
 } from './runtime/actor.ts';
+import { challengeUsed, type UsedChallenge } from './used-challenges.ts';
 import { audited, type Change, merged, type Origin, outcome } from './user-change.ts';
-import { endSessions, sessionsOfKey } from './user-sessions.ts';
+import { changingSession, endSessions, sessionsOfKey } from './user-sessions.ts';
 import type { SessionRecord, UserEvent, UserState } from './user-state.ts';
 import { type Finding, type Proof, verifyEnrolment } from './verification.ts';
 
@@ -27,6 +26,8 @@ export interface NewKey {
   readonly proven: boolean;
   readonly passKeyFlag: boolean;
   readonly name?: string;
+  /** Bits of what the key may do from the start; none unless given. */
+  readonly access?: number;
   /** What the index says of this key now. */
   readonly holder?: KeyOwner;
   readonly passkey?: Pick<
@@ -49,6 +50,8 @@ export interface AddKey {
   /** What the index says of this key now. */
   readonly holder?: KeyOwner;
   readonly sessionId: string;
+  /** What it answers. A repeat that gets its first reply needs none. */
+  readonly challenge?: UsedChallenge;
   readonly origin: Origin;
 }
 
@@ -91,8 +94,8 @@ export function decideEnrolment(
   turn: Turn,
 ): Outcome<UserEvent> | Refusal {
   if (command.type === 'addKeyVerified') return command.finding ?? judgeAdding(state, command.command, turn);
-  const { proof, sessionId } = command;
-  const judged = proof ? changingSession(state, sessionId, turn) : judgeAdding(state, command, turn);
+  const { proof } = command;
+  const judged = proof ? changingSession(state, command, turn) : judgeAdding(state, command, turn);
   if (isRefusal(judged)) return judged;
   const publicKey = Buffer.from(command.publicKey, 'base64url');
   return {
@@ -123,7 +126,7 @@ export function enrol(state: UserState, turn: Turn, request: NewKey): Enrolment 
     ownerId: state.userId,
     publicKey,
     signatureCounter: 0,
-    flags: kindFlag(request),
+    flags: kindFlag(request) | (request.access ?? 0),
     createdMs: turn.nowMs,
     proven,
     ...passkey,
@@ -162,7 +165,7 @@ function indexOf(key: UserKey): IndexName {
  * where a proof was sent: whether a key is registered is told only to who has it (auth.md A12).
  */
 function judgeAdding(state: UserState, command: AddKey, turn: Turn): Outcome<UserEvent> | Refusal {
-  const session = changingSession(state, command.sessionId, turn);
+  const session = changingSession(state, command, turn);
   if (isRefusal(session)) return session;
   const own = softwareKey(state, command.publicKey);
   if (own !== undefined) {
@@ -189,6 +192,7 @@ function judgeAdding(state: UserState, command: AddKey, turn: Turn): Outcome<Use
     [
       enrolment.change,
       rebinding,
+      challengeUsed(command.challenge, turn),
       endSessions(state, ended),
       audited(state, turn, 'key_added', command.origin, fields),
     ],
@@ -219,7 +223,8 @@ function prove(
     expiresMs: session.expiresMs,
   };
   const audit = audited(state, turn, 'key_proven', command.origin, { keyId: key.id });
-  return outcome([{ events: [{ type: 'keyProven', keyId: key.id }], claims: [claim] }, audit], reply);
+  const proven: Change = { events: [{ type: 'keyProven', keyId: key.id }], claims: [claim] };
+  return outcome([proven, challengeUsed(command.challenge, turn), audit], reply);
 }
 
 /** Soft removal: the record stays, the name is free again. A name that moved away meanwhile is not ours to release. */
@@ -236,14 +241,4 @@ export function removal(state: UserState, key: UserKey): Change {
       },
     ],
   };
-}
-
-/** The session behind a key change: still there, and fresh where the setting asks for it. */
-export function changingSession(state: UserState, sessionId: string, turn: Turn): SessionRecord | Refusal {
-  const session = findById(state.sessions, sessionId);
-  if (session === undefined) return refuse('SessionNotFound');
-  const freshSeconds = turn.settings.get('KeyChangeFreshLoginSeconds');
-  if (freshSeconds > 0 && turn.nowMs - session.createdMs > freshSeconds * SECOND_MS)
-    return refuse('FreshLoginRequired');
-  return session;
 }

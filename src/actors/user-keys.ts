@@ -1,15 +1,23 @@
 /**
  * Keys of one user after their enrolment: flags, soft removal, loss to somebody who proved to have the key. Sessions
- * that a change forbids end in its commit, before the answer is sent (auth.md A5).
+ * that a change forbids end in its commit, before the answer is sent (auth.md A5). The rules of an admin are the owner's.
  */
 
 import { ERRORS } from '../domain/errors.ts';
 import { KeyFlag, type UserKey, withFlag } from '../domain/keys.ts';
 import { findById } from './id-list.ts';
-import { isRefusal, type Outcome, type Refusal, refuse, type Turn } from './runtime/actor.ts';
-import { audited, type Origin, outcome } from './user-change.ts';
-import { activeKeys, changingSession, isActive, removal } from './user-enrolment.ts';
-import { endSessions, sessionsOfKey } from './user-sessions.ts';
+import {
+  type AuditRecord,
+  isRefusal,
+  type Outcome,
+  type Refusal,
+  refuse,
+  type Turn,
+} from './runtime/actor.ts';
+import { keyLogged } from './user-admin-keys.ts';
+import { audited, type Change, type Origin, outcome } from './user-change.ts';
+import { activeKeys, isActive, removal } from './user-enrolment.ts';
+import { changerOf, endSessions, sessionsOfKey } from './user-sessions.ts';
 import type { UserEvent, UserState } from './user-state.ts';
 
 export type KeyCommand =
@@ -18,13 +26,14 @@ export type KeyCommand =
       readonly keyId: string;
       readonly mcpAccess?: boolean;
       readonly cardDavAccess?: boolean;
-      readonly sessionId: string;
+      /** Null: of an admin, whom `origin.by` names. */
+      readonly sessionId: string | null;
       readonly origin: Origin;
     }
   | {
       readonly type: 'removeKey';
       readonly keyId: string;
-      readonly sessionId: string;
+      readonly sessionId: string | null;
       readonly origin: Origin;
     }
   | { readonly type: 'loseKey'; readonly keyId: string };
@@ -57,7 +66,7 @@ function decideUpdate(
   command: Extract<KeyCommand, { type: 'updateKey' }>,
   turn: Turn,
 ): Outcome<UserEvent> | Refusal {
-  const session = changingSession(state, command.sessionId, turn);
+  const session = changerOf(state, command, turn);
   if (isRefusal(session)) return session;
   const key = findById(state.keys, command.keyId);
   if (!isActive(key)) return refuse('KeyNotFound');
@@ -65,7 +74,7 @@ function decideUpdate(
   let flags = key.flags;
   if (mcpAccess !== undefined) flags = withFlag(flags, KeyFlag.McpAccess, mcpAccess);
   if (cardDavAccess !== undefined) flags = withFlag(flags, KeyFlag.CardDav, cardDavAccess);
-  const current = session.keyId === key.id;
+  const current = session?.keyId === key.id;
   const ended = mcpAccess === false ? sessionsOfKey(state, key.id, 'mcp') : [];
   if (flags === key.flags && ended.length === 0)
     return { reply: { key, current, sessionsClosed: 0 } satisfies UpdatedKey };
@@ -75,7 +84,7 @@ function decideUpdate(
     [
       { events: [{ type: 'keyFlagsSet', keyId: key.id, flags }] },
       endSessions(state, ended),
-      audited(state, turn, 'key_updated', command.origin, fields),
+      ...recorded(state, command.origin, 'updated', fields, turn),
     ],
     reply,
   );
@@ -86,7 +95,7 @@ function decideRemove(
   command: Extract<KeyCommand, { type: 'removeKey' }>,
   turn: Turn,
 ): Outcome<UserEvent> | Refusal {
-  const session = changingSession(state, command.sessionId, turn);
+  const session = changerOf(state, command, turn);
   if (isRefusal(session)) return session;
   const key = findById(state.keys, command.keyId);
   if (!isActive(key)) return refuse('KeyNotFound');
@@ -99,17 +108,30 @@ function decideRemove(
   const reply: RemovedKey = {
     keyId: key.id,
     sessionsClosed: ended.length,
-    currentClosed: ended.some((each) => each.id === session.id),
+    currentClosed: ended.some((each) => each.id === session?.id),
   };
   const fields = { keyId: key.id, sessionsClosed: ended.length };
   return outcome(
     [
       removal(state, key),
       endSessions(state, ended),
-      audited(state, turn, 'key_removed', command.origin, fields),
+      ...recorded(state, command.origin, 'removed', fields, turn),
     ],
     reply,
   );
+}
+
+/** A change by an admin has an event of its own in the audit log, and an entry in the owner's login log. */
+function recorded(
+  state: UserState,
+  origin: Origin,
+  what: 'updated' | 'removed',
+  fields: AuditRecord['fields'] & { readonly keyId: string },
+  turn: Turn,
+): Change[] {
+  if (origin.by === undefined) return [audited(state, turn, `key_${what}`, origin, fields)];
+  const event = what === 'updated' ? 'key_changed_by_admin' : 'key_removed_by_admin';
+  return [keyLogged(event, fields.keyId, turn), audited(state, turn, `admin_key_${what}`, origin, fields)];
 }
 
 /** Somebody proved to have a key that this user only claimed. Its name has moved already. */

@@ -2,7 +2,6 @@
  * Logins of one user, in a browser and over MCP. What makes a login eligible is judged before the signature
  * is checked (no work for keys that may not log in) and again after it, because the key may be gone by then.
  */
-
 import { ERRORS, type ErrorName } from '../domain/errors.ts';
 import { hasFlag, KeyFlag, type KeyType, keyTypeOf, type UserKey } from '../domain/keys.ts';
 import type { LoginType, SessionKind } from '../domain/sessions.ts';
@@ -12,6 +11,7 @@ import type { LogEntry } from './login-log.ts';
 import type { SessionOwner } from './owners.ts';
 import { type Message, type Outcome, type Refusal, refuse, type Turn } from './runtime/actor.ts';
 import type { Ports } from './runtime/ports.ts';
+import { challengeUsed, refusedChallenge, type UsedChallenge } from './used-challenges.ts';
 import { admitsApp, firstLogin } from './user-app-access.ts';
 import { audited, type Change, type Origin, outcome } from './user-change.ts';
 import { isActive } from './user-enrolment.ts';
@@ -37,6 +37,8 @@ export interface Login {
   readonly publicKey: string;
   readonly proof?: Proof;
   readonly assertion?: Assertion;
+  /** What it answers. */
+  readonly challenge: UsedChallenge;
   /** Session of a `sid` that came with the login: ended by it, whoever owns it (auth.md A6). */
   readonly previous?: SessionOwner;
   readonly origin: Origin;
@@ -52,6 +54,8 @@ export interface McpLogin {
   readonly appId: string | null;
   /** What the index says of the application now. */
   readonly door?: AppDoor;
+  /** Session of the bearer that came with the login: ended by it where the same key opened it (spec 5.1). */
+  readonly previousId?: string;
   /** Others flood the key: a refusal is not written down, or they would push the owner's entries out of the log. */
   readonly crowded?: boolean;
   readonly origin: Origin;
@@ -83,13 +87,11 @@ export function decideLogin(
   command: LoginCommand,
   turn: Turn,
 ): Outcome<UserEvent> | Refusal {
-  switch (command.type) {
-    case 'login':
-    case 'mcpLogin':
-      return beginLogin(state, command, turn);
-    case 'loginVerified':
-      return endLogin(state, command.command, command.result, turn);
-  }
+  const login = command.type === 'loginVerified' ? command.command : command;
+  const spent = login.type === 'login' ? refusedChallenge(state, login.challenge, turn) : undefined;
+  if (spent !== undefined) return spent;
+  if (command.type === 'loginVerified') return endLogin(state, login, command.result, turn);
+  return beginLogin(state, login, turn);
 }
 
 function beginLogin(state: UserState, command: Login | McpLogin, turn: Turn): Outcome<UserEvent> | Refusal {
@@ -157,6 +159,8 @@ function completeLogin(
   const appId = command.type === 'mcpLogin' ? command.appId : null;
   const previous = command.type === 'login' ? command.previous : undefined;
   const own = previous !== undefined && previous.userId === state.userId;
+  const replacesSessionId =
+    command.type === 'mcpLogin' ? sameKeySession(state, command) : own ? previous.sessionId : undefined;
   const opening: Opening = openSession(state, turn, {
     kind: kindOf(command),
     loginType,
@@ -165,7 +169,7 @@ function completeLogin(
     // Whatever was sent is verified by now.
     signed: command.proof !== undefined,
     origin: command.origin,
-    ...(own ? { replacesSessionId: previous.sessionId } : {}),
+    ...(replacesSessionId === undefined ? {} : { replacesSessionId }),
   });
   const { token, session } = opening;
   const send: Message[] = previous === undefined || own ? [] : [endingElsewhere(previous, command.origin)];
@@ -180,10 +184,22 @@ function completeLogin(
     expiresMs: session.expiresMs,
   };
   const fields = { keyId: key.id, loginType, appId, sessionId: session.id };
-  const used = use === undefined ? { events: [] } : credentialUsed(key, use, session, turn);
-  const joined: Change = appId === null ? { events: [] } : firstLogin(state, appId, turn);
-  const audit = audited(state, turn, 'login', command.origin, fields);
-  return outcome([opening.change, used, joined, { events: [], send }, audit, sameDoor(command)], reply);
+  const changes: Change[] = [
+    opening.change,
+    use === undefined ? { events: [] } : credentialUsed(key, use, session, turn),
+    appId === null ? { events: [] } : firstLogin(state, appId, turn),
+    challengeUsed(command.type === 'login' ? command.challenge : undefined, turn),
+    { events: [], send },
+    audited(state, turn, 'login', command.origin, fields),
+    sameDoor(command),
+  ];
+  return outcome(changes, reply);
+}
+
+/** The session that a re-login rotates; one of another key, or that is gone, is not concerned. */
+function sameKeySession(state: UserState, { previousId, keyId }: McpLogin): string | undefined {
+  const session = previousId === undefined ? undefined : findById(state.sessions, previousId);
+  return session?.kind === 'mcp' && session.keyId === keyId ? session.id : undefined;
 }
 
 /** The application is still what it was when the login began: one that closed meanwhile would end the session at once. */

@@ -6,9 +6,11 @@ import type { UserKey } from '../domain/keys.ts';
 import type { EnrolledCredential } from '../workers/fido2.ts';
 import type { KeyOwner } from './owners.ts';
 import { isRefusal, type Outcome, type Refusal, type Turn } from './runtime/actor.ts';
+import { challengeUsed, type UsedChallenge } from './used-challenges.ts';
 import { audited, type Change, type Origin, outcome } from './user-change.ts';
-import { type AddedKey, changingSession, enrol, type NewKey } from './user-enrolment.ts';
+import { type AddedKey, enrol, type NewKey } from './user-enrolment.ts';
 import { entryOf } from './user-records.ts';
+import { changingSession } from './user-sessions.ts';
 import type { SessionRecord, UserEvent, UserState } from './user-state.ts';
 import {
   type Attestation,
@@ -31,6 +33,8 @@ export interface AddPasskey {
   /** What the index says of this credential id now. */
   readonly holder?: KeyOwner;
   readonly sessionId: string;
+  /** What it answers. A repeat that gets its first reply needs none. */
+  readonly challenge?: UsedChallenge;
   readonly origin: Origin;
 }
 
@@ -96,14 +100,15 @@ function judgeAdding(
   credential: EnrolledCredential | undefined,
   turn: Turn,
 ): Outcome<UserEvent> | Refusal {
-  const session = changingSession(state, command.sessionId, turn);
+  const session = changingSession(state, command, turn);
   if (isRefusal(session)) return session;
   const enrolment = enrol(state, turn, newPasskey(command.offer, credential, command));
   if (isRefusal(enrolment)) return enrolment;
   const { change, key } = enrolment;
   const reply: AddedKey = { key, current: false, replaced: [], expiresMs: session.expiresMs };
   const fields = { keyId: key.id, proven: true, replaced: 0 };
-  return outcome([change, audited(state, turn, 'key_added', command.origin, fields)], reply);
+  const audit = audited(state, turn, 'key_added', command.origin, fields);
+  return outcome([change, challengeUsed(command.challenge, turn), audit], reply);
 }
 
 /**

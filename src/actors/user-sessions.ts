@@ -9,6 +9,7 @@ import { findById } from './id-list.ts';
 import { sessionIndex, sessionOwner } from './owners.ts';
 import { type Claim, type Outcome, type Refusal, refuse, type Turn } from './runtime/actor.ts';
 import { endOf, isExpired, outdated } from './session-life.ts';
+import { refusedChallenge, type UsedChallenge } from './used-challenges.ts';
 import { audited, type Change, merged, type Origin, outcome, uploadDropped } from './user-change.ts';
 import type { SessionRecord, UserEvent, UserState } from './user-state.ts';
 
@@ -206,4 +207,33 @@ function scheduled(state: UserState, turn: Turn, endMs: number): Change {
 
 function unscheduled(): Change {
   return { events: [{ type: 'sweepScheduled', dueMs: null }] };
+}
+
+/**
+ * Who changes a key: the session of the owner, or null for an admin, who has none of this account. The route has judged
+ * the admin's own.
+ */
+export function changerOf(
+  state: UserState,
+  { sessionId }: { readonly sessionId: string | null },
+  turn: Turn,
+): SessionRecord | null | Refusal {
+  if (sessionId !== null) return changingSession(state, { sessionId }, turn);
+  return state.createdMs === null ? refuse('NotFound', 'no such user') : null;
+}
+
+/** The session behind a key change: still there, its challenge not used yet, and fresh where the setting asks for it. */
+export function changingSession(
+  state: UserState,
+  { sessionId, challenge }: { readonly sessionId: string; readonly challenge?: UsedChallenge },
+  turn: Turn,
+): SessionRecord | Refusal {
+  const session = findById(state.sessions, sessionId);
+  if (session === undefined) return refuse('SessionNotFound');
+  const used = refusedChallenge(state, challenge, turn);
+  if (used !== undefined) return used;
+  const freshSeconds = turn.settings.get('KeyChangeFreshLoginSeconds');
+  if (freshSeconds > 0 && turn.nowMs - session.createdMs > freshSeconds * SECOND_MS)
+    return refuse('FreshLoginRequired');
+  return session;
 }

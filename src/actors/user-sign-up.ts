@@ -4,6 +4,7 @@ import type { EnrolledCredential } from '../workers/fido2.ts';
 import type { KeyOwner } from './owners.ts';
 import { isRefusal, type Outcome, type Refusal, refuse, type Turn } from './runtime/actor.ts';
 import type { Ports } from './runtime/ports.ts';
+import { challengeUsed, type UsedChallenge } from './used-challenges.ts';
 import { audited, type Origin, outcome } from './user-change.ts';
 import { enrol } from './user-enrolment.ts';
 import { newPasskey, type PasskeyOffer } from './user-passkeys.ts';
@@ -26,6 +27,8 @@ export type SignUp = Evidence & {
   readonly name?: string;
   /** `user.id` that the registration options announced. */
   readonly handle: string;
+  /** What it answers. The id of the account is derived from it, so it creates one at most. */
+  readonly challenge: UsedChallenge;
   readonly holder?: KeyOwner;
   readonly origin: Origin;
 };
@@ -84,7 +87,8 @@ function createAccount(
   credential: EnrolledCredential | undefined,
   turn: Turn,
 ): Outcome<UserEvent> | Refusal {
-  if (state.createdMs !== null) return refuse('KeyAlreadyRegistered');
+  // The challenge made it, or another one of which the same id was derived.
+  if (state.createdMs !== null) return refuse('ChallengeExpired');
   const offered =
     command.offer === undefined
       ? { ...command, proven: true }
@@ -110,5 +114,6 @@ function createAccount(
     expiresMs: session.expiresMs,
   };
   const audit = audited(state, turn, 'sign_up', command.origin, { keyId: key.id, sessionId: session.id });
-  return outcome([{ events: [created] }, change, opening.change, audit], reply);
+  const used = challengeUsed(command.challenge, turn);
+  return outcome([{ events: [created] }, change, opening.change, used, audit], reply);
 }

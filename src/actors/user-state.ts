@@ -9,6 +9,8 @@ import { placedApp, withAccess } from './access-list.ts';
 import { findById, withoutIds, withRecord } from './id-list.ts';
 import { appended, type LogEntry } from './login-log.ts';
 import { ownText } from './runtime/own-strings.ts';
+import { type UsedChallenge, withUsed } from './used-challenges.ts';
+import { type AppRequest, withoutRequest } from './user-app-request.ts';
 import { entryOf, keptKey, keptSession } from './user-records.ts';
 
 export interface SessionRecord {
@@ -34,6 +36,8 @@ export interface AppEntry {
   readonly appId: string;
   readonly name: string;
   readonly url: string;
+  /** For an hour, of one that was registered with an Idempotency-Key. */
+  readonly request?: AppRequest;
 }
 
 export interface AppAccess {
@@ -59,6 +63,8 @@ export interface UserState {
   /** In the order of their opening. */
   readonly sessions: readonly SessionRecord[];
   readonly log: readonly LogEntry[];
+  /** In the order of their use. Over ones go when another is added. */
+  readonly usedChallenges: readonly UsedChallenge[];
   /** Applications that the user registered, in that order, and how many there ever were. */
   readonly apps: readonly AppEntry[];
   readonly appsPlaced: number;
@@ -92,8 +98,10 @@ export type UserEvent =
   | { readonly type: 'sessionRebound'; readonly sessionId: string; readonly keyId: string }
   | { readonly type: 'sessionsEnded'; readonly sessionIds: readonly string[] }
   | { readonly type: 'logged'; readonly entry: LogEntry }
+  | { readonly type: 'challengeUsed'; readonly challenge: UsedChallenge; readonly utcMs: number }
   /** A new application, or another name or address of a known one. */
   | { readonly type: 'appPlaced'; readonly entry: AppEntry; readonly utcMs: number }
+  | { readonly type: 'appRequestForgotten'; readonly appId: string }
   | { readonly type: 'appDropped'; readonly appId: string }
   | { readonly type: 'appAccessGranted'; readonly access: AppAccess }
   | { readonly type: 'appAccessRevoked'; readonly appId: string; readonly utcMs: number }
@@ -113,6 +121,7 @@ export function initialUser(userId: string): UserState {
     keys: NONE,
     sessions: NONE,
     log: NONE,
+    usedChallenges: NONE,
     apps: NONE,
     appsPlaced: 0,
     appAccess: NONE,
@@ -162,8 +171,12 @@ export function evolveUser(state: UserState, event: UserEvent): UserState {
       return changed(state, { sessions: withoutIds(state.sessions, event.sessionIds) });
     case 'logged':
       return changed(state, { log: appended(state.log, event.entry) });
+    case 'challengeUsed':
+      return changed(state, { usedChallenges: withUsed(state.usedChallenges, event.challenge, event.utcMs) });
     case 'appPlaced':
       return changed(state, placedApp(state, event.entry, event.utcMs));
+    case 'appRequestForgotten':
+      return changed(state, { apps: withoutRequest(state.apps, event.appId) });
     case 'appDropped':
       return changed(state, {
         apps: state.apps.filter(({ appId }) => appId !== event.appId),
@@ -209,6 +222,7 @@ function changed(state: UserState, change: Partial<UserState>): UserState {
     keys: state.keys,
     sessions: state.sessions,
     log: state.log,
+    usedChallenges: state.usedChallenges,
     apps: state.apps,
     appsPlaced: state.appsPlaced,
     appAccess: state.appAccess,

@@ -1,11 +1,13 @@
 /**
- * Accounts as versions 1 and 2 wrote them, in the present form. Version 1 had several shapes: sessions by their id, a
- * list of contacts, bare ids of applications; version 2 kept keys by their id. A field is judged by its shape and left
- * alone where it is the present one.
+ * Accounts as versions 1 to 4 wrote them, in the present form. Version 1 had several shapes: sessions by their id, a
+ * list of contacts, bare ids of applications; 2 kept keys by their id; 3 knew no used
+ * challenges, 4 no Idempotency-Keys of registrations. A field is judged by its shape and left alone where it is the
+ * present one.
  */
 import type { Contact } from '../domain/contacts.ts';
 import type { UserKey } from '../domain/keys.ts';
 import { withRecord } from './id-list.ts';
+import type { UsedChallenge } from './used-challenges.ts';
 import type { AppAccess, AppEntry, SessionRecord, UserEvent, UserState } from './user-state.ts';
 
 interface Row {
@@ -18,6 +20,7 @@ interface Row {
 interface Earlier {
   readonly sessions?: readonly SessionRecord[] | Readonly<Record<string, SessionRecord>>;
   readonly keys?: readonly UserKey[] | Readonly<Record<string, UserKey>>;
+  readonly usedChallenges?: readonly UsedChallenge[];
   readonly contact?: Contact | null;
   readonly contacts?: readonly Contact[];
   readonly apps?: readonly AppEntry[];
@@ -42,7 +45,7 @@ function listed<T extends { readonly id: string }>(
 
 function upcastState(earlier: Earlier & UserState): UserState {
   const { contacts, appIds, ...kept } = earlier;
-  const { sessions, keys, contact, apps, appsPlaced, appAccess } = earlier as Earlier;
+  const { sessions, keys, usedChallenges, contact, apps, appsPlaced, appAccess } = earlier as Earlier;
   // Names and addresses of those were kept nowhere: their own actors did not exist yet.
   const entries = apps ?? (appIds ?? []).map((appId): AppEntry => ({ appId, name: '', url: '' }));
   const access = (appAccess ?? []).map(
@@ -56,6 +59,7 @@ function upcastState(earlier: Earlier & UserState): UserState {
     ...kept,
     keys: listed(keys),
     sessions: listed(sessions),
+    usedChallenges: usedChallenges ?? [],
     contact: contact ?? contacts?.[0] ?? null,
     apps: entries,
     appsPlaced: appsPlaced ?? entries.length,

@@ -7,7 +7,9 @@ import type { SettingsReader } from '../domain/settings.ts';
 import { keptLog, type LogEntry } from './login-log.ts';
 import { defineActor } from './runtime/actor.ts';
 import { endOf } from './session-life.ts';
+import { type AdminKeyCommand, decideAdminKey } from './user-admin-keys.ts';
 import { accessOf } from './user-app-access.ts';
+import { registeredWith } from './user-app-request.ts';
 import { type AppsCommand, decideApps } from './user-apps.ts';
 import { type CodeLoginCommand, decideCodes } from './user-codes.ts';
 import { activeKeys, decideEnrolment, type EnrolmentCommand } from './user-enrolment.ts';
@@ -43,6 +45,7 @@ export type UserCommand =
   | CodeLoginCommand
   | EnrolmentCommand
   | PasskeyCommand
+  | AdminKeyCommand
   | KeyCommand
   | SessionCommand
   | AppsCommand;
@@ -52,8 +55,10 @@ export type UserQuery =
   | { readonly type: 'account' }
   /** What the person decided about an application: `AppAccess`, or undefined. */
   | { readonly type: 'appAccess'; readonly appId: string }
-  /** Active keys, `UserKey[]`. */
-  | { readonly type: 'keys' }
+  /** The API key of the application that was registered with this Idempotency-Key: `SealedKey`, for an hour. */
+  | { readonly type: 'issuedKey'; readonly key: string; readonly nowMs: number }
+  /** Active keys, or with `removed` all that there ever were, `UserKey[]`, in the order of their ids. */
+  | { readonly type: 'keys'; readonly removed?: boolean }
   /** Sessions that live at `nowMs`, with their last use, `SessionRecord[]`, the oldest first. */
   | { readonly type: 'sessions'; readonly nowMs: number; readonly settings: SettingsReader }
   /** The newest first, `LogEntry[]`. */
@@ -82,6 +87,7 @@ function frees(command: UserCommand): boolean {
     case 'removeApp':
     case 'appSettled':
     case 'appOverdue':
+    case 'forgetAppRequest':
     case 'appClosed':
     case 'appGone':
     case 'sweep':
@@ -97,7 +103,7 @@ function frees(command: UserCommand): boolean {
 
 export const user = defineActor<UserState, UserCommand, UserEvent, UserQuery, UserVolatile>({
   kind: 'user',
-  version: 3,
+  version: 5,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
   upcast: upcastUser,
   restored: restoredUser,
@@ -124,6 +130,9 @@ export const user = defineActor<UserState, UserCommand, UserEvent, UserQuery, Us
       case 'addPasskey':
       case 'addPasskeyVerified':
         return decidePasskey(state, command, turn);
+      case 'claimKey':
+      case 'claimKeyVerified':
+        return decideAdminKey(state, command, turn);
       case 'updateKey':
       case 'removeKey':
       case 'loseKey':
@@ -134,6 +143,7 @@ export const user = defineActor<UserState, UserCommand, UserEvent, UserQuery, Us
       case 'grantAppAccess':
       case 'appSettled':
       case 'appOverdue':
+      case 'forgetAppRequest':
       case 'appClosed':
       case 'appGone':
         return decideApps(state, command, turn);
@@ -158,8 +168,10 @@ export const user = defineActor<UserState, UserCommand, UserEvent, UserQuery, Us
         return accountOf(state);
       case 'appAccess':
         return accessOf(state, query.appId);
+      case 'issuedKey':
+        return registeredWith(state, query.key, query.nowMs)?.request.apiKey;
       case 'keys':
-        return activeKeys(state);
+        return query.removed === true ? state.keys : activeKeys(state);
       case 'sessions':
         return liveSessions(state, query.nowMs, query.settings, volatile);
       case 'logins':

@@ -75,6 +75,7 @@ export function listsTool(access: ToolAccess, caller: CallerClass, policy: Acces
   return caller === 'nobody' || mayCallTool(access, caller, policy);
 }
 
+/** What is listed is the same (mcp.md "Catalogue"). */
 export function mayReadResource(access: ResourceAccess, caller: CallerClass, policy: AccessPolicy): boolean {
   const open = access.sessionScope === false && access.capabilityModule === undefined;
   if (caller === 'nobody') return open;
@@ -83,10 +84,6 @@ export function mayReadResource(access: ResourceAccess, caller: CallerClass, pol
   if (open) return !denies(access, caller);
   const inSessions = access.sessionScope ?? access.capabilityModule === undefined;
   return inSessions && opensWithLogin(access, caller, policy);
-}
-
-export function listsResource(access: ResourceAccess, caller: CallerClass, policy: AccessPolicy): boolean {
-  return caller === 'nobody' || mayReadResource(access, caller, policy);
 }
 
 type CapabilityClass = Extract<CallerClass, `Capability:${string}`>;

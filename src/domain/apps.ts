@@ -2,8 +2,11 @@
  * Registered applications (spec 2.3) as all parts see them: bounds, what an owner may change, what is shown. An API key
  * is here only in its sealed form.
  */
+import type { FormerNames } from './former-names.ts';
 import type { WebhookStatus } from './webhooks.ts';
 
+/** Parameters of routes and tools that name an application. */
+export const APP_NAMES: FormerNames = { id: 'appId' };
 /** Applications of one user at a time. */
 export const APPS_MAX = 20;
 /** Applications that one user ever registered: a removed one leaves a record behind. */
@@ -18,7 +21,7 @@ export const NET_TYPES_MAX = 30;
 /** Characters of a name, and of an address. */
 export const APP_NAME_LENGTH_MAX = 64;
 export const APP_URL_LENGTH_MAX = 1_024;
-/** The former API key stays valid for so long after a rotation (events.md "Headers"). */
+/** The former API key stays valid for so long after a rotation, unless the owner ends that (events.md "Headers"). */
 export const KEY_OVERLAP_MS = 24 * 60 * 60 * 1_000;
 
 /** What the owner changes; a field that is not there stays as it is. */
@@ -44,6 +47,18 @@ export interface AppKey extends SealedKey {
   readonly createdMs: number;
   /** Null: valid until the next rotation. */
   readonly expiresMs: number | null;
+  /** It signs and is not sent: the former key of a rotation from when the new key was sent at once. */
+  readonly signsOnly?: true;
+}
+
+/** Those that are valid at a time, in the same order. */
+export function validKeys(keys: readonly AppKey[], nowMs: number): AppKey[] {
+  return keys.filter(({ expiresMs }) => expiresMs === null || nowMs < expiresMs);
+}
+
+/** Of valid keys, the newest first, the one that deliveries carry: during a rotation the former one (decision 0125). */
+export function sentKeyOf<Key extends Pick<AppKey, 'signsOnly'>>(keys: readonly Key[]): Key | undefined {
+  return keys.findLast(({ signsOnly }) => signsOnly !== true);
 }
 
 /** What may be told of an application. */

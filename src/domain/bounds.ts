@@ -29,6 +29,9 @@ export interface Bound {
   readonly summary: string;
 }
 
+/** A connection that is silent, slow or idle is closed by then (decision 0020). */
+export const SILENT_LIFE_SECONDS = 12;
+
 /** No network of several shares holds more of a bound than this part, however many shares it has. */
 export const WIDE_NETWORK_PART = 3 / 4;
 
@@ -117,7 +120,7 @@ export const BOUNDS = {
     maximum: 100_000,
     network: 1_000,
     error: 'AccessRateLimit',
-    summary: 'Open challenges of registrations and logins.',
+    summary: 'Challenges of registrations and logins: open ones, and used ones that opened nothing.',
   },
 } as const satisfies Record<string, Bound>;
 

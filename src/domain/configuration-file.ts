@@ -21,7 +21,12 @@ const upTo = (maximum: number, description: string) => integer({ minimum: 0, max
 const port = (description: string) => upTo(65_535, description);
 const host = (description: string) => text({ minLength: 1, maxLength: 253, description });
 const url = (description: string) =>
-  text({ pattern: '^https?://[^\\s/]+[^\\s]*$', maxLength: 2048, description });
+  text({
+    pattern: '^https?://[^\\s/]+[^\\s]*$',
+    form: 'an http or https address',
+    maxLength: 2048,
+    description,
+  });
 const range = text({ maxLength: 64 });
 const sealKey = text({ minLength: 1, maxLength: 64 });
 
@@ -31,12 +36,15 @@ const moduleSchema = object(
     key: optional(text({ minLength: 16, description: 'Shared key of the module for the events it pushes.' })),
     poll: optional(boolean({ description: 'Fetch the events of the module by polling.' })),
     public: optional(
-      array(text({ pattern: '^/' }), { description: 'Path prefixes that are proxied without a session.' }),
+      array(text({ pattern: '^/', form: 'a path that begins with /' }), {
+        description: 'Path prefixes that are proxied without a session.',
+      }),
     ),
   },
   closed,
 );
 const optionalModule = optional(moduleSchema);
+const toolRows = (description: string) => optional(record(text(), unknown(), { description }));
 
 export const configurationSchema = object(
   {
@@ -45,6 +53,7 @@ export const configurationSchema = object(
         minLength: 1,
         maxLength: 64,
         pattern: '^[\\x21-\\x7e]([\\x20-\\x7e]*[\\x21-\\x7e])?$',
+        form: 'ASCII text without blanks at its ends',
         description: 'Name in get_info and X-Project.',
       }),
     ),
@@ -106,8 +115,17 @@ export const configurationSchema = object(
         closed,
       ),
     ),
-    McpTools: optional(record(text(), unknown(), { description: 'Custom tools by name (spec 2.5).' })),
-    McpResources: optional(record(text(), unknown(), { description: 'Custom resources by URI (spec 2.5).' })),
+    McpTools: toolRows('Custom tools by name (spec 2.5).'),
+    McpResources: toolRows('Custom resources by URI (spec 2.5).'),
+    Config: optional(
+      object(
+        {
+          McpTools: toolRows('The same as `McpTools`, where spec 2.5 writes it; a file may have both.'),
+          McpResources: toolRows('The same as `McpResources`, where spec 2.5 writes it.'),
+        },
+        closed,
+      ),
+    ),
     McpBasicPersonalReads: optional(
       boolean({
         description:
@@ -134,7 +152,10 @@ export const configurationSchema = object(
       text({ minLength: 1, description: 'Folder of file bytes; wins over FileServers.' }),
     ),
     FileServers: optional(
-      record(text({ pattern: '^[0-9]+$' }), object({ Host: url('Storage server.') }, closed)),
+      record(
+        text({ pattern: '^[0-9]+$', form: 'a number' }),
+        object({ Host: url('Storage server.') }, closed),
+      ),
     ),
     Settings: optional(
       record(text(), unknown(), { description: 'First values of runtime settings, by name.' }),
@@ -151,7 +172,7 @@ export const configurationSchema = object(
       object(
         {
           publicKeys: optional(
-            array(text({ pattern: '^[A-Za-z0-9_-]{43}$' }), {
+            array(text({ pattern: '^[A-Za-z0-9_-]{43}$', form: '32 bytes in base64url' }), {
               description: 'Accounts that hold one of these keys are admins.',
             }),
           ),

@@ -6,6 +6,7 @@
  * Sources: 1002, 1101 and 1301 to 1310 are spec 7.4; the messages of 1001 to 1105 are spec 7.2; JSON-RPC codes are
  * spec 7.3; the other numbers are Gatehouse's own.
  */
+import type { ScopeCode } from './quotas.ts';
 
 export interface ErrorRow {
   /** `error.code` of the REST envelope. */
@@ -25,6 +26,8 @@ export const ERRORS = {
   AccessRateLimit: { code: 1002, status: 429, message: 'Access rate limit', rpc: 1002 },
   Overloaded: { code: 1003, status: 503, message: 'Overloaded', retryAfterSeconds: 1 },
   NotFound: { code: 1004, status: 404, message: 'Not found' },
+  /** The message that an upload answers: unknown, or in a chat that is not the one of the upload. */
+  LinkedMessageNotFound: { code: 1004, status: 404, message: 'Linked message not found' },
   MethodNotAllowed: { code: 1005, status: 405, message: 'Method not allowed' },
   BodyTooLarge: { code: 1006, status: 413, message: 'Body too large' },
   UnsupportedMediaType: { code: 1007, status: 415, message: 'Unsupported media type' },
@@ -113,7 +116,10 @@ export class GatewayError extends Error {
   /** Overrides the row's `Retry-After`, in whole seconds. */
   readonly retryAfterSeconds: number | undefined;
 
-  constructor(row: ErrorName, detail?: string, retryAfterSeconds?: number) {
+  /** Of a limit: the scope that `X-RateLimit` names. Without it that is the user of the request, else its address. */
+  readonly scope: ScopeCode | undefined;
+
+  constructor(row: ErrorName, detail?: string, retryAfterSeconds?: number, scope?: ScopeCode) {
     // It goes to the caller, not to a log: without a stack trace a refusal costs half as much.
     const frames = Error.stackTraceLimit;
     Error.stackTraceLimit = 0;
@@ -123,5 +129,6 @@ export class GatewayError extends Error {
     this.row = row;
     this.detail = detail;
     this.retryAfterSeconds = retryAfterSeconds ?? errorRow(row).retryAfterSeconds;
+    this.scope = scope;
   }
 }

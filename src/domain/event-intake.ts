@@ -69,6 +69,9 @@ function readEvent(
     throw invalid(`${path}.type`, 'this name is taken by the event stream itself');
   const userId = event.has('crmId') ? event.id('crmId') : undefined;
   if (userId === undefined && event.has('crmId')) throw invalid(`${path}.crmId`, 'a decimal user id');
+  const netType = event.has('netType') ? byteOf(event.value('netType')) : undefined;
+  if (netType === undefined && event.has('netType'))
+    throw invalid(`${path}.netType`, `an integer from 0 to ${NET_TYPE_MAX}`);
   const dataSpan = event.span('data');
   if (dataSpan === undefined || text.charAt(dataSpan.start) !== '{')
     throw invalid(`${path}.data`, 'an object is required');
@@ -89,7 +92,7 @@ function readEvent(
     userId,
     appId: data.id('appId'),
     currency: shortText(data.value('currency')),
-    netType: byteOf(data.value('netType')),
+    netType: netType ?? byteOf(data.value('netType')),
     wire: wireOf(module, tick, type, raw),
     identity: identity.subarray(0, 16).toString('base64url'),
   };

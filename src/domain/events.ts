@@ -16,6 +16,7 @@ export interface StoredEvent {
   /** From `data`, for routing and filters; undefined where the event has no such field. */
   readonly appId: string | undefined;
   readonly currency: string | undefined;
+  /** 0 to 255: the routing field beside `crmId`, else that of `data`. */
   readonly netType: number | undefined;
   /**
    * JSON of `{module, tick, type, data}` as it is sent: the bytes of `data` are those that the module sent. A module

@@ -2,6 +2,7 @@
  * What a file is to the gateway: sizes and counts of the transport, chunk arithmetic of v1, checksums as they are
  * declared, and the rule for file names (spec 2.7, 4.6, 8.3; design of the file transport, "File names").
  */
+import type { ErrorName } from './errors.ts';
 import { BIDIRECTIONAL_CHARACTERS, CONTROL_CHARACTERS, INVISIBLE_CHARACTERS } from './schema.ts';
 import type { SettingsReader } from './settings.ts';
 
@@ -19,6 +20,29 @@ const CRC32_VALUES = 2 ** 32;
 export interface FileKey {
   readonly owner: string;
   readonly fileId: string;
+}
+
+/** Refusals of the completion that keep their own number. */
+const COMPLETION_REFUSALS: ReadonlySet<ErrorName> = new Set([
+  'Forbidden',
+  'StorageFull',
+  'FileStorageFailed',
+]);
+
+/**
+ * What the caller of an upload is answered when its end has failed: 1103 without the right to post, 1013 or 1312 when the
+ * bytes did not reach the disk, 1310 for everything else (docs/files.md).
+ */
+export function completionRefusal(error: ErrorName): ErrorName {
+  return COMPLETION_REFUSALS.has(error) ? error : 'ChartApiFileError';
+}
+
+/** Refusals of a pending message after which there is none to take back. */
+const NOTHING_MADE: ReadonlySet<ErrorName> = new Set(['Forbidden', 'LinkedMessageNotFound']);
+
+/** May a pending message be there, although its creation was refused with this? */
+export function mayHaveMessage(error: ErrorName): boolean {
+  return !NOTHING_MADE.has(error);
 }
 
 /** Largest file that is accepted now, in bytes. */

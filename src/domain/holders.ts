@@ -18,7 +18,7 @@ export interface Account {
   leases: number;
 }
 
-/** One caller as bounds see it. Made once a request; the first lease is to be taken before anything else runs. */
+/** One caller as bounds see it, asked for at each request; the first lease is to be taken before anything else runs. */
 export interface Holder {
   readonly session: Account | undefined;
   readonly user: Account | undefined;
@@ -29,24 +29,40 @@ export interface Holder {
 export const NO_HOLDER: Holder = { session: undefined, user: undefined, networks: [] };
 
 export class Holders {
-  readonly #accounts = new Map<string, Account>();
-  /** Networks by address: an address is asked for at every request. */
+  readonly #accounts = {
+    session: new Map<string, Account>(),
+    user: new Map<string, Account>(),
+    network: new Map<string, Account>(),
+  };
+  /** By session: a session that asks again from its address is the same caller. */
+  #callers = new Map<string, { readonly address: string; readonly holder: Holder }>();
+  /** Networks by address. */
   #networks = new Map<string, readonly Account[]>();
   #sweepAt = ACCOUNTS_KEPT;
 
   /** `address`: canonical text. */
   of(address: string, userId?: string, sessionId?: string): Holder {
-    if (this.#accounts.size >= this.#sweepAt) this.#sweep();
+    if (sessionId === undefined) return this.#make(address, userId, undefined);
+    const known = this.#callers.get(sessionId);
+    if (known?.address === address && known.holder.user?.name === userId) return known.holder;
+    const holder = this.#make(address, userId, sessionId);
+    this.#callers.set(sessionId, { address, holder });
+    return holder;
+  }
+
+  /** Callers that are remembered now. */
+  get size(): number {
+    const { session, user, network } = this.#accounts;
+    return session.size + user.size + network.size;
+  }
+
+  #make(address: string, userId: string | undefined, sessionId: string | undefined): Holder {
+    if (this.size >= this.#sweepAt) this.#sweep();
     return {
       session: sessionId === undefined ? undefined : this.#account('session', sessionId, 1),
       user: userId === undefined ? undefined : this.#account('user', userId, 1),
       networks: this.#networks.get(address) ?? this.#networksOf(address),
     };
-  }
-
-  /** Callers that are remembered now. */
-  get size(): number {
-    return this.#accounts.size;
   }
 
   #networksOf(address: string): readonly Account[] {
@@ -58,18 +74,20 @@ export class Holders {
   }
 
   #account(kind: ShareKind, name: string, shares: number): Account {
-    const key = `${kind} ${name}`;
-    const known = this.#accounts.get(key);
+    const known = this.#accounts[kind].get(name);
     if (known !== undefined) return known;
     const account: Account = { kind, name, shares, held: new Array<number>(BOOKS_USUAL).fill(0), leases: 0 };
-    this.#accounts.set(key, account);
+    this.#accounts[kind].set(name, account);
     return account;
   }
 
   /** Costs what grew since the last one, so the next is due when there are twice as many. */
   #sweep(): void {
+    // They may name accounts that go.
+    this.#callers = new Map();
     this.#networks = new Map();
-    for (const [key, { leases }] of this.#accounts) if (leases === 0) this.#accounts.delete(key);
-    this.#sweepAt = Math.max(ACCOUNTS_KEPT, 2 * this.#accounts.size);
+    for (const accounts of Object.values(this.#accounts))
+      for (const [name, { leases }] of accounts) if (leases === 0) accounts.delete(name);
+    this.#sweepAt = Math.max(ACCOUNTS_KEPT, 2 * this.size);
   }
 }

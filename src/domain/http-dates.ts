@@ -4,13 +4,16 @@
 import { SECOND_MS } from './time.ts';
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+/** A day of any other name makes the text no date. Whether it fits the date is not checked. */
+const DAY = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
+const LONG_DAY = '(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day';
+const CLOCK = '([0-9]{2}):([0-9]{2}):([0-9]{2})';
 /** `Sun, 06 Nov 1994 08:49:37 GMT`. */
-const CURRENT = /^[A-Z][a-z]{2}, ([0-9]{2}) ([A-Z][a-z]{2}) ([0-9]{4}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) GMT$/;
+const CURRENT = new RegExp(`^${DAY}, ([0-9]{2}) ([A-Z][a-z]{2}) ([0-9]{4}) ${CLOCK} GMT$`);
 /** `Sunday, 06-Nov-94 08:49:37 GMT` (RFC 850). */
-const RFC_850 =
-  /^[A-Z][a-z]{5,8}, ([0-9]{2})-([A-Z][a-z]{2})-([0-9]{2}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) GMT$/;
+const RFC_850 = new RegExp(`^${LONG_DAY}, ([0-9]{2})-([A-Z][a-z]{2})-([0-9]{2}) ${CLOCK} GMT$`);
 /** `Sun Nov  6 08:49:37 1994` (asctime of ANSI C). */
-const ASCTIME = /^[A-Z][a-z]{2} ([A-Z][a-z]{2}) ([ 0-9][0-9]) ([0-9]{2}):([0-9]{2}):([0-9]{2}) ([0-9]{4})$/;
+const ASCTIME = new RegExp(`^${DAY} ([A-Z][a-z]{2}) ([ 0-9][0-9]) ${CLOCK} ([0-9]{4})$`);
 /** A year of two digits that would lie further ahead than this means the century before. */
 const YEARS_AHEAD_MAX = 50;
 

@@ -9,6 +9,8 @@ import { hash } from 'node:crypto';
 export const ID_MAX = 2n ** 63n - 1n;
 export const ID_MIN = -(2n ** 63n);
 const COUNTER_BITS = 20n;
+/** Counters from here on are of derived ids: ticks of one millisecond never count so far. */
+const DERIVED_COUNTER = 2 ** 19;
 const PARTITIONS = 256;
 const TOKEN_LENGTH = 46;
 const TOKEN_PATTERN = /^[A-Za-z0-9_-]+$/;
@@ -31,6 +33,12 @@ export class TickSource {
   get last(): bigint {
     return this.#last;
   }
+}
+
+/** An id of that moment that is computed and not counted. The lowest 19 bits of `bits` go in: none of the ticks is the same. */
+export function derivedId(utcMs: number, bits: number): string {
+  const counter = DERIVED_COUNTER + (bits % DERIVED_COUNTER);
+  return String((BigInt(utcMs) << COUNTER_BITS) | BigInt(counter));
 }
 
 /** Reads an id from a decimal string or a safe integer; undefined when it is neither, negative or above int64. */

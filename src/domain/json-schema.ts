@@ -7,6 +7,19 @@ import type Type from 'typebox';
 /** Made by `optional`: not among an object's required properties. */
 const OMISSIBLE = new WeakSet<object>();
 
+/** Of a schema that `named` gave a name. A symbol, so that it is printed nowhere. */
+const NAME = Symbol('name');
+
+/** The same schema under a name: descriptions of the API list it once and refer to it. */
+export function named<S extends object>(name: string, schema: S): S {
+  return { ...schema, [NAME]: name };
+}
+
+/** The name that `named` gave, which copies of the schema keep. */
+export function nameOf(schema: object): string | undefined {
+  return (schema as { [NAME]?: string })[NAME];
+}
+
 function typed<Builder>(build: (...given: never[]) => object): Builder {
   return build as Builder;
 }

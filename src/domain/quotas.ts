@@ -7,6 +7,15 @@ import { SECOND_MS } from './time.ts';
 /** c connection, i address, p public key, s session, m mcp_login: the letters of `X-RateLimit`. */
 export type ScopeCode = 'c' | 'i' | 'p' | 's' | 'm';
 
+/** The setting of each scope: requests per second. */
+export const SCOPE_SETTINGS = {
+  c: 'ApiRPSLimit',
+  i: 'IpRPSLimit',
+  p: 'PubKeyApiRPSLimit',
+  s: 'SessionApiRPSLimit',
+  m: 'McpApiRPSLimit',
+} as const satisfies Record<ScopeCode, string>;
+
 const SCOPE_CODES = 'cipsm';
 
 /** Letters of scopes, separated by semicolons; blanks and empty items are ignored. */

@@ -8,6 +8,7 @@ import type { Static, TSchema } from 'typebox';
 import Format from 'typebox/format';
 import Schema from 'typebox/schema';
 import System from 'typebox/system';
+import { type Fault, faultsInWords, formOfPattern } from './faults.ts';
 import { ID_MAX, ID_MIN, parseId } from './ids.ts';
 import { nothing, string, union, unsafe } from './json-schema.ts';
 
@@ -16,6 +17,8 @@ export {
   boolean,
   integer,
   literal,
+  named,
+  nameOf,
   nothing,
   object,
   optional,
@@ -23,13 +26,7 @@ export {
   union,
   unknown,
 } from './json-schema.ts';
-export type { Static, TSchema };
-
-/** One fault: `path` is a JSON pointer ('' for the value itself), `message` says what is expected there. */
-export interface Fault {
-  readonly path: string;
-  readonly message: string;
-}
+export type { Fault, Static, TSchema };
 
 export interface CompiledSchema<T> {
   readonly schema: object;
@@ -40,8 +37,6 @@ export interface CompiledSchema<T> {
 
 /** Faults reported of one value: enough to mend it, bounded whatever is sent. */
 export const FAULTS_MAX = 64;
-/** Allowed values that a message names. */
-const ALLOWED_SHOWN_MAX = 20;
 
 // The library stops at 8 faults of its own accord; a whole configuration is judged in one go.
 System.Settings.Set({ maxErrors: 4 * FAULTS_MAX });
@@ -53,16 +48,36 @@ Format.Set('int64', (digits) => {
   return value >= ID_MIN && value <= ID_MAX;
 });
 
-export interface TextOptions {
+export type TextOptions = {
   minLength?: number;
   maxLength?: number;
-  pattern?: string;
   description?: string;
   examples?: string[];
+} & (
+  | { pattern?: never; form?: never }
+  | {
+      pattern: string;
+      /** What a text of this pattern is, behind "must be": faults say this, never the pattern. */
+      form: string;
+    }
+);
+
+export function text({ form, ...options }: TextOptions = {}): Type.TString {
+  return string({ maxLength: 4096, ...options, ...(form === undefined ? {} : formOfPattern(form)) });
 }
 
-export function text(options: TextOptions = {}): Type.TString {
-  return string({ maxLength: 4096, ...options });
+/** A time as answers tell it: ISO 8601, UTC. */
+export function utcText(description?: string): Type.TString {
+  return string({
+    format: 'date-time',
+    examples: ['2026-11-20T09:30:00.000Z'],
+    ...(description === undefined ? {} : { description }),
+  });
+}
+
+/** An id as answers tell it: a 64-bit integer in decimal. */
+export function idText(description?: string, example = '1870000000000000000'): Type.TString {
+  return string({ examples: [example], ...(description === undefined ? {} : { description }) });
 }
 
 /** Of a character class with the flag `u`: C0, DEL, C1, and the separators that end lines in logs of other programs. */
@@ -76,7 +91,9 @@ const VISIBLE = `[^\\s${INVISIBLE_CHARACTERS}]`;
 /** A name that people give: something to be seen, no control or direction characters, no lone surrogates. */
 export function nameText(maxLength: number): Type.TString {
   const allowed = `[^${CONTROL_CHARACTERS}${BIDIRECTIONAL_CHARACTERS}\\p{Cs}]`;
-  return text({ minLength: 1, maxLength, pattern: `^(?=.*${VISIBLE})${allowed}+$` });
+  const form = 'a text with something to be seen, without control characters';
+  const examples = ['Ada'];
+  return text({ minLength: 1, maxLength, pattern: `^(?=.*${VISIBLE})${allowed}+$`, form, examples });
 }
 
 export function nullable<S extends TSchema>(schema: S): Type.TUnion<[S, Type.TNull]> {
@@ -95,9 +112,14 @@ export function oneOf<const V extends string>(values: readonly V[], description?
 export function int64(description?: string): Type.TUnsafe<string | number> {
   return unsafe<string | number>({
     anyOf: [
-      { type: 'string', format: 'int64', pattern: '^(0|[1-9][0-9]{0,18})$' },
+      string({
+        format: 'int64',
+        pattern: '^(0|[1-9][0-9]{0,18})$',
+        ...formOfPattern('an id of up to 19 digits'),
+      }),
       { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
     ],
+    examples: ['1870000000000000000'],
     ...(description === undefined ? {} : { description }),
   });
 }
@@ -139,31 +161,7 @@ export function compileJsonSchema<T = unknown>(schema: object): CompiledSchema<T
     faults(value) {
       if (validator.Check(value)) return [];
       const [, errors] = validator.Errors(value);
-      const named = errors.filter((error) => error.keyword !== 'additionalProperties');
-      return named.flatMap(faultsOf).slice(0, FAULTS_MAX);
+      return faultsInWords(errors, schema).slice(0, FAULTS_MAX);
     },
   };
-}
-
-interface ValidationError {
-  keyword: string;
-  instancePath: string;
-  message: string;
-  params: Record<string, unknown>;
-}
-
-/** Missing properties are reported each at its own place, which is where the reader looks for it. */
-function faultsOf(error: ValidationError): Fault[] {
-  const missing = error.params['requiredProperties'];
-  if (error.keyword !== 'required' || !Array.isArray(missing))
-    return [{ path: error.instancePath, message: messageOf(error) }];
-  return missing.map((name) => ({ path: `${error.instancePath}/${String(name)}`, message: 'is required' }));
-}
-
-/** An unknown key of a closed object is reported at the key itself, by the keyword `boolean` (schema `false`). */
-function messageOf({ keyword, params, message }: ValidationError): string {
-  if (keyword === 'boolean') return 'unknown key';
-  const allowed = params['allowedValues'];
-  if (keyword !== 'enum' || !Array.isArray(allowed)) return message;
-  return `must be one of ${allowed.slice(0, ALLOWED_SHOWN_MAX).map(String).join(', ')}`;
 }

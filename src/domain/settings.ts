@@ -18,7 +18,11 @@ import {
 export type { SettingValue } from './setting-rows.ts';
 
 export const SETTINGS = {
-  ApiRPSLimit: rps(7, 2, 'Requests of one connection without a session. 0 turns the scope off.'),
+  ApiRPSLimit: rps(
+    7,
+    2,
+    'Requests of one connection without a session. Clients of trusted proxies are not counted. 0 turns the scope off.',
+  ),
   PubKeyApiRPSLimit: rps(
     10,
     2,
@@ -222,6 +226,8 @@ export function isSettingName(name: string): name is SettingName {
 
 /** The live values. Readers ask at every use, so a change takes effect at once. */
 export interface SettingsReader {
+  /** Rises with every change. */
+  readonly revision: number;
   get<N extends SettingName>(name: N): SettingOf<N>;
 }
 
@@ -233,6 +239,7 @@ export function checkSetting(name: SettingName, value: unknown): SettingCheck {
 /** Values in memory over the defaults: what the settings actor publishes and what tests hand in. */
 export class LiveSettings implements SettingsReader {
   readonly #values = new Map<SettingName, SettingValue>();
+  revision = 0;
 
   constructor(first: Partial<Record<SettingName, SettingValue>> = {}) {
     for (const name of SETTING_NAMES) this.#values.set(name, first[name] ?? SETTINGS[name].default);
@@ -244,5 +251,6 @@ export class LiveSettings implements SettingsReader {
 
   set(name: SettingName, value: SettingValue): void {
     this.#values.set(name, value);
+    this.revision += 1;
   }
 }

@@ -3,18 +3,15 @@
  * memory, without a clock. A caller is looked up once a request; after that a lease is additions to its accounts.
  */
 import {
-  BOUND_NAMES,
   type Bound,
   type BoundLimits,
-  type BoundName,
-  boundRow,
   followsSettings,
   limitsOf,
   networkLimit,
   type RefusedBy,
 } from './bounds.ts';
 import { GatewayError } from './errors.ts';
-import { type Account, type Holder, Holders } from './holders.ts';
+import type { Account, Holder } from './holders.ts';
 import type { SettingsReader } from './settings.ts';
 
 /** A caller over its share, or a full bound, may ask again after so many seconds. */
@@ -32,7 +29,7 @@ export interface BoundCounters {
 /** A part of a bound that somebody holds. Given back once; more may be added to it. */
 export class Lease {
   readonly #book: SharedBound;
-  readonly #holder: Holder;
+  #holder: Holder;
   #amount: number;
   #over = false;
 
@@ -50,6 +47,13 @@ export class Lease {
   add(amount: number): ShareRefusal | undefined {
     const refusal = this.#book.grow(this.#holder, amount);
     if (refusal === undefined) this.#amount += amount;
+    return refusal;
+  }
+
+  /** The same caller, known better now: another session or user. Undefined when it is granted; else nothing changes. */
+  identify(holder: Holder): ShareRefusal | undefined {
+    const refusal = this.#book.move(this.#holder, holder, this.#amount);
+    if (refusal === undefined) this.#holder = holder;
     return refusal;
   }
 
@@ -113,6 +117,7 @@ export class SharedBound {
       shareError,
       `too many ${unit} of one ${refusedBy} at the same time`,
       RETRY_SECONDS,
+      refusedBy === 'network' ? 'i' : 's',
     );
   }
 
@@ -132,11 +137,25 @@ export class SharedBound {
   /** For leases alone. */
   grow(holder: Holder, amount: number): ShareRefusal | undefined {
     const refusedBy = this.#refusedBy(holder, amount);
-    if (refusedBy !== undefined) {
-      this.#refused[refusedBy] += 1;
-      return { refusedBy };
-    }
+    if (refusedBy !== undefined) return this.#refuse(refusedBy);
     this.#add(holder, amount);
+    return undefined;
+  }
+
+  #refuse(refusedBy: RefusedBy): ShareRefusal {
+    this.#refused[refusedBy] += 1;
+    return { refusedBy };
+  }
+
+  /** For leases alone. What networks hold of it is judged no second time. */
+  move(from: Holder, to: Holder, amount: number): ShareRefusal | undefined {
+    const { session, user } = this.limits();
+    if (from.session !== to.session && this.#isOver(to.session, amount, session))
+      return this.#refuse('session');
+    if (from.user !== to.user && this.#isOver(to.user, amount, user)) return this.#refuse('user');
+    this.giveBack(from, amount);
+    this.#add(to, amount);
+    count(to, 1);
     return undefined;
   }
 
@@ -186,61 +205,4 @@ function count({ session, user, networks }: Holder, leases: 1 | -1): void {
   if (session !== undefined) session.leases += leases;
   if (user !== undefined) user.leases += leases;
   for (const network of networks) network.leases += leases;
-}
-
-/** A bound as operators see it. Figures of a bound that each module has are those of all modules together. */
-export interface BoundReport extends BoundLimits, BoundCounters {
-  readonly name: BoundName;
-  readonly unit: string;
-  readonly summary: string;
-}
-
-/** All bounds of a gateway, and the callers that hold parts of them. */
-export class SharedBounds {
-  readonly holders = new Holders();
-  readonly #settings: SettingsReader;
-  readonly #maxima: Partial<Record<BoundName, number>>;
-  readonly #observed = new Map<BoundName, () => number>();
-  readonly #books = new Map<string, { readonly name: BoundName; readonly book: SharedBound }>();
-
-  /** `maxima` replace those of the table. */
-  constructor(settings: SettingsReader, maxima: Partial<Record<BoundName, number>> = {}) {
-    this.#settings = settings;
-    this.#maxima = maxima;
-  }
-
-  /** The one of that name; of those that each module has, the one of `module`. */
-  of(name: BoundName, module = ''): SharedBound {
-    const key = `${name} ${module}`;
-    const known = this.#books.get(key);
-    if (known !== undefined) return known.book;
-    const book = new SharedBound(boundRow(name), this.#books.size, this.#settings, this.#maxima[name]);
-    this.#books.set(key, { name, book });
-    return book;
-  }
-
-  /** What is held of a bound whose account is kept elsewhere. */
-  observe(name: BoundName, held: () => number): void {
-    this.#observed.set(name, held);
-  }
-
-  report(): BoundReport[] {
-    return BOUND_NAMES.map((name) => {
-      const { unit, summary } = boundRow(name);
-      const limits = limitsOf(boundRow(name), this.#settings, this.#maxima[name]);
-      const books = [...this.#books.values()].filter((each) => each.name === name);
-      const { held, refused } = sumOf(books.map(({ book }) => book.counters()));
-      return { name, unit, summary, ...limits, held: this.#observed.get(name)?.() ?? held, refused };
-    });
-  }
-}
-
-function sumOf(counters: readonly BoundCounters[]): BoundCounters {
-  const refused = { maximum: 0, session: 0, user: 0, network: 0 };
-  let held = 0;
-  for (const each of counters) {
-    held += each.held;
-    for (const by of Object.keys(refused) as RefusedBy[]) refused[by] += each.refused[by];
-  }
-  return { held, refused };
 }

@@ -46,8 +46,13 @@ export function allowedBy(consent: Consent, event: RoutedEvent, app: Subscriber)
   return consent.grantedMs !== null && event.acceptedMs >= consent.grantedMs;
 }
 
-/** An event without the field passes; an empty list filters nothing. */
+/** An event without the field passes; an empty list filters nothing. Currency codes compare without case. */
 function passesFilters({ currency, netType }: RoutedEvent, { currencies, netTypes }: Subscriber): boolean {
-  if (currency !== undefined && currencies.length > 0 && !currencies.includes(currency)) return false;
+  if (currency !== undefined && currencies.length > 0 && !includesCode(currencies, currency)) return false;
   return netType === undefined || netTypes.length === 0 || netTypes.includes(netType);
+}
+
+function includesCode(codes: readonly string[], code: string): boolean {
+  const wanted = code.toLowerCase();
+  return codes.some((each) => each.toLowerCase() === wanted);
 }

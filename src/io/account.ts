@@ -14,65 +14,87 @@ import { hasFlag, KeyFlag, keyTypeOf, type UserKey } from '../domain/keys.ts';
 import {
   array,
   boolean,
+  idText,
   integer,
   literal,
+  named,
   nullable,
   object,
   oneOf,
   optional,
   type Static,
   text,
+  utcText,
 } from '../domain/schema.ts';
 import type { SessionContext } from '../domain/sessions.ts';
 import type { SettingsReader } from '../domain/settings.ts';
 import { toIso } from '../domain/time.ts';
 
 /** Spec 2.2, and what is Gatehouse's own: `name`, `lastUsedUtc`, `proven`, and of passkeys `backedUp`. */
-export const userKeySchema = object({
-  id: text(),
-  publicKey: text(),
-  keyType: oneOf(['PasswordKey', 'UserKey', 'FIDO2', 'Unknown']),
-  utcCreate: text(),
-  current: boolean(),
-  mcpAccess: boolean(),
-  cardDavAccess: boolean(),
-  proven: boolean(),
-  name: optional(text()),
-  lastUsedUtc: optional(text()),
-  backedUp: optional(boolean()),
-});
+export const userKeySchema = named(
+  'UserKey',
+  object({
+    id: idText(),
+    publicKey: text({
+      description: 'Base64url; of a passkey its credential id',
+      examples: ['yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w'],
+    }),
+    keyType: oneOf(['PasswordKey', 'UserKey', 'FIDO2', 'Unknown']),
+    utcCreate: utcText(),
+    current: boolean(),
+    mcpAccess: boolean(),
+    cardDavAccess: boolean(),
+    proven: boolean(),
+    name: optional(text({ examples: ['Laptop'] })),
+    lastUsedUtc: optional(utcText()),
+    backedUp: optional(boolean()),
+  }),
+);
 
-export const sessionSchema = object({
-  id: text(),
-  kind: oneOf(['browser', 'mcp']),
-  loginType: nullable(text()),
-  keyId: nullable(text()),
-  appId: nullable(text()),
-  createdUtc: text(),
-  lastSeenUtc: text(),
-  expiresUtc: text(),
-  ip: text(),
-  userAgent: text(),
-  current: boolean(),
-});
+export const sessionSchema = named(
+  'Session',
+  object({
+    id: idText(),
+    kind: oneOf(['browser', 'mcp']),
+    loginType: nullable(text({ examples: ['McpVerified'] })),
+    keyId: nullable(idText()),
+    appId: nullable(idText()),
+    createdUtc: utcText(),
+    lastSeenUtc: utcText(),
+    expiresUtc: utcText(),
+    ip: text({ examples: ['203.0.113.7'] }),
+    userAgent: text({ examples: ['Mozilla/5.0'] }),
+    current: boolean(),
+  }),
+);
 
-export const loginSchema = object({
-  id: text(),
-  utc: text(),
-  event: text(),
-  ok: boolean(),
-  error: nullable(text()),
-  kind: oneOf(['browser', 'mcp']),
-  loginType: nullable(text()),
-  keyId: nullable(text()),
-  appId: nullable(text()),
-  ip: text(),
-  userAgent: text(),
-});
+export const loginSchema = named(
+  'Login',
+  object({
+    id: idText(),
+    utc: utcText(),
+    event: text({ examples: ['login'] }),
+    ok: boolean(),
+    error: nullable(
+      text({ description: 'Row of the error table; null: it succeeded', examples: ['InvalidSignature'] }),
+    ),
+    kind: oneOf(['browser', 'mcp']),
+    loginType: nullable(text({ examples: ['McpVerified'] })),
+    keyId: nullable(idText()),
+    appId: nullable(idText()),
+    ip: text({ examples: ['203.0.113.7'] }),
+    userAgent: text({ examples: ['Mozilla/5.0'] }),
+  }),
+);
 
 /** Neither: all sessions of the account, the calling one included. Both: `InvalidInput`. */
 export const closeSessionsSchema = object({
-  sessionIds: optional(array(text({ minLength: 1, maxLength: 20 }), { minItems: 1, maxItems: 1000 })),
+  sessionIds: optional(
+    array(text({ minLength: 1, maxLength: 20, examples: ['1870000000000000000'] }), {
+      minItems: 1,
+      maxItems: 1000,
+    }),
+  ),
   others: optional(literal(true)),
 });
 

@@ -68,8 +68,14 @@ function isTimed({ fromMs, toMs }: AuditSearch): boolean {
   return Number.isFinite(fromMs) || Number.isFinite(toMs);
 }
 
-function fits(row: AuditRow, { userId, event, ring, fromMs, toMs }: AuditSearch): boolean {
-  const record = row.record as AuditRecord;
+function fits(row: AuditRow, search: AuditSearch): boolean {
+  const { userId, event, ring, fromMs, toMs } = search;
+  const record = row.record as AuditRecord | undefined;
+  if (record === undefined) {
+    // Damaged: of no known account, event or time.
+    const named = userId !== undefined || event !== undefined || isTimed(search);
+    return !named && (ring === undefined || row.ring === ring);
+  }
   return (
     (userId === undefined || record.userId === userId) &&
     (event === undefined || record.event === event) &&
@@ -82,7 +88,7 @@ function fits(row: AuditRow, { userId, event, ring, fromMs, toMs }: AuditSearch)
 /** No record from here on fits. */
 function isBehind(row: AuditRow, { after, fromMs, oldestFirst }: AuditSearch): boolean {
   if (oldestFirst) return false;
-  return row.seq <= after || (row.record as AuditRecord).utcMs < fromMs - LATE_MS;
+  return row.seq <= after || timeOf(row) < fromMs - LATE_MS;
 }
 
 /** Above every record that can fit: halves the log until it is within a slice of the end of the time asked for. */
@@ -93,9 +99,13 @@ function startOf(log: AuditLog, { before, toMs }: AuditSearch, rings: readonly S
   while (high - low > SLICE) {
     const middle = Math.floor((low + high) / 2);
     const [row] = log.auditBefore(middle, 1, rings);
-    if (row !== undefined && row.seq > low && (row.record as AuditRecord).utcMs > toMs + LATE_MS)
-      high = row.seq;
+    if (row !== undefined && row.seq > low && timeOf(row) > toMs + LATE_MS) high = row.seq;
     else low = middle;
   }
   return high;
+}
+
+/** NaN for a damaged record: neither before nor after any time. */
+function timeOf(row: AuditRow): number {
+  return (row.record as AuditRecord | undefined)?.utcMs ?? Number.NaN;
 }

@@ -1,5 +1,7 @@
-/** What admin routes share: a fresh login for changes, pages of a list. The pipeline has asked for role and address. */
+/** What admin routes share: a fresh login for changes, accounts that have to be there, pages of a list. The pipeline has asked for role and address. */
 import { setImmediate } from 'node:timers/promises';
+import type { ActorSystem } from '../actors/runtime/actor.ts';
+import { type AccountView, user } from '../actors/user.ts';
 import { GatewayError } from '../domain/errors.ts';
 import { int64, integer, object, optional } from '../domain/schema.ts';
 import type { SessionContext } from '../domain/sessions.ts';
@@ -10,7 +12,7 @@ import { requireId } from './login-parts.ts';
 /** Changes need a login at most this old (auth.md "Admin panel"). */
 const FRESH_LOGIN_MS = 15 * MINUTE_MS;
 /** Rows of a page. */
-const PAGE_ROWS = 100;
+export const PAGE_ROWS = 100;
 export const PAGE_ROWS_MAX = 1_000;
 
 /** A page starts behind the id `after`; one with fewer rows than `limit` is the last. */
@@ -22,6 +24,13 @@ export const pageQuery = object({
 /** Throws `FreshLoginRequired`. */
 export function requireFresh({ nowMs, session }: RouteContext<unknown, unknown, SessionContext>): void {
   if (nowMs - session.createdMs > FRESH_LOGIN_MS) throw new GatewayError('FreshLoginRequired');
+}
+
+/** Throws `NotFound` for an account that was never opened. */
+export async function requireAccount(actors: ActorSystem, userId: string): Promise<AccountView> {
+  const account = await actors.query<AccountView>(user, userId, { type: 'account' });
+  if (!account.exists) throw new GatewayError('NotFound', 'no such user');
+  return account;
 }
 
 /** `after` is '' for the first page. */

@@ -12,13 +12,16 @@ import { GatewayError } from '../domain/errors.ts';
 import {
   array,
   boolean,
+  idText,
   integer,
+  named,
   nullable,
   object,
   oneOf,
   optional,
   type Static,
   text,
+  utcText,
 } from '../domain/schema.ts';
 import { toIso } from '../domain/time.ts';
 import type { WebhookStatus } from '../domain/webhooks.ts';
@@ -26,43 +29,49 @@ import { type AccountCall, askOptions } from './account.ts';
 import { doorOf } from './http/session-gate.ts';
 
 /** Spec 2.3, and what is Gatehouse's own. */
-export const appSchema = object({
-  id: text(),
-  name: text(),
-  url: text(),
-  /** Left out for McpBasic, which proves no key: an address may hold a secret. */
-  webhookUrl: optional(nullable(text())),
-  currencies: array(text()),
-  netTypes: array(integer()),
-  approved: boolean(),
-  mcpEnabled: boolean(),
-  disabled: boolean(),
-  mcpPublicKey: optional(nullable(text())),
-  success_count: integer(),
-  failed_count: integer(),
-  last_tick: text(),
-  createdUtc: text(),
-  /** Events of one delivery at most. */
-  maxBatch: integer(),
-  webhook: object({
-    state: oneOf(['active', 'failing', 'disabled']),
-    /** Of a disabled one: the receiver said 410, days of failures, too many refused events. */
-    reason: nullable(oneOf(['gone', 'failing', 'parked'])),
-    sinceUtc: text(),
-    retryUtc: nullable(text()),
-    failures: integer(),
-    parked: integer(),
+export const appSchema = named(
+  'App',
+  object({
+    id: idText(),
+    name: text({ examples: ['Tea house'] }),
+    url: text({ examples: ['https://tea.example'] }),
+    /** Left out for McpBasic, which proves no key: an address may hold a secret. */
+    webhookUrl: optional(nullable(text({ examples: ['https://tea.example/events'] }))),
+    currencies: array(text({ examples: ['EUR'] })),
+    netTypes: array(integer()),
+    approved: boolean(),
+    mcpEnabled: boolean(),
+    disabled: boolean(),
+    mcpPublicKey: optional(nullable(text({ examples: ['yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w'] }))),
+    success_count: integer(),
+    failed_count: integer(),
+    last_tick: text({ examples: ['1795167000000123'] }),
+    createdUtc: utcText(),
+    /** Events of one delivery at most. */
+    maxBatch: integer(),
+    webhook: object({
+      state: oneOf(['active', 'failing', 'disabled']),
+      /** Of a disabled one: the receiver said 410, days of failures, too many refused events. */
+      reason: nullable(oneOf(['gone', 'failing', 'parked'])),
+      sinceUtc: utcText(),
+      retryUtc: nullable(utcText()),
+      failures: integer(),
+      parked: integer(),
+    }),
+    keys: array(object({ id: idText(), createdUtc: utcText(), expiresUtc: nullable(utcText()) })),
   }),
-  keys: array(object({ id: text(), createdUtc: text(), expiresUtc: nullable(text()) })),
-});
+);
 
-export const appAccessSchema = object({
-  appId: text(),
-  name: text(),
-  url: text(),
-  source: oneOf(['registration', 'consent', 'login']),
-  grantedUtc: text(),
-});
+export const appAccessSchema = named(
+  'AppAccess',
+  object({
+    appId: idText(),
+    name: text({ examples: ['Tea house'] }),
+    url: text({ examples: ['https://tea.example'] }),
+    source: oneOf(['registration', 'consent', 'login']),
+    grantedUtc: utcText(),
+  }),
+);
 
 export type AppItem = Static<typeof appSchema>;
 export type AppAccessItem = Static<typeof appAccessSchema>;

@@ -3,12 +3,13 @@
  * without one it founds an account, by proof only. Owns the order of the checks.
  */
 import { timingSafeEqual } from 'node:crypto';
-import type { Challenge } from '../actors/challenges.ts';
+import type { UsedChallenge } from '../actors/used-challenges.ts';
 import { user } from '../actors/user.ts';
 import type { AddedKey, AddKey } from '../actors/user-enrolment.ts';
 import type { AddPasskey } from '../actors/user-passkeys.ts';
 import type { SignedUp, SignUp } from '../actors/user-sign-up.ts';
 import type { Proof } from '../actors/verification.ts';
+import type { Challenge } from '../domain/challenges.ts';
 import { GatewayError } from '../domain/errors.ts';
 import { decodeBase64url } from '../domain/ids.ts';
 import type { UserKey } from '../domain/keys.ts';
@@ -27,6 +28,7 @@ import {
   requireBytes,
   SECRET_BYTES,
   SIGNATURE_BYTES,
+  usedOf,
   usingChallenge,
 } from './login-parts.ts';
 import {
@@ -74,11 +76,13 @@ export async function register(context: Context, request: Registration): Promise
   requireBytes(publicKey, PUBLIC_KEY_BYTES, 'publicKey');
   const { session } = context;
   if (session !== undefined && isRepeat(context, session)) {
-    return join(context, session, request, publicKey, undefined);
+    return join(context, session, request, publicKey, {});
   }
   const answer = readCode(request.code, session === undefined);
   context.limiter.checkUnknownKeys();
-  return usingChallenge(context, request.challengeId, ['register', 'login'], (challenge) =>
+  const { challengeId } = request;
+  const use = { challengeId, kinds: ['register', 'login'], repeatable: session !== undefined } as const;
+  return usingChallenge(context, use, (challenge) =>
     registerKey(context, request, publicKey, answer, challenge),
   );
 }
@@ -96,13 +100,15 @@ async function registerKey(
   const message = browserMessage(challengePrefix(context, challenge), publicKey);
   const proof = answer.signature === undefined ? undefined : { message, signature: answer.signature };
   return countingGuesses(context, proof !== undefined, async () => {
-    if (session !== undefined) return join(context, session, request, publicKey, proof);
+    const used = usedOf(context, challenge);
+    if (session !== undefined)
+      return join(context, session, request, publicKey, { challenge: used, ...(proof && { proof }) });
     if (proof === undefined) throw new GatewayError('InvalidInput', 'code: expected a signature');
     return found(context, challenge, request, publicKey, proof);
   });
 }
 
-/** A repeat gets the first reply, also when a restart has forgotten the challenge that it names. */
+/** A repeat gets the first reply, although the challenge that it names is used up. */
 function isRepeat({ actors, idempotencyKey }: Context, session: SessionContext): boolean {
   const { idempotencyKey: key } = askOptions('register_key', { idempotencyKey });
   return key !== undefined && actors.remembers(user, session.userId, key);
@@ -124,17 +130,22 @@ async function registerPasskey(
     ...(request.name === undefined ? {} : { name: request.name }),
     ...(holder === undefined ? {} : { holder }),
   });
-  const add = async ({ id, userId }: SessionContext, ceremony: Ceremony) => {
-    const command: AddPasskey = { type: 'addPasskey', sessionId: id, ...parts(ceremony) };
+  const add = async ({ id, userId }: SessionContext, ceremony: Ceremony, challenge?: UsedChallenge) => {
+    const answered = challenge === undefined ? {} : { challenge };
+    const command: AddPasskey = { type: 'addPasskey', sessionId: id, ...answered, ...parts(ceremony) };
     return actors.ask<AddedKey>(user, userId, command, askOptions('register_key', context));
   };
   if (session !== undefined && isRepeat(context, session))
     return joined(session, await add(session, NO_CEREMONY));
-  return usingChallenge(context, request.challengeId, ['register'], async (challenge) => {
+  const { challengeId } = request;
+  const use = { challengeId, kinds: ['register'], repeatable: session !== undefined } as const;
+  return usingChallenge(context, use, async (challenge) => {
     if (!isCodeOf(challenge, code)) throw new GatewayError('ChallengeExpired');
     const ceremony = ceremonyOf(context.site, challenge);
-    if (session !== undefined) return joined(session, await add(session, ceremony));
-    const command: SignUp = { type: 'signUp', handle: challenge.newHandle, ...parts(ceremony) };
+    const used = usedOf(context, challenge);
+    if (session !== undefined) return joined(session, await add(session, ceremony, used));
+    const { newHandle: handle } = challenge;
+    const command: SignUp = { type: 'signUp', handle, challenge: used, ...parts(ceremony) };
     return welcome(await actors.ask<SignedUp>(user, challenge.newUserId, command));
   });
 }
@@ -165,14 +176,14 @@ async function join(
   session: SessionContext,
   request: Registration,
   publicKey: string,
-  proof: Proof | undefined,
+  answered: Pick<AddKey, 'proof' | 'challenge'>,
 ): Promise<Registered> {
-  const added = await overtaking(context, publicKey, proof !== undefined, () => {
+  const added = await overtaking(context, publicKey, answered.proof !== undefined, () => {
     const command: AddKey = {
       type: 'addKey',
       sessionId: session.id,
       ...shared(context, request, publicKey),
-      ...(proof === undefined ? {} : { proof }),
+      ...answered,
     };
     return context.actors.ask<AddedKey>(user, session.userId, command, askOptions('register_key', context));
   });
@@ -194,6 +205,7 @@ async function found(
     const command: SignUp = {
       type: 'signUp',
       handle: challenge.newHandle,
+      challenge: usedOf(context, challenge),
       proof,
       ...shared(context, request, publicKey),
     };

@@ -5,6 +5,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { FinishedRequest } from './http/finished.ts';
 import { type OutgoingBody, type OutgoingSource, StreamReply } from './http/stream.ts';
+import { residentMemory } from './machine.ts';
 import type { CallObservation, Figures } from './metrics.ts';
 
 /** A look every so often. */
@@ -46,6 +47,7 @@ export class LiveFigures {
   readonly #watchers = new Set<Watcher>();
   readonly #delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   #parts: Readonly<Record<string, () => Figures>> = {};
+  readonly #rss = residentMemory(() => performance.now());
   #timer: NodeJS.Timeout | undefined;
   #classes = new Uint32Array(CLASSES.length);
   #routes = new Map<string, Tally>();
@@ -126,7 +128,7 @@ export class LiveFigures {
       p50: this.#percentile(requests, 0.5),
       p99: this.#percentile(requests, 0.99),
       loopDelayP99: Math.max(0, this.#delay.percentile(99) / 1e6 - RESOLUTION_MS),
-      rssBytes: process.memoryUsage.rss(),
+      rssBytes: this.#rss(),
       routes: busiest(this.#routes),
       tools: busiest(this.#tools),
       parts: Object.fromEntries(Object.entries(this.#parts).map(([name, read]) => [name, read()])),

@@ -2,17 +2,19 @@
  * Parts that sign-up, login and MCP login share: strict reading of what a key holder sends, challenges, the look-up of
  * a key, records of refusals that no account can hold.
  */
-import { CHALLENGES_ID, type Challenge, type ChallengeCommand, challenges } from '../actors/challenges.ts';
 import { type KeyOwner, parseKeyOwner, type SessionOwner } from '../actors/owners.ts';
 import type { ActorSystem, AuditRecord } from '../actors/runtime/actor.ts';
+import type { UsedChallenge } from '../actors/used-challenges.ts';
 import type { Origin } from '../actors/user-change.ts';
+import type { Challenge } from '../domain/challenges.ts';
 import { ERRORS, type ErrorName, GatewayError } from '../domain/errors.ts';
 import { decodeBase64url, parseId } from '../domain/ids.ts';
 import { type ChallengeKind, signPrefix } from '../domain/proofs.ts';
-import { int64, readId, text } from '../domain/schema.ts';
+import { int64, readId, text, utcText } from '../domain/schema.ts';
 import type { LoginType } from '../domain/sessions.ts';
-import { toIso } from '../domain/time.ts';
+import { SECOND_MS, toIso } from '../domain/time.ts';
 import { requestIdsOf } from './audit-fields.ts';
+import type { ChallengeTerms, TakeChallenge } from './challenges.ts';
 import type { RouteContext } from './http/route.ts';
 
 export const PUBLIC_KEY_BYTES = 32;
@@ -20,13 +22,27 @@ export const SIGNATURE_BYTES = 64;
 /** Bytes of a challenge and of its `code`. */
 export const SECRET_BYTES = 32;
 
+/** For descriptions of the API. */
+export const PUBLIC_KEY_EXAMPLE = 'yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w';
+export const SIGNATURE_EXAMPLE =
+  '8pUN4qTBDsNwaxjEGjCZLRrZmVdMzUdyFVC6zL6cP0VOrbTCS1GyOLDaUMHVdC5mZWTVDqHYM1pDRHSOlmHeCA';
+
 /** Fields that register_options and login_options share. */
 export const challengeFields = {
   challengeId: { type: 'integer' } as const,
-  code: text(),
-  challenge: text(),
-  expiresUtc: text(),
-  signPrefix: text(),
+  code: text({
+    description: 'To be sent with the answer where nothing is signed',
+    examples: ['yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w'],
+  }),
+  challenge: text({
+    description: 'For navigator.credentials; part of `options` too',
+    examples: ['yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w'],
+  }),
+  expiresUtc: utcText(),
+  signPrefix: text({
+    description: 'A software key signs this and its public key in base64url behind it, as UTF-8',
+    examples: ['gateway-auth/v1\nlogin\ngate.example\n7\nAQIDBAUGBwg\n'],
+  }),
 };
 export const challengeIdSchema = int64('Number or decimal string, from register_options or login_options');
 
@@ -60,19 +76,21 @@ export function requireId(sent: string | number, field: string): string {
   return id;
 }
 
-export function openChallenge(
-  { actors, session, site, bounds, holder }: Context,
-  kind: ChallengeKind,
-): Challenge {
-  const command: ChallengeCommand = {
-    type: 'openChallenge',
-    kind,
-    userId: session?.userId ?? null,
-    sessionId: session?.id ?? null,
-    take: () => bounds.of('challenges').take(holder),
-    leewayMs: site.fido2.timestampDriftToleranceMs,
-  };
-  return actors.now<Challenge>(challenges, CHALLENGES_ID, command);
+/** Throws `AccessRateLimit` when the network has its share of the open ones. */
+export function openChallenge(context: Context, kind: ChallengeKind): Challenge {
+  const { challenges, session, settings } = context;
+  const binding = { kind, userId: session?.userId ?? null, sessionId: session?.id ?? null };
+  return challenges.open(binding, settings.get('ChallengeSeconds') * SECOND_MS, termsOf(context));
+}
+
+function termsOf({ nowMs, site, bounds, holder }: Context): ChallengeTerms {
+  const place = () => bounds.of('challenges').take(holder);
+  return { nowMs, leewayMs: site.fido2.timestampDriftToleranceMs, place };
+}
+
+/** What the account keeps of a challenge that it was used by. */
+export function usedOf({ site }: Context, { id, expiresMs }: Challenge): UsedChallenge {
+  return { id, endsMs: expiresMs + site.fido2.timestampDriftToleranceMs };
 }
 
 /** A number below 2^53, also as a decimal string; anything else is `InvalidInput`. */
@@ -82,50 +100,40 @@ export function readChallengeId(challengeId: string | number): number {
   return id;
 }
 
-/** Takes the challenge out of the store, before anything is verified. Throws `InvalidInput`, `ChallengeExpired`. */
-export function consumeChallenge(
-  { actors, session }: Context,
-  challengeId: string | number,
-  kinds: readonly ChallengeKind[],
-  options: { readonly orAnonymous?: boolean; readonly idempotencyKey?: string } = {},
-): Challenge {
-  const id = readChallengeId(challengeId);
-  const command: ChallengeCommand = {
-    type: 'consumeChallenge',
-    id,
-    kinds,
-    userId: session?.userId ?? null,
-    sessionId: session?.id ?? null,
-    ...options,
-  };
-  return actors.now<Challenge>(challenges, CHALLENGES_ID, command);
+export interface ChallengeUse extends Pick<TakeChallenge, 'kinds' | 'orAnonymous'> {
+  readonly challengeId: string | number;
+  /** With an Idempotency-Key a repeat while the first is under way gets the challenge too. */
+  readonly repeatable?: boolean;
 }
 
 /**
- * Takes the challenge of a registration, and takes it out for good when the request has its answer (auth.md A4): only a
- * repeat that comes while the first is under way finds it again.
+ * Uses the challenge up before anything is verified (auth.md A4); one that opened something is kept by the account then.
+ * Throws `InvalidInput`, `ChallengeExpired`, and what `run` throws.
  */
 export async function usingChallenge<T>(
   context: Context,
-  challengeId: string | number,
-  kinds: readonly ChallengeKind[],
+  { challengeId, repeatable, ...use }: ChallengeUse,
   run: (challenge: Challenge) => Promise<T>,
 ): Promise<T> {
-  const { session, idempotencyKey, actors } = context;
-  const repeatable = session !== undefined && idempotencyKey !== undefined;
-  let challenge: Challenge;
+  const { challenges, session, idempotencyKey } = context;
+  const asked: TakeChallenge = {
+    id: readChallengeId(challengeId),
+    userId: session?.userId ?? null,
+    sessionId: session?.id ?? null,
+    ...use,
+    ...(repeatable === true && idempotencyKey !== undefined ? { idempotencyKey } : {}),
+  };
+  let taken: Challenge | undefined;
   try {
-    challenge = consumeChallenge(context, challengeId, kinds, repeatable ? { idempotencyKey } : {});
+    taken = challenges.take(asked, termsOf(context));
+    const opened = await run(taken);
+    challenges.spent(taken.id);
+    return opened;
   } catch (error) {
+    if (taken !== undefined) challenges.failed(taken.id);
     if (error instanceof GatewayError && error.row === 'ChallengeExpired')
       auditRefusal(context, null, 'ChallengeExpired');
     throw error;
-  }
-  try {
-    return await run(challenge);
-  } finally {
-    const command: ChallengeCommand = { type: 'spendChallenge', id: challenge.id };
-    actors.now(challenges, CHALLENGES_ID, command);
   }
 }
 

@@ -18,7 +18,7 @@ import type { CodeLoggedIn, CodeLogin } from '../actors/user-codes.ts';
 import { type Contact, contactKey } from '../domain/contacts.ts';
 import { GatewayError } from '../domain/errors.ts';
 import { networkOf, networksOf } from '../domain/networks.ts';
-import { integer, object, text } from '../domain/schema.ts';
+import { integer, named, object, utcText } from '../domain/schema.ts';
 import { SECOND_MS, toIso } from '../domain/time.ts';
 import type { RouteContext } from './http/route.ts';
 import { auditRefusal, circumstances, originOf, readChallengeId } from './login-parts.ts';
@@ -29,12 +29,15 @@ import { countingSignUps } from './sign-ups.ts';
 const NOBODY = '0';
 const SIX_DIGITS = /^[0-9]{6}$/;
 
-export const codeRequested = object({
-  challengeId: { type: 'integer' } as const,
-  expiresUtc: text(),
-  codeLength: integer(),
-  resendAfterSeconds: integer(),
-});
+export const codeRequested = named(
+  'CodeRequested',
+  object({
+    challengeId: { type: 'integer' } as const,
+    expiresUtc: utcText(),
+    codeLength: integer(),
+    resendAfterSeconds: integer(),
+  }),
+);
 
 /**
  * Has a code sent to the contact, in the background. Undefined: what was sent is no phone number or e-mail address.

@@ -3,13 +3,13 @@
  * the options that go to `navigator.credentials`. Names and shapes are those of WebAuthn Level 3, section 5.1.
  */
 
-import type { Challenge } from '../actors/challenges.ts';
 import type { PasskeyOffer } from '../actors/user-passkeys.ts';
 import type { Assertion } from '../actors/verification.ts';
+import type { Challenge } from '../domain/challenges.ts';
 import { GatewayError } from '../domain/errors.ts';
 import { decodeBase64url } from '../domain/ids.ts';
 import { CREDENTIAL_ALGORITHMS, hasFlag, KeyFlag, type UserKey } from '../domain/keys.ts';
-import { array, literal, nullable, object, optional, type Static, text } from '../domain/schema.ts';
+import { array, literal, named, nullable, object, optional, type Static, text } from '../domain/schema.ts';
 import type { Site } from '../domain/site.ts';
 import type { Ceremony } from '../workers/fido2.ts';
 
@@ -32,29 +32,50 @@ const CREDENTIAL_PARAMETERS = CREDENTIAL_ALGORITHMS.map((alg) => ({ alg, type: '
 const credentialId = base64urlText(CREDENTIAL_ID_BYTES_MAX);
 
 /** RegistrationResponseJSON. Members that are not verified are ignored. */
-export const attestationSchema = object({
-  id: credentialId,
-  rawId: credentialId,
-  type: literal('public-key'),
-  response: object({
-    clientDataJSON: base64urlText(CLIENT_DATA_BYTES_MAX),
-    attestationObject: base64urlText(ATTESTATION_BYTES_MAX),
-    transports: optional(array(text({ maxLength: 64 }), { maxItems: 16 })),
+export const attestationSchema = named(
+  'Attestation',
+  object({
+    id: credentialId,
+    rawId: credentialId,
+    type: literal('public-key'),
+    response: object({
+      clientDataJSON: base64urlText(CLIENT_DATA_BYTES_MAX),
+      attestationObject: base64urlText(ATTESTATION_BYTES_MAX),
+      transports: optional(array(text({ maxLength: 64, examples: ['internal'] }), { maxItems: 16 })),
+    }),
   }),
-});
+);
 
 /** AuthenticationResponseJSON. */
-export const assertionSchema = object({
-  id: credentialId,
-  rawId: credentialId,
-  type: literal('public-key'),
-  response: object({
-    clientDataJSON: base64urlText(CLIENT_DATA_BYTES_MAX),
-    authenticatorData: base64urlText(AUTHENTICATOR_DATA_BYTES_MAX),
-    signature: base64urlText(SIGNATURE_BYTES_MAX),
-    userHandle: optional(nullable(base64urlText(HANDLE_BYTES_MAX))),
+export const assertionSchema = named(
+  'Assertion',
+  object({
+    id: credentialId,
+    rawId: credentialId,
+    type: literal('public-key'),
+    response: object({
+      clientDataJSON: base64urlText(CLIENT_DATA_BYTES_MAX),
+      authenticatorData: base64urlText(AUTHENTICATOR_DATA_BYTES_MAX),
+      signature: base64urlText(SIGNATURE_BYTES_MAX),
+      userHandle: optional(nullable(base64urlText(HANDLE_BYTES_MAX))),
+    }),
   }),
-});
+);
+
+/** For descriptions of the API. */
+const exampleParts = { id: 'AQIDBAUGBwg', rawId: 'AQIDBAUGBwg', type: 'public-key' } as const;
+export const attestationExample: AttestationJson = {
+  ...exampleParts,
+  response: { clientDataJSON: 'eyJ0eXBlIjoid2ViYXV0aG4uY3JlYXRlIn0', attestationObject: 'o2NmbXRkbm9uZQ' },
+};
+export const assertionExample: AssertionJson = {
+  ...exampleParts,
+  response: {
+    clientDataJSON: 'eyJ0eXBlIjoid2ViYXV0aG4uZ2V0In0',
+    authenticatorData: 'SZYN5YgOjGh0NBcPZHZgW4_krrmihjLHmVzzuoMdl2M',
+    signature: 'MEUCIQDx',
+  },
+};
 
 /** Body of login_options: what the client remembers, echoed without a look-up. */
 export const credentialIdsSchema = array(credentialId, { maxItems: 10 });
@@ -171,5 +192,7 @@ function checkSpelling(
 }
 
 function base64urlText(bytesMax: number) {
-  return text({ minLength: 1, maxLength: Math.ceil((bytesMax * 4) / 3), pattern: '^[A-Za-z0-9_-]+$' });
+  const maxLength = Math.ceil((bytesMax * 4) / 3);
+  const form = 'base64url without padding';
+  return text({ minLength: 1, maxLength, pattern: '^[A-Za-z0-9_-]+$', form, examples: ['AQIDBAUGBwg'] });
 }

@@ -6,7 +6,8 @@ const TIME =
   '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$';
 
 export function timeText(description: string) {
-  return text({ pattern: TIME, maxLength: 40, description, examples: ['2026-01-31T12:00:00Z'] });
+  const form = 'a time with its zone, as 2026-01-31T12:00:00Z';
+  return text({ pattern: TIME, form, maxLength: 40, description, examples: ['2026-01-31T12:00:00Z'] });
 }
 
 /** Milliseconds since the Unix epoch. Throws `InvalidInput` that names the field. */

@@ -4,18 +4,19 @@ import type { RouteContext } from './http/route.ts';
 
 /**
  * Runs what creates an account. Throws `AccessRateLimit` before it when the network has used its day up; one that was
- * not created is given back. Loopback outside Production is not counted: programs of the same machine, tests for one.
+ * not created is given back; of one that was `onSignedUp` is told. Loopback outside Production is not counted: programs of the same machine, tests for one.
  */
-export async function countingSignUps<T>(
-  { limiter, client, site }: Pick<RouteContext, 'limiter' | 'client' | 'site'>,
+export async function countingSignUps<T extends { readonly userId: string }>(
+  { limiter, client, site, onSignedUp }: Pick<RouteContext, 'limiter' | 'client' | 'site' | 'onSignedUp'>,
   create: () => Promise<T>,
 ): Promise<T> {
-  if (!site.production && isLoopback(client.address)) return create();
-  const giveBack = limiter.chargeSignUp();
+  const giveBack = !site.production && isLoopback(client.address) ? undefined : limiter.chargeSignUp();
   try {
-    return await create();
+    const created = await create();
+    onSignedUp(created.userId);
+    return created;
   } catch (error) {
-    giveBack();
+    giveBack?.();
     throw error;
   }
 }

@@ -31,6 +31,8 @@ export interface Vault {
   issue(): IssuedKey;
   /** The clear text of a sealed key. Throws when it was sealed by another vault or was changed. */
   open(key: SealedKey): string;
+  /** The same; undefined where `open` throws. */
+  tryOpen(key: SealedKey): string | undefined;
   /**
    * A key of its own for another use (RFC 5869, SHA-256): the same one for the same purpose as long as the journal
    * lives, and none tells anything of another.
@@ -100,17 +102,19 @@ async function openDataKeys(
 export function createVault(secret: Uint8Array, dataKeys: readonly Uint8Array[] = []): Vault {
   if (secret.length !== SECRET_BYTES) throw new RangeError(`the secret of a vault has ${SECRET_BYTES} bytes`);
   const [sealing = secret] = dataKeys;
+  // Those of before the seal key was configured are sealed under the secret.
+  const tryOpen = ({ keyId, sealed }: SealedKey) => openAny([...dataKeys, secret], keyId, sealed);
   return {
+    tryOpen,
     issue() {
       const apiKey = PREFIX + randomBytes(SECRET_BYTES).toString('base64url');
       const keyId = randomBytes(8).toString('base64url');
       return { apiKey, sealed: { keyId, sealed: seal(sealing, keyId, apiKey) } };
     },
-    open({ keyId, sealed }) {
-      // Those of before the seal key was configured are sealed under the secret.
-      const apiKey = openAny([...dataKeys, secret], keyId, sealed);
+    open(key) {
+      const apiKey = tryOpen(key);
       if (apiKey === undefined)
-        throw new Error(`API key ${keyId} is sealed under a key that is not configured`);
+        throw new Error(`API key ${key.keyId} is sealed under a key that is not configured`);
       return apiKey;
     },
     deriveKey: (purpose, lengthBytes) =>

@@ -13,6 +13,7 @@ import type { Vault } from './vault.ts';
 import type { WebhookSender } from './webhooks.ts';
 import type { Directory, Subscription } from './webhooks-directory.ts';
 import type { Scanner, ScanResult } from './webhooks-scan.ts';
+import { type DeliveryKeys, openKeys } from './webhooks-signature.ts';
 
 export interface CourierOptions {
   readonly actors: ActorSystem;
@@ -60,12 +61,12 @@ export class Courier {
     return this.#took(entry, await actors.query<WebhookView | undefined>(app, appId, { type: 'webhook' }));
   }
 
-  /** Clear text of the API keys that are valid now, the newest first. */
-  async apiKeys(appId: string): Promise<string[]> {
+  /** Those that are valid now; undefined where the application is gone. */
+  async apiKeys(appId: string): Promise<DeliveryKeys | undefined> {
     const { actors, clock, vault } = this.#options;
     const query = { type: 'keys', nowMs: clock() };
     const keys = await actors.query<AppState['keys']>(app, appId, query);
-    return keys.map((key) => vault.open(key));
+    return openKeys(keys, vault);
   }
 
   #took(entry: Subscription, view: WebhookView | null | undefined): WebhookView | undefined {
@@ -195,7 +196,7 @@ export class Courier {
     const { webhookId, source, sequences } = delivery;
     const apiKeys = await this.apiKeys(appId);
     // Removed between two looks.
-    if (apiKeys.length === 0) return;
+    if (apiKeys === undefined) return;
     entry.lastSource = source;
     const resent = source === 'resend';
     const result = await sender.send({ url, webhookId, body: bodyOf(events), apiKeys, resent });

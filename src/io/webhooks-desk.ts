@@ -8,7 +8,19 @@ import { deliveryLog, type LogLine, logPageId, PAGES } from '../actors/delivery-
 import type { AppView } from '../domain/apps.ts';
 import { GatewayError } from '../domain/errors.ts';
 import { type EventLog, OWN_MODULE } from '../domain/events.ts';
-import { array, boolean, integer, nullable, object, oneOf, type Static, text } from '../domain/schema.ts';
+import {
+  array,
+  boolean,
+  idText,
+  integer,
+  named,
+  nullable,
+  object,
+  oneOf,
+  type Static,
+  text,
+  utcText,
+} from '../domain/schema.ts';
 import { SECOND_MS, toIso } from '../domain/time.ts';
 import { classify } from '../domain/webhook-outcome.ts';
 import { RESEND_EVENTS_MAX, RESEND_SPAN_MAX_MS, type Resend } from '../domain/webhooks.ts';
@@ -20,39 +32,58 @@ import type { WebhookEngine } from './webhooks-engine.ts';
 const failureClasses = ['blocked_address', 'unresolved', 'unreachable', 'timed_out', 'broken'] as const;
 
 /** One attempt. `class` where there was no answer, `status` where there was one. */
-export const deliverySchema = object({
-  number: integer(),
-  webhookId: text(),
-  source: oneOf(['live', 'resend', 'ping']),
-  utc: text(),
-  attempt: integer(),
-  outcome: oneOf(['delivered', 'failed', 'split', 'parked', 'dropped']),
-  status: nullable(integer()),
-  class: nullable(oneOf(failureClasses)),
-  milliseconds: integer(),
-  events: integer(),
-  firstTick: text(),
-  lastTick: text(),
-  answer: text(),
-});
+export const deliverySchema = named(
+  'Delivery',
+  object({
+    number: integer(),
+    webhookId: idText('Of one attempt and its repeats', 'msg_2KWPBgLlAfxdpx2AI54pPJ85f4W'),
+    source: oneOf(['live', 'resend', 'ping']),
+    utc: utcText(),
+    attempt: integer(),
+    outcome: oneOf(['delivered', 'failed', 'split', 'parked', 'dropped']),
+    status: nullable(integer()),
+    class: nullable(oneOf(failureClasses)),
+    milliseconds: integer(),
+    events: integer(),
+    firstTick: text({ examples: ['1795167000000123'] }),
+    lastTick: text({ examples: ['1795167000000456'] }),
+    answer: text({ description: 'The beginning of what the receiver said', examples: ['ok'] }),
+  }),
+);
 
-export const deliveriesSchema = object({
-  items: array(deliverySchema),
-  parked: array(object({ webhookId: text(), tick: text(), utc: text(), status: nullable(integer()) })),
-  resends: array(object({ resendId: text(), events: integer() })),
-  /** Of the oldest event that waits; null when none does. */
-  oldestUndeliveredSeconds: nullable(integer()),
-});
+export const deliveriesSchema = named(
+  'DeliveryPage',
+  object({
+    items: array(deliverySchema),
+    parked: array(
+      object({
+        webhookId: idText('Of one attempt and its repeats', 'msg_2KWPBgLlAfxdpx2AI54pPJ85f4W'),
+        tick: text({ examples: ['1795167000000123'] }),
+        utc: utcText(),
+        status: nullable(integer()),
+      }),
+    ),
+    resends: array(object({ resendId: idText('Of the marked repeats', 'resend-1'), events: integer() })),
+    /** Of the oldest event that waits; null when none does. */
+    oldestUndeliveredSeconds: nullable(integer()),
+  }),
+);
 
-export const resendSchema = object({ resendId: text(), events: integer() });
-export const pingSchema = object({
-  webhookId: text(),
-  delivered: boolean(),
-  status: nullable(integer()),
-  class: nullable(oneOf(failureClasses)),
-  milliseconds: integer(),
-  answer: text(),
-});
+export const resendSchema = named(
+  'Resend',
+  object({ resendId: idText('Of the marked repeats', 'resend-1'), events: integer() }),
+);
+export const pingSchema = named(
+  'Ping',
+  object({
+    webhookId: idText('Of one attempt and its repeats', 'msg_2KWPBgLlAfxdpx2AI54pPJ85f4W'),
+    delivered: boolean(),
+    status: nullable(integer()),
+    class: nullable(oneOf(failureClasses)),
+    milliseconds: integer(),
+    answer: text({ examples: ['ok'] }),
+  }),
+);
 
 export type DeliveryList = Static<typeof deliveriesSchema>;
 export type PingResult = Static<typeof pingSchema>;
@@ -142,7 +173,7 @@ export class WebhookDesk {
         const tick = String(BigInt(call.nowMs) << 20n);
         const event = { module: OWN_MODULE, tick, type: 'ping', data: { appId, utc: toIso(call.nowMs) } };
         const apiKeys = await this.#engine.courier.apiKeys(appId);
-        if (apiKeys.length === 0) throw new GatewayError('NotFound', 'no such application');
+        if (apiKeys === undefined) throw new GatewayError('NotFound', 'no such application');
         const body = JSON.stringify(event);
         const result = await this.#sender.send({ url, webhookId, body, apiKeys, resent: false });
         await call.actors.ask(app, appId, { type: 'logPing', webhookId, tick, result });

@@ -3,6 +3,16 @@
  * secret is the API key as it was shown, its characters taken as bytes.
  */
 import { createHmac } from 'node:crypto';
+import { type AppKey, sentKeyOf } from '../domain/apps.ts';
+import type { Vault } from './vault.ts';
+
+/** API keys of one application in clear text. */
+export interface DeliveryKeys {
+  /** What `X-API-Key` carries. */
+  readonly sent: string;
+  /** Each of them signs, the newest first. */
+  readonly signing: readonly string[];
+}
 
 export interface SignedContent {
   readonly webhookId: string;
@@ -17,21 +27,33 @@ export function signatureOf(apiKey: string, { webhookId, timestamp, body }: Sign
   return `v1,${hmac.update(`${webhookId}.${timestamp}.`).update(body).digest('base64')}`;
 }
 
-/** `apiKeys`: those that are valid now, the newest first; it is the one that is sent, all of them sign. */
+/**
+ * `keys`: those that are valid now, the newest first. One whose seal key was lost is left out; throws when that is all of
+ * them. Undefined: there are none, the application is gone.
+ */
+export function openKeys(keys: readonly AppKey[], vault: Vault): DeliveryKeys | undefined {
+  const [newest] = keys;
+  if (newest === undefined) return undefined;
+  const opened = keys.flatMap((key) => {
+    const apiKey = vault.tryOpen(key);
+    return apiKey === undefined ? [] : [{ ...key, apiKey }];
+  });
+  const sent = sentKeyOf(opened)?.apiKey ?? opened[0]?.apiKey ?? vault.open(newest);
+  return { sent, signing: opened.map(({ apiKey }) => apiKey) };
+}
+
 export function deliveryHeaders(
-  apiKeys: readonly string[],
+  { sent, signing }: DeliveryKeys,
   content: SignedContent,
   resent: boolean,
 ): Record<string, string> {
-  const [newest] = apiKeys;
-  if (newest === undefined) throw new RangeError('a delivery is signed with at least one key');
   return {
     'content-type': 'application/json',
     'user-agent': 'gatehouse-webhooks',
-    'x-api-key': newest,
+    'x-api-key': sent,
     'webhook-id': content.webhookId,
     'webhook-timestamp': String(content.timestamp),
-    'webhook-signature': apiKeys.map((apiKey) => signatureOf(apiKey, content)).join(' '),
+    'webhook-signature': signing.map((apiKey) => signatureOf(apiKey, content)).join(' '),
     ...(resent ? { 'webhook-resend': 'true' } : {}),
   };
 }

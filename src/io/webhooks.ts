@@ -8,7 +8,7 @@ import { readRetryAfter } from '../domain/webhook-outcome.ts';
 import { judgeWebhookUrl, type WebhookRules } from '../domain/webhook-target.ts';
 import { ANSWER_KEPT_MAX, type AttemptResult, type FailureClass } from '../domain/webhooks.ts';
 import { BlockedAddress, guardedLookup, type Resolve, Unresolved } from './webhooks-guard.ts';
-import { deliveryHeaders } from './webhooks-signature.ts';
+import { type DeliveryKeys, deliveryHeaders } from './webhooks-signature.ts';
 
 /** Connecting, TLS, headers and body together (spec 6.2 rule 6). */
 const DEADLINE_MS = 5_000;
@@ -21,8 +21,7 @@ export interface OutgoingDelivery {
   readonly url: string;
   readonly webhookId: string;
   readonly body: string;
-  /** Clear text, the newest first. */
-  readonly apiKeys: readonly string[];
+  readonly apiKeys: DeliveryKeys;
   /** A repetition that the owner asked for. */
   readonly resent: boolean;
 }

@@ -1,4 +1,4 @@
-/** The account of a call: opened, with its opening credits, by the first call of its user that needs one. */
+/** The account of a call: opened, with its opening credits, at the sign-up of its user or by the first call. */
 import type { Account } from './account.ts';
 import { CURRENCIES } from './currencies.ts';
 import type { Ledger, Opened } from './ledger.ts';

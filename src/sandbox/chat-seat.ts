@@ -18,7 +18,7 @@ export interface Seat {
   readonly memberId: string;
 }
 
-/** The caller, who joins the lobby and gets a personal chat with the first call. */
+/** The caller, who joins the lobby and gets a personal chat at sign-up or with the first call. */
 export function memberOf(state: ChatState, call: ModuleCall): string {
   return joined(state, call, callerOf(call));
 }

@@ -43,7 +43,7 @@ import {
 } from './chat-messages.ts';
 import { type Delivery, wireChat } from './chat-model.ts';
 import type { ChatRecord, Delivered } from './chat-records.ts';
-import { codeHolder, deviceSeat, seatAt, seatIn, takenSeat } from './chat-seat.ts';
+import { codeHolder, deviceSeat, memberOf, seatAt, seatIn, takenSeat } from './chat-seat.ts';
 import { ChatState } from './chat-state.ts';
 import { opened } from './codes.ts';
 import { SandboxError } from './errors.ts';
@@ -131,6 +131,9 @@ export function createChat(): ChatModule {
       ...endpoints(FOR_GATEWAY, 'gateway'),
     ],
     events: state.events,
+    signedUp: (call) => {
+      memberOf(state, call);
+    },
     apply: (record: SandboxRecord) => state.apply(record as ChatRecord),
     outbox: () => state.outbox,
   };

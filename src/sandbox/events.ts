@@ -13,6 +13,8 @@ export interface ModuleEvent {
   readonly type: string;
   /** The user it concerns; null for everybody. */
   readonly crmId: string | null;
+  /** Network type, 0 to 255, for routing beside `crmId`; of wallet events alone. */
+  readonly netType?: number;
   /** JSON text of an object. */
   readonly data: string;
 }
@@ -43,8 +45,13 @@ export class EventList {
   }
 
   #textOf(event: ModuleEvent): string {
-    const head = { module: this.#module, tick: event.tick, type: event.type };
-    const routed = event.crmId === null ? head : { ...head, crmId: event.crmId };
+    const { tick, type, crmId, netType } = event;
+    const head = { module: this.#module, tick, type };
+    const routed = {
+      ...head,
+      ...(crmId === null ? {} : { crmId }),
+      ...(netType === undefined ? {} : { netType }),
+    };
     return `${JSON.stringify(routed).slice(0, -1)},"data":${event.data}}`;
   }
 

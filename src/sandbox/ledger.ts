@@ -122,8 +122,8 @@ export class Ledger {
     book(sender, -amount, out);
     if (record.externalId !== null) sender.operations.set(record.externalId, out);
     book(this.existing(toUserId), amount, into);
-    this.events.add({ tick: outId, type: 'TransferCompleted', crmId: fromUserId, data: eventData(out) });
-    this.events.add({ tick: inId, type: 'TxInWallet', crmId: toUserId, data: eventData(into) });
+    this.tell(fromUserId, out, 'TransferCompleted');
+    this.tell(toUserId, into, 'TxInWallet');
   }
 
   #withdraw(record: Withdrawn): void {
@@ -143,7 +143,7 @@ export class Ledger {
     const account = this.existing(userId);
     book(account, -(amount + fee), transaction);
     if (record.externalId !== null) account.operations.set(record.externalId, transaction);
-    this.events.add({ tick: txId, type: 'TransferCompleted', crmId: userId, data: eventData(transaction) });
+    this.tell(userId, transaction, 'TransferCompleted');
   }
 
   /** The account that a record books on. */
@@ -160,7 +160,9 @@ export class Ledger {
   }
 
   tell(userId: string, transaction: Transaction, type: string): void {
-    this.events.add({ tick: transaction.id, type, crmId: userId, data: eventData(transaction) });
+    const { id: tick, currency } = transaction;
+    const { netType } = currency;
+    this.events.add({ tick, type, crmId: userId, netType, data: eventData(transaction) });
   }
 
   /** Holds a part of the balance for an open order; a negative change gives it back. */

@@ -38,6 +38,8 @@ export interface SandboxModule {
   readonly name: string;
   readonly endpoints: readonly ModuleEndpoint[];
   readonly events: EventList;
+  /** An account was created at the gateway: what the module keeps for each user begins, once. */
+  signedUp?(call: ModuleCall): void;
   apply(record: SandboxRecord): void;
 }
 

@@ -15,10 +15,11 @@ const COUNTER_BITS = 20n;
 export function orderChanged(order: Order, tick: string): ModuleEvent {
   const { id, userId, pair, side, price, lots, externalId, state } = order;
   const buys = side === 'buy';
+  const currency = buys ? pair.quote : pair.base;
   const data = eventOf({
     id,
     tick,
-    currency: buys ? pair.quote : pair.base,
+    currency,
     txType: buys ? TxType.OrderToBuy : TxType.OrderToSell,
     state: STATES[state],
     amount: buys ? lots * price : lots * pair.lot,
@@ -28,5 +29,5 @@ export function orderChanged(order: Order, tick: string): ModuleEvent {
     tag: pair.code,
     utcMs: Number(BigInt(tick) >> COUNTER_BITS),
   });
-  return { tick, type: 'OrderChanged', crmId: userId, data };
+  return { tick, type: 'OrderChanged', crmId: userId, netType: currency.netType, data };
 }

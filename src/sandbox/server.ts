@@ -21,10 +21,10 @@ export interface RunningServer {
   close(): Promise<void>;
 }
 
-/** Serves the named modules on a free loopback port. `onDiskFailure`: nothing can be answered any more. */
+/** Serves the named modules on loopback; port 0 is a free one. `onDiskFailure`: nothing can be answered any more. */
 export async function serveSandbox(
   store: SandboxStore,
-  modules: readonly string[],
+  { modules, port: wanted }: { readonly modules: readonly string[]; readonly port: number },
   onDiskFailure: (error: unknown) => void,
 ): Promise<RunningServer> {
   const desk = new Desk(store, modules, onDiskFailure);
@@ -33,7 +33,7 @@ export async function serveSandbox(
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(0, '127.0.0.1', resolve);
+    server.listen(wanted, '127.0.0.1', resolve);
   });
   const { port } = server.address() as AddressInfo;
   return { url: `http://127.0.0.1:${port}`, close: () => closeServer(server) };

@@ -2,13 +2,15 @@
 import { Worker } from 'node:worker_threads';
 import { openModuleKey } from './module-key.ts';
 import { SANDBOX_MODULES, type SandboxModuleName } from './modules.ts';
-import type { SandboxListening, SandboxWorkerData } from './worker.ts';
+import type { SandboxListening, SandboxNotice, SandboxWorkerData } from './worker.ts';
 
 export interface SandboxOptions {
   /** The gateway's `DataPath`; the sandbox keeps `sandbox/` in it. */
   readonly dataPath: string;
   /** Which modules to serve; all unless given. */
   readonly modules?: readonly SandboxModuleName[];
+  /** On loopback; a free one unless given. */
+  readonly port?: number;
 }
 
 export interface RunningSandbox {
@@ -17,6 +19,8 @@ export interface RunningSandbox {
   readonly modules: Readonly<Partial<Record<SandboxModuleName, string>>>;
   /** `X-Module-Key` of all of them. */
   readonly moduleKey: string;
+  /** The modules open what they keep for each user. Nothing waits for it; the first call of the user would do it too. */
+  signedUp(userId: string): void;
   /** Resolves with the reason when the thread ends by itself: its modules are down from then on. */
   readonly crashed: Promise<Error>;
   /** Ends open connections, waits for what was accepted to be on the disk, ends the thread. */
@@ -27,7 +31,7 @@ export interface RunningSandbox {
 export async function startSandbox(options: SandboxOptions): Promise<RunningSandbox> {
   const modules = options.modules ?? SANDBOX_MODULES;
   const moduleKey = openModuleKey(options.dataPath);
-  const workerData: SandboxWorkerData = { dataPath: options.dataPath, modules };
+  const workerData: SandboxWorkerData = { dataPath: options.dataPath, modules, port: options.port ?? 0 };
   const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData, name: 'sandbox' });
   const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
   let closing = false;
@@ -37,8 +41,10 @@ export async function startSandbox(options: SandboxOptions): Promise<RunningSand
       if (!closing) resolve(new Error(`the sandbox thread ended with code ${code}`));
     });
   });
+  const tell = (notice: SandboxNotice) => worker.postMessage(notice);
+  const signedUp = (userId: string) => tell({ signedUp: userId });
   const close = (): Promise<void> => {
-    if (!closing) worker.postMessage('close');
+    if (!closing) tell('close');
     closing = true;
     return exited;
   };
@@ -46,7 +52,7 @@ export async function startSandbox(options: SandboxOptions): Promise<RunningSand
     void crashed.then(reject);
     worker.once('message', ({ url }: SandboxListening) => {
       const addresses = Object.fromEntries(modules.map((name) => [name, `${url}/at/${name}`]));
-      resolve({ url, modules: addresses, moduleKey, crashed, close });
+      resolve({ url, modules: addresses, moduleKey, signedUp, crashed, close });
     });
   });
 }

@@ -110,6 +110,30 @@ export class SandboxStore {
     return writer;
   }
 
+  /** Begins what the named modules keep for each user. Rejects only when the disk failed. */
+  async signedUp(userId: string, names: readonly string[]): Promise<void> {
+    const records: SandboxRecord[] = [];
+    const call = this.#callOf({ userId, deviceGuid: null, query: new Map(), body: {} }, records);
+    for (const name of names) this.#modules.get(name)?.signedUp?.(call);
+    if (records.length > 0) await this.#log.append(records);
+  }
+
+  #callOf(
+    facts: Pick<ModuleCall, 'userId' | 'deviceGuid' | 'query' | 'body'>,
+    records: SandboxRecord[],
+  ): ModuleCall {
+    const nowMs = this.#clock();
+    return {
+      ...facts,
+      nowMs,
+      tick: () => this.#ticks.next(nowMs).toString(),
+      commit: (record) => {
+        this.#writerOf(record).apply(record);
+        records.push(record);
+      },
+    };
+  }
+
   #run(request: SandboxRequest, records: SandboxRecord[]): SandboxAnswer {
     return refusable(() => {
       const endpoint = this.#endpoints.get(`${request.method} ${request.path}`);
@@ -121,19 +145,8 @@ export class SandboxStore {
         throw new SandboxError('Forbidden', 'for the gateway itself only');
       if (endpoint.calledFor.startsWith('Capability:') && !holdsCode(request, endpoint.calledFor))
         throw new SandboxError('Forbidden', 'for holders of a code only');
-      const nowMs = this.#clock();
-      const call: ModuleCall = {
-        userId: userId ?? null,
-        deviceGuid: request.deviceGuid ?? null,
-        query: request.query,
-        body: request.body,
-        nowMs,
-        tick: () => this.#ticks.next(nowMs).toString(),
-        commit: (record) => {
-          this.#writerOf(record).apply(record);
-          records.push(record);
-        },
-      };
+      const { query, body, deviceGuid = null } = request;
+      const call = this.#callOf({ userId: userId ?? null, deviceGuid, query, body }, records);
       return JSON.stringify({ result: endpoint.handle(call) });
     });
   }

@@ -17,7 +17,7 @@ export function transfer(account: Account, call: ModuleCall, ledger: Ledger): ob
   const externalId = optionalId(call, 'externalId') ?? null;
   if (toUserId === account.userId) throw new SandboxError('SameAccount');
   if (ledger.account(toUserId) === undefined)
-    throw new SandboxError('UnknownReceiver', 'nobody with this id has used the wallet yet');
+    throw new SandboxError('UnknownReceiver', 'nobody with this id has an account here');
   const earlier = repeated(account, externalId, {
     txType: TxType.TransferOut,
     currency,

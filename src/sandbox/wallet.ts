@@ -1,6 +1,6 @@
 /**
  * The stand-in wallet module: the seven endpoints behind the wallet tools (docs/modules.md). An account is opened, with
- * its opening credits, by the first call of its user.
+ * its opening credits, when its user signs up, or by the first call.
  */
 import type { Account } from './account.ts';
 import { accountOf } from './account-opening.ts';
@@ -33,6 +33,9 @@ export function createWallet(ledger: Ledger): SandboxModule {
       endpoint('POST', '/wallet/v1/withdrawals/create', withdraw),
     ],
     events: ledger.events,
+    signedUp: (call) => {
+      accountOf(ledger, call);
+    },
     apply: (record: SandboxRecord) => ledger.apply(record as WalletRecord),
   };
 }

@@ -8,9 +8,14 @@ import { SandboxStore } from './store.ts';
 export interface SandboxWorkerData {
   readonly dataPath: string;
   readonly modules: readonly string[];
+  /** 0: a free one. */
+  readonly port: number;
 }
 
-/** What the thread says, once; any message to it means that it shall end. */
+/** What the thread is told: that it shall end, or who has signed up at the gateway. */
+export type SandboxNotice = 'close' | { readonly signedUp: string };
+
+/** What the thread says, once. */
 export interface SandboxListening {
   readonly url: string;
 }
@@ -19,8 +24,12 @@ async function run(data: SandboxWorkerData): Promise<void> {
   const port = parentPort;
   if (port === null) throw new Error('the sandbox runs in a worker thread');
   const store = await SandboxStore.open(join(data.dataPath, 'sandbox', 'log.jsonl'), Date.now);
-  const server = await serveSandbox(store, data.modules, endThread);
-  port.once('message', () => {
+  const server = await serveSandbox(store, data, endThread);
+  port.on('message', (notice: SandboxNotice) => {
+    if (notice !== 'close') {
+      store.signedUp(notice.signedUp, data.modules).catch(endThread);
+      return;
+    }
     server
       .close()
       .then(() => store.close())

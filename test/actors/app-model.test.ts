@@ -7,6 +7,7 @@ import t from 'tap';
 import { createSessionGate } from '../../src/io/http/session-gate.ts';
 import { type Account, type Answer, cookie, type Key, makeKey } from '../support/account.ts';
 import { type AdminFixture, startAdmin } from '../support/admin.ts';
+import { count, runs } from '../support/depth.ts';
 
 const RUNS = 50;
 const NAMES = ['Shop', 'Desk', 'Bank'];
@@ -23,7 +24,7 @@ interface Flags {
 
 type Step =
   | { do: 'upsert'; who: number; app?: number; name?: string; url?: string; netTypes?: number[] }
-  | { do: 'remove' | 'rotate' | 'revoke' | 'grant' | 'login'; who: number; app: number }
+  | { do: 'remove' | 'rotate' | 'finish' | 'revoke' | 'grant' | 'login'; who: number; app: number }
   | { do: 'administer'; app: number; flags: Flags }
   | { do: 'restart' };
 
@@ -58,7 +59,7 @@ const steps = fc.array(
     {
       weight: 3,
       arbitrary: fc.record({
-        do: fc.constantFrom('rotate' as const, 'revoke' as const, 'grant' as const),
+        do: fc.constantFrom('rotate' as const, 'finish' as const, 'revoke' as const, 'grant' as const),
         who,
         app: place,
       }),
@@ -259,11 +260,14 @@ class Run {
       if (status !== 200 || app === undefined) return;
       const { sessionId: token } = result as { sessionId: string };
       this.model.sessions.push({ token, app, who: step.who, live: true });
-    } else if (step.do === 'rotate') {
-      const { status } = await this.#send(step.who, 'rotate_key', { id });
+    } else if (step.do === 'rotate' || step.do === 'finish') {
+      const finish = step.do === 'finish';
+      const { status, result } = await this.#send(step.who, 'rotate_key', { id, finish });
       const own = app !== undefined && !app.removed && app.owner === step.who;
       expect('rotate', status, own ? 200 : 404);
-      if (own) app.keys = 2;
+      if (!own) return;
+      app.keys = finish ? 1 : 2;
+      expect('a key is shown', (result as { apiKey?: string }).apiKey !== undefined, !finish);
     } else if (step.do === 'remove') {
       const { status } = await this.#send(step.who, 'remove', { id });
       expect('remove', status, this.model.remove(step.who, app));
@@ -368,8 +372,8 @@ t.test(
           await fixture.stop();
         }
       }),
-      { numRuns: RUNS },
+      runs(RUNS),
     );
-    t.ok(logins > RUNS / 2, `${logins} logins succeeded`);
+    t.ok(logins > count(RUNS) / 2, `${logins} logins succeeded`);
   },
 );

@@ -6,8 +6,15 @@ import { type AppDoor, formatDoor, keepsIn, letsIn, parseDoor } from '../../src/
 import type { AppEvent } from '../../src/actors/app-state.ts';
 import { type AppFlags, type AppState, evolveApp, viewOf } from '../../src/actors/app-state.ts';
 import { isRefusal, type Outcome, type Turn } from '../../src/actors/runtime/actor.ts';
-import { APP_ACCESS_MAX, PARTICIPANTS_MAX } from '../../src/domain/apps.ts';
+import {
+  APP_ACCESS_MAX,
+  KEY_OVERLAP_MS,
+  PARTICIPANTS_MAX,
+  sentKeyOf,
+  validKeys,
+} from '../../src/domain/apps.ts';
 import { LiveSettings } from '../../src/domain/settings.ts';
+import { runs } from '../support/depth.ts';
 
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
 const OWNER = '101';
@@ -17,11 +24,11 @@ const OPEN: Partial<AppFlags> = { approved: true, mcpEnabled: true };
 
 let ticks = 1000;
 
-function turn(): Turn {
+function turn(nowMs = 5_000): Turn {
   ticks += 1;
   const now = String(ticks);
   return {
-    nowMs: 5_000,
+    nowMs,
     commandId: 'c1',
     settings: new LiveSettings(),
     tick: () => now,
@@ -29,8 +36,12 @@ function turn(): Turn {
   };
 }
 
-function decide(state: AppState, command: AppCommand): { state: AppState; outcome: Outcome<AppEvent> } {
-  const outcome = app.decide(state, command, turn());
+function decide(
+  state: AppState,
+  command: AppCommand,
+  nowMs?: number,
+): { state: AppState; outcome: Outcome<AppEvent> } {
+  const outcome = app.decide(state, command, turn(nowMs));
   if (isRefusal(outcome)) throw new Error(outcome.refuse);
   return { outcome, state: (outcome.events ?? []).reduce(evolveApp, state) };
 }
@@ -62,6 +73,7 @@ t.test('door: what is written is read again, anything else is a bug', async (t) 
   });
   fc.assert(
     fc.property(door, (value) => JSON.stringify(parseDoor(formatDoor(value))) === JSON.stringify(value)),
+    runs(),
   );
   for (const text of ['', '101', '101:5', '101:x:0:', `101:5:0:${KEY}A`, '101:5:0:short'])
     t.throws(() => parseDoor(text), text);
@@ -157,6 +169,55 @@ t.test(
     t.same(told(decide(closed, administer({ disabled: false })).outcome), []);
   },
 );
+
+const rotate = (keyId: string): AppCommand => {
+  const key = { keyId, sealed: `s-${keyId}` };
+  return { type: 'rotateKey', userId: OWNER, key, origin: ORIGIN };
+};
+const FINISH: AppCommand = { type: 'endKeyOverlap', userId: OWNER, origin: ORIGIN };
+
+/** Ids of the keys that are valid, and of the one that deliveries carry. */
+function keysOf(state: AppState, nowMs: number): { valid: string[]; sent: string | undefined } {
+  const valid = validKeys(state.keys, nowMs);
+  return { valid: valid.map(({ keyId }) => keyId), sent: sentKeyOf(valid)?.keyId };
+}
+
+t.test('app: after a rotation the former key is sent for 24 hours, and both are valid', async (t) => {
+  const end = 5_000 + KEY_OVERLAP_MS;
+  t.equal(KEY_OVERLAP_MS, 86_400_000);
+  const state = registered(rotate('k2'));
+  t.same(keysOf(state, 5_000), { valid: ['k2', 'k'], sent: 'k' });
+  t.same(keysOf(state, end - 1), { valid: ['k2', 'k'], sent: 'k' });
+  t.same(keysOf(state, end), { valid: ['k2'], sent: 'k2' });
+  const again = decide(state, rotate('k3'), 6_000).state;
+  t.same(keysOf(again, 6_000), { valid: ['k3', 'k'], sent: 'k' }, 'what is sent stays what it was');
+  t.same(keysOf(again, end + 999), { valid: ['k3', 'k'], sent: 'k' }, 'for 24 hours from the last rotation');
+  t.same(keysOf(again, end + 1_000), { valid: ['k3'], sent: 'k3' });
+  const later = decide(state, rotate('k3'), end).state;
+  t.same(keysOf(later, end), { valid: ['k3', 'k2'], sent: 'k2' }, 'the overlap before was over');
+});
+
+t.test('app: the owner ends an overlap; a second time changes nothing and answers the same', async (t) => {
+  const state = registered(rotate('k2'));
+  const { state: ended, outcome } = decide(state, FINISH);
+  t.same(keysOf(ended, 5_000), { valid: ['k2'], sent: 'k2' });
+  const record = { event: 'app_key_ended', userId: OWNER, fields: { appId: '77', keyId: 'k' } };
+  t.match(outcome.audit, [record]);
+  t.same(outcome.reply, viewOf(ended));
+  for (const [note, quiet, nowMs] of [
+    ['ended before', ended, 6_000],
+    ['over by itself', state, 5_000 + KEY_OVERLAP_MS],
+    ['never rotated', registered(), 6_000],
+  ] as const)
+    t.same(decide(quiet, FINISH, nowMs).outcome, { reply: viewOf(quiet) }, note);
+  const others: AppCommand = { type: 'endKeyOverlap', userId: '102', origin: ORIGIN };
+  for (const [note, asked, command] of [
+    ['of somebody else', state, others],
+    ['not registered', app.initial('78'), FINISH],
+  ] as const)
+    t.match(app.decide(asked, command, turn()), { refuse: 'NotFound' }, note);
+  t.equal(app.frees?.(FINISH), true, 'also while the disk is full');
+});
 
 t.test('app: whom it acted for is kept once each, without the owner, up to a bound', async (t) => {
   const join = (userId: string): AppCommand => ({ type: 'join', userId });

@@ -9,7 +9,13 @@ import { openJournal } from '../../src/actors/runtime/journal.ts';
 import type { Journal, Operation } from '../../src/actors/runtime/journal-port.ts';
 import { createActorSystem } from '../../src/actors/runtime/system.ts';
 import { nodeSchedule } from '../../src/actors/runtime/world.ts';
-import { AUDIT_EVENT_NAMES, AUDIT_EVENTS, type AuditEvent, auditRowsMax } from '../../src/domain/audit.ts';
+import {
+  AUDIT_EVENT_NAMES,
+  AUDIT_EVENTS,
+  type AuditEvent,
+  type AuditRing,
+  auditRowsMax,
+} from '../../src/domain/audit.ts';
 import { LiveSettings } from '../../src/domain/settings.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/domain/time.ts';
 import { cookie, makeKey, startAccounts } from '../support/account.ts';
@@ -110,6 +116,32 @@ t.test('audit: records older than AuditDays go, in batches, younger ones stay', 
   t.match(recordsOf(actors), [{ event: 'key_added' }], 'a changed setting takes effect');
 });
 
+t.test('audit: records of versions without rings go after AuditDays, younger ones stay', async (t) => {
+  const settings = new LiveSettings({ AuditDays: 2 });
+  const actors = createTestActors({ kinds: [], settings });
+  await actors.settle();
+  const { journal } = actors;
+  const written = (utcMs: number): Operation => ({
+    op: 'audit',
+    ring: null as unknown as AuditRing,
+    row: journal.pack({ utcMs, event: 'user_blocked', userId: '1', fields: {} }),
+  });
+  const old = Array.from({ length: 1_500 }, () => written(START_MS - 3 * DAY_MS));
+  await new Promise<void>((resolve, reject) =>
+    journal.commit([...old, written(START_MS - DAY_MS)], (error) =>
+      error === undefined ? resolve() : reject(error),
+    ),
+  );
+  actors.system.audit({ utcMs: START_MS, event: 'login', userId: '1', fields: {} });
+  await actors.advance(1_000);
+  t.equal(recordsOf(actors).length, 1_502);
+  await actors.advance(2 * MINUTE_MS);
+  t.match(journal.auditPage(0, 10), [
+    { seq: 1_501, ring: null, record: { event: 'user_blocked' } },
+    { seq: 1_502, ring: 'logins', record: { event: 'login' } },
+  ]);
+});
+
 t.test(
   'audit: a lower AuditRowsMax takes effect as the log is written, positions go on after a restart',
   async (t) => {
@@ -203,4 +235,21 @@ t.test('audit: refused sign-ups and key changes are recorded, within the same bo
     userId: owner.userId,
     fields: { operation: 'removeKey', error: 'Key not found' },
   });
+});
+
+t.test("audit: refused logins and key changes keep the caller's X-Request-Id beside ours", async (t) => {
+  const { post, signUp, actors, close } = startAccounts();
+  t.teardown(close);
+  const owner = await signUp();
+  const chosen = { 'X-Request-Id': 'of-the-caller' };
+  await post('/auth/v1/login', { challengeId: 7, code: '123456' }, chosen);
+  await post('/auth/v1/keys/remove_key', { keyId: '7' }, { ...cookie(owner.sid), ...chosen });
+  await post('/auth/v1/login', { challengeId: 8, code: '123456' });
+  await actors.advance(1_000);
+  const [login, change, unnamed] = recordsOf(actors).filter(({ event }) => event.endsWith('_refused'));
+  for (const { event, fields } of [login, change].filter((record) => record !== undefined))
+    t.match(fields, { requestId: /^test-\d+$/, clientRequestId: 'of-the-caller' }, event);
+  t.match([login, change], [{ event: 'login_refused' }, { event: 'key_change_refused' }]);
+  t.match(unnamed?.fields['requestId'], /^test-\d+$/);
+  t.notOk(Object.hasOwn(unnamed?.fields ?? {}, 'clientRequestId'), 'absent where none was sent');
 });

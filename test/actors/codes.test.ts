@@ -14,6 +14,7 @@ import { LiveSettings, type SettingName } from '../../src/domain/settings.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/domain/time.ts';
 import { createTestActors, type TestActors } from '../support/actors.ts';
 import { type ChatFixture, startChat, wrongCode } from '../support/codes.ts';
+import { runs } from '../support/depth.ts';
 
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
 const NO_CAPS = { OneTimeCodesPerContactHour: 1000, OneTimeCodesPerIpHour: 10_000 };
@@ -155,7 +156,7 @@ t.test('code desk: any history of codes, tries, waits and restarts ends as in th
       await desk.actors.system.close();
       return desk.actors.bugs.length === 0;
     }),
-    { numRuns: 150 },
+    runs(150),
   );
   t.pass('150 histories');
 });
@@ -343,7 +344,7 @@ t.test('contacts: no text that is accepted holds more than an address', async (t
       if (number !== undefined && !/^\+[0-9]{7,15}$/.test(number.address)) return false;
       return mail === undefined || /^[\x21-\x7e]+$/.test(mail.address);
     }),
-    { numRuns: 2_000 },
+    runs(2_000),
   );
   for (const tail of ['\r', '\n', '\r\n', '\u2028', '\u0000', ' ', '\t', ',b@c.de', ';b@c.de', '>']) {
     t.equal(parseEmail(`a@b.cd${tail}`), undefined, encodeURIComponent(tail));

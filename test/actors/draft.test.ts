@@ -126,6 +126,15 @@ t.test(
   },
 );
 
+t.test('draft: an unknown linked message leaves nothing to remove, and the place free', async (t) => {
+  const world = createDraftWorld();
+  world.chat.unknownMessages.add('12');
+  t.equal(await refused(open(world, { linkedMessageId: '12' })), 'LinkedMessageNotFound');
+  await world.actors.advance(MINUTE_MS);
+  t.same(world.chat.calls, ['create'], 'no message is taken back');
+  t.ok(await open(world, { linkedMessageId: '13' }), 'the place was free');
+});
+
 t.test('draft: a taken place answers null and changes nothing', async (t) => {
   const world = createDraftWorld();
   const { fileId } = await open(world);
@@ -282,14 +291,14 @@ t.test(
   },
 );
 
-t.test('draft: who has left the chat is told so, a storage that fails is 1310', async (t) => {
+t.test('draft: who has left the chat is told so, a full disk at the completion is 1013', async (t) => {
   const cases: [(world: DraftWorld) => unknown, ErrorName][] = [
     [({ chat }) => chat.strangers.add(OWNER), 'Forbidden'],
     [
       ({ disk }) => {
         disk.mode = 'down';
       },
-      'ChartApiFileError',
+      'StorageFull',
     ],
   ];
   for (const [damage, row] of cases) {
@@ -304,6 +313,18 @@ t.test('draft: who has left the chat is told so, a storage that fails is 1310', 
     await world.actors.advance(MINUTE_MS);
     checkGone(t, world, fileId);
   }
+});
+
+t.test('draft: a disk without room refuses with 1013 before the chat module is asked', async (t) => {
+  const world = createDraftWorld();
+  world.disk.hasRoom = false;
+  t.equal(await refused(open(world)), 'StorageFull');
+  t.same(world.chat.calls, []);
+  world.disk.hasRoom = true;
+  const { fileId } = await open(world);
+  t.same(world.chat.calls, ['create'], 'its place was free again');
+  t.equal(world.chat.byFile(fileId)?.state, 'pending');
+  t.equal(world.disk.held.size, 0, 'a draft without bytes holds no room');
 });
 
 t.test('draft: expires by its setting, in every phase before the last byte', async (t) => {

@@ -9,6 +9,7 @@ import {
   timerPairs,
   withTimer,
 } from '../../src/actors/runtime/due-timers.ts';
+import { runs } from '../support/depth.ts';
 
 const name = fc.constantFrom('sweep', 'expiry', 'clean:1882590551890460674', '', '7');
 
@@ -32,7 +33,7 @@ t.test('due timers: set, moved and removed as in a Map, and nothing is left of t
         deepStrictEqual(dueOf(timers, wanted), map.get(wanted));
         deepStrictEqual(timers === undefined, map.size === 0);
       }),
-      { numRuns: 3_000 },
+      runs(3_000),
     );
   t.doesNotThrow(property);
   t.end();

@@ -9,6 +9,7 @@ import t, { type Test } from 'tap';
 import type { AccountState } from '../support/account-kind.ts';
 import { account } from '../support/account-kind.ts';
 import { START_MS } from '../support/actors.ts';
+import { count } from '../support/depth.ts';
 import { openAccounts } from '../support/journal-writer.ts';
 import { straceMissing } from '../support/strace.ts';
 
@@ -71,7 +72,7 @@ async function checkBalances(t: Test, directory: string, { acknowledged }: Writt
 
 t.test('durability: whatever was acknowledged before kill -9 is there, and not twice', async (t) => {
   const directory = scratch(t);
-  for (let kill = 1; kill <= KILLS; kill += 1) {
+  for (let kill = 1; kill <= count(KILLS); kill += 1) {
     const written = await writeAndKill(directory, 150 * kill);
     t.ok(written.acknowledged.size > 0);
     await checkBalances(t, directory, written);
@@ -82,7 +83,7 @@ t.test(
   'durability: two writers without a lock, the first ends with 70 and nothing acknowledged is lost',
   async (t) => {
     const directory = scratch(t);
-    for (let round = 0; round < TAKEOVERS; round += 1) {
+    for (let round = 0; round < count(TAKEOVERS); round += 1) {
       const second: { written?: Promise<Written> } = {};
       const first = await writeAndKill(directory, 1_000_000, [], (count) => {
         if (count === 100) second.written = writeAndKill(directory, 300);

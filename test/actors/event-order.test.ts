@@ -4,6 +4,7 @@ import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import t from 'tap';
 import { ReorderWindow, type Waiting } from '../../src/actors/reorder-window.ts';
+import { everySeed, runs, seeds } from '../support/depth.ts';
 import { simulateEvents } from '../support/event-simulation.ts';
 
 const SEEDS = 3_000;
@@ -69,7 +70,7 @@ t.test('reorder window: gives what a sorted list gives, in slices of any size', 
       nowMs += WINDOW_MS;
       return compare() && window.size === 0 && window.waitMs(nowMs, WINDOW_MS) === undefined;
     }),
-    { numRuns: 20_000, seed: 6 },
+    runs(20_000),
   );
   t.pass();
 });
@@ -107,12 +108,12 @@ t.test('reorder window: what was taken is let go', async (t) => {
   t.ok(added.filter((event) => event.deref() !== undefined).length <= 1, 'but the last');
 });
 
-t.test(`event log: nothing lost, nothing twice, no place given twice, over ${SEEDS} histories`, async (t) => {
-  for (let seed = 1; seed <= SEEDS; seed += 1) {
+t.test('event log: nothing lost, nothing twice, no place given twice, over random histories', async (t) => {
+  for (const seed of seeds(SEEDS)) {
     const broken = await simulateEvents(seed);
     if (broken !== undefined) t.fail(`seed ${seed}: ${broken}`);
   }
-  for (let seed = 1; seed <= TRIMMING_SEEDS; seed += 1) {
+  for (const seed of seeds(TRIMMING_SEEDS)) {
     const broken = await simulateEvents(seed, { rowsMax: 20 });
     if (broken !== undefined) t.fail(`trimming, seed ${seed}: ${broken}`);
   }
@@ -121,7 +122,7 @@ t.test(`event log: nothing lost, nothing twice, no place given twice, over ${SEE
 
 t.test('event log: the simulation sees planted faults', async (t) => {
   const found = async (options: Parameters<typeof simulateEvents>[1]) => {
-    for (let seed = 1; seed <= 300; seed += 1) {
+    for (const seed of everySeed(300)) {
       const broken = await simulateEvents(seed, options);
       if (broken !== undefined) return broken;
     }

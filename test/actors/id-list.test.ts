@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { findById, withoutIds, withRecord } from '../../src/actors/id-list.ts';
 import type { SessionRecord } from '../../src/actors/user-state.ts';
+import { runs } from '../support/depth.ts';
 
 function session(id: string, keyId: string): SessionRecord {
   return {
@@ -54,7 +55,7 @@ t.test('session list: finds, changes and drops what a Map would, in the order of
       const same = list.length === ordered.length && list.every((each, place) => each === ordered[place]);
       return same && findById(list, wanted) === map.get(wanted);
     }),
-    { numRuns: 5_000 },
+    runs(5_000),
   );
   t.end();
 });

@@ -4,6 +4,7 @@ import t from 'tap';
 import { Limiter } from '../../src/actors/limiter.ts';
 import { type Caller, SHARED_COUNTERS } from '../../src/actors/limiter-keys.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings.ts';
+import { runs } from '../support/depth.ts';
 
 /** Start of a 5 s window and of a minute. */
 const START_MS = 1_760_000_040_000;
@@ -120,7 +121,7 @@ t.test('limiter: agrees with a reference model over random charges, times and se
         if (verdict.resetSeconds !== Math.ceil((endsMs - nowMs) / 1_000)) throw new Error('reset is off');
       }
     }),
-    { numRuns: 500 },
+    runs(500),
   );
   t.pass('500 runs agree');
 });
@@ -129,14 +130,9 @@ t.test(
   'limiter: a walk through IPv6 networks stops at 4 quotas of a /56 and 16 of a /48, others are served',
   async (t) => {
     const { limiter } = makeLimiter({ IpRPSLimit: 1, ApiRPSLimit: 1, UnknownKeyFailuresPerMinute: 5 });
-    const forwarded = (address: string) => ({ address, port: undefined, forwarded: true });
     const charges: [string, (address: string) => boolean | undefined][] = [
       ['address', (address) => limiter.chargeAddress(address, 1, START_MS)?.allowed],
       ['connection', (address) => limiter.chargeConnection(peer(address), 1, START_MS)?.allowed],
-      [
-        'behind a proxy',
-        (address) => limiter.chargeConnection(forwarded(address), 1, START_MS + 5_000)?.allowed,
-      ],
       ['unknown key', (address) => limiter.budgets.unknownKeys.charge(address, START_MS)?.allowed],
     ];
     for (const [name, charge] of charges) {
@@ -202,9 +198,9 @@ t.test(
 );
 
 t.test(
-  'limiter: connections of one address share a pool of as many quotas as it opened, bounded by those open',
+  'limiter: connections of one address share a pool of a quota for each that it opened, closed ones included',
   async (t) => {
-    let open = 3;
+    let open = 1;
     const { limiter } = makeLimiter({ ApiRPSLimit: 1 }, { connectionsOpen: () => open });
     const spend = (nowMs: number, address = '10.0.0.1') => {
       let count = 0;
@@ -213,35 +209,114 @@ t.test(
     };
     for (let index = 0; index < 9; index += 1) limiter.opened('10.0.0.1', START_MS);
     t.match(limiter.chargeConnection(peer('10.0.0.1'), 1, START_MS), { quota: 5, remaining: 5 });
-    t.equal(spend(START_MS), 14, 'nine opened, three open in the process: three quotas');
+    t.equal(spend(START_MS), 44, 'nine opened, one of them still open: nine quotas');
+    t.equal(spend(START_MS, '10.0.0.2'), 5, 'an address that opened nothing has one quota');
+    limiter.opened('2001:db8::1', START_MS);
+    limiter.opened('2001:db8::2', START_MS);
+    t.equal(spend(START_MS, '2001:db8::3'), 10, 'a /64 is one address');
+    open = 3;
+    t.equal(
+      spend(START_MS + 5_000),
+      15,
+      'the next window begins with three open in the process: three quotas',
+    );
     open = 100;
-    t.equal(spend(START_MS + 5_000), 45, 'the next window: nine quotas');
-    t.equal(spend(START_MS + 15_000), 45, 'silent for one window: remembered');
-    t.equal(spend(START_MS + 30_000), 5, 'silent for two: forgotten');
-    t.equal(spend(START_MS + 30_000, '10.0.0.2'), 5, 'an address that opened nothing has one quota');
-    limiter.opened('2001:db8::1', START_MS + 30_000);
-    limiter.opened('2001:db8::2', START_MS + 30_000);
-    t.equal(spend(START_MS + 30_000, '2001:db8::3'), 10, 'a /64 is one address');
+    t.equal(spend(START_MS + 10_000), 15, 'what was closed stays closed');
+    limiter.opened('10.0.0.1', START_MS + 10_000);
+    t.equal(spend(START_MS + 10_000), 5, 'one more opened: one quota more');
+  },
+);
+
+t.test('limiter: one connection alone has one quota, whatever its address had open before', async (t) => {
+  let open = 0;
+  const { limiter } = makeLimiter({ ApiRPSLimit: 2 }, { connectionsOpen: () => open });
+  for (let index = 0; index < 25; index += 1) {
+    limiter.opened('10.0.0.1', START_MS);
+    t.equal(limiter.chargeConnection(peer('10.0.0.1'), 1, START_MS)?.allowed, true);
+  }
+  // The open itself begins the window, and is one of those in the process.
+  open = 1;
+  limiter.opened('10.0.0.1', START_MS + 5_000);
+  let allowed = 0;
+  for (let index = 0; index < 25; index += 1)
+    if (limiter.chargeConnection(peer('10.0.0.1'), 1, START_MS + 5_000)?.allowed) allowed += 1;
+  t.equal(allowed, 10);
+});
+
+t.test(
+  'limiter: connections that may still be open keep their quotas, in windows of any length',
+  async (t) => {
+    for (const [seconds, silentMs, kept] of [
+      [1, 13_000, 3],
+      [1, 14_000, 1],
+      [5, 15_000, 3],
+      [5, 20_000, 1],
+      [60, 60_000, 3],
+      [60, 120_000, 1],
+    ] as const) {
+      const { limiter } = makeLimiter(
+        { ApiRPSLimit: 1, RateLimitWindowSeconds: seconds },
+        { connectionsOpen: () => 100 },
+      );
+      const startMs = Math.ceil(START_MS / 60_000) * 60_000;
+      for (let index = 0; index < 3; index += 1) limiter.opened('10.0.0.1', startMs);
+      // Others keep the windows moving.
+      for (let nowMs = startMs; nowMs < startMs + silentMs; nowMs += seconds * 1_000)
+        limiter.chargeConnection(peer('10.0.0.9'), 1, nowMs);
+      let allowed = 0;
+      while (limiter.chargeConnection(peer('10.0.0.1'), 1, startMs + silentMs)?.allowed) allowed += 1;
+      t.equal(allowed, kept * seconds, `${seconds} s, silent for ${silentMs} ms`);
+      const other = makeLimiter(
+        { ApiRPSLimit: 1, RateLimitWindowSeconds: seconds },
+        { connectionsOpen: () => 100 },
+      ).limiter;
+      for (let index = 0; index < 3; index += 1) other.opened('10.0.0.1', startMs);
+      allowed = 0;
+      while (other.chargeConnection(peer('10.0.0.1'), 1, startMs + silentMs)?.allowed) allowed += 1;
+      t.equal(allowed, kept * seconds, `${seconds} s, all silent for ${silentMs} ms`);
+    }
   },
 );
 
 t.test(
-  'limiter: where the port is known, or a proxy named the address, a connection has exactly one quota',
+  'limiter: requests that the connection scope is not charged for keep the quotas of connections',
   async (t) => {
     const { limiter } = makeLimiter({ ApiRPSLimit: 1 }, { connectionsOpen: () => 100 });
-    for (let index = 0; index < 9; index += 1) limiter.opened('10.0.0.1', START_MS);
-    for (const caller of [
-      peer('10.0.0.1', 4001),
-      peer('10.0.0.1', 4002),
-      { ...peer('10.0.0.9'), forwarded: true },
-    ]) {
-      for (let used = 1; used <= 5; used += 1) {
-        t.match(limiter.chargeConnection(caller, 1, START_MS), { allowed: true, remaining: 5 - used });
-      }
-      t.match(limiter.chargeConnection(caller, 1, START_MS), { allowed: false, remaining: 0 });
+    const wide = '2001:db8::1';
+    for (const address of ['10.0.0.1', wide])
+      for (let index = 0; index < 3; index += 1) limiter.opened(address, START_MS);
+    for (let nowMs = START_MS; nowMs < START_MS + 60_000; nowMs += 5_000)
+      for (const address of ['10.0.0.1', wide]) limiter.keepOpen(peer(address), nowMs);
+    for (const address of ['10.0.0.1', wide]) {
+      let allowed = 0;
+      while (limiter.chargeConnection(peer(address), 1, START_MS + 60_000)?.allowed) allowed += 1;
+      t.equal(allowed, 15, address);
     }
   },
 );
+
+t.test('limiter: where the port is known a connection has exactly one quota', async (t) => {
+  const { limiter } = makeLimiter({ ApiRPSLimit: 1 }, { connectionsOpen: () => 100 });
+  for (let index = 0; index < 9; index += 1) limiter.opened('10.0.0.1', START_MS);
+  for (const caller of [peer('10.0.0.1', 4001), peer('10.0.0.1', 4002)]) {
+    for (let used = 1; used <= 5; used += 1) {
+      t.match(limiter.chargeConnection(caller, 1, START_MS), { allowed: true, remaining: 5 - used });
+    }
+    t.match(limiter.chargeConnection(caller, 1, START_MS), { allowed: false, remaining: 0 });
+  }
+});
+
+t.test('limiter: a client that a trusted proxy named is not counted by connection', async (t) => {
+  const { limiter } = makeLimiter({ ApiRPSLimit: 1 });
+  for (const caller of [
+    { ...peer('10.0.0.9'), forwarded: true },
+    { ...peer('10.0.0.9', 4001), forwarded: true },
+    { ...peer('2001:db8::9'), forwarded: true },
+  ])
+    t.equal(limiter.chargeConnection(caller, 100, START_MS), undefined);
+  t.match(limiter.counters().c, { allowed: 0, limited: 0, untracked: 0 });
+  t.equal(limiter.keys(), 0, 'nothing is held for it');
+});
 
 t.test('limiter: three million keys in one window stay bounded, and addresses stay limited', async (t) => {
   const keysMax = 100_000;

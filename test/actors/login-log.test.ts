@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { keptLog, LOG_ACCEPTED_MAX, LOG_REFUSED_MAX, type LogEntry } from '../../src/actors/login-log.ts';
 import { evolveUser, initialUser } from '../../src/actors/user-state.ts';
+import { runs } from '../support/depth.ts';
 
 function entry(id: number, ok: boolean): LogEntry {
   return {
@@ -21,9 +22,9 @@ function entry(id: number, ok: boolean): LogEntry {
 }
 
 t.test('login log: shows the newest of each kind in their order, and never holds many more', (t) => {
-  const runs = fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 150 })), { maxLength: 8 });
+  const loads = fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 150 })), { maxLength: 8 });
   fc.assert(
-    fc.property(runs, (sequence) => {
+    fc.property(loads, (sequence) => {
       let state = initialUser('7');
       const all: LogEntry[] = [];
       for (const [ok, times] of sequence) {
@@ -40,7 +41,7 @@ t.test('login log: shows the newest of each kind in their order, and never holds
       const shown = keptLog(state.log).map(({ utcMs }) => utcMs);
       return shown.length === wanted.length && shown.every((id, place) => id === wanted[place]);
     }),
-    { numRuns: 300 },
+    runs(300),
   );
   t.end();
 });

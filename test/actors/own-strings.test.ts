@@ -3,6 +3,7 @@ import { deepStrictEqual } from 'node:assert/strict';
 import fc from 'fast-check';
 import t from 'tap';
 import { ownStrings, ownText } from '../../src/actors/runtime/own-strings.ts';
+import { runs } from '../support/depth.ts';
 
 t.test('own strings: every plain value comes back as it was, texts of any characters included', (t) => {
   const text = fc.oneof(
@@ -31,7 +32,7 @@ t.test('own strings: every plain value comes back as it was, texts of any charac
         const before: unknown = structuredClone(each);
         deepStrictEqual(ownStrings(each), before);
       }),
-      { numRuns: 500 },
+      runs(500),
     );
   t.doesNotThrow(property);
   t.end();

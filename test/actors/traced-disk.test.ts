@@ -1,6 +1,7 @@
 /** The rebuild of a disk from traced calls, on logs of a few lines: what is sure, what may be, and what is refused. */
 import t from 'tap';
 import { seededNumbers } from '../support/actors.ts';
+import { everySeed } from '../support/depth.ts';
 import { type DiskOptions, TracedDisk } from '../support/power-cut/disk.ts';
 import { SECTOR_BYTES } from '../support/power-cut/inode.ts';
 import { parseTrace, stringsOf, wordsOf } from '../support/power-cut/trace.ts';
@@ -52,8 +53,7 @@ function outcomes(
 ): Set<string | undefined> {
   const found = new Set<string | undefined>();
   const disk = diskAfter(lines, options);
-  for (let seed = 1; seed <= SEEDS; seed += 1)
-    found.add(letters(disk.afterCut(seededNumbers(seed)).get(path)));
+  for (const seed of everySeed(SEEDS)) found.add(letters(disk.afterCut(seededNumbers(seed)).get(path)));
   return found;
 }
 
@@ -165,7 +165,7 @@ t.test(
     t.same(outcomes(unnamed), new Set(['a', undefined]));
     const renamed = [...OPENED, written('a', 0), SYNCED, `7 rename(${hex(FILE)}, ${hex('/d/g')}) = 0`];
     const disk = diskAfter(renamed);
-    for (let seed = 1; seed <= SEEDS; seed += 1) t.equal(disk.afterCut(seededNumbers(seed)).size, 1);
+    t.ok(everySeed(SEEDS).every((seed) => disk.afterCut(seededNumbers(seed)).size === 1));
     t.same(outcomes(renamed, '/d/g'), new Set(['a', undefined]));
     const folder = [`7 mkdir(${hex(FOLDER)}, 0700) = 0`, ...OPENED, written('a', 0), SYNCED];
     t.same(outcomes(folder), new Set(['a', undefined]), 'the folder itself may be gone');

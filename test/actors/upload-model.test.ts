@@ -8,6 +8,7 @@ import t from 'tap';
 import { GatewayError } from '../../src/domain/errors.ts';
 import { LiveSettings } from '../../src/domain/settings.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/domain/time.ts';
+import { runs } from '../support/depth.ts';
 import {
   createUploadActors,
   SampleFile,
@@ -119,7 +120,8 @@ class Reference {
     if (active.stored.size < sent.chunks.length) return 'stored';
     this.active.delete(userId);
     if (sent.uploadId === 99) return 'ChecksumError';
-    if (this.fault === 'publish' || this.fault === 'complete') return 'ChartApiFileError';
+    if (this.fault === 'publish') return 'FileStorageFailed';
+    if (this.fault === 'complete') return 'ChartApiFileError';
     this.finished.set(`${userId} ${sent.uploadId}`, { chunk: at, untilMs: this.nowMs + MEMORY_MS });
     this.completed += 1;
     return 'file';
@@ -229,7 +231,7 @@ t.test('uploads: any history is what the reference says', async (t) => {
       if (faults.length > 0) throw new Error(faults.join('; '));
       if (uploads.world.published.size !== reference.completed) throw new Error('a file too many or too few');
     }),
-    { numRuns: RUNS },
+    runs(RUNS),
   );
   t.pass('it held');
 });
@@ -272,7 +274,7 @@ t.test(
           if (faults.length > 0) throw new Error(faults.join('; '));
         },
       ),
-      { numRuns: CUT_RUNS },
+      runs(CUT_RUNS),
     );
     t.pass();
   },

@@ -100,6 +100,8 @@ t.test('upload: init refuses in the order 1309, 1301, 1302, 1303, 1304, 1310', a
   uploads.world.fault = (call) => (call === 'create' ? { error: 'Forbidden' } : undefined);
   await rejectsWith(t, uploads.init(BOB, file), 'CRC32AlreadyUsed');
   await rejectsWith(t, uploads.init(BOB, new SampleFile(2, 1)), 'Forbidden');
+  uploads.world.fault = (call) => (call === 'create' ? { error: 'LinkedMessageNotFound' } : undefined);
+  await rejectsWith(t, uploads.init(BOB, new SampleFile(2, 1)), 'LinkedMessageNotFound');
   t.equal((await uploads.slots()).length, 59, 'a refusal takes no slot');
 });
 
@@ -306,26 +308,29 @@ t.test('upload: a failing step of init gives everything back', async (t) => {
   }
 });
 
-t.test('upload: a failing completion is 1310, or 403 for who may not post there any more', async (t) => {
-  const expected: [UploadCall, string, string][] = [
-    ['publish', 'StorageFull', 'ChartApiFileError'],
-    ['publish', 'FileStorageFailed', 'ChartApiFileError'],
-    ['complete', 'ChartApiFileError', 'ChartApiFileError'],
-    ['complete', 'Forbidden', 'Forbidden'],
-  ];
-  for (const [failing, error, row] of expected) {
-    for (const happens of [false, true]) {
-      const uploads = createUploadActors();
-      const file = new SampleFile(1, 2);
-      await uploads.init(ADA, file);
-      uploads.world.fault = (call) =>
-        call === failing ? { error: error as 'StorageFull', happens } : undefined;
-      await rejectsWith(t, uploaded(uploads, ADA, file), row);
-      await rejectsWith(t, uploads.part(ADA, file, 1), 'InvalidID');
-      await isClean(t, uploads);
+t.test(
+  'upload: a failing completion is 1013 or 1312 of the storage, 403 or 1310 of the module',
+  async (t) => {
+    const expected: [UploadCall, string, string][] = [
+      ['publish', 'StorageFull', 'StorageFull'],
+      ['publish', 'FileStorageFailed', 'FileStorageFailed'],
+      ['complete', 'ChartApiFileError', 'ChartApiFileError'],
+      ['complete', 'Forbidden', 'Forbidden'],
+    ];
+    for (const [failing, error, row] of expected) {
+      for (const happens of [false, true]) {
+        const uploads = createUploadActors();
+        const file = new SampleFile(1, 2);
+        await uploads.init(ADA, file);
+        uploads.world.fault = (call) =>
+          call === failing ? { error: error as 'StorageFull', happens } : undefined;
+        await rejectsWith(t, uploaded(uploads, ADA, file), row);
+        await rejectsWith(t, uploads.part(ADA, file, 1), 'InvalidID');
+        await isClean(t, uploads);
+      }
     }
-  }
-});
+  },
+);
 
 t.test('upload: what cannot be cleaned up is tried until it can, and holds up no new upload', async (t) => {
   const uploads = createUploadActors();

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { KINDS } from '../../src/actors/kinds.ts';
 import { parseKeyOwner } from '../../src/actors/owners.ts';
+import type { UsedChallenge } from '../../src/actors/used-challenges.ts';
 import { user } from '../../src/actors/user.ts';
 import type { AddedKey } from '../../src/actors/user-enrolment.ts';
 import type { LoggedIn } from '../../src/actors/user-login.ts';
@@ -12,9 +13,11 @@ import { GatewayError } from '../../src/domain/errors.ts';
 import { hasFlag, KeyFlag, keyTypeOf, type UserKey } from '../../src/domain/keys.ts';
 import { browserMessage, mcpLoginMessage } from '../../src/domain/proofs.ts';
 import { LiveSettings } from '../../src/domain/settings.ts';
+import { SECOND_MS } from '../../src/domain/time.ts';
 import { createSessionGate } from '../../src/io/http/session-gate.ts';
 import { inlineWorkers, type Key, makeKey, mcpProof, signText } from '../support/account.ts';
-import { createTestActors, type TestActors } from '../support/actors.ts';
+import { createTestActors, START_MS, type TestActors } from '../support/actors.ts';
+import { count, runs } from '../support/depth.ts';
 
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'model' };
 const USERS = ['101', '102'] as const;
@@ -22,6 +25,8 @@ const PREFIX = 'prefix\n';
 const KEYS: readonly Key[] = Array.from({ length: 5 }, makeKey);
 const ACTIVE_KEYS_MAX = 3;
 const RUNS = 150;
+/** One challenge ends after the other, so long apart. */
+const CHALLENGE_APART_MS = 100 * SECOND_MS;
 
 interface ModelKey {
   readonly id: string;
@@ -44,18 +49,38 @@ interface ModelSession {
 }
 
 type Step =
-  | { do: 'add'; user: number; session: number; key: number; proof: boolean; pass: boolean }
-  | { do: 'update'; user: number; session: number; key: number; mcp?: boolean; card?: boolean }
-  | { do: 'remove'; user: number; session: number; key: number }
-  | { do: 'login'; key: number; good: boolean }
+  | {
+      do: 'add';
+      user: number;
+      session: number;
+      key: number;
+      proof: boolean;
+      pass: boolean;
+      challenge: number;
+    }
+  /** `admin`: without a session of the account. */
+  | {
+      do: 'update';
+      user: number;
+      session: number;
+      key: number;
+      admin: boolean;
+      mcp?: boolean;
+      card?: boolean;
+    }
+  | { do: 'remove'; user: number; session: number; key: number; admin: boolean }
+  | { do: 'login'; key: number; good: boolean; challenge: number }
   | { do: 'mcpLogin'; key: number; verified: boolean }
   | { do: 'closeOthers'; user: number; session: number }
   | { do: 'block'; user: number; blocked: boolean }
+  | { do: 'wait' }
   | { do: 'restart' };
 
 const nat = fc.nat({ max: 30 });
 const who = fc.nat({ max: USERS.length - 1 });
 const which = fc.nat({ max: KEYS.length - 1 });
+/** Challenges that are open at the same time: so few that a used one comes up again. */
+const open = fc.nat({ max: 5 });
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 5,
@@ -66,6 +91,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       key: which,
       proof: fc.boolean(),
       pass: fc.boolean(),
+      challenge: open,
     }),
   },
   {
@@ -76,19 +102,31 @@ const step: fc.Arbitrary<Step> = fc.oneof(
         user: who,
         session: nat,
         key: nat,
+        admin: fc.boolean(),
         mcp: fc.boolean(),
         card: fc.boolean(),
       },
-      { requiredKeys: ['do', 'user', 'session', 'key'] },
+      { requiredKeys: ['do', 'user', 'session', 'key', 'admin'] },
     ),
   },
   {
     weight: 2,
-    arbitrary: fc.record({ do: fc.constant('remove' as const), user: who, session: nat, key: nat }),
+    arbitrary: fc.record({
+      do: fc.constant('remove' as const),
+      user: who,
+      session: nat,
+      key: nat,
+      admin: fc.boolean(),
+    }),
   },
   {
     weight: 4,
-    arbitrary: fc.record({ do: fc.constant('login' as const), key: which, good: fc.boolean() }),
+    arbitrary: fc.record({
+      do: fc.constant('login' as const),
+      key: which,
+      good: fc.boolean(),
+      challenge: open,
+    }),
   },
   {
     weight: 3,
@@ -102,6 +140,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 1,
     arbitrary: fc.record({ do: fc.constant('block' as const), user: who, blocked: fc.boolean() }),
   },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('wait' as const) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
 );
 
@@ -110,6 +149,8 @@ class Model {
   readonly keys: ModelKey[] = [];
   readonly sessions: ModelSession[] = [];
   readonly blocked = new Set<string>();
+  /** `<user> <challenge>` of those that opened something. */
+  readonly used = new Set<string>();
 
   holder(material: Key): ModelKey | undefined {
     return this.keys.find((key) => key.active && key.material === material);
@@ -152,6 +193,12 @@ class Model {
   }
 }
 
+/** Who changes a key: an admin has no session of the account. */
+function asker(admin: boolean, session: ModelSession | undefined) {
+  if (admin) return { sessionId: null, origin: { ...ORIGIN, by: '1' } };
+  return { sessionId: session?.id ?? '0', origin: ORIGIN };
+}
+
 /** The model beside the real thing; each step is done to both and compared. */
 class Pair {
   readonly model = new Model();
@@ -187,6 +234,13 @@ class Pair {
     if (typeof signedUp === 'string') throw new Error(signedUp);
     const key = this.note(userId, signedUp.key.id, material, true, false);
     await this.noteSession(userId, signedUp.token, 'browser', key);
+  }
+
+  /** One of those that are open now. */
+  challenge(index: number): UsedChallenge {
+    const over = Math.floor((this.actors.clock.nowMs - START_MS) / CHALLENGE_APART_MS);
+    const id = over + index;
+    return { id, endsMs: START_MS + (id + 1) * CHALLENGE_APART_MS };
   }
 
   note(userId: string, id: string, material: Key, proven: boolean, password: boolean): ModelKey {
@@ -233,6 +287,8 @@ class Pair {
         } else this.model.blocked.delete(userId);
         return;
       }
+      case 'wait':
+        return this.actors.advance(CHALLENGE_APART_MS * 0.7);
       case 'restart':
         await this.actors.settle();
         return this.actors.restart();
@@ -245,23 +301,29 @@ class Pair {
     const material = KEYS[next.key] as Key;
     const session = model.pick(model.sessions, userId, next.session);
     const owner = this.actors.system.lookup('publicKey', material.publicKey);
+    const challenge = this.challenge(next.challenge);
+    const used = `${userId} ${challenge.id}`;
     const added = await this.ask<AddedKey>(userId, {
       type: 'addKey',
       publicKey: material.publicKey,
       passKeyFlag: next.pass,
       sessionId: session?.id ?? '0',
+      challenge,
       origin: ORIGIN,
       ...(next.proof ? { proof: this.proofOf(material) } : {}),
       ...(owner === undefined ? {} : { holder: parseKeyOwner(owner) }),
     });
-    const expected = session?.live
-      ? model.adding(userId, material, next.proof, next.pass)
-      : 'SessionNotFound';
+    const expected = !session?.live
+      ? 'SessionNotFound'
+      : model.used.has(used)
+        ? 'ChallengeExpired'
+        : model.adding(userId, material, next.proof, next.pass);
     if (expected !== 'adds' && expected !== 'proves') {
       same(added, expected);
       return;
     }
     if (typeof added === 'string' || session === undefined) throw new Error(`added: ${String(added)}`);
+    model.used.add(used);
     const holder = model.holder(material);
     if (expected === 'proves' && holder !== undefined) {
       holder.proven = true;
@@ -288,12 +350,11 @@ class Pair {
     const answer = await this.ask<{ sessionsClosed: number }>(userId, {
       type: 'updateKey',
       keyId: key?.id ?? '0',
-      sessionId: session?.id ?? '0',
-      origin: ORIGIN,
+      ...asker(next.admin, session),
       ...(next.mcp === undefined ? {} : { mcpAccess: next.mcp }),
       ...(next.card === undefined ? {} : { cardDavAccess: next.card }),
     });
-    if (!session?.live) same(answer, 'SessionNotFound');
+    if (!next.admin && !session?.live) same(answer, 'SessionNotFound');
     else if (!key?.active) same(answer, 'KeyNotFound');
     else {
       if (next.mcp === false) model.end((each) => each.key === key && each.kind === 'mcp');
@@ -310,11 +371,10 @@ class Pair {
     const command = {
       type: 'removeKey',
       keyId: key?.id ?? '0',
-      sessionId: session?.id ?? '0',
-      origin: ORIGIN,
+      ...asker(next.admin, session),
     };
     const answer = await this.ask<{ sessionsClosed: number }>(userId, command);
-    if (!session?.live) same(answer, 'SessionNotFound');
+    if (!next.admin && !session?.live) same(answer, 'SessionNotFound');
     else if (!key?.active) same(answer, 'KeyNotFound');
     else if (typeof answer === 'string') throw new Error(answer);
     else same(answer.sessionsClosed, model.drop(key));
@@ -329,13 +389,20 @@ class Pair {
     if (holder === undefined) return;
     const { id: keyId, userId } = holder;
     const common = { keyId, publicKey: material.publicKey, origin: ORIGIN };
-    const answer = await this.ask<LoggedIn>(userId, { ...common, ...this.loginOf(next, material) });
+    const challenge = next.do === 'login' ? this.challenge(next.challenge) : undefined;
+    const used = `${userId} ${challenge?.id}`;
+    const sent = { ...common, ...this.loginOf(next, material), ...(challenge && { challenge }) };
+    const answer = await this.ask<LoggedIn>(userId, sent);
     const mayLogIn = next.do === 'mcpLogin' ? holder.mcpAccess : holder.proven;
     const denied = model.blocked.has(userId) || !mayLogIn;
-    if (denied) same(answer, 'AccessDenied');
+    if (model.used.has(used)) same(answer, 'ChallengeExpired');
+    else if (denied) same(answer, 'AccessDenied');
     else if (next.do === 'login' && !next.good) same(answer, 'InvalidSignature');
     else if (typeof answer === 'string') throw new Error(answer);
-    else await this.noteSession(userId, answer.token, next.do === 'login' ? 'browser' : 'mcp', holder);
+    else {
+      if (challenge !== undefined) model.used.add(used);
+      await this.noteSession(userId, answer.token, next.do === 'login' ? 'browser' : 'mcp', holder);
+    }
   }
 
   loginOf(next: Extract<Step, { do: 'login' | 'mcpLogin' }>, material: Key): object {
@@ -425,7 +492,7 @@ t.test('account: any history of keys, logins, blocks and restarts ends as in the
       }
       same(pair.actors.bugs, []);
     }),
-    { numRuns: RUNS },
+    runs(RUNS),
   );
-  t.pass(`${RUNS} histories`);
+  t.pass(`${count(RUNS)} histories`);
 });

@@ -17,6 +17,7 @@ import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../src/domain/time.ts';
 import { createSessionGate } from '../../src/io/http/session-gate.ts';
 import { inlineWorkers, makeKey, signText } from '../support/account.ts';
 import { createTestActors } from '../support/actors.ts';
+import { runs } from '../support/depth.ts';
 
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
 const CLIENT = { address: '192.0.2.1', userAgent: 'test' };
@@ -317,7 +318,7 @@ t.test('limits: windows of session and user agree with a reference over random r
         if (verdict.remaining !== (allowed ? left - cost : left)) throw new Error('remaining differs');
       }
     }),
-    { numRuns: 100 },
+    runs(100),
   );
   t.pass('100 runs agree');
 });
@@ -534,7 +535,7 @@ t.test(
         for (const session of model) await use(session);
         if (actors.bugs.length > 0) throw new Error(String(actors.bugs[0]));
       }),
-      { numRuns: 100 },
+      runs(100),
     );
     t.pass('100 histories');
   },

@@ -9,6 +9,7 @@ import { doubtOf, expectedRounds, goesOn, PRECISION, ROUNDS_MIN } from '../../be
 import { Bench } from '../../bench/scenario.ts';
 import type { TransferPlan } from '../../bench/transfers/kinds.ts';
 import { transferSubject } from '../../bench/transfers.ts';
+import { runs } from '../support/depth.ts';
 import { OPTIONS } from './fixtures/report.ts';
 
 /** Rates as they come, the last one again and again. */
@@ -99,7 +100,7 @@ t.test(
           return on === state.doubt > PRECISION && expected <= plan.most;
         },
       ),
-      { numRuns: 5_000 },
+      runs(5_000),
     );
   },
 );

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { CONFIDENCE, intervalOf, median, rankOf, spreadOf, uncertaintyOf } from '../../bench/statistics.ts';
+import { runs } from '../support/depth.ts';
 
 const VALUES = fc.array(fc.double({ min: 1e-6, max: 1e6, noNaN: true }), { minLength: 1, maxLength: 400 });
 
@@ -52,7 +53,7 @@ t.test(
           mirrored.to === -spread.from
         );
       }),
-      { numRuns: 2_000 },
+      runs(2_000),
     );
   },
 );
@@ -65,6 +66,7 @@ t.test('interval: no order of the values changes it, and they stay as they are',
       const same = JSON.stringify(spreadOf(values)) === JSON.stringify(spreadOf(reversed));
       return same && values.every((value, index) => Object.is(value, before[index]));
     }),
+    runs(),
   );
 });
 

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { Turns } from '../../bench/turns.ts';
+import { runs } from '../support/depth.ts';
 
 /** Longer than a turn. */
 const LONG_MS = 60_000;
@@ -106,6 +107,6 @@ t.test('turns: one at a time whatever they do, and each comes to its end', async
       await Promise.all(all.map(play));
       return over === all.length && hadMs === nowMs;
     }),
-    { numRuns: 200 },
+    runs(200),
   );
 });

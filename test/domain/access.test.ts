@@ -4,7 +4,6 @@ import {
   CALLER_CLASSES,
   type CallerClass,
   callerClass,
-  listsResource,
   listsTool,
   mayCallTool,
   mayReadResource,
@@ -62,14 +61,6 @@ t.test('resources: sessionScope opens, closes and joins the modes', async (t) =>
     'Capability:wallet',
   ]);
   t.strictSame(readers({ capabilityModule: 'chat', sessionScope: false }), ['Capability:chat']);
-});
-
-t.test('resources: listed for nobody, elsewhere listing and reading agree', async (t) => {
-  for (const access of [{}, { sessionScope: false }, { capabilityModule: 'chat' }] as ResourceAccess[]) {
-    t.equal(listsResource(access, 'nobody', CLOSED), true);
-    for (const one of CALLER_CLASSES.slice(1))
-      t.equal(listsResource(access, one, CLOSED), mayReadResource(access, one, CLOSED));
-  }
 });
 
 t.test('proof: personal rows ask for it under the closed policy, others always or never', async (t) => {

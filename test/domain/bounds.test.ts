@@ -6,7 +6,9 @@ import { GatewayError } from '../../src/domain/errors.ts';
 import type { Holder } from '../../src/domain/holders.ts';
 import { networkOf, networksOf } from '../../src/domain/networks.ts';
 import { LiveSettings } from '../../src/domain/settings.ts';
-import { Lease, type SharedBound, SharedBounds } from '../../src/domain/shares.ts';
+import { SharedBounds } from '../../src/domain/shared-bounds.ts';
+import { Lease, type SharedBound } from '../../src/domain/shares.ts';
+import { runs } from '../support/depth.ts';
 
 function start(maxima: Partial<Record<BoundName, number>> = {}) {
   const bounds = new SharedBounds(new LiveSettings(), maxima);
@@ -181,7 +183,7 @@ t.test(
         for (const { lease } of leases) lease.release();
         return book.counters().held === 0 && book.take(holder('192.0.2.1'), 20) instanceof Lease;
       }),
-      { numRuns: 500 },
+      runs(500),
     );
     t.pass('500 runs');
   },

@@ -2,6 +2,7 @@ import CRC32 from 'crc-32';
 import fc from 'fast-check';
 import t from 'tap';
 import { combineCrc32, shiftCrc32 } from '../../src/domain/crc32-combine.ts';
+import { runs } from '../support/depth.ts';
 
 const crcOf = (bytes: Uint8Array) => CRC32.buf(bytes) >>> 0;
 
@@ -12,6 +13,7 @@ t.test('combine: the CRC-32 of two pieces is that of both together, empty ones t
       fc.property(fc.uint8Array({ maxLength: 3_000 }), fc.uint8Array({ maxLength: 3_000 }), (a, b) => {
         return combineCrc32(crcOf(a), crcOf(b), b.length) === crcOf(Buffer.concat([a, b]));
       }),
+      runs(),
     ),
   );
 });
@@ -37,6 +39,7 @@ t.test('combine: terms of pieces that come in any order make the CRC-32 of the f
           return sum >>> 0 === crcOf(whole);
         },
       ),
+      runs(),
     ),
   );
 });

@@ -8,6 +8,7 @@ import {
   readEvents,
   requireModule,
 } from '../../src/domain/event-intake.ts';
+import { count, runs } from '../support/depth.ts';
 
 const RUNS = 200_000;
 const EVENTS_MAX = 1_000;
@@ -65,6 +66,17 @@ t.test('event intake: reads what routing needs and sends the rest as spec 2.6 sa
   t.same(read('{"events":[]}'), []);
 });
 
+t.test('event intake: netType beside crmId counts before that of data, and is not sent on', async (t) => {
+  const typed = (members: string, data = '{}') => one(`${HEAD},"tick":1${members},"data":${data}`);
+  for (const value of [0, 255]) t.equal(typed(`,"crmId":"7","netType":${value}`).netType, value);
+  t.equal(typed(',"netType":2', '{"netType":3}').netType, 2, 'given for routing');
+  t.equal(typed(',"netType":null', '{"netType":3}').netType, 3, 'null: none beside crmId');
+  t.equal(typed('').netType, undefined);
+  const event = typed(',"netType":2', '{"id":"5","netType":3}');
+  t.equal(event.wire, '{"module":"wallet","tick":"1","type":"TxInWallet","data":{"id":"5","netType":3}}');
+  t.equal(event.identity, typed('', '{"id":"5","netType":3}').identity, 'no part of what it is known by');
+});
+
 t.test('event intake: the last of repeated members counts, as for JSON.parse', async (t) => {
   const event = one(`${HEAD},"tick":1,"crmId":"7","data":{"a":1},"crmId":"8","tick":2,"d\\u0061ta":{"a":2}`);
   t.same([event.tick, event.userId], ['2', '8']);
@@ -84,6 +96,10 @@ t.test('event intake: refuses with the event and the field', async (t) => {
     [`${HEAD},"tick":1,"data":{},"crmId":"x"`, /^InvalidInput events\.1\.crmId/],
     [`${HEAD},"tick":1,"data":{},"crmId":""`, /^InvalidInput events\.1\.crmId/],
     [`${HEAD},"tick":1,"data":{},"id":{}`, /^InvalidInput events\.1\.id/],
+    ...['256', '-1', '1.5', '"1"', '""', 'true', '[1]', '{}'].map((netType): [string, RegExp] => [
+      `${HEAD},"tick":1,"data":{"netType":1},"netType":${netType}`,
+      /^InvalidInput events\.1\.netType: an integer from 0 to 255$/,
+    ]),
     [`"module":"wallet","tick":1,"data":{}`, /^InvalidInput events\.1\.type/],
     [`"module":"wallet","type":"a\\nb","tick":1,"data":{}`, /^InvalidInput events\.1\.type/],
     ...['error', 'open', 'reset', 'bye'].map((type): [string, RegExp] => [
@@ -155,14 +171,14 @@ const { value: values } = fc.letrec<{ value: string; array: string; object: stri
     ),
 }));
 
-t.test(`event intake: data leaves byte for byte, ${RUNS} random JSON values`, async (t) => {
+t.test('event intake: data leaves byte for byte, random JSON values', async (t) => {
   fc.assert(
     fc.property(values, blanks, (value, blank) => {
       const data = `{${blank}"value":${blank}${value}${blank}}`;
       const event = one(`${HEAD},"tick":"1","data":${blank}${data}${blank},"crmId":"7"`);
       return event.wire === `{"module":"wallet","tick":"1","type":"TxInWallet","data":${data}}`;
     }),
-    { numRuns: RUNS, seed: 20_261_121 },
+    runs(RUNS),
   );
   t.pass();
 });
@@ -231,8 +247,8 @@ t.test(
           return error instanceof GatewayError && /^events/.test(error.detail ?? '');
         }
       }),
-      { numRuns: 40_000, seed: 7 },
+      runs(40_000),
     );
-    t.ok(taken > 500 && refused > 500, `${taken} taken, ${refused} refused`);
+    t.ok(taken > count(500) && refused > count(500), `${taken} taken, ${refused} refused`);
   },
 );

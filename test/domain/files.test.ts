@@ -11,6 +11,7 @@ import {
   toUnsignedCrc32,
 } from '../../src/domain/files.ts';
 import { LiveSettings } from '../../src/domain/settings.ts';
+import { runs } from '../support/depth.ts';
 
 t.test('chunks: they cover the file from its first byte to its last, without gap and overlap', async (t) => {
   t.doesNotThrow(() =>
@@ -25,7 +26,7 @@ t.test('chunks: they cover the file from its first byte to its last, without gap
         }
         return end === sizeBytes && chunkSizeBytes(chunks, sizeBytes) === undefined;
       }),
-      { numRuns: 200 },
+      runs(200),
     ),
   );
 });
@@ -132,7 +133,7 @@ t.test('file names: random ones never throw, and one that passes can be a file o
         if (fileNameFault(name, 'exe') !== undefined) return true;
         return !/[/\\\r\n\0]/.test(name) && name !== '..' && Buffer.byteLength(name) <= 255;
       }),
-      { numRuns: 2_000 },
+      runs(2_000),
     ),
   );
 });

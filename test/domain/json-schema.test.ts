@@ -36,7 +36,7 @@ const CASES: Readonly<Record<string, readonly [own: object, library: object]>> =
     Type.Record(Type.String({ maxLength: 4096 }), Type.Unknown(), { description: 'x' }),
   ],
   'a record whose keys have a pattern': [
-    own.record(own.text({ pattern: '^[0-9]+$' }), own.integer()),
+    own.record(own.text({ pattern: '^[0-9]+$', form: 'digits' }), own.integer()),
     Type.Record(Type.String({ pattern: '^[0-9]+$' }), Type.Integer()),
   ],
   'null or a text': [

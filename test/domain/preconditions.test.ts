@@ -1,9 +1,10 @@
-/** Conditions and ranges of downloads: the whole table, the three forms of a date, and 200,000 random fields each. */
+/** Conditions and ranges of downloads: the whole table, the three forms of a date, and 200,000 random fields each at full depth. */
 import fc from 'fast-check';
 import t from 'tap';
 import { parseHttpDate, toHttpDate } from '../../src/domain/http-dates.ts';
 import { type ConditionalFields, judgeDownload, type Validators } from '../../src/domain/preconditions.ts';
 import { contentRange, multipartPieces, RANGES_MAX, readRanges } from '../../src/domain/ranges.ts';
+import { runs } from '../support/depth.ts';
 import { DOWNLOAD_TABLE, fieldsOf } from '../support/download-table.ts';
 
 const NOW_MS = Date.parse('2026-01-02T03:04:05.678Z');
@@ -92,6 +93,33 @@ t.test('dates: what is no date is none', async (t) => {
     t.equal(parseHttpDate(text, NOW_MS), undefined, text);
 });
 
+t.test('dates: an unknown weekday makes no date, in all three forms and all conditions', async (t) => {
+  for (const text of [
+    'Foo, 06 Nov 1994 08:49:37 GMT',
+    'Sonntag, 06-Nov-94 08:49:37 GMT',
+    'Sun, 06-Nov-94 08:49:37 GMT',
+    'Xyz Nov  6 08:49:37 1994',
+  ])
+    t.equal(parseHttpDate(text, NOW_MS), undefined, text);
+  const days = ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'];
+  for (const [at, day] of days.entries()) {
+    const expected = Date.UTC(1994, 10, 7 + at, 8, 49, 37);
+    const [short, date] = [day.slice(0, 3), String(7 + at).padStart(2, '0')];
+    t.equal(parseHttpDate(`${short}, ${date} Nov 1994 08:49:37 GMT`, NOW_MS), expected, short);
+    t.equal(parseHttpDate(`${day}, ${date}-Nov-94 08:49:37 GMT`, NOW_MS), expected, day);
+    t.equal(parseHttpDate(`${short} Nov ${date} 08:49:37 1994`, NOW_MS), expected, `${short}, asctime`);
+  }
+  const exact = { ...FILE, modifiedMs: NOW_MS };
+  const known = toHttpDate(NOW_MS);
+  const unknown = known.replace(/^[A-Z][a-z]{2}/, 'Foo');
+  const earlier = toHttpDate(NOW_MS - 86_400_000).replace(/^[A-Z][a-z]{2}/, 'Foo');
+  t.equal(judgeDownload({ ifModifiedSince: known }, exact, NOW_MS).status, 304);
+  t.equal(judgeDownload({ ifModifiedSince: unknown }, exact, NOW_MS).status, 200);
+  t.equal(judgeDownload({ ifUnmodifiedSince: earlier }, exact, NOW_MS).status, 200);
+  t.equal(judgeDownload({ range: 'bytes=0-4', ifRange: known }, exact, NOW_MS).status, 206);
+  t.equal(judgeDownload({ range: 'bytes=0-4', ifRange: unknown }, exact, NOW_MS).status, 200);
+});
+
 /** Text out of what these fields are made of, so that random ones come near to well-formed. */
 const nearly = fc
   .array(
@@ -142,7 +170,7 @@ t.test('ranges: random fields are read within the file, and never throw', async 
         return inside && ranges.length >= 1 && ranges.length <= RANGES_MAX;
       },
     ),
-    { numRuns: RUNS },
+    runs(RUNS),
   );
 });
 
@@ -163,7 +191,7 @@ t.test('conditions: random fields are judged, and never throw', async () => {
       if (status === 304) return sent.ifNoneMatch !== undefined || sent.ifModifiedSince !== undefined;
       return status === 200 || sent.range !== undefined;
     }),
-    { numRuns: RUNS },
+    runs(RUNS),
   );
 });
 

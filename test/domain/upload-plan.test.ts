@@ -4,6 +4,7 @@ import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import t from 'tap';
 import { readUploadPlan } from '../../src/domain/upload-plan.ts';
+import { runs } from '../support/depth.ts';
 
 const read = (fields: Record<string, string>) => readUploadPlan((name) => fields[name]);
 
@@ -132,7 +133,7 @@ t.test('upload plan: any text is read or refused, and numbers stay exact', async
       const { offsetBytes, bodyBytes = 0, totalBytes = 0 } = result.plan;
       return [offsetBytes, bodyBytes, totalBytes].every((each) => Number.isSafeInteger(each) && each >= 0);
     }),
-    { numRuns: 2_000 },
+    runs(2_000),
   );
   t.pass();
 });

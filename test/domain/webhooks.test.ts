@@ -15,6 +15,7 @@ import {
 } from '../../src/domain/webhook-outcome.ts';
 import { allowedBy, type RoutedEvent, routeOf, type Subscriber } from '../../src/domain/webhook-routing.ts';
 import { BATCH_BYTES_MAX } from '../../src/domain/webhooks.ts';
+import { runs } from '../support/depth.ts';
 
 const APP: Subscriber = {
   appId: '77',
@@ -64,7 +65,7 @@ t.test('routing: any event that gets through satisfies a rule that names it', as
     module: fc.constantFrom('wallet', 'core', 'gateway'),
     userId: some(id),
     appId: some(id),
-    currency: some(fc.constantFrom('BTC', 'EUR')),
+    currency: some(fc.constantFrom('BTC', 'btc', 'EUR')),
     netType: some(fc.constantFrom(0, 7)),
     acceptedMs: fc.nat(4_000),
   });
@@ -72,7 +73,7 @@ t.test('routing: any event that gets through satisfies a rule that names it', as
     appId: fc.constant('77'),
     ownerId: fc.constant('101'),
     approved: fc.boolean(),
-    currencies: fc.subarray(['BTC', 'EUR', 'XMR']),
+    currencies: fc.subarray(['Btc', 'EUR', 'XMR']),
     netTypes: fc.subarray([0, 7, 255]),
     sinceMs: fc.nat(4_000),
   });
@@ -87,7 +88,7 @@ t.test('routing: any event that gets through satisfies a rule that names it', as
       const filtered =
         (each.currency !== undefined &&
           app.currencies.length > 0 &&
-          !app.currencies.includes(each.currency)) ||
+          !app.currencies.some((code) => code.toUpperCase() === each.currency?.toUpperCase())) ||
         (each.netType !== undefined && app.netTypes.length > 0 && !app.netTypes.includes(each.netType));
       const expected =
         each.module !== 'gateway' &&
@@ -96,7 +97,7 @@ t.test('routing: any event that gets through satisfies a rule that names it', as
         (own || (app.approved && allowed));
       return passes === expected;
     }),
-    { numRuns: 20_000 },
+    runs(20_000),
   );
 });
 
@@ -107,6 +108,16 @@ t.test('filters: an event without the field passes, an empty list filters nothin
   t.equal(routeOf({ ...EVENT, currency: 'EUR' }, only), 'no');
   t.equal(routeOf({ ...EVENT, netType: 0 }, only), 'no', 'zero is a value');
   t.equal(routeOf({ ...EVENT, currency: 'EUR', netType: 0 }, APP), 'yes');
+  t.equal(routeOf({ ...EVENT, currency: '' }, only), 'no', 'an empty code is another one');
+});
+
+t.test('filters: currency codes compare without case', async (t) => {
+  const lower = { ...APP, currencies: ['eur', 'usdt_Trc20'] };
+  for (const currency of ['EUR', 'Eur', 'eur', 'USDT_TRC20'])
+    t.equal(routeOf({ ...EVENT, currency }, lower), 'yes', currency);
+  for (const currency of ['EURO', 'EU', 'USDT', 'usdt-trc20'])
+    t.equal(routeOf({ ...EVENT, currency }, lower), 'no', currency);
+  t.equal(routeOf({ ...EVENT, currency: 'eur' }, { ...APP, currencies: ['EUR'] }), 'yes');
 });
 
 t.test('body: one event as it is, several as an array in order, never more than the bounds', async (t) => {
@@ -124,6 +135,7 @@ t.test('body: one event as it is, several as an array in order, never more than 
         return length === Math.min(max, events.length) && Array.isArray(parsed) === length > 1;
       },
     ),
+    runs(),
   );
   t.equal(
     bodyOf([{ wire: '{"amount":1.50}' }, { wire: '{"amount":1e2}' }]),
@@ -194,6 +206,7 @@ t.test('back-off: 5 s to an hour, ±20 %, Retry-After within one to two steps', 
         );
       },
     ),
+    runs(),
   );
 });
 
@@ -253,6 +266,7 @@ t.test(
         }
         return delivered.length === length - 1 && refusals <= Math.ceil(Math.log2(length)) + 1;
       }),
+      runs(),
     );
   },
 );

@@ -9,6 +9,7 @@ import { request, signUp } from '../../tools/agent.ts';
 import { launch } from '../../tools/launch.ts';
 import { startBrowser } from '../support/browser.ts';
 import { type OpenPage, openPage } from '../support/pages.ts';
+import { linkTo, printedLink } from '../support/panel.ts';
 
 t.setTimeout(240_000);
 const browser = await startBrowser();
@@ -17,19 +18,7 @@ const gateway = await launch();
 t.teardown(() => gateway.stop());
 const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
 const PANEL = `${HOME}ProxyAdmin/`;
-const setupLink = await printedLink();
-
-/** The banner follows the line that a launch waits for. */
-async function printedLink(): Promise<string> {
-  for (;;) {
-    const [link] = /http:\S+\/ProxyAdmin\/Setup#[\w-]{43}/.exec(gateway.output().stdout) ?? [];
-    if (link !== undefined) return link;
-    await new Promise(setImmediate);
-  }
-}
-
-const pageOf = (page: Page, name: string) =>
-  page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name, exact: true });
+const setupLink = await printedLink(gateway);
 
 t.test('admin: the set-up link makes an admin once, and every page of the panel works', async (t) => {
   const admin = await openPage(t, browser, setupLink, { passkeys: true });
@@ -46,7 +35,7 @@ t.test('admin: the set-up link makes an admin once, and every page of the panel 
   await t.test('a setting', (t) => changeSetting(t, admin));
   for (const [name, word] of [
     ['Users', /active/],
-    ['User keys', /Choose an account/],
+    ['User keys', /in use by you/],
     ['Sessions', /Choose an account/],
     ['Applications', /No application is registered/],
     ['Uploads', /No upload is open/],
@@ -56,7 +45,7 @@ t.test('admin: the set-up link makes an admin once, and every page of the panel 
     ['Actors', /All actors are well/],
     ['Health', /writes/],
   ] as const) {
-    await pageOf(page, name).click();
+    await linkTo(page, name).click();
     await page.getByRole('heading', { name, exact: true }).waitFor();
     await page.getByText(word).first().waitFor();
     t.same(await violations(), [], name);
@@ -110,7 +99,7 @@ async function seeDeliveries(t: Test, { page, violations, picture }: OpenPage): 
     body: { events: [event] },
   });
   await arrived;
-  await pageOf(page, 'Applications').click();
+  await linkTo(page, 'Applications').click();
   const row = page.getByRole('row', { name: /Shop/ });
   // Over the limit once: the page sends it again when the refusal says so.
   let sent = 0;
@@ -145,7 +134,7 @@ async function changeRole(t: Test, { page, violations, picture }: OpenPage): Pro
     if (request.method() === 'POST' && request.url().endsWith('/api/staff'))
       sent.push(request.postDataJSON());
   });
-  await pageOf(page, 'Users').click();
+  await linkTo(page, 'Users').click();
   const row = page.getByRole('row', { name: new RegExp(person.userId) });
   await page.getByText('yours', { exact: true }).waitFor();
   t.equal(await page.getByRole('row').filter({ hasText: 'yours' }).getByText('Change').count(), 0);
@@ -192,7 +181,7 @@ async function changeRole(t: Test, { page, violations, picture }: OpenPage): Pro
 }
 
 async function filterAudit(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
-  await pageOf(page, 'Audit').click();
+  await linkTo(page, 'Audit').click();
   const rows = page.getByRole('region', { name: 'Audit log' }).getByRole('row');
   await rows.nth(1).getByText('roleChanged').waitFor();
   t.match(await rows.nth(1).textContent(), /subject.*before.*after/, 'the newest first');
@@ -232,7 +221,7 @@ async function filterAudit(t: Test, { page, violations, picture }: OpenPage): Pr
   await page.setViewportSize({ width: 390, height: 844 });
   t.ok(Number(await page.evaluate('document.documentElement.scrollWidth')) <= 390, 'fits a phone');
   await picture('admin-audit-narrow');
-  await pageOf(page, 'Users').click();
+  await linkTo(page, 'Users').click();
   await page.getByRole('row').nth(2).getByText('Change').click();
   await page.getByRole('dialog').getByLabel('New role').selectOption('admin');
   t.same(await violations(), []);
@@ -243,7 +232,7 @@ async function filterAudit(t: Test, { page, violations, picture }: OpenPage): Pr
 }
 
 async function changeSetting(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
-  await pageOf(page, 'Settings').click();
+  await linkTo(page, 'Settings').click();
   await page.getByLabel('Search').fill('ApiRPSLimit');
   const field = page.getByLabel('ApiRPSLimit', { exact: true });
   await field.fill('-1');

@@ -5,22 +5,25 @@ import { costOf } from '../../bench/process-cost.ts';
 import { signUp } from '../../tools/agent.ts';
 import { runDraftKillLoop } from '../../tools/draft-kill-loop.ts';
 import { launch } from '../../tools/launch.ts';
+import { count, depth } from '../support/depth.ts';
 import { createDraft, FREE_LIMITS } from '../support/draft-program.ts';
 
+const KILLS = 5;
 const MEGABYTE = 1024 * 1024;
 
-t.test('kill -9 loop: every upload is complete or goes on after each of 5 kills', async (t) => {
+t.test('kill -9 loop: every upload is complete or goes on after each kill', async (t) => {
+  const kills = count(KILLS);
   const report = await runDraftKillLoop({
-    kills: 5,
+    kills,
     dataPath: `${t.testdir()}/data`,
     writers: 3,
     uploadingMs: [0, 300],
-    random: Math.random,
+    seed: depth.seed,
   });
   t.comment(JSON.stringify(report));
   t.same(report.faults, []);
-  t.equal(report.kills, 5);
-  t.ok(report.acknowledged >= 5, 'the clients were uploading');
+  t.equal(report.kills, kills);
+  t.ok(report.acknowledged >= kills, 'the clients were uploading');
 });
 
 /** Pieces of one buffer, so that the client's memory stays out of the figures. */

@@ -7,6 +7,7 @@ import { openJournal } from '../../src/actors/runtime/journal.ts';
 import { EVENT_EPOCH_KEY, type EventRow } from '../../src/actors/runtime/journal-port.ts';
 import { expectOk, request, signUp } from '../../tools/agent.ts';
 import { launch, type RunningGateway, runToEnd } from '../../tools/launch.ts';
+import { count } from '../support/depth.ts';
 
 const KEY = 'wallet-key-0123456789';
 const KILLS = 3;
@@ -54,14 +55,14 @@ async function until(gateway: RunningGateway, holds: (figures: Record<string, nu
   }
 }
 
-t.test(`events: kill -9 ${KILLS} times while modules push; none lost, none twice`, async (t) => {
+t.test('events: kill -9 while modules push; none lost, none twice', async (t) => {
   const dataPath = join(scratch(t), 'data');
   const configuration = { Modules: { wallet: { url: 'http://127.0.0.1:9', key: KEY } } };
   const sent: number[] = [];
   const acknowledged = new Set<number>();
   let ticks = 0;
   let gateway = await launch({ dataPath, configuration });
-  for (let kill = 0; kill < KILLS; kill += 1) {
+  for (let kill = 0; kill < count(KILLS); kill += 1) {
     const running = gateway;
     let killed = false;
     const pusher = async () => {
@@ -99,7 +100,7 @@ t.test(`events: kill -9 ${KILLS} times while modules push; none lost, none twice
   await until(gateway, ({ waiting }) => waiting === 0);
   const copy = await copyOf(t, dataPath);
   const journal = await openJournal({ directory: copy });
-  const rows: EventRow[] = journal.events.page(0, 1_000_000).map(({ row }) => row);
+  const rows = journal.events.page(0, 1_000_000).map(({ row }) => row as EventRow);
   t.equal(rows.length, sent.length);
   t.same(new Set(rows.map(([, tick]) => Number(tick))), new Set(sent));
   t.ok(rows.every(([, tick, , , , , , wire]) => wire.includes(`"amount":${tick}.50}`)));

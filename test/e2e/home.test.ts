@@ -45,6 +45,13 @@ t.test('home: from nothing to an agent that called a tool in three clicks', asyn
   await part(page, 'Keys').click();
   await page.getByText('in use now').waitFor();
   t.equal(await page.getByRole('article').count(), 2);
+  const passkey = page.getByRole('article').filter({ hasText: 'in use now' });
+  const nothing = page.getByText('A passkey opens no MCP session');
+  await passkey.getByRole('button', { name: 'Allow agents (MCP)' }).click();
+  await passkey.getByRole('button', { name: 'Forbid agents (MCP)' }).waitFor();
+  t.equal(await passkey.locator('.tag.good').filter({ hasText: 'MCP' }).count(), 1, 'shown as it is stored');
+  t.equal(await nothing.count(), 1, 'said of the passkey, not of the software key');
+  t.equal(await passkey.getByText('A passkey opens no MCP session').count(), 1);
   t.same(await violations(), []);
   await picture('keys');
 
@@ -175,6 +182,14 @@ t.test('home: markup in a name is text, and what was typed survives a refusal', 
   t.equal(await page.locator('img[src="x"]').count(), 0);
   t.same(await violations(), []);
   await picture('apps');
+  await page.getByRole('button', { name: 'New key' }).click();
+  await page.getByRole('button', { name: 'Make a new key' }).click();
+  await page.getByText('stays the former key for 24 hours').waitFor();
+  await page.getByRole('button', { name: 'Done' }).click();
+  await page.getByRole('button', { name: 'End the former key' }).click();
+  await page.getByRole('button', { name: 'End it' }).click();
+  await page.getByText('Webhooks carry the new key now').waitFor();
+  await page.getByRole('button', { name: 'End the former key' }).waitFor({ state: 'detached' });
   t.same(complaints(), []);
 });
 

@@ -2,9 +2,12 @@
 
 import { existsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { mcpLogin, readKey, request, rpc, signUp, updateKey } from '../../tools/agent.ts';
 import { launch, runToEnd } from '../../tools/launch.ts';
+
+const OTHER_VERSION = fileURLToPath(new URL('../support/other-version.cjs', import.meta.url));
 
 t.test('program: unusable flags end with 64 and one line that says why', async (t) => {
   const run = await runToEnd(['--prot', '1']);
@@ -23,6 +26,18 @@ t.test('program: --help and -h print how it is used and end with 0, whatever els
       t.ok(run.stdout.includes(word), word);
     t.equal(run.stderr, '');
   }
+});
+
+t.test('program: a Node that it does not run on ends the start with 78 and one sentence', async (t) => {
+  const startOn = (version: string) =>
+    runToEnd(['--help'], { NODE_OPTIONS: `--require ${OTHER_VERSION}`, NODE_VERSION_SAID: version });
+  for (const version of ['v18.20.8', 'v20.19.9', 'v21.7.3', 'v22.12.9', 'v24.1.0']) {
+    const { code, stdout, stderr } = await startOn(version);
+    t.strictSame({ code, stdout }, { code: 78, stdout: '' }, version);
+    t.match(stderr, /^gatehouse: needs Node 20 from 20\.20\.0 or .+; this is [0-9.]+\n$/);
+  }
+  for (const version of ['v20.20.0', 'v20.21.0', 'v22.13.1'])
+    t.equal((await startOn(version)).code, 0, version);
 });
 
 t.test('program: a wrong configuration ends with 78 and names every fault with its path', async (t) => {
@@ -240,6 +255,40 @@ t.test('program: SIGHUP takes new tools and keeps the old ones when a row is fau
   ]);
   const module = { Modules: { core: { url: 'http://127.0.0.1:1' } }, McpTools: { third: tool } };
   t.same(await reload(module, /Modules\.core.*needs a restart/), ['second']);
+});
+
+t.test('program: tools under Config, and SIGHUP names changed keys that need a restart', async (t) => {
+  const folder = t.testdir();
+  const file = `${folder}/config.json`;
+  const row = { endpoint: 'http://127.0.0.1:1/x', method: 'GET', description: 'x' };
+  const tool = { ...row, inputSchema: { type: 'object' } };
+  const write = (configuration: object) => writeFileSync(file, JSON.stringify(configuration));
+  write({ Config: { McpTools: { first: tool } }, Modules: { core: { url: 'http://127.0.0.1:1' } } });
+  const gateway = await launch({ dataPath: `${folder}/data`, args: ['--config', file] });
+  t.teardown(() => gateway.stop());
+  const names = async () => {
+    const list = await rpc(gateway.url, undefined, { jsonrpc: '2.0', id: 1, method: 'tools/list' });
+    return [...list.text.matchAll(/"name":"(first|second)"/g)].map(([, name]) => name);
+  };
+  t.same(await names(), ['first']);
+  const key = 'a-secret-of-the-module';
+  write({
+    Config: { McpTools: { second: tool } },
+    Project: 'other',
+    Listen: { port: 9 },
+    Modules: { core: { url: 'http://127.0.0.1:1', key } },
+  });
+  gateway.process.kill('SIGHUP');
+  await gateway.said(/catalogue reloaded/);
+  t.same(await names(), ['second'], 'tools are taken all the same');
+  const warning = gateway
+    .output()
+    .stderr.split('\n')
+    .filter((line) => line.includes('need a restart'))
+    .map((line) => JSON.parse(line) as { keys: string[]; level: unknown });
+  t.equal(warning.length, 1);
+  t.same(warning[0]?.keys.sort(), ['Modules.core.key', 'Project'], 'a flag gives the port of this start');
+  t.notMatch(gateway.output().stderr, key, 'names alone');
 });
 
 t.test('program: the first line says where it listens, and SIGTERM ends it with 0', async (t) => {

@@ -85,8 +85,8 @@ t.test('storage server: files go there and come back, and its failures are told'
   t.equal(refused.status, 503);
   t.match(refused.bytes.toString(), /"code":1312/);
   const lost = await uploadStream(gateway, person, bytes);
-  t.equal(lost.status, 502);
-  t.match(lost.text, /"code":1310/);
+  t.equal(lost.status, 503);
+  t.match(lost.text, /"code":1312/);
   await gateway.said(/PUT at http:[^"]*answered 500/);
   server.fault = 'none';
   t.equal((await uploadStream(gateway, person, bytes)).status, 200, 'and then it works again');

@@ -16,20 +16,22 @@ import { signUp } from '../../tools/agent.ts';
 import { runChunkKillLoop } from '../../tools/chunk-kill-loop.ts';
 import { launch } from '../../tools/launch.ts';
 import { crc32, initUpload, uploadPart, uploadStatus } from '../../tools/upload-client.ts';
+import { count, depth } from '../support/depth.ts';
 
 const KILLS = 8;
 
 t.test('kill -9 loop of uploads: complete or absent, message consistent, slot free', async (t) => {
+  const kills = count(KILLS);
   const report = await runChunkKillLoop({
-    kills: KILLS,
+    kills,
     dataPath: `${t.testdir()}/data`,
     uploaders: 6,
-    random: Math.random,
+    seed: depth.seed,
   });
   t.comment(JSON.stringify(report));
   t.same(report.faults, []);
-  t.equal(report.kills, KILLS);
-  t.ok(report.completed > KILLS, 'people were uploading');
+  t.equal(report.kills, kills);
+  t.ok(report.completed > kills, 'people were uploading');
 });
 
 t.test('restart: an open upload goes on; what a crash of the machine took is missing again', async (t) => {

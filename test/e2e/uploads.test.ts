@@ -163,30 +163,40 @@ t.test('init: 1309 for names, 1301 for sizes, 400 for what is no request', async
   t.same(stored(ada), []);
 });
 
-t.test('init: a chat of others and an unknown one are 403, one’s own takes the file', async (t) => {
-  const [ada, bob] = [await someone(), await someone()];
-  const bytes = randomBytes(1000);
-  await chat(bob.userId, 'chats/list');
-  const { id: ChatId } = await chat(ada.userId, 'chats/create', { name: 'Climbing' });
-  t.same(refusalOf(await initUpload(bob, bytes, { ChatId })), [403, 1103]);
-  t.same(refusalOf(await initUpload(bob, bytes, { ChatId: '77' })), [403, 1103]);
-  t.same(refusalOf(await initUpload(ada, bytes, { ChatId, LinkedMessageId: '5' })), [403, 1103]);
-  const said = await chat(ada.userId, 'messages/send', { chatId: ChatId, text: 'which one?' });
-  const done = await uploadAll(ada, bytes, { ChatId, LinkedMessageId: said['id'], Message: 'this' });
-  const { messages } = await chat(ada.userId, `messages/list?chatId=${ChatId}`);
-  t.match(messages, [
-    { id: done.fileId, replyToId: said['id'], text: 'this', file: { sizeBytes: 1000 } },
-    {},
-  ]);
-  const note = await uploadAll(ada, Buffer.from('a note\n'), { ChatId, FileName: 'note.txt' });
-  t.match(await chat(ada.userId, `files/text?fileId=${note.fileId}`), { text: 'a note\n' });
-  for (const chatId of [0, '-5', null, undefined]) {
-    const { fileId } = await uploadAll(ada, randomBytes(9), { ChatId: chatId });
-    const { chatId: where } = await chat(ada.userId, `files/info?fileId=${fileId}`);
-    t.match(await chat(ada.userId, `chats/info?chatId=${where}`), { kind: 'personal' }, String(chatId));
-  }
-  t.same(refusalOf(await initUpload(bob, bytes, { ChatId })), [403, 1103], 'refusals hold no slot');
-});
+t.test(
+  'init: a chat of others and an unknown one are 403, an unknown linked message 404, one’s own takes the file',
+  async (t) => {
+    const [ada, bob] = [await someone(), await someone()];
+    const bytes = randomBytes(1000);
+    await chat(bob.userId, 'chats/list');
+    const { id: ChatId } = await chat(ada.userId, 'chats/create', { name: 'Climbing' });
+    t.same(refusalOf(await initUpload(bob, bytes, { ChatId })), [403, 1103]);
+    t.same(refusalOf(await initUpload(bob, bytes, { ChatId: '77' })), [403, 1103]);
+    const elsewhere = await chat(ada.userId, 'chats/create', { name: 'Sailing' });
+    const other = await chat(ada.userId, 'messages/send', { chatId: elsewhere['id'], text: 'there' });
+    for (const LinkedMessageId of ['5', other['id']]) {
+      const unlinked = await initUpload(ada, bytes, { ChatId, LinkedMessageId });
+      t.equal(unlinked.status, 404);
+      t.match(unlinked.json, { error: { code: 1004, message: 'Linked message not found' } });
+    }
+    t.same(refusalOf(await initUpload(bob, bytes, { ChatId, LinkedMessageId: '5' })), [403, 1103]);
+    const said = await chat(ada.userId, 'messages/send', { chatId: ChatId, text: 'which one?' });
+    const done = await uploadAll(ada, bytes, { ChatId, LinkedMessageId: said['id'], Message: 'this' });
+    const { messages } = await chat(ada.userId, `messages/list?chatId=${ChatId}`);
+    t.match(messages, [
+      { id: done.fileId, replyToId: said['id'], text: 'this', file: { sizeBytes: 1000 } },
+      {},
+    ]);
+    const note = await uploadAll(ada, Buffer.from('a note\n'), { ChatId, FileName: 'note.txt' });
+    t.match(await chat(ada.userId, `files/text?fileId=${note.fileId}`), { text: 'a note\n' });
+    for (const chatId of [0, '-5', null, undefined]) {
+      const { fileId } = await uploadAll(ada, randomBytes(9), { ChatId: chatId });
+      const { chatId: where } = await chat(ada.userId, `files/info?fileId=${fileId}`);
+      t.match(await chat(ada.userId, `chats/info?chatId=${where}`), { kind: 'personal' }, String(chatId));
+    }
+    t.same(refusalOf(await initUpload(bob, bytes, { ChatId })), [403, 1103], 'refusals hold no slot');
+  },
+);
 
 t.test('init: 1302 for a second one, 1304 for a CRC-32 in use, 1303 for the 61st', async (t) => {
   const people = await Promise.all(Array.from({ length: 61 }, () => someone()));

@@ -391,6 +391,7 @@ t.test(
     const limited = await login(makeKey());
     refused(t, limited, 429, 1002);
     t.ok(Number(limited.headers['retry-after']) > 0);
+    t.match(limited.headers['x-ratelimit'], /^s=i;l=3;r=0;/);
     refused(t, await login(key), 429, 1002, 'no oracle');
     actors.clock.nowMs += 60_000;
     t.equal((await login(key)).status, 200);
@@ -929,7 +930,7 @@ t.test('races: a session that ends while its key is being checked adds none', as
   t.equal(actors.system.lookup('publicKey', key.publicKey), undefined);
 });
 
-t.test('restart: browser and MCP sessions live on, a challenge does not', async (t) => {
+t.test('restart: browser and MCP sessions live on, and an open challenge too', async (t) => {
   const { signUp, allowAgent, mcpLogin, alive, actors, signUpBody, post, sessions } = start(t);
   const account = await signUp();
   const agent = makeKey();
@@ -939,7 +940,109 @@ t.test('restart: browser and MCP sessions live on, a challenge does not', async 
   await actors.restart();
   t.equal(await alive(account.sid), true);
   t.equal((await sessions(account.sid)).length, 2);
-  refused(t, await post(REGISTER, body), 401, 1104);
+  t.match(await post(REGISTER, body), { status: 200, result: { newAccount: true } });
+});
+
+t.test('restart: a challenge that opened something before is 1104, with whatever key', async (t) => {
+  const { signUp, signUpBody, challenge, post, actors, sessions, keys } = start(t);
+  const account = await signUp();
+  const { sid, key } = account;
+  const login = await signUpBody(key, 'login');
+  t.equal((await post('/auth/v1/login', login)).status, 200);
+  const added = await challenge('register', sid);
+  const claim = { challengeId: added.challengeId, code: added.code, publicKey: makeKey().publicKey };
+  t.equal((await post(REGISTER, claim, cookie(sid))).status, 200);
+  const founding = makeKey();
+  const { challengeId, signPrefix } = await challenge('register');
+  const foundedBy = ({ publicKey, secret }: Key) => ({
+    challengeId,
+    publicKey,
+    code: signText({ publicKey, secret }, signPrefix + publicKey),
+  });
+  t.equal((await post(REGISTER, foundedBy(founding))).status, 200);
+  for (let restarts = 0; restarts < 2; restarts += 1) {
+    await actors.restart();
+    refused(t, await post('/auth/v1/login', login), 401, 1104, 'a login');
+    refused(t, await post(REGISTER, claim, cookie(sid)), 401, 1104, 'a key of the account');
+    const another = { ...claim, publicKey: makeKey().publicKey };
+    refused(t, await post(REGISTER, another, cookie(sid)), 401, 1104, 'another key of it');
+    refused(t, await post(REGISTER, foundedBy(founding)), 401, 1104, 'a sign-up');
+    refused(t, await post(REGISTER, foundedBy(makeKey())), 401, 1104, 'a sign-up with another key');
+  }
+  t.equal((await sessions(sid)).length, 2);
+  t.equal((await keys(sid)).length, 2);
+});
+
+t.test(
+  'restart: an open challenge belongs to its kind and session as before, for as long as before',
+  async (t) => {
+    const { signUp, signUpBody, challenge, post, actors } = start(t);
+    const [one, two] = [await signUp(), await signUp()];
+    const own = await challenge('register', one.sid);
+    const late = await challenge('register', one.sid);
+    const claim = ({ challengeId, code }: typeof own) => ({
+      challengeId,
+      code,
+      publicKey: makeKey().publicKey,
+    });
+    const register = await signUpBody(one.key);
+    const login = await signUpBody(one.key, 'login');
+    await actors.restart();
+    refused(t, await post(REGISTER, claim(own), cookie(two.sid)), 401, 1104, 'another user');
+    refused(t, await post('/auth/v1/login', register), 401, 1104, 'another kind');
+    const swapped = { ...claim(own), code: late.code };
+    const ends = Date.parse(own.expiresUtc) + 300_000;
+    actors.clock.nowMs = ends;
+    t.equal((await post('/auth/v1/login', login, cookie(two.sid))).status, 200, 'an anonymous one, in time');
+    refused(t, await post(REGISTER, swapped, cookie(one.sid)), 401, 1104, 'the code of another challenge');
+    refused(t, await post(REGISTER, claim(own), cookie(one.sid)), 401, 1104, 'used up by that');
+    actors.clock.nowMs = ends + 1;
+    refused(t, await post(REGISTER, claim(late), cookie(one.sid)), 401, 1104, 'a millisecond too late');
+  },
+);
+
+t.test(
+  'restart: a repeat with the same Idempotency-Key gets the first answer, or is done once',
+  async (t) => {
+    const { signUp, challenge, post, actors, keys } = start(t);
+    const { sid } = await signUp();
+    const headers = { ...cookie(sid), 'Idempotency-Key': 'same' };
+    const { challengeId, code } = await challenge('register', sid);
+    const body = { challengeId, code, publicKey: makeKey().publicKey };
+    await actors.restart();
+    const first = await post(REGISTER, body, headers);
+    t.equal(first.status, 200, 'the first did not arrive before the restart');
+    await actors.restart();
+    t.same((await post(REGISTER, body, headers)).result, first.result);
+    refused(t, await post(REGISTER, body, { ...headers, 'Idempotency-Key': 'other' }), 401, 1104);
+    t.equal((await keys(sid)).length, 2);
+  },
+);
+
+t.test('challenge: of logins with one challenge by the keys of two accounts, one is served', async (t) => {
+  const { signUp, challenge, post } = start(t);
+  const [one, two] = [await signUp(), await signUp()];
+  const { challengeId, signPrefix } = await challenge('login');
+  const bodyOf = ({ publicKey, secret }: Key) => ({
+    challengeId,
+    publicKey,
+    code: signText({ publicKey, secret }, signPrefix + publicKey),
+  });
+  t.equal((await post('/auth/v1/login', bodyOf(one.key))).status, 200);
+  refused(t, await post('/auth/v1/login', bodyOf(two.key)), 401, 1104);
+});
+
+t.test('challenge: an account that answered 64 in their life gets 429 until the first is over', async (t) => {
+  const { signUp, login, actors } = start(t);
+  const { key } = await signUp();
+  for (let count = 1; count < 64; count += 1) t.equal((await login(key)).status, 200, `login ${count}`);
+  const limited = await login(key);
+  refused(t, limited, 429, 1002);
+  t.equal(limited.headers['retry-after'], '601');
+  t.match(limited.headers['x-ratelimit'], /^s=s;l=[0-9]+;r=0;t=601$/, 'of a user that has no session yet');
+  t.equal((await login((await signUp()).key)).status, 200, 'another account');
+  actors.clock.nowMs += 600_001;
+  t.equal((await login(key)).status, 200);
 });
 
 t.test('limits: a session is counted by itself, its refusal is 429 with Retry-After', async (t) => {

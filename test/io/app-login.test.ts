@@ -481,11 +481,12 @@ t.test(
       const { result } = await rpc(token, 'tools/call', { name, arguments: args });
       return JSON.parse(result?.content?.[0]?.text ?? 'null') as {
         result?: unknown;
-        error?: { code: number };
+        error?: { code: number; detail?: string };
       };
     };
     const twins: [string, string, object][] = [
       ['get_usr_apps', 'list', {}],
+      ['get_app_info', `info?appId=${appId}`, { appId }],
       ['get_app_info', `info?id=${appId}`, { id: appId }],
       ['list_app_access', 'access', {}],
     ];
@@ -494,7 +495,9 @@ t.test(
       t.same((await call(verified, name, args)).result, result, name);
       t.notOk(JSON.stringify(await call(basic, name, args)).includes('token=abc'), `${name} for McpBasic`);
     }
-    t.equal((await call(verified, 'get_app_info', { id: '1' })).error?.code, 1004);
+    t.equal((await call(verified, 'get_app_info', { appId: '1' })).error?.code, 1004);
+    for (const args of [{ appId, id: '1' }, {}, { id: 'x' }])
+      t.match((await call(verified, 'get_app_info', args)).error, { code: 1001, detail: /appId/ });
     t.match((await call(verified, 'revoke_app_access', { appId })).result, { appId, sessionsClosed: 0 });
     t.equal((await call(verified, 'revoke_app_access', { appId })).error?.code, 1004);
     t.same((await call(verified, 'list_app_access')).result, []);

@@ -77,7 +77,7 @@ function refused(t: Test, { status, error }: Answer, expected: number, text: Reg
 t.test(
   'deliveries: the newest without a cursor, the next ones behind a number, nothing of others',
   async (t) => {
-    const { append, deliveries, receivers, get, appId, owner, signUp, actors } = await start(t);
+    const { append, deliveries, receivers, get, post, appId, owner, signUp, actors } = await start(t);
     await append();
     receivers.answer = () => ({ status: 500, answer: 'broken <here>' });
     await append();
@@ -107,7 +107,16 @@ t.test(
     refused(t, await get(path, cookie(stranger.sid)), 404, /Not found/);
     refused(t, await get(path), 401, /Session not found/);
     refused(t, await get(`${path}&after=-1`, cookie(owner.sid)), 400, /after/);
-    refused(t, await get('/auth/v1/app/deliveries?id=x', cookie(owner.sid)), 400, /id/);
+    for (const query of ['id=x', 'appId=x', '', `id=1&appId=${appId}`])
+      refused(t, await get(`/auth/v1/app/deliveries?${query}`, cookie(owner.sid)), 400, /appId/);
+    const named = (name: string) => get(`/auth/v1/app/deliveries?${name}=${appId}`, cookie(owner.sid));
+    t.same((await named('appId')).result, (await named('id')).result);
+    for (const route of ['ping', 'enable', 'resend']) {
+      const ask = (body: object) => post(`/auth/v1/app/${route}`, body, cookie(owner.sid));
+      t.notMatch((await ask({ appId })).error ?? {}, { detail: /appId/ }, route);
+      refused(t, await ask({ webhookId: 'x' }), 400, /appId/);
+      refused(t, await ask({ appId, id: '1' }), 400, /appId and id/);
+    }
   },
 );
 

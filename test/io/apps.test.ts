@@ -1,10 +1,14 @@
 /** Applications from the outside: registration, refusals, API keys, removal, and what every owner can see. */
 import t, { type Test } from 'tap';
 import { app } from '../../src/actors/app.ts';
-import { user } from '../../src/actors/user.ts';
-import { APPS_MAX, type AppKey } from '../../src/domain/apps.ts';
+import { RING_SIZE } from '../../src/actors/runtime/idempotency.ts';
+import { type AccountView, user } from '../../src/actors/user.ts';
+import { APPS_MAX, type AppKey, type SealedKey } from '../../src/domain/apps.ts';
+import { HOUR_MS } from '../../src/domain/time.ts';
+import { askOptions } from '../../src/io/account.ts';
 import { createAppRoutes } from '../../src/io/routes/apps.ts';
 import { createVault, openVault, SealKeyUnusable } from '../../src/io/vault.ts';
+import { openKeys } from '../../src/io/webhooks-signature.ts';
 import { type Account, type Answer, cookie, startAccounts } from '../support/account.ts';
 import { createTestActors } from '../support/actors.ts';
 import { SHOP, VAULT } from '../support/admin.ts';
@@ -83,6 +87,32 @@ t.test('apps: without a session every route is 401', async (t) => {
     refused(t, await get(`/auth/v1/app/${path}`), 401, /Session not found/, path);
   for (const path of ['upsert_usr_app', 'remove', 'rotate_key', 'grant_access', 'revoke_access'])
     refused(t, await post(`/auth/v1/app/${path}`, { id: '1', appId: '1' }), 401, /Session not found/, path);
+});
+
+t.test('apps: every route takes appId, and its former name id', async (t) => {
+  const { upsert, send, get, owner } = await start(t);
+  const one = appOf(t, await upsert(SHOP)).id;
+  const two = appOf(t, await upsert({ name: 'Two', url: 'https://two.example' })).id;
+  const info = (query: string) => get(`/auth/v1/app/info?${query}`, cookie(owner.sid));
+  t.match((await info(`appId=${one}`)).result, { id: one });
+  t.match((await info(`id=${one}`)).result, { id: one });
+  t.match((await info(`id=${one}&appId=${one}`)).result, { id: one });
+  refused(t, await info(`id=${one}&appId=${two}`), 400, /query: appId and id, its former name, differ/);
+  refused(t, await info(''), 400, /query\/?\S*appId/);
+  refused(t, await info('id=x'), 400, /appId/);
+  t.equal(appOf(t, await upsert({ appId: one, name: 'By appId' })).id, one);
+  t.equal(appOf(t, await upsert({ id: two, name: 'By id' })).id, two);
+  t.equal(appOf(t, await upsert({ appId: null, id: two, name: 'Again' })).id, two);
+  const both = { appId: one, id: two };
+  refused(t, await upsert({ ...both, name: 'Which' }), 400, /body: appId and id/);
+  t.match((await send(owner, 'rotate_key', { appId: one })).result, { id: one, name: 'By appId' });
+  t.match((await send(owner, 'rotate_key', { id: one, finish: true })).result, { id: one });
+  for (const route of ['remove', 'rotate_key']) {
+    refused(t, await send(owner, route, both), 400, /body: appId and id/, route);
+    refused(t, await send(owner, route, {}), 400, /appId/, route);
+  }
+  t.match((await send(owner, 'remove', { appId: one })).result, { appId: one });
+  t.match((await send(owner, 'remove', { id: two })).result, { appId: two });
 });
 
 t.test('apps: an update without an id finds the application as config.md says', async (t) => {
@@ -277,24 +307,151 @@ t.test('apps: concurrent registrations of one application create it once', async
   t.equal((await list()).length, 1);
 });
 
+const ONCE = { 'Idempotency-Key': 'k1' };
+
 t.test(
-  'apps: an Idempotency-Key repeats the registration, not its API key; rotation ignores it',
+  'apps: an Idempotency-Key repeats the first answer, API key included; rotation ignores it',
   async (t) => {
     const { send, owner, list } = await start(t);
-    const key = { 'Idempotency-Key': 'k1' };
-    const one = appOf(t, await send(owner, 'upsert_usr_app', SHOP, key));
-    const two = appOf(t, await send(owner, 'upsert_usr_app', SHOP, key));
-    const { apiKey, ...rest } = one;
-    t.type(apiKey, 'string');
-    t.same(two, rest);
-    const rotated = await Promise.all([0, 1].map(() => send(owner, 'rotate_key', { id: one.id }, key)));
+    const register = () => send(owner, 'upsert_usr_app', SHOP, ONCE);
+    const [one, two] = (await Promise.all([register(), register()])).map((answer) => appOf(t, answer));
+    if (one === undefined) throw new Error('no answer');
+    t.match(one.apiKey, /^ghk_/);
+    t.same(two, one, 'while the first is under way');
+    t.same(appOf(t, await register()), one, 'behind it');
+    await send(owner, 'upsert_usr_app', { ...SHOP, netTypes: [9] });
+    t.same(appOf(t, await register()), one, 'the first answer, not what it is now');
+    t.match(await list(), [{ id: one.id, netTypes: [9] }], 'and nothing is done again');
+    const rotated = await Promise.all([0, 1].map(() => send(owner, 'rotate_key', { id: one.id }, ONCE)));
     const keys = rotated.map((answer) => appOf(t, answer).apiKey);
-    t.equal(new Set([...keys, apiKey]).size, 3);
-    const removal = await send(owner, 'remove', { id: one.id }, key);
-    t.same((await send(owner, 'remove', { id: one.id }, key)).result, removal.result);
+    t.equal(new Set([...keys, one.apiKey]).size, 3);
+    const removal = await send(owner, 'remove', { id: one.id }, ONCE);
+    t.same((await send(owner, 'remove', { id: one.id }, ONCE)).result, removal.result);
+    t.equal(appOf(t, await register()).apiKey, undefined, 'the key of a removed application is over');
     t.same(await list(), []);
   },
 );
+
+t.test('apps: an Idempotency-Key with other content is 422, with another account its own', async (t) => {
+  const { send, owner, list, signUp, actors } = await start(t);
+  const register = (body: object, account = owner) => send(account, 'upsert_usr_app', body, ONCE);
+  const one = appOf(t, await register(SHOP));
+  const others = [{ ...SHOP, netTypes: [1] }, { ...SHOP, url: 'https://else.example' }, { id: one.id }];
+  const refuseAll = async (note: string) => {
+    for (const body of others) {
+      const answer = await register(body);
+      refused(t, answer, 422, /Idempotency key reused/, `${note}: ${JSON.stringify(body)}`);
+      t.equal(answer.error?.code, 1016);
+    }
+  };
+  await refuseAll('at once');
+  await actors.restart();
+  await refuseAll('after a restart');
+  t.match(await list(), [{ id: one.id, netTypes: [] }], 'nothing was done');
+  t.equal((await list()).length, 1);
+  const other = appOf(t, await register(SHOP, await signUp()));
+  t.match(other.apiKey, /^ghk_/);
+  t.not(other.id, one.id);
+  const change = { ...SHOP, netTypes: [3] };
+  for (const note of ['first', 'again']) {
+    const changed = appOf(t, await send(owner, 'upsert_usr_app', change, { 'Idempotency-Key': 'k2' }));
+    t.equal(changed.apiKey, undefined, `a change shows no key: ${note}`);
+  }
+  for (const bad of ['', 'a b', 'x'.repeat(129), 'é'])
+    refused(t, await send(owner, 'upsert_usr_app', SHOP, { 'Idempotency-Key': bad }), 400, /Idempotency-Key/);
+});
+
+t.test('apps: an Idempotency-Key shows the API key for an hour, also after a restart', async (t) => {
+  const { send, owner, list, actors } = await start(t);
+  const register = async () => appOf(t, await send(owner, 'upsert_usr_app', SHOP, ONCE));
+  const requests = async () => {
+    const { apps } = await actors.system.query<AccountView>(user, owner.userId, { type: 'account' });
+    return apps.filter(({ request }) => request !== undefined).length;
+  };
+  const { apiKey, ...rest } = await register();
+  t.equal(await requests(), 1);
+  await actors.advance(HOUR_MS - 1);
+  await actors.restart();
+  t.same(await register(), { ...rest, apiKey }, 'to the last millisecond');
+  actors.clock.nowMs += 1;
+  t.same(await register(), rest, 'without the key, by the clock alone');
+  await actors.advance(0);
+  t.equal(await requests(), 0, 'and it is forgotten');
+  await actors.restart();
+  t.same(await register(), rest);
+  t.equal(await requests(), 0, 'after a restart too');
+  refused(t, await send(owner, 'upsert_usr_app', { ...SHOP, netTypes: [1] }, ONCE), 422, /reused/);
+  t.equal((await list()).length, 1);
+});
+
+t.test('apps: other Idempotency-Keys push no API key out, and an account keeps 20 at most', async (t) => {
+  const { send, owner, list, actors } = await start(t);
+  const keyed = (n: number, body: object) =>
+    send(owner, 'upsert_usr_app', body, { 'Idempotency-Key': `k${n}` });
+  const one = appOf(t, await keyed(1, SHOP));
+  for (let n = 2; n <= RING_SIZE + 2; n += 1) appOf(t, await keyed(n, { ...SHOP, netTypes: [n % 7] }));
+  await send(owner, 'upsert_usr_app', { id: one.id, name: 'Renamed' });
+  const again = appOf(t, await keyed(1, SHOP));
+  t.match(again, { id: one.id, apiKey: one.apiKey, name: 'Renamed' }, 'nothing is changed back');
+  for (let n = 0; n < 70; n += 1)
+    appOf(t, await keyed(1_000 + n, { ...SHOP, name: 'Renamed', netTypes: [n] }));
+  refused(t, await keyed(1, { ...SHOP, netTypes: [8] }), 422, /reused/);
+  const nth = (n: number) => ({ name: `App ${n}`, url: `https://app${n}.example` });
+  for (let n = 1; n < APPS_MAX; n += 1) appOf(t, await keyed(100 + n, nth(n)));
+  refused(t, await keyed(199, nth(99)), 409, /Application limit reached/);
+  t.equal((await list()).length, APPS_MAX);
+  const removed = (await list())[1]?.id;
+  await send(owner, 'remove', { id: removed });
+  const { apps } = await actors.system.query<AccountView>(user, owner.userId, { type: 'account' });
+  t.equal(apps.filter(({ request }) => request !== undefined).length, APPS_MAX - 1);
+  await actors.advance(HOUR_MS);
+  t.same(actors.bugs, [], 'no timer of a removed application is left');
+});
+
+t.test('apps: whenever the process dies, a repeat with its Idempotency-Key gets the API key', async (t) => {
+  const { list, actors, signUp, send } = await start(t);
+  const seen = new Set<string>();
+  for (let turns = 0; turns < 12; turns += 1) {
+    const account = await signUp();
+    const register = (body: object) => send(account, 'upsert_usr_app', body, ONCE);
+    const { sealed: key } = VAULT.issue();
+    const options = askOptions('upsert_usr_app', { idempotencyKey: 'k1', body: SHOP });
+    const request = { key: options.idempotencyKey, fingerprint: options.fingerprint };
+    const command = { type: 'upsertApp', patch: SHOP, key, request, origin: { ip: '', userAgent: '' } };
+    const answered = actors.system.ask(user, account.userId, command, options).then(
+      () => seen.add('answered'),
+      () => seen.add('refused'),
+    );
+    for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    await actors.restart();
+    await Promise.race([answered, actors.settle()]);
+    const before = await list(account);
+    seen.add(`${before.length} after the crash`);
+    const other = before.length === 0 ? undefined : await register({ ...SHOP, netTypes: [1] });
+    if (other !== undefined) refused(t, other, 422, /reused/, `other content after ${turns} turns`);
+    const { id, apiKey } = appOf(t, await register(SHOP));
+    const keys = await actors.system.query<AppKey[]>(app, id, { type: 'keys', nowMs: actors.clock.nowMs });
+    t.same(
+      keys.map((key) => VAULT.open(key)),
+      [apiKey],
+      `after ${turns} turns`,
+    );
+    t.same((await list(account)).length, 1);
+    t.equal(appOf(t, await register(SHOP)).apiKey, apiKey);
+  }
+  for (const outcome of ['0 after the crash', '1 after the crash', 'answered'])
+    t.ok(seen.has(outcome), outcome);
+});
+
+t.test('apps: a repeat does without the API key where its seal key was lost', async (t) => {
+  let tryOpen = VAULT.tryOpen;
+  const vault = { ...VAULT, tryOpen: (key: SealedKey) => tryOpen(key) };
+  const { send, owner } = await start(t, { routes: () => createAppRoutes(vault) });
+  const { apiKey, ...rest } = appOf(t, await send(owner, 'upsert_usr_app', SHOP, ONCE));
+  t.match(apiKey, /^ghk_/);
+  tryOpen = () => undefined;
+  t.same(appOf(t, await send(owner, 'upsert_usr_app', SHOP, ONCE)), rest);
+});
 
 t.test('apps: after a rotation two API keys are valid for 24 hours, then one', async (t) => {
   const { upsert, send, owner, actors } = await start(t);
@@ -308,16 +465,41 @@ t.test('apps: after a rotation two API keys are valid for 24 hours, then one', a
   t.same(await valid(), [rotated.apiKey, first]);
   t.match(rotated.keys, [{ expiresUtc: null }, { expiresUtc: /T/ }]);
   const again = appOf(t, await send(owner, 'rotate_key', { id }));
-  t.same(await valid(), [again.apiKey, rotated.apiKey], 'never more than two');
+  t.same(await valid(), [again.apiKey, first], 'never more than two, and the one that is sent stays');
   actors.clock.nowMs += DAY_MS - 1;
   t.equal((await valid()).length, 2);
   actors.clock.nowMs += 1;
   t.same(await valid(), [again.apiKey]);
 });
 
+t.test(
+  'apps: rotate_key with finish ends the former key and shows no key, also after a restart',
+  async (t) => {
+    const { upsert, send, owner, actors, list, signUp } = await start(t);
+    const { id } = appOf(t, await upsert(SHOP));
+    const { apiKey, keys } = appOf(t, await send(owner, 'rotate_key', { id, finish: false }));
+    t.match([apiKey, keys.length], [/^ghk_/, 2], 'false: a rotation');
+    for (const finish of ['true', 1, null, {}])
+      refused(t, await send(owner, 'rotate_key', { id, finish }), 400, /finish/);
+    refused(t, await send(await signUp(), 'rotate_key', { id, finish: true }), 404, /no such application/);
+    refused(t, await send(owner, 'rotate_key', { id: '1', finish: true }), 404, /no such application/);
+    refused(t, await send(owner, 'rotate_key', { finish: true }), 400, /id/);
+    t.equal((await list())[0]?.keys.length, 2, 'nothing of that has ended it');
+    await actors.restart();
+    for (const note of ['ended', 'the same again']) {
+      const finished = appOf(t, await send(owner, 'rotate_key', { id, finish: true }));
+      t.match(finished.keys, [{ id: keys[0]?.id, expiresUtc: null }], note);
+      t.equal(finished.keys.length, 1, note);
+      t.equal(finished.apiKey, undefined, note);
+    }
+    await actors.restart();
+    t.same((await list())[0]?.keys, [{ ...keys[0] }]);
+  },
+);
+
 t.test('apps: the API key is in no other answer, event, message or audit record in clear text', async (t) => {
   const { upsert, send, owner, get, actors } = await start(t);
-  const { id, apiKey = '' } = appOf(t, await upsert(SHOP));
+  const { id, apiKey = '' } = appOf(t, await send(owner, 'upsert_usr_app', SHOP, ONCE));
   const { apiKey: second = '' } = appOf(t, await send(owner, 'rotate_key', { id }));
   const answers = [
     await upsert({ ...SHOP, netTypes: [9] }),
@@ -441,6 +623,28 @@ t.test('vault: a key opens in its own vault only, and unchanged only', async (t)
   t.throws(() => VAULT.open({ ...sealed, sealed: `${sealed.sealed.slice(0, -4)}AAAA` }));
   t.throws(() => VAULT.open({ ...sealed, sealed: sealed.sealed.slice(0, 30) }));
   t.throws(() => createVault(Buffer.alloc(31)));
+  t.equal(VAULT.tryOpen(sealed), apiKey);
+  t.equal(createVault(Buffer.alloc(32, 8)).tryOpen(sealed), undefined);
+});
+
+t.test('vault: a delivery does without a key that cannot be opened, as long as one opens', async (t) => {
+  const lost = createVault(Buffer.alloc(32, 8));
+  const key = ({ sealed }: { sealed: SealedKey }): AppKey => ({ ...sealed, createdMs: 1, expiresMs: null });
+  const [mine, other, newer] = [VAULT.issue(), lost.issue(), VAULT.issue()];
+  const open = (...keys: AppKey[]) => openKeys(keys, VAULT);
+  const both = { sent: mine.apiKey, signing: [newer.apiKey, mine.apiKey] };
+  t.same(open(key(newer), key(mine)), both);
+  t.same(open(key(mine), key(other)), { sent: mine.apiKey, signing: [mine.apiKey] }, 'the former is lost');
+  t.same(open(key(other), key(mine)), { sent: mine.apiKey, signing: [mine.apiKey] }, 'the new one is');
+  const signsOnly: AppKey = { ...key(mine), signsOnly: true };
+  t.same(open(key(newer), signsOnly), { ...both, sent: newer.apiKey }, 'a key that only signs is not sent');
+  t.same(
+    open(key(other), signsOnly),
+    { sent: mine.apiKey, signing: [mine.apiKey] },
+    'unless there is no other',
+  );
+  t.equal(open(), undefined, 'no key: the application is gone');
+  t.throws(() => open(key(other)), /not configured/);
 });
 
 const NOT_ALL = 'opens not all that is sealed in this journal: the key that sealed it must be in the list';

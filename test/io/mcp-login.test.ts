@@ -5,6 +5,7 @@ import type { LogEntry } from '../../src/actors/login-log.ts';
 import { user } from '../../src/actors/user.ts';
 import { mcpLoginMessage, parseUnixSeconds } from '../../src/domain/proofs.ts';
 import { toIso } from '../../src/domain/time.ts';
+import { createSessionGate } from '../../src/io/http/session-gate.ts';
 import {
   type Answer,
   cookie,
@@ -87,6 +88,45 @@ t.test('mcp_login: a second login, also in the same second, leaves the first ses
   const sessions = (await get('/auth/v1/sessions', cookie(owner.sid))).result as { kind: string }[];
   t.equal(sessions.filter((session) => session.kind === 'mcp').length, 2);
 });
+
+t.test(
+  'mcp_login: with the bearer of a session of the same key that session ends, other bearers end none',
+  async (t) => {
+    const { mcpLogin, agent, owner, signUp, allowAgent, actors } = await start(t);
+    const gate = createSessionGate({
+      actors: actors.system,
+      clock: () => START_MS,
+      adminPublicKeys: new Set(),
+      onTouchFailed: (error) => t.fail(String(error)),
+    });
+    const proof = mcpProof(agent, NOW_SECONDS);
+    const login = async (token?: string, headers: Record<string, string> = proof) => {
+      const bearer = token === undefined ? {} : { Authorization: `Bearer ${token}` };
+      return ((await mcpLogin({ ...headers, ...bearer })).result as { sessionId: string }).sessionId;
+    };
+    const lives = (token: string) =>
+      gate.enter(token, 'mcp', undefined, { address: '', userAgent: '' }) !== undefined;
+    const first = await login();
+    const second = await login(first);
+    t.notOk(lives(first), 'the old one is over once the new one is answered');
+    t.ok(lives(second));
+    const third = await login(second, { 'X-PublicKey': agent.publicKey });
+    t.notOk(lives(second), 'a login of another type rotates too');
+    await login(first);
+    await login('x'.repeat(46));
+    t.ok(lives(third), 'a dead or made-up bearer ends nothing');
+    const sibling = makeKey();
+    await allowAgent(owner, sibling);
+    await login(third, mcpProof(sibling, NOW_SECONDS));
+    t.ok(lives(third), 'nor does the bearer of another key of the account');
+    const stranger = makeKey();
+    await allowAgent(await signUp(), stranger);
+    await login(third, mcpProof(stranger, NOW_SECONDS));
+    t.ok(lives(third), 'nor that of another account');
+    await mcpLogin({ ...mcpProof(agent, NOW_SECONDS), 'X-App-Id': '1', Authorization: `Bearer ${third}` });
+    t.ok(lives(third), 'nor a login that is refused');
+  },
+);
 
 t.test('mcp_login: malformed headers are 400, each by itself', async (t) => {
   const { mcpLogin, agent } = await start(t);

@@ -162,6 +162,7 @@ t.test('caps: 60 s before a resend, five an hour for one number, ten for one add
   const soon = await request();
   t.equal(refusal(soon), '429/1002 Access rate limit');
   t.equal(soon.headers['retry-after'], '60');
+  t.equal(soon.headers['x-ratelimit'], 's=i;l=0;r=0;t=60', 'the scope is off, the code is refused');
   for (let sent = 2; sent <= 5; sent += 1) {
     await actors.advance(60_000);
     t.equal((await request()).status, 200);

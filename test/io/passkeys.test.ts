@@ -16,6 +16,7 @@ import {
 } from '../../tools/authenticator.ts';
 import { type Answer, cookie, makeKey, sidOf, startAccounts } from '../support/account.ts';
 import { startChat } from '../support/codes.ts';
+import { runs } from '../support/depth.ts';
 
 const REGISTER = '/auth/v1/keys/register_key';
 const LOGIN = '/auth/v1/login';
@@ -99,6 +100,20 @@ for (const name of ['EdDSA', 'ES256', 'RS256'] satisfies KeyName[]) {
     t.ok(await alive(sidFrom(loggedIn)));
   });
 }
+
+t.test('passkey: mcpAccess is stored as supplied and opens no MCP session', async (t) => {
+  const { register, keysOf, post, mcpLogin } = start(t);
+  // An id as long as an Ed25519 key has the form of X-PublicKey.
+  const passkey = makePasskey('EdDSA', 32);
+  const sid = sidFrom(await register(passkey));
+  const [key] = await keysOf(sid);
+  for (const mcpAccess of [true, false, true]) {
+    const changed = await post('/auth/v1/keys/update_key', { keyId: key?.id, mcpAccess }, cookie(sid));
+    t.match(changed, { status: 200, result: { keyType: 'FIDO2', mcpAccess } });
+    t.match(await keysOf(sid), [{ keyType: 'FIDO2', mcpAccess }]);
+  }
+  refused(t, await mcpLogin({ 'X-PublicKey': passkey.id }), 401, 1101, 'by the credential id');
+});
 
 t.test('passkey: a second one, listed for exclusion under the same user.id', async (t) => {
   const { register, signIn, keysOf, optionsOf, signUp } = start(t);
@@ -514,6 +529,28 @@ t.test(
   },
 );
 
+t.test(
+  'restart: a passkey signs up and logs in with challenges of before, once, and keeps its handle',
+  async (t) => {
+    const { optionsOf, origin, assertion, post, actors, get } = start(t);
+    const passkey = makePasskey();
+    const { challengeId, code, challenge, options } = await optionsOf('register');
+    const body = { challengeId, code, credential: create(passkey, { challenge, origin }) };
+    await actors.restart();
+    const signedUp = await post(REGISTER, body);
+    t.match(signedUp, { status: 200, result: { newAccount: true } });
+    const own = await optionsOf('register', sidFrom(signedUp));
+    t.equal(own.options.user.id, options.user.id, 'the handle that the authenticator was told');
+    const login = await assertion(passkey);
+    await actors.restart();
+    refused(t, await post(REGISTER, body), 401, 1104, 'the sign-up again');
+    t.equal((await post(LOGIN, login)).status, 200);
+    await actors.restart();
+    refused(t, await post(LOGIN, login), 401, 1104, 'the login again');
+    t.equal((await get('/auth/v1/sessions', cookie(sidFrom(signedUp)))).status, 200);
+  },
+);
+
 /** One passkey and what the reference knows of it. */
 interface Reference {
   readonly passkey: Passkey;
@@ -572,7 +609,7 @@ t.test(
           t.equal(counters.get(passkey.id), owner === who ? counter : undefined);
       }
     });
-    await fc.assert(history, { numRuns: 25 });
+    await fc.assert(history, runs(25));
   },
 );
 
@@ -627,6 +664,6 @@ t.test(
       if (actors.system.count('credentialId') !== before + held.length)
         throw new Error('a name is left over');
     });
-    await fc.assert(property, { numRuns: 25 });
+    await fc.assert(property, runs(25));
   },
 );

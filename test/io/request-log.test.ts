@@ -9,6 +9,8 @@ import type { FinishedRequest } from '../../src/io/http/finished.ts';
 import { defineRoute, Reply } from '../../src/io/http/route.ts';
 import { type LineSink, openLineSink } from '../../src/io/log.ts';
 import { createRequestLog, requestLine } from '../../src/io/request-log.ts';
+import { TIED } from '../../tools/launch.ts';
+import { runs } from '../support/depth.ts';
 import { connectRaw, START_MS, sendRaw, startHttp } from '../support/http.ts';
 
 const TIME = '2026-11-21T00:00:00.000Z';
@@ -79,6 +81,7 @@ t.test('request log: a duration is the number of its microseconds, whatever its 
       const { milliseconds } = JSON.parse(requestLine({ ...RECORD, milliseconds: ms }, TIME));
       return milliseconds === Math.round(ms * 1000) / 1000 || milliseconds + Math.round(ms * 1000) === 0;
     }),
+    runs(),
   );
   t.match(requestLine({ ...RECORD, milliseconds: 12 }, TIME), '"milliseconds":12,');
   t.match(requestLine({ ...RECORD, milliseconds: 0.1004 }, TIME), '"milliseconds":0.1,');
@@ -223,8 +226,8 @@ t.test('log sink: lines arrive whole and in order, and are there after the close
 
 t.test('log sink: a reader that never reads costs lines, counted, and not the caller', async (t) => {
   // A sleeping child holds the read end of the pipe.
-  const child = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1e6)'], {
-    stdio: ['pipe', 'ignore', 'ignore'],
+  const child = spawn(process.execPath, [...TIED, '-e', 'setInterval(() => undefined, 1e6)'], {
+    stdio: ['pipe', 'ignore', 'ignore', 'pipe'],
   });
   t.teardown(() => child.kill('SIGKILL'));
   const descriptor = (child.stdin as unknown as { _handle: { fd: number } })._handle.fd;

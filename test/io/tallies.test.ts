@@ -4,6 +4,7 @@ import { Counter, Histogram, Registry } from 'prom-client';
 import t from 'tap';
 import { countFamily, spreadFamily } from '../../src/io/metrics.ts';
 import { ByThree } from '../../src/io/tallies.ts';
+import { runs } from '../support/depth.ts';
 
 const bounds = [0.001, 0.5, 1, 30];
 const label = fc.constantFrom('a', 'b "quoted"', 'c\nd', '');
@@ -34,6 +35,7 @@ t.test(
         }
         return (await own.metrics()) === (await theirs.metrics());
       }),
+      runs(),
     );
     t.pass('every run gave the same text');
   },

@@ -4,8 +4,9 @@ import { app } from '../../src/actors/app.ts';
 import { user } from '../../src/actors/user.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/domain/time.ts';
 import { seededNumbers } from '../support/actors.ts';
+import { seeds } from '../support/depth.ts';
 import { rejectsWith } from '../support/rejections.ts';
-import { createRig, numbersOf, OWNER, type Rig } from '../support/webhooks.ts';
+import { createRig, numbersOf, OWNER, type Rig, vault } from '../support/webhooks.ts';
 
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
 const URL_OF = (appId: string) => `https://hook${appId}.example/`;
@@ -71,6 +72,44 @@ t.test('delivery: what piled up goes out in batches of at most 100; maxBatch 1 n
   for (const appId of ['77', '78']) t.same(rig.receivers.numbers(URL_OF(appId)), range(1, 131));
   t.match(await rig.view('77'), { successCount: 3, lastTick: '1131' });
 });
+
+t.test(
+  'rotation: deliveries carry the former key for 24 hours or until the owner ends that, signed with both',
+  async (t) => {
+    const rig = await createRig();
+    const { receivers } = rig;
+    const deliver = async () => {
+      rig.log.append();
+      await rig.settle();
+      return receivers.got.at(-1)?.apiKeys;
+    };
+    const rotate = async () => {
+      const { apiKey, sealed: key } = vault.issue();
+      await rig.ask('77', { type: 'rotateKey', userId: OWNER, key, origin: ORIGIN });
+      return apiKey;
+    };
+    await rig.register('77');
+    const { sent: first = '' } = (await deliver()) ?? {};
+    const second = await rotate();
+    t.same(await deliver(), { sent: first, signing: [second, first] });
+    rig.clock.nowMs += DAY_MS - 1;
+    await rig.restart();
+    t.same(await deliver(), { sent: first, signing: [second, first] }, 'to the last millisecond');
+    rig.clock.nowMs += 1;
+    t.same(await deliver(), { sent: second, signing: [second] }, 'after 24 hours');
+
+    const third = await rotate();
+    receivers.answer = () => 500;
+    t.same(await deliver(), { sent: second, signing: [third, second] });
+    const { webhookId } = receivers.got.at(-1) ?? {};
+    await rig.ask('77', { type: 'endKeyOverlap', userId: OWNER, origin: ORIGIN });
+    await rig.restart();
+    receivers.answer = () => 200;
+    await rig.actors.advance(10 * SECOND_MS);
+    await rig.settle();
+    t.match(receivers.got.at(-1), { webhookId, apiKeys: { sent: third, signing: [third] } }, 'a retry too');
+  },
+);
 
 t.test('routing: other people, other applications, filters and the gateway itself', async (t) => {
   const rig = await createRig();
@@ -393,7 +432,7 @@ t.test(
 t.test(
   'kill -9 at any point: nothing skipped, in order, what comes twice has its id and its bytes',
   async (t) => {
-    for (let seed = 1; seed <= 25; seed += 1) {
+    for (const seed of seeds(25)) {
       const chance = seededNumbers(seed);
       const rig = await createRig({ seed });
       await rig.register('77');

@@ -98,7 +98,14 @@ function sender(t: Test, { rules = LOOPBACK, resolve, deadlineMs = 2_000 }: Setu
 }
 
 function delivery(url: string, rest: Partial<OutgoingDelivery> = {}): OutgoingDelivery {
-  return { url, webhookId: 'msg_1', body: BODY, apiKeys: ['ghk_secret'], resent: false, ...rest };
+  return {
+    url,
+    webhookId: 'msg_1',
+    body: BODY,
+    apiKeys: { sent: 'ghk_secret', signing: ['ghk_secret'] },
+    resent: false,
+    ...rest,
+  };
 }
 
 const outcome = ({ status, failure, sent }: AttemptResult) => ({ status, failure, sent });
@@ -125,13 +132,14 @@ t.test('delivery: one POST with the bytes of the events, the API key and the thr
 t.test('signature: the reference library verifies it, with both keys during a rotation', async (t) => {
   const target = await receiver(t);
   const send = sender(t);
-  const apiKeys = ['ghk_new-key_0123456789', 'ghk_old-key_9876543210'];
-  await send.send(delivery(target.url, { apiKeys, resent: true }));
+  const signing = ['ghk_new-key_0123456789', 'ghk_old-key_9876543210'] as const;
+  await send.send(delivery(target.url, { apiKeys: { sent: signing[1], signing }, resent: true }));
   const [got] = target.received;
   const headers = Object.fromEntries(
     Object.entries(got?.headers ?? {}).map(([name, value]) => [name, String(value)]),
   );
-  for (const apiKey of apiKeys) {
+  t.equal(headers['webhook-signature']?.split(' ').length, 2);
+  for (const apiKey of signing) {
     t.same(new Webhook(apiKey, { format: 'raw' }).verify(got?.body ?? '', headers), JSON.parse(BODY));
     const portable = `whsec_${Buffer.from(apiKey).toString('base64')}`;
     t.same(
@@ -140,7 +148,7 @@ t.test('signature: the reference library verifies it, with both keys during a ro
       'as every library takes it',
     );
   }
-  t.equal(headers['x-api-key'], apiKeys[0], 'the newest is the one that is sent');
+  t.equal(headers['x-api-key'], signing[1], 'the former one is the one that is sent');
   t.equal(headers['webhook-resend'], 'true');
   t.throws(() => new Webhook('ghk_another', { format: 'raw' }).verify(got?.body ?? '', headers));
   t.throws(() => new Webhook('ghk_new-key_0123456789', { format: 'raw' }).verify(`${got?.body} `, headers));

@@ -4,6 +4,7 @@ import t from 'tap';
 import { ChatState } from '../../src/sandbox/chat-state.ts';
 import { KeptTexts } from '../../src/sandbox/kept-texts.ts';
 import type { SandboxStore } from '../../src/sandbox/store.ts';
+import { runs } from '../support/depth.ts';
 import {
   asHolder,
   type Fields,
@@ -452,7 +453,7 @@ t.test(
         t.notMatch(JSON.stringify(before), /unread[\\":]+-/);
         await again.close();
       }),
-      { numRuns: 40 },
+      runs(40),
     );
   },
 );

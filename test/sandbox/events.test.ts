@@ -1,6 +1,7 @@
 /** Events of the stand-in modules: every type of spec 6.3, the core module's own, and pages that never split a tick. */
 import t from 'tap';
 import { readEvents } from '../../src/domain/event-intake.ts';
+import { routeOf } from '../../src/domain/webhook-routing.ts';
 import type { SandboxStore } from '../../src/sandbox/store.ts';
 import { type Fields, get, logPath, openStore, post, refusalOf, resultOf } from '../support/sandbox.ts';
 
@@ -25,6 +26,7 @@ interface Told {
   readonly tick: string;
   readonly type: string;
   readonly crmId?: string;
+  readonly netType?: number;
   readonly data: Fields;
 }
 
@@ -78,6 +80,54 @@ t.test('sandbox events: every type of spec 6.3 comes from something that a user 
   t.equal(readEvents(list, 1_000, String).length, told.filter(({ module }) => module === 'wallet').length);
   await store.close();
 });
+
+t.test(
+  'sandbox events: those of the wallet name the network of their currency, for routing alone',
+  async (t) => {
+    const path = await logPath(t);
+    const store = await openStore(path);
+    await get(store, '/wallet/v1/info/get', '8');
+    const move = (path: string, fields: Fields) => post(store, `/wallet/v1/${path}/create`, '7', fields);
+    resultOf(await move('transfers', { currency: 'DEMO', amount: '1.50', toUserId: '8' }));
+    resultOf(await move('withdrawals', { currency: 'GATE', amount: '20', address: 'elsewhere' }));
+    resultOf(await post(store, '/markets/v1/swaps/create', '7', { from: 'DEMO', to: 'GATE', amount: '10' }));
+    await order(store, '8', { side: 'sell' });
+    await order(store, '7', { side: 'buy' });
+    resultOf(await post(store, '/chat/v1/messages/send', '7', { chatId: '1', text: 'hello' }));
+    const { body, events } = await page(store, 'wallet');
+    const networks = new Map([
+      ['DEMO', 1],
+      ['GATE', 2],
+    ]);
+    t.equal(new Set(events.map(({ type }) => type)).size, 5, 'every type of the wallet');
+    for (const { type, netType, data } of events)
+      t.equal(netType, networks.get(String(data['currency'])), `${type} ${data['currency']}`);
+    t.same(
+      (await page(store, 'chat')).events.map(({ netType }) => netType),
+      [undefined],
+    );
+
+    const read = readEvents(body.slice('{"result":'.length, -1), 1_000, String);
+    t.notOk(
+      read.some(({ wire }) => wire.includes('netType')),
+      'not sent on',
+    );
+    const wanting = (netTypes: number[]) => {
+      const app = { appId: '77', ownerId: '7', approved: true, currencies: [], netTypes, sinceMs: 0 };
+      const got = read.filter((event) => routeOf({ ...event, acceptedMs: 1 }, app) !== 'no');
+      return new Set(got.map(({ wire }) => (JSON.parse(wire) as Told).data['currency']));
+    };
+    t.same(wanting([1]), new Set(['DEMO']));
+    t.same(wanting([2]), new Set(['GATE']));
+    t.same(wanting([3]), new Set());
+    t.same(wanting([]), new Set(['DEMO', 'GATE']));
+
+    await store.close();
+    const again = await openStore(path);
+    t.equal((await page(again, 'wallet')).body, body);
+    await again.close();
+  },
+);
 
 t.test(
   'sandbox events: an order tells when it is opened, filled and cancelled, after a restart too',

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { CURRENCIES, formatAmount } from '../../src/sandbox/currencies.ts';
 import type { SandboxStore } from '../../src/sandbox/store.ts';
+import { runs } from '../support/depth.ts';
 import {
   balance,
   type Fields,
@@ -288,7 +289,7 @@ t.test(
           );
         await store.close();
       }),
-      { numRuns: 60 },
+      runs(60),
     );
   },
 );

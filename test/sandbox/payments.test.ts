@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { DECLINED_CARD } from '../../src/sandbox/payment-gate.ts';
 import type { SandboxAnswer, SandboxStore } from '../../src/sandbox/store.ts';
+import { runs } from '../support/depth.ts';
 import {
   asHolder,
   balance,
@@ -308,7 +309,7 @@ t.test(
           await store.close();
         },
       ),
-      { numRuns: 50 },
+      runs(50),
     );
   },
 );

@@ -11,6 +11,7 @@ import { SANDBOX_ERRORS } from '../../src/sandbox/errors.ts';
 import { FAULT_MODES } from '../../src/sandbox/faults.ts';
 import { createModules } from '../../src/sandbox/modules.ts';
 import { type RunningSandbox, startSandbox } from '../../src/sandbox/start.ts';
+import { TIED } from '../../tools/launch.ts';
 
 interface Answer {
   status: number;
@@ -47,6 +48,38 @@ async function call(
   });
   return { status: response.status, body: (await response.json()) as Answer['body'] };
 }
+
+t.test(
+  'sign-up: wallet and chat know both users at once, and modules that are not served keep nothing',
+  async (t) => {
+    const folder = await dataPath(t);
+    const sandbox = await start(t, folder);
+    for (const userId of ['11', '12', '11']) sandbox.signedUp(userId);
+    const paid = await call(`${sandbox.modules.wallet}/wallet/v1/transfers/create`, '11', {
+      currency: 'DEMO',
+      amount: '1.00',
+      toUserId: '12',
+    });
+    t.match(paid, { status: 200, body: { result: { partnerInfo: '12' } } });
+    const written = await call(`${sandbox.modules.chat}/chat/v1/chats/create_private`, '11', {
+      userId: '12',
+    });
+    t.equal(written.status, 200);
+    const unknown = await call(`${sandbox.modules.chat}/chat/v1/chats/create_private`, '11', {
+      userId: '13',
+    });
+    t.match(unknown, { status: 404, body: { error: { code: 2207 } } });
+    await sandbox.close();
+    const log = await readFile(join(folder, 'sandbox', 'log.jsonl'), 'utf8');
+    t.equal(log.split('"opened"').length - 1, 2, 'each account is opened once');
+    const elsewhere = await dataPath(t);
+    const chatAlone = await startSandbox({ dataPath: elsewhere, modules: ['chat'] });
+    chatAlone.signedUp('11');
+    await call(`${chatAlone.modules.chat}/chat/v1/chats/list`, '11');
+    await chatAlone.close();
+    t.notMatch(await readFile(join(elsewhere, 'sandbox', 'log.jsonl'), 'utf8'), '"wallet"');
+  },
+);
 
 t.test('docs/modules.md: names every endpoint, error code and fault mode of the sandbox', async (t) => {
   const page = await readFile(new URL('../../../docs/modules.md', import.meta.url), 'utf8');
@@ -275,14 +308,14 @@ process.stdout.write('crashed ' + error.code + '\\n');`;
   const child = spawn(
     '/bin/sh',
     // The test runner loads itself into every child and writes files there, which a limit on files would hit.
-    ['-c', `unset NODE_OPTIONS; ${shellPrefix} exec "$0" "$1" "$2"`, process.execPath, file, folder],
+    ['-c', `unset NODE_OPTIONS; ${shellPrefix} exec "$0" "$@"`, process.execPath, ...TIED, file, folder],
     {
       env: { PATH: process.env['PATH'] ?? '' },
-      stdio: ['ignore', 'pipe', 'inherit'],
+      stdio: ['ignore', 'pipe', 'inherit', 'pipe'],
     },
   );
   test.teardown(() => child.kill('SIGKILL'));
-  const lines = linesOf(child);
+  const lines = linesOf(child as ChildProcess & { stdout: Readable });
   const url = await lines.next();
   const crash = lines.next();
   // A test that does not wait for it kills the process.

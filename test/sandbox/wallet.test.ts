@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { CURRENCIES, formatAmount, readAmount } from '../../src/sandbox/currencies.ts';
 import { SandboxError } from '../../src/sandbox/errors.ts';
+import { runs } from '../support/depth.ts';
 import {
   balance,
   type Fields,
@@ -290,7 +291,7 @@ t.test('wallet: no money appears or is lost over random transfers and restarts',
       }
       await store.close();
     }),
-    { numRuns: 60 },
+    runs(60),
   );
 });
 
@@ -301,6 +302,7 @@ t.test('amounts: the decimal form reads back as the same number of smallest unit
         fc.bigInt({ min: 1n, max: 10n ** 18n }),
         (minor) => readAmount(formatAmount(minor, currency), currency) === minor,
       ),
+      runs(),
     );
     t.throws(() => readAmount('0', currency), SandboxError);
   }

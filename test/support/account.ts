@@ -10,8 +10,9 @@ import type { CodePort, Ports, WebhookPort } from '../../src/actors/runtime/port
 import type { Role } from '../../src/domain/roles.ts';
 import { authMethods } from '../../src/domain/sessions.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings.ts';
-import { SharedBounds } from '../../src/domain/shares.ts';
+import { SharedBounds } from '../../src/domain/shared-bounds.ts';
 import type { Site } from '../../src/domain/site.ts';
+import type { Challenges } from '../../src/io/challenges.ts';
 import type { AnyRoute } from '../../src/io/http/route.ts';
 import { createSessionGate } from '../../src/io/http/session-gate.ts';
 import * as authRoutes from '../../src/io/routes/auth.ts';
@@ -25,7 +26,7 @@ import { verifyAuthentication, verifyRegistration } from '../../src/workers/fido
 import { sha256Range } from '../../src/workers/sha256.ts';
 import type { TaskName } from '../../src/workers/tasks.ts';
 import { createTestActors, type TestActors } from './actors.ts';
-import { connectRaw, type HttpFixture, NO_LIMITS, requestText, startHttp } from './http.ts';
+import { connectRaw, type HttpFixture, makeChallenges, NO_LIMITS, requestText, startHttp } from './http.ts';
 
 export const ACCOUNT_ROUTES = [
   authRoutes.registerOptions,
@@ -182,7 +183,11 @@ export function startAccounts(options: AccountFixtureOptions = {}): AccountFixtu
   const bounds = new SharedBounds(settings);
   const http = startHttp({
     routes: [...ACCOUNT_ROUTES, ...(options.routes?.(actors, bounds) ?? [])],
-    pipeline: { bounds, trustedProxies: options.trustedProxies ?? [] },
+    pipeline: {
+      bounds,
+      challenges: currentChallenges(actors),
+      trustedProxies: options.trustedProxies ?? [],
+    },
     settings,
     actors: system,
     site: { authMethods: authMethods(codes !== undefined), ...options.site },
@@ -215,6 +220,19 @@ function currentSystem(actors: TestActors): TestActors['system'] {
       const { system } = actors;
       const value: unknown = Reflect.get(system, name);
       return typeof value === 'function' ? value.bind(system) : value;
+    },
+  });
+}
+
+/** Those of the moment: a restart leaves nothing of them but their key. */
+function currentChallenges(actors: TestActors): Challenges {
+  const ofSystem = new WeakMap<object, Challenges>();
+  return new Proxy({} as Challenges, {
+    get(_target, name) {
+      const challenges = ofSystem.get(actors.system) ?? makeChallenges();
+      ofSystem.set(actors.system, challenges);
+      const value: unknown = Reflect.get(challenges, name);
+      return typeof value === 'function' ? value.bind(challenges) : value;
     },
   });
 }

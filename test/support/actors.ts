@@ -9,6 +9,9 @@ import type { BugReport } from '../../src/actors/runtime/supervision.ts';
 import { createActorSystem, type RunningSystem } from '../../src/actors/runtime/system.ts';
 import type { RuntimeLimits, Schedule } from '../../src/actors/runtime/world.ts';
 import { LiveSettings } from '../../src/domain/settings.ts';
+import { seededNumbers } from '../../tools/seeded-numbers.ts';
+
+export { seededNumbers };
 
 /** 2026-01-01T00:00:00Z. */
 export const START_MS = 1_767_225_600_000;
@@ -53,17 +56,6 @@ export class ManualClock {
   clear(): void {
     this.#timers.clear();
   }
-}
-
-/** Numbers from 0 to 1 that repeat with the seed (mulberry32). */
-export function seededNumbers(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 /** Random bytes that repeat with the seed. */

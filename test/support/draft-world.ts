@@ -33,12 +33,15 @@ export class FakeChat implements ChatFilePort {
   mode: Mode = 'ok';
   /** Users who may not post. */
   readonly strangers = new Set<string>();
+  /** Ids that no message of any chat has. */
+  readonly unknownMessages = new Set<string>();
   #lastId = 1_000;
 
   async create(file: PendingFile): Promise<PortResult<{ readonly fileId: string }>> {
     this.calls.push('create');
     if (this.mode === 'down') return fail('ChartApiFileError');
     if (this.strangers.has(file.userId)) return fail('Forbidden');
+    if (this.unknownMessages.has(file.linkedMessageId ?? '')) return fail('LinkedMessageNotFound');
     if (this.cancelledKeys.has(file.uploadKey)) return fail('ChartApiFileError');
     const known = this.messages.get(file.uploadKey);
     if (known === undefined) this.#lastId += 1;
@@ -76,6 +79,9 @@ export class FakeChat implements ChatFilePort {
 export class FakeDisk implements FilePort {
   readonly parts = new Map<string, Buffer>();
   readonly files = new Map<string, Buffer>();
+  /** Who holds room. */
+  readonly held = new Set<string>();
+  hasRoom = true;
   mode: Mode = 'ok';
 
   /** What a stream writes. */
@@ -115,12 +121,14 @@ export class FakeDisk implements FilePort {
     return this.mode === 'cut' ? fail('FileStorageFailed') : OK;
   }
 
-  async reserve(): Promise<PortResult<null>> {
+  async reserve(holder: string): Promise<PortResult<null>> {
+    if (!this.hasRoom) return fail('StorageFull');
+    this.held.add(holder);
     return OK;
   }
 
-  release(): void {
-    this.mode = 'ok';
+  release(holder: string): void {
+    this.held.delete(holder);
   }
 
   async hashRanges({ fileId }: FileKey, ranges: readonly { positionBytes: number; lengthBytes: number }[]) {

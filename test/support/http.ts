@@ -5,9 +5,11 @@
 import net from 'node:net';
 import { Limiter } from '../../src/actors/limiter.ts';
 import type { ActorSystem } from '../../src/actors/runtime/actor.ts';
+import { ChallengeKey } from '../../src/domain/challenges.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings.ts';
-import { SharedBounds } from '../../src/domain/shares.ts';
+import { SharedBounds } from '../../src/domain/shared-bounds.ts';
 import type { Site } from '../../src/domain/site.ts';
+import { Challenges } from '../../src/io/challenges.ts';
 import { ConnectionShares } from '../../src/io/http/connection-shares.ts';
 import {
   createPipeline,
@@ -16,7 +18,7 @@ import {
   type PipelineOptions,
 } from '../../src/io/http/pipeline.ts';
 import type { AnyRoute, SessionGate } from '../../src/io/http/route.ts';
-import { createServer, type Server, type TlsFiles } from '../../src/io/http/server.ts';
+import { createServer, type RequestHandler, type Server, type TlsFiles } from '../../src/io/http/server.ts';
 
 /** A moment in the middle of nothing, at the start of a 5 s window and of a minute. */
 export const START_MS = 1_760_000_040_000;
@@ -112,6 +114,9 @@ export function startHttp(options: HttpFixtureOptions): HttpFixture {
   });
   const limiter = new Limiter({ settings, connectionsOpen: () => server.counters().open });
   let requests = 0;
+  let handle: RequestHandler = () => undefined;
+  // Open first: the routes are told the port.
+  server.serve((response, request) => handle(response, request));
   const pipeline = createPipeline({
     routes: options.routes,
     actors: options.actors ?? noActors(),
@@ -120,6 +125,8 @@ export function startHttp(options: HttpFixtureOptions): HttpFixture {
     site: makeSite(server.port, options.site),
     limiter,
     bounds,
+    challenges: makeChallenges(),
+    onSignedUp: () => undefined,
     clock: () => time.nowMs,
     elapsed: () => performance.now(),
     newRequestId: () => `test-${++requests}`,
@@ -129,7 +136,7 @@ export function startHttp(options: HttpFixtureOptions): HttpFixture {
     onFinished: (record) => finished.push(record),
     ...options.pipeline,
   });
-  server.serve(pipeline.handle);
+  handle = pipeline.handle;
   return {
     port: server.port,
     url: `http://127.0.0.1:${server.port}`,
@@ -142,6 +149,11 @@ export function startHttp(options: HttpFixtureOptions): HttpFixture {
     finished,
     close: () => server.close(),
   };
+}
+
+/** What a process remembers of challenges: each call is a restart over the same journal, whose key this is. */
+export function makeChallenges(): Challenges {
+  return new Challenges(new ChallengeKey(Buffer.alloc(32, 7)));
 }
 
 /** Routes under test that ask an actor bring their own system. */

@@ -5,7 +5,7 @@ import type { AuditRecord } from '../../src/actors/runtime/actor.ts';
 import { judge } from '../../src/domain/quotas.ts';
 import type { SessionContext } from '../../src/domain/sessions.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings.ts';
-import { SharedBounds } from '../../src/domain/shares.ts';
+import { SharedBounds } from '../../src/domain/shared-bounds.ts';
 import type { SessionGate } from '../../src/io/http/route.ts';
 import { type Catalogue, loadCatalogue } from '../../src/io/mcp/catalogue.ts';
 import type { ToolRow } from '../../src/io/mcp/tool.ts';

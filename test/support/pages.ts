@@ -14,7 +14,7 @@ export interface OpenPage {
   readonly page: Page;
   /** Console errors, policy violations and throws since the last call. */
   complaints(): string[];
-  /** Violations of WCAG 2 A and AA, with where they are. `exclude`: a part that a library draws. */
+  /** Violations of WCAG 2 A and AA, with where they are, and what sticks out on a phone. `exclude`: a library's part. */
   violations(exclude?: string): Promise<string[]>;
   /** A picture in light and dark, where `GATEHOUSE_SCREENSHOTS` names a folder. */
   picture(name: string): Promise<void>;
@@ -24,6 +24,31 @@ export interface PageOptions {
   readonly widthPixels?: number;
   /** With a virtual authenticator that says yes to everything. */
   readonly passkeys?: true;
+}
+
+/** CSS pixels of a phone that is held upright. */
+const PHONE = { width: 390, height: 844 };
+
+/** What scrolls sideways, in the browser: of the page and its tables, the elements that reach furthest. */
+const STICKS_OUT = `(() => {
+  const scrollers = [document.documentElement, ...document.querySelectorAll('.scroll')];
+  return scrollers.filter((each) => each.scrollWidth > each.clientWidth).map((each) => {
+    const edge = each.getBoundingClientRect().left + each.clientWidth;
+    const wide = [...each.querySelectorAll('*')]
+      .map((element) => ({ element, right: element.getBoundingClientRect().right }))
+      .filter(({ right }) => right > edge)
+      .sort((one, other) => other.right - one.right);
+    const names = wide.slice(0, 3).map(({ element }) => element.outerHTML.slice(0, 80));
+    return location.href + ' scrolls sideways on a phone: ' + names.join(' | ');
+  });
+})()`;
+
+async function sticksOut(page: Page): Promise<string[]> {
+  const size = page.viewportSize();
+  await page.setViewportSize(PHONE);
+  const found = await page.evaluate<string[]>(STICKS_OUT);
+  if (size !== null) await page.setViewportSize(size);
+  return found;
 }
 
 /** A fresh profile on this address. It closes with the test. */
@@ -66,7 +91,7 @@ export async function openPage(
     },
     async violations(exclude) {
       await page.evaluate(AXE);
-      return page.evaluate(async (excluded) => {
+      const found = await page.evaluate(async (excluded) => {
         type Result = { id: string; nodes: { target: unknown; failureSummary: string }[] };
         const { axe } = globalThis as unknown as {
           axe: { run(context: object, options: object): Promise<{ violations: Result[] }> };
@@ -79,6 +104,7 @@ export async function openPage(
           nodes.map(({ target, failureSummary }) => `${id} at ${String(target)}: ${failureSummary}`),
         );
       }, exclude);
+      return [...found, ...(await sticksOut(page))];
     },
     async picture(name) {
       if (FOLDER === undefined) return;
@@ -88,6 +114,10 @@ export async function openPage(
         await page.screenshot({ path: join(FOLDER, `${name}-${scheme}.png`), fullPage: true });
       }
       await page.emulateMedia({ colorScheme: 'light' });
+      const size = page.viewportSize();
+      await page.setViewportSize(PHONE);
+      await page.screenshot({ path: join(FOLDER, `${name}-phone.png`), fullPage: true });
+      if (size !== null) await page.setViewportSize(size);
     },
   };
 }

@@ -1,8 +1,10 @@
 /**
  * The deterministic simulation of the runtime: one seed is one history of asks, resends, flushes, passivations,
- * clock moves and crashes over a journal in memory. Everything that happens follows from the seed.
+ * clock moves and crashes over a journal in memory; in every fourth one rows rot, the file is cut off, and a second
+ * process opens the journal. Everything that happens follows from the seed.
  */
 import { Cell } from '../../src/actors/runtime/cell.ts';
+import { DamagedRow, JournalTaken } from '../../src/actors/runtime/journal-port.ts';
 import { MemoryJournal, type MemoryJournalOptions } from '../../src/actors/runtime/memory-journal.ts';
 import { createActorSystem, type RunningSystem } from '../../src/actors/runtime/system.ts';
 import { LiveSettings } from '../../src/domain/settings.ts';
@@ -16,6 +18,9 @@ const NAMES = ['x', 'y', 'z'];
 /** Time for back-offs, timers and sweeps to run their course at the end. */
 const EPILOGUE_MS = 200_000;
 const ROUNDS_MAX = 2_000;
+/** Every so many seeds the disk is bad, by so much a step. */
+const BAD_DISK_SEEDS = 4;
+const BAD_DISK_SHARE = 0.05;
 /** Small enough that every bound is met; the watchdog has a test of its own. */
 const LIMITS = {
   groupCommandsMax: 3,
@@ -68,6 +73,11 @@ class Simulation {
   /** Asks of the present run without an answer. */
   #asking = 0;
   #runs = 0;
+  readonly #hasBadDisk: boolean;
+  /** Rows have rotted: what cannot be read is not held against the runtime. */
+  #rotten = false;
+  /** Systems that another one took the journal from. */
+  #former: RunningSystem[] = [];
   #poisoned = new Set<number>();
   #broken: string | undefined;
 
@@ -75,14 +85,16 @@ class Simulation {
     this.#bytes = seededBytes(seed);
     this.#random = seededNumbers(seed);
     this.#trace = trace ?? (() => {});
+    this.#hasBadDisk = seed % BAD_DISK_SEEDS === 0;
     this.#journal = new MemoryJournal(faults);
     this.#system = this.#start();
   }
 
   #start(): RunningSystem {
+    const run = this.#runs;
     return createActorSystem({
       kinds: [this.#kind],
-      journal: this.#journal,
+      journal: this.#hasBadDisk ? this.#journal.open() : this.#journal,
       ports: { workers: { run: async () => ({ ok: false, error: 'InternalError' }) } },
       settings: SETTINGS,
       clock: this.#clock.read,
@@ -90,9 +102,11 @@ class Simulation {
       schedule: { immediate: (run) => this.#immediates.push(run), timer: this.#clock.timer },
       limits: LIMITS,
       onFatal: (error) => {
+        if (run !== this.#runs && error instanceof JournalTaken) return;
         this.#broken = `fatal: ${error.message}`;
       },
       onBug: ({ error }) => {
+        if (run !== this.#runs || (this.#rotten && error instanceof DamagedRow)) return;
         if (!(error instanceof Error) || error.message !== 'planted') this.#broken = `bug: ${String(error)}`;
       },
     });
@@ -121,6 +135,10 @@ class Simulation {
   }
 
   #step(): void {
+    if (this.#hasBadDisk && this.#random() < BAD_DISK_SHARE) {
+      this.#badDisk();
+      return;
+    }
     const dice = this.#random();
     if (dice < 0.4) this.#newOperation();
     else if (dice < 0.47) this.#resend();
@@ -172,7 +190,8 @@ class Simulation {
       if (run === this.#runs) this.#asking -= 1;
     };
     this.#trace(`ask ${entry.id} ${JSON.stringify(entry.command)}`);
-    this.#system
+    const former = this.#former.length > 0 && this.#random() < 0.5 ? this.#pick(this.#former) : undefined;
+    (former ?? this.#system)
       .ask<unknown>(this.#kind, entry.id, entry.command, { idempotencyKey: `key-${operation}` })
       .then(
         (reply) => {
@@ -227,7 +246,38 @@ class Simulation {
     this.#crash();
   }
 
-  #crash(): void {
+  #badDisk(): void {
+    const dice = this.#random();
+    if (dice < 0.5) {
+      const row = this.#journal.rot(this.#random());
+      this.#rotten ||= row !== undefined;
+      this.#trace(`rot of ${row}`);
+    } else if (dice < 0.8) this.#secondOwner();
+    else this.#crash(() => this.#startOnCutFile());
+  }
+
+  /** Another process opens the journal; the one that had it goes on as long as it can. */
+  #secondOwner(): void {
+    this.#trace('second owner');
+    this.#former.push(this.#system);
+    this.#runs += 1;
+    this.#asking = 0;
+    this.#system = this.#start();
+  }
+
+  /** A file that was cut off is not opened; a backup of the same moment is. */
+  #startOnCutFile(): RunningSystem {
+    const { mend } = this.#journal.cutOff();
+    this.#trace('cut off');
+    try {
+      return this.#start();
+    } catch {
+      mend();
+      return this.#start();
+    }
+  }
+
+  #crash(start = () => this.#start()): void {
     const inFlight = this.#random() < 0.5 ? 'lost' : 'written';
     this.#trace(`crash, group in flight ${inFlight}`);
     this.#journal.crash(inFlight);
@@ -236,21 +286,26 @@ class Simulation {
     this.#clock.clear();
     this.#runs += 1;
     this.#asking = 0;
+    this.#former = [];
     this.#broken ??= this.#checkAcknowledged();
-    this.#system = this.#start();
+    this.#system = start();
   }
 
   #states(): Map<string, LedgerState> {
-    return new Map(
-      ACTORS.map((id) => {
-        const cell = new Cell(this.#kind, id);
+    const states = new Map<string, LedgerState>();
+    for (const id of ACTORS) {
+      const cell = new Cell(this.#kind, id);
+      try {
         cell.replay(this.#journal);
-        return [id, cell.state as LedgerState] as const;
-      }),
-    );
+        states.set(id, cell.state as LedgerState);
+      } catch (error) {
+        if (!this.#rotten || !(error instanceof DamagedRow)) throw error;
+      }
+    }
+    return states;
   }
 
-  /** What was acknowledged is there, and nothing is there twice. */
+  /** What was acknowledged is there, unless its actor cannot be read, and nothing is there twice. */
   #checkAcknowledged(): string | undefined {
     const states = this.#states();
     for (const [id, { applied, received, fired }] of states) {
@@ -259,7 +314,7 @@ class Simulation {
       }
     }
     for (const [index, { id, acknowledged }] of this.#operations.entries()) {
-      if (acknowledged && states.get(id)?.applied.includes(index + 1) !== true) {
+      if (acknowledged && states.get(id)?.applied.includes(index + 1) === false) {
         return `${index + 1} was acknowledged by ${id} and is lost`;
       }
     }
@@ -273,8 +328,8 @@ class Simulation {
       for (const work of this.#works.splice(0)) work();
       await undefined;
       await undefined;
-      for (const { kind, id, quarantined } of this.#system.administration.failing()) {
-        if (quarantined) this.#system.administration.reset(kind, id);
+      for (const { kind, id, quarantined, lastError } of this.#system.administration.failing()) {
+        if (quarantined && !lastError.includes('is damaged')) this.#system.administration.reset(kind, id);
       }
       if (this.#immediates.length > 0 || this.#journal.flushing || this.#works.length > 0) continue;
       if (!this.#clock.fireNext(endMs)) return;
@@ -288,6 +343,7 @@ class Simulation {
     const { pending } = this.#system.counters();
     if (pending !== this.#asking) return `${pending} commands are counted, ${this.#asking} wait`;
     const states = this.#states();
+    if (this.#rotten) return this.#verdictOfSound(states);
     const all = [...states.values()];
     const received = all.flatMap((state) => state.received);
     const dead = this.#journal.dead(1_000).map(({ command }) => (command as { operation: number }).operation);
@@ -305,13 +361,45 @@ class Simulation {
     return this.#checkNames(states);
   }
 
+  /** Of a history with rotten rows: what can be read is true, and only what cannot be read is missing. */
+  #verdictOfSound(states: Map<string, LedgerState>): string | undefined {
+    let missing = 0;
+    const letters = this.#journal.dead(1_000).map(({ command }) => command as { operation?: number });
+    for (const [id, { received, sent }] of states) {
+      for (const operation of received) {
+        const command = this.#operations[operation - 1]?.command;
+        if (command?.type !== 'send' || command.toId !== id) return `${id} received ${operation}`;
+      }
+      for (const operation of sent) {
+        const command = this.#operations[operation - 1]?.command;
+        const target = command?.type === 'send' ? states.get(command.toId) : undefined;
+        if (target === undefined || target.received.includes(operation)) continue;
+        if (!letters.some((letter) => letter.operation === operation)) missing += 1;
+      }
+    }
+    const unreadable = letters.filter(({ operation }) => operation === undefined).length;
+    if (missing > unreadable) return `${missing} messages are missing, ${unreadable} could not be read`;
+    return this.#checkNames(states);
+  }
+
   #checkNames(states: Map<string, LedgerState>): string | undefined {
     for (const name of NAMES) {
       const owners = [...states].filter(([, state]) => state.names.includes(name)).map(([id]) => id);
       if (owners.length > 1) return `${name} belongs to ${owners.join(' and ')}`;
-      const indexed = this.#journal.lookup('publicKey', name);
-      if (indexed !== owners[0]) return `${name} is indexed for ${indexed}, owned by ${owners[0]}`;
+      const indexed = this.#lookUp(name);
+      const cannotBeRead = indexed instanceof DamagedRow || (indexed !== undefined && !states.has(indexed));
+      if (this.#rotten && cannotBeRead) continue;
+      if (indexed !== owners[0]) return `${name} is indexed for ${String(indexed)}, owned by ${owners[0]}`;
     }
     return undefined;
+  }
+
+  #lookUp(name: string): string | DamagedRow | undefined {
+    try {
+      return this.#journal.lookup('publicKey', name);
+    } catch (error) {
+      if (error instanceof DamagedRow) return error;
+      throw error;
+    }
   }
 }

@@ -20,7 +20,7 @@ import { createTestActors, type ManualClock, type TestActors } from './actors.ts
 
 export const OWNER = '101';
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
-const vault = createVault(createHash('sha256').update('vault').digest());
+export const vault = createVault(createHash('sha256').update('vault').digest());
 
 /** The log as its readers see it, in memory: what is appended is on disk at once. */
 export class MemoryEventLog implements EventLog {

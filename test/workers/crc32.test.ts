@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { crc32, crc32InScript, hashRange, writeSlab } from '../../src/workers/crc32.ts';
 import { createWorkerPool } from '../../src/workers/pool.ts';
+import { runs } from '../support/depth.ts';
 import { temporaryFolder } from '../support/file-storage.ts';
 
 const slabOf = (text: string): SharedArrayBuffer => {
@@ -24,6 +25,7 @@ t.test(
         const inPieces = (hash: typeof crc32) => hash(bytes.subarray(at), hash(bytes.subarray(0, at)));
         return crc32(bytes) === whole && inPieces(crc32) === whole && inPieces(crc32InScript) === whole;
       }),
+      runs(),
     );
   },
 );

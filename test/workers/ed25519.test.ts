@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import t from 'tap';
 import { checkEd25519Key, KEYS_CACHED_MAX, verifyEd25519 } from '../../src/workers/ed25519.ts';
+import { runs } from '../support/depth.ts';
 
 interface Vector {
   src: string;
@@ -116,7 +117,7 @@ t.test('ed25519: any changed bit of key, message or signature makes it false', a
       return !verifyEd25519({ ...good, [part]: changed });
     },
   );
-  t.doesNotThrow(() => fc.assert(property, { numRuns: 1_000 }));
+  t.doesNotThrow(() => fc.assert(property, runs(1_000)));
 });
 
 t.test('ed25519: S + L in place of S is refused (one signature has one spelling)', async (t) => {
@@ -149,6 +150,7 @@ t.test('ed25519: wrong lengths are false, not an error', async (t) => {
     fc.property(fc.uint8Array(), fc.uint8Array(), fc.uint8Array(), (publicKey, message, signature) => {
       return !verifyEd25519({ publicKey, message, signature });
     }),
+    runs(),
   );
 });
 

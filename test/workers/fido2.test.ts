@@ -11,6 +11,7 @@ import {
 } from '../../src/workers/fido2.ts';
 import { createWorkerPool } from '../../src/workers/pool.ts';
 import { create, get, makePasskey } from '../../tools/authenticator.ts';
+import { runs } from '../support/depth.ts';
 
 interface Fixture {
   readonly name: string;
@@ -153,12 +154,12 @@ t.test(
       }
       return true;
     });
-    await fc.assert(property, { numRuns: 400 });
+    await fc.assert(property, runs(400));
     const json = fc.asyncProperty(fc.json(), async (text) => {
       const data = Buffer.from(text).toString('base64url');
       return (await verifyRegistration({ ...good, clientDataJSON: data })).verdict === 'bad';
     });
-    await fc.assert(json, { numRuns: 200 });
+    await fc.assert(json, runs(200));
     const nested = Buffer.alloc(16 * 1024, 0x81).toString('base64url');
     t.same(
       await verifyRegistration({ ...good, attestationObject: nested }),

@@ -4,6 +4,7 @@
  */
 import type { AuditEvent } from '../../domain/audit.ts';
 import type { ErrorName } from '../../domain/errors.ts';
+import type { ScopeCode } from '../../domain/quotas.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
 import type { Ports } from './ports.ts';
 
@@ -23,6 +24,8 @@ export interface Refusal {
   readonly refuse: ErrorName;
   readonly detail?: string;
   readonly retryAfterSeconds?: number;
+  /** Of a limit: see `GatewayError`. */
+  readonly scope?: ScopeCode;
 }
 
 /** A unique name across actors, written in the same commit as the events. */
@@ -175,11 +178,17 @@ export interface ActorSystem {
   auditFirst(record: AuditRecord): Promise<void>;
 }
 
-export function refuse(row: ErrorName, detail?: string, retryAfterSeconds?: number): Refusal {
+export function refuse(
+  row: ErrorName,
+  detail?: string,
+  retryAfterSeconds?: number,
+  scope?: ScopeCode,
+): Refusal {
   return {
     refuse: row,
     ...(detail === undefined ? {} : { detail }),
     ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+    ...(scope === undefined ? {} : { scope }),
   };
 }
 

@@ -109,11 +109,14 @@ export class Administration {
   /** True when something was removed. The newest record of the log stays: positions count on from it. */
   #tidyRing(ring: StoredRing, newest: number, beforeMs: number): boolean {
     const { commit } = this.#wiring;
-    const isOver = (row: AuditRow | undefined) => isBefore(row, beforeMs) && row?.seq !== newest;
-    if (commit.failed || !isOver(this.journal.auditPage(0, 1, [ring])[0])) return false;
+    const isOver = (row: AuditRow) => isBefore(row, beforeMs) && row.seq !== newest;
+    // A damaged record has no time: it goes with the next one that is over.
+    const isKept = (row: AuditRow) => row.record !== undefined && !isOver(row);
+    const [oldest] = this.journal.auditPage(0, 1, [ring]);
+    if (commit.failed || oldest === undefined || isKept(oldest)) return false;
     const batch = this.journal.auditPage(0, AUDIT_BATCH_ROWS, [ring]);
-    const kept = batch.findIndex((row) => !isOver(row));
-    const last = batch.at(kept < 0 ? -1 : kept - 1);
+    const kept = batch.findIndex(isKept);
+    const last = batch.slice(0, kept < 0 ? batch.length : kept).findLast(isOver);
     if (last === undefined) return false;
     commit.open.operations.push({ op: 'auditTrim', ring, seq: last.seq });
     commit.wrotePatiently(1, 0);
@@ -171,7 +174,7 @@ export class Administration {
     return skipped;
   }
 
-  /** All that the journal holds of an actor, with its next message: to be looked at elsewhere. */
+  /** All that the journal holds of an actor, with its next message: to be looked at elsewhere. Throws `DamagedRow`. */
   export(kind: string, id: string): { stored: StoredActor | undefined; nextMessage: object | undefined } {
     const stored = this.journal.load(kind, id);
     return { stored, nextMessage: this.#wiring.inbox.head(kind, id)?.command };
@@ -187,7 +190,7 @@ export class Administration {
   }
 }
 
-function isBefore(row: AuditRow | undefined, beforeMs: number): boolean {
-  const utcMs = (row?.record as Partial<AuditRecord> | undefined)?.utcMs;
+function isBefore(row: AuditRow, beforeMs: number): boolean {
+  const utcMs = (row.record as Partial<AuditRecord> | undefined)?.utcMs;
   return utcMs !== undefined && utcMs < beforeMs;
 }

@@ -5,7 +5,7 @@
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { AnyKind } from './actor.ts';
 import type { Cell } from './cell.ts';
-import type { Journal } from './journal-port.ts';
+import { DamagedRow, type Journal } from './journal-port.ts';
 import { ID_MAX_BYTES, isName } from './plain-data.ts';
 import type { Wiring } from './wiring.ts';
 import type { RuntimeLimits } from './world.ts';
@@ -76,7 +76,7 @@ export class Admission {
       // A name that cannot be an id is a bug of the caller; no actor has failed.
       if (error instanceof GatewayError || !isName(id, ID_MAX_BYTES)) throw error;
       supervision.failed(kind.kind, id, command, error);
-      throw new GatewayError('InternalError');
+      throw new GatewayError(error instanceof DamagedRow ? 'Quarantined' : 'InternalError');
     }
   }
 

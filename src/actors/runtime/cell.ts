@@ -7,7 +7,14 @@ import type { AnyKind } from './actor.ts';
 import { type DueTimers, restoredTimers, timerPairs, withTimer } from './due-timers.ts';
 import type { Group, Waiter } from './group.ts';
 import { IdempotencyRing } from './idempotency.ts';
-import type { Journal, RingEntry, SnapshotRow, TimerChange, TurnRow } from './journal-port.ts';
+import {
+  DamagedRow,
+  type Journal,
+  type RingEntry,
+  type SnapshotRow,
+  type TimerChange,
+  type TurnRow,
+} from './journal-port.ts';
 import { ownText } from './own-strings.ts';
 
 /** Commands without an answer, over all actors. */
@@ -65,7 +72,8 @@ export class Cell {
     const stored = journal.load(kind.kind, id);
     if (stored?.snapshot !== undefined) this.#restore(stored.snapshot);
     for (const { seq, row } of stored?.rows ?? []) {
-      if (seq !== this.seq + 1) throw new Error(`row ${this.seq + 1} of ${kind.kind} ${id} is missing`);
+      if (seq !== this.seq + 1)
+        throw new DamagedRow('journal', [kind.kind, id, this.seq + 1], new Uint8Array(), 'it is missing');
       this.#apply(row);
       // Not the number of the key, which is decoded as a fraction and takes a box of its own in every instance.
       this.seq += 1;

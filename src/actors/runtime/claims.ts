@@ -2,10 +2,10 @@
  * Unique names across actors. Owns the view of the indexes that includes what is being committed: a claim is judged
  * against it within the turn, so two actors can never both win.
  */
-import type { ErrorName } from '../../domain/errors.ts';
+import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { Claim, IndexName } from './actor.ts';
 import type { Group } from './group.ts';
-import type { Journal } from './journal-port.ts';
+import { DamagedRow, type Journal } from './journal-port.ts';
 
 interface Pending {
   readonly owner: string | null;
@@ -31,10 +31,15 @@ export class Claims {
     this.#journal = journal;
   }
 
+  /** Throws `Quarantined` when the row of the name is damaged: it is neither free nor anybody's. */
   lookup(index: IndexName, key: string): string | undefined {
     const pending = this.#pending.get(index)?.get(key);
     if (pending !== undefined) return pending.owner ?? undefined;
-    return this.#journal.lookup(index, key);
+    try {
+      return this.#journal.lookup(index, key);
+    } catch (error) {
+      throw error instanceof DamagedRow ? new GatewayError('Quarantined') : error;
+    }
   }
 
   /** Is the present value of this name on disk? */

@@ -1,6 +1,6 @@
 /**
  * Durable input meets its actor. Owns what happens to a mailbox row or a due timer: a turn, another try after a
- * failure, or the dead letters.
+ * failure, or the dead letters, at once where the row cannot be read.
  */
 import type { Cell } from './cell.ts';
 import { dueOf } from './due-timers.ts';
@@ -42,6 +42,10 @@ export class Deliveries {
     const { kind, id } = entry.box;
     if (residency.kindNamed(kind) === undefined) {
       this.#bury(entry, `there is no actor kind ${kind}`);
+      return 'taken';
+    }
+    if (entry.damage !== undefined) {
+      this.#bury(entry, entry.damage.message);
       return 'taken';
     }
     const waitMs = supervision.waitMs(kind, id);

@@ -3,7 +3,7 @@
  * order, and how often each has failed. A row leaves the journal in the commit of the turn that used it, so it is
  * delivered again after a crash and never counted twice.
  */
-import type { Journal, MailKey, MailRow, TimerKey, TimerRow } from './journal-port.ts';
+import type { DamagedRow, Journal, MailKey, MailRow, TimerKey, TimerRow } from './journal-port.ts';
 import type { Schedule } from './world.ts';
 
 /** Rows of one actor that are kept in memory; the rest is read from the journal when these are done. */
@@ -19,6 +19,8 @@ export interface Entry {
   readonly box: Box;
   readonly source: Source;
   readonly command: object;
+  /** The row cannot be read. */
+  readonly damage: DamagedRow | undefined;
   attempts: number;
 }
 
@@ -101,12 +103,13 @@ export class Inbox {
   }
 
   timer(row: TimerRow): void {
-    const { dueMs, kind, id, name, command } = row;
+    const { dueMs, kind, id, name, command, damage } = row;
     const box = this.#box(kind, id);
     box.entries.push({
       box,
       source: { type: 'timer', key: { dueMs, kind, id, name } },
       command,
+      damage,
       attempts: 0,
     });
     this.#wake(box);
@@ -169,12 +172,13 @@ export class Inbox {
   }
 
   #take(box: Box, row: MailRow): void {
-    const { toKind, toId, seq, fromKind, fromId, command } = row;
+    const { toKind, toId, seq, fromKind, fromId, command, damage } = row;
     box.lastSeq = seq;
     box.entries.push({
       box,
       source: { type: 'mail', key: { toKind, toId, seq, fromKind, fromId } },
       command,
+      damage,
       attempts: 0,
     });
   }

@@ -3,7 +3,7 @@
  * rings is a merge. Owns the positions and the bound of each ring.
  */
 import { STORED_RINGS, type StoredRing } from '../../domain/audit.ts';
-import type { AuditRow, Operation } from './journal-port.ts';
+import { type AuditRow, DamagedRow, type Operation } from './journal-port.ts';
 import type { StoredTable } from './journal-writer.ts';
 
 export type AuditOperation = Extract<Operation, { op: 'audit' | 'auditTrim' }>;
@@ -105,8 +105,11 @@ class Head {
 
   move(): void {
     const { done, value } = this.#iterator.next();
-    this.row =
-      done === true ? undefined : { seq: value.key as number, ring: this.#ring, record: value.value };
+    if (done === true) this.row = undefined;
+    else {
+      const record = value.value instanceof DamagedRow ? undefined : value.value;
+      this.row = { seq: value.key as number, ring: this.#ring, record };
+    }
   }
 
   /** Gives the engine's cursor back. */

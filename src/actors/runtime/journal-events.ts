@@ -2,7 +2,7 @@
  * The log of events on disk: three sub-databases, the log by sequence, the events that wait for their place by
  * arrival, and the identities of both. Owns their keys; which event gets which place is the event log's to say.
  */
-import type { EventRow, EventRows, Operation, Packed } from './journal-port.ts';
+import { DamagedRow, type EventRow, type EventRows, type Operation, type Packed } from './journal-port.ts';
 import type { StoredTable } from './journal-writer.ts';
 
 export interface EventTables {
@@ -24,12 +24,11 @@ export function eventTables(table: (name: string) => StoredTable): EventTables {
 
 export class JournalEvents implements EventRows {
   readonly #tables: EventTables;
-  /** What stands under an identity: nothing is read from it. */
-  readonly #mark: Packed;
+  readonly #pack: (value: unknown) => Packed;
 
   constructor(tables: EventTables, pack: (value: unknown) => Packed) {
     this.#tables = tables;
-    this.#mark = pack(1);
+    this.#pack = pack;
   }
 
   write(operation: EventOperation): void {
@@ -37,7 +36,8 @@ export class JournalEvents implements EventRows {
     switch (operation.op) {
       case 'eventAccept':
         eventInbox.put(operation.arrival, operation.row);
-        eventIdentity.put(operation.identity, this.#mark);
+        // Nothing is read from it: the key says all.
+        eventIdentity.put(operation.identity, this.#pack(1));
         return;
       case 'eventRelease':
         if (operation.arrival !== null) eventInbox.remove(operation.arrival);
@@ -54,24 +54,24 @@ export class JournalEvents implements EventRows {
     return { oldest: this.#end(false), newest: this.#end(true) };
   }
 
-  page(afterSequence: number, limit: number): { sequence: number; row: EventRow }[] {
-    const rows: { sequence: number; row: EventRow }[] = [];
+  page(afterSequence: number, limit: number): { sequence: number; row: EventRow | undefined }[] {
+    const rows: { sequence: number; row: EventRow | undefined }[] = [];
     for (const { key, value } of this.#tables.events.getRange({ start: afterSequence + 1, limit })) {
-      rows.push({ sequence: key as number, row: value as EventRow });
+      rows.push({ sequence: key as number, row: rowOf(value) });
     }
     return rows;
   }
 
-  waiting(afterArrival: number, limit: number): { arrival: number; row: EventRow }[] {
-    const rows: { arrival: number; row: EventRow }[] = [];
+  waiting(afterArrival: number, limit: number): { arrival: number; row: EventRow | undefined }[] {
+    const rows: { arrival: number; row: EventRow | undefined }[] = [];
     for (const { key, value } of this.#tables.eventInbox.getRange({ start: afterArrival + 1, limit })) {
-      rows.push({ arrival: key as number, row: value as EventRow });
+      rows.push({ arrival: key as number, row: rowOf(value) });
     }
     return rows;
   }
 
   knows(identity: string): boolean {
-    return this.#tables.eventIdentity.get(identity) !== undefined;
+    return this.#tables.eventIdentity.has(identity);
   }
 
   sizeBytes(): number {
@@ -82,4 +82,8 @@ export class JournalEvents implements EventRows {
     for (const key of this.#tables.events.getKeys({ reverse, limit: 1 })) return Number(key);
     return 0;
   }
+}
+
+function rowOf(value: unknown): EventRow | undefined {
+  return value instanceof DamagedRow ? undefined : (value as EventRow);
 }

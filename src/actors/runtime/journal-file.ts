@@ -12,6 +12,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 
@@ -23,10 +24,21 @@ export const DATA_FILE = 'data.mdb';
  */
 export const ENGINE = { overlappingSync: false, noSubdir: false, maxDbs: 32 };
 export const LOCK_FILE = 'lock.mdb';
+/**
+ * Version of the layout of the rows, which is metadata. A journal with a newer one refuses to open. 2: rows have
+ * checksums, and the audit log has rings.
+ */
+export const SCHEMA = 2;
+export const SCHEMA_KEY = 'schema';
 /** A journal in the making, and the lock that the engine puts beside a file without a folder of its own. */
 const NEW_FILE = 'new.mdb';
 const NEW_LOCK_FILE = `${NEW_FILE}-lock`;
 
+/**
+ * Of the engine's lock file, which it maps into memory: 8,272 bytes of it are used. A page without a block on the disk
+ * would end the process with SIGBUS when the disk is full.
+ */
+const LOCK_FILE_BYTES = 3 * 4096;
 /** `MDB_MAGIC`, little-endian, behind the header of the two meta pages. */
 const MAGIC = 0xbeefc0de;
 const MAGIC_OFFSET_BYTES = 24;
@@ -57,17 +69,16 @@ export async function makeJournalFiles(
   const file = join(directory, DATA_FILE);
   if (!existsSync(file) || statSync(file).size === 0) {
     const path = join(directory, NEW_FILE);
-    for (const name of [NEW_FILE, NEW_LOCK_FILE]) {
-      rmSync(join(directory, name), { force: true });
-      makeFile(join(directory, name));
-    }
+    for (const name of [NEW_FILE, NEW_LOCK_FILE]) rmSync(join(directory, name), { force: true });
+    makeFile(path);
+    makeLockFile(join(directory, NEW_LOCK_FILE));
     await create(path);
     syncToDisk(path);
     renameSync(path, file);
   }
   rmSync(join(directory, NEW_LOCK_FILE), { force: true });
   // One that is there stays closed: closing it again would drop the locks that this process holds on it.
-  if (!existsSync(join(directory, LOCK_FILE))) makeFile(join(directory, LOCK_FILE));
+  if (!existsSync(join(directory, LOCK_FILE))) makeLockFile(join(directory, LOCK_FILE));
   // At every start, whoever made the file: the run that did may have been killed before it came to this.
   syncToDisk(directory);
 }
@@ -84,6 +95,19 @@ export function makeFolders(path: string): void {
 /** Empty, and readable by its owner alone; the engine would let everybody read what it creates. */
 function makeFile(path: string): void {
   closeSync(openSync(path, 'a', 0o600));
+}
+
+/** With all of its blocks, or not at all. */
+function makeLockFile(path: string): void {
+  const file = openSync(path, 'w', 0o600);
+  try {
+    writeFileSync(file, Buffer.alloc(LOCK_FILE_BYTES));
+  } catch (error) {
+    rmSync(path);
+    throw error;
+  } finally {
+    closeSync(file);
+  }
 }
 
 /** Puts the content of a file, or the names in a folder, on the disk. */

@@ -37,6 +37,24 @@ export type SnapshotRow = readonly [
   timers: readonly (readonly [name: string, dueMs: number])[],
 ];
 
+/** A row that is not what was written: its checksum does not fit, it cannot be decoded, or it is missing. */
+export class DamagedRow extends Error {
+  /** The sub-database. */
+  readonly table: string;
+  readonly key: string;
+  /** As it is on disk; empty when the row is missing. */
+  readonly bytes: Uint8Array;
+
+  constructor(table: string, key: unknown, bytes: Uint8Array, reason: string) {
+    const text = Array.isArray(key) ? key.join('/') : String(key);
+    super(`the row ${text} of ${table} is damaged: ${reason}`);
+    this.name = 'DamagedRow';
+    this.table = table;
+    this.key = text;
+    this.bytes = bytes;
+  }
+}
+
 export interface StoredActor {
   readonly snapshot: SnapshotRow | undefined;
   /** Rows after the snapshot, in order, without gaps. */
@@ -52,7 +70,9 @@ export interface MailKey {
   readonly fromId: string;
 }
 export interface MailRow extends MailKey {
+  /** Of a damaged row: `{ type: 'unreadable', bytes }`. */
   readonly command: object;
+  readonly damage?: DamagedRow;
 }
 export interface TimerKey {
   readonly dueMs: number;
@@ -61,7 +81,9 @@ export interface TimerKey {
   readonly name: string;
 }
 export interface TimerRow extends TimerKey {
+  /** As that of `MailRow`. */
   readonly command: object;
+  readonly damage?: DamagedRow;
 }
 export interface DeadKey {
   readonly timeMs: number;
@@ -121,6 +143,7 @@ export interface AuditRow {
   readonly seq: number;
   /** Null: of a version without rings. */
   readonly ring: StoredRing;
+  /** Undefined: the row is damaged. */
   readonly record: unknown;
 }
 
@@ -145,16 +168,25 @@ export type EventRow = readonly [
 export interface EventRows {
   /** Oldest and newest place in the log; zeros while it is empty. */
   ends(): { readonly oldest: number; readonly newest: number };
-  /** The log after a place, in order. */
-  page(afterSequence: number, limit: number): { readonly sequence: number; readonly row: EventRow }[];
+  /** The log after a place, in order. A row is undefined when it is damaged. */
+  page(
+    afterSequence: number,
+    limit: number,
+  ): { readonly sequence: number; readonly row: EventRow | undefined }[];
   /** Events that wait, by arrival. */
-  waiting(afterArrival: number, limit: number): { readonly arrival: number; readonly row: EventRow }[];
+  waiting(
+    afterArrival: number,
+    limit: number,
+  ): { readonly arrival: number; readonly row: EventRow | undefined }[];
   /** Is an event with this identity in the log, or waiting? */
   knows(identity: string): boolean;
   /** What the log takes. */
   sizeBytes(): number;
 }
 
+/**
+ * Reads verify what they read. `load`, `lookup` and `meta` throw `DamagedRow`; other reads show the row as damaged.
+ */
 export interface Journal {
   readonly events: EventRows;
   /** Throws TypeError when the value cannot be stored. */
@@ -185,6 +217,8 @@ export interface Journal {
   meta(key: string): unknown;
   /** True when more than the allowed share of the quota is live: only commands that free space go on. */
   full(): boolean;
+  /** Rows found to be damaged since the start, each once. */
+  readonly damagedRows: number;
   close(): Promise<void>;
 }
 

@@ -2,16 +2,17 @@
  * Reads of the journal on disk. Owns how rows are found: the order of the keys does all of the work, nothing is
  * scanned that is not returned.
  */
-import type {
-  DeadKey,
-  DeadRow,
-  MailKey,
-  MailRow,
-  SnapshotRow,
-  StoredActor,
-  TimerKey,
-  TimerRow,
-  TurnRow,
+import {
+  DamagedRow,
+  type DeadKey,
+  type DeadRow,
+  type MailKey,
+  type MailRow,
+  type SnapshotRow,
+  type StoredActor,
+  type TimerKey,
+  type TimerRow,
+  type TurnRow,
 } from './journal-port.ts';
 import { ownStrings } from './own-strings.ts';
 
@@ -25,7 +26,11 @@ interface Range {
 
 /** The part of a sub-database that reading takes. Keys compare element by element: numbers before strings. */
 export interface Table {
+  /** Throws `DamagedRow`. */
   get(key: Part[] | Part): unknown;
+  /** Is there such a row, damaged or not? */
+  has(key: Part[] | Part): boolean;
+  /** A value is a `DamagedRow` where the row is damaged. */
   getRange(range: Range): Iterable<{ key: unknown; value: unknown }>;
   getKeys(range: Range): Iterable<unknown>;
 }
@@ -62,10 +67,11 @@ export class JournalReader {
 
   load(kind: string, id: string): StoredActor | undefined {
     const snapshot = this.#tables.snapshot.get([kind, id]) as SnapshotRow | undefined;
-    if (snapshot === undefined && this.#tables.journal.get([kind, id, 1]) === undefined) return undefined;
+    if (snapshot === undefined && !this.#tables.journal.has([kind, id, 1])) return undefined;
     const start = [kind, id, (snapshot?.[1] ?? 0) + 1];
     const rows: { seq: number; row: TurnRow }[] = [];
     for (const { key, value } of this.#tables.journal.getRange({ start, end: [kind, id, LAST] })) {
+      if (value instanceof DamagedRow) throw value;
       rows.push({ seq: (key as [string, string, number])[2], row: ownStrings(value) as TurnRow });
     }
     return { snapshot, rows };
@@ -73,10 +79,7 @@ export class JournalReader {
 
   has(kind: string, id: string): boolean {
     // Rows begin with 1 and go only when a snapshot covers them.
-    return (
-      this.#tables.snapshot.get([kind, id]) !== undefined ||
-      this.#tables.journal.get([kind, id, 1]) !== undefined
-    );
+    return this.#tables.snapshot.has([kind, id]) || this.#tables.journal.has([kind, id, 1]);
   }
 
   /** Jumps from id to id over both tables: an actor may stand in either. */
@@ -114,7 +117,7 @@ export class JournalReader {
     const range = { start: [toKind, toId, afterSeq + 1], end: [toKind, toId, LAST], limit };
     for (const { key, value } of this.#tables.mailbox.getRange(range)) {
       const [, , seq, fromKind, fromId] = key as [string, string, number, string, string];
-      rows.push({ toKind, toId, seq, fromKind, fromId, command: value as object });
+      rows.push({ toKind, toId, seq, fromKind, fromId, ...contentOf(value) });
     }
     return rows;
   }
@@ -124,7 +127,7 @@ export class JournalReader {
     for (const { key, value } of this.#tables.timer.getRange({ limit })) {
       const [dueMs, kind, id, name] = key as [number, string, string, string];
       if (dueMs > untilMs) break;
-      rows.push({ dueMs, kind, id, name, command: value as object });
+      rows.push({ dueMs, kind, id, name, ...contentOf(value) });
     }
     return rows;
   }
@@ -133,11 +136,19 @@ export class JournalReader {
     const rows: DeadRow[] = [];
     for (const { key, value } of this.#tables.dead.getRange({ limit })) {
       const [timeMs, kind, id, seq] = key as [number, string, string, number];
-      const { command, reason } = value as { command: object; reason: string };
-      rows.push({ timeMs, kind, id, seq, command, reason });
+      const { command, damage } = contentOf(value);
+      const letter = value as { command: object; reason: string };
+      const content = damage === undefined ? letter : { command, reason: damage.message };
+      rows.push({ timeMs, kind, id, seq, command: content.command, reason: content.reason });
     }
     return rows;
   }
+}
+
+/** The command of a row, or what stands for that of a damaged one. */
+export function contentOf(value: unknown): { command: object; damage?: DamagedRow } {
+  if (!(value instanceof DamagedRow)) return { command: value as object };
+  return { command: { type: 'unreadable', bytes: value.bytes }, damage: value };
 }
 
 function nextId(table: Table, kind: string, afterId: string): string | undefined {

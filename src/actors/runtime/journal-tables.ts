@@ -1,11 +1,14 @@
 /** The sub-databases of the journal on disk, opened: one for each kind of row and one for each index. */
-import { asBinary, type Database, type RootDatabase } from 'lmdb';
+import type { Database, RootDatabase } from 'lmdb';
 import type { Packr } from 'msgpackr';
 import type { IndexName } from './actor.ts';
 import { auditTables } from './journal-audit.ts';
 import { type EventTables, eventTables } from './journal-events.ts';
+import { DamagedRow } from './journal-port.ts';
+import type { Part } from './journal-reader.ts';
 import { type TableStats, tableBytes } from './journal-space.ts';
 import { INDEXES, type StoredTable, type Tables } from './journal-writer.ts';
+import { openRow, seal } from './row-checksum.ts';
 
 export interface OpenTables {
   readonly tables: Tables;
@@ -16,12 +19,17 @@ export interface OpenTables {
   readonly databases: readonly Database[];
 }
 
-export function openTables(root: RootDatabase, packr: Packr): OpenTables {
+/** `onDamage` is told of every damaged row that is read, each time. */
+export function openTables(
+  root: RootDatabase,
+  packr: Packr,
+  onDamage: (row: DamagedRow) => void,
+): OpenTables {
   const databases: Database[] = [];
   const table = (name: string): StoredTable => {
-    const database = root.openDB(name, { encoder: packr } as object);
+    const database: Database = root.openDB(name, { encoding: 'binary' });
     databases.push(database);
-    return tableOf(database);
+    return tableOf(database, { name, packr, onDamage });
   };
   return {
     tables: {
@@ -39,16 +47,42 @@ export function openTables(root: RootDatabase, packr: Packr): OpenTables {
   };
 }
 
+interface RowOptions {
+  readonly name: string;
+  readonly packr: Packr;
+  readonly onDamage: (row: DamagedRow) => void;
+}
+
 // Within a batch the promises of the single writes never reject: the batch's own does.
-function tableOf(database: Database): StoredTable {
+function tableOf(database: Database, { name, packr, onDamage }: RowOptions): StoredTable {
+  const open = (key: Part[] | Part, row: Uint8Array, sizeBytes: number): unknown => {
+    try {
+      return openRow(packr, row, sizeBytes, name, key);
+    } catch (error) {
+      if (!(error instanceof DamagedRow)) throw error;
+      onDamage(error);
+      return error;
+    }
+  };
   return {
-    get: (key) => database.get(key),
-    getRange: (range) => database.getRange(range),
+    get(key) {
+      // One buffer serves all reads; what it holds is decoded here and now.
+      const row = database.getBinaryFast(key);
+      const value = row === undefined ? undefined : open(key, row, row.length);
+      if (value instanceof DamagedRow) throw value;
+      return value;
+    },
+    has: (key) => database.doesExist(key),
+    *getRange(range) {
+      for (const { key, value } of database.getRange(range))
+        yield { key, value: open(key as Part[] | Part, value as Uint8Array, value.length) };
+    },
     getKeys: (range) => database.getKeys(range),
     count: () => (database.getStats() as TableStats).entryCount,
     sizeBytes: () => tableBytes(database.getStats() as TableStats),
     put(key, row) {
-      void database.put(key, asBinary(row as Uint8Array));
+      seal(row as Uint8Array, name, key);
+      void database.put(key, row);
     },
     remove(key) {
       void database.remove(key);

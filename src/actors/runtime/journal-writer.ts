@@ -95,7 +95,7 @@ export class JournalWriter {
         this.#trimDead();
         return;
       case 'deadRemove':
-        if (dead.get(deadKey(operation.key)) !== undefined) this.#deadRows -= 1;
+        if (dead.has(deadKey(operation.key))) this.#deadRows -= 1;
         dead.remove(deadKey(operation.key));
         return;
       case 'index':

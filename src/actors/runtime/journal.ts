@@ -4,15 +4,24 @@
  */
 import { join, resolve } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
-import { Packr } from 'msgpackr';
 import type { StoredRing } from '../../domain/audit.ts';
 import type { IndexName } from './actor.ts';
+import { DamageReport } from './damage-report.ts';
 import { JournalAudit } from './journal-audit.ts';
 import { finishCopy } from './journal-copy.ts';
 import { JournalEvents } from './journal-events.ts';
-import { DATA_FILE, ENGINE, isJournalFile, makeFolders, makeJournalFiles } from './journal-file.ts';
+import {
+  DATA_FILE,
+  ENGINE,
+  isJournalFile,
+  makeFolders,
+  makeJournalFiles,
+  SCHEMA,
+  SCHEMA_KEY,
+} from './journal-file.ts';
 import { JournalOwner } from './journal-owner.ts';
 import {
+  type DamagedRow,
   type Journal,
   JournalTaken,
   JournalTooNew,
@@ -25,11 +34,9 @@ import { JournalSpace, type TableStats } from './journal-space.ts';
 import { openTables } from './journal-tables.ts';
 import { JournalWriter, type StoredTable, type Tables } from './journal-writer.ts';
 import { CLAIM_KEY_MAX_BYTES, checkPlain, isName } from './plain-data.ts';
+import { createPackr, packRow } from './row-checksum.ts';
 import { nodeSchedule } from './world.ts';
 
-/** Version of the layout below. A journal with a newer one refuses to open. */
-const SCHEMA = 1;
-const SCHEMA_KEY = 'schema';
 /** Commits between two looks at the space in use. */
 const MEASURE_COMMITS = 32;
 const MIB = 1024 * 1024;
@@ -51,6 +58,8 @@ export interface DiskJournalOptions {
   readonly deadRowsMax?: number;
   /** The disk has no more room (or has again). */
   readonly onShortage?: (error: Error | undefined) => void;
+  /** Told of each damaged row, once. */
+  readonly onDamage?: (row: DamagedRow) => void;
 }
 
 /** Opens or creates the journal. Throws `JournalTooNew` when a newer version has written it. */
@@ -71,7 +80,7 @@ export async function openJournal(options: DiskJournalOptions): Promise<DiskJour
 
 export class DiskJournal implements Journal {
   readonly events: JournalEvents;
-  readonly #packr = new Packr({ useRecords: true, moreTypes: true, copyBuffers: true });
+  readonly #packr = createPackr();
   readonly #root: RootDatabase;
   readonly #tables: Tables;
   readonly #indexes: ReadonlyMap<IndexName, StoredTable>;
@@ -80,27 +89,29 @@ export class DiskJournal implements Journal {
   readonly #writer: JournalWriter;
   readonly #space: JournalSpace;
   readonly #owner: JournalOwner;
+  readonly #damage: DamageReport;
   #commits = 0;
 
   constructor(options: DiskJournalOptions) {
     const { directory, onShortage } = options;
-    this.#root = open({
-      ...ENGINE,
-      path: directory,
-      encoder: this.#packr,
-    });
+    this.#damage = new DamageReport(options.onDamage ?? (() => undefined));
+    this.#root = open({ ...ENGINE, path: directory });
     this.#owner = new JournalOwner(this.#root);
-    const { tables, indexes, events, audit, databases } = openTables(this.#root, this.#packr);
+    const { tables, indexes, events, audit, databases } = openTables(
+      this.#root,
+      this.#packr,
+      this.#damage.add,
+    );
     this.#tables = tables;
     this.#indexes = indexes;
-    this.events = new JournalEvents(events, (value) => this.#packr.pack(value));
+    this.events = new JournalEvents(events, (value) => packRow(this.#packr, value));
     this.#audit = new JournalAudit(audit, options.auditRowsMax ?? (() => 1_000_000));
     this.#reader = new JournalReader(this.#tables);
     this.#writer = new JournalWriter({
       tables: this.#tables,
       indexes: this.#indexes,
       events: this.events,
-      pack: (value) => this.#packr.pack(value),
+      pack: (value) => packRow(this.#packr, value),
       audit: this.#audit,
       deadRowsMax: options.deadRowsMax ?? 10_000,
     });
@@ -121,18 +132,17 @@ export class DiskJournal implements Journal {
     // Before anything is read: whatever another owner acknowledged is on disk by now, and it writes nothing more.
     await this.#owner.takeOver();
     const schema = this.meta(SCHEMA_KEY);
-    if (schema === undefined)
-      await this.#root.batch(() => this.#tables.meta.put(SCHEMA_KEY, this.pack(SCHEMA)));
-    else if (typeof schema !== 'number' || schema > SCHEMA) {
+    if (schema !== undefined && (typeof schema !== 'number' || schema > SCHEMA))
       throw new JournalTooNew(`the journal has layout ${String(schema)}, this version reads up to ${SCHEMA}`);
-    }
+    // Without a checksum: an earlier version is to read it, and to refuse.
+    if (schema !== SCHEMA) await this.#root.openDB('meta', {}).put(SCHEMA_KEY, SCHEMA);
     this.#writer.prepare();
     await this.#space.prepare();
   }
 
   pack(value: unknown): Packed {
     checkPlain(value);
-    return this.#packr.pack(value);
+    return packRow(this.#packr, value);
   }
 
   sizeBytes(packed: Packed): number {
@@ -169,6 +179,10 @@ export class DiskJournal implements Journal {
 
   full(): boolean {
     return this.#space.full;
+  }
+
+  get damagedRows(): number {
+    return this.#damage.rows;
   }
 
   load(kind: string, id: string): StoredActor | undefined {

@@ -7,7 +7,7 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 /** `MDB_MAGIC`, little-endian. */
 const MAGIC = 0xbeefc0de;
 const DATA_VERSION = 2;
-const PAGE_BYTES = 4096;
+export const META_PAGE_BYTES = 4096;
 /** Page flag: P_META. */
 const META_FLAG = 0x08;
 /** "No page": the root of an empty tree. */
@@ -16,7 +16,7 @@ const NO_PAGE = 2n ** 64n - 1n;
 const DEPTH_MAX = 32;
 
 /** Offsets in a meta page, in bytes. */
-const AT = {
+export const META_AT = {
   pageNumber: 0,
   flags: 18,
   magic: 24,
@@ -60,7 +60,7 @@ export function readHead(path: string): JournalHead {
 
 /** Why the engine must not open the file; undefined: it may. */
 export function headFault({ sizeBytes, pages }: JournalHead): string | undefined {
-  if (sizeBytes < 2 * PAGE_BYTES) return `it is cut off at ${sizeBytes} bytes`;
+  if (sizeBytes < 2 * META_PAGE_BYTES) return `it is cut off at ${sizeBytes} bytes`;
   const [first, second] = pages;
   if (first.fault !== undefined && second.fault !== undefined)
     return `both meta pages are bad (page 0: ${first.fault}; page 1: ${second.fault})`;
@@ -70,36 +70,36 @@ export function headFault({ sizeBytes, pages }: JournalHead): string | undefined
 
 function readMeta(file: number, page: number, sizeBytes: number): MetaPage {
   const bytes = Buffer.alloc(READ_BYTES);
-  const read = readSync(file, bytes, 0, READ_BYTES, page * PAGE_BYTES);
-  const transaction = bytes.readBigUInt64LE(AT.transaction);
-  const lastPage = bytes.readBigUInt64LE(AT.lastPage);
+  const read = readSync(file, bytes, 0, READ_BYTES, page * META_PAGE_BYTES);
+  const transaction = bytes.readBigUInt64LE(META_AT.transaction);
+  const lastPage = bytes.readBigUInt64LE(META_AT.lastPage);
   const fault = read < READ_BYTES ? 'it is cut off' : metaFault(bytes, page, sizeBytes);
   return { page, transaction, lastPage, fault };
 }
 
 function metaFault(bytes: Buffer, page: number, sizeBytes: number): string | undefined {
   if (bytes.every((byte) => byte === 0)) return 'it is all zeros';
-  if (bytes.readUInt32LE(AT.magic) !== MAGIC || (bytes.readUInt16LE(AT.flags) & META_FLAG) === 0)
+  if (bytes.readUInt32LE(META_AT.magic) !== MAGIC || (bytes.readUInt16LE(META_AT.flags) & META_FLAG) === 0)
     return 'it is no meta page of a journal';
-  const version = bytes.readUInt16LE(AT.version);
+  const version = bytes.readUInt16LE(META_AT.version);
   if (version !== DATA_VERSION) return `it has data version ${version}, not ${DATA_VERSION}`;
-  const pageSize = bytes.readUInt32LE(AT.pageSize);
-  if (pageSize !== PAGE_BYTES) return `it has pages of ${pageSize} bytes, not ${PAGE_BYTES}`;
-  if (bytes.readBigUInt64LE(AT.pageNumber) !== BigInt(page)) return 'it names another page';
-  const lastPage = bytes.readBigUInt64LE(AT.lastPage);
+  const pageSize = bytes.readUInt32LE(META_AT.pageSize);
+  if (pageSize !== META_PAGE_BYTES) return `it has pages of ${pageSize} bytes, not ${META_PAGE_BYTES}`;
+  if (bytes.readBigUInt64LE(META_AT.pageNumber) !== BigInt(page)) return 'it names another page';
+  const lastPage = bytes.readBigUInt64LE(META_AT.lastPage);
   if (lastPage < 1n) return 'it has no pages';
-  if ((lastPage + 1n) * BigInt(PAGE_BYTES) > BigInt(sizeBytes))
-    return `it needs ${(lastPage + 1n) * BigInt(PAGE_BYTES)} bytes, and the file has ${sizeBytes}`;
+  if ((lastPage + 1n) * BigInt(META_PAGE_BYTES) > BigInt(sizeBytes))
+    return `it needs ${(lastPage + 1n) * BigInt(META_PAGE_BYTES)} bytes, and the file has ${sizeBytes}`;
   for (const [root, depth] of [
-    [AT.freeRoot, AT.freeDepth],
-    [AT.mainRoot, AT.mainDepth],
+    [META_AT.freeRoot, META_AT.freeDepth],
+    [META_AT.mainRoot, META_AT.mainDepth],
   ] as const) {
     const number = bytes.readBigUInt64LE(root);
     if (number !== NO_PAGE && (number < 2n || number > lastPage)) return 'a root lies outside of the file';
     if (bytes.readUInt16LE(depth) > DEPTH_MAX) return 'a tree is too deep';
   }
   // Transaction n writes page n mod 2; a file without any has zero in both.
-  const transaction = bytes.readBigUInt64LE(AT.transaction);
+  const transaction = bytes.readBigUInt64LE(META_AT.transaction);
   return transaction > 0n && transaction % 2n !== BigInt(page)
     ? 'it has the commit of the other page'
     : undefined;

@@ -56,7 +56,10 @@ export interface CompleteFile {
 
 /** Messages of files in the chat module. Every call may be made again with the same outcome. */
 export interface ChatFilePort {
-  /** `Forbidden`: not a member, or no such chat. `ChartApiFileError`: whatever else went wrong; it may have happened. */
+  /**
+   * `Forbidden`: not a member, or no such chat. `LinkedMessageNotFound`: no such message in the chat.
+   * `ChartApiFileError`: whatever else went wrong; it may have happened.
+   */
   create(file: PendingFile): Promise<PortResult<{ readonly fileId: string }>>;
   /** `Forbidden`: blocked, or no longer a member. `ChartApiFileError`: whatever else; it may have happened. */
   complete(file: CompleteFile): Promise<PortResult<null>>;

@@ -4,6 +4,7 @@
  */
 import { GatewayError } from '../../domain/errors.ts';
 import { SECOND_MS } from '../../domain/time.ts';
+import { DamagedRow } from './journal-port.ts';
 import type { World } from './world.ts';
 
 /** First wait after a failure; doubles with each further one, up to BACKOFF_MAX_MS. */
@@ -72,7 +73,9 @@ export class Supervision {
     record.lastError = error instanceof Error ? error.message : String(error);
     const backoffMs = Math.min(BACKOFF_MS * 2 ** (record.streak - 1), BACKOFF_MAX_MS);
     record.blockedUntilMs = nowMs + Math.min(backoffMs * (1 + this.#jitter()), BACKOFF_MAX_MS);
-    if (record.timesMs.length > FAILURES_MAX && !record.quarantined) {
+    // Another try would read the same row.
+    const isLost = error instanceof DamagedRow;
+    if ((isLost || record.timesMs.length > FAILURES_MAX) && !record.quarantined) {
       record.quarantined = true;
       this.quarantines += 1;
     }

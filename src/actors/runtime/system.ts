@@ -12,6 +12,7 @@ import { AskWaiter, Cell } from './cell.ts';
 import type { Claims } from './claims.ts';
 import { requireSame } from './idempotency.ts';
 import { checkName, ID_MAX_BYTES, IDEMPOTENCY_KEY_MAX_BYTES, isName } from './plain-data.ts';
+import { errorOf } from './turns.ts';
 import { type Wiring, type WiringOptions, wire } from './wiring.ts';
 import { DEFAULT_LIMITS, type RuntimeLimits, TurnView } from './world.ts';
 
@@ -86,7 +87,7 @@ export class RunningSystem implements ActorSystem {
       cell.stale = true;
       throw new GatewayError('InternalError');
     }
-    if (isRefusal(reply)) throw new GatewayError(reply.refuse, reply.detail, reply.retryAfterSeconds);
+    if (isRefusal(reply)) throw errorOf(reply);
     return reply as Reply;
   }
 
@@ -107,7 +108,7 @@ export class RunningSystem implements ActorSystem {
       supervision.report(kind.kind, id, query, error);
       throw new GatewayError('InternalError');
     }
-    if (isRefusal(reply)) throw new GatewayError(reply.refuse, reply.detail, reply.retryAfterSeconds);
+    if (isRefusal(reply)) throw errorOf(reply);
     const { gate } = cell;
     if (gate === undefined) return reply as Reply;
     return new Promise<Reply>((resolve, reject) => {
@@ -194,6 +195,7 @@ export class RunningSystem implements ActorSystem {
       quarantines: supervision.quarantines,
       auditDropped: this.administration.auditDropped,
       refused: { ...this.#admission.refused },
+      damagedRows: this.#options.journal.damagedRows,
     };
   }
 

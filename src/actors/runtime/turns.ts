@@ -126,7 +126,7 @@ export class Turns {
     }
     const waiter = this.#takeWaiter(cell, chain);
     if (waiter === undefined) return;
-    const error = new GatewayError(refusal.refuse, refusal.detail, refusal.retryAfterSeconds);
+    const error = errorOf(refusal);
     if (conflictPending) this.#options.commit.hurry();
     const gate = conflictPending ? this.#options.commit.newestPending : cell.gate;
     if (gate === undefined) waiter.settle(undefined, error);
@@ -231,14 +231,15 @@ export class Turns {
   }
 }
 
-function errorOf(refusal: Refusal): GatewayError {
-  return new GatewayError(refusal.refuse, refusal.detail, refusal.retryAfterSeconds);
+export function errorOf({ refuse, detail, retryAfterSeconds, scope }: Refusal): GatewayError {
+  return new GatewayError(refuse, detail, retryAfterSeconds, scope);
 }
 
-function refusalOf({ row, detail, retryAfterSeconds }: GatewayError): Refusal {
+function refusalOf({ row, detail, retryAfterSeconds, scope }: GatewayError): Refusal {
   return {
     refuse: row,
     ...(detail === undefined ? {} : { detail }),
     ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+    ...(scope === undefined ? {} : { scope }),
   };
 }

@@ -17,24 +17,28 @@ const DECLARED_CHARACTERS_MAX = 128;
 
 /** All of it optional: what is missing or wrong is answered with the file codes, in their order. */
 export const draftQuery = object({
-  fileName: optional(text()),
-  fileSize: optional(text()),
-  chatId: optional(text()),
-  message: optional(text()),
-  linkedMessageId: optional(text()),
-  crc32: optional(text({ maxLength: 65_536 })),
+  fileName: optional(text({ examples: ['notes.txt'] })),
+  fileSize: optional(text({ description: 'Bytes', examples: ['5'] })),
+  chatId: optional(text({ description: '0 and less: the personal storage', examples: ['0'] })),
+  message: optional(text({ examples: ['The minutes of today'] })),
+  linkedMessageId: optional(text({ description: 'The message that this one answers', examples: ['0'] })),
+  crc32: optional(
+    text({ maxLength: 65_536, description: 'Kept with the message as it is', examples: ['907060870'] }),
+  ),
 });
 
 const number = integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER });
 
 /** The same fields for names and messages that are too long for a query. */
 export const draftBody = object({
-  fileName: optional(text()),
-  fileSize: optional(union([number, text()])),
-  chatId: optional(union([number, text()])),
-  message: optional(text()),
-  linkedMessageId: optional(union([number, text()])),
-  crc32: optional(union([number, text({ maxLength: 65_536 })])),
+  fileName: optional(text({ examples: ['notes.txt'] })),
+  fileSize: optional(union([number, text()], { description: 'Bytes', examples: [5] })),
+  chatId: optional(
+    union([number, text()], { description: '0 and less: the personal storage', examples: ['0'] }),
+  ),
+  message: optional(text({ examples: ['The minutes of today'] })),
+  linkedMessageId: optional(union([number, text()], { examples: ['0'] })),
+  crc32: optional(union([number, text({ maxLength: 65_536 })], { examples: ['907060870'] })),
 });
 
 type Fields = Readonly<Record<keyof Static<typeof draftBody>, string | undefined>>;
@@ -55,7 +59,7 @@ interface DraftCall {
   readonly settings: SettingsReader;
 }
 
-/** Throws `Forbidden`, `InvalidInput`, `TooManyDrafts`, and what the draft refuses: 1309, 1301, 1103, 1310. */
+/** Throws `Forbidden`, `InvalidInput`, `TooManyDrafts`, and what the draft refuses: 1309, 1301, 1013, 1312, 1103, 1310. */
 export async function openDraft(call: DraftCall): Promise<OpenedDraft> {
   const ownerId = ownerOf(call.session);
   const command = readCommand(ownerId, mergeFields(call.query, call.body));

@@ -6,7 +6,7 @@ import { statfs } from 'node:fs/promises';
 import { GatewayError } from '../../domain/errors.ts';
 import type { StorageFaults } from './storage-faults.ts';
 
-/** Stays free: the journal may lie on the same disk, and a full one ends the gateway. */
+/** Stays free: the journal may lie on the same disk, and on a full one it refuses what grows. */
 export const FREE_MARGIN_BYTES = 64 * 1024 * 1024;
 
 /** Bytes that the disk of a folder has free for this process. */

@@ -6,10 +6,10 @@
  */
 import { closeSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { isNoRoom, systemCode } from '../../domain/disk-faults.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { pageMemory } from '../../domain/page-memory.ts';
 import type { IncomingBody, IncomingSink } from '../http/stream.ts';
-import { systemCode } from './storage-faults.ts';
 
 /** A chunk of v1 that came with its head needs no file. */
 const MEMORY_BYTES = 512 * 1024;
@@ -130,7 +130,7 @@ export class HeldBody implements IncomingBody, IncomingSink {
     try {
       this.#spill(bytes);
     } catch (error) {
-      this.#fail(systemCode(error) === 'ENOSPC' ? 'StorageFull' : 'FileStorageFailed');
+      this.#fail(isNoRoom(error) ? 'StorageFull' : 'FileStorageFailed');
     }
   }
 

@@ -6,9 +6,9 @@
 import { constants, existsSync } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { systemCode } from '../../domain/disk-faults.ts';
 import type { FileKey } from '../../domain/files.ts';
 import { parseId } from '../../domain/ids.ts';
-import { systemCode } from './storage-faults.ts';
 
 const FOLDER_FLAGS = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 const DESCRIPTOR_PATHS = process.platform === 'linux' && existsSync('/proc/self/fd');

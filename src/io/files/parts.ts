@@ -4,12 +4,13 @@
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open, opendir, unlink } from 'node:fs/promises';
+import { systemCode } from '../../domain/disk-faults.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { FileKey } from '../../domain/files.ts';
 import { parseId } from '../../domain/ids.ts';
 import { fileName, type OwnerFolder, type OwnerFolders, openOrNothing } from './owner-folders.ts';
 import type { PartLease, WantedFiles } from './storage.ts';
-import { type StorageFaults, systemCode } from './storage-faults.ts';
+import type { StorageFaults } from './storage-faults.ts';
 
 const PART_SUFFIX = '.part';
 const MAKE_FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;

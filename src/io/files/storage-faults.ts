@@ -1,21 +1,8 @@
 /** What a disk or a storage server says when it fails, turned into rows of the error table. */
+import { isNoRoom } from '../../domain/disk-faults.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { MINUTE_MS } from '../../domain/time.ts';
 import type { StorageFaultListener } from './storage.ts';
-
-/** No room, quota used up, file too large for the file system. */
-const NO_ROOM: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
-
-/** `ENOENT` and its like, of an error or of what a worker thread reports; undefined for what is nothing of the kind. */
-export function systemCode(error: unknown): string | undefined {
-  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
-  return typeof error.code === 'string' ? error.code : undefined;
-}
-
-/** Is there no room for what was to be written? It passes by itself, where a missing permission does not. */
-export function isNoRoom(error: unknown): boolean {
-  return NO_ROOM.has(systemCode(error) ?? '');
-}
 
 function messageOf(error: unknown): string {
   if (typeof error !== 'object' || error === null || !('message' in error)) return String(error);

@@ -6,9 +6,9 @@
 import type { FileHandle } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import type { Dispatcher, Pool } from 'undici';
+import { systemCode } from '../../domain/disk-faults.ts';
 import { pageMemory } from '../../domain/page-memory.ts';
 import { SECOND_MS } from '../../domain/time.ts';
-import { systemCode } from './storage-faults.ts';
 
 /** Without a byte in either direction for so long, a request is given up. */
 const STALLED_MS = 30 * SECOND_MS;

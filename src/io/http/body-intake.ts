@@ -3,7 +3,7 @@
  * stream. What is kept of it counts among the bytes in flight.
  */
 import { GatewayError } from '../../domain/errors.ts';
-import { requireFit } from './door.ts';
+import { requireFit, underNames } from './door.ts';
 import type { Exchange } from './exchange.ts';
 import type { InFlight } from './in-flight.ts';
 import { parseJson } from './json.ts';
@@ -49,7 +49,7 @@ export class BodyIntake {
             // The memory is the socket's again when this returns.
             exchange.rawBody = borrowed ? Buffer.from(bytes) : bytes;
           } else {
-            exchange.body = parseJson(bytes);
+            exchange.body = underNames(route, parseJson(bytes), 'body');
             requireFit(bodyCheck, exchange.body, 'body');
           }
           this.#listener.ready(exchange, ready);

@@ -2,6 +2,7 @@
 import type { Limiter } from '../../actors/limiter.ts';
 import type { Caller } from '../../actors/limiter-keys.ts';
 import { errorRow, GatewayError } from '../../domain/errors.ts';
+import type { Holder } from '../../domain/holders.ts';
 import { tightest, type Verdict } from '../../domain/quotas.ts';
 import type { RequestLimiter } from './route.ts';
 
@@ -31,6 +32,12 @@ export class RequestCharges implements RequestLimiter, Caller {
   chargeAnonymous(cost: number): void {
     this.#show(this.#limiter.chargeConnection(this, cost, this.#nowMs));
     this.#show(this.#limiter.chargeAddress(this.address, cost, this.#nowMs));
+  }
+
+  /** The browser sends it, not the page: only the address pays. Throws `AccessRateLimit`. */
+  chargePreflight(): void {
+    this.#limiter.keepOpen(this, this.#nowMs);
+    this.#show(this.#limiter.chargeAddress(this.address, 1, this.#nowMs));
   }
 
   /** Once the budget of unknown keys is spent, a login attempt is refused before its key is looked up. */
@@ -69,7 +76,21 @@ export class RequestCharges implements RequestLimiter, Caller {
   }
 
   noteSession(verdict: Verdict | undefined): void {
+    this.#limiter.keepOpen(this, this.#nowMs);
     if (verdict !== undefined) this.#show(this.#limiter.weigh(verdict));
+  }
+
+  chargeCode(hash: string): void {
+    const verdict = this.#limiter.chargeKey('p', hash, this.address, 1, this.#nowMs);
+    this.#show(verdict === undefined ? undefined : { ...verdict, scope: 'i' });
+  }
+
+  noteRefusal({ row, scope, retryAfterSeconds = 1 }: GatewayError, holder: Holder): void {
+    if (row !== 'AccessRateLimit' || this.verdict?.allowed === false) return;
+    const named = scope ?? (holder.user === undefined ? 'i' : 's');
+    const resetSeconds = Math.max(1, Math.ceil(retryAfterSeconds));
+    const quota = this.#limiter.quotaOf(named, this.#nowMs);
+    this.verdict = { allowed: false, scope: named, quota, remaining: 0, resetSeconds };
   }
 
   noteOwn(verdict: Verdict, detail: string): void {

@@ -35,6 +35,8 @@ export interface NamedClient {
 export interface AddressReader {
   /** False: no proxy is trusted, so only the peer counts. */
   readonly trustsAny: boolean;
+  /** Is it the address of a trusted proxy? */
+  trusts(address: string): boolean;
   /** May the peer put a PROXY protocol header before a request (`Listen.proxyProtocol` and a trusted peer)? */
   takesProxyHeader(peer: string): boolean;
   resolve(peer: string, named: NamedClient): ResolvedClient;
@@ -80,6 +82,7 @@ export function createAddressReader(ranges: readonly string[], proxyProtocol = f
   const isTrusted = createRangeCheck(ranges);
   return {
     trustsAny: ranges.length > 0,
+    trusts: isTrusted,
     takesProxyHeader: (peer) => proxyProtocol && isTrusted(peer),
     resolve(peer, { proxied, forwardedFor }) {
       if (ranges.length === 0 || !isTrusted(peer)) return { address: peer, forwarded: false, alone: false };

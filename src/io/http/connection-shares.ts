@@ -4,13 +4,12 @@
  */
 import { AddressCounters } from '../../actors/address-counters.ts';
 import { CallerNetworks } from '../../actors/limiter-keys.ts';
-import { networkLimit } from '../../domain/bounds.ts';
-import type { SharedBound, SharedBounds } from '../../domain/shares.ts';
+import { networkLimit, SILENT_LIFE_SECONDS } from '../../domain/bounds.ts';
+import type { SharedBounds } from '../../domain/shared-bounds.ts';
+import type { SharedBound } from '../../domain/shares.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import { createRangeCheck } from './client-address.ts';
 
-/** A connection that is silent, slow or idle is closed by then (decision 0020). */
-const SILENT_LIFE_SECONDS = 12;
 /** Whole seconds of that life and the present one, which is not over. */
 const SLOTS = SILENT_LIFE_SECONDS + 1;
 /** Networks counted in one second. Further ones are not: so many callers are held by the cap alone. */

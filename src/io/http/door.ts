@@ -3,11 +3,12 @@
  * gives the route ("Which scope, by route"), and the fit of what was sent to the route's schemas.
  */
 import { GatewayError } from '../../domain/errors.ts';
+import { readFormerNames } from '../../domain/former-names.ts';
 import { decodeBase64url } from '../../domain/ids.ts';
 import { type Role, reaches } from '../../domain/roles.ts';
 import type { CompiledSchema } from '../../domain/schema.ts';
 import type { Exchange } from './exchange.ts';
-import { checkCaller, preflight } from './origin.ts';
+import { checkCaller, isPreflight, preflight } from './origin.ts';
 import { errorReply } from './reply.ts';
 import { readBearer, sidOf } from './request.ts';
 import { type AnyRoute, Reply } from './route.ts';
@@ -69,7 +70,7 @@ function requireUsableKey(exchange: Exchange): void {
 
 /**
  * A stale cookie on a route that needs none is as good as no cookie, unless the route does something else for who has
- * a session (`strictSession`); a stale bearer was meant, so it is refused.
+ * a session (`strictSession`). A stale bearer was meant, so it is refused, except where the route ignores it.
  * A request that should have a session and has none is charged to connection and address on every route.
  */
 function findSession(exchange: Exchange, route: AnyRoute, bearer: boolean, counted: boolean): void {
@@ -86,7 +87,8 @@ function findSession(exchange: Exchange, route: AnyRoute, bearer: boolean, count
   }
   const optional = route.auth === 'optional' || route.auth === 'eitherOptional';
   const stale = isStale(exchange, route);
-  const needed = bearer || stale || !(optional || route.isPublic?.(exchange.head.path) === true);
+  const meant = bearer && route.ignoresStaleBearer?.(exchange.params) !== true;
+  const needed = meant || stale || !(optional || route.isPublic?.(exchange.head.path) === true);
   if (!needed) return;
   exchange.limiter.chargeAnonymous(1);
   throw new GatewayError('SessionNotFound');
@@ -115,6 +117,15 @@ function chargePublicKey(exchange: Exchange): void {
   exchange.limiter.chargeKey('p', sent, 1);
 }
 
+/** Fields of a query or body under the names of today. Throws `InvalidInput` where both names of one differ. */
+export function underNames({ formerNames }: AnyRoute, value: unknown, place: string): unknown {
+  if (formerNames === undefined || typeof value !== 'object' || value === null || Array.isArray(value))
+    return value;
+  const read = readFormerNames(formerNames, value as Readonly<Record<string, unknown>>);
+  if (!read.ok) throw new GatewayError('InvalidInput', `${place}: ${read.fault}`);
+  return read.fields;
+}
+
 /** Throws `InvalidInput` that names the first faults, with the place (`body`, `query`) and the path in it. */
 export function requireFit(schema: CompiledSchema<unknown>, value: unknown, place: string): void {
   if (schema.check(value)) return;
@@ -139,10 +150,11 @@ export function replyOf(value: unknown): Reply {
   return value instanceof Reply ? value : Reply.result(value === undefined ? null : value);
 }
 
-/** A path without that method, or no path at all. Charged like every request without a session. */
+/** A path without that method, or no path at all. Charged like every request without a session, but for preflights. */
 export function answerUnrouted(exchange: Exchange, match: Exclude<Match, { found: 'route' }>): Reply {
   exchange.atDoor = false;
-  exchange.limiter.chargeAnonymous(1);
+  if (isPreflight(exchange.head)) exchange.limiter.chargePreflight();
+  else exchange.limiter.chargeAnonymous(1);
   if (match.found === 'nothing') throw new GatewayError('NotFound');
   const { site, head } = exchange;
   if (head.method === 'OPTIONS') {

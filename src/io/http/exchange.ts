@@ -7,8 +7,10 @@ import type { ErrorName } from '../../domain/errors.ts';
 import { type Holder, NO_HOLDER } from '../../domain/holders.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
-import type { Lease, SharedBounds } from '../../domain/shares.ts';
+import type { SharedBounds } from '../../domain/shared-bounds.ts';
+import type { Lease } from '../../domain/shares.ts';
 import type { Site } from '../../domain/site.ts';
+import type { Challenges } from '../challenges.ts';
 import { RequestCharges } from './charges.ts';
 import type { ResolvedClient } from './client-address.ts';
 import type { InFlightRequest } from './in-flight.ts';
@@ -126,6 +128,12 @@ export class Exchange implements RouteContext, InFlightRequest {
   }
   get bounds(): SharedBounds {
     return this.services.bounds;
+  }
+  get challenges(): Challenges {
+    return this.services.challenges;
+  }
+  get onSignedUp(): Services['onSignedUp'] {
+    return this.services.onSignedUp;
   }
   get site(): Site {
     return this.services.site;

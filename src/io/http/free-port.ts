@@ -1,5 +1,5 @@
-/** The port that a listener will take, and what is said when there is none. */
-import { createServer as createProbe } from 'node:net';
+/** The ports that listeners will take, and what is said when there are none. */
+import { createServer as createProbe, type Server as Probe } from 'node:net';
 
 const LISTEN_REASONS: Readonly<Record<string, string>> = {
   EADDRINUSE: 'the port is taken',
@@ -28,14 +28,66 @@ export class ListenError extends Error {
  * uWS sets no option at all on it, which a restart on the same port would feel. Rejects with `ListenError`.
  */
 export async function findFreePort(host: string, port: number): Promise<number> {
-  const probe = createProbe();
+  const probe = await openProbe(host, port);
+  const found = portOf(probe);
+  await close(probe);
+  return found;
+}
+
+/** A port between the beginning of a start, which tries it, and the end, which listens on it. */
+export interface ReservedPort {
+  readonly port: number;
+  /** To be called right before the port is listened on. Rejects with `ListenError` when it has been taken meanwhile. */
+  claim(): Promise<void>;
+}
+
+/**
+ * Tries all of them at once, so that two that are the same are refused. A given port is let go of: whoever connects to it
+ * during a start is to be refused (docs/decisions/0113). One that the system picked stays taken; nobody knows it yet.
+ * Rejects with `ListenError`.
+ */
+export async function reservePorts(
+  wanted: readonly { readonly host: string; readonly port: number }[],
+): Promise<ReservedPort[]> {
+  const probes: Probe[] = [];
+  try {
+    for (const { host, port } of wanted) probes.push(await openProbe(host, port));
+  } catch (error) {
+    await Promise.all(probes.map(close));
+    throw error;
+  }
+  return Promise.all(
+    probes.map(async (probe, index) => {
+      const { host = '', port = 0 } = wanted[index] ?? {};
+      const found = portOf(probe);
+      if (port === 0) return { port: found, claim: () => close(probe) };
+      await close(probe);
+      return {
+        port: found,
+        async claim() {
+          await findFreePort(host, port);
+        },
+      };
+    }),
+  );
+}
+
+async function openProbe(host: string, port: number): Promise<Probe> {
+  const probe = createProbe((socket) => socket.destroy());
   await new Promise<void>((resolve, reject) => {
     probe.once('error', (error: NodeJS.ErrnoException) =>
       reject(new ListenError(host, port, error.code ?? '')),
     );
     probe.listen({ host, port, exclusive: true }, resolve);
   });
+  return probe.unref();
+}
+
+function portOf(probe: Probe): number {
   const address = probe.address();
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+async function close(probe: Probe): Promise<void> {
   await new Promise((resolve) => probe.close(resolve));
-  return typeof address === 'object' && address !== null ? address.port : port;
 }

@@ -1,6 +1,7 @@
 /** Requests that are not answered yet and the bytes of their bodies: two shared bounds, and the end of both at a stop. */
 import type { Holder } from '../../domain/holders.ts';
-import type { Lease, SharedBound, SharedBounds } from '../../domain/shares.ts';
+import type { SharedBounds } from '../../domain/shared-bounds.ts';
+import type { Lease, SharedBound } from '../../domain/shares.ts';
 
 export interface InFlightCounters {
   readonly requestsInFlight: number;
@@ -37,9 +38,8 @@ export class InFlight {
 
   /** The caller is known better now: what the request holds counts for that one. Throws the row of the bound. */
   identify(request: InFlightRequest, holder: Holder): void {
-    const lease = this.#requests.require(holder);
-    request.requestLease?.release();
-    request.requestLease = lease;
+    const refusal = request.requestLease?.identify(holder);
+    if (refusal !== undefined) throw this.#requests.error(refusal);
     request.holder = holder;
   }
 

@@ -1,8 +1,12 @@
 /**
- * OpenAPI 3.1 from the route table, so that the description cannot differ from what is served: paths, schemas,
- * authentication, limits and the rows of the error table that each route names.
+ * OpenAPI 3.1 from the route table, so that the description cannot differ from what is served: paths, parameters, bodies,
+ * answers with their header fields, authentication, limits and the rows of the error table that each route names.
  */
-import { ERRORS, type ErrorName, errorRow } from '../../domain/errors.ts';
+import { nameOf } from '../../domain/schema.ts';
+import { REQUEST_FIELDS, RESPONSE_FIELDS, type RequestFieldName } from './header-fields.ts';
+import { type Answers, answersOf, errorExamples, errorSchema } from './openapi-answers.ts';
+import { examplesOf, jsonBodyOf, pathParameters, queryOf } from './openapi-examples.ts';
+import { SchemaBook } from './openapi-schemas.ts';
 import type { AnyRoute } from './route.ts';
 
 export interface ApiFacts {
@@ -15,13 +19,9 @@ interface Parameter {
   readonly name: string;
   readonly in: 'path' | 'query' | 'header';
   readonly required: boolean;
-  readonly schema: object;
   readonly description?: string;
-}
-
-interface ObjectSchema {
-  readonly properties?: Readonly<Record<string, object>>;
-  readonly required?: readonly string[];
+  readonly schema: object;
+  readonly example?: unknown;
 }
 
 const SID = { sid: [] };
@@ -35,29 +35,62 @@ const SECURITY: Record<AnyRoute['auth'], object[]> = {
   eitherOptional: [{}, SID, BEARER],
   none: [],
 };
-const TEXT = { type: 'string' };
+const SECURITY_SCHEMES = {
+  sid: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: 'sid',
+    description: 'Cookie of a browser session, set by `register_key` and `login`',
+  },
+  bearer: { type: 'http', scheme: 'bearer', description: 'The `sessionId` that `mcp_login` answers with' },
+};
+const ABOUT = `Successes are \`{"result": …}\`, refusals \`{"error": {"code", "message"}}\`; answers without this envelope say so. Ids are 64-bit integers in decimal text. Times are ISO 8601 in UTC.`;
+/** The groups of the table, in the order in which they are shown. */
+export const GROUPS: Readonly<Record<string, string>> = {
+  info: 'What anybody may ask: version, ways to log in, health',
+  auth: 'Browser logins, agent logins, sessions',
+  keys: 'Public keys of an account',
+  apps: 'Applications, their API keys and webhooks',
+  events: 'Events of the account as they happen',
+  files: 'Uploads and downloads, both versions of the transport',
+  mcp: 'The Model Context Protocol: tools and resources for agents',
+  modules: 'REST calls to the modules behind the gateway',
+  admin: 'The admin panel’s own JSON: sessions of accounts with a role',
+  docs: 'This description',
+};
 
-/** The whole document, as an object of plain JSON. */
-export function describeApi(routes: readonly AnyRoute[], facts: ApiFacts): object {
+/** The whole document, as an object of plain JSON. Throws when two schemas of the table have one name. */
+export function describeApi(table: readonly AnyRoute[], facts: ApiFacts): object {
+  const routes = table.filter(({ notOffered, isFile }) => notOffered !== true && isFile !== true);
+  const book = new SchemaBook();
+  book.place('Error', errorSchema());
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) {
     const path = route.path.replace(/:([^/]+)/g, '{$1}');
     paths[path] ??= {};
-    paths[path][route.method.toLowerCase()] = operation(route);
+    paths[path][route.method.toLowerCase()] = operation(route, book);
     if (route.bytes !== undefined && route.method === 'GET')
-      paths[path]['head'] = withoutBodies(operation({ ...route, method: 'HEAD' }));
+      paths[path]['head'] = withoutBodies(operation({ ...route, method: 'HEAD' }, book));
   }
+  const groups = new Set(routes.map(({ group }) => group));
   const document = {
     openapi: '3.1.0',
-    info: { title: facts.title, version: facts.version },
+    info: {
+      title: facts.title,
+      version: facts.version,
+      description: ABOUT,
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
     servers: [{ url: facts.baseUrl }],
+    tags: Object.entries(GROUPS).flatMap(([name, description]) =>
+      groups.has(name) ? [{ name, description }] : [],
+    ),
     paths,
     components: {
-      securitySchemes: {
-        sid: { type: 'apiKey', in: 'cookie', name: 'sid' },
-        bearer: { type: 'http', scheme: 'bearer' },
-      },
-      schemas: { Error: errorSchema() },
+      securitySchemes: SECURITY_SCHEMES,
+      headers: RESPONSE_FIELDS,
+      examples: errorExamples(routes),
+      schemas: book.components,
     },
   };
   // Schemas carry symbols of their library; on the wire they are JSON.
@@ -68,129 +101,113 @@ interface Operation {
   readonly operationId: string;
   readonly tags: readonly string[];
   readonly summary: string;
+  readonly description?: string;
   readonly security: readonly object[];
   readonly parameters?: readonly Parameter[];
   readonly requestBody?: object;
-  readonly responses: Responses;
+  readonly responses: Answers;
 }
 
 /** HEAD has the statuses and fields of GET, and no bodies. */
 function withoutBodies(described: Operation): Operation {
-  const bare = Object.entries(described.responses).map(([status, { description }]) => [
-    status,
-    { description },
-  ]);
+  const bare = Object.entries(described.responses).map(([status, { content: _, ...head }]) => [status, head]);
   return { ...described, responses: Object.fromEntries(bare) };
 }
 
-function operation(route: AnyRoute): Operation {
-  const parameters = parametersOf(route);
-  const body = bodyOf(route);
+function operation(route: AnyRoute, book: SchemaBook): Operation {
+  const parameters = parametersOf(route, book);
+  const id = operationId(route);
+  const name = schemaName(id);
+  const body = bodyOf(route, name, book);
+  const { docs, auth } = route;
   return {
-    operationId: operationId(route),
+    operationId: id,
     tags: [route.group],
     summary: route.summary,
-    security: SECURITY[route.auth],
+    ...(docs === undefined ? {} : { description: docs.description }),
+    security: docs?.bearer === true ? [{}, BEARER] : SECURITY[auth],
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined ? {} : { requestBody: body }),
-    responses: { ...successesOf(route), ...failuresOf(route) },
+    responses: answersOf(route, name, book),
   };
 }
 
-function operationId(route: AnyRoute): string {
+export function operationId(route: Pick<AnyRoute, 'method' | 'path'>): string {
   const words = route.path.split(/[^A-Za-z0-9]+/).filter((word) => word !== '');
   return [route.method.toLowerCase(), ...words].join('_');
 }
 
-function parametersOf(route: AnyRoute): Parameter[] {
-  const parameters: Parameter[] = [...route.path.matchAll(/:([^/]+)/g)].map(([, name = '']) => ({
-    name,
-    in: 'path',
-    required: true,
-    schema: TEXT,
-  }));
-  const query = route.query as ObjectSchema | undefined;
-  for (const [name, schema] of Object.entries(query?.properties ?? {})) {
-    parameters.push({ name, in: 'query', required: query?.required?.includes(name) === true, schema });
-  }
-  if (route.limits.includes('CheckPubKey')) {
-    const description = 'Public key in base64url; adds the public-key scope of the rate limit.';
-    parameters.push({ name: 'pkey', in: 'header', required: false, schema: TEXT, description });
-  }
-  if (route.idempotent === true) {
-    const description = 'A repeated request with the same key gets the first answer again.';
-    parameters.push({ name: 'Idempotency-Key', in: 'header', required: false, schema: TEXT, description });
-  }
-  return parameters;
+/** `post_auth_v1_keys_update_key` gives `PostAuthV1KeysUpdateKey`. */
+function schemaName(id: string): string {
+  return id
+    .split('_')
+    .map((word) => `${word.charAt(0).toUpperCase()}${word.slice(1)}`)
+    .join('');
 }
 
-function bodyOf(route: AnyRoute): object | undefined {
-  if (route.body === undefined) return undefined;
-  if (typeof route.body === 'string') return { content: { '*/*': {} } };
-  return { required: route.bodyOptional !== true, content: { 'application/json': { schema: route.body } } };
+function parametersOf(route: AnyRoute, book: SchemaBook): Parameter[] {
+  const [example] = examplesOf(route);
+  const { properties, required } = queryOf(route);
+  const describe = (
+    place: Parameter['in'],
+    name: string,
+    isRequired: boolean,
+    schema: object,
+    value: unknown,
+  ): Parameter => {
+    const { description, ...rest } = schema as { description?: string };
+    // An example of its own stands in the form at once; what may be left out has it in the schema, for readers.
+    return {
+      name,
+      in: place,
+      required: isRequired,
+      ...(description === undefined ? {} : { description }),
+      schema: nameOf(schema) === undefined ? book.refer(rest) : book.refer(schema),
+      ...(isRequired && value !== undefined ? { example: value } : {}),
+    };
+  };
+  return [
+    ...pathParameters(route).map(({ name, schema }) =>
+      describe('path', name, true, schema, example?.params[name]),
+    ),
+    ...Object.entries(properties).map(([name, schema]) =>
+      describe('query', name, required.includes(name), schema, example?.query[name]),
+    ),
+    ...headerParameters(route).map(([name, isRequired]) => {
+      const { description, schema } = REQUEST_FIELDS[name];
+      return describe('header', name, isRequired, { ...schema, description }, example?.headers[name]);
+    }),
+  ];
 }
 
-type Responses = Record<number, { readonly description: string; readonly content?: object }>;
-
-function successesOf(route: AnyRoute): Responses {
-  if (route.bytes !== undefined) return bytesOf(route.bytes);
-  if (route.result === undefined) return { 200: { description: 'Success' } };
-  const envelope = { type: 'object', properties: { result: route.result }, required: ['result'] };
-  return { 200: { description: 'Success', content: { 'application/json': { schema: envelope } } } };
+function headerParameters(route: AnyRoute): [RequestFieldName, boolean][] {
+  const reads = Object.entries(route.docs?.reads ?? {}) as [RequestFieldName, string][];
+  return [
+    ...reads.map(([name, rule]): [RequestFieldName, boolean] => [name, rule === 'required']),
+    ...(route.limits.includes('CheckPubKey') ? ([['pkey', false]] as [RequestFieldName, boolean][]) : []),
+    ...(route.idempotent === true ? ([['Idempotency-Key', false]] as [RequestFieldName, boolean][]) : []),
+  ];
 }
 
-function bytesOf(statuses: Readonly<Record<number, string>>): Responses {
-  const responses: Responses = {};
-  for (const [status, description] of Object.entries(statuses)) {
-    const bodiless = Number(status) === 304;
-    const content = { '*/*': { schema: { type: 'string', format: 'binary' } } };
-    responses[Number(status)] = bodiless ? { description } : { description, content };
-  }
-  return responses;
+function bodyOf(route: AnyRoute, name: string, book: SchemaBook): object | undefined {
+  const { docs, body, bodyOptional } = route;
+  if (body === undefined || docs?.body === null) return undefined;
+  const required = bodyOptional !== true && docs?.body?.optional !== true;
+  const type = docs?.body?.type ?? (typeof body === 'object' ? 'application/json' : '*/*');
+  const description = docs?.body?.description;
+  const schema = jsonBodyOf(route);
+  const shown = schema === undefined ? undefined : book.place(`${name}Request`, schema);
+  const content =
+    shown === undefined
+      ? { schema: { type: 'string', format: 'binary' } }
+      : { schema: shown, ...bodyExamples(route) };
+  return { ...(description === undefined ? {} : { description }), required, content: { [type]: content } };
 }
 
-/** The rows that the route names and those that its definition implies, by HTTP status. */
-function failuresOf(route: AnyRoute): Responses {
-  const names = new Set<ErrorName>([...impliedErrors(route), ...route.errors]);
-  const byStatus = new Map<number, string[]>();
-  for (const name of names) {
-    const { status, code, message } = errorRow(name);
-    if (status >= 400) byStatus.set(status, [...(byStatus.get(status) ?? []), `${code} ${message}`]);
-  }
-  const schema = { $ref: '#/components/schemas/Error' };
-  const failures: Responses = {};
-  for (const status of [...byStatus.keys()].sort((a, b) => a - b)) {
-    const description = [...new Set(byStatus.get(status))].join('; ');
-    failures[status] = { description, content: { 'application/json': { schema } } };
-  }
-  return failures;
-}
-
-function impliedErrors(route: AnyRoute): ErrorName[] {
-  const names: ErrorName[] = ['InternalError', 'Overloaded'];
-  if (route.query !== undefined || route.body !== undefined) names.push('InvalidInput');
-  if (route.body !== undefined) names.push('BodyTooLarge');
-  if (route.body !== undefined && route.ownFloor !== true) names.push('BodyTooSlow');
-  if (typeof route.body === 'object') names.push('UnsupportedMediaType');
-  if (!route.limits.includes('NoRateLimit') || route.auth === 'session') names.push('AccessRateLimit');
-  if (route.auth === 'session' || route.auth === 'either' || route.auth === 'admin')
-    names.push('SessionNotFound');
-  if (route.idempotent === true) names.push('IdempotencyKeyReused');
-  if (route.auth === 'admin' || (route.method !== 'GET' && route.method !== 'HEAD')) names.push('Forbidden');
-  return names;
-}
-
-function errorSchema(): object {
-  const codes = [...new Set(Object.values(ERRORS).map(({ code }) => code))].sort((a, b) => a - b);
+function bodyExamples(route: AnyRoute): object {
+  const [first, ...more] = examplesOf(route);
+  if (more.length === 0) return { example: first?.body };
   return {
-    type: 'object',
-    required: ['error'],
-    properties: {
-      error: {
-        type: 'object',
-        required: ['code', 'message'],
-        properties: { code: { type: 'integer', enum: codes }, message: TEXT, detail: TEXT },
-      },
-    },
+    examples: Object.fromEntries(examplesOf(route).map(({ name, body }) => [name, { value: body }])),
   };
 }

@@ -11,9 +11,9 @@ import { type AnyRoute, type HeaderList, Reply } from './route.ts';
 /** How long a browser may remember a preflight. Seconds. */
 const PREFLIGHT_SECONDS = 600;
 const ALLOW_HEADERS =
-  'Authorization, Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, X-MCP-Code, X-Device-Guid, pkey, Idempotency-Key, Range, If-Match, If-None-Match, If-Range, Upload-Complete, Upload-Offset, Upload-Length, Upload-Draft-Interop-Version, Content-Digest, Repr-Digest';
+  'Authorization, Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, X-MCP-Code, X-Device-Guid, pkey, Idempotency-Key, Range, If-Match, If-None-Match, If-Range, Upload-Complete, Upload-Offset, Upload-Length, Upload-Draft-Interop-Version, Content-Digest, Repr-Digest, X-PublicKey, X-Timestamp, X-Signature, X-App-Id';
 const EXPOSE_HEADERS =
-  'Mcp-Session-Id, X-RateLimit, Retry-After, ETag, Accept-Ranges, Content-Range, Content-Disposition, X-Chunk-CRC32, X-File-Part, Upload-Complete, Upload-Offset, Upload-Length, Upload-Limit';
+  'Mcp-Session-Id, X-RateLimit, Retry-After, ETag, Accept-Ranges, Content-Range, Content-Disposition, X-Chunk-CRC32, X-File-Part, Upload-Complete, Upload-Offset, Upload-Length, Upload-Limit, RateLimit, RateLimit-Policy, X-Request-Id';
 const JSON_TYPE = /^application\/json[\t ]*(?:;[\t ]*charset=(?:"[\w-]+"|[\w-]+)[\t ]*)?$/i;
 const NONE: HeaderList = [];
 
@@ -52,6 +52,12 @@ export function corsHeaders(site: Site, head: IncomingHead): HeaderList {
     ['Access-Control-Expose-Headers', EXPOSE_HEADERS],
     ['Vary', 'Origin'],
   ];
+}
+
+/** Does a browser ask before the request of a page (Fetch, "CORS-preflight request")? */
+export function isPreflight(head: IncomingHead): boolean {
+  const isAsked = head.header('access-control-request-method') !== undefined;
+  return head.method === 'OPTIONS' && isAsked && head.header('origin') !== undefined;
 }
 
 /**

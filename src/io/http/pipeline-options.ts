@@ -17,6 +17,8 @@ export interface PipelineOptions extends Omit<Services, 'inFlight'> {
   readonly proxyProtocol?: boolean;
   /** A throw that is no row of the error table. The caller got 500. */
   readonly onBug: (error: unknown, requestId: string) => void;
+  /** An admin route was asked through a proxy that is not trusted, and refused. */
+  readonly onUntrustedProxy?: (address: string) => void;
   readonly onFinished?: (record: FinishedRequest) => void;
   /** Asked at every answer: shall the connection end with it? `Server.crowded`. */
   readonly crowded?: () => boolean;

@@ -5,7 +5,16 @@
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import { BodyIntake } from './body-intake.ts';
 import { type AddressReader, createAddressReader, createRangeCheck, readAddress } from './client-address.ts';
-import { absentBody, answerUnrouted, chargeRefusal, enter, refusal, replyOf, requireFit } from './door.ts';
+import {
+  absentBody,
+  answerUnrouted,
+  chargeRefusal,
+  enter,
+  refusal,
+  replyOf,
+  requireFit,
+  underNames,
+} from './door.ts';
 import { Exchange } from './exchange.ts';
 import { recordOf } from './finished.ts';
 import { guard } from './guard.ts';
@@ -159,11 +168,11 @@ class Engine implements Pipeline {
     const { route } = ready;
     exchange.route = route;
     exchange.params = match.params;
-    const isGuarded = route.auth === 'admin' || route.adminAddresses === true;
-    if (isGuarded && !this.#isAdminAddress(exchange.client.address)) throw new GatewayError('Forbidden');
+    if (route.auth === 'admin' || route.adminAddresses === true) this.#requireAdminAddress(exchange);
     enter(exchange, route);
     if (ready.queryCheck !== undefined) {
-      exchange.query = coerceQuery(ready, parseQuery(head.rawQuery));
+      const query = underNames(route, parseQuery(head.rawQuery), 'query') as Readonly<Record<string, string>>;
+      exchange.query = coerceQuery(ready, query);
       requireFit(ready.queryCheck, exchange.query, 'query');
     }
     exchange.hold();
@@ -176,11 +185,23 @@ class Engine implements Pipeline {
     }
   }
 
+  /** Behind a proxy that is not trusted every client has the proxy's address, which `Admin.allow` may hold. */
+  #requireAdminAddress({ head, client, limiter }: Exchange): void {
+    const { address } = client;
+    const isUnknown = !limiter.forwarded && head.header('x-forwarded-for') !== undefined;
+    if (isUnknown && !this.#addresses.trusts(address)) {
+      this.#options.onUntrustedProxy?.(address);
+      throw new GatewayError('Forbidden');
+    }
+    if (!this.#isAdminAddress(address)) throw new GatewayError('Forbidden');
+  }
+
   /** A row of the table is answered as such; anything else is a bug: told to the operator, never to the caller. */
   #fail(exchange: Exchange, thrown: unknown): void {
     if (exchange.decided) return;
     const known = thrown instanceof GatewayError ? thrown : this.#bug(exchange, thrown);
     exchange.error = known.row;
+    exchange.limiter.noteRefusal(known, exchange.holder);
     this.#finish(exchange, refusal(exchange, known), CLOSING.has(known.row));
   }
 

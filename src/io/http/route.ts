@@ -4,14 +4,17 @@
  */
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { ErrorName, GatewayError } from '../../domain/errors.ts';
+import type { FormerNames } from '../../domain/former-names.ts';
 import type { Holder } from '../../domain/holders.ts';
 import type { ScopeCode, Verdict } from '../../domain/quotas.ts';
 import type { Role } from '../../domain/roles.ts';
 import type { Static, TSchema } from '../../domain/schema.ts';
 import type { SessionContext, SessionKind } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
-import type { SharedBounds } from '../../domain/shares.ts';
+import type { SharedBounds } from '../../domain/shared-bounds.ts';
 import type { Site } from '../../domain/site.ts';
+import type { Challenges } from '../challenges.ts';
+import type { RouteDocs } from './route-docs.ts';
 import type { GatheringBody } from './stream.ts';
 
 /**
@@ -60,6 +63,8 @@ export interface SessionGate {
 
 /** Limits that a route charges by itself. Each call notes its verdict for the `X-RateLimit` header of the answer. */
 export interface RequestLimiter {
+  /** A trusted proxy named the client, so the connection scope does not count. */
+  readonly forwarded: boolean;
   /** Connection, then address (spec 8.1 rule 1). Throws `AccessRateLimit`. */
   chargeAnonymous(cost: number): void;
   /** An unproven public key, keyed by its decoded bytes in base64url (events.md). Throws `AccessRateLimit`. */
@@ -79,12 +84,13 @@ export interface RequestLimiter {
   noteSession(verdict: Verdict | undefined): void;
   /** Notes the verdict of a limit outside the scopes, which `detail` names. Throws as above. */
   noteOwn(verdict: Verdict, detail: string): void;
+  /** Each use of a capability code, by its hash: counted as an unproven key is, shown as `i`. Throws `AccessRateLimit`. */
+  chargeCode(hash: string): void;
+  /** `X-RateLimit` shows the scope of this refusal (docs/decisions/0120); of other rows nothing. */
+  noteRefusal(error: GatewayError, holder: Holder): void;
   /** One failed login with an unknown key from this address (auth.md A12). Throws `AccessRateLimit` over the budget. */
   chargeUnknownKey(): void;
-  /**
-   * Throws `AccessRateLimit` while that budget is spent. Ask before a key is looked up, so that a guesser learns
-   * nothing from then on; `chargeKey('m', …)` asks by itself.
-   */
+  /** Throws `AccessRateLimit` while it is spent. Ask before a key is looked up; `chargeKey('m', …)` asks by itself. */
   checkUnknownKeys(): void;
 }
 
@@ -120,6 +126,9 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   readonly settings: SettingsReader;
   readonly site: Site;
   readonly bounds: SharedBounds;
+  readonly challenges: Challenges;
+  /** Told of each account that was created, once or more. */
+  readonly onSignedUp: (userId: string) => void;
   /** The caller as shared bounds see it: what a route takes of one is taken for this holder. */
   readonly holder: Holder;
   /** A route that finds the session by itself (/mcp) names it here, so that bounds count for its user. Throws the row of a bound. */
@@ -186,6 +195,8 @@ export interface RouteDefinition<
   /** One line for the explorer. */
   readonly summary: string;
   readonly group: string;
+  /** What the description of the API says beside all of this (openapi.ts). Tests ask it of every route that is served. */
+  readonly docs?: RouteDocs;
   readonly auth: A;
   /** With `admin`: the least role. `viewer` for GET, `admin` for the rest unless given. */
   readonly role?: Role;
@@ -225,6 +236,10 @@ export interface RouteDefinition<
   serves?(rawPath: string): boolean;
   /** Undecoded paths on which a session that `either` requires may be missing. */
   isPublic?(rawPath: string): boolean;
+  /** With `eitherOptional`: parameters with which a bearer that names no live session counts as none (spec 4.7 rule 3). */
+  ignoresStaleBearer?(params: Readonly<Record<string, string>>): boolean;
+  /** Fields of query and body that had another name; both names are read. */
+  readonly formerNames?: FormerNames;
   /** State changes where a repeated `Idempotency-Key` gives the first reply again. */
   readonly idempotent?: true;
   /** The form of refusals, the pipeline's own included, where it is not the REST envelope (/mcp). Undefined: the envelope. */

@@ -46,7 +46,7 @@ export interface TlsFiles {
 
 export interface ServerOptions {
   readonly host: string;
-  /** 0 picks a free one; `Server.port` names it. */
+  /** 0 picks a free one when it is opened. */
   readonly port: number;
   readonly tls?: TlsFiles;
   /** Open connections at most; asked at every new one, so a change of the setting counts at once. */
@@ -74,8 +74,12 @@ interface LiveCounters {
 }
 
 export interface Server {
+  /** The port of the options until `serve`, then the one that is listened on. */
   readonly port: number;
-  /** Until this is called, every request is answered 503. */
+  /**
+   * Opens the port, once. Until then connections are refused: to a client that comes back by itself an answer of 503 could
+   * be the last word (an EventSource gives up), a refused connection never is. Throws `ListenError`.
+   */
   serve(handler: RequestHandler): void;
   counters(): ServerCounters;
   /**
@@ -104,16 +108,13 @@ export function silence(uws: object): void {
   if (typeof configure === 'function') configure('silent');
 }
 
-/** Opens the listener, on a port that `findFreePort` has tried. */
+/** A server on a port that `reservePorts` has tried; it listens once it may `serve`. */
 export function createServer(options: ServerOptions): Server {
   silence(library);
   const live = { open: 0, openedTotal: 0, refusedTotal: 0 };
-  let handler: RequestHandler = answerNotReady;
-  const open = (port: number) =>
-    openListener(options, port, live, (response, request) => handler(response, request));
-  const first = open(options.port);
-  const { port } = first;
-  const listeners = [first];
+  let open: ((port: number) => Listener) | undefined;
+  let { port } = options;
+  const listeners: Listener[] = [];
   let stopped = false;
   const stopListening = () => {
     stopped = true;
@@ -121,14 +122,20 @@ export function createServer(options: ServerOptions): Server {
   };
   let closed = false;
   return {
-    port,
-    serve(next) {
-      handler = next;
+    get port() {
+      return port;
+    },
+    serve(handler) {
+      const openNext = (wanted: number) => openListener(options, wanted, live, handler);
+      const first = openNext(port);
+      port = first.port;
+      listeners.push(first);
+      open = openNext;
     },
     counters: () => ({ ...live }),
     crowded: () => live.open > options.connectionsMax() * CROWDED_SHARE,
     async renew(opened) {
-      if (stopped) return;
+      if (stopped || open === undefined) return;
       const former = [...listeners];
       listeners.push(open(port));
       await opened();
@@ -209,15 +216,6 @@ function watchConnections(app: TemplatedApp, options: ServerOptions, live: LiveC
     options.onOpen?.(address);
   };
   app.filter((response, change) => onChange(response, Number(change)));
-}
-
-/** Only between the listener's opening and `serve`. */
-function answerNotReady(response: HttpResponse, request: HttpRequest): void {
-  if (request.getHeader('transfer-encoding') !== '') {
-    response.close();
-    return;
-  }
-  response.writeStatus('503 Service Unavailable').writeHeader('Retry-After', '1').end('', true);
 }
 
 /** Newer builds of uWebSockets.js name the peer's port; the pinned one does not. Asked of the first response alone. */

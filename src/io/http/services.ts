@@ -2,8 +2,9 @@
 import type { Limiter } from '../../actors/limiter.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
-import type { SharedBounds } from '../../domain/shares.ts';
+import type { SharedBounds } from '../../domain/shared-bounds.ts';
 import type { Site } from '../../domain/site.ts';
+import type { Challenges } from '../challenges.ts';
 import type { InFlight } from './in-flight.ts';
 import type { OpenBodies } from './open-bodies.ts';
 import type { SessionGate } from './route.ts';
@@ -15,6 +16,9 @@ export interface Services {
   readonly site: Site;
   readonly limiter: Limiter;
   readonly bounds: SharedBounds;
+  readonly challenges: Challenges;
+  /** Told of each account that was created, once or more. */
+  readonly onSignedUp: (userId: string) => void;
   readonly inFlight: InFlight;
   /** Looks at the bodies that are still arriving; those of the process unless given. */
   readonly openBodies?: OpenBodies;

@@ -52,7 +52,12 @@ export function sessionLives(actors: ActorSystem, userId: string, sessionId: str
   }
 }
 
-/** What the index says of the owner of a session. */
+/** What the index says of the owner of the session that a token opens, live or over. */
+export function ownerOf(actors: ActorSystem, kind: SessionKind, token: string): SessionOwner | undefined {
+  const hash = hashToken(token);
+  return hash === undefined ? undefined : ownerIn(actors, kind, hash);
+}
+
 function ownerIn(actors: ActorSystem, kind: SessionKind, hash: string): SessionOwner | undefined {
   const found = actors.lookup(sessionIndex(kind), hash);
   return found === undefined ? undefined : parseSessionOwner(found);

@@ -28,6 +28,7 @@ const NOBODY: Caller = { kind: 'nobody' };
 /** Requests per second of the scopes that a message is counted in. */
 const KEY_SCOPE = ['PubKeyApiRPSLimit'] as const;
 const OPEN_SCOPES = ['ApiRPSLimit', 'IpRPSLimit'] as const;
+const FORWARDED_SCOPES = ['IpRPSLimit'] as const;
 
 /**
  * Finds the session behind the bearer and charges `cost`, the number of messages. Throws `AccessRateLimit`, and
@@ -54,7 +55,7 @@ export function admit(context: RouteContext, cost: number): Admission {
 }
 
 function chargeOpen({ limiter, settings }: RouteContext, cost: number): void {
-  const max = messagesMax(settings, OPEN_SCOPES);
+  const max = messagesMax(settings, limiter.forwarded ? FORWARDED_SCOPES : OPEN_SCOPES);
   limiter.chargeAnonymous(cost > max ? 1 : cost);
   requireFit(cost, max);
 }
@@ -109,7 +110,7 @@ async function withCode(
   const { limiter, nowMs } = context;
   const known = code === undefined ? undefined : codes.remembered(code, nowMs);
   if (known === undefined) limiter.checkUnknownKeys();
-  if (code !== undefined) limiter.chargeKey('p', createHash('sha256').update(code).digest('base64url'), 1);
+  if (code !== undefined) limiter.chargeCode(createHash('sha256').update(code).digest('base64url'));
   const family = known ?? (code === undefined ? 'unknown' : await codes.resolve(code, context));
   if (family === 'silent') throw new GatewayError('ToolFailed', 'capability module unavailable');
   if (family === 'unknown' || code === undefined) {

@@ -5,6 +5,7 @@
  */
 import { type CallerClass, callerClass, provenAlone } from '../../domain/access.ts';
 import { errorRow, GatewayError } from '../../domain/errors.ts';
+import { type FormerNames, readFormerNames } from '../../domain/former-names.ts';
 import type { CallObserver } from '../metrics.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import type { Endpoint } from '../modules/endpoint.ts';
@@ -66,10 +67,13 @@ export class Calls {
     if (entry === undefined)
       throw refused(asking, record, 'unknown', 'InvalidParams', `unknown tool ${quoted(name)}`);
     this.#authorize(asking, record, entry.callers, 'tool');
-    if (given !== undefined && !isObject(given))
+    // Null counts as none: clients of languages without optional fields send it.
+    if (given !== undefined && given !== null && !isObject(given))
       throw refused(asking, record, 'invalid', 'InvalidParams', 'arguments must be an object');
     this.#limit(entry, asking, record);
-    const taken = argumentsOf(entry, given ?? NO_ARGUMENTS, asking);
+    const named = readFormerNames(entry.row.formerNames ?? NO_NAMES, given ?? NO_ARGUMENTS);
+    if (!named.ok) return this.#mend(asking, record, request.id, named.fault);
+    const taken = argumentsOf(entry, named.fields, asking);
     const fault = taken.fault ?? faultOf(entry, taken.checked, request);
     if (fault !== undefined) return this.#mend(asking, record, request.id, fault);
     const go = this.#wayOf(entry, taken.sent, request.id, asking, record);
@@ -85,7 +89,7 @@ export class Calls {
     const outgoing = backendRequest(entry, values);
     if (outgoing.ok)
       return () => this.#forward(endpoint, outgoing, entry.timeoutMs, id, asking, record, toolResult);
-    const answer = this.#mend(asking, record, id, `${outgoing.argument} cannot stand in the address`);
+    const answer = this.#mend(asking, record, id, outgoing.fault);
     return () => answer;
   }
 
@@ -228,7 +232,7 @@ export class Calls {
     const { error } = result;
     audit(asking, record, outcomeOf(error));
     if (error === 'Aborted') return errorEnvelope(id, 'ToolFailed', 'cancelled');
-    if (error === 'AccessRateLimit') throw tooManyCalls();
+    if (error === 'AccessRateLimit') throw tooManyCalls(result.refusedBy);
     asking.context.error = error;
     if (error === 'ModuleAnswerTooLarge')
       return resultEnvelope(id, wrap(errorText('ModuleAnswerTooLarge', 'ask for less at once'), true));
@@ -238,6 +242,7 @@ export class Calls {
 
 type Wrap = (text: string, isError: boolean) => string;
 
+const NO_NAMES: FormerNames = Object.freeze({});
 const NO_ARGUMENTS: JsonObject = Object.freeze({});
 
 function quoted(name: string): string {

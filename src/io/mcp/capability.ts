@@ -8,7 +8,7 @@ import { SECOND_MS } from '../../domain/time.ts';
 import type { RouteContext } from '../http/route.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import { endpointUrl, parseEndpoint } from '../modules/endpoint.ts';
-import { gatewayHeaders } from '../modules/headers.ts';
+import { factsOf, gatewayHeaders } from '../modules/headers.ts';
 import type { ModuleResult } from '../modules/module-call.ts';
 import { isObject } from './input-schema.ts';
 
@@ -78,9 +78,7 @@ export class CapabilityCodes {
     const parsed = parseEndpoint(endpoint, this.#options.moduleAddresses);
     const made = parsed.ok ? endpointUrl(parsed.endpoint, {}, { code }) : undefined;
     if (made?.ok !== true) return 'failed';
-    const { requestId, traceparent, site } = context;
-    const facts = { project: site.project, requestId, traceparent };
-    const headers = { ...gatewayHeaders({ kind: 'nobody' }, facts), accept: 'application/json' };
+    const headers = { ...gatewayHeaders({ kind: 'nobody' }, factsOf(context)), accept: 'application/json' };
     const request = { method: 'GET', url: made.url, headers, timeoutMs: TIMEOUT_MS, endpoint } as const;
     return wordIn(await this.#options.modules.call(request), FAMILIES[module]);
   }

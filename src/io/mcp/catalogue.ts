@@ -6,7 +6,6 @@ import {
   type AccessPolicy,
   CALLER_CLASSES,
   type CallerClass,
-  listsResource,
   listsTool,
   mayCallTool,
   mayReadResource,
@@ -204,7 +203,7 @@ function assemble(
       return `{"tools":[${shown.map(({ json }) => json).join(',')}]}`;
     }),
     resourceLists: perClass((caller) => {
-      const shown = resourceJson.filter(({ entry }) => listsResource(entry.row, caller, policy));
+      const shown = resourceJson.filter(({ entry }) => mayReadResource(entry.row, caller, policy));
       return `{"resources":[${shown.map(({ json }) => json).join(',')}]}`;
     }),
   };

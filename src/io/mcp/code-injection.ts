@@ -6,13 +6,14 @@ import type { Target } from '../modules/endpoint.ts';
 import type { Asking } from './audit.ts';
 import type { ToolEntry } from './catalogue.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
+import { unplaced } from './outgoing.ts';
 
 export interface TakenArguments {
   /** What the tool's schema is asked about: the code and the device id only where it names them. */
   readonly checked: JsonObject;
   /** What goes to the backend. */
   readonly sent: JsonObject;
-  /** Why the code cannot be put in. */
+  /** Why the code cannot be put in, or what could not be sent beside it. */
   readonly fault?: string;
 }
 
@@ -30,6 +31,8 @@ export function argumentsOf(entry: ToolEntry, given: JsonObject, { capability }:
   const checked = { ...own, ...Object.fromEntries(wanted) };
   if (property === undefined) return { checked, sent: own };
   if (root === undefined) return { checked, sent: { ...own, [property]: capability.code } };
+  const fault = unplaced(entry, own);
+  if (fault !== undefined) return { checked, sent: own, fault };
   const body = own[root] ?? {};
   if (!isObject(body)) return { checked, sent: own, fault: `/${root} must be an object` };
   return { checked, sent: { ...own, [root]: { ...body, [property]: capability.code } } };

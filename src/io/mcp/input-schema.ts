@@ -23,7 +23,7 @@ const SCHEMAS = [
 ];
 const NESTING_MAX = 32;
 /** Faults named in one refusal of arguments. */
-const NAMED_MAX = 8;
+export const NAMED_MAX = 8;
 
 export type CompiledInput =
   | { readonly ok: true; readonly compiled: CompiledSchema<unknown> }

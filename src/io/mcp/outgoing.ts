@@ -1,9 +1,9 @@
 /** From the arguments of a tool to the request that its backend gets (spec 2.5: method, queryParams, bodyRootProperty). */
 import { type Endpoint, endpointUrl, type Target } from '../modules/endpoint.ts';
-import { gatewayHeaders } from '../modules/headers.ts';
-import type { Asking } from './audit.ts';
+import { factsOf, gatewayHeaders } from '../modules/headers.ts';
+import { type Asking, NAME_MAX } from './audit.ts';
 import type { ToolEntry } from './catalogue.ts';
-import type { JsonObject } from './input-schema.ts';
+import { type JsonObject, NAMED_MAX } from './input-schema.ts';
 
 export type Outgoing =
   | {
@@ -13,8 +13,8 @@ export type Outgoing =
       readonly url: Target | undefined;
       readonly body: string | undefined;
     }
-  /** The argument that can stand neither in the path nor in the query. */
-  | { readonly ok: false; readonly argument: string };
+  /** Which arguments cannot be sent, and why. */
+  | { readonly ok: false; readonly fault: string };
 
 /** The address of an endpoint without arguments: made once, it serves every call. */
 export function plainUrl(endpoint: Endpoint | null | undefined, queryString = ''): Target | undefined {
@@ -35,16 +35,19 @@ export function backendRequest(entry: ToolEntry, values: JsonObject): Outgoing {
   if (method === 'GET') {
     if (url !== undefined && isEmpty(values)) return { ok: true, method, url, body: undefined };
     const made = endpointUrl(endpoint, values, without(values, inPath));
-    return made.ok ? { ...made, method, body: undefined } : made;
+    return made.ok ? { ...made, method, body: undefined } : noAddress(made.argument);
   }
   const elsewhere = queryParams.length === 0 && inPath.length === 0 ? NONE : [...queryParams, ...inPath];
-  const body = bodyOf(elsewhere.length === 0 ? values : without(values, elsewhere), bodyRootProperty);
+  const inBody = elsewhere.length === 0 ? values : without(values, elsewhere);
+  const fault = unplaced(entry, values);
+  if (fault !== undefined) return { ok: false, fault };
+  const body = bodyOf(inBody, bodyRootProperty);
   if (url !== undefined && queryParams.length === 0) return { ok: true, method, url, body };
   const query = Object.fromEntries(
     queryParams.filter((name) => Object.hasOwn(values, name)).map((name) => [name, values[name]]),
   );
   const made = endpointUrl(endpoint, values, query);
-  return made.ok ? { ...made, method, body } : made;
+  return made.ok ? { ...made, method, body } : noAddress(made.argument);
 }
 
 /** The gateway's headers; nothing of the client's own travels on. */
@@ -52,9 +55,7 @@ export function backendHeaders(
   { context, caller, capability }: Asking,
   hasBody: boolean,
 ): Record<string, string> {
-  const { traceparent } = context;
-  const facts = { project: context.site.project, requestId: context.requestId, traceparent };
-  const headers = gatewayHeaders(caller, facts);
+  const headers = gatewayHeaders(caller, factsOf(context));
   if (capability?.deviceGuid !== undefined) headers['x-device-guid'] = capability.deviceGuid;
   headers['accept'] = 'application/json';
   if (hasBody) headers['content-type'] = 'application/json';
@@ -63,9 +64,28 @@ export function backendHeaders(
 
 const NONE: readonly string[] = [];
 
-function bodyOf(values: JsonObject, root: string | undefined): string | undefined {
+function noAddress(argument: string): Extract<Outgoing, { ok: false }> {
+  return { ok: false, fault: `${argument} cannot stand in the address` };
+}
+
+/**
+ * Names the arguments that have no place in the request: `bodyRootProperty` was left out, so the body is `{}`, and they
+ * stand neither in the path nor in the query. With it, its value replaces the whole body (spec 2.5), other arguments
+ * included.
+ */
+export function unplaced({ endpoint, row }: ToolEntry, values: JsonObject): string | undefined {
+  const { queryParams = NONE, bodyRootProperty: root } = row;
+  if (root === undefined || Object.hasOwn(values, root)) return undefined;
+  const elsewhere = [...queryParams, ...(endpoint?.pathArguments ?? NONE)];
+  const names = Object.keys(values).filter((name) => !elsewhere.includes(name));
+  if (names.length === 0) return undefined;
+  const shown = names.slice(0, NAMED_MAX).map((name) => name.slice(0, NAME_MAX));
+  return `${shown.join(', ')} cannot be sent: the body is the value of ${root}, which is left out`;
+}
+
+function bodyOf(values: JsonObject, root: string | undefined): string {
   if (root === undefined) return JSON.stringify(values);
-  return Object.hasOwn(values, root) ? JSON.stringify(values[root]) : undefined;
+  return Object.hasOwn(values, root) ? JSON.stringify(values[root]) : '{}';
 }
 
 function without(values: JsonObject, names: readonly string[]): JsonObject {

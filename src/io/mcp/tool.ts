@@ -3,6 +3,7 @@
  * gate they pass when they are loaded. The gate reports all faults at once.
  */
 import { CAPABILITY_FAMILIES, type ResourceAccess, type ToolAccess } from '../../domain/access.ts';
+import type { FormerNames } from '../../domain/former-names.ts';
 import {
   array,
   boolean,
@@ -44,6 +45,8 @@ export interface ToolRow extends ToolAccess {
   readonly bodyRootProperty?: string;
   /** Capability mode: the field that carries the code to the backend. */
   readonly capabilityCodeBodyProperty?: string;
+  /** Built-in rows: arguments that had another name; both names are read, the schema has that of today. */
+  readonly formerNames?: FormerNames;
   readonly title?: string;
   readonly annotations?: ToolAnnotations;
   readonly timeoutMs?: number;
@@ -68,7 +71,14 @@ const access = {
   capabilityModule: optional(oneOf(CAPABILITY_FAMILIES)),
 };
 const closed = { additionalProperties: false };
-const line = () => text({ minLength: 1, maxLength: 256, pattern: '^[^\\p{Cc}]*$' });
+const line = () =>
+  text({
+    minLength: 1,
+    maxLength: 256,
+    pattern: '^[^\\p{Cc}]*$',
+    form: 'one line without control characters',
+  });
+const prose = () => text({ maxLength: 8192, pattern: '\\S', form: 'a text that is not blank' });
 
 const toolShape = compileSchema(
   object(
@@ -76,7 +86,7 @@ const toolShape = compileSchema(
       ...access,
       endpoint: text({ minLength: 1, maxLength: 2048 }),
       method: oneOf(['GET', 'POST']),
-      description: text({ maxLength: 8192, pattern: '\\S' }),
+      description: prose(),
       inputSchema: unknown(),
       queryParams: optional(array(line())),
       bodyRootProperty: optional(line()),
@@ -106,10 +116,18 @@ const resourceShape = compileSchema(
       ...access,
       endpoint: text({ minLength: 1, maxLength: 2048 }),
       name: line(),
-      description: optional(text({ maxLength: 8192, pattern: '\\S' })),
-      mimeType: optional(text({ pattern: '^[\\w.+-]+/[\\w.+-]+(;[\\x20-\\x7e]*)?$', maxLength: 256 })),
+      description: optional(prose()),
+      mimeType: optional(
+        text({
+          pattern: '^[\\w.+-]+/[\\w.+-]+(;[\\x20-\\x7e]*)?$',
+          form: 'a media type, as application/json',
+          maxLength: 256,
+        }),
+      ),
       sessionScope: optional(boolean()),
-      queryString: optional(text({ pattern: '^[\\x21-\\x7e]*$', maxLength: 2048 })),
+      queryString: optional(
+        text({ pattern: '^[\\x21-\\x7e]*$', form: 'ASCII text without blanks', maxLength: 2048 }),
+      ),
     },
     closed,
   ),

@@ -14,6 +14,8 @@ import { gatewayHeaders } from './headers.ts';
 import type { ModuleAnswer, ModuleResult } from './module-call.ts';
 
 const CALL_TIMEOUT_MS = 10 * SECOND_MS;
+/** `error.code` of a module for a message that it does not have (docs/modules.md). */
+const UNKNOWN_MESSAGE = 2204;
 /** RFC 9110 8.3.1, in lower case, with at most a charset. */
 const MEDIA_TYPE = /^[a-z0-9!#$&^_.+-]{1,63}\/[a-z0-9!#$&^_.+-]{1,63}(?:; ?charset=[A-Za-z0-9_-]{1,40})?$/;
 
@@ -86,7 +88,9 @@ class ChatFileCalls implements ChatFiles {
     };
     const result = await this.#post('files/create', body);
     const fileId = parseId(resultOf(result)?.['fileId']);
-    return fileId === undefined ? failed(writeFailure(result, [403, 404])) : ok({ fileId });
+    if (fileId !== undefined) return ok({ fileId });
+    const unlinked = file.linkedMessageId !== undefined && isUnknownMessage(result);
+    return failed(unlinked ? 'LinkedMessageNotFound' : writeFailure(result, [403, 404]));
   }
 
   async complete({ fileId, userId, sizeBytes, crc32 }: CompleteFile): Promise<PortResult<null>> {
@@ -172,6 +176,13 @@ function isSuccess(result: ModuleResult): result is Answered {
 /** Some statuses say that the user may not post there; all else is a failed call (files.md "Order of refusals"). */
 function writeFailure(result: ModuleResult, forbidden: readonly number[]): ErrorName {
   return result.ok && forbidden.includes(result.answer.status) ? 'Forbidden' : 'ChartApiFileError';
+}
+
+/** The module has the chat, and not the message that the file is to answer. */
+function isUnknownMessage(result: ModuleResult): boolean {
+  if (!result.ok || result.answer.status !== 404) return false;
+  const error = parsed(result.answer)?.['error'];
+  return isRecord(error) && error['code'] === UNKNOWN_MESSAGE;
 }
 
 function readFailure(result: ModuleResult): ErrorName {

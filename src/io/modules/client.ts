@@ -6,7 +6,8 @@
  */
 import { performance } from 'node:perf_hooks';
 import { type Holder, NO_HOLDER } from '../../domain/holders.ts';
-import { Lease, type SharedBounds, type ShareRefusal } from '../../domain/shares.ts';
+import type { SharedBounds } from '../../domain/shared-bounds.ts';
+import { Lease, type ShareRefusal } from '../../domain/shares.ts';
 import type { Clock } from '../../domain/time.ts';
 import { type Breakers, createBreakers, PROBE_MS, verdictOf } from './breaker.ts';
 import { ConnectionPool } from './connection-pool.ts';
@@ -99,7 +100,8 @@ class PooledClient implements ModuleClient {
     const pool = this.#poolFor(this.#pools, origin);
     if (typeof pool === 'string') return this.#refuse(pool, 'client closed, or too many origins');
     const lease = this.#bounds.of('moduleCalls', origin).take(holder);
-    if (!(lease instanceof Lease)) return this.#refuse(shareError(lease), 'too many calls to the origin');
+    if (!(lease instanceof Lease))
+      return this.#refuse(shareError(lease), 'too many calls to the origin', lease);
     const permit = this.#breakers.enter(request.endpoint, networkOf(holder), true);
     const head = requestHead(request, pool.host, body === undefined ? undefined : Buffer.byteLength(body));
     if (permit === undefined || head === undefined) {
@@ -146,7 +148,7 @@ class PooledClient implements ModuleClient {
       finished: (error) => this.#count(error),
     });
     const refusal = relay.begin();
-    return refusal === undefined ? relay : this.#refuseRelay(shareError(refusal), listener);
+    return refusal === undefined ? relay : this.#refuseRelay(shareError(refusal), listener, refusal);
   }
 
   #relayPermit(endpoint: string, holder: Holder, isWhole: boolean): RelayPermit | undefined {
@@ -211,14 +213,14 @@ class PooledClient implements ModuleClient {
     else this.#tally.failed[error] += 1;
   }
 
-  #refuse(error: ModuleError, reason: string): Promise<ModuleResult> {
+  #refuse(error: ModuleError, reason: string, share?: ShareRefusal): Promise<ModuleResult> {
     this.#count(error);
-    return Promise.resolve({ ok: false, error, reason, elapsedMs: 0 });
+    return Promise.resolve({ ok: false, error, reason, ...share, elapsedMs: 0 });
   }
 
-  #refuseRelay(error: ModuleError, listener: RelayListener): RelayFlow {
+  #refuseRelay(error: ModuleError, listener: RelayListener, share?: ShareRefusal): RelayFlow {
     this.#count(error);
-    listener.failed(error);
+    listener.failed(error, share?.refusedBy);
     return NO_FLOW;
   }
 }

@@ -4,6 +4,7 @@
  */
 import { GatewayError } from '../../domain/errors.ts';
 import { type SessionContext, scopesOf } from '../../domain/sessions.ts';
+import type { RouteContext } from '../http/route.ts';
 
 /** Who a backend call is made for. `nobody`: a public path or resource, no session and no code. */
 export type Caller =
@@ -15,6 +16,8 @@ export interface CallFacts {
   /** `Project` of the configuration. */
   readonly project: string;
   readonly requestId: string;
+  /** Address of the client, as limits count it; undefined for what the gateway asks for itself. */
+  readonly clientAddress?: string;
   /** W3C Trace Context, for the backend's span. */
   readonly traceparent?: string | undefined;
 }
@@ -36,6 +39,7 @@ const GATEWAY_NAMES: ReadonlySet<string> = new Set([
   'x-user-id',
   'x-request-id',
   'x-module-key',
+  'x-forwarded-for',
   'x-device-guid',
   'traceparent',
   'tracestate',
@@ -161,6 +165,16 @@ export function viaOf(headers: readonly (readonly [name: string, value: string])
   return isSafe(via) ? via : VIA;
 }
 
+/** The facts of a call that is made for this request. */
+export function factsOf({
+  site,
+  requestId,
+  client,
+  traceparent,
+}: Pick<RouteContext, 'site' | 'requestId' | 'client' | 'traceparent'>): CallFacts {
+  return { project: site.project, requestId, clientAddress: client.address, traceparent };
+}
+
 /**
  * The gateway's headers of one call. Throws `InvalidInput` that names the header when a value could break it: the
  * request id comes from outside, the project from the configuration.
@@ -170,6 +184,8 @@ export function gatewayHeaders(caller: Caller, facts: CallFacts): Record<string,
     'x-project': safe('X-Project', facts.project),
     'x-request-id': safe('X-Request-Id', facts.requestId),
   };
+  if (facts.clientAddress !== undefined)
+    headers['x-forwarded-for'] = safe('X-Forwarded-For', facts.clientAddress);
   if (facts.traceparent !== undefined) headers['traceparent'] = safe('traceparent', facts.traceparent);
   if (caller.kind === 'nobody') return headers;
   if (caller.kind === 'capability') {

@@ -1,4 +1,5 @@
 /** What a call to a backend module is: the request, the answer, and the ways to fail. */
+import type { RefusedBy } from '../../domain/bounds.ts';
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { Holder } from '../../domain/holders.ts';
 import type { GatheringBody } from '../http/stream.ts';
@@ -61,6 +62,8 @@ export type ModuleResult =
       readonly error: ModuleError;
       /** For the log: never shown to a caller. */
       readonly reason: string;
+      /** Of `AccessRateLimit`: whose share is used up. */
+      readonly refusedBy?: RefusedBy;
       readonly elapsedMs: number;
     };
 
@@ -76,6 +79,7 @@ export interface ModuleCounters {
 }
 
 /** What a caller is told whose share of a module's calls is used up. */
-export function tooManyCalls(): GatewayError {
-  return new GatewayError('AccessRateLimit', 'too many calls to the module at the same time', 1);
+export function tooManyCalls(refusedBy?: RefusedBy): GatewayError {
+  const scope = refusedBy === 'network' ? 'i' : undefined;
+  return new GatewayError('AccessRateLimit', 'too many calls to the module at the same time', 1, scope);
 }

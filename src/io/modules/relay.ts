@@ -2,6 +2,7 @@
  * One relayed call: the answer of a module goes to a listener piece by piece, at the listener's pace, and how it ends is
  * told once. A time-out counts from the last byte that went either way, so that a long body is not a late one.
  */
+import type { RefusedBy } from '../../domain/bounds.ts';
 import type { Holder } from '../../domain/holders.ts';
 import type { ShareRefusal } from '../../domain/shares.ts';
 import type { GatheringBody } from '../http/stream.ts';
@@ -30,7 +31,8 @@ export interface RelayListener {
   data(bytes: Buffer): void;
   /** The answer is complete. */
   ended(): void;
-  failed(error: ModuleError): void;
+  /** `refusedBy`: of `AccessRateLimit`, whose share is used up. */
+  failed(error: ModuleError, refusedBy?: RefusedBy): void;
 }
 
 /** What a listener may do to the call. */

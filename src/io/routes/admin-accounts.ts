@@ -1,27 +1,40 @@
-/** Admin JSON of accounts: users and their block, keys across users, sessions of one user. */
+/** Admin JSON of accounts: users and their block, sessions of one user. */
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { Administration } from '../../actors/runtime/administration.ts';
 import { type AccountView, user } from '../../actors/user.ts';
 import type { SessionRecord } from '../../actors/user-state.ts';
 import { GatewayError } from '../../domain/errors.ts';
-import { array, boolean, int64, integer, object, type Static, text } from '../../domain/schema.ts';
+import {
+  array,
+  boolean,
+  idText,
+  int64,
+  integer,
+  named,
+  object,
+  type Static,
+  utcText,
+} from '../../domain/schema.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
 import { toIso } from '../../domain/time.ts';
-import { listSessions, sessionSchema, userKeyItem, userKeySchema } from '../account.ts';
-import { pageOf, pageQuery, readPage, requireFresh } from '../admin-door.ts';
+import { listSessions, sessionSchema } from '../account.ts';
+import { pageOf, pageQuery, readPage, requireAccount, requireFresh } from '../admin-door.ts';
 import { type AnyRoute, defineRoute } from '../http/route.ts';
 import { originOf, requireId } from '../login-parts.ts';
 import type { StaffParts } from './admin-staff.ts';
 import { accountCall } from './sessions.ts';
 
-const userItem = object({
-  id: text(),
-  createdUtc: text(),
-  blocked: boolean(),
-  keys: integer(),
-  sessions: integer(),
-  apps: integer(),
-});
+const userItem = named(
+  'Account',
+  object({
+    id: idText(),
+    createdUtc: utcText(),
+    blocked: boolean(),
+    keys: integer(),
+    sessions: integer(),
+    apps: integer(),
+  }),
+);
 const ofUser = object({ userId: int64('User id: decimal string') });
 
 export interface AccountParts extends Pick<StaffParts, 'staff'> {
@@ -29,7 +42,7 @@ export interface AccountParts extends Pick<StaffParts, 'staff'> {
 }
 
 export function createAdminAccountRoutes(parts: AccountParts): AnyRoute[] {
-  return [usersRoute(parts.administration), blockRoute(parts.staff), keysRoute, sessionsRoute];
+  return [usersRoute(parts.administration), blockRoute(parts.staff), sessionsRoute];
 }
 
 function usersRoute(administration: Administration): AnyRoute {
@@ -37,6 +50,10 @@ function usersRoute(administration: Administration): AnyRoute {
     method: 'GET',
     path: '/ProxyAdmin/api/users',
     summary: 'Accounts in the order of their ids, a page at a time',
+    docs: {
+      description:
+        'A page with fewer rows than `limit` is the last. Accounts that were never opened are passed over.',
+    },
     group: 'admin',
     auth: 'admin',
     limits: [],
@@ -58,11 +75,15 @@ function blockRoute(staff: StaffParts['staff']): AnyRoute {
     path: '/ProxyAdmin/api/users/block',
     role: 'support',
     summary: 'Block an account, which ends all its sessions, or unblock it',
+    docs: {
+      description:
+        'Nobody blocks the own account; accounts with a role are for admins to block. Needs a recent login.',
+    },
     group: 'admin',
     auth: 'admin',
     limits: [],
     body: object({ userId: ofUser.properties.userId, blocked: boolean() }),
-    result: object({ userId: text(), blocked: boolean(), sessionsClosed: integer() }),
+    result: object({ userId: idText(), blocked: boolean(), sessionsClosed: integer() }),
     errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'FreshLoginRequired'],
     async handle(context) {
       requireFresh(context);
@@ -82,26 +103,11 @@ function blockRoute(staff: StaffParts['staff']): AnyRoute {
   });
 }
 
-const keysRoute = defineRoute({
-  method: 'GET',
-  path: '/ProxyAdmin/api/user_keys',
-  summary: 'Active keys of one account',
-  group: 'admin',
-  auth: 'admin',
-  limits: [],
-  query: ofUser,
-  result: array(userKeySchema),
-  errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound'],
-  async handle({ actors, session, query }) {
-    const { keys } = await requireAccount(actors, requireId(query.userId, 'userId'));
-    return keys.map((key) => userKeyItem(key, session.keyId));
-  },
-});
-
 const sessionsRoute = defineRoute({
   method: 'GET',
   path: '/ProxyAdmin/api/sessions',
   summary: 'Live sessions of one account, the oldest first',
+  docs: { description: 'Browser and MCP sessions.' },
   group: 'admin',
   auth: 'admin',
   limits: [],
@@ -115,12 +121,6 @@ const sessionsRoute = defineRoute({
     return listSessions({ ...call, session: { ...call.session, userId } });
   },
 });
-
-async function requireAccount(actors: ActorSystem, userId: string): Promise<AccountView> {
-  const account = await actors.query<AccountView>(user, userId, { type: 'account' });
-  if (!account.exists) throw new GatewayError('NotFound', 'no such user');
-  return account;
-}
 
 async function viewUser(
   actors: ActorSystem,

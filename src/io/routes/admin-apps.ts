@@ -6,8 +6,10 @@ import type { AppView } from '../../domain/apps.ts';
 import {
   array,
   boolean,
+  idText,
   int64,
   integer,
+  named,
   nullable,
   object,
   optional,
@@ -21,11 +23,14 @@ import { PUBLIC_KEY_BYTES, requireBytes, requireId } from '../login-parts.ts';
 import type { WebhookDesk } from '../webhooks-desk.ts';
 
 /** `oldestUndeliveredSeconds`: of the oldest event that waits for the webhook; null when none does. */
-const adminAppItem = object({
-  ...appSchema.properties,
-  ownerId: text(),
-  oldestUndeliveredSeconds: nullable(integer()),
-});
+const adminAppItem = named(
+  'AdminApp',
+  object({
+    ...appSchema.properties,
+    ownerId: idText(),
+    oldestUndeliveredSeconds: nullable(integer()),
+  }),
+);
 
 /** Left out: unchanged. `mcpPublicKey` null: no explicit key. */
 const change = object({
@@ -33,7 +38,9 @@ const change = object({
   approved: optional(boolean()),
   mcpEnabled: optional(boolean()),
   disabled: optional(boolean()),
-  mcpPublicKey: optional(nullable(text({ maxLength: 64 }))),
+  mcpPublicKey: optional(
+    nullable(text({ maxLength: 64, examples: ['yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w'] })),
+  ),
 });
 
 export interface AdminAppParts {
@@ -50,6 +57,7 @@ function appsRoute({ administration, webhooks }: AdminAppParts): AnyRoute {
     method: 'GET',
     path: '/ProxyAdmin/api/apps',
     summary: 'Applications of all accounts in the order of their ids, a page at a time',
+    docs: { description: 'As their owners see them, with the owner and how long the oldest event waits.' },
     group: 'admin',
     auth: 'admin',
     limits: [],
@@ -73,6 +81,10 @@ function updateRoute({ webhooks }: AdminAppParts): AnyRoute {
     method: 'POST',
     path: '/ProxyAdmin/api/apps/update',
     summary: 'Approve an application, allow it McpApp logins, name its explicit key, disable it',
+    docs: {
+      description:
+        'What is left out stays as it is. `mcpPublicKey` null takes the explicit key away. Needs a recent login.',
+    },
     group: 'admin',
     auth: 'admin',
     limits: [],

@@ -5,8 +5,10 @@ import { AUDIT_EVENT_NAMES, AUDIT_EVENTS, AUDIT_RINGS } from '../../domain/audit
 import { GatewayError } from '../../domain/errors.ts';
 import {
   array,
+  idText,
   int64,
   integer,
+  named,
   nullable,
   object,
   oneOf,
@@ -15,6 +17,7 @@ import {
   type Static,
   text,
   unknown,
+  utcText,
 } from '../../domain/schema.ts';
 import { toIso } from '../../domain/time.ts';
 import { type AuditLog, type AuditSearch, searchAudit } from '../admin-audit.ts';
@@ -24,17 +27,23 @@ import { requireId } from '../login-parts.ts';
 import { readTime, timeText } from '../query-time.ts';
 
 const PATH = '/ProxyAdmin/api/audit';
+/** Shown in place of the event of a damaged record. */
+const UNREADABLE = 'unreadable';
 
-const item = object({
-  /** Position in the log: `before` or `after` of another page. */
-  seq: integer(),
-  utc: text(),
-  event: text(),
-  /** Null: of a version without rings. */
-  ring: nullable(oneOf(AUDIT_RINGS)),
-  userId: nullable(text()),
-  fields: record(text(), unknown()),
-});
+const item = named(
+  'AuditRecord',
+  object({
+    /** Position in the log: `before` or `after` of another page. */
+    seq: integer(),
+    /** Null: the record is damaged; its event is `unreadable`. */
+    utc: nullable(utcText()),
+    event: text({ examples: ['login'] }),
+    /** Null: of a version without rings. */
+    ring: nullable(oneOf(AUDIT_RINGS)),
+    userId: nullable(idText()),
+    fields: record(text(), unknown()),
+  }),
+);
 const position = (minimum: number, description: string) =>
   integer({ minimum, maximum: Number.MAX_SAFE_INTEGER, description });
 const auditQuery = object({
@@ -59,6 +68,11 @@ function pageRoute(log: AuditLog): AnyRoute {
     method: 'GET',
     path: PATH,
     summary: 'The audit log, the newest first; a page looks at 20,000 records, `Link` names the next one',
+    docs: {
+      description:
+        'Filters hold together. `after` on its own reads forwards; with anything else pages go backwards. A page may be empty and still name a next one.',
+      sends: ['Link'],
+    },
     group: 'admin',
     auth: 'admin',
     limits: [],
@@ -78,15 +92,19 @@ const eventsRoute = defineRoute({
   method: 'GET',
   path: `${PATH}/events`,
   summary: 'Events of the audit log, each with the ring that keeps its records',
+  docs: {
+    description: 'Each ring is bounded on its own, so that frequent events do not push rare ones out.',
+  },
   group: 'admin',
   auth: 'admin',
   limits: [],
-  result: array(object({ event: text(), ring: oneOf(AUDIT_RINGS) })),
+  result: array(object({ event: text({ examples: ['login'] }), ring: oneOf(AUDIT_RINGS) })),
   errors: ['SessionNotFound', 'Forbidden'],
   handle: () => AUDIT_EVENT_NAMES.map((event) => ({ event, ring: AUDIT_EVENTS[event] })),
 });
 
 function itemOf({ seq, ring, record: stored }: AuditRow): Static<typeof item> {
+  if (stored === undefined) return { seq, utc: null, event: UNREADABLE, ring, userId: null, fields: {} };
   const { utcMs, event, userId, fields } = stored as AuditRecord;
   return { seq, utc: toIso(utcMs), event, ring, userId, fields };
 }

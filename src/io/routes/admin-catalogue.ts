@@ -21,6 +21,10 @@ export function createAdminCatalogueRoute(parts: CataloguePart): AnyRoute {
     method: 'POST',
     path: '/ProxyAdmin/api/reload',
     summary: 'Read McpTools and McpResources of the configuration file again; a refusal names every fault',
+    docs: {
+      description:
+        'The file takes effect whole or not at all. A refusal carries `faults` with the path of each. Needs a recent login.',
+    },
     group: 'admin',
     auth: 'admin',
     limits: [],

@@ -23,6 +23,7 @@ export function createAdminDeliveryRoutes({ webhooks }: AdminDeliveryParts): Any
       method: 'GET',
       path: '/ProxyAdmin/api/deliveries',
       summary: 'Webhook attempts of any application; without `after` the newest',
+      docs: { description: 'Ascending by `number`, 100 a page.' },
       group: 'admin',
       auth: 'admin',
       limits: [],
@@ -43,11 +44,18 @@ export function createAdminDeliveryRoutes({ webhooks }: AdminDeliveryParts): Any
       method: 'POST',
       path: '/ProxyAdmin/api/resend',
       summary: 'Send one webhook of any application again',
+      docs: {
+        description:
+          'Counted and recorded as the owner’s own resend, with the admin in the audit log. Needs a recent login.',
+      },
       group: 'admin',
       auth: 'admin',
       role: 'support',
       limits: [],
-      body: object({ appId: appIdSchema, webhookId: text({ minLength: 1, maxLength: 64 }) }),
+      body: object({
+        appId: appIdSchema,
+        webhookId: text({ minLength: 1, maxLength: 64, examples: ['msg_2KWPBgLlAfxdpx2AI54pPJ85f4W'] }),
+      }),
       result: resendSchema,
       errors: [
         'InvalidInput',

@@ -1,6 +1,6 @@
 /** Admin JSON of how things stand: the overview of the dashboard. */
 import type { Administration } from '../../actors/runtime/administration.ts';
-import { array, boolean, integer, object, text } from '../../domain/schema.ts';
+import { array, boolean, idText, integer, object, text, utcText } from '../../domain/schema.ts';
 import { toIso } from '../../domain/time.ts';
 import { type AnyRoute, defineRoute } from '../http/route.ts';
 import { createAdminAuditRoutes } from './admin-audit.ts';
@@ -10,14 +10,16 @@ import type { HealthFacts } from './info.ts';
 const DEAD_LETTERS_COUNTED_MAX = 1_000;
 
 const overview = object({
-  version: text(),
-  utcNow: text(),
+  version: text({ examples: ['0.1.0'] }),
+  utcNow: utcText(),
   databaseConnected: boolean(),
   memory: object({ rssBytes: integer() }),
   sessions: object({ browser: integer(), mcp: integer() }),
   softwareKeys: integer(),
   apps: integer(),
-  failingActors: array(object({ kind: text(), id: text(), quarantined: boolean(), failures: integer() })),
+  failingActors: array(
+    object({ kind: text({ examples: ['user'] }), id: idText(), quarantined: boolean(), failures: integer() }),
+  ),
   deadLetters: integer(),
   auditDropped: integer(),
 });
@@ -36,6 +38,10 @@ function overviewRoute({ administration, health }: RecordParts): AnyRoute {
     method: 'GET',
     path: '/ProxyAdmin/api/overview',
     summary: 'How the gateway stands: sessions, keys, applications, memory, failures',
+    docs: {
+      description:
+        'What the dashboard shows first. `failingActors` are those that could not be read or written lately.',
+    },
     group: 'admin',
     auth: 'admin',
     limits: [],

@@ -1,34 +1,40 @@
 /** Admin JSON of the runtime settings (spec 8) and of the bounds that callers share. */
-import { array, integer, nullable, object, oneOf, text, union, unknown } from '../../domain/schema.ts';
+import { array, integer, named, nullable, object, oneOf, text, union, unknown } from '../../domain/schema.ts';
 import { type LiveSettings, SETTING_NAMES } from '../../domain/settings.ts';
 import { requireFresh } from '../admin-door.ts';
 import { type AnyRoute, defineRoute } from '../http/route.ts';
 import { changeSetting, viewSetting } from '../runtime-settings.ts';
 
-const settingValue = union([integer(), text()]);
-const settingView = object({
-  id: integer(),
-  name: text(),
-  type: oneOf(['number', 'flag', 'text']),
-  unit: text(),
-  default: settingValue,
-  min: nullable(integer()),
-  max: nullable(integer()),
-  value: settingValue,
-  summary: text(),
-});
+const settingValue = union([integer(), text()], { examples: [2] });
+const settingView = named(
+  'Setting',
+  object({
+    id: integer(),
+    name: text({ examples: ['ApiRPSLimit'] }),
+    type: oneOf(['number', 'flag', 'text']),
+    unit: text({ examples: ['requests per second'] }),
+    default: settingValue,
+    min: nullable(integer()),
+    max: nullable(integer()),
+    value: settingValue,
+    summary: text({ examples: ['Requests per second of one connection'] }),
+  }),
+);
 
-const boundView = object({
-  name: text(),
-  unit: text(),
-  summary: text(),
-  maximum: integer(),
-  session: nullable(integer()),
-  user: nullable(integer()),
-  network: integer(),
-  held: integer(),
-  refused: object({ maximum: integer(), session: integer(), user: integer(), network: integer() }),
-});
+const boundView = named(
+  'Bound',
+  object({
+    name: text({ examples: ['uploadSlots'] }),
+    unit: text({ examples: ['uploads'] }),
+    summary: text({ examples: ['Buffered uploads that are open'] }),
+    maximum: integer(),
+    session: nullable(integer()),
+    user: nullable(integer()),
+    network: integer(),
+    held: integer(),
+    refused: object({ maximum: integer(), session: integer(), user: integer(), network: integer() }),
+  }),
+);
 
 export function createAdminSettingRoutes(live: LiveSettings): AnyRoute[] {
   return [
@@ -36,6 +42,7 @@ export function createAdminSettingRoutes(live: LiveSettings): AnyRoute[] {
       method: 'GET',
       path: '/ProxyAdmin/api/settings',
       summary: 'All runtime settings with their bounds and values',
+      docs: { description: '`type` flag is 0 or 1. `min` and `max` are null for texts.' },
       group: 'admin',
       auth: 'admin',
       limits: [],
@@ -48,6 +55,10 @@ export function createAdminSettingRoutes(live: LiveSettings): AnyRoute[] {
       path: '/ProxyAdmin/api/bounds',
       summary:
         'Bounds that callers share: how much in all and for one caller, what is held now and what was refused',
+      docs: {
+        description:
+          'A bound is held for a session, a user and a network at once; null means that it has no such share.',
+      },
       group: 'admin',
       auth: 'admin',
       limits: [],
@@ -60,10 +71,17 @@ export function createAdminSettingRoutes(live: LiveSettings): AnyRoute[] {
       method: 'POST',
       path: '/ProxyAdmin/api/settings',
       summary: 'Change one runtime setting, effective at once',
+      docs: {
+        description:
+          'A value outside the bounds of the setting is refused. The change is on disk before the answer. Needs a recent login.',
+      },
       group: 'admin',
       auth: 'admin',
       limits: [],
-      body: object({ name: text({ maxLength: 64 }), value: unknown() }),
+      body: object({
+        name: text({ maxLength: 64, examples: ['ApiRPSLimit'] }),
+        value: unknown({ examples: [2] }),
+      }),
       result: settingView,
       errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'FreshLoginRequired'],
       handle(context) {

@@ -2,7 +2,7 @@
 import { user } from '../../actors/user.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { ROLES } from '../../domain/roles.ts';
-import { array, int64, nullable, object, oneOf, text } from '../../domain/schema.ts';
+import { array, idText, int64, named, nullable, object, oneOf, text } from '../../domain/schema.ts';
 import { requireFresh } from '../admin-door.ts';
 import { type AnyRoute, defineRoute } from '../http/route.ts';
 import { requireId } from '../login-parts.ts';
@@ -14,7 +14,7 @@ export interface StaffParts {
   readonly setupLink: SetupLink | undefined;
 }
 
-const roleItem = object({ userId: text(), role: oneOf(ROLES) });
+const roleItem = named('StaffRole', object({ userId: idText(), role: oneOf(ROLES) }));
 
 export function createAdminStaffRoutes(parts: StaffParts): AnyRoute[] {
   return [listRoute(parts), changeRoute(parts), claimRoute(parts)];
@@ -25,6 +25,7 @@ function listRoute({ staff }: StaffParts): AnyRoute {
     method: 'GET',
     path: '/ProxyAdmin/api/staff',
     summary: 'Accounts with a role in the admin panel',
+    docs: { description: 'Roles are viewer, support and admin. Keys of `Admin.publicKeys` make admins too.' },
     group: 'admin',
     auth: 'admin',
     limits: [],
@@ -39,11 +40,12 @@ function changeRoute({ staff }: StaffParts): AnyRoute {
     method: 'POST',
     path: '/ProxyAdmin/api/staff',
     summary: 'Give an account a role, or take it away with null',
+    docs: { description: 'Without a role an account has no access to the panel. Needs a recent login.' },
     group: 'admin',
     auth: 'admin',
     limits: [],
     body: object({ userId: int64('User id: decimal string'), role: nullable(oneOf(ROLES)) }),
-    result: object({ userId: text(), role: nullable(oneOf(ROLES)) }),
+    result: object({ userId: idText(), role: nullable(oneOf(ROLES)) }),
     errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'FreshLoginRequired', 'NotFound'],
     handle(context) {
       requireFresh(context);
@@ -61,11 +63,17 @@ function claimRoute({ staff, setupLink }: StaffParts): AnyRoute {
     method: 'POST',
     path: '/ProxyAdmin/api/claim',
     summary: 'Become the first admin with the token of the set-up link',
+    docs: {
+      description:
+        'For accounts that logged in with a passkey. The link is on the console of the program and works once.',
+    },
     group: 'admin',
     auth: 'session',
     adminAddresses: true,
     limits: [],
-    body: object({ token: text({ minLength: 1, maxLength: 64 }) }),
+    body: object({
+      token: text({ minLength: 1, maxLength: 64, examples: ['yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w'] }),
+    }),
     result: roleItem,
     errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'SetupLinkOver'],
     async handle({ body, client, nowMs, session }) {

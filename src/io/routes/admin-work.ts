@@ -4,7 +4,17 @@ import { UPLOAD_DESK_ID, type UploadSlot, uploadDesk } from '../../actors/upload
 import type { AuditEvent } from '../../domain/audit.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { EventLog } from '../../domain/events.ts';
-import { array, boolean, integer, nullable, object, optional, text } from '../../domain/schema.ts';
+import {
+  array,
+  boolean,
+  idText,
+  integer,
+  nullable,
+  object,
+  optional,
+  text,
+  utcText,
+} from '../../domain/schema.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
 import { toIso } from '../../domain/time.ts';
 import { requireFresh } from '../admin-door.ts';
@@ -28,11 +38,14 @@ const admin = {
   limits: [],
   errors: ['SessionNotFound', 'Forbidden'],
 } as const;
-const actorName = object({ kind: text({ maxLength: 64 }), id: text({ maxLength: 256 }) });
+const actorName = object({
+  kind: text({ maxLength: 64, examples: ['user'] }),
+  id: text({ maxLength: 256, examples: ['1870000000000000000'] }),
+});
 const deadKey = object({
   timeMs: integer({ minimum: 0 }),
-  kind: text({ maxLength: 64 }),
-  id: text({ maxLength: 256 }),
+  kind: text({ maxLength: 64, examples: ['user'] }),
+  id: text({ maxLength: 256, examples: ['1870000000000000000'] }),
   seq: integer({ minimum: 0 }),
 });
 const withFaults = [
@@ -54,6 +67,17 @@ function liveRoute({ live, staff }: WorkParts): AnyRoute {
     method: 'GET',
     path: '/ProxyAdmin/api/live',
     summary: 'Figures of the last two seconds, again and again, as server-sent events',
+    docs: {
+      description: 'One frame every two seconds. The stream ends with the session or the role.',
+      answers: {
+        200: {
+          description: 'The stream',
+          type: 'text/event-stream',
+          schema: text({ description: 'Frames of server-sent events', examples: ['data: {}\n\n'] }),
+        },
+      },
+      sends: ['Cache-Control'],
+    },
     limits: ['NoRateLimit'],
     errors: ['SessionNotFound', 'Forbidden', 'Overloaded'],
     handle({ actors, session }) {
@@ -72,7 +96,8 @@ const uploadsRoute = defineRoute({
   method: 'GET',
   path: '/ProxyAdmin/api/uploads',
   summary: 'Uploads of the first transport that are open now',
-  result: array(object({ uploadId: integer(), userId: text(), startedUtc: text() })),
+  docs: { description: 'Buffered ones; streams of the second transport are among the live figures.' },
+  result: array(object({ uploadId: integer(), userId: idText(), startedUtc: utcText() })),
   async handle({ actors }) {
     const slots = await actors.query<readonly UploadSlot[]>(uploadDesk, UPLOAD_DESK_ID, { type: 'slots' });
     return slots.map(({ uploadId, userId, grantedMs }) => ({
@@ -90,18 +115,19 @@ function eventsRoute({ eventLog }: WorkParts): AnyRoute {
     method: 'GET',
     path: '/ProxyAdmin/api/events',
     summary: 'The newest events of the log, the newest first, without what they say',
+    docs: { description: 'What an event says stays with those it concerns.' },
     query: object({
       before: optional(integer({ minimum: 1, description: 'Position; the newest unless given' })),
     }),
     result: array(
       object({
         sequence: integer(),
-        module: text(),
-        tick: text(),
-        type: text(),
-        userId: nullable(text()),
+        module: text({ examples: ['wallet'] }),
+        tick: text({ examples: ['1795167000000123'] }),
+        type: text({ examples: ['TxInWallet'] }),
+        userId: nullable(idText()),
         sizeBytes: integer(),
-        acceptedUtc: text(),
+        acceptedUtc: utcText(),
       }),
     ),
     errors: ['InvalidInput', 'SessionNotFound', 'Forbidden'],
@@ -126,17 +152,33 @@ function eventsRoute({ eventLog }: WorkParts): AnyRoute {
 }
 
 function actorsRoute({ administration }: WorkParts): AnyRoute {
-  const dead = object({ ...deadKey.properties, utc: text(), reason: text(), command: nullable(text()) });
+  const dead = object({
+    ...deadKey.properties,
+    utc: utcText(),
+    reason: text({ examples: ['TypeError'] }),
+    command: nullable(text({ examples: ['login'] })),
+  });
   return defineRoute({
     ...admin,
     method: 'GET',
     path: '/ProxyAdmin/api/actors',
     summary: 'Actors that failed lately, and messages that were given up',
+    docs: { description: 'A quarantined actor answers 503 until it is reset or its message is skipped.' },
     result: object({
-      failing: array(object({ kind: text(), id: text(), quarantined: boolean(), failures: integer() })),
+      failing: array(
+        object({
+          kind: text({ examples: ['user'] }),
+          id: idText(),
+          quarantined: boolean(),
+          failures: integer(),
+        }),
+      ),
       dead: array(dead),
+      /** Rows of the journal that were found to be damaged since the start. */
+      damagedRows: integer(),
     }),
     handle: () => ({
+      damagedRows: administration.journal.damagedRows,
       failing: administration
         .failing()
         .map(({ kind, id, quarantined, failures }) => ({ kind, id, quarantined, failures })),
@@ -171,6 +213,7 @@ function actRoutes({ administration }: WorkParts): AnyRoute[] {
   const act = (
     path: string,
     summary: string,
+    description: string,
     event: AuditEvent,
     run: (kind: string, id: string) => boolean,
   ) =>
@@ -179,6 +222,7 @@ function actRoutes({ administration }: WorkParts): AnyRoute[] {
       method: 'POST',
       path,
       summary,
+      docs: { description },
       body: actorName,
       result: actorName,
       errors: withFaults,
@@ -194,12 +238,14 @@ function actRoutes({ administration }: WorkParts): AnyRoute[] {
     act(
       '/ProxyAdmin/api/actors/reset',
       'End the quarantine of an actor: it is replayed at its next message',
+      'Where the cause is gone, nothing is lost. Needs a recent login.',
       'actorReset',
       (kind, id) => administration.reset(kind, id),
     ),
     act(
       '/ProxyAdmin/api/actors/skip',
       'Move the next message of an actor to the dead letters and end its quarantine',
+      'For a message that fails each time: what it would have changed does not happen. Needs a recent login.',
       'actorSkipped',
       (kind, id) => administration.skipNext(kind, id),
     ),
@@ -208,6 +254,7 @@ function actRoutes({ administration }: WorkParts): AnyRoute[] {
       method: 'POST',
       path: '/ProxyAdmin/api/actors/discard',
       summary: 'Remove a dead letter',
+      docs: { description: 'All four fields name it, as `actors` lists them. Needs a recent login.' },
       body: deadKey,
       result: deadKey,
       errors: withFaults,

@@ -5,6 +5,7 @@ import { createAdminAccountRoutes } from './admin-accounts.ts';
 import { type AdminAppParts, createAdminAppRoutes } from './admin-apps.ts';
 import { type CataloguePart, createAdminCatalogueRoute } from './admin-catalogue.ts';
 import { type AdminDeliveryParts, createAdminDeliveryRoutes } from './admin-deliveries.ts';
+import { createAdminKeyRoutes } from './admin-keys.ts';
 import { createAdminRecordRoutes } from './admin-records.ts';
 import { createAdminSettingRoutes } from './admin-settings.ts';
 import { createAdminStaffRoutes, type StaffParts } from './admin-staff.ts';
@@ -21,6 +22,7 @@ export function createAdminRoutes(parts: AdminParts): AnyRoute[] {
   return [
     ...createAdminSettingRoutes(parts.settings),
     ...createAdminAccountRoutes(parts),
+    ...createAdminKeyRoutes(parts.administration),
     ...createAdminAppRoutes(parts),
     ...createAdminDeliveryRoutes(parts),
     ...createAdminRecordRoutes(parts),

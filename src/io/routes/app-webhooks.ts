@@ -1,4 +1,5 @@
 /** Webhooks of the account's applications (config.md "App registration"): deliveries, resend, ping, enable. */
+import { APP_NAMES } from '../../domain/apps.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { boolean, int64, integer, object, optional, text } from '../../domain/schema.ts';
 import { appSchema } from '../apps.ts';
@@ -14,7 +15,7 @@ import {
 } from '../webhooks-desk.ts';
 import { accountCall } from './sessions.ts';
 
-const idSchema = int64('Application id: decimal string');
+const appIdSchema = int64('Application id: decimal string');
 /** Attempts of one page. */
 const PAGE_LINES = 100;
 const PAGE_LINES_MAX = 1_000;
@@ -28,19 +29,24 @@ function deliveriesRoute(desk: WebhookDesk): AnyRoute {
     method: 'GET',
     path: '/auth/v1/app/deliveries',
     summary: 'Webhook attempts of an application, with parked events and resends; without `after` the newest',
+    docs: {
+      description:
+        'Ascending by `number`. `parked` are events that the receiver refused for good, `resends` those under way.',
+    },
     group: 'apps',
     auth: 'session',
     limits: [],
+    formerNames: APP_NAMES,
     query: object({
-      id: idSchema,
+      appId: appIdSchema,
       after: optional(integer({ minimum: 0, description: 'Number of the last attempt of the page before' })),
       limit: optional(integer({ minimum: 1, maximum: PAGE_LINES_MAX })),
     }),
     result: deliveriesSchema,
     errors: ['InvalidInput', 'SessionNotFound', 'NotFound'],
     handle(context) {
-      const { id, after, limit = PAGE_LINES } = context.query;
-      return desk.deliveries(accountCall(context), requireId(id, 'id'), after, limit);
+      const { appId, after, limit = PAGE_LINES } = context.query;
+      return desk.deliveries(accountCall(context), requireId(appId, 'appId'), after, limit);
     },
   });
 }
@@ -50,12 +56,25 @@ function resendRoute(desk: WebhookDesk): AnyRoute {
     method: 'POST',
     path: '/auth/v1/app/resend',
     summary: 'Send one webhook again, or all events that were accepted in a range of time',
+    docs: {
+      description:
+        'Either `webhookId` or `from`, with `to` now unless given. Repeats are marked and do not move `last_tick`.',
+      examples: {
+        one: { body: { appId: '1870000000000000000', webhookId: 'msg_2KWPBgLlAfxdpx2AI54pPJ85f4W' } },
+        range: {
+          body: { appId: '1870000000000000000', from: '2026-11-19T00:00:00Z', to: '2026-11-20T00:00:00Z' },
+        },
+      },
+    },
     group: 'apps',
     auth: 'session',
     limits: [],
+    formerNames: APP_NAMES,
     body: object({
-      id: idSchema,
-      webhookId: optional(text({ minLength: 1, maxLength: 64 })),
+      appId: appIdSchema,
+      webhookId: optional(
+        text({ minLength: 1, maxLength: 64, examples: ['msg_2KWPBgLlAfxdpx2AI54pPJ85f4W'] }),
+      ),
       from: optional(timeText('ISO 8601; at most 14 days before `to`')),
       to: optional(timeText('ISO 8601; left out: now')),
     }),
@@ -71,7 +90,7 @@ function resendRoute(desk: WebhookDesk): AnyRoute {
     idempotent: true,
     handle(context) {
       const { body, nowMs } = context;
-      return desk.resend(accountCall(context), requireId(body.id, 'id'), readRequest(body, nowMs));
+      return desk.resend(accountCall(context), requireId(body.appId, 'appId'), readRequest(body, nowMs));
     },
   });
 }
@@ -81,13 +100,15 @@ function pingRoute(desk: WebhookDesk): AnyRoute {
     method: 'POST',
     path: '/auth/v1/app/ping',
     summary: 'Send a test event to the webhook now and tell what the receiver answered',
+    docs: { description: 'Waits for the answer of the receiver. Neither counters nor the cursor change.' },
     group: 'apps',
     auth: 'session',
     limits: [],
-    body: object({ id: idSchema }),
+    formerNames: APP_NAMES,
+    body: object({ appId: appIdSchema }),
     result: pingSchema,
     errors: ['InvalidInput', 'SessionNotFound', 'NotFound', 'WebhookDisabled', 'Overloaded'],
-    handle: (context) => desk.ping(accountCall(context), requireId(context.body.id, 'id')),
+    handle: (context) => desk.ping(accountCall(context), requireId(context.body.appId, 'appId')),
   });
 }
 
@@ -96,16 +117,18 @@ function enableRoute(desk: WebhookDesk): AnyRoute {
     method: 'POST',
     path: '/auth/v1/app/enable',
     summary: 'Put a disabled webhook back to work from where it stopped, and try a failing one at once',
+    docs: { description: '`dropParked` forgets the events that were parked.' },
     group: 'apps',
     auth: 'session',
     limits: [],
-    body: object({ id: idSchema, dropParked: optional(boolean()) }),
+    formerNames: APP_NAMES,
+    body: object({ appId: appIdSchema, dropParked: optional(boolean()) }),
     result: appSchema,
     errors: ['InvalidInput', 'SessionNotFound', 'NotFound', 'WebhookDisabled'],
     idempotent: true,
     handle(context) {
-      const { id, dropParked = false } = context.body;
-      return desk.enable(accountCall(context), requireId(id, 'id'), dropParked);
+      const { appId, dropParked = false } = context.body;
+      return desk.enable(accountCall(context), requireId(appId, 'appId'), dropParked);
     },
   });
 }

@@ -7,18 +7,23 @@ import { user } from '../../actors/user.ts';
 import type { RemovedApp } from '../../actors/user-apps.ts';
 import {
   APP_NAME_LENGTH_MAX,
+  APP_NAMES,
   APP_URL_LENGTH_MAX,
   type AppPatch,
   type AppView,
   CURRENCIES_MAX,
   isWebUrl,
   NET_TYPES_MAX,
+  type SealedKey,
 } from '../../domain/apps.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import {
   array,
+  boolean,
+  idText,
   int64,
   integer,
+  named,
   nameText,
   nullable,
   object,
@@ -47,20 +52,35 @@ import type { Vault } from '../vault.ts';
 import { accountCall } from './sessions.ts';
 
 const appIdSchema = int64('Application id: decimal string');
-const idBody = object({ id: appIdSchema });
+const rotation = object({
+  appId: appIdSchema,
+  /** No new key: the former one of the last rotation ends now. */
+  finish: optional(boolean()),
+});
 const appIdBody = object({ appId: appIdSchema });
-const sessionsEnded = object({ appId: text(), sessionsClosed: integer() });
-const withKey = object({ ...appSchema.properties, apiKey: optional(text()) });
+const sessionsEnded = named('AppSessionsEnded', object({ appId: idText(), sessionsClosed: integer() }));
+const withKey = named(
+  'AppWithKey',
+  object({
+    ...appSchema.properties,
+    apiKey: optional(text({ description: 'Shown in this answer alone', examples: ['gk_0jTcPzqZ3v8Wm1Yx'] })),
+  }),
+);
 
+const currencyCode = text({
+  pattern: '^[A-Za-z0-9_-]{1,16}$',
+  form: 'a currency code of up to 16 letters and digits',
+  examples: ['EUR'],
+});
 /** Null, or left out: unchanged. An empty `webhookUrl` ends webhooks, empty lists end filtering. */
 const registration = object({
-  id: optional(nullable(appIdSchema)),
+  appId: optional(nullable(appIdSchema)),
   name: optional(nullable(nameText(APP_NAME_LENGTH_MAX))),
-  url: optional(nullable(text({ maxLength: APP_URL_LENGTH_MAX }))),
-  webhookUrl: optional(nullable(text({ maxLength: APP_URL_LENGTH_MAX }))),
-  currencies: optional(
-    nullable(array(text({ pattern: '^[A-Za-z0-9_-]{1,16}$' }), { maxItems: CURRENCIES_MAX })),
+  url: optional(nullable(text({ maxLength: APP_URL_LENGTH_MAX, examples: ['https://tea.example'] }))),
+  webhookUrl: optional(
+    nullable(text({ maxLength: APP_URL_LENGTH_MAX, examples: ['https://tea.example/events'] })),
   ),
+  currencies: optional(nullable(array(currencyCode, { maxItems: CURRENCIES_MAX }))),
   netTypes: optional(nullable(array(integer({ minimum: 0, maximum: 255 }), { maxItems: NET_TYPES_MAX }))),
   /** Events of one webhook delivery; 1: never several in one body. */
   maxBatch: optional(nullable(integer({ minimum: 1, maximum: BATCH_EVENTS_MAX }))),
@@ -84,31 +104,59 @@ function upsertRoute(vault: Vault): AnyRoute {
     method: 'POST',
     path: '/auth/v1/app/upsert_usr_app',
     summary: 'Register an application or change one; the API key is shown once, when it is created',
+    docs: {
+      description:
+        'Without `appId` the application of the account with the same `url` is changed; where there is none, a new one is registered. What is null or left out stays as it is. `apiKey` is in the answer that created it, and for an hour in that of a repeat with the same `Idempotency-Key`.',
+      examples: {
+        register: {
+          body: {
+            name: 'Tea house',
+            url: 'https://tea.example',
+            webhookUrl: 'https://tea.example/events',
+            currencies: ['EUR'],
+            netTypes: [1],
+          },
+        },
+        change: { body: { appId: '1870000000000000000', name: 'Tea and cake' } },
+      },
+    },
     group: 'apps',
     auth: 'session',
     limits: [],
     body: registration,
+    formerNames: APP_NAMES,
     result: withKey,
     errors: ['InvalidInput', 'SessionNotFound', 'NotFound', 'AppLimitReached'],
     idempotent: true,
     async handle(context) {
-      const { actors, session, body, site, settings } = context;
+      const { actors, session, body, site, settings, nowMs } = context;
       const patch = readPatch(body, site, settings);
       const appId =
-        typeof body.id === 'string' || typeof body.id === 'number' ? requireId(body.id, 'id') : undefined;
+        typeof body.appId === 'string' || typeof body.appId === 'number'
+          ? requireId(body.appId, 'appId')
+          : undefined;
       const issued = vault.issue();
+      const options = askOptions('upsert_usr_app', context);
+      const { idempotencyKey: key, fingerprint = '' } = options;
       const command = {
         type: 'upsertApp',
         ...(appId === undefined ? {} : { appId }),
         patch,
         key: issued.sealed,
+        ...(key === undefined ? {} : { request: { key, fingerprint } }),
         origin: originOf(context),
       };
-      const options = askOptions('upsert_usr_app', context);
       const settled = await actors.ask<SettledApp>(user, session.userId, command, options);
-      // Not that of an application that was there before, nor of a repeat with the same Idempotency-Key.
-      const taken = settled.keyId === issued.sealed.keyId;
-      return { ...appItem(settled.app), ...(taken ? { apiKey: issued.apiKey } : {}) };
+      const item = appItem(settled.app);
+      if (settled.keyId === issued.sealed.keyId) return { ...item, apiKey: issued.apiKey };
+      // An application that was there before shows no key, unless this is a repeat of its registration.
+      const query = { type: 'issuedKey', key, nowMs };
+      const first =
+        key === undefined
+          ? undefined
+          : await actors.query<SealedKey | undefined>(user, session.userId, query);
+      const apiKey = first === undefined ? undefined : vault.tryOpen(first);
+      return { ...item, ...(apiKey === undefined ? {} : { apiKey }) };
     },
   });
 }
@@ -117,6 +165,9 @@ const listRoute = defineRoute({
   method: 'GET',
   path: '/auth/v1/app/list',
   summary: 'Applications that the account registered',
+  docs: {
+    description: 'With the state of each webhook and the ids of the API keys, never the keys themselves.',
+  },
   group: 'apps',
   auth: 'session',
   limits: [],
@@ -129,16 +180,18 @@ const removeRoute = defineRoute({
   method: 'POST',
   path: '/auth/v1/app/remove',
   summary: 'Remove an application and end its sessions',
+  docs: { description: 'Events that wait for it are dropped. There is no way back.' },
   group: 'apps',
   auth: 'session',
   limits: [],
-  body: idBody,
+  body: appIdBody,
+  formerNames: APP_NAMES,
   result: sessionsEnded,
   errors: ['InvalidInput', 'SessionNotFound', 'NotFound'],
   idempotent: true,
   handle(context) {
     const { actors, session, body } = context;
-    const command = { type: 'removeApp', appId: requireId(body.id, 'id'), origin: originOf(context) };
+    const command = { type: 'removeApp', appId: requireId(body.appId, 'appId'), origin: originOf(context) };
     return actors.ask<RemovedApp>(user, session.userId, command, askOptions('app_remove', context));
   },
 });
@@ -147,15 +200,30 @@ function rotateRoute(vault: Vault): AnyRoute {
   return defineRoute({
     method: 'POST',
     path: '/auth/v1/app/rotate_key',
-    summary: 'Give an application a new API key, shown once; the former one stays valid for 24 hours',
+    summary:
+      'Give an application a new API key, shown once; `X-API-Key` stays the former one for 24 hours, or until `finish`',
+    docs: {
+      description:
+        'Signatures carry both keys while both are valid. With `finish` no key is made; the former one ends now.',
+      examples: {
+        rotate: { body: { appId: '1870000000000000000' } },
+        finish: { body: { appId: '1870000000000000000', finish: true } },
+      },
+    },
     group: 'apps',
     auth: 'session',
     limits: [],
-    body: idBody,
+    body: rotation,
+    formerNames: APP_NAMES,
     result: withKey,
     errors: ['InvalidInput', 'SessionNotFound', 'NotFound'],
     async handle(context) {
       const { actors, session, body } = context;
+      const appId = requireId(body.appId, 'appId');
+      if (body.finish === true) {
+        const command = { type: 'endKeyOverlap', userId: session.userId, origin: originOf(context) };
+        return appItem(await actors.ask<AppView>(app, appId, command));
+      }
       const issued = vault.issue();
       const command = {
         type: 'rotateKey',
@@ -163,7 +231,7 @@ function rotateRoute(vault: Vault): AnyRoute {
         key: issued.sealed,
         origin: originOf(context),
       };
-      const view = await actors.ask<AppView>(app, requireId(body.id, 'id'), command);
+      const view = await actors.ask<AppView>(app, appId, command);
       return { ...appItem(view), apiKey: issued.apiKey };
     },
   });
@@ -173,19 +241,25 @@ const infoRoute = defineRoute({
   method: 'GET',
   path: '/auth/v1/app/info',
   summary: 'One application that the account registered',
+  docs: { description: 'Applications of other accounts are 404, as unknown ones are.' },
   group: 'apps',
   auth: 'session',
   limits: [],
-  query: idBody,
+  query: appIdBody,
+  formerNames: APP_NAMES,
   result: appSchema,
   errors: ['InvalidInput', 'SessionNotFound', 'NotFound'],
-  handle: (context) => getApp(accountCall(context), requireId(context.query.id, 'id')),
+  handle: (context) => getApp(accountCall(context), requireId(context.query.appId, 'appId')),
 });
 
 const accessRoute = defineRoute({
   method: 'GET',
   path: '/auth/v1/app/access',
   summary: 'Applications that may act for the account',
+  docs: {
+    description:
+      '`source` says how the access came about: the account registered it, granted it, or logged in for it.',
+  },
   group: 'apps',
   auth: 'session',
   limits: [],
@@ -198,6 +272,10 @@ const grantRoute = defineRoute({
   method: 'POST',
   path: '/auth/v1/app/grant_access',
   summary: 'Let an application act for the account',
+  docs: {
+    description:
+      'Keys of the account may then log in with `X-App-Id`. The application has to be approved and open for agents.',
+  },
   group: 'apps',
   auth: 'session',
   limits: [],
@@ -212,6 +290,7 @@ const revokeRoute = defineRoute({
   method: 'POST',
   path: '/auth/v1/app/revoke_access',
   summary: 'Take the access of an application back and end its sessions',
+  docs: { description: 'Its sessions of this account end at once.' },
   group: 'apps',
   auth: 'session',
   limits: [],

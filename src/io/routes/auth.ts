@@ -3,11 +3,13 @@
 import { type AccountView, user } from '../../actors/user.ts';
 import type { CodeLoggedIn } from '../../actors/user-codes.ts';
 import type { LoggedIn, Login } from '../../actors/user-login.ts';
+import type { Challenge } from '../../domain/challenges.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { browserMessage } from '../../domain/proofs.ts';
 import {
   array,
   boolean,
+  idText,
   nameText,
   nullable,
   object,
@@ -15,29 +17,33 @@ import {
   type Static,
   text,
   unknown,
+  utcText,
 } from '../../domain/schema.ts';
 import { SECOND_MS, toIso } from '../../domain/time.ts';
 import { defineRoute, Reply, type RouteContext } from '../http/route.ts';
 import { setSid } from '../http/sid-cookie.ts';
 import {
-  auditRefusal,
   challengeFields,
   challengeIdSchema,
   challengePrefix,
   challengeView,
   circumstances,
-  consumeChallenge,
   countingUnknownKeys,
   credentialHolderOf,
   holderOf,
   openChallenge,
   PUBLIC_KEY_BYTES,
+  PUBLIC_KEY_EXAMPLE,
   requireBytes,
   SIGNATURE_BYTES,
+  SIGNATURE_EXAMPLE,
+  usedOf,
+  usingChallenge,
 } from '../login-parts.ts';
 import { codeLogin } from '../one-time-codes.ts';
 import {
   type AssertionJson,
+  assertionExample,
   assertionSchema,
   ceremonyOf,
   checkAssertion,
@@ -49,17 +55,32 @@ import {
 } from '../passkeys.ts';
 
 const NAME_LENGTH_MAX = 64;
+/** For `navigator.credentials.create` and `.get`: WebAuthn Level 3, 5.1.8 and 5.1.9, describes them. */
+const creationOptionsShape = unknown({
+  description: 'PublicKeyCredentialCreationOptionsJSON',
+  examples: [
+    { challenge: 'AQIDBAUGBwg', rp: { name: 'Gatehouse', id: 'gate.example' }, attestation: 'none' },
+  ],
+});
+const requestOptionsShape = unknown({
+  description: 'PublicKeyCredentialRequestOptionsJSON',
+  examples: [{ challenge: 'AQIDBAUGBwg', rpId: 'gate.example', userVerification: 'required' }],
+});
 
 export const registerOptions = defineRoute({
   method: 'GET',
   path: '/auth/v1/register_options',
   summary: 'A challenge for a new key: for the account with a session, for a sign-up without',
+  docs: {
+    description:
+      'With a session the new key joins its account, without one `register_key` creates an account. The challenge is good for one answer, for `challengeSeconds` of `info`. `options` go to `navigator.credentials.create`.',
+  },
   group: 'auth',
   auth: 'optional',
   strictSession: true,
   limits: ['CheckPubKey'],
   query: object({ name: optional(nameText(NAME_LENGTH_MAX)) }),
-  result: object({ ...challengeFields, options: unknown() }),
+  result: object({ ...challengeFields, options: creationOptionsShape }),
   errors: ['InvalidInput', 'SessionNotFound'],
   async handle(context) {
     const { site, session, settings, query, actors } = context;
@@ -78,7 +99,11 @@ export const registerOptions = defineRoute({
 });
 
 const loginOptionsBody = object({ credentialIds: optional(credentialIdsSchema) });
-const loginOptionsResult = object({ ...challengeFields, methods: array(text()), options: unknown() });
+const loginOptionsResult = object({
+  ...challengeFields,
+  methods: array(text({ examples: ['passkey'] })),
+  options: requestOptionsShape,
+});
 
 /** No look-up of any user, so there is nothing to enumerate. */
 function openLogin(context: RouteContext, credentialIds: readonly string[] | undefined) {
@@ -94,6 +119,10 @@ export const loginOptions = defineRoute({
   method: 'GET',
   path: '/auth/v1/login_options',
   summary: 'A challenge for a login',
+  docs: {
+    description:
+      'Looks no account up, so the answer is the same for everybody. `options` go to `navigator.credentials.get`; a software key signs `signPrefix` followed by its public key in base64url, as UTF-8.',
+  },
   group: 'auth',
   auth: 'optional',
   limits: ['CheckPubKey'],
@@ -106,6 +135,11 @@ export const loginOptionsFor = defineRoute({
   method: 'POST',
   path: '/auth/v1/login_options',
   summary: 'A challenge for a login with one of the credentials that the client remembers',
+  docs: {
+    description:
+      'As the GET, with `credentialIds` echoed in `options` so that the browser offers these passkeys alone.',
+    examples: { usual: { body: { credentialIds: ['AQIDBAUGBwg'] } } },
+  },
   group: 'auth',
   auth: 'optional',
   limits: ['CheckPubKey'],
@@ -118,8 +152,14 @@ export const loginOptionsFor = defineRoute({
 
 const loginBody = object({
   challengeId: challengeIdSchema,
-  publicKey: optional(text({ maxLength: 64 })),
-  code: optional(text({ maxLength: 128 })),
+  publicKey: optional(text({ maxLength: 64, examples: ['yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w'] })),
+  code: optional(
+    text({
+      maxLength: 128,
+      description: 'A signature, or a one-time code of six digits',
+      examples: ['8pUN4qTBDsNwaxjEGjCZLRrZmVdMzUdyFVC6zL6cP0VOrbTCS1GyOLDaUMHVdC5mZWTVDqHYM1pDRHSOlmHeCA'],
+    }),
+  ),
   credential: optional(assertionSchema),
 });
 
@@ -127,16 +167,28 @@ export const login = defineRoute({
   method: 'POST',
   path: '/auth/v1/login',
   summary: 'Log a browser in: the answer to a challenge of login_options',
+  docs: {
+    description:
+      'Send one of three: `credential` of a passkey; `publicKey` with its signature as `code`; or the one-time code alone as `code`. The challenge is used up, whatever follows. The session that came with the request ends.',
+    sends: ['Set-Cookie'],
+    examples: {
+      key: {
+        body: { challengeId: '1870000000000000000', publicKey: PUBLIC_KEY_EXAMPLE, code: SIGNATURE_EXAMPLE },
+      },
+      oneTimeCode: { body: { challengeId: '1870000000000000000', code: '314159' } },
+      passkey: { body: { challengeId: '1870000000000000000', credential: assertionExample } },
+    },
+  },
   group: 'auth',
   auth: 'optional',
   limits: ['CheckPubKey'],
   body: loginBody,
   result: object({
-    userId: text(),
-    keyId: nullable(text()),
-    keyType: text(),
+    userId: idText(),
+    keyId: nullable(idText()),
+    keyType: text({ examples: ['UserKey'] }),
     newAccount: boolean(),
-    expiresUtc: text(),
+    expiresUtc: utcText(),
   }),
   errors: [
     'InvalidInput',
@@ -178,8 +230,7 @@ async function run(context: RouteContext<unknown, Static<typeof loginBody>>): Pr
   if (publicKey === undefined) return codeLogin(context, challengeId, code);
   requireBytes(publicKey, PUBLIC_KEY_BYTES, 'publicKey');
   const signature = requireBytes(code, SIGNATURE_BYTES, 'code');
-  const challenge = takeChallenge(context, challengeId);
-  return countingUnknownKeys(context, null, async () => {
+  return answering(context, challengeId, (challenge) => {
     const holder = holderOf(context.actors, publicKey);
     if (holder === undefined) throw new GatewayError('SessionNotFound');
     const command: Login = {
@@ -187,6 +238,7 @@ async function run(context: RouteContext<unknown, Static<typeof loginBody>>): Pr
       keyId: holder.keyId,
       publicKey,
       proof: { message: browserMessage(challengePrefix(context, challenge), publicKey), signature },
+      challenge: usedOf(context, challenge),
       ...circumstances(context),
     };
     return context.actors.ask<LoggedIn>(user, holder.userId, command);
@@ -200,28 +252,28 @@ async function passkeyLogin(
   credential: AssertionJson,
 ): Promise<LoggedIn> {
   checkAssertion(credential);
-  const assertion = readAssertion(ceremonyOf(context.site, takeChallenge(context, challengeId)), credential);
-  return countingUnknownKeys(context, null, async () => {
+  return answering(context, challengeId, (challenge) => {
     const holder = credentialHolderOf(context.actors, credential.id);
     if (holder === undefined) throw new GatewayError('SessionNotFound');
     const command: Login = {
       type: 'login',
       keyId: holder.keyId,
       publicKey: credential.id,
-      assertion,
+      assertion: readAssertion(ceremonyOf(context.site, challenge), credential),
+      challenge: usedOf(context, challenge),
       ...circumstances(context),
     };
     return context.actors.ask<LoggedIn>(user, holder.userId, command);
   });
 }
 
-function takeChallenge(context: RouteContext, challengeId: string | number) {
+async function answering(
+  context: RouteContext,
+  challengeId: string | number,
+  login: (challenge: Challenge) => Promise<LoggedIn>,
+): Promise<LoggedIn> {
   context.limiter.checkUnknownKeys();
-  try {
-    return consumeChallenge(context, challengeId, ['login'], { orAnonymous: true });
-  } catch (error) {
-    if (error instanceof GatewayError && error.row === 'ChallengeExpired')
-      auditRefusal(context, null, 'ChallengeExpired');
-    throw error;
-  }
+  return usingChallenge(context, { challengeId, kinds: ['login'], orAnonymous: true }, (challenge) =>
+    countingUnknownKeys(context, null, async () => login(challenge)),
+  );
 }

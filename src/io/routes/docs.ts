@@ -1,8 +1,15 @@
 /** The description of the API, made from the route table that it stands in. */
+
+import { unknown } from '../../domain/schema.ts';
 import type { Site } from '../../domain/site.ts';
 import { describeApi } from '../http/openapi.ts';
 import { type AnyRoute, defineRoute } from '../http/route.ts';
 import { CachedBody } from '../web/cached-body.ts';
+
+const documentShape = unknown({
+  description: 'An OpenAPI document',
+  examples: [{ openapi: '3.1.0', info: { title: 'demo gateway', version: '0.1.0' }, paths: {} }],
+});
 
 /** `routes`: the table without this route; the description names both. */
 export function createDocsRoutes(routes: readonly AnyRoute[]): AnyRoute[] {
@@ -12,6 +19,16 @@ export function createDocsRoutes(routes: readonly AnyRoute[]): AnyRoute[] {
       method: 'GET',
       path,
       summary: 'This description, OpenAPI 3.1',
+      docs: {
+        description:
+          'Made from the table that routes the requests. The explorer reads it under `/docs/swagger/`.',
+        reads: { 'If-None-Match': 'optional' },
+        answers: {
+          200: { description: 'The document', type: 'application/json', schema: documentShape },
+          304: { description: 'The client has it' },
+        },
+        sends: ['ETag', 'Cache-Control'],
+      },
       group: 'docs',
       auth: 'optional',
       limits: [],

@@ -5,7 +5,7 @@
 import { GatewayError } from '../../domain/errors.ts';
 import { chunkCount, chunkOffsetBytes, chunkSizeBytes } from '../../domain/files.ts';
 import { parseId } from '../../domain/ids.ts';
-import { object, optional, text } from '../../domain/schema.ts';
+import { idText, object, optional, text } from '../../domain/schema.ts';
 import type { DownloadForm, Downloads } from '../files/downloads.ts';
 import type { FileCodes } from '../files/file-code.ts';
 import type { FileDirectory } from '../files/file-directory.ts';
@@ -21,6 +21,23 @@ export interface DownloadParts {
 const FOR_THE_READER: HeaderList = [['Cache-Control', 'private, max-age=31536000, immutable']];
 /** Nobody was asked for: a browser may keep it, but has to ask again whether the file is still open to it. */
 const FOR_ANYBODY: HeaderList = [['Cache-Control', 'private, no-cache']];
+/** Fields that files/downloads.ts reads and sends. */
+const DOWNLOAD_READS = {
+  Range: 'optional',
+  'If-Match': 'optional',
+  'If-None-Match': 'optional',
+  'If-Modified-Since': 'optional',
+  'If-Unmodified-Since': 'optional',
+  'If-Range': 'optional',
+} as const;
+const DOWNLOAD_SENDS = [
+  'Accept-Ranges',
+  'Content-Range',
+  'Content-Disposition',
+  'ETag',
+  'Last-Modified',
+  'Cache-Control',
+] as const;
 /** What an answer with bytes may be. */
 const BYTES = {
   200: 'The bytes',
@@ -46,12 +63,19 @@ function createV1Route(parts: DownloadParts): AnyRoute {
     method: 'GET',
     path: '/auth/v1/file/:fileId',
     summary: 'A file, or with part_number one of its chunks of 256 KB',
+    docs: {
+      description:
+        'The chat module is asked whether the account may read the file. `part_number` gives one chunk of 256 KB, which takes no ranges.',
+      reads: DOWNLOAD_READS,
+      sends: [...DOWNLOAD_SENDS, 'X-Chunk-CRC32', 'X-File-Part'],
+      params: { fileId: idText('Id of the file', '1870000000000000001') },
+    },
     group: 'files',
     auth: 'session',
     limits: [],
     // Takes an id; a code at the wrong address is a code all the same.
     secretPath: true,
-    query: object({ part_number: optional(text()) }),
+    query: object({ part_number: optional(text({ description: 'From 0', examples: ['0'] })) }),
     bytes: BYTES,
     errors: ['InvalidPart', ...ERRORS],
     handle(context) {
@@ -99,6 +123,15 @@ function createV2Route(parts: DownloadParts): AnyRoute {
     method: 'GET',
     path: '/auth/v2/file/:idOrCode',
     summary: 'A file by its code or its id; ranges and conditions of RFC 9110',
+    docs: {
+      description:
+        'A code opens its file for whoever has it, unless `FileDownloadAuthRequired` is set. An id is for logins that proved a key; `FileDownloadByIdEnabled` opens it to all.',
+      reads: DOWNLOAD_READS,
+      sends: DOWNLOAD_SENDS,
+      params: {
+        idOrCode: text({ description: 'Code of the file, or its id', examples: ['f7Qm2Kx9Zt4Lw8Vb'] }),
+      },
+    },
     group: 'files',
     auth: 'eitherOptional',
     limits: [],
@@ -106,6 +139,8 @@ function createV2Route(parts: DownloadParts): AnyRoute {
     secretPath: true,
     bytes: BYTES,
     errors: ['SessionNotFound', ...ERRORS],
+    // Without a session a code opens its file; an agent whose bearer has expired loses nothing by sending it.
+    ignoresStaleBearer: ({ idOrCode = '' }) => parts.fileCodes.read(idOrCode)?.by !== 'id',
     handle(context) {
       if (context.session === undefined) refuseWithoutSession(context);
       const reference = parts.fileCodes.read(context.params['idOrCode'] ?? '');

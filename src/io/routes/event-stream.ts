@@ -25,6 +25,22 @@ export function createEventStreamRoute(streams: () => StreamHub): AnyRoute {
     method: 'GET',
     path: '/auth/v1/events',
     summary: 'Stream of the events of the account (server-sent events)',
+    docs: {
+      description:
+        'One stream a page; it goes on behind `Last-Event-ID`. Frames are `id`, `event`, `data`; `reset` says that events in between are gone. Pages of other origins are refused.',
+      reads: { 'Last-Event-ID': 'optional' },
+      answers: {
+        200: {
+          description: 'The stream',
+          type: 'text/event-stream',
+          schema: text({
+            description: 'Frames of server-sent events',
+            examples: ['id: a1-4\nevent: TxInWallet\ndata: {}\n\n'],
+          }),
+        },
+      },
+      sends: ['Cache-Control'],
+    },
     group: 'events',
     auth: 'session',
     ownPagesOnly: true,

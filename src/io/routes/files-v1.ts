@@ -11,6 +11,7 @@ import { ID_MAX, ID_MIN } from '../../domain/ids.ts';
 import { isLoopback, networksOf } from '../../domain/networks.ts';
 import {
   array,
+  idText,
   integer,
   nothing,
   nullable,
@@ -19,6 +20,7 @@ import {
   type Static,
   text,
   union,
+  utcText,
 } from '../../domain/schema.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
 import { toIso } from '../../domain/time.ts';
@@ -34,32 +36,35 @@ export interface UploadRouteParts {
 
 const GROUP = 'files';
 /** Signed, unlike other ids: 0 and less stand for the personal storage (spec 4.6 rule 3). */
-const signedId = union([integer(), text({ pattern: '^-?[0-9]{1,19}$' })]);
+const signedId = union([integer(), text({ pattern: '^-?[0-9]{1,19}$', form: 'an id of up to 19 digits' })], {
+  examples: ['0'],
+});
 /** Texts, so that what is no number is refused with the code of the field (files.md v1). */
-const uploadIdText = optional(
-  text({ description: 'The id that init_upload gave', examples: ['3421780262'] }),
-);
+const uploadIdText = optional(text({ description: 'The id that init_upload gave', examples: ['907060870'] }));
 
 const initBody = object({
-  FileName: text({ description: 'At most 255 bytes of UTF-8' }),
-  FileSize: integer({ description: 'Bytes' }),
-  CRC32: integer({ description: 'Of the whole file; negative values are read as 32-bit two’s complement' }),
+  FileName: text({ description: 'At most 255 bytes of UTF-8', examples: ['notes.txt'] }),
+  FileSize: integer({ description: 'Bytes', examples: [5] }),
+  CRC32: integer({
+    description: 'Of the whole file; negative values are read as 32-bit two’s complement',
+    examples: [907060870],
+  }),
   ChatId: optional(nullable(signedId)),
-  Message: optional(nullable(text())),
+  Message: optional(nullable(text({ examples: ['The minutes of today'] }))),
   LinkedMessageId: optional(nullable(signedId)),
 });
 
 const partResult = object({
   chunkNumber: integer(),
-  fileId: nullable(text()),
-  fileCode: nullable(text()),
+  fileId: nullable(idText()),
+  fileCode: nullable(text({ examples: ['f7Qm2Kx9Zt4Lw8Vb'] })),
 });
 
 const statusResult = object({
-  uploadId: integer(),
+  uploadId: integer({ examples: [907060870] }),
   chunkCount: integer(),
   missing: array(integer()),
-  expiresUtc: text(),
+  expiresUtc: utcText(),
 });
 
 export function createUploadRoutes(parts: UploadRouteParts): AnyRoute[] {
@@ -70,11 +75,15 @@ const initUpload = defineRoute({
   method: 'POST',
   path: '/auth/v1/file/init_upload',
   summary: 'Open a buffered upload; the id is the declared CRC-32, unsigned',
+  docs: {
+    description:
+      'One upload of an account at a time. A chat id of 0, less, or none at all stands for the personal storage of the account. Chunks have 256 KB; `upload_part` sends them in any order.',
+  },
   group: GROUP,
   auth: 'session',
   limits: [],
   body: initBody,
-  result: integer(),
+  result: integer({ examples: [907060870] }),
   errors: [
     'InvalidFileName',
     'EmptyFile',
@@ -83,6 +92,7 @@ const initUpload = defineRoute({
     'TooManyDownloads',
     'CRC32AlreadyUsed',
     'Forbidden',
+    'LinkedMessageNotFound',
     'ChartApiFileError',
     'StorageFull',
   ],
@@ -106,6 +116,15 @@ function createPartRoute(parts: UploadRouteParts): AnyRoute {
     method: 'POST',
     path: '/auth/v1/file/upload_part',
     summary: 'Send one chunk of 256 KB, the last one shorter; the last missing chunk completes the file',
+    docs: {
+      description:
+        'The body is the chunk itself, no form. `fileId` and `fileCode` stay null until the last missing chunk has come. Not counted by the limiter, but for refusals of parts that belong to no upload.',
+      body: {
+        type: 'application/octet-stream',
+        description: 'Bytes of the chunk: 262144, of the last one the rest',
+      },
+      examples: { usual: { query: { uploadId: '907060870', chunkNumber: '0', chunkCrc32: '907060870' } } },
+    },
     group: GROUP,
     auth: 'session',
     limits: ['NoRateLimit'],
@@ -154,6 +173,10 @@ const cancelUpload = defineRoute({
   method: 'POST',
   path: '/auth/v1/file/cancel_upload',
   summary: 'Give an upload up; its slot is free at once',
+  docs: {
+    description: 'The pending message of the file is removed.',
+    examples: { usual: { query: { uploadId: '907060870' } } },
+  },
   group: GROUP,
   auth: 'session',
   limits: [],
@@ -170,6 +193,10 @@ const uploadStatus = defineRoute({
   method: 'GET',
   path: '/auth/v1/file/upload_status',
   summary: 'Which chunks of an upload are missing, and until when it waits for them',
+  docs: {
+    description: 'For clients that lost their connection: send what is `missing` and nothing else.',
+    examples: { usual: { query: { uploadId: '907060870' } } },
+  },
   group: GROUP,
   auth: 'session',
   limits: [],

@@ -5,7 +5,7 @@
 import type { DraftView } from '../../actors/draft.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { fileSizeMaxBytes } from '../../domain/files.ts';
-import { text } from '../../domain/schema.ts';
+import { idText, text } from '../../domain/schema.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
 import { SECOND_MS } from '../../domain/time.ts';
@@ -25,6 +25,19 @@ export interface DraftParts {
 /** By the id of the file; whoever sends its code in that place has sent a secret, hence `secretPath`. */
 const STREAM_PATH = '/auth/v2/file/stream_upload/:fileId';
 const GROUP = 'files';
+const STREAM_PARAMS = {
+  fileId: idText('The first half of what create_draft answered', '1870000000000000001'),
+};
+/** What domain/upload-plan.ts reads. */
+const UPLOAD_READS = {
+  Range: 'optional',
+  'Upload-Offset': 'optional',
+  'Upload-Complete': 'optional',
+  'Upload-Length': 'optional',
+  'Upload-Draft-Interop-Version': 'optional',
+  'Content-Digest': 'optional',
+  'Repr-Digest': 'optional',
+} as const;
 const STREAM_ERRORS = [
   'UnsupportedMediaType',
   'InvalidID',
@@ -55,20 +68,27 @@ function createDraft(parts: DraftParts): AnyRoute {
     method: 'POST',
     path: '/auth/v2/file/create_draft',
     summary: 'Create the pending message of a file; answers `<fileId>:<fileCode>`',
+    docs: {
+      description:
+        'Query and body carry the same fields; the body is for names and messages that are too long for a query. `chatId` 0, less or none stands for the personal storage. `crc32` is kept with the message as it is.',
+    },
     group: GROUP,
     auth: 'either',
     limits: [],
     query: draftQuery,
     body: draftBody,
     bodyOptional: true,
-    result: text(),
+    result: text({ examples: ['1870000000000000001:f7Qm2Kx9Zt4Lw8Vb'] }),
     idempotent: true,
     errors: [
       'InvalidFileName',
       'MaxFileSize',
       'EmptyFile',
       'TooManyDrafts',
+      'StorageFull',
+      'FileStorageFailed',
       'Forbidden',
+      'LinkedMessageNotFound',
       'ChartApiFileError',
     ],
     async handle(context) {
@@ -84,6 +104,21 @@ function takeStream(parts: DraftParts, method: 'POST' | 'PATCH', summary: string
     path: STREAM_PATH,
     secretPath: true,
     summary,
+    docs: {
+      description:
+        method === 'POST'
+          ? 'The body is the file itself, no form. Without `Range` it is the whole file, with `bytes=first-last` a piece of it. Fields of resumable uploads are read as their draft says. A body above `FileMaxSizeBytes` is 413.'
+          : 'For `Upload-Offset` behind what is kept. All else is as with POST.',
+      body: { type: 'application/octet-stream', description: 'Bytes of the file' },
+      reads: UPLOAD_READS,
+      params: STREAM_PARAMS,
+      sends: ['Upload-Offset', 'Upload-Complete', 'Upload-Limit'],
+      answers: {
+        200: {
+          description: 'The bytes are kept; the file is whole, unless `Upload-Complete` says otherwise',
+        },
+      },
+    },
     group: GROUP,
     auth: 'either',
     limits: [],
@@ -111,6 +146,12 @@ function tellOffset(parts: DraftParts): AnyRoute {
     path: STREAM_PATH,
     secretPath: true,
     summary: 'How many bytes of a draft are kept: where an upload that broke off goes on',
+    docs: {
+      description: 'A stream of the same draft that is under way ends, so that the figure holds.',
+      params: STREAM_PARAMS,
+      sends: ['Upload-Offset', 'Upload-Complete', 'Upload-Length', 'Upload-Limit'],
+      answers: { 204: { description: 'The figures are in the head' } },
+    },
     group: GROUP,
     auth: 'either',
     limits: [],
@@ -130,6 +171,11 @@ function dropDraft(parts: DraftParts): AnyRoute {
     path: STREAM_PATH,
     secretPath: true,
     summary: 'Give a draft up: its pending message and its bytes are removed',
+    docs: {
+      description: 'A stream that is under way ends.',
+      params: STREAM_PARAMS,
+      answers: { 204: { description: 'It is gone' } },
+    },
     group: GROUP,
     auth: 'either',
     limits: [],

@@ -1,6 +1,19 @@
 /** What anybody may ask: get_info, info and health (spec 4.4). */
+import { CHUNK_BYTES } from '../../domain/files.ts';
+import { SCOPE_SETTINGS, type ScopeCode } from '../../domain/quotas.ts';
 import { ROLES } from '../../domain/roles.ts';
-import { array, integer, nullable, object, oneOf, text } from '../../domain/schema.ts';
+import {
+  array,
+  idText,
+  integer,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  type Static,
+  text,
+  utcText,
+} from '../../domain/schema.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
 import type { Site } from '../../domain/site.ts';
 import { toIso } from '../../domain/time.ts';
@@ -18,28 +31,55 @@ export const getInfo = defineRoute({
   method: 'GET',
   path: '/auth/v1/get_info',
   summary: 'Project, version and server time',
+  docs: {
+    description: 'The clock of the gateway is the one that `X-Timestamp` of `mcp_login` is compared with.',
+  },
   group: 'info',
   auth: 'optional',
   limits: [],
-  result: object({ project: text(), version: text(), utcNow: text() }),
+  result: object({
+    project: text({ examples: ['demo'] }),
+    version: text({ examples: ['0.1.0'] }),
+    utcNow: utcText(),
+  }),
   errors: [],
   handle: ({ site, nowMs }) => ({ project: site.project, version: site.version, utcNow: toIso(nowMs) }),
+});
+
+const limitsShape = object({
+  activeKeys: integer(),
+  challengeSeconds: integer(),
+  /** Of a chunk of an upload. */
+  chunkBytes: integer(),
+  fileMaxSizeBytes: integer(),
+  windowSeconds: integer(),
+  quotas: object({ c: integer(), i: integer(), p: integer(), s: integer(), m: integer() }),
 });
 
 export const info = defineRoute({
   method: 'GET',
   path: '/auth/v1/info',
   summary: 'Version, ways to log in, public limits, and whose session this is',
+  docs: {
+    description:
+      'Everything that a page needs before it logs anybody in. `quotas` are requests of a window by the scope letters of `X-RateLimit`; 0 means that the scope is off. `session` is null without one.',
+  },
   group: 'info',
   auth: 'optional',
   limits: [],
   result: object({
-    project: text(),
-    version: text(),
-    authMethods: array(text()),
-    fido2: object({ rpId: text(), rpName: text(), origins: array(text()) }),
-    limits: object({ activeKeys: integer(), challengeSeconds: integer() }),
-    session: nullable(object({ userId: text(), role: nullable(oneOf(ROLES)) })),
+    project: text({ examples: ['demo'] }),
+    version: text({ examples: ['0.1.0'] }),
+    /** The public address. */
+    baseUrl: text({ examples: ['https://gate.example'] }),
+    authMethods: array(text({ examples: ['passkey'] })),
+    fido2: object({
+      rpId: text({ examples: ['gate.example'] }),
+      rpName: text({ examples: ['Gatehouse'] }),
+      origins: array(text({ examples: ['https://gate.example'] })),
+    }),
+    limits: limitsShape,
+    session: nullable(object({ userId: idText(), role: nullable(oneOf(ROLES)) })),
   }),
   errors: [],
   handle({ site, settings, session }) {
@@ -51,28 +91,47 @@ export const info = defineRoute({
 
 interface PublicFacts {
   readonly site: Site;
-  readonly activeKeys: number;
-  readonly challengeSeconds: number;
+  readonly revision: number;
   /** Members of a JSON object. */
   readonly text: string;
 }
 
 let told: PublicFacts | undefined;
 
-/** What everybody is told. The text is kept: every page asks for it first, and only two settings in it ever change. */
+/** What everybody is told. The text is kept: every page asks for it first, and only settings in it ever change. */
 function publicFacts(site: Site, settings: SettingsReader): string {
-  const activeKeys = settings.get('ActiveKeysLimit');
-  const challengeSeconds = settings.get('ChallengeSeconds');
-  if (told?.site === site && told.activeKeys === activeKeys && told.challengeSeconds === challengeSeconds)
-    return told.text;
-  const { project, version, authMethods } = site;
+  const { revision } = settings;
+  if (told?.site === site && told.revision === revision) return told.text;
+  const { project, version, authMethods, baseUrl } = site;
   const { rpId, rpName, origins } = site.fido2;
   const fido2 = { rpId, rpName, origins };
-  const limits = { activeKeys, challengeSeconds };
-  const text = JSON.stringify({ project, version, authMethods, fido2, limits }).slice(1, -1);
-  told = { site, activeKeys, challengeSeconds, text };
+  const limits = publicLimits(settings);
+  const text = JSON.stringify({ project, version, baseUrl, authMethods, fido2, limits }).slice(1, -1);
+  told = { site, revision, text };
   return text;
 }
+
+/** Quotas: requests of a window, by the letter that `X-RateLimit` has for the scope; 0 = off. */
+function publicLimits(settings: SettingsReader): Static<typeof limitsShape> {
+  const windowSeconds = settings.get('RateLimitWindowSeconds');
+  const quotaOf = (name: (typeof SCOPE_SETTINGS)[ScopeCode]) => settings.get(name) * windowSeconds;
+  const { c, i, p, s, m } = SCOPE_SETTINGS;
+  return {
+    activeKeys: settings.get('ActiveKeysLimit'),
+    challengeSeconds: settings.get('ChallengeSeconds'),
+    chunkBytes: CHUNK_BYTES,
+    fileMaxSizeBytes: settings.get('FileMaxSizeBytes'),
+    windowSeconds,
+    quotas: { c: quotaOf(c), i: quotaOf(i), p: quotaOf(p), s: quotaOf(s), m: quotaOf(m) },
+  };
+}
+
+const healthShape = object({
+  status: oneOf(['healthy', 'unhealthy']),
+  database: optional(oneOf(['connected', 'disconnected'])),
+  memory: optional(object({ rssBytes: integer({ examples: [104857600] }) })),
+  activeSessions: optional(integer()),
+});
 
 /** Public health, never in the envelope (config.md); `?plain=1` says one word only. */
 export function createHealthRoute(facts: () => HealthFacts): AnyRoute {
@@ -80,6 +139,15 @@ export function createHealthRoute(facts: () => HealthFacts): AnyRoute {
     method: 'GET',
     path: '/health',
     summary: 'Is the gateway healthy',
+    docs: {
+      description:
+        'Never in the envelope. `plain=1` answers one word: `{"status": "healthy"}`. Not counted by the limiter.',
+      query: object({ plain: optional(text({ description: '1: the status alone', examples: ['1'] })) }),
+      answers: {
+        200: { description: 'Healthy', type: 'application/json', schema: healthShape },
+        503: { description: 'The database does not answer', type: 'application/json', schema: healthShape },
+      },
+    },
     group: 'info',
     auth: 'none',
     limits: ['NoRateLimit'],

@@ -1,27 +1,30 @@
 /** Key management (spec 4.3; shapes in auth.md): register_key, user_keys, update_key, remove_key. */
 
-import { user } from '../../actors/user.ts';
-import type { RemovedKey, UpdatedKey } from '../../actors/user-keys.ts';
-import { GatewayError } from '../../domain/errors.ts';
 import {
   array,
   boolean,
+  idText,
   int64,
   integer,
   nameText,
   object,
   optional,
-  readId,
   text,
+  utcText,
 } from '../../domain/schema.ts';
-import type { SessionContext } from '../../domain/sessions.ts';
 import { toIso } from '../../domain/time.ts';
-import { askOptions, listKeys, userKeyItem, userKeySchema } from '../account.ts';
+import { listKeys, userKeyItem, userKeySchema } from '../account.ts';
 import { register } from '../enrolment.ts';
-import { defineRoute, Reply, type RouteContext } from '../http/route.ts';
+import { defineRoute, Reply } from '../http/route.ts';
 import { clearSid, setSid } from '../http/sid-cookie.ts';
-import { auditingKeyRefusals, challengeIdSchema, originOf } from '../login-parts.ts';
-import { attestationSchema } from '../passkeys.ts';
+import { removeUserKey, setKeyAccess } from '../key-changes.ts';
+import {
+  auditingKeyRefusals,
+  challengeIdSchema,
+  PUBLIC_KEY_EXAMPLE,
+  SIGNATURE_EXAMPLE,
+} from '../login-parts.ts';
+import { attestationExample, attestationSchema } from '../passkeys.ts';
 import { countingSignUps } from '../sign-ups.ts';
 import { accountCall } from './sessions.ts';
 
@@ -31,24 +34,50 @@ export const registerKey = defineRoute({
   method: 'POST',
   path: '/auth/v1/keys/register_key',
   summary: 'Add a key to the account; without a session, create the account',
+  docs: {
+    description:
+      'A software key is sent as `publicKey`, a passkey as `credential`. `code` of a software key is either the code of the challenge (a claim: nothing is proved) or a signature (a proof). Without a session the answer carries the cookie of the new account. `passKeyFlag` marks a key derived from a password; it replaces the former one.',
+    sends: ['Set-Cookie'],
+    examples: {
+      softwareKey: {
+        body: {
+          challengeId: '1870000000000000000',
+          code: SIGNATURE_EXAMPLE,
+          publicKey: PUBLIC_KEY_EXAMPLE,
+          name: 'Laptop',
+        },
+      },
+      passkey: {
+        body: {
+          challengeId: '1870000000000000000',
+          code: PUBLIC_KEY_EXAMPLE,
+          credential: attestationExample,
+        },
+      },
+    },
+  },
   group: 'keys',
   auth: 'optional',
   strictSession: true,
   limits: ['CheckPubKey'],
   body: object({
     challengeId: challengeIdSchema,
-    code: text({ maxLength: 128 }),
+    code: text({
+      maxLength: 128,
+      description: 'The code of the challenge (a claim), or a signature of the key (a proof)',
+      examples: ['8pUN4qTBDsNwaxjEGjCZLRrZmVdMzUdyFVC6zL6cP0VOrbTCS1GyOLDaUMHVdC5mZWTVDqHYM1pDRHSOlmHeCA'],
+    }),
     credential: optional(attestationSchema),
-    publicKey: optional(text({ maxLength: 64 })),
+    publicKey: optional(text({ maxLength: 64, examples: ['yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w'] })),
     passKeyFlag: optional(boolean()),
     name: optional(nameText(64)),
   }),
   result: object({
     key: userKeySchema,
-    userId: text(),
+    userId: idText(),
     newAccount: boolean(),
-    replaced: array(text()),
-    expiresUtc: text(),
+    replaced: array(idText()),
+    expiresUtc: utcText(),
   }),
   errors: [
     'InvalidInput',
@@ -86,6 +115,10 @@ export const userKeys = defineRoute({
   method: 'GET',
   path: '/auth/v1/keys/user_keys',
   summary: 'Active keys of the account',
+  docs: {
+    description:
+      'Removed keys are not listed. `current` marks the key of the calling session; `proven` says that its holder signed with it here.',
+  },
   group: 'keys',
   auth: 'session',
   limits: [],
@@ -98,6 +131,10 @@ export const updateKey = defineRoute({
   method: 'POST',
   path: '/auth/v1/keys/update_key',
   summary: 'Allow or forbid a key for MCP and for contact sync; omitted flags stay as they are',
+  docs: {
+    description:
+      '`mcpAccess` lets the key log in with `mcp_login`; a passkey keeps it as sent, and it opens nothing. `cardDavAccess` is for contact sync. Needs a recent login.',
+  },
   group: 'keys',
   auth: 'session',
   limits: [],
@@ -110,12 +147,7 @@ export const updateKey = defineRoute({
   errors: ['InvalidInput', 'SessionNotFound', 'KeyNotFound', 'FreshLoginRequired'],
   idempotent: true,
   async handle(context) {
-    const { mcpAccess, cardDavAccess } = context.body;
-    const { key, current } = await change<UpdatedKey>(context, context.body.keyId, {
-      type: 'updateKey',
-      ...(mcpAccess === undefined ? {} : { mcpAccess }),
-      ...(cardDavAccess === undefined ? {} : { cardDavAccess }),
-    });
+    const { key, current } = await setKeyAccess(context, context.body.keyId, context.body);
     return userKeyItem(key, current ? key.id : null);
   },
 });
@@ -124,31 +156,20 @@ export const removeKey = defineRoute({
   method: 'POST',
   path: '/auth/v1/keys/remove_key',
   summary: 'Remove a key and end its sessions',
+  docs: {
+    description:
+      'The record stays, marked as removed. Sessions of the key end; where the calling one is among them, its cookie is taken back. Needs a recent login.',
+    sends: ['Set-Cookie'],
+  },
   group: 'keys',
   auth: 'session',
   limits: [],
   body: object({ keyId: keyIdSchema }),
-  result: object({ keyId: text(), sessionsClosed: integer() }),
+  result: object({ keyId: idText(), sessionsClosed: integer() }),
   errors: ['InvalidInput', 'SessionNotFound', 'KeyNotFound', 'FreshLoginRequired', 'Forbidden'],
   idempotent: true,
   async handle(context) {
-    const removed = await change<RemovedKey>(context, context.body.keyId, { type: 'removeKey' });
-    const { keyId, sessionsClosed, currentClosed } = removed;
+    const { keyId, sessionsClosed, currentClosed } = await removeUserKey(context, context.body.keyId);
     return Reply.result({ keyId, sessionsClosed }, currentClosed ? clearSid(context.site.secureCookies) : []);
   },
 });
-
-/** A foreign, removed or unknown key is the same `KeyNotFound` (auth.md). */
-function change<Result>(
-  context: RouteContext<unknown, unknown, SessionContext>,
-  sentKeyId: string | number,
-  command: { readonly type: 'updateKey' | 'removeKey' },
-): Promise<Result> {
-  const { actors, session } = context;
-  return auditingKeyRefusals(context, command.type, async () => {
-    const keyId = readId(sentKeyId);
-    if (keyId === undefined) throw new GatewayError('KeyNotFound');
-    const full = { ...command, keyId, sessionId: session.id, origin: originOf(context) };
-    return actors.ask<Result>(user, session.userId, full, askOptions(command.type, context));
-  });
-}

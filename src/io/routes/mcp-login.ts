@@ -8,11 +8,12 @@ import type { LoggedIn, McpLogin } from '../../actors/user-login.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { parseId } from '../../domain/ids.ts';
 import { isTimestampFresh, mcpLoginMessage, parseUnixSeconds } from '../../domain/proofs.ts';
-import { nullable, object, oneOf, text } from '../../domain/schema.ts';
+import { idText, nullable, object, oneOf, text, utcText } from '../../domain/schema.ts';
 import { LOGIN_TYPES, type LoginType } from '../../domain/sessions.ts';
 import { toIso } from '../../domain/time.ts';
+import { readBearer } from '../http/request.ts';
 import { defineRoute, type RouteContext } from '../http/route.ts';
-import { doorOf } from '../http/session-gate.ts';
+import { doorOf, ownerOf } from '../http/session-gate.ts';
 import {
   auditRefusal,
   countingUnknownKeys,
@@ -21,9 +22,19 @@ import {
   PUBLIC_KEY_BYTES,
   requireBytes,
   SIGNATURE_BYTES,
+  SIGNATURE_EXAMPLE,
 } from '../login-parts.ts';
 
 const HEADERS = ['x-publickey', 'x-timestamp', 'x-signature', 'x-app-id'] as const;
+
+/** For descriptions of the API. */
+const SESSION_EXAMPLE = {
+  sessionId: 'kQ0WmYxZJ3v8Tc1Pzq5N2b7Rf4Ls9Dg6Ha0Ue3Iw',
+  expiresUtc: '2026-11-21T09:30:00.000Z',
+  appId: '1870000000000000000',
+  userId: '1870000000000000000',
+};
+const PROOF_EXAMPLE = { 'X-Timestamp': '1795167000', 'X-Signature': SIGNATURE_EXAMPLE };
 
 interface McpLoginRequest {
   readonly publicKey: string;
@@ -36,17 +47,37 @@ export const mcpLogin = defineRoute({
   method: 'POST',
   path: '/auth/v1/mcp_login',
   summary: 'Log an agent in with its key',
+  docs: {
+    description:
+      'Fields of the head alone decide; a body is not read. McpBasic: `X-PublicKey`. McpVerified: with `X-Timestamp` and `X-Signature`. McpApp: `X-PublicKey` with `X-App-Id`, and a signature where it is to be proved. The key has to be enrolled with `mcpAccess`. The session of a bearer of the same account that comes along ends.',
+    bearer: true,
+    reads: {
+      'X-PublicKey': 'required',
+      'X-Timestamp': 'optional',
+      'X-Signature': 'optional',
+      'X-App-Id': 'optional',
+    },
+    examples: {
+      McpBasic: { result: { ...SESSION_EXAMPLE, loginType: 'McpBasic', appId: null, userId: null } },
+      McpVerified: {
+        headers: PROOF_EXAMPLE,
+        result: { ...SESSION_EXAMPLE, loginType: 'McpVerified', appId: null },
+      },
+      McpApp: {
+        headers: { 'X-App-Id': '1870000000000000000' },
+        result: { ...SESSION_EXAMPLE, loginType: 'McpApp', userId: null },
+      },
+    },
+  },
   group: 'auth',
   auth: 'none',
   limits: ['Self'],
   result: object({
-    sessionId: text(),
+    sessionId: text({ description: 'The bearer', examples: ['kQ0WmYxZJ3v8Tc1Pzq5N2b7Rf4Ls9Dg6Ha0Ue3Iw'] }),
     loginType: oneOf(LOGIN_TYPES),
-    expiresUtc: text(),
-    appId: nullable(text()),
-    userId: nullable(
-      text({ description: 'Of the account, decimal. Null without a signature: a public key is no secret' }),
-    ),
+    expiresUtc: utcText(),
+    appId: nullable(idText()),
+    userId: nullable(idText('Of the account. Null without a signature: a public key is no secret')),
   }),
   errors: [
     'InvalidInput',
@@ -95,6 +126,7 @@ async function attempt(
     const holder = holderOf(context.actors, publicKey);
     if (holder === undefined) throw new GatewayError('SessionNotFound');
     const door = appId === null ? undefined : doorOf(context.actors, appId);
+    const previousId = previousOf(context, holder.userId);
     const command: McpLogin = {
       type: 'mcpLogin',
       loginType,
@@ -102,6 +134,7 @@ async function attempt(
       publicKey,
       appId,
       ...(door === undefined ? {} : { door }),
+      ...(previousId === undefined ? {} : { previousId }),
       ...(crowded ? { crowded } : {}),
       origin: originOf(context),
       ...(proof === undefined
@@ -110,6 +143,13 @@ async function attempt(
     };
     return context.actors.ask<LoggedIn>(user, holder.userId, command);
   });
+}
+
+/** The session of the same account whose bearer came with the login. Any other bearer changes nothing. */
+function previousOf(context: RouteContext, userId: string): string | undefined {
+  const token = readBearer(context.header('authorization'));
+  const owner = token === undefined ? undefined : ownerOf(context.actors, 'mcp', token);
+  return owner?.userId === userId ? owner.sessionId : undefined;
 }
 
 /** Half a proof, a repeated header and every malformed value: `InvalidInput` (spec 5.1 rule 1). */

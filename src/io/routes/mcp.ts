@@ -10,9 +10,11 @@ import { errorReply } from '../http/reply.ts';
 import { type AnyRoute, defineRoute, type HeaderList, Reply, type RouteContext } from '../http/route.ts';
 import { type Admission, admit } from '../mcp/admission.ts';
 import { BatchAnswers, type NextTurn, nextTurn, SLICE_MESSAGES } from '../mcp/batch.ts';
+import { describeMcp } from '../mcp/described.ts';
 import { EndedSessions } from '../mcp/ended-sessions.ts';
 import { failureText, type McpOptions, Methods, type RpcText } from '../mcp/methods.ts';
 import { errorEnvelope, type RpcBody, type RpcMessage, type RpcRequest, readRpc } from '../mcp/rpc.ts';
+import { BUILT_IN } from '../mcp/tools/built-in.ts';
 
 /** Bytes of one POST, a batch included. */
 const BODY_MAX_BYTES = 256 * 1024;
@@ -29,6 +31,7 @@ export function createMcpRoutes(options: McpOptions, giveBack: NextTurn = nextTu
       ...own,
       method: 'POST',
       summary: 'MCP over JSON-RPC 2.0: one message or a batch',
+      docs: describeMcp(BUILT_IN.tools),
       body: 'raw',
       bodyMaxBytes: BODY_MAX_BYTES,
       errors: ['ParseError', 'AccessRateLimit', 'UnsupportedMediaType', 'BodyTooLarge'],
@@ -39,6 +42,11 @@ export function createMcpRoutes(options: McpOptions, giveBack: NextTurn = nextTu
       method: 'GET',
       notOffered: true,
       summary: 'No event stream is offered here',
+      docs: {
+        description:
+          'Always 405. Clients of later versions of the protocol ask for a stream first and go on without.',
+        answers: {},
+      },
       errors: ['MethodNotAllowed', 'AccessRateLimit'],
       handle: (context) => {
         admit(context, 1);
@@ -49,6 +57,13 @@ export function createMcpRoutes(options: McpOptions, giveBack: NextTurn = nextTu
       ...own,
       method: 'DELETE',
       summary: 'End an Mcp-Session-Id',
+      docs: {
+        description:
+          'The bearer lives on; messages with the ended id are 404 from then on. Without the field the answer is 405.',
+        reads: { 'Mcp-Session-Id': 'optional' },
+        answers: { 204: { description: 'It is ended' } },
+        examples: { usual: { headers: { 'Mcp-Session-Id': '0HVnKHCv5zvqBwlVvH1Cn0Ps' } } },
+      },
       errors: ['MethodNotAllowed', 'AccessRateLimit'],
       handle: (context) => {
         admit(context, 1);
@@ -184,6 +199,7 @@ function json(status: number, text: RpcText, headers: HeaderList = []): Reply {
 function failure(error: unknown, id: string | undefined, context: RouteContext): Reply {
   const text = failureText(error, id, context);
   if (!(error instanceof GatewayError) || error.row !== 'AccessRateLimit') return ok(text);
+  context.limiter.noteRefusal(error, context.holder);
   return json(429, text, [['Retry-After', String(error.retryAfterSeconds ?? 1)]]);
 }
 

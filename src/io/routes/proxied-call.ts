@@ -3,6 +3,7 @@
  * nobody knows, leaves as it comes, at the client's pace. One that breaks off cuts the connection, so that nobody takes
  * a part for the whole.
  */
+import type { RefusedBy } from '../../domain/bounds.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { Reply } from '../http/route.ts';
 import { type OutgoingBody, type OutgoingSource, StreamReply } from '../http/stream.ts';
@@ -86,12 +87,12 @@ export class ProxiedCall implements RelayListener, OutgoingSource {
     else if (!this.#waiting && this.#held.length === 0) this.#out?.end();
   }
 
-  failed(error: ModuleError): void {
+  failed(error: ModuleError, refusedBy?: RefusedBy): void {
     this.#failed = true;
     this.#held = [];
     this.#options.onEnded({ kind: 'failed', error });
     // After an abort nobody reads the answer.
-    if (!this.#opened) this.#reject(refusalOf(error));
+    if (!this.#opened) this.#reject(refusalOf(error, refusedBy));
     else this.#out?.cut();
   }
 
@@ -168,7 +169,7 @@ export class ProxiedCall implements RelayListener, OutgoingSource {
   }
 }
 
-function refusalOf(error: ModuleError): GatewayError {
-  if (error === 'AccessRateLimit') return tooManyCalls();
+function refusalOf(error: ModuleError, refusedBy?: RefusedBy): GatewayError {
+  if (error === 'AccessRateLimit') return tooManyCalls(refusedBy);
   return new GatewayError(error === 'Aborted' ? 'ModuleFailed' : error);
 }

@@ -5,8 +5,10 @@
  */
 import { type Caller, loginClass } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
+import { text } from '../../domain/schema.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
 import { type AnyRoute, defineRoute, type Reply, type RouteContext } from '../http/route.ts';
+import type { RouteDocs } from '../http/route-docs.ts';
 import {
   type Asking,
   audit,
@@ -22,7 +24,7 @@ import { TIMEOUT_MS } from '../mcp/tool.ts';
 import type { CallObserver } from '../metrics.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import { type ProxiedTarget, proxiedUrl, withoutParameters } from '../modules/endpoint.ts';
-import { forwardedHeaders, gatewayHeaders, viaOf } from '../modules/headers.ts';
+import { factsOf, forwardedHeaders, gatewayHeaders, viaOf } from '../modules/headers.ts';
 import type { RelayRequest } from '../modules/module-call.ts';
 import { ProxiedCall, type ProxiedEnding } from './proxied-call.ts';
 
@@ -50,6 +52,37 @@ export interface ProxyParts {
   readonly onCall?: CallObserver | undefined;
 }
 
+/** The module's own API is its to describe; here is what is the same for all of them. */
+function docsOf(method: string): RouteDocs {
+  const description =
+    'Goes to the module with the account of the session, through limits, audit and breaker. `path` may have several segments, and the query goes along. Paths that are public in the configuration need no session. McpBasic and McpApp reach what their tools reach.';
+  return {
+    description,
+    body:
+      method === 'GET'
+        ? null
+        : { type: '*/*', optional: true, description: 'Bytes of any type, passed on as they come' },
+    params: {
+      module: text({
+        description: 'Name of the module',
+        pattern: '^[a-z][a-z0-9-]{0,31}$',
+        form: 'a name',
+        examples: ['wallet'],
+      }),
+      version: text({
+        description: '`v` and a number',
+        pattern: '^v[1-9][0-9]{0,3}$',
+        form: 'a version',
+        examples: ['v1'],
+      }),
+      path: text({
+        description: 'The rest of the path; slashes stay as they are',
+        examples: ['balance/get'],
+      }),
+    },
+  };
+}
+
 /** One route per method; HEAD rides on GET. */
 export function createProxyRoutes(parts: ProxyParts): AnyRoute[] {
   return METHODS.map((method) =>
@@ -59,6 +92,8 @@ export function createProxyRoutes(parts: ProxyParts): AnyRoute[] {
       // What the paths of modules hold is theirs to know: links that log somebody in are usual.
       secretPath: true,
       summary: 'A call to a backend module; the path is all that follows',
+      docs: docsOf(method),
+      bytes: { 200: 'What the module answered, its other statuses too, as it came' },
       group: 'modules',
       auth: 'either',
       limits: [],
@@ -208,7 +243,7 @@ function requestOf(
   record: CallRecord,
 ): Omit<RelayRequest, 'body'> & { readonly url: ProxiedTarget } {
   const { context } = asking;
-  const { rawPath, incoming, requestId, traceparent, site } = context;
+  const { rawPath, incoming } = context;
   const refuse = (detail: string): never => {
     audit(asking, record, 'invalid');
     throw new GatewayError('InvalidInput', detail);
@@ -228,7 +263,7 @@ function requestOf(
     headers: Object.assign(
       forwardedHeaders(received),
       { via: viaOf(received) },
-      gatewayHeaders(asked, { project: site.project, requestId, traceparent }),
+      gatewayHeaders(asked, factsOf(context)),
     ),
     timeoutMs: parts.proxyTimeoutMs ?? TIMEOUT_MS,
     // The name under which the tools of that endpoint have their breaker.

@@ -25,6 +25,7 @@ export const sessions = defineRoute({
   method: 'GET',
   path: '/auth/v1/sessions',
   summary: 'Live sessions of the account',
+  docs: { description: 'Browser and MCP sessions. `current` marks the one that asks.' },
   group: 'auth',
   auth: 'session',
   limits: [],
@@ -37,6 +38,7 @@ export const loginLog = defineRoute({
   method: 'GET',
   path: '/auth/v1/login_log',
   summary: 'The last logins and refused attempts, the newest first',
+  docs: { description: 'The log is bounded; refusals cannot push successes out.' },
   group: 'auth',
   auth: 'session',
   limits: [],
@@ -49,6 +51,16 @@ export const endSessions = defineRoute({
   method: 'POST',
   path: '/auth/v1/close_sessions',
   summary: 'End sessions: the listed ones, all others, or all',
+  docs: {
+    description:
+      '`sessionIds` ends the listed ones, `others` all but the calling one, neither of them ends all. Both at once are refused.',
+    sends: ['Set-Cookie'],
+    examples: {
+      others: { body: { others: true } },
+      listed: { body: { sessionIds: ['1870000000000000000'] } },
+      all: { body: {} },
+    },
+  },
   group: 'auth',
   auth: 'session',
   limits: [],
@@ -67,6 +79,10 @@ export const logout = defineRoute({
   method: 'POST',
   path: '/auth/v1/logout',
   summary: 'End the session of this browser',
+  docs: {
+    description: 'Other sessions of the account go on. The cookie is taken back.',
+    sends: ['Set-Cookie'],
+  },
   group: 'auth',
   auth: 'session',
   limits: [],

@@ -5,7 +5,7 @@
 import type { Schedule } from '../../actors/runtime/world.ts';
 import { type EventLog, missedAfter } from '../../domain/events.ts';
 import type { SettingsReader } from '../../domain/settings.ts';
-import type { SharedBounds } from '../../domain/shares.ts';
+import type { SharedBounds } from '../../domain/shared-bounds.ts';
 import { type Clock, SECOND_MS } from '../../domain/time.ts';
 import { Beats } from './beats.ts';
 import { type HubCounters, newTally, type Tally } from './counters.ts';

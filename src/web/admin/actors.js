@@ -1,6 +1,6 @@
 /** Actors that failed: those in quarantine, and messages that were given up. */
 import { get, post } from '../shared/api.js';
-import { Act, Ask, Empty, Loaded, Time, useLoad } from '../shared/ui.js';
+import { Act, Ask, Empty, Loaded, Table, Time, useLoad } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
 
 export function ActorsPage({ role }) {
@@ -10,40 +10,50 @@ export function ActorsPage({ role }) {
     await actors.reload();
   };
   const canAct = role === 'admin';
-  return html`<${Loaded} of=${actors}>${({ failing, dead }) => html`
+  const actor = { cell: ({ kind, id }) => html`<span class="mono">${kind} ${id}</span>` };
+  const failingColumns = [
+    { title: 'Actor', ...actor },
+    {
+      title: 'State',
+      cell: ({ quarantined }) =>
+        html`<span class=${`tag ${quarantined ? 'bad' : 'warn'}`}>${quarantined ? 'quarantined' : 'backing off'}</span>`,
+    },
+    { title: 'Failures', number: true, cell: ({ failures }) => failures },
+    {
+      title: 'Act',
+      action: true,
+      cell: ({ kind, id }) =>
+        canAct &&
+        html`<div class="row"><${Act} done="It is tried again." run=${() => act('reset', { kind, id })}>Try again<//><${Ask} label="Skip" confirm="Skip its next message" done="The message was given up." question="The message that it fails on becomes a dead letter, and the actor goes on with the next." run=${() => act('skip', { kind, id })} /></div>`,
+    },
+  ];
+  const deadColumns = [
+    { title: 'When', cell: ({ utc }) => html`<${Time} of=${utc} />` },
+    { title: 'For', ...actor },
+    { title: 'Message', cell: ({ command }) => html`<code>${command ?? 'unknown'}</code>` },
+    { title: 'Why', cell: ({ reason }) => reason },
+    {
+      title: 'Act',
+      action: true,
+      cell: ({ timeMs, kind, id, seq }) =>
+        canAct &&
+        html`<${Ask} label="Remove" confirm="Remove it" done="It is gone." question="The message is removed for good." run=${() => act('discard', { timeMs, kind, id, seq })} />`,
+    },
+  ];
+  return html`<${Loaded} of=${actors}>${({ failing, dead, damagedRows }) => html`
+    ${damagedRows > 0 && html`<div class="note bad" role="alert"><p>${damagedRows === 1 ? 'One row' : `${damagedRows} rows`} of the journal ${damagedRows === 1 ? 'is' : 'are'} damaged. The log names each; the command <code>check</code> looks at all of them.</p></div>`}
     <section class="card"><header><h2>Failing</h2><div class="push"><button type="button" onClick=${actors.reload}>Refresh</button></div></header>
       ${
         failing.length === 0
           ? html`<${Empty}><p>All actors are well.</p><//>`
-          : html`<div class="scroll" tabindex="0" role="region" aria-label="Failing actors"><table><thead><tr><th scope="col">Actor</th><th scope="col">State</th><th scope="col" class="number">Failures</th><th scope="col">Act</th></tr></thead>
-            <tbody>${failing.map(
-              ({
-                kind,
-                id,
-                quarantined,
-                failures,
-              }) => html`<tr key=${`${kind} ${id}`}><td class="mono">${kind} ${id}</td><td><span class=${`tag ${quarantined ? 'bad' : 'warn'}`}>${quarantined ? 'quarantined' : 'backing off'}</span></td><td class="number">${failures}</td>
-              <td>${canAct && html`<div class="row"><${Act} done="It is tried again." run=${() => act('reset', { kind, id })}>Try again<//><${Ask} label="Skip" confirm="Skip its next message" done="The message was given up." question="The message that it fails on becomes a dead letter, and the actor goes on with the next." run=${() => act('skip', { kind, id })} /></div>`}</td></tr>`,
-            )}</tbody></table></div>`
+          : html`<${Table} caption="Failing actors" rows=${failing} columns=${failingColumns} keyOf=${({ kind, id }) => `${kind} ${id}`} />`
       }
     </section>
     <section class="card"><header><h2>Dead letters</h2></header>
       ${
         dead.length === 0
           ? html`<${Empty}><p>No message was given up.</p><//>`
-          : html`<div class="scroll" tabindex="0" role="region" aria-label="Dead letters"><table><thead><tr><th scope="col">When</th><th scope="col">For</th><th scope="col">Message</th><th scope="col">Why</th><th scope="col">Act</th></tr></thead>
-            <tbody>${dead.map(
-              ({
-                timeMs,
-                kind,
-                id,
-                seq,
-                utc,
-                reason,
-                command,
-              }) => html`<tr key=${`${timeMs} ${kind} ${id} ${seq}`}><td><${Time} of=${utc} /></td><td class="mono">${kind} ${id}</td><td><code>${command ?? 'unknown'}</code></td><td>${reason}</td>
-              <td>${canAct && html`<${Ask} label="Remove" confirm="Remove it" done="It is gone." question="The message is removed for good." run=${() => act('discard', { timeMs, kind, id, seq })} />`}</td></tr>`,
-            )}</tbody></table></div>`
+          : html`<${Table} caption="Dead letters" rows=${dead} columns=${deadColumns} keyOf=${({ timeMs, kind, id, seq }) => `${timeMs} ${kind} ${id} ${seq}`} />`
       }
     </section>`}<//>`;
 }

@@ -2,6 +2,7 @@
 import { get, getPage } from '../shared/api.js';
 import { PagedTable, Time, useCursor, useLoad } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
+import { moveTo } from './address.js';
 
 const PATH = '/ProxyAdmin/api/audit';
 const FILTERS = ['userId', 'event', 'ring', 'from', 'to'];
@@ -14,7 +15,10 @@ const RINGS = {
 };
 
 const columns = [
-  { title: 'When', cell: ({ utc }) => html`<${Time} of=${utc} />` },
+  {
+    title: 'When',
+    cell: ({ utc }) => (utc === null ? html`<span class="soft">unknown</span>` : html`<${Time} of=${utc} />`),
+  },
   { title: 'What', cell: ({ event }) => html`<code>${event}</code>` },
   {
     title: 'Account',
@@ -29,13 +33,6 @@ const columns = [
       html`<dl class="details">${Object.entries(fields).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value === null ? '–' : String(value)}</dd></div>`)}</dl>`,
   },
 ];
-
-/** The filter is the address, so that what is shown can be shared. */
-function moveTo(filter) {
-  const fields = new URLSearchParams(Object.entries(filter).filter(([, value]) => value !== ''));
-  history.pushState(null, '', `${location.pathname}${fields.size === 0 ? '' : `?${fields}`}`);
-  dispatchEvent(new PopStateEvent('popstate'));
-}
 
 const isoOf = (local) => (local === '' ? '' : new Date(local).toISOString());
 
@@ -90,7 +87,7 @@ function Records({ query, preset, rings, caption }) {
   const isFiltered = Object.keys(filter).length > 0;
   const ending = isFiltered ? 'No record fits.' : 'The log is empty.';
   return html`<${Filter} query=${query} events=${events.value ?? []} rings=${rings} preset=${preset} />
-    <section class="card stacked"><${PagedTable} pages=${pages} columns=${columns} keyOf=${({ seq }) => seq} caption=${caption}
+    <section class="card"><${PagedTable} pages=${pages} columns=${columns} keyOf=${({ seq }) => seq} caption=${caption}
       empty=${pages.isWhole ? ending : 'No record fits among those looked through so far. A page looks at 20,000 records.'}
       more=${pages.rows.length === 0 ? 'Continue with older records' : 'Show older records'} />
       ${pages.isWhole && pages.rows.length > 0 && html`<p class="small soft more">${pages.rows.length === 1 ? 'One record' : `${pages.rows.length} records`}, none older.</p>`}</section>`;

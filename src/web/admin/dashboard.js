@@ -1,5 +1,5 @@
 /** The live dashboard: figures of the last two seconds as they come, small charts of the last five minutes. */
-import { sizeText } from '../shared/ui.js';
+import { sizeText, Table } from '../shared/ui.js';
 import { html, useEffect, useRef, useState } from '../vendor/preact.js';
 
 const KEPT = 150;
@@ -229,8 +229,11 @@ function Busiest({ title, rows, look }) {
     ${
       rows.length === 0
         ? html`<p class="soft">Nothing in the last two seconds.</p>`
-        : html`<table><thead><tr><th scope="col">Name</th><th scope="col" class="number">a second</th><th scope="col" class="number">errors</th></tr></thead>
-          <tbody>${rows.map(({ name, count, errors }) => html`<tr key=${name}><td class="mono">${name}</td><td class="number">${round(perSecond(count, look))}</td><td class="number">${errors}</td></tr>`)}</tbody></table>`
+        : html`<${Table} fits caption=${title} rows=${rows} keyOf=${({ name }) => name} columns=${[
+            { title: 'Name', cell: ({ name }) => html`<span class="mono wraps">${name}</span>` },
+            { title: 'a second', number: true, cell: ({ count }) => round(perSecond(count, look)) },
+            { title: 'errors', number: true, cell: ({ errors }) => errors },
+          ]} />`
     }
   </section>`;
 }

@@ -9,9 +9,10 @@ import { AuditPage, LoginLogPage } from './audit.js';
 import { DashboardPage } from './dashboard.js';
 import { Door } from './door.js';
 import { HealthPage } from './health.js';
+import { UserKeysPage } from './keys.js';
 import { EventsPage, UploadsPage } from './records.js';
 import { SettingsPage } from './settings.js';
-import { SessionsPage, UserKeysPage, UsersPage } from './users.js';
+import { SessionsPage, UsersPage } from './users.js';
 
 const PAGES = [
   { name: 'Dashboard', title: 'Dashboard', page: DashboardPage },

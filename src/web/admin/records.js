@@ -1,6 +1,6 @@
 /** Events, the newest first, and the uploads that are open. */
 import { get } from '../shared/api.js';
-import { Empty, Loaded, PagedTable, Time, useLoad, usePages } from '../shared/ui.js';
+import { Empty, Loaded, PagedTable, Table, Time, useLoad, usePages } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
 
 const PAGE = 100;
@@ -27,13 +27,18 @@ export function EventsPage() {
     <section class="card"><${PagedTable} pages=${pages} columns=${cells} keyOf=${({ sequence }) => sequence} caption="Events" empty="No event has come in yet." /></section>`;
 }
 
+const UPLOADS = [
+  { title: 'Account', cell: ({ userId }) => html`<span class="mono">${userId}</span>` },
+  { title: 'Upload (CRC-32)', cell: ({ uploadId }) => html`<span class="mono">${uploadId}</span>` },
+  { title: 'Began', cell: ({ startedUtc }) => html`<${Time} of=${startedUtc} />` },
+];
+
 export function UploadsPage() {
   const uploads = useLoad(() => get('/ProxyAdmin/api/uploads'), []);
   return html`<section class="card"><header><h2>Open now</h2><div class="push"><button type="button" onClick=${uploads.reload}>Refresh</button></div></header>
     <${Loaded} of=${uploads}>${(list) =>
       list.length === 0
         ? html`<${Empty}><p>No upload is open. At most 60 are, one an account.</p><//>`
-        : html`<div class="scroll" tabindex="0" role="region" aria-label="Uploads"><table><thead><tr><th scope="col">Account</th><th scope="col">Upload (CRC-32)</th><th scope="col">Began</th></tr></thead>
-            <tbody>${list.map((item) => html`<tr key=${item.userId}><td class="mono">${item.userId}</td><td class="mono">${item.uploadId}</td><td><${Time} of=${item.startedUtc} /></td></tr>`)}</tbody></table></div>`}<//>
+        : html`<${Table} caption="Uploads" rows=${list} columns=${UPLOADS} keyOf=${({ userId }) => userId} />`}<//>
   </section>`;
 }

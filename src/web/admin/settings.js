@@ -1,6 +1,6 @@
 /** Runtime settings, effective at once, and the bounds that callers share, with what is held of them now. */
 import { get, post } from '../shared/api.js';
-import { Act, Loaded, useLoad } from '../shared/ui.js';
+import { Act, Loaded, Table, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 
 export function SettingsPage({ role }) {
@@ -25,10 +25,7 @@ function Bounds() {
     <header><h2 id="bounds">Shared bounds</h2><div class="push"><button type="button" onClick=${bounds.reload}>Refresh</button></div></header>
     <p class="soft">No session, user or network can hold all of a bound. A caller over its share gets status 429, and the others are served.</p>
     <${Loaded} of=${bounds}>${(list) =>
-      html`<div class="scroll bounds" tabindex="0" role="group" aria-labelledby="bounds"><table>
-        <thead><tr><th scope="col">Bound</th><th scope="col" class="number">Held</th><th scope="col" class="number">Maximum</th><th scope="col" class="number">A session</th><th scope="col" class="number">A user</th><th scope="col" class="number">A network</th><th scope="col" class="number">Refused</th></tr></thead>
-        <tbody>${list.map((row) => html`<${BoundRow} key=${row.name} row=${row} />`)}</tbody>
-      </table></div>`}<//>
+      html`<${Table} caption="Maxima and shares" rows=${list} columns=${BOUND_COLUMNS} keyOf=${({ name }) => name} />`}<//>
   </section>`;
 }
 
@@ -41,17 +38,24 @@ function amount(value, unit) {
     : value.toLocaleString('en');
 }
 
-function BoundRow({ row }) {
-  const { name, unit, summary, maximum, session, user, network, held, refused } = row;
+const BOUND_COLUMNS = [
+  { title: 'Bound', head: true, cell: ({ name, summary }) => html`${name}<p class="hint">${summary}</p>` },
+  ...[
+    ['Held', ({ held }) => held],
+    ['Maximum', ({ maximum }) => maximum],
+    ['A session', ({ session }) => session],
+    ['A user', ({ user }) => user],
+    ['A network', ({ network }) => network],
+  ].map(([title, read]) => ({ title, number: true, cell: (row) => amount(read(row), row.unit) })),
+  { title: 'Refused', number: true, cell: refusedOf },
+];
+
+function refusedOf({ refused }) {
   const all = Object.values(refused).reduce((sum, count) => sum + count, 0);
   const by = Object.entries(refused)
     .filter(([, count]) => count > 0)
     .map(([whose, count]) => `${whose} ${count.toLocaleString('en')}`);
-  return html`<tr>
-    <th scope="row">${name}<p class="hint">${summary}</p></th>
-    ${[held, maximum, session, user, network].map((value) => html`<td class="number">${amount(value, unit)}</td>`)}
-    <td class="number">${all.toLocaleString('en')}${by.length > 0 && html`<p class="hint">${by.join(', ')}</p>`}</td>
-  </tr>`;
+  return html`${all.toLocaleString('en')}${by.length > 0 && html`<p class="hint">${by.join(', ')}</p>`}`;
 }
 
 const textOf = (value) => (value === '' ? 'empty' : String(value));

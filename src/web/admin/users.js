@@ -1,6 +1,17 @@
-/** Accounts: the list with block and role, and keys and sessions of one account. */
+/** Accounts: the list with block and role, and sessions of one account. */
 import { get, post } from '../shared/api.js';
-import { Act, Ask, Confirm, Empty, Loaded, PagedTable, Time, useLoad, usePages } from '../shared/ui.js';
+import {
+  Act,
+  Ask,
+  Confirm,
+  Empty,
+  Loaded,
+  PagedTable,
+  Table,
+  Time,
+  useLoad,
+  usePages,
+} from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 
 const PAGE = 100;
@@ -107,30 +118,27 @@ function OfUser({ query, children }) {
     ${userId === '' ? html`<div class="card"><${Empty}><p>Choose an account, here or under <a href="/ProxyAdmin/Users">Users</a>.</p><//></div>` : children(userId)}`;
 }
 
-export function UserKeysPage({ query }) {
-  return html`<${OfUser} query=${query}>${(userId) => html`<${Keys} userId=${userId} />`}<//>`;
-}
-
-function Keys({ userId }) {
-  const keys = useLoad(() => get('/ProxyAdmin/api/user_keys', { userId }), [userId]);
-  return html`<section class="card"><${Loaded} of=${keys}>${(list) =>
-    list.length === 0
-      ? html`<${Empty}><p>This account has no active key.</p><//>`
-      : html`<div class="scroll" tabindex="0" role="region" aria-label="Keys"><table>
-          <thead><tr><th scope="col">Key</th><th scope="col">Kind</th><th scope="col">Public key or credential</th><th scope="col">Added</th><th scope="col">May</th></tr></thead>
-          <tbody>${list.map((key) => html`<tr key=${key.id}><td class="mono">${key.id}<br />${key.name ?? ''}</td><td>${key.keyType}${key.proven ? '' : html` <span class="tag warn">unproven</span>`}</td><td class="mono">${key.publicKey}</td><td><${Time} of=${key.utcCreate} /></td><td>${key.mcpAccess && html`<span class="tag good">MCP</span>`} ${key.cardDavAccess && html`<span class="tag good">contacts</span>`}</td></tr>`)}</tbody></table></div>`}<//></section>`;
-}
-
 export function SessionsPage({ query }) {
   return html`<${OfUser} query=${query}>${(userId) => html`<${Sessions} userId=${userId} />`}<//>`;
 }
+
+const SESSION_COLUMNS = [
+  { title: 'Session', cell: ({ id }) => html`<span class="mono">${id}</span>` },
+  { title: 'Kind', cell: ({ kind, loginType }) => `${kind}${loginType === null ? '' : `, ${loginType}`}` },
+  {
+    title: 'From',
+    cell: ({ ip, userAgent }) =>
+      html`<span class="mono">${ip}</span><br /><span class="small soft">${userAgent}</span>`,
+  },
+  { title: 'Opened', cell: ({ createdUtc }) => html`<${Time} of=${createdUtc} />` },
+  { title: 'Last seen', cell: ({ lastSeenUtc }) => html`<${Time} of=${lastSeenUtc} />` },
+  { title: 'Ends', cell: ({ expiresUtc }) => html`<${Time} of=${expiresUtc} />` },
+];
 
 function Sessions({ userId }) {
   const sessions = useLoad(() => get('/ProxyAdmin/api/sessions', { userId }), [userId]);
   return html`<section class="card"><${Loaded} of=${sessions}>${(list) =>
     list.length === 0
       ? html`<${Empty}><p>Nobody is logged in to this account.</p><//>`
-      : html`<div class="scroll" tabindex="0" role="region" aria-label="Sessions"><table>
-          <thead><tr><th scope="col">Session</th><th scope="col">Kind</th><th scope="col">From</th><th scope="col">Opened</th><th scope="col">Last seen</th><th scope="col">Ends</th></tr></thead>
-          <tbody>${list.map((item) => html`<tr key=${item.id}><td class="mono">${item.id}</td><td>${item.kind}${item.loginType === null ? '' : `, ${item.loginType}`}</td><td><span class="mono">${item.ip}</span><br /><span class="small soft">${item.userAgent}</span></td><td><${Time} of=${item.createdUtc} /></td><td><${Time} of=${item.lastSeenUtc} /></td><td><${Time} of=${item.expiresUtc} /></td></tr>`)}</tbody></table></div>`}<//></section>`;
+      : html`<${Table} caption="Sessions" rows=${list} columns=${SESSION_COLUMNS} keyOf=${({ id }) => id} />`}<//></section>`;
 }

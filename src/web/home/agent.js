@@ -7,16 +7,16 @@ import { html, useState } from '../vendor/preact.js';
 import { agentSession, logInAgent, rpc } from './mcp-client.js';
 
 /** What MCP hosts read as `mcpServers`. */
-function configurationOf(sessionId) {
+function configurationOf(baseUrl, sessionId) {
   const server = {
     type: 'http',
-    url: `${location.origin}/mcp`,
+    url: `${baseUrl}/mcp`,
     headers: { Authorization: `Bearer ${sessionId}` },
   };
   return JSON.stringify({ mcpServers: { gatehouse: server } }, null, 2);
 }
 
-export function AgentPart() {
+export function AgentPart({ info }) {
   const [agent, setAgent] = useState(agentSession());
   const [answer, setAnswer] = useState(undefined);
   const create = async () => {
@@ -47,8 +47,8 @@ export function AgentPart() {
           agent === undefined
             ? html`<p class="soft">The configuration appears here once there is an agent.</p>`
             : html`<p>Paste this into the configuration of Claude, an IDE or another MCP host. It holds a session that ends <${Time} of=${agent.expiresUtc} />.</p>
-              <pre tabindex="0" role="region" aria-label="Configuration">${configurationOf(agent.sessionId)}</pre>
-              <div class="row"><${Copy} text=${configurationOf(agent.sessionId)} label="Copy the configuration" /></div>
+              <pre tabindex="0" role="region" aria-label="Configuration">${configurationOf(info.baseUrl, agent.sessionId)}</pre>
+              <div class="row"><${Copy} text=${configurationOf(info.baseUrl, agent.sessionId)} label="Copy the configuration" /></div>
               ${agent.secretText !== undefined && html`<${Secret} agent=${agent} />`}`
         }
       </div></li>

@@ -20,7 +20,9 @@ export function AppsPart() {
     setEdited(undefined);
     if (answer.apiKey !== undefined) setShown(answer);
   };
-  const rotate = async (app) => setShown(await then(() => post('/auth/v1/app/rotate_key', { id: app.id })));
+  const finish = (app) => then(() => post('/auth/v1/app/rotate_key', { appId: app.id, finish: true }));
+  const rotate = async (app) =>
+    setShown(await then(() => post('/auth/v1/app/rotate_key', { appId: app.id })));
   return html`<h1>Applications</h1>
     <p class="soft">An application of yours gets events as webhooks, and agents can log in for it once an admin has approved it.</p>
     <p><button type="button" class="primary" onClick=${() => setEdited({})}>Register an application</button></p>
@@ -29,25 +31,30 @@ export function AppsPart() {
         ? html`<div class="card"><${Empty}><p>No application yet.</p><//></div>`
         : list.map(
             (app) =>
-              html`<${App} key=${app.id} app=${app} edit=${() => setEdited(app)} rotate=${() => rotate(app)} enable=${() => then(() => post('/auth/v1/app/enable', { id: app.id }))} remove=${() => then(() => post('/auth/v1/app/remove', { id: app.id }))} />`,
+              html`<${App} key=${app.id} app=${app} edit=${() => setEdited(app)} rotate=${() => rotate(app)} finish=${() => finish(app)} enable=${() => then(() => post('/auth/v1/app/enable', { appId: app.id }))} remove=${() => then(() => post('/auth/v1/app/remove', { appId: app.id }))} />`,
           )}<//>
     <${Dialog} title=${edited?.id === undefined ? 'Register an application' : 'Change the application'} open=${edited !== undefined} onClose=${() => setEdited(undefined)}>
       <${Form} app=${edited ?? {}} save=${save} cancel=${() => setEdited(undefined)} />
     <//>
     <${Dialog} title="The application's key" open=${shown !== undefined} onClose=${() => setShown(undefined)}>
-      <p>Webhooks carry it as <code>X-API-Key</code>. It is shown only now.</p>
+      <p>${shown?.keys?.length > 1 ? html`Webhooks are signed with it from now on. <code>X-API-Key</code> stays the former key for 24 hours, or until you end that key.` : html`Webhooks carry it as <code>X-API-Key</code>.`} It is shown only now.</p>
       <pre>${shown?.apiKey}</pre>
       <div class="row"><${Copy} text=${shown?.apiKey ?? ''} label="Copy the key" /><button type="button" onClick=${() => setShown(undefined)}>Done</button></div>
     <//>`;
 }
 
 async function ping({ id }) {
-  const { status, class: fault } = await post('/auth/v1/app/ping', { id });
+  const { status, class: fault } = await post('/auth/v1/app/ping', { appId: id });
   const said = status === null ? `No answer: ${fault}.` : `The receiver answered ${status}.`;
   notify(said, status !== null && status < 300 ? 'good' : 'bad');
 }
 
-function App({ app, edit, rotate, enable, remove }) {
+/** A rotation is under way: the key before the newest one has not ended yet. */
+function hasFormerKey({ keys = [] }) {
+  return keys[1] !== undefined && Date.parse(keys[1].expiresUtc) > Date.now();
+}
+
+function App({ app, edit, rotate, finish, enable, remove }) {
   return html`<article class="card">
     <header>
       <h2>${app.name}</h2>
@@ -68,9 +75,10 @@ function App({ app, edit, rotate, enable, remove }) {
       ${app.webhookUrl && html`<${Act} run=${() => ping(app)}>Send a test event<//>`}
       ${app.webhookUrl && app.webhook.state !== 'active' && html`<${Act} done="The webhook is back at work." run=${enable}>Put the webhook back to work<//>`}
       <${Ask} kind="" label="New key" confirm="Make a new key" question="The old key stays valid for 24 hours, so that receivers can change over." run=${rotate} />
+      ${hasFormerKey(app) && html`<${Ask} label="End the former key" confirm="End it" done="Webhooks carry the new key now." question="Receivers that still have the former key refuse webhooks from now on." run=${finish} />`}
       <${Ask} label="Remove" confirm="Remove it" done="The application was removed." question="Its sessions and webhooks end at once. This cannot be undone." run=${remove} />
     </div>
-    ${app.webhookUrl && html`<${Deliveries} load=${(after) => get('/auth/v1/app/deliveries', { id: app.id, after })} resend=${(webhookId) => post('/auth/v1/app/resend', { id: app.id, webhookId })} />`}
+    ${app.webhookUrl && html`<${Deliveries} load=${(after) => get('/auth/v1/app/deliveries', { appId: app.id, after })} resend=${(webhookId) => post('/auth/v1/app/resend', { appId: app.id, webhookId })} />`}
   </article>`;
 }
 
@@ -88,7 +96,7 @@ function Form({ app, save, cancel }) {
   const set = (field) => (event) => setForm({ ...form, [field]: event.currentTarget.value });
   const submit = () =>
     save({
-      ...(app.id === undefined ? {} : { id: app.id }),
+      ...(app.id === undefined ? {} : { appId: app.id }),
       name: form.name.trim(),
       url: form.url.trim(),
       webhookUrl: form.webhookUrl.trim(),
@@ -105,7 +113,7 @@ function Form({ app, save, cancel }) {
     ${field('url', 'Address', 'Where the application lives. The gateway never calls it.', { type: 'url', required: true })}
     ${field('webhookUrl', 'Webhook', 'Events are sent here by POST. Empty: none.', { type: 'url' })}
     ${field('currencies', 'Currencies', 'Codes of the currencies whose events it wants, at most 20. Empty: all.')}
-    ${field('netTypes', 'Network types', 'Numbers from 0 to 255, at most 30. Empty: all.')}
+    ${field('netTypes', 'Network types', 'Numbers from 0 to 255, at most 30. Empty: all. Events that name no network type always come.')}
     <div class="row"><${Act} kind="primary" inline done="Saved." run=${submit}>Save<//><button type="button" onClick=${cancel}>Cancel</button></div>
   </form>`;
 }

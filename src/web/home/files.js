@@ -42,7 +42,7 @@ function add(files) {
   void next();
 }
 
-export function FilesPart() {
+export function FilesPart({ info }) {
   const [, redraw] = useState(0);
   const [over, setOver] = useState(false);
   const picker = useRef(null);
@@ -74,7 +74,7 @@ export function FilesPart() {
     </section>
     <section class="card" aria-live="polite">
       <header><h2>Uploads of this tab</h2></header>
-      ${shelf.entries.length === 0 ? html`<${Empty}><p>Nothing yet.</p><//>` : shelf.entries.map((entry) => html`<${Entry} key=${entry.id} entry=${entry} />`)}
+      ${shelf.entries.length === 0 ? html`<${Empty}><p>Nothing yet.</p><//>` : shelf.entries.map((entry) => html`<${Entry} baseUrl=${info.baseUrl} key=${entry.id} entry=${entry} />`)}
     </section>`;
 }
 
@@ -89,7 +89,7 @@ const STAGES = {
 };
 const KINDS = { complete: 'good', failed: 'bad', paused: 'warn' };
 
-function Entry({ entry }) {
+function Entry({ entry, baseUrl }) {
   const { file, stage, upload } = entry;
   const isLive = stage === 'sending' || stage === 'checking';
   return html`<article class="stack">
@@ -106,7 +106,7 @@ function Entry({ entry }) {
       ${
         stage === 'complete' &&
         html`<a class="button" href=${`/auth/v2/file/${entry.fileCode}`} download=${file.name}>Download</a>
-        <${Copy} text=${`${location.origin}/auth/v2/file/${entry.fileCode}`} label="Copy the link" />
+        <${Copy} text=${`${baseUrl}/auth/v2/file/${entry.fileCode}`} label="Copy the link" />
         <span class="soft small mono">${entry.fileId}</span>`
       }
     </div>

@@ -50,12 +50,13 @@ function Key({ item, change, remove }) {
     </dl>
     <div class="stack">
       <div class="row">
-        ${isSoftware && html`<${Act} run=${() => change(item, { mcpAccess: !item.mcpAccess })}>${item.mcpAccess ? 'Forbid agents (MCP)' : 'Allow agents (MCP)'}<//>`}
+        <${Act} run=${() => change(item, { mcpAccess: !item.mcpAccess })}>${item.mcpAccess ? 'Forbid agents (MCP)' : 'Allow agents (MCP)'}<//>
         <${Act} run=${() => change(item, { cardDavAccess: !item.cardDavAccess })}>${item.cardDavAccess ? 'Forbid contact sync' : 'Allow contact sync'}<//>
         <${Ask} label="Remove" confirm="Remove the key" done="The key was removed."
           question=${item.current ? 'This is the key you are logged in with: you will be logged out, and without another key you cannot come back.' : 'Its sessions end at once. This cannot be undone.'}
           run=${() => remove(item)} />
       </div>
+      ${!isSoftware && html`<p class="hint">A passkey opens no MCP session: allowing agents has no effect for it.</p>`}
       <div class="row">${item.mcpAccess && html`<span class="tag good">MCP</span>`}${item.cardDavAccess && html`<span class="tag good">Contact sync</span>`}</div>
     </div>
   </article>`;

@@ -124,7 +124,28 @@ export function refusalOf(answer, value) {
   return error;
 }
 
-const joined = (message, detail) => (detail === undefined ? message : `${message}: ${detail}`);
+function joined(message, detail) {
+  if (detail === undefined) return message;
+  const faults = detail.split('; ').map((fault) => FIELD_FAULT.exec(fault));
+  if (faults.includes(null)) return `${message}: ${detail}`;
+  return faults.map(([, path, expected]) => `${labelOf(path)} ${expected}`).join('. ');
+}
+
+/** What the gateway says of one field of a body or a query: its path, then what is expected there. */
+const FIELD_FAULT = /^(?:body|query)\/([^:]*): (.*)$/;
+
+/** The path `answers/0/openWhen` as people read it: `Answers 1, open when`. */
+function labelOf(path) {
+  const words = path
+    .split('/')
+    .map((step) =>
+      /^[0-9]+$/.test(step) ? Number(step) + 1 : step.replace(/(?<=[a-z0-9])(?=[A-Z])/g, ' ').toLowerCase(),
+    );
+  const text = words.reduce((label, step) =>
+    typeof step === 'number' ? `${label} ${step}` : `${label}, ${step}`,
+  );
+  return `${text}`.replace(/^./, (first) => first.toUpperCase());
+}
 
 export function withQuery(path, query = {}) {
   const fields = new URLSearchParams();

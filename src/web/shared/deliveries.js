@@ -1,7 +1,7 @@
 /** Webhook deliveries of an application: what went out, how it fared, what is parked, and sending again. */
 
 import { html, useState } from '../vendor/preact.js';
-import { Act, Empty, Loaded, Time, useLoad } from './ui.js';
+import { Act, Empty, Loaded, Table, Time, useLoad } from './ui.js';
 
 const KINDS = { delivered: 'good', failed: 'bad', parked: 'bad', dropped: 'warn', split: 'warn' };
 
@@ -21,23 +21,35 @@ export function DeliveryList({ load, resend, canResend = true }) {
     await resend(webhookId);
     await page.reload();
   };
+  const columns = [
+    { title: 'When', cell: ({ utc }) => html`<${Time} of=${utc} />` },
+    {
+      title: 'Delivery',
+      cell: ({ webhookId, source }) =>
+        html`<span class="mono">${webhookId}</span>${source !== 'live' && html` <span class="tag">${source}</span>`}`,
+    },
+    { title: 'Events', number: true, cell: ({ events }) => events },
+    {
+      title: 'Outcome',
+      cell: (item) =>
+        html`<span class=${`tag ${KINDS[item.outcome] ?? ''}`}>${item.outcome}</span> ${item.status ?? item.class ?? ''}, attempt ${item.attempt}`,
+    },
+    { title: 'ms', number: true, cell: ({ milliseconds }) => milliseconds },
+    { title: 'Answer', cell: ({ answer }) => html`<span class="small">${answer}</span>` },
+    {
+      title: 'Actions',
+      action: true,
+      cell: ({ source, webhookId }) =>
+        canResend &&
+        source !== 'ping' &&
+        html`<${Act} done="It is sent again." run=${() => again(webhookId)}>Send again<//>`,
+    },
+  ];
   return html`<${Loaded} of=${page}>${({ items, parked, oldestUndeliveredSeconds }) => html`
     <div class="row"><span class="soft small">${oldestUndeliveredSeconds === null ? 'Nothing waits.' : `The oldest event waits for ${oldestUndeliveredSeconds} s.`} ${parked.length > 0 ? `${parked.length} refused events are parked.` : ''}</span><button type="button" onClick=${page.reload}>Refresh</button></div>
     ${
       items.length === 0
         ? html`<${Empty}><p>Nothing was sent in the last 7 days.</p><//>`
-        : html`<div class="scroll" tabindex="0" role="region" aria-label="Deliveries"><table>
-          <thead><tr><th scope="col">When</th><th scope="col">Delivery</th><th scope="col" class="number">Events</th><th scope="col">Outcome</th><th scope="col" class="number">ms</th><th scope="col">Answer</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
-          <tbody>${[...items].reverse().map(
-            (item) => html`<tr key=${item.number}>
-            <td><${Time} of=${item.utc} /></td>
-            <td><span class="mono">${item.webhookId}</span>${item.source !== 'live' && html` <span class="tag">${item.source}</span>`}</td>
-            <td class="number">${item.events}</td>
-            <td><span class=${`tag ${KINDS[item.outcome] ?? ''}`}>${item.outcome}</span> ${item.status ?? item.class ?? ''}, attempt ${item.attempt}</td>
-            <td class="number">${item.milliseconds}</td>
-            <td class="small">${item.answer}</td>
-            <td>${canResend && item.source !== 'ping' && html`<${Act} done="It is sent again." run=${() => again(item.webhookId)}>Send again<//>`}</td>
-          </tr>`,
-          )}</tbody></table></div>`
+        : html`<${Table} caption="Deliveries" rows=${[...items].reverse()} columns=${columns} keyOf=${({ number }) => number} />`
     }`}<//>`;
 }

@@ -198,7 +198,7 @@ export function sizeText(sizeBytes) {
 
 /**
  * A list that is fetched page by page. `load(next)` resolves with `{rows, next}`: the cursor of the page after it,
- * undefined behind the last one.
+ * undefined behind the last one. `change` puts other rows in the place of those shown.
  */
 export function useCursor(load, inputs) {
   const [rows, setRows] = useState([]);
@@ -214,7 +214,7 @@ export function useCursor(load, inputs) {
     setRows((shown) => [...shown, ...page.rows]);
     setNext(page.next);
   };
-  return { ...first, rows, isWhole: next === undefined, more };
+  return { ...first, rows, isWhole: next === undefined, more, change: setRows };
 }
 
 /**
@@ -229,22 +229,32 @@ export function usePages(load, cursorOf, pageRows, inputs) {
   return useCursor(pageAfter, inputs);
 }
 
-/** Rows of `usePages` or `useCursor` as a table with its states. `columns`: {title, cell(row), number?}. */
+/**
+ * A table; on a phone each row is a block, its titles before its values. `columns`: {title, cell(row), number?, head?,
+ * action?}. `number`: figures, `head`: what names the row, `action`: buttons, whose title is not shown.
+ * `fits`: the columns have room on a phone.
+ */
+export function Table({ rows, columns, keyOf, caption, fits = false }) {
+  const classOf = ({ number, action }) => (number ? 'number' : action ? 'action' : '');
+  return html`<div class=${fits ? '' : 'scroll'} tabindex=${fits ? undefined : '0'} role=${fits ? undefined : 'region'} aria-label=${fits ? undefined : caption}>
+    <table role="table" class=${fits ? '' : 'stacks'}>
+      <caption class="hidden">${caption}</caption>
+      <thead role="rowgroup"><tr role="row">${columns.map((column) => html`<th role="columnheader" scope="col" class=${classOf(column)}>${column.action ? html`<span class="hidden">${column.title}</span>` : column.title}</th>`)}</tr></thead>
+      <tbody role="rowgroup">
+        ${rows.map((row) => html`<tr role="row" key=${keyOf(row)}>${columns.map((column) => (column.head ? html`<th role="rowheader" scope="row">${column.cell(row)}</th>` : html`<td role="cell" class=${classOf(column)} data-title=${column.title}><div>${column.cell(row)}</div></td>`))}</tr>`)}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+/** Rows of `usePages` or `useCursor` as a `Table` with its states. */
 export function PagedTable({ pages, columns, keyOf, empty, caption, more = 'Show more' }) {
   return html`<${Loaded} of=${pages}>
     ${() =>
       html`${
         pages.rows.length === 0
           ? html`<${Empty}><p>${empty}</p><//>`
-          : html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}>
-            <table>
-              <caption class="hidden">${caption}</caption>
-              <thead><tr>${columns.map(({ title, number }) => html`<th scope="col" class=${number ? 'number' : ''}>${title}</th>`)}</tr></thead>
-              <tbody>
-                ${pages.rows.map((row) => html`<tr key=${keyOf(row)}>${columns.map(({ cell, number }) => html`<td class=${number ? 'number' : ''}>${cell(row)}</td>`)}</tr>`)}
-              </tbody>
-            </table>
-          </div>`
+          : html`<${Table} rows=${pages.rows} columns=${columns} keyOf=${keyOf} caption=${caption} />`
       }${!pages.isWhole && html`<p class="more"><${Act} run=${pages.more}>${more}<//></p>`}`}
   <//>`;
 }

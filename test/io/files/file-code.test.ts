@@ -6,6 +6,7 @@ import t from 'tap';
 import { ID_MAX } from '../../../src/domain/ids.ts';
 import { createFileCodes, openFileCodes } from '../../../src/io/files/file-code.ts';
 import { createVault } from '../../../src/io/vault.ts';
+import { runs } from '../../support/depth.ts';
 
 const codes = createFileCodes(Buffer.alloc(16, 3));
 const ids = fc.bigInt({ min: 0n, max: ID_MAX }).map(String);
@@ -18,7 +19,7 @@ t.test(
         const code = codes.encode(id);
         return /^[A-Za-z0-9_-]{22}$/.test(code) && codes.decode(code) === id && codes.encode(id) === code;
       }),
-      { numRuns: 5_000 },
+      runs(5_000),
     );
     t.same(codes.read(codes.encode('0')), { fileId: '0', by: 'code' });
     t.same(codes.read(codes.encode(ID_MAX.toString())), { fileId: ID_MAX.toString(), by: 'code' });
@@ -86,7 +87,7 @@ t.test('file code: what is no code is unknown and throws nothing', async (t) => 
       const read = codes.read(text);
       return read === undefined || read.by === 'id';
     }),
-    { numRuns: 50_000 },
+    runs(50_000),
   );
 });
 

@@ -6,6 +6,7 @@ import t, { type Test } from 'tap';
 import { HeldBody, type HeldTotals, type HoldBounds } from '../../../src/io/files/held-body.ts';
 import { Receiver } from '../../../src/io/files/receiver.ts';
 import { inlineWorkers } from '../../support/account.ts';
+import { runs } from '../../support/depth.ts';
 import { temporaryFolder } from '../../support/file-storage.ts';
 import { FakeBody } from '../../support/incoming-body.ts';
 
@@ -99,6 +100,7 @@ t.test('held body: any pieces, any moment of reading, any reader: the bytes once
           );
         },
       ),
+      runs(),
     ),
   );
 });

@@ -15,6 +15,7 @@ import type { PartLease } from '../../../src/io/files/storage.ts';
 import { Throttle } from '../../../src/io/files/throttle.ts';
 import { createWorkerPool } from '../../../src/workers/pool.ts';
 import { inlineWorkers } from '../../support/account.ts';
+import { runs } from '../../support/depth.ts';
 import { temporaryFolder } from '../../support/file-storage.ts';
 import { FakeBody } from '../../support/incoming-body.ts';
 import { rejectsWith } from '../../support/rejections.ts';
@@ -121,7 +122,7 @@ t.test(
             );
           },
         ),
-        { numRuns: 60 },
+        runs(60),
       ),
     );
   },

@@ -14,6 +14,7 @@ import { createFileSource, type Pace, readWhole, WHOLE_BODY_BYTES } from '../../
 import type { FileStorage, StoredFile } from '../../../src/io/files/storage.ts';
 import { Throttle } from '../../../src/io/files/throttle.ts';
 import type { OutgoingBody, OutgoingSource } from '../../../src/io/http/stream.ts';
+import { runs } from '../../support/depth.ts';
 import { FREE_PACE, SID, startDownloads } from '../../support/downloads.ts';
 import { connectRaw, requestText } from '../../support/http.ts';
 
@@ -133,7 +134,7 @@ t.test('sender: any pieces come out byte for byte, streamed and whole, and all i
         return counts.closed === 1 && peer.largest() <= most;
       },
     ),
-    { numRuns: 300 },
+    runs(300),
   );
   t.same(buffers.counters(), NOTHING_LENT);
 });
@@ -363,6 +364,7 @@ t.test('buffers: no mix of answers gets more than there is, and all comes back',
         return large === 0 && small === 0 && answers === 0;
       },
     ),
+    runs(),
   );
 });
 

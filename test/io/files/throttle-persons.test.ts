@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import type { StreamOwner } from '../../../src/io/files/stream-owner.ts';
 import type { Direction, Throttle, ThrottledStream } from '../../../src/io/files/throttle.ts';
+import { runs } from '../../support/depth.ts';
 import { checkEnds, download, MiB, settle, setUp, upload } from '../../support/throttle.ts';
 
 const MANY = 24;
@@ -216,7 +217,7 @@ t.test(
             return done === demands.length && time.nowMs >= totalMs - 100 && time.nowMs <= totalMs + 300;
           },
         ),
-        { numRuns: 100 },
+        runs(100),
       ),
     );
   },

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import t from 'tap';
 import type { Direction } from '../../../src/io/files/throttle.ts';
+import { runs } from '../../support/depth.ts';
 import { checkEnds, download, MiB, settle, setUp, upload } from '../../support/throttle.ts';
 
 const SOMEBODY = { userId: '7', address: '127.0.0.1' };
@@ -82,7 +83,7 @@ t.test('throttle: in no second more passes than the quota and what was saved, fo
           return within && done === sizes.length;
         },
       ),
-      { numRuns: 60 },
+      runs(60),
     ),
   );
 });

@@ -8,7 +8,7 @@ import t, { type Test } from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { object, text } from '../../../src/domain/schema.ts';
 import { LiveSettings } from '../../../src/domain/settings.ts';
-import { SharedBounds } from '../../../src/domain/shares.ts';
+import { SharedBounds } from '../../../src/domain/shared-bounds.ts';
 import { OpenBodies } from '../../../src/io/http/open-bodies.ts';
 import { type AnyRoute, defineRoute, Reply, type RouteContext } from '../../../src/io/http/route.ts';
 import { silence } from '../../../src/io/http/server.ts';

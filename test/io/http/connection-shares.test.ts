@@ -3,8 +3,9 @@ import fc from 'fast-check';
 import t from 'tap';
 import { networksOf } from '../../../src/domain/networks.ts';
 import { LiveSettings } from '../../../src/domain/settings.ts';
-import { SharedBounds } from '../../../src/domain/shares.ts';
+import { SharedBounds } from '../../../src/domain/shared-bounds.ts';
 import { ConnectionShares } from '../../../src/io/http/connection-shares.ts';
+import { runs } from '../../support/depth.ts';
 
 const ADDRESSES = [
   '192.0.2.1',
@@ -65,7 +66,7 @@ t.test(
           requests.push(names);
         }
       }),
-      { numRuns: 500 },
+      runs(500),
     );
     t.pass('500 runs agree');
   },

@@ -1,6 +1,8 @@
 /** Which limits a request meets, by route and caller (events.md "Which scope, by route"), over real sockets. */
 import t, { type Test } from 'tap';
-import { WindowCounter } from '../../../src/domain/quotas.ts';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import { type ScopeCode, WindowCounter } from '../../../src/domain/quotas.ts';
+import { object, text } from '../../../src/domain/schema.ts';
 import type { SessionContext } from '../../../src/domain/sessions.ts';
 import { createAddressReader, createRangeCheck, readAddress } from '../../../src/io/http/client-address.ts';
 import { type AnyRoute, defineRoute, type SessionGate } from '../../../src/io/http/route.ts';
@@ -8,6 +10,7 @@ import {
   connectRaw,
   type HttpFixture,
   type RawAnswer,
+  type RawConnection,
   requestText,
   START_MS,
   sendRaw,
@@ -58,6 +61,16 @@ const ROUTES: AnyRoute[] = [
     handle: () => 1,
   }),
   defineRoute({ ...plain, method: 'GET', path: '/admin', auth: 'admin', handle: () => 1 }),
+  defineRoute({
+    ...plain,
+    method: 'GET',
+    path: '/refused',
+    auth: 'optional',
+    query: object({ scope: text() }),
+    handle({ query: { scope } }) {
+      throw new GatewayError('AccessRateLimit', 'test', 7, scope === '' ? undefined : (scope as ScopeCode));
+    },
+  }),
   defineRoute({ ...plain, method: 'GET', path: '/named/:name', auth: 'none', handle: () => 1 }),
   defineRoute({
     ...plain,
@@ -136,6 +149,57 @@ t.test('limits: the 11th anonymous request of a connection is 429 with every lim
   t.equal((await connection.answer()).headers['x-ratelimit'], 's=c;l=10;r=9;t=5');
 });
 
+t.test(
+  'limits: one request on each of 25 connections passes, closed or open, and one connection alone stops at 10',
+  async (t) => {
+    const text = requestText('GET', '/open');
+    for (const keeps of [false, true]) {
+      const { port } = start(t);
+      const connections = Array.from({ length: 25 }, () => undefined as RawConnection | undefined);
+      for (const index of connections.keys()) {
+        const connection = connectRaw(port);
+        connections[index] = connection;
+        connection.send(text);
+        const { status, headers } = await connection.answer();
+        t.equal(status, 200, `connection ${index + 1}`);
+        t.match(headers['x-ratelimit'], /^s=c;l=10;r=(?:9|10);t=5$/);
+        if (!keeps) connection.close();
+      }
+      for (const connection of connections) connection?.close();
+      const alone = connectRaw(port, '127.0.0.2');
+      const seen: number[] = [];
+      for (let used = 1; used <= 12; used += 1) {
+        alone.send(text);
+        seen.push((await alone.answer()).status);
+      }
+      alone.close();
+      t.same(seen, [...times(10, 200), 429, 429], 'another address that opened one');
+    }
+  },
+);
+
+t.test('limits: connections that stay open have a quota each in the next window too', async (t) => {
+  const { port, time, limiter } = start(t);
+  const connections = [1, 2, 3].map(() => connectRaw(port));
+  const ask = async (connection: RawConnection, text: string) => {
+    connection.send(text);
+    return (await connection.answer()).status;
+  };
+  const anonymous = requestText('GET', '/open');
+  for (const connection of connections) t.equal(await ask(connection, anonymous), 200);
+  for (let windows = 0; windows < 6; windows += 1) {
+    time.nowMs += 5_000;
+    // Requests of a session are not charged to connections, but they show that these live.
+    const mine = requestText('GET', '/mine', { Cookie: 'sid=alice' });
+    for (const connection of connections) t.equal(await ask(connection, mine), 200);
+  }
+  for (const connection of connections)
+    for (let used = 1; used <= 10; used += 1) t.equal(await ask(connection, anonymous), 200);
+  t.equal(await ask(connections[0] as RawConnection, anonymous), 429, 'three connections: three quotas');
+  t.equal(limiter.counters().c.limited, 1);
+  for (const connection of connections) connection.close();
+});
+
 t.test('limits: scopes in shadow mode refuse nothing and show in no header, the others go on', async (t) => {
   const { port, limiter } = start(t, { settings: { RateLimitShadowScopes: 'c;s', IpRPSLimit: 3 } });
   const connection = connectRaw(port);
@@ -191,14 +255,42 @@ t.test(
   },
 );
 
-t.test('limits: unknown paths, wrong methods and preflights are charged', async (t) => {
+t.test('limits: unknown paths, wrong methods and OPTIONS without a preflight are charged', async (t) => {
   for (const text of [
     requestText('GET', '/nothing'),
     requestText('DELETE', '/open'),
     requestText('OPTIONS', '/open'),
+    requestText('OPTIONS', '/open', { 'Access-Control-Request-Method': 'GET' }),
+    requestText('OPTIONS', '/open', { Origin: 'http://evil.example' }),
+    requestText('GET', '/nothing', { Origin: 'http://evil.example', 'Access-Control-Request-Method': 'GET' }),
   ]) {
     const { port } = start(t);
     t.equal((await statuses(port, 11, text)).at(-1), 429, text.slice(0, 20));
+  }
+});
+
+t.test('limits: preflights are charged to the address alone, whatever they are answered', async (t) => {
+  for (const [path, foreign, status] of [
+    ['/open', false, 204],
+    ['/open', true, 403],
+    ['/nothing', false, 404],
+  ] as const) {
+    const { port, limiter } = start(t);
+    const origin = foreign ? 'http://evil.example' : `http://localhost:${port}`;
+    const asks = { Origin: origin, 'Access-Control-Request-Method': 'GET' };
+    const connection = connectRaw(port);
+    const ask = async (text: string) => {
+      connection.send(text);
+      const answer = await connection.answer();
+      return `${answer.status} ${answer.headers['x-ratelimit']}`;
+    };
+    for (let used = 1; used <= 50; used += 1)
+      t.equal(await ask(requestText('OPTIONS', path, asks)), `${status} s=i;l=60;r=${60 - used};t=5`);
+    for (let used = 1; used <= 10; used += 1)
+      t.match(await ask(requestText('GET', '/open')), /^200 s=[ci];/, 'the connection has its whole quota');
+    t.equal(await ask(requestText('OPTIONS', path, asks)), '429 s=i;l=60;r=0;t=5');
+    connection.close();
+    t.match(limiter.counters(), { c: { allowed: 7, nearLimit: 3, limited: 0 }, i: { limited: 1 } });
   }
 });
 
@@ -265,9 +357,31 @@ t.test(
       const refused = await login(key);
       t.equal(refused.status, 429, key);
       t.equal(refused.headers['retry-after'], '60');
+      t.equal(refused.headers['x-ratelimit'], 's=i;l=3;r=0;t=60', key);
     }
     time.nowMs += 60_000;
     t.equal((await login('known')).status, 200);
+  },
+);
+
+t.test(
+  'limits: a refusal outside the windows shows the scope that it names, else user or address',
+  async (t) => {
+    const { port } = start(t);
+    for (const [scope, cookie, shown] of [
+      ['', '', 's=i;l=60;r=0;t=7'],
+      ['', 'sid=alice', 's=s;l=15;r=0;t=7'],
+      ['i', 'sid=alice', 's=i;l=60;r=0;t=7'],
+      ['s', '', 's=s;l=15;r=0;t=7'],
+    ] as const) {
+      const { status, headers } = await sendRaw(
+        port,
+        requestText('GET', `/refused?scope=${scope}`, cookie === '' ? {} : { Cookie: cookie }),
+      );
+      t.equal(status, 429);
+      t.equal(headers['x-ratelimit'], shown, `${scope} ${cookie}`);
+      t.equal(headers['retry-after'], '7');
+    }
   },
 );
 
@@ -304,13 +418,34 @@ t.test('limits: X-Forwarded-For counts from trusted proxies alone, from the righ
   );
   const proxied = start(t, { pipeline: { trustedProxies: ['127.0.0.0/8', '10.0.0.0/8'] } });
   const spoofed = (index: number) => `192.0.2.${index}, 198.51.100.7, 10.1.1.1`;
-  t.equal(await rotate(proxied.port, spoofed), 10, 'the connection quota of the address that the proxy saw');
+  t.equal(await rotate(proxied.port, spoofed), 60, 'the quota of the address that the proxy saw');
   t.equal(
     proxied.finished.every(({ address }) => address === '198.51.100.7'),
     true,
   );
   t.equal(await rotate(proxied.port, (index) => `198.51.100.${100 + index}`), 80, 'real clients are apart');
 });
+
+t.test(
+  'limits: behind a trusted proxy one connection serves a client up to the quota of its address',
+  async (t) => {
+    const { port, limiter } = start(t, { pipeline: { trustedProxies: ['127.0.0.1'] } });
+    const proxy = connectRaw(port);
+    const ask = async (address: string) => {
+      proxy.send(requestText('GET', '/open', { 'X-Forwarded-For': address }));
+      const { status, headers } = await proxy.answer();
+      return `${status} ${headers['x-ratelimit']}`;
+    };
+    for (let used = 1; used <= 60; used += 1)
+      t.equal(await ask('203.0.113.1'), `200 s=i;l=60;r=${60 - used};t=5`);
+    t.equal(await ask('203.0.113.1'), '429 s=i;l=60;r=0;t=5');
+    t.equal(await ask('203.0.113.2'), '200 s=i;l=60;r=59;t=5', 'another client of the same connection');
+    proxy.close();
+    t.same(limiter.counters().c, { allowed: 0, nearLimit: 0, limited: 0, shadowed: 0, untracked: 0 });
+    const own = await statuses(port, 21, requestText('GET', '/open'));
+    t.same(own, [...times(20, 200), 429], 'the proxy itself has the pool of its two connections');
+  },
+);
 
 t.test('addresses: read with ports, brackets and v4-mapped; an unreadable hop ends the walk', async (t) => {
   const reader = createAddressReader(['10.0.0.0/8', '2001:db8:ffff::/48', '192.0.2.9'], true);

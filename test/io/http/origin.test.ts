@@ -193,6 +193,12 @@ t.test('origin: CORS fields and preflights are for allowed origins alone', async
     preflight.headers['access-control-allow-headers'],
     'Authorization, Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, X-MCP-Code, X-Device-Guid',
   );
+  const allowed = new Set(preflight.headers['access-control-allow-headers']?.toLowerCase().split(', '));
+  for (const name of ['x-publickey', 'x-timestamp', 'x-signature', 'x-app-id'])
+    t.ok(allowed.has(name), `mcp_login reads ${name}`);
+  const exposed = new Set(read.headers['access-control-expose-headers']?.toLowerCase().split(', '));
+  for (const name of ['x-ratelimit', 'ratelimit', 'ratelimit-policy', 'retry-after', 'x-request-id'])
+    t.ok(exposed.has(name), `a page reads ${name}`);
   t.equal(
     (await sendRaw(port, requestText('OPTIONS', '/mcp', { Origin: 'http://evil.example' }))).status,
     403,

@@ -1,4 +1,4 @@
-/** The front's parsers against references over random input: 200,000 each (quality.md, Reliability 5). */
+/** The front's parsers against references over random input: 200,000 each at full depth (quality.md, Reliability 5). */
 import fc from 'fast-check';
 import t from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
@@ -6,14 +6,15 @@ import { createAddressReader, parseAddress } from '../../../src/io/http/client-a
 import { isShallow, JSON_DEPTH_MAX, parseJson } from '../../../src/io/http/json.ts';
 import { decodeSegment, parseQuery, readBearer, readSid } from '../../../src/io/http/request.ts';
 import { seededNumbers } from '../../support/actors.ts';
+import { count, depth, runs } from '../../support/depth.ts';
 
 const ROUNDS = 200_000;
 
 /** Calls `check` with texts put together from pieces that matter to a parser, with any character in between. */
 function rounds(pieces: readonly string[], check: (text: string) => void): void {
-  const next = seededNumbers(20_261_120);
+  const next = seededNumbers(depth.seed);
   const random = (limit: number) => Math.floor(next() * limit);
-  for (let round = 0; round < ROUNDS; round += 1) {
+  for (let round = 0; round < count(ROUNDS); round += 1) {
     let text = '';
     for (let left = random(11); left > 0; left -= 1) {
       text += random(5) === 0 ? String.fromCharCode(random(256)) : (pieces[random(pieces.length)] ?? '');
@@ -70,7 +71,7 @@ t.test('parsers: a query reads as URLSearchParams does, or is refused', async (t
       agree(fields === 'InvalidInput' ? fields : Object.entries(fields).sort(), pairs.sort());
     }
   });
-  t.ok(read > 50_000, `${read} were read`);
+  t.ok(read > count(50_000), `${read} were read`);
 });
 
 t.test('parsers: a decoded segment never holds a separator or a control character', async (t) => {
@@ -80,7 +81,7 @@ t.test('parsers: a decoded segment never holds a separator or a control characte
     const unfit = [...expected].some((letter) => '/\\'.includes(letter) || isControl(letter));
     if (text !== 'InvalidInput' || !unfit) agree(text, unfit ? 'InvalidInput' : expected);
   });
-  t.pass('200,000 agree');
+  t.pass(`${count(ROUNDS)} agree`);
 });
 
 t.test('parsers: nesting is judged as a parser would count it', async (t) => {
@@ -111,9 +112,9 @@ t.test('parsers: JSON is what JSON.parse says, or refused', async (t) => {
       const parsed = refusalOr(() => parseJson(Buffer.from(text)));
       agree(parsed, parse(text, new Set(reserved)));
     }),
-    { numRuns: 5_000 },
+    runs(5_000),
   );
-  t.pass('5,000 agree');
+  t.pass(`${count(5_000)} agree`);
 });
 
 t.test(
@@ -133,7 +134,7 @@ t.test(
         });
       },
     );
-    t.pass('200,000 agree');
+    t.pass(`${count(ROUNDS)} agree`);
   },
 );
 

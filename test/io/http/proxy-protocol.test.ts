@@ -5,7 +5,15 @@ import { object, text } from '../../../src/domain/schema.ts';
 import type { PipelineOptions } from '../../../src/io/http/pipeline.ts';
 import { type AnyRoute, defineRoute, Reply } from '../../../src/io/http/route.ts';
 import { StreamReply } from '../../../src/io/http/stream.ts';
-import { connectRaw, type HttpFixture, requestText, sendRaw, startHttp } from '../../support/http.ts';
+import {
+  connectRaw,
+  type HttpFixture,
+  type HttpFixtureOptions,
+  NO_LIMITS,
+  requestText,
+  sendRaw,
+  startHttp,
+} from '../../support/http.ts';
 
 const plain = { group: 'test', limits: [], errors: [], summary: 'test', auth: 'none' } as const;
 const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
@@ -21,7 +29,11 @@ const sourceOf = (body: string) => ({
   lost: () => undefined,
 });
 
-function start(t: Test, pipeline: Partial<PipelineOptions> = {}): HttpFixture {
+function start(
+  t: Test,
+  pipeline: Partial<PipelineOptions> = {},
+  settings: HttpFixtureOptions['settings'] = NO_LIMITS,
+): HttpFixture {
   const get = (path: string, handle: () => unknown): AnyRoute =>
     defineRoute({ ...plain, method: 'GET', path, handle });
   const routes: AnyRoute[] = [
@@ -38,7 +50,7 @@ function start(t: Test, pipeline: Partial<PipelineOptions> = {}): HttpFixture {
       handle: () => 1,
     }),
   ];
-  const fixture = startHttp({ routes, pipeline });
+  const fixture = startHttp({ routes, pipeline, settings });
   t.teardown(() => fixture.close());
   return fixture;
 }
@@ -81,6 +93,19 @@ t.test('PROXY protocol: a header counts with Listen.proxyProtocol and from a tru
     ['203.0.113.5', '2001:db8::9', '127.0.0.1', '127.0.0.1'],
   );
   t.equal(fixture.pipeline.counters().proxyHeadersRefusedTotal, 0);
+});
+
+t.test('PROXY protocol: a client that the proxy names is counted by address alone', async (t) => {
+  const fixture = start(t, FROM_PROXY, {});
+  const ask = async (address: string) => {
+    const text = withHeader(headerOf(address), requestText('GET', '/open'));
+    const { status, headers } = await sendRaw(fixture.port, text);
+    return `${status} ${headers['x-ratelimit']}`;
+  };
+  for (let used = 1; used <= 60; used += 1)
+    t.equal(await ask('203.0.113.5'), `200 s=i;l=60;r=${60 - used};t=5`);
+  t.equal(await ask('203.0.113.5'), '429 s=i;l=60;r=0;t=5');
+  t.equal(await ask('203.0.113.6'), '200 s=i;l=60;r=59;t=5');
 });
 
 t.test('PROXY protocol: a header that is not wanted ends the connection, and nothing runs', async (t) => {

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { BATCH_BYTES_MAX, BatchAnswers, RESERVED_BYTES, SLICE_MESSAGES } from '../../../src/io/mcp/batch.ts';
+import { runs } from '../../support/depth.ts';
 import { connectRaw, requestText } from '../../support/http.ts';
 import { startMcp, TOKENS } from '../../support/mcp.ts';
 
@@ -87,7 +88,7 @@ t.test('batch: a short answer is never dropped, whatever came before it', async 
         }
       },
     ),
-    { numRuns: 20 },
+    runs(20),
   );
   t.pass('20 runs');
 });

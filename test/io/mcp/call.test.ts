@@ -81,6 +81,7 @@ t.test('headers: who calls, written by the gateway alone', async (t) => {
     'x-keytype': 'FIDO2',
     'x-project': 'evil',
     'x-mcp-app-id': '1',
+    'x-forwarded-for': '192.0.2.7, 192.0.2.8',
     cookie: 'sid=x',
   };
   for (const loginType of ['McpBasic', 'McpVerified', 'McpApp'] as const)
@@ -99,6 +100,7 @@ t.test('headers: who calls, written by the gateway alone', async (t) => {
       'x-user-id': '1842001',
       'x-keytype': 'UserKey',
       'x-project': 'test',
+      'x-forwarded-for': '127.0.0.1',
     });
     t.match(headers['x-request-id'], /^test-/);
     t.equal(headers.cookie, undefined);
@@ -140,7 +142,6 @@ t.test('custom tools: GET, POST, queryParams, bodyRootProperty and path placehol
     url: '/root?q=1',
     body: '[1,{"x":2}]',
   });
-  t.match(await asked('root', {}), { url: '/root', body: '' });
   t.match(await asked('path', { room: 'a b', k: 1 }), { url: '/rooms/a%20b/close', body: '{"k":1}' });
   const before = mcp.asked.length;
   for (const room of ['..', 'a/b', '', '%2e', undefined]) {
@@ -149,6 +150,75 @@ t.test('custom tools: GET, POST, queryParams, bodyRootProperty and path placehol
     t.match(text(answer), /"detail":"room cannot stand/);
   }
   t.equal(mcp.asked.length, before, 'nothing reached the backend');
+});
+
+t.test('bodyRootProperty: left out makes the body {}, and arguments without a place are named', async (t) => {
+  const root = tool({ bodyRootProperty: 'data', queryParams: ['q'] });
+  const mcp = await start(t, {
+    configured: (backend) => ({
+      resources: {},
+      tools: {
+        root: { ...root, endpoint: `${backend}/root` },
+        room: { ...root, endpoint: `${backend}/rooms/{room}` },
+      },
+    }),
+  });
+  const call = (name: string, values?: object) =>
+    mcp.rpc('tools/call', { name, ...(values === undefined ? {} : { arguments: values }) }, VERIFIED);
+  const passes: [string, object | undefined, string, string][] = [
+    ['root', undefined, '/root', '{}'],
+    ['root', {}, '/root', '{}'],
+    ['root', { q: '1' }, '/root?q=1', '{}'],
+    ['room', { room: 'a', q: '1' }, '/rooms/a?q=1', '{}'],
+    ['root', { data: null }, '/root', 'null'],
+    ['root', { data: 5, more: 1 }, '/root', '5'],
+  ];
+  for (const [name, values, url, body] of passes) {
+    const answer = await call(name, values);
+    t.equal(answer.result?.isError, undefined, JSON.stringify(values));
+    t.match(mcp.asked.at(-1), { method: 'POST', url, body });
+    t.equal(mcp.asked.at(-1)?.headers['content-type'], 'application/json');
+  }
+  const refusals: [string, object, RegExp][] = [
+    ['root', { more: 1 }, /^more cannot be sent: the body is the value of data, which is left out$/],
+    ['root', { q: '1', a: 1, b: null }, /^a, b cannot be sent: /],
+    ['room', { room: 'a', extra: 1 }, /^extra cannot be sent: /],
+  ];
+  const before = mcp.asked.length;
+  for (const [name, values, detail] of refusals) {
+    const answer = await call(name, values);
+    t.equal(answer.result?.isError, true);
+    t.match(JSON.parse(text(answer) ?? '').error, { code: 1001, message: 'Invalid input format', detail });
+  }
+  const many = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`${at}`.padStart(500, 'n'), 1]));
+  t.ok((text(await call('root', many)) ?? '').length < 1_000, 'names are cut, and not all are listed');
+  t.equal(mcp.asked.length, before, 'nothing reached the backend');
+});
+
+t.test('arguments: null counts as none, for configured and built-in tools', async (t) => {
+  const mcp = await start(t, {
+    configured: withTools({
+      get: tool({ method: 'GET' }),
+      post: tool(),
+      root: tool({ bodyRootProperty: 'data' }),
+    }),
+  });
+  const call = (name: string) => mcp.rpc('tools/call', { name, arguments: null }, VERIFIED);
+  for (const [name, method, url, body] of [
+    ['get', 'GET', '/get', ''],
+    ['post', 'POST', '/post', '{}'],
+    ['root', 'POST', '/root', '{}'],
+    ['wallet_get_balance', 'GET', '/wallet/v1/balance/get', ''],
+  ] as const) {
+    const answer = await call(name);
+    t.equal(answer.error, undefined, name);
+    t.match(mcp.asked.at(-1), { method, url, body });
+  }
+  const before = mcp.asked.length;
+  const required = await call('wallet_get_tx_info');
+  t.equal(required.result?.isError, true);
+  t.match(text(required), /id is required/);
+  t.equal(mcp.asked.length, before);
 });
 
 t.test('arguments: a mismatch is an isError text that names the field, and nothing is called', async (t) => {
@@ -174,12 +244,12 @@ t.test('arguments: a mismatch is an isError text that names the field, and nothi
     ['wallet_get_balance', { currency: 5 }, /currency must be string/],
     ['wallet_get_balance', { curency: 'EUR' }, /curency is not an argument of this tool/],
     ['wallet_get_tx_info', {}, /id is required/],
-    ['wallet_get_tx_info', { id: 'abc' }, /id must match pattern/],
+    ['wallet_get_tx_info', { id: 'abc' }, /id must have the form of [0-9]+$/],
     ['wallet_get_tx_info', { id: 9007199254740992 }, /id /],
     ['wallet_get_tx_info', { id: 1.5 }, /id /],
-    ['wallet_get_tx_info', { id: '9223372036854775808' }, /id must match format "int64"/],
-    ['signed', { at: '9223372036854775808' }, /at must match format "int64"/],
-    ['signed', { at: '-9223372036854775809' }, /at must match format "int64"/],
+    ['wallet_get_tx_info', { id: '9223372036854775808' }, /id must be an id of up to 19 digits/],
+    ['signed', { at: '9223372036854775808' }, /at must be an id of up to 19 digits/],
+    ['signed', { at: '-9223372036854775809' }, /at must be an id of up to 19 digits/],
     ['wallet_get_history_transactions', { limit: 1000 }, /limit /],
     ['wallet_internal_transfer', { toUserId: '1', currency: 'EUR', amount: 5 }, /amount must be string/],
     ['wallet_internal_transfer', { toUserId: '1', currency: 'EUR', amount: '-5' }, /amount /],
@@ -220,7 +290,8 @@ t.test('params: missing and unknown names are -32602, known but closed tools -32
     [{ name: 'nope' }, undefined, -32602],
     [{ name: 'wallet_get_balance', arguments: [] }, VERIFIED, -32602],
     [{ name: 'wallet_get_balance', arguments: 'x' }, VERIFIED, -32602],
-    [{ name: 'wallet_get_balance', arguments: null }, VERIFIED, -32602],
+    [{ name: 'wallet_get_balance', arguments: 0 }, VERIFIED, -32602],
+    [{ name: 'wallet_get_balance', arguments: null }, undefined, -32001],
     [{ name: 'wallet_get_balance' }, undefined, -32001],
     [{ name: 'wallet_create_withdraw' }, TOKENS.McpBasic, -32001],
     [{ name: 'wallet_create_withdraw' }, TOKENS.McpApp, -32001],
@@ -437,6 +508,25 @@ t.test(
       t.equal(await left(5, 200), 'r=0');
       t.equal((await mcp.post(batch(11), headers)).status, 429, 'and it is limited itself');
     }
+  },
+);
+
+t.test(
+  'limits: behind a trusted proxy the largest batch without a bearer is the quota of the address',
+  async (t) => {
+    const mcp = await start(t, {
+      settings: { ApiRPSLimit: 2, IpRPSLimit: 12 },
+      pipeline: { trustedProxies: ['127.0.0.1'] },
+    });
+    const batch = (size: number) => `[${new Array(size).fill('{"jsonrpc":"2.0","id":1,"method":"ping"}')}]`;
+    const from = (address: string) => ({ 'x-forwarded-for': address });
+    const fit = await mcp.post(batch(60), from('203.0.113.1'));
+    t.equal(fit.headers.get('x-ratelimit')?.slice(0, 13), 's=i;l=60;r=0;');
+    t.equal(JSON.parse(fit.text).length, 60);
+    const tooLarge = await mcp.post(batch(61), from('203.0.113.2'));
+    t.match(JSON.parse(tooLarge.text), { error: { code: -32600, message: /at most 60 at once/ } });
+    const direct = await mcp.post(batch(11));
+    t.match(JSON.parse(direct.text), { error: { code: -32600, message: /at most 10 at once/ } });
   },
 );
 

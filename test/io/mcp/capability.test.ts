@@ -137,6 +137,7 @@ t.test(
     await mcp.call('pay', { amount: '1.00' }, withCode(WALLET));
     await mcp.call('pay_root', { order: { a: 1, key: 'mine' }, code: WALLET });
     await mcp.call('pay_root', {}, withCode(WALLET));
+    await mcp.rpc('tools/call', { name: 'pay_root', arguments: null }, undefined, withCode(WALLET));
     t.same(
       mcp.calls().map(({ method, url, body }) => [method, url, body]),
       [
@@ -144,10 +145,14 @@ t.test(
         ['POST', '/w/pay', `{"amount":"1.00","key":"${WALLET}"}`],
         ['POST', '/w/root', `{"a":1,"key":"${WALLET}"}`],
         ['POST', '/w/root', `{"key":"${WALLET}"}`],
+        ['POST', '/w/root', `{"key":"${WALLET}"}`],
       ],
     );
     const odd = await mcp.call('pay_root', { order: [1] }, withCode(WALLET));
     t.match(odd.result, { isError: true, content: [{ text: /order must be an object/ }] });
+    const stray = await mcp.call('pay_root', { code: WALLET, device_guid: DEVICE, note: 'x' });
+    t.match(stray.result, { isError: true, content: [{ text: /"detail":"note cannot be sent: / }] });
+    t.equal(mcp.calls().length, 5, 'neither was sent');
     const missing = await mcp.call('pay', {}, withCode(WALLET));
     t.match(missing.result, { isError: true, content: [{ text: /amount/ }] }, 'the schema still holds');
     await mcp.rpc('resources/read', { uri: 'test://order' }, undefined, withCode(WALLET));
@@ -294,6 +299,7 @@ t.test(
     const refused = await mcp.post('{"jsonrpc":"2.0","id":1,"method":"tools/list"}', withCode(WALLET));
     t.equal(refused.status, 429);
     t.ok(Number(refused.headers.get('retry-after')) >= 1);
+    t.match(refused.headers.get('x-ratelimit'), /^s=i;l=5;r=0;t=[1-5]$/);
     t.match(JSON.parse(refused.text), { id: 1, error: { code: 1002 } });
     mcp.http.time.nowMs += 5_000;
     for (const code of ['a', 'b', 'c']) t.equal(await statusOf(code), 200, 'a -32602');

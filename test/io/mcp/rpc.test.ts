@@ -8,6 +8,7 @@ import {
   readRpc,
   resultEnvelope,
 } from '../../../src/io/mcp/rpc.ts';
+import { count, runs } from '../../support/depth.ts';
 
 const VALID = [
   '{"jsonrpc":"2.0","id":1,"method":"ping"}',
@@ -66,7 +67,7 @@ function holds(message: RpcMessage, value: unknown): boolean {
   return message.kind === 'request' ? same && message.method === method : same;
 }
 
-t.test('readRpc: agrees with JSON.parse on 200,000 mutated bodies, ids as the bytes that came', async (t) => {
+t.test('readRpc: agrees with JSON.parse on mutated bodies, ids as the bytes that came', async (t) => {
   let read = 0;
   fc.assert(
     fc.property(mutated, (text) => {
@@ -84,9 +85,9 @@ t.test('readRpc: agrees with JSON.parse on 200,000 mutated bodies, ids as the by
         body.messages.every((message, at) => holds(message, value[at]))
       );
     }),
-    { numRuns: 200_000 },
+    runs(200_000),
   );
-  t.ok(read > 40_000, `${read} of them were JSON`);
+  t.ok(read > count(40_000), `${read} of them were JSON`);
 });
 
 t.test('envelopes: JSON that holds the id as written, errors without one where there is none', async (t) => {
@@ -112,6 +113,7 @@ t.test('lists: whatever ids come in whatever order, each answer is the envelope 
       const repeated = new RepeatedResult(list);
       return asked.every((id) => repeated.answer(id).toString() === resultEnvelope(id, list));
     }),
+    runs(),
   );
   t.end();
 });

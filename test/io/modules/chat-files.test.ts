@@ -109,6 +109,39 @@ t.test('chat files: strangers, blocked users and unknown chats are Forbidden', a
   t.same(await files.complete(complete), refused('Forbidden'), 'has left');
 });
 
+t.test('chat files: a linked message that is not in the chat is LinkedMessageNotFound', async (t) => {
+  const { files, ask } = await opened(t);
+  const { result: other } = await ask('7', 'chats/create', { name: 'Climbing' });
+  const { result: said } = await ask('7', 'messages/send', { chatId: String(other['id']), text: 'look' });
+  for (const linkedMessageId of ['3', String(said['id'])])
+    t.same(await files.create({ ...FILE, linkedMessageId }), refused('LinkedMessageNotFound'));
+  t.same(
+    await files.create({ ...FILE, userId: '9', chatId: String(other['id']), linkedMessageId: '3' }),
+    refused('Forbidden'),
+    'strangers are not told about messages',
+  );
+  t.same(await files.create({ ...FILE, chatId: '99', linkedMessageId: '3' }), refused('Forbidden'));
+});
+
+t.test('chat files: only 404 with 2204 to a linked message speaks of that message', async (t) => {
+  const rows: [number, string, string | undefined, string][] = [
+    [404, '{"error":{"code":2204}}', '3', 'LinkedMessageNotFound'],
+    [404, '{"error":{"code":2204}}', undefined, 'Forbidden'],
+    [404, '{"error":{"code":2201}}', '3', 'Forbidden'],
+    [404, '{"error":"2204"}', '3', 'Forbidden'],
+    [404, '<html>', '3', 'Forbidden'],
+    [403, '{"error":{"code":2204}}', '3', 'Forbidden'],
+    [500, '{"error":{"code":2204}}', '3', 'ChartApiFileError'],
+  ];
+  for (const [status, body, linkedMessageId, expected] of rows) {
+    const answer = { status, contentType: 'application/json', headers: {}, body: Buffer.from(body) };
+    const call: ModuleClient['call'] = async () => ({ ok: true, answer, elapsedMs: 1 });
+    const options = { modules: { call }, project: 'test', newRequestId: () => 'r', isBlocked: () => false };
+    const files = createChatFiles({ ...options, chatUrl: 'http://chat.test' });
+    t.same(await files.create({ ...FILE, linkedMessageId }), refused(expected), `${status} ${body}`);
+  }
+});
+
 t.test('chat files: a module that is down, answers 500 or is cut off is ChartApiFileError', async (t) => {
   const { files, fault } = await opened(t);
   for (const mode of ['down', 'error', 'cut']) {

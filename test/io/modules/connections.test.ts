@@ -15,6 +15,7 @@ import { requestHead } from '../../../src/io/modules/request-head.ts';
 import { seededNumbers } from '../../support/actors.ts';
 import { freshBounds } from '../../support/bounds.ts';
 import { makeCertificate } from '../../support/certificate.ts';
+import { count, depth, runs } from '../../support/depth.ts';
 import { FakeBody } from '../../support/incoming-body.ts';
 import { startRawModule } from '../../support/raw-module.ts';
 
@@ -336,12 +337,13 @@ function misbehave(text: string, socket: Socket, random: (limit: number) => numb
 }
 
 t.test('connections: whatever a module does, no call hears the answer to another', async (t) => {
-  const next = seededNumbers(20_261_123);
+  const next = seededNumbers(depth.seed);
   const random = (limit: number) => Math.floor(next() * limit);
   const module = await startRawModule(t, (text, socket) => misbehave(text, socket, random));
   const client = clientOf(t, { connectionsPerOrigin: 8 });
   const outcomes = new Map<string, number>();
-  let left = 4_000;
+  const calls = count(4_000);
+  let left = calls;
   const caller = async () => {
     while (left > 0) {
       left -= 1;
@@ -363,9 +365,9 @@ t.test('connections: whatever a module does, no call hears the answer to another
   };
   await Promise.all(Array.from({ length: 32 }, caller));
   for (const outcome of ['ok', 'ModuleFailed', 'Aborted'])
-    t.ok((outcomes.get(outcome) ?? 0) > 50, `${outcome}: ${outcomes.get(outcome)}`);
+    t.ok((outcomes.get(outcome) ?? 0) > count(50), `${outcome}: ${outcomes.get(outcome)}`);
   t.strictSame([...outcomes.keys()].sort(), ['Aborted', 'ModuleFailed', 'ok']);
-  t.match(client.counters(), { pending: 0, calls: 4_000 });
+  t.match(client.counters(), { pending: 0, calls });
 });
 
 t.test('request head: whatever the headers, it has the lines that it should or is not written', async (t) => {
@@ -380,7 +382,7 @@ t.test('request head: whatever the headers, it has the lines that it should or i
       t.equal(lines.length, written.length + 6);
       t.notMatch(head.replaceAll('\r\n', ''), /[\r\n\0]/);
     }),
-    { numRuns: 20_000 },
+    runs(20_000),
   );
 });
 
@@ -421,7 +423,7 @@ t.test('TLS: a module whose certificate nobody vouches for is not spoken to; oth
   const script = `
     import { createModuleClient } from ${moduleUrl('io/modules/client.js')};
     import { LiveSettings } from ${moduleUrl('domain/settings.js')};
-    import { SharedBounds } from ${moduleUrl('domain/shares.js')};
+    import { SharedBounds } from ${moduleUrl('domain/shared-bounds.js')};
     const bounds = new SharedBounds(new LiveSettings());
     const client = createModuleClient({ clock: () => 0, bounds });
     const url = new URL(${JSON.stringify(url)});

@@ -2,9 +2,10 @@
 import fc from 'fast-check';
 import t from 'tap';
 import type { Holder } from '../../../src/domain/holders.ts';
-import type { SharedBounds } from '../../../src/domain/shares.ts';
+import type { SharedBounds } from '../../../src/domain/shared-bounds.ts';
 import { type LineMember, RelayLine } from '../../../src/io/modules/relay-line.ts';
 import { freshBounds } from '../../support/bounds.ts';
+import { runs } from '../../support/depth.ts';
 
 const MAXIMA = { relayedCalls: 400, relayedWaiting: 400, relayedConnections: 8 };
 
@@ -151,7 +152,7 @@ t.test('relay line: any history keeps to the shares, starves nobody and gives ev
       }
       return held().every((count) => count === 0);
     }),
-    { numRuns: 300 },
+    runs(300),
   );
   t.pass('300 histories');
 });

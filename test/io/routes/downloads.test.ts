@@ -7,6 +7,7 @@ import t, { type Test } from 'tap';
 import { toHttpDate } from '../../../src/domain/http-dates.ts';
 import { judgeDownload } from '../../../src/domain/preconditions.ts';
 import { etagOf } from '../../../src/io/files/file-headers.ts';
+import { runs } from '../../support/depth.ts';
 import { DOWNLOAD_TABLE, fieldsOf, type TableRow, TEN_BYTES } from '../../support/download-table.ts';
 import {
   APP_BEARER,
@@ -143,7 +144,7 @@ t.test('any fields: the front answers what the pure rules say, byte for byte', a
         body === TEN_BYTES.slice(first, last + 1) && headers['content-range'] === `bytes ${first}-${last}/10`
       );
     }),
-    { numRuns: 3_000 },
+    runs(3_000),
   );
   connection.close();
   t.same(http.bugs, []);
@@ -355,6 +356,32 @@ t.test('v2: raw ids are for users, and for others by the setting alone', async (
   t.equal((await get({ Authorization: 'Bearer nobody' })).status, 401, 'a bearer was meant');
   http.settings.set('FileDownloadByIdEnabled', 0);
   t.equal((await get()).status, 401, 'the setting counts at once');
+});
+
+t.test('v2: a stale bearer does no harm to a download by code', async (t) => {
+  const { http, codes, put, asked } = await startDownloads(t);
+  await put('7', TEN_BYTES);
+  const path = `/auth/v2/file/${codes.encode('7')}`;
+  const answerOf = async (headers: Record<string, string>, at = path) => {
+    const { status, body, headers: got } = await sendRaw(http.port, requestText('GET', at, headers));
+    return { status, body: status === 200 ? body : undefined, caching: got['cache-control'] };
+  };
+  const anonymous = await answerOf({});
+  t.match(anonymous, { status: 200, body: TEN_BYTES, caching: 'private, no-cache' });
+  const stale = ['Bearer nobody', 'bearer nobody', 'Bearer', 'Bearer a b', 'Bearer '.padEnd(400, 'x')];
+  for (const Authorization of stale) {
+    t.same(await answerOf({ Authorization }), anonymous, Authorization);
+    t.same(await answerOf({ Authorization, ...COOKIE }), anonymous, `${Authorization} beside a cookie`);
+    t.equal((await answerOf({ Authorization }, '/auth/v2/file/junk')).status, 404);
+    t.equal((await answerOf({ Authorization }, '/auth/v2/file/7')).status, 401, 'a raw id needs the session');
+  }
+  t.ok(asked.every(([, reader]) => reader === null));
+  const encoded = `/auth/v2/file/%${path.charCodeAt(14).toString(16)}${path.slice(15)}`;
+  t.same(await answerOf({ Authorization: 'Bearer nobody' }, encoded), anonymous, 'an encoded path too');
+  http.settings.set('FileDownloadAuthRequired', 1);
+  for (const Authorization of stale)
+    t.equal((await answerOf({ Authorization })).status, 401, 'where every download needs a session');
+  t.equal((await answerOf(AGENT)).status, 200);
 });
 
 t.test('v2: with FileDownloadAuthRequired every download needs a session, codes too', async (t) => {

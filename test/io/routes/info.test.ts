@@ -1,7 +1,8 @@
 /** What anybody may ask (info, get_info, health) and who may see the settings. */
 import t, { type Test } from 'tap';
+import { SCOPE_SETTINGS } from '../../../src/domain/quotas.ts';
 import type { SessionContext } from '../../../src/domain/sessions.ts';
-import { LiveSettings } from '../../../src/domain/settings.ts';
+import { LiveSettings, SETTINGS } from '../../../src/domain/settings.ts';
 import { MINUTE_MS } from '../../../src/domain/time.ts';
 import type { SessionGate } from '../../../src/io/http/route.ts';
 import { createAdminSettingRoutes } from '../../../src/io/routes/admin-settings.ts';
@@ -53,7 +54,8 @@ t.test('get_info: project, version of three numbers and the time in UTC, nothing
 });
 
 t.test('info: version, ways to log in, relying party and public limits', async (t) => {
-  const { get } = start(t, undefined, { project: 'shop', version: '1.22.3' });
+  const { get, settings } = start(t, undefined, { project: 'shop', version: '1.22.3' });
+  for (const name of Object.values(SCOPE_SETTINGS)) settings.set(name, SETTINGS[name].default);
   const { status, json } = await get('/auth/v1/info');
   t.equal(status, 200);
   t.match(json, {
@@ -61,7 +63,15 @@ t.test('info: version, ways to log in, relying party and public limits', async (
       project: 'shop',
       version: '1.22.3',
       fido2: { rpId: 'localhost', rpName: 'Gatehouse', origins: Array },
-      limits: { activeKeys: 20, challengeSeconds: 300 },
+      baseUrl: /^http:/,
+      limits: {
+        activeKeys: 20,
+        challengeSeconds: 300,
+        chunkBytes: 262_144,
+        fileMaxSizeBytes: 20_971_520,
+        windowSeconds: 5,
+        quotas: { c: 10, i: 60, p: 10, s: 15, m: 10 },
+      },
       session: null,
     },
   });
@@ -89,7 +99,9 @@ t.test(
     t.match(await told(shop), { limits: { activeKeys: 7, challengeSeconds: 300 } });
     shop.settings.set('ChallengeSeconds', 60);
     t.match(await told(shop), { limits: { activeKeys: 7, challengeSeconds: 60 } });
-    t.match(await told(bank), { limits: { activeKeys: 20, challengeSeconds: 300 } });
+    shop.settings.set('IpRPSLimit', 7);
+    t.match(await told(shop), { limits: { quotas: { i: 35, s: 15 } } });
+    t.match(await told(bank), { limits: { activeKeys: 20, challengeSeconds: 300, quotas: { i: 0 } } });
   },
 );
 

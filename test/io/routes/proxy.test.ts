@@ -113,7 +113,13 @@ t.test(
       'x-scopes': 'McpVerified',
       'x-keytype': 'UserKey',
     });
-    t.match(person, { 'x-crm': '1842001', 'x-scopes': 'Browser', 'x-keytype': 'FIDO2', 'x-project': 'test' });
+    t.match(person, {
+      'x-crm': '1842001',
+      'x-scopes': 'Browser',
+      'x-keytype': 'FIDO2',
+      'x-project': 'test',
+      'x-forwarded-for': '127.0.0.1',
+    });
     const arrived = Object.keys(person ?? {}).sort();
     t.same(arrived, [
       'accept-encoding',
@@ -122,6 +128,7 @@ t.test(
       'host',
       'via',
       'x-crm',
+      'x-forwarded-for',
       'x-keytype',
       'x-project',
       'x-request-id',

@@ -259,7 +259,7 @@ t.test('v2 stream: no room is 503 before a byte is taken, and the draft stays fo
   t.equal((await fixture.stream(fileId, { body: Buffer.alloc(MEGABYTE) })).status, 200, 'a smaller one fits');
 });
 
-t.test('v2 stream: module down or storage failing at the completion is 1310, and the bytes go', async (t) => {
+t.test('v2 stream: completion with the module down is 1310, on a failing storage 1312', async (t) => {
   let broken = false;
   const fixture = await startDrafts(t, {
     storage: (inner) =>
@@ -285,7 +285,9 @@ t.test('v2 stream: module down or storage failing at the completion is 1310, and
   });
   broken = true;
   const unpublished = await fixture.create();
-  t.equal((await fixture.stream(unpublished, { body: 'bytes' })).status, 502);
+  const failed = await fixture.stream(unpublished, { body: 'bytes' });
+  t.equal(failed.status, 503);
+  t.equal(((await failed.json()) as { error: { code: number } }).error.code, 1312);
   broken = false;
   await until(() => isGone(fixture, unpublished));
 });

@@ -1,7 +1,7 @@
 /** The hub with a world that the test moves: heartbeats, lives, slices, coalescing, replay in short steps. */
 import t from 'tap';
 import { LiveSettings } from '../../../src/domain/settings.ts';
-import { SharedBounds } from '../../../src/domain/shares.ts';
+import { SharedBounds } from '../../../src/domain/shared-bounds.ts';
 import { WRITE_BYTES_MAX } from '../../../src/io/sse/frames.ts';
 import { type HubOptions, StreamHub } from '../../../src/io/sse/hub.ts';
 import type { StreamOrigin } from '../../../src/io/sse/stream.ts';

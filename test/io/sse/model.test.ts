@@ -5,9 +5,10 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { LiveSettings } from '../../../src/domain/settings.ts';
-import { SharedBounds } from '../../../src/domain/shares.ts';
+import { SharedBounds } from '../../../src/domain/shared-bounds.ts';
 import { parseCursor } from '../../../src/io/sse/frames.ts';
 import { StreamHub } from '../../../src/io/sse/hub.ts';
+import { count, runs } from '../../support/depth.ts';
 import { FakeSocket, ManualWorld, MemoryLog } from '../../support/streams.ts';
 
 const USERS = ['1', '2', '3'];
@@ -203,9 +204,9 @@ t.test('fan-out: every client sees exactly its events in order, or a reset', asy
       const { blocked, behind } = gateway.hub.counters();
       if (blocked + behind !== 0) throw new Error('somebody still waits');
     }),
-    { numRuns: 4_000 },
+    runs(4_000),
   );
-  t.ok(resets > 50, `${resets} resets were met`);
-  t.ok(lags > 50, `${lags} clients were overrun`);
-  t.ok(delivered > 1_000, `${delivered} events after the last restarts`);
+  t.ok(resets > count(50), `${resets} resets were met`);
+  t.ok(lags > count(50), `${lags} clients were overrun`);
+  t.ok(delivered > count(1_000), `${delivered} events after the last restarts`);
 });

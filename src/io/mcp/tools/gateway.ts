@@ -3,6 +3,7 @@
  * it sees nothing here that helps to find or to attack the account: no addresses, user agents or other keys (that of a
  * password key would let anyone try passwords against it).
  */
+import { APP_NAMES } from '../../../domain/apps.ts';
 import type { SessionContext } from '../../../domain/sessions.ts';
 import { toIso } from '../../../domain/time.ts';
 import { type AccountCall, closeSessions, listKeys, listLogins, listSessions } from '../../account.ts';
@@ -70,7 +71,8 @@ export const GATEWAY_TOOLS: Readonly<Record<string, ToolRow>> = {
     title: 'One registered application',
     description:
       'Describes one application that the account has registered. Take the id from `get_usr_apps`; an application of somebody else is not found.',
-    inputSchema: inputOf({ id: id('Id of the application.', '1870000000000000000') }, ['id']),
+    inputSchema: inputOf({ appId: id('Id of the application.', '1870000000000000000') }, ['appId']),
+    formerNames: APP_NAMES,
   },
   list_app_access: {
     ...personal,
@@ -122,7 +124,7 @@ export const GATEWAY_SERVICES: GatewayServices = {
     login_log: (call) => listLogins(accountCall(call)),
     user_keys: (call) => listKeys(accountCall(call)),
     get_usr_apps: (call) => listApps(accountCall(call)),
-    get_app_info: (call) => getApp(accountCall(call), String(call.arguments['id'])),
+    get_app_info: (call) => getApp(accountCall(call), String(call.arguments['appId'])),
     list_app_access: (call) => listAppAccess(accountCall(call)),
     revoke_app_access: (call) => revokeAppAccess(accountCall(call), String(call.arguments['appId'])),
     close_sessions: (call) => closeSessions(accountCall(call), call.arguments),

@@ -1,0 +1,206 @@
+/**
+ * /mcp for readers: the messages of JSON-RPC that it takes, the answers to them, and an example of each. What a tool takes
+ * comes from the table of built-in tools.
+ */
+import {
+  array,
+  integer,
+  literal,
+  named,
+  nothing,
+  object,
+  oneOf,
+  optional,
+  type TSchema,
+  text,
+  union,
+  unknown,
+} from '../../domain/schema.ts';
+import type { RouteDocs, RouteExample } from '../http/route-docs.ts';
+import { PROTOCOL_VERSION } from './methods.ts';
+import { BATCH_MAX } from './rpc.ts';
+import type { ToolRow } from './tool.ts';
+
+const id = union([integer(), text()], { description: 'Comes back with the answer', examples: [1] });
+const own = { jsonrpc: literal('2.0'), id };
+const open = object({});
+const code = optional(
+  text({ description: 'Capability code, where there is no session', examples: ['K7QF2M9TXB'] }),
+);
+
+/** The messages that are answered, by method; `call`: what tools/call takes. */
+function messages(call: TSchema): TSchema {
+  const version = text({ examples: [PROTOCOL_VERSION] });
+  const clientInfo = object({
+    name: text({ examples: ['agent'] }),
+    version: text({ examples: ['1.0'] }),
+  });
+  const initialize = object({ protocolVersion: version, capabilities: open, clientInfo });
+  const plain = ['ping', 'tools/list', 'resources/list', 'resources/templates/list'] as const;
+  const uri = text({ examples: ['gatehouse://gateway/info'] });
+  const heard = oneOf(['notifications/initialized', 'notifications/cancelled']);
+  return named(
+    'McpMessage',
+    union([
+      object({ ...own, method: literal('initialize'), params: initialize }),
+      object({ ...own, method: oneOf(plain), params: optional(object({ code })) }),
+      object({ ...own, method: literal('tools/call'), params: call }),
+      object({ ...own, method: literal('resources/read'), params: object({ uri, code }) }),
+      object({ jsonrpc: own.jsonrpc, method: heard, params: optional(open) }),
+    ]),
+  );
+}
+
+/** One alternative a tool, and one for tools of the configuration. */
+function toolCall(tools: Readonly<Record<string, ToolRow>>): TSchema {
+  const builtIn = Object.entries(tools).map(([name, { description, inputSchema }]) => {
+    const given = inputSchema as unknown as TSchema;
+    const needsSome = Array.isArray(inputSchema['required']);
+    return object({ name: literal(name), arguments: needsSome ? given : optional(given) }, { description });
+  });
+  const name = text({ description: 'A tool of the configuration, as tools/list names it' });
+  return named('ToolCall', union([...builtIn, object({ name, arguments: optional(open) })]));
+}
+
+const tool = named(
+  'Tool',
+  object({
+    name: text({ examples: ['wallet_get_balance'] }),
+    title: optional(text({ examples: ['Wallet balance'] })),
+    description: text({ examples: ['Returns the balance of the logged-in user.'] }),
+    inputSchema: open,
+    annotations: optional(open),
+  }),
+);
+const resource = named(
+  'Resource',
+  object({
+    uri: text({ examples: ['gatehouse://gateway/info'] }),
+    name: text({ examples: ['Gateway information'] }),
+    description: optional(text({ examples: ['Project, version and present time.'] })),
+    mimeType: optional(text({ examples: ['application/json'] })),
+  }),
+);
+const result = union([
+  named(
+    'Initialized',
+    object({
+      protocolVersion: text({ examples: [PROTOCOL_VERSION] }),
+      capabilities: open,
+      serverInfo: object({ name: text({ examples: ['demo'] }), version: text({ examples: ['0.1.0'] }) }),
+    }),
+  ),
+  named('ToolList', object({ tools: array(tool) })),
+  named(
+    'ToolResult',
+    object({
+      content: array(object({ type: literal('text'), text: text({ examples: ['{"result":{}}'] }) })),
+      isError: optional(literal(true)),
+    }),
+  ),
+  named('ResourceList', object({ resources: array(resource) })),
+  named(
+    'ResourceContents',
+    object({
+      contents: array(
+        object({ text: text({ examples: ['{}'] }), mimeType: text({ examples: ['text/plain'] }) }),
+      ),
+      isError: optional(literal(true)),
+    }),
+  ),
+  open,
+]);
+const error = object({
+  code: integer({ examples: [-32601] }),
+  message: text({ examples: ['Method not found'] }),
+  data: optional(unknown({ examples: [{ retryAfterSeconds: 3 }] })),
+});
+const refusal = named(
+  'McpRefusal',
+  object({ jsonrpc: own.jsonrpc, id: optional(union([id, nothing()])), error }),
+);
+const answer = named(
+  'McpAnswer',
+  union([object({ jsonrpc: own.jsonrpc, id: union([id, nothing()]), result }), refusal]),
+);
+
+function calls(): Record<string, RouteExample> {
+  const ask = (method: string, params: object | undefined, given: object): RouteExample => ({
+    body: { jsonrpc: '2.0', id: 1, method, ...(params === undefined ? {} : { params }) },
+    result: { jsonrpc: '2.0', id: 1, result: given },
+  });
+  const clientInfo = { name: 'agent', version: '1.0' };
+  const serverInfo = { name: 'demo', version: '0.1.0' };
+  const known = { name: 'Gateway information', mimeType: 'application/json' };
+  const uri = 'gatehouse://gateway/info';
+  const listed = { name: 'wallet_get_balance', description: 'Returns the balance.', inputSchema: {} };
+  const protocolVersion = PROTOCOL_VERSION;
+  const capabilities = { tools: {}, resources: {} };
+  return {
+    initialize: ask(
+      'initialize',
+      { protocolVersion, capabilities: {}, clientInfo },
+      { protocolVersion, capabilities, serverInfo },
+    ),
+    initialized: { body: { jsonrpc: '2.0', method: 'notifications/initialized' }, result: undefined },
+    'tools-list': ask('tools/list', undefined, { tools: [listed] }),
+    'tools-call': ask(
+      'tools/call',
+      { name: 'wallet_get_balance', arguments: { currency: 'DEMO' } },
+      { content: [{ type: 'text', text: '{"result":{"balances":[]}}' }] },
+    ),
+    'resources-list': ask('resources/list', undefined, { resources: [{ uri, ...known }] }),
+    'resources-read': ask(
+      'resources/read',
+      { uri },
+      { contents: [{ uri, text: '{"result":{}}', mimeType: 'application/json' }] },
+    ),
+    ping: ask('ping', undefined, {}),
+    batch: {
+      body: [
+        { jsonrpc: '2.0', id: 1, method: 'ping' },
+        { jsonrpc: '2.0', id: 2, method: 'tools/list' },
+      ],
+      result: [
+        { jsonrpc: '2.0', id: 1, result: {} },
+        { jsonrpc: '2.0', id: 2, result: { tools: [listed] } },
+      ],
+    },
+  };
+}
+
+const json = (description: string, schema: TSchema) => ({ description, type: 'application/json', schema });
+
+/** Of POST /mcp. */
+export function describeMcp(tools: Readonly<Record<string, ToolRow>>): RouteDocs {
+  const message = messages(toolCall(tools));
+  const limited = 'A limit: the error has the code 1002, `data` the seconds to wait';
+  return {
+    description: `One message of JSON-RPC 2.0, or up to ${BATCH_MAX} in a list. A bearer or a capability code says who calls; without either of them public tools and resources alone are listed and called. What a tool takes is in \`tools/list\`. A notification gets 200 without a body.`,
+    bearer: true,
+    body: { type: 'application/json', schema: union([message, array(message)]) },
+    query: object({
+      code,
+      device_guid: optional(
+        text({
+          description: 'Id of the device (UUID), which codes of chats ask for',
+          examples: ['6f1c2b8e-0d53-4a07-9a51-3f6a0c9d2e10'],
+        }),
+      ),
+    }),
+    reads: {
+      'X-MCP-Code': 'optional',
+      'X-Device-Guid': 'optional',
+      'Mcp-Session-Id': 'optional',
+    },
+    sends: ['Mcp-Session-Id'],
+    examples: calls(),
+    answers: {
+      200: json('The answers; errors of a message are among them', union([answer, array(answer)])),
+      400: json('The body is no JSON', refusal),
+      404: json('This Mcp-Session-Id was ended', refusal),
+      429: json(limited, refusal),
+      503: json('Too much at once, or a stop', refusal),
+    },
+  };
+}

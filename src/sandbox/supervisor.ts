@@ -1,0 +1,105 @@
+/**
+ * Keeps the stand-in modules served. A thread that ended (a full disk ends it, so that nothing unwritten is answered) is
+ * started again on the same port, after waits that grow while it does not stay.
+ */
+import { MINUTE_MS, SECOND_MS } from '../domain/time.ts';
+import { type RunningSandbox, type SandboxOptions, startSandbox } from './start.ts';
+
+const FIRST_WAIT_MS = SECOND_MS;
+const WAIT_MAX_MS = MINUTE_MS;
+/** Who stayed for so long begins with the shortest wait again. */
+const STAYED_MS = MINUTE_MS;
+
+export interface Supervision {
+  /** `startSandbox` unless given. */
+  readonly start?: (options: SandboxOptions) => Promise<RunningSandbox>;
+  /** Milliseconds, monotonic. */
+  readonly elapsed: () => number;
+  /** Runs once after `delayMs`; what it returns cancels it. */
+  readonly timer: (delayMs: number, run: () => void) => () => void;
+  /** The modules are down; they are tried again after `waitMs`. */
+  readonly onEnd: (error: unknown, waitMs: number) => void;
+  /** The modules serve again. */
+  readonly onReturn: () => void;
+}
+
+/** As a running sandbox, but one that comes back. */
+export type SupervisedSandbox = Omit<RunningSandbox, 'crashed'>;
+
+/** Resolves when the modules listen; rejects when the first start fails. */
+export async function superviseSandbox(
+  options: SandboxOptions,
+  supervision: Supervision,
+): Promise<SupervisedSandbox> {
+  const { start = startSandbox } = supervision;
+  const supervisor = new Supervisor(options, await start(options), supervision);
+  const { url, modules, moduleKey } = supervisor.first;
+  return {
+    url,
+    modules,
+    moduleKey,
+    signedUp: (userId) => supervisor.signedUp(userId),
+    close: () => supervisor.close(),
+  };
+}
+
+class Supervisor {
+  readonly first: RunningSandbox;
+  readonly #options: SandboxOptions;
+  readonly #supervision: Supervision;
+  #current: RunningSandbox | undefined;
+  #starting: Promise<void> = Promise.resolve();
+  #startedMs = 0;
+  #waitMs = FIRST_WAIT_MS;
+  #cancel: () => void = () => undefined;
+  #closed = false;
+
+  constructor(options: SandboxOptions, first: RunningSandbox, supervision: Supervision) {
+    this.first = first;
+    this.#options = { ...options, port: Number(new URL(first.url).port) };
+    this.#supervision = supervision;
+    this.#watch(first);
+  }
+
+  /** While the modules are down nobody is told: the first call of the user opens the accounts too. */
+  signedUp(userId: string): void {
+    this.#current?.signedUp(userId);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#cancel();
+    await this.#starting;
+    await this.#current?.close();
+  }
+
+  #watch(sandbox: RunningSandbox): void {
+    this.#current = sandbox;
+    this.#startedMs = this.#supervision.elapsed();
+    void sandbox.crashed.then((error) => this.#ended(error));
+  }
+
+  #ended(error: unknown): void {
+    this.#current = undefined;
+    if (this.#closed) return;
+    const { elapsed, timer, onEnd } = this.#supervision;
+    if (elapsed() - this.#startedMs >= STAYED_MS) this.#waitMs = FIRST_WAIT_MS;
+    const waitMs = this.#waitMs;
+    this.#waitMs = Math.min(2 * waitMs, WAIT_MAX_MS);
+    onEnd(error, waitMs);
+    this.#cancel = timer(waitMs, () => {
+      this.#starting = this.#start();
+    });
+  }
+
+  async #start(): Promise<void> {
+    this.#startedMs = this.#supervision.elapsed();
+    try {
+      const { start = startSandbox, onReturn } = this.#supervision;
+      this.#watch(await start(this.#options));
+      onReturn();
+    } catch (error) {
+      this.#ended(error);
+    }
+  }
+}

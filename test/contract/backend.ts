@@ -1,0 +1,81 @@
+/** The other ends of the gateway: a backend module and a webhook receiver that keep what they were sent. */
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface Asked {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+export interface Given {
+  readonly status?: number;
+  readonly body?: string;
+  /** No answer: the connection stays open, or is cut. */
+  readonly none?: 'hang' | 'cut';
+}
+
+/** An HTTP server on loopback that answers with what `answer` gives and keeps every request. */
+export class Backend {
+  readonly asked: Asked[] = [];
+  /** Replace it to answer in another way. */
+  answer: (asked: Asked) => Given = () => ({ body: '{"result":"fine"}' });
+  readonly #server: Server;
+  readonly #waiting = new Set<() => void>();
+
+  private constructor() {
+    this.#server = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on('data', (chunk: Buffer) => chunks.push(chunk));
+      request.on('end', () => {
+        const { method = '', url = '', headers } = request;
+        const asked = { method, url, headers, body: Buffer.concat(chunks).toString('utf8') };
+        const given = this.answer(asked);
+        this.asked.push(asked);
+        if (given.none === 'cut') response.destroy();
+        if (given.none === undefined) {
+          response.writeHead(given.status ?? 200, { 'content-type': 'application/json' });
+          response.end(given.body ?? '{"result":"fine"}');
+        }
+        for (const look of this.#waiting) look();
+      });
+    });
+  }
+
+  static async start(): Promise<Backend> {
+    const backend = new Backend();
+    await new Promise<void>((resolve) => backend.#server.listen(0, '127.0.0.1', resolve));
+    return backend;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** The first request that fits, of those that came and those that come. */
+  until(fits: (asked: Asked) => boolean): Promise<Asked> {
+    return new Promise((resolve) => {
+      const look = () => {
+        const found = this.asked.find(fits);
+        if (found === undefined) return;
+        this.#waiting.delete(look);
+        resolve(found);
+      };
+      this.#waiting.add(look);
+      look();
+    });
+  }
+
+  /** The request that came last. */
+  get last(): Asked {
+    const asked = this.asked.at(-1);
+    if (asked === undefined) throw new Error('the module was not asked');
+    return asked;
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}

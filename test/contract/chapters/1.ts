@@ -1,0 +1,267 @@
+/** Contract, conventions and section 1: what the service does. */
+import { request } from 'node:http';
+import type { Check } from '../check.ts';
+import { type Answer, read } from '../client.ts';
+import { deliveredCode, expectOk, sessionOf } from '../unshown.ts';
+import { smallFile, uploadV1 } from '../uploads.ts';
+import { PROJECT, type World } from '../world.ts';
+
+/** Names that the contract gives in another form (2.3). */
+const GIVEN_NAMES = ['success_count', 'failed_count', 'last_tick'];
+
+function namesIn(value: unknown): string[] {
+  if (Array.isArray(value)) return value.flatMap(namesIn);
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, child]) => [name, ...namesIn(child)]);
+}
+
+/** The head of an event stream and its first event of a type. */
+export function firstEvent(
+  world: World,
+  cookie: string,
+  type: string,
+): Promise<{ mime: string; data: string }> {
+  return new Promise((resolve, reject) => {
+    const sent = request(`${world.gateway.url}/auth/v1/events`, {
+      headers: { Cookie: cookie },
+      agent: false,
+    });
+    sent.on('error', reject);
+    sent.on('response', (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (piece: string) => {
+        text += piece;
+        const found = text.split('\n\n').find((event) => event.includes(`"type":"${type}"`));
+        if (found === undefined) return;
+        const data = found.split('\n').filter((line) => line.startsWith('data:'));
+        resolve({ mime: String(response.headers['content-type']), data: data.join('').slice(5) });
+        sent.destroy();
+      });
+      response.on('error', () => undefined);
+    });
+    sent.end();
+  });
+}
+
+const CONVENTIONS: readonly Check[] = [
+  {
+    section: 'Intro',
+    sentence: 'successful JSON responses use the envelope { "result": <payload> }.',
+    shows: 'a success is an object with `result` and nothing else',
+    async run(t, world) {
+      const person = await world.person();
+      for (const path of ['/auth/v1/get_info', '/auth/v1/info', '/auth/v1/keys/user_keys']) {
+        const answer = expectOk(path, await world.get(path, person.auth));
+        t.same(Object.keys(answer.json as object), ['result'], path);
+        t.match(answer.header('content-type'), /^application\/json/);
+      }
+    },
+  },
+  {
+    section: 'Intro',
+    sentence: 'Failed ones use { "error": { "code": <int>, "message": <string> } }.',
+    shows: 'a failure is an object with `error`, an integer code and a message',
+    async run(t, world) {
+      const answers = [
+        await world.get('/auth/v1/nothing'),
+        await world.get('/auth/v1/keys/user_keys'),
+        await world.post('/auth/v1/login_phone', {}, '{'),
+        await world.mcpLogin({ 'X-PublicKey': '?' }),
+      ];
+      for (const answer of answers) {
+        t.ok(answer.status >= 400, String(answer.status));
+        t.same(Object.keys(answer.json as object), ['error']);
+        t.ok(Number.isInteger(answer.at('error.code')), answer.text);
+        t.type(answer.at('error.message'), 'string');
+      }
+    },
+  },
+  {
+    section: 'Intro',
+    sentence: 'Property names are camelCase on the wire unless a name is given otherwise.',
+    shows: 'every property name of nine answers is camelCase, or one that the contract gives',
+    async run(t, world) {
+      const { person, auth, login } = await world.agent();
+      const app = await world.app(person, { name: 'Names', url: 'https://names.example' });
+      const answers = [login, app];
+      for (const path of ['get_info', 'info', 'keys/user_keys', 'sessions', 'login_log', 'app/list'])
+        answers.push(expectOk(path, await world.get(`/auth/v1/${path}`, person.auth)));
+      answers.push(await world.rpc(auth, 'resources/list'));
+      const names = new Set(answers.flatMap(({ json }) => namesIn(json)));
+      t.same(
+        [...names].filter((name) => !/^[a-z][A-Za-z0-9]*$/.test(name) && !GIVEN_NAMES.includes(name)),
+        [],
+      );
+    },
+  },
+  {
+    section: 'Intro',
+    sentence: 'Identifiers of 64-bit integer type are often carried as decimal strings.',
+    shows: 'ids of keys, users and applications are strings of digits',
+    async run(t, world) {
+      const person = await world.person();
+      const keys = await world.get('/auth/v1/keys/user_keys', person.auth);
+      t.match(keys.at('result.0.id'), /^\d{10,19}$/);
+      t.match(person.userId, /^\d{10,19}$/);
+      const app = await world.app(person, { name: 'Ids', url: 'https://ids.example' });
+      t.match(app.at('result.id'), /^\d{10,19}$/);
+    },
+  },
+];
+
+const SERVICE: readonly Check[] = [
+  {
+    section: '1',
+    sentence:
+      'The service is a single public entry point for a set of backend modules (a wallet module, a chat module, a payments module, a markets module and customer-specific core modules).',
+    shows: 'calls to wallet, chat, payments, markets and core all go through one address',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      const tools = ['wallet_get_balance', 'chat_list', 'payorder_terminals', 'market_get_rates'];
+      for (const name of tools) t.type(read(await world.toolJson(auth, name), 'result'), 'object', name);
+      const core = await world.get('/core/v1/things/list', auth);
+      t.equal(core.text, '{"result":"fine"}');
+      t.equal(world.core.last.url, '/core/v1/things/list');
+    },
+  },
+  {
+    section: '1',
+    sentence:
+      'Authenticates clients: browser sessions (challenge-response, passkeys, hardware keys, phone/e-mail login) and programmatic MCP sessions.',
+    shows: 'a challenge, a phone code, an e-mail code and mcp_login each open a session',
+    async run(t, world) {
+      const person = await world.mcpPerson();
+      t.equal((await world.loginAgain(person)).status, 200, 'challenge');
+      const contacts = [
+        ['login_phone', 'phone', '+491701234567'],
+        ['login_email', 'email', 'ann@example.com'],
+      ] as const;
+      for (const [route, field, address] of contacts) {
+        const asked = expectOk(route, await world.post(`/auth/v1/${route}`, {}, { [field]: address }));
+        const code = await deliveredCode(String(world.gateway.sandbox), address);
+        const body = { challengeId: asked.at('result.challengeId'), code };
+        const login = expectOk('login', await world.post('/auth/v1/login', {}, body));
+        t.equal((await world.get('/auth/v1/sessions', sessionOf(login))).status, 200, route);
+      }
+      t.equal((await world.agent('McpVerified', person)).login.at('result.loginType'), 'McpVerified');
+    },
+  },
+  {
+    section: '1',
+    sentence:
+      'Exposes an MCP (Model Context Protocol) server over JSON-RPC 2.0 at POST /mcp, so AI assistants can log in, list tools and resources, and call them.',
+    shows: 'an agent logs in, lists tools and resources, calls one and reads one',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      t.ok((await world.toolNames(auth)).includes('wallet_get_balance'));
+      const [uri] = await world.resourceUris(auth);
+      const balance = await world.toolJson(auth, 'wallet_get_balance', { currency: 'DEMO' });
+      t.equal(read(balance, 'result.balances.0.currency'), 'DEMO');
+      const resource = await world.rpc(auth, 'resources/read', { uri });
+      t.type(resource.at('result.contents.0.text'), 'string');
+    },
+  },
+  {
+    section: '1',
+    sentence:
+      'Each tool call is forwarded to a backend REST endpoint and passes through the same authentication, rate-limit and audit steps as ordinary REST calls.',
+    shows:
+      'tool and REST call name the same user to the module, carry X-RateLimit, leave an audit record; neither works without a session',
+    async run(t, world) {
+      const { auth, person } = await world.agent();
+      const tool = await world.tool(auth, 'wallet_get_balance', { currency: 'DEMO' });
+      const rest = await world.get('/wallet/v1/balance/get?currency=DEMO', auth);
+      t.equal(tool.textAt('result.content.0.text'), rest.text);
+      for (const answer of [tool, rest]) t.match(answer.header('x-ratelimit'), /^s=[a-z];l=\d+;r=\d+;t=\d+$/);
+      t.equal((await world.get('/wallet/v1/balance/get')).at('error.code'), 1101);
+      t.equal((await world.tool({}, 'wallet_get_balance')).at('error.code'), -32001);
+      const { auth: admin } = await world.admin();
+      const audit = await world.get(`/ProxyAdmin/api/audit?userId=${person.userId}&limit=100`, admin);
+      t.match(expectOk('audit', audit).text, /"mcp\.tool"/);
+      t.match(audit.text, /"rest\.call"/);
+    },
+  },
+  {
+    section: '1',
+    sentence:
+      'Manages per-user public keys (software Ed25519 keys and FIDO2 hardware keys), including the flags that allow MCP and contact-sync access.',
+    shows: 'a key has mcpAccess and cardDavAccess, false at first, set apart from each other',
+    async run(t, world) {
+      const person = await world.person();
+      const flags = async () => {
+        const keys = await world.get('/auth/v1/keys/user_keys', person.auth);
+        return [keys.at('result.0.mcpAccess'), keys.at('result.0.cardDavAccess')];
+      };
+      t.same(await flags(), [false, false]);
+      await world.updateKey(person, { mcpAccess: true });
+      t.same(await flags(), [true, false]);
+      await world.updateKey(person, { cardDavAccess: true });
+      t.same(await flags(), [true, true]);
+    },
+  },
+  {
+    section: '1',
+    sentence:
+      'Transports file bytes for chat attachments (buffered chunk upload v1, streaming upload v2, session and code-based download). Bytes are stored by the service; file metadata, access checks and attachment lifecycle belong to the chat module.',
+    shows: 'a file comes back by session and by code; the chat module refuses its id to another user',
+    async run(t, world) {
+      const person = await world.person();
+      const { fileId, fileCode, bytes } = await uploadV1(world, person, smallFile());
+      const byId = await world.get(`/auth/v1/file/${fileId}`, person.auth);
+      t.ok(byId.bytes.equals(bytes), 'by session');
+      t.ok((await world.get(`/auth/v2/file/${fileCode}`)).bytes.equals(bytes), 'by code');
+      const other = await world.person();
+      t.not((await world.get(`/auth/v1/file/${fileId}`, other.auth)).status, 200, 'another user');
+    },
+  },
+  {
+    section: '1',
+    sentence:
+      'Delivers platform events to registered applications as outbound HTTP POST webhooks, and to browsers in real time over a server-sent connection.',
+    shows: 'one event of a module arrives as a webhook and on the stream of a browser',
+    async run(t, world) {
+      const person = await world.person();
+      const body = { name: 'Both', url: 'https://both.example', webhookUrl: `${world.hook.url}/both` };
+      expectOk('app', await world.app(person, body));
+      const streamed = firstEvent(world, person.auth['Cookie'] ?? '', 'BothWays');
+      const event = { module: 'core', tick: '100', type: 'BothWays', crmId: person.userId, data: { n: 1 } };
+      await world.pushed([event]);
+      t.match(await streamed, { mime: /^text\/event-stream/, data: /"BothWays"/ });
+      const hook = await world.hook.until(
+        ({ url, body: text }) => url === '/both' && text.includes('BothWays'),
+      );
+      t.equal(hook.method, 'POST');
+    },
+  },
+  {
+    section: '1',
+    sentence:
+      'Applies a fixed-window HTTP rate limiter in several scopes and a separate bandwidth limiter for file streams.',
+    shows: 'requests name scope and rest of their window; a download leaves the request quota as a call does',
+    async run(t, world) {
+      const person = await world.person();
+      const { fileCode } = await uploadV1(world, person, smallFile());
+      t.match((await world.get('/auth/v1/get_info')).header('x-ratelimit'), /^s=[ci];/);
+      t.match((await world.get('/auth/v1/sessions', person.auth)).header('x-ratelimit'), /^s=s;/);
+      t.match((await world.get(`/auth/v2/file/${fileCode}`)).header('x-ratelimit'), /^s=[ci];/);
+    },
+  },
+  {
+    section: '1',
+    sentence:
+      'Serves health and info endpoints, an admin panel at /ProxyAdmin, and an interactive API explorer at /docs/swagger/.',
+    shows: 'health and info answer JSON; the panel and the explorer are pages',
+    async run(t, world) {
+      t.equal((await world.get('/health')).at('status'), 'healthy');
+      t.equal((await world.get('/auth/v1/get_info')).at('result.project'), PROJECT);
+      for (const path of ['/ProxyAdmin', '/docs/swagger/']) {
+        let page: Answer = await world.get(path);
+        if (page.status >= 300 && page.status < 400) page = await world.get(page.header('location'));
+        t.equal(page.status, 200, path);
+        t.match(page.header('content-type'), /^text\/html/);
+      }
+    },
+  },
+];
+
+export const CHECKS: readonly Check[] = [...CONVENTIONS, ...SERVICE];

@@ -1,0 +1,214 @@
+/** Contract, sections 2.6 to 2.9: webhook events, uploads, FIDO2 configuration, runtime settings. */
+import { makePasskey } from '../../../tools/authenticator.ts';
+import type { Check } from '../check.ts';
+import { read } from '../client.ts';
+import { expectOk, passkeyOptions, registerPasskey } from '../unshown.ts';
+import { crcOf, createDraft, draftOf, initUpload, smallFile, uploadV1, uploadV2 } from '../uploads.ts';
+import type { World } from '../world.ts';
+
+/** An application of a new person whose webhooks arrive under a path of their own. */
+export async function hooked(world: World, path: string, fields: object = {}) {
+  const owner = await world.mcpPerson();
+  const body = {
+    name: path,
+    url: `https://${path}.example`,
+    webhookUrl: `${world.hook.url}/${path}`,
+    ...fields,
+  };
+  const app = expectOk('app', await world.app(owner, body));
+  return { owner, appId: app.textAt('result.id'), apiKey: app.textAt('result.apiKey') };
+}
+
+/** The events that arrived under a path, in their order. */
+export function eventsAt(world: World, path: string): Record<string, unknown>[] {
+  return world.hook.asked
+    .filter(({ url }) => url === `/${path}`)
+    .flatMap(({ body }) => [JSON.parse(body) as Record<string, unknown>].flat());
+}
+
+/** The first event of a type under a path. */
+export async function eventOf(world: World, path: string, type: string): Promise<Record<string, unknown>> {
+  const fits = (event: Record<string, unknown>) => event['type'] === type;
+  await world.hook.until(({ url }) => url === `/${path}` && eventsAt(world, path).some(fits));
+  return eventsAt(world, path).find(fits) ?? {};
+}
+
+const EVENT: readonly Check[] = [
+  {
+    section: '2.6',
+    sentence:
+      'module | string | Source module, e.g. wallet, chat, core. … tick | string (int64) | Event time tick. … type | string | Event type name. … data | object | Shape depends on the source event.',
+    shows: 'an event has module, tick, type and data, and no other field',
+    async run(t, world) {
+      const { owner } = await hooked(world, 'shape');
+      const event = { module: 'core', tick: '9007199254740993', type: 'Shape', data: { n: 1.5 } };
+      await world.pushed([{ ...event, crmId: owner.userId }]);
+      t.same(await eventOf(world, 'shape', 'Shape'), event);
+    },
+  },
+  {
+    section: '2.6',
+    sentence: 'Routing-only fields (crmId, subject) are not sent.',
+    shows: 'crmId and subject of an event do not arrive',
+    async run(t, world) {
+      const { owner } = await hooked(world, 'routing');
+      const event = { module: 'core', tick: '200', type: 'Routing', data: { n: 2 } };
+      await world.pushed([{ ...event, crmId: owner.userId, subject: 'secret-subject' }]);
+      t.same(await eventOf(world, 'routing', 'Routing'), event);
+    },
+  },
+  {
+    section: '2.6',
+    sentence: 'For wallet events data is a transaction event with these fields:',
+    shows: 'a transfer arrives with the twelve fields and their types',
+    async run(t, world) {
+      const { owner } = await hooked(world, 'wallet');
+      const receiver = await world.agent('McpVerified', owner);
+      await world.toolJson(receiver.auth, 'wallet_get_balance');
+      const { auth } = await world.agent();
+      const transfer = { currency: 'DEMO', amount: '12.50', toUserId: owner.userId, tag: 'lunch' };
+      await world.toolJson(auth, 'wallet_internal_transfer', transfer);
+      const event = await eventOf(world, 'wallet', 'TxInWallet');
+      t.match(event, { module: 'wallet', tick: /^\d+$/ });
+      const data = event['data'] as Record<string, unknown>;
+      for (const name of ['id', 'tick', 'externalId', 'appId']) t.match(data[name], /^\d+$/, name);
+      for (const name of ['amount', 'fee']) t.type(data[name], 'number', name);
+      t.match(data, { currency: 'DEMO', amount: 12.5, tag: 'lunch' });
+      t.ok('partnerInfo' in data);
+      t.match(data['dateTime'], /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);
+    },
+  },
+  {
+    section: '2.6',
+    sentence: 'Enumerated fields are sent as numbers, not names.',
+    shows: 'txType and state of a transfer are integers',
+    async run(t, world) {
+      const { data } = (await eventOf(world, 'wallet', 'TxInWallet')) as { data: Record<string, unknown> };
+      t.ok(Number.isInteger(data['txType']) && Number.isInteger(data['state']), JSON.stringify(data));
+    },
+  },
+];
+
+const UPLOAD: readonly Check[] = [
+  {
+    section: '2.7',
+    sentence: 'v1 upload session: identified by uploadId (an integer equal to the declared full-file CRC32).',
+    shows: 'init_upload answers the CRC32 as an integer',
+    async run(t, world) {
+      const { auth } = await world.person();
+      const bytes = smallFile();
+      t.equal(expectOk('init', await initUpload(world, auth, bytes)).at('result'), crcOf(bytes));
+    },
+  },
+  {
+    section: '2.7',
+    sentence: 'One active session per user, at most 60 active sessions server-wide.',
+    shows: 'a second upload of the same user is refused, that of another user is not',
+    async run(t, world) {
+      const [one, other] = [await world.person(), await world.person()];
+      expectOk('first', await initUpload(world, one.auth, smallFile()));
+      t.equal((await initUpload(world, one.auth, smallFile())).at('error.code'), 1302);
+      t.equal((await initUpload(world, other.auth, smallFile())).status, 200);
+    },
+  },
+  {
+    section: '2.7',
+    sentence:
+      'v2 draft: a pending chat file message created first. Its identifier is the file id. An obfuscated file code is issued with it.',
+    shows: 'create_draft issues a file id and a code that does not contain it',
+    async run(t, world) {
+      const { auth } = await world.person();
+      const draft = draftOf(await createDraft(world, auth, { fileName: 'a.txt', fileSize: 3, chatId: 0 }));
+      t.match(draft.fileId, /^\d+$/);
+      t.match(draft.fileCode, /./);
+      t.notOk(draft.fileCode.includes(draft.fileId));
+    },
+  },
+  {
+    section: '2.7',
+    sentence: 'File id for chat attachments equals the chat message identifier.',
+    shows: 'the chat lists messages whose ids are the file ids of v1 and v2',
+    async run(t, world) {
+      const { auth, person } = await world.agent();
+      const chatId = String(read(await world.toolJson(auth, 'chat_create', { name: 'Files' }), 'result.id'));
+      const first = await uploadV1(world, person, smallFile(), { ChatId: chatId });
+      const second = await uploadV2(world, person, smallFile(), { chatId });
+      const list = read(
+        await world.toolJson(auth, 'chat_messages', { chatId }),
+        'result.messages',
+      ) as unknown[];
+      const ids = list.map((message) => read(message, 'id'));
+      t.ok(ids.includes(first.fileId) && ids.includes(second.fileId), JSON.stringify(ids));
+    },
+  },
+];
+
+const OTHER: readonly Check[] = [
+  {
+    section: '2.8',
+    sentence: 'serverDomain | Relying-party domain. … serverName | Display name.',
+    shows: 'the options of a registration carry both',
+    async run(t, world) {
+      const { answer } = await passkeyOptions(world.gateway.url, 'register');
+      t.match(answer.at('result.options.rp'), { id: 'localhost', name: 'Contract' });
+    },
+  },
+  {
+    section: '2.8',
+    sentence: 'serverIcon | Icon URL shown by authenticators.',
+    shows: 'the options of a registration carry the icon',
+    async run(t, world) {
+      const { answer } = await passkeyOptions(world.gateway.url, 'register');
+      t.match(answer.text, /https:\/\/icons\.example\/icon\.png/);
+    },
+  },
+  {
+    section: '2.8',
+    sentence: 'origins | Array of allowed origin URLs.',
+    shows: 'each configured origin enrols a key, another one is 401',
+    async run(t, world) {
+      const enrol = (origin: string) => registerPasskey(world.gateway.url, makePasskey(), { origin });
+      for (const origin of ORIGINS) t.equal((await enrol(origin)).status, 200, origin);
+      t.same((await enrol('http://localhost:9999')).refusal, [401, 1105]);
+    },
+  },
+  {
+    section: '2.9',
+    sentence: 'See section 8 for the rate-limit and file settings and their defaults.',
+    shows: 'the admin panel lists every setting of section 8 with its default',
+    async run(t, world) {
+      const { auth } = await world.admin();
+      const list = expectOk('settings', await world.get('/ProxyAdmin/api/settings', auth)).listAt('result');
+      const defaults = new Map(list.map((row) => [read(row, 'name'), read(row, 'default')]));
+      for (const [name, value] of Object.entries(DEFAULTS)) t.equal(defaults.get(name), value, name);
+    },
+  },
+];
+
+/** Section 8.1 and 8.3. */
+const DEFAULTS = {
+  ApiRPSLimit: 2,
+  IpRPSLimit: 12,
+  PubKeyApiRPSLimit: 2,
+  SessionApiRPSLimit: 3,
+  McpApiRPSLimit: 2,
+  RateLimitWindowSeconds: 5,
+  FileMaxSizeBytes: 20_971_520,
+  FileBlockedExtensions: '',
+  FileDownloadBytesPerSecond: 5_242_880,
+  FileUploadBytesPerSecond: 2_097_152,
+  FileDownloadByIdEnabled: 0,
+  FileDownloadAuthRequired: 0,
+};
+
+/** What 2.8 configures. */
+export const ORIGINS = ['http://localhost:7777', 'http://localhost:8888'];
+export const FIDO2 = {
+  serverDomain: 'localhost',
+  serverName: 'Contract',
+  serverIcon: 'https://icons.example/icon.png',
+  timestampDriftTolerance: 1_000,
+  origins: ORIGINS,
+};
+
+export const CHECKS: readonly Check[] = [...EVENT, ...UPLOAD, ...OTHER];

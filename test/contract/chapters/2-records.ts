@@ -1,0 +1,332 @@
+/** Contract, sections 2.1 to 2.4: MCP login session, user key, application, tool. */
+import { makePasskey } from '../../../tools/authenticator.ts';
+import type { Check } from '../check.ts';
+import { type Answer, read } from '../client.ts';
+import { ceremony, expectOk, newKey, passkeyLogin, registerPasskey, sessionOf } from '../unshown.ts';
+import type { World } from '../world.ts';
+
+const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
+
+const SESSION: readonly Check[] = [
+  {
+    section: '2.1',
+    sentence: 'sessionId | string | Opaque bearer token for /mcp.',
+    shows: 'sessionId of a login opens a tool call as bearer',
+    async run(t, world) {
+      const { login, auth } = await world.agent();
+      t.type(login.at('result.sessionId'), 'string');
+      t.equal((await world.tool(auth, 'wallet_get_balance')).at('result.isError'), undefined);
+      const other = { Authorization: `Bearer ${login.textAt('result.sessionId').slice(0, -2)}xx` };
+      t.equal((await world.tool(other, 'wallet_get_balance')).at('error.code'), -32001);
+    },
+  },
+  {
+    section: '2.1',
+    sentence: 'loginType | string | One of McpBasic, McpVerified, McpApp.',
+    shows: 'loginType names each of the three logins',
+    async run(t, world) {
+      for (const type of ['McpBasic', 'McpVerified'] as const)
+        t.equal((await world.agent(type)).login.at('result.loginType'), type);
+      t.equal((await world.appAgent()).login.at('result.loginType'), 'McpApp');
+    },
+  },
+  {
+    section: '2.1',
+    sentence: 'expiresUtc | string | UTC timestamp, ISO 8601.',
+    shows: 'expiresUtc is an ISO 8601 instant in the future',
+    async run(t, world) {
+      const expiresUtc = (await world.agent()).login.textAt('result.expiresUtc');
+      t.match(expiresUtc, INSTANT);
+      t.ok(Date.parse(expiresUtc) > Date.now());
+    },
+  },
+  {
+    section: '2.1',
+    sentence: 'appId | string or null | Null unless loginType is McpApp.',
+    shows: 'appId is null, and the id of the application for McpApp',
+    async run(t, world) {
+      t.equal((await world.agent()).login.at('result.appId'), null);
+      t.equal((await world.agent('McpBasic')).login.at('result.appId'), null);
+      const { login, appId } = await world.appAgent();
+      t.equal(login.at('result.appId'), appId);
+    },
+  },
+  {
+    section: '2.1',
+    sentence: 'A session of this kind is programmatic. It carries no browser sid cookie.',
+    shows: 'mcp_login sets no cookie, and its sessionId is no browser session',
+    async run(t, world) {
+      const { login } = await world.agent();
+      t.equal(login.headers['set-cookie'], undefined);
+      const cookie = { Cookie: `sid=${login.textAt('result.sessionId')}` };
+      t.equal((await world.get('/auth/v1/keys/user_keys', cookie)).at('error.code'), 1101);
+    },
+  },
+  {
+    section: '2.1',
+    sentence: 'Backend modules may refuse side-effecting browser-only flows for such sessions.',
+    shows: 'the module reads the kind of a session in X-Scopes',
+    async run(t, world) {
+      const { auth, person } = await world.agent();
+      await world.get('/core/v1/flows/get', auth);
+      t.equal(world.core.last.headers['x-scopes'], 'McpVerified');
+      await world.get('/core/v1/flows/get', person.auth);
+      t.equal(world.core.last.headers['x-scopes'], 'Browser');
+    },
+  },
+];
+
+const keysOf = async (world: World, auth: Answer | Record<string, string>) =>
+  (await world.get('/auth/v1/keys/user_keys', auth as Record<string, string>)).listAt('result');
+
+const KEY: readonly Check[] = [
+  {
+    section: '2.2',
+    sentence: 'Returned by GET /auth/v1/keys/user_keys (array of these):',
+    shows: 'a key has the seven fields',
+    async run(t, world) {
+      const [key] = await keysOf(world, (await world.person()).auth);
+      t.match(key, { id: /^\d+$/, publicKey: /^[\w-]{43}$/, keyType: 'UserKey' });
+      t.match(read(key, 'utcCreate'), INSTANT);
+      for (const flag of ['current', 'mcpAccess', 'cardDavAccess']) t.type(read(key, flag), 'boolean');
+    },
+  },
+  {
+    section: '2.2',
+    sentence: 'publicKey | string | base64url. For FIDO2 keys it holds the credential id.',
+    shows: 'publicKey is the key that was sent, or the credential id',
+    async run(t, world) {
+      const person = await world.person();
+      t.equal(read(await keysOf(world, person.auth), '0.publicKey'), person.key.publicKey);
+      const passkey = makePasskey();
+      const made = expectOk('passkey', await registerPasskey(world.gateway.url, passkey));
+      t.match(await keysOf(world, sessionOf(made)), [{ publicKey: passkey.id, keyType: 'FIDO2' }]);
+    },
+  },
+  {
+    section: '2.2',
+    sentence: 'keyType | enum | PasswordKey, UserKey, FIDO2, Unknown.',
+    shows: 'UserKey, PasswordKey and FIDO2 by the way of their registration',
+    async run(t, world) {
+      const person = await world.person();
+      const json = await ceremony(world.gateway.url, 'register', newKey(), person.auth);
+      const added = await world.post('/auth/v1/keys/register_key', person.auth, {
+        ...json,
+        passKeyFlag: true,
+      });
+      expectOk('password key', added);
+      expectOk('passkey', await registerPasskey(world.gateway.url, makePasskey(), {}, person.auth));
+      const types = (await keysOf(world, person.auth)).map((key) => read(key, 'keyType'));
+      t.same(types.sort(), ['FIDO2', 'PasswordKey', 'UserKey']);
+    },
+  },
+  {
+    section: '2.2',
+    sentence: 'current | boolean | True for the key used by the current session.',
+    shows: 'current is true for the key of the asking session alone',
+    async run(t, world) {
+      const person = await world.person();
+      const second = newKey();
+      const json = await ceremony(world.gateway.url, 'register', second, person.auth);
+      expectOk('key', await world.post('/auth/v1/keys/register_key', person.auth, json));
+      const current = async (auth: Record<string, string>) =>
+        (await keysOf(world, auth))
+          .filter((key) => read(key, 'current'))
+          .map((key) => read(key, 'publicKey'));
+      t.same(await current(person.auth), [person.key.publicKey]);
+    },
+  },
+  {
+    section: '2.2',
+    sentence: 'Software keys and FIDO2 keys live in one collection and are distinguished by the flag bits.',
+    shows: 'one list holds both kinds, and a FIDO2 key never logs in to MCP by its id',
+    async run(t, world) {
+      const person = await world.person();
+      const passkey = makePasskey();
+      const added = await registerPasskey(world.gateway.url, passkey, {}, person.auth);
+      expectOk('passkey', added);
+      t.equal((await keysOf(world, person.auth)).length, 2);
+      const keyId = added.textAt('result.key.id');
+      await world.post('/auth/v1/keys/update_key', person.auth, { keyId, mcpAccess: true });
+      t.equal((await world.mcpLogin({ 'X-PublicKey': passkey.id })).status, 401);
+    },
+  },
+  {
+    section: '2.2',
+    sentence: 'a FIDO2 signature counter (reserved, not advanced)',
+    shows: 'an authenticator logs in with counters 5, 5 and 3',
+    async run(t, world) {
+      const passkey = makePasskey();
+      expectOk('passkey', await registerPasskey(world.gateway.url, passkey, { counter: 5 }));
+      for (const counter of [5, 5, 3])
+        t.equal((await passkeyLogin(world.gateway.url, passkey, { counter })).status, 200, String(counter));
+    },
+  },
+];
+
+const SHOP = { name: 'Shop', url: 'https://shop.example' };
+
+const APP: readonly Check[] = [
+  {
+    section: '2.3',
+    sentence: 'name | string | Display name. … url | string | Application address.',
+    shows: 'an application comes back with the fields that were sent',
+    async run(t, world) {
+      const owner = await world.person();
+      const body = {
+        ...SHOP,
+        webhookUrl: `${world.hook.url}/shop`,
+        currencies: ['DEMO', 'GATE'],
+        netTypes: [1, 2],
+      };
+      t.match(expectOk('app', await world.app(owner, body)).json, { result: body });
+      t.match((await world.get('/auth/v1/app/list', owner.auth)).json, { result: [body] });
+    },
+  },
+  {
+    section: '2.3',
+    sentence: 'webhookUrl | string | Target of webhook POSTs. HTTPS required in production.',
+    shows: 'an address that is none, or has a user in it, is 400',
+    async run(t, world) {
+      const owner = await world.person();
+      for (const webhookUrl of ['shop', 'ftp://shop.example/', 'https://me:you@shop.example/'])
+        t.equal((await world.app(owner, { ...SHOP, webhookUrl })).status, 400, webhookUrl);
+    },
+  },
+  {
+    section: '2.3',
+    sentence: 'currencies | array of string | Currency codes, at most 20. Null means unchanged on update.',
+    shows: '20 currencies are taken, 21 are 400, null leaves them',
+    async run(t, world) {
+      const owner = await world.person();
+      const currencies = Array.from({ length: 20 }, (_, at) => `C${at}`);
+      expectOk('20', await world.app(owner, { ...SHOP, currencies }));
+      t.equal((await world.app(owner, { ...SHOP, currencies: [...currencies, 'C20'] })).status, 400);
+      const kept = expectOk('null', await world.app(owner, { ...SHOP, currencies: null }));
+      t.same(kept.at('result.currencies'), currencies);
+    },
+  },
+  {
+    section: '2.3',
+    sentence:
+      'netTypes | array of byte | Network/contract type values, at most 30. Null means unchanged on update.',
+    shows: '30 bytes are taken, 31 or 256 are 400, null leaves them',
+    async run(t, world) {
+      const owner = await world.person();
+      const netTypes = Array.from({ length: 30 }, (_, at) => at);
+      expectOk('30', await world.app(owner, { ...SHOP, netTypes }));
+      for (const wrong of [[...netTypes, 30], [256], [-1], [1.5], ['1']])
+        t.equal((await world.app(owner, { ...SHOP, netTypes: wrong })).status, 400, JSON.stringify(wrong));
+      const kept = expectOk('null', await world.app(owner, { ...SHOP, netTypes: null }));
+      t.same(kept.at('result.netTypes'), netTypes);
+    },
+  },
+  {
+    section: '2.3',
+    sentence:
+      'McpEnabled (app may be used for McpApp login), an approval status, a delivery success counter (success_count), a failure counter (failed_count) and a cursor (last_tick) for the last delivered event.',
+    shows: 'a new application is neither enabled nor approved, and its counters are 0',
+    async run(t, world) {
+      const owner = await world.person();
+      const app = expectOk('app', await world.app(owner, SHOP)).at('result') as object;
+      t.match(app, { mcpEnabled: false, success_count: 0, failed_count: 0 });
+      t.ok('last_tick' in app && 'approved' in app, JSON.stringify(app));
+      t.equal(read(app, 'approved'), false);
+    },
+  },
+  {
+    section: '2.3',
+    sentence: 'The registration body has no tariffGroup field.',
+    shows: 'tariffGroup does not become a field of the application',
+    async run(t, world) {
+      const answer = await world.app(await world.person(), { ...SHOP, tariffGroup: 1 });
+      t.notMatch(answer.text, /"tariffGroup":/);
+    },
+  },
+];
+
+/** Section 2.4, by group. */
+export const TOOL_GROUPS: Readonly<Record<string, string>> = {
+  Gateway:
+    'sessions, login_log, user_keys, get_usr_apps, get_app_info, list_app_access, revoke_app_access, close_sessions',
+  Wallet:
+    'wallet_get_info, wallet_get_balance, wallet_get_history_transactions, wallet_get_tx_info, wallet_list_addresses, wallet_internal_transfer, wallet_create_withdraw',
+  Markets:
+    'market_get_rates, market_swap_info, market_get_trade_info, market_create_swap, get_candles, assets, tokens_networks',
+  'Trading rooms': 'room_list, room_create, room_close, room_join',
+  Orders: 'market_get_orders, market_create_order',
+  'Payment orders (merchant)':
+    'payorder_info, payorder_terminals, payorder_payments, payorder_payment, payorder_create',
+  'Payment gate (capability)':
+    'payment_order_info, payment_terminals, payment_pay_card, payment_pay_p2p, payment_cancel_p2p, payment_pay_crypto, payment_confirm_crypto, payment_cancel_crypto',
+  'Chat (session mode)':
+    'chat_list, chat_info, chat_members, chat_messages, chat_unread, chat_pinned, chat_files, chat_file_info, chat_read_text_file, chat_friends, chat_invites, chat_send_message, chat_mark_read, chat_create, chat_create_private, chat_edit_message, chat_soft_delete_message, chat_hard_delete_message, chat_archive_chat, chat_leave_chat, chat_hard_delete_chat, chat_add_member',
+};
+
+const TOOL: readonly Check[] = [
+  {
+    section: '2.4',
+    sentence: 'inputSchema | JSON Schema object (type: object, properties, ...)',
+    shows: 'every tool has a name, a description and a schema of type object',
+    async run(t, world) {
+      for (const tool of (await world.lists({}, 'tools')).listAt) {
+        t.match(tool, { name: /^[a-z0-9_]+$/, description: /./, inputSchema: { type: 'object' } });
+        t.type(read(tool, 'inputSchema.properties'), 'object', String(read(tool, 'name')));
+      }
+    },
+  },
+  ...Object.entries(TOOL_GROUPS).map(
+    ([group, names]): Check => ({
+      section: '2.4',
+      sentence: `${group} | ${names}`,
+      shows: `the catalogue has every tool of the group ${group}`,
+      async run(t, world) {
+        const listed = new Set(await world.toolNames({}));
+        t.same(
+          names.split(', ').filter((name) => !listed.has(name)),
+          [],
+        );
+      },
+    }),
+  ),
+  {
+    section: '2.4',
+    sentence: 'Chat (anonymous capability) | the chat_anon_* family',
+    shows: 'the catalogue has tools named chat_anon_…',
+    async run(t, world) {
+      const names = await world.toolNames({});
+      t.ok(names.filter((name) => name.startsWith('chat_anon_')).length >= 2);
+    },
+  },
+  {
+    section: '2.4',
+    sentence: '(names exact; the list visible to a session depends on its login type)',
+    shows: 'a McpBasic session lists fewer tools than a McpVerified one, a McpApp session other ones',
+    async run(t, world) {
+      const [basic, verified] = [await world.agent('McpBasic'), await world.agent()];
+      const [few, many] = [await world.toolNames(basic.auth), await world.toolNames(verified.auth)];
+      t.ok(few.length < many.length);
+      t.same(
+        few.filter((name) => !many.includes(name)),
+        [],
+      );
+      t.notOk(few.includes('wallet_internal_transfer'));
+      const app = await world.toolNames((await world.appAgent()).auth);
+      t.ok(app.length > 0 && app.length < many.length);
+    },
+  },
+  {
+    section: '2.4',
+    sentence: 'wallet_get_balance takes an optional currency string (currency code).',
+    shows: 'with currency one balance, without it all of them',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      const one = await world.toolJson(auth, 'wallet_get_balance', { currency: 'DEMO' });
+      const all = await world.toolJson(auth, 'wallet_get_balance');
+      t.equal((read(one, 'result.balances') as unknown[]).length, 1);
+      t.ok((read(all, 'result.balances') as unknown[]).length > 1);
+    },
+  },
+];
+
+export const CHECKS: readonly Check[] = [...SESSION, ...KEY, ...APP, ...TOOL];

@@ -1,0 +1,287 @@
+/** Contract, section 2.5: custom tools and resources of the configuration. */
+import type { Check } from '../check.ts';
+import { read } from '../client.ts';
+import { expectOk } from '../unshown.ts';
+import { PROJECT, type World } from '../world.ts';
+
+const SCHEMA = {
+  type: 'object',
+  properties: { a: { type: 'string' }, b: { type: 'integer' }, payload: { type: 'object' } },
+};
+const TOOL = { description: 'A tool of the contract.', inputSchema: SCHEMA };
+
+/** Rows as 2.5 names their fields. */
+export function customRows(core: string): Record<string, unknown> {
+  const endpoint = `${core}/core/v1/custom/do`;
+  return {
+    McpTools: {
+      custom_get: { ...TOOL, endpoint, method: 'GET' },
+      custom_post: { ...TOOL, endpoint, method: 'POST' },
+      custom_query: { ...TOOL, endpoint, method: 'POST', queryParams: ['a'] },
+      custom_root: { ...TOOL, endpoint, method: 'POST', bodyRootProperty: 'payload', queryParams: ['a'] },
+      custom_proved: { ...TOOL, endpoint, method: 'GET', restricted: ['McpBasic'] },
+      custom_app: { ...TOOL, endpoint, method: 'GET', appScope: true },
+      custom_code: {
+        ...TOOL,
+        endpoint,
+        method: 'POST',
+        capabilityModule: 'wallet',
+        capabilityCodeBodyProperty: 'orderCode',
+      },
+    },
+    McpResources: {
+      'contract://core/plain': {
+        endpoint,
+        name: 'Plain',
+        description: 'A resource of the contract.',
+        mimeType: 'application/json',
+        queryString: 'fixed=1&kind=plain',
+      },
+      'contract://core/proved': { endpoint, name: 'Proved', restricted: ['McpBasic'] },
+      'contract://core/app': { endpoint, name: 'App', appScope: true },
+      'contract://core/open': { endpoint, name: 'Open', sessionScope: false },
+      'contract://core/code': { endpoint, name: 'Code', capabilityModule: 'wallet' },
+    },
+  };
+}
+
+const ARGUMENTS = { a: 'x y', b: 7 };
+const URIS = ['plain', 'proved', 'app', 'open', 'code'].map((name) => `contract://core/${name}`);
+
+/** A code of a payment order of an agent. */
+export async function paymentCode(world: World): Promise<string> {
+  const { auth } = await world.agent();
+  const order = { currency: 'DEMO', amount: '3.00', description: 'lunch' };
+  return String(read(await world.toolJson(auth, 'payorder_create', order), 'result.code'));
+}
+
+async function asked(world: World, headers: Record<string, string>, name: string, args: object = ARGUMENTS) {
+  const answer = await world.tool(headers, name, args);
+  if (answer.at('error') !== undefined) throw new Error(answer.text);
+  return world.core.last;
+}
+
+const TOOLS: readonly Check[] = [
+  {
+    section: '2.5',
+    sentence: 'Custom tools are declared in static configuration under Config.McpTools, keyed by tool name.',
+    shows: 'tools of the configuration are listed by their keys',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      const names = await world.toolNames(auth);
+      for (const name of ['custom_get', 'custom_post', 'custom_query', 'custom_root', 'custom_proved'])
+        t.ok(names.includes(name), name);
+    },
+  },
+  {
+    section: '2.5',
+    sentence: 'endpoint | Backend URL to which the call is forwarded.',
+    shows: 'the call arrives at the endpoint, and its JSON comes back unchanged',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      world.core.answer = () => ({ body: '{"result": {"n": 1.50}}' });
+      const answer = await world.tool(auth, 'custom_get', {});
+      world.core.answer = () => ({});
+      t.equal(answer.textAt('result.content.0.text'), '{"result": {"n": 1.50}}');
+      t.equal(world.core.last.url, '/core/v1/custom/do');
+    },
+  },
+  {
+    section: '2.5',
+    sentence:
+      'The gateway adds the headers X-Crm, X-Scopes, X-KeyType, X-Project and, for McpApp sessions, X-MCP-App-Id.',
+    shows:
+      'the module gets user, scope, key type and project; the application for McpApp alone; never the client’s own',
+    async run(t, world) {
+      const { auth, person } = await world.agent();
+      const { headers } = await asked(world, { ...auth, 'X-Crm': '1', 'X-MCP-App-Id': '2' }, 'custom_get');
+      t.match(headers, {
+        'x-crm': person.userId,
+        'x-scopes': 'McpVerified',
+        'x-keytype': 'UserKey',
+        'x-project': PROJECT,
+      });
+      t.equal(headers['x-mcp-app-id'], undefined);
+      const app = await world.appAgent();
+      const delegated = await asked(world, app.auth, 'custom_app');
+      t.equal(delegated.headers['x-mcp-app-id'], app.appId);
+      t.equal(delegated.headers['x-scopes'], 'McpApp');
+    },
+  },
+  {
+    section: '2.5',
+    sentence: 'For GET all arguments become query parameters.',
+    shows: 'a GET carries its arguments in the query and has no body',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      const { method, url, body } = await asked(world, auth, 'custom_get');
+      const query = new URL(url, world.core.url).searchParams;
+      t.same([method, query.get('a'), query.get('b'), body], ['GET', 'x y', '7', '']);
+    },
+  },
+  {
+    section: '2.5',
+    sentence: 'For POST they form the JSON body.',
+    shows: 'a POST carries its arguments as JSON',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      const { method, url, body, headers } = await asked(world, auth, 'custom_post');
+      t.same([method, url, JSON.parse(body)], ['POST', '/core/v1/custom/do', ARGUMENTS]);
+      t.match(headers['content-type'], /^application\/json/);
+    },
+  },
+  {
+    section: '2.5',
+    sentence: 'description | Free text shown to clients. … inputSchema | JSON Schema of the arguments.',
+    shows: 'description and schema are listed as they were written, and the schema is enforced',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      const { listAt } = await world.lists(auth, 'tools');
+      const tool = listAt.find((each) => read(each, 'name') === 'custom_get');
+      t.match(tool, TOOL);
+      const before = world.core.asked.length;
+      const wrong = await world.tool(auth, 'custom_get', { b: 'seven' });
+      t.ok(wrong.at('result.isError') === true || wrong.at('error.code') === -32602, wrong.text);
+      t.equal(world.core.asked.length, before, 'nothing was forwarded');
+    },
+  },
+  {
+    section: '2.5',
+    sentence: 'restricted | Array of login types denied for the tool, e.g. McpBasic.',
+    shows: 'a McpBasic session neither lists nor calls a tool restricted to it: -32001',
+    async run(t, world) {
+      const { auth } = await world.agent('McpBasic');
+      const names = await world.toolNames(auth);
+      t.ok(names.includes('custom_get') && !names.includes('custom_proved'));
+      t.equal((await world.tool(auth, 'custom_proved')).at('error.code'), -32001);
+      const verified = await world.agent();
+      t.equal((await world.tool(verified.auth, 'custom_proved')).at('error'), undefined);
+    },
+  },
+  {
+    section: '2.5',
+    sentence: 'appScope | Boolean, default false. True allows McpApp sessions to call the tool.',
+    shows: 'a McpApp session calls the tool with appScope and no other: -32001',
+    async run(t, world) {
+      const { auth } = await world.appAgent();
+      const names = (await world.toolNames(auth)).filter((name) => name.startsWith('custom_'));
+      t.same(names, ['custom_app']);
+      t.equal((await world.tool(auth, 'custom_app')).at('error'), undefined);
+      t.equal((await world.tool(auth, 'custom_get')).at('error.code'), -32001);
+    },
+  },
+  {
+    section: '2.5',
+    sentence: 'queryParams | Names of arguments sent in the query string instead of the body for POST.',
+    shows: 'the named argument is in the query, the others in the body',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      const { url, body } = await asked(world, auth, 'custom_query');
+      t.equal(new URL(url, world.core.url).searchParams.get('a'), 'x y');
+      t.same(JSON.parse(body), { b: 7 });
+    },
+  },
+  {
+    section: '2.5',
+    sentence: 'bodyRootProperty | Name of an argument whose value replaces the whole request body.',
+    shows: 'the value of the argument is the body',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      const { url, body } = await asked(world, auth, 'custom_root', { a: 'q', payload: { deep: [1, 2] } });
+      t.same(JSON.parse(body), { deep: [1, 2] });
+      t.equal(new URL(url, world.core.url).searchParams.get('a'), 'q');
+    },
+  },
+  {
+    section: '2.5',
+    sentence: 'capabilityModule | chat or wallet. If set, the tool is callable only in capability mode.',
+    shows: 'a session does not see the tool: -32001; a code of the family does',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      t.notOk((await world.toolNames(auth)).includes('custom_code'));
+      t.equal((await world.tool(auth, 'custom_code')).at('error.code'), -32001);
+      const code = { 'X-MCP-Code': await paymentCode(world) };
+      t.ok((await world.toolNames(code)).includes('custom_code'));
+      t.equal((await world.tool(code, 'custom_code')).at('error'), undefined);
+    },
+  },
+  {
+    section: '2.5',
+    sentence:
+      'capabilityCodeBodyProperty | In capability mode, the body field into which the capability code is injected.',
+    shows: 'the body holds the code in the named field',
+    async run(t, world) {
+      const code = await paymentCode(world);
+      const { body } = await asked(world, { 'X-MCP-Code': code }, 'custom_code');
+      t.same(JSON.parse(body), { ...ARGUMENTS, orderCode: code });
+    },
+  },
+];
+
+const RESOURCES: readonly Check[] = [
+  {
+    section: '2.5',
+    sentence: 'Custom resources are declared under Config.McpResources, keyed by resource URI.',
+    shows: 'resources of the configuration are listed by their URIs',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      const uris = await world.resourceUris(auth);
+      for (const uri of URIS.slice(0, 3)) t.ok(uris.includes(uri), uri);
+    },
+  },
+  {
+    section: '2.5',
+    sentence:
+      'Resource fields: endpoint, name, description, mimeType, restricted, appScope, sessionScope, capabilityModule, plus an optional fixed queryString.',
+    shows:
+      'a resource is read from its endpoint with the fixed query; name, description and mimeType are listed',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      const { listAt } = await world.lists(auth, 'resources');
+      const listed = listAt.find((each) => read(each, 'uri') === URIS[0]);
+      t.match(listed, {
+        name: 'Plain',
+        description: 'A resource of the contract.',
+        mimeType: 'application/json',
+      });
+      const answer = await world.rpc(auth, 'resources/read', { uri: URIS[0] });
+      t.match(answer.at('result.contents.0'), { text: '{"result":"fine"}', mimeType: 'application/json' });
+      t.equal(world.core.last.url, '/core/v1/custom/do?fixed=1&kind=plain');
+    },
+  },
+  {
+    section: '2.5',
+    sentence: 'restricted, appScope, sessionScope, capabilityModule',
+    shows: 'resources are visible by login type, application and code as tools are',
+    async run(t, world) {
+      const visible = async (headers: Record<string, string>) =>
+        (await world.resourceUris(headers)).filter((uri) => uri.startsWith('contract://'));
+      const [plain, proved, app, , code] = URIS;
+      const basic = await world.agent('McpBasic');
+      t.notOk((await visible(basic.auth)).includes(String(proved)));
+      t.ok((await visible(basic.auth)).includes(String(plain)));
+      const delegated = await visible((await world.appAgent()).auth);
+      t.ok(delegated.includes(String(app)) && !delegated.includes(String(plain)));
+      const coded = await visible({ 'X-MCP-Code': await paymentCode(world) });
+      t.ok(coded.includes(String(code)) && !coded.includes(String(plain)));
+      const denied = await world.rpc(basic.auth, 'resources/read', { uri: proved });
+      t.equal(denied.at('error.code'), -32001);
+    },
+  },
+  {
+    section: '2.5',
+    sentence:
+      'Resource URIs are stable and use a platform-specific scheme of the form <scheme>://<module>/<name>.',
+    shows: 'every URI has the form, and two lists have the same ones',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      const uris = await world.resourceUris(auth);
+      t.ok(uris.length > 0);
+      for (const uri of uris) t.match(uri, /^[a-z][a-z0-9+.-]*:\/\/[a-z]+\/[A-Za-z0-9_/-]+$/);
+      t.same(await world.resourceUris(auth), uris);
+      expectOk('read', await world.rpc(auth, 'resources/read', { uri: uris[0] }));
+    },
+  },
+];
+
+export const CHECKS: readonly Check[] = [...TOOLS, ...RESOURCES];

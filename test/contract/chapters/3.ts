@@ -1,0 +1,204 @@
+/** Contract, section 3: states and transitions. */
+import { connect } from 'node:net';
+import type { Check } from '../check.ts';
+import { read } from '../client.ts';
+import { expectOk, type Person } from '../unshown.ts';
+import {
+  CHUNK_BYTES,
+  cancelUpload,
+  crcOf,
+  createDraft,
+  draftOf,
+  initUpload,
+  smallFile,
+  streamUpload,
+  uploadPart,
+} from '../uploads.ts';
+import type { World } from '../world.ts';
+
+const keysOf = async (world: World, { auth }: Person) =>
+  (await world.get('/auth/v1/keys/user_keys', auth)).listAt('result');
+
+const KEYS: readonly Check[] = [
+  {
+    section: '3',
+    sentence:
+      'User key | active | remove_key | key belongs to caller | deleted (soft: the Deleted flag is added) | Record is kept.',
+    shows: 'a removed key is listed no more and logs in no more; a foreign one stays',
+    async run(t, world) {
+      const [person, other] = [await world.mcpPerson(), await world.person()];
+      const foreign = await world.post('/auth/v1/keys/remove_key', other.auth, { keyId: person.keyId });
+      t.equal(foreign.status, 404);
+      t.equal((await keysOf(world, person)).length, 1, 'refused for another user');
+      expectOk('remove', await world.post('/auth/v1/keys/remove_key', person.auth, { keyId: person.keyId }));
+      const login = await world.mcpLogin({ 'X-PublicKey': person.key.publicKey });
+      t.match(login, { status: 401, json: { error: { message: 'Session not found' } } });
+      const again = await world.post('/auth/v1/keys/remove_key', other.auth, { keyId: person.keyId });
+      t.equal(again.status, 404);
+    },
+  },
+  {
+    section: '3',
+    sentence:
+      'User key | active | update_key | key belongs to caller | active | mcpAccess and cardDavAccess are set as supplied.',
+    shows: 'supplied flags are set, left out ones stay, a foreign key is 404',
+    async run(t, world) {
+      const [person, other] = [await world.person(), await world.person()];
+      expectOk('set', await world.updateKey(person, { mcpAccess: true, cardDavAccess: true }));
+      expectOk('clear', await world.updateKey(person, { mcpAccess: false }));
+      t.match(await keysOf(world, person), [{ mcpAccess: false, cardDavAccess: true }]);
+      const foreign = { keyId: person.keyId, mcpAccess: true };
+      t.equal((await world.post('/auth/v1/keys/update_key', other.auth, foreign)).status, 404);
+      t.match(await keysOf(world, person), [{ mcpAccess: false }]);
+    },
+  },
+  {
+    section: '3',
+    sentence: 'MCP login types are three fixed modes, not a lifecycle: McpBasic, McpVerified, McpApp.',
+    shows: 'a McpBasic session stays what it is after a McpVerified login of the same key',
+    async run(t, world) {
+      const person = await world.mcpPerson();
+      const basic = await world.agent('McpBasic', person);
+      const before = await world.toolNames(basic.auth);
+      await world.agent('McpVerified', person);
+      t.same(await world.toolNames(basic.auth), before);
+    },
+  },
+];
+
+const BYTES = smallFile(CHUNK_BYTES + 100);
+
+const V1: readonly Check[] = [
+  {
+    section: '3',
+    sentence:
+      'v1 upload | (none) | init_upload | valid name, size greater than zero and within cap, no other active session for the user, fewer than 60 sessions, CRC32 not used by an active session | open',
+    shows: 'a bad name, a size of zero, a size over the cap and a CRC32 in use do not open one',
+    async run(t, world) {
+      const [one, other] = [await world.person(), await world.person()];
+      const codes: unknown[] = [];
+      for (const fields of [{ FileName: 'a/b' }, { FileSize: 0 }, { FileSize: 20_971_521 }])
+        codes.push((await initUpload(world, one.auth, BYTES, fields)).at('error.code'));
+      t.same(codes, [1309, 1301, 1301]);
+      expectOk('init', await initUpload(world, one.auth, BYTES));
+      t.equal((await initUpload(world, other.auth, BYTES)).at('error.code'), 1304);
+      expectOk('cancel', await cancelUpload(world, one.auth, crcOf(BYTES)));
+    },
+  },
+  {
+    section: '3',
+    sentence:
+      'upload_part (non-final) | chunk number in range, chunk size not above 256 KB, chunk CRC32 matches | open | Chunk is accepted. Returns chunk number with null file id and code.',
+    shows: 'a chunk that is not the last missing one answers its number and two nulls',
+    async run(t, world) {
+      const { auth } = await world.person();
+      const bytes = smallFile(CHUNK_BYTES + 100);
+      expectOk('init', await initUpload(world, auth, bytes));
+      const part = expectOk('part', await uploadPart(world, auth, bytes, 1));
+      t.same(part.json, { result: { chunkNumber: 1, fileId: null, fileCode: null } });
+    },
+  },
+  {
+    section: '3',
+    sentence:
+      'upload_part (last missing chunk) | full-file CRC32 matches | complete | Bytes are written to storage. The pending chat message is completed. Returns file id and file code. The buffer is returned.',
+    shows:
+      'the last missing chunk answers id and code; the message is in the chat, and a next upload may begin',
+    async run(t, world) {
+      const { auth, person } = await world.agent();
+      const chatId = String(read(await world.toolJson(auth, 'chat_create', { name: 'Parts' }), 'result.id'));
+      const bytes = smallFile(CHUNK_BYTES + 100);
+      expectOk('init', await initUpload(world, person.auth, bytes, { ChatId: chatId }));
+      await uploadPart(world, person.auth, bytes, 1);
+      const last = expectOk('last', await uploadPart(world, person.auth, bytes, 0));
+      const fileId = last.textAt('result.fileId');
+      t.match(last.textAt('result.fileCode'), /./);
+      const list = read(
+        await world.toolJson(auth, 'chat_messages', { chatId }),
+        'result.messages',
+      ) as unknown[];
+      t.ok(list.some((message) => read(message, 'id') === fileId));
+      t.ok((await world.get(`/auth/v1/file/${fileId}`, person.auth)).bytes.equals(bytes));
+      t.equal((await uploadPart(world, person.auth, bytes, 1)).at('error.code'), 1305, 'no longer active');
+      const next = smallFile();
+      expectOk('next', await initUpload(world, person.auth, next));
+      expectOk('cancel', await cancelUpload(world, person.auth, crcOf(next)));
+    },
+  },
+  {
+    section: '3',
+    sentence: 'v1 upload | open | cancel_upload | | cancelled | Buffer released.',
+    shows: 'a cancelled upload takes no chunk, and a next one may begin',
+    async run(t, world) {
+      const { auth } = await world.person();
+      const bytes = smallFile();
+      expectOk('init', await initUpload(world, auth, bytes));
+      expectOk('cancel', await cancelUpload(world, auth, crcOf(bytes)));
+      t.equal((await uploadPart(world, auth, bytes, 0)).at('error.code'), 1305);
+      t.equal((await initUpload(world, auth, bytes)).status, 200, 'name, user and CRC32 are free');
+    },
+  },
+];
+
+/** Sends a part of a body and breaks the connection. */
+function breakOff(world: World, { auth }: Person, fileId: string): Promise<void> {
+  const { port } = new URL(world.gateway.url);
+  return new Promise((resolve) => {
+    const socket = connect(Number(port), '127.0.0.1');
+    socket.on('close', () => resolve());
+    socket.write(
+      `POST /auth/v2/file/stream_upload/${fileId} HTTP/1.1\r\nHost: localhost\r\nCookie: ${auth['Cookie']}\r\n` +
+        'Content-Type: application/octet-stream\r\nContent-Length: 1000\r\n\r\nabc',
+      () => socket.destroy(),
+    );
+  });
+}
+
+const V2: readonly Check[] = [
+  {
+    section: '3',
+    sentence:
+      'v2 draft | pending | stream_upload succeeds | body within size cap | complete | HTTP 200, empty body. The chat message is completed.',
+    shows: 'a draft cannot be fetched; after the stream the file and its message are there',
+    async run(t, world) {
+      const { auth, person } = await world.agent();
+      const chatId = String(read(await world.toolJson(auth, 'chat_create', { name: 'Drafts' }), 'result.id'));
+      const bytes = smallFile();
+      const fields = { fileName: 'a.bin', fileSize: bytes.length, chatId };
+      const { fileId, fileCode } = draftOf(await createDraft(world, person.auth, fields));
+      t.equal((await world.get(`/auth/v2/file/${fileCode}`)).status, 404);
+      const done = await streamUpload(world, person.auth, fileId, bytes);
+      t.same([done.status, done.text], [200, '']);
+      t.ok((await world.get(`/auth/v2/file/${fileCode}`)).bytes.equals(bytes));
+      const list = read(
+        await world.toolJson(auth, 'chat_messages', { chatId }),
+        'result.messages',
+      ) as unknown[];
+      t.ok(list.some((message) => read(message, 'id') === fileId));
+    },
+  },
+  {
+    section: '3',
+    sentence:
+      'v2 draft | pending | stream_upload fails or client disconnects | | removed (attempted) | The stored bytes and the pending chat message are deleted.',
+    shows:
+      'after a broken and after a refused stream the draft takes nothing: 1305, and its code opens nothing',
+    async run(t, world) {
+      const person = await world.person();
+      const query = { fileName: 'a.bin', fileSize: 1_000, chatId: 0 };
+      const broken = draftOf(await createDraft(world, person.auth, query));
+      await breakOff(world, person, broken.fileId);
+      const refused = draftOf(await createDraft(world, person.auth, query));
+      t.ok((await streamUpload(world, person.auth, refused.fileId, smallFile(1_001))).status >= 400);
+      for (const { fileId, fileCode } of [refused, broken]) {
+        let again = await streamUpload(world, person.auth, fileId, smallFile(1_001));
+        // The gateway sees the end of a connection a moment after its client.
+        while (again.status === 409) again = await streamUpload(world, person.auth, fileId, smallFile(1_001));
+        t.equal((await streamUpload(world, person.auth, fileId, smallFile(1_000))).at('error.code'), 1305);
+        t.equal((await world.get(`/auth/v2/file/${fileCode}`)).status, 404);
+      }
+    },
+  },
+];
+
+export const CHECKS: readonly Check[] = [...KEYS, ...V1, ...V2];

@@ -1,0 +1,295 @@
+/** Contract, sections 4.3 to 4.5: keys, browser authentication and info, applications. */
+import { makePasskey } from '../../../tools/authenticator.ts';
+import type { Check } from '../check.ts';
+import { read } from '../client.ts';
+import {
+  ceremony,
+  deliveredCode,
+  expectOk,
+  logIn,
+  newKey,
+  type Person,
+  passkeyOptions,
+  registerPasskey,
+  type SoftwareKey,
+  sessionOf,
+} from '../unshown.ts';
+import type { World } from '../world.ts';
+
+const KEYS = '/auth/v1/keys';
+
+const keysOf = async (world: World, { auth }: Pick<Person, 'auth'>) =>
+  (await world.get(`${KEYS}/user_keys`, auth)).listAt('result');
+
+/** Adds a key to an account. */
+async function addKey(world: World, { auth }: Person, key: SoftwareKey, fields: object = {}) {
+  const json = await ceremony(world.gateway.url, 'register', key, auth);
+  return await world.post(`${KEYS}/register_key`, auth, { ...json, ...fields });
+}
+
+const KEY: readonly Check[] = [
+  {
+    section: '4.3',
+    sentence: 'These are the only key endpoints. There are no FIDO2-specific endpoints.',
+    shows: 'the description of the API has four paths under /auth/v1/keys/ and none with fido2 in it',
+    async run(t, world) {
+      const paths = Object.keys((await world.get('/docs/openapi.json')).at('paths') as object);
+      t.same(paths.filter((path) => path.startsWith(KEYS)).sort(), [
+        `${KEYS}/register_key`,
+        `${KEYS}/remove_key`,
+        `${KEYS}/update_key`,
+        `${KEYS}/user_keys`,
+      ]);
+      t.notMatch(paths.join(' '), /fido/i);
+      t.equal((await world.post(`${KEYS}/register_fido2`, {}, {})).status, 404);
+    },
+  },
+  {
+    section: '4.3',
+    sentence: 'challengeId comes from a preceding login-options or register-options call.',
+    shows: 'both kinds of challenge enrol, once; an unknown id is 401',
+    async run(t, world) {
+      for (const kind of ['register', 'login'] as const) {
+        const json = await ceremony(world.gateway.url, kind, newKey());
+        t.equal((await world.post(`${KEYS}/register_key`, {}, json)).status, 200, kind);
+        t.ok((await world.post(`${KEYS}/register_key`, {}, json)).status >= 400, 'a second time');
+        const unknown = { ...json, challengeId: 1 };
+        t.equal((await world.post(`${KEYS}/register_key`, {}, unknown)).status, 401);
+      }
+    },
+  },
+  {
+    section: '4.3',
+    sentence:
+      'credential is the browser credential-creation result for FIDO2 and is validated against the stored challenge options.',
+    shows: 'a credential of the challenge enrols; one made for another challenge is 401',
+    async run(t, world) {
+      const { url } = world.gateway;
+      t.equal((await registerPasskey(url, makePasskey())).status, 200);
+      const { challenge } = await passkeyOptions(url, 'register');
+      t.same((await registerPasskey(url, makePasskey(), { challenge })).refusal, [401, 1105]);
+    },
+  },
+  {
+    section: '4.3',
+    sentence: 'publicKey (base64url Ed25519) is sent for a software key.',
+    shows: 'a software key enrols; without a key, and with half of one, 400',
+    async run(t, world) {
+      const person = await world.person();
+      t.equal((await addKey(world, person, newKey())).status, 200);
+      t.equal((await keysOf(world, person)).length, 2);
+      for (const publicKey of [undefined, 'AAAA'])
+        t.equal((await addKey(world, person, newKey(), { publicKey })).status, 400);
+    },
+  },
+  {
+    section: '4.3',
+    sentence:
+      'passKeyFlag true marks a password-derived key and automatically replaces older password-derived keys.',
+    shows: 'a second password key takes the place of the first; the user key stays',
+    async run(t, world) {
+      const person = await world.person();
+      const [first, second] = [newKey(), newKey()];
+      expectOk('first', await addKey(world, person, first, { passKeyFlag: true }));
+      expectOk('second', await addKey(world, person, second, { passKeyFlag: true }));
+      const keys = await keysOf(world, person);
+      t.same(keys.map((key) => [read(key, 'keyType'), read(key, 'publicKey')]).sort(), [
+        ['PasswordKey', second.publicKey],
+        ['UserKey', person.key.publicKey],
+      ]);
+    },
+  },
+  {
+    section: '4.3',
+    sentence: 'GET /auth/v1/keys/user_keys | none | { result: [ <user key> ] }',
+    shows: 'own keys in an array; without a session 401, code 1101',
+    async run(t, world) {
+      const person = await world.person();
+      const answer = await world.get(`${KEYS}/user_keys`, person.auth);
+      t.match(answer.json, { result: [{ id: person.keyId, publicKey: person.key.publicKey }] });
+      t.same((await world.get(`${KEYS}/user_keys`)).refusal, [401, 1101]);
+    },
+  },
+  {
+    section: '4.3',
+    sentence: 'POST /auth/v1/keys/remove_key | { keyId: string }',
+    shows: 'a key is removed by its id; a missing id is 400, an unknown one 404, no session 401',
+    async run(t, world) {
+      const person = await world.person();
+      const keyId = (await addKey(world, person, newKey())).textAt('result.key.id');
+      expectOk('remove', await world.post(`${KEYS}/remove_key`, person.auth, { keyId }));
+      t.same(
+        (await keysOf(world, person)).map((key) => read(key, 'id')),
+        [person.keyId],
+      );
+      const refused = async (json: object, auth = person.auth) =>
+        (await world.post(`${KEYS}/remove_key`, auth, json)).status;
+      t.same(
+        [await refused({}), await refused({ keyId: '12' }), await refused({ keyId }, {})],
+        [400, 404, 401],
+      );
+    },
+  },
+  {
+    section: '4.3',
+    sentence:
+      'POST /auth/v1/keys/update_key | { keyId: string, mcpAccess?: boolean, cardDavAccess?: boolean }',
+    shows: 'each flag by itself; a flag that is no boolean is 400',
+    async run(t, world) {
+      const person = await world.person();
+      expectOk('cardDav', await world.updateKey(person, { cardDavAccess: true }));
+      t.match(await keysOf(world, person), [{ mcpAccess: false, cardDavAccess: true }]);
+      t.equal((await world.updateKey(person, { mcpAccess: 'yes' })).status, 400);
+    },
+  },
+  {
+    section: '4.3',
+    sentence:
+      'Cross-user key listing is an admin-panel function (/ProxyAdmin/UserKeys), not part of the public API.',
+    shows: 'the page is there; keys of others are for an admin, 403 for a user',
+    async run(t, world) {
+      const page = await world.get('/ProxyAdmin/UserKeys');
+      t.equal(page.status, 200);
+      t.match(page.header('content-type'), /^text\/html/);
+      const [person, admin] = [await world.person(), await world.admin()];
+      const path = `/ProxyAdmin/api/user_keys?userId=${person.userId}`;
+      t.match((await world.get(path, admin.auth)).text, new RegExp(person.key.publicKey));
+      t.equal((await world.get(path, person.auth)).status, 403);
+    },
+  },
+];
+
+const BROWSER: readonly Check[] = [
+  {
+    section: '4.4',
+    sentence: 'GET /auth/v1/register_options | Returns a registration challenge.',
+    shows: 'two calls give two challenges',
+    async run(t, world) {
+      const one = await passkeyOptions(world.gateway.url, 'register');
+      const two = await passkeyOptions(world.gateway.url, 'register');
+      t.match(one.challenge, /^[\w-]{22,}$/);
+      t.not(one.challenge, two.challenge);
+      t.not(one.challengeId, two.challengeId);
+    },
+  },
+  {
+    section: '4.4',
+    sentence: 'GET/POST /auth/v1/login_options and POST /auth/v1/login | Challenge-response browser login.',
+    shows: 'options by GET and by POST; an answered challenge sets sid, a wrong answer is 401',
+    async run(t, world) {
+      const person = await world.person();
+      t.equal((await world.post('/auth/v1/login_options', {}, {})).status, 200);
+      const login = expectOk('login', await logIn(world.gateway.url, person.key));
+      t.match(login.header('set-cookie'), /^sid=[^;]+;.*HttpOnly/i);
+      t.equal((await keysOf(world, { auth: sessionOf(login) })).length, 1);
+      const json = await ceremony(world.gateway.url, 'login', person.key);
+      const wrong = { ...json, code: Buffer.alloc(64, 1).toString('base64url') };
+      t.equal((await world.post('/auth/v1/login', {}, wrong)).status, 401);
+      const nobody = await ceremony(world.gateway.url, 'login', newKey());
+      t.equal((await world.post('/auth/v1/login', {}, nobody)).status, 401);
+    },
+  },
+  {
+    section: '4.4',
+    sentence:
+      'POST /auth/v1/login_phone | Body { phone: string }. Sends a one-time code. Needs the chat module for delivery.',
+    shows: 'the code arrives and logs in; a phone that is none is 400',
+    async run(t, world) {
+      const phone = '+491709999999';
+      const asked = expectOk('login_phone', await world.post('/auth/v1/login_phone', {}, { phone }));
+      const code = await deliveredCode(String(world.gateway.sandbox), phone);
+      const body = { challengeId: asked.at('result.challengeId'), code };
+      t.equal((await world.post('/auth/v1/login', {}, body)).status, 200);
+      for (const wrong of [{ phone: 'me' }, { phone: 7 }, {}])
+        t.equal((await world.post('/auth/v1/login_phone', {}, wrong)).status, 400);
+    },
+  },
+  {
+    section: '4.4',
+    sentence:
+      'GET /auth/v1/get_info | { result: { project: string, version: string, utcNow: ISO 8601 UTC } }',
+    shows: 'project, version and the time of now',
+    async run(t, world) {
+      const answer = await world.get('/auth/v1/get_info');
+      t.same(Object.keys(answer.at('result') as object).sort(), ['project', 'utcNow', 'version']);
+      const utcNow = answer.textAt('result.utcNow');
+      t.match(utcNow, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);
+      t.ok(Math.abs(Date.parse(utcNow) - Date.now()) < 60_000);
+    },
+  },
+  {
+    section: '4.4',
+    sentence: 'GET /auth/v1/info | Version, available authentication methods, non-sensitive configuration.',
+    shows: 'version, the methods of this gateway, and nothing of its secrets',
+    async run(t, world) {
+      const answer = await world.get('/auth/v1/info');
+      t.match(answer.at('result.version'), /^\d+\.\d+\.\d+/);
+      t.match(answer.listAt('result.authMethods').sort(), ['email', 'key', 'passkey', 'phone']);
+      t.notMatch(answer.text, /contract-module-key|secret|apiKey/i);
+    },
+  },
+  {
+    section: '4.4',
+    sentence:
+      'GET /health | Overall status (database connectivity, memory, active sessions). A plain form returns { "status": "healthy" }.',
+    shows: 'health has database, memory and sessions; its plain form is the one word',
+    async run(t, world) {
+      const answer = await world.get('/health');
+      t.match(answer.json, { status: 'healthy' });
+      t.match(answer.text, /database.*memory.*sessions/is);
+      t.equal((await world.get('/health?plain=1')).text.replaceAll(' ', ''), '{"status":"healthy"}');
+    },
+  },
+];
+
+const SHOP = { name: 'Shop', url: 'https://shop.example', currencies: ['DEMO'], netTypes: [1] };
+
+const APPS: readonly Check[] = [
+  {
+    section: '4.5',
+    sentence: 'POST /auth/v1/app/upsert_usr_app. Requires a browser session cookie.',
+    shows: 'a cookie registers; no session and a bearer are 401',
+    async run(t, world) {
+      const { auth, person } = await world.agent();
+      t.equal((await world.app(person, SHOP)).status, 200);
+      t.same((await world.post('/auth/v1/app/upsert_usr_app', {}, SHOP)).refusal, [401, 1101]);
+      t.same((await world.post('/auth/v1/app/upsert_usr_app', auth, SHOP)).refusal, [401, 1101]);
+    },
+  },
+  {
+    section: '4.5',
+    sentence: 'Body: { name, url, webhookUrl, currencies: [string], netTypes: [integer] }.',
+    shows: 'fields of another type are 400, and nothing is registered',
+    async run(t, world) {
+      const owner = await world.person();
+      const wrong = [
+        { name: 7 },
+        { url: 'shop' },
+        { webhookUrl: 7 },
+        { currencies: 'DEMO' },
+        { netTypes: ['1'] },
+      ];
+      for (const fields of wrong)
+        t.equal((await world.app(owner, { ...SHOP, ...fields })).status, 400, JSON.stringify(fields));
+      t.same((await world.get('/auth/v1/app/list', owner.auth)).json, { result: [] });
+    },
+  },
+  {
+    section: '4.5',
+    sentence: 'Null or omitted fields mean unchanged for an existing app.',
+    shows: 'an update with nulls and without fields changes the one field that it names',
+    async run(t, world) {
+      const owner = await world.person();
+      const webhookUrl = `${world.hook.url}/unchanged`;
+      expectOk('app', await world.app(owner, { ...SHOP, webhookUrl }));
+      const nulls = { name: null, webhookUrl: null, currencies: null, url: SHOP.url, netTypes: [2] };
+      const changed = expectOk('update', await world.app(owner, nulls));
+      t.match(changed.json, { result: { ...SHOP, webhookUrl, netTypes: [2] } });
+      const renamed = expectOk('rename', await world.app(owner, { url: SHOP.url, name: 'Store' }));
+      t.match(renamed.json, { result: { ...SHOP, name: 'Store', webhookUrl, netTypes: [2] } });
+      t.equal((await world.get('/auth/v1/app/list', owner.auth)).listAt('result').length, 1);
+    },
+  },
+];
+
+export const CHECKS: readonly Check[] = [...KEY, ...BROWSER, ...APPS];

@@ -1,0 +1,399 @@
+/** Contract, sections 4.6 and 4.7: the two file transports. */
+import type { Check } from '../check.ts';
+import { type Answer, read } from '../client.ts';
+import { expectOk } from '../unshown.ts';
+import {
+  CHUNK_BYTES,
+  cancelUpload,
+  crcOf,
+  createDraft,
+  draftOf,
+  initUpload,
+  smallFile,
+  streamUpload,
+  uploadPart,
+  uploadV1,
+  uploadV2,
+} from '../uploads.ts';
+import type { World } from '../world.ts';
+
+export async function newChat(world: World, auth: Record<string, string>): Promise<string> {
+  return String(read(await world.toolJson(auth, 'chat_create', { name: 'Files' }), 'result.id'));
+}
+
+const PERSONAL = ['0', '-5', undefined];
+
+const V1: readonly Check[] = [
+  {
+    section: '4.6',
+    sentence: 'File transport v1 (session cookie sid required)',
+    shows: 'each v1 route is 401, code 1101, without the cookie and with a bearer',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      const bytes = smallFile();
+      for (const headers of [{}, auth]) {
+        t.same((await initUpload(world, headers, bytes)).refusal, [401, 1101]);
+        t.same((await uploadPart(world, headers, bytes, 0)).refusal, [401, 1101]);
+        t.same((await cancelUpload(world, headers, 7)).refusal, [401, 1101]);
+        t.same((await world.get('/auth/v1/file/1', headers)).refusal, [401, 1101]);
+      }
+    },
+  },
+  {
+    section: '4.6',
+    sentence:
+      'JSON { FileName: string, FileSize: integer, CRC32: integer, ChatId: string (int64), Message?: string, LinkedMessageId?: string (int64) } | { result: <integer uploadId> }. The id equals the declared CRC32.',
+    shows:
+      'a file with a message and a linked message opens an upload named by its CRC32; wrong types are 400',
+    async run(t, world) {
+      const { auth, person } = await world.agent();
+      const chatId = await newChat(world, auth);
+      const first = await world.toolJson(auth, 'chat_send_message', { chatId, text: 'see below' });
+      const bytes = smallFile();
+      const fields = { ChatId: chatId, Message: 'the file', LinkedMessageId: read(first, 'result.id') };
+      for (const wrong of [{ CRC32: 'x' }, { FileSize: 1.5 }, { FileName: 7 }, { ChatId: {} }])
+        t.equal((await initUpload(world, person.auth, bytes, { ...fields, ...wrong })).status, 400);
+      const { fileId } = await uploadV1(world, person, bytes, fields);
+      const list = read(
+        await world.toolJson(auth, 'chat_messages', { chatId }),
+        'result.messages',
+      ) as unknown[];
+      const message = list.find((each) => read(each, 'id') === fileId);
+      t.match(
+        JSON.stringify(message),
+        new RegExp(`the file.*${fields.LinkedMessageId}|${fields.LinkedMessageId}.*the file`),
+      );
+    },
+  },
+  {
+    section: '4.6',
+    sentence:
+      'Query uploadId, chunkNumber (zero-based), chunkCrc32. Body is raw application/octet-stream (not multipart).',
+    shows: 'chunks are counted from 0; a form is refused with 415, a missing query field with 4xx',
+    async run(t, world) {
+      const { auth } = await world.person();
+      const bytes = smallFile();
+      expectOk('init', await initUpload(world, auth, bytes));
+      const query = `uploadId=${crcOf(bytes)}&chunkNumber=0&chunkCrc32=${crcOf(bytes)}`;
+      const form = { ...auth, 'content-type': 'multipart/form-data; boundary=x' };
+      const path = '/auth/v1/file/upload_part';
+      t.equal((await world.send('POST', `${path}?${query}`, { headers: form, bytes })).status, 415);
+      const short = await world.send('POST', `${path}?uploadId=${crcOf(bytes)}`, { headers: auth, bytes });
+      t.ok(short.status >= 400 && short.status < 500, String(short.status));
+      t.equal((await uploadPart(world, auth, bytes, 1)).at('error.code'), 1306);
+      t.equal((await uploadPart(world, auth, bytes, 0)).status, 200);
+    },
+  },
+  {
+    section: '4.6',
+    sentence:
+      '{ result: { chunkNumber, fileId, fileCode } }. fileId and fileCode are null until the last missing chunk arrives.',
+    shows: 'two nulls until the last missing chunk, in any order; then a file id and its code',
+    async run(t, world) {
+      const { auth } = await world.person();
+      const bytes = smallFile(2 * CHUNK_BYTES + 1);
+      expectOk('init', await initUpload(world, auth, bytes));
+      for (const at of [2, 0])
+        t.same((await uploadPart(world, auth, bytes, at)).at('result'), {
+          chunkNumber: at,
+          fileId: null,
+          fileCode: null,
+        });
+      const last = await uploadPart(world, auth, bytes, 1);
+      t.match(last.at('result'), { chunkNumber: 1, fileId: /^\d+$/, fileCode: /./ });
+      t.type(last.at('result.fileId'), 'string');
+    },
+  },
+  {
+    section: '4.6',
+    sentence: 'POST /auth/v1/file/cancel_upload | Query uploadId | Empty success.',
+    shows: 'a cancellation succeeds with nothing in it; an id that is none is 1305',
+    async run(t, world) {
+      const { auth } = await world.person();
+      const bytes = smallFile();
+      expectOk('init', await initUpload(world, auth, bytes));
+      const done = expectOk('cancel', await cancelUpload(world, auth, crcOf(bytes)));
+      t.ok(done.text === '' || done.at('result') === null, done.text);
+      t.equal((await cancelUpload(world, auth, crcOf(bytes))).at('error.code'), 1305);
+    },
+  },
+  {
+    section: '4.6',
+    sentence:
+      'GET /auth/v1/file/{fileId} | Optional query part_number (zero-based, 256 KB chunks) | File bytes. Chunk mode adds headers X-Chunk-CRC32, X-File-Part, Cache-Control.',
+    shows: 'the whole file, and each chunk with the three headers; a chunk beyond the end is refused',
+    async run(t, world) {
+      const person = await world.person();
+      const { fileId, bytes } = await uploadV1(world, person, smallFile(CHUNK_BYTES + 5));
+      t.ok((await world.get(`/auth/v1/file/${fileId}`, person.auth)).bytes.equals(bytes));
+      const part = (at: number) => world.get(`/auth/v1/file/${fileId}?part_number=${at}`, person.auth);
+      for (const at of [0, 1]) {
+        const answer = await part(at);
+        t.ok(answer.bytes.equals(bytes.subarray(at * CHUNK_BYTES, (at + 1) * CHUNK_BYTES)), `part ${at}`);
+        for (const name of ['X-Chunk-CRC32', 'X-File-Part', 'Cache-Control'])
+          t.match(answer.header(name), /./);
+      }
+      t.equal((await part(2)).status, 400);
+    },
+  },
+  {
+    section: '4.6',
+    sentence: 'HEAD /auth/v1/file/{fileId} | | Headers only.',
+    shows: 'HEAD has the headers of GET and no body',
+    async run(t, world) {
+      const person = await world.person();
+      const { fileId, bytes } = await uploadV1(world, person, smallFile());
+      const head = await world.send('HEAD', `/auth/v1/file/${fileId}`, { headers: person.auth });
+      t.same([head.status, head.text, head.header('content-length')], [200, '', String(bytes.length)]);
+    },
+  },
+];
+
+const V1_RULES: readonly Check[] = [
+  {
+    section: '4.6',
+    sentence: 'Chunk size is fixed at 256 KB except for the last chunk.',
+    shows: 'a first chunk with a byte less is refused, as is one with a byte more',
+    async run(t, world) {
+      const { auth } = await world.person();
+      const bytes = smallFile(CHUNK_BYTES + 10);
+      expectOk('init', await initUpload(world, auth, bytes));
+      for (const length of [CHUNK_BYTES - 1, CHUNK_BYTES + 1])
+        t.equal(
+          (await uploadPart(world, auth, bytes, 0, {}, bytes.subarray(0, length))).at('error.code'),
+          1307,
+        );
+    },
+  },
+  {
+    section: '4.6',
+    sentence: 'ChatId greater than 0 means a normal conversation and the caller must be a member.',
+    shows: 'a member uploads to the chat, another user is refused',
+    async run(t, world) {
+      const { auth, person } = await world.agent();
+      const chatId = await newChat(world, auth);
+      const { fileId } = await uploadV1(world, person, smallFile(), { ChatId: chatId });
+      t.match(fileId, /^\d+$/);
+      const other = await world.person();
+      t.equal((await initUpload(world, other.auth, smallFile(), { ChatId: chatId })).status, 403);
+    },
+  },
+  {
+    section: '4.6',
+    sentence:
+      'ChatId of 0 or less, or omitted, means a file without a conversation (for example an avatar or app logo). The gateway then resolves or creates a per-user personal-storage chat and uses it.',
+    shows: '0, -5 and no ChatId store a file that its owner reads and another user does not',
+    async run(t, world) {
+      const [person, other] = [await world.person(), await world.person()];
+      for (const ChatId of PERSONAL) {
+        const { fileId, bytes } = await uploadV1(world, person, smallFile(), { ChatId });
+        t.ok((await world.get(`/auth/v1/file/${fileId}`, person.auth)).bytes.equals(bytes), String(ChatId));
+        t.equal((await world.get(`/auth/v1/file/${fileId}`, other.auth)).status, 404);
+      }
+    },
+  },
+  {
+    section: '4.6',
+    sentence:
+      'X-Chunk-CRC32 is the full-file CRC32 from chat metadata. X-File-Part is whole-file or part-N/total.',
+    shows: 'the CRC32 of the file in both modes; whole-file, part-0/2 and part-1/2',
+    async run(t, world) {
+      const person = await world.person();
+      const { fileId, bytes } = await uploadV1(world, person, smallFile(CHUNK_BYTES + 5));
+      const crc = String(crcOf(bytes));
+      const of = (answer: Answer) => [answer.header('x-chunk-crc32'), answer.header('x-file-part')];
+      const path = `/auth/v1/file/${fileId}`;
+      t.same(of(await world.get(path, person.auth)), [crc, 'whole-file']);
+      for (const at of [0, 1])
+        t.same(of(await world.get(`${path}?part_number=${at}`, person.auth)), [crc, `part-${at}/2`]);
+    },
+  },
+  {
+    section: '4.6',
+    sentence: 'The download always needs a valid session and checks access through chat file metadata.',
+    shows: 'without a session 401; who joins the chat reads the file, who is not in it does not',
+    async run(t, world) {
+      const { auth, person } = await world.agent();
+      const other = await world.person();
+      const chatId = await newChat(world, auth);
+      const { fileId, bytes } = await uploadV1(world, person, smallFile(), { ChatId: chatId });
+      const path = `/auth/v1/file/${fileId}`;
+      t.equal((await world.get(path)).status, 401);
+      t.equal((await world.get(path, other.auth)).status, 404);
+      await world.toolJson(auth, 'chat_add_member', { chatId, userId: other.userId });
+      let given = await world.get(path, other.auth);
+      // What the chat module said of a file is good for two seconds.
+      while (given.status === 404) given = await world.get(path, other.auth);
+      t.ok(given.bytes.equals(bytes));
+    },
+  },
+  {
+    section: '4.6',
+    sentence: 'No separate completion call exists. The last accepted chunk completes the upload.',
+    shows: 'the file is there right after the answer to its last chunk',
+    async run(t, world) {
+      const person = await world.person();
+      const { fileId, fileCode, bytes } = await uploadV1(world, person, smallFile(10));
+      t.ok((await world.get(`/auth/v1/file/${fileId}`, person.auth)).bytes.equals(bytes));
+      t.ok((await world.get(`/auth/v2/file/${fileCode}`)).bytes.equals(bytes));
+    },
+  },
+];
+
+const V2: readonly Check[] = [
+  {
+    section: '4.7',
+    sentence:
+      'Query fileName, fileSize, chatId, message, linkedMessageId, crc32 (optional string stored on the pending message) | { result: "<fileId>:<fileCode>" }',
+    shows: 'one text of id, colon and code; no session is 401, a bad name 1309',
+    async run(t, world) {
+      const { auth, person } = await world.agent();
+      const chatId = await newChat(world, auth);
+      const bytes = smallFile();
+      const fields = { message: 'streamed', crc32: crcOf(bytes), chatId };
+      const { fileId } = await uploadV2(world, person, bytes, fields);
+      const list = await world.toolJson(auth, 'chat_messages', { chatId });
+      t.match(JSON.stringify(list), new RegExp(`"${fileId}"`));
+      t.match(JSON.stringify(list), /streamed/);
+      const draft = await createDraft(world, person.auth, { fileName: 'a.bin', fileSize: 3, chatId: 0 });
+      t.match(draft.at('result'), /^\d+:[\w-]+$/);
+      t.equal((await createDraft(world, {}, { fileName: 'a.bin', fileSize: 3 })).status, 401);
+      t.equal(
+        (await createDraft(world, person.auth, { fileName: 'a/b', fileSize: 3 })).at('error.code'),
+        1309,
+      );
+    },
+  },
+  {
+    section: '4.7',
+    sentence: 'Raw application/octet-stream body; optional Range header | HTTP 200, empty body',
+    shows: 'a whole body and a body with Range are 200 without a body; a draft of another user is 1305',
+    async run(t, world) {
+      const [person, other] = [await world.person(), await world.person()];
+      const bytes = smallFile();
+      const query = { fileName: 'a.bin', fileSize: bytes.length, chatId: 0 };
+      const whole = draftOf(await createDraft(world, person.auth, query));
+      t.equal((await streamUpload(world, other.auth, whole.fileId, bytes)).at('error.code'), 1305);
+      const done = await streamUpload(world, person.auth, whole.fileId, bytes);
+      t.same([done.status, done.text], [200, '']);
+      const ranged = draftOf(await createDraft(world, person.auth, query));
+      const Range = `bytes=0-${bytes.length - 1}`;
+      const piece = await streamUpload(world, person.auth, ranged.fileId, bytes, { Range });
+      t.same([piece.status, piece.text], [200, '']);
+      t.ok((await world.get(`/auth/v2/file/${ranged.fileCode}`)).bytes.equals(bytes));
+    },
+  },
+  {
+    section: '4.7',
+    sentence:
+      'Optional Range, If-None-Match, If-Match | Bytes; supports 206 Partial Content, Accept-Ranges: bytes, ETag',
+    shows: 'a range is 206, a known tag 304, another tag 412; HEAD has the headers alone',
+    async run(t, world) {
+      const { fileCode, bytes } = await uploadV2(world, await world.person(), smallFile());
+      const path = `/auth/v2/file/${fileCode}`;
+      const whole = expectOk('get', await world.get(path));
+      const tag = whole.header('etag');
+      t.match(tag, /^"[^"]+"$/);
+      t.equal(whole.header('accept-ranges'), 'bytes');
+      const part = await world.get(path, { Range: 'bytes=10-19' });
+      t.same([part.status, part.header('content-range')], [206, `bytes 10-19/${bytes.length}`]);
+      t.ok(part.bytes.equals(bytes.subarray(10, 20)));
+      t.equal((await world.get(path, { Range: 'bytes=5000-' })).status, 416);
+      t.equal((await world.get(path, { 'If-None-Match': tag })).status, 304);
+      t.equal((await world.get(path, { 'If-Match': '"other"' })).status, 412);
+      t.equal((await world.get(path, { 'If-Match': tag })).status, 200);
+      const head = await world.send('HEAD', path);
+      t.same([head.status, head.text, head.header('etag')], [200, '', tag]);
+    },
+  },
+];
+
+const V2_RULES: readonly Check[] = [
+  {
+    section: '4.7',
+    sentence: 'create_draft applies the same personal-storage fallback as v1 when chatId is 0 or less.',
+    shows: '0, -5 and no chatId store a file that its owner reads and another user does not',
+    async run(t, world) {
+      const [person, other] = [await world.person(), await world.person()];
+      for (const chatId of PERSONAL) {
+        const bytes = smallFile();
+        const query = {
+          fileName: 'a.bin',
+          fileSize: bytes.length,
+          ...(chatId === undefined ? {} : { chatId }),
+        };
+        const { fileId } = draftOf(await createDraft(world, person.auth, query));
+        expectOk('stream', await streamUpload(world, person.auth, fileId, bytes));
+        t.ok((await world.get(`/auth/v2/file/${fileId}`, person.auth)).bytes.equals(bytes), String(chatId));
+        t.equal((await world.get(`/auth/v2/file/${fileId}`, other.auth)).status, 404);
+      }
+    },
+  },
+  {
+    section: '4.7',
+    sentence:
+      'id_or_code is either an obfuscated file code (always accepted) or a raw numeric file id. A raw id is always accepted for authenticated users and accepted for anonymous users only when FileDownloadByIdEnabled is true.',
+    shows: 'code and id with a session, the code alone without one; the id too once the setting is 1',
+    async run(t, world) {
+      const person = await world.person();
+      const { fileId, fileCode, bytes } = await uploadV2(world, person, smallFile());
+      const [byId, byCode] = [`/auth/v2/file/${fileId}`, `/auth/v2/file/${fileCode}`];
+      for (const path of [byId, byCode])
+        t.ok((await world.get(path, person.auth)).bytes.equals(bytes), 'with a session');
+      t.ok((await world.get(byCode)).bytes.equals(bytes), 'anonymous, by code');
+      t.equal((await world.get(byId)).status, 401, 'anonymous, by id');
+      await world.setting('FileDownloadByIdEnabled', 1);
+      t.ok((await world.get(byId)).bytes.equals(bytes), 'anonymous, by id, with the setting');
+      await world.setting('FileDownloadByIdEnabled', 0);
+    },
+  },
+  {
+    section: '4.7',
+    sentence:
+      'By default code-based downloads need no session. When FileDownloadAuthRequired is true every v2 download needs a session.',
+    shows: 'the setting makes a code 401 without a session, and leaves it with one',
+    async run(t, world) {
+      const person = await world.person();
+      const { fileCode } = await uploadV2(world, person, smallFile());
+      const path = `/auth/v2/file/${fileCode}`;
+      t.equal((await world.get(path)).status, 200);
+      await world.setting('FileDownloadAuthRequired', 1);
+      t.same((await world.get(path)).refusal, [401, 1101]);
+      t.equal((await world.get(path, person.auth)).status, 200);
+      await world.setting('FileDownloadAuthRequired', 0);
+    },
+  },
+  {
+    section: '4.7',
+    sentence:
+      "Authenticated raw-id downloads are access-checked in the chat module with the caller's user id.",
+    shows: 'a member reads by id, another user gets 404',
+    async run(t, world) {
+      const { auth, person } = await world.agent();
+      const chatId = await newChat(world, auth);
+      const { fileId } = await uploadV2(world, person, smallFile(), { chatId });
+      t.equal((await world.get(`/auth/v2/file/${fileId}`, auth)).status, 200);
+      const other = await world.person();
+      t.equal((await world.get(`/auth/v2/file/${fileId}`, other.auth)).status, 404);
+    },
+  },
+  {
+    section: '4.7',
+    sentence: 'A streaming upload body above FileMaxSizeBytes is rejected with HTTP 413.',
+    shows: 'with a cap of 2,000 bytes a body of 2,001 is 413, one of 2,000 is taken',
+    async run(t, world) {
+      const { auth } = await world.person();
+      await world.setting('FileMaxSizeBytes', 2_000);
+      for (const [length, status] of [
+        [2_001, 413],
+        [2_000, 200],
+      ] as const) {
+        const draft = draftOf(await createDraft(world, auth, { fileName: 'a.bin', chatId: 0 }));
+        t.equal((await streamUpload(world, auth, draft.fileId, smallFile(length))).status, status);
+      }
+      await world.setting('FileMaxSizeBytes', 20_971_520);
+    },
+  },
+];
+
+export const CHECKS: readonly Check[] = [...V1, ...V1_RULES, ...V2, ...V2_RULES];

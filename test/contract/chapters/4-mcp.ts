@@ -1,0 +1,288 @@
+/** Contract, sections 4.1 and 4.2: the MCP endpoint and its login. */
+import { randomUUID } from 'node:crypto';
+import type { Check } from '../check.ts';
+import { type Headers, read } from '../client.ts';
+import { newKey } from '../unshown.ts';
+import { verifiedHeaders, type World } from '../world.ts';
+import { paymentCode } from './2-tools.ts';
+
+const HELLO = { protocolVersion: '2024-11-05', capabilities: {}, clientInfo: { name: 'c', version: '1' } };
+
+/** A code that invites to a chat. */
+export async function inviteCode(world: World): Promise<string> {
+  const { auth } = await world.agent();
+  await world.toolJson(auth, 'chat_create', { name: 'Invited' });
+  return String(read(await world.toolJson(auth, 'chat_invites'), 'result.invites.0.code'));
+}
+
+const ENDPOINT: readonly Check[] = [
+  {
+    section: '4.1',
+    sentence:
+      'Content type application/json. Body is a JSON-RPC 2.0 request { jsonrpc: "2.0", id, method, params }.',
+    shows: 'the answer has jsonrpc 2.0 and the id as it was sent; another content type is 415',
+    async run(t, world) {
+      for (const id of [7, 'seven']) {
+        const answer = await world.post('/mcp', {}, { jsonrpc: '2.0', id, method: 'tools/list' });
+        t.match(answer.json, { jsonrpc: '2.0', id });
+        t.match(answer.header('content-type'), /^application\/json/);
+      }
+      const body = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"tools/list"}');
+      const text = await world.send('POST', '/mcp', {
+        headers: { 'content-type': 'text/plain' },
+        bytes: body,
+      });
+      t.equal(text.status, 415);
+    },
+  },
+  {
+    section: '4.1',
+    sentence: 'Header Authorization: Bearer <sessionId>.',
+    shows: 'a bearer opens its tools; a wrong one is -32001',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      t.type((await world.tool(auth, 'wallet_get_balance')).at('result.content'), Array);
+      const wrong = { Authorization: 'Bearer nothing' };
+      t.equal((await world.tool(wrong, 'wallet_get_balance')).at('error.code'), -32001);
+    },
+  },
+  {
+    section: '4.1',
+    sentence:
+      'Capability code (see section 5): query code, header X-MCP-Code, or params.arguments.code / params.code.',
+    shows: 'a code counts in each of the four places',
+    async run(t, world) {
+      const code = await paymentCode(world);
+      const name = 'payment_order_info';
+      const call = (params: object) => ({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
+      const answers = {
+        query: await world.post(`/mcp?code=${code}`, {}, call({ name, arguments: {} })),
+        header: await world.rpc({ 'X-MCP-Code': code }, 'tools/call', { name, arguments: {} }),
+        argument: await world.rpc({}, 'tools/call', { name, arguments: { code } }),
+        param: await world.rpc({}, 'tools/call', { name, arguments: {}, code }),
+      };
+      for (const [place, answer] of Object.entries(answers)) {
+        t.equal(answer.at('error'), undefined, `${place}: ${answer.text}`);
+        t.match(answer.textAt('result.content.0.text'), /3\.00/, place);
+      }
+    },
+  },
+  {
+    section: '4.1',
+    sentence:
+      'Device id for chat-family codes: header X-Device-Guid, query device_guid, or params.arguments.device_guid (UUID).',
+    shows: 'a device id counts in each of the three places; without one, and with no UUID, -32602',
+    async run(t, world) {
+      const code = await inviteCode(world);
+      const guid = randomUUID();
+      const send = (path: string, headers: Headers, args: object) =>
+        world.post(path, headers, {
+          jsonrpc: '2.0',
+          id: 1,
+          method: 'tools/call',
+          params: { name: 'chat_anon_send_message', arguments: { text: 'hello', code, ...args } },
+        });
+      t.equal((await send('/mcp', { 'X-Device-Guid': guid }, {})).at('error'), undefined, 'header');
+      t.equal((await send(`/mcp?device_guid=${guid}`, {}, {})).at('error'), undefined, 'query');
+      t.equal((await send('/mcp', {}, { device_guid: guid })).at('error'), undefined, 'argument');
+      t.equal((await send('/mcp', {}, {})).at('error.code'), -32602);
+      t.equal((await send('/mcp', { 'X-Device-Guid': 'phone' }, {})).at('error.code'), -32602);
+    },
+  },
+  {
+    section: '4.1',
+    sentence:
+      '{ protocolVersion, capabilities: { tools: {}, resources: {} }, serverInfo: { name, version } }. The response carries header Mcp-Session-Id. No authentication is needed.',
+    shows: 'initialize without a session answers the shape and Mcp-Session-Id',
+    async run(t, world) {
+      const answer = await world.rpc({}, 'initialize', HELLO);
+      t.match(answer.at('result'), {
+        protocolVersion: '2024-11-05',
+        capabilities: { tools: {}, resources: {} },
+        serverInfo: { name: /./, version: /^\d+\.\d+\.\d+/ },
+      });
+      t.match(answer.header('mcp-session-id'), /./);
+    },
+  },
+  {
+    section: '4.1',
+    sentence: 'notifications/initialized | none | HTTP 200, empty body.',
+    shows: 'notifications/initialized is 200 without a body',
+    async run(t, world) {
+      const answer = await world.post('/mcp', {}, { jsonrpc: '2.0', method: 'notifications/initialized' });
+      t.same([answer.status, answer.text], [200, '']);
+    },
+  },
+  {
+    section: '4.1',
+    sentence:
+      'Unauthenticated callers get the full advertised catalogue. Authenticated callers get only the tools their session may call.',
+    shows:
+      'without a session every tool is listed; with one no listed tool is refused, and the others are -32001',
+    async run(t, world) {
+      const all = await world.toolNames({});
+      const { auth } = await world.agent('McpBasic');
+      const own = await world.toolNames(auth);
+      t.ok(own.length > 0 && own.length < all.length);
+      const refused: string[] = [];
+      for (const name of all) {
+        const answer = await world.tool(auth, name, { unknownArgumentOfTheTest: 1 });
+        if (answer.at('error.code') === -32001) refused.push(name);
+      }
+      t.same(refused.sort(), all.filter((name) => !own.includes(name)).sort());
+    },
+  },
+  {
+    section: '4.1',
+    sentence: 'text is the backend JSON returned unchanged, as a string.',
+    shows: 'the text of a tool is the body of the REST call, to the byte',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      const tool = await world.tool(auth, 'wallet_get_balance', { currency: 'DEMO' });
+      t.match(tool.at('result'), { content: [{ type: 'text' }] });
+      t.equal(tool.at('result.isError'), undefined);
+      const rest = await world.get('/wallet/v1/balance/get?currency=DEMO', auth);
+      t.equal(tool.textAt('result.content.0.text'), rest.text);
+    },
+  },
+  {
+    section: '4.1',
+    sentence:
+      'When the backend returns an error envelope, isError is true and the result is still a JSON-RPC result.',
+    shows: 'a refusal of the module is a result with isError and its envelope as text',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      const answer = await world.tool(auth, 'wallet_get_balance', { currency: 'NONE' });
+      t.equal(answer.at('error'), undefined);
+      t.equal(answer.at('result.isError'), true);
+      t.match(JSON.parse(answer.textAt('result.content.0.text')), { error: { message: /./ } });
+    },
+  },
+  {
+    section: '4.1',
+    sentence: 'resources/list | none | List of resources visible to the caller.',
+    shows: 'every listed resource can be read, and a code lists other ones than a session',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      const uris = await world.resourceUris(auth);
+      t.ok(uris.length > 0);
+      for (const uri of uris)
+        t.equal((await world.rpc(auth, 'resources/read', { uri })).at('error'), undefined, uri);
+      t.strictNotSame(await world.resourceUris({ 'X-MCP-Code': await paymentCode(world) }), uris);
+    },
+  },
+  {
+    section: '4.1',
+    sentence: '{ contents: [ { text, mimeType } ] }. isError: true is set for backend errors.',
+    shows: 'a resource has text and mimeType; with a failing backend isError is true',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      const uri = 'contract://core/plain';
+      const good = await world.rpc(auth, 'resources/read', { uri });
+      t.match(good.at('result'), { contents: [{ text: /./, mimeType: 'application/json' }] });
+      t.equal(good.at('result.isError'), undefined);
+      world.core.answer = () => ({ status: 409, body: '{"error":{"code":9001,"message":"No"}}' });
+      const bad = await world.rpc(auth, 'resources/read', { uri });
+      world.core.answer = () => ({});
+      t.equal(bad.at('result.isError'), true);
+      t.match(bad.textAt('result.contents.0.text'), /9001/);
+    },
+  },
+  {
+    section: '4.1',
+    sentence: 'JSON-RPC level failures use the error field (codes in section 7).',
+    shows: 'an unknown method is in the error field, without a result',
+    async run(t, world) {
+      const answer = await world.rpc({}, 'nothing/here');
+      t.equal(answer.at('error.code'), -32601);
+      t.equal(answer.at('result'), undefined);
+    },
+  },
+];
+
+const LOGIN: readonly Check[] = [
+  {
+    section: '4.2',
+    sentence:
+      'POST /auth/v1/mcp_login. No body. Input is headers only. Success returns { result: { sessionId, loginType, expiresUtc, appId } }.',
+    shows: 'headers alone log in: the four fields',
+    async run(t, world) {
+      const { login } = await world.agent();
+      t.match(login.at('result'), {
+        sessionId: /./,
+        loginType: 'McpVerified',
+        expiresUtc: /Z$/,
+        appId: null,
+      });
+      t.equal((await world.get('/auth/v1/mcp_login')).status, 405);
+    },
+  },
+  {
+    section: '4.2',
+    sentence:
+      'McpBasic | X-PublicKey … McpVerified | X-PublicKey, X-Timestamp, X-Signature … McpApp | X-PublicKey, X-App-Id',
+    shows: 'the headers that are sent decide the type; a part of them is 400',
+    async run(t, world) {
+      const person = await world.mcpPerson();
+      const all = verifiedHeaders(person.key);
+      const { 'X-PublicKey': key = '', 'X-Timestamp': time = '', 'X-Signature': signature = '' } = all;
+      t.equal((await world.mcpLogin({ 'X-PublicKey': key })).at('result.loginType'), 'McpBasic');
+      t.equal((await world.mcpLogin(all)).at('result.loginType'), 'McpVerified');
+      t.equal((await world.appAgent()).login.at('result.loginType'), 'McpApp');
+      for (const headers of [
+        {},
+        { 'X-Timestamp': time, 'X-Signature': signature },
+        { 'X-PublicKey': key, 'X-Timestamp': time },
+        { 'X-PublicKey': key, 'X-Signature': signature },
+      ])
+        t.equal((await world.mcpLogin(headers)).status, 400, Object.keys(headers).join());
+    },
+  },
+  {
+    section: '4.2',
+    sentence: 'X-PublicKey | base64url, 32 bytes (Ed25519 public key)',
+    shows: '31 and 33 bytes, and no base64url, are 400',
+    async run(t, world) {
+      for (const wrong of [Buffer.alloc(31, 1), Buffer.alloc(33, 1)])
+        t.equal((await world.mcpLogin({ 'X-PublicKey': wrong.toString('base64url') })).status, 400);
+      t.equal((await world.mcpLogin({ 'X-PublicKey': '!'.repeat(43) })).status, 400);
+    },
+  },
+  {
+    section: '4.2',
+    sentence: 'X-Timestamp | Unix seconds as an integer string',
+    shows: 'a fraction, a word and an ISO date are 400',
+    async run(t, world) {
+      const headers = verifiedHeaders((await world.mcpPerson()).key);
+      for (const time of [`${headers['X-Timestamp']}.5`, 'now', new Date().toISOString()])
+        t.equal((await world.mcpLogin({ ...headers, 'X-Timestamp': time })).status, 400, time);
+    },
+  },
+  {
+    section: '4.2',
+    sentence: 'X-Signature | base64url Ed25519 signature, 64 bytes',
+    shows: '63 and 65 bytes are 400',
+    async run(t, world) {
+      const headers = verifiedHeaders(newKey());
+      for (const length of [63, 65]) {
+        const signature = Buffer.alloc(length, 1).toString('base64url');
+        t.equal((await world.mcpLogin({ ...headers, 'X-Signature': signature })).status, 400);
+      }
+    },
+  },
+  {
+    section: '4.2',
+    sentence: 'X-App-Id | Identifier (time tick) of a registered user application',
+    shows: 'no number is 400; an id of no application is 401 Access denied',
+    async run(t, world) {
+      const { publicKey } = (await world.mcpPerson()).key;
+      const login = (id: string) => world.mcpLogin({ 'X-PublicKey': publicKey, 'X-App-Id': id });
+      for (const wrong of ['shop', '-1', '1.5', '99999999999999999999'])
+        t.equal((await login(wrong)).status, 400, wrong);
+      t.match(await login('1882695855062390768'), { status: 401 });
+      t.equal((await login('1882695855062390768')).at('error.message'), 'Access denied');
+    },
+  },
+];
+
+export const CHECKS: readonly Check[] = [...ENDPOINT, ...LOGIN];

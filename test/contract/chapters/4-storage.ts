@@ -1,0 +1,66 @@
+/** Contract, section 4.8: where the bytes of files lie. Each check starts a gateway with the configuration that it names. */
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { runToEnd } from '../../../tools/launch.ts';
+import { MemoryStorageServer } from '../../support/storage-server.ts';
+import type { Check } from '../check.ts';
+import { smallFile, uploadV1 } from '../uploads.ts';
+import { World } from '../world.ts';
+
+export const CHECKS: readonly Check[] = [
+  {
+    section: '4.8',
+    sentence:
+      'LocalFileStoragePath: if set, bytes are stored at {LocalFileStoragePath}/{owner}/{fileId}. … If LocalFileStoragePath is set, it is used instead of HTTP file servers.',
+    shows: 'the bytes are in the file {owner}/{fileId} of the folder, and no server got any',
+    async run(t) {
+      const folder = mkdtempSync(join(tmpdir(), 'gatehouse-contract-'));
+      const server = await MemoryStorageServer.start(t);
+      const FileServers = { 0: { Host: server.url } };
+      const world = await World.start({
+        configuration: () => ({ LocalFileStoragePath: folder, FileServers }),
+      });
+      t.teardown(async () => {
+        await world.close();
+        rmSync(folder, { recursive: true, force: true });
+      });
+      const person = await world.person();
+      const { fileId, bytes } = await uploadV1(world, person, smallFile());
+      t.ok(readFileSync(join(folder, person.userId, fileId)).equals(bytes));
+      t.same(server.requests, []);
+    },
+  },
+  {
+    section: '4.8',
+    sentence: 'The directory must be writable.',
+    shows: 'a start with a path that cannot be a directory ends, and names the setting',
+    async run(t) {
+      const folder = mkdtempSync(join(tmpdir(), 'gatehouse-contract-'));
+      t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+      const path = join(process.execPath, 'files');
+      const args = ['--data', join(folder, 'data'), '--port', '0', '--internal-port', '0'];
+      const ended = await runToEnd(args, { GATEHOUSE_LOCAL_FILE_STORAGE_PATH: path });
+      t.not(ended.code, 0);
+      t.match(ended.stderr + ended.stdout, /LocalFileStoragePath/);
+      t.notOk(existsSync(path));
+    },
+  },
+  {
+    section: '4.8',
+    sentence:
+      'FileServers: map from numeric threshold (key) to { Host }. The first backend whose threshold is lower than the generated file id is used.',
+    shows: 'a file goes to the server whose threshold is below its id, none to one whose threshold is above',
+    async run(t) {
+      const [low, high] = [await MemoryStorageServer.start(t), await MemoryStorageServer.start(t)];
+      const FileServers = { 0: { Host: low.url }, '9000000000000000000': { Host: high.url } };
+      const world = await World.start({ configuration: () => ({ FileServers }) });
+      t.teardown(() => world.close());
+      const person = await world.person();
+      const { fileId, fileCode, bytes } = await uploadV1(world, person, smallFile());
+      t.same([...low.files.keys()], [`/${person.userId}/${fileId}`]);
+      t.same(high.requests, []);
+      t.ok((await world.get(`/auth/v2/file/${fileCode}`)).bytes.equals(bytes));
+    },
+  },
+];

@@ -1,0 +1,318 @@
+/** Contract, section 5: authentication. */
+import { makePasskey } from '../../../tools/authenticator.ts';
+import type { Check } from '../check.ts';
+import { type Headers, read } from '../client.ts';
+import {
+  deliveredCode,
+  expectOk,
+  logIn,
+  newKey,
+  type Person,
+  passkeyLogin,
+  registerPasskey,
+  sessionOf,
+  signed,
+} from '../unshown.ts';
+import { bearerOf, verifiedHeaders, type World } from '../world.ts';
+import { eventOf, hooked } from './2-events.ts';
+import { paymentCode } from './2-tools.ts';
+import { inviteCode } from './4-mcp.ts';
+
+const NOW = () => Math.floor(Date.now() / 1_000);
+const DEVICE = '6f1c2b8e-0d53-4a07-9a51-3f6a0c9d2e10';
+
+/** HTTP status and message of a refused login. */
+async function refused(world: World, headers: Headers): Promise<unknown[]> {
+  const answer = await world.mcpLogin(headers);
+  return [answer.status, answer.at('error.message')];
+}
+
+const LEVELS: readonly Check[] = [
+  {
+    section: '5.1',
+    sentence: 'McpBasic | Limited read access to a curated tool list. No proof of key possession.',
+    shows: 'the public key alone logs in; the session lists reads, and a transfer is -32001',
+    async run(t, world) {
+      const { auth } = await world.agent('McpBasic');
+      const names = await world.toolNames(auth);
+      t.ok(names.includes('market_get_rates'));
+      t.same(
+        names.filter((name) => /create|send|transfer|withdraw|delete|pay_/.test(name)),
+        [],
+      );
+      t.equal((await world.tool(auth, 'wallet_internal_transfer')).at('error.code'), -32001);
+    },
+  },
+  {
+    section: '5.1',
+    sentence: 'McpVerified | Full personal access. Proven by an Ed25519 signature.',
+    shows: 'a signed session moves money; a signature of another key is 401 Invalid signature',
+    async run(t, world) {
+      const [{ auth }, receiver] = [
+        await world.agent(),
+        await world.agent('McpVerified', await world.mcpPerson()),
+      ];
+      await world.toolJson(receiver.auth, 'wallet_get_balance');
+      const transfer = { currency: 'DEMO', amount: '1.00', toUserId: receiver.person.userId };
+      t.type(read(await world.toolJson(auth, 'wallet_internal_transfer', transfer), 'result.id'), 'string');
+      const { 'X-Signature': foreign = '' } = verifiedHeaders(newKey());
+      const headers = { ...verifiedHeaders(receiver.person.key), 'X-Signature': foreign };
+      t.same(await refused(world, headers), [401, 'Invalid signature']);
+    },
+  },
+  {
+    section: '5.1',
+    sentence: 'McpApp | Delegated access scoped to one registered application.',
+    shows: 'the session names its application and reaches the tools that are open to applications',
+    async run(t, world) {
+      const { auth, login, appId } = await world.appAgent();
+      t.match(login.at('result'), { loginType: 'McpApp', appId });
+      const names = await world.toolNames(auth);
+      t.ok(names.includes('custom_app') && !names.includes('wallet_internal_transfer'));
+      await world.tool(auth, 'custom_app');
+      t.equal(world.core.last.headers['x-mcp-app-id'], appId);
+    },
+  },
+  {
+    section: '5.1',
+    sentence:
+      'the signed message is the 8-byte little-endian int64 of the Unix timestamp (the same value as X-Timestamp), not its decimal text. The signature is Ed25519 and is sent base64url-encoded without padding.',
+    shows: 'little-endian bytes log in; decimal text, big-endian bytes and another second are 401',
+    async run(t, world) {
+      const { key } = await world.mcpPerson();
+      const seconds = NOW();
+      const good = verifiedHeaders(key, seconds);
+      t.notMatch(good['X-Signature'], /=/);
+      t.equal((await world.mcpLogin(good)).status, 200);
+      const bigEndian = Buffer.alloc(8);
+      bigEndian.writeBigInt64BE(BigInt(seconds));
+      for (const message of [Buffer.from(String(seconds)), bigEndian]) {
+        const headers = { ...good, 'X-Signature': signed(key, message) };
+        t.same(await refused(world, headers), [401, 'Invalid signature']);
+      }
+      const moved = { ...good, 'X-Timestamp': String(seconds + 1) };
+      t.same(await refused(world, moved), [401, 'Invalid signature']);
+    },
+  },
+];
+
+const RULES: readonly Check[] = [
+  {
+    section: '5.1',
+    sentence: 'Malformed key, signature, timestamp or app id gives 400.',
+    shows: 'each of the four headers, malformed, is 400 Invalid input format',
+    async run(t, world) {
+      const good = verifiedHeaders((await world.mcpPerson()).key);
+      for (const name of ['X-PublicKey', 'X-Signature', 'X-Timestamp', 'X-App-Id'])
+        t.same(await refused(world, { ...good, [name]: 'x?' }), [400, 'Invalid input format'], name);
+    },
+  },
+  {
+    section: '5.1',
+    sentence: 'The timestamp must lie within plus or minus 5 minutes of server UTC time.',
+    shows: '4 minutes off either way log in, 6 minutes are 401 Challenge expired',
+    async run(t, world) {
+      const { key } = await world.mcpPerson();
+      for (const off of [-240, 240])
+        t.equal((await world.mcpLogin(verifiedHeaders(key, NOW() + off))).status, 200, String(off));
+      for (const off of [-360, 360])
+        t.same(await refused(world, verifiedHeaders(key, NOW() + off)), [401, 'Challenge expired']);
+    },
+  },
+  {
+    section: '5.1',
+    sentence: 'The public key must be a known user key of a user account.',
+    shows: 'an unknown key is 401 Session not found',
+    async run(t, world) {
+      t.same(await refused(world, verifiedHeaders(newKey())), [401, 'Session not found']);
+      t.same(await refused(world, { 'X-PublicKey': newKey().publicKey }), [401, 'Session not found']);
+    },
+  },
+  {
+    section: '5.1',
+    sentence: 'The key must have the McpAccess flag.',
+    shows: 'a key without it is 401 Access denied; once it is set the login succeeds',
+    async run(t, world) {
+      const person = await world.person();
+      t.same(await refused(world, verifiedHeaders(person.key)), [401, 'Access denied']);
+      expectOk('flag', await world.updateKey(person, { mcpAccess: true }));
+      t.equal((await world.mcpLogin(verifiedHeaders(person.key))).status, 200);
+    },
+  },
+  {
+    section: '5.1',
+    sentence: 'The owning user must not be blocked.',
+    shows: 'after an admin blocks the user, the login is 401 Access denied and the session is closed',
+    async run(t, world) {
+      const { person, auth } = await world.agent('McpVerified', await world.mcpPerson());
+      const { auth: admin } = await world.admin();
+      const block = { userId: person.userId, blocked: true };
+      expectOk('block', await world.post('/ProxyAdmin/api/users/block', admin, block));
+      t.same(await refused(world, verifiedHeaders(person.key)), [401, 'Access denied']);
+      t.equal((await world.tool(auth, 'wallet_get_balance')).at('error.code'), -32001);
+    },
+  },
+  {
+    section: '5.1',
+    sentence:
+      'McpApp: the app must have McpEnabled and be approved. The key must belong to the app owner or be the explicit key configured for that app.',
+    shows: 'not approved, not enabled and a foreign key are 401 Access denied; the explicit key logs in',
+    async run(t, world) {
+      const [owner, other] = [await world.mcpPerson(), await world.mcpPerson()];
+      const app = await world.app(owner, { name: 'Rules', url: 'https://rules.example' });
+      const appId = app.textAt('result.id');
+      const login = ({ key }: Person) => ({ 'X-PublicKey': key.publicKey, 'X-App-Id': appId });
+      const denied = [401, 'Access denied'];
+      t.same(await refused(world, login(owner)), denied, 'new');
+      await world.approve(appId, { approved: true, mcpEnabled: false });
+      t.same(await refused(world, login(owner)), denied, 'not enabled');
+      await world.approve(appId, { approved: false, mcpEnabled: true });
+      t.same(await refused(world, login(owner)), denied, 'not approved');
+      await world.approve(appId);
+      t.equal((await world.mcpLogin(login(owner))).status, 200, 'owner');
+      t.same(await refused(world, login(other)), denied, 'a foreign key');
+      await world.approve(appId, { mcpPublicKey: other.key.publicKey });
+      t.equal((await world.mcpLogin(login(other))).status, 200, 'the explicit key');
+    },
+  },
+  {
+    section: '5.1',
+    sentence:
+      'Enrolment sequence for an agent: register the public key for a user (register_key or admin panel), set mcpAccess true with update_key, call mcp_login, then call /mcp with the bearer session id.',
+    shows: 'the four steps end with a balance',
+    async run(t, world) {
+      const person = await world.person();
+      expectOk('update_key', await world.updateKey(person, { mcpAccess: true }));
+      const auth = bearerOf(expectOk('login', await world.mcpLogin(verifiedHeaders(person.key))));
+      const balance = await world.toolJson(auth, 'wallet_get_balance', { currency: 'DEMO' });
+      t.equal(read(balance, 'result.balances.0.currency'), 'DEMO');
+    },
+  },
+  {
+    section: '5.1',
+    sentence: 'Re-login or the close_sessions tool rotates or ends sessions.',
+    shows: 'the close_sessions tool ends the other session at once',
+    async run(t, world) {
+      const person = await world.mcpPerson();
+      const [one, two] = [await world.agent('McpVerified', person), await world.agent('McpVerified', person)];
+      await world.toolJson(two.auth, 'close_sessions', { others: true });
+      t.equal((await world.tool(one.auth, 'wallet_get_balance')).at('error.code'), -32001);
+      t.equal((await world.tool(two.auth, 'wallet_get_balance')).at('error'), undefined);
+    },
+  },
+];
+
+const CODES: readonly Check[] = [
+  {
+    section: '5.2',
+    sentence:
+      'For public code-based flows there is no login. The caller supplies a capability code (query code, header X-MCP-Code, or argument code).',
+    shows: 'a code alone reads a payment order; a wrong code is -32602',
+    async run(t, world) {
+      const code = await paymentCode(world);
+      const answer = await world.tool({ 'X-MCP-Code': code }, 'payment_order_info');
+      t.match(answer.textAt('result.content.0.text'), /3\.00/);
+      const wrong = `${code.slice(0, -1)}${code.endsWith('A') ? 'B' : 'A'}`;
+      t.equal((await world.tool({ 'X-MCP-Code': wrong }, 'payment_order_info')).at('error.code'), -32602);
+    },
+  },
+  {
+    section: '5.2',
+    sentence: 'Chat-family codes also need a device UUID (see 4.1).',
+    shows: 'an invite code without a device is -32602, with one its tools are listed',
+    async run(t, world) {
+      const headers = { 'X-MCP-Code': await inviteCode(world) };
+      t.equal((await world.rpc(headers, 'tools/list')).at('error.code'), -32602);
+      const names = await world.toolNames({ ...headers, 'X-Device-Guid': DEVICE });
+      t.ok(names.includes('chat_anon_send_message'));
+    },
+  },
+  {
+    section: '5.2',
+    sentence:
+      'Only tools and resources whose capabilityModule matches the family of the resolved code are visible: chat for invite codes, wallet for payment-order codes. Session-scoped tools are invisible.',
+    shows: 'each family lists its own tools; those of the other one and of sessions are -32001',
+    async run(t, world) {
+      const wallet = { 'X-MCP-Code': await paymentCode(world) };
+      const chat = { 'X-MCP-Code': await inviteCode(world), 'X-Device-Guid': DEVICE };
+      const [pay, talk] = [await world.toolNames(wallet), await world.toolNames(chat)];
+      t.ok(pay.length > 0 && pay.every((name) => /^(payment_|custom_code$)/.test(name)), pay.join());
+      t.ok(talk.length > 0 && talk.every((name) => name.startsWith('chat_anon_')), talk.join());
+      t.equal((await world.tool(wallet, 'chat_anon_send_message')).at('error.code'), -32001);
+      t.equal((await world.tool(chat, 'payment_order_info')).at('error.code'), -32001);
+      for (const headers of [wallet, chat])
+        t.equal((await world.tool(headers, 'wallet_get_balance')).at('error.code'), -32001);
+    },
+  },
+];
+
+const BROWSER: readonly Check[] = [
+  {
+    section: '5.3',
+    sentence: 'Browser sessions use the sid cookie. File v1 endpoints require it.',
+    shows: 'the cookie opens own keys and v1 files; another value is 401, code 1101',
+    async run(t, world) {
+      const { auth } = await world.person();
+      t.match(auth['Cookie'], /^sid=./);
+      t.equal((await world.get('/auth/v1/keys/user_keys', auth)).status, 200);
+      const wrong = { Cookie: `${auth['Cookie']?.slice(0, -2)}xx` };
+      t.same((await world.get('/auth/v1/keys/user_keys', wrong)).refusal, [401, 1101]);
+      t.same((await world.get('/auth/v1/file/1', wrong)).refusal, [401, 1101]);
+      t.equal((await world.get('/auth/v1/file/1', auth)).status, 404);
+    },
+  },
+  {
+    section: '5.3',
+    sentence:
+      'Browser login is challenge-response through the login-options and login endpoints, or phone login.',
+    shows: 'a signed challenge and a phone code each open a session of the account',
+    async run(t, world) {
+      const person = await world.person();
+      const login = expectOk('login', await logIn(world.gateway.url, person.key));
+      t.equal((await world.get('/auth/v1/sessions', sessionOf(login))).status, 200);
+      const phone = '+491708888888';
+      const asked = expectOk('phone', await world.post('/auth/v1/login_phone', {}, { phone }));
+      const code = await deliveredCode(String(world.gateway.sandbox), phone);
+      const body = { challengeId: asked.at('result.challengeId'), code };
+      const entered = expectOk('login', await world.post('/auth/v1/login', {}, body));
+      t.equal((await world.get('/auth/v1/sessions', sessionOf(entered))).status, 200);
+    },
+  },
+  {
+    section: '5.3',
+    sentence:
+      'software Ed25519 keys and FIDO2 hardware keys (attestation and assertion verified by the server against the FIDO2 configuration of 2.8).',
+    shows: 'an authenticator enrols and logs in; another origin and another relying party are 401',
+    async run(t, world) {
+      const { url } = world.gateway;
+      const passkey = makePasskey();
+      t.equal((await registerPasskey(url, passkey)).status, 200);
+      t.equal((await passkeyLogin(url, passkey)).status, 200);
+      for (const wrong of [{ origin: 'https://evil.example' }, { rpId: 'evil.example' }]) {
+        t.same((await registerPasskey(url, makePasskey(), wrong)).refusal, [401, 1105]);
+        t.same((await passkeyLogin(url, passkey, wrong)).refusal, [401, 1105]);
+      }
+    },
+  },
+];
+
+const WEBHOOK: readonly Check[] = [
+  {
+    section: '5.4',
+    sentence: 'Each webhook delivery carries header X-API-Key: <APP_API_KEY>. The receiver validates it.',
+    shows: 'two applications get their own keys, as their registrations told them',
+    async run(t, world) {
+      for (const path of ['key-one', 'key-two']) {
+        const { owner, apiKey } = await hooked(world, path);
+        t.match(apiKey, /./);
+        const event = { module: 'core', tick: '300', type: 'Keyed', crmId: owner.userId, data: { path } };
+        await world.pushed([event]);
+        await eventOf(world, path, 'Keyed');
+        const hook = world.hook.asked.find(({ url }) => url === `/${path}`);
+        t.equal(hook?.headers['x-api-key'], apiKey);
+      }
+    },
+  },
+];
+
+export const CHECKS: readonly Check[] = [...LEVELS, ...RULES, ...CODES, ...BROWSER, ...WEBHOOK];

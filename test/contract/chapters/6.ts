@@ -1,0 +1,261 @@
+/** Contract, section 6: events. */
+import type { Check } from '../check.ts';
+import { type Answer, read } from '../client.ts';
+import { expectOk } from '../unshown.ts';
+import type { World } from '../world.ts';
+import { firstEvent } from './1.ts';
+import { eventOf, eventsAt, hooked } from './2-events.ts';
+
+const event = (userId: string, n: number, more: object = {}) => ({
+  module: 'core',
+  tick: String(1_000 + n),
+  type: 'Numbered',
+  crmId: userId,
+  data: { n, ...more },
+});
+
+const numbersAt = (world: World, path: string) =>
+  eventsAt(world, path).map((each) => read(each, 'data.n') as number);
+
+/** Resolves when the receiver has an event with this number under the path. */
+async function took(world: World, path: string, n: number): Promise<void> {
+  await world.hook.until(() => numbersAt(world, path).includes(n));
+}
+
+/** The application as its owner sees it, once it fits. */
+async function appUntil(
+  world: World,
+  auth: Record<string, string>,
+  fits: (app: Answer) => boolean,
+): Promise<Answer> {
+  const endMs = performance.now() + 20_000;
+  for (;;) {
+    const list = expectOk('app/list', await world.get('/auth/v1/app/list', auth));
+    if (fits(list) || performance.now() > endMs) return list;
+  }
+}
+
+const CHANNELS: readonly Check[] = [
+  {
+    section: '6.1',
+    sentence: 'The gateway collects them by polling or direct push',
+    shows: 'an event that a module pushed and one of a polled module both arrive',
+    async run(t, world) {
+      const { owner } = await hooked(world, 'collected');
+      await world.pushed([event(owner.userId, 1)]);
+      await took(world, 'collected', 1);
+      const { auth } = await world.agent('McpVerified', owner);
+      await world.toolJson(auth, 'market_create_swap', { from: 'DEMO', to: 'GATE', amount: '10' });
+      t.equal((await eventOf(world, 'collected', 'SwapChanged'))['module'], 'wallet');
+    },
+  },
+  {
+    section: '6.1',
+    sentence:
+      'then sends them to browsers over a real-time server-sent connection and to registered applications as webhooks.',
+    shows: 'the same event is on the stream of its user and in the webhook of the application',
+    async run(t, world) {
+      const { owner } = await hooked(world, 'channels');
+      const streamed = firstEvent(world, owner.auth['Cookie'] ?? '', 'Numbered');
+      await world.pushed([event(owner.userId, 2)]);
+      t.match(JSON.parse((await streamed).data), { type: 'Numbered', data: { n: 2 } });
+      await took(world, 'channels', 2);
+      t.equal((await world.get('/auth/v1/events')).status, 401, 'not without a session');
+    },
+  },
+];
+
+const DELIVERY: readonly Check[] = [
+  {
+    section: '6.2',
+    sentence:
+      'For each application that has a webhookUrl, the gateway sends POST to that URL with Content-Type: application/json, header X-API-Key, and a JSON body of the shape in 2.6.',
+    shows: 'POST, application/json, X-API-Key and the event; an application without webhookUrl gets nothing',
+    async run(t, world) {
+      const { owner, apiKey } = await hooked(world, 'post');
+      await world.app(owner, { name: 'Silent', url: 'https://silent.example' });
+      await world.pushed([event(owner.userId, 10)]);
+      await took(world, 'post', 10);
+      const hook = world.hook.asked.filter(({ url }) => url === '/post');
+      t.equal(hook.length, 1);
+      t.match(hook[0], {
+        method: 'POST',
+        headers: { 'content-type': /^application\/json/, 'x-api-key': apiKey },
+      });
+      t.match(JSON.parse(String(hook[0]?.body)), { module: 'core', tick: '1010', type: 'Numbered' });
+    },
+  },
+  {
+    section: '6.2',
+    sentence: 'Several events may be combined in one delivery.',
+    shows: 'twenty events of one push arrive in fewer than twenty deliveries, each of them once',
+    async run(t, world) {
+      const { owner } = await hooked(world, 'combined');
+      const numbers = Array.from({ length: 20 }, (_, at) => 20 + at);
+      await world.pushed(numbers.map((n) => event(owner.userId, n)));
+      await took(world, 'combined', 39);
+      t.same(numbersAt(world, 'combined'), numbers);
+      t.ok(world.hook.asked.filter(({ url }) => url === '/combined').length < 20);
+    },
+  },
+  {
+    section: '6.2',
+    sentence: 'Events are delivered in chronological order by time tick.',
+    shows: 'events that are pushed from the last to the first arrive from the first to the last',
+    async run(t, world) {
+      const { owner } = await hooked(world, 'ordered');
+      await world.setting('EventReorderMilliseconds', 1_000);
+      for (const n of [54, 53, 52, 51]) await world.pushed([event(owner.userId, n)]);
+      await took(world, 'ordered', 54);
+      await world.setting('EventReorderMilliseconds', 0);
+      t.same(numbersAt(world, 'ordered'), [51, 52, 53, 54]);
+    },
+  },
+  {
+    section: '6.2',
+    sentence:
+      'A failed delivery is retried on the next poll cycle. … success_count and failed_count are updated on each delivery, and last_tick records the last delivered event so none is skipped.',
+    shows:
+      'after a 500 the same event comes again, before the next one; failed_count 1, success_count and last_tick follow',
+    async run(t, world) {
+      const { owner } = await hooked(world, 'retried');
+      let failures = 0;
+      world.hook.answer = ({ url }) => {
+        if (url !== '/retried' || failures > 0) return {};
+        failures += 1;
+        return { status: 500 };
+      };
+      await world.pushed([event(owner.userId, 60)]);
+      const failed = await appUntil(world, owner.auth, (app) => app.at('result.0.failed_count') === 1);
+      t.match(failed.at('result.0'), { failed_count: 1, success_count: 0 });
+      await world.pushed([event(owner.userId, 61)]);
+      await took(world, 'retried', 61);
+      world.hook.answer = () => ({});
+      t.same(numbersAt(world, 'retried').slice(0, 2), [60, 60]);
+      const done = await appUntil(
+        world,
+        owner.auth,
+        (app) => String(app.at('result.0.last_tick')) === '1061',
+      );
+      t.equal(done.at('result.0.failed_count'), 1);
+      t.ok(Number(done.at('result.0.success_count')) >= 1);
+    },
+  },
+  {
+    section: '6.2',
+    sentence: 'Receivers should answer within about 5 seconds.',
+    shows: 'a receiver that does not answer is a failed delivery after 5 to 10 seconds',
+    async run(t, world) {
+      const { owner } = await hooked(world, 'silent');
+      world.hook.answer = ({ url }) => (url === '/silent' ? { none: 'hang' } : {});
+      await world.pushed([event(owner.userId, 70)]);
+      await took(world, 'silent', 70);
+      const startMs = performance.now();
+      await appUntil(world, owner.auth, (app) => app.at('result.0.failed_count') === 1);
+      const tookMs = performance.now() - startMs;
+      world.hook.answer = () => ({});
+      t.ok(tookMs > 4_000 && tookMs < 10_000, `${tookMs} ms`);
+    },
+  },
+  {
+    section: '6.2',
+    sentence: 'Applications may limit events by the currencies and netTypes lists.',
+    shows:
+      'events of another currency or network type do not arrive, those of the lists and without either do',
+    async run(t, world) {
+      const { owner } = await hooked(world, 'filtered', { currencies: ['DEMO'], netTypes: [1] });
+      const { userId } = owner;
+      await world.pushed([
+        event(userId, 80, { currency: 'GATE' }),
+        event(userId, 81, { netType: 2 }),
+        event(userId, 82, { currency: 'DEMO', netType: 2 }),
+        { ...event(userId, 83), netType: 2 },
+        event(userId, 84, { currency: 'demo', netType: 1 }),
+        { ...event(userId, 85), netType: 1 },
+        event(userId, 86),
+      ]);
+      await took(world, 'filtered', 86);
+      t.same(numbersAt(world, 'filtered'), [84, 85, 86]);
+      t.notOk(
+        world.hook.asked.some(({ url, body }) => url === '/filtered' && /"netType":1,"data"/.test(body)),
+      );
+    },
+  },
+];
+
+/** What a user does, and the event that follows. */
+const TYPES: readonly (readonly [type: string, module: string, meaning: string])[] = [
+  ['TxInWallet', 'wallet', 'Incoming deposit or transfer'],
+  ['SwapChanged', 'wallet', 'Swap state changed'],
+  ['ExchangeChanged', 'wallet', 'Exchange transaction state changed'],
+  ['OrderChanged', 'wallet', 'Order state changed'],
+  ['TransferCompleted', 'wallet', 'Internal or external transfer finished'],
+  ['NewChatMessage', 'chat', 'New chat message'],
+];
+
+/** Does all of it once, with one application that gets the events. */
+async function everyEvent(world: World): Promise<void> {
+  const { owner } = await hooked(world, 'types');
+  const { auth } = await world.agent('McpVerified', owner);
+  const other = await world.agent();
+  await world.toolJson(auth, 'wallet_get_balance');
+  await world.toolJson(other.auth, 'wallet_get_balance');
+  const transfer = { currency: 'DEMO', amount: '1.50' };
+  await world.toolJson(other.auth, 'wallet_internal_transfer', { ...transfer, toUserId: owner.userId });
+  await world.toolJson(auth, 'wallet_internal_transfer', { ...transfer, toUserId: other.person.userId });
+  await world.toolJson(auth, 'market_create_swap', { from: 'DEMO', to: 'GATE', amount: '10' });
+  const order = { pair: 'GATE-DEMO', price: '2.00', amount: '2' };
+  await world.toolJson(auth, 'market_create_order', { ...order, side: 'sell' });
+  await world.toolJson(other.auth, 'market_create_order', { ...order, side: 'buy' });
+  const chat = read(await world.toolJson(other.auth, 'chat_create', { name: 'Events' }), 'result.id');
+  await world.toolJson(other.auth, 'chat_add_member', { chatId: chat, userId: owner.userId });
+  await world.toolJson(other.auth, 'chat_send_message', { chatId: chat, text: 'hello' });
+}
+
+const EVENT_TYPES: readonly Check[] = [
+  ...TYPES.map(
+    ([type, module, meaning], at): Check => ({
+      section: '6.3',
+      sentence: `${type} | ${module} | ${meaning}`,
+      shows: `${type} arrives from ${module} when it happens`,
+      async run(t, world) {
+        if (at === 0) await everyEvent(world);
+        t.match(await eventOf(world, 'types', type), { module, type, data: {} });
+      },
+    }),
+  ),
+  {
+    section: '6.3',
+    sentence: 'Custom core modules can publish their own types under module core.',
+    shows: 'a type that nobody knows arrives under module core; under another module the push is refused',
+    async run(t, world) {
+      const { owner } = await hooked(world, 'custom');
+      const own = { ...event(owner.userId, 90), type: 'HouseBuilt' };
+      await world.pushed([own]);
+      t.match(await eventOf(world, 'custom', 'HouseBuilt'), { module: 'core' });
+      await t.rejects(world.pushed([{ ...own, module: 'wallet', tick: '1091' }]), /HTTP 4/);
+    },
+  },
+];
+
+const NOTIFICATIONS: readonly Check[] = [
+  {
+    section: '6.4',
+    sentence: 'The only notification handled on /mcp is notifications/initialized.',
+    shows: 'it is 200 without a body; another notification does nothing and gets no error',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      for (const method of ['notifications/initialized', 'notifications/unknown']) {
+        const answer = await world.post('/mcp', auth, { jsonrpc: '2.0', method });
+        t.same([answer.status, answer.text], [200, ''], method);
+      }
+      t.equal(
+        (await world.tool(auth, 'wallet_get_balance')).at('error'),
+        undefined,
+        'the session stays open',
+      );
+    },
+  },
+];
+
+export const CHECKS: readonly Check[] = [...CHANNELS, ...DELIVERY, ...EVENT_TYPES, ...NOTIFICATIONS];

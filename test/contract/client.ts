@@ -1,0 +1,115 @@
+/**
+ * An HTTP client of the contract tests: node:http over real sockets, nothing of the program. It may choose its own
+ * loopback address, so that the limits of one check do not reach another one.
+ */
+import { Agent, type IncomingHttpHeaders, request } from 'node:http';
+
+export type Headers = Readonly<Record<string, string>>;
+
+export interface Sending {
+  readonly headers?: Headers | undefined;
+  /** Sent as JSON. */
+  readonly json?: unknown;
+  /** Sent as `application/octet-stream`, unless `headers` name another type. */
+  readonly bytes?: Uint8Array;
+  /** Loopback address that the request comes from. */
+  readonly from?: string | undefined;
+  /** Connections to use; a new one unless given. */
+  readonly agent?: Agent | undefined;
+}
+
+/** One answer. `at` and its kin read the JSON body by a path such as `result.0.id`. */
+export class Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly bytes: Buffer;
+
+  constructor(status: number, headers: IncomingHttpHeaders, bytes: Buffer) {
+    this.status = status;
+    this.headers = headers;
+    this.bytes = bytes;
+  }
+
+  get text(): string {
+    return this.bytes.toString('utf8');
+  }
+
+  /** The parsed body; undefined where it is no JSON. */
+  get json(): unknown {
+    try {
+      return JSON.parse(this.text);
+    } catch (error) {
+      if (error instanceof SyntaxError) return undefined;
+      throw error;
+    }
+  }
+
+  /** A header as one string, empty where it is absent. */
+  header(name: string): string {
+    return String(this.headers[name.toLowerCase()] ?? '');
+  }
+
+  at(path: string): unknown {
+    return read(this.json, path);
+  }
+
+  textAt(path: string): string {
+    const value = this.at(path);
+    return value === undefined || value === null ? '' : String(value);
+  }
+
+  listAt(path: string): unknown[] {
+    const value = this.at(path);
+    return Array.isArray(value) ? value : [];
+  }
+
+  /** HTTP status and `error.code`. */
+  get refusal(): readonly [number, unknown] {
+    return [this.status, this.at('error.code')];
+  }
+}
+
+export function read(value: unknown, path: string): unknown {
+  let found = value;
+  for (const name of path.split('.')) {
+    if (typeof found !== 'object' || found === null) return undefined;
+    found = (found as Record<string, unknown>)[name];
+  }
+  return found;
+}
+
+/** Sends one request and reads the whole answer. Rejects when the connection breaks. */
+export function send(method: string, url: string, sending: Sending = {}): Promise<Answer> {
+  const { json, bytes, from, agent = false } = sending;
+  const body =
+    json === undefined ? bytes : Buffer.from(typeof json === 'string' ? json : JSON.stringify(json));
+  const type = json === undefined ? 'application/octet-stream' : 'application/json';
+  const headers = {
+    ...(body === undefined ? {} : { 'content-type': type, 'content-length': body.length }),
+    ...sending.headers,
+  };
+  return new Promise((resolve, reject) => {
+    const options = { method, headers, agent, ...(from === undefined ? {} : { localAddress: from }) };
+    const sent = request(url, options, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () =>
+        resolve(new Answer(response.statusCode ?? 0, response.headers, Buffer.concat(chunks))),
+      );
+    });
+    sent.on('error', reject);
+    sent.end(body);
+  });
+}
+
+/** One kept-alive connection. */
+export function oneConnection(): Agent {
+  return new Agent({ keepAlive: true, maxSockets: 1 });
+}
+
+export function queryOf(fields: Readonly<Record<string, string | number>>): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(fields)) search.set(name, String(value));
+  return search.toString();
+}

@@ -1,0 +1,265 @@
+/**
+ * `check` reads a whole journal. What it does not find reads as it was written: pages of zeros and flipped bits all over
+ * a file, each either found or without any effect.
+ */
+import { createHash } from 'node:crypto';
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { open } from 'lmdb';
+import t from 'tap';
+import { type DiskJournal, openJournal } from '../../src/actors/runtime/journal.ts';
+import type { Operation } from '../../src/actors/runtime/journal-port.ts';
+import { readHead } from '../../src/actors/runtime/meta-pages.ts';
+import { checkJournalRows } from '../../src/journal-check.ts';
+import { launch, runToEnd } from '../../tools/launch.ts';
+import { seededNumbers } from '../support/actors.ts';
+import { count, depth } from '../support/depth.ts';
+
+/** Longer than tap's 30 s: each damage takes a process. */
+t.setTimeout(300_000);
+
+const PAGE = 4096;
+/** Places damaged in each of the two ways at full depth; `node build/test/e2e/check.test.js 500` looks at more. */
+const PLACES = Number(process.argv[2] ?? count(12));
+const STEP_BYTES = 64 * 1024;
+const ACTORS = 60;
+
+const root = t.testdir({ original: {} });
+const original = join(root, 'original');
+
+const check = (dataPath: string, ...args: string[]) => runToEnd(['check', '--data', dataPath, ...args]);
+
+function commit(journal: DiskJournal, group: readonly Operation[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    journal.commit(group, (error) => (error === undefined ? resolve() : reject(error)));
+  });
+}
+
+/** Rows of every kind, of actors one group each, some larger than a page. */
+async function fill(directory: string): Promise<void> {
+  const journal = await openJournal({ directory, stepBytes: STEP_BYTES });
+  for (let at = 1; at <= ACTORS; at += 1) {
+    const id = `id-${at}`;
+    const bytes = Buffer.alloc(at % 10 === 0 ? 9_000 : 150, at);
+    const [kind, toKind] = ['user', 'user'];
+    await commit(journal, [
+      { op: 'append', kind, id, seq: 1, row: journal.pack([1, [{ bytes }], [], []]) },
+      { op: 'append', kind, id, seq: 2, row: journal.pack([1, [{ at }], [], []]) },
+      { op: 'snapshot', kind, id, seq: 1, fromSeq: 1, row: journal.pack([1, 1, { bytes }, [], []]) },
+      { op: 'index', index: 'publicKey', key: `key-${at}`, owner: id },
+      { op: 'mail', key: { toKind, toId: id, seq: at, fromKind: '', fromId: '' }, row: journal.pack({ at }) },
+      { op: 'timer', key: { dueMs: at, kind, id, name: 'n' }, row: journal.pack({ at }) },
+      { op: 'dead', key: { timeMs: at, kind, id, seq: at }, row: journal.pack({ command: {}, reason: '' }) },
+      { op: 'audit', ring: 'calls', row: journal.pack({ at, bytes }) },
+      { op: 'meta', key: `part:${at}`, row: journal.pack(at) },
+      { op: 'eventAccept', arrival: at, identity: `e-${at}`, row: journal.pack([`${at}`]) },
+      { op: 'eventRelease', arrival: at % 2 === 0 ? at : null, sequence: at, row: journal.pack([`${at}`]) },
+    ]);
+  }
+  await journal.close();
+}
+
+/** All rows that have a checksum or a meaning, as one number. */
+async function digest(directory: string): Promise<string> {
+  const environment = open({ path: directory, noSubdir: false, maxDbs: 32, readOnly: true });
+  const hash = createHash('sha256');
+  for (const name of [...environment.getKeys({})].map(String)) {
+    if (name === 'owner') continue;
+    hash.update(`\n${name}`);
+    const table = environment.openDB(name, { encoding: 'binary' });
+    for (const { key, value } of table.getRange({})) {
+      hash.update(`\n${String(key)}`);
+      hash.update(value);
+    }
+  }
+  await environment.close();
+  return hash.digest('hex');
+}
+
+/** Copies of the original with one place changed; those that are not found must read as the original. */
+async function unseen(kind: string, damage: (file: Buffer, at: number) => string): Promise<string[]> {
+  const whole = await digest(original);
+  const file = readFileSync(join(original, 'data.mdb'));
+  const missed: string[] = [];
+  for (let at = 0; at < PLACES; at += 1) {
+    const directory = join(root, `${kind}-${at}`);
+    mkdirSync(directory);
+    const bytes = Buffer.from(file);
+    const place = damage(bytes, at);
+    writeFileSync(join(directory, 'data.mdb'), bytes);
+    const { findings } = await checkJournalRows(directory, false, () => undefined);
+    if (findings === 0 && (await digest(directory)) !== whole) missed.push(place);
+    t.notOk(existsSync(join(directory, 'gatehouse.lock')), 'nothing is left in the folder');
+  }
+  return missed;
+}
+
+function pagesOf(directory: string): number {
+  return (
+    Number(
+      readHead(join(directory, 'data.mdb')).pages.reduce(
+        (most, { lastPage }) => (lastPage > most ? lastPage : most),
+        0n,
+      ),
+    ) + 1
+  );
+}
+
+t.before(() => fill(original));
+
+t.test('check: a sound journal has no findings, and says how many rows were read', async (t) => {
+  const { code, stdout, stderr } = await check(original);
+  t.equal(code, 0, stderr);
+  t.match(stdout, /: [0-9]{3} rows in 24 tables, 0 findings\n$/);
+});
+
+t.test('check: no page of zeros reads as something else', async (t) => {
+  const pages = pagesOf(original);
+  const missed = await unseen('zeros', (file, at) => {
+    const page = 2 + Math.floor((at * (pages - 2)) / PLACES);
+    file.fill(0, page * PAGE, (page + 1) * PAGE);
+    return `page ${page}`;
+  });
+  t.same(missed, []);
+});
+
+t.test('check: no flipped bit reads as something else', async (t) => {
+  const seed = Number(process.argv[3] ?? depth.seed);
+  const next = seededNumbers(seed);
+  const pages = pagesOf(original);
+  const missed = await unseen('bit', (file) => {
+    const offset = Math.floor(2 * PAGE + next() * (pages - 2) * PAGE);
+    const bit = Math.floor(next() * 8);
+    file[offset] = (file[offset] ?? 0) ^ (1 << bit);
+    return `bit ${bit} of byte ${offset}, seed ${seed}`;
+  });
+  t.same(missed, []);
+});
+
+t.test('check: a damaged row is named, by its table and key, beside the sound ones', async (t) => {
+  const directory = join(root, 'row');
+  mkdirSync(directory);
+  copyFileSync(join(original, 'data.mdb'), join(directory, 'data.mdb'));
+  const environment = open({ path: directory, noSubdir: false, maxDbs: 32 });
+  const rows = environment.openDB('index/publicKey', { encoding: 'binary' });
+  await rows.put('key-7', Buffer.from('other'));
+  await environment.openDB('journal', { encoding: 'binary' }).remove(['user', 'id-3', 2]);
+  await environment.openDB('journal', { encoding: 'binary' }).put(['user', 'id-3', 3], Buffer.from([0]));
+  await environment.close();
+  const { code, stdout } = await check(directory);
+  t.equal(code, 70);
+  t.match(stdout, /^the row key-7 of index\/publicKey is damaged: it cannot be decoded/);
+  t.match(stdout, /^journal: the row user\/id-3\/2 is missing$/m);
+  t.match(stdout, /2 findings/);
+});
+
+t.test('check: beside a running gateway it reads the same, and the gateway goes on', async (t) => {
+  const gateway = await launch({ dataPath: join(root, 'served') });
+  const { code, stdout } = await check(gateway.dataPath);
+  t.equal(code, 0, stdout);
+  t.equal((await fetch(`${gateway.url}/health`)).status, 200);
+  t.same(await gateway.stop(), { code: 0, signal: null });
+});
+
+t.test('check: a folder without a journal is 70, an unknown option 64', async (t) => {
+  mkdirSync(join(root, 'empty'));
+  t.match(await check(join(root, 'empty')), { code: 70, stderr: /holds no journal/ });
+  t.match(await check(original, '--repair'), { code: 64, stderr: /--repair/ });
+});
+
+t.test(
+  'check --use-older-commit: goes on from the good meta page, once, and keeps what it overwrote',
+  async (t) => {
+    const directory = join(root, 'older');
+    cpSync(join(root, 'served'), directory, { recursive: true });
+    const file = join(directory, 'data.mdb');
+    const [first, second] = readHead(file).pages;
+    const newer = first.transaction > second.transaction ? first : second;
+    const bytes = readFileSync(file);
+    const lost = Buffer.from(bytes.subarray(newer.page * PAGE, (newer.page + 1) * PAGE));
+    lost[0] = 0xff;
+    bytes.set(lost, newer.page * PAGE);
+    writeFileSync(file, bytes);
+    t.match(await runToEnd(['--data', directory, '--port', '0', '--internal-port', '0']), {
+      code: 70,
+      stderr: /names another page; restore a backup, or go on from an older commit/,
+    });
+    const { code, stdout } = await check(directory, '--use-older-commit');
+    t.equal(code, 0, stdout);
+    t.match(
+      stdout,
+      new RegExp(`goes on from commit ${newer.transaction - 1n}: commit ${newer.transaction} is gone;`),
+    );
+    const kept = readdirSync(directory).filter((name) => name.startsWith('data.mdb.page'));
+    t.same(
+      kept.map((name) => readFileSync(join(directory, name))),
+      [lost],
+    );
+    t.match(await check(directory, '--use-older-commit'), {
+      code: 64,
+      stderr: /both meta pages .* are good/,
+    });
+    const gateway = await launch({ dataPath: directory });
+    t.match(await check(directory, '--use-older-commit'), {
+      code: 70,
+      stderr: /is in use by another process/,
+    });
+    t.same(await gateway.stop(), { code: 0, signal: null });
+  },
+);
+
+t.test('backup: a journal with a damaged row or page gives no copy that counts as one', async (t) => {
+  const directory = join(root, 'row');
+  const row = await runToEnd(['backup', join(root, 'copy-row'), '--data', directory]);
+  t.match(row, {
+    code: 70,
+    stderr: /the copy in .* is damaged, as the journal is: the row key-7 .* \(and 1 more\)/,
+  });
+  const sound = await runToEnd(['backup', join(root, 'copy'), '--data', original]);
+  t.match(sound, { code: 0, stdout: /backup written/ });
+});
+
+t.test(
+  'start after a signal: the pages are looked at first; a damaged one is a sentence, and no signal',
+  async (t) => {
+    const dataPath = join(root, 'killed');
+    const gateway = await launch({ dataPath });
+    gateway.process.kill('SIGKILL');
+    t.match(await gateway.exited, { signal: 'SIGKILL' });
+    const again = await launch({ dataPath });
+    t.match(again.output().stderr + again.output().stdout, /the pages of its journal have been looked at/);
+    again.process.kill('SIGKILL');
+    await again.exited;
+    const file = join(dataPath, 'data.mdb');
+    const bytes = readFileSync(file);
+    // The root of all tables: nothing can be read without it.
+    const [first, second] = readHead(file).pages;
+    const { page } = first.transaction > second.transaction ? first : second;
+    const rootPage = Number(bytes.readBigUInt64LE(page * PAGE + 136));
+    bytes.fill(0, rootPage * PAGE, (rootPage + 1) * PAGE);
+    writeFileSync(file, bytes);
+    const refused = await runToEnd(['--data', dataPath, '--port', '0', '--internal-port', '0']);
+    t.match(refused, {
+      code: 70,
+      signal: null,
+      stderr: /the journal in .* is damaged: .*; restore a backup\n$/,
+    });
+  },
+);
+
+t.test('start after a stop: nothing is looked at', async (t) => {
+  const dataPath = join(root, 'stopped');
+  const gateway = await launch({ dataPath });
+  t.equal((await gateway.stop()).code, 0);
+  const again = await launch({ dataPath });
+  t.notMatch(again.output().stderr + again.output().stdout, /have been looked at/);
+  t.equal((await again.stop()).code, 0);
+});

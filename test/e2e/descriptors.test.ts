@@ -1,0 +1,44 @@
+/** The real program without descriptors left: what is connected is served, and it says before that it may come to this. */
+import { Agent, get } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import t from 'tap';
+import { launch } from '../../tools/launch.ts';
+
+const DESCRIPTORS = 160;
+
+t.test('descriptors: /health is 200 on an open connection when there are none left', async (t) => {
+  const settings = { ConnectionsMax: 1_000, ConnectionsPerNetworkPercent: 0, IpRPSLimit: 0, ApiRPSLimit: 0 };
+  const gateway = await launch({
+    shell: `ulimit -n ${DESCRIPTORS}`,
+    configuration: { Settings: settings },
+  });
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const health = () =>
+    new Promise<number | undefined>((resolve, reject) => {
+      get(`${gateway.url}/health`, { agent }, (response) => {
+        response.resume().once('end', () => resolve(response.statusCode));
+      }).once('error', reject);
+    });
+  t.equal(await health(), 200);
+  const { port, hostname } = new URL(gateway.url);
+  const sockets: Socket[] = [];
+  for (let at = 0; at < 2 * DESCRIPTORS; at += 1) {
+    const socket = connect(Number(port), hostname);
+    sockets.push(socket);
+    await new Promise<void>((resolve) => socket.once('connect', resolve).once('error', () => resolve()));
+  }
+  // Three looks in one connection, over more than the second after which resident memory is looked up again.
+  const untilMs = performance.now() + 1_200;
+  const statuses = new Set<number | undefined>();
+  while (performance.now() < untilMs) statuses.add(await health());
+  t.same([...statuses], [200]);
+  for (const socket of sockets) socket.destroy();
+  agent.destroy();
+  await gateway.stop();
+  const warnings = gateway
+    .output()
+    .stderr.split('\n')
+    .filter((line) => line.includes('limit of open files'));
+  t.equal(warnings.length, 1, 'a start says that ConnectionsMax is above the limit');
+  t.match(JSON.parse(warnings[0] ?? '{}'), { connectionsMax: 1_000, descriptorLimit: DESCRIPTORS });
+});

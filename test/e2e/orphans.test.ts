@@ -1,0 +1,59 @@
+/** No program outlives the test that started it, however the test ended. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { createInterface } from 'node:readline';
+import t, { type Test } from 'tap';
+import { launch, plainEnvironment } from '../../tools/launch.ts';
+
+/** A test that starts a gateway, says where it is, and goes on for ever. */
+async function startOwner(t: Test): Promise<{ port: number; pid: number; kill: () => Promise<unknown> }> {
+  const script = `import { launch } from ${JSON.stringify(new URL('../../tools/launch.js', import.meta.url))};
+const { url, process: { pid } } = await launch({ args: ['--sandbox'], dataPath: ${JSON.stringify(`${t.testdir({})}/data`)} });
+process.stdout.write(JSON.stringify({ port: Number(new URL(url).port), pid }) + '\\n');`;
+  const owner = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    env: plainEnvironment(),
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  t.teardown(() => owner.kill('SIGKILL'));
+  const [line] = (await once(createInterface({ input: owner.stdout }), 'line')) as [string];
+  const exited = once(owner, 'exit');
+  return {
+    ...(JSON.parse(line) as { port: number; pid: number }),
+    kill() {
+      owner.kill('SIGKILL');
+      return exited;
+    },
+  };
+}
+
+function knock(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  return new Promise((resolve) => {
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+  }).then((isOpen) => {
+    socket.destroy();
+    return isOpen === true;
+  });
+}
+
+t.test('orphans: a gateway ends when the process that started it is killed', async (t) => {
+  const { port, pid, kill } = await startOwner(t);
+  t.teardown(() => {
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
+  });
+  t.equal(await knock(port), true);
+  await kill();
+  // The time-out of the test is the bound: a gateway that stays goes on listening.
+  while (await knock(port));
+  t.equal(await knock(port), false, 'nobody listens any more');
+});
+
+t.test('orphans: the tie holds no program back, and no stop is a kill', async (t) => {
+  const gateway = await launch();
+  t.same(await gateway.stop(), { code: 0, signal: null });
+});

@@ -1,0 +1,18 @@
+/** Plain EventSource clients over restarts of the real program: a closed port keeps them, an answer of 503 would not. */
+import t from 'tap';
+import { runRestartLoop } from '../../tools/restart-loop.ts';
+
+const CLIENTS = 50;
+const RESTARTS = 2;
+
+t.test('restarts: 50 plain EventSource clients are back after a stop and after a kill -9', async (t) => {
+  const report = await runRestartLoop({
+    clients: CLIENTS,
+    restarts: RESTARTS,
+    dataPath: `${t.testdir({})}/data`,
+  });
+  t.comment(JSON.stringify(report));
+  t.same(report.faults, []);
+  t.equal(report.open, CLIENTS);
+  t.equal(report.opened, CLIENTS * (RESTARTS + 1), 'each began once more after each restart');
+});

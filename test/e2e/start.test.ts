@@ -1,0 +1,112 @@
+/** The ports during a start of the real program: refused until everything is ready, then served. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import type { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import t, { type Test } from 'tap';
+import { findFreePort } from '../../src/io/http/free-port.ts';
+import { type Exit, entryOf, plainEnvironment, runToEnd, TIED } from '../../tools/launch.ts';
+
+const HELD_START = fileURLToPath(new URL('../support/held-start.cjs', import.meta.url));
+
+interface HeldStart {
+  readonly port: number;
+  readonly internalPort: number;
+  readonly child: ChildProcess;
+  readonly exited: Promise<Exit>;
+  readonly output: () => string;
+  /** Resolves once the program has printed a match. */
+  said(word: RegExp): Promise<void>;
+  goOn(): void;
+}
+
+/** A start that waits before it opens the journal. */
+async function hold(t: Test): Promise<HeldStart> {
+  const [port, internalPort] = [await findFreePort('127.0.0.1', 0), await findFreePort('127.0.0.1', 0)];
+  const ports = ['--port', String(port), '--internal-port', String(internalPort)];
+  const args = [...TIED, '--require', HELD_START, entryOf(), '--data', `${t.testdir({})}/data`, ...ports];
+  const child = spawn(process.execPath, args, {
+    env: plainEnvironment(),
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+  });
+  t.teardown(() => child.kill('SIGKILL'));
+  const streams = [child.stdout as Readable, child.stderr as Readable];
+  let text = '';
+  for (const stream of streams)
+    stream.setEncoding('utf8').on('data', (piece: string) => {
+      text += piece;
+    });
+  const exited = new Promise<Exit>((resolve) =>
+    child.once('close', (code, signal) => resolve({ code, signal })),
+  );
+  const said = (word: RegExp) =>
+    new Promise<void>((resolve, reject) => {
+      const look = () => {
+        if (word.test(text)) resolve();
+      };
+      for (const stream of streams) stream.on('data', look);
+      exited.then(() => reject(new Error(`it ended: ${text}`)), reject);
+      look();
+    });
+  await said(/held/);
+  return {
+    port,
+    internalPort,
+    child,
+    exited,
+    output: () => text,
+    said,
+    goOn: () => child.kill('SIGUSR2'),
+  };
+}
+
+/** `open`, or the code of the error. */
+function knock(port: number): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1' });
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve('open');
+    });
+    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+  });
+}
+
+t.test('start: both ports refuse connections until it prints that it listens, and then serve', async (t) => {
+  const start = await hold(t);
+  t.equal(await knock(start.port), 'ECONNREFUSED', 'public');
+  t.equal(await knock(start.internalPort), 'ECONNREFUSED', 'internal');
+  start.goOn();
+  await start.said(/^listening /m);
+  for (const port of [start.port, start.internalPort])
+    t.equal((await fetch(`http://127.0.0.1:${port}/health`)).status, 200);
+  start.child.kill('SIGTERM');
+  t.same(await start.exited, { code: 0, signal: null });
+});
+
+t.test('start: SIGTERM in the middle of it ends it at once with 0', async (t) => {
+  const start = await hold(t);
+  start.child.kill('SIGTERM');
+  t.same(await start.exited, { code: 0, signal: null });
+  t.notMatch(start.output(), /listening/);
+});
+
+t.test('start: a port that another program takes in the middle of it ends it with 69', async (t) => {
+  const start = await hold(t);
+  const other = createServer();
+  await new Promise<void>((resolve) => other.listen(start.port, '127.0.0.1', resolve));
+  t.teardown(() => other.close());
+  start.goOn();
+  t.same(await start.exited, { code: 69, signal: null });
+  t.match(start.output(), new RegExp(`cannot listen on 127.0.0.1:${start.port}: the port is taken`));
+});
+
+t.test('start: one port for both listeners is refused with 69 before the data folder is made', async (t) => {
+  const port = String(await findFreePort('127.0.0.1', 0));
+  const data = `${t.testdir({})}/data`;
+  const { code, stderr } = await runToEnd(['--data', data, '--port', port, '--internal-port', port]);
+  t.equal(code, 69);
+  t.match(stderr, /the port is taken/);
+  t.notOk(existsSync(data));
+});

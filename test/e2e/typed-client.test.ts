@@ -1,0 +1,319 @@
+/**
+ * A typed client that is generated from the description of the API: it compiles, and executes every operation once against
+ * the program. Whatever is answered - status, header fields, body - is what the description says.
+ */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import t from 'tap';
+import { compileJsonSchema } from '../../src/domain/schema.ts';
+import {
+  challenge,
+  type Json,
+  newKey,
+  type Person,
+  request,
+  signText,
+  signUp,
+  verifiedHeaders,
+} from '../../tools/agent.ts';
+import { launch } from '../../tools/launch.ts';
+import {
+  type Call,
+  type Description,
+  examplesOf,
+  generateClient,
+  type Operation,
+  operationsOf,
+} from '../support/typed-client.ts';
+
+t.setTimeout(240_000);
+
+const admin = newKey();
+const module = createServer((incoming, response) => {
+  incoming.resume();
+  incoming.on('end', () =>
+    response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"result":1}'),
+  );
+});
+await new Promise<void>((resolve) => module.listen(0, '127.0.0.1', resolve));
+t.teardown(() => {
+  module.closeAllConnections();
+  module.close();
+});
+const moduleUrl = `http://127.0.0.1:${(module.address() as AddressInfo).port}`;
+const gateway = await launch({
+  args: ['--sandbox'],
+  configuration: {
+    Settings: {
+      ApiRPSLimit: 1000,
+      IpRPSLimit: 1000,
+      SessionApiRPSLimit: 1000,
+      UserApiRPSLimit: 1000,
+      PubKeyApiRPSLimit: 1000,
+      McpApiRPSLimit: 1000,
+    },
+    Admin: { publicKeys: [admin.publicKey] },
+    Modules: { core: { url: moduleUrl, key: 'core-module-key-0123456789' } },
+  },
+});
+t.teardown(() => gateway.stop());
+
+/** Fields of every message, and those that a page's origin or a file's type bring. */
+const TRANSPORT =
+  /^(date|connection|keep-alive|transfer-encoding|content-(type|length|encoding|security-policy)|x-content-type-options|cache-control|vary|x-accel-buffering)$/;
+const HELLO_CRC32 = 907_060_870;
+
+interface World {
+  readonly person: Person;
+  readonly other: Person;
+  bearer: string;
+  appId: string;
+  keyId: string;
+  fileId: string;
+  fileCode: string;
+  draftId: string;
+}
+type As = 'nobody' | 'person' | 'agent';
+interface Step {
+  readonly id: string;
+  readonly as?: As;
+  readonly call?: (world: World) => Call | Promise<Call>;
+  readonly keep?: (world: World, result: Json) => void;
+  /** Where no success is to be had here. */
+  readonly status?: number;
+}
+
+const ids = (body: (world: World) => object) => (world: World) => ({ body: body(world) });
+const app = ids(({ appId }) => ({ id: appId }));
+const upload = { query: { uploadId: String(HELLO_CRC32) } };
+const init = { body: { FileName: 'notes.txt', FileSize: 5, CRC32: HELLO_CRC32, ChatId: '0' } };
+const draft: Step = {
+  id: 'post_auth_v2_file_create_draft',
+  as: 'agent',
+  call: () => ({ query: { fileName: 'notes.txt', fileSize: '5', chatId: '0' } }),
+  keep(world, result) {
+    world.draftId = String(result).split(':')[0] ?? '';
+  },
+};
+const stream = (method: string, more: (world: World) => Call): Step => ({
+  id: `${method}_auth_v2_file_stream_upload_fileId`,
+  as: 'agent',
+  call: (world) => ({ path: { fileId: world.draftId }, ...more(world) }),
+});
+const file = (method: string, version: string, name: string): Step => ({
+  id: `${method}_auth_${version}_file_${name}`,
+  as: version === 'v1' ? 'person' : 'nobody',
+  call: ({ fileId, fileCode }) => ({
+    path: { [name]: version === 'v1' ? fileId : fileCode },
+    head: { Range: 'bytes=0-1' },
+  }),
+});
+const proxied = (method: string): Step => ({
+  id: `${method}_module_version_path`,
+  call: () => ({
+    path: { module: 'core', version: 'v1', path: 'ping' },
+    ...(method === 'get' || method === 'head' ? {} : { body: 'bytes' }),
+  }),
+});
+const nameless = ids(() => ({ kind: 'user', id: '1' }));
+
+const STEPS: readonly Step[] = [
+  { id: 'post_auth_v1_login_email', as: 'nobody' },
+  {
+    id: 'post_auth_v1_login',
+    as: 'nobody',
+    async call({ person: { key } }) {
+      const { challengeId, signPrefix } = await challenge(gateway.url, 'login');
+      const code = signText(key, signPrefix + key.publicKey);
+      return { body: { challengeId, publicKey: key.publicKey, code } };
+    },
+  },
+  {
+    id: 'post_auth_v1_keys_register_key',
+    async call({ person }) {
+      const key = newKey();
+      const { challengeId, signPrefix } = await challenge(gateway.url, 'register', person.cookie);
+      const code = signText(key, signPrefix + key.publicKey);
+      return { body: { challengeId, code, publicKey: key.publicKey } };
+    },
+    keep(world, result) {
+      world.keyId = String(result['key']?.['id']);
+    },
+  },
+  {
+    id: 'post_auth_v1_keys_update_key',
+    call: ids(({ person }) => ({ keyId: person.keyId, mcpAccess: true })),
+  },
+  {
+    id: 'post_auth_v1_mcp_login',
+    as: 'nobody',
+    call: ({ person }) => ({ head: verifiedHeaders(person.key, Math.floor(Date.now() / 1000)) }),
+    keep(world, result) {
+      world.bearer = String(result['sessionId']);
+    },
+  },
+  { id: 'post_auth_v1_keys_remove_key', call: ids(({ keyId }) => ({ keyId })) },
+  { id: 'post_mcp', as: 'agent' },
+  { id: 'delete_mcp', as: 'agent', call: () => ({ head: { 'Mcp-Session-Id': 'a-session' } }) },
+  {
+    id: 'post_auth_v1_app_upsert_usr_app',
+    call: ids(() => ({ name: 'Tea', url: 'https://tea.example', webhookUrl: `${moduleUrl}/hook` })),
+    keep(world, result) {
+      world.appId = String(result['id']);
+    },
+  },
+  {
+    id: 'post_ProxyAdmin_api_apps_update',
+    call: ids(({ appId }) => ({ appId, approved: true, mcpEnabled: true })),
+  },
+  { id: 'get_auth_v1_app_info', call: ({ appId }) => ({ query: { id: appId } }) },
+  { id: 'get_auth_v1_app_deliveries', call: ({ appId }) => ({ query: { id: appId } }) },
+  { id: 'get_ProxyAdmin_api_deliveries', call: ({ appId }) => ({ query: { appId } }) },
+  { id: 'post_auth_v1_app_ping', call: app },
+  { id: 'post_auth_v1_app_enable', call: app },
+  { id: 'post_auth_v1_app_rotate_key', call: app },
+  {
+    id: 'post_auth_v1_app_resend',
+    call: ids(({ appId }) => ({ id: appId, from: new Date(Date.now() - 60_000).toISOString() })),
+    // Nothing but the ping was delivered.
+    status: 404,
+  },
+  {
+    id: 'post_ProxyAdmin_api_resend',
+    call: ids(({ appId }) => ({ appId, webhookId: 'msg_unknown' })),
+    status: 404,
+  },
+  { id: 'post_auth_v1_app_revoke_access', call: ids(({ appId }) => ({ appId })) },
+  { id: 'post_auth_v1_app_grant_access', call: ids(({ appId }) => ({ appId })) },
+  { id: 'post_auth_v1_app_remove', call: app },
+  { id: 'post_auth_v1_file_init_upload', call: () => init },
+  { id: 'get_auth_v1_file_upload_status', call: () => upload },
+  { id: 'post_auth_v1_file_cancel_upload', call: () => upload },
+  { id: 'post_auth_v1_file_init_upload', call: () => init },
+  {
+    id: 'post_auth_v1_file_upload_part',
+    call: () => ({
+      query: { ...upload.query, chunkNumber: '0', chunkCrc32: String(HELLO_CRC32) },
+      body: 'hello',
+    }),
+    keep(world, result) {
+      world.fileId = String(result['fileId']);
+      world.fileCode = String(result['fileCode']);
+    },
+  },
+  ...['get', 'head'].flatMap((method) => [file(method, 'v1', 'fileId'), file(method, 'v2', 'idOrCode')]),
+  draft,
+  stream('post', () => ({ body: 'hello' })),
+  draft,
+  stream('patch', () => ({
+    head: { 'Upload-Offset': 0, 'Upload-Complete': '?0', 'Upload-Draft-Interop-Version': '8' },
+    body: 'he',
+  })),
+  stream('head', () => ({})),
+  stream('delete', () => ({})),
+  ...['get', 'head', 'post', 'put', 'patch', 'delete'].map(proxied),
+  { id: 'post_ProxyAdmin_api_settings', call: ids(() => ({ name: 'ApiRPSLimit', value: 900 })) },
+  { id: 'get_ProxyAdmin_api_sessions', call: ({ other }) => ({ query: { userId: other.userId } }) },
+  {
+    id: 'post_ProxyAdmin_api_users_block',
+    call: ids(({ other }) => ({ userId: other.userId, blocked: true })),
+  },
+  { id: 'post_ProxyAdmin_api_staff', call: ids(({ other }) => ({ userId: other.userId, role: 'viewer' })) },
+  {
+    id: 'post_ProxyAdmin_api_user_keys_add',
+    call: ids(({ other }) => ({ userId: other.userId, publicKey: newKey().publicKey })),
+    keep(world, result) {
+      world.keyId = String(result['id']);
+    },
+  },
+  ...['update', 'remove'].map((name) => ({
+    id: `post_ProxyAdmin_api_user_keys_${name}`,
+    call: ids(({ other, keyId }) => ({ userId: other.userId, keyId })),
+  })),
+  // Nothing has failed here, and this program's set-up link was never given.
+  { id: 'post_ProxyAdmin_api_actors_reset', call: nameless, status: 404 },
+  { id: 'post_ProxyAdmin_api_actors_skip', call: nameless, status: 404 },
+  { id: 'post_ProxyAdmin_api_claim', status: 410 },
+  { id: 'post_auth_v1_close_sessions', call: ids(() => ({ others: true })) },
+];
+/** Ends the session of all others. */
+const LAST: Step = { id: 'post_auth_v1_logout' };
+
+/** An endless answer is read until its first bytes. */
+async function readFirst(input: string, init: RequestInit): Promise<Response> {
+  const response = await fetch(input, init);
+  if (!/event-stream/.test(response.headers.get('content-type') ?? '')) return response;
+  const reader = response.body?.getReader();
+  const first = await reader?.read();
+  await reader?.cancel();
+  return new Response(first?.value, { status: response.status, headers: response.headers });
+}
+
+t.test(
+  'typed client: compiles, executes every operation once, and meets what the description says',
+  async (t) => {
+    const { json } = await request(`${gateway.url}/docs/openapi.json`);
+    const description = json as unknown as Description;
+    const client = await generateClient(description, gateway.url);
+    t.teardown(() => client.remove());
+    t.equal(client.complaints, '', 'with a call of each example');
+    const wrong = structuredClone(description);
+    const body = wrong.paths['/auth/v1/login_phone']?.['post']?.requestBody?.content['application/json'];
+    Object.assign(body ?? {}, { example: { phone: 7 } });
+    const refused = await generateClient(wrong, gateway.url);
+    t.teardown(() => refused.remove());
+    t.match(
+      refused.complaints,
+      /calls\.ts.*number.*is not assignable to type 'string'/,
+      'and finds what is planted',
+    );
+    const operations = new Map(operationsOf(description).map((each) => [each.operationId, each]));
+    const person = await signUp(gateway.url, admin);
+    const other = await signUp(gateway.url);
+    const world: World = {
+      person,
+      other,
+      bearer: '',
+      appId: '',
+      keyId: '',
+      fileId: '',
+      fileCode: '',
+      draftId: '',
+    };
+    const headers = { nobody: () => ({}), person: () => ({ Cookie: person.cookie }), agent };
+    function agent() {
+      return { Authorization: `Bearer ${world.bearer}` };
+    }
+    const planned = new Set([...STEPS, LAST].map(({ id }) => id));
+    const rest = [...operations.keys()].filter((id) => !planned.has(id)).map((id): Step => ({ id }));
+    for (const { id, as = 'person', call, keep, status = 200 } of [...STEPS, ...rest, LAST]) {
+      const operation = operations.get(id);
+      if (operation === undefined) {
+        t.fail(`${id} is described`);
+        continue;
+      }
+      const values = (await call?.(world)) ?? examplesOf(operation)[0] ?? {};
+      const options = { headers: headers[as](), fetch: readFirst };
+      const answer = await client.run(operation, values, options);
+      const met = status === 200 ? answer.status < 300 : answer.status === status;
+      t.ok(met, `${id}: ${answer.status} ${met ? '' : JSON.stringify(answer.data)}`);
+      t.same(undescribed(description, operation, answer), [], `${id}: what is answered is described`);
+      keep?.(world, (answer.data as Json)?.['result'] as Json);
+    }
+  },
+);
+
+/** What of an answer the description does not say. */
+function undescribed(
+  { components }: Description,
+  operation: Operation,
+  { status, headers, data }: { status: number; headers: Headers; data: unknown },
+): unknown[] {
+  const described = operation.responses[status];
+  if (described === undefined) return [`status ${status}`];
+  const fields = new Set(Object.keys(described.headers ?? {}).map((name) => name.toLowerCase()));
+  const faults: unknown[] = [...headers.keys()].filter((name) => !TRANSPORT.test(name) && !fields.has(name));
+  const media = described.content?.['application/json'];
+  if (media === undefined || typeof data === 'string') return faults;
+  return [...faults, ...compileJsonSchema({ ...media.schema, components }).faults(data)];
+}

@@ -1,0 +1,78 @@
+/**
+ * How much random search a run of the tests does: runs of fast-check, seeds of simulators, kills and power cuts. Which
+ * depth and which seed come from `GATEHOUSE_TEST_DEPTH` and `GATEHOUSE_TEST_SEED` (docs/decisions/0126).
+ */
+import { randomInt } from 'node:crypto';
+import t from 'tap';
+
+const DEPTHS = ['quick', 'full'] as const;
+/** Of the full counts a quick run does one in so many. */
+const QUICK_PART = 10;
+/** Seeds are positive integers below it: what fast-check and the simulators both take. */
+const SEED_END = 2 ** 31;
+/** Runs of a property whose test names no number, as fast-check has it. */
+const RUNS = 100;
+
+export interface DepthChoice {
+  readonly depth: (typeof DEPTHS)[number];
+  /** Undefined: a fresh one. */
+  readonly seed: number | undefined;
+}
+
+export interface Depth {
+  readonly depth: DepthChoice['depth'];
+  readonly seed: number;
+  /** Kills, cuts, clients or rounds in place of the full number: all of them, or a tenth, rounded up. */
+  count(full: number): number;
+  /** Parameters of `fc.assert`; 100 runs unless told otherwise. */
+  runs(full?: number): { readonly numRuns: number; readonly seed: number };
+  /** Seeds of simulated histories: a full run without a seed begins with 1, every other one with its own seed. */
+  seeds(full: number): readonly number[];
+}
+
+/** Reads the two variables; throws an `Error` that names what is wrong with one. */
+export function readDepth(environment: Readonly<Record<string, string | undefined>>): DepthChoice {
+  const { GATEHOUSE_TEST_DEPTH: word = 'quick', GATEHOUSE_TEST_SEED: digits } = environment;
+  const depth = DEPTHS.find((each) => each === word);
+  if (depth === undefined) throw new Error(`GATEHOUSE_TEST_DEPTH must be quick or full, not "${word}"`);
+  const seed = Number(digits);
+  if (digits !== undefined && !(/^[1-9][0-9]*$/.test(digits) && seed < SEED_END))
+    throw new Error(`GATEHOUSE_TEST_SEED must be an integer from 1 to ${SEED_END - 1}, not "${digits}"`);
+  return { depth, seed: digits === undefined ? undefined : seed };
+}
+
+/** `tell` gets one line that says how to do the same again, once, when the seed is first asked for. */
+export function createDepth({ depth, seed: given }: DepthChoice, tell: (line: string) => void): Depth {
+  const seed = given ?? randomInt(1, SEED_END);
+  let isTold = false;
+  const told = () => {
+    if (!isTold) tell(`again: GATEHOUSE_TEST_DEPTH=${depth} GATEHOUSE_TEST_SEED=${seed}`);
+    isTold = true;
+    return seed;
+  };
+  const count = (full: number) => (depth === 'full' ? full : Math.ceil(full / QUICK_PART));
+  return {
+    depth,
+    get seed() {
+      return told();
+    },
+    count,
+    runs: (full = RUNS) => ({ numRuns: count(full), seed: told() }),
+    seeds(full) {
+      const first = depth === 'full' && given === undefined ? 1 : told();
+      return Array.from({ length: count(full) }, (_, index) => first + index);
+    },
+  };
+}
+
+/** The depth of this process. */
+export const depth = createDepth(readDepth(process.env), (line) => t.comment(line));
+export const { count, runs, seeds } = depth;
+
+/**
+ * Seeds 1 to `last` at every depth: where a planted fault must show in one of them, or all that a small input may lead
+ * to must be met.
+ */
+export function everySeed(last: number): readonly number[] {
+  return Array.from({ length: last }, (_, index) => index + 1);
+}

@@ -1,0 +1,78 @@
+/**
+ * The skeleton of the kill -9 loops: clients work, the real program is killed at a moment that a seed picks and started
+ * over what it left, and what the clients were promised is looked at. Loopback only, bounded by the number of kills.
+ */
+import { type LaunchOptions, launch, type RunningGateway } from './launch.ts';
+import { seededNumbers } from './seeded-numbers.ts';
+
+export interface KillOptions {
+  readonly kills: number;
+  readonly dataPath: string;
+  /** Repeats the moments of the kills and what each client sends, but not how fast the machine is. */
+  readonly seed: number;
+}
+
+export interface KillReport {
+  readonly seed: number;
+  kills: number;
+  /** Each line is a broken promise. Empty when all is well. */
+  readonly faults: string[];
+}
+
+/** What goes on until one kill. Neither promise rejects: a fault goes into the report. */
+export interface Work {
+  /** From here on the delay before the kill is counted. */
+  readonly ripe: Promise<unknown>;
+  /** Every client has met the end of its connection. */
+  readonly cut: Promise<unknown>;
+  /** Shortest and longest delay, milliseconds. */
+  readonly delayMs: readonly [number, number];
+}
+
+export interface KilledClients {
+  /** Begins what the kill will interrupt; `kill` counts from 0. */
+  work(gateway: RunningGateway, kill: number): Promise<Work>;
+  /** The program is gone, and its folder lies still. */
+  look?(): void;
+  /** Goes on after the restart as clients would, and says what is broken. */
+  check(gateway: RunningGateway): Promise<void>;
+  /** After the last check. */
+  end?(): void;
+}
+
+/** Numbers of one client, which no other client and no delay takes from. */
+export function numbersOf(seed: number, client: number): () => number {
+  return seededNumbers(seed + 7_919 * (client + 1));
+}
+
+/** Kills so many times. Whatever is thrown on the way, the program does not outlive it. */
+export async function killLoop(
+  { kills, dataPath, seed }: KillOptions,
+  launching: Omit<LaunchOptions, 'dataPath'>,
+  report: KillReport,
+  meet: (gateway: RunningGateway) => Promise<KilledClients>,
+): Promise<void> {
+  const random = seededNumbers(seed);
+  const start = () => launch({ ...launching, dataPath });
+  let gateway = await start();
+  try {
+    const clients = await meet(gateway);
+    while (report.kills < kills) {
+      const { ripe, cut, delayMs } = await clients.work(gateway, report.kills);
+      // Clients that all end before a moment is ripe have said why in the report.
+      await Promise.race([ripe, cut]);
+      const [shortest, longest] = delayMs;
+      const waitMs = shortest + random() * (longest - shortest);
+      await new Promise((resolve) => setTimeout(resolve, waitMs));
+      await gateway.kill();
+      await cut;
+      report.kills += 1;
+      clients.look?.();
+      gateway = await start();
+      await clients.check(gateway);
+    }
+    clients.end?.();
+  } finally {
+    await gateway.stop();
+  }
+}
