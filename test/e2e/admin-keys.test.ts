@@ -39,6 +39,7 @@ t.test('admin keys: searched, added, changed and removed in the panel', async (t
   await rowOf(page, person.key.publicKey).waitFor();
   t.same(await admin.violations(), []);
   await admin.picture('keys');
+  await t.test('a passkey', (t) => changePasskey(t, admin));
   await t.test('added', (t) => addKey(t, admin, person));
   await t.test('changed', (t) => changeKey(t, admin));
   await t.test('on a phone', (t) => onPhone(t, admin));
@@ -111,6 +112,23 @@ async function changeKey(t: Test, { page, violations, picture }: OpenPage): Prom
   await dialog.getByText('logged out at once').waitFor();
   await picture('keys-change-ends');
   await page.keyboard.press('Escape');
+}
+
+/** The access of a passkey is stored, and the panel says that it opens nothing. */
+async function changePasskey(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
+  const row = page.getByRole('row').filter({ hasText: 'in use by you' });
+  const dialog = page.getByRole('dialog', { name: 'What the key may do' });
+  await row.getByRole('button', { name: 'Change' }).click();
+  const sentence = 'Agents cannot log in with a passkey. MCP has no effect for this key.';
+  await dialog.getByText(sentence).waitFor();
+  await dialog.getByRole('checkbox', { description: sentence }).check();
+  t.same(await violations(), []);
+  await picture('keys-change-passkey');
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await dialog.waitFor({ state: 'hidden' });
+  await row.getByText('MCP, no effect', { exact: true }).waitFor();
+  t.same(await violations(), []);
+  await picture('keys-passkey');
 }
 
 async function onPhone(t: Test, { page, violations, picture }: OpenPage): Promise<void> {

@@ -109,7 +109,8 @@ function Times({ item }) {
 function Access({ item }) {
   if (item.deleted || (!item.mcpAccess && !item.cardDavAccess))
     return html`<span class="soft nowrap">no access</span>`;
-  return html`<span class="tags">${item.mcpAccess && html`<span class="tag good">MCP</span>`}${item.cardDavAccess && html`<span class="tag good">Contact sync</span>`}</span>`;
+  const isPasskey = item.keyType === 'FIDO2';
+  return html`<span class="tags">${item.mcpAccess && html`<span class=${isPasskey ? 'tag' : 'tag good'}>${isPasskey ? 'MCP, no effect' : 'MCP'}</span>`}${item.cardDavAccess && html`<span class="tag good">Contact sync</span>`}</span>`;
 }
 
 /** Which key a dialog is about. */
@@ -156,7 +157,7 @@ function Boxes({ prefix, access, onChange, isPasskey }) {
   const { mcpAccess, cardDavAccess } = access;
   return html`<div class="stack access">
     <div><label class="check"><input type="checkbox" aria-describedby=${`${prefix}-mcp`} checked=${mcpAccess} onChange=${(event) => onChange({ ...access, mcpAccess: event.currentTarget.checked })} />MCP</label>
-      <p class="hint" id=${`${prefix}-mcp`}>${isPasskey ? 'A passkey opens no MCP session: this has no effect for it.' : 'Agents may log in with it over MCP.'}</p></div>
+      <p class="hint" id=${`${prefix}-mcp`}>${isPasskey ? 'Agents cannot log in with a passkey. MCP has no effect for this key.' : 'Agents may log in with it over MCP.'}</p></div>
     <div><label class="check"><input type="checkbox" aria-describedby=${`${prefix}-dav`} checked=${cardDavAccess} onChange=${(event) => onChange({ ...access, cardDavAccess: event.currentTarget.checked })} />Contact sync</label>
       <p class="hint" id=${`${prefix}-dav`}>Programs may use it to sync contacts.</p></div>
   </div>`;

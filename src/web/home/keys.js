@@ -36,6 +36,7 @@ export function KeysPart() {
 
 function Key({ item, change, remove }) {
   const isSoftware = item.keyType !== 'FIDO2';
+  const hintId = `agents-${item.id}`;
   return html`<article class="card">
     <header>
       <h2>${item.name ?? KINDS[item.keyType]}</h2>
@@ -50,14 +51,14 @@ function Key({ item, change, remove }) {
     </dl>
     <div class="stack">
       <div class="row">
-        <${Act} run=${() => change(item, { mcpAccess: !item.mcpAccess })}>${item.mcpAccess ? 'Forbid agents (MCP)' : 'Allow agents (MCP)'}<//>
+        <${Act} hint=${isSoftware ? undefined : hintId} run=${() => change(item, { mcpAccess: !item.mcpAccess })}>${item.mcpAccess ? 'Forbid agents (MCP)' : 'Allow agents (MCP)'}<//>
         <${Act} run=${() => change(item, { cardDavAccess: !item.cardDavAccess })}>${item.cardDavAccess ? 'Forbid contact sync' : 'Allow contact sync'}<//>
         <${Ask} label="Remove" confirm="Remove the key" done="The key was removed."
           question=${item.current ? 'This is the key you are logged in with: you will be logged out, and without another key you cannot come back.' : 'Its sessions end at once. This cannot be undone.'}
           run=${() => remove(item)} />
       </div>
-      ${!isSoftware && html`<p class="hint">A passkey opens no MCP session: allowing agents has no effect for it.</p>`}
-      <div class="row">${item.mcpAccess && html`<span class="tag good">MCP</span>`}${item.cardDavAccess && html`<span class="tag good">Contact sync</span>`}</div>
+      ${!isSoftware && html`<p class="hint" id=${hintId}>Agents cannot log in with a passkey. Allowing them has no effect for this key.</p>`}
+      <div class="row">${item.mcpAccess && html`<span class=${isSoftware ? 'tag good' : 'tag'}>${isSoftware ? 'MCP' : 'MCP, no effect'}</span>`}${item.cardDavAccess && html`<span class="tag good">Contact sync</span>`}</div>
     </div>
   </article>`;
 }

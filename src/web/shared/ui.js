@@ -76,7 +76,7 @@ export function Notices() {
  * A button that runs a promise: busy meanwhile, `done` is what is said afterwards. A failure becomes a notice, or stands
  * beside the button when `inline`: over a dialog no notice is seen.
  */
-export function Act({ run, done, kind = '', disabled = false, inline = false, title, children }) {
+export function Act({ run, done, kind = '', disabled = false, inline = false, title, hint, children }) {
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState(undefined);
   const act = async () => {
@@ -92,7 +92,7 @@ export function Act({ run, done, kind = '', disabled = false, inline = false, ti
       setBusy(false);
     }
   };
-  return html`<button type="button" class=${kind} title=${title} disabled=${disabled || busy} aria-busy=${busy} onClick=${act}>${children}</button>
+  return html`<button type="button" class=${kind} title=${title} aria-describedby=${hint} disabled=${disabled || busy} aria-busy=${busy} onClick=${act}>${children}</button>
     ${fault !== undefined && html`<p class="fault" role="alert">${fault}</p>`}`;
 }
 
