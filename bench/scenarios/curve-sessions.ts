@@ -47,8 +47,6 @@ export const curveSessions: Scenario = {
   name: 'curve-sessions',
   summary: '1,000 to 100,000 live sessions of as many accounts: start, memory of a session, cost of a check',
   noTarget: 'it writes a journal of 100,000 accounts first',
-  share: 1.7,
-  inOnePiece: true,
   targets: [
     { figure: START, atMost: 1_000, row: 'start to listening with an existing journal of 100,000 users' },
     { figure: RSS, atMost: 2, row: '100,000 sessions: RSS a session' },

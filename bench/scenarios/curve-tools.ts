@@ -21,7 +21,6 @@ export const curveTools: Scenario = {
   name: 'curve-tools',
   summary: 'tools/call and tools/list with 10, 100 and 1,000 configured tools',
   noTarget: 'the tools are in the configuration',
-  share: 1.6,
   targets: [
     { figure: growthName(CALL, points(CALL)), atMost: 1.2, row: 'tools/call does not grow with tools' },
   ],

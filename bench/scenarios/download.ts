@@ -17,9 +17,9 @@ import {
   FILE_BYTES,
   type FileGateway,
   LARGE_FILE_BYTES,
+  MEMORY_NOTE,
   MIB,
   NO_TARGET,
-  ONE_FILE,
   startFileGateway,
 } from './file-gateway.ts';
 
@@ -37,26 +37,22 @@ export const download: Scenario = {
   unit: 'MiB',
   noTarget: NO_TARGET,
   baseline: true,
-  share: 1.5,
-  inAll: ONE_FILE,
   targets: [{ against: 'nginx', by: 'rate', atLeast: 1.1, row: 'download against nginx' }],
   async run(bench) {
     const client = await startTransferClient(bench);
-    const subjects = await bench.severally(async () => {
-      const cast: Subject[] = [];
-      for (const build of bench.builds) {
-        const gateway = await startFileGateway(bench, 1, {}, build);
-        const own = [await ownFile(gateway, FILE_BYTES), await ownFile(gateway, CROWD_FILE_BYTES)] as const;
-        cast.push(...wholeFiles(bench, client, { name: 'gatehouse', ...gateway }, own));
-      }
-      for (const [name, peer] of await peersOf(bench, FILE_BYTES)) {
-        writeFileSync(join(peer.root, 'small'), contentOf(CROWD_FILE_BYTES));
-        const addresses = [`${peer.url}/file`, `${peer.url}/small`] as const;
-        cast.push(...wholeFiles(bench, client, { name, pids: [peer.pid] }, addresses));
-      }
-      return cast;
-    });
+    const subjects: Subject[] = [];
+    for (const build of bench.builds) {
+      const gateway = await startFileGateway(bench, 1, {}, build);
+      const own = [await ownFile(gateway, FILE_BYTES), await ownFile(gateway, CROWD_FILE_BYTES)] as const;
+      subjects.push(...wholeFiles(bench, client, { name: 'gatehouse', ...gateway }, own));
+    }
+    for (const [name, peer] of await peersOf(bench, FILE_BYTES)) {
+      writeFileSync(join(peer.root, 'small'), contentOf(CROWD_FILE_BYTES));
+      const addresses = [`${peer.url}/file`, `${peer.url}/small`] as const;
+      subjects.push(...wholeFiles(bench, client, { name, pids: [peer.pid] }, addresses));
+    }
     const notes = [
+      MEMORY_NOTE,
       `Rates are MiB/s; processor time is for one MiB. Files at once have ${CROWD_FILE_BYTES / MIB} MiB each.`,
     ];
     const comparison = await bench.compare(subjects);
@@ -72,17 +68,14 @@ export const downloadRange: Scenario = {
   baseline: true,
   targets: [{ against: 'nginx', by: 'rate', atLeast: 1, row: '4 KB ranges against nginx' }],
   async run(bench) {
-    const subjects = await bench.severally(async () => {
-      const cast: Subject[] = [];
-      for (const build of bench.builds) {
-        const gateway = await startFileGateway(bench, 1, {}, build);
-        const address = await ownFile(gateway, LARGE_FILE_BYTES);
-        cast.push(ranges(bench, `gatehouse${build.suffix}`, gateway.pids, address));
-      }
-      for (const [name, peer] of await peersOf(bench, LARGE_FILE_BYTES))
-        cast.push(ranges(bench, name, [peer.pid], `${peer.url}/file`));
-      return cast;
-    });
+    const subjects: Subject[] = [];
+    for (const build of bench.builds) {
+      const gateway = await startFileGateway(bench, 1, {}, build);
+      const address = await ownFile(gateway, LARGE_FILE_BYTES);
+      subjects.push(ranges(bench, `gatehouse${build.suffix}`, gateway.pids, address));
+    }
+    for (const [name, peer] of await peersOf(bench, LARGE_FILE_BYTES))
+      subjects.push(ranges(bench, name, [peer.pid], `${peer.url}/file`));
     return { comparison: await bench.compare(subjects), notes: [] };
   },
 };

@@ -35,7 +35,7 @@ export const sessionCheck: Scenario = {
     },
   ],
   async run(bench) {
-    const subjects = await bench.besideBaseline(() => cast(bench));
+    const subjects = await cast(bench);
     return {
       comparison: await bench.compare(subjects),
       notes: [

@@ -17,9 +17,9 @@ import {
   CROWD_FILE_BYTES,
   type FileGateway,
   LARGE_FILE_BYTES,
+  MEMORY_NOTE,
   MIB,
   NO_TARGET,
-  ONE_FILE,
   startFileGateway,
 } from './file-gateway.ts';
 
@@ -27,7 +27,7 @@ const LANES = 8;
 /** One of the largest files after the other: the hard cap of a file is 100 MiB. */
 const GIGABYTE_FILES = 10;
 /** What runs a few dozen times a second is compiled late. */
-const IN_ALL = { ...ONE_FILE, warmupMs: 2_500 };
+const DEFAULTS = { warmupMs: 2_500 };
 /** The most that v1 takes (spec 2.7); the streams of v2 are given the same. */
 const SESSIONS = 60;
 /** Of one file. Chunks are a request and a commit each: a file of them takes as long as a stream six times as large. */
@@ -44,8 +44,7 @@ export const uploadV1: Scenario = {
   targets: [
     { against: 'nginx DAV', by: 'rate', atLeast: 0.7, row: 'v1 upload, 256 KB parts, against nginx DAV' },
   ],
-  share: 1.8,
-  inAll: IN_ALL,
+  defaults: DEFAULTS,
   run: (bench) => runUploads(bench, 'v1'),
 };
 
@@ -60,26 +59,20 @@ export const uploadV2: Scenario = {
     { figure: DELAY_FIGURE, atMost: 20, row: 'upload of 1 GB: event-loop delay p99' },
     { figure: RSS_FIGURE, atMost: 8, row: 'upload of 1 GB: memory' },
   ],
-  share: 1.5,
-  inAll: IN_ALL,
+  defaults: DEFAULTS,
   run: (bench) => runUploads(bench, 'v2'),
 };
 
 async function runUploads(bench: Bench, kind: 'v1' | 'v2'): Promise<ScenarioResult> {
   const client = await startTransferClient(bench);
   const gateways: FileGateway[] = [];
-  const subjects = await bench.severally(async () => {
-    const cast: Subject[] = [];
-    for (const build of bench.builds) {
-      const one = await startFileGateway(bench, SESSIONS, {}, build);
-      gateways.push(one);
-      cast.push(...ownSubjects(bench, client, one, kind));
-    }
-    return [...cast, ...(await peersOf(bench, client, SINGLE_FILE_BYTES[kind]))];
-  });
+  for (const build of bench.builds) gateways.push(await startFileGateway(bench, SESSIONS, {}, build));
   const [gateway] = gateways;
   if (gateway === undefined) throw new Error('no gateway');
-  const comparison = await bench.compare(subjects);
+  const comparison = await bench.compare([
+    ...gateways.flatMap((each) => ownSubjects(bench, client, each, kind)),
+    ...(await peersOf(bench, client, SINGLE_FILE_BYTES[kind])),
+  ]);
   const plan = { kind, url: gateway.url, cookies: gateway.cookies, connectionsPerFile: 1, files: 1 };
   bench.announce('1,000 MiB, one file after the other');
   const large = { ...plan, fileBytes: LARGE_FILE_BYTES, lanes: 1 };
@@ -96,6 +89,7 @@ async function runUploads(bench: Bench, kind: 'v1' | 'v2'): Promise<ScenarioResu
   return {
     comparison,
     notes: [
+      MEMORY_NOTE,
       `Processor time is for one MiB. Files at once have ${CROWD_FILE_BYTES / MIB} MiB each.`,
       'The gateway syncs each chunk of v1, each file and each commit to where --folder is, the others sync nothing.',
       one.note,

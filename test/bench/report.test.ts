@@ -73,7 +73,6 @@ t.test('table: circumstances, aligned rows, ratios, targets, who was left out, w
   const text = tables(report);
   t.match(text, 'npm run bench -- all --peers');
   t.match(text, '2 cores, Test CPU, 24 GiB, linux-x64, kernel 6.1.0');
-  t.match(tables({ ...report, warmBytes: 12 * 2 ** 30 }), '24 GiB, 12 GiB of it touched first, linux-x64');
   t.match(text, '0.1.0, commit abcdef123456');
   t.match(text, '123,456 answers a second of an empty uWS handler, 93 % busy');
   t.match(text, /^gatehouse +11,000 +4\.00 +20 +36 +70\.0 +180 +40 % +0$/m);

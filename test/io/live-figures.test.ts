@@ -144,7 +144,7 @@ t.test('events: the newest first, page by page, without what they say', async (t
 t.test('actors: nothing failed, unknown ones are not found, acts need a fresh login', async (t) => {
   const fixture = await startAdmin();
   t.teardown(() => fixture.stop());
-  t.same((await fixture.ask('actors')).result, { failing: [], dead: [] });
+  t.same((await fixture.ask('actors')).result, { failing: [], dead: [], damagedRows: 0 });
   t.same((await fixture.ask('uploads')).result, []);
   const name = { kind: 'user', id: '123' };
   t.equal((await fixture.change('actors/reset', name)).status, 404);

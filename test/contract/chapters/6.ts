@@ -1,4 +1,5 @@
 /** Contract, section 6: events. */
+import { setTimeout } from 'node:timers/promises';
 import type { Check } from '../check.ts';
 import { type Answer, read } from '../client.ts';
 import { expectOk } from '../unshown.ts';
@@ -22,6 +23,9 @@ async function took(world: World, path: string, n: number): Promise<void> {
   await world.hook.until(() => numbersAt(world, path).includes(n));
 }
 
+/** Slow enough for the quotas of one address. */
+const POLL_MS = 250;
+
 /** The application as its owner sees it, once it fits. */
 async function appUntil(
   world: World,
@@ -32,6 +36,7 @@ async function appUntil(
   for (;;) {
     const list = expectOk('app/list', await world.get('/auth/v1/app/list', auth));
     if (fits(list) || performance.now() > endMs) return list;
+    await setTimeout(POLL_MS);
   }
 }
 
