@@ -58,7 +58,6 @@ t.test('figures: counted while somebody looks, by route and tool, with percentil
   t.match(look, {
     requests: 100,
     errors: 1,
-    refused: 1,
     routes: [
       { name: 'GET /fast', count: 98, errors: 0 },
       { name: 'GET /slow', count: 2, errors: 1 },
@@ -144,7 +143,7 @@ t.test('events: the newest first, page by page, without what they say', async (t
 t.test('actors: nothing failed, unknown ones are not found, acts need a fresh login', async (t) => {
   const fixture = await startAdmin();
   t.teardown(() => fixture.stop());
-  t.same((await fixture.ask('actors')).result, { failing: [], dead: [] });
+  t.same((await fixture.ask('actors')).result, { failing: [], dead: [], damagedRows: 0 });
   t.same((await fixture.ask('uploads')).result, []);
   const name = { kind: 'user', id: '123' };
   t.equal((await fixture.change('actors/reset', name)).status, 404);
