@@ -24,10 +24,8 @@ export interface Generator {
 
 /** One of several loads that take turns. */
 export interface OpenLoad {
-  /** Sends for so long and until all is answered; `requests` take the place of those so far. */
-  slice(durationMs: number, requests?: readonly string[]): Promise<void>;
-  /** Of all slices since the last report. */
-  report(): Promise<LoadReport>;
+  /** Sends for so long and until all is answered; `requests` replace those so far. */
+  round(durationMs: number, requests?: readonly string[]): Promise<LoadReport>;
 }
 
 export interface Verified {
@@ -142,12 +140,11 @@ export function startGenerator(): Generator {
       const load = await ask<number>({ kind: 'open', plan }, 0);
       let sent = plan.requests;
       return {
-        async slice(durationMs, requests = sent) {
+        round(durationMs, requests = sent) {
           const changed = requests === sent ? {} : { requests };
           sent = requests;
-          await ask({ kind: 'slice', load, durationMs, ...changed }, durationMs);
+          return ask({ kind: 'round', load, durationMs, ...changed }, durationMs);
         },
-        report: () => ask({ kind: 'report', load }, 0),
       };
     },
     stop: () => stopChild(child),

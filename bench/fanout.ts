@@ -24,8 +24,6 @@ export interface CrowdRound {
   readonly durationMs: number;
   /** Messages that are published together. */
   readonly batch: number;
-  /** Batches in a row, however long they take; one unless given. */
-  readonly least?: number;
   readonly sizeBytes: number;
   /** Readers that never read, in this round. */
   readonly stalled?: number;
@@ -39,13 +37,6 @@ export function messageOf(sizeBytes: number): string {
 }
 
 type CrowdSample = Sample & { readonly report: FanoutReport };
-
-/** Of one round so far. */
-interface Published {
-  batches: number;
-  elapsedMs: number;
-  cpuMs: number;
-}
 
 export class Crowd {
   readonly server: FanoutServer;
@@ -87,53 +78,20 @@ export class Crowd {
     };
   }
 
-  /** The same in slices, each of `durationMs`. */
-  slices(
-    options: CrowdRound & { readonly warmupMs: number },
-  ): Pick<Subject, 'warmUp' | 'round'> & Required<Pick<Subject, 'slice'>> {
-    let sums: Published | undefined;
-    return {
-      ...this.rounds(options),
-      slice: async () => {
-        sums ??= await this.#begin(options);
-        await this.#publish(options, sums);
-      },
-      round: async () => {
-        if (sums === undefined) throw new Error(`${this.server.name}: no slices`);
-        const published = sums;
-        sums = undefined;
-        return await this.#report(published);
-      },
-    };
-  }
-
-  async round(options: CrowdRound): Promise<CrowdSample> {
-    const sums = await this.#begin(options);
-    await this.#publish(options, sums);
-    return await this.#report(sums);
-  }
-
-  async #begin({ stalled = 0 }: CrowdRound): Promise<Published> {
+  /** Batch after batch for so long, each when the one before has arrived everywhere. */
+  async round({ durationMs, batch, sizeBytes, stalled = 0, readers }: CrowdRound): Promise<CrowdSample> {
     await this.#order({ do: 'begin', stalled });
-    return { batches: 0, elapsedMs: 0, cpuMs: 0 };
-  }
-
-  /** Batch after batch, each when the one before has arrived everywhere. */
-  async #publish(options: CrowdRound, sums: Published): Promise<void> {
     const cpuBefore = this.#cpuMs();
     const startedMs = performance.now();
-    const least = sums.batches + (options.least ?? 1);
-    while (sums.batches < least || performance.now() - startedMs < options.durationMs) {
-      sums.batches += 1;
-      const arrived = this.#order({ do: 'until', messages: sums.batches * options.batch * options.readers });
-      await this.server.publish(Array.from({ length: options.batch }, () => messageOf(options.sizeBytes)));
+    let batches = 0;
+    do {
+      batches += 1;
+      const arrived = this.#order({ do: 'until', messages: batches * batch * readers });
+      await this.server.publish(Array.from({ length: batch }, () => messageOf(sizeBytes)));
       await arrived;
-    }
-    sums.elapsedMs += performance.now() - startedMs;
-    sums.cpuMs += this.#cpuMs() - cpuBefore;
-  }
-
-  async #report({ elapsedMs, cpuMs }: Published): Promise<CrowdSample> {
+    } while (performance.now() - startedMs < durationMs);
+    const elapsedMs = performance.now() - startedMs;
+    const cpuMs = this.#cpuMs() - cpuBefore;
     const report = await this.#order({ do: 'report' });
     if (report === undefined) throw new Error('no report');
     const { messages, latencyUs, probeUs, generatorBusy, closed } = report;

@@ -10,21 +10,13 @@ async function obey(order: LoadOrder): Promise<unknown> {
       return await runLoad(order.plan);
     case 'open':
       return loads.push(await Load.open(order.plan)) - 1;
-    case 'slice': {
-      const load = opened(order.load);
+    case 'round': {
+      const load = loads[order.load];
+      if (load === undefined) throw new Error(`no load ${order.load}`);
       if (order.requests !== undefined) load.use(order.requests);
-      await load.slice(order.durationMs);
-      return true;
+      return await load.round(order.durationMs);
     }
-    case 'report':
-      return opened(order.load).report();
   }
-}
-
-function opened(number: number): Load {
-  const load = loads[number];
-  if (load === undefined) throw new Error(`no load ${number}`);
-  return load;
 }
 
 process.on('message', (order: LoadOrder) => {

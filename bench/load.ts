@@ -16,25 +16,22 @@ const OPENING_MAX = 128;
 export async function runLoad(plan: LoadPlan): Promise<LoadReport> {
   const load = await Load.open(plan);
   try {
-    if (plan.leadInMs > 0) await load.slice(plan.leadInMs, { counts: false });
-    await load.slice(plan.durationMs);
-    return load.report();
+    return await load.round(plan.durationMs, plan.leadInMs);
   } finally {
     load.close();
   }
 }
 
 /**
- * Connections that stay open from one slice to the next, so that slices can be short: those of several loads take turns,
- * and no time goes by between them.
+ * Connections that stay open from one round to the next: several loads take turns, and no time is lost between them.
  */
 export class Load {
   readonly #plan: LoadPlan;
-  readonly #tally: Tally;
+  #tally: Tally;
   readonly #lanes: readonly Lane[];
   readonly #ticker: NodeJS.Timeout;
   #underWay = 0;
-  /** Told when nothing is under way; only the end of a slice waits for it. */
+  /** Called when nothing is under way; only the end of a round waits for it. */
   #onQuiet: (() => void) | undefined;
 
   private constructor(plan: LoadPlan) {
@@ -71,35 +68,39 @@ export class Load {
     return load;
   }
 
-  /** Other requests from the next slice on. */
+  /** Other requests from the next round on. */
   use(requests: readonly string[]): void {
     for (const [index, lane] of this.#lanes.entries()) lane.use(requests, index);
   }
 
   /**
-   * Sends for so long, and resolves when everything is answered or given up: all work that was asked for lies within the
-   * time that counts, and nothing of it in the next one's.
+   * Sends for so long after a lead-in that does not count, and resolves when everything is answered or given up: all work
+   * that was asked for lies within the measured time, and none of it in the next round.
    */
-  async slice(durationMs: number, { counts = true } = {}): Promise<void> {
+  async round(durationMs: number, leadInMs = 0): Promise<LoadReport> {
+    if (leadInMs > 0) await this.#send(leadInMs);
+    this.#tally.begin();
+    this.#tally.failed('unsent', await this.#send(durationMs));
+    const report = this.#tally.end();
+    this.#tally = new Tally(this.#plan);
+    return report;
+  }
+
+  /** Requests that were due and found no connection. */
+  async #send(durationMs: number): Promise<number> {
     const pace = this.#pace();
-    if (counts) this.#tally.begin();
     pace.start();
     for (const lane of this.#lanes) lane.begin(pace);
     await new Promise((resolve) => setTimeout(resolve, durationMs));
     for (const lane of this.#lanes) lane.pause();
     pace.stop();
-    if (counts) this.#tally.failed('unsent', pace.unsent());
+    const unsent = pace.unsent();
     if (this.#underWay > 0)
       await new Promise<void>((resolve) => {
         this.#onQuiet = resolve;
       });
     this.#onQuiet = undefined;
-    this.#tally.end();
-  }
-
-  /** Of all slices since the last one. */
-  report(): LoadReport {
-    return this.#tally.report();
+    return unsent;
   }
 
   close(): void {

@@ -1,7 +1,6 @@
 /**
- * `npm run bench -- <scenario | all> [options]`: runs the suite in a process group of its own. The suite halts servers
- * that wait for their turn, and a group with halted members is hung up by the kernel when the shell that began it ends.
- * And whatever becomes of the suite, nothing that it started is left.
+ * `npm run bench -- <scenario | all> [options]`: runs the suite in a process group of its own, so that an interrupt of the
+ * terminal reaches the suite alone, which cleans up, and so that no process of it is left however it ends.
  */
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
@@ -9,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { signalled } from './processes.ts';
 
 const SUITE = fileURLToPath(new URL('./suite.js', import.meta.url));
-/** A terminal sends an interrupt to everybody and npm sends it on: within this it is the same one. */
+/** A terminal sends an interrupt to the whole group and npm sends it on: within this time it is the same one. */
 const SAME_MS = 500;
 
 const suite = spawn(process.execPath, [...process.execArgv, SUITE, ...process.argv.slice(2)], {
@@ -21,7 +20,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.on(signal, () => {
     firstMs ??= performance.now();
     if (performance.now() < firstMs + SAME_MS) suite.kill(signal);
-    // Whoever is in a hurry asks twice: no report, and folders stay.
+    // A second interrupt ends all at once: no report, and folders stay.
     else endGroup();
   });
 suite.once('exit', (code, signal) => {

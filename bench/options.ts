@@ -7,8 +7,6 @@ export interface LoadSettings {
   readonly connections: number;
   /** Of each round. */
   readonly durationMs: number;
-  /** Of each slice of a round. */
-  readonly sliceMs: number;
   /** Of each subject, once before its first round. */
   readonly warmupMs: number;
   /** At least, unless the time is over before. */
@@ -24,10 +22,6 @@ export interface ScenarioTraits {
   readonly name: string;
   /** Where the command line says nothing. */
   readonly defaults?: Partial<LoadSettings>;
-  /** The same for `all`, whose scenarios share twenty minutes. */
-  readonly inAll?: Partial<LoadSettings>;
-  /** What it takes of the time of `all` beside the others; 1 unless given. */
-  readonly share?: number;
   /** Why it takes no `--target`, as the end of "NAME takes no --target: …"; absent where it takes one. */
   readonly noTarget?: string;
   /** Whether another build takes part with `--baseline`. */
@@ -76,20 +70,14 @@ const BASELINE_SHARE = 0.97;
 const SECOND_MS = 1_000;
 const STANDARD: LoadSettings = {
   connections: 64,
-  durationMs: 0.3 * SECOND_MS,
-  /**
-   * What the machine does besides is as much in 10 ms as in 2 s (flicker noise), so that a ratio gets sure by the number
-   * of turns, not by their length; but a slice is many answers. Work that waits for the disk needs longer ones: the last
-   * answers of a slice share their commits with few others.
-   */
-  sliceMs: 20,
-  warmupMs: 3 * SECOND_MS,
+  // A ratio gets sure by the number of rounds, not by their length (decision 0071); but a round is many answers.
+  durationMs: 0.15 * SECOND_MS,
+  warmupMs: 1.5 * SECOND_MS,
   rounds: 15,
   roundsMax: 300,
   users: 0,
 };
-const STANDARD_IN_ALL: Partial<LoadSettings> = { durationMs: 0.15 * SECOND_MS, warmupMs: 1.2 * SECOND_MS };
-/** Somebody's deployment is not to fall over because a default was large. */
+/** A default must not overload a deployment. */
 export const TARGET_BOUNDS = {
   load: { connections: 8, durationMs: 5 * SECOND_MS, warmupMs: SECOND_MS, rounds: 3, roundsMax: 3, users: 4 },
   maxRatePerSecond: 100,
@@ -102,13 +90,12 @@ export const USAGE = `npm run bench -- <scenario | all> [options]
                      report says whether the interval of each ratio to it reaches the share
   --baseline-share N that share (0.97)
   --connections N    open connections (64)
-  --duration S       seconds measured in each round (0.3; all: 0.15), in slices
-  --slice S          seconds for which a subject works before it is the next one's turn (0.02)
-  --warmup S         seconds of load for each subject once, before its first round, not counted (3; all: 1.2)
+  --duration S       seconds measured in each round (0.15)
+  --warmup S         seconds of load for each subject once, before its first round, not counted (1.5)
   --rate R           open loop: R requests a second in all, latency from the moment each was due
   --max-rate R       closed loop, but no more than R requests a second
   --rounds N         exactly so many rounds of every subject, interleaved; without it 15 or more, until the 95 %
-                     interval of every ratio is within 2 % of it or the time is over (2 minutes; all: its share)
+                     interval of every ratio is within 2 % of it or the time is over (2 minutes; all: bench/budget.ts)
   --users N          accounts that take part
   --target URL       measure this gateway instead of starting one; nothing is compared. Bounded: 8 connections,
                      4 accounts, 3 rounds of 5 s, at most 100 requests a second, unless the options above say otherwise
@@ -127,7 +114,6 @@ const FLAGS = {
   internal: TEXT,
   connections: TEXT,
   duration: TEXT,
-  slice: TEXT,
   warmup: TEXT,
   rate: TEXT,
   'max-rate': TEXT,
@@ -217,7 +203,6 @@ function readLine(
     given: defined({
       connections: number('connections', 1, 10_000, true),
       durationMs: milliseconds(number('duration', 0.05, 600)),
-      sliceMs: milliseconds(number('slice', 0.005, 600)),
       warmupMs: milliseconds(number('warmup', 0, 60)),
       rounds,
       roundsMax: rounds,
@@ -233,10 +218,9 @@ function withBaseline({ name, baseline }: ScenarioTraits): string[] {
 }
 
 /** The command line goes before the bounds of a target, and those before what the scenario is made for. */
-export function optionsFor({ scenario, common, given }: CommandLine, traits: ScenarioTraits): BenchOptions {
-  const inAll = scenario === ALL ? { ...STANDARD_IN_ALL, ...traits.inAll } : {};
+export function optionsFor({ common, given }: CommandLine, traits: ScenarioTraits): BenchOptions {
   const bounds = common.target === undefined ? {} : TARGET_BOUNDS.load;
-  const load = { ...STANDARD, ...traits.defaults, ...inAll, ...bounds, ...given };
+  const load = { ...STANDARD, ...traits.defaults, ...bounds, ...given };
   return { scenario: traits.name, ...common, ...load };
 }
 

@@ -11,7 +11,7 @@ export interface Sender {
   send(sinceMs: number): void;
 }
 
-/** For one slice of a load. */
+/** For one round of a load. */
 export interface Pace {
   start(): void;
   free(lane: Sender): void;

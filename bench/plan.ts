@@ -6,7 +6,7 @@ export interface LoadPlan {
   readonly connections: number;
   /** Processes of this machine whose processor time is taken over the measured time alone. */
   readonly pids?: readonly number[];
-  /** Of a load that runs once: not counted, when all connections are open. */
+  /** Of a load that runs once: not counted. */
   readonly leadInMs: number;
   readonly durationMs: number;
   /** Requests a second in all. Without it each connection sends as soon as it has its answer (closed loop). */
@@ -41,7 +41,7 @@ export interface LoadReport {
   readonly answers: number;
   /** Good answers of the lead-in too. */
   readonly answersInAll: number;
-  /** From the first request of a slice to its last answer, of all slices. */
+  /** From the first request to the last answer. */
   readonly durationMs: number;
   readonly ratePerSecond: number;
   /** Microseconds. In the open loop from the moment the request was due, so that a stall is not hidden. */
@@ -63,11 +63,10 @@ export type LoadOrder =
   | { readonly kind: 'run'; readonly plan: LoadPlan }
   /** Answered with the number of the load. */
   | { readonly kind: 'open'; readonly plan: LoadPlan }
-  /** `requests` take the place of those so far. */
+  /** `requests` replace those so far. Answered with the report. */
   | {
-      readonly kind: 'slice';
+      readonly kind: 'round';
       readonly load: number;
       readonly durationMs: number;
       readonly requests?: readonly string[];
-    }
-  | { readonly kind: 'report'; readonly load: number };
+    };

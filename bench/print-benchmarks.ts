@@ -1,8 +1,8 @@
 /**
- * Prints docs/BENCHMARKS.md from the JSON of one run, or of two runs of the same command:
+ * Prints docs/BENCHMARKS.md from the JSON of a run:
  *
  *     npm run bench -- all --peers --json RUN.json
- *     node build/bench/print-benchmarks.js RUN.json [SECOND.json] > docs/BENCHMARKS.md
+ *     node build/bench/print-benchmarks.js RUN.json > docs/BENCHMARKS.md
  *
  * Exit 64 for bad usage, 65 for a file that is no report of this suite.
  */
@@ -20,14 +20,13 @@ function read(file: string): BenchReport {
   return report as BenchReport;
 }
 
-const files = process.argv.slice(2);
-if (files.length < 1 || files.length > 2) {
-  process.stderr.write('print-benchmarks RUN.json [SECOND.json]: one run, or two of the same command\n');
+const [file, ...more] = process.argv.slice(2);
+if (file === undefined || more.length > 0) {
+  process.stderr.write('print-benchmarks RUN.json\n');
   process.exitCode = EX_USAGE;
 } else {
   try {
-    const [first, second] = files.map(read);
-    if (first !== undefined) process.stdout.write(benchmarks(first, second));
+    process.stdout.write(benchmarks(read(file)));
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
     process.exitCode = EX_DATAERR;

@@ -28,8 +28,6 @@ export class ProgressBar implements Progress {
     | {
         readonly startedMs: number;
         readonly doneAtMs: number;
-        /** Over when it began, or went on after others had the machine. */
-        readonly first: number;
         readonly done: number;
         readonly total: number;
       }
@@ -57,8 +55,8 @@ export class ProgressBar implements Progress {
 
   round(text: string, done: number, total: number): void {
     const nowMs = this.#nowMs();
-    const { startedMs, first } = this.#rounds ?? { startedMs: nowMs, first: done };
-    this.#rounds = { startedMs, doneAtMs: nowMs, first, done, total };
+    const startedMs = this.#rounds?.startedMs ?? nowMs;
+    this.#rounds = { startedMs, doneAtMs: nowMs, done, total };
     if (this.#output.isTTY !== true && nowMs < this.#saidAtMs + LINE_EVERY_MS) return;
     this.#saidAtMs = nowMs;
     this.#say(text);
@@ -85,12 +83,12 @@ export class ProgressBar implements Progress {
   /** Rounds take about as long as the ones before; within the first one nothing is known. */
   #bar(): string {
     if (this.#rounds === undefined) return '';
-    const { startedMs, doneAtMs, first, done, total } = this.#rounds;
+    const { startedMs, doneAtMs, done, total } = this.#rounds;
     const elapsedMs = this.#nowMs() - startedMs;
-    const eachMs = done === first ? undefined : (doneAtMs - startedMs) / (done - first);
-    const within = eachMs === undefined ? 0 : Math.min(0.95, (elapsedMs - eachMs * (done - first)) / eachMs);
+    const eachMs = done === 0 ? undefined : (doneAtMs - startedMs) / done;
+    const within = eachMs === undefined ? 0 : Math.min(0.95, (elapsedMs - eachMs * done) / eachMs);
     const filled = Math.floor(((done + within) / total) * WIDTH);
-    const left = eachMs === undefined ? '?' : clock(Math.max(0, eachMs * (total - first) - elapsedMs));
+    const left = eachMs === undefined ? '?' : clock(Math.max(0, eachMs * total - elapsedMs));
     return `[${'#'.repeat(filled)}${'.'.repeat(WIDTH - filled)}] ${clock(elapsedMs)}, ${left} left  `;
   }
 }

@@ -28,8 +28,6 @@ export interface BenchReport {
   readonly gateway: GatewayVersion;
   /** The build of `--baseline`. */
   readonly baseline?: GatewayVersion;
-  /** Memory that was touched and freed before the load generator: `warmMemory`. Only in a run of all. */
-  readonly warmBytes?: number;
   readonly generator: GeneratorCheck;
   readonly scenarios: readonly ScenarioReport[];
   /** Scenarios of `all` that do not run against a target, with the reason. */

@@ -1,86 +1,57 @@
 /** One scenario of a run: what it may use, what becomes of its faults, and what is said of it. */
 import { baselineTargets } from './baseline.ts';
-import { haltChildren, resume } from './halted.ts';
+import { leftMs } from './budget.ts';
 import { type Comparison, roundsOf } from './measure.ts';
 import { ALL, type BenchOptions, type CommandLine, optionsFor } from './options.ts';
 import { OTHERS_BUSY_MAX } from './others-busy.ts';
-import type { ProgressBar } from './progress.ts';
+import type { Progress } from './progress.ts';
 import { type ScenarioReport, warningsOf } from './report.ts';
 import { ROUNDS_MIN } from './rounds.ts';
 import { Bench, type Scenario, type ScenarioResult } from './scenario.ts';
 import { judge, type Target } from './targets.ts';
-import type { Turn } from './turns.ts';
 
-/** Rounds of a scenario on its own begin within this, unless the command line says how many there are. */
-const ALONE_BUDGET_MS = 2 * 60_000;
-/** Of the machine's time: one that hangs must not take the others with it. */
-const HANGING_MS = 6 * 60_000;
-const HANGING_LOOK_MS = 1_000;
+/** In `all`: a scenario that hangs must not take the time of the others. */
+const HANGING_MS = 3 * 60_000;
 const NOTHING: ScenarioResult = { comparison: { subjects: [], ratios: [] }, notes: [] };
 
 export interface Stage {
-  readonly progress: ProgressBar;
-  /** What the progress says of it. */
-  readonly title: string;
-  /** Has begun. */
-  readonly turn: Turn;
+  readonly progress: Progress;
   /** Share of the processors that others used before it began. */
   readonly busy: number;
-  /** Of it so far; more may come from beside it. */
-  readonly faults: string[];
-  readonly interrupted: Promise<void>;
+  /** Of its rounds in `all`, by `performance.now()`. */
+  readonly endMs: number;
+  readonly stop: AbortSignal;
 }
 
-/** Ends the turn when everything that it started is gone. */
+/** Resolves when everything that the scenario started is gone. */
 export async function runScenario(
   line: CommandLine,
   scenario: Scenario,
-  { progress, title, turn, busy, faults, interrupted }: Stage,
+  { progress, busy, endMs, stop }: Stage,
 ): Promise<ScenarioReport> {
-  const { name, summary, unit = 'answers', inOnePiece } = scenario;
+  const { name, summary, unit = 'answers' } = scenario;
   const options = optionsFor(line, scenario);
   const targets = (scenario.targets ?? []).filter((each) => isJudged(each, options));
   const startedUtc = new Date().toISOString();
-  let halted: readonly number[] = [];
-  const halt = () => {
-    halted = haltChildren();
-  };
-  const wake = () => {
-    resume(halted);
-    halted = [];
-  };
-  let givenUp = false;
-  const rest = async () => {
-    // What it began may still go on after an interrupt, but halts nobody: what is halted does not end.
-    if (givenUp) throw new Error('given up');
-    const others = await turn.rest(halt);
-    if (!others) return false;
-    wake();
-    progress.begin(title);
-    return true;
-  };
-  const bench = new Bench(options, {
-    progress,
-    targets,
-    leftMs: () => leftMs(line, turn),
-    ...(inOnePiece === true ? {} : { rest }),
-  });
+  const beganMs = performance.now();
+  const bench = new Bench(options, { progress, targets, leftMs: () => leftMs(line, { beganMs, endMs }) });
+  const faults: string[] = [];
+  const fault = (error: unknown) => void faults.push(messageOf(error));
   const attempt = async <Result>(act: () => Promise<Result>): Promise<Result | undefined> => {
     try {
       return await act();
     } catch (error) {
-      faults.push(messageOf(error));
+      fault(error);
       return undefined;
     }
   };
-  const isHanging = () => line.scenario === ALL && turn.hadMs > HANGING_MS;
-  const result = (await attempt(() => within(isHanging, interrupted, scenario.run(bench)))) ?? NOTHING;
-  givenUp = true;
-  // Interrupted while it rested.
-  wake();
+  // A promise that is awaited no more, of a scenario that failed or was given up, is its fault too.
+  process.on('unhandledRejection', fault);
+  const hangingMs = line.scenario === ALL ? HANGING_MS : undefined;
+  const result = (await attempt(() => within(hangingMs, stop, scenario.run(bench)))) ?? NOTHING;
   await attempt(() => bench.close());
-  const elapsedMs = turn.hadMs;
-  turn.end();
+  process.off('unhandledRejection', fault);
+  const elapsedMs = performance.now() - beganMs;
   const { comparison, notes, figures = [], series = [] } = result;
   const besideBaseline = baselineTargets(comparison.ratios, options.baselineShare);
   const noisy = busy > OTHERS_BUSY_MAX;
@@ -120,40 +91,27 @@ function isJudged(target: Target, { target: url, ratePerSecond, maxRatePerSecond
   return url === undefined && !(isGiven && target.by === 'rate');
 }
 
-/** For further rounds. In `all` what one does not need is everybody's. */
-export function leftMs(
-  { scenario, given }: Pick<CommandLine, 'scenario' | 'given'>,
-  turn: Pick<Turn, 'hadMs' | 'leftMs'>,
-): number {
-  if (scenario === ALL) return turn.leftMs;
-  return given.rounds === undefined ? ALONE_BUDGET_MS - turn.hadMs : Number.POSITIVE_INFINITY;
-}
-
 /** With what led to it: fetch alone says no more than that it failed. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause === undefined ? error.message : `${error.message}: ${messageOf(error.cause)}`;
 }
 
-/** What it started ends with the bench, whoever waits for it no longer. */
+/** The work that is given up ends with the bench. */
 async function within<Result>(
-  isHanging: () => boolean,
-  interrupted: Promise<void>,
+  hangingMs: number | undefined,
+  stop: AbortSignal,
   work: Promise<Result>,
 ): Promise<Result> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    const look = () => {
-      if (isHanging()) reject(new Error(`not over after ${HANGING_MS / 60_000} minutes`));
-    };
-    timer = setInterval(look, HANGING_LOOK_MS);
-    void interrupted.then(() => reject(new Error('interrupted')));
+  const late = hangingMs === undefined ? [] : [AbortSignal.timeout(hangingMs)];
+  const givenUp = AbortSignal.any([stop, ...late]);
+  const end = new Promise<never>((_resolve, reject) => {
+    const giveUp = () =>
+      reject(new Error(stop.aborted ? 'interrupted' : `not over after ${HANGING_MS / 60_000} minutes`));
+    if (givenUp.aborted) giveUp();
+    else givenUp.addEventListener('abort', giveUp, { once: true });
   });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearInterval(timer);
-  }
+  return await Promise.race([work, end]);
 }
 
 function unknownCost({ target, internal }: BenchOptions): string[] {

@@ -2,22 +2,16 @@
 import { SECOND_MS } from '../src/domain/time.ts';
 import { type Build, baselinePairs, buildsOf, isOfBaseline } from './baseline.ts';
 import { type Generator, type OpenLoad, startGenerator } from './children.ts';
-import { mergeCasts } from './instances.ts';
-import { type Comparison, compare, type Sample, type Slices, type Subject } from './measure.ts';
+import { type Comparison, compare, type Subject } from './measure.ts';
 import { remoteCost } from './metrics.ts';
 import type { BenchOptions, ScenarioTraits } from './options.ts';
 import { invite, type Participant, type ParticipantId } from './participants.ts';
-import type { LoadPlan, LoadReport } from './plan.ts';
+import type { LoadPlan } from './plan.ts';
 import type { Progress } from './progress.ts';
 import type { Figure, Target } from './targets.ts';
 
 /** Longer than any good answer of these scenarios. */
 const TIMEOUT_MS = 10_000;
-/** A round of slices that take longer than they should ends: with thousands of connections ten last a quarter of a minute. */
-const ENOUGH_MS = 3 * SECOND_MS;
-
-/** Of subjects that are started severally: each takes time to warm up. */
-const INSTANCES = 2;
 
 /** A curve: how something grows with something. */
 export interface Series {
@@ -51,8 +45,6 @@ export interface Scenario extends ScenarioTraits {
   /** What the rates count, where it is not answers: `MiB`, `messages`. */
   readonly unit?: string;
   readonly targets?: readonly Target[];
-  /** Others wait until it is over: what it keeps does something while it rests, or is not to rest. */
-  readonly inOnePiece?: true;
   run(bench: Bench): Promise<ScenarioResult>;
 }
 
@@ -73,14 +65,12 @@ export interface LoopPart {
   readonly elapsedMs: number;
 }
 
-export interface Loop<Part extends LoopPart> {
+export interface Loop {
   readonly name: string;
   readonly pids: readonly number[];
   readonly group?: string;
   /** Works for so long. */
-  run(durationMs: number): Promise<Part>;
-  /** Further figures of a round. */
-  details?(parts: readonly Part[], count: number): Readonly<Record<string, unknown>>;
+  run(durationMs: number): Promise<LoopPart>;
 }
 
 export interface BenchContext {
@@ -88,7 +78,6 @@ export interface BenchContext {
   readonly targets?: readonly Target[];
   /** As the plan of a comparison has them. */
   readonly leftMs?: () => number;
-  readonly rest?: () => Promise<boolean>;
 }
 
 export interface CompareOptions {
@@ -146,7 +135,7 @@ export class Bench {
    * command line does not say how many rounds, until the ratios are sure or the time is over.
    */
   async compare(subjects: readonly Subject[], more: CompareOptions = {}): Promise<Comparison> {
-    const { leftMs = () => Number.POSITIVE_INFINITY, rest, progress, targets = [] } = this.#context;
+    const { leftMs = () => Number.POSITIVE_INFINITY, progress, targets = [] } = this.#context;
     const { target, internal, rounds: least, roundsMax: most } = this.options;
     const asked = targets.flatMap((target) =>
       'against' in target && target.of !== undefined ? [{ of: target.of, against: target.against }] : [],
@@ -157,9 +146,7 @@ export class Bench {
     return await compare(placed, {
       least,
       most,
-      slices: slicesOf(this.options, subjects.length),
       leftMs: () => Math.min(leftMs(), endMs - performance.now()),
-      ...(rest === undefined ? {} : { rest }),
       pairs: [...asked, ...baselinePairs(subjects.map(({ name }) => name)), ...(more.pairs ?? [])],
       progress,
       ...(target === undefined
@@ -170,24 +157,18 @@ export class Bench {
 
   /** A subject of the comparison that answers requests. `prepare` may make other requests for each round. */
   subject(name: string, pids: readonly number[], prepare: () => LoadTarget | Promise<LoadTarget>): Subject {
-    const { warmupMs } = this.options;
-    const { eachMs } = slicesOf(this.options);
+    const { warmupMs, durationMs } = this.options;
     let load: OpenLoad | undefined;
-    let target: LoadTarget | undefined;
     return {
       name,
       pids,
       warmUp: async () =>
         await this.#generator.run({ ...this.#plan(await prepare(), []), durationMs: warmupMs }),
-      slice: async () => {
-        target ??= await prepare();
-        load ??= await this.#generator.open(this.#plan(target, pids));
-        await load.slice(eachMs, target.requests);
-      },
       round: async () => {
-        target = undefined;
-        if (load === undefined) throw new Error(`${name}: no slices`);
-        return sampleOf(await load.report());
+        const target = await prepare();
+        load ??= await this.#generator.open(this.#plan(target, pids));
+        const report = await load.round(durationMs, target.requests);
+        return { ratePerSecond: report.ratePerSecond, details: { ...report } };
       },
     };
   }
@@ -197,39 +178,20 @@ export class Bench {
     return buildsOf(this.options);
   }
 
-  /** What `make` starts; beside a baseline severally, since two starts of one program differ by some percent. */
-  async besideBaseline(make: () => Promise<readonly Subject[]>): Promise<readonly Subject[]> {
-    return this.options.baseline === undefined ? await make() : await this.severally(make);
-  }
-
-  /** Subjects that `make` starts anew for each instance; of a target, which is there, once. */
-  async severally(make: () => Promise<readonly Subject[]>): Promise<Subject[]> {
-    const casts: (readonly Subject[])[] = [];
-    const count = this.options.target === undefined ? INSTANCES : 1;
-    while (casts.length < count) casts.push(await make());
-    return mergeCasts(casts);
-  }
-
   /** A subject of the comparison that works by itself. */
-  loop<Part extends LoopPart>({ name, pids, group, run, details }: Loop<Part>): Subject {
-    const { eachMs } = slicesOf(this.options);
-    let parts: Part[] = [];
+  loop({ name, pids, group, run }: Loop): Subject {
+    const { durationMs, warmupMs } = this.options;
     return {
       name,
       pids,
       ...(group === undefined ? {} : { group }),
-      warmUp: () => run(this.options.warmupMs),
-      slice: async () => void parts.push(await run(eachMs)),
+      warmUp: () => run(warmupMs),
       async round() {
-        const sum = (pick: (part: Part) => number) => parts.reduce((total, part) => total + pick(part), 0);
-        const count = sum((part) => part.count);
-        const elapsedMs = sum((part) => part.elapsedMs);
-        const sample = {
+        const { count, elapsedMs } = await run(durationMs);
+        return {
           ratePerSecond: (count / elapsedMs) * SECOND_MS,
-          details: { answersInAll: count, elapsedMs, ...details?.(parts, count) },
+          details: { answersInAll: count, elapsedMs },
         };
-        parts = [];
-        return sample;
       },
     };
   }
@@ -252,24 +214,6 @@ export class Bench {
       timeoutMs: TIMEOUT_MS,
     };
   }
-}
-
-/**
- * Of a round of so many subjects. A load at a rate of its own, and one that stands beside nothing, is measured in one
- * piece.
- */
-export function slicesOf(
-  { durationMs, sliceMs, target, ratePerSecond, maxRatePerSecond }: BenchOptions,
-  subjects = 1,
-): Slices & { readonly eachMs: number } {
-  const whole = target !== undefined || ratePerSecond !== undefined || maxRatePerSecond !== undefined;
-  const count = whole ? 1 : Math.max(1, Math.round(durationMs / sliceMs));
-  const enoughMs = Math.max(ENOUGH_MS, 2 * durationMs * subjects);
-  return { count, eachMs: durationMs / count, enoughMs };
-}
-
-function sampleOf(report: LoadReport): Sample {
-  return { ratePerSecond: report.ratePerSecond, details: { ...report } };
 }
 
 /** One HTTP/1.1 request in the form that the generator sends. */

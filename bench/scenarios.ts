@@ -6,7 +6,6 @@ import { curveTools } from './scenarios/curve-tools.ts';
 import { download, downloadRange } from './scenarios/download.ts';
 import { empty } from './scenarios/empty.ts';
 import { eventsIntake } from './scenarios/events-intake.ts';
-import { filePieces } from './scenarios/file-pieces.ts';
 import { limiter } from './scenarios/limiter.ts';
 import { mcpCall } from './scenarios/mcp-call.ts';
 import { mcpList } from './scenarios/mcp-list.ts';
@@ -32,7 +31,6 @@ export const SCENARIOS: readonly Scenario[] = [
   restProxy,
   mcpLogin,
   passkey,
-  filePieces,
   uploadV1,
   uploadV2,
   download,

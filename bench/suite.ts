@@ -5,15 +5,12 @@
 import { writeFileSync } from 'node:fs';
 import { baselineFault } from './baseline.ts';
 import { page } from './html/page.ts';
-import { ALL, type CommandLine, parseOptions, TARGET_BOUNDS, USAGE } from './options.ts';
+import { type CommandLine, parseOptions, TARGET_BOUNDS, USAGE } from './options.ts';
 import { ProgressBar } from './progress.ts';
 import { runScenarios } from './run.ts';
 import { SCENARIOS } from './scenarios.ts';
 import { tables } from './table.ts';
-import { type WarmBounds, warmMemory } from './warm-memory.ts';
 
-/** Of `all`: with what takes the host's longest it is ready within this time. */
-const WARM_BOUNDS: WarmBounds = { bytes: 12 * 2 ** 30, ms: 45_000 };
 const EX_USAGE = 64;
 const EX_INTERRUPTED = 130;
 
@@ -35,18 +32,14 @@ async function run(args: readonly string[]): Promise<number> {
   const command = ['npm run bench --', ...args].join(' ');
   const interrupt = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => interrupt.abort());
-  // Who began it is gone, and with a terminal whoever reads what it says.
+  // main.ts is gone, and with a terminal the reader of the output.
   process.once('disconnect', () => {
     for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
     interrupt.abort();
   });
   process.channel?.unref();
   const progress = new ProgressBar(process.stderr);
-  const isAll = line.scenario === ALL && line.common.target === undefined;
-  const report = await runScenarios(line, command, SCENARIOS, progress, {
-    stop: interrupt.signal,
-    ...(isAll ? { warm: (stop) => warmMemory(WARM_BOUNDS, stop) } : {}),
-  });
+  const report = await runScenarios(line, command, SCENARIOS, progress, interrupt.signal);
   process.stdout.write(tables(report));
   if (line.htmlFile !== undefined) writeFileSync(line.htmlFile, page(report));
   if (line.jsonFile !== undefined) writeFileSync(line.jsonFile, `${JSON.stringify(report)}\n`);

@@ -1,4 +1,4 @@
-/** What the load generator has counted since its last report. */
+/** What the load generator counts in one round. */
 import { performance } from 'node:perf_hooks';
 import { SECOND_MS } from '../src/domain/time.ts';
 import { Latencies } from './latency.ts';
@@ -10,20 +10,15 @@ const SAMPLE_LENGTH = 300;
 export class Tally {
   readonly #plan: LoadPlan;
   readonly #expect: Buffer;
-  #latencies = new Latencies();
-  #errors: Record<string, number> = {};
-  #perSecond: number[] = [];
+  readonly #latencies = new Latencies();
+  readonly #errors: Record<string, number> = {};
+  readonly #perSecond: number[] = [];
   #sample: string | undefined;
   #answers = 0;
   #answersInAll = 0;
-  /** Of the slices that are over. */
-  #elapsedMs = 0;
-  #cpuMs = 0;
-  #activeMs = 0;
-  #idleMs = 0;
-  /** Of the slice that is counted now. */
-  #slice:
-    | { startMs: number; cpuMs: number; utilization: ReturnType<typeof performance.eventLoopUtilization> }
+  /** When the measured time began; undefined in the lead-in. */
+  #began:
+    | { ms: number; cpuMs: number; utilization: ReturnType<typeof performance.eventLoopUtilization> }
     | undefined;
 
   constructor(plan: LoadPlan) {
@@ -33,19 +28,27 @@ export class Tally {
 
   begin(): void {
     const cpuMs = this.#cpuNow();
-    this.#slice = { startMs: performance.now(), cpuMs, utilization: performance.eventLoopUtilization() };
+    this.#began = { ms: performance.now(), cpuMs, utilization: performance.eventLoopUtilization() };
   }
 
   /** All that was sent is answered. */
-  end(): void {
-    if (this.#slice === undefined) return;
-    const { startMs, cpuMs, utilization } = this.#slice;
-    this.#slice = undefined;
-    this.#elapsedMs += performance.now() - startMs;
-    this.#cpuMs += this.#cpuNow() - cpuMs;
-    const { active, idle } = performance.eventLoopUtilization(utilization);
-    this.#activeMs += active;
-    this.#idleMs += idle;
+  end(): LoadReport {
+    const { ms = performance.now(), cpuMs = Number.NaN, utilization } = this.#began ?? {};
+    const durationMs = performance.now() - ms;
+    const usedMs = this.#cpuNow() - cpuMs;
+    const wholeSeconds = Math.floor(durationMs / SECOND_MS);
+    return {
+      answers: this.#answers,
+      answersInAll: this.#answersInAll,
+      durationMs,
+      ratePerSecond: durationMs > 0 ? (this.#answers / durationMs) * SECOND_MS : 0,
+      latencyUs: this.#latencies.summary(),
+      cpuMs: Number.isNaN(usedMs) ? undefined : usedMs,
+      errors: this.#errors,
+      sample: this.#sample,
+      perSecond: Array.from({ length: wholeSeconds }, (_, second) => this.#perSecond[second] ?? 0),
+      generatorBusy: performance.eventLoopUtilization(utilization).utilization,
+    };
   }
 
   answered(status: number, body: Buffer, sinceMs: number): void {
@@ -60,46 +63,17 @@ export class Tally {
     if (body !== undefined) this.#sample ??= body.toString('utf8', 0, SAMPLE_LENGTH);
   }
 
-  /** Begins anew. */
-  report(): LoadReport {
-    const durationMs = this.#elapsedMs;
-    const wholeSeconds = Math.floor(durationMs / SECOND_MS);
-    const report = {
-      answers: this.#answers,
-      answersInAll: this.#answersInAll,
-      durationMs,
-      ratePerSecond: durationMs > 0 ? (this.#answers / durationMs) * SECOND_MS : 0,
-      latencyUs: this.#latencies.summary(),
-      cpuMs: Number.isNaN(this.#cpuMs) ? undefined : this.#cpuMs,
-      errors: this.#errors,
-      sample: this.#sample,
-      perSecond: Array.from({ length: wholeSeconds }, (_, second) => this.#perSecond[second] ?? 0),
-      generatorBusy: this.#activeMs / (this.#activeMs + this.#idleMs),
-    };
-    this.#latencies = new Latencies();
-    this.#errors = {};
-    this.#perSecond = [];
-    this.#sample = undefined;
-    this.#answers = 0;
-    this.#answersInAll = 0;
-    this.#elapsedMs = 0;
-    this.#cpuMs = 0;
-    this.#activeMs = 0;
-    this.#idleMs = 0;
-    return report;
-  }
-
   #good(sinceMs: number): void {
     this.#answersInAll += 1;
-    if (this.#slice === undefined) return;
+    if (this.#began === undefined) return;
     const nowMs = performance.now();
     this.#answers += 1;
     this.#latencies.record((nowMs - sinceMs) * 1_000);
-    const second = Math.floor((this.#elapsedMs + nowMs - this.#slice.startMs) / SECOND_MS);
+    const second = Math.floor((nowMs - this.#began.ms) / SECOND_MS);
     this.#perSecond[second] = (this.#perSecond[second] ?? 0) + 1;
   }
 
-  /** NaN where nobody tells. */
+  /** NaN where it is not known. */
   #cpuNow(): number {
     return costOfAll(this.#plan.pids ?? [])?.cpuMs ?? Number.NaN;
   }

@@ -1,17 +1,14 @@
 /**
  * The actor runtime against its floor: durable turns at so many clients against raw LMDB puts at as many, and the
- * cost of a volatile turn. Each function measures one round in a directory of its own, so that a harness can
- * interleave them. `node build/bench/turn.js [ROUNDS] [SECONDS] [CLIENTS]` prints medians and the ratio.
+ * cost of a volatile turn. Each function measures one round in a directory of its own.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { open } from 'lmdb';
 import type { RunningSystem } from '../src/actors/runtime/system.ts';
 import { startBareSystem } from './bare-system.ts';
-import { loadRuntime, type Runtime } from './runtime.ts';
-import { median } from './statistics.ts';
+import type { Runtime } from './runtime.ts';
 
 export interface TurnRound {
   readonly operations: number;
@@ -158,29 +155,3 @@ export function turnsOf(runtime: Runtime): RuntimeTurns {
       }),
   };
 }
-
-async function main(): Promise<void> {
-  const [rounds = 5, seconds = 2, clients = 64] = process.argv.slice(2).map(Number);
-  const options = { clients, durationMs: seconds * 1000 };
-  const { durableTurns, volatileTurns } = turnsOf(await loadRuntime());
-  const raw: number[] = [];
-  const durable: number[] = [];
-  const volatile: number[] = [];
-  for (let round = 0; round < rounds; round += 1) {
-    raw.push((await rawPuts(options)).perSecond);
-    durable.push((await durableTurns(options)).perSecond);
-    volatile.push((await volatileTurns({ durationMs: 500 })).perSecond);
-  }
-  const ratios = durable.map((perSecond, round) => perSecond / (raw[round] ?? Number.NaN));
-  const figures = {
-    clients,
-    rounds,
-    rawPutsPerSecond: Math.round(median(raw)),
-    durableTurnsPerSecond: Math.round(median(durable)),
-    ratio: { median: median(ratios), least: Math.min(...ratios), most: Math.max(...ratios) },
-    volatileTurnMicroseconds: 1e6 / median(volatile),
-  };
-  process.stdout.write(`${JSON.stringify(figures, undefined, 2)}\n`);
-}
-
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) await main();

@@ -98,10 +98,9 @@ export function participantCells(participants: readonly Participant[]): Cells {
 
 /** What ran, on what: label and text. */
 export function circumstances(report: BenchReport): [label: string, text: string][] {
-  const { machine, gateway, baseline, generator, command, startedUtc, elapsedMs, warmBytes } = report;
+  const { machine, gateway, baseline, generator, command, startedUtc, elapsedMs } = report;
   const gibibytes = (bytes: number) => `${Math.round(bytes / MEBIBYTE / 1024)} GiB`;
-  const warm = warmBytes === undefined ? '' : `, ${gibibytes(warmBytes)} of it touched first`;
-  const memory = `${gibibytes(machine.memoryBytes)}${warm}`;
+  const memory = gibibytes(machine.memoryBytes);
   return [
     ['Command', command],
     ['When', `${startedUtc.slice(0, 19).replace('T', ' ')} UTC, ${duration(elapsedMs)}`],

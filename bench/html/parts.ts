@@ -16,8 +16,11 @@ export function tableOf(
   );
   const body = rows.map((row) => {
     const cells = row.map((cell, column) => {
+      const title = headings[column] ?? '';
       const content = options.markup?.includes(column) === true ? cell : escapeHtml(cell);
-      return column === 0 ? `<th scope="row">${content}</th>` : `<td>${content}</td>`;
+      return column === 0
+        ? `<th scope="row">${content}</th>`
+        : `<td data-title="${escapeHtml(title)}">${content}</td>`;
     });
     return `<tr>${cells.join('')}</tr>`;
   });

@@ -71,6 +71,15 @@ summary { cursor: pointer; color: var(--soft); font-size: .9rem; }
   dl.facts { grid-template-columns: 1fr; gap: 0; }
   dl.facts dd { margin-bottom: .4rem; }
   section { padding: .9rem .8rem; }
+  /* A row is a block: columns would hide what they say behind the edge. */
+  .scroll table, .scroll tbody, .scroll tr, .scroll tbody th { display: block; }
+  .scroll thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+  .scroll tr { padding: .4rem 0; border-bottom: 1px solid var(--line); }
+  .scroll tr:last-child { border-bottom: 0; }
+  .scroll th, .scroll tbody td, table.figures td { border: 0; padding: .1rem 0; text-align: left; white-space: normal; }
+  .scroll tbody td { display: grid; grid-template-columns: 8rem minmax(0, 1fr); gap: .75rem; overflow-wrap: anywhere; }
+  .scroll tbody td::before { content: attr(data-title); color: var(--soft); }
+  .chip { white-space: normal; justify-self: start; }
 }
 @media print { section { break-inside: avoid; } nav { display: none; } }
 `;

@@ -5,8 +5,6 @@ import { rawRequest, type Scenario } from '../scenario.ts';
 export const empty: Scenario = {
   name: 'empty',
   summary: 'the load generator against an empty uWebSockets.js handler: the ceiling of this machine',
-  share: 0.2,
-  inOnePiece: true,
   async run(bench) {
     const { target } = bench.options;
     const server = bench.invite('empty-uws') ? await startServer('empty') : undefined;

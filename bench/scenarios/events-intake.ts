@@ -21,7 +21,7 @@ export const eventsIntake: Scenario = {
   unit: 'events',
   noTarget: 'it pushes events with a module key of its own gateway',
   // Requests wait for the disk together.
-  defaults: { sliceMs: 300 },
+  defaults: { durationMs: 300 },
   async run(bench) {
     const modules = { wallet: { url: 'http://127.0.0.1:9', key: KEY } };
     const gateway = await gatewayUnderLoad(bench, modules);

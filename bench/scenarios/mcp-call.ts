@@ -34,26 +34,18 @@ export const mcpCall: Scenario = {
   name: 'mcp-call',
   summary: 'tools/call to a local backend against a bare uWS + undici proxy and the official SDK server',
   baseline: true,
-  share: 2.4,
-  // The slowest answers 64 requests in 45 ms, which end each slice: shorter ones would hold little else.
-  defaults: { sliceMs: 30 },
-  inAll: { warmupMs: 2_500 },
   targets: [
     { against: 'bare uWS + undici proxy', by: 'rate', atLeast: 0.9, row: 'tools/call against a bare proxy' },
     { against: '@fastify/http-proxy', by: 'rate', atLeast: 2, row: 'tools/call against @fastify/http-proxy' },
-    { against: 'official SDK server', by: 'rate', atLeast: 14, row: 'tools/call against the official SDK' },
   ],
   async run(bench) {
     const backend = await startServer('wallet');
     bench.afterwards(() => backend.stop());
-    const subjects = await bench.severally(async () => {
-      const cast: Subject[] = [];
-      for (const build of bench.builds) cast.push(await gateway(bench, backend.url, build));
-      if (bench.invite('bare-proxy')) cast.push(await bareProxy(bench, backend.url));
-      if (bench.invite('fastify')) cast.push(await fastify(bench, backend.url));
-      if (bench.invite('sdk')) cast.push(await sdk(bench, backend.url));
-      return cast;
-    });
+    const subjects: Subject[] = [];
+    for (const build of bench.builds) subjects.push(await gateway(bench, backend.url, build));
+    if (bench.invite('bare-proxy')) subjects.push(await bareProxy(bench, backend.url));
+    if (bench.invite('fastify')) subjects.push(await fastify(bench, backend.url));
+    if (bench.invite('sdk')) subjects.push(await sdk(bench, backend.url));
     return {
       comparison: await bench.compare(subjects),
       notes: bench.options.target === undefined ? [] : ['The target answers from its own wallet module.'],

@@ -10,7 +10,7 @@ import { spreadOf } from '../statistics.ts';
 import type { Figure } from '../targets.ts';
 
 /** For the first caller to take what it can get, and for what it left to go. */
-const SETTLE_MS = 300;
+const SETTLE_MS = 200;
 const RATIO_MAX = 2;
 /** Any key of the length that the configuration asks for: this backend looks at none. */
 const MODULE_KEY = 'bench-module-key-0001';
@@ -20,9 +20,7 @@ export const neighbours: Scenario = {
   summary: 'two callers beside each other: p99 of the second one alone and beside one that abuses a bound',
   unit: 'calls',
   noTarget: 'it abuses what the callers of a gateway share',
-  defaults: { durationMs: 1_000, warmupMs: 500, rounds: 8, roundsMax: 8 },
-  inAll: { durationMs: 1_000, warmupMs: 500, rounds: 6, roundsMax: 6 },
-  inOnePiece: true,
+  defaults: { durationMs: 500, warmupMs: 500, rounds: 5, roundsMax: 5 },
   targets: PAIRS.map((pair) => ({
     figure: ratioOf(pair),
     atMost: RATIO_MAX,

@@ -24,7 +24,6 @@ export const passkey: Scenario = {
   name: 'passkey',
   summary: 'passkey verifications through the pool against the library alone; the event loop at 200 logins/s',
   unit: 'verifications',
-  share: 0.4,
   noTarget: 'passkeys of another site need a browser there',
   async run(bench) {
     const subjects = [await verifier(bench, 'pool, 1 thread', 'pool')];

@@ -27,7 +27,7 @@ export const restProxy: Scenario = {
   async run(bench) {
     const backend = await startServer('wallet');
     bench.afterwards(() => backend.stop());
-    const subjects = await bench.besideBaseline(() => cast(bench, backend.url));
+    const subjects = await cast(bench, backend.url);
     return { comparison: await bench.compare(subjects), notes: [] };
   },
 };

@@ -44,10 +44,7 @@ export const webhooks: Scenario = {
   unit: 'deliveries',
   noTarget: 'it pushes events with a module key of its own gateway',
   // A load that has just begun has latencies of its own.
-  defaults: { durationMs: 1_000 },
-  inAll: { durationMs: 600 },
-  share: 0.7,
-  inOnePiece: true,
+  defaults: { durationMs: 600 },
   async run(bench) {
     const world = await openWorld(bench);
     const subjects = [

@@ -136,7 +136,7 @@ t.test('used challenge: 64 live ones are kept, the next is 1002 until the first 
   for (let id = 3; id <= USED_CHALLENGES_MAX; id += 1) await login(challenge(id));
   const before = (await sessions()).map(({ id }) => id);
   const one = challenge(1_000);
-  const full = new GatewayError('AccessRateLimit', 'too many challenges used for one account', 291);
+  const full = new GatewayError('AccessRateLimit', 'too many challenges used for one account', 291, 's');
   await t.rejects(login(one), full, 'that of the sign-up is the 64th');
   await t.rejects(login(first), EXPIRED, 'a kept one is told apart');
   await actors.restart();
@@ -146,11 +146,15 @@ t.test('used challenge: 64 live ones are kept, the next is 1002 until the first 
     before,
   );
   await actors.advance(290 * SECOND_MS);
-  await t.rejects(login(one), new GatewayError('AccessRateLimit', full.detail, 1), 'its last millisecond');
+  await t.rejects(
+    login(one),
+    new GatewayError('AccessRateLimit', full.detail, 1, 's'),
+    'its last millisecond',
+  );
   await actors.advance(1);
   t.ok((await login(one)).token);
   t.ok((await login(challenge(1_001))).token, 'the two of the first moment are over');
-  await t.rejects(login(challenge(1_002)), new GatewayError('AccessRateLimit', full.detail, 10));
+  await t.rejects(login(challenge(1_002)), new GatewayError('AccessRateLimit', full.detail, 10, 's'));
 });
 
 t.test('used challenge: those that are over leave with the next use, live ones stay', async (t) => {

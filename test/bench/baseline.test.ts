@@ -109,18 +109,6 @@ t.test('baseline: each subject is compared with its counterpart, and that with n
   );
 });
 
-t.test('baseline: without one nothing is started twice', async (t) => {
-  const bench = new Bench(OPTIONS, SILENT);
-  t.teardown(() => bench.close());
-  t.equal(bench.builds.length, 1);
-  let made = 0;
-  await bench.besideBaseline(async () => {
-    made += 1;
-    return [];
-  });
-  t.equal(made, 1);
-});
-
 t.test('baseline: the target is met where the interval reaches the share, whatever the median', async (t) => {
   const spread = (from: number, median: number, to: number) => ({
     median,

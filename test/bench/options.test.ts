@@ -7,7 +7,6 @@ const PLAIN: ScenarioTraits = { name: 'plain', baseline: true };
 const OWN: ScenarioTraits = {
   name: 'own',
   defaults: { connections: 10_000, rounds: 3 },
-  inAll: { connections: 500 },
   noTarget: 'it publishes with a module key',
 };
 
@@ -26,9 +25,8 @@ t.test('options: nothing given, the standard; given, what was given', async (t) 
   t.match(optionsFor(line('plain'), PLAIN), {
     scenario: 'plain',
     connections: 64,
-    durationMs: 300,
-    sliceMs: 20,
-    warmupMs: 3_000,
+    durationMs: 150,
+    warmupMs: 1_500,
     rounds: 15,
     roundsMax: 300,
     users: 0,
@@ -60,12 +58,11 @@ t.test('options: nothing given, the standard; given, what was given', async (t) 
 });
 
 t.test(
-  'options: a scenario has its own standard, another in all, and the command line goes before both',
+  'options: a scenario has its own standard, the same in all, and the command line goes before it',
   async (t) => {
-    t.match(optionsFor(line('own'), OWN), { connections: 10_000, rounds: 3, durationMs: 300 });
-    t.match(optionsFor(line('all'), OWN), { connections: 500, rounds: 3, durationMs: 150, warmupMs: 1_200 });
-    t.match(optionsFor(line('all', '--connections', '7', '--duration', '4', '--slice', '0.5'), OWN), {
-      sliceMs: 500,
+    for (const scenario of ['own', 'all'])
+      t.match(optionsFor(line(scenario), OWN), { connections: 10_000, rounds: 3, durationMs: 150 });
+    t.match(optionsFor(line('all', '--connections', '7', '--duration', '4'), OWN), {
       connections: 7,
       durationMs: 4_000,
     });
@@ -117,7 +114,6 @@ t.test('options: each refusal names its option', async (t) => {
     ['--connections is a number', ['plain', '--connections', '0']],
     ['--connections is a number', ['plain', '--connections', '']],
     ['--duration is a number', ['plain', '--duration', '0']],
-    ['--slice is a number', ['plain', '--slice', '0.001']],
     ['--warmup is a number', ['plain', '--warmup=-1']],
     ['--rounds is a whole number', ['plain', '--rounds', '1.5']],
     ['--users is a number', ['plain', '--users', '0']],

@@ -54,27 +54,6 @@ t.test(
   },
 );
 
-t.test('rounds: what stands in no ratio is measured in the first five and in every fourth', async (t) => {
-  const alone = { ...subject('C', (round) => round), group: 'alone' };
-  const both = [subject('A', () => 100), alone, subject('B', () => 100)];
-  const { subjects, ratios } = await compare(both, { least: 14, most: 14 });
-  t.same(
-    subjects.map(({ name, rounds }) => [name, rounds.length]),
-    [
-      ['A', 14],
-      ['C', 7],
-      ['B', 14],
-    ],
-    'rounds 1 to 5, 9 and 13 of it',
-  );
-  t.same(
-    ratios.map(({ of, against, rate }) => [of, against, rate.median]),
-    [['A', 'B', 1]],
-  );
-  const lonely = await compare([alone], { least: 9, most: 9 });
-  t.equal(roundsOf(lonely), 9, 'where there is no ratio at all, in every round');
-});
-
 t.test('rounds: nothing to compare, no more than asked for; nobody, none', async (t) => {
   t.equal(roundsOf(await compare([subject('A', (round) => round)], { least: 4, most: 300 })), 4);
   t.same(await compare([], { least: 4, most: 300 }), { subjects: [], ratios: [] });
@@ -105,31 +84,6 @@ t.test(
   },
 );
 
-t.test('rounds: after others had the machine one or more do not count', async (t) => {
-  const order: string[] = [];
-  const rests = [false, true, false];
-  const named = (name: string) => subject(name, (round) => order.push(`${name}${round}`));
-  const result = await compare([named('A'), named('B')], {
-    least: 4,
-    most: 4,
-    againMs: 0,
-    rest: async () => {
-      const others = rests.shift() ?? false;
-      order.push(others ? 'others' : 'on');
-      return others;
-    },
-  });
-  t.same(order, ['A1', 'B1', 'on', 'B2', 'A2', 'others', 'A3', 'B3', 'A4', 'B4', 'on', 'B5', 'A5']);
-  t.same(
-    result.subjects.map(({ rounds }) => rounds.map(({ ratePerSecond }) => ratePerSecond)),
-    [
-      [1, 5, 9, 13],
-      [2, 4, 10, 12],
-    ],
-    'neither A3 nor B3',
-  );
-});
-
 t.test('warm-up: each subject once, all before the first round, and none of it counts', async (t) => {
   const order: string[] = [];
   const warmed = (name: string) =>
@@ -144,22 +98,6 @@ t.test('warm-up: each subject once, all before the first round, and none of it c
   const result = await compare([warmed('A'), warmed('B')], { least: 2, most: 2 });
   t.same(order, ['A is warmed up', 'B is warmed up', 'A', 'B', 'B', 'A']);
   t.equal(roundsOf(result), 2);
-});
-
-t.test('warm-up: three times at most where the subject had little of the processor', async (t) => {
-  const warmUps = async (eachMs: number) => {
-    let times = 0;
-    let usedMs = 0;
-    const warmUp = async () => {
-      times += 1;
-      usedMs += eachMs;
-    };
-    const cost = async () => ({ cpuMs: usedMs, rssBytes: 1 });
-    await compare([subject('A', () => 1, { warmUp })], { least: 1, most: 1, cost });
-    return times;
-  };
-  t.equal(await warmUps(1e6), 1, 'all that there is');
-  t.equal(await warmUps(0), 3, 'nothing');
 });
 
 t.test('processor time: that of the measured time goes before that of the whole round', async (t) => {

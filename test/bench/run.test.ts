@@ -3,10 +3,8 @@ import t from 'tap';
 import { parseOptions } from '../../bench/options.ts';
 import { OTHERS_BUSY_MAX } from '../../bench/others-busy.ts';
 import { ProgressBar } from '../../bench/progress.ts';
-import { lanesOf, runScenarios, together } from '../../bench/run.ts';
-import { leftMs, runScenario } from '../../bench/run-scenario.ts';
+import { runScenarios } from '../../bench/run.ts';
 import type { Scenario } from '../../bench/scenario.ts';
-import { Turns } from '../../bench/turns.ts';
 import { outside } from '../support/outside.ts';
 import { loadSample } from './fixtures/report.ts';
 
@@ -81,57 +79,11 @@ t.test('run: what a given-up scenario starts after its clean-up goes at once', a
     return { comparison: await bench.compare([]), notes: [] };
   });
   const progress = new ProgressBar({ write: () => undefined });
-  const report = await runScenarios(parsed.line, 'npm run bench -- late', [late], progress, {
-    stop: stop.signal,
-  });
+  const report = await runScenarios(parsed.line, 'npm run bench -- late', [late], progress, stop.signal);
   t.match(report.scenarios, [{ name: 'late', failure: 'interrupted' }]);
   goOn();
   await new Promise((resolve) => setImmediate(resolve));
   t.same(ended, ['started too late']);
-  cleaned.length = 0;
-});
-
-t.test('run: a scenario that was given up halts nobody any more', async (t) => {
-  const parsed = parseOptions(['good', '--rounds', '3'], [good]);
-  if (!parsed.ok) throw new Error(parsed.faults.join());
-  const { promise: interrupted, resolve: interrupt } = outside<void>();
-  const turns = new Turns(performance.now() + 60_000);
-  const turn = turns.join();
-  await turn.begin();
-  let rests = 0;
-  turn.rest = async () => {
-    rests += 1;
-    return false;
-  };
-  let ended: Promise<unknown> = Promise.resolve();
-  let rounds = 0;
-  const { promise: gone, resolve: goOn } = outside<void>();
-  const round = async () => {
-    rounds += 1;
-    // Between two rounds it would rest.
-    if (rounds === 2) {
-      interrupt();
-      await gone;
-    }
-    return loadSample(1, 1);
-  };
-  const slow = scenario('slow', (bench) => {
-    const comparison = bench.compare([{ name: 'A', pids: [], round }]);
-    ended = comparison.catch(String);
-    return comparison.then((measured) => ({ comparison: measured, notes: [] }));
-  });
-  const report = await runScenario(parsed.line, slow, {
-    progress: new ProgressBar({ write: () => undefined }),
-    title: 'slow',
-    turn,
-    busy: 0,
-    faults: [],
-    interrupted,
-  });
-  t.equal(report.failure, 'interrupted');
-  goOn();
-  t.equal(await ended, 'Error: given up');
-  t.same({ rounds, rests }, { rounds: 2, rests: 1 });
   cleaned.length = 0;
 });
 
@@ -140,12 +92,9 @@ t.test('run: all go, the failed one is named, and each is cleaned up after', asy
   if (!parsed.ok) throw new Error(parsed.faults.join());
   const said: string[] = [];
   const progress = new ProgressBar({ write: (text) => said.push(text) });
-  const warm = async () => ({ bytes: 2 ** 30, release: async () => void cleaned.push('memory') });
   const command = 'npm run bench -- all';
-  const report = await runScenarios(parsed.line, command, [good, bad, last], progress, { warm });
-  t.same(cleaned, ['good', 'bad', 'last', 'memory']);
-  t.equal(report.warmBytes, 2 ** 30);
-  t.match(said[0], /^memory: /);
+  const report = await runScenarios(parsed.line, command, [good, bad, last], progress);
+  t.same(cleaned, ['good', 'bad', 'last']);
   t.same(
     report.scenarios.map(({ name, failure }) => [name, failure]),
     [
@@ -154,7 +103,7 @@ t.test('run: all go, the failed one is named, and each is cleaned up after', asy
       ['last', undefined],
     ],
   );
-  t.ok(said.includes('good (1 of 3): round 1 of 3: A\n'), said.join(''));
+  t.ok(said.includes('good (1 of 3, 0 s): round 1 of 3: A\n'), said.join(''));
   t.ok(report.generator.ratePerSecond > 0 && report.generator.busy > 0, 'the generator was tried first');
   t.match(report.scenarios[0], {
     unit: 'things',
@@ -179,25 +128,6 @@ t.test('run: all go, the failed one is named, and each is cleaned up after', asy
   t.ok(warnings?.some((line) => line.includes('a median of 3 rounds')));
 });
 
-t.test('run: what fails beside one of a dozen is the fault of that one', async (t) => {
-  const stray = scenario('stray', async (bench) => {
-    void Promise.reject(new Error('nobody waits'));
-    await new Promise((resolve) => setImmediate(resolve));
-    return { comparison: await bench.compare([]), notes: [] };
-  });
-  const dozen = Array.from({ length: 12 }, (_, index) =>
-    index === 5 ? stray : { ...last, name: `${index}` },
-  );
-  const parsed = parseOptions(['all'], dozen);
-  if (!parsed.ok) throw new Error(parsed.faults.join());
-  const progress = new ProgressBar({ write: () => undefined });
-  const { scenarios } = await runScenarios(parsed.line, 'npm run bench -- all', dozen, progress);
-  t.same(
-    scenarios.map(({ failure }) => failure),
-    dozen.map((each) => (each === stray ? 'nobody waits' : undefined)),
-  );
-});
-
 t.test('run: one round of something that nothing stands beside is no doubtful median', async (t) => {
   const parsed = parseOptions(['once'], [once]);
   if (!parsed.ok) throw new Error(parsed.faults.join());
@@ -208,26 +138,4 @@ t.test('run: one round of something that nothing stands beside is no doubtful me
     scenarios[0]?.warnings.filter((line) => !line.startsWith('the machine was busy')),
     [],
   );
-});
-
-t.test('run: in all a scenario has its share; alone two minutes, unless the rounds are given', async (t) => {
-  const turn = { hadMs: 5_000, leftMs: 300 };
-  t.equal(leftMs({ scenario: 'all', given: {} }, turn), 300);
-  t.equal(leftMs({ scenario: 'good', given: {} }, turn), 115_000);
-  t.equal(leftMs({ scenario: 'good', given: { rounds: 3 } }, turn), Number.POSITIVE_INFINITY);
-});
-
-t.test('run: scenarios take turns as far as memory goes; those of a target are one after the other', (t) => {
-  const at = (target?: string) => ({ common: { target } });
-  t.equal(together(at(), 10 * 2 ** 30), 10);
-  t.equal(together(at(), 2 ** 20), 1, 'at least one');
-  t.equal(together(at('https://crm.example'), 10 * 2 ** 30), 1);
-  const place = (inOnePiece?: true) => ({ scenario: inOnePiece === undefined ? {} : { inOnePiece } });
-  const places = [place(true), place(), place(true), place()];
-  t.same(lanesOf(places, 1), [{ queue: places, count: 1 }], 'one after the other, in their order');
-  t.same(lanesOf(places, 10), [
-    { queue: [place(), place()], count: 8 },
-    { queue: [place(true), place(true)], count: 2 },
-  ]);
-  t.end();
 });

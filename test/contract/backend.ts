@@ -21,6 +21,8 @@ export class Backend {
   readonly asked: Asked[] = [];
   /** Replace it to answer in another way. */
   answer: (asked: Asked) => Given = () => ({ body: '{"result":"fine"}' });
+  /** The answers to one path, in place of `answer`. */
+  readonly answersOf = new Map<string, (asked: Asked) => Given>();
   readonly #server: Server;
   readonly #waiting = new Set<() => void>();
 
@@ -31,7 +33,7 @@ export class Backend {
       request.on('end', () => {
         const { method = '', url = '', headers } = request;
         const asked = { method, url, headers, body: Buffer.concat(chunks).toString('utf8') };
-        const given = this.answer(asked);
+        const given = (this.answersOf.get(url) ?? this.answer)(asked);
         this.asked.push(asked);
         if (given.none === 'cut') response.destroy();
         if (given.none === undefined) {

@@ -13,7 +13,14 @@ export async function runChecks(
 ): Promise<void> {
   const world = await World.start(options);
   t.teardown(() => world.close());
-  for (const { section, shows, run } of checks) {
-    await t.test(`contract ${section}: ${shows}`, { timeout: CHECK_TIMEOUT_MS }, (test) => run(test, world));
-  }
+  const test = ({ section, shows, run }: Check) =>
+    t.test(`contract ${section}: ${shows}`, { timeout: CHECK_TIMEOUT_MS, buffered: true }, (test) =>
+      run(test, world),
+    );
+  const apart = checks.filter((check) => check.apart);
+  // Those that run beside, and one of the others at a time.
+  t.jobs = apart.length + 1;
+  const beside = Promise.all(apart.map(test));
+  for (const check of checks) if (!check.apart) await test(check);
+  await beside;
 }

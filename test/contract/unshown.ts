@@ -1,6 +1,6 @@
 /**
  * What a client needs and the contract does not show: the shapes of a browser login, of a phone login, of events that
- * modules push and of the admin panel. From docs/passkeys.md, docs/modules.md and the description under /docs/openapi.json.
+ * modules push, of the admin panel and of the sandbox. From docs/passkeys.md, docs/modules.md and the description under /docs/openapi.json.
  */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { create, get, type Making, type Passkey } from '../../tools/authenticator.ts';
@@ -72,6 +72,15 @@ export async function logIn(url: string, key: SoftwareKey): Promise<Answer> {
 export async function pushEvents(internal: string, key: string, events: readonly object[]): Promise<Answer> {
   const headers = { 'X-Module-Key': key };
   return await send('POST', `${internal}/internal/v1/events`, { headers, json: { events } });
+}
+
+/** Makes a module of the sandbox fail until it is `ok` again. */
+export async function sandboxFault(
+  sandbox: string,
+  module: string,
+  mode: 'down' | 'error' | 'ok',
+): Promise<void> {
+  expectOk('fault', await send('POST', `${sandbox}/sandbox/v1/fault`, { json: { module, mode } }));
 }
 
 /** The one-time code that the chat module of the sandbox was asked to deliver. */

@@ -84,7 +84,7 @@ interface Step {
 }
 
 const ids = (body: (world: World) => object) => (world: World) => ({ body: body(world) });
-const app = ids(({ appId }) => ({ id: appId }));
+const app = ids(({ appId }) => ({ appId }));
 const upload = { query: { uploadId: String(HELLO_CRC32) } };
 const init = { body: { FileName: 'notes.txt', FileSize: 5, CRC32: HELLO_CRC32, ChatId: '0' } };
 const draft: Step = {
@@ -166,15 +166,15 @@ const STEPS: readonly Step[] = [
     id: 'post_ProxyAdmin_api_apps_update',
     call: ids(({ appId }) => ({ appId, approved: true, mcpEnabled: true })),
   },
-  { id: 'get_auth_v1_app_info', call: ({ appId }) => ({ query: { id: appId } }) },
-  { id: 'get_auth_v1_app_deliveries', call: ({ appId }) => ({ query: { id: appId } }) },
+  { id: 'get_auth_v1_app_info', call: ({ appId }) => ({ query: { appId } }) },
+  { id: 'get_auth_v1_app_deliveries', call: ({ appId }) => ({ query: { appId } }) },
   { id: 'get_ProxyAdmin_api_deliveries', call: ({ appId }) => ({ query: { appId } }) },
   { id: 'post_auth_v1_app_ping', call: app },
   { id: 'post_auth_v1_app_enable', call: app },
   { id: 'post_auth_v1_app_rotate_key', call: app },
   {
     id: 'post_auth_v1_app_resend',
-    call: ids(({ appId }) => ({ id: appId, from: new Date(Date.now() - 60_000).toISOString() })),
+    call: ids(({ appId }) => ({ appId, from: new Date(Date.now() - 60_000).toISOString() })),
     // Nothing but the ping was delivered.
     status: 404,
   },

@@ -35,7 +35,8 @@ export async function openAccounts(directory: string, nowMs?: number): Promise<R
 async function writeForEver(system: RunningSystem, id: string): Promise<void> {
   for (;;) {
     const balance = await system.ask<number>(account, id, { type: 'deposit', amount: 1 });
-    process.stdout.write(`acknowledged ${id} ${balance}\n`);
+    // A line that only waits in this process would be lost with it: the next turn begins when this one has left.
+    await new Promise((resolve) => process.stdout.write(`acknowledged ${id} ${balance}\n`, resolve));
   }
 }
 

@@ -46,6 +46,8 @@ const STICKS_OUT = `(() => {
 async function sticksOut(page: Page): Promise<string[]> {
   const size = page.viewportSize();
   await page.setViewportSize(PHONE);
+  // Charts follow the width from their resize observers, which run in the frame after the change.
+  await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
   const found = await page.evaluate<string[]>(STICKS_OUT);
   if (size !== null) await page.setViewportSize(size);
   return found;

@@ -59,7 +59,8 @@ const EVENT: readonly Check[] = [
   },
   {
     section: '2.6',
-    sentence: 'For wallet events data is a transaction event with these fields:',
+    sentence:
+      'For wallet events data is a transaction event with these fields: … id | string (int64) | … tick | string (int64) | … currency | string | Currency code. … amount | decimal number | Already scaled by the currency precision. … fee | decimal number | Same scaling. … externalId | string (int64) | … appId | string (int64) | … partnerInfo | string or null | … tag | string or null | … dateTime | string | ISO 8601 UTC.',
     shows: 'a transfer arrives with the twelve fields and their types',
     async run(t, world) {
       const { owner } = await hooked(world, 'wallet');
@@ -80,7 +81,8 @@ const EVENT: readonly Check[] = [
   },
   {
     section: '2.6',
-    sentence: 'Enumerated fields are sent as numbers, not names.',
+    sentence:
+      'txType | integer | Numeric enumeration value. … state | integer | Numeric enumeration value. … Enumerated fields are sent as numbers, not names.',
     shows: 'txType and state of a transfer are integers',
     async run(t, world) {
       const { data } = (await eventOf(world, 'wallet', 'TxInWallet')) as { data: Record<string, unknown> };

@@ -82,7 +82,8 @@ const keysOf = async (world: World, auth: Answer | Record<string, string>) =>
 const KEY: readonly Check[] = [
   {
     section: '2.2',
-    sentence: 'Returned by GET /auth/v1/keys/user_keys (array of these):',
+    sentence:
+      'Returned by GET /auth/v1/keys/user_keys (array of these): … id | int64 (string) | Key identifier. … utcCreate | timestamp | Creation time. … mcpAccess | boolean | Key may be used for MCP login. … cardDavAccess | boolean | Key may be used for contact-sync access.',
     shows: 'a key has the seven fields',
     async run(t, world) {
       const [key] = await keysOf(world, (await world.person()).auth);
@@ -266,7 +267,8 @@ export const TOOL_GROUPS: Readonly<Record<string, string>> = {
 const TOOL: readonly Check[] = [
   {
     section: '2.4',
-    sentence: 'inputSchema | JSON Schema object (type: object, properties, ...)',
+    sentence:
+      'name | string … description | string … inputSchema | JSON Schema object (type: object, properties, ...)',
     shows: 'every tool has a name, a description and a schema of type object',
     async run(t, world) {
       for (const tool of (await world.lists({}, 'tools')).listAt) {
@@ -329,4 +331,27 @@ const TOOL: readonly Check[] = [
   },
 ];
 
-export const CHECKS: readonly Check[] = [...SESSION, ...KEY, ...APP, ...TOOL];
+const APP_ARGUMENTS: readonly Check[] = [
+  {
+    section: '2.4',
+    sentence: 'The full argument schemas are whatever tools/list returns at runtime.',
+    shows: 'tools and routes of applications name the same argument, appId; the former id is still read',
+    async run(t, world) {
+      const { auth, person } = await world.agent();
+      const app = expectOk('app', await world.app(person, { ...SHOP, name: 'Named' }));
+      const appId = app.textAt('result.id');
+      const { listAt } = await world.lists(auth, 'tools');
+      for (const name of ['get_app_info', 'revoke_app_access']) {
+        const tool = listAt.find((each) => read(each, 'name') === name);
+        t.same(Object.keys(read(tool, 'inputSchema.properties') as object), ['appId'], name);
+      }
+      for (const name of ['appId', 'id']) {
+        const tool = await world.toolJson(auth, 'get_app_info', { [name]: appId });
+        const route = await world.get(`/auth/v1/app/info?${name}=${appId}`, person.auth);
+        t.same([read(tool, 'result.id'), route.at('result.id')], [appId, appId], name);
+      }
+    },
+  },
+];
+
+export const CHECKS: readonly Check[] = [...SESSION, ...KEY, ...APP, ...TOOL, ...APP_ARGUMENTS];

@@ -2,7 +2,7 @@
 import type { Check } from '../check.ts';
 import { read } from '../client.ts';
 import { expectOk } from '../unshown.ts';
-import { PROJECT, type World } from '../world.ts';
+import { PROJECT, World } from '../world.ts';
 
 const SCHEMA = {
   type: 'object',
@@ -75,6 +75,21 @@ const TOOLS: readonly Check[] = [
   },
   {
     section: '2.5',
+    sentence:
+      'Custom tools are declared in static configuration under Config.McpTools … Custom resources are declared under Config.McpResources',
+    shows: 'a configuration with both under Config serves them',
+    apart: true,
+    async run(t) {
+      const own = await World.start({ configuration: (core) => ({ Config: customRows(core) }) });
+      t.teardown(() => own.close());
+      const { auth } = await own.agent();
+      t.equal((await own.tool(auth, 'custom_get')).textAt('result.content.0.text'), '{"result":"fine"}');
+      const resource = await own.rpc(auth, 'resources/read', { uri: URIS[0] });
+      t.equal(resource.textAt('result.contents.0.text'), '{"result":"fine"}');
+    },
+  },
+  {
+    section: '2.5',
     sentence: 'endpoint | Backend URL to which the call is forwarded.',
     shows: 'the call arrives at the endpoint, and its JSON comes back unchanged',
     async run(t, world) {
@@ -110,7 +125,7 @@ const TOOLS: readonly Check[] = [
   },
   {
     section: '2.5',
-    sentence: 'For GET all arguments become query parameters.',
+    sentence: 'method | GET or POST. For GET all arguments become query parameters.',
     shows: 'a GET carries its arguments in the query and has no body',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -190,6 +205,21 @@ const TOOLS: readonly Check[] = [
       const { url, body } = await asked(world, auth, 'custom_root', { a: 'q', payload: { deep: [1, 2] } });
       t.same(JSON.parse(body), { deep: [1, 2] });
       t.equal(new URL(url, world.core.url).searchParams.get('a'), 'q');
+    },
+  },
+  {
+    section: '2.5',
+    sentence: 'bodyRootProperty | Name of an argument whose value replaces the whole request body.',
+    shows: 'left out, the body is {}; arguments that have no place then are an isError that names them',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      const { url, body } = await asked(world, auth, 'custom_root', { a: 'q' });
+      t.same([new URL(url, world.core.url).searchParams.get('a'), body], ['q', '{}']);
+      const before = world.core.asked.length;
+      const answer = await world.tool(auth, 'custom_root', { b: 7 });
+      t.equal(answer.at('result.isError'), true);
+      t.match(answer.textAt('result.content.0.text'), /\bb\b/);
+      t.equal(world.core.asked.length, before, 'nothing was forwarded');
     },
   },
   {

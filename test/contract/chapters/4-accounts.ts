@@ -30,7 +30,8 @@ async function addKey(world: World, { auth }: Person, key: SoftwareKey, fields: 
 const KEY: readonly Check[] = [
   {
     section: '4.3',
-    sentence: 'These are the only key endpoints. There are no FIDO2-specific endpoints.',
+    sentence:
+      'All under /auth/v1/keys/. These are the only key endpoints. There are no FIDO2-specific endpoints.',
     shows: 'the description of the API has four paths under /auth/v1/keys/ and none with fido2 in it',
     async run(t, world) {
       const paths = Object.keys((await world.get('/docs/openapi.json')).at('paths') as object);
@@ -72,7 +73,8 @@ const KEY: readonly Check[] = [
   },
   {
     section: '4.3',
-    sentence: 'publicKey (base64url Ed25519) is sent for a software key.',
+    sentence:
+      'POST /auth/v1/keys/register_key | JSON { challengeId: int64, code: string, credential?: attestation object, publicKey?: base64url string, passKeyFlag?: boolean } … publicKey (base64url Ed25519) is sent for a software key.',
     shows: 'a software key enrols; without a key, and with half of one, 400',
     async run(t, world) {
       const person = await world.person();
@@ -292,4 +294,23 @@ const APPS: readonly Check[] = [
   },
 ];
 
-export const CHECKS: readonly Check[] = [...KEY, ...BROWSER, ...APPS];
+const REGISTRATION: readonly Check[] = [
+  {
+    section: '4.5',
+    sentence: 'Response body: not shown.',
+    shows:
+      'the first answer has id and API key; a repeat with its Idempotency-Key is the same to the byte and registers nothing, other content is 422',
+    async run(t, world) {
+      const owner = await world.person();
+      const register = (body: object) =>
+        world.post('/auth/v1/app/upsert_usr_app', { ...owner.auth, 'Idempotency-Key': 'contract-1' }, body);
+      const first = expectOk('first', await register(SHOP));
+      t.match(first.at('result'), { id: /^\d+$/, apiKey: /./ });
+      t.equal((await register(SHOP)).text, first.text);
+      t.equal((await register({ ...SHOP, name: 'Other' })).status, 422);
+      t.equal((await world.get('/auth/v1/app/list', owner.auth)).listAt('result').length, 1);
+    },
+  },
+];
+
+export const CHECKS: readonly Check[] = [...KEY, ...BROWSER, ...APPS, ...REGISTRATION];

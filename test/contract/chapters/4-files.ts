@@ -67,6 +67,23 @@ const V1: readonly Check[] = [
   },
   {
     section: '4.6',
+    sentence: 'LinkedMessageId?: string (int64)',
+    shows: 'a message that is not in the chat is 404, code 1004, in both transports',
+    async run(t, world) {
+      const { auth, person } = await world.agent();
+      const [chatId, other] = [await newChat(world, auth), await newChat(world, auth)];
+      const elsewhere = await world.toolJson(auth, 'chat_send_message', { chatId: other, text: 'there' });
+      for (const LinkedMessageId of ['1', String(read(elsewhere, 'result.id'))]) {
+        const v1 = await initUpload(world, person.auth, smallFile(), { ChatId: chatId, LinkedMessageId });
+        t.same(v1.refusal, [404, 1004]);
+        t.equal(v1.at('error.message'), 'Linked message not found');
+        const query = { fileName: 'a.bin', fileSize: 3, chatId, linkedMessageId: LinkedMessageId };
+        t.same((await createDraft(world, person.auth, query)).refusal, [404, 1004]);
+      }
+    },
+  },
+  {
+    section: '4.6',
     sentence:
       'Query uploadId, chunkNumber (zero-based), chunkCrc32. Body is raw application/octet-stream (not multipart).',
     shows: 'chunks are counted from 0; a form is refused with 415, a missing query field with 4xx',
@@ -361,6 +378,21 @@ const V2_RULES: readonly Check[] = [
       t.same((await world.get(path)).refusal, [401, 1101]);
       t.equal((await world.get(path, person.auth)).status, 200);
       await world.setting('FileDownloadAuthRequired', 0);
+    },
+  },
+  {
+    section: '4.7',
+    sentence: 'By default code-based downloads need no session.',
+    shows: 'a bearer that has ended does no harm to a download by code; to one by id it is 401',
+    async run(t, world) {
+      const person = await world.mcpPerson();
+      const { auth } = await world.agent('McpVerified', person);
+      const { fileId, fileCode, bytes } = await uploadV2(world, person, smallFile());
+      t.ok((await world.get(`/auth/v2/file/${fileId}`, auth)).bytes.equals(bytes));
+      const later = await world.agent('McpVerified', person);
+      await world.toolJson(later.auth, 'close_sessions', { others: true });
+      t.ok((await world.get(`/auth/v2/file/${fileCode}`, auth)).bytes.equals(bytes));
+      t.equal((await world.get(`/auth/v2/file/${fileId}`, auth)).status, 401);
     },
   },
   {

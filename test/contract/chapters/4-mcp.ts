@@ -19,7 +19,7 @@ const ENDPOINT: readonly Check[] = [
   {
     section: '4.1',
     sentence:
-      'Content type application/json. Body is a JSON-RPC 2.0 request { jsonrpc: "2.0", id, method, params }.',
+      'POST /mcp. Content type application/json. Body is a JSON-RPC 2.0 request { jsonrpc: "2.0", id, method, params }.',
     shows: 'the answer has jsonrpc 2.0 and the id as it was sent; another content type is 415',
     async run(t, world) {
       for (const id of [7, 'seven']) {
@@ -134,6 +134,28 @@ const ENDPOINT: readonly Check[] = [
   },
   {
     section: '4.1',
+    sentence: 'name (string, required), arguments (object)',
+    shows: 'no name is -32602; arguments that are left out or null are none, another type is refused',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      const call = (params: object) => world.rpc(auth, 'tools/call', params);
+      t.equal((await call({ arguments: {} })).at('error.code'), -32602);
+      const name = 'wallet_get_balance';
+      const [whole, ...same] = [
+        await call({ name, arguments: {} }),
+        await call({ name }),
+        await call({ name, arguments: null }),
+      ];
+      t.type(whole.at('result.content.0.text'), 'string');
+      for (const answer of same) t.same(answer.at('result'), whole.at('result'));
+      for (const wrong of ['x', [], 7]) {
+        const answer = await call({ name, arguments: wrong });
+        t.ok(answer.at('error.code') === -32602 || answer.at('result.isError') === true, answer.text);
+      }
+    },
+  },
+  {
+    section: '4.1',
     sentence: 'text is the backend JSON returned unchanged, as a string.',
     shows: 'the text of a tool is the body of the REST call, to the byte',
     async run(t, world) {
@@ -169,6 +191,21 @@ const ENDPOINT: readonly Check[] = [
       for (const uri of uris)
         t.equal((await world.rpc(auth, 'resources/read', { uri })).at('error'), undefined, uri);
       t.strictNotSame(await world.resourceUris({ 'X-MCP-Code': await paymentCode(world) }), uris);
+    },
+  },
+  {
+    section: '4.1',
+    sentence: 'resources/list | none | List of resources visible to the caller.',
+    shows: 'without a session those are listed that are read without one, and no other one is read',
+    async run(t, world) {
+      const [open, all] = [
+        await world.resourceUris({}),
+        await world.resourceUris((await world.agent()).auth),
+      ];
+      const readable = async (uri: string) =>
+        (await world.rpc({}, 'resources/read', { uri })).at('error') === undefined;
+      for (const uri of open) t.ok(await readable(uri), uri);
+      for (const uri of all) if (!open.includes(uri)) t.notOk(await readable(uri), uri);
     },
   },
   {

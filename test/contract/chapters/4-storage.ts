@@ -14,6 +14,7 @@ export const CHECKS: readonly Check[] = [
     sentence:
       'LocalFileStoragePath: if set, bytes are stored at {LocalFileStoragePath}/{owner}/{fileId}. … If LocalFileStoragePath is set, it is used instead of HTTP file servers.',
     shows: 'the bytes are in the file {owner}/{fileId} of the folder, and no server got any',
+    apart: true,
     async run(t) {
       const folder = mkdtempSync(join(tmpdir(), 'gatehouse-contract-'));
       const server = await MemoryStorageServer.start(t);
@@ -35,6 +36,7 @@ export const CHECKS: readonly Check[] = [
     section: '4.8',
     sentence: 'The directory must be writable.',
     shows: 'a start with a path that cannot be a directory ends, and names the setting',
+    apart: true,
     async run(t) {
       const folder = mkdtempSync(join(tmpdir(), 'gatehouse-contract-'));
       t.teardown(() => rmSync(folder, { recursive: true, force: true }));
@@ -51,6 +53,7 @@ export const CHECKS: readonly Check[] = [
     sentence:
       'FileServers: map from numeric threshold (key) to { Host }. The first backend whose threshold is lower than the generated file id is used.',
     shows: 'a file goes to the server whose threshold is below its id, none to one whose threshold is above',
+    apart: true,
     async run(t) {
       const [low, high] = [await MemoryStorageServer.start(t), await MemoryStorageServer.start(t)];
       const FileServers = { 0: { Host: low.url }, '9000000000000000000': { Host: high.url } };

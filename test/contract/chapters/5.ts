@@ -178,7 +178,7 @@ const RULES: readonly Check[] = [
   {
     section: '5.1',
     sentence:
-      'Enrolment sequence for an agent: register the public key for a user (register_key or admin panel), set mcpAccess true with update_key, call mcp_login, then call /mcp with the bearer session id.',
+      'Enrolment sequence for an agent: register the public key for a user (register_key or admin panel), set mcpAccess true with update_key, call mcp_login, then call /mcp with the bearer session id. … Using the session: send Authorization: Bearer <sessionId> on /mcp.',
     shows: 'the four steps end with a balance',
     async run(t, world) {
       const person = await world.person();
@@ -186,6 +186,41 @@ const RULES: readonly Check[] = [
       const auth = bearerOf(expectOk('login', await world.mcpLogin(verifiedHeaders(person.key))));
       const balance = await world.toolJson(auth, 'wallet_get_balance', { currency: 'DEMO' });
       t.equal(read(balance, 'result.balances.0.currency'), 'DEMO');
+    },
+  },
+  {
+    section: '5.1',
+    sentence: 'register the public key for a user (register_key or admin panel)',
+    shows: 'a key that an admin adds logs in to MCP once mcpAccess is set',
+    async run(t, world) {
+      const [person, { auth }, key] = [await world.person(), await world.admin(), newKey()];
+      const keys = '/ProxyAdmin/api/user_keys';
+      const claim = { userId: person.userId, publicKey: key.publicKey };
+      const added = expectOk('add', await world.post(`${keys}/add`, auth, claim));
+      t.same(await refused(world, verifiedHeaders(key)), [401, 'Access denied']);
+      const change = { keyId: added.at('result.id'), mcpAccess: true };
+      expectOk('update_key', await world.post('/auth/v1/keys/update_key', person.auth, change));
+      t.equal((await world.mcpLogin(verifiedHeaders(key))).status, 200);
+    },
+  },
+  {
+    section: '5.1',
+    sentence: 'Re-login or the close_sessions tool rotates or ends sessions.',
+    shows: 'a login that brings the bearer of its key ends that session; one without leaves the others',
+    async run(t, world) {
+      const person = await world.mcpPerson();
+      const [one, two] = [await world.agent('McpVerified', person), await world.agent('McpVerified', person)];
+      const isOpen = async (auth: Headers) =>
+        (await world.tool(auth, 'wallet_get_balance')).at('error') === undefined;
+      t.same([await isOpen(one.auth), await isOpen(two.auth)], [true, true]);
+      const again = expectOk(
+        'login',
+        await world.mcpLogin({ ...verifiedHeaders(person.key, NOW() + 1), ...one.auth }),
+      );
+      t.same(
+        [await isOpen(one.auth), await isOpen(two.auth), await isOpen(bearerOf(again))],
+        [false, true, true],
+      );
     },
   },
   {
@@ -311,6 +346,26 @@ const WEBHOOK: readonly Check[] = [
         const hook = world.hook.asked.find(({ url }) => url === `/${path}`);
         t.equal(hook?.headers['x-api-key'], apiKey);
       }
+    },
+  },
+  {
+    section: '5.4',
+    sentence: 'The receiver validates it.',
+    shows: 'after rotate_key deliveries carry the former key until the owner finishes, then the new one',
+    async run(t, world) {
+      const { owner, appId, apiKey } = await hooked(world, 'rotated');
+      const keyOf = async (type: string) => {
+        const event = { module: 'core', tick: '310', type, crmId: owner.userId, data: { type } };
+        await world.pushed([event]);
+        await eventOf(world, 'rotated', type);
+        return world.hook.asked.find(({ body }) => body.includes(type))?.headers['x-api-key'];
+      };
+      const rotate = (body: object) => world.post('/auth/v1/app/rotate_key', owner.auth, { appId, ...body });
+      const made = expectOk('rotate', await rotate({})).textAt('result.apiKey');
+      t.not(made, apiKey);
+      t.equal(await keyOf('RotationOpen'), apiKey);
+      expectOk('finish', await rotate({ finish: true }));
+      t.equal(await keyOf('RotationOver'), made);
     },
   },
 ];

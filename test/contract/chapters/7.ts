@@ -1,0 +1,387 @@
+/** Contract, section 7: errors. */
+import type { Check } from '../check.ts';
+import type { Answer, Headers } from '../client.ts';
+import { expectOk, newKey, type Person, sandboxFault } from '../unshown.ts';
+import {
+  CHUNK_BYTES,
+  cancelUpload,
+  crcOf,
+  createDraft,
+  draftOf,
+  initUpload,
+  smallFile,
+  streamUpload,
+  uploadPart,
+} from '../uploads.ts';
+import { verifiedHeaders, type World } from '../world.ts';
+import { paymentCode } from './2-tools.ts';
+
+/** More than any quota of a login in one window. */
+const LOGINS_MAX = 50;
+
+const ENVELOPE: readonly Check[] = [
+  {
+    section: '7.1',
+    sentence: 'REST errors use { error: { code, message } }.',
+    shows: '400, 401, 404, 405, 413 and 415 have one form, on every kind of route',
+    async run(t, world) {
+      const person = await world.person();
+      const big = Buffer.alloc(300_000, 32);
+      const type = { 'content-type': 'text/plain' };
+      const answers: [number, Answer][] = [
+        [400, await world.post('/auth/v1/login_phone', {}, '{')],
+        [401, await world.get('/wallet/v1/balance/get')],
+        [404, await world.get('/auth/v1/nothing')],
+        [404, await world.get('/auth/v1/file/1', person.auth)],
+        [405, await world.get('/auth/v1/mcp_login')],
+        [413, await world.send('POST', '/auth/v1/login_phone', { bytes: big, headers: JSON_TYPE })],
+        [415, await world.send('POST', '/auth/v1/login_phone', { bytes: Buffer.from('{}'), headers: type })],
+      ];
+      for (const [status, answer] of answers) {
+        t.equal(answer.status, status, answer.text);
+        t.match(answer.json, { error: { code: Number, message: /./ } });
+        t.notOk(answer.text.includes('"result"'));
+      }
+    },
+  },
+  {
+    section: '7.1',
+    sentence:
+      'A tool call whose backend returns an error is returned as a JSON-RPC result with isError: true, not as a JSON-RPC error.',
+    shows: 'an envelope and a bare 500 of the module are both a result with isError',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      const bodies = ['{"error":{"code":9001,"message":"No"}}', 'out of order'];
+      for (const body of bodies) {
+        world.core.answer = () => ({ status: 500, body });
+        const answer = await world.tool(auth, 'custom_get');
+        t.equal(answer.at('error'), undefined, answer.text);
+        t.equal(answer.at('result.isError'), true);
+        t.match(answer.textAt('result.content.0.text'), body);
+      }
+      world.core.answer = () => ({});
+    },
+  },
+];
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+/** A line of 7.2: status, message and the logins that get it. */
+function refusedLogin(
+  sentence: string,
+  shows: string,
+  logins: (world: World) => Promise<readonly Headers[]>,
+): Check {
+  const [status, message] = sentence.split(' | ');
+  return {
+    section: '7.2',
+    sentence,
+    shows,
+    async run(t, world) {
+      for (const headers of await logins(world)) {
+        const answer = await world.mcpLogin(headers);
+        t.same([String(answer.status), answer.at('error.message')], [status, message]);
+      }
+    },
+  };
+}
+
+const NOW = () => Math.floor(Date.now() / 1_000);
+
+const LOGIN: readonly Check[] = [
+  refusedLogin(
+    '400 | Invalid input format | Malformed key, signature, timestamp or app id',
+    'each header by itself, malformed',
+    async (world) => {
+      const good = verifiedHeaders((await world.mcpPerson()).key);
+      const names = ['X-PublicKey', 'X-Signature', 'X-Timestamp', 'X-App-Id'];
+      return names.map((name) => ({ ...good, [name]: '=' }));
+    },
+  ),
+  refusedLogin(
+    '401 | Session not found | Public key is not among the eligible user keys',
+    'an unknown key, and one that was removed',
+    async (world) => {
+      const { key, auth, keyId } = await world.mcpPerson();
+      expectOk('remove', await world.post('/auth/v1/keys/remove_key', auth, { keyId }));
+      return [verifiedHeaders(newKey()), verifiedHeaders(key)];
+    },
+  ),
+  refusedLogin(
+    '401 | Access denied | Key lacks McpAccess, user blocked, app not approved, or key not authorised for the app',
+    'the four conditions, one by one',
+    async (world) => {
+      const [owner, other, blocked] = await Promise.all([
+        world.mcpPerson(),
+        world.mcpPerson(),
+        world.mcpPerson(),
+      ]);
+      const { auth } = await world.admin();
+      const block = { userId: blocked.userId, blocked: true };
+      expectOk('block', await world.post('/ProxyAdmin/api/users/block', auth, block));
+      const app = async (name: string) =>
+        (await world.app(owner, { name, url: `https://${name}.example` })).textAt('result.id');
+      const [closed, open] = [await app('closed'), await app('open')];
+      await world.approve(open);
+      const login = ({ key }: Person, id: string) => ({ 'X-PublicKey': key.publicKey, 'X-App-Id': id });
+      return [
+        verifiedHeaders((await world.person()).key),
+        verifiedHeaders(blocked.key),
+        login(owner, closed),
+        login(other, open),
+      ];
+    },
+  ),
+  refusedLogin(
+    '401 | Challenge expired | Timestamp outside the 5-minute window',
+    'signed six minutes ago, and six minutes ahead',
+    async (world) => {
+      const { key } = await world.mcpPerson();
+      return [-360, 360].map((off) => verifiedHeaders(key, NOW() + off));
+    },
+  ),
+  refusedLogin(
+    '401 | Invalid signature | Signature fails to verify against X-PublicKey',
+    'the signature of another key',
+    async (world) => {
+      const { key } = await world.mcpPerson();
+      const seconds = NOW();
+      const { 'X-Signature': foreign = '' } = verifiedHeaders(newKey(), seconds);
+      return [{ ...verifiedHeaders(key, seconds), 'X-Signature': foreign }];
+    },
+  ),
+  {
+    section: '7.2',
+    sentence: '429 | Access rate limit | Per-key quota exhausted',
+    shows: 'with a quota of one a second a key is refused in the end, another key is not',
+    async run(t, world) {
+      const [person, other] = [await world.mcpPerson(), await world.mcpPerson()];
+      await world.setting('McpApiRPSLimit', 1);
+      const answers: Answer[] = [];
+      while (answers.at(-1)?.status !== 429 && answers.length < LOGINS_MAX)
+        answers.push(await world.mcpLogin(verifiedHeaders(person.key)));
+      t.same(answers.at(-1)?.at('error.message'), 'Access rate limit');
+      t.equal((await world.mcpLogin(verifiedHeaders(other.key))).status, 200);
+      await world.setting('McpApiRPSLimit', 1_000);
+    },
+  },
+];
+
+const RPC: readonly Check[] = [
+  {
+    section: '7.3',
+    sentence: '-32601 | Method not found',
+    shows: 'an unknown method, with a session and without',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      for (const headers of [{}, auth])
+        t.equal((await world.rpc(headers, 'tools/nothing')).at('error.code'), -32601);
+    },
+  },
+  {
+    section: '7.3',
+    sentence: '-32602 | Invalid params: missing tool name, unknown tool, invalid capability code',
+    shows: 'the three conditions, one by one',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      t.equal((await world.rpc(auth, 'tools/call', { arguments: {} })).at('error.code'), -32602);
+      t.equal((await world.tool(auth, 'no_such_tool')).at('error.code'), -32602);
+      const wrong = { 'X-MCP-Code': 'no-such-code' };
+      t.equal((await world.tool(wrong, 'payment_order_info')).at('error.code'), -32602);
+    },
+  },
+  {
+    section: '7.3',
+    sentence: '-32001 | Unauthorized or forbidden for this session',
+    shows: 'no session, a wrong one, and one of a type that is denied',
+    async run(t, world) {
+      const basic = await world.agent('McpBasic');
+      for (const headers of [{}, { Authorization: 'Bearer nothing' }, basic.auth])
+        t.equal((await world.tool(headers, 'wallet_internal_transfer')).at('error.code'), -32001);
+    },
+  },
+  {
+    section: '7.3',
+    sentence: '-32002 | Resource URI not found',
+    shows: 'a URI that is no resource',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      for (const uri of ['contract://core/nothing', 'no uri'])
+        t.equal((await world.rpc(auth, 'resources/read', { uri })).at('error.code'), -32002);
+    },
+  },
+  {
+    section: '7.3',
+    sentence: '-32000 | Tool execution error, or capability module unavailable',
+    shows: 'a module that breaks its connection, and a payments module that cannot say what a code is',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      world.core.answer = () => ({ none: 'cut' });
+      t.equal((await world.tool(auth, 'custom_post')).at('error.code'), -32000);
+      world.core.answer = () => ({});
+      const code = { 'X-MCP-Code': await paymentCode(world) };
+      const sandbox = String(world.gateway.sandbox);
+      await sandboxFault(sandbox, 'payments', 'error');
+      t.equal((await world.rpc(code, 'tools/list')).at('error.code'), -32000);
+      await sandboxFault(sandbox, 'payments', 'ok');
+    },
+  },
+];
+
+/** Upload sessions of the whole server (2.7). */
+const UPLOADS_MAX = 60;
+
+/** As many open uploads as the server takes, each of its own user; then one more. */
+async function oneUploadTooMany(world: World): Promise<Answer> {
+  const persons = await Promise.all(Array.from({ length: UPLOADS_MAX + 1 }, () => world.person()));
+  const last = persons.pop();
+  const files = persons.map((person) => ({ person, bytes: smallFile() }));
+  const opened = await Promise.all(files.map(({ person, bytes }) => initUpload(world, person.auth, bytes)));
+  for (const answer of opened) expectOk('init', answer);
+  const answer = await initUpload(world, last?.auth ?? {}, smallFile());
+  await Promise.all(files.map(({ person, bytes }) => cancelUpload(world, person.auth, crcOf(bytes))));
+  return answer;
+}
+
+const CODES: readonly Check[] = [
+  {
+    section: '7.4',
+    sentence: '1101 | SessionNotFound | No valid session where one is required',
+    shows: 'no session and a wrong one, on own routes and on a proxied one',
+    async run(t, world) {
+      for (const path of ['/auth/v1/keys/user_keys', '/auth/v1/sessions', '/core/v1/things/list'])
+        for (const headers of [{}, { Cookie: 'sid=nothing' }])
+          t.same((await world.get(path, headers)).refusal, [401, 1101], path);
+    },
+  },
+  {
+    section: '7.4',
+    sentence: '1301 | MaxFileSize | File size is zero or above the 20 MB limit',
+    shows: 'a size of zero and one of 20 MB and a byte, for both transports; 20 MB open',
+    async run(t, world) {
+      const { auth } = await world.person();
+      for (const FileSize of [0, 20_971_521]) {
+        const query = { fileName: 'a.bin', fileSize: FileSize, chatId: 0 };
+        t.equal((await initUpload(world, auth, smallFile(), { FileSize })).at('error.code'), 1301);
+        t.equal((await createDraft(world, auth, query)).at('error.code'), 1301);
+      }
+      const bytes = smallFile();
+      t.equal((await initUpload(world, auth, bytes, { FileSize: 20_971_520 })).status, 200);
+      await cancelUpload(world, auth, crcOf(bytes));
+    },
+  },
+  {
+    section: '7.4',
+    sentence:
+      '1302 | AlreadyDownload | The user already has an active v1 upload session … 1304 | CRC32AlreadyUsed | The declared CRC32 is used by an active v1 session',
+    shows: 'a second upload of the user is 1302, the same CRC32 of another user 1304',
+    async run(t, world) {
+      const [one, other] = [await world.person(), await world.person()];
+      const bytes = smallFile();
+      expectOk('init', await initUpload(world, one.auth, bytes));
+      t.equal((await initUpload(world, one.auth, smallFile())).at('error.code'), 1302);
+      t.equal((await initUpload(world, other.auth, bytes)).at('error.code'), 1304);
+      await cancelUpload(world, one.auth, crcOf(bytes));
+      t.equal((await initUpload(world, other.auth, bytes)).status, 200, 'free again');
+      await cancelUpload(world, other.auth, crcOf(bytes));
+    },
+  },
+  {
+    section: '7.4',
+    sentence: '1303 | TooManyDownloads | The server already has 60 active v1 upload sessions',
+    shows: 'sixty users upload, the next one is 1303',
+    async run(t, world) {
+      t.equal((await oneUploadTooMany(world)).at('error.code'), 1303);
+    },
+  },
+  {
+    section: '7.4',
+    sentence:
+      '1305 | InvalidID | Upload id invalid or no longer active … 1306 | InvalidPart | Chunk number outside the expected range … 1307 | WrongPart | Chunk body larger than the expected chunk size',
+    shows: 'an unknown and a cancelled id; a chunk number past the end; a chunk with a byte more',
+    async run(t, world) {
+      const { auth } = await world.person();
+      const bytes = smallFile(CHUNK_BYTES + 9);
+      t.equal((await uploadPart(world, auth, bytes, 0)).at('error.code'), 1305);
+      expectOk('init', await initUpload(world, auth, bytes));
+      for (const chunkNumber of [2, 4_000])
+        t.equal((await uploadPart(world, auth, bytes, 0, { chunkNumber })).at('error.code'), 1306);
+      const long = bytes.subarray(0, CHUNK_BYTES + 1);
+      t.equal((await uploadPart(world, auth, bytes, 0, {}, long)).at('error.code'), 1307);
+      t.equal((await uploadPart(world, auth, bytes, 1, {}, smallFile(10))).at('error.code'), 1307);
+      await cancelUpload(world, auth, crcOf(bytes));
+      t.equal((await uploadPart(world, auth, bytes, 0)).at('error.code'), 1305);
+    },
+  },
+  {
+    section: '7.4',
+    sentence: '1308 | ChecksumError | Chunk CRC32 mismatch (a full-file mismatch also rejects the call)',
+    shows: 'a chunk with another CRC32, and a file with another one than was declared',
+    async run(t, world) {
+      const { auth } = await world.person();
+      const [bytes, declared] = [smallFile(), smallFile()];
+      expectOk('init', await initUpload(world, auth, declared));
+      const uploadId = crcOf(declared);
+      const wrong = { uploadId, chunkCrc32: crcOf(declared) };
+      t.equal((await uploadPart(world, auth, bytes, 0, wrong)).at('error.code'), 1308, 'chunk');
+      t.equal((await uploadPart(world, auth, bytes, 0, { uploadId })).at('error.code'), 1308, 'file');
+    },
+  },
+  {
+    section: '7.4',
+    sentence: '1309 | InvalidFileName | File name failed validation',
+    shows: 'paths, control characters and an empty name, for both transports',
+    async run(t, world) {
+      const { auth } = await world.person();
+      for (const FileName of ['a/b.txt', '..', 'a\u0000b', '']) {
+        const query = { fileName: FileName, fileSize: 3, chatId: 0 };
+        t.equal((await initUpload(world, auth, smallFile(), { FileName })).at('error.code'), 1309);
+        t.equal((await createDraft(world, auth, query)).at('error.code'), 1309);
+      }
+    },
+  },
+  {
+    section: '7.4',
+    sentence: '1310 | ChartApiFileError | The chat service failed to create or complete the file message',
+    shows: 'with a chat module that fails, init_upload, create_draft and the last chunk are 1310',
+    async run(t, world) {
+      const [one, other] = [await world.person(), await world.person()];
+      const [bytes, sandbox] = [smallFile(), String(world.gateway.sandbox)];
+      expectOk('init', await initUpload(world, one.auth, bytes));
+      await sandboxFault(sandbox, 'chat', 'error');
+      const query = { fileName: 'a.bin', fileSize: 3, chatId: 0 };
+      t.equal((await initUpload(world, other.auth, smallFile())).at('error.code'), 1310);
+      t.equal((await createDraft(world, other.auth, query)).at('error.code'), 1310);
+      t.equal((await uploadPart(world, one.auth, bytes, 0)).at('error.code'), 1310);
+      await sandboxFault(sandbox, 'chat', 'ok');
+      t.equal((await initUpload(world, other.auth, smallFile())).status, 200);
+    },
+  },
+  {
+    section: '4.6',
+    sentence: 'If that fails, a gateway or file error is returned.',
+    shows: 'without a personal chat an upload is 1310, and nothing stays open',
+    async run(t, world) {
+      const { auth } = await world.person();
+      const [bytes, sandbox] = [smallFile(), String(world.gateway.sandbox)];
+      await sandboxFault(sandbox, 'chat', 'down');
+      t.equal((await initUpload(world, auth, bytes)).at('error.code'), 1310);
+      await sandboxFault(sandbox, 'chat', 'ok');
+      t.equal((await initUpload(world, auth, bytes)).status, 200);
+    },
+  },
+  {
+    section: '7.4',
+    sentence: 'Other HTTP outcomes: 413 for an oversized v2 streaming body.',
+    shows: 'a body of more bytes than FileMaxSizeBytes is 413',
+    async run(t, world) {
+      const { auth } = await world.person();
+      await world.setting('FileMaxSizeBytes', 1_000);
+      const { fileId } = draftOf(await createDraft(world, auth, { fileName: 'a.bin', chatId: 0 }));
+      t.equal((await streamUpload(world, auth, fileId, smallFile(1_001))).status, 413);
+      await world.setting('FileMaxSizeBytes', 20_971_520);
+    },
+  },
+];
+
+export const CHECKS: readonly Check[] = [...ENVELOPE, ...LOGIN, ...RPC, ...CODES];

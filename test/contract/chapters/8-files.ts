@@ -1,0 +1,247 @@
+/** Contract, sections 8.2 to 8.4: bandwidth, files and other limits. */
+import type { Check } from '../check.ts';
+import { type Answer, read } from '../client.ts';
+import { ceremony, expectOk, newKey, type Person } from '../unshown.ts';
+import {
+  CHUNK_BYTES,
+  cancelUpload,
+  crcOf,
+  createDraft,
+  draftOf,
+  initUpload,
+  smallFile,
+  streamUpload,
+  uploadV2,
+} from '../uploads.ts';
+import { verifiedHeaders, type World } from '../world.ts';
+
+const MIB = 1_024 * 1_024;
+/** Bytes a second, and the size of a file. */
+const QUOTA = 100_000;
+
+interface Seconds {
+  readonly up: number;
+  readonly down: number;
+}
+
+interface Figures {
+  readonly free: Seconds;
+  readonly throttled: Seconds;
+  /** The slower one of two users at once. */
+  readonly shared: Seconds;
+  /** Of the session whose streams were throttled. */
+  readonly requests: number;
+}
+
+async function secondsOf(step: () => Promise<Answer>): Promise<number> {
+  const startMs = performance.now();
+  expectOk('stream', await step());
+  return (performance.now() - startMs) / 1_000;
+}
+
+/** Uploads a file and, at the same time, fetches one that is there. */
+async function streams(world: World, { auth }: Person, code: string, bytes: Buffer): Promise<Seconds> {
+  const query = { fileName: 'a.bin', fileSize: bytes.length, chatId: 0 };
+  const { fileId } = draftOf(await createDraft(world, auth, query));
+  const [up, down] = await Promise.all([
+    secondsOf(() => streamUpload(world, auth, fileId, bytes)),
+    secondsOf(() => world.get(`/auth/v2/file/${code}`)),
+  ]);
+  return { up, down };
+}
+
+async function bandwidth(world: World, perSecond: number): Promise<void> {
+  await world.setting('FileUploadBytesPerSecond', perSecond);
+  await world.setting('FileDownloadBytesPerSecond', perSecond);
+}
+
+async function measure(world: World): Promise<Figures> {
+  const persons = [await world.person(), await world.person()] as const;
+  const bytes = smallFile(QUOTA);
+  await bandwidth(world, 0);
+  const { fileCode } = await uploadV2(world, persons[0], bytes);
+  const remaining = async () => {
+    const answer = await world.get('/auth/v1/sessions', persons[0].auth);
+    return Number(/r=(\d+)/.exec(answer.header('x-ratelimit'))?.[1]);
+  };
+  const free = await streams(world, persons[0], fileCode, bytes);
+  await bandwidth(world, QUOTA);
+  const before = await remaining();
+  const throttled = await streams(world, persons[0], fileCode, bytes);
+  const requests = before - (await remaining());
+  const both = await Promise.all(persons.map((person) => streams(world, person, fileCode, bytes)));
+  await bandwidth(world, 0);
+  const slower = (direction: 'up' | 'down') => Math.max(...both.map((each) => each[direction]));
+  return { free, throttled, shared: { up: slower('up'), down: slower('down') }, requests };
+}
+
+const measured = new WeakMap<World, Promise<Figures>>();
+
+/** Measured once for the checks of a world. */
+function figures(world: World): Promise<Figures> {
+  const known = measured.get(world) ?? measure(world);
+  measured.set(world, known);
+  return known;
+}
+
+const BANDWIDTH: readonly Check[] = [
+  {
+    section: '8.2',
+    sentence:
+      'Independent of the HTTP limiter. … measured in bytes per second, refilled every second, and used by v2 file upload and download streams.',
+    shows:
+      'at 100,000 bytes/s as many bytes take over half a second up and down, and count as single requests',
+    async run(t, world) {
+      const { throttled, requests } = await figures(world);
+      for (const [direction, seconds] of Object.entries(throttled))
+        t.ok(seconds > 0.5 && seconds < 10, `${direction} ${seconds} s`);
+      // A window that begins meanwhile counts from the start.
+      t.ok(requests <= 4, `${requests} requests`);
+    },
+  },
+  {
+    section: '8.3',
+    sentence:
+      'FileDownloadBytesPerSecond | 5242880 | Shared v2 download quota. 0 disables throttling. … FileUploadBytesPerSecond | 2097152 | Shared v2 upload quota. 0 disables throttling.',
+    shows: 'two users at once are slower than one alone; with 0 the same file is there at once',
+    async run(t, world) {
+      const { free, throttled, shared } = await figures(world);
+      for (const direction of ['up', 'down'] as const) {
+        t.ok(shared[direction] > 1.3 * throttled[direction], `shared, ${direction}`);
+        t.ok(free[direction] < throttled[direction] / 2, `free, ${direction}`);
+      }
+    },
+  },
+  {
+    section: '4.7',
+    sentence: 'Upload and download streams are throttled by the bandwidth limiter.',
+    shows: 'with a quota both directions take longer than without',
+    async run(t, world) {
+      const { free, throttled } = await figures(world);
+      t.ok(throttled.up > 2 * free.up && throttled.down > 2 * free.down);
+    },
+  },
+];
+
+const FILES: readonly Check[] = [
+  {
+    section: '8.3',
+    sentence: 'FileMaxSizeBytes | 20971520 | Upload size cap. Clamped by a hard cap of 100 MiB.',
+    shows: 'with 200 MiB a file of 100 MiB opens, one of a byte more is 1301',
+    async run(t, world) {
+      const { auth } = await world.person();
+      const bytes = smallFile();
+      await world.setting('FileMaxSizeBytes', 200 * MIB);
+      const above = await initUpload(world, auth, bytes, { FileSize: 100 * MIB + 1 });
+      t.equal(above.at('error.code'), 1301);
+      t.equal((await initUpload(world, auth, bytes, { FileSize: 100 * MIB })).status, 200);
+      expectOk('cancel', await cancelUpload(world, auth, crcOf(bytes)));
+      await world.setting('FileMaxSizeBytes', 20 * MIB);
+    },
+  },
+  {
+    section: '8.3',
+    sentence: 'FileBlockedExtensions | empty | Semicolon-separated denied extensions (string value).',
+    shows: 'with exe;bat both are 1309 in both transports, a text is taken',
+    async run(t, world) {
+      const { auth } = await world.person();
+      await world.setting('FileBlockedExtensions', 'exe;bat');
+      const code = async (FileName: string) =>
+        (await initUpload(world, auth, smallFile(), { FileName })).at('error.code');
+      t.same([await code('a.exe'), await code('b.BAT'), await code('c.txt')], [1309, 1309, undefined]);
+      const draft = await createDraft(world, auth, { fileName: 'a.exe', fileSize: 3, chatId: 0 });
+      t.equal(draft.at('error.code'), 1309);
+      await world.setting('FileBlockedExtensions', '');
+    },
+  },
+  {
+    section: '8.3',
+    sentence:
+      'FileDownloadByIdEnabled | 0 | Allows anonymous raw-id v2 downloads. … FileDownloadAuthRequired | 0 | Requires a session for every v2 download.',
+    shows: 'by default a code opens and an id does not; the settings turn both round',
+    async run(t, world) {
+      const { fileId, fileCode } = await uploadV2(world, await world.person(), smallFile());
+      const statuses = async () => [
+        (await world.get(`/auth/v2/file/${fileId}`)).status,
+        (await world.get(`/auth/v2/file/${fileCode}`)).status,
+      ];
+      t.same(await statuses(), [401, 200]);
+      await world.setting('FileDownloadByIdEnabled', 1);
+      t.same(await statuses(), [200, 200]);
+      await world.setting('FileDownloadByIdEnabled', 0);
+      await world.setting('FileDownloadAuthRequired', 1);
+      t.same(await statuses(), [401, 401]);
+      await world.setting('FileDownloadAuthRequired', 0);
+    },
+  },
+  {
+    section: '8.3',
+    sentence:
+      'Other constants: chunk size 256 KB. Maximum 60 concurrent v1 upload sessions. One active v1 session per user.',
+    shows: 'info tells the size of a chunk, and a chunk of it is taken; a second upload of the user is 1302',
+    async run(t, world) {
+      t.equal((await world.get('/auth/v1/info')).at('result.limits.chunkBytes'), CHUNK_BYTES);
+      const { auth } = await world.person();
+      const bytes = smallFile(CHUNK_BYTES + 1);
+      expectOk('init', await initUpload(world, auth, bytes));
+      t.equal((await initUpload(world, auth, smallFile())).at('error.code'), 1302);
+      const search = `uploadId=${crcOf(bytes)}&chunkNumber=0&chunkCrc32=${crcOf(bytes.subarray(0, CHUNK_BYTES))}`;
+      const sending = { headers: auth, bytes: bytes.subarray(0, CHUNK_BYTES) };
+      expectOk('part', await world.send('POST', `/auth/v1/file/upload_part?${search}`, sending));
+    },
+  },
+];
+
+const OTHER: readonly Check[] = [
+  {
+    section: '8.4',
+    sentence: 'Application registration: at most 20 currencies and 30 network types.',
+    shows: '20 and 30 register, one more of either is 400',
+    async run(t, world) {
+      const owner = await world.person();
+      const many = (length: number) => Array.from({ length }, (_, at) => at);
+      const register = async (currencies: number, netTypes: number) => {
+        const lists = { currencies: many(currencies).map((at) => `C${at}`), netTypes: many(netTypes) };
+        return (await world.app(owner, { name: 'Lists', url: 'https://lists.example', ...lists })).status;
+      };
+      t.same([await register(20, 30), await register(21, 30), await register(20, 31)], [200, 400, 400]);
+    },
+  },
+  {
+    section: '8.4',
+    sentence: 'MCP login timestamp window: plus or minus 5 minutes.',
+    shows: '290 seconds off either way log in, 310 are refused',
+    async run(t, world) {
+      const { key } = await world.mcpPerson();
+      const seconds = Math.floor(Date.now() / 1_000);
+      for (const [off, status] of [
+        [-290, 200],
+        [290, 200],
+        [-310, 401],
+        [310, 401],
+      ] as const)
+        t.equal((await world.mcpLogin(verifiedHeaders(key, seconds + off))).status, status, String(off));
+    },
+  },
+  {
+    section: '8.4',
+    sentence: 'Maximum active keys per user is set by ActiveKeysLimit.',
+    shows: 'with a limit of 2 a third key is refused, until one is removed',
+    async run(t, world) {
+      const person = await world.person();
+      const add = async () => {
+        const json = await ceremony(world.gateway.url, 'register', newKey(), person.auth);
+        return await world.post('/auth/v1/keys/register_key', person.auth, json);
+      };
+      await world.setting('ActiveKeysLimit', 2);
+      const second = expectOk('second', await add());
+      t.equal((await add()).status, 409);
+      const keyId = read(second.json, 'result.key.id');
+      expectOk('remove', await world.post('/auth/v1/keys/remove_key', person.auth, { keyId }));
+      t.equal((await add()).status, 200);
+      await world.setting('ActiveKeysLimit', 20);
+    },
+  },
+];
+
+export const CHECKS: readonly Check[] = [...BANDWIDTH, ...FILES, ...OTHER];

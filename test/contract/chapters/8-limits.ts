@@ -1,0 +1,276 @@
+/** Contract, section 8.1: the HTTP rate limiter, with its default settings. Each check comes from an address of its own. */
+import type { Check } from '../check.ts';
+import { type Answer, type Headers, oneConnection, read, send } from '../client.ts';
+import { expectOk, newKey } from '../unshown.ts';
+import { verifiedHeaders, type World } from '../world.ts';
+
+const INFO = '/auth/v1/get_info';
+/** More than two quotas of any scope. */
+const REQUESTS_MAX = 150;
+
+interface Limit {
+  readonly scope: string;
+  readonly quota: number;
+  readonly remaining: number;
+  readonly seconds: number;
+}
+
+/** `X-RateLimit` of an answer. */
+function limitOf(answer: Answer): Limit {
+  const [, scope = '', quota, remaining, seconds] =
+    /^s=([a-z]);l=(\d+);r=(\d+);t=(\d+)$/.exec(answer.header('x-ratelimit')) ?? [];
+  return { scope, quota: Number(quota), remaining: Number(remaining), seconds: Number(seconds) };
+}
+
+interface Refused {
+  /** What was accepted in the window of the refusal. */
+  readonly accepted: readonly Answer[];
+  readonly refusal: Answer;
+}
+
+/** One request after the other until one is refused. */
+async function untilRefused(ask: (sent: number) => Promise<Answer>): Promise<Refused> {
+  let accepted: Answer[] = [];
+  for (let sent = 0; sent < REQUESTS_MAX; sent += 1) {
+    const answer = await ask(sent);
+    if (answer.status === 429) return { accepted, refusal: answer };
+    const before = accepted.at(-1);
+    // Longer to the reset than before: a window has begun.
+    if (before !== undefined && limitOf(answer).seconds > limitOf(before).seconds) accepted = [];
+    accepted.push(answer);
+  }
+  throw new Error(`${REQUESTS_MAX} requests, and none was refused`);
+}
+
+/** A loopback address that no other check uses. */
+const from = (host: number) => `127.0.8.${host}`;
+const ask = (world: World, host: number, headers: Headers = {}, path = INFO) =>
+  send('GET', world.gateway.url + path, { from: from(host), headers });
+
+const remainingOf = (answers: readonly Answer[]) => answers.map((answer) => limitOf(answer).remaining);
+const countdown = (quota: number) => Array.from({ length: quota }, (_, at) => quota - 1 - at);
+
+const WINDOW: readonly Check[] = [
+  {
+    section: '8.1',
+    sentence:
+      'Quota per window is rps * RateLimitWindowSeconds. Exceeding it gives HTTP 429 with code 1002. … Connection | connection id | 2 | 10 | ApiRPSLimit (7)',
+    shows: 'of one connection ten requests pass in a window and the eleventh is 429, code 1002, scope c',
+    async run(t, world) {
+      const agent = oneConnection();
+      t.teardown(() => agent.destroy());
+      const { accepted, refusal } = await untilRefused(() =>
+        send('GET', world.gateway.url + INFO, { from: from(1), agent }),
+      );
+      t.same(remainingOf(accepted), countdown(10));
+      t.same(refusal.refusal, [429, 1002]);
+      t.match(limitOf(refusal), { scope: 'c', quota: 10, remaining: 0 });
+    },
+  },
+  {
+    section: '8.1',
+    sentence: 'Connection | connection id | 2 | 10 | ApiRPSLimit (7)',
+    shows: 'one request on each of 25 connections passes',
+    async run(t, world) {
+      const answers = await Promise.all(Array.from({ length: 25 }, () => ask(world, 2)));
+      t.same(
+        answers.map(({ status }) => status),
+        Array(25).fill(200),
+      );
+    },
+  },
+  {
+    section: '8.1',
+    sentence:
+      'IP | client IPv4 | 12 | 60 | IpRPSLimit (23) … Requests without a session are checked by connection, then IP.',
+    shows:
+      'of one address with ever new connections sixty pass in a window, the next is scope i; another address passes',
+    async run(t, world) {
+      const { accepted, refusal } = await untilRefused(() => ask(world, 3));
+      t.equal(accepted.length, 60);
+      t.match(limitOf(refusal), { scope: 'i', quota: 60, remaining: 0 });
+      t.equal((await ask(world, 4)).status, 200);
+    },
+  },
+  {
+    section: '8.1',
+    sentence:
+      'Public key | pkey header | 2 | 10 | PubKeyApiRPSLimit (10) … Routes flagged CheckPubKey add the public-key scope.',
+    shows:
+      'ten login options for one pkey pass, the eleventh is scope p; another key passes; get_info does not count it',
+    async run(t, world) {
+      const pkey = newKey().publicKey;
+      const options = (key: string) => ask(world, 5, { pkey: key }, '/auth/v1/login_options');
+      const { accepted, refusal } = await untilRefused(() => options(pkey));
+      t.equal(accepted.length, 10);
+      t.match(limitOf(refusal), { scope: 'p', quota: 10, remaining: 0 });
+      t.equal((await options(newKey().publicKey)).status, 200);
+      t.equal((await ask(world, 5, { pkey })).status, 200);
+    },
+  },
+  {
+    section: '8.1',
+    sentence:
+      'Session | session id | 3 | 15 | SessionApiRPSLimit (11) … Requests with a session use the session scope.',
+    shows:
+      'fifteen requests of a session pass on one connection, the next is scope s, on another connection too',
+    async run(t, world) {
+      const { auth } = await world.person();
+      const agent = oneConnection();
+      t.teardown(() => agent.destroy());
+      const sessions = (sending: object) =>
+        send('GET', `${world.gateway.url}/auth/v1/sessions`, { headers: auth, from: from(6), ...sending });
+      const { accepted, refusal } = await untilRefused((sent) => sessions(sent % 2 === 0 ? { agent } : {}));
+      t.same(remainingOf(accepted), countdown(15));
+      t.match(limitOf(refusal), { scope: 's', quota: 15, remaining: 0 });
+    },
+  },
+  {
+    section: '8.1',
+    sentence:
+      'MCP login | X-PublicKey | 2 | 10 | McpApiRPSLimit (16) … POST /auth/v1/mcp_login additionally uses the MCP scope.',
+    shows: 'ten logins of a key pass, the eleventh is scope m; another key logs in',
+    async run(t, world) {
+      const [person, other] = [await world.mcpPerson(), await world.mcpPerson()];
+      const login = ({ key }: typeof person) => world.mcpLogin(verifiedHeaders(key), { from: from(7) });
+      const { accepted, refusal } = await untilRefused(() => login(person));
+      t.equal(accepted.length, 10);
+      t.match(limitOf(refusal), { scope: 'm', quota: 10, remaining: 0 });
+      t.equal((await login(other)).status, 200);
+    },
+  },
+  {
+    section: '8.1',
+    sentence: '/mcp calls are limited per public key.',
+    shows: 'two sessions of one key have ten calls together, the eleventh is scope p',
+    async run(t, world) {
+      const person = await world.mcpPerson();
+      const agents = [await world.agent('McpVerified', person), await world.agent('McpVerified', person)];
+      const { accepted, refusal } = await untilRefused((sent) =>
+        world.rpc(agents[sent % 2]?.auth ?? {}, 'tools/list', undefined, { from: from(8) }),
+      );
+      t.same(remainingOf(accepted), countdown(10));
+      t.match(limitOf(refusal), { scope: 'p', quota: 10, remaining: 0 });
+    },
+  },
+];
+
+const FREE: readonly Check[] = [
+  {
+    section: '8.1',
+    sentence: 'Routes flagged NoRateLimit skip the limiter.',
+    shows: 'health answers seventy times on one connection, without X-RateLimit',
+    async run(t, world) {
+      await unlimited(world, '/health', t);
+    },
+  },
+  {
+    section: '8.1',
+    sentence: 'Static files served straight from the file cache are not limited.',
+    shows: 'a page answers seventy times on one connection, without X-RateLimit',
+    async run(t, world) {
+      await unlimited(world, '/docs/swagger/', t);
+    },
+  },
+];
+
+async function unlimited(world: World, path: string, t: Parameters<Check['run']>[0]): Promise<void> {
+  const agent = oneConnection();
+  t.teardown(() => agent.destroy());
+  const answers: Answer[] = [];
+  while (answers.length < 70)
+    answers.push(await send('GET', world.gateway.url + path, { from: from(9), agent }));
+  t.same([...new Set(answers.map(({ status }) => status))], [200]);
+  t.same([...new Set(answers.map((answer) => answer.header('x-ratelimit')))], ['']);
+}
+
+const HEADERS: readonly Check[] = [
+  {
+    section: '8.1',
+    sentence:
+      'Header on accepted and rejected requests: X-RateLimit: s=<scope>;l=<window quota>;r=<remaining>;t=<seconds to reset>. … A rejected request also carries Retry-After: <seconds>, which is the authoritative wait time.',
+    shows: 'both carry the header, the refused one Retry-After; who waits so long is served',
+    apart: true,
+    async run(t, world) {
+      const agent = oneConnection();
+      t.teardown(() => agent.destroy());
+      const get = () => send('GET', world.gateway.url + INFO, { from: from(10), agent });
+      const { accepted, refusal } = await untilRefused(get);
+      for (const answer of [...accepted, refusal]) t.match(limitOf(answer), { scope: 'c', quota: 10 });
+      t.equal(accepted.at(-1)?.header('retry-after'), '');
+      const seconds = Number(refusal.header('retry-after'));
+      t.ok(seconds >= 1 && seconds <= 5, refusal.header('retry-after'));
+      // The wait itself is what is shown.
+      await new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
+      t.equal((await get()).status, 200);
+    },
+  },
+  {
+    section: '8.1',
+    sentence: 'Scope codes: c connection, i ip, p pkey, s session, m mcp.',
+    shows: 'refusals outside the five scopes have letters too: wrong codes and unknown keys i, a user s',
+    async run(t, world) {
+      const wrongCode = { 'X-MCP-Code': 'no-such-code' };
+      const codes = await untilRefused(() =>
+        world.rpc(wrongCode, 'tools/list', undefined, { from: from(11) }),
+      );
+      t.equal(limitOf(codes.refusal).scope, 'i', 'codes');
+      await world.setting('UnknownKeyFailuresPerMinute', 2);
+      const keys = await untilRefused(() => world.mcpLogin(verifiedHeaders(newKey()), { from: from(12) }));
+      t.equal(limitOf(keys.refusal).scope, 'i', 'unknown keys');
+      await world.setting('UserApiRPSLimit', 1);
+      const person = await world.person();
+      const other = (await world.loginAgain(person)).header('set-cookie').split(';')[0] ?? '';
+      const sessions = [person.auth, { Cookie: other }];
+      const user = await untilRefused((sent) =>
+        ask(world, 13, sessions[sent % 2] ?? {}, '/auth/v1/sessions'),
+      );
+      t.ok(user.accepted.length <= 5, 'fewer than one session may send');
+      t.equal(limitOf(user.refusal).scope, 's', 'user');
+      await world.setting('UserApiRPSLimit', 30);
+    },
+  },
+  {
+    section: '8.1',
+    sentence:
+      'One shared fixed window applies to all scopes. … Window | | | 5 seconds default | RateLimitWindowSeconds (25) … The settings are changed in the admin panel at /ProxyAdmin/Settings.',
+    shows:
+      'the panel has a page of settings; after a change every scope counts in the new window, with the new quota',
+    async run(t, world) {
+      t.match((await world.get('/ProxyAdmin/Settings')).header('content-type'), /^text\/html/);
+      const { auth } = await world.admin();
+      const list = expectOk('settings', await world.get('/ProxyAdmin/api/settings', auth)).listAt('result');
+      const ids = new Map(list.map((row) => [read(row, 'name'), read(row, 'id')]));
+      for (const [name, id] of Object.entries(IDS)) t.equal(ids.get(name), id, name);
+      t.ok(limitOf(await ask(world, 14)).seconds <= 5);
+      await world.setting('RateLimitWindowSeconds', 3_600);
+      await world.setting('ApiRPSLimit', 4);
+      const [connection, session] = [
+        limitOf(await ask(world, 14)),
+        limitOf(await ask(world, 14, auth, '/auth/v1/sessions')),
+      ];
+      t.match(
+        [connection, session],
+        [
+          { scope: 'c', quota: 14_400 },
+          { scope: 's', quota: 10_800 },
+        ],
+      );
+      t.ok(Math.abs(connection.seconds - session.seconds) <= 1 && connection.seconds > 5, 'one window');
+      await world.setting('RateLimitWindowSeconds', 5);
+      await world.setting('ApiRPSLimit', 2);
+    },
+  },
+];
+
+/** Setting ids of 8.1. */
+const IDS = {
+  ApiRPSLimit: 7,
+  PubKeyApiRPSLimit: 10,
+  SessionApiRPSLimit: 11,
+  McpApiRPSLimit: 16,
+  IpRPSLimit: 23,
+  RateLimitWindowSeconds: 25,
+};
+
+export const CHECKS: readonly Check[] = [...WINDOW, ...FREE, ...HEADERS];

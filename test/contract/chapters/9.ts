@@ -1,0 +1,83 @@
+/** Contract, section 9: versioning. */
+import type { Check } from '../check.ts';
+import { expectOk } from '../unshown.ts';
+import { smallFile, uploadV1, uploadV2 } from '../uploads.ts';
+
+export const CHECKS: readonly Check[] = [
+  {
+    section: '9',
+    sentence: 'MCP protocol version reported by initialize: 2024-11-05.',
+    shows: 'initialize answers 2024-11-05, whatever version it is asked for',
+    async run(t, world) {
+      for (const protocolVersion of ['2024-11-05', '2025-06-18', '1999-01-01']) {
+        const hello = { protocolVersion, capabilities: {}, clientInfo: { name: 'c', version: '1' } };
+        const answer = await world.rpc({}, 'initialize', hello);
+        t.equal(answer.at('result.protocolVersion'), '2024-11-05', protocolVersion);
+      }
+    },
+  },
+  {
+    section: '9',
+    sentence:
+      'REST paths are versioned by path segment: /auth/v1/... and /auth/v2/... (file transport exists in both versions and both stay available).',
+    shows: 'every described path under /auth has its version; a file of either transport is read by both',
+    async run(t, world) {
+      const { json } = await world.get('/docs/openapi.json');
+      const paths = Object.keys((json as { paths: object }).paths).filter((path) => path.startsWith('/auth'));
+      t.same(
+        paths.filter((path) => !/^\/auth\/v[12]\//.test(path)),
+        [],
+      );
+      const person = await world.person();
+      const files = [await uploadV1(world, person, smallFile()), await uploadV2(world, person, smallFile())];
+      for (const { fileId, bytes } of files)
+        for (const version of ['v1', 'v2']) {
+          const answer = await world.get(`/auth/${version}/file/${fileId}`, person.auth);
+          t.ok(answer.bytes.equals(bytes), version);
+        }
+    },
+  },
+  {
+    section: '9',
+    sentence:
+      'The service version is reported as version by get_info. It has the form <major>.<minor>.<patch>.',
+    shows: 'three numbers, the same in get_info, info and initialize',
+    async run(t, world) {
+      const version = (await world.get('/auth/v1/get_info')).textAt('result.version');
+      t.match(version, /^\d+\.\d+\.\d+$/);
+      t.equal((await world.get('/auth/v1/info')).at('result.version'), version);
+      const hello = {
+        protocolVersion: '2024-11-05',
+        capabilities: {},
+        clientInfo: { name: 'c', version: '1' },
+      };
+      const answer = await world.rpc({}, 'initialize', hello);
+      t.equal(answer.at('result.serverInfo.version'), version);
+    },
+  },
+  {
+    section: '9',
+    sentence: 'The runtime tools/list result is the authoritative tool catalogue of the deployed version.',
+    shows: 'what is listed is known to tools/call, what is not listed is -32602',
+    async run(t, world) {
+      const names = await world.toolNames({});
+      for (const name of names)
+        t.not((await world.tool({}, name)).at('error.code'), -32602, `${name} is known`);
+      for (const name of ['wallet_nothing', 'toString', ''])
+        t.equal((await world.tool({}, name)).at('error.code'), -32602, name);
+    },
+  },
+  {
+    section: '9',
+    sentence: 'Modules are versioned independently.',
+    shows: 'the version of a module in a path goes to the module as it is, beside those of others',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      for (const version of ['v1', 'v2', 'v17']) {
+        expectOk(version, await world.get(`/core/${version}/things/list`, auth));
+        t.equal(world.core.last.url, `/core/${version}/things/list`);
+      }
+      t.equal((await world.get('/wallet/v1/balance/get', auth)).status, 200);
+    },
+  },
+];

@@ -1,0 +1,75 @@
+/** The text of the contract, docs/SPECIFICATION.md: its sections, and the sentences of each as a check cites them. */
+import { readFileSync } from 'node:fs';
+
+export interface Section {
+  /** `4.2`; `Intro` is what stands before section 1. */
+  readonly id: string;
+  readonly title: string;
+  /** The title and what follows, without the Markdown of lists, tables and code; ` | ` parts the cells of a table. */
+  readonly text: string;
+  readonly sentences: readonly Sentence[];
+}
+
+/** A sentence of a paragraph, of a list item or of a row of a table; a row begins with its first cell. */
+export interface Sentence {
+  readonly text: string;
+  /** Place of its first character in the text of the section. */
+  readonly at: number;
+}
+
+const PATH = 'docs/SPECIFICATION.md';
+const HEADING = /^#{2,3} (\d+(?:\.\d+)?)\.? (.+)$/;
+const HEAD_OF_TABLE = /^\|[-|\s:]+\|$/;
+/** Where one sentence ends and the next begins. */
+const SENTENCE_END = /(?<=\.)(?<!\be\.g\.)\s+(?=[A-Z0-9/])/;
+
+/** The lines of a section without their Markdown; heads of tables say nothing by themselves. */
+function plainLines(lines: readonly string[]): string[] {
+  return lines
+    .filter((line, at) => !HEAD_OF_TABLE.test(line) && !HEAD_OF_TABLE.test(lines[at + 1] ?? ''))
+    .map((line) =>
+      line
+        .replace(/^(\d+\.|[-*]) /, '')
+        .replace(/^\||\|$/g, '')
+        .replaceAll('`', '')
+        .replace(/\s+/g, ' ')
+        .trim(),
+    )
+    .filter((line) => line !== '');
+}
+
+/** `lines` stand in the text of their section one behind the other, from `start` on. */
+function sentencesOf(lines: readonly string[], start: number): Sentence[] {
+  let at = start;
+  return lines.flatMap((line) =>
+    line.split(SENTENCE_END).map((text) => {
+      const sentence = { text, at };
+      at += text.length + 1;
+      return sentence;
+    }),
+  );
+}
+
+/** Every section that has a sentence, in the order of the page. */
+export function readSections(markdown: string): Section[] {
+  const found: { id: string; title: string; lines: string[] }[] = [
+    { id: 'Intro', title: 'Conventions', lines: [] },
+  ];
+  for (const line of markdown.split('\n')) {
+    const [, id, title] = HEADING.exec(line) ?? [];
+    if (id !== undefined && title !== undefined) found.push({ id, title, lines: [] });
+    else if (!line.startsWith('# ')) found.at(-1)?.lines.push(line);
+  }
+  return found
+    .map(({ id, title: heading, lines }) => {
+      const title = heading.replaceAll('`', '');
+      const plain = plainLines(lines);
+      const sentences = sentencesOf(plain, title.length + 1);
+      return { id, title, text: [title, ...plain].join(' '), sentences };
+    })
+    .filter(({ sentences }) => sentences.length > 0);
+}
+
+export function specification(): Section[] {
+  return readSections(readFileSync(PATH, 'utf8'));
+}
