@@ -17,7 +17,7 @@ import {
 
 const HEAD = `# Benchmarks
 
-Every figure on this page comes from one run of the suite and is written by \`node build/bench/print-benchmarks.js RUN.json > docs/BENCHMARKS.md\`; change nothing here by hand. Why a figure is what it is, with the profiles: [SPEED.md](SPEED.md). How to run it yourself: [README](../README.md#load-testing).`;
+Every figure on this page comes from one run of the suite and is written by \`node build/bench/print-benchmarks.js RUN.json > docs/BENCHMARKS.md\`; change nothing here by hand. Why a figure is what it is, with the profiles: [FIGURES.md](../bench/FIGURES.md). How to run it yourself: [README](../README.md#load-testing).`;
 
 const HOW = `A ratio is the median of the ratios of interleaved rounds, each of two neighbours in time, with its 95 % interval; above 1 the gateway is faster, or works less. Latencies are medians of the rounds' percentiles. \`CPU us\` is processor time of the subject's processes, all threads, for one good answer. A generator above 95 % busy is marked \`!\`: that rate is a lower bound. On hosts that take memory back, ratios of files may spread by 10 to 30 % from run to run. Every round is in the JSON of a run.`;
 

@@ -42,6 +42,21 @@ export const PARTICIPANTS = {
     settings: 'one thread; a handler that answers a constant of 15 bytes',
     install: OURS,
   },
+  'equal-work': {
+    name: 'uWS handler, equal work',
+    kind: 'floor',
+    version: () => packageVersion('uWebSockets.js'),
+    settings:
+      'one thread; the same bytes and header fields, SHA-256 of the token, a request id, a log line; no session, no limits',
+    install: OURS,
+  },
+  'bare-chunks': {
+    name: 'bare uWS handler, chunks alone',
+    kind: 'floor',
+    version: () => packageVersion('uWebSockets.js'),
+    settings: 'one thread and one worker that hashes and writes; no session, no journal, nothing synced',
+    install: OURS,
+  },
   'bare-proxy': {
     name: 'bare uWS + undici proxy',
     kind: 'floor',

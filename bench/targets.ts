@@ -22,6 +22,8 @@ export interface RatioTarget {
 export interface FigureTarget {
   /** The name of a figure in the result. */
   readonly figure: string;
+  /** Not judged where the run does not take the figure. */
+  readonly whereTaken?: true;
   readonly atLeast?: number;
   readonly atMost?: number;
   readonly row: string;
@@ -68,14 +70,11 @@ export function judge(
   figures: readonly Figure[],
 ): Judged[] {
   const first = comparison.subjects[0]?.name ?? '';
-  return targets.map((target) =>
-    'figure' in target
-      ? judgeFigure(
-          target,
-          figures.find(({ name }) => name === target.figure),
-        )
-      : judgeRatio(target, first, comparison.ratios),
-  );
+  return targets.flatMap((target) => {
+    if (!('figure' in target)) return [judgeRatio(target, first, comparison.ratios)];
+    const figure = figures.find(({ name }) => name === target.figure);
+    return figure === undefined && target.whereTaken === true ? [] : [judgeFigure(target, figure)];
+  });
 }
 
 function judgeRatio(target: RatioTarget, first: string, ratios: readonly Ratio[]): Judged {

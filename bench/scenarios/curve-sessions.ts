@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkCookies } from '../asks.ts';
-import { type CurveLine, chartsOf, growthName, growthOf, growthPair } from '../curves.ts';
+import { type CurveLine, chartsOf, growthOf, growthPair } from '../curves.ts';
 import { type GatewayUnderLoad, gatewayUnderLoad } from '../gateway.ts';
 import type { Subject } from '../measure.ts';
 import { costOf } from '../process-cost.ts';
@@ -49,9 +49,6 @@ export const curveSessions: Scenario = {
   noTarget: 'it writes a journal of 100,000 accounts first',
   targets: [
     { figure: START, atMost: 1_000, row: 'start to listening with an existing journal of 100,000 users' },
-    { figure: RSS, atMost: 2, row: '100,000 sessions: RSS a session' },
-    { figure: PASSIVATED, atMost: 0, row: '100,000 sessions: none passivated' },
-    { figure: growthName(LABEL, LINE.points), atMost: 1.2, row: '100,000 sessions: look-up flat from 1,000' },
   ],
   async run(bench) {
     const crowds: Crowd[] = [];

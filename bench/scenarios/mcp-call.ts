@@ -37,7 +37,6 @@ export const mcpCall: Scenario = {
   targets: [
     { against: 'bare uWS + undici proxy', by: 'rate', atLeast: 0.9, row: 'tools/call against a bare proxy' },
     { against: '@fastify/http-proxy', by: 'rate', atLeast: 2, row: 'tools/call against @fastify/http-proxy' },
-    { against: 'official SDK server', by: 'rate', atLeast: 14, row: 'tools/call against the official SDK' },
   ],
   async run(bench) {
     const backend = await startServer('wallet');

@@ -26,7 +26,7 @@ export const mcpLogin: Scenario = {
   summary: 'McpVerified logins, each a durable session, against native verifications of the free cores',
   defaults: BUSY,
   targets: [
-    { against: NATIVE, by: 'rate', atLeast: 0.6, row: 'McpVerified logins against native verifications' },
+    { against: NATIVE, by: 'rate', atLeast: 0.68, row: 'McpVerified logins against native verifications' },
   ],
   async run(bench) {
     const subjects = [await gateway(bench)];

@@ -1,6 +1,7 @@
-/** Whole files into the gateway, by v1 chunks and by v2 streams, against nginx with its DAV module and @tus/server. */
+/** Whole files into the gateway, by v1 chunks and by v2 streams, against other servers and a bare handler. */
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { startServer } from '../children.ts';
 import type { Subject } from '../measure.ts';
 import type { Bench, Scenario, ScenarioResult } from '../scenario.ts';
 import type { TransferKind, TransferPlan } from '../transfers/kinds.ts';
@@ -10,6 +11,7 @@ import {
   startPlainFiles,
   startTransferClient,
   startTus,
+  storedFiles,
   type TransferClient,
   transferSubject,
 } from '../transfers.ts';
@@ -23,7 +25,11 @@ import {
   startFileGateway,
 } from './file-gateway.ts';
 
-const LANES = 8;
+const SMALL = '8 files of 64 KB at once';
+const SMALL_FILES = { lanes: 8, fileBytes: 64 * 1024 } as const;
+const OWN_CHUNKS = 'gatehouse, chunks alone';
+const BARE_CHUNKS = 'bare uWS handler, chunks alone';
+const TUS_CHUNKS = '@tus/server, PATCHes of 256 KB';
 /** One of the largest files after the other: the hard cap of a file is 100 MiB. */
 const GIGABYTE_FILES = 10;
 /** What runs a few dozen times a second is compiled late. */
@@ -37,12 +43,19 @@ const RSS_FIGURE = 'RSS of one upload';
 
 export const uploadV1: Scenario = {
   name: 'upload-v1',
-  summary: 'files of 8 MiB in chunks of 256 KB against PUT to nginx DAV and @tus/server; MiB/s',
+  summary: 'files of 8 MiB in chunks of 256 KB against @tus/server and a bare handler of chunks; MiB/s',
   unit: 'MiB',
   noTarget: NO_TARGET,
   baseline: true,
   targets: [
-    { against: 'nginx DAV', by: 'rate', atLeast: 0.7, row: 'v1 upload, 256 KB parts, against nginx DAV' },
+    { against: TUS_CHUNKS, by: 'rate', atLeast: 3.3, row: 'v1 upload against @tus/server, 256 KB a PATCH' },
+    {
+      of: OWN_CHUNKS,
+      against: BARE_CHUNKS,
+      by: 'rate',
+      atLeast: 0.65,
+      row: 'v1 chunks alone against a bare handler that writes slabs in a worker',
+    },
   ],
   defaults: DEFAULTS,
   run: (bench) => runUploads(bench, 'v1'),
@@ -50,12 +63,21 @@ export const uploadV1: Scenario = {
 
 export const uploadV2: Scenario = {
   name: 'upload-v2',
-  summary: 'streams of 50 MiB against PUT to nginx DAV, @tus/server and node:http; MiB/s; 1 GB and its cost',
+  summary:
+    'streams of 50 MiB against nginx DAV, @tus/server and node:http; small files; 1 GB and its cost; MiB/s',
   unit: 'MiB',
   noTarget: NO_TARGET,
   baseline: true,
   targets: [
-    { against: 'nginx DAV', by: 'rate', atLeast: 0.9, row: 'v2 upload against nginx DAV' },
+    { against: 'nginx DAV', by: 'rate', atLeast: 0.75, row: 'v2 upload, one stream, against nginx DAV' },
+    { against: '@tus/server', by: 'rate', atLeast: 2.1, row: 'v2 upload, one stream, against @tus/server' },
+    {
+      of: `gatehouse, ${SMALL}`,
+      against: `@tus/server, ${SMALL}`,
+      by: 'rate',
+      atLeast: 1,
+      row: 'files of 64 KB, eight at once, against @tus/server',
+    },
     { figure: DELAY_FIGURE, atMost: 20, row: 'upload of 1 GB: event-loop delay p99' },
     { figure: RSS_FIGURE, atMost: 8, row: 'upload of 1 GB: memory' },
   ],
@@ -69,10 +91,13 @@ async function runUploads(bench: Bench, kind: 'v1' | 'v2'): Promise<ScenarioResu
   for (const build of bench.builds) gateways.push(await startFileGateway(bench, SESSIONS, {}, build));
   const [gateway] = gateways;
   if (gateway === undefined) throw new Error('no gateway');
-  const comparison = await bench.compare([
-    ...gateways.flatMap((each) => ownSubjects(bench, client, each, kind)),
-    ...(await peersOf(bench, client, SINGLE_FILE_BYTES[kind])),
-  ]);
+  const own = gateways.flatMap((each) => ownSubjects(bench, client, each, kind));
+  const comparison = await bench.compare([...own, ...(await PEERS[kind](bench, client))]);
+  const notes = [
+    MEMORY_NOTE,
+    'Processor time is for one MiB. The gateway syncs each chunk of v1, each file and each commit; the others sync nothing.',
+  ];
+  if (kind === 'v1') return { comparison, notes };
   const plan = { kind, url: gateway.url, cookies: gateway.cookies, connectionsPerFile: 1, files: 1 };
   bench.announce('1,000 MiB, one file after the other');
   const large = { ...plan, fileBytes: LARGE_FILE_BYTES, lanes: 1 };
@@ -86,22 +111,7 @@ async function runUploads(bench: Bench, kind: 'v1' | 'v2'): Promise<ScenarioResu
     { name: `${DELAY_FIGURE}, ${SESSIONS} files at once`, unit: 'ms', value: many.delayMs },
     { name: `RSS of ${SESSIONS} uploads at once`, unit: 'MiB', value: many.rssMebibytes },
   ];
-  return {
-    comparison,
-    notes: [
-      MEMORY_NOTE,
-      `Processor time is for one MiB. Files at once have ${CROWD_FILE_BYTES / MIB} MiB each.`,
-      'The gateway syncs each chunk of v1, each file and each commit to where --folder is, the others sync nothing.',
-      one.note,
-      many.note,
-    ],
-    figures,
-  };
-}
-
-/** Ratios compare as many files at once. */
-function groupOf(lanes = 1): string {
-  return `${lanes} at once`;
+  return { comparison, notes: [...notes, one.note, many.note], figures };
 }
 
 interface UploadCost {
@@ -118,61 +128,91 @@ function ownSubjects(
   kind: 'v1' | 'v2',
 ): Subject[] {
   const { url, pids, cookies, suffix } = gateway;
-  const cleanUp = () => gateway.empty();
   const plan = { kind, url, fileBytes: SINGLE_FILE_BYTES[kind], cookies, lanes: 1, connectionsPerFile: 1 };
-  const own = (name: string, more: Partial<typeof plan>) =>
+  const own = (name: string, group: string, more: Partial<FilePlan>) =>
     transferSubject(bench, client, {
       name: name + suffix,
       pids,
-      group: groupOf(more.lanes),
+      group,
       plan: { ...plan, ...more },
-      cleanUp,
+      cleanUp: () => gateway.empty(),
     });
-  const ways =
-    kind === 'v1'
-      ? [own('gatehouse, 1 connection', {}), own('gatehouse, 4 connections', { connectionsPerFile: 4 })]
-      : [own('gatehouse, 1 stream', {})];
-  return [...ways, own(`gatehouse, ${LANES} files at once`, { lanes: LANES, fileBytes: CROWD_FILE_BYTES })];
+  if (kind === 'v2')
+    return [own('gatehouse, 1 stream', 'one', {}), own(`gatehouse, ${SMALL}`, SMALL, SMALL_FILES)];
+  return [
+    own('gatehouse, 1 connection', 'one', {}),
+    own('gatehouse, 4 connections', 'four', { connectionsPerFile: 4 }),
+    own(OWN_CHUNKS, 'chunks', { kind: 'v1-chunks' }),
+  ];
 }
 
-async function peersOf(bench: Bench, client: TransferClient, fileBytes: number): Promise<Subject[]> {
-  const peers: [string, Peer, TransferKind, string][] = [];
-  if (bench.invite('nginx-dav')) peers.push(['nginx DAV', await startNginx(bench), 'put', 'up']);
-  if (bench.invite('tus')) peers.push(['@tus/server', await startTus(bench), 'tus', '.']);
-  if (bench.invite('node-http')) peers.push(['node:http', await startPlainFiles(bench), 'put', 'up']);
-  return peers.flatMap(([name, peer, how, folder]) =>
-    peerSubjects(bench, client, { name, peer, how, folder, fileBytes }),
-  );
+const PEERS: Record<'v1' | 'v2', (bench: Bench, client: TransferClient) => Promise<Subject[]>> = {
+  async v1(bench, client) {
+    const peer = { fileBytes: SINGLE_FILE_BYTES.v1, folder: '.' };
+    const subjects: Subject[] = [];
+    if (bench.invite('tus'))
+      subjects.push(
+        peerSubject(bench, client, TUS_CHUNKS, await startTus(bench), { ...peer, kind: 'tus-chunks' }),
+      );
+    if (bench.invite('bare-chunks')) {
+      const root = storedFiles(bench);
+      const server = await startServer('bare-chunks', [root]);
+      bench.afterwards(() => server.stop());
+      const more = { ...peer, kind: 'chunks', group: 'chunks' } as const;
+      subjects.push(peerSubject(bench, client, BARE_CHUNKS, { ...server, root }, more));
+    }
+    return subjects;
+  },
+  async v2(bench, client) {
+    const put = { kind: 'put', fileBytes: SINGLE_FILE_BYTES.v2, folder: 'up' } as const;
+    const tus = { ...put, kind: 'tus', folder: '.' } as const;
+    const subjects: Subject[] = [];
+    if (bench.invite('nginx-dav'))
+      subjects.push(
+        peerSubject(bench, client, 'nginx DAV', await startNginx(bench), { ...put, native: true }),
+      );
+    if (bench.invite('tus')) {
+      const peer = await startTus(bench);
+      subjects.push(peerSubject(bench, client, '@tus/server', peer, tus));
+      const small = { ...tus, ...SMALL_FILES, group: SMALL };
+      subjects.push(peerSubject(bench, client, `@tus/server, ${SMALL}`, peer, small));
+    }
+    if (bench.invite('node-http'))
+      subjects.push(peerSubject(bench, client, 'node:http', await startPlainFiles(bench), put));
+    return subjects;
+  },
+};
+
+type FilePlan = Omit<TransferPlan, 'durationMs'>;
+
+interface PeerPlan {
+  readonly kind: TransferKind;
+  readonly fileBytes: number;
+  /** Where its files go, below its root. */
+  readonly folder: string;
+  readonly group?: string;
+  readonly lanes?: number;
+  readonly native?: boolean;
 }
 
-function peerSubjects(
+function peerSubject(
   bench: Bench,
   client: TransferClient,
-  {
+  name: string,
+  { url, pid, root }: Peer,
+  { kind, fileBytes, folder, group = 'one', lanes = 1, native = false }: PeerPlan,
+): Subject {
+  return transferSubject(bench, client, {
     name,
-    peer,
-    how,
-    folder,
-    fileBytes,
-  }: { name: string; peer: Peer; how: TransferKind; folder: string; fileBytes: number },
-): Subject[] {
-  const { url, pid, root } = peer;
-  const cleanUp = () => {
-    for (const file of readdirSync(join(root, folder)))
-      if (file !== 'up') rmSync(join(root, folder, file), { recursive: true, force: true });
-  };
-  const plan = { kind: how, url, fileBytes, cookies: [], connectionsPerFile: 1 };
-  const lanes = name === 'nginx DAV' ? [1, LANES] : [1];
-  return lanes.map((count) =>
-    transferSubject(bench, client, {
-      name: count === 1 ? name : `${name}, ${count} files at once`,
-      pids: [pid],
-      group: groupOf(count),
-      plan: { ...plan, lanes: count, ...(count === 1 ? {} : { fileBytes: CROWD_FILE_BYTES }) },
-      cleanUp,
-      native: name === 'nginx DAV',
-    }),
-  );
+    pids: [pid],
+    group,
+    plan: { kind, url, fileBytes, lanes, cookies: [], connectionsPerFile: 1 },
+    native,
+    cleanUp() {
+      for (const file of readdirSync(join(root, folder)))
+        if (file !== 'up') rmSync(join(root, folder, file), { recursive: true, force: true });
+    },
+  });
 }
 
 /** Memory above what the process had, and how long its event loop was held. What was stored goes after each time. */

@@ -19,10 +19,18 @@ export interface TransferPlan {
   readonly path?: string;
 }
 
-export type TransferKind = 'get' | 'put' | 'v1' | 'v2' | 'tus';
+/** `v1-chunks` and `chunks` measure chunks alone, all of a file but the last one. */
+export type TransferKind = 'get' | 'put' | 'v1' | 'v1-chunks' | 'chunks' | 'v2' | 'tus' | 'tus-chunks';
 
-/** Moves one file; the bytes of it. */
-export type Transfer = () => Promise<void>;
+export interface Transfer {
+  /** Before the measured time, which is that of one file then; `finish` comes after it. */
+  prepare?(): Promise<void>;
+  /** Moves one file. */
+  move(): Promise<void>;
+  finish?(): Promise<void>;
+  /** Of one file, as far as they are measured. */
+  readonly bytes: number;
+}
 
 const CHUNK_BYTES = 256 * 1024;
 const PIECE_BYTES = 1024 * 1024;
@@ -58,58 +66,113 @@ function chunkSizes(fileBytes: number): number[] {
 const TRANSFERS: Record<TransferKind, (plan: TransferPlan, lane: number) => Promise<Transfer>> = {
   async get(plan) {
     const connection = await RawConnection.open(plan.url);
-    return async () => {
-      const { status, bodyBytes } = await connection.ask('GET', plan.path ?? '/');
-      check('GET', status, 200, bodyBytes === plan.fileBytes);
+    return {
+      bytes: plan.fileBytes,
+      async move() {
+        const { status, bodyBytes } = await connection.ask('GET', plan.path ?? '/');
+        check('GET', status, 200, bodyBytes === plan.fileBytes);
+      },
     };
   },
   async put(plan, lane) {
     const connection = await RawConnection.open(plan.url);
     const piece = pieceOf(lane);
     let file = 0;
-    return async () => {
-      file += 1;
-      const { status } = await connection.ask('PUT', `/up/${lane}-${file}`, {}, piece, plan.fileBytes);
-      check('PUT', status, status === 204 ? 204 : 201);
+    return {
+      bytes: plan.fileBytes,
+      async move() {
+        file += 1;
+        const { status } = await connection.ask('PUT', `/up/${lane}-${file}`, {}, piece, plan.fileBytes);
+        check('PUT', status, status === 204 ? 204 : 201);
+      },
     };
   },
-  v1: chunkUpload,
+  async v1(plan, lane) {
+    const { init, send, count } = await chunkUpload(plan, lane);
+    return {
+      bytes: plan.fileBytes,
+      async move() {
+        await init();
+        check('completion', await send(0, count), 1);
+      },
+    };
+  },
+  async 'v1-chunks'(plan, lane) {
+    const { init, send, count } = await chunkUpload(plan, lane);
+    return {
+      bytes: (count - 1) * CHUNK_BYTES,
+      prepare: init,
+      move: async () => check('completion', await send(0, count - 1), 0),
+      finish: async () => check('completion', await send(count - 1, count), 1),
+    };
+  },
+  async chunks(plan, lane) {
+    const connection = await RawConnection.open(plan.url);
+    const chunk = pieceOf(lane).subarray(0, CHUNK_BYTES);
+    const count = chunkSizes(plan.fileBytes).length - 1;
+    return {
+      bytes: count * CHUNK_BYTES,
+      async move() {
+        for (let number = 0; number < count; number += 1)
+          check('chunk', (await connection.ask('POST', `/${lane}?${number}`, {}, chunk)).status, 200);
+      },
+    };
+  },
   async v2(plan, lane) {
     const connection = await RawConnection.open(plan.url);
     const piece = pieceOf(lane);
     const headers = { Cookie: plan.cookies[lane] ?? '' };
-    return async () => {
-      const query = `fileName=bench.bin&fileSize=${plan.fileBytes}`;
-      const draft = await connection.ask('POST', `/auth/v2/file/create_draft?${query}`, headers);
-      const fileId = /"result":"(\d+):/.exec(draft.text)?.[1];
-      check('create_draft', draft.status, 200, fileId !== undefined, draft.text);
-      const type = { ...headers, 'Content-Type': 'application/octet-stream' };
-      const path = `/auth/v2/file/stream_upload/${fileId}`;
-      const { status, text } = await connection.ask('POST', path, type, piece, plan.fileBytes);
-      check('stream_upload', status, 200, true, text);
+    return {
+      bytes: plan.fileBytes,
+      async move() {
+        const query = `fileName=bench.bin&fileSize=${plan.fileBytes}`;
+        const draft = await connection.ask('POST', `/auth/v2/file/create_draft?${query}`, headers);
+        const fileId = /"result":"(\d+):/.exec(draft.text)?.[1];
+        check('create_draft', draft.status, 200, fileId !== undefined, draft.text);
+        const type = { ...headers, 'Content-Type': 'application/octet-stream' };
+        const path = `/auth/v2/file/stream_upload/${fileId}`;
+        const { status, text } = await connection.ask('POST', path, type, piece, plan.fileBytes);
+        check('stream_upload', status, 200, true, text);
+      },
     };
   },
-  async tus(plan, lane) {
-    const connection = await RawConnection.open(plan.url);
-    const piece = pieceOf(lane);
-    const version = { 'Tus-Resumable': '1.0.0' };
-    return async () => {
-      const made = await connection.ask('POST', '/files', {
-        ...version,
-        'Upload-Length': `${plan.fileBytes}`,
-      });
-      const location = /\r\nlocation: *(\S+)/.exec(made.head)?.[1];
-      check('tus create', made.status, 201, location !== undefined);
-      const path = new URL(location ?? '', plan.url).pathname;
-      const headers = { ...version, 'Upload-Offset': '0', 'Content-Type': 'application/offset+octet-stream' };
-      const { status, text } = await connection.ask('PATCH', path, headers, piece, plan.fileBytes);
-      check('tus patch', status, 204, true, text);
-    };
-  },
+  tus: (plan, lane) => tusUpload(plan, lane, plan.fileBytes),
+  'tus-chunks': (plan, lane) => tusUpload(plan, lane, CHUNK_BYTES),
 };
 
+/** Creates a file, and sends it in PATCHes of so many bytes. */
+async function tusUpload(plan: TransferPlan, lane: number, patchBytes: number): Promise<Transfer> {
+  const { fileBytes, url } = plan;
+  const connection = await RawConnection.open(url);
+  const version = { 'Tus-Resumable': '1.0.0' };
+  const create = { ...version, 'Upload-Length': `${fileBytes}` };
+  return {
+    bytes: fileBytes,
+    async move() {
+      const made = await connection.ask('POST', '/files', create);
+      const location = /\r\nlocation: *(\S+)/.exec(made.head)?.[1];
+      check('tus create', made.status, 201, location !== undefined);
+      const path = new URL(location ?? '', url).pathname;
+      for (let offset = 0; offset < fileBytes; offset += patchBytes) {
+        const type = 'application/offset+octet-stream';
+        const headers = { ...version, 'Upload-Offset': `${offset}`, 'Content-Type': type };
+        const length = Math.min(patchBytes, fileBytes - offset);
+        const { status, text } = await connection.ask('PATCH', path, headers, pieceOf(lane), length);
+        check('tus patch', status, 204, true, text);
+      }
+    },
+  };
+}
+
+interface ChunkUpload {
+  readonly count: number;
+  init(): Promise<void>;
+  /** Chunks from `first` to before `end`, over all connections; how many of them completed the file. */
+  send(first: number, end: number): Promise<number>;
+}
+
 /** v1: init_upload, then every chunk in a request of its own, over one connection or several. */
-async function chunkUpload(plan: TransferPlan, lane: number): Promise<Transfer> {
+async function chunkUpload(plan: TransferPlan, lane: number): Promise<ChunkUpload> {
   const { fileBytes, connectionsPerFile, url } = plan;
   const lanes = Array.from({ length: connectionsPerFile }, () => RawConnection.open(url));
   const connections = await Promise.all(lanes);
@@ -119,26 +182,31 @@ async function chunkUpload(plan: TransferPlan, lane: number): Promise<Transfer> 
   const sizes = chunkSizes(fileBytes);
   const { crcs, whole } = checksOf(lane, fileBytes);
   const headers = { Cookie: plan.cookies[lane] ?? '', 'Content-Type': 'application/octet-stream' };
-  return async () => {
-    const body = Buffer.from(JSON.stringify({ FileName: 'bench.bin', FileSize: fileBytes, CRC32: whole }));
-    const json = { ...headers, 'Content-Type': 'application/json' };
-    const init = await first.ask('POST', '/auth/v1/file/init_upload', json, body);
-    check('init_upload', init.status, 200, true, init.text);
-    let next = 0;
-    let completed = 0;
-    const send = async (connection: RawConnection) => {
-      while (next < sizes.length) {
-        const chunk = next;
-        next += 1;
-        const query = `uploadId=${whole}&chunkNumber=${chunk}&chunkCrc32=${crcs[chunk]}`;
-        const path = `/auth/v1/file/upload_part?${query}`;
-        const { status, text } = await connection.ask('POST', path, headers, piece, sizes[chunk]);
-        check('upload_part', status, 200, true, text);
-        if (!text.includes('"fileId":null')) completed += 1;
-      }
-    };
-    await Promise.all(connections.map(send));
-    check('completion', completed, 1);
+  return {
+    count: sizes.length,
+    async init() {
+      const body = Buffer.from(JSON.stringify({ FileName: 'bench.bin', FileSize: fileBytes, CRC32: whole }));
+      const json = { ...headers, 'Content-Type': 'application/json' };
+      const { status, text } = await first.ask('POST', '/auth/v1/file/init_upload', json, body);
+      check('init_upload', status, 200, true, text);
+    },
+    async send(from, end) {
+      let next = from;
+      let completed = 0;
+      const work = async (connection: RawConnection) => {
+        while (next < end) {
+          const chunk = next;
+          next += 1;
+          const query = `uploadId=${whole}&chunkNumber=${chunk}&chunkCrc32=${crcs[chunk]}`;
+          const path = `/auth/v1/file/upload_part?${query}`;
+          const { status, text } = await connection.ask('POST', path, headers, piece, sizes[chunk]);
+          check('upload_part', status, 200, true, text);
+          if (!text.includes('"fileId":null')) completed += 1;
+        }
+      };
+      await Promise.all(connections.map(work));
+      return completed;
+    },
   };
 }
 

@@ -13,10 +13,11 @@ export interface TransferReport {
 
 async function run(plan: TransferPlan): Promise<TransferReport> {
   const transfers = await prepare(plan);
+  for (const transfer of transfers) await transfer.prepare?.();
   const before = performance.eventLoopUtilization();
   const startedMs = performance.now();
   const elapsed = () => performance.now() - startedMs;
-  let files = 0;
+  let [files, bytes] = [0, 0];
   const laneEndsMs: number[] = [];
   await Promise.all(
     transfers.map(async (transfer, lane) => {
@@ -25,15 +26,17 @@ async function run(plan: TransferPlan): Promise<TransferReport> {
         plan.files === undefined ? elapsed() < plan.durationMs : round < plan.files;
         round++
       ) {
-        await transfer();
+        await transfer.move();
         files += 1;
+        bytes += transfer.bytes;
       }
       laneEndsMs[lane] = elapsed();
     }),
   );
   const elapsedMs = elapsed();
   const clientBusy = performance.eventLoopUtilization(before).utilization;
-  return { files, bytes: files * plan.fileBytes, elapsedMs, laneEndsMs, clientBusy };
+  for (const transfer of transfers) await transfer.finish?.();
+  return { files, bytes, elapsedMs, laneEndsMs, clientBusy };
 }
 
 process.on('message', (plan: TransferPlan) => {

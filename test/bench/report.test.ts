@@ -25,6 +25,22 @@ t.test('targets: the median decides, the interval doubts, and what was not measu
   ]);
 });
 
+t.test('targets: a figure that only some runs take is not judged in the others', async (t) => {
+  const { targets } = await scenarioReport(
+    'soak',
+    {},
+    {
+      targets: [
+        { figure: 'RSS growth', atMost: 1.2, row: 'soak', whereTaken: true },
+        { figure: 'errors', atMost: 0, row: 'soak', whereTaken: true },
+      ],
+      figures: [{ name: 'errors', unit: '', value: 0 }],
+    },
+  );
+  t.match(targets, [{ what: 'errors', verdict: 'met' }]);
+  t.equal(targets.length, 1);
+});
+
 t.test('targets: by processor time the other one’s cost is over ours', async (t) => {
   const { targets, ratios } = await scenarioReport(
     'sse',
