@@ -1,53 +1,20 @@
 /**
- * docs/SPEC-TRACE.md and docs/SECURITY.md: every route and every row of the error table has its line, and every line
- * that claims a test names one that exists, as it does with source files.
+ * docs/SPEC-TRACE.md is what the chapters of the contract client say, and they leave no sentence of the contract out:
+ * each has a check, a test of another kind, or is a known gap.
  */
-import { existsSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import t from 'tap';
-import { ERRORS } from '../src/domain/errors.ts';
-import { LiveSettings } from '../src/domain/settings.ts';
-import type { FileRemovals } from '../src/io/files/removals.ts';
-import { createMetrics } from '../src/io/metrics.ts';
-import type { EventIntake } from '../src/io/modules/event-intake.ts';
-import { createRoutes, type RouteParts } from '../src/io/routes/index.ts';
-import { createInternalRoutes } from '../src/io/routes/internal.ts';
+import { specTracePage } from '../tools/print-spec-trace.ts';
+import { CHAPTERS, testOf } from './contract/chapters.ts';
+import { citationFaults, namedTestFaults, uncited } from './contract/coverage.ts';
+import { GAPS, INTRODUCTIONS, OTHER_TESTS } from './contract/evidence.ts';
+import { readSections, specification } from './contract/specification.ts';
 
-interface Line {
-  readonly subject: string;
-  readonly shownBy: string;
-}
+const sections = specification();
+const checks = CHAPTERS.flatMap((chapter) => chapter.checks);
+const citations = [...checks, ...OTHER_TESTS, ...GAPS, ...INTRODUCTIONS];
 
-/** Table lines of the page: subject in the first column, evidence in the last. */
-function linesOf(page: string): Line[] {
-  return page
-    .split('\n')
-    .filter((line) => line.startsWith('| ') && !line.startsWith('|---'))
-    .map((line) =>
-      line
-        .split('|')
-        .slice(1, -1)
-        .map((cell) => cell.trim()),
-    )
-    .map((cells) => ({ subject: cells[0] ?? '', shownBy: cells.at(-1) ?? '' }));
-}
-
-/** What is wrong with the evidence of a line. */
-function evidenceFaults(lines: readonly Line[], read: (file: string) => string | undefined): string[] {
-  const faults: string[] = [];
-  for (const { subject, shownBy } of lines) {
-    if (shownBy === 'Shown by') continue;
-    const references = [...shownBy.matchAll(/`(test\/[^`]+\.ts)`: “([^”]+)”/g)];
-    if (references.length === 0) faults.push(`${subject}: names no test`);
-    for (const [, file = '', name = ''] of references) {
-      const source = read(file);
-      if (source === undefined) faults.push(`${subject}: ${file} does not exist`);
-      else if (!source.includes(name)) faults.push(`${subject}: ${file} has no test “${name}”`);
-    }
-  }
-  return faults;
-}
-
-function readSource(file: string): string | undefined {
+function sourceOf(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
@@ -56,53 +23,114 @@ function readSource(file: string): string | undefined {
   }
 }
 
-/** The public and the internal table. The parts are only closed over, never used: no route is called. */
-function routeNames(): string[] {
-  const parts = { settings: new LiveSettings() } as unknown as RouteParts;
-  const facts = () => {
-    throw new Error('not called');
-  };
-  const internal = createInternalRoutes(createMetrics(), facts, {} as EventIntake, {} as FileRemovals);
-  const names = createRoutes(parts).map((route) => `${route.method} ${route.path}`);
-  return [...names, ...internal.map((route) => `${route.method} internal ${route.path}`)];
-}
-
-const page = ['docs/SPEC-TRACE.md', 'docs/SECURITY.md'].map((path) => readFileSync(path, 'utf8')).join('\n');
-const lines = linesOf(page);
-const HEADERS = ['Route', 'Row', 'Section', 'Field', 'Transition', 'Rule', 'Request', 'Promise', 'Attack'];
-const subjects = new Set(lines.map((line) => line.subject.replaceAll('`', '')));
-
-t.test('spec trace: every row of the error table has a line', async (t) => {
-  for (const name of Object.keys(ERRORS)) t.ok(subjects.has(name), name);
+t.test('spec trace: the page is what the chapters say', async (t) => {
+  t.equal(readFileSync('docs/SPEC-TRACE.md', 'utf8'), specTracePage());
 });
 
-t.test('spec trace: every route has a line', async (t) => {
-  for (const name of routeNames()) t.ok(subjects.has(name), name);
+t.test('spec trace: what is cited stands in its section, word for word', async (t) => {
+  t.same(citationFaults(sections, citations), []);
 });
 
-t.test('spec trace: every line names a test that exists', async (t) => {
-  t.same(evidenceFaults(lines, readSource), []);
-});
-
-t.test('spec trace: every subject has one line, every source file exists', async (t) => {
-  const named = lines.map(({ subject }) => subject).filter((subject) => !HEADERS.includes(subject));
+t.test('spec trace: every section has a check', async (t) => {
+  const ids = new Set(checks.map(({ section }) => section));
   t.same(
-    named.filter((subject, index) => named.indexOf(subject) !== index),
-    [],
-  );
-  const files = [...page.matchAll(/`((?:src|tools|bench|docs)\/[^`]+)`/g)].map(([, file = '']) => file);
-  t.same(
-    files.filter((file) => !existsSync(file)),
+    sections.map(({ id }) => id).filter((id) => !ids.has(id)),
     [],
   );
 });
 
-t.test('spec trace: a line without a test, with a missing file or a missing name is found', async (t) => {
-  const read = (file: string) => (file === 'test/a.test.ts' ? "t.test('a thing: works')" : undefined);
-  const fault = (shownBy: string) => evidenceFaults([{ subject: 'x', shownBy }], read).length;
-  t.equal(fault(''), 1);
-  t.equal(fault('later'), 1);
-  t.equal(fault('`test/b.test.ts`: “a thing”'), 1);
-  t.equal(fault('`test/a.test.ts`: “another”'), 1);
-  t.equal(fault('`test/a.test.ts`: “a thing: works”'), 0);
+t.test('spec trace: every sentence is accounted for', async (t) => {
+  t.same(uncited(sections, citations), []);
+});
+
+t.test('spec trace: named tests exist', async (t) => {
+  t.same(namedTestFaults(OTHER_TESTS, sourceOf), []);
+});
+
+t.test(
+  'spec trace: every file of chapters is a chapter that its test runs, each check has its name',
+  async (t) => {
+    const files = readdirSync('test/contract/chapters').map((file) => file.replace(/\.ts$/, ''));
+    t.same(CHAPTERS.map(({ file }) => file).sort(), files.sort());
+    for (const chapter of CHAPTERS)
+      t.match(sourceOf(testOf(chapter)), `'./chapters/${chapter.file}.ts'`, chapter.file);
+    const names = checks.map(({ section, shows }) => `${section}: ${shows}`);
+    t.equal(new Set(names).size, names.length);
+  },
+);
+
+const PLANTED = `
+Before all. The base is \`here\`.
+
+## 1. First
+
+1. One thing. Another thing, e.g. This.
+- It does:
+
+### 1.1 Part
+
+| Name | Notes |
+|---|---|
+| \`a\` | The first. Always there. |
+| b | |
+
+What it is: not shown.
+`;
+
+t.test('spec trace: sections and sentences are read without their Markdown', async (t) => {
+  t.same(
+    readSections(PLANTED).map(({ id, title, text, sentences }) => [
+      id,
+      title,
+      text,
+      sentences.map((each) => each.text),
+    ]),
+    [
+      [
+        'Intro',
+        'Conventions',
+        'Conventions Before all. The base is here.',
+        ['Before all.', 'The base is here.'],
+      ],
+      [
+        '1',
+        'First',
+        'First One thing. Another thing, e.g. This. It does:',
+        ['One thing.', 'Another thing, e.g. This.', 'It does:'],
+      ],
+      [
+        '1.1',
+        'Part',
+        'Part a | The first. Always there. b | What it is: not shown.',
+        ['a | The first.', 'Always there.', 'b |', 'What it is: not shown.'],
+      ],
+    ],
+  );
+  for (const { text, sentences } of [...readSections(PLANTED), ...sections])
+    for (const sentence of sentences) t.ok(text.startsWith(sentence.text, sentence.at), sentence.text);
+});
+
+t.test('spec trace: a sentence that is left out, invented or wrongly placed is found', async (t) => {
+  const planted = readSections(PLANTED);
+  const of = (section: string, sentence: string) => ({ section, sentence });
+  const rest = [of('Intro', 'Before'), of('Intro', 'The base'), of('1', 'One'), of('1', 'e.g.')];
+  t.same(uncited(planted, rest), [
+    '1.1: “a | The first.” is not accounted for',
+    '1.1: “Always there.” is not accounted for',
+    '1.1: “b |” is not accounted for',
+  ]);
+  t.same(uncited(planted, [...rest, of('1.1', 'a | The first. … there. … b |')]), []);
+  t.same(citationFaults(planted, [of('1.1', 'a | The first. … One thing.'), of('2', 'One'), of('1', '')]), [
+    '1.1: does not say “One thing.”',
+    '2: no such section',
+    '1: does not say “”',
+  ]);
+  const named = (file: string, name: string) => ({
+    ...of('1', 'One'),
+    shows: '',
+    test: [file, name] as const,
+  });
+  const read = (file: string) => (file === 'a.test.ts' ? "t.test('a thing')" : undefined);
+  const tests = [named('a.test.ts', 'a thing'), named('a.test.ts', 'other'), named('b.test.ts', 'a thing')];
+  t.same(namedTestFaults(tests, read), ['1: a.test.ts has no test “other”', '1: b.test.ts does not exist']);
 });

@@ -190,7 +190,33 @@ function depthFaults(sources: Sources): string[] {
   return faults;
 }
 
-const RULES = { layerFaults, ownerFaults, lengthFaults, headerFaults, forbiddenFaults, depthFaults };
+/** The client of the contract knows the contract alone: no import leads into the program, however far it goes. */
+function clientFaults(sources: Sources): string[] {
+  const faults: string[] = [];
+  const seen = new Set<string>();
+  const reached = [...sources.keys()].filter((path) => path.startsWith('test/contract/'));
+  for (const path of reached) {
+    if (seen.has(path)) continue;
+    seen.add(path);
+    for (const { specifier } of importsOf(sources.get(path) ?? '')) {
+      if (!specifier.startsWith('.')) continue;
+      const target = join(path, '..', specifier);
+      if (target.startsWith('src/')) faults.push(`${path}: the contract client reaches ${target}`);
+      else reached.push(target);
+    }
+  }
+  return faults;
+}
+
+const RULES = {
+  layerFaults,
+  ownerFaults,
+  lengthFaults,
+  headerFaults,
+  forbiddenFaults,
+  depthFaults,
+  clientFaults,
+};
 const sources = read(['src', 'test', 'bench', 'tools']);
 
 for (const [name, rule] of Object.entries(RULES)) {
@@ -219,6 +245,7 @@ t.test('tidy: a planted violation of each rule is found', async (t) => {
     ['depthFaults', 'test/a.test.ts', 'fc.assert(one, runs());\nfc.assert(property);\n'],
     ['forbiddenFaults', 'test/a.test.ts', "t.skip('x');\n"],
     ['forbiddenFaults', 'test/a.test.ts', "t.only('x');\n"],
+    ['clientFaults', 'test/contract/chapters/a.ts', "import type { x } from '../../../src/io/x.ts';\n"],
     ['forbiddenFaults', 'src/io/a.ts', '// @ts-ignore\n'],
     ['forbiddenFaults', 'src/io/a.ts', '// TODO\n'],
     ['forbiddenFaults', 'src/io/a.ts', 'try { x(); } catch (e) {}\n'],
@@ -226,6 +253,12 @@ t.test('tidy: a planted violation of each rule is found', async (t) => {
   for (const [rule, path, source] of planted) {
     t.equal(RULES[rule](new Map([[path, source]])).length, 1, `${rule}: ${source.split('\n').at(-2)}`);
   }
+  const helped: [string, string][] = [
+    ['test/contract/a.ts', "import { x } from '../support/x.ts';\n"],
+    ['test/support/x.ts', "import { y } from '../../src/domain/y.ts';\n"],
+  ];
+  t.same(clientFaults(new Map(helped)), ['test/support/x.ts: the contract client reaches src/domain/y.ts']);
+  t.same(clientFaults(new Map(helped.slice(1))), [], 'other tests may');
   t.same(
     layerFaults(new Map([['src/actors/a.ts', "import type { x } from '../workers/tasks.ts';\n"]])),
     [],

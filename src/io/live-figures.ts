@@ -30,7 +30,6 @@ export interface Look {
   readonly utcMs: number;
   readonly seconds: number;
   readonly requests: number;
-  readonly refused: number;
   readonly errors: number;
   /** Milliseconds; null when nothing finished. */
   readonly p50: number | null;
@@ -52,7 +51,6 @@ export class LiveFigures {
   #classes = new Uint32Array(CLASSES.length);
   #routes = new Map<string, Tally>();
   #tools = new Map<string, Tally>();
-  #refused = 0;
   #startedMs = 0;
 
   /** Where the figures of the parts come from. */
@@ -65,7 +63,6 @@ export class LiveFigures {
     const at = CLASSES.findIndex((bound) => milliseconds <= bound);
     const index = at < 0 ? CLASSES.length - 1 : at;
     this.#classes[index] = (this.#classes[index] ?? 0) + 1;
-    if (status === 429) this.#refused += 1;
     count(this.#routes, route === '' ? 'no route' : `${method} ${route}`, status >= 500 || status === 0);
   }
 
@@ -123,7 +120,6 @@ export class LiveFigures {
       utcMs: nowMs,
       seconds: Math.max(0.001, (nowMs - this.#startedMs) / 1000),
       requests,
-      refused: this.#refused,
       errors: tallies.reduce((sum, { errors }) => sum + errors, 0),
       p50: this.#percentile(requests, 0.5),
       p99: this.#percentile(requests, 0.99),
@@ -149,7 +145,6 @@ export class LiveFigures {
     this.#classes = new Uint32Array(CLASSES.length);
     this.#routes = new Map();
     this.#tools = new Map();
-    this.#refused = 0;
     this.#startedMs = Date.now();
     this.#delay.reset();
   }

@@ -58,7 +58,6 @@ t.test('figures: counted while somebody looks, by route and tool, with percentil
   t.match(look, {
     requests: 100,
     errors: 1,
-    refused: 1,
     routes: [
       { name: 'GET /fast', count: 98, errors: 0 },
       { name: 'GET /slow', count: 2, errors: 1 },

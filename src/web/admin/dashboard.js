@@ -1,6 +1,7 @@
 /** The live dashboard: figures of the last two seconds as they come, small charts of the last five minutes. */
-import { sizeText, Table } from '../shared/ui.js';
+import { sizeText, Table, Time } from '../shared/ui.js';
 import { html, useEffect, useRef, useState } from '../vendor/preact.js';
+import { CHARTS, read, TILES } from './figures.js';
 
 const KEPT = 150;
 const SHOWN_SECONDS = 300;
@@ -14,7 +15,7 @@ function useLooks() {
     source.addEventListener('look', ({ data }) => {
       const look = JSON.parse(data);
       setLost(false);
-      setLooks((kept) => [...kept, { ...look, rates: ratesOf(look, kept.at(-1)) }].slice(-KEPT));
+      setLooks((kept) => [...kept, { ...look, shown: shownOf(look, kept.at(-1)) }].slice(-KEPT));
     });
     source.onerror = () => setLost(true);
     return () => source.close();
@@ -22,106 +23,11 @@ function useLooks() {
   return { looks, isLost };
 }
 
-/** What only grows since the start, as what it grew by a second. */
-const GROWING = {
-  connection: ['limiter', 'c_limited'],
-  address: ['limiter', 'i_limited'],
-  key: ['limiter', 'p_limited'],
-  login: ['limiter', 'm_limited'],
-  received: ['files', 'uploads_receivedBytes'],
-  throttled: ['files', 'bandwidth_chargedBytes'],
-  webhooks: ['webhooks', 'delivered'],
-};
-
-function ratesOf(look, before) {
-  const rate = ([part, name]) =>
-    before === undefined
-      ? 0
-      : Math.max(0, figure(look, part, name) - figure(before, part, name)) / look.seconds;
-  return Object.fromEntries(Object.entries(GROWING).map(([name, place]) => [name, rate(place)]));
-}
-
-const MEGABYTE = 1024 * 1024;
-const of = (part, name, label, color, scale = 1) => ({
-  label,
-  color,
-  read: (look) => figure(look, part, name) / scale,
+/** What each tile and each line of a chart shows at a look. */
+const shownOf = (look, before) => ({
+  tiles: TILES.map((tile) => read(tile, look, before)),
+  charts: CHARTS.map(({ series }) => series.map((each) => read(each, look, before))),
 });
-const rateOf = (name, label, color, scale = 1) => ({
-  label,
-  color,
-  read: (look) => look.rates[name] / scale,
-});
-
-/** One chart a row: its title and the lines in it. */
-const CHARTS = [
-  {
-    title: 'Requests a second',
-    series: [
-      { label: 'all', read: (look) => perSecond(look.requests, look) },
-      { label: 'errors', read: (look) => perSecond(look.errors, look), color: '--bad' },
-    ],
-  },
-  {
-    title: 'Latency, ms',
-    series: [
-      { label: 'p50', read: (look) => look.p50 },
-      { label: 'p99', read: (look) => look.p99, color: '--warn' },
-    ],
-  },
-  {
-    title: 'Refused by limits a second',
-    series: [
-      { label: 'all', read: (look) => perSecond(look.refused, look) },
-      rateOf('connection', 'connection', '--good'),
-      rateOf('address', 'address', '--warn'),
-      rateOf('key', 'key', '--bad'),
-      rateOf('login', 'login', '--ink-soft'),
-    ],
-  },
-  {
-    title: 'Sessions',
-    series: [of('gateway', 'browserSessions', 'browsers'), of('gateway', 'mcpSessions', 'agents', '--good')],
-  },
-  {
-    title: 'Connections and streams',
-    series: [of('connections', 'open', 'connections'), of('streams', 'streams', 'event streams', '--good')],
-  },
-  {
-    title: 'Files, MB a second',
-    series: [
-      rateOf('received', 'received', '--accent', MEGABYTE),
-      rateOf('throttled', 'through the limiter', '--good', MEGABYTE),
-    ],
-  },
-  {
-    title: 'Uploads',
-    series: [
-      of('files', 'uploads_active', 'receiving'),
-      of('files', 'bandwidth_waiting', 'waiting for bandwidth', '--warn'),
-    ],
-  },
-  {
-    title: 'Webhooks',
-    series: [
-      rateOf('webhooks', 'delivered a second'),
-      of('webhooks', 'pending', 'applications that wait', '--warn'),
-    ],
-  },
-  { title: 'Event loop delay p99, ms', series: [{ label: 'delay', read: (look) => look.loopDelayP99 }] },
-  {
-    title: 'Memory and journal, MB',
-    series: [
-      { label: 'memory', read: (look) => look.rssBytes / MEGABYTE },
-      of('gateway', 'journalFileBytes', 'journal', '--good', MEGABYTE),
-    ],
-  },
-];
-
-const perSecond = (count, look) => count / look.seconds;
-const sum = (figures = {}, pattern) =>
-  Object.entries(figures).reduce((total, [name, value]) => (pattern.test(name) ? total + value : total), 0);
-const figure = (look, part, name) => look.parts?.[part]?.[name] ?? 0;
 
 export function DashboardPage() {
   const { looks, isLost } = useLooks();
@@ -131,7 +37,7 @@ export function DashboardPage() {
       last === undefined
         ? html`<p class="busy" role="status">Waiting for the first figures …</p>`
         : html`<${Figures} look=${last} />
-          <div class="charts">${CHARTS.map(({ title, series }) => html`<${Chart} key=${title} title=${title} looks=${looks} series=${series} />`)}</div>
+          <div class="charts">${CHARTS.map(({ title, series }, at) => html`<${Chart} key=${title} title=${title} looks=${looks} at=${at} series=${series} />`)}</div>
           <div class="grid">
             <${Busiest} title="Busiest routes" rows=${last.routes} look=${last} />
             <${Busiest} title="Busiest tools" rows=${last.tools} look=${last} />
@@ -141,21 +47,21 @@ export function DashboardPage() {
 }
 
 function Figures({ look }) {
-  const shown = [
-    ['Requests / s', perSecond(look.requests, look).toFixed(1)],
-    ['Latency p99', look.p99 === null ? '–' : `${look.p99.toFixed(1)} ms`],
-    ['Refused by limits', sum(look.parts.limiter, /refused|rejected/i)],
-    ['Connections', figure(look, 'connections', 'open')],
-    ['In flight', figure(look, 'requests', 'requestsInFlight')],
-    ['Memory', sizeText(look.rssBytes)],
-  ];
-  return html`<div class="figures">${shown.map(([title, value]) => html`<div key=${title}><div class="soft small">${title}</div><div class="figure">${value}</div></div>`)}</div>`;
+  const tiles = TILES.map((tile, at) => ({ title: tile.title, value: tileText(tile, look.shown.tiles[at]) }));
+  return html`<p class="soft small">At <${Time} of=${new Date(look.utcMs).toISOString()} />, over <span data-seconds=${look.seconds}>${look.seconds.toFixed(1)} s</span></p>
+    <div class="figures">${tiles.map(({ title, value }) => html`<div key=${title}><div class="soft small">${title}</div><div class="figure">${value}</div></div>`)}</div>`;
+}
+
+function tileText({ digits, unit }, value) {
+  if (value === null || value === undefined) return '–';
+  if (unit === 'bytes') return sizeText(value);
+  return unit === undefined ? value.toFixed(digits) : `${value.toFixed(digits)} ${unit}`;
 }
 
 /** The page's colours come from its tokens, so that a chart follows light and dark. */
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-function Chart({ title, looks, series }) {
+function Chart({ title, looks, at, series }) {
   const box = useRef(null);
   const plot = useRef(null);
   useEffect(() => {
@@ -190,7 +96,7 @@ function Chart({ title, looks, series }) {
             })),
           ],
         },
-        dataOf(looks, series),
+        dataOf(looks, at, series),
         box.current,
       );
     };
@@ -209,9 +115,10 @@ function Chart({ title, looks, series }) {
     };
   }, []);
   useEffect(() => {
-    plot.current?.setData(dataOf(looks, series));
+    plot.current?.setData(dataOf(looks, at, series));
   }, [looks]);
-  const now = series.map(({ label, read }) => `${label} ${round(read(looks.at(-1)))}`).join(', ');
+  const last = looks.at(-1).shown.charts[at];
+  const now = series.map(({ label }, line) => `${label} ${round(last[line])}`).join(', ');
   return html`<figure class="card"><figcaption class="row"><strong>${title}</strong><span class="soft small">${now}</span></figcaption><div class="chart" ref=${box} role="img" aria-label=${`${title}: ${now}`}></div></figure>`;
 }
 
@@ -220,8 +127,11 @@ const clockText = (seconds) => CLOCK.format(seconds * 1000);
 const round = (value) =>
   value === null || value === undefined ? '–' : value >= 100 ? Math.round(value) : value.toFixed(1);
 
-function dataOf(looks, series) {
-  return [looks.map(({ utcMs }) => utcMs / 1000), ...series.map(({ read }) => looks.map(read))];
+function dataOf(looks, at, series) {
+  return [
+    looks.map(({ utcMs }) => utcMs / 1000),
+    ...series.map((_, line) => looks.map(({ shown }) => shown.charts[at][line])),
+  ];
 }
 
 function Busiest({ title, rows, look }) {
@@ -231,7 +141,7 @@ function Busiest({ title, rows, look }) {
         ? html`<p class="soft">Nothing in the last two seconds.</p>`
         : html`<${Table} fits caption=${title} rows=${rows} keyOf=${({ name }) => name} columns=${[
             { title: 'Name', cell: ({ name }) => html`<span class="mono wraps">${name}</span>` },
-            { title: 'a second', number: true, cell: ({ count }) => round(perSecond(count, look)) },
+            { title: 'a second', number: true, cell: ({ count }) => round(count / look.seconds) },
             { title: 'errors', number: true, cell: ({ errors }) => errors },
           ]} />`
     }

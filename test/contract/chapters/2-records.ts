@@ -186,7 +186,7 @@ const APP: readonly Check[] = [
   },
   {
     section: '2.3',
-    sentence: 'webhookUrl | string | Target of webhook POSTs. HTTPS required in production.',
+    sentence: 'webhookUrl | string | Target of webhook POSTs.',
     shows: 'an address that is none, or has a user in it, is 400',
     async run(t, world) {
       const owner = await world.person();

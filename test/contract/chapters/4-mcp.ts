@@ -116,7 +116,7 @@ const ENDPOINT: readonly Check[] = [
   {
     section: '4.1',
     sentence:
-      'Unauthenticated callers get the full advertised catalogue. Authenticated callers get only the tools their session may call.',
+      'tools/list | none | { tools: [ <tool> ] }. Unauthenticated callers get the full advertised catalogue. Authenticated callers get only the tools their session may call.',
     shows:
       'without a session every tool is listed; with one no listed tool is refused, and the others are -32001',
     async run(t, world) {

@@ -155,6 +155,19 @@ const WINDOW: readonly Check[] = [
   },
 ];
 
+const CODE: readonly Check[] = [
+  {
+    section: '7.4',
+    sentence: '1002 | AccessRateLimit | Rate quota exceeded (HTTP 429)',
+    shows: 'over the quota a REST call and a message on /mcp are both 429 with code 1002',
+    async run(t, world) {
+      const rest = await untilRefused(() => ask(world, 15));
+      const rpc = await untilRefused(() => world.rpc({}, 'tools/list', undefined, { from: from(16) }));
+      for (const { refusal } of [rest, rpc]) t.same(refusal.refusal, [429, 1002]);
+    },
+  },
+];
+
 const FREE: readonly Check[] = [
   {
     section: '8.1',
@@ -273,4 +286,4 @@ const IDS = {
   RateLimitWindowSeconds: 25,
 };
 
-export const CHECKS: readonly Check[] = [...WINDOW, ...FREE, ...HEADERS];
+export const CHECKS: readonly Check[] = [...WINDOW, ...CODE, ...FREE, ...HEADERS];

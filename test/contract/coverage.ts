@@ -1,0 +1,71 @@
+/** Which sentences of the contract are accounted for, and what is wrong with citations and named tests. */
+import type { Citation, OtherTest } from './check.ts';
+import type { Section, Sentence } from './specification.ts';
+
+const PARTS = ' … ';
+
+/** Sections, as a citation names them. */
+export type Sections = readonly Section[];
+
+interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Where each part of a citation stands in the text of its section; every place of a part that stands there twice. */
+function spansOf(text: string, sentence: string): Span[] {
+  return sentence.split(PARTS).flatMap((part) => {
+    const spans: Span[] = [];
+    for (let at = text.indexOf(part); at >= 0; at = text.indexOf(part, at + 1))
+      spans.push({ from: at, to: at + part.length });
+    return spans;
+  });
+}
+
+/** Place of a citation in its section, to sort by. */
+export function placeOf(sections: Sections, { section, sentence }: Citation): number {
+  const text = sections.find(({ id }) => id === section)?.text ?? '';
+  return Math.min(...spansOf(text, sentence).map(({ from }) => from));
+}
+
+/** Citations of sections that are none, and of words that do not stand in their section. */
+export function citationFaults(sections: Sections, citations: readonly Citation[]): string[] {
+  return citations.flatMap(({ section, sentence }) => {
+    const text = sections.find(({ id }) => id === section)?.text;
+    if (text === undefined) return [`${section}: no such section`];
+    return sentence
+      .split(PARTS)
+      .filter((part) => part === '' || !text.includes(part))
+      .map((part) => `${section}: does not say “${part}”`);
+  });
+}
+
+/** It announces what follows, or says that the contract leaves something open. */
+function promisesNothing({ text }: Sentence): boolean {
+  return text.endsWith(':') || text.includes(': not shown');
+}
+
+/** Sentences of which no word is cited. */
+export function uncited(sections: Sections, citations: readonly Citation[]): string[] {
+  return sections.flatMap(({ id, text, sentences }) => {
+    const spans = citations
+      .filter(({ section }) => section === id)
+      .flatMap(({ sentence }) => spansOf(text, sentence));
+    return sentences
+      .filter((sentence) => !promisesNothing(sentence))
+      .filter(({ at, text: { length } }) => !spans.some(({ from, to }) => from < at + length && to > at))
+      .map((sentence) => `${id}: “${sentence.text}” is not accounted for`);
+  });
+}
+
+/** Named tests that do not exist. `read` gives the source of a file. */
+export function namedTestFaults(
+  tests: readonly OtherTest[],
+  read: (file: string) => string | undefined,
+): string[] {
+  return tests.flatMap(({ section, test: [file, name] }) => {
+    const source = read(file);
+    if (source === undefined) return [`${section}: ${file} does not exist`];
+    return source.includes(name) ? [] : [`${section}: ${file} has no test “${name}”`];
+  });
+}

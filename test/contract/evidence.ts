@@ -1,0 +1,105 @@
+/** The sentences of the contract that no check of the client shows: gaps, what other tests show, what promises nothing. */
+import type { Citation, Gap, OtherTest } from './check.ts';
+
+export const GAPS: readonly Gap[] = [
+  {
+    section: '8.1',
+    sentence: 'Connection | connection id',
+    gap: 'The transport of this build does not name a connection. The connections of one address share a pool: one quota for each that the address opened in this window or had open before, closed ones included ([0119](decisions/0119-a-connection-quota-for-each-connection-that-was-opened.md)). One connection alone stops at 10, and one request on each of 25 passes; but a busy connection may use the quotas of its neighbours. The reported limit is always that of one connection, and the scope of the address bounds all of them together. Where the transport names the port of the peer, a connection has exactly one quota. Behind a trusted proxy the scope of the address alone counts.',
+  },
+  {
+    section: '6.2',
+    sentence: 'Events are delivered in chronological order by time tick.',
+    gap: 'Each event of a module waits 500 ms for events with older ticks from other modules (`EventReorderMilliseconds`; 0 gives the order of arrival at once). One that comes later still goes next and is counted.',
+  },
+  {
+    section: 'Intro',
+    sentence: 'an authentication and reverse-proxy gateway that sits in front of backend modules.',
+    gap: 'WebSocket upgrades are refused, trailers are dropped, and an answer of a module that ends with its connection (neither `Content-Length` nor chunked) cannot be told from a cut one.',
+  },
+  {
+    section: '2.7',
+    sentence: 'Holds buffered chunks in memory.',
+    gap: 'Chunks lie in files of the gateway until the upload is complete, so that an upload survives a restart; memory holds the parts that are arriving.',
+  },
+];
+
+export const OTHER_TESTS: readonly OtherTest[] = [
+  {
+    section: '2.2',
+    sentence: 'The flag bits are named PasswordKey, UserKey, Fido2Key, McpAccess, CardDav, Deleted.',
+    shows: 'six bits by these names, and the kind of key that they tell',
+    test: ['test/domain/tables.test.ts', 'keys: six flag bits by the names of spec 2.2'],
+  },
+  {
+    section: '2.2',
+    sentence: 'A FIDO2 enrolment keeps both the credential id and the CBOR attestation key.',
+    shows: 'after restarts keys are found by credential id and their logins verify with the kept key',
+    test: ['test/io/passkeys.test.ts', 'passkeys: any history of enrolments'],
+  },
+  {
+    section: '2.2',
+    sentence: 'A software key keeps only the Ed25519 public key.',
+    shows: 'any history of keys, logins and restarts with public keys alone',
+    test: ['test/actors/user-model.test.ts', 'account: any history of keys'],
+  },
+  {
+    section: '2.3',
+    sentence: 'HTTPS required in production.',
+    shows: 'plain http registers only without production',
+    test: ['test/domain/webhook-target.test.ts', 'plain http only without production'],
+  },
+  {
+    section: '2.8',
+    sentence: 'timestampDriftTolerance | Clock drift tolerance, milliseconds.',
+    shows: 'a challenge is taken until its end and the leeway, and not a millisecond longer',
+    test: ['test/io/challenges.test.ts', 'challenge: is taken until its end and the leeway'],
+  },
+  {
+    section: '3',
+    sentence: 'A pending chat file message is created. A buffer is reserved.',
+    shows: 'message and slot are there before the answer; a step that fails gives both back',
+    test: ['test/actors/upload.test.ts', 'upload: a failing step of init gives everything back'],
+  },
+  {
+    section: '3',
+    sentence: 'v1 upload | open | inactivity | | expired | Cleaned up before new uploads are accepted.',
+    shows: 'an inactive upload ends, and one that is past its time makes room when it is asked for',
+    test: ['test/actors/upload.test.ts', 'upload: past its time it is gone before its timer has run'],
+  },
+  {
+    section: '3',
+    sentence: 'v2 draft | (none) | create_draft | | pending | A pending chat file message exists.',
+    shows: 'the chat module has the pending message when the draft is pending',
+    test: ['test/actors/draft.test.ts', 'draft: pending, receiving, complete: published before the message'],
+  },
+  {
+    section: '7.2',
+    sentence: '401 | Account not found | Key resolved but its owning account is missing',
+    shows: 'a key whose account was taken out of the journal',
+    test: ['test/io/mcp-login.test.ts', 'mcp_login: a key whose account is missing is Account not found'],
+  },
+  {
+    section: '8.2',
+    sentence: 'It is keyed by a configurable string',
+    shows: 'the key decides who shares a quota',
+    test: ['test/io/files/throttle.test.ts', 'the key decides who shares'],
+  },
+  {
+    section: '8.3',
+    sentence: 'Upload sessions that stay inactive expire.',
+    shows: 'an upload without a chunk for so long ends; a stored chunk prolongs it',
+    test: ['test/actors/upload.test.ts', 'upload: inactive ones expire'],
+  },
+  {
+    section: '8.4',
+    sentence: 'FIDO2 timestamp drift tolerance: configurable in milliseconds.',
+    shows: 'the leeway of the configuration is the one of a challenge',
+    test: ['test/io/challenges.test.ts', 'challenge: is taken until its end and the leeway'],
+  },
+];
+
+/** What the page says of itself. */
+export const INTRODUCTIONS: readonly Citation[] = [
+  { section: 'Intro', sentence: 'It covers the MCP JSON-RPC endpoint, key and login handling' },
+];

@@ -1,0 +1,108 @@
+/** The dashboard as a reader sees it: what its tiles, charts and tables say at each look, kept by the page itself. */
+import type { Page } from 'playwright-core';
+
+/** Looks after which a number that should show is missing. One comes every two seconds. */
+const LOOKS_MAX = 12;
+
+export interface ShownLook {
+  readonly utc: string;
+  readonly seconds: number;
+  /** Text of each tile by its title. */
+  readonly tiles: Readonly<Record<string, string>>;
+  /** `title: label` of each line to its number; NaN where the page has none. */
+  readonly lines: Readonly<Record<string, number>>;
+  /** Name in a table of the busiest to what it has a second. */
+  readonly busiest: Readonly<Record<string, number>>;
+}
+
+/** In the browser: a copy of the page's words after each look, which its time tells from the one before. */
+const KEEP = `(() => {
+  const text = (element) => element.textContent.trim();
+  const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+  globalThis.shownLooks = [];
+  let kept = () => undefined;
+  // The page's policy forbids the polling of the browser's driver.
+  globalThis.onceShown = async (count) => {
+    while (globalThis.shownLooks.length < count) await new Promise((resolve) => { kept = resolve; });
+    return globalThis.shownLooks;
+  };
+  const keep = () => {
+    const time = document.querySelector('[data-seconds]');
+    const utc = time?.parentElement.querySelector('time').dateTime;
+    if (time === null || utc === globalThis.shownLooks.at(-1)?.utc) return;
+    const tiles = all('.figures > div').map((each) => [text(each.firstElementChild), text(each.lastElementChild)]);
+    const lines = all('figure.card').flatMap((chart) => {
+      const [title, now] = all('strong, span', chart).map(text);
+      return now.split(', ').map((line) => {
+        const [, label, value] = /^(.*) (\\S+)$/.exec(line);
+        return [title + ': ' + label, Number(value)];
+      });
+    });
+    const rows = all('.grid tbody tr').map((row) => all('td, th', row).map(text));
+    globalThis.shownLooks.push({
+      utc,
+      seconds: Number(time.dataset.seconds),
+      tiles: Object.fromEntries(tiles),
+      lines: Object.fromEntries(lines.map(([name, value]) => [name, Number.isNaN(value) ? null : value])),
+      busiest: Object.fromEntries(rows.map(([name, rate]) => [name, Number(rate)])),
+    });
+    kept();
+  };
+  new MutationObserver(keep).observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
+})()`;
+
+export class ShownDashboard {
+  readonly #page: Page;
+
+  private constructor(page: Page) {
+    this.#page = page;
+  }
+
+  /** Of a page that shows the dashboard. */
+  static async keep(page: Page): Promise<ShownDashboard> {
+    await page.evaluate(KEEP);
+    return new ShownDashboard(page);
+  }
+
+  /** Looks so far. */
+  count(): Promise<number> {
+    return this.#page.evaluate<number>('shownLooks.length');
+  }
+
+  /** The looks from number `from` on, as soon as `isOver` likes them, or after so many that it never will. */
+  async since(from: number, isOver: (looks: readonly ShownLook[]) => boolean): Promise<readonly ShownLook[]> {
+    for (let count = from + 1; ; count += 1) {
+      const looks = await this.#page.evaluate<ShownLook[]>(
+        `onceShown(${count}).then((all) => all.slice(${from}))`,
+      );
+      if (isOver(looks) || count >= from + LOOKS_MAX) return looks;
+    }
+  }
+
+  /** A look as the gateway sends it. */
+  sent(): Promise<object> {
+    return this.#page.evaluate<object>(`new Promise((resolve) => {
+      const source = new EventSource('/ProxyAdmin/api/live');
+      source.addEventListener('look', ({ data }) => {
+        source.close();
+        resolve(JSON.parse(data));
+      });
+    })`);
+  }
+
+  /** The next look. */
+  async next(): Promise<ShownLook> {
+    const [look] = await this.since(await this.count(), () => true);
+    if (look === undefined) throw new Error('no look');
+    return look;
+  }
+}
+
+/** What a line, or a row of a table, that shows a rate has counted over these looks. */
+export function countedBy(looks: readonly ShownLook[], name: string): number {
+  return Math.round(looks.reduce((sum, look) => sum + rateOf(look, name) * look.seconds, 0));
+}
+
+function rateOf({ lines, busiest }: ShownLook, name: string): number {
+  return lines[name] ?? busiest[name] ?? 0;
+}
