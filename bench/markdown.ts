@@ -1,106 +1,126 @@
-/** docs/BENCHMARKS.md from the JSON of a run. */
-import type { Participant } from './participants.ts';
-import type { BenchReport, ScenarioReport } from './report.ts';
-import type { Series } from './scenario.ts';
+/** docs/BENCHMARKS.md from the JSON of a run: one table a scenario. */
+import { type Measured, processorTimeOf } from './measure.ts';
+import { type BenchReport, generatorLimited, latencyOf, middleRound, type ScenarioReport } from './report.ts';
+import type { Judged } from './targets.ts';
 import {
-  type Cells,
   circumstances,
   doubt,
-  figureCells,
-  howOf,
-  number,
-  participantCells,
-  ratioCells,
-  subjectCells,
-  targetCells,
+  interval,
+  mebibytes,
+  milliseconds,
+  rate,
+  shownOf,
+  verdictOf,
+  wantedOf,
 } from './wording.ts';
 
 const HEAD = `# Benchmarks
 
-Every figure on this page comes from one run of the suite and is written by \`node build/bench/print-benchmarks.js RUN.json > docs/BENCHMARKS.md\`; change nothing here by hand. Why a figure is what it is, with the profiles: [FIGURES.md](../bench/FIGURES.md). How to run it yourself: [README](../README.md#load-testing).`;
+Written from one run of the suite by \`node build/bench/print-benchmarks.js RUN.json > docs/BENCHMARKS.md\`; do not edit. How to run it: [bench/README.md](../bench/README.md). Why a figure is what it is: [bench/FIGURES.md](../bench/FIGURES.md).`;
 
-const HOW = `A ratio is the median of the ratios of interleaved rounds, each of two neighbours in time, with its 95 % interval; above 1 the gateway is faster, or works less. Latencies are medians of the rounds' percentiles. \`CPU us\` is processor time of the subject's processes, all threads, for one good answer. A generator above 95 % busy is marked \`!\`: that rate is a lower bound. On hosts that take memory back, ratios of files may spread by 10 to 30 % from run to run. Every round is in the JSON of a run.`;
+const HOW = `A row holds a server, what it did, and the ratio of the gateway's row above it to it: the median of interleaved rounds with its 95 % interval, above 1 where the gateway is faster or takes less processor time. \`CPU us\` is processor time for one good answer, all threads. \`!\`: the load generator was the limit, the rate is a lower bound. Rows without a ratio or a target, curves, settings of the other servers and every round are in the JSON and the HTML page of a run. On hosts that take memory back, ratios of files may spread by 10 to 30 % from run to run.`;
 
 export function benchmarks(report: BenchReport): string {
-  const facts: Cells = {
-    headings: ['', ''],
-    rows: circumstances(report).map(([label, text]) => [label, text]),
-  };
+  const { scenarios, skipped } = report;
+  const doubted = doubt(report);
   const blocks = [
     HEAD,
-    '## What was run',
-    table(facts),
+    [...circumstances(report), ['Beside', besideOf(scenarios)]]
+      .map(([label = '', text = '']) => `- ${label}: ${label === 'Command' ? `\`${text}\`` : plain(text)}`)
+      .join('\n'),
     HOW,
-    ...targetBlocks(report),
-    '## Scenarios',
-    ...report.scenarios.flatMap(scenarioBlocks),
-    ...report.skipped.map(({ name, reason }) => `\`${name}\` is left out: ${cell(reason)}.`),
-    ...participantBlocks(report.scenarios),
+    countOf(scenarios.flatMap(({ targets }) => targets)),
+    ...(doubted === undefined ? [] : [`**${plain(doubted)}**`]),
+    ...scenarios.map(scenarioTable),
+    ...skipped.map(({ name, reason }) => `\`${name}\` is left out: ${plain(reason)}.`),
   ];
   return `${blocks.filter((block) => block !== '').join('\n\n')}\n`;
 }
 
-function targetBlocks(report: BenchReport): string[] {
-  const { scenarios } = report;
-  const rows = scenarios.flatMap(({ name, targets }) =>
-    targetCells(targets).rows.map((row) => ({ name, row })),
+/** Versions of all other servers; what was left out says so. */
+function besideOf(scenarios: readonly ScenarioReport[]): string {
+  const all = scenarios.flatMap(({ participants }) => participants);
+  const texts = all.map(({ name, version, leftOut }) =>
+    leftOut === undefined ? `${name} (${version})` : `${name} left out (${leftOut})`,
   );
-  if (rows.length === 0) return [];
-  const { headings } = targetCells([]);
-  const linked = rows.map(({ name, row: [first = '', ...others] }) => [`[${first}](#${name})`, ...others]);
-  return ['## Targets', `**${doubt(report) ?? ''}**`.replace('****', ''), table({ headings, rows: linked })];
+  return [...new Set(texts)].join(', ');
 }
 
-function scenarioBlocks(scenario: ScenarioReport): string[] {
-  const { name, summary, failure, warnings, ratios, figures, series, notes } = scenario;
+function countOf(targets: readonly Judged[]): string {
+  const count = (verdict: Judged['verdict']) => targets.filter((each) => each.verdict === verdict).length;
+  return `Targets: ${count('met')} met, ${count('missed')} missed, ${count('not measured')} not measured.`;
+}
+
+function scenarioTable(scenario: ScenarioReport): string {
+  const { name, unit, failure, ratios, targets, figures } = scenario;
+  const headings = ['p50 ms', 'p99 ms', 'CPU us', 'RSS MiB', 'by rate', 'by processor time', 'target'];
+  const judgedFigures = figures.flatMap((figure) => {
+    const judged = targets.find(({ what }) => what === figure.name);
+    return judged === undefined
+      ? []
+      : [
+          [
+            `${figure.name}: ${shownOf(figure, figure.value)} ${figure.unit}`,
+            '',
+            '',
+            '',
+            '',
+            '',
+            '',
+            '',
+            goal(judged),
+          ],
+        ];
+  });
+  const lines = [
+    [`**${name}**`, `${unit}/s`, ...headings],
+    Array.from({ length: headings.length + 2 }, () => '---'),
+    ...shownSubjects(scenario).map((subject) => subjectRow(scenario, subject)),
+    ...judgedFigures,
+    // A target whose other side did not take part has no row of its own.
+    ...targets
+      .filter(({ verdict }) => verdict === 'not measured')
+      .map((judged) => [judged.what, '', '', '', '', '', '', '', goal(judged)]),
+    ...(failure === undefined ? [] : [[`**Failed:** ${failure}`, '', '', '', '', '', '', '', '']]),
+  ];
+  return lines.length === 2 && ratios.length === 0
+    ? ''
+    : lines.map((cells) => `| ${cells.map(plain).join(' | ')} |`).join('\n');
+}
+
+/** Those of a ratio; all, where nothing is compared and nothing judged. */
+function shownSubjects({ subjects, ratios, targets }: ScenarioReport): readonly Measured[] {
+  if (ratios.length === 0) return targets.length === 0 ? subjects : [];
+  return subjects.filter(({ name }) => ratios.some(({ of, against }) => of === name || against === name));
+}
+
+function subjectRow({ ratios, targets }: ScenarioReport, measured: Measured): string[] {
+  const { name, medianPerSecond, rounds } = measured;
+  const latency = latencyOf(rounds);
+  const own = ratios.filter(({ against }) => against === name);
   return [
-    `### ${name}`,
-    `${sentence(summary)} ${sentence(howOf(scenario))}`,
-    failure === undefined ? '' : `**Failed:** ${cell(failure)}`,
-    items(warnings.map((warning) => `**${cell(warning)}**`)),
-    table(subjectCells(scenario)),
-    table(ratioCells(ratios)),
-    table(figureCells(figures)),
-    ...series.map(seriesTable),
-    items(notes.map(cell)),
+    name,
+    `${rate(medianPerSecond)}${generatorLimited(rounds) ? ' !' : ''}`,
+    milliseconds(latency?.p50),
+    milliseconds(latency?.p99),
+    processorTimeOf(measured)?.toFixed(1) ?? '',
+    mebibytes(middleRound(rounds)?.rssBytes),
+    own.map((ratio) => interval(ratio.rate)).join('; '),
+    own.map(({ processorTime }) => (processorTime === undefined ? '' : interval(processorTime))).join('; '),
+    own
+      .flatMap(({ of, against }) => targets.filter(({ what }) => what === `${of} / ${against}`))
+      .map((judged) => `${judged.by}: ${goal(judged)}`)
+      .join('; '),
   ];
 }
 
-function seriesTable({ title, x, y, lines }: Series): string {
-  const at = [...new Set(lines.flatMap(({ points }) => points.map(([value]) => value)))].sort(
-    (a, b) => a - b,
-  );
-  const rows = lines.map(({ label, points }) => [
-    label,
-    ...at.map((value) => number(points.find(([each]) => each === value)?.[1] ?? Number.NaN)),
-  ]);
-  const headings = [`${y.label} by ${x.label}`, ...at.map((value) => value.toLocaleString('en'))];
-  return `${cell(title)}:\n\n${table({ headings, rows })}`;
+/** A missed target stands out. */
+function goal(judged: Judged): string {
+  const verdict = verdictOf(judged);
+  return `${wantedOf(judged)}: ${judged.verdict === 'missed' ? `**${verdict}**` : verdict}`;
 }
 
-/** Each once, whatever number of scenarios it is part of. */
-function participantBlocks(scenarios: readonly ScenarioReport[]): string[] {
-  const all = new Map<string, Participant>();
-  for (const { participants } of scenarios) for (const each of participants) all.set(each.name, each);
-  return all.size === 0 ? [] : ['## Floors and peers', table(participantCells([...all.values()]))];
-}
-
-function table({ headings, rows }: Cells): string {
-  if (rows.length === 0) return '';
-  const line = (cells: readonly string[]) => `| ${cells.map(cell).join(' | ')} |`;
-  return [line(headings), `|${headings.map(() => '---').join('|')}|`, ...rows.map(line)].join('\n');
-}
-
-function sentence(text: string): string {
-  return `${cell(text.charAt(0).toUpperCase() + text.slice(1))}.`;
-}
-
-function items(lines: readonly string[]): string {
-  return lines.map((line) => `- ${line}`).join('\n');
-}
-
-/** One line that is no markup; a missed target stands out. */
-function cell(text: string): string {
-  const plain = text.replace(/\s+/g, ' ').replaceAll('<', '&lt;').replaceAll('|', '\\|');
-  return /^missed/.test(plain) ? `**${plain}**` : plain;
+/** One line that is no markup. */
+function plain(text: string): string {
+  return text.replace(/\s+/g, ' ').replaceAll('<', '&lt;').replaceAll('|', '\\|');
 }

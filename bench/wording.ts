@@ -47,7 +47,7 @@ function subjectRow(measured: Measured): string[] {
     milliseconds(latency?.p99),
     milliseconds(latency?.p999),
     processorTimeOf(measured)?.toFixed(1) ?? '',
-    middle?.rssBytes === undefined ? '' : (middle.rssBytes / MEBIBYTE).toFixed(0),
+    mebibytes(middle?.rssBytes),
     busy === undefined ? '' : `${percent(busy)}${generatorLimited(rounds) ? ' !' : ''}`,
     load === undefined ? '' : count(errors),
   ];
@@ -155,7 +155,7 @@ export function wantedOf({ wanted: { atLeast, atMost, reaches } }: Judged): stri
 }
 
 /** With its interval, where it has one. */
-function shownOf({ from, to }: Judged | Figure, value: number): string {
+export function shownOf({ from, to }: Judged | Figure, value: number): string {
   const one = from === undefined || to === undefined || from === to;
   return one ? number(value) : `${number(value)} (${number(from)} to ${number(to)})`;
 }
@@ -193,8 +193,13 @@ export function percent(share: number): string {
   return `${Math.round(share * 100)} %`;
 }
 
-function milliseconds(us: number | undefined): string {
+export function milliseconds(us: number | undefined): string {
   return us === undefined ? '' : (us / SECOND_MS).toFixed(us < 10_000 ? 2 : 0);
+}
+
+/** Empty where it is not known. */
+export function mebibytes(bytes: number | undefined): string {
+  return bytes === undefined ? '' : (bytes / MEBIBYTE).toFixed(0);
 }
 
 /** `1 min 5 s`. */

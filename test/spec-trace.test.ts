@@ -113,14 +113,19 @@ t.test('spec trace: sections and sentences are read without their Markdown', asy
 t.test('spec trace: a sentence that is left out, invented or wrongly placed is found', async (t) => {
   const planted = readSections(PLANTED);
   const of = (section: string, sentence: string) => ({ section, sentence });
-  const rest = [of('Intro', 'Before'), of('Intro', 'The base'), of('1', 'One'), of('1', 'e.g.')];
+  const rest = [
+    of('Intro', 'Before all. … The base is here.'),
+    of('1', 'One thing … Another thing, … This.'),
+  ];
   t.same(uncited(planted, rest), [
+    '1: “‥ e.g. ‥” is not accounted for',
     '1.1: “a | The first.” is not accounted for',
     '1.1: “Always there.” is not accounted for',
     '1.1: “b |” is not accounted for',
   ]);
-  t.same(uncited(planted, [...rest, of('1.1', 'a | The first. … there. … b |')]), []);
-  t.same(citationFaults(planted, [of('1.1', 'a | The first. … One thing.'), of('2', 'One'), of('1', '')]), [
+  const whole = [of('1', 'thing, e.g. This.'), of('1.1', 'a | The first. Always … there. … b')];
+  t.same(uncited(planted, [...rest, ...whole]), []);
+  t.same(citationFaults(planted, [of('1.1', 'a | The … One thing.'), of('2', 'One'), of('1', '')]), [
     '1.1: does not say “One thing.”',
     '2: no such section',
     '1: does not say “”',

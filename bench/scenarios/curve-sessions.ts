@@ -69,7 +69,7 @@ export const curveSessions: Scenario = {
         'Memory of a session is the slope from 1,000 to 100,000 live ones, after all rounds, garbage included.',
       ],
       figures: [
-        ...startFigures(crowds),
+        { name: START, unit: 'ms', value: crowds.at(-1)?.startMs ?? Number.NaN },
         ...firstUses,
         slope(
           RSS,
@@ -163,17 +163,6 @@ function slope(name: string, bytes: readonly number[]): Figure {
   const value =
     ((bytes.at(-1) ?? Number.NaN) - (bytes[0] ?? Number.NaN)) / (LARGEST - (SIZES[0] ?? 0)) / 1_024;
   return { name, unit: 'KiB', value };
-}
-
-function startFigures(crowds: readonly Crowd[]): Figure[] {
-  return crowds.flatMap(({ size, startMs, startCpuMs }) => {
-    const many = size.toLocaleString('en');
-    const name = size === LARGEST ? START : `start to listening, ${many} accounts`;
-    return [
-      { name, unit: 'ms', value: startMs },
-      { name: `processor time of the start, ${many} accounts`, unit: 'ms', value: startCpuMs },
-    ];
-  });
 }
 
 function startSeries(crowds: readonly Crowd[]): Series {

@@ -45,7 +45,17 @@ function promisesNothing({ text }: Sentence): boolean {
   return text.endsWith(':') || text.includes(': not shown');
 }
 
-/** Sentences of which no word is cited. */
+/** Stands for the words that are cited. */
+const CITED = '‥';
+
+/** What of a sentence no span has. */
+function rest({ text, at }: Sentence, spans: readonly Span[]): string {
+  const isCited = (place: number) => spans.some(({ from, to }) => from <= place && place < to);
+  const letters = text.split('').map((letter, index) => (isCited(at + index) ? CITED : letter));
+  return letters.join('').replace(/‥+/g, CITED).trim();
+}
+
+/** Sentences with words that no citation has. Marks between citations say nothing. */
 export function uncited(sections: Sections, citations: readonly Citation[]): string[] {
   return sections.flatMap(({ id, text, sentences }) => {
     const spans = citations
@@ -53,8 +63,9 @@ export function uncited(sections: Sections, citations: readonly Citation[]): str
       .flatMap(({ sentence }) => spansOf(text, sentence));
     return sentences
       .filter((sentence) => !promisesNothing(sentence))
-      .filter(({ at, text: { length } }) => !spans.some(({ from, to }) => from < at + length && to > at))
-      .map((sentence) => `${id}: “${sentence.text}” is not accounted for`);
+      .map((sentence) => rest(sentence, spans))
+      .filter((words) => /[^‥\s.,:;|]/.test(words))
+      .map((words) => `${id}: “${words}” is not accounted for`);
   });
 }
 

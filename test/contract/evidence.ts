@@ -27,6 +27,13 @@ export const GAPS: readonly Gap[] = [
 export const OTHER_TESTS: readonly OtherTest[] = [
   {
     section: '2.2',
+    sentence:
+      'Internally a key has: an identifier, an owner user id, the public key (Ed25519, 32 bytes), an optional FIDO2 public key in CBOR format … and a flags bitmask.',
+    shows: 'the records of software keys after any history of keys, blocks and restarts',
+    test: ['test/actors/user-model.test.ts', 'account: any history of keys'],
+  },
+  {
+    section: '2.2',
     sentence: 'The flag bits are named PasswordKey, UserKey, Fido2Key, McpAccess, CardDav, Deleted.',
     shows: 'six bits by these names, and the kind of key that they tell',
     test: ['test/domain/tables.test.ts', 'keys: six flag bits by the names of spec 2.2'],
@@ -99,7 +106,17 @@ export const OTHER_TESTS: readonly OtherTest[] = [
   },
 ];
 
-/** What the page says of itself. */
+/** Words that introduce others, or point at them. */
 export const INTRODUCTIONS: readonly Citation[] = [
-  { section: 'Intro', sentence: 'It covers the MCP JSON-RPC endpoint, key and login handling' },
+  {
+    section: 'Intro',
+    sentence:
+      'This document covers the whole service: … It covers the MCP JSON-RPC endpoint, key and login handling, the file transport used for chat attachments, outbound webhooks, rate and bandwidth limiting, health endpoints and the configuration that the interface fixes. … Conventions:',
+  },
+  { section: '2.3', sentence: 'Flags and counters on an app:' },
+  { section: '2.4', sentence: 'Example argument shape:' },
+  { section: '4.3', sentence: 'See below … register_key rules:' },
+  { section: '5.1', sentence: 'McpVerified signing rule:' },
+  { section: '5.3', sentence: 'Key types:' },
+  { section: '6.2', sentence: 'Per application,' },
 ];

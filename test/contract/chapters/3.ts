@@ -88,7 +88,7 @@ const V1: readonly Check[] = [
   {
     section: '3',
     sentence:
-      'upload_part (non-final) | chunk number in range, chunk size not above 256 KB, chunk CRC32 matches | open | Chunk is accepted. Returns chunk number with null file id and code.',
+      'v1 upload | open | upload_part (non-final) | chunk number in range, chunk size not above 256 KB, chunk CRC32 matches | open | Chunk is accepted. Returns chunk number with null file id and code.',
     shows: 'a chunk that is not the last missing one answers its number and two nulls',
     async run(t, world) {
       const { auth } = await world.person();
@@ -101,7 +101,7 @@ const V1: readonly Check[] = [
   {
     section: '3',
     sentence:
-      'upload_part (last missing chunk) | full-file CRC32 matches | complete | Bytes are written to storage. The pending chat message is completed. Returns file id and file code. The buffer is returned.',
+      'v1 upload | open | upload_part (last missing chunk) | full-file CRC32 matches | complete | Bytes are written to storage. The pending chat message is completed. Returns file id and file code. The buffer is returned.',
     shows:
       'the last missing chunk answers id and code; the message is in the chat, and a next upload may begin',
     async run(t, world) {

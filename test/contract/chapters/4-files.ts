@@ -42,7 +42,7 @@ const V1: readonly Check[] = [
   {
     section: '4.6',
     sentence:
-      'JSON { FileName: string, FileSize: integer, CRC32: integer, ChatId: string (int64), Message?: string, LinkedMessageId?: string (int64) } | { result: <integer uploadId> }. The id equals the declared CRC32.',
+      'POST /auth/v1/file/init_upload | JSON { FileName: string, FileSize: integer, CRC32: integer, ChatId: string (int64), Message?: string, LinkedMessageId?: string (int64) } | { result: <integer uploadId> }. The id equals the declared CRC32.',
     shows:
       'a file with a message and a linked message opens an upload named by its CRC32; wrong types are 400',
     async run(t, world) {
@@ -85,7 +85,7 @@ const V1: readonly Check[] = [
   {
     section: '4.6',
     sentence:
-      'Query uploadId, chunkNumber (zero-based), chunkCrc32. Body is raw application/octet-stream (not multipart).',
+      'POST /auth/v1/file/upload_part | Query uploadId, chunkNumber (zero-based), chunkCrc32. Body is raw application/octet-stream (not multipart).',
     shows: 'chunks are counted from 0; a form is refused with 415, a missing query field with 4xx',
     async run(t, world) {
       const { auth } = await world.person();
@@ -261,7 +261,7 @@ const V2: readonly Check[] = [
   {
     section: '4.7',
     sentence:
-      'Query fileName, fileSize, chatId, message, linkedMessageId, crc32 (optional string stored on the pending message) | { result: "<fileId>:<fileCode>" }',
+      'POST /auth/v2/file/create_draft | Query fileName, fileSize, chatId, message, linkedMessageId, crc32 (optional string stored on the pending message) | { result: "<fileId>:<fileCode>" }',
     shows: 'one text of id, colon and code; no session is 401, a bad name 1309',
     async run(t, world) {
       const { auth, person } = await world.agent();
@@ -283,7 +283,8 @@ const V2: readonly Check[] = [
   },
   {
     section: '4.7',
-    sentence: 'Raw application/octet-stream body; optional Range header | HTTP 200, empty body',
+    sentence:
+      'POST /auth/v2/file/stream_upload/{fileId} | Raw application/octet-stream body; optional Range header | HTTP 200, empty body',
     shows: 'a whole body and a body with Range are 200 without a body; a draft of another user is 1305',
     async run(t, world) {
       const [person, other] = [await world.person(), await world.person()];
@@ -303,7 +304,7 @@ const V2: readonly Check[] = [
   {
     section: '4.7',
     sentence:
-      'Optional Range, If-None-Match, If-Match | Bytes; supports 206 Partial Content, Accept-Ranges: bytes, ETag',
+      'GET or HEAD /auth/v2/file/{id_or_code} | Optional Range, If-None-Match, If-Match | Bytes; supports 206 Partial Content, Accept-Ranges: bytes, ETag',
     shows: 'a range is 206, a known tag 304, another tag 412; HEAD has the headers alone',
     async run(t, world) {
       const { fileCode, bytes } = await uploadV2(world, await world.person(), smallFile());

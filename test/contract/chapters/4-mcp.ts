@@ -92,7 +92,7 @@ const ENDPOINT: readonly Check[] = [
   {
     section: '4.1',
     sentence:
-      '{ protocolVersion, capabilities: { tools: {}, resources: {} }, serverInfo: { name, version } }. The response carries header Mcp-Session-Id. No authentication is needed.',
+      'initialize | protocolVersion (string), capabilities (object), clientInfo {name, version} | { protocolVersion, capabilities: { tools: {}, resources: {} }, serverInfo: { name, version } }. The response carries header Mcp-Session-Id. No authentication is needed.',
     shows: 'initialize without a session answers the shape and Mcp-Session-Id',
     async run(t, world) {
       const answer = await world.rpc({}, 'initialize', HELLO);
@@ -134,7 +134,8 @@ const ENDPOINT: readonly Check[] = [
   },
   {
     section: '4.1',
-    sentence: 'name (string, required), arguments (object)',
+    sentence:
+      'tools/call | name (string, required), arguments (object) | { content: [ { type: "text", text: <string> } ], isError?: true }.',
     shows: 'no name is -32602; arguments that are left out or null are none, another type is refused',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -146,7 +147,7 @@ const ENDPOINT: readonly Check[] = [
         await call({ name }),
         await call({ name, arguments: null }),
       ];
-      t.type(whole.at('result.content.0.text'), 'string');
+      t.match(whole.json, { result: { content: [{ type: 'text', text: String }] } });
       for (const answer of same) t.same(answer.at('result'), whole.at('result'));
       for (const wrong of ['x', [], 7]) {
         const answer = await call({ name, arguments: wrong });
@@ -210,7 +211,8 @@ const ENDPOINT: readonly Check[] = [
   },
   {
     section: '4.1',
-    sentence: '{ contents: [ { text, mimeType } ] }. isError: true is set for backend errors.',
+    sentence:
+      'resources/read | uri (string) | { contents: [ { text, mimeType } ] }. isError: true is set for backend errors.',
     shows: 'a resource has text and mimeType; with a failing backend isError is true',
     async run(t, world) {
       const { auth } = await world.agent();
