@@ -38,7 +38,7 @@ export interface KilledClients {
   work(gateway: RunningGateway, kill: number): Promise<Work>;
   /** The program is gone, and its folder lies still. */
   look?(): void;
-  /** Goes on after the restart as clients would, and says what is broken. */
+  /** Goes on after the restart as clients would, and says what is broken; what it throws is broken too. */
   check(gateway: RunningGateway): Promise<void>;
   /** After the last check. */
   end?(): void;
@@ -84,7 +84,7 @@ export async function killLoop(
       clients.look?.();
       plant?.(dataPath);
       gateway = await start();
-      await clients.check(gateway);
+      await clients.check(gateway).catch((error: unknown) => report.faults.push(String(error)));
     }
     if (report.faults.length === 0) clients.end?.();
   } finally {
