@@ -1,9 +1,10 @@
+import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { callTool, checkBearers, checkCookies, getInfo, listTools } from '../../bench/asks.ts';
 import { addressesOf, fill, LOOPS, loopOf, makeLimiter, stepOf } from '../../bench/limiter-loops.ts';
 import { SCENARIOS } from '../../bench/scenarios.ts';
 
-const URL = 'http://127.0.0.1:8080';
+const ADDRESS = 'http://127.0.0.1:8080';
 
 t.test('scenarios: each name stands once, and each says what it is', async (t) => {
   const names = SCENARIOS.map(({ name }) => name);
@@ -11,14 +12,21 @@ t.test('scenarios: each name stands once, and each says what it is', async (t) =
   for (const { name, summary } of SCENARIOS) t.ok(summary.length > 20 && /^[a-z0-9-]+$/.test(name), name);
 });
 
-t.test('scenarios: the work that the design names is there', async (t) => {
-  const names = new Set(SCENARIOS.map(({ name }) => name));
-  for (const name of ['mcp-call', 'mcp-list', 'session-check', 'limiter', 'turn'])
-    t.ok(names.has(name), name);
+t.test('scenarios: the manual has a row for each, with what it takes', async (t) => {
+  const manual = readFileSync(new URL('../../../bench/README.md', import.meta.url), 'utf8');
+  const rows = [...manual.matchAll(/^\| `([\w-]+)` \| .+ \| (yes)? ?\| (yes)? ?\|$/gm)];
+  t.same(
+    rows.map(([, name, target, baseline]) => ({ name, target, baseline })),
+    SCENARIOS.map(({ name, noTarget, baseline }) => ({
+      name,
+      target: noTarget === undefined ? 'yes' : undefined,
+      baseline: baseline === true ? 'yes' : undefined,
+    })),
+  );
 });
 
 t.test('asks: one request for each session, with its own credential and a JSON-RPC body', async (t) => {
-  const { requests } = callTool(URL, ['one', 'two'], 'wallet_get_balance');
+  const { requests } = callTool(ADDRESS, ['one', 'two'], 'wallet_get_balance');
   t.equal(requests.length, 2);
   for (const [index, bearer] of ['one', 'two'].entries()) {
     const [head = '', body = ''] = requests[index]?.split('\r\n\r\n') ?? [];
@@ -38,11 +46,11 @@ t.test('asks: what is expected stands in good answers and in no refusal', async 
     '{"result":{"project":"demo","limits":{"activeKeys":20},"session":null}}',
   ];
   const asks = [
-    listTools(URL, ['x']),
-    callTool(URL, ['x'], 'y'),
-    checkCookies(URL, ['sid=x']),
-    checkBearers(URL, ['x']),
-    getInfo(URL, ['sid=x']),
+    listTools(ADDRESS, ['x']),
+    callTool(ADDRESS, ['x'], 'y'),
+    checkCookies(ADDRESS, ['sid=x']),
+    checkBearers(ADDRESS, ['x']),
+    getInfo(ADDRESS, ['sid=x']),
   ];
   for (const { expect } of asks) for (const refusal of refusals) t.notOk(refusal.includes(expect), expect);
 });
