@@ -7,13 +7,9 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Answer, type Person, request, signUp } from './agent.ts';
-import { type KillOptions, type KillReport, killLoop, numbersOf, type Work } from './kills.ts';
+import { type KillOptions, type KillReport, killLoop, numbersOf, untilCut, type Work } from './kills.ts';
 import type { RunningGateway } from './launch.ts';
 import { chunksOf, crc32, initUpload, type PartAnswer, uploadPart, uploadStatus } from './upload-client.ts';
-
-export interface ChunkKillLoopOptions extends KillOptions {
-  readonly uploaders: number;
-}
 
 export interface ChunkKillLoopReport extends KillReport {
   completed: number;
@@ -48,14 +44,14 @@ const AFTER_START_MS = 120;
 /** Cleaning up by durable messages ends within this after a start. */
 const CLEANING_MS = 10_000;
 
-export async function runChunkKillLoop(options: ChunkKillLoopOptions): Promise<ChunkKillLoopReport> {
+export async function runChunkKillLoop(options: KillOptions): Promise<ChunkKillLoopReport> {
   const { dataPath, seed } = options;
   const caught = { opening: 0, part: 0, published: 0, messageComplete: 0 };
   const report: ChunkKillLoopReport = { seed, kills: 0, completed: 0, caught, faults: [] };
   const launching = { args: ['--sandbox'], configuration: { Settings: SETTINGS } };
   await killLoop(options, launching, report, async ({ url }) => {
     const uploaders: Uploader[] = [];
-    for (let at = 0; at < options.uploaders; at += 1)
+    for (let at = 0; at < options.clients; at += 1)
       uploaders.push(newUploader(await signUp(url), numbersOf(seed, at)));
     return {
       async work(gateway, kill) {
@@ -70,7 +66,7 @@ export async function runChunkKillLoop(options: ChunkKillLoopOptions): Promise<C
           uploader.url = gateway.url;
           await goOn(uploader, report);
         }
-        await checkAll(gateway, dataPath, uploaders, report);
+        if (report.faults.length === 0) await checkAll(gateway, dataPath, uploaders, report);
       },
       end() {
         report.completed = uploaders.reduce((sum, { files }) => sum + files.size, 0);
@@ -91,7 +87,7 @@ function workOf(uploaders: readonly Uploader[], nearTheEnd: boolean, report: Chu
   const lastSent = new Promise<void>((resolve) => {
     onLast = resolve;
   });
-  const uploading = uploaders.map((uploader) => uploadUntilCut(uploader, onLast, report));
+  const uploading = uploaders.map((uploader) => untilCut(report, () => uploadFiles(uploader, onLast)));
   return {
     ripe: nearTheEnd ? lastSent : Promise.resolve(),
     cut: Promise.all(uploading),
@@ -99,20 +95,11 @@ function workOf(uploaders: readonly Uploader[], nearTheEnd: boolean, report: Chu
   };
 }
 
-async function uploadUntilCut(
-  uploader: Uploader,
-  onLast: () => void,
-  report: ChunkKillLoopReport,
-): Promise<void> {
-  try {
-    for (;;) {
-      uploader.bytes = randomBytes(1 + Math.floor(uploader.random() * 2.5 * CHUNK_BYTES));
-      uploader.opened = false;
-      await upload(uploader, uploader.bytes, onLast);
-    }
-  } catch (error) {
-    // The process is gone, as it should be; anything else is a broken promise.
-    if (!(error instanceof TypeError)) report.faults.push(String(error));
+async function uploadFiles(uploader: Uploader, onLast: () => void): Promise<void> {
+  for (;;) {
+    uploader.bytes = randomBytes(1 + Math.floor(uploader.random() * 2.5 * CHUNK_BYTES));
+    uploader.opened = false;
+    await upload(uploader, uploader.bytes, onLast);
   }
 }
 

@@ -8,15 +8,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { type Person, signUp } from './agent.ts';
-import { type KillOptions, type KillReport, killLoop, numbersOf } from './kills.ts';
+import { type KillOptions, type KillReport, killLoop, numbersOf, untilCut } from './kills.ts';
 import type { RunningGateway } from './launch.ts';
-
-export interface DraftKillOptions extends KillOptions {
-  /** Clients that upload at the same time. */
-  readonly writers: number;
-  /** Shortest and longest time of uploading before a kill, milliseconds. */
-  readonly uploadingMs: readonly [number, number];
-}
 
 export interface DraftKillReport extends KillReport {
   acknowledged: number;
@@ -42,6 +35,8 @@ interface Writer {
   pending: Upload | undefined;
 }
 
+/** Shortest and longest time of uploading before a kill. */
+const UPLOADING_MS = [0, 300] as const;
 const SIZE_MAX_BYTES = 3 * 1024 * 1024;
 const PIECE_BYTES = 512 * 1024;
 /** How long a restarted gateway may take to end what it was about. */
@@ -57,25 +52,27 @@ const CONFIGURATION = {
   },
 };
 
-export async function runDraftKillLoop(options: DraftKillOptions): Promise<DraftKillReport> {
+export async function runDraftKillLoop(options: KillOptions): Promise<DraftKillReport> {
   const { seed, dataPath } = options;
   const none = { kills: 0, acknowledged: 0, recovered: 0, continued: 0, resumed: 0, unknownDrafts: 0 };
   const report: DraftKillReport = { seed, ...none, faults: [] };
   const launching = { args: ['--sandbox'], configuration: CONFIGURATION };
   await killLoop(options, launching, report, async ({ url }) => {
     const writers: Writer[] = [];
-    for (let at = 0; at < options.writers; at += 1) {
+    for (let at = 0; at < options.clients; at += 1) {
       const person = await signUp(url);
       writers.push({ person, random: numbersOf(seed, at), acknowledged: [], pending: undefined });
     }
     return {
       async work(gateway) {
-        const uploading = writers.map((writer) => uploadUntilCut(gateway, writer, report));
-        const ripe = untilAcknowledged(report, report.acknowledged + options.writers);
-        return { ripe, cut: Promise.all(uploading), delayMs: options.uploadingMs };
+        const uploading = writers.map((writer) =>
+          untilCut(report, () => uploadDrafts(gateway, writer, report)),
+        );
+        const ripe = untilAcknowledged(report, report.acknowledged + options.clients);
+        return { ripe, cut: Promise.all(uploading), delayMs: UPLOADING_MS };
       },
       async check(gateway) {
-        for (const writer of writers) await checkAfterRestart(gateway, writer, report);
+        await Promise.all(writers.map((writer) => checkAfterRestart(gateway, writer, report)));
       },
       end: () => checkRest(dataPath, writers, report),
     };
@@ -93,11 +90,7 @@ function pause(durationMs: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, durationMs));
 }
 
-async function uploadUntilCut(
-  gateway: RunningGateway,
-  writer: Writer,
-  report: DraftKillReport,
-): Promise<void> {
+async function uploadDrafts(gateway: RunningGateway, writer: Writer, report: DraftKillReport): Promise<void> {
   const { random } = writer;
   let asked = false;
   try {
@@ -115,8 +108,7 @@ async function uploadUntilCut(
     }
   } catch (error) {
     if (asked) report.unknownDrafts += 1;
-    // A connection that the kill cut is what this loop is about; an answer that is not 200 is a fault.
-    if (!(error instanceof TypeError)) report.faults.push(String(error));
+    throw error;
   }
 }
 

@@ -15,15 +15,8 @@ import {
   signUp,
   updateKey,
 } from './agent.ts';
-import { type KillOptions, type KillReport, killLoop } from './kills.ts';
+import { type KillOptions, type KillReport, killLoop, untilCut } from './kills.ts';
 import type { RunningGateway } from './launch.ts';
-
-export interface KillLoopOptions extends KillOptions {
-  /** Clients that write at the same time. */
-  readonly writers: number;
-  /** Shortest and longest time of writing before a kill, milliseconds. */
-  readonly writingMs: readonly [number, number];
-}
 
 export interface KillLoopReport extends KillReport {
   acknowledged: number;
@@ -47,6 +40,8 @@ interface Writer {
   bearer: string | undefined;
 }
 
+/** Shortest and longest time of writing before a kill. */
+const WRITING_MS = [30, 250] as const;
 /** Keys of one account: another one goes on then, since an account answers 64 challenges in their life. */
 const KEYS_MAX = 60;
 const CONFIGURATION = {
@@ -62,7 +57,7 @@ const CONFIGURATION = {
   },
 };
 
-export async function runKillLoop(options: KillLoopOptions): Promise<KillLoopReport> {
+export async function runKillLoop(options: KillOptions): Promise<KillLoopReport> {
   const { seed } = options;
   const report: KillLoopReport = {
     seed,
@@ -79,17 +74,18 @@ export async function runKillLoop(options: KillLoopOptions): Promise<KillLoopRep
     async work(gateway, kill) {
       full.push(...writers.filter(isFull));
       writers.splice(0, writers.length, ...writers.filter((writer) => !isFull(writer)));
-      while (writers.length < options.writers) writers.push(await newWriter(gateway.url));
+      while (writers.length < options.clients) writers.push(await newWriter(gateway.url));
       const writing: Promise<void>[] = [];
       const firstWrites = writers.map(
         (writer) =>
           new Promise<void>((resolve) => {
-            writing.push(writeUntilCut(gateway, writer, report, resolve).finally(resolve));
+            const work = () => writeKeys(gateway, writer, report, resolve);
+            writing.push(untilCut(report, work).finally(resolve));
           }),
       );
       // On a busy machine a login after a start takes longer than the longest delay: most kills wait for a first write.
       const ripe = kill % 4 === 3 ? Promise.resolve() : Promise.all(firstWrites);
-      return { ripe, cut: Promise.all(writing), delayMs: options.writingMs };
+      return { ripe, cut: Promise.all(writing), delayMs: WRITING_MS };
     },
     async check(gateway) {
       for (const writer of [...full, ...writers]) await checkAfterRestart(gateway, writer, report);
@@ -109,25 +105,20 @@ function isFull({ acknowledged }: Writer): boolean {
 }
 
 /** Adds keys to the account, one after the other, until the process is gone. */
-async function writeUntilCut(
+async function writeKeys(
   gateway: RunningGateway,
   writer: Writer,
   report: KillLoopReport,
   onWritten: () => void,
 ): Promise<void> {
-  try {
-    const login = expectOk('mcp_login', await mcpLogin(gateway.url, writer.person.key, Date.now()));
-    writer.bearer = String(login.json['result']?.['sessionId']);
-    report.sessions += 1;
-    while (!isFull(writer)) {
-      const write = await newWrite(gateway, writer);
-      writer.pending = write;
-      settle(writer, write, await send(gateway, writer, write), report);
-      onWritten();
-    }
-  } catch (error) {
-    // A connection that the kill cut is what this loop is about; an answer that is not 200 is a fault.
-    if (!(error instanceof TypeError)) report.faults.push(String(error));
+  const login = expectOk('mcp_login', await mcpLogin(gateway.url, writer.person.key, Date.now()));
+  writer.bearer = String(login.json['result']?.['sessionId']);
+  report.sessions += 1;
+  while (!isFull(writer)) {
+    const write = await newWrite(gateway, writer);
+    writer.pending = write;
+    settle(writer, write, await send(gateway, writer, write), report);
+    onWritten();
   }
 }
 

@@ -8,8 +8,12 @@ import { seededNumbers } from './seeded-numbers.ts';
 export interface KillOptions {
   readonly kills: number;
   readonly dataPath: string;
+  /** Clients that work at the same time. */
+  readonly clients: number;
   /** Repeats the moments of the kills and what each client sends, but not how fast the machine is. */
   readonly seed: number;
+  /** The program is gone, and its folder lies still: what a test does to it must be found. */
+  readonly plant?: (dataPath: string) => void;
 }
 
 export interface KillReport {
@@ -34,7 +38,7 @@ export interface KilledClients {
   work(gateway: RunningGateway, kill: number): Promise<Work>;
   /** The program is gone, and its folder lies still. */
   look?(): void;
-  /** Goes on after the restart as clients would, and says what is broken. */
+  /** Goes on after the restart as clients would, and says what is broken; what it throws is broken too. */
   check(gateway: RunningGateway): Promise<void>;
   /** After the last check. */
   end?(): void;
@@ -45,9 +49,19 @@ export function numbersOf(seed: number, client: number): () => number {
   return seededNumbers(seed + 7_919 * (client + 1));
 }
 
-/** Kills so many times. Whatever is thrown on the way, the program does not outlive it. */
+/** What a client does until the kill cuts its connection: that is what the loops are about, all else is a fault. */
+export async function untilCut(report: KillReport, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    // Fetch ends with this one when the connection does.
+    if (!(error instanceof TypeError)) report.faults.push(String(error));
+  }
+}
+
+/** Kills so many times, or until a promise is broken: what is left shows why. Whatever is thrown on the way, the program does not outlive it. */
 export async function killLoop(
-  { kills, dataPath, seed }: KillOptions,
+  { kills, dataPath, seed, plant }: KillOptions,
   launching: Omit<LaunchOptions, 'dataPath'>,
   report: KillReport,
   meet: (gateway: RunningGateway) => Promise<KilledClients>,
@@ -57,7 +71,7 @@ export async function killLoop(
   let gateway = await start();
   try {
     const clients = await meet(gateway);
-    while (report.kills < kills) {
+    while (report.kills < kills && report.faults.length === 0) {
       const { ripe, cut, delayMs } = await clients.work(gateway, report.kills);
       // Clients that all end before a moment is ripe have said why in the report.
       await Promise.race([ripe, cut]);
@@ -68,10 +82,11 @@ export async function killLoop(
       await cut;
       report.kills += 1;
       clients.look?.();
+      plant?.(dataPath);
       gateway = await start();
-      await clients.check(gateway);
+      await clients.check(gateway).catch((error: unknown) => report.faults.push(String(error)));
     }
-    clients.end?.();
+    if (report.faults.length === 0) clients.end?.();
   } finally {
     await gateway.stop();
   }

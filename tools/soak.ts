@@ -1,8 +1,8 @@
 /**
- * The long form of the kill -9 loops, of accounts and of uploads: 200 kills each unless told otherwise, on loopback, with
- * a data folder of its own. Or minutes of everything at once, without a kill.
+ * The long form of the kill -9 loops, of accounts and of both kinds of uploads: 200 kills each unless told otherwise, on
+ * loopback, with data folders of their own. Or minutes of everything at once, without a kill.
  *
- *     npm run soak [-- KILLS]
+ *     npm run soak [-- KILLS [SEED]]
  *     npm run soak -- mixed [--minutes 10] [--rate 400]
  */
 import { randomInt } from 'node:crypto';
@@ -10,6 +10,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runChunkKillLoop } from './chunk-kill-loop.ts';
+import { runDraftKillLoop } from './draft-kill-loop.ts';
 import { runKillLoop } from './kill-loop.ts';
 import { soakMixed } from './mixed-soak.ts';
 
@@ -17,37 +18,37 @@ const KILLS = 200;
 /** An account holds at most 1,000 key records, so one writer lasts for so many kills. */
 const KILLS_PER_ROUND = 20;
 
-async function soak(killsInAll: number): Promise<number> {
+/** Each with the clients that keep it busy. */
+const LOOPS = {
+  accounts: { run: runKillLoop, clients: 4 },
+  uploads: { run: runChunkKillLoop, clients: 6 },
+  drafts: { run: runDraftKillLoop, clients: 3 },
+} as const;
+
+async function soak(killsInAll: number, firstSeed: number): Promise<number> {
   let faults = 0;
   for (let done = 0; done < killsInAll; done += KILLS_PER_ROUND) {
-    const dataPath = mkdtempSync(join(tmpdir(), 'gatehouse-soak-'));
     const kills = Math.min(KILLS_PER_ROUND, killsInAll - done);
-    const seed = randomInt(1, 2 ** 31);
-    const writing = {
-      kills,
-      dataPath: join(dataPath, 'accounts'),
-      writers: 4,
-      writingMs: [30, 250],
-      seed,
-    } as const;
-    const accounts = await runKillLoop(writing);
-    const uploads = await runChunkKillLoop({
-      kills,
-      dataPath: join(dataPath, 'uploads'),
-      uploaders: 6,
-      seed,
-    });
-    const found = accounts.faults.length + uploads.faults.length;
-    faults += found;
-    console.log(`${done + kills} of ${killsInAll} kills: ${JSON.stringify({ accounts, uploads })}`);
-    // What went wrong is kept for whoever looks into it.
-    if (found === 0) rmSync(dataPath, { recursive: true, force: true });
-    else console.log(`kept: ${dataPath}`);
+    const seed = firstSeed + done / KILLS_PER_ROUND;
+    // Before anything can go wrong: what repeats this round alone.
+    console.log(`again: npm run soak -- ${kills} ${seed}`);
+    for (const [name, { run, clients }] of Object.entries(LOOPS)) {
+      const folder = mkdtempSync(join(tmpdir(), 'gatehouse-soak-'));
+      const report = await run({ kills, clients, seed, dataPath: join(folder, 'data') });
+      faults += report.faults.length;
+      console.log(`${name}, ${done + kills} of ${killsInAll} kills: ${JSON.stringify(report)}`);
+      // What went wrong is kept for a look at it.
+      if (report.faults.length === 0) rmSync(folder, { recursive: true, force: true });
+      else console.log(`kept: ${folder}`);
+    }
   }
   return faults;
 }
 
 const EX_USAGE = 64;
+
+/** Seeds are positive integers below it, those of all rounds included. */
+const SEED_END = 2 ** 30;
 
 async function run([mode, ...rest]: readonly string[]): Promise<number> {
   if (mode === 'mixed') {
@@ -55,9 +56,11 @@ async function run([mode, ...rest]: readonly string[]): Promise<number> {
     if (faults === undefined) console.error('soak: mixed takes --minutes (1 to 10) and --rate');
     return faults === undefined ? EX_USAGE : Math.min(faults, 1);
   }
-  const kills = Number(mode ?? KILLS);
-  if (Number.isInteger(kills) && kills >= 1) return Math.min(await soak(kills), 1);
-  console.error('soak: the number of kills must be a positive integer');
+  const numbers = [mode ?? KILLS, rest[0] ?? randomInt(1, SEED_END)].map(Number);
+  const [kills = 0, seed = 0] = numbers;
+  if (numbers.every((each) => Number.isInteger(each) && each >= 1))
+    return Math.min(await soak(kills, seed), 1);
+  console.error('soak: the number of kills, and the seed, must be positive integers');
   return EX_USAGE;
 }
 

@@ -81,8 +81,13 @@ export class World {
       Modules: { core: { url: core.url, key: MODULE_KEY } },
       ...options.configuration?.(core.url),
     };
-    const gateway = await launch({ args: ['--sandbox'], configuration, ...options.launch });
-    return new World(gateway, core, hook, adminKey);
+    try {
+      const gateway = await launch({ args: ['--sandbox'], configuration, ...options.launch });
+      return new World(gateway, core, hook, adminKey);
+    } catch (error) {
+      await Promise.all([core.close(), hook.close()]);
+      throw error;
+    }
   }
 
   async close(): Promise<void> {

@@ -16,8 +16,7 @@ t.test('kill -9 loop: every upload is complete or goes on after each kill', asyn
   const report = await runDraftKillLoop({
     kills,
     dataPath: `${t.testdir()}/data`,
-    writers: 3,
-    uploadingMs: [0, 300],
+    clients: 3,
     seed: depth.seed,
   });
   t.comment(JSON.stringify(report));

@@ -25,7 +25,7 @@ t.test('kill -9 loop of uploads: complete or absent, message consistent, slot fr
   const report = await runChunkKillLoop({
     kills,
     dataPath: `${t.testdir()}/data`,
-    uploaders: 6,
+    clients: 6,
     seed: depth.seed,
   });
   t.comment(JSON.stringify(report));

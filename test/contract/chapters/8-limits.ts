@@ -70,13 +70,12 @@ const WINDOW: readonly Check[] = [
   {
     section: '8.1',
     sentence: 'Connection | connection id | 2 | 10 | ApiRPSLimit (7)',
-    shows: 'one request on each of 25 connections passes',
+    shows: 'one request on each of 25 connections passes, one connection after the other and all at once',
     async run(t, world) {
-      const answers = await Promise.all(Array.from({ length: 25 }, () => ask(world, 2)));
-      t.same(
-        answers.map(({ status }) => status),
-        Array(25).fill(200),
-      );
+      const inTurn: number[] = [];
+      while (inTurn.length < 25) inTurn.push((await ask(world, 2)).status);
+      const atOnce = await Promise.all(Array.from({ length: 25 }, () => ask(world, 2)));
+      t.same([...new Set([...inTurn, ...atOnce.map(({ status }) => status)])], [200]);
     },
   },
   {
