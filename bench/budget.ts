@@ -9,7 +9,7 @@ import { ALL, type CommandLine } from './options.ts';
 export const SECONDS: Readonly<Record<string, number>> = {
   turn: 15,
   limiter: 18,
-  'mcp-call': 50,
+  'mcp-call': 45,
   'mcp-list': 25,
   'session-check': 30,
   'rest-proxy': 28,
@@ -23,8 +23,8 @@ export const SECONDS: Readonly<Record<string, number>> = {
   webhooks: 22,
   'sse-fanout': 65,
   mixed: 22,
-  neighbours: 60,
-  sessions: 30,
+  neighbours: 55,
+  sessions: 40,
 };
 /** Rounds of a scenario on its own begin within this, unless the command line says how many there are. */
 const ALONE_MS = 120 * SECOND_MS;
