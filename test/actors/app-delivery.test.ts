@@ -65,7 +65,13 @@ const result = (status: number): AttemptResult => ({
 
 const open = (sequence: number) => ({ type: 'openDelivery', delivery: delivery(sequence) }) as const;
 const settle = (sequence: number, status: number) =>
-  ({ type: 'settleDelivery', webhookId: `msg_${sequence}`, result: result(status), behind: false }) as const;
+  ({
+    type: 'settleDelivery',
+    webhookId: `msg_${sequence}`,
+    result: result(status),
+    behind: false,
+    reopened: false,
+  }) as const;
 
 /** One event after the other is refused five times. */
 function refuseAll(from: AppState, first: number, count: number, nowMs = 5_000): AppState {
