@@ -64,17 +64,6 @@ export class FanoutLoad {
     await Promise.all(Array.from({ length: CONNECTS }, lane));
   }
 
-  /** One that sends its request and never reads. The caller closes it. */
-  stalled(): Socket {
-    const { port, requests } = this.#plan;
-    const socket = createConnection({ port, host: '127.0.0.1' });
-    socket.on('error', () => socket.destroy());
-    socket.pause();
-    // The session with the fewest streams: it must not push a reader out.
-    socket.write(requests.at(-1) ?? '');
-    return socket;
-  }
-
   /** Resolves when so many messages came in since the last report. */
   until(messages: number): Promise<void> {
     this.#expected = messages;

@@ -1,33 +1,28 @@
 /** The process of one crowd of readers: takes orders from its parent, one at a time, and answers each. */
-import type { Socket } from 'node:net';
 import { FanoutLoad, type FanoutPlan, type FanoutReport } from './fanout-load.ts';
 
 export type FanoutOrder =
   | { readonly do: 'plan'; readonly plan: FanoutPlan }
   | { readonly do: 'connect'; readonly clients: number }
-  /** Messages arrive from now on; `stalled` readers that never read join for this round. */
-  | { readonly do: 'begin'; readonly stalled: number }
+  /** Messages arrive from now on. */
+  | { readonly do: 'begin' }
   /** Answered when so many messages have come in since the last report. */
   | { readonly do: 'until'; readonly messages: number }
   | { readonly do: 'report' };
 
 let load: FanoutLoad | undefined;
 let stopProbe: (() => Promise<void>) | undefined;
-let stalled: Socket[] = [];
 
 async function obey(order: FanoutOrder): Promise<FanoutReport | undefined> {
   if (order.do === 'plan') load = new FanoutLoad(order.plan);
   if (load === undefined) throw new Error('no plan');
   if (order.do === 'connect') await load.connect(order.clients);
   else if (order.do === 'begin') {
-    const present = load;
-    stalled = Array.from({ length: order.stalled }, () => present.stalled());
     load.report();
     stopProbe = load.probe();
   } else if (order.do === 'until') await load.until(order.messages);
   else if (order.do === 'report') {
     await stopProbe?.();
-    for (const socket of stalled) socket.destroy();
     return load.report();
   }
   return undefined;

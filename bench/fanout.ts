@@ -25,8 +25,6 @@ export interface CrowdRound {
   /** Messages that are published together. */
   readonly batch: number;
   readonly sizeBytes: number;
-  /** Readers that never read, in this round. */
-  readonly stalled?: number;
   readonly readers: number;
 }
 
@@ -73,14 +71,14 @@ export class Crowd {
     ...options
   }: CrowdRound & { readonly warmupMs: number }): Pick<Subject, 'warmUp' | 'round'> {
     return {
-      warmUp: () => this.round({ ...options, durationMs: warmupMs, stalled: 0 }),
+      warmUp: () => this.round({ ...options, durationMs: warmupMs }),
       round: () => this.round(options),
     };
   }
 
   /** Batch after batch for so long, each when the one before has arrived everywhere. */
-  async round({ durationMs, batch, sizeBytes, stalled = 0, readers }: CrowdRound): Promise<CrowdSample> {
-    await this.#order({ do: 'begin', stalled });
+  async round({ durationMs, batch, sizeBytes, readers }: CrowdRound): Promise<CrowdSample> {
+    await this.#order({ do: 'begin' });
     const cpuBefore = this.#cpuMs();
     const startedMs = performance.now();
     let batches = 0;

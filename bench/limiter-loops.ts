@@ -5,7 +5,7 @@
 import { Limiter } from '../src/actors/limiter.ts';
 import { LiveSettings } from '../src/domain/settings.ts';
 
-export const LOOPS = ['address', 'request', 'map'] as const;
+export const LOOPS = ['address', 'map'] as const;
 export type LoopName = (typeof LOOPS)[number];
 
 export interface LoopReport {
@@ -41,15 +41,8 @@ export function makeLimiter(keysMax?: number): Limiter {
   return new Limiter({ settings, connectionsOpen: () => 1, ...bound });
 }
 
-/**
- * One step of a loop for the address at hand, one of `addresses`. `address`: one check, that of the address scope.
- * `request`: what a request without a session is charged, connection and address. `map`: a look-up and a write of a
- * plain Map, no window.
- */
-export function stepOf(
-  name: LoopName,
-  addresses: readonly string[],
-): (address: string, nowMs: number) => boolean {
+/** One step of a loop: one check of the address scope, or a look-up and a write of a plain Map without a window. */
+export function stepOf(name: LoopName): (address: string, nowMs: number) => boolean {
   if (name === 'map') {
     const used = new Map<string, number>();
     return (address) => {
@@ -58,21 +51,12 @@ export function stepOf(
     };
   }
   const limiter = makeLimiter();
-  if (name === 'address')
-    return (address, nowMs) => limiter.chargeAddress(address, 1, nowMs)?.allowed === true;
-  // As behind the HTTP front: each has opened a connection, whose port nobody names.
-  for (const address of addresses) limiter.opened(address, Date.now());
-  return (address, nowMs) => {
-    const caller = { address, port: undefined, forwarded: false };
-    const connection = limiter.chargeConnection(caller, 1, nowMs);
-    const network = limiter.chargeAddress(address, 1, nowMs);
-    return connection?.allowed === true && network?.allowed === true;
-  };
+  return (address, nowMs) => limiter.chargeAddress(address, 1, nowMs)?.allowed === true;
 }
 
 /**
- * Steps over all addresses, again and again, for as long as each call says; one goes on where the last one ended, since
- * a slice is too short for 100,000. Its clock stands still meanwhile: after a rest no address has been silent. Throws
+ * Steps over all addresses, again and again, for as long as each call says; a call begins where the last one ended. The
+ * clock stands still between calls, as if no address had been silent. Throws
  * when a step is refused: then it was not the whole work.
  */
 export function loopOf(

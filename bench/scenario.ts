@@ -80,13 +80,6 @@ export interface BenchContext {
   readonly leftMs?: () => number;
 }
 
-export interface CompareOptions {
-  /** Ratios beside those of the groups. */
-  readonly pairs?: readonly { readonly of: string; readonly against: string }[];
-  /** The comparison may take so long at most. */
-  readonly withinMs?: number;
-}
-
 export class Bench {
   readonly options: BenchOptions;
   readonly participants: Participant[] = [];
@@ -131,23 +124,23 @@ export class Bench {
   }
 
   /**
-   * Rounds of all subjects, interleaved, with the ratios that the scenario's targets ask for, and `pairs`. Where the
-   * command line does not say how many rounds, until the ratios are sure or the time is over.
+   * Rounds of all subjects, interleaved, with the ratios that the scenario's targets ask for. Where the command line does
+   * not say how many rounds, until the ratios are sure or the time is over, which is `withinMs` at most.
    */
-  async compare(subjects: readonly Subject[], more: CompareOptions = {}): Promise<Comparison> {
+  async compare(subjects: readonly Subject[], withinMs = Number.POSITIVE_INFINITY): Promise<Comparison> {
     const { leftMs = () => Number.POSITIVE_INFINITY, progress, targets = [] } = this.#context;
     const { target, internal, rounds: least, roundsMax: most } = this.options;
     const asked = targets.flatMap((target) =>
       'against' in target && target.of !== undefined ? [{ of: target.of, against: target.against }] : [],
     );
-    const endMs = performance.now() + (more.withinMs ?? Number.POSITIVE_INFINITY);
+    const endMs = performance.now() + withinMs;
     // Beside its counterpart alone.
     const placed = subjects.map((each) => (isOfBaseline(each.name) ? { ...each, group: each.name } : each));
     return await compare(placed, {
       least,
       most,
       leftMs: () => Math.min(leftMs(), endMs - performance.now()),
-      pairs: [...asked, ...baselinePairs(subjects.map(({ name }) => name)), ...(more.pairs ?? [])],
+      pairs: [...asked, ...baselinePairs(subjects.map(({ name }) => name))],
       progress,
       ...(target === undefined
         ? {}

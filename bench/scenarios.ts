@@ -1,10 +1,6 @@
 /** All scenarios, in the order of `all`. */
 import type { Scenario } from './scenario.ts';
-import { curveConnections } from './scenarios/curve-connections.ts';
-import { curveSessions } from './scenarios/curve-sessions.ts';
-import { curveTools } from './scenarios/curve-tools.ts';
 import { download, downloadRange } from './scenarios/download.ts';
-import { empty } from './scenarios/empty.ts';
 import { eventsIntake } from './scenarios/events-intake.ts';
 import { limiter } from './scenarios/limiter.ts';
 import { mcpCall } from './scenarios/mcp-call.ts';
@@ -15,14 +11,13 @@ import { neighbours } from './scenarios/neighbours.ts';
 import { passkey } from './scenarios/passkey.ts';
 import { restProxy } from './scenarios/rest-proxy.ts';
 import { sessionCheck } from './scenarios/session-check.ts';
+import { sessions } from './scenarios/sessions.ts';
 import { sseFanout } from './scenarios/sse-fanout.ts';
-import { sseStalled } from './scenarios/sse-stalled.ts';
 import { turn } from './scenarios/turn.ts';
 import { uploadV1, uploadV2 } from './scenarios/upload.ts';
 import { webhooks } from './scenarios/webhooks.ts';
 
 export const SCENARIOS: readonly Scenario[] = [
-  empty,
   turn,
   limiter,
   mcpCall,
@@ -38,10 +33,7 @@ export const SCENARIOS: readonly Scenario[] = [
   eventsIntake,
   webhooks,
   sseFanout,
-  sseStalled,
   mixed,
   neighbours,
-  curveConnections,
-  curveSessions,
-  curveTools,
+  sessions,
 ];

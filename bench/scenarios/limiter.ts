@@ -1,6 +1,6 @@
 /**
- * What the limiter costs, alone in a process: one check, and both checks of a request without a session, with one address
- * and with 100,000, beside a Map and rate-limiter-flexible; and 3,000,000 addresses in one window.
+ * What one check of the limiter costs, alone in a process, with one address and with 100,000, beside a Map and
+ * rate-limiter-flexible; and 3,000,000 addresses in one window.
  */
 import { startWorker } from '../children.ts';
 import type { FillReport, LoopReport } from '../limiter-loops.ts';
@@ -17,8 +17,6 @@ const MEBIBYTE = 1_048_576;
 const CHECK = 'limiter check';
 const MANY_SUFFIX = ', 100,000 addresses';
 const CHECK_MANY = CHECK + MANY_SUFFIX;
-const BOTH = 'both checks of a request';
-const BOTH_MANY = BOTH + MANY_SUFFIX;
 
 export const limiter: Scenario = {
   name: 'limiter',
@@ -57,8 +55,6 @@ async function loopsOver(bench: Bench, addresses: number): Promise<Subject[]> {
   if (bench.invite('map')) loops.push(await start('Map, get and set', 'server', 'limiter', ['map']));
   if (bench.invite('rate-limiter'))
     loops.push(await start('rate-limiter-flexible', 'peer', 'rate-limiter', []));
-  // Its figure is of interest; a ratio to one check says that two are more.
-  loops.push({ ...(await start(BOTH, 'server', 'limiter', ['request'])), group: BOTH + suffix });
   return loops;
 }
 
@@ -70,7 +66,7 @@ async function fillOnce(bench: Bench): Promise<FillReport> {
 
 function figuresOf({ subjects }: Comparison, filled: FillReport): Figure[] {
   const named = (name: string) => subjects.find((subject) => subject.name === name);
-  const figures = [CHECK, CHECK_MANY, BOTH, BOTH_MANY].map((name) => checkTime(name, named(name)));
+  const figures = [CHECK, CHECK_MANY].map((name) => checkTime(name, named(name)));
   return [
     ...figures,
     { name: 'counters held', unit: '', value: filled.counters },

@@ -26,13 +26,12 @@ const BATCH = 4;
 const START_TIMEOUT_MS = 15_000;
 const RSS_FIGURE = 'RSS a connection';
 const ROW = 'SSE fan-out to 10,000';
-export const NO_TARGET = 'it publishes with a module key of its own gateway';
 
 export const sseFanout: Scenario = {
   name: 'sse-fanout',
   summary: 'one event to thousands of event streams against better-sse and nchan',
   unit: 'messages',
-  noTarget: NO_TARGET,
+  noTarget: 'it publishes with a module key of its own gateway',
   defaults: { connections: 10_000 },
   targets: [
     ...[
@@ -88,7 +87,7 @@ function memoryOf(gateway: Crowd | undefined): Figure[] {
 }
 
 /** The gateway and whatever peers are installed, each with its readers connected. */
-export async function gatherCrowds(bench: Bench, readers: number): Promise<Crowd[]> {
+async function gatherCrowds(bench: Bench, readers: number): Promise<Crowd[]> {
   const crowds: Crowd[] = [];
   const opens = [openGatehouse];
   if (bench.invite('better-sse')) opens.push(betterSse);

@@ -12,7 +12,7 @@ setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 const [name = 'address', count = '1'] = process.argv.slice(2);
 const addresses = addressesOf(Number(count));
-const loop = loopOf(stepOf(name as LoopName, addresses), addresses);
+const loop = loopOf(stepOf(name as LoopName), addresses);
 
 function heapBytes(): number {
   collect();

@@ -1,23 +1,21 @@
 /**
- * 1,000, 10,000 and 100,000 accounts, each with a session: how long a gateway takes to listen over their journal, what
- * memory a live session takes, and what checking one costs among so many. A gateway and a journal for each size.
+ * 1,000 and 100,000 accounts, each with a session: how long a gateway takes to listen over their journal, what memory a
+ * live session takes, and what checking one costs among so many. A gateway and a journal for each size.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkCookies } from '../asks.ts';
-import { type CurveLine, chartsOf, growthOf, growthPair } from '../curves.ts';
 import { type GatewayUnderLoad, gatewayUnderLoad } from '../gateway.ts';
 import type { Subject } from '../measure.ts';
 import { costOf } from '../process-cost.ts';
-import type { Bench, Scenario, Series } from '../scenario.ts';
+import type { Bench, Scenario } from '../scenario.ts';
 import { seedJournal } from '../seeded-journal.ts';
 import { median } from '../statistics.ts';
 import type { Figure } from '../targets.ts';
 import { RawConnection } from '../transfers/raw-connection.ts';
 
-const SIZES = [1_000, 10_000, 100_000];
-const LARGEST = 100_000;
+const SIZES = [1_000, 100_000] as const;
 /** Of each size, one after the other; the last one stays. One alone is what the machine did in that second. */
 const STARTS = 3;
 /** Sessions that one round asks about, spread over all. */
@@ -33,19 +31,17 @@ const START = 'start to listening over the journal of 100,000 accounts';
 const RSS = 'RSS of a live session';
 const PASSIVATED = 'sessions passivated while measuring';
 const TOO_SLOW =
-  'Some sessions left memory before they were asked about: this machine took over a minute. Their checks read the journal, and the curve is no verdict.';
-const LINE: CurveLine = { label: LABEL, points: SIZES.map((x) => ({ x, subject: nameOf(x) })) };
+  'Some sessions left memory before they were asked about: this machine took over a minute. Their checks read the journal, and the ratio is no verdict.';
 
 interface Crowd extends GatewayUnderLoad {
   readonly size: number;
   readonly cookies: readonly string[];
   readonly startMs: number;
-  readonly startCpuMs: number;
 }
 
-export const curveSessions: Scenario = {
-  name: 'curve-sessions',
-  summary: '1,000 to 100,000 live sessions of as many accounts: start, memory of a session, cost of a check',
+export const sessions: Scenario = {
+  name: 'sessions',
+  summary: '1,000 and 100,000 live sessions of as many accounts: start, memory of a session, cost of a check',
   noTarget: 'it writes a journal of 100,000 accounts first',
   targets: [
     { figure: START, atMost: 1_000, row: 'start to listening with an existing journal of 100,000 users' },
@@ -57,7 +53,7 @@ export const curveSessions: Scenario = {
     const firstUses: Figure[] = [];
     for (const crowd of [...crowds].reverse()) firstUses.unshift(await enliven(bench, crowd));
     const subjects = crowds.map((crowd) => subjectOf(bench, crowd));
-    const comparison = await bench.compare(subjects, { withinMs: WITHIN_MS, pairs: [growthPair(LINE)] });
+    const comparison = await bench.compare(subjects, WITHIN_MS);
     const passivated = await Promise.all(crowds.map(passivatedBy));
     const memory = crowds.map(({ pids }) => memoryOf(pids[0] ?? 0));
     return {
@@ -80,9 +76,7 @@ export const curveSessions: Scenario = {
           memory.map(({ anon }) => anon),
         ),
         { name: PASSIVATED, unit: '', value: Math.max(...passivated) },
-        growthOf(comparison, LINE),
       ],
-      series: [...chartsOf(comparison, { label: 'live sessions', log: true }, [LINE]), startSeries(crowds)],
     };
   },
 };
@@ -97,19 +91,17 @@ async function gather(bench: Bench, size: number): Promise<Crowd> {
   const dataPath = join(folder, 'data');
   bench.announce(`a journal of ${size.toLocaleString('en')} accounts`);
   const sessions = await seedJournal(dataPath, size);
-  const starts: { gateway: GatewayUnderLoad; ms: number; cpuMs: number }[] = [];
+  const starts: { gateway: GatewayUnderLoad; ms: number }[] = [];
   while (starts.length < STARTS) {
     await starts.at(-1)?.gateway.stop?.();
     const startedMs = performance.now();
     const gateway = await gatewayUnderLoad(bench, undefined, { dataPath });
-    const ms = performance.now() - startedMs;
-    starts.push({ gateway, ms, cpuMs: costOf(gateway.pids[0] ?? 0)?.cpuMs ?? Number.NaN });
+    starts.push({ gateway, ms: performance.now() - startedMs });
   }
   const gateway = starts.at(-1)?.gateway;
   if (gateway === undefined) throw new Error('no gateway');
   const startMs = median(starts.map(({ ms }) => ms));
-  const startCpuMs = median(starts.map(({ cpuMs }) => cpuMs));
-  return { ...gateway, size, startMs, startCpuMs, cookies: sessions.map(({ cookie }) => cookie) };
+  return { ...gateway, size, startMs, cookies: sessions.map(({ cookie }) => cookie) };
 }
 
 /** Uses every session once: its account is replayed from the journal, and the use is written down. */
@@ -135,7 +127,7 @@ async function enliven(bench: Bench, crowd: Crowd): Promise<Figure> {
 
 function subjectOf(bench: Bench, { url, pids, cookies, size }: Crowd): Subject {
   let round = 0;
-  const subject = bench.subject(nameOf(size), pids, () => {
+  return bench.subject(nameOf(size), pids, () => {
     round += 1;
     const offset = round * SAMPLE;
     const some = Array.from(
@@ -144,7 +136,6 @@ function subjectOf(bench: Bench, { url, pids, cookies, size }: Crowd): Subject {
     );
     return { url, ...checkCookies(url, some) };
   });
-  return { ...subject, group: subject.name };
 }
 
 async function passivatedBy({ internal }: Crowd): Promise<number> {
@@ -160,23 +151,7 @@ function memoryOf(pid: number): { readonly rss: number; readonly anon: number } 
 }
 
 function slope(name: string, bytes: readonly number[]): Figure {
-  const value =
-    ((bytes.at(-1) ?? Number.NaN) - (bytes[0] ?? Number.NaN)) / (LARGEST - (SIZES[0] ?? 0)) / 1_024;
-  return { name, unit: 'KiB', value };
-}
-
-function startSeries(crowds: readonly Crowd[]): Series {
-  const line = (label: string, figureOf: (crowd: Crowd) => number) => ({
-    label,
-    points: crowds.map((crowd) => [crowd.size, figureOf(crowd)] as const),
-  });
-  return {
-    title: 'Start to listening',
-    x: { label: 'accounts in the journal', log: true },
-    y: { label: 'ms' },
-    lines: [
-      line('elapsed', ({ startMs }) => startMs),
-      line('processor time', ({ startCpuMs }) => startCpuMs),
-    ],
-  };
+  const [few, many] = SIZES;
+  const [ofFew = Number.NaN, ofMany = Number.NaN] = bytes;
+  return { name, unit: 'KiB', value: (ofMany - ofFew) / (many - few) / 1_024 };
 }
