@@ -8,6 +8,8 @@ import { seeds } from '../support/depth.ts';
 import { rejectsWith } from '../support/rejections.ts';
 import { createRig, numbersOf, OWNER, type Rig, vault } from '../support/webhooks.ts';
 
+t.setTimeout(120_000);
+
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
 const URL_OF = (appId: string) => `https://hook${appId}.example/`;
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
