@@ -14,6 +14,8 @@ import {
 } from '../../src/domain/webhooks.ts';
 import { createTestActors } from '../support/actors.ts';
 
+t.setTimeout(120_000);
+
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
 const OWNER = '101';
 

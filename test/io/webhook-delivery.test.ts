@@ -16,6 +16,8 @@ const FAULT_SEEDS = 50;
 /** Longer than the 30 s of tap: the machine may be busy. */
 t.setTimeout(240_000);
 
+t.setTimeout(120_000);
+
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
 const URL_OF = (appId: string) => `https://hook${appId}.example/`;
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
