@@ -9,6 +9,8 @@ import { launch } from '../../tools/launch.ts';
 import { count } from '../support/depth.ts';
 import { createDraft, FREE_LIMITS } from '../support/draft-program.ts';
 
+t.setTimeout(120_000);
+
 const MEGABYTE = 1024 * 1024;
 const CAP = MEGABYTE;
 const TRIES = count(100);
