@@ -5,6 +5,8 @@ import { loadConfiguration, parseFlags } from '../src/config.ts';
 import { exposureWarnings, productionFaults } from '../src/exposure.ts';
 import { launch, runToEnd } from '../tools/launch.ts';
 
+t.setTimeout(120_000);
+
 /** The configuration of a file, with the rules of production mode. */
 function load(file: object, ...args: string[]) {
   const path = `${t.testdir({ 'gatehouse.json': JSON.stringify(file) })}/gatehouse.json`;

@@ -29,12 +29,16 @@ import type { AuditRecord, Message, Outcome, Turn } from './runtime/actor.ts';
 export type DeliveryCommand =
   /** Before the first attempt. The reply is the `WebhookView` with the delivery in it, or without where it came too late. */
   | { readonly type: 'openDelivery'; readonly delivery: Omit<OpenDelivery, 'attempts'> }
-  /** After an attempt; `behind`: more events may wait. The reply is the `WebhookView`, undefined when it is over. */
+  /**
+   * After an attempt; `behind`: more events may wait; `reopened`: a run before this one, or a turn that failed, may have
+   * sent it as well, with an outcome that nothing knows. The reply is the `WebhookView`, undefined when it is over.
+   */
   | {
       readonly type: 'settleDelivery';
       readonly webhookId: string;
       readonly result: AttemptResult;
       readonly behind: boolean;
+      readonly reopened: boolean;
     }
   /** The events of the open delivery may no longer be sent, or are gone from the log. */
   | { readonly type: 'dropDelivery'; readonly webhookId: string }
@@ -132,12 +136,13 @@ function changed(
 function settle(
   state: AppState,
   open: OpenDelivery,
-  { result, behind }: Extract<DeliveryCommand, { type: 'settleDelivery' }>,
+  { result, behind, reopened }: Extract<DeliveryCommand, { type: 'settleDelivery' }>,
   turn: Turn,
 ): Decision {
   const { delivery } = state;
   // While an admin has it disabled nobody looks for its events: they wait behind the cursor.
-  const verdict = judge(state, open, result, behind || !isDeliverable(state), turn);
+  const attempt = { ...result, reopened };
+  const verdict = judge(state, open, attempt, behind || !isDeliverable(state), turn);
   const before = delivery.state;
   const after = verdict.events.reduce<AppState>(evolveApp, state).delivery;
   const { webhookId, source, sequences, firstTick, lastTick, attempts } = open;

@@ -31,10 +31,13 @@ export interface Verdict {
   readonly outcome: AttemptRecord['outcome'];
 }
 
+/** `reopened`: it may have been sent before with an outcome that nothing knows. */
+type JudgedAttempt = AttemptResult & { readonly reopened: boolean };
+
 export function judge(
   state: AppState,
   open: OpenDelivery,
-  result: AttemptResult,
+  result: JudgedAttempt,
   behind: boolean,
   turn: Turn,
 ): Verdict {
@@ -67,11 +70,14 @@ export function judge(
   return wait(delivery, open, result, failures, turn, outcome === 'rejected');
 }
 
-/** The same again later; or, of a receiver that was not reached at all, one event to see whether it is back. */
+/**
+ * The same again later; or, of events that never left for a receiver that was not reached, one to see whether it is back.
+ * What may have left keeps its id: the receiver tells by it that it has them.
+ */
 function wait(
   delivery: DeliveryState,
   open: OpenDelivery,
-  result: AttemptResult,
+  result: JudgedAttempt,
   failures: FailureRun,
   turn: Turn,
   rejected: boolean,
@@ -79,7 +85,8 @@ function wait(
   const step = delivery.step + 1;
   const chance = new DataView(turn.randomBytes(4).slice().buffer).getUint32(0) / 2 ** 32;
   const retryAtMs = turn.nowMs + backoffMs(step, chance, result.retryAfterMs);
-  const recut = !result.sent && open.source === 'live' && open.sequences.length > 1 && open.attempts === 0;
+  const neverSent = !result.sent && !result.reopened && open.attempts === 0;
+  const recut = neverSent && open.source === 'live' && open.sequences.length > 1;
   const search = recut ? { suspects: delivery.suspects, limit: 1 } : null;
   const rejections = delivery.rejections + (rejected ? 1 : 0);
   const events: DeliveryEvent[] = [failed(delivery, failures, turn, { step, retryAtMs, search, rejections })];

@@ -35,6 +35,8 @@ interface Plan {
   readonly events: readonly StoredEvent[];
   /** With this delivery the application has all events up to here. */
   readonly scanned: number;
+  /** It was found open: it may have gone out before. */
+  readonly reopened: boolean;
 }
 
 export class Courier {
@@ -98,7 +100,8 @@ export class Courier {
   /** Identical bytes and id, as long as all of it may still be sent. */
   async #reopen(entry: Subscription, open: OpenDelivery): Promise<Plan | undefined> {
     const events = await this.#options.scanner.load(entry, open.sequences);
-    if (events !== undefined) return { delivery: open, events, scanned: open.sequences.at(-1) ?? 0 };
+    if (events !== undefined)
+      return { delivery: open, events, scanned: open.sequences.at(-1) ?? 0, reopened: true };
     await this.#ask(entry, { type: 'dropDelivery', webhookId: open.webhookId });
     if (open.source === 'live') {
       const first = (open.sequences[0] ?? 1) - 1;
@@ -118,7 +121,7 @@ export class Courier {
     const { events, scanned, tick } = await this.#next(entry, from, position());
     if (events.length > 0) {
       const delivery = await this.#open(entry, events, null);
-      return delivery === undefined ? undefined : { delivery, events, scanned };
+      return delivery === undefined ? undefined : { delivery, events, scanned, reopened: false };
     }
     this.#advance(entry, scanned);
     if (entry.pending.from !== null || !entry.view.behind) return undefined;
@@ -164,7 +167,7 @@ export class Courier {
     }
     if (events.length > 0) {
       const delivery = await this.#open(entry, events, resendId);
-      return delivery === undefined ? undefined : { delivery, events, scanned: after };
+      return delivery === undefined ? undefined : { delivery, events, scanned: after, reopened: false };
     }
     await this.#ask(entry, { type: 'endResend', resendId });
     return undefined;
@@ -190,7 +193,7 @@ export class Courier {
     return view?.open?.webhookId === webhookId ? view.open : undefined;
   }
 
-  async #deliver(entry: Subscription, { delivery, events, scanned }: Plan): Promise<void> {
+  async #deliver(entry: Subscription, { delivery, events, scanned, reopened }: Plan): Promise<void> {
     const { sender, checkpoint, onAttempt } = this.#options;
     const { appId, url } = entry.view;
     const { webhookId, source, sequences } = delivery;
@@ -202,7 +205,7 @@ export class Courier {
     const result = await sender.send({ url, webhookId, body: bodyOf(events), apiKeys, resent });
     onAttempt(result, events.length);
     const behind = scanned < checkpoint();
-    const view = await this.#ask(entry, { type: 'settleDelivery', webhookId, result, behind });
+    const view = await this.#ask(entry, { type: 'settleDelivery', webhookId, result, behind, reopened });
     if (view === undefined || source === 'resend') return;
     const last = sequences.at(-1) ?? 0;
     if ((view.cursor?.sequence ?? 0) < last) return;

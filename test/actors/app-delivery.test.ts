@@ -14,6 +14,8 @@ import {
 } from '../../src/domain/webhooks.ts';
 import { createTestActors } from '../support/actors.ts';
 
+t.setTimeout(120_000);
+
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
 const OWNER = '101';
 
@@ -65,7 +67,13 @@ const result = (status: number): AttemptResult => ({
 
 const open = (sequence: number) => ({ type: 'openDelivery', delivery: delivery(sequence) }) as const;
 const settle = (sequence: number, status: number) =>
-  ({ type: 'settleDelivery', webhookId: `msg_${sequence}`, result: result(status), behind: false }) as const;
+  ({
+    type: 'settleDelivery',
+    webhookId: `msg_${sequence}`,
+    result: result(status),
+    behind: false,
+    reopened: false,
+  }) as const;
 
 /** One event after the other is refused five times. */
 function refuseAll(from: AppState, first: number, count: number, nowMs = 5_000): AppState {

@@ -13,6 +13,8 @@ import { count } from '../support/depth.ts';
 import { openAccounts } from '../support/journal-writer.ts';
 import { straceMissing } from '../support/strace.ts';
 
+t.setTimeout(120_000);
+
 const WRITER = fileURLToPath(new URL('../support/journal-writer.js', import.meta.url));
 /** The sources' folder: fixtures are not copied into the build. */
 const GOLDEN = fileURLToPath(new URL('../../../test/fixtures/journal-1', import.meta.url));

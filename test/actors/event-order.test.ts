@@ -7,6 +7,8 @@ import { ReorderWindow, type Waiting } from '../../src/actors/reorder-window.ts'
 import { everySeed, runs, seeds } from '../support/depth.ts';
 import { simulateEvents } from '../support/event-simulation.ts';
 
+t.setTimeout(120_000);
+
 const SEEDS = 3_000;
 const TRIMMING_SEEDS = 1_000;
 const WINDOW_MS = 500;

@@ -16,6 +16,8 @@ import {
   type UploadCall,
 } from '../support/upload-world.ts';
 
+t.setTimeout(120_000);
+
 const RUNS = 60;
 const CUT_RUNS = 80;
 const USERS = ['1001', '1002', '1003'];

@@ -16,6 +16,8 @@ import { request } from '../../tools/agent.ts';
 import { plainEnvironment } from '../../tools/launch.ts';
 import { OPTIONS } from './fixtures/report.ts';
 
+t.setTimeout(120_000);
+
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const MAIN = fileURLToPath(new URL('../../bench/main.js', import.meta.url));
 const SILENT = { progress: { step: () => undefined, round: () => undefined } };

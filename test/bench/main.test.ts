@@ -5,6 +5,8 @@ import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { plainEnvironment } from '../../tools/launch.ts';
 
+t.setTimeout(120_000);
+
 const MAIN = fileURLToPath(new URL('../../bench/main.js', import.meta.url));
 
 /** Started, and measuring. */

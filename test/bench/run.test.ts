@@ -8,6 +8,8 @@ import type { Scenario } from '../../bench/scenario.ts';
 import { outside } from '../support/outside.ts';
 import { loadSample } from './fixtures/report.ts';
 
+t.setTimeout(120_000);
+
 const cleaned: string[] = [];
 
 function scenario(name: string, run: Scenario['run'], more: Partial<Scenario> = {}): Scenario {

@@ -10,6 +10,8 @@ import { type BenchReport, loadOf } from '../../bench/report.ts';
 import { cookieOf, expectOk, logIn, mcpLogin, request, signUp, updateKey } from '../../tools/agent.ts';
 import { launch, plainEnvironment } from '../../tools/launch.ts';
 
+t.setTimeout(120_000);
+
 const MAIN = fileURLToPath(new URL('../../bench/main.js', import.meta.url));
 
 async function suite(...args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {

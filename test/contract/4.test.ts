@@ -7,4 +7,6 @@ import { CHECKS as MCP } from './chapters/4-mcp.ts';
 import { CHECKS as STORAGE } from './chapters/4-storage.ts';
 import { runChecks } from './run.ts';
 
+t.setTimeout(120_000);
+
 await runChecks(t, [...MCP, ...ACCOUNTS, ...FILES, ...STORAGE], { configuration: customRows });

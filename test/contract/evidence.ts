@@ -83,7 +83,7 @@ export const OTHER_TESTS: readonly OtherTest[] = [
   {
     section: '7.2',
     sentence: '401 | Account not found | Key resolved but its owning account is missing',
-    shows: 'a key whose account was taken out of the journal',
+    shows: 'a known key whose account is missing',
     test: ['test/io/mcp-login.test.ts', 'mcp_login: a key whose account is missing is Account not found'],
   },
   {
@@ -101,7 +101,7 @@ export const OTHER_TESTS: readonly OtherTest[] = [
   {
     section: '8.4',
     sentence: 'FIDO2 timestamp drift tolerance: configurable in milliseconds.',
-    shows: 'the leeway of the configuration is the one of a challenge',
+    shows: 'a challenge is taken until its end and the leeway, and not a millisecond longer',
     test: ['test/io/challenges.test.ts', 'challenge: is taken until its end and the leeway'],
   },
 ];

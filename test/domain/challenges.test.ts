@@ -43,13 +43,15 @@ t.test('challenge: the largest parts make an id below 2^53', async (t) => {
 t.test('challenge: every bit of the id counts, a changed one is no challenge', async (t) => {
   const key = new ChallengeKey(KEY);
   const random = randoms(2);
+  const read: string[] = [];
   for (let count = 0; count < 20; count += 1) {
     const { id } = key.issue(OWN, START_MS + LIFE_MS, random());
     for (let bit = 0n; bit < 53n; bit += 1n) {
       const changed = Number(BigInt(id) ^ (1n << bit));
-      t.equal(key.read(changed, OWN, START_MS), undefined, `bit ${bit} of ${id}`);
+      if (key.read(changed, OWN, START_MS) !== undefined) read.push(`bit ${bit} of ${id}`);
     }
   }
+  t.same(read, []);
 });
 
 t.test('challenge: ids that were made up pass once in 65,536, and tell nothing of issued ones', async (t) => {

@@ -15,6 +15,8 @@ import t from 'tap';
 import { headFault, readHead } from '../../src/actors/runtime/meta-pages.ts';
 import { entryOf, launch, plainEnvironment, runToEnd } from '../../tools/launch.ts';
 
+t.setTimeout(120_000);
+
 const PAGE = 4096;
 const PORTS = ['--port', '0', '--internal-port', '0'];
 

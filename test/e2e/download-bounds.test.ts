@@ -6,6 +6,8 @@ import { signUp } from '../../tools/agent.ts';
 import { launch, type RunningGateway } from '../../tools/launch.ts';
 import { uploadAll } from '../../tools/upload-client.ts';
 
+t.setTimeout(120_000);
+
 /** Clients that never read, what they may cost in all, and until when they are gone. */
 const STALLED = { clients: 200, rssBytesMax: 120 * 1024 * 1024, goneMsMax: 20_000 } as const;
 const SETTINGS = {

@@ -11,6 +11,8 @@ import { launch, type RunningGateway } from '../../tools/launch.ts';
 import { initUpload, type PartAnswer, uploadAll } from '../../tools/upload-client.ts';
 import { MemoryStorageServer } from '../support/storage-server.ts';
 
+t.setTimeout(120_000);
+
 const SETTINGS = {
   ApiRPSLimit: 0,
   IpRPSLimit: 0,

@@ -8,6 +8,8 @@ import { launch } from '../../tools/launch.ts';
 import { count, depth } from '../support/depth.ts';
 import { createDraft, FREE_LIMITS } from '../support/draft-program.ts';
 
+t.setTimeout(120_000);
+
 const KILLS = 5;
 const MEGABYTE = 1024 * 1024;
 

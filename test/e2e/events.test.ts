@@ -9,6 +9,8 @@ import { expectOk, request, signUp } from '../../tools/agent.ts';
 import { launch, type RunningGateway, runToEnd } from '../../tools/launch.ts';
 import { count } from '../support/depth.ts';
 
+t.setTimeout(120_000);
+
 const KEY = 'wallet-key-0123456789';
 const KILLS = 3;
 const PUSHERS = 4;

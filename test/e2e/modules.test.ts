@@ -6,6 +6,8 @@ import t from 'tap';
 import { type Answer, callTool, mcpLogin, request, signUp, updateKey } from '../../tools/agent.ts';
 import { launch, type RunningGateway } from '../../tools/launch.ts';
 
+t.setTimeout(120_000);
+
 const CONFIGURATION = {
   Settings: { PubKeyApiRPSLimit: 100, ApiRPSLimit: 100, IpRPSLimit: 100 },
   McpTools: {

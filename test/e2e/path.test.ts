@@ -3,6 +3,8 @@ import t from 'tap';
 import { callTool, expectOk, mcpLogin, newKey, request, rpc, signUp, updateKey } from '../../tools/agent.ts';
 import { launch, type RunningGateway } from '../../tools/launch.ts';
 
+t.setTimeout(120_000);
+
 /** The limits of a test run are raised, never bypassed. */
 const SETTINGS = {
   ApiRPSLimit: 1000,

@@ -19,6 +19,8 @@ import {
 } from '../../tools/agent.ts';
 import { launch, type RunningGateway } from '../../tools/launch.ts';
 
+t.setTimeout(120_000);
+
 /** Raised, never bypassed. */
 const Settings = {
   ApiRPSLimit: 1000,

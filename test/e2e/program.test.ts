@@ -7,6 +7,8 @@ import t from 'tap';
 import { mcpLogin, readKey, request, rpc, signUp, updateKey } from '../../tools/agent.ts';
 import { launch, runToEnd } from '../../tools/launch.ts';
 
+t.setTimeout(240_000);
+
 const OTHER_VERSION = fileURLToPath(new URL('../support/other-version.cjs', import.meta.url));
 
 t.test('program: unusable flags end with 64 and one line that says why', async (t) => {

@@ -2,6 +2,8 @@
 import t from 'tap';
 import { runRestartLoop } from '../../tools/restart-loop.ts';
 
+t.setTimeout(120_000);
+
 const CLIENTS = 50;
 const RESTARTS = 2;
 

@@ -9,6 +9,8 @@ import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { launch, plainEnvironment } from '../../tools/launch.ts';
 
+t.setTimeout(240_000);
+
 interface Run {
   code: number | null;
   stdout: string;

@@ -18,6 +18,8 @@ import { launch } from '../../tools/launch.ts';
 import { crc32, initUpload, uploadPart, uploadStatus } from '../../tools/upload-client.ts';
 import { count, depth } from '../support/depth.ts';
 
+t.setTimeout(240_000);
+
 const KILLS = 8;
 
 t.test('kill -9 loop of uploads: complete or absent, message consistent, slot free', async (t) => {

@@ -7,6 +7,8 @@ import t, { type Test } from 'tap';
 import { expectOk, type Json, type Person, request, signUp } from '../../tools/agent.ts';
 import { launch, type RunningGateway } from '../../tools/launch.ts';
 
+t.setTimeout(240_000);
+
 const MODULE_KEY = 'core-module-key-0123456789';
 const SETTINGS = {
   ApiRPSLimit: 1000,

@@ -13,6 +13,8 @@ import { createModules } from '../../src/sandbox/modules.ts';
 import { type RunningSandbox, startSandbox } from '../../src/sandbox/start.ts';
 import { TIED } from '../../tools/launch.ts';
 
+t.setTimeout(120_000);
+
 interface Answer {
   status: number;
   body: { result?: Record<string, unknown>; error?: { code: number; message: string } };

@@ -2,7 +2,7 @@
  * Webhooks over a test's actors: an event log in memory, receivers that a test scripts, and the engine between them.
  * Time stands still until the test moves it; nothing touches a socket.
  */
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { app } from '../../src/actors/app.ts';
 import type { WebhookView } from '../../src/actors/app-state.ts';
 import { deliveryLog, type LogLine, logPageId, PAGES } from '../../src/actors/delivery-log.ts';
@@ -164,9 +164,13 @@ export interface Rig {
   settle(): Promise<void>;
 }
 
+/** Faults that a test must notice: see where the engine is made. */
+export type RigFault = 'settlesUnsent' | 'newIds' | 'earlyCheckpoint';
+
 export interface RigOptions {
   readonly lanes?: LaneLimits;
   readonly seed?: number;
+  readonly fault?: RigFault;
 }
 
 interface Run {
@@ -177,6 +181,7 @@ interface Run {
   readonly lanes: LaneLimits;
   readonly isAlive: () => boolean;
   readonly quarantined: ReadonlySet<string>;
+  readonly fault: RigFault | undefined;
 }
 
 /** The actors, of which those in quarantine answer nobody. */
@@ -194,12 +199,29 @@ function guarded(system: TestActors['system'], quarantined: ReadonlySet<string>)
   });
 }
 
+/** As of a receiver that took it. */
+const UNSENT: AttemptResult = {
+  status: 200,
+  failure: null,
+  sent: true,
+  retryAfterMs: null,
+  elapsedMs: 1,
+  answer: '',
+};
+
 /** The engine of one run of the process; one that was killed learns no answer and does nothing more. */
 function engineOf(run: Run): WebhookEngine {
-  const { actors, log, receivers, faults, lanes, isAlive, quarantined } = run;
+  const { actors, log, receivers, faults, lanes, isAlive, quarantined, fault } = run;
+  const { administration } = actors.system;
+  const ahead = {
+    ids: administration.ids.bind(administration),
+    metaGet: () => log.newest,
+    metaPut: administration.metaPut.bind(administration),
+  };
+  let attempts = 0;
   return new WebhookEngine({
     actors: guarded(actors.system, quarantined),
-    administration: actors.system.administration,
+    administration: fault === 'earlyCheckpoint' ? ahead : administration,
     log,
     vault,
     clock: actors.clock.read,
@@ -209,7 +231,10 @@ function engineOf(run: Run): WebhookEngine {
     },
     sender: {
       send: async (delivery) => {
-        const result = await receivers.send(delivery);
+        attempts += 1;
+        if (fault === 'settlesUnsent' && attempts % 5 === 0) return UNSENT;
+        const webhookId = fault === 'newIds' ? `${delivery.webhookId}${randomUUID()}` : delivery.webhookId;
+        const result = await receivers.send({ ...delivery, webhookId });
         return isAlive() ? result : new Promise<AttemptResult>(() => {});
       },
       close: async () => {},
@@ -269,7 +294,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
     const started = run;
     const { lanes = LANE_LIMITS } = options;
     const isAlive = () => started === run;
-    engine = engineOf({ actors, log, receivers, faults, lanes, isAlive, quarantined });
+    engine = engineOf({ actors, log, receivers, faults, lanes, isAlive, quarantined, fault: options.fault });
     await engine.start();
     await settle();
   };

@@ -104,7 +104,7 @@ const UPLOAD: readonly Check[] = [
   },
   {
     section: '2.7',
-    sentence: 'One active session per user, at most 60 active sessions server-wide.',
+    sentence: 'One active session per user,',
     shows: 'a second upload of the same user is refused, that of another user is not',
     async run(t, world) {
       const [one, other] = [await world.person(), await world.person()];

@@ -24,7 +24,8 @@ const KEYS: readonly Check[] = [
     section: '3',
     sentence:
       'User key | active | remove_key | key belongs to caller | deleted (soft: the Deleted flag is added) | Record is kept.',
-    shows: 'a removed key is listed no more and logs in no more; a foreign one stays',
+    shows:
+      'a removed key is listed no more and logs in no more, an admin still finds its record; a foreign one stays',
     async run(t, world) {
       const [person, other] = [await world.mcpPerson(), await world.person()];
       const foreign = await world.post('/auth/v1/keys/remove_key', other.auth, { keyId: person.keyId });
@@ -33,6 +34,9 @@ const KEYS: readonly Check[] = [
       expectOk('remove', await world.post('/auth/v1/keys/remove_key', person.auth, { keyId: person.keyId }));
       const login = await world.mcpLogin({ 'X-PublicKey': person.key.publicKey });
       t.match(login, { status: 401, json: { error: { message: 'Session not found' } } });
+      const { auth } = await world.admin();
+      const record = await world.get(`/ProxyAdmin/api/user_keys?userId=${person.userId}&deleted=true`, auth);
+      t.match(record.at('result'), [{ id: person.keyId, deleted: true }]);
       const again = await world.post('/auth/v1/keys/remove_key', other.auth, { keyId: person.keyId });
       t.equal(again.status, 404);
     },
@@ -72,8 +76,9 @@ const V1: readonly Check[] = [
   {
     section: '3',
     sentence:
-      'v1 upload | (none) | init_upload | valid name, size greater than zero and within cap, no other active session for the user, fewer than 60 sessions, CRC32 not used by an active session | open',
-    shows: 'a bad name, a size of zero, a size over the cap and a CRC32 in use do not open one',
+      'v1 upload | (none) | init_upload | valid name, size greater than zero and within cap, no other active session for the user … CRC32 not used by an active session | open',
+    shows:
+      'a bad name, a size of zero, a size over the cap, a second one of the user and a CRC32 in use do not open one',
     async run(t, world) {
       const [one, other] = [await world.person(), await world.person()];
       const codes: unknown[] = [];
@@ -81,6 +86,7 @@ const V1: readonly Check[] = [
         codes.push((await initUpload(world, one.auth, BYTES, fields)).at('error.code'));
       t.same(codes, [1309, 1301, 1301]);
       expectOk('init', await initUpload(world, one.auth, BYTES));
+      t.equal((await initUpload(world, one.auth, smallFile())).at('error.code'), 1302);
       t.equal((await initUpload(world, other.auth, BYTES)).at('error.code'), 1304);
       expectOk('cancel', await cancelUpload(world, one.auth, crcOf(BYTES)));
     },

@@ -231,7 +231,7 @@ const EVENT_TYPES: readonly Check[] = [
   {
     section: '6.3',
     sentence: 'Custom core modules can publish their own types under module core.',
-    shows: 'a type that nobody knows arrives under module core; under another module the push is refused',
+    shows: 'an unknown type arrives under module core; under another module the push is refused',
     async run(t, world) {
       const { owner } = await hooked(world, 'custom');
       const own = { ...event(owner.userId, 90), type: 'HouseBuilt' };

@@ -231,8 +231,8 @@ const RPC: readonly Check[] = [
 /** Upload sessions of the whole server (2.7). */
 const UPLOADS_MAX = 60;
 
-/** As many open uploads as the server takes, each of its own user; then one more. */
-async function oneUploadTooMany(world: World): Promise<Answer> {
+/** As many open uploads as the server takes, each of its own user; then one more, whose answer this is. */
+async function openSixtyOne(world: World): Promise<Answer> {
   const persons = await Promise.all(Array.from({ length: UPLOADS_MAX + 1 }, () => world.person()));
   const last = persons.pop();
   const files = persons.map((person) => ({ person, bytes: smallFile() }));
@@ -242,6 +242,32 @@ async function oneUploadTooMany(world: World): Promise<Answer> {
   await Promise.all(files.map(({ person, bytes }) => cancelUpload(world, person.auth, crcOf(bytes))));
   return answer;
 }
+
+const tooMany = new WeakMap<World, Promise<Answer>>();
+
+/** Tried once for the checks of a world. */
+function oneUploadTooMany(world: World): Promise<Answer> {
+  const known = tooMany.get(world) ?? openSixtyOne(world);
+  tooMany.set(world, known);
+  return known;
+}
+
+/** Every place where the contract has the number. They come first: uploads that stay open count. */
+const SIXTY: readonly Check[] = (
+  [
+    ['2.7', 'at most 60 active sessions server-wide.'],
+    ['3', 'fewer than 60 sessions,'],
+    ['7.4', '1303 | TooManyDownloads | The server already has 60 active v1 upload sessions'],
+    ['8.3', 'Maximum 60 concurrent v1 upload sessions.'],
+  ] as const
+).map(([section, sentence]) => ({
+  section,
+  sentence,
+  shows: 'sixty users have an upload open, and the one of the next user is 1303',
+  async run(t, world) {
+    t.equal((await oneUploadTooMany(world)).at('error.code'), 1303);
+  },
+}));
 
 const CODES: readonly Check[] = [
   {
@@ -284,14 +310,6 @@ const CODES: readonly Check[] = [
       await cancelUpload(world, one.auth, crcOf(bytes));
       t.equal((await initUpload(world, other.auth, bytes)).status, 200, 'free again');
       await cancelUpload(world, other.auth, crcOf(bytes));
-    },
-  },
-  {
-    section: '7.4',
-    sentence: '1303 | TooManyDownloads | The server already has 60 active v1 upload sessions',
-    shows: 'sixty users upload, the next one is 1303',
-    async run(t, world) {
-      t.equal((await oneUploadTooMany(world)).at('error.code'), 1303);
     },
   },
   {
@@ -384,4 +402,4 @@ const CODES: readonly Check[] = [
   },
 ];
 
-export const CHECKS: readonly Check[] = [...ENVELOPE, ...LOGIN, ...RPC, ...CODES];
+export const CHECKS: readonly Check[] = [...ENVELOPE, ...LOGIN, ...RPC, ...SIXTY, ...CODES];

@@ -176,8 +176,7 @@ const FILES: readonly Check[] = [
   },
   {
     section: '8.3',
-    sentence:
-      'Other constants: chunk size 256 KB. Maximum 60 concurrent v1 upload sessions. One active v1 session per user.',
+    sentence: 'Other constants: chunk size 256 KB. … One active v1 session per user.',
     shows: 'info tells the size of a chunk, and a chunk of it is taken; a second upload of the user is 1302',
     async run(t, world) {
       t.equal((await world.get('/auth/v1/info')).at('result.limits.chunkBytes'), CHUNK_BYTES);

@@ -18,6 +18,8 @@ import { runs } from '../../support/depth.ts';
 import { FREE_PACE, SID, startDownloads } from '../../support/downloads.ts';
 import { connectRaw, requestText } from '../../support/http.ts';
 
+t.setTimeout(120_000);
+
 const COOKIE = { Cookie: `sid=${SID}` };
 const MIB = 1024 * 1024;
 /** A socket that takes nothing is closed by uWebSockets.js within this. Milliseconds. */

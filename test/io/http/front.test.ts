@@ -19,6 +19,8 @@ import { makeCertificate } from '../../support/certificate.ts';
 import { count, depth } from '../../support/depth.ts';
 import { connectRaw, type HttpFixture, requestText, sendRaw, startHttp } from '../../support/http.ts';
 
+t.setTimeout(120_000);
+
 const plain = { group: 'test', limits: [], errors: [], summary: 'test' } as const;
 const HOST = 'Host: localhost\r\n';
 const JSON_TYPE = { 'Content-Type': 'application/json' };

@@ -8,6 +8,8 @@ import { decodeSegment, parseQuery, readBearer, readSid } from '../../../src/io/
 import { seededNumbers } from '../../support/actors.ts';
 import { count, depth, runs } from '../../support/depth.ts';
 
+t.setTimeout(120_000);
+
 const ROUNDS = 200_000;
 
 /** Calls `check` with texts put together from pieces that matter to a parser, with any character in between. */

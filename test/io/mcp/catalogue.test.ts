@@ -7,6 +7,8 @@ import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES, type GatewayServices } from '../../../src/io/mcp/tools/gateway.ts';
 import { type BackendAnswer, type BackendRequest, startMcp, TOKENS } from '../../support/mcp.ts';
 
+t.setTimeout(120_000);
+
 const MODULES = new Map([['wallet', 'http://127.0.0.1:9']]);
 const SNAPSHOT = new URL('../../../../test/io/mcp/tools-list.json', import.meta.url);
 const ROW = { endpoint: 'wallet:/x', method: 'POST', description: 'x', inputSchema: { type: 'object' } };

@@ -373,17 +373,19 @@ t.test('connections: whatever a module does, no call hears the answer to another
 t.test('request head: whatever the headers, it has the lines that it should or is not written', async (t) => {
   const text = fc.string({ unit: 'binary-ascii', maxLength: 12 });
   const url = { origin: 'http://a', pathname: '/a', search: '?b=c' };
+  let taken = 0;
   fc.assert(
     fc.property(fc.dictionary(text, text, { noNullPrototype: true }), (headers) => {
       const head = requestHead({ method: 'GET', url, headers }, 'a:1', undefined);
-      if (head === undefined) return;
+      if (head === undefined) return true;
+      taken += 1;
       const lines = head.split('\r\n');
       const written = Object.entries(headers).filter(([name, value]) => lines.includes(`${name}: ${value}`));
-      t.equal(lines.length, written.length + 6);
-      t.notMatch(head.replaceAll('\r\n', ''), /[\r\n\0]/);
+      return lines.length === written.length + 6 && !/[\r\n\0]/.test(head.replaceAll('\r\n', ''));
     }),
     runs(20_000),
   );
+  t.ok(taken > count(1_000), `${taken} were written`);
 });
 
 t.test('request head: nothing that could end a line or a request is written', async (t) => {

@@ -7,6 +7,8 @@ import type { HttpResponse } from '../../../src/io/http/server.ts';
 import { connectRaw, requestText } from '../../support/http.ts';
 import { BEARER, type ProxyFixtureOptions, SID, startProxy } from '../../support/module.ts';
 
+t.setTimeout(120_000);
+
 const TOKEN = { Authorization: `Bearer ${BEARER}` };
 /** Beyond the 8 to 12 s at which uWebSockets.js cuts a connection whose clock of 10 s runs. It cannot be set. */
 const SLOW_MS = 13_000;

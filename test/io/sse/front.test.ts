@@ -13,6 +13,8 @@ import { EventClient, openEvents } from '../../support/event-client.ts';
 import { connectRaw, requestText, sendRaw } from '../../support/http.ts';
 import { MemoryLog } from '../../support/streams.ts';
 
+t.setTimeout(120_000);
+
 interface Fixture {
   readonly accounts: AccountFixture;
   readonly log: MemoryLog;
