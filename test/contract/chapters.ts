@@ -15,6 +15,7 @@ import { CHECKS as ERRORS } from './chapters/7.ts';
 import { CHECKS as FILE_LIMITS } from './chapters/8-files.ts';
 import { CHECKS as LIMITS } from './chapters/8-limits.ts';
 import { CHECKS as VERSIONS } from './chapters/9.ts';
+import { CHECKS as CONFIGURATION } from './chapters/9-configuration.ts';
 import type { Chapter } from './check.ts';
 
 export const CHAPTERS: readonly Chapter[] = [
@@ -33,6 +34,7 @@ export const CHAPTERS: readonly Chapter[] = [
   { file: '8-limits', checks: LIMITS },
   { file: '8-files', checks: FILE_LIMITS },
   { file: '9', checks: VERSIONS },
+  { file: '9-configuration', checks: CONFIGURATION },
 ];
 
 /** The test that runs a chapter. */

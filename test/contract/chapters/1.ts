@@ -4,7 +4,7 @@ import type { Check } from '../check.ts';
 import { type Answer, read } from '../client.ts';
 import { deliveredCode, expectOk, sessionOf } from '../unshown.ts';
 import { smallFile, uploadV1 } from '../uploads.ts';
-import { PROJECT, World } from '../world.ts';
+import { PROJECT, type World } from '../world.ts';
 
 /** Names that the contract gives in another form (2.3). */
 const GIVEN_NAMES = ['success_count', 'failed_count', 'last_tick'];
@@ -105,24 +105,6 @@ const CONVENTIONS: readonly Check[] = [
       t.match(person.userId, /^\d{10,19}$/);
       const app = await world.app(person, { name: 'Ids', url: 'https://ids.example' });
       t.match(app.at('result.id'), /^\d{10,19}$/);
-    },
-  },
-];
-
-const ADDRESS = 'https://gate.example/entry';
-
-const BASE: readonly Check[] = [
-  {
-    section: 'Intro',
-    sentence: 'The base address is {base_url}. Paths below are relative to it.',
-    shows: 'with a BaseUrl of the configuration info, the description and the printed address are under it',
-    apart: true,
-    async run(t) {
-      const own = await World.start({ configuration: () => ({ BaseUrl: ADDRESS }) });
-      t.teardown(() => own.close());
-      t.equal((await own.get('/auth/v1/info')).at('result.baseUrl'), ADDRESS);
-      t.equal((await own.get('/docs/openapi.json')).at('servers.0.url'), ADDRESS);
-      t.match(own.gateway.output().stdout, ADDRESS);
     },
   },
 ];
@@ -282,4 +264,4 @@ const SERVICE: readonly Check[] = [
   },
 ];
 
-export const CHECKS: readonly Check[] = [...CONVENTIONS, ...BASE, ...SERVICE];
+export const CHECKS: readonly Check[] = [...CONVENTIONS, ...SERVICE];

@@ -2,7 +2,7 @@
 import type { Check } from '../check.ts';
 import { read } from '../client.ts';
 import { expectOk } from '../unshown.ts';
-import { PROJECT, World } from '../world.ts';
+import { PROJECT, type World } from '../world.ts';
 
 const SCHEMA = {
   type: 'object',
@@ -71,21 +71,6 @@ const TOOLS: readonly Check[] = [
       const names = await world.toolNames(auth);
       for (const name of ['custom_get', 'custom_post', 'custom_query', 'custom_root', 'custom_proved'])
         t.ok(names.includes(name), name);
-    },
-  },
-  {
-    section: '2.5',
-    sentence:
-      'Custom tools are declared in static configuration under Config.McpTools … Custom resources are declared under Config.McpResources',
-    shows: 'a configuration with both under Config serves them',
-    apart: true,
-    async run(t) {
-      const own = await World.start({ configuration: (core) => ({ Config: customRows(core) }) });
-      t.teardown(() => own.close());
-      const { auth } = await own.agent();
-      t.equal((await own.tool(auth, 'custom_get')).textAt('result.content.0.text'), '{"result":"fine"}');
-      const resource = await own.rpc(auth, 'resources/read', { uri: URIS[0] });
-      t.equal(resource.textAt('result.contents.0.text'), '{"result":"fine"}');
     },
   },
   {
