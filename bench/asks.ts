@@ -19,12 +19,7 @@ export async function bearersOf(url: string, people: readonly Person[]): Promise
 }
 
 /** A JSON-RPC request to /mcp by each bearer. */
-export function rpcBy(
-  url: string,
-  bearers: readonly string[],
-  method: string,
-  params: object = {},
-): string[] {
+function rpcBy(url: string, bearers: readonly string[], method: string, params: object = {}): string[] {
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
   return bearers.map((bearer) =>
     rawRequest('POST', `${url}/mcp`, { Authorization: `Bearer ${bearer}`, Accept: ACCEPT }, body),

@@ -9,22 +9,22 @@ import { ALL, type CommandLine } from './options.ts';
 export const SECONDS: Readonly<Record<string, number>> = {
   turn: 15,
   limiter: 18,
-  'mcp-call': 50,
+  'mcp-call': 45,
   'mcp-list': 25,
   'session-check': 30,
   'rest-proxy': 28,
-  'mcp-login': 38,
+  'mcp-login': 35,
   passkey: 16,
   'upload-v1': 42,
-  'upload-v2': 45,
+  'upload-v2': 42,
   download: 40,
   'download-range': 20,
   'events-intake': 15,
   webhooks: 22,
-  'sse-fanout': 65,
+  'sse-fanout': 60,
   mixed: 22,
-  neighbours: 60,
-  sessions: 30,
+  neighbours: 55,
+  sessions: 40,
 };
 /** Rounds of a scenario on its own begin within this, unless the command line says how many there are. */
 const ALONE_MS = 120 * SECOND_MS;

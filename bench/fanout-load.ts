@@ -120,10 +120,6 @@ export class FanoutLoad {
     return report;
   }
 
-  close(): void {
-    for (const socket of this.#sockets) socket.resetAndDestroy();
-  }
-
   #open(index: number): Promise<void> {
     const { port, requests } = this.#plan;
     return new Promise((resolve, reject) => {

@@ -34,8 +34,6 @@ export function messageOf(sizeBytes: number): string {
   return `${head}${'x'.repeat(Math.max(0, sizeBytes - head.length - 2))}"}`;
 }
 
-type CrowdSample = Sample & { readonly report: FanoutReport };
-
 export class Crowd {
   readonly server: FanoutServer;
   readonly #child: ChildProcess;
@@ -77,7 +75,7 @@ export class Crowd {
   }
 
   /** Batch after batch for so long, each when the one before has arrived everywhere. */
-  async round({ durationMs, batch, sizeBytes, readers }: CrowdRound): Promise<CrowdSample> {
+  async round({ durationMs, batch, sizeBytes, readers }: CrowdRound): Promise<Sample> {
     await this.#order({ do: 'begin' });
     const cpuBefore = this.#cpuMs();
     const startedMs = performance.now();
@@ -94,7 +92,6 @@ export class Crowd {
     if (report === undefined) throw new Error('no report');
     const { messages, latencyUs, probeUs, generatorBusy, closed } = report;
     return {
-      report,
       ratePerSecond: messages / (elapsedMs / 1_000),
       details: {
         answers: messages,

@@ -88,10 +88,15 @@ function scenarioTable(scenario: ScenarioReport): string {
     : lines.map((cells) => `| ${cells.map(plain).join(' | ')} |`).join('\n');
 }
 
-/** Those of a ratio; all, where nothing is compared and nothing judged. */
+/** Those of a ratio, each gateway's row before those it is compared with; all, where nothing is compared or judged. */
 function shownSubjects({ subjects, ratios, targets }: ScenarioReport): readonly Measured[] {
   if (ratios.length === 0) return targets.length === 0 ? subjects : [];
-  return subjects.filter(({ name }) => ratios.some(({ of, against }) => of === name || against === name));
+  const firsts = [...new Set(ratios.map(({ of }) => of))];
+  const names = firsts.flatMap((first) => [
+    first,
+    ...ratios.filter(({ of }) => of === first).map(({ against }) => against),
+  ]);
+  return [...new Set(names)].flatMap((each) => subjects.filter(({ name }) => name === each));
 }
 
 function subjectRow({ ratios, targets }: ScenarioReport, measured: Measured): string[] {

@@ -26,10 +26,16 @@ export interface Cells {
 }
 
 export function subjectCells({ unit, subjects }: ScenarioReport): Cells {
-  return {
+  return withoutEmpty({
     headings: ['', `${unit}/s`, 'p50 ms', 'p99 ms', 'p99.9 ms', 'CPU us', 'RSS MiB', 'generator', 'errors'],
     rows: subjects.map(subjectRow),
-  };
+  });
+}
+
+/** Loops have no latencies, files no errors. */
+function withoutEmpty({ headings, rows }: Cells): Cells {
+  const isUsed = (_cell: string, column: number) => column === 0 || rows.some((row) => row[column] !== '');
+  return { headings: headings.filter(isUsed), rows: rows.map((row) => row.filter(isUsed)) };
 }
 
 /** Empty cells where nothing is known. */

@@ -78,6 +78,7 @@ summary { cursor: pointer; color: var(--soft); font-size: .9rem; }
   .scroll tr:last-child { border-bottom: 0; }
   .scroll th, .scroll tbody td, table.figures td { border: 0; padding: .1rem 0; text-align: left; white-space: normal; }
   .scroll tbody td { display: grid; grid-template-columns: 8rem minmax(0, 1fr); gap: .75rem; overflow-wrap: anywhere; }
+  .scroll tbody td:empty { display: none; }
   .scroll tbody td::before { content: attr(data-title); color: var(--soft); }
   .chip { white-space: normal; justify-self: start; }
 }

@@ -103,6 +103,15 @@ t.test('table: circumstances, aligned rows, ratios, targets, who was left out, w
   t.equal(new Set(widths.slice(0, 2).map((line) => line.length)).size, 1, 'figures end in one column');
 });
 
+t.test('table: a column that is empty in every row is left out', async (t) => {
+  const round = { ratePerSecond: 5, details: { answersInAll: 10 } };
+  const loop = await scenarioReport('loop', { A: { samples: [round], cpuUs: 2 } });
+  t.match(
+    tables({ ...(await fullReport()), scenarios: [loop] }),
+    /^ +answers\/s +CPU us +RSS MiB\nA +5 +2\.0 +180$/m,
+  );
+});
+
 t.test('participants: floors always, peers with --peers, what is missing by name', async (t) => {
   t.match(invite('empty-uws', false), { kind: 'floor', version: packageVersion('uWebSockets.js') });
   t.match(invite('sdk', false), { kind: 'peer', leftOut: 'runs with --peers', version: undefined });
