@@ -29,7 +29,9 @@ export interface OtherTest extends Citation {
 }
 
 export interface Chapter {
-  /** File of `chapters/`, without its ending; its first character is the test that runs it. */
+  /** File of `chapters/`, without its ending. */
   readonly file: string;
+  /** The test that runs it: a file beside `chapters/`, without its endings. */
+  readonly test: string;
   readonly checks: readonly Check[];
 }

@@ -5,6 +5,7 @@
 import { type LaunchOptions, launch, type RunningGateway } from '../../tools/launch.ts';
 import { Backend } from './backend.ts';
 import { type Answer, type Headers, type Sending, send } from './client.ts';
+import { customRows } from './custom-rows.ts';
 import { expectOk, logIn, newKey, type Person, pushEvents, signed, signUp } from './unshown.ts';
 
 export const MODULE_KEY = 'contract-module-key-0123456789';
@@ -22,7 +23,7 @@ const RAISED = {
 };
 
 export interface WorldOptions {
-  /** Keys of the configuration beside those of every world; it may name the address of the core module. */
+  /** Keys beside those of every gateway, in place of the custom rows; it may name the address of the core module. */
   readonly configuration?: (core: string) => Record<string, unknown>;
   /** Settings; without it the limits are raised. */
   readonly settings?: Record<string, unknown>;
@@ -79,7 +80,7 @@ export class World {
       Settings: options.settings ?? RAISED,
       Admin: { publicKeys: [adminKey.publicKey] },
       Modules: { core: { url: core.url, key: MODULE_KEY } },
-      ...options.configuration?.(core.url),
+      ...(options.configuration ?? customRows)(core.url),
     };
     try {
       const gateway = await launch({ args: ['--sandbox'], configuration, ...options.launch });

@@ -34,14 +34,14 @@ const MEGABYTE = 1024 * 1024;
 const SETTINGS = {
   ApiRPSLimit: 40,
   IpRPSLimit: 80,
-  SessionApiRPSLimit: 0,
+  SessionApiRPSLimit: 30,
   UserApiRPSLimit: 0,
   PubKeyApiRPSLimit: 4,
   McpApiRPSLimit: 2,
   FileUploadBytesPerSecond: 4 * MEGABYTE,
   EventReorderMilliseconds: 0,
 };
-const UPLOAD_BYTES = 20 * MEGABYTE;
+const UPLOAD_BYTES = 16 * MEGABYTE;
 const SOCKETS = 40;
 const STREAMS = 4;
 const HELD_CALLS = 5;
@@ -52,7 +52,7 @@ const CALLS = 10;
 const TOOL_CALLS = 2;
 const BALANCE = '/wallet/v1/balance/get?currency=DEMO';
 /** Longer than two looks, shorter than the time-out of a module. */
-const SLOW_MS = 6_000;
+const SLOW_MS = 4_500;
 /** The latency classes are 12 % wide. */
 const CLASS_WIDTH = 1.13;
 const HALTS = 8;
@@ -294,7 +294,9 @@ t.test('dashboard: three refusals by each scope of the limiter', async (t) => {
   await untilRefused(() => infoFrom('127.0.0.9', false));
   await untilRefused(async () => (await mcpLogin(url, person.key, Date.now())).status);
   await untilRefused(async () => (await callTool(url, bearer, 'wallet_get_info')).status);
-  const scopes = ['connection', 'address', 'login', 'key'];
+  const headers = { Cookie: person.cookie };
+  await untilRefused(async () => (await request(`${url}/auth/v1/get_info`, { headers })).status);
+  const scopes = ['connection', 'address', 'login', 'key', 'session'];
   const named = scopes.map((scope) => [`Refused by limits a second: ${scope}`, REFUSALS]);
   await counts(t, from, {
     ...Object.fromEntries(named),

@@ -46,6 +46,7 @@ export const CHARTS = [
       growth('limiter.c_limited', { label: 'connection', color: '--good' }),
       growth('limiter.i_limited', { label: 'address', color: '--warn' }),
       growth(['limiter.p_limited', 'limiter.provenKey_limited'], { label: 'key', color: '--bad' }),
+      growth('limiter.s_limited', { label: 'session', color: '--ink' }),
       growth('limiter.m_limited', { label: 'login', color: '--ink-soft' }),
     ],
   },

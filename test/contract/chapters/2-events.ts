@@ -1,8 +1,7 @@
-/** Contract, sections 2.6 to 2.9: webhook events, uploads, FIDO2 configuration, runtime settings. */
-import { makePasskey } from '../../../tools/authenticator.ts';
+/** Contract, sections 2.6, 2.7 and 2.9: webhook events, uploads, runtime settings. */
 import type { Check } from '../check.ts';
 import { read } from '../client.ts';
-import { expectOk, passkeyOptions, registerPasskey } from '../unshown.ts';
+import { expectOk } from '../unshown.ts';
 import { crcOf, createDraft, draftOf, initUpload, smallFile, uploadV1, uploadV2 } from '../uploads.ts';
 import type { World } from '../world.ts';
 
@@ -147,34 +146,6 @@ const UPLOAD: readonly Check[] = [
 
 const OTHER: readonly Check[] = [
   {
-    section: '2.8',
-    sentence: 'serverDomain | Relying-party domain. … serverName | Display name.',
-    shows: 'the options of a registration carry both',
-    async run(t, world) {
-      const { answer } = await passkeyOptions(world.gateway.url, 'register');
-      t.match(answer.at('result.options.rp'), { id: 'localhost', name: 'Contract' });
-    },
-  },
-  {
-    section: '2.8',
-    sentence: 'serverIcon | Icon URL shown by authenticators.',
-    shows: 'the options of a registration carry the icon',
-    async run(t, world) {
-      const { answer } = await passkeyOptions(world.gateway.url, 'register');
-      t.match(answer.text, /https:\/\/icons\.example\/icon\.png/);
-    },
-  },
-  {
-    section: '2.8',
-    sentence: 'origins | Array of allowed origin URLs.',
-    shows: 'each configured origin enrols a key, another one is 401',
-    async run(t, world) {
-      const enrol = (origin: string) => registerPasskey(world.gateway.url, makePasskey(), { origin });
-      for (const origin of ORIGINS) t.equal((await enrol(origin)).status, 200, origin);
-      t.same((await enrol('http://localhost:9999')).refusal, [401, 1105]);
-    },
-  },
-  {
     section: '2.9',
     sentence: 'See section 8 for the rate-limit and file settings and their defaults.',
     shows: 'the admin panel lists every setting of section 8 with its default',
@@ -201,16 +172,6 @@ const DEFAULTS = {
   FileUploadBytesPerSecond: 2_097_152,
   FileDownloadByIdEnabled: 0,
   FileDownloadAuthRequired: 0,
-};
-
-/** What 2.8 configures. */
-export const ORIGINS = ['http://localhost:7777', 'http://localhost:8888'];
-export const FIDO2 = {
-  serverDomain: 'localhost',
-  serverName: 'Contract',
-  serverIcon: 'https://icons.example/icon.png',
-  timestampDriftTolerance: 1_000,
-  origins: ORIGINS,
 };
 
 export const CHECKS: readonly Check[] = [...EVENT, ...UPLOAD, ...OTHER];

@@ -1,0 +1,75 @@
+/** Contract, conventions, sections 2.5 and 2.8: what a configuration says, as the contract writes it. */
+import { makePasskey } from '../../../tools/authenticator.ts';
+import type { Check } from '../check.ts';
+import { customRows } from '../custom-rows.ts';
+import { passkeyOptions, registerPasskey } from '../unshown.ts';
+
+const ADDRESS = 'https://gate.example/entry';
+
+const ORIGINS = ['http://localhost:7777', 'http://localhost:8888'];
+/** Section 2.8. */
+const FIDO2 = {
+  serverDomain: 'localhost',
+  serverName: 'Contract',
+  serverIcon: 'https://icons.example/icon.png',
+  timestampDriftTolerance: 1_000,
+  origins: ORIGINS,
+};
+
+/** The configuration of the gateway that these checks need. */
+export function configuration(core: string): Record<string, unknown> {
+  return { BaseUrl: ADDRESS, Config: customRows(core), Fido2: FIDO2 };
+}
+
+export const CHECKS: readonly Check[] = [
+  {
+    section: 'Intro',
+    sentence: 'The base address is {base_url}. Paths below are relative to it.',
+    shows: 'with a BaseUrl of the configuration info, the description and the printed address are under it',
+    async run(t, world) {
+      t.equal((await world.get('/auth/v1/info')).at('result.baseUrl'), ADDRESS);
+      t.equal((await world.get('/docs/openapi.json')).at('servers.0.url'), ADDRESS);
+      t.match(world.gateway.output().stdout, ADDRESS);
+    },
+  },
+  {
+    section: '2.5',
+    sentence:
+      'Custom tools are declared in static configuration under Config.McpTools … Custom resources are declared under Config.McpResources',
+    shows: 'a configuration with both under Config serves them',
+    async run(t, world) {
+      const { auth } = await world.agent();
+      t.equal((await world.tool(auth, 'custom_get')).textAt('result.content.0.text'), '{"result":"fine"}');
+      const resource = await world.rpc(auth, 'resources/read', { uri: 'contract://core/plain' });
+      t.equal(resource.textAt('result.contents.0.text'), '{"result":"fine"}');
+    },
+  },
+  {
+    section: '2.8',
+    sentence: 'serverDomain | Relying-party domain. … serverName | Display name.',
+    shows: 'the options of a registration carry both',
+    async run(t, world) {
+      const { answer } = await passkeyOptions(world.gateway.url, 'register');
+      t.match(answer.at('result.options.rp'), { id: 'localhost', name: 'Contract' });
+    },
+  },
+  {
+    section: '2.8',
+    sentence: 'serverIcon | Icon URL shown by authenticators.',
+    shows: 'the options of a registration carry the icon',
+    async run(t, world) {
+      const { answer } = await passkeyOptions(world.gateway.url, 'register');
+      t.match(answer.text, /https:\/\/icons\.example\/icon\.png/);
+    },
+  },
+  {
+    section: '2.8',
+    sentence: 'origins | Array of allowed origin URLs.',
+    shows: 'each configured origin enrols a key, another one is 401',
+    async run(t, world) {
+      const enrol = (origin: string) => registerPasskey(world.gateway.url, makePasskey(), { origin });
+      for (const origin of ORIGINS) t.equal((await enrol(origin)).status, 200, origin);
+      t.same((await enrol('http://localhost:9999')).refusal, [401, 1105]);
+    },
+  },
+];

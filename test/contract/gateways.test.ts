@@ -1,0 +1,14 @@
+/** The service as a client of the contract sees it: what needs gateways with another configuration. */
+import t from 'tap';
+import { CHECKS as STORAGE } from './chapters/4-storage.ts';
+import { CHECKS as LIMITS } from './chapters/8-limits.ts';
+import { CHECKS as CONFIGURATION, configuration } from './chapters/configuration.ts';
+import { runChecks } from './run.ts';
+
+t.jobs = 2;
+await Promise.all([
+  t.test('contract: default limits', (test) => runChecks(test, LIMITS, { settings: {} })),
+  t.test('contract: configured', (test) =>
+    runChecks(test, [...STORAGE, ...CONFIGURATION], { configuration }),
+  ),
+]);
