@@ -131,6 +131,26 @@ t.test('load: one that never answers is given up, and the round ends', async (t)
   t.same((await load.round(20)).errors, { timeout: 2 });
 });
 
+t.test('subject: each round sends what was prepared for it', async (t) => {
+  const paths: string[] = [];
+  const server = await serve(t, (request, response) => {
+    paths.push(request.url ?? '');
+    response.end('good');
+  });
+  const bench = new Bench(
+    { ...OPTIONS, durationMs: 20, warmupMs: 20, connections: 2 },
+    { progress: { step: () => undefined, round: () => undefined } },
+  );
+  t.teardown(() => bench.close());
+  let prepared = 0;
+  const subject = bench.subject('A', [], () => {
+    prepared += 1;
+    return { url: server.url, requests: [rawRequest('GET', `${server.url}/${prepared}`)], expect: 'good' };
+  });
+  await bench.compare([subject]);
+  t.same([...new Set(paths)], ['/1', '/2', '/3', '/4'], 'the warm-up and three rounds');
+});
+
 t.test('loop: a warm-up, then one call a round, with its own time', async (t) => {
   const bench = new Bench(
     { ...OPTIONS, durationMs: 90, warmupMs: 7 },

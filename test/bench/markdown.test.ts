@@ -8,7 +8,7 @@ import t from 'tap';
 import { benchmarks } from '../../bench/markdown.ts';
 import type { BenchReport } from '../../bench/report.ts';
 import { plainEnvironment } from '../../tools/launch.ts';
-import { fullReport } from './fixtures/report.ts';
+import { fullReport, loadSample, scenarioReport } from './fixtures/report.ts';
 
 const PRINT = fileURLToPath(new URL('../../bench/print-benchmarks.js', import.meta.url));
 
@@ -42,6 +42,21 @@ t.test('markdown: one table a scenario, with ratio and verdict in the row of the
   t.notMatch(text, /undefined|NaN|null/);
   for (const line of text.split('\n').filter((each) => each.startsWith('|')))
     t.equal(line.split(' | ').length, 9, line);
+});
+
+t.test('markdown: each gateway row stands before the rows that it is compared with', async (t) => {
+  const samples = [loadSample(10, 1)];
+  const scenario = await scenarioReport('groups', {
+    A: { samples },
+    B: { samples },
+    C: { samples },
+    D: { samples },
+  });
+  const spread = { median: 2, from: 1, to: 3, lowest: 1, highest: 3 };
+  const ratio = (of: string, against: string) => ({ of, against, rate: spread, processorTime: undefined });
+  const report = { ...scenario, ratios: [ratio('A', 'D'), ratio('B', 'C')] };
+  const text = benchmarks({ ...(await written()), scenarios: [report] });
+  t.same(text.match(/(?<=^\| )[A-D](?= \|)/gm), ['A', 'D', 'B', 'C']);
 });
 
 t.test('print-benchmarks: prints from files, and refuses what is no report', async (t) => {

@@ -68,26 +68,36 @@ const last = scenario('last', async (bench) => ({ comparison: await bench.compar
   noTarget: 'it is shy',
 });
 
-t.test('run: what a given-up scenario starts after its clean-up goes at once', async (t) => {
-  const parsed = parseOptions(['late'], [{ name: 'late' }]);
-  if (!parsed.ok) throw new Error(parsed.faults.join());
-  const stop = new AbortController();
-  const { promise: gone, resolve: goOn } = outside<void>();
-  const ended: string[] = [];
-  const late = scenario('late', async (bench) => {
-    stop.abort();
-    await gone;
-    bench.afterwards(async () => ended.push('started too late'));
-    return { comparison: await bench.compare([]), notes: [] };
-  });
-  const progress = new ProgressBar({ write: () => undefined });
-  const report = await runScenarios(parsed.line, 'npm run bench -- late', [late], progress, stop.signal);
-  t.match(report.scenarios, [{ name: 'late', failure: 'interrupted' }]);
-  goOn();
-  await new Promise((resolve) => setImmediate(resolve));
-  t.same(ended, ['started too late']);
-  cleaned.length = 0;
-});
+t.test(
+  'run: what a given-up scenario starts after its clean-up goes at once, and no other one begins',
+  async (t) => {
+    const parsed = parseOptions(['all'], [{ name: 'late' }]);
+    if (!parsed.ok) throw new Error(parsed.faults.join());
+    const stop = new AbortController();
+    const { promise: gone, resolve: goOn } = outside<void>();
+    const ended: string[] = [];
+    const late = scenario('late', async (bench) => {
+      stop.abort();
+      await gone;
+      bench.afterwards(async () => ended.push('started too late'));
+      return { comparison: await bench.compare([]), notes: [] };
+    });
+    const progress = new ProgressBar({ write: () => undefined });
+    const report = await runScenarios(
+      parsed.line,
+      'npm run bench -- all',
+      [late, last],
+      progress,
+      stop.signal,
+    );
+    t.match(report.scenarios, [{ name: 'late', failure: 'interrupted' }]);
+    t.equal(report.scenarios.length, 1);
+    goOn();
+    await new Promise((resolve) => setImmediate(resolve));
+    t.same(ended, ['started too late']);
+    cleaned.length = 0;
+  },
+);
 
 t.test('run: all go, the failed one is named, and each is cleaned up after', async (t) => {
   const parsed = parseOptions(['all', '--rounds', '3'], [good, bad, last]);
