@@ -52,7 +52,7 @@ function countOf(targets: readonly Judged[]): string {
 }
 
 function scenarioTable(scenario: ScenarioReport): string {
-  const { name, unit, failure, ratios, targets, figures } = scenario;
+  const { name, unit, failure, noisy, ratios, targets, figures } = scenario;
   const headings = ['p50 ms', 'p99 ms', 'CPU us', 'RSS MiB', 'by rate', 'by processor time', 'target'];
   const judgedFigures = figures.flatMap((figure) => {
     const judged = targets.find(({ what }) => what === figure.name);
@@ -60,7 +60,7 @@ function scenarioTable(scenario: ScenarioReport): string {
       ? []
       : [
           [
-            `${figure.name}: ${shownOf(figure, figure.value)} ${figure.unit}`,
+            `${figure.name}: ${shownOf(figure, figure.value)} ${figure.unit}`.trim(),
             '',
             '',
             '',
@@ -73,7 +73,7 @@ function scenarioTable(scenario: ScenarioReport): string {
         ];
   });
   const lines = [
-    [`**${name}**`, `${unit}/s`, ...headings],
+    [`**${name}**${noisy ? ' (busy machine)' : ''}`, `${unit}/s`, ...headings],
     Array.from({ length: headings.length + 2 }, () => '---'),
     ...shownSubjects(scenario).map((subject) => subjectRow(scenario, subject)),
     ...judgedFigures,

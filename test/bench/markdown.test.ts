@@ -32,6 +32,7 @@ t.test('markdown: one table a scenario, with ratio and verdict in the row of the
   );
   t.match(text, '| 0.857 (0.857 to 0.857) | rate: at least 0.9: met, within the interval |');
   t.match(text, '| gatehouse / @fastify/http-proxy |  |  |  |  |  |  |  | at least 2: not measured |');
+  t.match(text, '| **sessions** (busy machine) | look-ups/s |');
   t.match(text, '| look-up: 0.42 (0.4 to 0.5) us |  |  |  |  |  |  |  | at most 1: met |');
   t.notMatch(text, '| gatehouse | 5,050 |', 'in no ratio, where something is judged');
   t.match(text, '| **Failed:** the disk is &lt;full> |');
