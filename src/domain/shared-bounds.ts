@@ -24,7 +24,9 @@ export class SharedBounds {
   readonly #settings: SettingsReader;
   readonly #maxima: Partial<Record<BoundName, number>>;
   readonly #observed = new Map<BoundName, () => number>();
-  readonly #books = new Map<string, { readonly name: BoundName; readonly book: SharedBound }>();
+  /** By bound and module. Two look-ups for each call of a module cost less than one key made of both names. */
+  readonly #books = new Map<BoundName, Map<string, SharedBound>>();
+  #booksMade = 0;
 
   /** `maxima` replace those of the table. */
   constructor(settings: SettingsReader, maxima: Partial<Record<BoundName, number>> = {}) {
@@ -34,11 +36,12 @@ export class SharedBounds {
 
   /** The one of that name; of those that each module has, the one of `module`. */
   of(name: BoundName, module = ''): SharedBound {
-    const key = `${name} ${module}`;
-    const known = this.#books.get(key);
-    if (known !== undefined) return known.book;
-    const book = new SharedBound(boundRow(name), this.#books.size, this.#settings, this.#maxima[name]);
-    this.#books.set(key, { name, book });
+    const known = this.#books.get(name)?.get(module);
+    if (known !== undefined) return known;
+    const book = new SharedBound(boundRow(name), this.#booksMade, this.#settings, this.#maxima[name]);
+    this.#booksMade += 1;
+    const books = this.#books.get(name) ?? new Map<string, SharedBound>();
+    this.#books.set(name, books.set(module, book));
     return book;
   }
 
@@ -51,8 +54,8 @@ export class SharedBounds {
     return BOUND_NAMES.map((name) => {
       const { unit, summary } = boundRow(name);
       const limits = limitsOf(boundRow(name), this.#settings, this.#maxima[name]);
-      const books = [...this.#books.values()].filter((each) => each.name === name);
-      const { held, refused } = sumOf(books.map(({ book }) => book.counters()));
+      const books = [...(this.#books.get(name)?.values() ?? [])];
+      const { held, refused } = sumOf(books.map((book) => book.counters()));
       return { name, unit, summary, ...limits, held: this.#observed.get(name)?.() ?? held, refused };
     });
   }

@@ -123,8 +123,12 @@ export class SandboxStore {
     records: SandboxRecord[],
   ): ModuleCall {
     const nowMs = this.#clock();
+    const { userId, deviceGuid, query, body } = facts;
     return {
-      ...facts,
+      userId,
+      deviceGuid,
+      query,
+      body,
       nowMs,
       tick: () => this.#ticks.next(nowMs).toString(),
       commit: (record) => {
