@@ -55,7 +55,7 @@ export function leftMs(
   return given.rounds === undefined ? beganMs + ALONE_MS - nowMs : Number.POSITIVE_INFINITY;
 }
 
-/** What a person who waits is told first; undefined where nobody knows. */
+/** How long the run will take, for the first line of its progress; undefined where the options leave it open. */
 export function expectation(
   { scenario, given, common }: Pick<CommandLine, 'scenario' | 'given' | 'common'>,
   names: readonly string[],

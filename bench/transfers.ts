@@ -45,7 +45,7 @@ export function storedFiles(bench: Bench): string {
 }
 
 /**
- * Rounds of whole files, each over new connections. With `cleanUp` a round is one file a lane, again and again until its
+ * Rounds of whole files, each over new connections. With `cleanUp` a round is one file a stream, again and again until its
  * time is over, and what was stored goes after each of them, outside of the measured time: the same memory takes the
  * next one. Files that pile up would measure how fast the machine hands out memory that nobody has touched for a while.
  */
@@ -77,7 +77,7 @@ export function transferSubject(
     pids,
     ...(group === undefined ? {} : { group }),
     // At least one file, whatever the time; several at once are the same code as one.
-    warmUp: () => runFor(plan.lanes === 1 && !native ? Math.max(1, bench.options.warmupMs) : 1),
+    warmUp: () => runFor(plan.streams === 1 && !native ? Math.max(1, bench.options.warmupMs) : 1),
     round: () => runFor(bench.options.durationMs),
   };
 }

@@ -23,8 +23,8 @@ import {
   startFileGateway,
 } from './file-gateway.ts';
 
-const LANES = 8;
-const MANY = `gatehouse, ${LANES} at once`;
+const STREAMS = 8;
+const MANY = `gatehouse, ${STREAMS} at once`;
 const RANGE_BYTES = 4_096;
 /** Different ranges that are asked for. */
 const RANGES = 1_024;
@@ -43,14 +43,14 @@ export const download: Scenario = {
     { against: 'node:http', by: 'rate', reaches: 2.5, row: 'download, one stream, against node:http' },
     {
       of: MANY,
-      against: `nginx, ${LANES} at once`,
+      against: `nginx, ${STREAMS} at once`,
       by: 'rate',
       atLeast: 1,
       row: 'downloads, eight, against nginx',
     },
     {
       of: MANY,
-      against: `node:http, ${LANES} at once`,
+      against: `node:http, ${STREAMS} at once`,
       by: 'rate',
       reaches: 1.9,
       row: 'downloads, eight, against node:http',
@@ -138,18 +138,18 @@ function wholeFiles(
   { name, pids, suffix = '' }: { name: string; pids: readonly number[]; suffix?: string },
   [large, small]: readonly [large: string, small: string],
 ): Subject[] {
-  const subject = (lanes: number, address: string, fileBytes: number) => {
+  const subject = (streams: number, address: string, fileBytes: number) => {
     const { origin, pathname } = new URL(address);
     const common = { kind: 'get', url: origin, path: pathname, fileBytes } as const;
     return transferSubject(bench, client, {
-      name: (lanes === 1 ? name : `${name}, ${lanes} at once`) + suffix,
+      name: (streams === 1 ? name : `${name}, ${streams} at once`) + suffix,
       pids,
-      group: `${lanes} at once`,
-      plan: { ...common, cookies: [], connectionsPerFile: 1, lanes },
+      group: `${streams} at once`,
+      plan: { ...common, cookies: [], connectionsPerFile: 1, streams },
       native: name === 'nginx',
     });
   };
-  return [subject(1, large, FILE_BYTES), subject(LANES, small, CROWD_FILE_BYTES)];
+  return [subject(1, large, FILE_BYTES), subject(STREAMS, small, CROWD_FILE_BYTES)];
 }
 
 function ranges(bench: Bench, name: string, pids: readonly number[], address: string): Subject {
@@ -166,8 +166,8 @@ async function fairness(bench: Bench, client: TransferClient): Promise<string[]>
   const gateway = await startFileGateway(bench, 1, { FileDownloadBytesPerSecond: FAIR.bytesPerSecond });
   const { origin, pathname } = new URL(await ownFile(gateway, FAIR.fileBytes));
   const notes: string[] = [];
-  for (const lanes of [2, LANES]) {
-    const { laneEndsMs } = await client.run({
+  for (const streams of [2, STREAMS]) {
+    const { streamEndsMs } = await client.run({
       kind: 'get',
       url: origin,
       path: pathname,
@@ -176,12 +176,14 @@ async function fairness(bench: Bench, client: TransferClient): Promise<string[]>
       connectionsPerFile: 1,
       durationMs: 0,
       files: 1,
-      lanes,
+      streams,
     });
-    const expectedMs = (lanes * FAIR.fileBytes * 1_000) / FAIR.bytesPerSecond;
-    const ends = [Math.min(...laneEndsMs), Math.max(...laneEndsMs)].map((ms) => (ms / expectedMs).toFixed(3));
+    const expectedMs = (streams * FAIR.fileBytes * 1_000) / FAIR.bytesPerSecond;
+    const ends = [Math.min(...streamEndsMs), Math.max(...streamEndsMs)].map((ms) =>
+      (ms / expectedMs).toFixed(3),
+    );
     notes.push(
-      `${lanes} streams of 5 MiB under 10 MiB/s end after ${ends.join(' to ')} of ${expectedMs / 1_000} s, N x size / quota.`,
+      `${streams} streams of 5 MiB under 10 MiB/s end after ${ends.join(' to ')} of ${expectedMs / 1_000} s, N x size / quota.`,
     );
   }
   return notes;

@@ -29,7 +29,7 @@ export interface FileGateway {
   readonly url: string;
   readonly internal: string;
   readonly pids: readonly number[];
-  /** One account for each lane. */
+  /** One account for each stream. */
   readonly cookies: readonly string[];
   rssBytes(): number;
   eventLoopP99Ms(): Promise<number>;
@@ -39,7 +39,7 @@ export interface FileGateway {
 
 export async function startFileGateway(
   bench: Bench,
-  lanes: number,
+  streams: number,
   settings: object = {},
   build: Build = { suffix: '' },
 ): Promise<FileGateway> {
@@ -59,7 +59,7 @@ export async function startFileGateway(
   });
   const { url, internal, pids } = gateway;
   if (internal === undefined) throw new Error('no internal listener');
-  const people = await Promise.all(Array.from({ length: lanes }, () => signUp(url)));
+  const people = await Promise.all(Array.from({ length: streams }, () => signUp(url)));
   return {
     suffix: build.suffix,
     url,

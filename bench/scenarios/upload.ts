@@ -26,7 +26,7 @@ import {
 } from './file-gateway.ts';
 
 const SMALL = '8 files of 64 KB at once';
-const SMALL_FILES = { lanes: 8, fileBytes: 64 * 1024 } as const;
+const SMALL_FILES = { streams: 8, fileBytes: 64 * 1024 } as const;
 const OWN_CHUNKS = 'gatehouse, chunks alone';
 const BARE_CHUNKS = 'bare uWS handler, chunks alone';
 const TUS_CHUNKS = '@tus/server, PATCHes of 256 KB';
@@ -100,10 +100,10 @@ async function runUploads(bench: Bench, kind: 'v1' | 'v2'): Promise<ScenarioResu
   if (kind === 'v1') return { comparison, notes };
   const plan = { kind, url: gateway.url, cookies: gateway.cookies, connectionsPerFile: 1, files: 1 };
   bench.announce('1,000 MiB, one file after the other');
-  const large = { ...plan, fileBytes: LARGE_FILE_BYTES, lanes: 1 };
+  const large = { ...plan, fileBytes: LARGE_FILE_BYTES, streams: 1 };
   const one = await costOfUploads(client, gateway, large, GIGABYTE_FILES);
   bench.announce(`${SESSIONS} files at once`);
-  const crowd = { ...plan, fileBytes: CROWD_FILE_BYTES, lanes: SESSIONS };
+  const crowd = { ...plan, fileBytes: CROWD_FILE_BYTES, streams: SESSIONS };
   const many = await costOfUploads(client, gateway, crowd, 1);
   const figures = [
     { name: DELAY_FIGURE, unit: 'ms', value: one.delayMs },
@@ -128,7 +128,7 @@ function ownSubjects(
   kind: 'v1' | 'v2',
 ): Subject[] {
   const { url, pids, cookies, suffix } = gateway;
-  const plan = { kind, url, fileBytes: SINGLE_FILE_BYTES[kind], cookies, lanes: 1, connectionsPerFile: 1 };
+  const plan = { kind, url, fileBytes: SINGLE_FILE_BYTES[kind], cookies, streams: 1, connectionsPerFile: 1 };
   const own = (name: string, group: string, more: Partial<FilePlan>) =>
     transferSubject(bench, client, {
       name: name + suffix,
@@ -191,7 +191,7 @@ interface PeerPlan {
   /** Where its files go, below its root. */
   readonly folder: string;
   readonly group?: string;
-  readonly lanes?: number;
+  readonly streams?: number;
   readonly native?: boolean;
 }
 
@@ -200,13 +200,13 @@ function peerSubject(
   client: TransferClient,
   name: string,
   { url, pid, root }: Peer,
-  { kind, fileBytes, folder, group = 'one', lanes = 1, native = false }: PeerPlan,
+  { kind, fileBytes, folder, group = 'one', streams = 1, native = false }: PeerPlan,
 ): Subject {
   return transferSubject(bench, client, {
     name,
     pids: [pid],
     group,
-    plan: { kind, url, fileBytes, lanes, cookies: [], connectionsPerFile: 1 },
+    plan: { kind, url, fileBytes, streams, cookies: [], connectionsPerFile: 1 },
     native,
     cleanUp() {
       for (const file of readdirSync(join(root, folder)))
@@ -239,7 +239,7 @@ async function costOfUploads(
   const delayMs = await gateway.eventLoopP99Ms();
   clearInterval(sampler);
   const rate = ((bytes / MIB / elapsedMs) * 1_000).toFixed(0);
-  const what = `${files} files of ${plan.fileBytes / MIB} MiB, ${plan.lanes} at once`;
+  const what = `${files} files of ${plan.fileBytes / MIB} MiB, ${plan.streams} at once`;
   return {
     delayMs,
     rssMebibytes: (peak - before) / MIB,

@@ -7,13 +7,13 @@ export interface TransferPlan {
   readonly url: string;
   readonly fileBytes: number;
   /** Files under way at once, each on a connection of its own. */
-  readonly lanes: number;
+  readonly streams: number;
   /** Connections of one file, where the protocol can use several (v1 chunks). */
   readonly connectionsPerFile: number;
   readonly durationMs: number;
   /** Instead of a duration. */
   readonly files?: number;
-  /** One of each lane: its account. */
+  /** One of each stream: its account. */
   readonly cookies: readonly string[];
   /** What is fetched (download). */
   readonly path?: string;
@@ -35,23 +35,23 @@ export interface Transfer {
 const CHUNK_BYTES = 256 * 1024;
 const PIECE_BYTES = 1024 * 1024;
 
-/** Bytes of a lane: lanes differ, because an upload id is the CRC-32 of the file. Made once. */
-const pieceOf = remembered((lane) => Buffer.alloc(PIECE_BYTES, `lane ${lane} of the bench; `));
+/** Bytes of a stream: streams differ, because an upload id is the CRC-32 of the file. Made once. */
+const pieceOf = remembered((stream) => Buffer.alloc(PIECE_BYTES, `lane ${stream} of the bench; `));
 
-/** The CRC-32 of each chunk of a lane's file, and of the whole. */
-const checksOf = remembered((lane, fileBytes) => {
-  const chunks = chunkSizes(fileBytes).map((size) => pieceOf(lane).subarray(0, size));
+/** The CRC-32 of each chunk of a stream's file, and of the whole. */
+const checksOf = remembered((stream, fileBytes) => {
+  const chunks = chunkSizes(fileBytes).map((size) => pieceOf(stream).subarray(0, size));
   return {
     crcs: chunks.map((chunk) => crc32(chunk)),
     whole: chunks.reduce((crc, chunk) => crc32(chunk, crc), 0),
   };
 });
 
-function remembered<Value>(make: (lane: number, fileBytes: number) => Value) {
+function remembered<Value>(make: (stream: number, fileBytes: number) => Value) {
   const known = new Map<string, Value>();
-  return (lane: number, fileBytes = 0): Value => {
-    const key = `${lane} ${fileBytes}`;
-    const value = known.get(key) ?? make(lane, fileBytes);
+  return (stream: number, fileBytes = 0): Value => {
+    const key = `${stream} ${fileBytes}`;
+    const value = known.get(key) ?? make(stream, fileBytes);
     known.set(key, value);
     return value;
   };
@@ -63,7 +63,7 @@ function chunkSizes(fileBytes: number): number[] {
   );
 }
 
-const TRANSFERS: Record<TransferKind, (plan: TransferPlan, lane: number) => Promise<Transfer>> = {
+const TRANSFERS: Record<TransferKind, (plan: TransferPlan, stream: number) => Promise<Transfer>> = {
   async get(plan) {
     const connection = await RawConnection.open(plan.url);
     return {
@@ -74,21 +74,21 @@ const TRANSFERS: Record<TransferKind, (plan: TransferPlan, lane: number) => Prom
       },
     };
   },
-  async put(plan, lane) {
+  async put(plan, stream) {
     const connection = await RawConnection.open(plan.url);
-    const piece = pieceOf(lane);
+    const piece = pieceOf(stream);
     let file = 0;
     return {
       bytes: plan.fileBytes,
       async move() {
         file += 1;
-        const { status } = await connection.ask('PUT', `/up/${lane}-${file}`, {}, piece, plan.fileBytes);
+        const { status } = await connection.ask('PUT', `/up/${stream}-${file}`, {}, piece, plan.fileBytes);
         check('PUT', status, status === 204 ? 204 : 201);
       },
     };
   },
-  async v1(plan, lane) {
-    const { init, send, count } = await chunkUpload(plan, lane);
+  async v1(plan, stream) {
+    const { init, send, count } = await chunkUpload(plan, stream);
     return {
       bytes: plan.fileBytes,
       async move() {
@@ -97,8 +97,8 @@ const TRANSFERS: Record<TransferKind, (plan: TransferPlan, lane: number) => Prom
       },
     };
   },
-  async 'v1-chunks'(plan, lane) {
-    const { init, send, count } = await chunkUpload(plan, lane);
+  async 'v1-chunks'(plan, stream) {
+    const { init, send, count } = await chunkUpload(plan, stream);
     return {
       bytes: (count - 1) * CHUNK_BYTES,
       prepare: init,
@@ -106,22 +106,22 @@ const TRANSFERS: Record<TransferKind, (plan: TransferPlan, lane: number) => Prom
       finish: async () => check('completion', await send(count - 1, count), 1),
     };
   },
-  async chunks(plan, lane) {
+  async chunks(plan, stream) {
     const connection = await RawConnection.open(plan.url);
-    const chunk = pieceOf(lane).subarray(0, CHUNK_BYTES);
+    const chunk = pieceOf(stream).subarray(0, CHUNK_BYTES);
     const count = chunkSizes(plan.fileBytes).length - 1;
     return {
       bytes: count * CHUNK_BYTES,
       async move() {
         for (let number = 0; number < count; number += 1)
-          check('chunk', (await connection.ask('POST', `/${lane}?${number}`, {}, chunk)).status, 200);
+          check('chunk', (await connection.ask('POST', `/${stream}?${number}`, {}, chunk)).status, 200);
       },
     };
   },
-  async v2(plan, lane) {
+  async v2(plan, stream) {
     const connection = await RawConnection.open(plan.url);
-    const piece = pieceOf(lane);
-    const headers = { Cookie: plan.cookies[lane] ?? '' };
+    const piece = pieceOf(stream);
+    const headers = { Cookie: plan.cookies[stream] ?? '' };
     return {
       bytes: plan.fileBytes,
       async move() {
@@ -136,12 +136,12 @@ const TRANSFERS: Record<TransferKind, (plan: TransferPlan, lane: number) => Prom
       },
     };
   },
-  tus: (plan, lane) => tusUpload(plan, lane, plan.fileBytes),
-  'tus-chunks': (plan, lane) => tusUpload(plan, lane, CHUNK_BYTES),
+  tus: (plan, stream) => tusUpload(plan, stream, plan.fileBytes),
+  'tus-chunks': (plan, stream) => tusUpload(plan, stream, CHUNK_BYTES),
 };
 
 /** Creates a file, and sends it in PATCHes of so many bytes. */
-async function tusUpload(plan: TransferPlan, lane: number, patchBytes: number): Promise<Transfer> {
+async function tusUpload(plan: TransferPlan, stream: number, patchBytes: number): Promise<Transfer> {
   const { fileBytes, url } = plan;
   const connection = await RawConnection.open(url);
   const version = { 'Tus-Resumable': '1.0.0' };
@@ -157,7 +157,7 @@ async function tusUpload(plan: TransferPlan, lane: number, patchBytes: number): 
         const type = 'application/offset+octet-stream';
         const headers = { ...version, 'Upload-Offset': `${offset}`, 'Content-Type': type };
         const length = Math.min(patchBytes, fileBytes - offset);
-        const { status, text } = await connection.ask('PATCH', path, headers, pieceOf(lane), length);
+        const { status, text } = await connection.ask('PATCH', path, headers, pieceOf(stream), length);
         check('tus patch', status, 204, true, text);
       }
     },
@@ -172,16 +172,16 @@ interface ChunkUpload {
 }
 
 /** v1: init_upload, then every chunk in a request of its own, over one connection or several. */
-async function chunkUpload(plan: TransferPlan, lane: number): Promise<ChunkUpload> {
+async function chunkUpload(plan: TransferPlan, stream: number): Promise<ChunkUpload> {
   const { fileBytes, connectionsPerFile, url } = plan;
-  const lanes = Array.from({ length: connectionsPerFile }, () => RawConnection.open(url));
-  const connections = await Promise.all(lanes);
+  const opening = Array.from({ length: connectionsPerFile }, () => RawConnection.open(url));
+  const connections = await Promise.all(opening);
   const [first] = connections;
   if (first === undefined) throw new Error('at least one connection');
-  const piece = pieceOf(lane).subarray(0, CHUNK_BYTES);
+  const piece = pieceOf(stream).subarray(0, CHUNK_BYTES);
   const sizes = chunkSizes(fileBytes);
-  const { crcs, whole } = checksOf(lane, fileBytes);
-  const headers = { Cookie: plan.cookies[lane] ?? '', 'Content-Type': 'application/octet-stream' };
+  const { crcs, whole } = checksOf(stream, fileBytes);
+  const headers = { Cookie: plan.cookies[stream] ?? '', 'Content-Type': 'application/octet-stream' };
   return {
     count: sizes.length,
     async init() {
@@ -211,7 +211,7 @@ async function chunkUpload(plan: TransferPlan, lane: number): Promise<ChunkUploa
 }
 
 export function prepare(plan: TransferPlan): Promise<Transfer[]> {
-  return Promise.all(Array.from({ length: plan.lanes }, (_, lane) => TRANSFERS[plan.kind](plan, lane)));
+  return Promise.all(Array.from({ length: plan.streams }, (_, stream) => TRANSFERS[plan.kind](plan, stream)));
 }
 
 function check(step: string, found: number, expected: number, right = true, text = ''): void {

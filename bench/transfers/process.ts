@@ -5,8 +5,8 @@ export interface TransferReport {
   readonly files: number;
   readonly bytes: number;
   readonly elapsedMs: number;
-  /** When each lane ended its last file, from the start. */
-  readonly laneEndsMs: readonly number[];
+  /** When each stream ended its last file, from the start. */
+  readonly streamEndsMs: readonly number[];
   /** Share of the time that this process's thread was busy. */
   readonly clientBusy: number;
 }
@@ -18,9 +18,9 @@ async function run(plan: TransferPlan): Promise<TransferReport> {
   const startedMs = performance.now();
   const elapsed = () => performance.now() - startedMs;
   let [files, bytes] = [0, 0];
-  const laneEndsMs: number[] = [];
+  const streamEndsMs: number[] = [];
   await Promise.all(
-    transfers.map(async (transfer, lane) => {
+    transfers.map(async (transfer, stream) => {
       for (
         let round = 0;
         plan.files === undefined ? elapsed() < plan.durationMs : round < plan.files;
@@ -30,13 +30,13 @@ async function run(plan: TransferPlan): Promise<TransferReport> {
         files += 1;
         bytes += transfer.bytes;
       }
-      laneEndsMs[lane] = elapsed();
+      streamEndsMs[stream] = elapsed();
     }),
   );
   const elapsedMs = elapsed();
   const clientBusy = performance.eventLoopUtilization(before).utilization;
   for (const transfer of transfers) await transfer.finish?.();
-  return { files, bytes, elapsedMs, laneEndsMs, clientBusy };
+  return { files, bytes, elapsedMs, streamEndsMs, clientBusy };
 }
 
 process.on('message', (plan: TransferPlan) => {

@@ -62,7 +62,7 @@ t.test('bare chunks: what was sent is in the file when the last chunk is answere
   const server = await startServer('bare-chunks', [folder]);
   t.teardown(() => server.stop());
   const client = await startTransferClient(benchOf(t));
-  const plan = { url: server.url, fileBytes: MIB, lanes: 1, connectionsPerFile: 1, cookies: [], files: 1 };
+  const plan = { url: server.url, fileBytes: MIB, streams: 1, connectionsPerFile: 1, cookies: [], files: 1 };
   const { bytes } = await client.run({ ...plan, kind: 'chunks', durationMs: 0 });
   t.equal(bytes, 3 * CHUNK_BYTES, 'all but the last chunk');
   const [file = ''] = readdirSync(folder);
@@ -75,7 +75,7 @@ t.test('v1 chunks: the upload is opened before and completed after what is measu
   const bench = benchOf(t);
   const { url, cookies } = await startFileGateway(bench, 1);
   const client = await startTransferClient(bench);
-  const plan = { url, cookies, fileBytes: MIB, lanes: 1, connectionsPerFile: 1, files: 1, durationMs: 0 };
+  const plan = { url, cookies, fileBytes: MIB, streams: 1, connectionsPerFile: 1, files: 1, durationMs: 0 };
   // A second one of the same bytes is refused while the first is open.
   for (let round = 0; round < 2; round += 1) {
     const { bytes, files } = await client.run({ ...plan, kind: 'v1-chunks' });

@@ -138,9 +138,9 @@ t.test('transfers: what a round stored goes after every file, over new connectio
     async run(plan: TransferPlan) {
       found.push(stored());
       plans.push(plan);
-      for (let lane = 0; lane < plan.lanes; lane += 1) writeFileSync(join(folder, `${lane}`), 'x');
-      const bytes = plan.fileBytes * plan.lanes;
-      return { files: plan.lanes, bytes, elapsedMs: 40, laneEndsMs: [], clientBusy: 0.5 };
+      for (let stream = 0; stream < plan.streams; stream += 1) writeFileSync(join(folder, `${stream}`), 'x');
+      const bytes = plan.fileBytes * plan.streams;
+      return { files: plan.streams, bytes, elapsedMs: 40, streamEndsMs: [], clientBusy: 0.5 };
     },
   };
   const bench = new Bench(
@@ -153,7 +153,7 @@ t.test('transfers: what a round stored goes after every file, over new connectio
   const plan = {
     kind: 'put',
     url: 'http://127.0.0.1:9',
-    lanes: 2,
+    streams: 2,
     connectionsPerFile: 1,
     cookies: [],
   } as const;
@@ -166,7 +166,7 @@ t.test('transfers: what a round stored goes after every file, over new connectio
     },
   });
   await uploads.warmUp?.();
-  t.equal(plans.length, 1, 'one file a lane is the least');
+  t.equal(plans.length, 1, 'one file a stream is the least');
   const { ratePerSecond, details } = await uploads.round();
   t.equal(plans.length, 4, 'three times 40 ms fill 100 ms');
   t.ok(plans.every(({ files }) => files === 1));

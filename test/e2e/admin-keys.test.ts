@@ -5,7 +5,7 @@ import { type Answer, newKey, type Person, request, signUp } from '../../tools/a
 import { launch } from '../../tools/launch.ts';
 import { startBrowser } from '../support/browser.ts';
 import { type OpenPage, openPage } from '../support/pages.ts';
-import { becomeAdmin, fits, linkTo, printedLink } from '../support/panel.ts';
+import { becomeAdmin, failsAndContinues, fits, linkTo, printedLink } from '../support/panel.ts';
 
 t.setTimeout(240_000);
 const browser = await startBrowser();
@@ -227,26 +227,14 @@ async function searchKeys(t: Test, { page, violations, picture }: OpenPage, pers
     .waitFor();
   t.same(await violations(), []);
   await picture('keys-fault');
-  await page.route('**/api/user_keys', (route) =>
-    route.fulfill({ status: 503, json: { error: { code: 1012, message: 'Temporarily unavailable' } } }),
-  );
-  await page.getByRole('button', { name: 'Clear' }).click();
-  await page.getByRole('alert').getByText('Temporarily unavailable').waitFor();
-  await page.unroute('**/api/user_keys');
-  await page.route('**/api/user_keys', (route) =>
-    route.fulfill({
-      headers: { Link: '</ProxyAdmin/api/user_keys?after=1>; rel="next"' },
-      json: { result: [] },
-    }),
-  );
-  await page.getByRole('button', { name: 'Try again' }).click();
-  await page.getByText('A page looks at 1,000 accounts').waitFor();
-  await picture('keys-continue');
-  const next = page.waitForRequest(/api\/user_keys\?after=1$/);
-  await page.getByRole('button', { name: 'Look through more accounts' }).click();
-  await next;
-  await rowOf(page, person.key.publicKey).waitFor();
-  await page.unroute('**/api/user_keys');
+  await failsAndContinues(page, {
+    route: 'user_keys',
+    next: 'after=1',
+    bound: 'A page looks at 1,000 accounts',
+    goOn: 'Look through more accounts',
+    found: rowOf(page, person.key.publicKey),
+    look: () => picture('keys-continue'),
+  });
 }
 
 /** A viewer sees no button that changes a key. */

@@ -9,7 +9,7 @@ import { request, signUp } from '../../tools/agent.ts';
 import { launch } from '../../tools/launch.ts';
 import { startBrowser } from '../support/browser.ts';
 import { type OpenPage, openPage } from '../support/pages.ts';
-import { linkTo, printedLink } from '../support/panel.ts';
+import { failsAndContinues, linkTo, printedLink } from '../support/panel.ts';
 
 t.setTimeout(240_000);
 const browser = await startBrowser();
@@ -198,26 +198,14 @@ async function filterAudit(t: Test, { page, violations, picture }: OpenPage): Pr
   t.match(page.url(), /to=2020-01-01T00%3A00%3A00.000Z/);
   t.same(await violations(), []);
   await picture('admin-audit-empty');
-  await page.route('**/api/audit', (route) =>
-    route.fulfill({ status: 503, json: { error: { code: 1012, message: 'Temporarily unavailable' } } }),
-  );
-  await page.getByRole('button', { name: 'Clear' }).click();
-  await page.getByRole('alert').getByText('Temporarily unavailable').waitFor();
-  await page.unroute('**/api/audit');
-  await page.route('**/api/audit', (route) =>
-    route.fulfill({
-      headers: { Link: '</ProxyAdmin/api/audit?before=9>; rel="next"' },
-      json: { result: [] },
-    }),
-  );
-  await page.getByRole('button', { name: 'Try again' }).click();
-  await page.getByText('A page looks at 20,000 records').waitFor();
-  await picture('admin-audit-continue');
-  const next = page.waitForRequest(/api\/audit\?before=9$/);
-  await page.getByRole('button', { name: 'Continue with older records' }).click();
-  await next;
-  await rows.nth(1).waitFor();
-  await page.unroute('**/api/audit');
+  await failsAndContinues(page, {
+    route: 'audit',
+    next: 'before=9',
+    bound: 'A page looks at 20,000 records',
+    goOn: 'Continue with older records',
+    found: rows.nth(1),
+    look: () => picture('admin-audit-continue'),
+  });
   await page.setViewportSize({ width: 390, height: 844 });
   t.ok(Number(await page.evaluate('document.documentElement.scrollWidth')) <= 390, 'fits a phone');
   await picture('admin-audit-narrow');

@@ -25,3 +25,39 @@ export async function becomeAdmin(page: Page): Promise<void> {
 export async function fits(page: Page, widthPixels: number): Promise<boolean> {
   return Number(await page.evaluate('document.documentElement.scrollWidth')) <= widthPixels;
 }
+
+export interface SearchedList {
+  /** Of the route under `/ProxyAdmin/api/`. */
+  readonly route: string;
+  /** The query of the next page, which an empty one links to. */
+  readonly next: string;
+  /** What an empty page with a next one says. */
+  readonly bound: string;
+  /** The name of the button that goes on. */
+  readonly goOn: string;
+  /** Shown once the next page is there. */
+  readonly found: Locator;
+  /** Called while the empty page is shown. */
+  readonly look: () => Promise<void>;
+}
+
+/** A list that searches in bounded pages: a failure is told and tried again, and an empty page leads to the next one. */
+export async function failsAndContinues(page: Page, list: SearchedList): Promise<void> {
+  const requests = `**/api/${list.route}`;
+  await page.route(requests, (route) =>
+    route.fulfill({ status: 503, json: { error: { code: 1012, message: 'Temporarily unavailable' } } }),
+  );
+  await page.getByRole('button', { name: 'Clear' }).click();
+  await page.getByRole('alert').getByText('Temporarily unavailable').waitFor();
+  await page.unroute(requests);
+  const link = `</ProxyAdmin/api/${list.route}?${list.next}>; rel="next"`;
+  await page.route(requests, (route) => route.fulfill({ headers: { Link: link }, json: { result: [] } }));
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await page.getByText(list.bound).waitFor();
+  await list.look();
+  const next = page.waitForRequest((request) => request.url().endsWith(`api/${list.route}?${list.next}`));
+  await page.getByRole('button', { name: list.goOn }).click();
+  await next;
+  await list.found.waitFor();
+  await page.unroute(requests);
+}
