@@ -74,6 +74,7 @@ export function createPipelines(parts: Parts): Pipelines {
   const { configuration, options, settings, actors, limiter, metrics, publicServer } = parts;
   const { site, live } = parts;
   const gate = gateOf(parts);
+  const challenges = openChallenges(parts.vault);
   const startedMs = performance.now();
   const rss = residentMemory(() => performance.now());
   const facts = () => ({
@@ -94,7 +95,7 @@ export function createPipelines(parts: Parts): Pipelines {
       ...listener,
       limiter,
       bounds,
-      challenges: openChallenges(parts.vault),
+      challenges,
       onSignedUp: (userId) => parts.sandbox?.signedUp(userId),
       clock: Date.now,
       elapsed: () => performance.now(),

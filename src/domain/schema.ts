@@ -3,11 +3,13 @@
  * compiled check that names every fault with its path. The schema objects are plain JSON Schema, so OpenAPI and `tools/list`
  * print them as they are.
  */
+
 import type Type from 'typebox';
 import type { Static, TSchema } from 'typebox';
 import Format from 'typebox/format';
 import Schema from 'typebox/schema';
 import System from 'typebox/system';
+import { ID_EXAMPLE } from './examples.ts';
 import { type Fault, faultsInWords, formOfPattern } from './faults.ts';
 import { ID_MAX, ID_MIN, parseId } from './ids.ts';
 import { nothing, string, union, unsafe } from './json-schema.ts';
@@ -76,7 +78,7 @@ export function utcText(description?: string): Type.TString {
 }
 
 /** An id as answers tell it: a 64-bit integer in decimal. */
-export function idText(description?: string, example = '1870000000000000000'): Type.TString {
+export function idText(description?: string, example = ID_EXAMPLE): Type.TString {
   return string({ examples: [example], ...(description === undefined ? {} : { description }) });
 }
 
@@ -119,7 +121,7 @@ export function int64(description?: string): Type.TUnsafe<string | number> {
       }),
       { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
     ],
-    examples: ['1870000000000000000'],
+    examples: [ID_EXAMPLE],
     ...(description === undefined ? {} : { description }),
   });
 }

@@ -2,6 +2,7 @@
  * What an account may ask about itself: sessions, login log, keys. One implementation for the REST
  * routes and for the gateway tools of /mcp, with the schemas that both print.
  */
+
 import { hash } from 'node:crypto';
 import type { LogEntry } from '../actors/login-log.ts';
 import type { ActorSystem, AskOptions } from '../actors/runtime/actor.ts';
@@ -10,6 +11,7 @@ import type { Origin } from '../actors/user-change.ts';
 import type { ClosedSessions } from '../actors/user-sessions.ts';
 import type { SessionRecord } from '../actors/user-state.ts';
 import { GatewayError } from '../domain/errors.ts';
+import { ID_EXAMPLE, KEY_EXAMPLE } from '../domain/examples.ts';
 import { hasFlag, KeyFlag, keyTypeOf, type UserKey } from '../domain/keys.ts';
 import {
   array,
@@ -37,7 +39,7 @@ export const userKeySchema = named(
     id: idText(),
     publicKey: text({
       description: 'Base64url; of a passkey its credential id',
-      examples: ['yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w'],
+      examples: [KEY_EXAMPLE],
     }),
     keyType: oneOf(['PasswordKey', 'UserKey', 'FIDO2', 'Unknown']),
     utcCreate: utcText(),
@@ -90,7 +92,7 @@ export const loginSchema = named(
 /** Neither: all sessions of the account, the calling one included. Both: `InvalidInput`. */
 export const closeSessionsSchema = object({
   sessionIds: optional(
-    array(text({ minLength: 1, maxLength: 20, examples: ['1870000000000000000'] }), {
+    array(text({ minLength: 1, maxLength: 20, examples: [ID_EXAMPLE] }), {
       minItems: 1,
       maxItems: 1000,
     }),

@@ -2,6 +2,7 @@
  * Applications as their owner sees them, and the applications that may act for an account: one implementation for the
  * REST routes and for the gateway tools of /mcp, with the schemas that both print. No API key passes through here.
  */
+
 import { app } from '../actors/app.ts';
 import type { ActorSystem } from '../actors/runtime/actor.ts';
 import { type AccountView, user } from '../actors/user.ts';
@@ -9,6 +10,7 @@ import type { RevokedAppAccess } from '../actors/user-app-access.ts';
 import type { AppAccess } from '../actors/user-state.ts';
 import type { AppView } from '../domain/apps.ts';
 import { GatewayError } from '../domain/errors.ts';
+import { KEY_EXAMPLE } from '../domain/examples.ts';
 import {
   array,
   boolean,
@@ -42,7 +44,7 @@ export const appSchema = named(
     approved: boolean(),
     mcpEnabled: boolean(),
     disabled: boolean(),
-    mcpPublicKey: optional(nullable(text({ examples: ['yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w'] }))),
+    mcpPublicKey: optional(nullable(text({ examples: [KEY_EXAMPLE] }))),
     success_count: integer(),
     failed_count: integer(),
     last_tick: text({ examples: ['1795167000000123'] }),

@@ -2,12 +2,14 @@
  * Parts that sign-up, login and MCP login share: strict reading of what a key holder sends, challenges, the look-up of
  * a key, records of refusals that no account can hold.
  */
+
 import { type KeyOwner, parseKeyOwner, type SessionOwner } from '../actors/owners.ts';
 import type { ActorSystem, AuditRecord } from '../actors/runtime/actor.ts';
 import type { UsedChallenge } from '../actors/used-challenges.ts';
 import type { Origin } from '../actors/user-change.ts';
 import type { Challenge } from '../domain/challenges.ts';
 import { ERRORS, type ErrorName, GatewayError } from '../domain/errors.ts';
+import { KEY_EXAMPLE } from '../domain/examples.ts';
 import { decodeBase64url, parseId } from '../domain/ids.ts';
 import { type ChallengeKind, signPrefix } from '../domain/proofs.ts';
 import { int64, readId, text, utcText } from '../domain/schema.ts';
@@ -22,21 +24,16 @@ export const SIGNATURE_BYTES = 64;
 /** Bytes of a challenge and of its `code`. */
 export const SECRET_BYTES = 32;
 
-/** For descriptions of the API. */
-export const PUBLIC_KEY_EXAMPLE = 'yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w';
-export const SIGNATURE_EXAMPLE =
-  '8pUN4qTBDsNwaxjEGjCZLRrZmVdMzUdyFVC6zL6cP0VOrbTCS1GyOLDaUMHVdC5mZWTVDqHYM1pDRHSOlmHeCA';
-
 /** Fields that register_options and login_options share. */
 export const challengeFields = {
   challengeId: { type: 'integer' } as const,
   code: text({
     description: 'To be sent with the answer where nothing is signed',
-    examples: ['yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w'],
+    examples: [KEY_EXAMPLE],
   }),
   challenge: text({
     description: 'For navigator.credentials; part of `options` too',
-    examples: ['yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w'],
+    examples: [KEY_EXAMPLE],
   }),
   expiresUtc: utcText(),
   signPrefix: text({

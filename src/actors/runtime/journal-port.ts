@@ -37,6 +37,11 @@ export type SnapshotRow = readonly [
   timers: readonly (readonly [name: string, dueMs: number])[],
 ];
 
+/** A key as messages name it. */
+export function keyText(key: unknown): string {
+  return Array.isArray(key) ? key.join('/') : String(key);
+}
+
 /** A row that is not what was written: its checksum does not fit, it cannot be decoded, or it is missing. */
 export class DamagedRow extends Error {
   /** The sub-database. */
@@ -46,7 +51,7 @@ export class DamagedRow extends Error {
   readonly bytes: Uint8Array;
 
   constructor(table: string, key: unknown, bytes: Uint8Array, reason: string) {
-    const text = Array.isArray(key) ? key.join('/') : String(key);
+    const text = keyText(key);
     super(`the row ${text} of ${table} is damaged: ${reason}`);
     this.name = 'DamagedRow';
     this.table = table;

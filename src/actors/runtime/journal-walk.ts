@@ -6,7 +6,7 @@
 import { compareKeys, type Database, open, type RootDatabase } from 'lmdb';
 import type { Packr } from 'msgpackr';
 import { DATA_FILE, ENGINE, SCHEMA, SCHEMA_KEY } from './journal-file.ts';
-import { DamagedRow } from './journal-port.ts';
+import { DamagedRow, keyText } from './journal-port.ts';
 import type { Part } from './journal-reader.ts';
 import type { TableStats } from './journal-space.ts';
 import { createPackr, isSealed, openRow } from './row-checksum.ts';
@@ -79,7 +79,7 @@ function walk(root: RootDatabase, name: string, onFinding: WalkOptions['onFindin
     // Damaged pages can lead back to earlier ones.
     if (rows > expected) break;
     if (before !== undefined && compareKeys(before as never, key as never) >= 0)
-      onFinding(`${name}: the row ${textOf(key)} stands behind ${textOf(before)}`);
+      onFinding(`${name}: the row ${keyText(key)} stands behind ${keyText(before)}`);
     before = key;
     turns?.next(key);
     if (WITHOUT_VALUES.has(name)) continue;
@@ -95,10 +95,6 @@ function walk(root: RootDatabase, name: string, onFinding: WalkOptions['onFindin
   }
   judgeCount(name, rows, expected, onFinding);
   return { rows, unverified };
-}
-
-function textOf(key: Part[] | Part): string {
-  return Array.isArray(key) ? key.join('/') : String(key);
 }
 
 /** Turns of an actor follow its snapshot, or begin with 1, without a gap. */

@@ -3,7 +3,7 @@
  * and only then change the state in memory; answers and calls leave behind the commit.
  */
 import { GatewayError } from '../../domain/errors.ts';
-import { isRefusal, Later, type Outcome, type Refusal } from './actor.ts';
+import { isRefusal, Later, type Outcome, type Refusal, refuse } from './actor.ts';
 import { Calls, type Chain } from './calls.ts';
 import type { AskWaiter, Cell } from './cell.ts';
 import type { Claims } from './claims.ts';
@@ -236,10 +236,5 @@ export function errorOf({ refuse, detail, retryAfterSeconds, scope }: Refusal): 
 }
 
 function refusalOf({ row, detail, retryAfterSeconds, scope }: GatewayError): Refusal {
-  return {
-    refuse: row,
-    ...(detail === undefined ? {} : { detail }),
-    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
-    ...(scope === undefined ? {} : { scope }),
-  };
+  return refuse(row, detail, retryAfterSeconds, scope);
 }

@@ -2,6 +2,7 @@
  * Header fields of requests and answers as descriptions of the API list them: one table each, so that every route that
  * reads or sends a field says the same of it.
  */
+import { ID_EXAMPLE, KEY_EXAMPLE, SIGNATURE_EXAMPLE } from '../../domain/examples.ts';
 
 export interface HeaderField {
   readonly description: string;
@@ -14,7 +15,7 @@ const number = (example: number) => ({ type: 'integer', minimum: 0, examples: [e
 export const REQUEST_FIELDS = {
   'X-PublicKey': {
     description: 'Ed25519 public key of 32 bytes, base64url without padding',
-    schema: line('yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w'),
+    schema: line(KEY_EXAMPLE),
   },
   'X-Timestamp': {
     description: 'Unix seconds, within 5 minutes of the time here. Together with X-Signature',
@@ -23,11 +24,11 @@ export const REQUEST_FIELDS = {
   'X-Signature': {
     description:
       'Ed25519 signature of 64 bytes over the 8 bytes of X-Timestamp as a little-endian int64, base64url without padding',
-    schema: line('8pUN4qTBDsNwaxjEGjCZLRrZmVdMzUdyFVC6zL6cP0VOrbTCS1GyOLDaUMHVdC5mZWTVDqHYM1pDRHSOlmHeCA'),
+    schema: line(SIGNATURE_EXAMPLE),
   },
   'X-App-Id': {
     description: 'Id of a registered application: the login is one of its own (McpApp)',
-    schema: line('1870000000000000000'),
+    schema: line(ID_EXAMPLE),
   },
   'X-MCP-Code': {
     description: 'Capability code of an invitation or a payment order; another place for it is the query',
@@ -47,7 +48,7 @@ export const REQUEST_FIELDS = {
   },
   pkey: {
     description: 'Public key in base64url; adds the public-key scope of the rate limit',
-    schema: line('yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w'),
+    schema: line(KEY_EXAMPLE),
   },
   'Idempotency-Key': {
     description: 'A repeated request with the same key gets the first answer again',

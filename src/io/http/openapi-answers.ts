@@ -2,7 +2,7 @@
 import { ERRORS, type ErrorName, errorRow } from '../../domain/errors.ts';
 import { object, type TSchema, text } from '../../domain/schema.ts';
 import type { ResponseFieldName } from './header-fields.ts';
-import { examplesOf } from './openapi-examples.ts';
+import { examplesOf, shownCalls } from './openapi-examples.ts';
 import type { SchemaBook } from './openapi-schemas.ts';
 import { errorBody } from './reply.ts';
 import type { AnyRoute } from './route.ts';
@@ -94,15 +94,10 @@ function shownAnswer(
   return { description, headers, content: { [type]: described } };
 }
 
-/** `example` of the only call, `examples` of several; calls without an answer in JSON are left out. */
+/** Calls without an answer in JSON are left out. */
 function jsonExamples(route: AnyRoute, envelope: (result: unknown) => unknown): object {
   const shown = examplesOf(route).filter(({ result }) => result !== undefined);
-  const [first, ...more] = shown;
-  if (first === undefined) return {};
-  if (more.length === 0) return { example: envelope(first.result) };
-  return {
-    examples: Object.fromEntries(shown.map(({ name, result }) => [name, { value: envelope(result) }])),
-  };
+  return shownCalls(shown.map(({ name, result }) => ({ name, value: envelope(result) })));
 }
 
 function bytesOf(route: AnyRoute, statuses: Readonly<Record<number, string>>): Answers {

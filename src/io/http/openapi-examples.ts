@@ -59,6 +59,14 @@ export function examplesOf(route: AnyRoute, missing: string[] = []): WholeExampl
   return Object.entries(given).map(([name, example]) => wholeOf(route, name, example, missing));
 }
 
+/** `example` of the only call, `examples` of several, beside a schema of the document. */
+export function shownCalls(calls: readonly { readonly name: string; readonly value: unknown }[]): object {
+  const [first, ...more] = calls;
+  if (first === undefined) return {};
+  if (more.length === 0) return { example: first.value };
+  return { examples: Object.fromEntries(calls.map(({ name, value }) => [name, { value }])) };
+}
+
 function wholeOf(route: AnyRoute, name: string, example: RouteExample, missing: string[]): WholeExample {
   const { properties, required } = queryOf(route);
   const made = (schema: TSchema | undefined, place: string) =>

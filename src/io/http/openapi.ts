@@ -5,7 +5,7 @@
 import { nameOf } from '../../domain/schema.ts';
 import { REQUEST_FIELDS, RESPONSE_FIELDS, type RequestFieldName } from './header-fields.ts';
 import { type Answers, answersOf, errorExamples, errorSchema } from './openapi-answers.ts';
-import { examplesOf, jsonBodyOf, pathParameters, queryOf } from './openapi-examples.ts';
+import { examplesOf, jsonBodyOf, pathParameters, queryOf, shownCalls } from './openapi-examples.ts';
 import { SchemaBook } from './openapi-schemas.ts';
 import type { AnyRoute } from './route.ts';
 
@@ -200,14 +200,6 @@ function bodyOf(route: AnyRoute, name: string, book: SchemaBook): object | undef
   const content =
     shown === undefined
       ? { schema: { type: 'string', format: 'binary' } }
-      : { schema: shown, ...bodyExamples(route) };
+      : { schema: shown, ...shownCalls(examplesOf(route).map(({ name, body }) => ({ name, value: body }))) };
   return { ...(description === undefined ? {} : { description }), required, content: { [type]: content } };
-}
-
-function bodyExamples(route: AnyRoute): object {
-  const [first, ...more] = examplesOf(route);
-  if (more.length === 0) return { example: first?.body };
-  return {
-    examples: Object.fromEntries(examplesOf(route).map(({ name, body }) => [name, { value: body }])),
-  };
 }

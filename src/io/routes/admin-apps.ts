@@ -1,8 +1,10 @@
 /** Admin JSON of applications: the list across owners; approval, McpApp logins, the explicit key, disabling. */
+
 import { app } from '../../actors/app.ts';
 import type { AppFlags } from '../../actors/app-state.ts';
 import type { Administration } from '../../actors/runtime/administration.ts';
 import type { AppView } from '../../domain/apps.ts';
+import { KEY_EXAMPLE } from '../../domain/examples.ts';
 import {
   array,
   boolean,
@@ -38,9 +40,7 @@ const change = object({
   approved: optional(boolean()),
   mcpEnabled: optional(boolean()),
   disabled: optional(boolean()),
-  mcpPublicKey: optional(
-    nullable(text({ maxLength: 64, examples: ['yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w'] })),
-  ),
+  mcpPublicKey: optional(nullable(text({ maxLength: 64, examples: [KEY_EXAMPLE] }))),
 });
 
 export interface AdminAppParts {

@@ -1,6 +1,8 @@
 /** Admin JSON of keys over all accounts (spec 4.3, 5.1): search, add, set what a key may do, remove. */
+
 import type { Administration } from '../../actors/runtime/administration.ts';
 import { GatewayError } from '../../domain/errors.ts';
+import { ID_EXAMPLE, KEY_EXAMPLE } from '../../domain/examples.ts';
 import { decodeBase64url } from '../../domain/ids.ts';
 import { hasFlag, KeyFlag, type UserKey } from '../../domain/keys.ts';
 import {
@@ -43,7 +45,7 @@ const keyQuery = object({
     text({
       minLength: 1,
       maxLength: KEY_TEXT_MAX,
-      examples: ['yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w'],
+      examples: [KEY_EXAMPLE],
       description: 'The whole public key or credential id, base64url',
     }),
   ),
@@ -51,7 +53,7 @@ const keyQuery = object({
   after: optional(
     text({
       maxLength: 39,
-      examples: ['1870000000000000000'],
+      examples: [ID_EXAMPLE],
       description: 'Account id, or account id, dot and key id: where the page before ended',
     }),
   ),
@@ -110,7 +112,7 @@ const addRoute = defineRoute({
   limits: [],
   body: object({
     userId,
-    publicKey: text({ maxLength: 64, examples: ['yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w'] }),
+    publicKey: text({ maxLength: 64, examples: [KEY_EXAMPLE] }),
     name: optional(nameText(64)),
     ...access,
   }),

@@ -1,6 +1,8 @@
 /** Admin JSON of roles, and the claim of the first admin through the set-up link. */
+
 import { user } from '../../actors/user.ts';
 import { GatewayError } from '../../domain/errors.ts';
+import { KEY_EXAMPLE } from '../../domain/examples.ts';
 import { ROLES } from '../../domain/roles.ts';
 import { array, idText, int64, named, nullable, object, oneOf, text } from '../../domain/schema.ts';
 import { requireFresh } from '../admin-door.ts';
@@ -72,7 +74,7 @@ function claimRoute({ staff, setupLink }: StaffParts): AnyRoute {
     adminAddresses: true,
     limits: [],
     body: object({
-      token: text({ minLength: 1, maxLength: 64, examples: ['yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w'] }),
+      token: text({ minLength: 1, maxLength: 64, examples: [KEY_EXAMPLE] }),
     }),
     result: roleItem,
     errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'SetupLinkOver'],

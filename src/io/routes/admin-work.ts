@@ -1,9 +1,11 @@
 /** Admin JSON of what is going on: live figures, uploads, events, actors that failed and their dead letters. */
+
 import type { Administration } from '../../actors/runtime/administration.ts';
 import { UPLOAD_DESK_ID, type UploadSlot, uploadDesk } from '../../actors/upload-desk.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { EventLog } from '../../domain/events.ts';
+import { ID_EXAMPLE } from '../../domain/examples.ts';
 import {
   array,
   boolean,
@@ -40,12 +42,12 @@ const admin = {
 } as const;
 const actorName = object({
   kind: text({ maxLength: 64, examples: ['user'] }),
-  id: text({ maxLength: 256, examples: ['1870000000000000000'] }),
+  id: text({ maxLength: 256, examples: [ID_EXAMPLE] }),
 });
 const deadKey = object({
   timeMs: integer({ minimum: 0 }),
   kind: text({ maxLength: 64, examples: ['user'] }),
-  id: text({ maxLength: 256, examples: ['1870000000000000000'] }),
+  id: text({ maxLength: 256, examples: [ID_EXAMPLE] }),
   seq: integer({ minimum: 0 }),
 });
 const withFaults = [

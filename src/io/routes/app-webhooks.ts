@@ -1,6 +1,8 @@
 /** Webhooks of the account's applications (config.md "App registration"): deliveries, resend, ping, enable. */
+
 import { APP_NAMES } from '../../domain/apps.ts';
 import { GatewayError } from '../../domain/errors.ts';
+import { ID_EXAMPLE } from '../../domain/examples.ts';
 import { boolean, int64, integer, object, optional, text } from '../../domain/schema.ts';
 import { appSchema } from '../apps.ts';
 import { type AnyRoute, defineRoute } from '../http/route.ts';
@@ -60,9 +62,9 @@ function resendRoute(desk: WebhookDesk): AnyRoute {
       description:
         'Either `webhookId` or `from`, with `to` now unless given. Repeats are marked and do not move `last_tick`.',
       examples: {
-        one: { body: { appId: '1870000000000000000', webhookId: 'msg_2KWPBgLlAfxdpx2AI54pPJ85f4W' } },
+        one: { body: { appId: ID_EXAMPLE, webhookId: 'msg_2KWPBgLlAfxdpx2AI54pPJ85f4W' } },
         range: {
-          body: { appId: '1870000000000000000', from: '2026-11-19T00:00:00Z', to: '2026-11-20T00:00:00Z' },
+          body: { appId: ID_EXAMPLE, from: '2026-11-19T00:00:00Z', to: '2026-11-20T00:00:00Z' },
         },
       },
     },

@@ -2,6 +2,7 @@
  * Applications (spec 4.5; shapes in config.md "App registration"): registration, the owner's list, removal, rotation of
  * the API key; and the REST twins of get_app_info, list_app_access and revoke_app_access, with the grant beside them.
  */
+
 import { app, type SettledApp } from '../../actors/app.ts';
 import { user } from '../../actors/user.ts';
 import type { RemovedApp } from '../../actors/user-apps.ts';
@@ -17,6 +18,7 @@ import {
   type SealedKey,
 } from '../../domain/apps.ts';
 import { GatewayError } from '../../domain/errors.ts';
+import { ID_EXAMPLE } from '../../domain/examples.ts';
 import {
   array,
   boolean,
@@ -117,7 +119,7 @@ function upsertRoute(vault: Vault): AnyRoute {
             netTypes: [1],
           },
         },
-        change: { body: { appId: '1870000000000000000', name: 'Tea and cake' } },
+        change: { body: { appId: ID_EXAMPLE, name: 'Tea and cake' } },
       },
     },
     group: 'apps',
@@ -206,8 +208,8 @@ function rotateRoute(vault: Vault): AnyRoute {
       description:
         'Signatures carry both keys while both are valid. With `finish` no key is made; the former one ends now.',
       examples: {
-        rotate: { body: { appId: '1870000000000000000' } },
-        finish: { body: { appId: '1870000000000000000', finish: true } },
+        rotate: { body: { appId: ID_EXAMPLE } },
+        finish: { body: { appId: ID_EXAMPLE, finish: true } },
       },
     },
     group: 'apps',

@@ -5,6 +5,7 @@ import type { CodeLoggedIn } from '../../actors/user-codes.ts';
 import type { LoggedIn, Login } from '../../actors/user-login.ts';
 import type { Challenge } from '../../domain/challenges.ts';
 import { GatewayError } from '../../domain/errors.ts';
+import { ID_EXAMPLE, KEY_EXAMPLE, SIGNATURE_EXAMPLE } from '../../domain/examples.ts';
 import { browserMessage } from '../../domain/proofs.ts';
 import {
   array,
@@ -33,10 +34,8 @@ import {
   holderOf,
   openChallenge,
   PUBLIC_KEY_BYTES,
-  PUBLIC_KEY_EXAMPLE,
   requireBytes,
   SIGNATURE_BYTES,
-  SIGNATURE_EXAMPLE,
   usedOf,
   usingChallenge,
 } from '../login-parts.ts';
@@ -152,12 +151,12 @@ export const loginOptionsFor = defineRoute({
 
 const loginBody = object({
   challengeId: challengeIdSchema,
-  publicKey: optional(text({ maxLength: 64, examples: ['yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w'] })),
+  publicKey: optional(text({ maxLength: 64, examples: [KEY_EXAMPLE] })),
   code: optional(
     text({
       maxLength: 128,
       description: 'A signature, or a one-time code of six digits',
-      examples: ['8pUN4qTBDsNwaxjEGjCZLRrZmVdMzUdyFVC6zL6cP0VOrbTCS1GyOLDaUMHVdC5mZWTVDqHYM1pDRHSOlmHeCA'],
+      examples: [SIGNATURE_EXAMPLE],
     }),
   ),
   credential: optional(assertionSchema),
@@ -173,10 +172,10 @@ export const login = defineRoute({
     sends: ['Set-Cookie'],
     examples: {
       key: {
-        body: { challengeId: '1870000000000000000', publicKey: PUBLIC_KEY_EXAMPLE, code: SIGNATURE_EXAMPLE },
+        body: { challengeId: ID_EXAMPLE, publicKey: KEY_EXAMPLE, code: SIGNATURE_EXAMPLE },
       },
-      oneTimeCode: { body: { challengeId: '1870000000000000000', code: '314159' } },
-      passkey: { body: { challengeId: '1870000000000000000', credential: assertionExample } },
+      oneTimeCode: { body: { challengeId: ID_EXAMPLE, code: '314159' } },
+      passkey: { body: { challengeId: ID_EXAMPLE, credential: assertionExample } },
     },
   },
   group: 'auth',

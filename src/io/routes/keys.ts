@@ -1,5 +1,6 @@
 /** Key management (spec 4.3; shapes in auth.md): register_key, user_keys, update_key, remove_key. */
 
+import { ID_EXAMPLE, KEY_EXAMPLE, SIGNATURE_EXAMPLE } from '../../domain/examples.ts';
 import {
   array,
   boolean,
@@ -18,12 +19,7 @@ import { register } from '../enrolment.ts';
 import { defineRoute, Reply } from '../http/route.ts';
 import { clearSid, setSid } from '../http/sid-cookie.ts';
 import { removeUserKey, setKeyAccess } from '../key-changes.ts';
-import {
-  auditingKeyRefusals,
-  challengeIdSchema,
-  PUBLIC_KEY_EXAMPLE,
-  SIGNATURE_EXAMPLE,
-} from '../login-parts.ts';
+import { auditingKeyRefusals, challengeIdSchema } from '../login-parts.ts';
 import { attestationExample, attestationSchema } from '../passkeys.ts';
 import { countingSignUps } from '../sign-ups.ts';
 import { accountCall } from './sessions.ts';
@@ -41,16 +37,16 @@ export const registerKey = defineRoute({
     examples: {
       softwareKey: {
         body: {
-          challengeId: '1870000000000000000',
+          challengeId: ID_EXAMPLE,
           code: SIGNATURE_EXAMPLE,
-          publicKey: PUBLIC_KEY_EXAMPLE,
+          publicKey: KEY_EXAMPLE,
           name: 'Laptop',
         },
       },
       passkey: {
         body: {
-          challengeId: '1870000000000000000',
-          code: PUBLIC_KEY_EXAMPLE,
+          challengeId: ID_EXAMPLE,
+          code: KEY_EXAMPLE,
           credential: attestationExample,
         },
       },
@@ -65,10 +61,10 @@ export const registerKey = defineRoute({
     code: text({
       maxLength: 128,
       description: 'The code of the challenge (a claim), or a signature of the key (a proof)',
-      examples: ['8pUN4qTBDsNwaxjEGjCZLRrZmVdMzUdyFVC6zL6cP0VOrbTCS1GyOLDaUMHVdC5mZWTVDqHYM1pDRHSOlmHeCA'],
+      examples: [SIGNATURE_EXAMPLE],
     }),
     credential: optional(attestationSchema),
-    publicKey: optional(text({ maxLength: 64, examples: ['yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w'] })),
+    publicKey: optional(text({ maxLength: 64, examples: [KEY_EXAMPLE] })),
     passKeyFlag: optional(boolean()),
     name: optional(nameText(64)),
   }),

@@ -6,6 +6,7 @@
 import { user } from '../../actors/user.ts';
 import type { LoggedIn, McpLogin } from '../../actors/user-login.ts';
 import { GatewayError } from '../../domain/errors.ts';
+import { ID_EXAMPLE, SIGNATURE_EXAMPLE } from '../../domain/examples.ts';
 import { parseId } from '../../domain/ids.ts';
 import { isTimestampFresh, mcpLoginMessage, parseUnixSeconds } from '../../domain/proofs.ts';
 import { idText, nullable, object, oneOf, text, utcText } from '../../domain/schema.ts';
@@ -22,7 +23,6 @@ import {
   PUBLIC_KEY_BYTES,
   requireBytes,
   SIGNATURE_BYTES,
-  SIGNATURE_EXAMPLE,
 } from '../login-parts.ts';
 
 const HEADERS = ['x-publickey', 'x-timestamp', 'x-signature', 'x-app-id'] as const;
@@ -31,8 +31,8 @@ const HEADERS = ['x-publickey', 'x-timestamp', 'x-signature', 'x-app-id'] as con
 const SESSION_EXAMPLE = {
   sessionId: 'kQ0WmYxZJ3v8Tc1Pzq5N2b7Rf4Ls9Dg6Ha0Ue3Iw',
   expiresUtc: '2026-11-21T09:30:00.000Z',
-  appId: '1870000000000000000',
-  userId: '1870000000000000000',
+  appId: ID_EXAMPLE,
+  userId: ID_EXAMPLE,
 };
 const PROOF_EXAMPLE = { 'X-Timestamp': '1795167000', 'X-Signature': SIGNATURE_EXAMPLE };
 
@@ -64,7 +64,7 @@ export const mcpLogin = defineRoute({
         result: { ...SESSION_EXAMPLE, loginType: 'McpVerified', appId: null },
       },
       McpApp: {
-        headers: { 'X-App-Id': '1870000000000000000' },
+        headers: { 'X-App-Id': ID_EXAMPLE },
         result: { ...SESSION_EXAMPLE, loginType: 'McpApp', userId: null },
       },
     },

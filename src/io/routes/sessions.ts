@@ -1,5 +1,7 @@
 /** REST twins of the gateway tools about sessions: sessions, close_sessions, login_log; and logout. */
+
 import { user } from '../../actors/user.ts';
+import { ID_EXAMPLE } from '../../domain/examples.ts';
 import { array, nothing } from '../../domain/schema.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
 import {
@@ -57,7 +59,7 @@ export const endSessions = defineRoute({
     sends: ['Set-Cookie'],
     examples: {
       others: { body: { others: true } },
-      listed: { body: { sessionIds: ['1870000000000000000'] } },
+      listed: { body: { sessionIds: [ID_EXAMPLE] } },
       all: { body: {} },
     },
   },

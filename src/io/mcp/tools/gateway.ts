@@ -3,7 +3,9 @@
  * it sees nothing here that helps to find or to attack the account: no addresses, user agents or other keys (that of a
  * password key would let anyone try passwords against it).
  */
+
 import { APP_NAMES } from '../../../domain/apps.ts';
+import { ID_EXAMPLE } from '../../../domain/examples.ts';
 import type { SessionContext } from '../../../domain/sessions.ts';
 import { toIso } from '../../../domain/time.ts';
 import { type AccountCall, closeSessions, listKeys, listLogins, listSessions } from '../../account.ts';
@@ -71,7 +73,7 @@ export const GATEWAY_TOOLS: Readonly<Record<string, ToolRow>> = {
     title: 'One registered application',
     description:
       'Describes one application that the account has registered. Take the id from `get_usr_apps`; an application of somebody else is not found.',
-    inputSchema: inputOf({ appId: id('Id of the application.', '1870000000000000000') }, ['appId']),
+    inputSchema: inputOf({ appId: id('Id of the application.', ID_EXAMPLE) }, ['appId']),
     formerNames: APP_NAMES,
   },
   list_app_access: {
@@ -89,7 +91,7 @@ export const GATEWAY_TOOLS: Readonly<Record<string, ToolRow>> = {
     title: 'Take access from an application',
     description:
       'Takes from one application the permission to act for the account and ends its sessions at once. Only the person can grant it again: ask before calling. Take the id from `list_app_access`.',
-    inputSchema: inputOf({ appId: id('Id of the application.', '1870000000000000000') }, ['appId']),
+    inputSchema: inputOf({ appId: id('Id of the application.', ID_EXAMPLE) }, ['appId']),
   },
   close_sessions: {
     ...proven,
@@ -106,7 +108,7 @@ export const GATEWAY_TOOLS: Readonly<Record<string, ToolRow>> = {
         items: { type: 'string', pattern: '^(?:0|[1-9][0-9]{0,18})$' },
         minItems: 1,
         maxItems: 1000,
-        examples: [['1870000000000000000']],
+        examples: [[ID_EXAMPLE]],
       },
       others: {
         type: 'boolean',

@@ -1,0 +1,9 @@
+/** Values that descriptions of the API show in more than one place. */
+
+/** 32 bytes in base64url: a public key, a challenge, a code, a token. */
+export const KEY_EXAMPLE = 'yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w';
+/** 64 bytes in base64url. */
+export const SIGNATURE_EXAMPLE =
+  '8pUN4qTBDsNwaxjEGjCZLRrZmVdMzUdyFVC6zL6cP0VOrbTCS1GyOLDaUMHVdC5mZWTVDqHYM1pDRHSOlmHeCA';
+/** An id of the gateway. */
+export const ID_EXAMPLE = '1870000000000000000';
