@@ -5,9 +5,9 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { signalled } from './processes.ts';
+import { signalled } from './measure/processes.ts';
 
-const SUITE = fileURLToPath(new URL('./suite.js', import.meta.url));
+const SUITE = fileURLToPath(new URL('./cli/suite.js', import.meta.url));
 /** A terminal sends an interrupt to the whole group and npm sends it on: within this time it is the same one. */
 const SAME_MS = 500;
 

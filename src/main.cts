@@ -25,7 +25,7 @@ if (supported.split(' || ').some((range) => fits(version, range))) {
   const { env } = process;
   if (env['UV_THREADPOOL_SIZE'] === undefined) env['UV_THREADPOOL_SIZE'] = '16';
   if (env['UWS_HTTP_MAX_HEADERS_SIZE'] === undefined) env['UWS_HTTP_MAX_HEADERS_SIZE'] = '16384';
-  const { run } = require('./gatehouse.js') as typeof import('./gatehouse.ts');
+  const { run } = require('./cli/run.js') as typeof import('./cli/run.ts');
   void run(process.argv.slice(2));
 } else {
   const ranges = supported

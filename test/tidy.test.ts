@@ -10,34 +10,8 @@ import { missingFromLock, withoutIntegrity } from '../tools/complete-lock.ts';
 type Sources = ReadonlyMap<string, string>;
 
 const LINES_MAX = 400;
-const ROOT_FILES = [
-  'src/main.cts',
-  'src/gatehouse.ts',
-  'src/assembly.ts',
-  'src/keygen.ts',
-  'src/banner.ts',
-  'src/catalogue-reload.ts',
-  'src/site.ts',
-  'src/figures.ts',
-  'src/file-transport.ts',
-  'src/drafts.ts',
-  'src/actor-start.ts',
-  'src/listeners.ts',
-  'src/finished-requests.ts',
-  'src/data-folder.ts',
-  'src/modules.ts',
-  'src/event-streams.ts',
-  'src/tls.ts',
-  'src/storage.ts',
-  'src/exposure.ts',
-  'src/journal-check.ts',
-  'src/journal-process.ts',
-  'src/event-delivery.ts',
-  'src/webhook-delivery.ts',
-  'src/pages.ts',
-  'src/first-admin.ts',
-  'src/serving.ts',
-];
+/** Folders that wire the others together; they may import everything. */
+const ENTRY_FOLDERS = ['main.cts', 'bootstrap', 'cli'];
 
 /** What each layer may import beside itself; `types` marks layers of which only types may be taken. */
 const LAYERS: Record<string, { values: string[]; types: string[] }> = {
@@ -50,7 +24,7 @@ const LAYERS: Record<string, { values: string[]; types: string[] }> = {
 };
 
 /** Packages that one file (or one folder's file) alone may import within src. */
-const runtimeFile = (name: string) => `src/actors/runtime/${name}.ts`;
+const journalFile = (name: string) => `src/actors/runtime/journal/${name}.ts`;
 
 const OWNERS: Record<string, string[]> = {
   typebox: ['src/domain/schema.ts', 'src/domain/json-schema.ts'],
@@ -59,14 +33,14 @@ const OWNERS: Record<string, string[]> = {
   '@simplewebauthn/server': ['src/workers/fido2.ts'],
   'crc-32': ['src/workers/crc32.ts'],
   '@node-rs/crc32': ['src/workers/crc32.ts'],
-  lmdb: ['journal', 'journal-copy', 'journal-owner', 'journal-tables', 'journal-walk'].map(runtimeFile),
-  msgpackr: ['row-checksum', 'journal-tables', 'journal-walk'].map(runtimeFile),
+  lmdb: ['lmdb', 'backup', 'owner', 'tables', 'walk'].map(journalFile),
+  msgpackr: ['row-checksum', 'tables', 'walk'].map(journalFile),
   'uWebSockets.js': ['src/io/http/server.ts'],
-  koffi: ['src/io/http/listening-sockets.ts', 'src/data-folder.ts'],
-  undici: ['src/io/webhooks.ts', 'src/io/files/storage-server.ts'],
-  pino: ['src/io/log.ts'],
-  'prom-client': ['src/io/metrics.ts'],
-  'jsonc-parser': ['src/config.ts'],
+  koffi: ['src/io/http/listen/listening-sockets.ts', 'src/bootstrap/data-directory.ts'],
+  undici: ['src/io/webhooks/sender.ts', 'src/io/files/storage/storage-server.ts'],
+  pino: ['src/io/observability/log.ts'],
+  'prom-client': ['src/io/observability/metrics.ts'],
+  'jsonc-parser': ['src/config/load.ts'],
 };
 
 const FORBIDDEN: readonly { rule: string; pattern: RegExp; except: RegExp }[] = [
@@ -75,7 +49,7 @@ const FORBIDDEN: readonly { rule: string; pattern: RegExp; except: RegExp }[] = 
   {
     rule: 'no process.env outside the configuration',
     pattern: /\bprocess\.env\b/,
-    except: /^(src\/config\.ts|src\/main\.cts|test\/|bench\/|tools\/)/,
+    except: /^(src\/config\/load\.ts|src\/main\.cts|test\/|bench\/|tools\/)/,
   },
   {
     rule: 'no skipped or lone tests',
@@ -92,7 +66,7 @@ function read(folders: readonly string[]): Sources {
   for (const folder of folders) {
     for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
       const path = join(entry.parentPath, entry.name);
-      if (entry.isFile() && /\.(ts|cts)$/.test(entry.name) && !/bench\/peers\/.*node_modules/.test(path)) {
+      if (entry.isFile() && /\.(ts|cts)$/.test(entry.name) && !/bench\/subjects\/peers\/.*node_modules/.test(path)) {
         sources.set(path, readFileSync(path, 'utf8'));
       }
     }
@@ -101,8 +75,8 @@ function read(folders: readonly string[]): Sources {
 }
 
 function layerOf(path: string): string {
-  if (['src/config.ts', 'src/environment.ts', 'src/value-checks.ts'].includes(path)) return 'config';
-  return ROOT_FILES.includes(path) ? 'entry' : (path.split('/')[1] ?? '');
+  const folder = path.split('/')[1] ?? '';
+  return path.startsWith('src/') && ENTRY_FOLDERS.includes(folder) ? 'entry' : folder;
 }
 
 interface Import {
@@ -232,7 +206,7 @@ t.test('tidy: a planted violation of each rule is found', async (t) => {
     ['layerFaults', 'src/workers/a.ts', `${header}export { x } from '../actors/x.ts';\n`],
     ['layerFaults', 'src/io/a.ts', `${header}const x = await import('../sandbox/x.ts');\n`],
     ['layerFaults', 'src/sandbox/a.ts', `${header}import '../io/x.ts';\n`],
-    ['layerFaults', 'src/config.ts', `${header}import { x } from './actors/x.ts';\n`],
+    ['layerFaults', 'src/config/load.ts', `${header}import { x } from '../actors/x.ts';\n`],
     ['layerFaults', 'src/helpers/a.ts', header],
     ['ownerFaults', 'src/io/a.ts', `${header}import { open } from 'lmdb';\n`],
     ['ownerFaults', 'src/domain/a.ts', `${header}import Type from 'typebox/schema';\n`],

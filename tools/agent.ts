@@ -3,7 +3,7 @@
  * a signature, call tools. Only public endpoints, only what any client has: fetch and Ed25519.
  */
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
-import { generateKey } from '../src/keygen.ts';
+import { generateKey } from '../src/cli/keygen.ts';
 
 export interface SoftwareKey {
   /** base64url, 43 characters. */

@@ -5,12 +5,12 @@
  *     npm run build && node build/tools/print-configuration.js
  */
 import { writeFileSync } from 'node:fs';
-import { type Amount, BOUND_NAMES, type BoundName, boundRow, limitsOf } from '../src/domain/bounds.ts';
-import { DEFAULTS } from '../src/domain/configuration.ts';
-import { configurationSchema } from '../src/domain/configuration-file.ts';
-import type { SettingRow } from '../src/domain/setting-rows.ts';
-import { LiveSettings, SETTING_NAMES, SETTINGS } from '../src/domain/settings.ts';
-import { twinName, twins } from '../src/environment.ts';
+import { twinName, twins } from '../src/config/environment.ts';
+import { DEFAULTS } from '../src/domain/config/configuration.ts';
+import { configurationSchema } from '../src/domain/config/file.ts';
+import { type Amount, BOUND_NAMES, type BoundName, boundRow, limitsOf } from '../src/domain/limits/bounds.ts';
+import type { SettingRow } from '../src/domain/settings/definitions.ts';
+import { LiveSettings, SETTING_NAMES, SETTINGS } from '../src/domain/settings/settings.ts';
 
 interface Node {
   type?: string;

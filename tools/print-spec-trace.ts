@@ -55,7 +55,7 @@ export function specTracePage(): string {
     '',
     'Generated from the contract client by `node build/tools/print-spec-trace.js`. The client (`test/contract/`) talks to the running program and knows nothing of it but the [specification](SPECIFICATION.md). Each line below is one of its checks: a sentence of the specification, word for word, and what a client then sees. A check is the test “contract, its section: what is seen” of the named file. What no client can see has a test of another kind; such a line names it too.',
     '',
-    'Every sentence has a line or is a known gap, but for those that announce what follows and those that end with “not shown”. `test/spec-trace.test.ts` holds the page to that. Where things are built, and what other tests show: [IMPLEMENTATION.md](IMPLEMENTATION.md). Attacks: [SECURITY.md](SECURITY.md).',
+    'Every sentence has a line or is a known gap, but for those that announce what follows and those that end with “not shown”. `test/docs/spec-trace.test.ts` holds the page to that. Where things are built, and what other tests show: [IMPLEMENTATION.md](IMPLEMENTATION.md). Attacks: [SECURITY.md](SECURITY.md).',
     '',
     '## Known gaps',
     '',

@@ -1,9 +1,7 @@
 /** Files out of the gateway, whole and in ranges of 4 KB, against nginx with sendfile and node:http. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Subject } from '../measure.ts';
-import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
-import { RawConnection } from '../transfers/raw-connection.ts';
+import type { Subject } from '../measure/measure.ts';
 import {
   type Peer,
   startNginx,
@@ -11,7 +9,8 @@ import {
   startTransferClient,
   type TransferClient,
   transferSubject,
-} from '../transfers.ts';
+} from '../subjects/transfers.ts';
+import { type Bench, rawRequest, type Scenario } from './definition.ts';
 import {
   CROWD_FILE_BYTES,
   FILE_BYTES,
@@ -22,6 +21,7 @@ import {
   NO_TARGET,
   startFileGateway,
 } from './file-gateway.ts';
+import { RawConnection } from './transfers/raw-connection.ts';
 
 const STREAMS = 8;
 const MANY = `gatehouse, ${STREAMS} at once`;

@@ -3,9 +3,10 @@
  * batches, and one by one. The rate is events a second; processor time and memory are the whole gateway's, the later
  * release included as far as it falls into the round.
  */
-import { gatewayUnderLoad } from '../gateway.ts';
-import type { Subject } from '../measure.ts';
-import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
+
+import type { Subject } from '../measure/measure.ts';
+import { gatewayUnderLoad } from '../subjects/gateway.ts';
+import { type Bench, rawRequest, type Scenario } from './definition.ts';
 
 const KEY = 'bench-module-key-0000';
 const BATCHES = [100, 1];

@@ -2,12 +2,12 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { signUp } from '../../tools/agent.ts';
-import type { Build } from '../baseline.ts';
-import { gatewayUnderLoad } from '../gateway.ts';
-import { eventLoopP99Ms } from '../metrics.ts';
-import { costOf } from '../process-cost.ts';
-import type { Bench } from '../scenario.ts';
-import { storedFiles } from '../transfers.ts';
+import { eventLoopP99Ms } from '../measure/metrics.ts';
+import { costOf } from '../measure/process-cost.ts';
+import type { Build } from '../subjects/baseline.ts';
+import { gatewayUnderLoad } from '../subjects/gateway.ts';
+import { storedFiles } from '../subjects/transfers.ts';
+import type { Bench } from './definition.ts';
 
 export const MIB = 1024 * 1024;
 /** The hard cap (spec 8.3). */

@@ -1,8 +1,8 @@
 /** Floors of small answers: a uWebSockets.js handler that is empty, and one that does equal work. */
-import { startServer } from '../children.ts';
-import type { Subject } from '../measure.ts';
-import { type Bench, rawRequest } from '../scenario.ts';
-import { RawConnection } from '../transfers/raw-connection.ts';
+import { startServer } from '../measure/children.ts';
+import type { Subject } from '../measure/measure.ts';
+import { type Bench, rawRequest } from './definition.ts';
+import { RawConnection } from './transfers/raw-connection.ts';
 
 export const EMPTY = 'empty uWS handler';
 export const EQUAL_WORK = 'uWS handler, equal work';

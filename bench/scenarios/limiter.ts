@@ -2,12 +2,12 @@
  * What one check of the limiter costs, alone in a process, with one address and with 100,000, beside a Map and
  * rate-limiter-flexible; and 3,000,000 addresses in one window.
  */
-import { startWorker } from '../children.ts';
-import type { FillReport, LoopReport } from '../limiter-loops.ts';
-import type { Comparison, Measured, Subject } from '../measure.ts';
-import type { Bench, Scenario } from '../scenario.ts';
-import { spreadOf } from '../statistics.ts';
-import type { Figure } from '../targets.ts';
+import { startWorker } from '../measure/children.ts';
+import type { Comparison, Measured, Subject } from '../measure/measure.ts';
+import { spreadOf } from '../measure/statistics.ts';
+import type { Figure } from '../report/targets.ts';
+import type { FillReport, LoopReport } from '../subjects/limiter-loops.ts';
+import type { Bench, Scenario } from './definition.ts';
 
 const MANY = 100_000;
 /** Callers in one window, of spec'd attacks: rotating X-Forwarded-For, an IPv6 walk. */

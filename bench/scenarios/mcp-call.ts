@@ -3,11 +3,11 @@
  * uWS + undici proxy, and through the official SDK's server, all to the same backend.
  */
 import { expectOk, request } from '../../tools/agent.ts';
-import type { Build } from '../baseline.ts';
-import { startServer } from '../children.ts';
-import { gatewayUnderLoad, makeAgents, sessionOf } from '../gateway.ts';
-import type { Subject } from '../measure.ts';
-import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
+import { startServer } from '../measure/children.ts';
+import type { Subject } from '../measure/measure.ts';
+import type { Build } from '../subjects/baseline.ts';
+import { gatewayUnderLoad, makeAgents, sessionOf } from '../subjects/gateway.ts';
+import { type Bench, rawRequest, type Scenario } from './definition.ts';
 import { startFastifyProxy } from './fastify.ts';
 
 const CALL = JSON.stringify({

@@ -3,9 +3,9 @@
  * empty handler that sends as many bytes.
  */
 import { expectOk, rpc } from '../../tools/agent.ts';
-import { bearersOf, getInfo, listTools } from '../asks.ts';
-import { gatewayUnderLoad, makeAgents } from '../gateway.ts';
-import type { Scenario } from '../scenario.ts';
+import { bearersOf, getInfo, listTools } from '../load/requests.ts';
+import { gatewayUnderLoad, makeAgents } from '../subjects/gateway.ts';
+import type { Scenario } from './definition.ts';
 import { EMPTY, EQUAL_WORK, equalWork, floor } from './floors.ts';
 
 const LIST = 'tools/list';

@@ -2,16 +2,16 @@
  * Everything at once against one gateway, each kind at its own rate in the open loop: tools, lists, session checks, REST
  * calls, ranges of a file, logins, uploads, and events that go to streams and webhooks.
  */
-import type { Comparison, Measured } from '../measure.ts';
-import { EventReaders, type EventReport } from '../mixed/event-readers.ts';
-import { isUndeclared } from '../mixed/kinds.ts';
-import { type KindReport, runMixed } from '../mixed/run.ts';
-import { openStage, type Stage } from '../mixed/stage.ts';
-import { growthOver, Watch, type WatchSample } from '../mixed/watch.ts';
-import type { Bench, Scenario, Series } from '../scenario.ts';
-import type { WebhookReport } from '../servers/webhooks.ts';
-import { median } from '../statistics.ts';
-import type { Figure } from '../targets.ts';
+import type { Comparison, Measured } from '../measure/measure.ts';
+import { median } from '../measure/statistics.ts';
+import type { Figure } from '../report/targets.ts';
+import type { WebhookReport } from '../subjects/servers/webhooks.ts';
+import type { Bench, Scenario, Series } from './definition.ts';
+import { EventReaders, type EventReport } from './mixed/event-readers.ts';
+import { isUndeclared } from './mixed/kinds.ts';
+import { type KindReport, runMixed } from './mixed/run.ts';
+import { openStage, type Stage } from './mixed/stage.ts';
+import { growthOver, Watch, type WatchSample } from './mixed/watch.ts';
 
 /** All kinds together, where nothing else is said. */
 const RATE_PER_SECOND = 400;

@@ -1,13 +1,13 @@
 /** Two callers beside each other: what the second one feels of a first one that abuses what both share. */
-import { startServer } from '../children.ts';
-import { gatewayUnderLoad } from '../gateway.ts';
-import type { Measured, Subject } from '../measure.ts';
-import { elapse, timed } from '../neighbours/callers.ts';
-import { PAIRS, type Pair } from '../neighbours/pairs.ts';
-import { loadOf } from '../report.ts';
-import type { Bench, Scenario } from '../scenario.ts';
-import { spreadOf } from '../statistics.ts';
-import type { Figure } from '../targets.ts';
+import { startServer } from '../measure/children.ts';
+import type { Measured, Subject } from '../measure/measure.ts';
+import { spreadOf } from '../measure/statistics.ts';
+import { loadOf } from '../report/report.ts';
+import type { Figure } from '../report/targets.ts';
+import { gatewayUnderLoad } from '../subjects/gateway.ts';
+import type { Bench, Scenario } from './definition.ts';
+import { elapse, timed } from './neighbours/callers.ts';
+import { PAIRS, type Pair } from './neighbours/pairs.ts';
 
 /** For the first caller to take what it can get, and for what it left to go. */
 const SETTLE_MS = 200;

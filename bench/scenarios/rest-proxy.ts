@@ -2,12 +2,13 @@
  * A REST call to a module: through the gateway with session, limits and audit on, through nginx and through
  * @fastify/http-proxy, which only pass it on, all to the same backend.
  */
-import type { Build } from '../baseline.ts';
-import { startServer } from '../children.ts';
-import { gatewayUnderLoad, makeAgents, sessionOf } from '../gateway.ts';
-import type { Subject } from '../measure.ts';
-import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
-import { startNginx } from '../transfers.ts';
+
+import { startServer } from '../measure/children.ts';
+import type { Subject } from '../measure/measure.ts';
+import type { Build } from '../subjects/baseline.ts';
+import { gatewayUnderLoad, makeAgents, sessionOf } from '../subjects/gateway.ts';
+import { startNginx } from '../subjects/transfers.ts';
+import { type Bench, rawRequest, type Scenario } from './definition.ts';
 import { startFastifyProxy } from './fastify.ts';
 
 const PATH = '/wallet/v1/balance/get';

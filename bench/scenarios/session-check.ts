@@ -3,11 +3,11 @@
  * pages ask first), and resources/templates/list, whose answer is a constant, by the bearer of an MCP session. Against
  * a uWS handler that does the same work but for the session, and an empty one.
  */
-import { bearersOf, checkBearers, checkCookies } from '../asks.ts';
-import type { Build } from '../baseline.ts';
-import { gatewayUnderLoad, makeAgents } from '../gateway.ts';
-import type { Subject } from '../measure.ts';
-import type { Bench, Scenario } from '../scenario.ts';
+import { bearersOf, checkBearers, checkCookies } from '../load/requests.ts';
+import type { Subject } from '../measure/measure.ts';
+import type { Build } from '../subjects/baseline.ts';
+import { gatewayUnderLoad, makeAgents } from '../subjects/gateway.ts';
+import type { Bench, Scenario } from './definition.ts';
 import { EMPTY, EQUAL_WORK, equalWork, floor } from './floors.ts';
 
 const COOKIE = 'session by cookie';

@@ -5,15 +5,15 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { checkCookies } from '../asks.ts';
-import { type GatewayUnderLoad, gatewayUnderLoad } from '../gateway.ts';
-import type { Subject } from '../measure.ts';
-import { costOf } from '../process-cost.ts';
-import type { Bench, Scenario } from '../scenario.ts';
-import { seedJournal } from '../seeded-journal.ts';
-import { median } from '../statistics.ts';
-import type { Figure } from '../targets.ts';
-import { RawConnection } from '../transfers/raw-connection.ts';
+import { checkCookies } from '../load/requests.ts';
+import type { Subject } from '../measure/measure.ts';
+import { costOf } from '../measure/process-cost.ts';
+import { median } from '../measure/statistics.ts';
+import type { Figure } from '../report/targets.ts';
+import { type GatewayUnderLoad, gatewayUnderLoad } from '../subjects/gateway.ts';
+import { seedJournal } from '../subjects/seeded-journal.ts';
+import type { Bench, Scenario } from './definition.ts';
+import { RawConnection } from './transfers/raw-connection.ts';
 
 const SIZES = [1_000, 100_000] as const;
 /** Of each size, one after the other; the last one stays. One alone is what the machine did in that second. */

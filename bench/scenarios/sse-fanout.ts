@@ -7,14 +7,14 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { signUp } from '../../tools/agent.ts';
-import { startPeer } from '../children.ts';
-import { Crowd, type FanoutServer } from '../fanout.ts';
-import { gatewayUnderLoad } from '../gateway.ts';
-import type { Subject } from '../measure.ts';
-import { NCHAN_MODULE } from '../participants.ts';
-import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
-import { median } from '../statistics.ts';
-import type { Figure } from '../targets.ts';
+import { startPeer } from '../measure/children.ts';
+import type { Subject } from '../measure/measure.ts';
+import { median } from '../measure/statistics.ts';
+import type { Figure } from '../report/targets.ts';
+import { gatewayUnderLoad } from '../subjects/gateway.ts';
+import { NCHAN_MODULE } from '../subjects/participants.ts';
+import { type Bench, rawRequest, type Scenario } from './definition.ts';
+import { Crowd, type FanoutServer } from './fan-out/fanout.ts';
 
 const MODULE_KEY = 'bench-module-key-0001';
 /** As the setting SseStreamsPerSession has it. */

@@ -1,10 +1,10 @@
 /** The actor runtime in a process of its own: durable turns against raw LMDB puts, and volatile turns. No HTTP. */
-import { startWorker, type Worker } from '../children.ts';
-import type { Subject } from '../measure.ts';
-import type { Bench, Scenario } from '../scenario.ts';
-import type { TurnOrder } from '../servers/turns.ts';
-import { spreadOf } from '../statistics.ts';
-import type { TurnRound } from '../turn.ts';
+import { startWorker, type Worker } from '../measure/children.ts';
+import type { Subject } from '../measure/measure.ts';
+import { spreadOf } from '../measure/statistics.ts';
+import type { TurnOrder } from '../subjects/servers/turns.ts';
+import type { TurnRound } from '../subjects/turn.ts';
+import type { Bench, Scenario } from './definition.ts';
 
 const VOLATILE = 'volatile turns';
 

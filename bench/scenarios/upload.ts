@@ -1,10 +1,8 @@
 /** Whole files into the gateway, by v1 chunks and by v2 streams, against other servers and a bare handler. */
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { startServer } from '../children.ts';
-import type { Subject } from '../measure.ts';
-import type { Bench, Scenario, ScenarioResult } from '../scenario.ts';
-import type { TransferKind, TransferPlan } from '../transfers/kinds.ts';
+import { startServer } from '../measure/children.ts';
+import type { Subject } from '../measure/measure.ts';
 import {
   type Peer,
   startNginx,
@@ -14,7 +12,8 @@ import {
   storedFiles,
   type TransferClient,
   transferSubject,
-} from '../transfers.ts';
+} from '../subjects/transfers.ts';
+import type { Bench, Scenario, ScenarioResult } from './definition.ts';
 import {
   CROWD_FILE_BYTES,
   type FileGateway,
@@ -24,6 +23,7 @@ import {
   NO_TARGET,
   startFileGateway,
 } from './file-gateway.ts';
+import type { TransferKind, TransferPlan } from './transfers/kinds.ts';
 
 const SMALL = '8 files of 64 KB at once';
 const SMALL_FILES = { streams: 8, fileBytes: 64 * 1024 } as const;

@@ -4,12 +4,12 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expectOk, type Person, request, signUp } from '../../tools/agent.ts';
-import { startServer } from '../children.ts';
-import { gatewayUnderLoad } from '../gateway.ts';
-import type { Sample, Subject } from '../measure.ts';
-import type { Bench, Scenario } from '../scenario.ts';
-import type { WebhookReport } from '../servers/webhooks.ts';
-import { median } from '../statistics.ts';
+import { startServer } from '../measure/children.ts';
+import type { Sample, Subject } from '../measure/measure.ts';
+import { median } from '../measure/statistics.ts';
+import { gatewayUnderLoad } from '../subjects/gateway.ts';
+import type { WebhookReport } from '../subjects/servers/webhooks.ts';
+import type { Bench, Scenario } from './definition.ts';
 
 const MODULE_KEY = 'bench-module-key-0123456789';
 const HEALTHY = 50;

@@ -1,15 +1,16 @@
 /** The list of actor kinds. A kind that is not here cannot be asked, told or replayed. */
-import { app } from './app.ts';
-import { codeCourier } from './code-courier.ts';
-import { codeDesk } from './code-desk.ts';
-import { deliveryLog } from './delivery-log.ts';
-import { draft } from './draft.ts';
+
+import { user } from './accounts/user.ts';
+import { settings } from './admin/settings.ts';
+import { staff } from './admin/staff.ts';
+import { app } from './apps/app.ts';
+import { deliveryLog } from './apps/delivery-log.ts';
+import { codeCourier } from './codes/code-sender.ts';
+import { codeDesk } from './codes/one-time-codes.ts';
+import { upload } from './files/v1/upload.ts';
+import { uploadDesk } from './files/v1/upload-slots.ts';
+import { draft } from './files/v2/draft.ts';
 import type { AnyKind } from './runtime/actor.ts';
-import { settings } from './settings.ts';
-import { staff } from './staff.ts';
-import { upload } from './upload.ts';
-import { uploadDesk } from './upload-desk.ts';
-import { user } from './user.ts';
 
 export const KINDS: readonly AnyKind[] = [
   app,

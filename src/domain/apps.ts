@@ -3,7 +3,7 @@
  * is here only in its sealed form.
  */
 import type { FormerNames } from './former-names.ts';
-import type { WebhookStatus } from './webhooks.ts';
+import type { WebhookStatus } from './webhooks/types.ts';
 
 /** Parameters of routes and tools that name an application. */
 export const APP_NAMES: FormerNames = { id: 'appId' };

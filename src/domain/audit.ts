@@ -2,7 +2,7 @@
  * THE events of the audit log, each with its ring. A ring has a bound of its own, so that records that one caller can
  * make in number never push out records of another ring.
  */
-import type { SettingsReader } from './settings.ts';
+import type { SettingsReader } from './settings/settings.ts';
 
 /** `calls` is bounded by `AuditRowsMax`, each of the others by `AuditRingRowsMax`. */
 export const AUDIT_RINGS = ['admin', 'accounts', 'logins', 'unproven', 'calls'] as const;

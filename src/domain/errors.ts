@@ -6,7 +6,7 @@
  * Sources: 1002, 1101 and 1301 to 1310 are spec 7.4; the messages of 1001 to 1105 are spec 7.2; JSON-RPC codes are
  * spec 7.3; the other numbers are Gatehouse's own.
  */
-import type { ScopeCode } from './quotas.ts';
+import type { ScopeCode } from './limits/quotas.ts';
 
 export interface ErrorRow {
   /** `error.code` of the REST envelope. */

@@ -1,11 +1,11 @@
 /** The stand-in modules together: they share the wallet's books, so that money never lives in two places. */
-import { type ChatModule, createChat } from './chat.ts';
+import { type ChatModule, createChat } from './chat/chat.ts';
 import { createCore } from './core.ts';
-import { Ledger } from './ledger.ts';
-import { createMarkets } from './markets.ts';
+import { createMarkets } from './markets/markets.ts';
 import type { SandboxModule } from './module.ts';
-import { createPayments } from './payments.ts';
-import { createWallet } from './wallet.ts';
+import { createPayments } from './payments/payments.ts';
+import { Ledger } from './wallet/ledger.ts';
+import { createWallet } from './wallet/wallet.ts';
 
 /** Names of the stand-in modules. */
 export const SANDBOX_MODULES = ['wallet', 'chat', 'markets', 'payments', 'core'] as const;

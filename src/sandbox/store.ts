@@ -4,7 +4,7 @@
  */
 import { parseId, TickSource } from '../domain/ids.ts';
 import type { Clock } from '../domain/time.ts';
-import type { ChatModule } from './chat.ts';
+import type { ChatModule } from './chat/chat.ts';
 import { errorBody, SandboxError } from './errors.ts';
 import type { ModuleCall, ModuleEndpoint, SandboxModule } from './module.ts';
 import { createModules } from './modules.ts';

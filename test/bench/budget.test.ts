@@ -1,8 +1,8 @@
 /** The time of scenarios: ten minutes for all of them, one table, and what a person is told. */
 import t from 'tap';
-import { endsOf, expectation, leftMs, SECONDS } from '../../bench/budget.ts';
-import { parseOptions } from '../../bench/options.ts';
-import { SCENARIOS } from '../../bench/scenarios.ts';
+import { endsOf, expectation, leftMs, SECONDS } from '../../bench/cli/budget.ts';
+import { parseOptions } from '../../bench/cli/options.ts';
+import { SCENARIOS } from '../../bench/scenarios/index.ts';
 
 const NAMES = SCENARIOS.map(({ name }) => name);
 

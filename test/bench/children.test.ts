@@ -1,6 +1,6 @@
 /** Processes of the suite that are gone: whoever asks them is told, and nothing else falls over. */
 import t from 'tap';
-import { startGenerator, startVerifier } from '../../bench/children.ts';
+import { startGenerator, startVerifier } from '../../bench/measure/children.ts';
 
 t.test('children: an order to a process that was stopped is refused', async (t) => {
   const verifier = await startVerifier();

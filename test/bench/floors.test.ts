@@ -2,14 +2,14 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { startServer } from '../../bench/children.ts';
-import { gatewayUnderLoad } from '../../bench/gateway.ts';
-import { loadOf } from '../../bench/report.ts';
-import { Bench } from '../../bench/scenario.ts';
+import { startServer } from '../../bench/measure/children.ts';
+import { loadOf } from '../../bench/report/report.ts';
+import { Bench } from '../../bench/scenarios/definition.ts';
 import { startFileGateway } from '../../bench/scenarios/file-gateway.ts';
 import { equalWork } from '../../bench/scenarios/floors.ts';
-import { RawConnection } from '../../bench/transfers/raw-connection.ts';
-import { startTransferClient } from '../../bench/transfers.ts';
+import { RawConnection } from '../../bench/scenarios/transfers/raw-connection.ts';
+import { gatewayUnderLoad } from '../../bench/subjects/gateway.ts';
+import { startTransferClient } from '../../bench/subjects/transfers.ts';
 import { signUp } from '../../tools/agent.ts';
 import { OPTIONS } from './fixtures/report.ts';
 

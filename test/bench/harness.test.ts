@@ -1,12 +1,12 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import t from 'tap';
-import { readAnswer } from '../../bench/http-connection.ts';
-import { runLoad } from '../../bench/load.ts';
-import { compare } from '../../bench/measure.ts';
-import type { LoadPlan, LoadReport } from '../../bench/plan.ts';
-import { rawRequest } from '../../bench/scenario.ts';
-import { median } from '../../bench/statistics.ts';
+import { readAnswer } from '../../bench/load/http-connection.ts';
+import { runLoad } from '../../bench/load/load.ts';
+import type { LoadPlan, LoadReport } from '../../bench/load/plan.ts';
+import { compare } from '../../bench/measure/measure.ts';
+import { median } from '../../bench/measure/statistics.ts';
+import { rawRequest } from '../../bench/scenarios/definition.ts';
 
 t.test('readAnswer: whole, partial, chunked and unreadable answers', async (t) => {
   const read = (text: string) => readAnswer(Buffer.from(text));

@@ -3,10 +3,10 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { CpuInfo } from 'node:os';
 import t, { type Test } from 'tap';
-import { Load } from '../../bench/load.ts';
-import { busyShare, othersBusy } from '../../bench/others-busy.ts';
-import type { LoadPlan } from '../../bench/plan.ts';
-import { Bench, rawRequest } from '../../bench/scenario.ts';
+import { Load } from '../../bench/load/load.ts';
+import type { LoadPlan } from '../../bench/load/plan.ts';
+import { busyShare, othersBusy } from '../../bench/measure/busy-machine.ts';
+import { Bench, rawRequest } from '../../bench/scenarios/definition.ts';
 import { OPTIONS } from './fixtures/report.ts';
 
 interface Watched {

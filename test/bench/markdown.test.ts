@@ -5,12 +5,12 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { benchmarks } from '../../bench/markdown.ts';
-import type { BenchReport } from '../../bench/report.ts';
+import { benchmarks } from '../../bench/report/markdown.ts';
+import type { BenchReport } from '../../bench/report/report.ts';
 import { plainEnvironment } from '../../tools/launch.ts';
 import { fullReport, loadSample, scenarioReport } from './fixtures/report.ts';
 
-const PRINT = fileURLToPath(new URL('../../bench/print-benchmarks.js', import.meta.url));
+const PRINT = fileURLToPath(new URL('../../bench/report/print-benchmarks.js', import.meta.url));
 
 /** As it comes out of a file. */
 async function written(): Promise<BenchReport> {

@@ -1,13 +1,13 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import t from 'tap';
-import { EventReaders } from '../../bench/mixed/event-readers.ts';
-import { KeptConnection } from '../../bench/mixed/kept-connection.ts';
-import { type Cast, isUndeclared, judge, KINDS, nowMs, ratesOf } from '../../bench/mixed/kinds.ts';
-import { runMixed } from '../../bench/mixed/run.ts';
-import { growthOver } from '../../bench/mixed/watch.ts';
-import type { BenchReport } from '../../bench/report.ts';
-import { RawConnection } from '../../bench/transfers/raw-connection.ts';
+import type { BenchReport } from '../../bench/report/report.ts';
+import { EventReaders } from '../../bench/scenarios/mixed/event-readers.ts';
+import { KeptConnection } from '../../bench/scenarios/mixed/kept-connection.ts';
+import { type Cast, isUndeclared, judge, KINDS, nowMs, ratesOf } from '../../bench/scenarios/mixed/kinds.ts';
+import { runMixed } from '../../bench/scenarios/mixed/run.ts';
+import { growthOver } from '../../bench/scenarios/mixed/watch.ts';
+import { RawConnection } from '../../bench/scenarios/transfers/raw-connection.ts';
 import { newKey } from '../../tools/agent.ts';
 import { benchArguments, faultsOf } from '../../tools/mixed-soak.ts';
 

@@ -1,11 +1,11 @@
 /** Two callers beside each other: what counts as slow, what is held, and one pair for real. */
 import { createServer, type Socket } from 'node:net';
 import t, { type Test } from 'tap';
-import { startServer } from '../../bench/children.ts';
-import { type Held, hold, timed } from '../../bench/neighbours/callers.ts';
-import { PAIRS } from '../../bench/neighbours/pairs.ts';
-import { loadOf } from '../../bench/report.ts';
-import { Bench } from '../../bench/scenario.ts';
+import { startServer } from '../../bench/measure/children.ts';
+import { loadOf } from '../../bench/report/report.ts';
+import { Bench } from '../../bench/scenarios/definition.ts';
+import { type Held, hold, timed } from '../../bench/scenarios/neighbours/callers.ts';
+import { PAIRS } from '../../bench/scenarios/neighbours/pairs.ts';
 import { figureOf, neighbours, subjectsOf } from '../../bench/scenarios/neighbours.ts';
 import { OPTIONS } from './fixtures/report.ts';
 

@@ -3,9 +3,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t from 'tap';
-import { page } from '../../bench/html/page.ts';
-import { startBrowser } from '../support/browser.ts';
-import { openPage } from '../support/pages.ts';
+import { page } from '../../bench/report/html/page.ts';
+import { startBrowser } from '../support/pages/browser.ts';
+import { openPage } from '../support/pages/pages.ts';
 import { fullReport } from './fixtures/report.ts';
 
 const browser = await startBrowser();

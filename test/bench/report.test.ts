@@ -1,9 +1,14 @@
 /** What a run says of itself: verdicts, doubts, and the text for a terminal. */
 import t from 'tap';
-import { invite, PARTICIPANTS, type ParticipantRow, packageVersion } from '../../bench/participants.ts';
-import { ProgressBar } from '../../bench/progress.ts';
-import { generatorLimited, warningsOf } from '../../bench/report.ts';
-import { tables } from '../../bench/table.ts';
+import { ProgressBar } from '../../bench/cli/progress.ts';
+import { generatorLimited, warningsOf } from '../../bench/report/report.ts';
+import { tables } from '../../bench/report/table.ts';
+import {
+  invite,
+  PARTICIPANTS,
+  type ParticipantRow,
+  packageVersion,
+} from '../../bench/subjects/participants.ts';
 import { fullReport, loadSample, scenarioReport } from './fixtures/report.ts';
 
 t.test('targets: the median decides, the interval doubts, and what was not measured is named', async (t) => {
@@ -95,7 +100,10 @@ t.test('table: circumstances, aligned rows, ratios, targets, who was left out, w
   t.match(text, /^official SDK server .* 40 % ! +9$/m, 'one round of its three was the generator’s');
   t.match(text, /^gatehouse \/ official SDK server +11\.000 \(9\.500 to 12\.000\) +7\.143/m);
   t.match(text, /met, within the interval/);
-  t.match(text, 'left out: @fastify/http-proxy, not installed: npm install in bench/peers brings it');
+  t.match(
+    text,
+    'left out: @fastify/http-proxy, not installed: npm install in bench/subjects/peers brings it',
+  );
   t.match(text, 'turn left out: it runs in this process');
   t.match(text, /^FAILED: the disk is <full>$/m);
   t.match(text, /\nFAILED: uploads\n$/);

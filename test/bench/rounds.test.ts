@@ -3,12 +3,12 @@ import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
-import { type Comparison, compare, type Sample, type Subject } from '../../bench/measure.ts';
-import { costOf, costOfAll } from '../../bench/process-cost.ts';
-import { doubtOf, expectedRounds, goesOn, PRECISION, ROUNDS_MIN } from '../../bench/rounds.ts';
-import { Bench } from '../../bench/scenario.ts';
-import type { TransferPlan } from '../../bench/transfers/kinds.ts';
-import { transferSubject } from '../../bench/transfers.ts';
+import { type Comparison, compare, type Sample, type Subject } from '../../bench/measure/measure.ts';
+import { costOf, costOfAll } from '../../bench/measure/process-cost.ts';
+import { doubtOf, expectedRounds, goesOn, PRECISION, ROUNDS_MIN } from '../../bench/measure/rounds.ts';
+import { Bench } from '../../bench/scenarios/definition.ts';
+import type { TransferPlan } from '../../bench/scenarios/transfers/kinds.ts';
+import { transferSubject } from '../../bench/subjects/transfers.ts';
 import { runs } from '../support/depth.ts';
 import { OPTIONS } from './fixtures/report.ts';
 

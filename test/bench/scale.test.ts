@@ -1,5 +1,12 @@
 import t from 'tap';
-import { counted, linear, logarithmic, percentiles, type Scale, short } from '../../bench/html/scale.ts';
+import {
+  counted,
+  linear,
+  logarithmic,
+  percentiles,
+  type Scale,
+  short,
+} from '../../bench/report/html/scale.ts';
 
 const labels = ({ ticks }: Scale) => ticks.map(({ label }) => label);
 

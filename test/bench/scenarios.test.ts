@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import t from 'tap';
-import { callTool, checkBearers, checkCookies, getInfo, listTools } from '../../bench/asks.ts';
-import { addressesOf, fill, LOOPS, loopOf, makeLimiter, stepOf } from '../../bench/limiter-loops.ts';
-import { SCENARIOS } from '../../bench/scenarios.ts';
+import { callTool, checkBearers, checkCookies, getInfo, listTools } from '../../bench/load/requests.ts';
+import { SCENARIOS } from '../../bench/scenarios/index.ts';
+import { addressesOf, fill, LOOPS, loopOf, makeLimiter, stepOf } from '../../bench/subjects/limiter-loops.ts';
 
 const ADDRESS = 'http://127.0.0.1:8080';
 

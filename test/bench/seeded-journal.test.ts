@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
-import { seedJournal } from '../../bench/seeded-journal.ts';
+import { seedJournal } from '../../bench/subjects/seeded-journal.ts';
 import { request } from '../../tools/agent.ts';
 import { launch } from '../../tools/launch.ts';
 

@@ -1,7 +1,14 @@
 /** The median and its interval: against exact chances, against drawn samples, and as properties. */
 import fc from 'fast-check';
 import t from 'tap';
-import { CONFIDENCE, intervalOf, median, rankOf, spreadOf, uncertaintyOf } from '../../bench/statistics.ts';
+import {
+  CONFIDENCE,
+  intervalOf,
+  median,
+  rankOf,
+  spreadOf,
+  uncertaintyOf,
+} from '../../bench/measure/statistics.ts';
 import { runs } from '../support/depth.ts';
 
 const VALUES = fc.array(fc.double({ min: 1e-6, max: 1e6, noNaN: true }), { minLength: 1, maxLength: 400 });

@@ -4,9 +4,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { leave, patiently } from '../../bench/guests.ts';
-import { readMetrics } from '../../bench/metrics.ts';
-import { type BenchReport, loadOf } from '../../bench/report.ts';
+import { readMetrics } from '../../bench/measure/metrics.ts';
+import { type BenchReport, loadOf } from '../../bench/report/report.ts';
+import { leave, patiently } from '../../bench/subjects/guests.ts';
 import { cookieOf, expectOk, logIn, mcpLogin, request, signUp, updateKey } from '../../tools/agent.ts';
 import { launch, plainEnvironment } from '../../tools/launch.ts';
 

@@ -30,7 +30,7 @@ export const OTHER_TESTS: readonly OtherTest[] = [
     sentence:
       'Internally a key has: an identifier, an owner user id, the public key (Ed25519, 32 bytes), an optional FIDO2 public key in CBOR format … and a flags bitmask.',
     shows: 'the records of software keys after any history of keys, blocks and restarts',
-    test: ['test/actors/user-model.test.ts', 'account: any history of keys'],
+    test: ['test/actors/accounts/user-model.test.ts', 'account: any history of keys'],
   },
   {
     section: '2.2',
@@ -42,49 +42,55 @@ export const OTHER_TESTS: readonly OtherTest[] = [
     section: '2.2',
     sentence: 'A FIDO2 enrolment keeps both the credential id and the CBOR attestation key.',
     shows: 'after restarts keys are found by credential id and their logins verify with the kept key',
-    test: ['test/io/passkeys.test.ts', 'passkeys: any history of enrolments'],
+    test: ['test/io/accounts/passkeys.test.ts', 'passkeys: any history of enrolments'],
   },
   {
     section: '2.2',
     sentence: 'A software key keeps only the Ed25519 public key.',
     shows: 'any history of keys, logins and restarts with public keys alone',
-    test: ['test/actors/user-model.test.ts', 'account: any history of keys'],
+    test: ['test/actors/accounts/user-model.test.ts', 'account: any history of keys'],
   },
   {
     section: '2.3',
     sentence: 'HTTPS required in production.',
     shows: 'plain http registers only without production',
-    test: ['test/domain/webhook-target.test.ts', 'plain http only without production'],
+    test: ['test/domain/webhooks/target.test.ts', 'plain http only without production'],
   },
   {
     section: '2.8',
     sentence: 'timestampDriftTolerance | Clock drift tolerance, milliseconds.',
     shows: 'a challenge is taken until its end and the leeway, and not a millisecond longer',
-    test: ['test/io/challenges.test.ts', 'challenge: is taken until its end and the leeway'],
+    test: ['test/io/accounts/challenges.test.ts', 'challenge: is taken until its end and the leeway'],
   },
   {
     section: '3',
     sentence: 'A pending chat file message is created. A buffer is reserved.',
     shows: 'message and slot are there before the answer; a step that fails gives both back',
-    test: ['test/actors/upload.test.ts', 'upload: a failing step of init gives everything back'],
+    test: ['test/actors/files/upload.test.ts', 'upload: a failing step of init gives everything back'],
   },
   {
     section: '3',
     sentence: 'v1 upload | open | inactivity | | expired | Cleaned up before new uploads are accepted.',
     shows: 'an inactive upload ends, and one that is past its time makes room when it is asked for',
-    test: ['test/actors/upload.test.ts', 'upload: past its time it is gone before its timer has run'],
+    test: ['test/actors/files/upload.test.ts', 'upload: past its time it is gone before its timer has run'],
   },
   {
     section: '3',
     sentence: 'v2 draft | (none) | create_draft | | pending | A pending chat file message exists.',
     shows: 'the chat module has the pending message when the draft is pending',
-    test: ['test/actors/draft.test.ts', 'draft: pending, receiving, complete: published before the message'],
+    test: [
+      'test/actors/files/draft.test.ts',
+      'draft: pending, receiving, complete: published before the message',
+    ],
   },
   {
     section: '7.2',
     sentence: '401 | Account not found | Key resolved but its owning account is missing',
     shows: 'a known key whose account is missing',
-    test: ['test/io/mcp-login.test.ts', 'mcp_login: a key whose account is missing is Account not found'],
+    test: [
+      'test/io/accounts/mcp-login.test.ts',
+      'mcp_login: a key whose account is missing is Account not found',
+    ],
   },
   {
     section: '8.2',
@@ -96,13 +102,13 @@ export const OTHER_TESTS: readonly OtherTest[] = [
     section: '8.3',
     sentence: 'Upload sessions that stay inactive expire.',
     shows: 'an upload without a chunk for so long ends; a stored chunk prolongs it',
-    test: ['test/actors/upload.test.ts', 'upload: inactive ones expire'],
+    test: ['test/actors/files/upload.test.ts', 'upload: inactive ones expire'],
   },
   {
     section: '8.4',
     sentence: 'FIDO2 timestamp drift tolerance: configurable in milliseconds.',
     shows: 'a challenge is taken until its end and the leeway, and not a millisecond longer',
-    test: ['test/io/challenges.test.ts', 'challenge: is taken until its end and the leeway'],
+    test: ['test/io/accounts/challenges.test.ts', 'challenge: is taken until its end and the leeway'],
   },
 ];
 

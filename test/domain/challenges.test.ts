@@ -8,7 +8,7 @@ import {
 } from '../../src/domain/challenges.ts';
 import { TickSource } from '../../src/domain/ids.ts';
 import { HOUR_MS } from '../../src/domain/time.ts';
-import { START_MS, seededNumbers } from '../support/actors.ts';
+import { START_MS, seededNumbers } from '../support/actors/actors.ts';
 
 const KEY = Buffer.alloc(32, 1);
 const ANONYMOUS: ChallengeBinding = { kind: 'login', userId: null, sessionId: null };

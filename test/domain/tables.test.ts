@@ -2,7 +2,7 @@
 import t from 'tap';
 import { ERRORS, type ErrorName, rpcCode } from '../../src/domain/errors.ts';
 import { KeyFlag, keyTypeOf } from '../../src/domain/keys.ts';
-import { checkSetting, SETTINGS, type SettingName } from '../../src/domain/settings.ts';
+import { checkSetting, SETTINGS, type SettingName } from '../../src/domain/settings/settings.ts';
 
 t.test('errors: statuses and messages of an mcp_login are those of spec 7.2', async (t) => {
   const rows: readonly (readonly [ErrorName, number, string])[] = [

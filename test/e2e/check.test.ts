@@ -15,12 +15,12 @@ import {
 import { join } from 'node:path';
 import { open } from 'lmdb';
 import t from 'tap';
-import { type DiskJournal, openJournal } from '../../src/actors/runtime/journal.ts';
-import type { Operation } from '../../src/actors/runtime/journal-port.ts';
-import { readHead } from '../../src/actors/runtime/meta-pages.ts';
-import { checkJournalRows } from '../../src/journal-check.ts';
+import { type DiskJournal, openJournal } from '../../src/actors/runtime/journal/lmdb.ts';
+import { readHead } from '../../src/actors/runtime/journal/meta-pages.ts';
+import type { Operation } from '../../src/actors/runtime/journal/port.ts';
+import { checkJournalRows } from '../../src/bootstrap/journal-check.ts';
 import { launch, runToEnd } from '../../tools/launch.ts';
-import { seededNumbers } from '../support/actors.ts';
+import { seededNumbers } from '../support/actors/actors.ts';
 import { count, depth } from '../support/depth.ts';
 
 /** Longer than tap's 30 s: each damage takes a process. */

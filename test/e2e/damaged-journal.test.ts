@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { headFault, readHead } from '../../src/actors/runtime/meta-pages.ts';
+import { headFault, readHead } from '../../src/actors/runtime/journal/meta-pages.ts';
 import { entryOf, launch, plainEnvironment, runToEnd } from '../../tools/launch.ts';
 
 t.setTimeout(120_000);

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { DATA_FILE } from '../../src/actors/runtime/journal-file.ts';
+import { DATA_FILE } from '../../src/actors/runtime/journal/file.ts';
 import { runChunkKillLoop } from '../../tools/chunk-kill-loop.ts';
 import { runDraftKillLoop } from '../../tools/draft-kill-loop.ts';
 import { runKillLoop } from '../../tools/kill-loop.ts';

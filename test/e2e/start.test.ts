@@ -5,7 +5,7 @@ import { connect, createServer } from 'node:net';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { findFreePort } from '../../src/io/http/free-port.ts';
+import { findFreePort } from '../../src/io/http/listen/free-port.ts';
 import { type Exit, entryOf, plainEnvironment, runToEnd, TIED } from '../../tools/launch.ts';
 
 const HELD_START = fileURLToPath(new URL('../support/held-start.cjs', import.meta.url));

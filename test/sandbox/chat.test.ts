@@ -1,8 +1,8 @@
 /** The stand-in chat: groups, private chats, messages, files, guests by invite code; and what each refuses. */
 import fc from 'fast-check';
 import t from 'tap';
-import { ChatState } from '../../src/sandbox/chat-state.ts';
-import { KeptTexts } from '../../src/sandbox/kept-texts.ts';
+import { KeptTexts } from '../../src/sandbox/chat/kept-texts.ts';
+import { ChatState } from '../../src/sandbox/chat/state.ts';
 import type { SandboxStore } from '../../src/sandbox/store.ts';
 import { runs } from '../support/depth.ts';
 import {

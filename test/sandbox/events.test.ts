@@ -1,7 +1,7 @@
 /** Events of the stand-in modules: every type of spec 6.3, the core module's own, and pages that never split a tick. */
 import t from 'tap';
-import { readEvents } from '../../src/domain/event-intake.ts';
-import { routeOf } from '../../src/domain/webhook-routing.ts';
+import { readEvents } from '../../src/domain/events/intake.ts';
+import { routeOf } from '../../src/domain/webhooks/routing.ts';
 import type { SandboxStore } from '../../src/sandbox/store.ts';
 import { type Fields, get, logPath, openStore, post, refusalOf, resultOf } from '../support/sandbox.ts';
 

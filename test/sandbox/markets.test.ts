@@ -1,8 +1,8 @@
 /** The stand-in markets: swaps against the pool, the order book, rooms; and that no money appears or is lost. */
 import fc from 'fast-check';
 import t from 'tap';
-import { CURRENCIES, formatAmount } from '../../src/sandbox/currencies.ts';
 import type { SandboxStore } from '../../src/sandbox/store.ts';
+import { CURRENCIES, formatAmount } from '../../src/sandbox/wallet/currencies.ts';
 import { runs } from '../support/depth.ts';
 import {
   balance,

@@ -1,7 +1,7 @@
 /** The stand-in payments: the merchant's orders, the gate of whoever holds a code, and the money they book. */
 import fc from 'fast-check';
 import t from 'tap';
-import { DECLINED_CARD } from '../../src/sandbox/payment-gate.ts';
+import { DECLINED_CARD } from '../../src/sandbox/payments/gate.ts';
 import type { SandboxAnswer, SandboxStore } from '../../src/sandbox/store.ts';
 import { runs } from '../support/depth.ts';
 import {

@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap';
 import { type RunningSandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/start.ts';
 import { superviseSandbox } from '../../src/sandbox/supervisor.ts';
-import { ManualClock } from '../support/actors.ts';
+import { ManualClock } from '../support/actors/actors.ts';
 
 const FULL = new Error('ENOSPC: no space left on device');
 

@@ -2,8 +2,8 @@
 import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import t from 'tap';
-import { CURRENCIES, formatAmount, readAmount } from '../../src/sandbox/currencies.ts';
 import { SandboxError } from '../../src/sandbox/errors.ts';
+import { CURRENCIES, formatAmount, readAmount } from '../../src/sandbox/wallet/currencies.ts';
 import { runs } from '../support/depth.ts';
 import {
   balance,

@@ -3,18 +3,18 @@
  * signatures, one clock for all of it; and people and agents with keys who use them.
  */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { keyOwner } from '../../src/actors/accounts/owners.ts';
 import { KINDS } from '../../src/actors/kinds.ts';
-import { keyOwner } from '../../src/actors/owners.ts';
 import { defineActor } from '../../src/actors/runtime/actor.ts';
 import type { CodePort, Ports, WebhookPort } from '../../src/actors/runtime/ports.ts';
+import { SharedBounds } from '../../src/domain/limits/shared-bounds.ts';
 import type { Role } from '../../src/domain/roles.ts';
 import { authMethods } from '../../src/domain/sessions.ts';
-import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings.ts';
-import { SharedBounds } from '../../src/domain/shared-bounds.ts';
+import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings/settings.ts';
 import type { Site } from '../../src/domain/site.ts';
-import type { Challenges } from '../../src/io/challenges.ts';
+import type { Challenges } from '../../src/io/accounts/challenges.ts';
 import type { AnyRoute } from '../../src/io/http/route.ts';
-import { createSessionGate } from '../../src/io/http/session-gate.ts';
+import { createSessionGate } from '../../src/io/http/session-lookup.ts';
 import * as authRoutes from '../../src/io/routes/auth.ts';
 import { loginEmail, loginPhone } from '../../src/io/routes/codes.ts';
 import * as keyRoutes from '../../src/io/routes/keys.ts';
@@ -25,7 +25,7 @@ import { checkEd25519Key, verifyEd25519 } from '../../src/workers/ed25519.ts';
 import { verifyAuthentication, verifyRegistration } from '../../src/workers/fido2.ts';
 import { sha256Range } from '../../src/workers/sha256.ts';
 import type { TaskName } from '../../src/workers/tasks.ts';
-import { createTestActors, type TestActors } from './actors.ts';
+import { createTestActors, type TestActors } from './actors/actors.ts';
 import { connectRaw, type HttpFixture, makeChallenges, NO_LIMITS, requestText, startHttp } from './http.ts';
 
 export const ACCOUNT_ROUTES = [

@@ -1,16 +1,16 @@
 /** Accounts, applications and their admin from the outside: the account fixture with the app and admin routes beside. */
-import { LiveSettings } from '../../src/domain/settings.ts';
+import { LiveSettings } from '../../src/domain/settings/settings.ts';
 import type { Site } from '../../src/domain/site.ts';
-import { LiveFigures } from '../../src/io/live-figures.ts';
-import { type CatalogueResult, LiveCatalogue, loadCatalogue } from '../../src/io/mcp/catalogue.ts';
+import { LiveFigures } from '../../src/io/admin/dashboard.ts';
+import { LiveStaff, type SetupLink } from '../../src/io/admin/staff.ts';
+import { createVault } from '../../src/io/apps/api-keys.ts';
+import { type CatalogueResult, LiveCatalogue, loadCatalogue } from '../../src/io/mcp/catalog.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
-import { createAdminRoutes } from '../../src/io/routes/admin.ts';
-import type { AdminAppParts } from '../../src/io/routes/admin-apps.ts';
-import type { Reload } from '../../src/io/routes/admin-catalogue.ts';
-import type { WorkParts } from '../../src/io/routes/admin-work.ts';
+import type { AdminAppParts } from '../../src/io/routes/admin/apps.ts';
+import type { Reload } from '../../src/io/routes/admin/catalog.ts';
+import { createAdminRoutes } from '../../src/io/routes/admin/index.ts';
+import type { WorkParts } from '../../src/io/routes/admin/operations.ts';
 import { createAppRoutes } from '../../src/io/routes/apps.ts';
-import { LiveStaff, type SetupLink } from '../../src/io/staff.ts';
-import { createVault } from '../../src/io/vault.ts';
 import {
   type Account,
   type AccountFixture,

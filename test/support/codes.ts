@@ -1,7 +1,7 @@
 /** A chat module for one-time codes: the real port over a client that keeps what it was asked to send. */
 import type { CodePort } from '../../src/actors/runtime/ports.ts';
+import type { ModuleRequest, ModuleResult } from '../../src/io/http-client/types.ts';
 import { createCodePort } from '../../src/io/modules/chat.ts';
-import type { ModuleRequest, ModuleResult } from '../../src/io/modules/module-call.ts';
 
 export interface SentCode {
   readonly channel: string;

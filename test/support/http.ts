@@ -3,14 +3,14 @@
  * it: what is sent is exactly what stands in the test.
  */
 import net from 'node:net';
-import { Limiter } from '../../src/actors/limiter.ts';
+import { Limiter } from '../../src/actors/limits/limiter.ts';
 import type { ActorSystem } from '../../src/actors/runtime/actor.ts';
 import { ChallengeKey } from '../../src/domain/challenges.ts';
-import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings.ts';
-import { SharedBounds } from '../../src/domain/shared-bounds.ts';
+import { SharedBounds } from '../../src/domain/limits/shared-bounds.ts';
+import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings/settings.ts';
 import type { Site } from '../../src/domain/site.ts';
-import { Challenges } from '../../src/io/challenges.ts';
-import { ConnectionShares } from '../../src/io/http/connection-shares.ts';
+import { Challenges } from '../../src/io/accounts/challenges.ts';
+import { ConnectionShares } from '../../src/io/http/listen/connection-shares.ts';
 import {
   createPipeline,
   type FinishedRequest,

@@ -5,19 +5,19 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ActorSystem, AuditRecord } from '../../src/actors/runtime/actor.ts';
-import { judge } from '../../src/domain/quotas.ts';
+import { judge } from '../../src/domain/limits/quotas.ts';
 import { isProvenLogin, type LoginType, type SessionContext } from '../../src/domain/sessions.ts';
-import type { SettingName, SettingValue } from '../../src/domain/settings.ts';
+import type { SettingName, SettingValue } from '../../src/domain/settings/settings.ts';
 import type { SessionGate } from '../../src/io/http/route.ts';
 import type { NextTurn } from '../../src/io/mcp/batch.ts';
 import { CapabilityCodes } from '../../src/io/mcp/capability.ts';
-import { type ConfiguredRows, LiveCatalogue, loadCatalogue } from '../../src/io/mcp/catalogue.ts';
+import { type ConfiguredRows, LiveCatalogue, loadCatalogue } from '../../src/io/mcp/catalog.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES, type GatewayServices } from '../../src/io/mcp/tools/gateway.ts';
-import type { CallObserver } from '../../src/io/metrics.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
+import type { CallObserver } from '../../src/io/observability/metrics.ts';
 import { createMcpRoutes } from '../../src/io/routes/mcp.ts';
-import { freshBounds } from './bounds.ts';
+import { freshBounds } from './actors/bounds.ts';
 import { type HttpFixture, type HttpFixtureOptions, START_MS, startHttp } from './http.ts';
 
 /** Tokens that open a session, by login class. `other` is a second verified session of another user. */

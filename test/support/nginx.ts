@@ -3,8 +3,8 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { findFreePort } from '../../src/io/http/free-port.ts';
-import { temporaryFolder } from './file-storage.ts';
+import { findFreePort } from '../../src/io/http/listen/free-port.ts';
+import { temporaryFolder } from './files/file-storage.ts';
 
 /** Why nginx cannot be used here; undefined when it can. */
 export function nginxMissing(): string | undefined {

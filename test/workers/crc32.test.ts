@@ -5,7 +5,7 @@ import t from 'tap';
 import { crc32, crc32InScript, hashRange, writeSlab } from '../../src/workers/crc32.ts';
 import { createWorkerPool } from '../../src/workers/pool.ts';
 import { runs } from '../support/depth.ts';
-import { temporaryFolder } from '../support/file-storage.ts';
+import { temporaryFolder } from '../support/files/file-storage.ts';
 
 const slabOf = (text: string): SharedArrayBuffer => {
   const slab = new SharedArrayBuffer(64);

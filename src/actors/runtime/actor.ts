@@ -4,8 +4,8 @@
  */
 import type { AuditEvent } from '../../domain/audit.ts';
 import type { ErrorName } from '../../domain/errors.ts';
-import type { ScopeCode } from '../../domain/quotas.ts';
-import type { SettingsReader } from '../../domain/settings.ts';
+import type { ScopeCode } from '../../domain/limits/quotas.ts';
+import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Ports } from './ports.ts';
 
 /** Everything a turn may know of the world. No clock and no randomness of its own. */

@@ -5,10 +5,10 @@
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { AnyKind } from './actor.ts';
 import type { Cell } from './cell.ts';
-import { DamagedRow, type Journal } from './journal-port.ts';
-import { ID_MAX_BYTES, isName } from './plain-data.ts';
+import { ID_MAX_BYTES, isName } from './journal/plain-data.ts';
+import { DamagedRow, type Journal } from './journal/port.ts';
+import type { RuntimeLimits } from './runtime-context.ts';
 import type { Wiring } from './wiring.ts';
-import type { RuntimeLimits } from './world.ts';
 
 /** Commands refused before a turn saw them, by the bound they met. */
 export interface Refused {

@@ -4,9 +4,9 @@
  */
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { AnyKind } from './actor.ts';
-import { type DueTimers, restoredTimers, timerPairs, withTimer } from './due-timers.ts';
-import type { Group, Waiter } from './group.ts';
+import type { Group, Waiter } from './commit-group.ts';
 import { IdempotencyRing } from './idempotency.ts';
+import { ownText } from './journal/own-strings.ts';
 import {
   DamagedRow,
   type Journal,
@@ -14,8 +14,8 @@ import {
   type SnapshotRow,
   type TimerChange,
   type TurnRow,
-} from './journal-port.ts';
-import { ownText } from './own-strings.ts';
+} from './journal/port.ts';
+import { type DueTimers, restoredTimers, timerPairs, withTimer } from './timer-list.ts';
 
 /** Commands without an answer, over all actors. */
 export interface PendingCount {

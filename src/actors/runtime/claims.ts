@@ -4,8 +4,8 @@
  */
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { Claim, IndexName } from './actor.ts';
-import type { Group } from './group.ts';
-import { DamagedRow, type Journal } from './journal-port.ts';
+import type { Group } from './commit-group.ts';
+import { DamagedRow, type Journal } from './journal/port.ts';
 
 interface Pending {
   readonly owner: string | null;

@@ -3,15 +3,15 @@
  * failure, or the dead letters, at once where the row cannot be read.
  */
 import type { Cell } from './cell.ts';
-import { dueOf } from './due-timers.ts';
 import type { GroupCommit } from './group-commit.ts';
-import type { Delivery, Entry, Inbox } from './inbox.ts';
-import type { Journal } from './journal-port.ts';
-import type { Residency } from './residency.ts';
+import type { Journal } from './journal/port.ts';
+import type { Delivery, Entry, Inbox } from './mailbox.ts';
+import type { Residency } from './passivation.ts';
+import type { RuntimeLimits, World } from './runtime-context.ts';
 import { ATTEMPTS_MAX, type Supervision } from './supervision.ts';
+import { dueOf } from './timer-list.ts';
 import type { Timers } from './timers.ts';
 import type { Turns } from './turns.ts';
-import type { RuntimeLimits, World } from './world.ts';
 
 /** Wait for the instance's own writes before it is replayed. */
 const REPLAY_WAIT_MS = 100;

@@ -3,9 +3,9 @@
  * one group is in flight, and nothing that depends on a group leaves before it is on disk.
  */
 import { GatewayError } from '../../domain/errors.ts';
-import { Group } from './group.ts';
-import type { Journal } from './journal-port.ts';
-import type { RuntimeLimits, Schedule } from './world.ts';
+import { Group } from './commit-group.ts';
+import type { Journal } from './journal/port.ts';
+import type { RuntimeLimits, Schedule } from './runtime-context.ts';
 
 /** Writes that nobody waits for start a commit of their own only after so long. Milliseconds. */
 const PATIENT_MS = 50;

@@ -3,7 +3,7 @@
  * snapshots of the actor, so a repeat after a restart gets the first reply too.
  */
 import { GatewayError } from '../../domain/errors.ts';
-import type { RingEntry } from './journal-port.ts';
+import type { RingEntry } from './journal/port.ts';
 
 /** Keys kept for each actor. Source: architecture.md "The actor contract". */
 export const RING_SIZE = 64;

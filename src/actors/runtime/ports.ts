@@ -1,8 +1,8 @@
 /** What actors may ask of the world. Types only: io implements them, the entry plugs them in. */
 import type { Channel } from '../../domain/contacts.ts';
 import type { ErrorName } from '../../domain/errors.ts';
-import type { FileKey } from '../../domain/files.ts';
-import type { WebhookNotice } from '../../domain/webhooks.ts';
+import type { FileKey } from '../../domain/files/files.ts';
+import type { WebhookNotice } from '../../domain/webhooks/types.ts';
 import type { TaskInput, TaskName, TaskOutput } from '../../workers/tasks.ts';
 
 /** Ports resolve with a failure value and never reject. */
@@ -68,7 +68,7 @@ export interface ChatFilePort {
 }
 
 /**
- * Bytes of files as actors see them; each method is one of `FileStorage` (io/files/storage.ts), where it is explained.
+ * Bytes of files as actors see them; each method is one of `FileStorage` (io/files/storage/port.ts), where it is explained.
  * Fails with `StorageFull` or `FileStorageFailed`. Every one may be repeated.
  */
 export interface FilePort {

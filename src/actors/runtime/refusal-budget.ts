@@ -2,8 +2,8 @@
  * How many refusals of callers without an account enter the audit log (auth.md A14). Anybody can cause them, so beyond
  * a share of each minute they are only counted: else a guesser could push what admins and users did out of the log.
  */
-import { networkLimit } from '../../domain/bounds.ts';
-import { type Network, networksOf } from '../../domain/networks.ts';
+import { networkLimit } from '../../domain/limits/bounds.ts';
+import { type Network, networksOf } from '../../domain/limits/networks.ts';
 import { MINUTE_MS } from '../../domain/time.ts';
 import type { AuditRecord } from './actor.ts';
 

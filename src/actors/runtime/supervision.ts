@@ -4,8 +4,8 @@
  */
 import { GatewayError } from '../../domain/errors.ts';
 import { SECOND_MS } from '../../domain/time.ts';
-import { DamagedRow } from './journal-port.ts';
-import type { World } from './world.ts';
+import { DamagedRow } from './journal/port.ts';
+import type { World } from './runtime-context.ts';
 
 /** First wait after a failure; doubles with each further one, up to BACKOFF_MAX_MS. */
 const BACKOFF_MS = 100;

@@ -11,10 +11,10 @@ import { retainAudit } from './audit-retention.ts';
 import { AskWaiter, Cell } from './cell.ts';
 import type { Claims } from './claims.ts';
 import { requireSame } from './idempotency.ts';
-import { checkName, ID_MAX_BYTES, IDEMPOTENCY_KEY_MAX_BYTES, isName } from './plain-data.ts';
+import { checkName, ID_MAX_BYTES, IDEMPOTENCY_KEY_MAX_BYTES, isName } from './journal/plain-data.ts';
+import { DEFAULT_LIMITS, type RuntimeLimits, TurnView } from './runtime-context.ts';
 import { errorOf } from './turns.ts';
 import { type Wiring, type WiringOptions, wire } from './wiring.ts';
-import { DEFAULT_LIMITS, type RuntimeLimits, TurnView } from './world.ts';
 
 export interface ActorSystemOptions extends WiringOptions {
   readonly limits?: Partial<RuntimeLimits>;

@@ -3,8 +3,8 @@
  * journal in the commit of the turn that used it. No timer is kept in memory but those under way.
  */
 import type { Clock } from '../../domain/time.ts';
-import type { Journal, TimerKey, TimerRow } from './journal-port.ts';
-import type { Schedule } from './world.ts';
+import type { Journal, TimerKey, TimerRow } from './journal/port.ts';
+import type { Schedule } from './runtime-context.ts';
 
 /** Due rows taken at one look, and rows under way beyond which no more are taken. */
 const SCAN_ROWS = 256;

@@ -4,17 +4,17 @@
  */
 import { GatewayError } from '../../domain/errors.ts';
 import { isRefusal, Later, type Outcome, type Refusal, refuse } from './actor.ts';
-import { Calls, type Chain } from './calls.ts';
 import type { AskWaiter, Cell } from './cell.ts';
 import type { Claims } from './claims.ts';
-import { type Draft, draftOf } from './draft.ts';
-import type { Group } from './group.ts';
+import type { Group } from './commit-group.ts';
 import type { GroupCommit } from './group-commit.ts';
-import type { Entry, Inbox } from './inbox.ts';
-import type { Journal } from './journal-port.ts';
+import type { Journal } from './journal/port.ts';
+import type { Entry, Inbox } from './mailbox.ts';
+import { Calls, type Chain } from './port-calls.ts';
 import type { Ports } from './ports.ts';
+import { type Draft, draftOf } from './prepared-turn.ts';
+import { type RuntimeLimits, TurnView, type World } from './runtime-context.ts';
 import type { Supervision } from './supervision.ts';
-import { type RuntimeLimits, TurnView, type World } from './world.ts';
 
 export interface TurnsOptions {
   readonly journal: Journal;

@@ -1,20 +1,20 @@
 /** Puts the parts of the runtime together. Owns nothing but the order in which they start and stop. */
-import type { SettingsReader } from '../../domain/settings.ts';
+import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { AnyKind } from './actor.ts';
 import type { PendingCount } from './cell.ts';
 import { Claims } from './claims.ts';
 import { Deliveries } from './deliveries.ts';
 import { GroupCommit } from './group-commit.ts';
-import { Inbox } from './inbox.ts';
-import { type Journal, JournalTooNew } from './journal-port.ts';
+import { ReservedTicks } from './id-generator.ts';
+import { type Journal, JournalTooNew } from './journal/port.ts';
+import { Inbox } from './mailbox.ts';
+import { Residency } from './passivation.ts';
 import type { Ports } from './ports.ts';
-import { Residency } from './residency.ts';
+import type { RuntimeLimits, Schedule, World } from './runtime-context.ts';
 import { type BugReport, Supervision } from './supervision.ts';
-import { ReservedTicks } from './ticks.ts';
 import { Timers } from './timers.ts';
 import { Turns } from './turns.ts';
-import type { RuntimeLimits, Schedule, World } from './world.ts';
 
 export interface WiringOptions {
   readonly kinds: readonly AnyKind[];

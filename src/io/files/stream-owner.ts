@@ -1,5 +1,5 @@
 /** For whom a file stream is: the person that it counts for, and the quota that it shares. */
-import { networkOf } from '../../domain/networks.ts';
+import { networkOf } from '../../domain/limits/networks.ts';
 
 /** Who the stream is for: the person among whom a quota is shared, and the texts of the setting FileBandwidthKey. */
 export interface StreamOwner {

@@ -2,8 +2,8 @@
  * The bandwidth limiter of file streams (spec 8.2): which quota a stream shares, as whose stream, and the turns in which
  * the quota is handed out. Uploads are charged for what arrived and pause until it is paid; downloads ask before they send.
  */
-import { type Debtor, FairBucket, TURN_MS } from '../../actors/bandwidth.ts';
-import type { SettingsReader } from '../../domain/settings.ts';
+import { type Debtor, FairBucket, TURN_MS } from '../../actors/limits/bandwidth.ts';
+import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { type Clock, SECOND_MS } from '../../domain/time.ts';
 import { personOf, quotaKey, type StreamOwner } from './stream-owner.ts';
 

@@ -1,9 +1,9 @@
 /** The limits of one request: what it was charged, and the verdict that its `X-RateLimit` header will show. */
-import type { Limiter } from '../../actors/limiter.ts';
-import type { Caller } from '../../actors/limiter-keys.ts';
+import type { Limiter } from '../../actors/limits/limiter.ts';
+import type { Caller } from '../../actors/limits/limiter-keys.ts';
 import { errorRow, GatewayError } from '../../domain/errors.ts';
-import type { Holder } from '../../domain/holders.ts';
-import { tightest, type Verdict } from '../../domain/quotas.ts';
+import type { Holder } from '../../domain/limits/holders.ts';
+import { tightest, type Verdict } from '../../domain/limits/quotas.ts';
 import type { RequestLimiter } from './route.ts';
 
 export class RequestCharges implements RequestLimiter, Caller {

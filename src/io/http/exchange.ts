@@ -4,25 +4,25 @@
  */
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { ErrorName } from '../../domain/errors.ts';
-import { type Holder, NO_HOLDER } from '../../domain/holders.ts';
+import { type Holder, NO_HOLDER } from '../../domain/limits/holders.ts';
+import type { SharedBounds } from '../../domain/limits/shared-bounds.ts';
+import type { Lease } from '../../domain/limits/shares.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
-import type { SettingsReader } from '../../domain/settings.ts';
-import type { SharedBounds } from '../../domain/shared-bounds.ts';
-import type { Lease } from '../../domain/shares.ts';
+import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Site } from '../../domain/site.ts';
-import type { Challenges } from '../challenges.ts';
+import type { Challenges } from '../accounts/challenges.ts';
+import type { IncomingHooks, IncomingStream } from './body/incoming.ts';
+import { OPEN_BODIES } from './body/open-bodies.ts';
+import type { BodySink } from './body/whole-body.ts';
 import { RequestCharges } from './charges.ts';
-import type { ResolvedClient } from './client-address.ts';
 import type { InFlightRequest } from './in-flight.ts';
-import type { IncomingHooks, IncomingStream } from './incoming.ts';
-import { OPEN_BODIES } from './open-bodies.ts';
+import type { ResolvedClient } from './listen/client-address.ts';
 import type { AnswerFacts } from './reply.ts';
 import { type IncomingHead, NO_VALUES } from './request.ts';
 import type { AnyRoute, ClientFacts, HeaderList, Reply, RouteContext, SessionGate } from './route.ts';
 import { type HttpResponse, remotePortOf } from './server.ts';
 import type { Services } from './services.ts';
 import type { StreamReply } from './stream.ts';
-import type { BodySink } from './whole-body.ts';
 import { type StreamListener, Wire } from './wire.ts';
 
 const NO_BYTES = Buffer.alloc(0);

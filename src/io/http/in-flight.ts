@@ -1,7 +1,7 @@
 /** Requests that are not answered yet and the bytes of their bodies: two shared bounds, and the end of both at a stop. */
-import type { Holder } from '../../domain/holders.ts';
-import type { SharedBounds } from '../../domain/shared-bounds.ts';
-import type { Lease, SharedBound } from '../../domain/shares.ts';
+import type { Holder } from '../../domain/limits/holders.ts';
+import type { SharedBounds } from '../../domain/limits/shared-bounds.ts';
+import type { Lease, SharedBound } from '../../domain/limits/shares.ts';
 
 export interface InFlightCounters {
   readonly requestsInFlight: number;

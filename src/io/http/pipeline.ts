@@ -3,8 +3,6 @@
  * route; what differs stands in the route's definition. The answers of a turn of the loop leave together at its end.
  */
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
-import { BodyIntake } from './body-intake.ts';
-import { type AddressReader, createAddressReader, createRangeCheck, readAddress } from './client-address.ts';
 import {
   absentBody,
   answerUnrouted,
@@ -14,18 +12,25 @@ import {
   replyOf,
   requireFit,
   underNames,
-} from './door.ts';
+} from './access.ts';
+import { BodyIntake } from './body/intake.ts';
 import { Exchange } from './exchange.ts';
 import { recordOf } from './finished.ts';
 import { guard } from './guard.ts';
-import { Handling } from './handling.ts';
 import { InFlight } from './in-flight.ts';
+import {
+  type AddressReader,
+  createAddressReader,
+  createRangeCheck,
+  readAddress,
+} from './listen/client-address.ts';
+import type { PipelineCounters, PipelineOptions } from './options.ts';
 import { corsHeaders, createHostCheck } from './origin.ts';
-import type { PipelineCounters, PipelineOptions } from './pipeline-options.ts';
 import { errorBody, errorReply } from './reply.ts';
 import { IncomingHead, parseQuery } from './request.ts';
 import { Reply } from './route.ts';
 import { coerceQuery, createRouter, type Router } from './router.ts';
+import { Handling } from './scheduler.ts';
 import type { HttpRequest, HttpResponse, RequestHandler } from './server.ts';
 import type { Services } from './services.ts';
 import { StreamReply } from './stream.ts';
@@ -34,7 +39,7 @@ import { StreamReply } from './stream.ts';
 const CLOSING: ReadonlySet<ErrorName> = new Set<ErrorName>(['BodyTooLarge', 'BodyTooSlow', 'Stopping']);
 
 export type { FinishedRequest } from './finished.ts';
-export type { PipelineCounters, PipelineOptions } from './pipeline-options.ts';
+export type { PipelineCounters, PipelineOptions } from './options.ts';
 export type { Services } from './services.ts';
 
 export interface Pipeline {

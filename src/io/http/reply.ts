@@ -4,7 +4,7 @@
  */
 import { STATUS_CODES } from 'node:http';
 import { type ErrorName, errorRow, type GatewayError } from '../../domain/errors.ts';
-import type { Verdict } from '../../domain/quotas.ts';
+import type { Verdict } from '../../domain/limits/quotas.ts';
 import { type HeaderList, Reply } from './route.ts';
 import type { HttpResponse } from './server.ts';
 

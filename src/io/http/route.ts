@@ -5,16 +5,16 @@
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { FormerNames } from '../../domain/former-names.ts';
-import type { Holder } from '../../domain/holders.ts';
-import type { ScopeCode, Verdict } from '../../domain/quotas.ts';
+import type { Holder } from '../../domain/limits/holders.ts';
+import type { ScopeCode, Verdict } from '../../domain/limits/quotas.ts';
+import type { SharedBounds } from '../../domain/limits/shared-bounds.ts';
 import type { Role } from '../../domain/roles.ts';
 import type { Static, TSchema } from '../../domain/schema.ts';
 import type { SessionContext, SessionKind } from '../../domain/sessions.ts';
-import type { SettingsReader } from '../../domain/settings.ts';
-import type { SharedBounds } from '../../domain/shared-bounds.ts';
+import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Site } from '../../domain/site.ts';
-import type { Challenges } from '../challenges.ts';
-import type { RouteDocs } from './route-docs.ts';
+import type { Challenges } from '../accounts/challenges.ts';
+import type { RouteDocs } from './openapi/route-docs.ts';
 import type { GatheringBody } from './stream.ts';
 
 /**

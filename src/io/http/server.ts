@@ -13,8 +13,8 @@ import {
   us_listen_socket_close,
   us_socket_local_port,
 } from 'uWebSockets.js';
-import { readAddress } from './client-address.ts';
-import { ListenError } from './free-port.ts';
+import { readAddress } from './listen/client-address.ts';
+import { ListenError } from './listen/free-port.ts';
 
 export type { HttpRequest, HttpResponse };
 

@@ -1,12 +1,12 @@
 /** What all requests of a pipeline share. */
-import type { Limiter } from '../../actors/limiter.ts';
+import type { Limiter } from '../../actors/limits/limiter.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
-import type { SettingsReader } from '../../domain/settings.ts';
-import type { SharedBounds } from '../../domain/shared-bounds.ts';
+import type { SharedBounds } from '../../domain/limits/shared-bounds.ts';
+import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Site } from '../../domain/site.ts';
-import type { Challenges } from '../challenges.ts';
+import type { Challenges } from '../accounts/challenges.ts';
+import type { OpenBodies } from './body/open-bodies.ts';
 import type { InFlight } from './in-flight.ts';
-import type { OpenBodies } from './open-bodies.ts';
 import type { SessionGate } from './route.ts';
 
 export interface Services {

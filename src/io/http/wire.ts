@@ -3,16 +3,16 @@
  * piece by piece, and is silent once the client is gone.
  */
 
+import { type IncomingHooks, IncomingStream } from './body/incoming.ts';
+import type { OpenBodies } from './body/open-bodies.ts';
+import { type BodySink, readBody } from './body/whole-body.ts';
 import { corked } from './cork.ts';
 import { answerEarly, EARLY_BYTES_MAX } from './early-answer.ts';
-import { type IncomingHooks, IncomingStream } from './incoming.ts';
-import type { OpenBodies } from './open-bodies.ts';
 import { OutgoingStream } from './outgoing.ts';
 import { type AnswerFacts, writeAnswer, writeHead } from './reply.ts';
 import type { Reply } from './route.ts';
 import type { HttpResponse } from './server.ts';
 import type { OutgoingBody, OutgoingSource, RestOfBody, StreamReply } from './stream.ts';
-import { type BodySink, readBody } from './whole-body.ts';
 
 /** Of a body longer than this nobody waits for the end: the connection goes with an answer that came before it. */
 const LONG_BODY_BYTES = 64 * 1024;

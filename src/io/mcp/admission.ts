@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import type { Caller } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
-import type { SettingsReader } from '../../domain/settings.ts';
+import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { readBearer } from '../http/request.ts';
 import type { RouteContext } from '../http/route.ts';
 import type { Asking } from './audit.ts';

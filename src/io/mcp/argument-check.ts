@@ -1,6 +1,6 @@
 /** The check of a call's arguments before anything goes out. */
 import { lossyNumberPath } from '../../domain/raw-json.ts';
-import type { ToolEntry } from './catalogue.ts';
+import type { ToolEntry } from './catalog.ts';
 import { argumentFaults, type JsonObject } from './input-schema.ts';
 import { paramSpan, type RpcRequest } from './rpc.ts';
 

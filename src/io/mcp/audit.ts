@@ -6,10 +6,10 @@ import { performance } from 'node:perf_hooks';
 import type { AuditRecord } from '../../actors/runtime/actor.ts';
 import { type Caller, callerClass } from '../../domain/access.ts';
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
-import { requestIdsOf } from '../audit-fields.ts';
 import type { RouteContext } from '../http/route.ts';
-import type { CallObserver } from '../metrics.ts';
-import type { ModuleError } from '../modules/module-call.ts';
+import type { ModuleError } from '../http-client/types.ts';
+import { requestIdsOf } from '../observability/audit-fields.ts';
+import type { CallObserver } from '../observability/metrics.ts';
 import type { RpcRequest } from './rpc.ts';
 
 /** Characters of a tool name or URI that are kept: callers may send any. */

@@ -6,10 +6,10 @@
 import { type CallerClass, callerClass, provenAlone } from '../../domain/access.ts';
 import { errorRow, GatewayError } from '../../domain/errors.ts';
 import { type FormerNames, readFormerNames } from '../../domain/former-names.ts';
-import type { CallObserver } from '../metrics.ts';
+import { type ModuleRequest, type ModuleResult, tooManyCalls } from '../http-client/types.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import type { Endpoint } from '../modules/endpoint.ts';
-import { type ModuleRequest, type ModuleResult, tooManyCalls } from '../modules/module-call.ts';
+import type { CallObserver } from '../observability/metrics.ts';
 import { errorText, isErrorAnswer, resourceResult, toolResult } from './answer.ts';
 import { faultOf } from './argument-check.ts';
 import {
@@ -22,7 +22,7 @@ import {
   recordOf,
   refused,
 } from './audit.ts';
-import type { Catalogue, ResourceEntry, ToolEntry } from './catalogue.ts';
+import type { Catalogue, ResourceEntry, ToolEntry } from './catalog.ts';
 import { argumentsOf, withCodeInQuery } from './code-injection.ts';
 import { type CallInFlight, type CallsInFlight, callScope } from './in-flight.ts';
 import { isObject, type JsonObject } from './input-schema.ts';

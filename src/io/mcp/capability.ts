@@ -6,10 +6,10 @@ import type { CapabilityFamily } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import type { RouteContext } from '../http/route.ts';
+import type { ModuleResult } from '../http-client/types.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import { endpointUrl, parseEndpoint } from '../modules/endpoint.ts';
 import { factsOf, gatewayHeaders } from '../modules/headers.ts';
-import type { ModuleResult } from '../modules/module-call.ts';
 import { isObject } from './input-schema.ts';
 
 /** Modules that give out codes, and the family that each may open: no module can open another's tools. */

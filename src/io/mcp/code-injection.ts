@@ -4,7 +4,7 @@
  */
 import type { Target } from '../modules/endpoint.ts';
 import type { Asking } from './audit.ts';
-import type { ToolEntry } from './catalogue.ts';
+import type { ToolEntry } from './catalog.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
 import { unplaced } from './outgoing.ts';
 

@@ -16,7 +16,7 @@ import {
   union,
   unknown,
 } from '../../domain/schema.ts';
-import type { RouteDocs, RouteExample } from '../http/route-docs.ts';
+import type { RouteDocs, RouteExample } from '../http/openapi/route-docs.ts';
 import { PROTOCOL_VERSION } from './methods.ts';
 import { BATCH_MAX } from './rpc.ts';
 import type { ToolRow } from './tool.ts';

@@ -2,13 +2,13 @@
 import { callerClass } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { RouteContext } from '../http/route.ts';
-import type { CallObserver } from '../metrics.ts';
 import type { ModuleClient } from '../modules/client.ts';
+import type { CallObserver } from '../observability/metrics.ts';
 import { type Admission, askingOf } from './admission.ts';
 import { type Asking, auditRefused } from './audit.ts';
 import { Calls } from './call.ts';
 import type { CapabilityCodes } from './capability.ts';
-import type { Catalogue } from './catalogue.ts';
+import type { Catalogue } from './catalog.ts';
 import { CallsInFlight, cancelScope, capabilityScope } from './in-flight.ts';
 import { presentedCode, presentedDevice } from './presented.ts';
 import { errorEnvelope, paramText, type RpcMessage, type RpcRequest, resultEnvelope } from './rpc.ts';

@@ -2,7 +2,7 @@
 import { type Endpoint, endpointUrl, type Target } from '../modules/endpoint.ts';
 import { factsOf, gatewayHeaders } from '../modules/headers.ts';
 import { type Asking, NAME_MAX } from './audit.ts';
-import type { ToolEntry } from './catalogue.ts';
+import type { ToolEntry } from './catalog.ts';
 import { type JsonObject, NAMED_MAX } from './input-schema.ts';
 
 export type Outgoing =

@@ -2,7 +2,7 @@
  * The limit that a row may carry of its own (`rateLimit`), counted per tool and user after authorization over the one
  * window of all limits. Maps are dropped at the window's end, so nothing is swept.
  */
-import { type Verdict, WindowCounter, windowIndex } from '../../domain/quotas.ts';
+import { type Verdict, WindowCounter, windowIndex } from '../../domain/limits/quotas.ts';
 
 /** Pairs of tool and user in one window; those beyond share a counter. */
 const COUNTERS_MAX = 100_000;

@@ -3,8 +3,8 @@
  * answer, and the module's own `X-*`. Nothing of them weakens what the gateway says on its own origin.
  */
 import type { HeaderList } from '../http/route.ts';
+import type { AnswerHead } from '../http-client/relay.ts';
 import { isGatewayHeader } from './headers.ts';
-import type { AnswerHead } from './relay.ts';
 
 /** Of which call it is the answer. */
 export interface AnsweredCall {

@@ -3,7 +3,7 @@
  * 10 s, then a single probe decides. Only endpoints that fail are held, so memory does not grow with healthy ones.
  */
 import type { Clock } from '../../domain/time.ts';
-import type { ModuleError } from './module-call.ts';
+import type { ModuleError } from '../http-client/types.ts';
 
 /** Failures in a row that open a breaker. Source: mcp.md. */
 export const BREAKER_FAILURES_MAX = 5;

@@ -5,13 +5,13 @@
  */
 import type { ChatFilePort, CompleteFile, PendingFile, PortResult } from '../../actors/runtime/ports.ts';
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
-import type { FileKey } from '../../domain/files.ts';
+import type { FileKey } from '../../domain/files/files.ts';
 import { parseId } from '../../domain/ids.ts';
 import { SECOND_MS } from '../../domain/time.ts';
+import type { ModuleAnswer, ModuleResult } from '../http-client/types.ts';
 import type { ModuleClient } from './client.ts';
 import { endpointUrl, parseEndpoint } from './endpoint.ts';
 import { gatewayHeaders } from './headers.ts';
-import type { ModuleAnswer, ModuleResult } from './module-call.ts';
 
 const CALL_TIMEOUT_MS = 10 * SECOND_MS;
 /** `error.code` of a module for a message that it does not have (docs/modules.md). */

@@ -5,23 +5,29 @@
  * asked for, and a POST is never sent twice.
  */
 import { performance } from 'node:perf_hooks';
-import { type Holder, NO_HOLDER } from '../../domain/holders.ts';
-import type { SharedBounds } from '../../domain/shared-bounds.ts';
-import { Lease, type ShareRefusal } from '../../domain/shares.ts';
+import { type Holder, NO_HOLDER } from '../../domain/limits/holders.ts';
+import type { SharedBounds } from '../../domain/limits/shared-bounds.ts';
+import { Lease, type ShareRefusal } from '../../domain/limits/shares.ts';
 import type { Clock } from '../../domain/time.ts';
-import { type Breakers, createBreakers, PROBE_MS, verdictOf } from './breaker.ts';
-import { ConnectionPool } from './connection-pool.ts';
-import { Exchange } from './exchange.ts';
+import { Exchange } from '../http-client/attempt.ts';
+import { ConnectionPool } from '../http-client/connection-pool.ts';
+import {
+  NO_FLOW,
+  Relay,
+  type RelayFlow,
+  type RelayListener,
+  type RelayPermit,
+} from '../http-client/relay.ts';
+import { RelayLine } from '../http-client/relay-queue.ts';
+import { requestHead } from '../http-client/request-head.ts';
 import type {
   ModuleCounters,
   ModuleError,
   ModuleRequest,
   ModuleResult,
   RelayRequest,
-} from './module-call.ts';
-import { NO_FLOW, Relay, type RelayFlow, type RelayListener, type RelayPermit } from './relay.ts';
-import { RelayLine } from './relay-line.ts';
-import { requestHead } from './request-head.ts';
+} from '../http-client/types.ts';
+import { type Breakers, createBreakers, PROBE_MS, verdictOf } from './breaker.ts';
 
 /** Connections per origin, as many again for relayed calls; one request at a time on each. */
 export const CONNECTIONS_PER_ORIGIN = 128;

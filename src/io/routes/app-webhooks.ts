@@ -4,17 +4,17 @@ import { APP_NAMES } from '../../domain/apps.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { ID_EXAMPLE } from '../../domain/examples.ts';
 import { boolean, int64, integer, object, optional, text } from '../../domain/schema.ts';
-import { appSchema } from '../apps.ts';
+import { requireId } from '../accounts/login-parts.ts';
+import { appSchema } from '../apps/apps.ts';
+import { readTime, timeText } from '../http/query-time.ts';
 import { type AnyRoute, defineRoute } from '../http/route.ts';
-import { requireId } from '../login-parts.ts';
-import { readTime, timeText } from '../query-time.ts';
 import {
   deliveriesSchema,
   pingSchema,
   type ResendRequest,
   resendSchema,
   type WebhookDesk,
-} from '../webhooks-desk.ts';
+} from '../webhooks/owner-api.ts';
 import { accountCall } from './sessions.ts';
 
 const appIdSchema = int64('Application id: decimal string');

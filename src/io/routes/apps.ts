@@ -3,9 +3,9 @@
  * the API key; and the REST twins of get_app_info, list_app_access and revoke_app_access, with the grant beside them.
  */
 
-import { app, type SettledApp } from '../../actors/app.ts';
-import { user } from '../../actors/user.ts';
-import type { RemovedApp } from '../../actors/user-apps.ts';
+import { user } from '../../actors/accounts/user.ts';
+import type { RemovedApp } from '../../actors/accounts/user-apps.ts';
+import { app, type SettledApp } from '../../actors/apps/app.ts';
 import {
   APP_NAME_LENGTH_MAX,
   APP_NAMES,
@@ -33,11 +33,13 @@ import {
   type Static,
   text,
 } from '../../domain/schema.ts';
-import type { SettingsReader } from '../../domain/settings.ts';
+import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Site } from '../../domain/site.ts';
-import { judgeWebhookUrl } from '../../domain/webhook-target.ts';
-import { BATCH_EVENTS_MAX } from '../../domain/webhooks.ts';
-import { askOptions } from '../account.ts';
+import { judgeWebhookUrl } from '../../domain/webhooks/target.ts';
+import { BATCH_EVENTS_MAX } from '../../domain/webhooks/types.ts';
+import { askOptions } from '../accounts/account.ts';
+import { originOf, requireId } from '../accounts/login-parts.ts';
+import type { Vault } from '../apps/api-keys.ts';
 import {
   appAccessSchema,
   appItem,
@@ -47,10 +49,8 @@ import {
   listAppAccess,
   listApps,
   revokeAppAccess,
-} from '../apps.ts';
+} from '../apps/apps.ts';
 import { type AnyRoute, defineRoute } from '../http/route.ts';
-import { originOf, requireId } from '../login-parts.ts';
-import type { Vault } from '../vault.ts';
 import { accountCall } from './sessions.ts';
 
 const appIdSchema = int64('Application id: decimal string');

@@ -1,8 +1,8 @@
 /** Challenges and browser login (spec 4.4; shapes in auth.md). Sign-up is register_key without a session (keys.ts). */
 
-import { type AccountView, user } from '../../actors/user.ts';
-import type { CodeLoggedIn } from '../../actors/user-codes.ts';
-import type { LoggedIn, Login } from '../../actors/user-login.ts';
+import { type AccountView, user } from '../../actors/accounts/user.ts';
+import type { CodeLoggedIn } from '../../actors/accounts/user-codes.ts';
+import type { LoggedIn, Login } from '../../actors/accounts/user-login.ts';
 import type { Challenge } from '../../domain/challenges.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { ID_EXAMPLE, KEY_EXAMPLE, SIGNATURE_EXAMPLE } from '../../domain/examples.ts';
@@ -21,8 +21,6 @@ import {
   utcText,
 } from '../../domain/schema.ts';
 import { SECOND_MS, toIso } from '../../domain/time.ts';
-import { defineRoute, Reply, type RouteContext } from '../http/route.ts';
-import { setSid } from '../http/sid-cookie.ts';
 import {
   challengeFields,
   challengeIdSchema,
@@ -38,8 +36,8 @@ import {
   SIGNATURE_BYTES,
   usedOf,
   usingChallenge,
-} from '../login-parts.ts';
-import { codeLogin } from '../one-time-codes.ts';
+} from '../accounts/login-parts.ts';
+import { codeLogin } from '../accounts/one-time-codes.ts';
 import {
   type AssertionJson,
   assertionExample,
@@ -51,7 +49,9 @@ import {
   credentialIdsSchema,
   readAssertion,
   requestOptions,
-} from '../passkeys.ts';
+} from '../accounts/passkeys.ts';
+import { defineRoute, Reply, type RouteContext } from '../http/route.ts';
+import { setSid } from '../http/sid-cookie.ts';
 
 const NAME_LENGTH_MAX = 64;
 /** For `navigator.credentials.create` and `.get`: WebAuthn Level 3, 5.1.8 and 5.1.9, describes them. */

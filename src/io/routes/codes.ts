@@ -2,8 +2,8 @@
 import { parseEmail, parsePhone } from '../../domain/contacts.ts';
 import type { ErrorName } from '../../domain/errors.ts';
 import { object, text } from '../../domain/schema.ts';
+import { codeRequested, requestCode } from '../accounts/one-time-codes.ts';
 import { defineRoute } from '../http/route.ts';
-import { codeRequested, requestCode } from '../one-time-codes.ts';
 
 const ADDRESS_CHARACTERS_MAX = 320;
 const ERRORS_OF_BOTH: readonly ErrorName[] = ['InvalidInput', 'DeliveryUnavailable', 'AccessRateLimit'];

@@ -2,7 +2,7 @@
 
 import { unknown } from '../../domain/schema.ts';
 import type { Site } from '../../domain/site.ts';
-import { describeApi } from '../http/openapi.ts';
+import { describeApi } from '../http/openapi/document.ts';
 import { type AnyRoute, defineRoute } from '../http/route.ts';
 import { CachedBody } from '../web/cached-body.ts';
 

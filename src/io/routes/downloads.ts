@@ -3,12 +3,12 @@
  * of it. The router answers HEAD through the same routes.
  */
 import { GatewayError } from '../../domain/errors.ts';
-import { chunkCount, chunkOffsetBytes, chunkSizeBytes } from '../../domain/files.ts';
+import { chunkCount, chunkOffsetBytes, chunkSizeBytes } from '../../domain/files/files.ts';
 import { parseId } from '../../domain/ids.ts';
 import { idText, object, optional, text } from '../../domain/schema.ts';
-import type { DownloadForm, Downloads } from '../files/downloads.ts';
-import type { FileCodes } from '../files/file-code.ts';
-import type { FileDirectory } from '../files/file-directory.ts';
+import type { DownloadForm, Downloads } from '../files/download/downloads.ts';
+import type { FileDirectory } from '../files/download/file-cache.ts';
+import type { FileCodes } from '../files/download/file-code.ts';
 import { type AnyRoute, defineRoute, type HeaderList, type Reply, type RouteContext } from '../http/route.ts';
 import type { ChatFile } from '../modules/chat-files.ts';
 

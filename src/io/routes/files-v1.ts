@@ -2,13 +2,20 @@
  * Buffered uploads (spec 4.6): init_upload, upload_part, cancel_upload, and upload_status, which is Gatehouse's own. An
  * upload belongs to the account whose session opened it; to anybody else its id is unknown.
  */
+
+import { type UploadStatus, upload } from '../../actors/files/v1/upload.ts';
+import {
+  type GrantUpload,
+  UPLOAD_DESK_ID,
+  type UploadSlot,
+  uploadDesk,
+} from '../../actors/files/v1/upload-slots.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
-import { type UploadStatus, upload } from '../../actors/upload.ts';
-import { type GrantUpload, UPLOAD_DESK_ID, type UploadSlot, uploadDesk } from '../../actors/upload-desk.ts';
 import { GatewayError } from '../../domain/errors.ts';
-import { toUnsignedCrc32 } from '../../domain/files.ts';
+import { toUnsignedCrc32 } from '../../domain/files/files.ts';
+import { bodyFormFault } from '../../domain/files/upload-plan.ts';
 import { ID_MAX, ID_MIN } from '../../domain/ids.ts';
-import { isLoopback, networksOf } from '../../domain/networks.ts';
+import { isLoopback, networksOf } from '../../domain/limits/networks.ts';
 import {
   array,
   idText,
@@ -22,11 +29,10 @@ import {
   union,
   utcText,
 } from '../../domain/schema.ts';
-import type { SettingsReader } from '../../domain/settings.ts';
+import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { toIso } from '../../domain/time.ts';
-import { bodyFormFault } from '../../domain/upload-plan.ts';
-import type { FileCodes } from '../files/file-code.ts';
-import type { PartUploads } from '../files/part-uploads.ts';
+import type { FileCodes } from '../files/download/file-code.ts';
+import type { PartUploads } from '../files/upload/v1-parts.ts';
 import { type AnyRoute, defineRoute, type RequestLimiter } from '../http/route.ts';
 
 export interface UploadRouteParts {

@@ -2,17 +2,22 @@
  * v2 uploads (spec 4.7): a draft first, then its bytes in one stream, or in pieces for who wants to resume: by `Range`,
  * or by draft-ietf-httpbis-resumable-upload (interop version 8), whose methods and fields the same address speaks.
  */
-import type { DraftView } from '../../actors/draft.ts';
+import type { DraftView } from '../../actors/files/v2/draft.ts';
 import { GatewayError } from '../../domain/errors.ts';
-import { fileSizeMaxBytes } from '../../domain/files.ts';
+import { fileSizeMaxBytes } from '../../domain/files/files.ts';
+import {
+  bodyFormFault,
+  readUploadPlan,
+  UPLOAD_FIELDS,
+  type UploadPlan,
+} from '../../domain/files/upload-plan.ts';
 import { idText, text } from '../../domain/schema.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
-import type { SettingsReader } from '../../domain/settings.ts';
+import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { SECOND_MS } from '../../domain/time.ts';
-import { bodyFormFault, readUploadPlan, UPLOAD_FIELDS, type UploadPlan } from '../../domain/upload-plan.ts';
-import { draftBody, draftQuery, findDraft, openDraft, viewDraft } from '../files/draft-door.ts';
-import type { DraftUploads, UploadOutcome } from '../files/draft-uploads.ts';
-import type { FileCodes } from '../files/file-code.ts';
+import type { FileCodes } from '../files/download/file-code.ts';
+import { draftBody, draftQuery, findDraft, openDraft, viewDraft } from '../files/upload/draft-access.ts';
+import type { DraftUploads, UploadOutcome } from '../files/upload/v2-stream.ts';
 import { errorReply } from '../http/reply.ts';
 import { type AnyRoute, defineRoute, type HeaderList, Reply, type RouteContext } from '../http/route.ts';
 
@@ -28,7 +33,7 @@ const GROUP = 'files';
 const STREAM_PARAMS = {
   fileId: idText('The first half of what create_draft answered', '1870000000000000001'),
 };
-/** What domain/upload-plan.ts reads. */
+/** What domain/files/upload-plan.ts reads. */
 const UPLOAD_READS = {
   Range: 'optional',
   'Upload-Offset': 'optional',

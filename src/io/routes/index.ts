@@ -1,17 +1,17 @@
 /** The route table of the public listener: every group, in the order of the explorer. */
 import type { Administration } from '../../actors/runtime/administration.ts';
-import type { LiveSettings } from '../../domain/settings.ts';
+import type { LiveSettings } from '../../domain/settings/settings.ts';
+import type { Vault } from '../apps/api-keys.ts';
 import type { AnyRoute } from '../http/route.ts';
 import { CapabilityCodes } from '../mcp/capability.ts';
-import type { LiveCatalogue } from '../mcp/catalogue.ts';
+import type { LiveCatalogue } from '../mcp/catalog.ts';
 import { GATEWAY_SERVICES } from '../mcp/tools/gateway.ts';
 import type { StreamHub } from '../sse/hub.ts';
-import type { Vault } from '../vault.ts';
-import type { WebhookDesk } from '../webhooks-desk.ts';
-import { createAdminRoutes } from './admin.ts';
-import type { Reload } from './admin-catalogue.ts';
-import type { StaffParts } from './admin-staff.ts';
-import type { WorkParts } from './admin-work.ts';
+import type { WebhookDesk } from '../webhooks/owner-api.ts';
+import type { Reload } from './admin/catalog.ts';
+import { createAdminRoutes } from './admin/index.ts';
+import type { WorkParts } from './admin/operations.ts';
+import type { StaffParts } from './admin/staff.ts';
 import { createAppWebhookRoutes } from './app-webhooks.ts';
 import { createAppRoutes } from './apps.ts';
 import { login, loginOptions, loginOptionsFor, registerOptions } from './auth.ts';

@@ -1,6 +1,6 @@
 /** What anybody may ask: get_info, info and health (spec 4.4). */
-import { CHUNK_BYTES } from '../../domain/files.ts';
-import { SCOPE_SETTINGS, type ScopeCode } from '../../domain/quotas.ts';
+import { CHUNK_BYTES } from '../../domain/files/files.ts';
+import { SCOPE_SETTINGS, type ScopeCode } from '../../domain/limits/quotas.ts';
 import { ROLES } from '../../domain/roles.ts';
 import {
   array,
@@ -14,7 +14,7 @@ import {
   text,
   utcText,
 } from '../../domain/schema.ts';
-import type { SettingsReader } from '../../domain/settings.ts';
+import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Site } from '../../domain/site.ts';
 import { toIso } from '../../domain/time.ts';
 import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';

@@ -3,10 +3,10 @@
  * removed. Bound to loopback unless configured otherwise.
  */
 import { integer, object } from '../../domain/schema.ts';
-import { type FileRemovals, REMOVALS_BODY_MAX_BYTES } from '../files/removals.ts';
+import { type FileRemovals, REMOVALS_BODY_MAX_BYTES } from '../files/storage/removals.ts';
 import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
-import type { Figures, Metrics } from '../metrics.ts';
-import { EVENTS_BODY_MAX_BYTES, type EventIntake } from '../modules/event-intake.ts';
+import { EVENTS_BODY_MAX_BYTES, type EventIntake } from '../modules/event-push.ts';
+import type { Figures, Metrics } from '../observability/metrics.ts';
 import type { HealthFacts } from './info.ts';
 
 export interface InternalFacts extends HealthFacts {

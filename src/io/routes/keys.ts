@@ -14,14 +14,14 @@ import {
   utcText,
 } from '../../domain/schema.ts';
 import { toIso } from '../../domain/time.ts';
-import { listKeys, userKeyItem, userKeySchema } from '../account.ts';
-import { register } from '../enrolment.ts';
+import { listKeys, userKeyItem, userKeySchema } from '../accounts/account.ts';
+import { register } from '../accounts/enrollment.ts';
+import { removeUserKey, setKeyAccess } from '../accounts/key-changes.ts';
+import { auditingKeyRefusals, challengeIdSchema } from '../accounts/login-parts.ts';
+import { attestationExample, attestationSchema } from '../accounts/passkeys.ts';
+import { countingSignUps } from '../accounts/sign-ups.ts';
 import { defineRoute, Reply } from '../http/route.ts';
 import { clearSid, setSid } from '../http/sid-cookie.ts';
-import { removeUserKey, setKeyAccess } from '../key-changes.ts';
-import { auditingKeyRefusals, challengeIdSchema } from '../login-parts.ts';
-import { attestationExample, attestationSchema } from '../passkeys.ts';
-import { countingSignUps } from '../sign-ups.ts';
 import { accountCall } from './sessions.ts';
 
 const keyIdSchema = int64('Key id: decimal string');

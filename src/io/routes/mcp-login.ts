@@ -3,8 +3,8 @@
  * read or set, and the body is ignored.
  */
 
-import { user } from '../../actors/user.ts';
-import type { LoggedIn, McpLogin } from '../../actors/user-login.ts';
+import { user } from '../../actors/accounts/user.ts';
+import type { LoggedIn, McpLogin } from '../../actors/accounts/user-login.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { ID_EXAMPLE, SIGNATURE_EXAMPLE } from '../../domain/examples.ts';
 import { parseId } from '../../domain/ids.ts';
@@ -12,9 +12,6 @@ import { isTimestampFresh, mcpLoginMessage, parseUnixSeconds } from '../../domai
 import { idText, nullable, object, oneOf, text, utcText } from '../../domain/schema.ts';
 import { LOGIN_TYPES, type LoginType } from '../../domain/sessions.ts';
 import { toIso } from '../../domain/time.ts';
-import { readBearer } from '../http/request.ts';
-import { defineRoute, type RouteContext } from '../http/route.ts';
-import { doorOf, ownerOf } from '../http/session-gate.ts';
 import {
   auditRefusal,
   countingUnknownKeys,
@@ -23,7 +20,10 @@ import {
   PUBLIC_KEY_BYTES,
   requireBytes,
   SIGNATURE_BYTES,
-} from '../login-parts.ts';
+} from '../accounts/login-parts.ts';
+import { readBearer } from '../http/request.ts';
+import { defineRoute, type RouteContext } from '../http/route.ts';
+import { doorOf, ownerOf } from '../http/session-lookup.ts';
 
 const HEADERS = ['x-publickey', 'x-timestamp', 'x-signature', 'x-app-id'] as const;
 

@@ -7,8 +7,9 @@ import { type Caller, loginClass } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { text } from '../../domain/schema.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
+import type { RouteDocs } from '../http/openapi/route-docs.ts';
 import { type AnyRoute, defineRoute, type Reply, type RouteContext } from '../http/route.ts';
-import type { RouteDocs } from '../http/route-docs.ts';
+import type { RelayRequest } from '../http-client/types.ts';
 import {
   type Asking,
   audit,
@@ -19,14 +20,13 @@ import {
   outcomeOf,
   recordOf,
 } from '../mcp/audit.ts';
-import type { Catalogue } from '../mcp/catalogue.ts';
+import type { Catalogue } from '../mcp/catalog.ts';
 import { TIMEOUT_MS } from '../mcp/tool.ts';
-import type { CallObserver } from '../metrics.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import { type ProxiedTarget, proxiedUrl, withoutParameters } from '../modules/endpoint.ts';
 import { factsOf, forwardedHeaders, gatewayHeaders, viaOf } from '../modules/headers.ts';
-import type { RelayRequest } from '../modules/module-call.ts';
-import { ProxiedCall, type ProxiedEnding } from './proxied-call.ts';
+import type { CallObserver } from '../observability/metrics.ts';
+import { ProxiedCall, type ProxiedEnding } from '../proxy/answer.ts';
 
 const PROXIED_PATH = /^\/([a-z][a-z0-9-]{0,31})\/v[1-9][0-9]{0,3}\/./;
 /**

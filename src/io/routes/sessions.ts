@@ -1,6 +1,6 @@
 /** REST twins of the gateway tools about sessions: sessions, close_sessions, login_log; and logout. */
 
-import { user } from '../../actors/user.ts';
+import { user } from '../../actors/accounts/user.ts';
 import { ID_EXAMPLE } from '../../domain/examples.ts';
 import { array, nothing } from '../../domain/schema.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
@@ -13,10 +13,10 @@ import {
   listSessions,
   loginSchema,
   sessionSchema,
-} from '../account.ts';
+} from '../accounts/account.ts';
+import { originOf } from '../accounts/login-parts.ts';
 import { defineRoute, Reply, type RouteContext } from '../http/route.ts';
 import { clearSid } from '../http/sid-cookie.ts';
-import { originOf } from '../login-parts.ts';
 
 export function accountCall(context: RouteContext<unknown, unknown, SessionContext>): AccountCall {
   const { actors, settings, session, nowMs, idempotencyKey, body } = context;

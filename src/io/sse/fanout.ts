@@ -3,8 +3,8 @@
  * events are taken only when everybody who can take bytes has those before: a client that keeps up is never overrun by
  * a burst, and the log is the only queue.
  */
-import type { Schedule } from '../../actors/runtime/world.ts';
-import { type EventLog, missedAfter } from '../../domain/events.ts';
+import type { Schedule } from '../../actors/runtime/runtime-context.ts';
+import { type EventLog, missedAfter } from '../../domain/events/events.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { Tally } from './counters.ts';
 import { beatFrame, NOTHING_FRAME, resetFrame } from './frames.ts';

@@ -2,7 +2,7 @@
  * The wire form of server-sent events (HTML Standard 9.2, events.md "Server-sent events"): what a frame looks like, the
  * few frames that are the gateway's own, and how a `Last-Event-ID` is read. Lines end in LF. Pure.
  */
-import type { StoredEvent } from '../../domain/events.ts';
+import type { StoredEvent } from '../../domain/events/events.ts';
 
 /** A browser waits so long before it connects again, unless it is told otherwise. Milliseconds. */
 export const RETRY_MS = 3_000;

@@ -2,10 +2,10 @@
  * The event streams of the browsers, from the first byte to the goodbye: who is let in and from which place of the log,
  * the heartbeat at which a stream's session is asked for again, and how streams end. What they carry is the fan-out's.
  */
-import type { Schedule } from '../../actors/runtime/world.ts';
-import { type EventLog, missedAfter } from '../../domain/events.ts';
-import type { SettingsReader } from '../../domain/settings.ts';
-import type { SharedBounds } from '../../domain/shared-bounds.ts';
+import type { Schedule } from '../../actors/runtime/runtime-context.ts';
+import { type EventLog, missedAfter } from '../../domain/events/events.ts';
+import type { SharedBounds } from '../../domain/limits/shared-bounds.ts';
+import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { type Clock, SECOND_MS } from '../../domain/time.ts';
 import { Beats } from './beats.ts';
 import { type HubCounters, newTally, type Tally } from './counters.ts';

@@ -2,8 +2,9 @@
  * The open streams, found by user and by session, and the bounds on them: of one session (the oldest stream is closed),
  * of one user, of one network, of the node, and how often one session may connect. Memory follows the open streams.
  */
-import type { SettingsReader } from '../../domain/settings.ts';
-import { Lease, type SharedBound } from '../../domain/shares.ts';
+
+import { Lease, type SharedBound } from '../../domain/limits/shares.ts';
+import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import type { Channel, EventStream, StreamOrigin } from './stream.ts';
 

@@ -3,8 +3,8 @@
  * farthest back decides which: a thousand clients that come back together cost one reading. A step is short, so that a
  * long backlog blocks nobody.
  */
-import type { EventLog, StoredEvent } from '../../domain/events.ts';
-import { missedAfter } from '../../domain/events.ts';
+import type { EventLog, StoredEvent } from '../../domain/events/events.ts';
+import { missedAfter } from '../../domain/events/events.ts';
 import { eventFrame, NOTHING_FRAME, WRITE_BYTES_MAX } from './frames.ts';
 import type { FrameRing } from './ring.ts';
 import type { EventStream } from './stream.ts';

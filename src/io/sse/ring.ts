@@ -2,7 +2,7 @@
  * The newest events of the log as encoded frames, in one ring for all clients: each event is encoded once, whoever gets
  * it, and no client has a queue of its own. Bounded in frames and bytes; what leaves it is still in the log.
  */
-import type { StoredEvent } from '../../domain/events.ts';
+import type { StoredEvent } from '../../domain/events/events.ts';
 import { eventFrame, WRITE_BYTES_MAX } from './frames.ts';
 
 export interface RingBounds {

@@ -2,8 +2,8 @@
  * One client: where it stands in the log and whether its socket takes bytes. It holds no events: what is due to it is
  * taken from the ring, or from the log while it is behind the ring. The hub decides; this is what it decides about.
  */
-import type { Holder } from '../../domain/holders.ts';
-import type { Lease } from '../../domain/shares.ts';
+import type { Holder } from '../../domain/limits/holders.ts';
+import type { Lease } from '../../domain/limits/shares.ts';
 import type { OutgoingBody, OutgoingSource } from '../http/stream.ts';
 
 /** Who holds the stream, and from where. */

@@ -4,7 +4,7 @@ import t, { type Test } from 'tap';
 import type { StreamOwner } from '../../../src/io/files/stream-owner.ts';
 import type { Direction, Throttle, ThrottledStream } from '../../../src/io/files/throttle.ts';
 import { runs } from '../../support/depth.ts';
-import { checkEnds, download, MiB, settle, setUp, upload } from '../../support/throttle.ts';
+import { checkEnds, download, MiB, settle, setUp, upload } from '../../support/files/throttle.ts';
 
 const MANY = 24;
 const ADA = { userId: '7', address: '10.0.0.1' };

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import type { Direction } from '../../../src/io/files/throttle.ts';
 import { runs } from '../../support/depth.ts';
-import { checkEnds, download, MiB, settle, setUp, upload } from '../../support/throttle.ts';
+import { checkEnds, download, MiB, settle, setUp, upload } from '../../support/files/throttle.ts';
 
 const SOMEBODY = { userId: '7', address: '127.0.0.1' };
 

@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import t, { type Test } from 'tap';
-import { findFreePort } from '../../../src/io/http/free-port.ts';
-import { setReceiveBuffer, steerToNewest } from '../../../src/io/http/listening-sockets.ts';
+import { findFreePort } from '../../../src/io/http/listen/free-port.ts';
+import { setReceiveBuffer, steerToNewest } from '../../../src/io/http/listen/listening-sockets.ts';
 import { createServer, type Server } from '../../../src/io/http/server.ts';
 import { requestText, sendRaw } from '../../support/http.ts';
 

@@ -1,10 +1,14 @@
 /** Which limits a request meets, by route and caller (events.md "Which scope, by route"), over real sockets. */
 import t, { type Test } from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
-import { type ScopeCode, WindowCounter } from '../../../src/domain/quotas.ts';
+import { type ScopeCode, WindowCounter } from '../../../src/domain/limits/quotas.ts';
 import { object, text } from '../../../src/domain/schema.ts';
 import type { SessionContext } from '../../../src/domain/sessions.ts';
-import { createAddressReader, createRangeCheck, readAddress } from '../../../src/io/http/client-address.ts';
+import {
+  createAddressReader,
+  createRangeCheck,
+  readAddress,
+} from '../../../src/io/http/listen/client-address.ts';
 import { type AnyRoute, defineRoute, type SessionGate } from '../../../src/io/http/route.ts';
 import {
   connectRaw,

@@ -2,10 +2,10 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
-import { createAddressReader, parseAddress } from '../../../src/io/http/client-address.ts';
 import { isShallow, JSON_DEPTH_MAX, parseJson } from '../../../src/io/http/json.ts';
+import { createAddressReader, parseAddress } from '../../../src/io/http/listen/client-address.ts';
 import { decodeSegment, parseQuery, readBearer, readSid } from '../../../src/io/http/request.ts';
-import { seededNumbers } from '../../support/actors.ts';
+import { seededNumbers } from '../../support/actors/actors.ts';
 import { count, depth, runs } from '../../support/depth.ts';
 
 t.setTimeout(120_000);

@@ -5,7 +5,7 @@ import http from 'node:http';
 import net from 'node:net';
 import t from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
-import { IncomingStream } from '../../../src/io/http/incoming.ts';
+import { IncomingStream } from '../../../src/io/http/body/incoming.ts';
 import { defineRoute, type RouteContext } from '../../../src/io/http/route.ts';
 import type { HttpResponse } from '../../../src/io/http/server.ts';
 import { type OutgoingBody, type OutgoingSource, StreamReply } from '../../../src/io/http/stream.ts';

@@ -8,7 +8,7 @@ import { GatewayError } from '../../../src/domain/errors.ts';
 import { chatFilesOf, createChatFiles } from '../../../src/io/modules/chat-files.ts';
 import { createModuleClient, type ModuleClient } from '../../../src/io/modules/client.ts';
 import { startSandbox } from '../../../src/sandbox/start.ts';
-import { freshBounds } from '../../support/bounds.ts';
+import { freshBounds } from '../../support/actors/bounds.ts';
 
 async function opened(t: Test) {
   const dataPath = await mkdtemp(join(tmpdir(), 'chat-files-'));

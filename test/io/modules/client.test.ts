@@ -3,15 +3,15 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import t, { type Test } from 'tap';
+import { ANSWER_MAX_BYTES } from '../../../src/io/http-client/attempt.ts';
+import type { ModuleRequest, ModuleResult } from '../../../src/io/http-client/types.ts';
 import { BREAKER_FAILURES_MAX, BREAKER_OPEN_MS, createBreakers } from '../../../src/io/modules/breaker.ts';
 import {
   createModuleClient,
   type ModuleClient,
   type ModuleClientOptions,
 } from '../../../src/io/modules/client.ts';
-import { ANSWER_MAX_BYTES } from '../../../src/io/modules/exchange.ts';
-import type { ModuleRequest, ModuleResult } from '../../../src/io/modules/module-call.ts';
-import { freshBounds } from '../../support/bounds.ts';
+import { freshBounds } from '../../support/actors/bounds.ts';
 import { holdTimeouts } from '../../support/held-timers.ts';
 import { outside } from '../../support/outside.ts';
 import { startRawModule } from '../../support/raw-module.ts';

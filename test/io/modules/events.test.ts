@@ -2,11 +2,10 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
-import { EventInbox, type Intake } from '../../../src/actors/event-inbox.ts';
-import { openEventLog } from '../../../src/actors/event-log.ts';
+import { EventInbox, type Intake } from '../../../src/actors/events/inbox.ts';
+import { openEventLog } from '../../../src/actors/events/log.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
-import type { IncomingEvent } from '../../../src/domain/event-intake.ts';
-import { createMetrics } from '../../../src/io/metrics.ts';
+import type { IncomingEvent } from '../../../src/domain/events/intake.ts';
 import { createModuleClient } from '../../../src/io/modules/client.ts';
 import {
   EAGER_POLLS,
@@ -15,12 +14,13 @@ import {
   POLL_BACKOFF_MAX_MS,
   POLL_EAGER_MS,
   POLL_MS,
-} from '../../../src/io/modules/event-feed.ts';
-import { createEventIntake, EVENTS_BODY_MAX_BYTES } from '../../../src/io/modules/event-intake.ts';
+} from '../../../src/io/modules/event-poller.ts';
+import { createEventIntake, EVENTS_BODY_MAX_BYTES } from '../../../src/io/modules/event-push.ts';
 import { createModuleKeys } from '../../../src/io/modules/module-keys.ts';
+import { createMetrics } from '../../../src/io/observability/metrics.ts';
 import { createInternalRoutes } from '../../../src/io/routes/internal.ts';
-import { createTestActors } from '../../support/actors.ts';
-import { freshBounds } from '../../support/bounds.ts';
+import { createTestActors } from '../../support/actors/actors.ts';
+import { freshBounds } from '../../support/actors/bounds.ts';
 import { startHttp } from '../../support/http.ts';
 
 const WALLET_KEY = 'wallet-key-0123456789';

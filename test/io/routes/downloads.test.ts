@@ -1,14 +1,14 @@
 /**
  * Downloads over raw sockets: the whole table of ranges and conditions by both versions and both methods, who may fetch
- * what, and what a file says of itself. How bodies leave is test/io/files/sender.test.ts.
+ * what, and what a file says of itself. How bodies leave is test/io/files/download/sender.test.ts.
  */
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
-import { toHttpDate } from '../../../src/domain/http-dates.ts';
-import { judgeDownload } from '../../../src/domain/preconditions.ts';
-import { etagOf } from '../../../src/io/files/file-headers.ts';
+import { toHttpDate } from '../../../src/domain/files/http-dates.ts';
+import { judgeDownload } from '../../../src/domain/files/preconditions.ts';
+import { etagOf } from '../../../src/io/files/download/headers.ts';
 import { runs } from '../../support/depth.ts';
-import { DOWNLOAD_TABLE, fieldsOf, type TableRow, TEN_BYTES } from '../../support/download-table.ts';
+import { DOWNLOAD_TABLE, fieldsOf, type TableRow, TEN_BYTES } from '../../support/files/download-table.ts';
 import {
   APP_BEARER,
   BASIC_BEARER,
@@ -19,7 +19,7 @@ import {
   SID,
   SIGNED_APP_BEARER,
   startDownloads,
-} from '../../support/downloads.ts';
+} from '../../support/files/downloads.ts';
 import { connectRaw, type RawAnswer, requestText, sendRaw } from '../../support/http.ts';
 
 const COOKIE = { Cookie: `sid=${SID}` };

@@ -8,7 +8,7 @@ import {
   OWNER_ID,
   PERSON_HEADERS,
   startDrafts,
-} from '../../support/drafts.ts';
+} from '../../support/files/drafts.ts';
 
 const CAP = 1_000_000;
 const BYTES = Buffer.from('0123456789abcdefghij');

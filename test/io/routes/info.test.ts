@@ -1,11 +1,11 @@
 /** What anybody may ask (info, get_info, health) and who may see the settings. */
 import t, { type Test } from 'tap';
-import { SCOPE_SETTINGS } from '../../../src/domain/quotas.ts';
+import { SCOPE_SETTINGS } from '../../../src/domain/limits/quotas.ts';
 import type { SessionContext } from '../../../src/domain/sessions.ts';
-import { LiveSettings, SETTINGS } from '../../../src/domain/settings.ts';
+import { LiveSettings, SETTINGS } from '../../../src/domain/settings/settings.ts';
 import { MINUTE_MS } from '../../../src/domain/time.ts';
 import type { SessionGate } from '../../../src/io/http/route.ts';
-import { createAdminSettingRoutes } from '../../../src/io/routes/admin-settings.ts';
+import { createAdminSettingRoutes } from '../../../src/io/routes/admin/settings.ts';
 import { createHealthRoute, getInfo, type HealthFacts, info } from '../../../src/io/routes/info.ts';
 import { requestText, START_MS, sendRaw, startHttp } from '../../support/http.ts';
 

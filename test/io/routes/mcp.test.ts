@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { LiveSettings } from '../../../src/domain/settings.ts';
-import { SharedBounds } from '../../../src/domain/shared-bounds.ts';
+import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
+import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { EndedSessions } from '../../../src/io/mcp/ended-sessions.ts';
 import { createRoutes, type RouteParts } from '../../../src/io/routes/index.ts';
 import { runs } from '../../support/depth.ts';

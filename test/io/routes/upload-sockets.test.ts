@@ -5,8 +5,8 @@ import net from 'node:net';
 import t from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { HOUR_MS } from '../../../src/domain/time.ts';
-import type { FileStorage } from '../../../src/io/files/storage.ts';
-import { type DraftFixture, type DraftFixtureOptions, startDrafts } from '../../support/drafts.ts';
+import type { FileStorage } from '../../../src/io/files/storage/port.ts';
+import { type DraftFixture, type DraftFixtureOptions, startDrafts } from '../../support/files/drafts.ts';
 import { connectRaw, requestText } from '../../support/http.ts';
 
 const COOKIE = { Cookie: 'sid=person' };

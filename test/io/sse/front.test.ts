@@ -1,17 +1,17 @@
 /** Event streams over the real front: raw sockets, real sessions, a log in memory. */
 import type { Test } from 'tap';
 import t from 'tap';
-import { parseSessionOwner } from '../../../src/actors/owners.ts';
-import { nodeSchedule } from '../../../src/actors/runtime/world.ts';
-import { user } from '../../../src/actors/user.ts';
-import type { SettingName, SettingValue } from '../../../src/domain/settings.ts';
-import { sessionLives } from '../../../src/io/http/session-gate.ts';
+import { parseSessionOwner } from '../../../src/actors/accounts/owners.ts';
+import { user } from '../../../src/actors/accounts/user.ts';
+import { nodeSchedule } from '../../../src/actors/runtime/runtime-context.ts';
+import type { SettingName, SettingValue } from '../../../src/domain/settings/settings.ts';
+import { sessionLives } from '../../../src/io/http/session-lookup.ts';
 import { createEventStreamRoute } from '../../../src/io/routes/event-stream.ts';
 import { StreamHub } from '../../../src/io/sse/hub.ts';
 import { type Account, type AccountFixture, cookie, startAccounts } from '../../support/account.ts';
-import { EventClient, openEvents } from '../../support/event-client.ts';
+import { EventClient, openEvents } from '../../support/events/event-client.ts';
+import { MemoryLog } from '../../support/events/streams.ts';
 import { connectRaw, requestText, sendRaw } from '../../support/http.ts';
-import { MemoryLog } from '../../support/streams.ts';
 
 t.setTimeout(120_000);
 

@@ -1,11 +1,11 @@
 /** The hub with a world that the test moves: heartbeats, lives, slices, coalescing, replay in short steps. */
 import t from 'tap';
-import { LiveSettings } from '../../../src/domain/settings.ts';
-import { SharedBounds } from '../../../src/domain/shared-bounds.ts';
+import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
+import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { WRITE_BYTES_MAX } from '../../../src/io/sse/frames.ts';
 import { type HubOptions, StreamHub } from '../../../src/io/sse/hub.ts';
 import type { StreamOrigin } from '../../../src/io/sse/stream.ts';
-import { FakeSocket, ManualWorld, MemoryLog } from '../../support/streams.ts';
+import { FakeSocket, ManualWorld, MemoryLog } from '../../support/events/streams.ts';
 
 const ROOM = 100_000_000;
 

@@ -4,12 +4,12 @@
  */
 import fc from 'fast-check';
 import t from 'tap';
-import { LiveSettings } from '../../../src/domain/settings.ts';
-import { SharedBounds } from '../../../src/domain/shared-bounds.ts';
+import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
+import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { parseCursor } from '../../../src/io/sse/frames.ts';
 import { StreamHub } from '../../../src/io/sse/hub.ts';
 import { count, runs } from '../../support/depth.ts';
-import { FakeSocket, ManualWorld, MemoryLog } from '../../support/streams.ts';
+import { FakeSocket, ManualWorld, MemoryLog } from '../../support/events/streams.ts';
 
 const USERS = ['1', '2', '3'];
 const CLIENTS = 5;

@@ -1,6 +1,6 @@
 /** The ring of frames: what it keeps alive. What it sends is shown by hub.test.ts and model.test.ts. */
 import t from 'tap';
-import type { StoredEvent } from '../../../src/domain/events.ts';
+import type { StoredEvent } from '../../../src/domain/events/events.ts';
 import { FrameRing } from '../../../src/io/sse/ring.ts';
 
 const EVENTS = 2_000;

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import t from 'tap';
 import { request } from 'undici';
-import type { Configuration } from '../../../src/domain/configuration.ts';
+import { openPages } from '../../../src/bootstrap/static-pages.ts';
+import type { Configuration } from '../../../src/domain/config/configuration.ts';
 import type { AnyRoute } from '../../../src/io/http/route.ts';
 import { FileCache, PAGE_POLICY } from '../../../src/io/web/file-cache.ts';
 import { folderFiles } from '../../../src/io/web/page-tree.ts';
-import { openPages } from '../../../src/pages.ts';
 import { requestText, sendRaw, startHttp } from '../../support/http.ts';
 
 const script = Buffer.from(`export const text = '${'abc '.repeat(1_000)}';\n`);

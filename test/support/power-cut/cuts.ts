@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { plainEnvironment } from '../../../tools/launch.ts';
-import { seededNumbers } from '../actors.ts';
+import { seededNumbers } from '../actors/actors.ts';
 import { type DiskOptions, TracedDisk } from './disk.ts';
 import { COPY, type Ledgers } from './ledgers.ts';
 import { LATER_OPERATION, type Reading } from './reader.ts';

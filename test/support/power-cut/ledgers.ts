@@ -1,9 +1,9 @@
 /** Ledger actors over a journal on disk, and what the journal holds of them, read without starting them. */
-import { startBareSystem } from '../../../bench/bare-system.ts';
+import { startBareSystem } from '../../../bench/subjects/bare-system.ts';
 import { Cell } from '../../../src/actors/runtime/cell.ts';
-import { type DiskJournal, openJournal } from '../../../src/actors/runtime/journal.ts';
+import { type DiskJournal, openJournal } from '../../../src/actors/runtime/journal/lmdb.ts';
 import type { RunningSystem } from '../../../src/actors/runtime/system.ts';
-import { type LedgerState, ledgerKind } from '../ledger-kind.ts';
+import { type LedgerState, ledgerKind } from '../actors/ledger-kind.ts';
 
 export const ACTORS = ['a', 'b', 'c', 'd', 'e', 'f'];
 /** Folder of the writer's copy, within its journal's. */

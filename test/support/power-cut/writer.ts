@@ -6,13 +6,13 @@
  */
 import { writeSync } from 'node:fs';
 import { join } from 'node:path';
-import type { DiskJournal } from '../../../src/actors/runtime/journal.ts';
-import { copyJournal } from '../../../src/actors/runtime/journal-copy.ts';
-import { makeFolders } from '../../../src/actors/runtime/journal-file.ts';
+import { copyJournal } from '../../../src/actors/runtime/journal/backup.ts';
+import { makeFolders } from '../../../src/actors/runtime/journal/file.ts';
+import type { DiskJournal } from '../../../src/actors/runtime/journal/lmdb.ts';
 import type { RunningSystem } from '../../../src/actors/runtime/system.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
-import { seededNumbers } from '../actors.ts';
-import type { LedgerCommand } from '../ledger-kind.ts';
+import { seededNumbers } from '../actors/actors.ts';
+import type { LedgerCommand } from '../actors/ledger-kind.ts';
 import { ACTORS, COPY, ledger, openLedgers, startLedgers } from './ledgers.ts';
 
 const NAMES = ['x', 'y', 'z'];

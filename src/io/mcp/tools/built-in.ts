@@ -2,7 +2,7 @@
  * All that the catalogue holds without configuration: the groups of tools, and the resources. The gateway's own
  * resources are public facts; those of a module need a session like the tools do.
  */
-import type { BuiltInRows } from '../catalogue.ts';
+import type { BuiltInRows } from '../catalog.ts';
 import type { ResourceRow } from '../tool.ts';
 import { CHAT_READ_TOOLS } from './chat.ts';
 import { CHAT_ANONYMOUS_TOOLS } from './chat-anonymous.ts';

@@ -8,8 +8,14 @@ import { APP_NAMES } from '../../../domain/apps.ts';
 import { ID_EXAMPLE } from '../../../domain/examples.ts';
 import type { SessionContext } from '../../../domain/sessions.ts';
 import { toIso } from '../../../domain/time.ts';
-import { type AccountCall, closeSessions, listKeys, listLogins, listSessions } from '../../account.ts';
-import { getApp, listAppAccess, listApps, revokeAppAccess } from '../../apps.ts';
+import {
+  type AccountCall,
+  closeSessions,
+  listKeys,
+  listLogins,
+  listSessions,
+} from '../../accounts/account.ts';
+import { getApp, listAppAccess, listApps, revokeAppAccess } from '../../apps/apps.ts';
 import type { RouteContext } from '../../http/route.ts';
 import type { JsonObject } from '../input-schema.ts';
 import type { ToolRow } from '../tool.ts';

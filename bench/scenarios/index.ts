@@ -1,0 +1,39 @@
+/** All scenarios, in the order of `all`. */
+import type { Scenario } from './definition.ts';
+import { download, downloadRange } from './download.ts';
+import { eventsIntake } from './events-intake.ts';
+import { limiter } from './limiter.ts';
+import { mcpCall } from './mcp-call.ts';
+import { mcpList } from './mcp-list.ts';
+import { mcpLogin } from './mcp-login.ts';
+import { mixed } from './mixed.ts';
+import { neighbours } from './neighbours.ts';
+import { passkey } from './passkey.ts';
+import { restProxy } from './rest-proxy.ts';
+import { sessionCheck } from './session-check.ts';
+import { sessions } from './sessions.ts';
+import { sseFanout } from './sse-fanout.ts';
+import { turn } from './turn.ts';
+import { uploadV1, uploadV2 } from './upload.ts';
+import { webhooks } from './webhooks.ts';
+
+export const SCENARIOS: readonly Scenario[] = [
+  turn,
+  limiter,
+  mcpCall,
+  mcpList,
+  sessionCheck,
+  restProxy,
+  mcpLogin,
+  passkey,
+  uploadV1,
+  uploadV2,
+  download,
+  downloadRange,
+  eventsIntake,
+  webhooks,
+  sseFanout,
+  mixed,
+  neighbours,
+  sessions,
+];

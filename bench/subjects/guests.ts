@@ -1,0 +1,96 @@
+/**
+ * Accounts at somebody's deployment: made one after the other, waiting as long as its limits say, and left behind
+ * without keys and sessions. Only the public API, like anybody's.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  type Answer,
+  cookieOf,
+  expectOk,
+  logIn,
+  type Person,
+  request,
+  UnexpectedAnswer,
+  updateKey,
+} from '../../tools/agent.ts';
+
+/** Attempts of one step, each after what `Retry-After` says. */
+const ATTEMPTS_MAX = 5;
+const WAIT_MAX_SECONDS = 60;
+const SECOND_MS = 1_000;
+
+export interface Left {
+  readonly accounts: number;
+  readonly sessionsClosed: number;
+  readonly keysRemoved: number;
+  /** What could not be done, each once. */
+  readonly faults: readonly string[];
+}
+
+/** Runs the step again while the gateway says that it is asked too often, no sooner than it says. */
+export async function patiently<Result>(
+  step: () => Promise<Result>,
+  wait: (durationMs: number) => Promise<unknown> = sleep,
+): Promise<Result> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await step();
+    } catch (error) {
+      const tooOften = error instanceof UnexpectedAnswer && error.answer.status === 429;
+      if (!tooOften || attempt === ATTEMPTS_MAX) throw error;
+      const seconds = Number(error.answer.headers.get('retry-after') ?? 1);
+      await wait(Math.min(WAIT_MAX_SECONDS, Math.max(1, seconds || 1)) * SECOND_MS);
+    }
+  }
+}
+
+/** Removes the key of each, and with it every session. An account itself no public call removes. */
+export async function leave(url: string, people: readonly Person[]): Promise<Left> {
+  let sessionsClosed = 0;
+  let keysRemoved = 0;
+  const faults = new Set<string>();
+  for (const person of people) {
+    try {
+      const removed = await patiently(() => removeKey(url, person));
+      if (removed.status === 200) keysRemoved += 1;
+      else faults.add(`remove_key: HTTP ${removed.status} ${removed.text}`);
+      const { json } = removed.status === 200 ? removed : await patiently(() => lockOut(url, person));
+      sessionsClosed += Number(json['result']?.['sessionsClosed'] ?? 0);
+    } catch (error) {
+      faults.add(error instanceof Error ? error.message : String(error));
+    }
+  }
+  return { accounts: people.length, sessionsClosed, keysRemoved, faults: [...faults] };
+}
+
+/** With a new login where the session is gone or too old for a change of keys. */
+async function removeKey(url: string, person: Person): Promise<Answer> {
+  const body = { keyId: person.keyId };
+  const ask = async (cookie: string) =>
+    await request(`${url}/auth/v1/keys/remove_key`, { headers: { Cookie: cookie }, body });
+  const first = notTooOften('remove_key', await ask(person.cookie));
+  if (first.status !== 401 && first.status !== 403) return first;
+  const login = expectOk('login', await logIn(url, person.key));
+  return notTooOften('remove_key', await ask(cookieOf(login)));
+}
+
+/** Where a key must stay: no agent gets in by it, and no session stays. */
+async function lockOut(url: string, person: Person): Promise<Answer> {
+  const cookie = cookieOf(expectOk('login', await logIn(url, person.key)));
+  expectOk('update_key', await updateKey(url, { ...person, cookie }, { mcpAccess: false }));
+  const headers = { Cookie: cookie };
+  return expectOk('close_sessions', await request(`${url}/auth/v1/close_sessions`, { headers, body: {} }));
+}
+
+function notTooOften(step: string, answer: Answer): Answer {
+  return answer.status === 429 ? expectOk(step, answer) : answer;
+}
+
+/** For the report. */
+export function leftBehind(url: string, { accounts, sessionsClosed, keysRemoved, faults }: Left): string[] {
+  const keys = keysRemoved === accounts ? 'their keys removed' : `${keysRemoved} of their keys removed`;
+  return [
+    `${accounts} accounts were made at ${url}; ${keys}, ${sessionsClosed} sessions closed. The accounts stay: no public call removes one.`,
+    ...faults.map((fault) => `Left behind at ${url}: ${fault}`),
+  ];
+}

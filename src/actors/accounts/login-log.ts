@@ -1,0 +1,48 @@
+/** The login log of one account: what an entry holds, how many are kept, and when the oldest leave. */
+import type { LoginType, SessionKind } from '../../domain/sessions.ts';
+
+/** Successful logins kept; refused ones have a bound of their own, so that hammering cannot flush the log. */
+export const LOG_ACCEPTED_MAX = 70;
+export const LOG_REFUSED_MAX = 30;
+/** Entries that may lie above the bounds until the next clearing: one pass over the log for so many logins. */
+const LOG_SLACK = 32;
+
+export type LogEventName =
+  | 'login'
+  | 'sign_up'
+  | 'key_taken_over'
+  | 'counter_regressed'
+  | 'key_added_by_admin'
+  | 'key_changed_by_admin'
+  | 'key_removed_by_admin';
+
+export interface LogEntry {
+  readonly id: string;
+  readonly utcMs: number;
+  readonly event: LogEventName;
+  readonly ok: boolean;
+  /** Message of the error table. */
+  readonly error: string | null;
+  readonly kind: SessionKind;
+  readonly loginType: LoginType | null;
+  readonly keyId: string | null;
+  readonly appId: string | null;
+  readonly ip: string;
+  readonly userAgent: string;
+}
+
+/** With a newer entry. A full log is cut back first. */
+export function appended(log: readonly LogEntry[], entry: LogEntry): readonly LogEntry[] {
+  const full = log.length >= LOG_ACCEPTED_MAX + LOG_REFUSED_MAX + LOG_SLACK;
+  return (full ? keptLog(log) : log).concat([entry]);
+}
+
+/** The entries within the bounds, in their order: the newest of each kind. */
+export function keptLog(log: readonly LogEntry[]): readonly LogEntry[] {
+  let accepted = 0;
+  for (const { ok } of log) accepted += ok ? 1 : 0;
+  let acceptedOver = accepted - LOG_ACCEPTED_MAX;
+  let refusedOver = log.length - accepted - LOG_REFUSED_MAX;
+  if (acceptedOver <= 0 && refusedOver <= 0) return log;
+  return log.filter(({ ok }) => (ok ? acceptedOver-- : refusedOver--) <= 0);
+}

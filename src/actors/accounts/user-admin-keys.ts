@@ -1,0 +1,85 @@
+/**
+ * Keys of an account that an admin adds (spec 5.1: "`register_key` or admin panel"), and what the login log says of a
+ * change by an admin (docs/decisions/0123).
+ */
+
+import { audited, type Change, type Origin, outcome } from '../change.ts';
+import { isRefusal, type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
+import type { LogEntry, LogEventName } from './login-log.ts';
+import type { KeyOwner } from './owners.ts';
+import { type AddedKey, enrol, softwareKey } from './user-enrollment.ts';
+import type { UserEvent, UserState } from './user-state.ts';
+import { type Finding, verifyEnrolment } from './verification.ts';
+
+export interface ClaimKey {
+  readonly type: 'claimKey';
+  /** base64url of 32 bytes. */
+  readonly publicKey: string;
+  readonly name?: string;
+  /** Bits of `KeyFlag.McpAccess` and `KeyFlag.CardDav`. */
+  readonly access: number;
+  /** What the index says of this key now. */
+  readonly holder?: KeyOwner;
+  /** Names the admin in `by`. */
+  readonly origin: Origin;
+}
+
+export type AdminKeyCommand =
+  | ClaimKey
+  | { readonly type: 'claimKeyVerified'; readonly command: ClaimKey; readonly finding: Finding | undefined };
+
+export type ClaimedKey = Pick<AddedKey, 'key'>;
+
+export function decideAdminKey(
+  state: UserState,
+  command: AdminKeyCommand,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
+  if (command.type === 'claimKeyVerified') return command.finding ?? judgeClaim(state, command.command, turn);
+  const judged = judgeClaim(state, command, turn);
+  if (isRefusal(judged)) return judged;
+  const publicKey = Buffer.from(command.publicKey, 'base64url');
+  return {
+    next: async (ports) => ({
+      type: 'claimKeyVerified',
+      command,
+      finding: await verifyEnrolment(ports, publicKey, undefined),
+    }),
+  };
+}
+
+/** Without a proof it is a claim: it takes no key from anybody, and a proof takes it away (auth.md A9). */
+function judgeClaim(state: UserState, command: ClaimKey, turn: Turn): Outcome<UserEvent> | Refusal {
+  if (state.createdMs === null) return refuse('NotFound', 'no such user');
+  if (softwareKey(state, command.publicKey) !== undefined) return refuse('KeyAlreadyRegistered');
+  const enrolment = enrol(state, turn, { ...command, passKeyFlag: false, proven: false });
+  if (isRefusal(enrolment)) return enrolment;
+  const { key, change } = enrolment;
+  const fields = { keyId: key.id, publicKey: key.publicKey, flagsAfter: key.flags };
+  return outcome(
+    [
+      change,
+      keyLogged('key_added_by_admin', key.id, turn),
+      audited(state, turn, 'admin_key_added', command.origin, fields),
+    ],
+    { key } satisfies ClaimedKey,
+  );
+}
+
+/** The owner reads in the login log that somebody else changed a key, not who or from where. */
+export function keyLogged(event: LogEventName, keyId: string, turn: Turn): Change {
+  const entry: LogEntry = {
+    id: turn.tick(),
+    utcMs: turn.nowMs,
+    event,
+    ok: true,
+    error: null,
+    kind: 'browser',
+    loginType: null,
+    keyId,
+    appId: null,
+    ip: '',
+    userAgent: '',
+  };
+  return { events: [{ type: 'logged', entry }] };
+}

@@ -1,0 +1,135 @@
+/**
+ * Applications that may act for one account: its own and those it allowed, by its word or by a key that logs in for
+ * them. What was taken back stays on record, so that a further login is refused until the person allows it again.
+ */
+import { APP_ACCESS_MAX } from '../../domain/apps.ts';
+import { type AppDoor, letsIn } from '../apps/app-access-index.ts';
+import { audited, type Change, type Origin, outcome } from '../change.ts';
+import { type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
+import { endSessions } from './user-sessions.ts';
+import type { AppAccess, SessionRecord, UserEvent, UserState } from './user-state.ts';
+
+export interface RevokeAppAccess {
+  readonly type: 'revokeAppAccess';
+  readonly appId: string;
+  readonly origin: Origin;
+}
+
+export type AppAccessCommand =
+  | RevokeAppAccess
+  /** The person allows an application; `door` is what the index says of it now. */
+  | {
+      readonly type: 'grantAppAccess';
+      readonly appId: string;
+      readonly door: AppDoor | undefined;
+      readonly origin: Origin;
+    }
+  /** From the app actor: its sessions that were opened before the tick are over. */
+  | { readonly type: 'appClosed'; readonly appId: string; readonly tick: string }
+  /** From the app actor: it was removed. */
+  | { readonly type: 'appGone'; readonly appId: string };
+
+export interface RevokedAppAccess {
+  readonly appId: string;
+  readonly sessionsClosed: number;
+}
+
+export const NO_APP = 'no such application';
+
+type Decision = Outcome<UserEvent> | Refusal;
+
+export function decideAppAccess(state: UserState, command: AppAccessCommand, turn: Turn): Decision {
+  switch (command.type) {
+    case 'revokeAppAccess':
+      return decideRevoke(state, command, turn);
+    case 'grantAppAccess':
+      return decideGrant(state, command, turn);
+    case 'appClosed': {
+      const { appId, tick } = command;
+      const ended = sessionsOfApp(state, appId).filter(({ id }) => BigInt(id) < BigInt(tick));
+      return outcome([endSessions(state, ended)], null);
+    }
+    case 'appGone': {
+      const { appId } = command;
+      const known = accessOf(state, appId) !== undefined;
+      const dropped: UserEvent[] = known ? [{ type: 'appAccessDropped', appId }] : [];
+      return outcome([{ events: dropped }, endSessions(state, sessionsOfApp(state, appId))], null);
+    }
+  }
+}
+
+export function accessOf(state: UserState, appId: string): AppAccess | undefined {
+  return state.appAccess.find((access) => access.appId === appId);
+}
+
+/**
+ * May a key of this account log in for the application (spec 5.1 rule 6)? A person who took the access back is obeyed.
+ */
+export function admitsApp(
+  state: UserState,
+  appId: string,
+  door: AppDoor | undefined,
+  publicKey: string,
+): boolean {
+  if (!letsIn(door, { userId: state.userId, publicKey })) return false;
+  const access = accessOf(state, appId);
+  if (access === undefined) return !owns(state, door) && state.appAccess.length < APP_ACCESS_MAX;
+  return access.revokedMs === null;
+}
+
+/** The first login for somebody else's application puts it into the list that the person sees. */
+export function firstLogin(state: UserState, appId: string, turn: Turn): Change {
+  if (accessOf(state, appId) !== undefined) return { events: [] };
+  return granted(state, { appId, grantedMs: turn.nowMs, source: 'login', revokedMs: null }, true);
+}
+
+function owns(state: UserState, door: AppDoor | undefined): boolean {
+  return door?.ownerId === state.userId;
+}
+
+export function sessionsOfApp(state: UserState, appId: string): SessionRecord[] {
+  return state.sessions.filter((session) => session.appId === appId);
+}
+
+function decideRevoke(state: UserState, { appId, origin }: RevokeAppAccess, turn: Turn): Decision {
+  const access = accessOf(state, appId);
+  if (access === undefined || access.revokedMs !== null) return refuse('NotFound', NO_APP);
+  const ended = sessionsOfApp(state, appId);
+  const reply: RevokedAppAccess = { appId, sessionsClosed: ended.length };
+  return outcome(
+    [
+      { events: [{ type: 'appAccessRevoked', appId, utcMs: turn.nowMs }] },
+      endSessions(state, ended),
+      audited(state, turn, 'app_access_revoked', origin, { appId, sessionsClosed: ended.length }),
+    ],
+    reply,
+  );
+}
+
+/** An application that takes no sessions cannot be told from one that is not there. */
+function decideGrant(
+  state: UserState,
+  { appId, door, origin }: Extract<AppAccessCommand, { type: 'grantAppAccess' }>,
+  turn: Turn,
+): Decision {
+  const present = accessOf(state, appId);
+  const own = owns(state, door);
+  const known = own ? state.apps.some((entry) => entry.appId === appId) : door?.openedTick != null;
+  if (!known) return refuse('NotFound', NO_APP);
+  const source = own ? 'registration' : 'consent';
+  if (present?.revokedMs === null && present.source === source) return { reply: present };
+  if (present === undefined && state.appAccess.length >= APP_ACCESS_MAX)
+    return refuse('AppLimitReached', `at most ${APP_ACCESS_MAX} applications with access`);
+  const access: AppAccess = { appId, grantedMs: turn.nowMs, source, revokedMs: null };
+  const change = granted(state, access, !own);
+  return outcome([change, audited(state, turn, 'app_access_granted', origin, { appId })], access);
+}
+
+/** `join`: an application of somebody else is to know whom it acts for, to tell them when it closes. */
+function granted(state: UserState, access: AppAccess, join: boolean): Change {
+  const command = { type: 'join', userId: state.userId };
+  return {
+    events: [{ type: 'appAccessGranted', access }],
+    send: join ? [{ toKind: 'app', toId: access.appId, command }] : [],
+  };
+}

@@ -1,0 +1,64 @@
+/**
+ * The Idempotency-Key with which an application was registered, kept with the sealed API key for an hour: a repeat gets
+ * the key again, also when the first answer was lost with the process (decision 0124).
+ */
+import type { SealedKey } from '../../domain/apps.ts';
+import { HOUR_MS } from '../../domain/time.ts';
+import type { Outcome, Timer, Turn } from '../runtime/actor.ts';
+import type { AppEntry, UserEvent, UserState } from './user-state.ts';
+
+const KEEP_MS = HOUR_MS;
+
+/** As a repeat is recognised: the key, and what is the same for repeats of one body alone. */
+export interface RequestKey {
+  readonly key: string;
+  readonly fingerprint: string;
+}
+
+export interface AppRequest extends RequestKey {
+  readonly apiKey: SealedKey;
+  /** It is forgotten then. */
+  readonly endsMs: number;
+}
+
+export type KeptEntry = AppEntry & { readonly request: AppRequest };
+
+/** For the entry of a new application; nothing where the registration came without a key. */
+export function requestOf(
+  request: RequestKey | undefined,
+  apiKey: SealedKey,
+  { nowMs }: Turn,
+): Pick<AppEntry, 'request'> {
+  return request === undefined ? {} : { request: { ...request, apiKey, endsMs: nowMs + KEEP_MS } };
+}
+
+/** The application that was registered with this Idempotency-Key within the last hour. */
+export function registeredWith(
+  { apps }: Pick<UserState, 'apps'>,
+  key: string,
+  nowMs: number,
+): KeptEntry | undefined {
+  const isKept = (entry: AppEntry): entry is KeptEntry =>
+    entry.request?.key === key && nowMs < entry.request.endsMs;
+  return apps.find(isKept);
+}
+
+/** Sets the end of a request that is kept, or takes the timer of a removed application away. */
+export function requestTimers({ appId, request }: AppEntry, isRemoved = false): readonly Timer[] {
+  if (request === undefined) return [];
+  const command = { type: 'forgetAppRequest', appId };
+  return [{ name: `request:${appId}`, dueMs: isRemoved ? null : request.endsMs, command }];
+}
+
+export function decideForget(state: UserState, appId: string): Outcome<UserEvent> {
+  const isKept = state.apps.some((entry) => entry.appId === appId && entry.request !== undefined);
+  return isKept ? { events: [{ type: 'appRequestForgotten', appId }] } : {};
+}
+
+export function withoutRequest(apps: readonly AppEntry[], appId: string): AppEntry[] {
+  return apps.map((entry) => {
+    if (entry.appId !== appId) return entry;
+    const { request: _request, ...rest } = entry;
+    return rest;
+  });
+}

@@ -1,0 +1,184 @@
+/**
+ * Applications that one account registered: which one a request means. The applications themselves live in their own
+ * actors; a registration is answered when theirs has taken it over.
+ */
+import {
+  APP_ACCESS_MAX,
+  APP_RECORDS_MAX,
+  APPS_MAX,
+  type AppPatch,
+  type SealedKey,
+  sameUrl,
+} from '../../domain/apps.ts';
+import { SECOND_MS } from '../../domain/time.ts';
+import type { ConfigureApp } from '../apps/app.ts';
+import { type Change, type Origin, outcome } from '../change.ts';
+import {
+  isRefusal,
+  Later,
+  type Message,
+  type Outcome,
+  type Refusal,
+  refuse,
+  type Timer,
+  type Turn,
+} from '../runtime/actor.ts';
+import {
+  type AppAccessCommand,
+  decideAppAccess,
+  NO_APP,
+  type RevokedAppAccess,
+  sessionsOfApp,
+} from './user-app-access.ts';
+import {
+  decideForget,
+  type KeptEntry,
+  type RequestKey,
+  registeredWith,
+  requestOf,
+  requestTimers,
+} from './user-app-request.ts';
+import { endSessions } from './user-sessions.ts';
+import type { AppEntry, UserEvent, UserState } from './user-state.ts';
+
+/** Registers an application or changes one. The reply is the app actor's `SettledApp`. */
+export interface UpsertApp {
+  readonly type: 'upsertApp';
+  /** Absent: found by its address or name (config.md "App registration"). */
+  readonly appId?: string;
+  readonly patch: AppPatch;
+  /** For a new application. */
+  readonly key: SealedKey;
+  /** Of a request with an Idempotency-Key. */
+  readonly request?: RequestKey;
+  readonly origin: Origin;
+}
+
+export type AppsCommand =
+  | AppAccessCommand
+  | UpsertApp
+  | { readonly type: 'removeApp'; readonly appId: string; readonly origin: Origin }
+  /** From the app actor: it has done what the waiting command asked for. */
+  | { readonly type: 'appSettled'; readonly commandId: string; readonly reply: unknown }
+  /** The app actor has not answered: it is quarantined, or its message became a dead letter. */
+  | { readonly type: 'appOverdue'; readonly commandId: string }
+  /** An hour after a registration with an Idempotency-Key. */
+  | { readonly type: 'forgetAppRequest'; readonly appId: string };
+
+export type RemovedApp = RevokedAppAccess;
+
+type Decision = Outcome<UserEvent> | Refusal;
+
+/** An application answers its account within milliseconds. */
+const ANSWER_TIMEOUT_MS = 10 * SECOND_MS;
+
+export function decideApps(state: UserState, command: AppsCommand, turn: Turn): Decision {
+  switch (command.type) {
+    case 'upsertApp':
+      return decideUpsert(state, command, turn);
+    case 'removeApp':
+      return decideRemove(state, command.appId, command.origin, turn);
+    case 'appSettled': {
+      const { commandId, reply } = command;
+      return { answers: [{ commandId, reply }], timers: [{ ...overdue(turn, commandId), dueMs: null }] };
+    }
+    case 'appOverdue':
+      return { answers: [{ commandId: command.commandId, refusal: refuse('Quarantined') }] };
+    case 'forgetAppRequest':
+      return decideForget(state, command.appId);
+    default:
+      return decideAppAccess(state, command, turn);
+  }
+}
+
+function decideUpsert(state: UserState, command: UpsertApp, turn: Turn): Decision {
+  const { patch, key, request, origin } = command;
+  const first = request === undefined ? undefined : registeredWith(state, request.key, turn.nowMs);
+  if (first !== undefined) return decideRepeat(state, first, command, turn);
+  const target = targetOf(state, command);
+  if (isRefusal(target)) return target;
+  const placed = target ?? newEntry(state, command, turn);
+  if (isRefusal(placed)) return placed;
+  const entry: AppEntry = {
+    ...placed,
+    name: patch.name ?? placed.name,
+    url: patch.url ?? placed.url,
+  };
+  const isNew = target === undefined;
+  const moved = isNew || entry.name !== placed.name || entry.url !== placed.url;
+  return {
+    events: moved ? [{ type: 'appPlaced', entry, utcMs: turn.nowMs }] : [],
+    send: [configure(state, entry, { patch, key, origin }, turn)],
+    timers: [overdue(turn, turn.commandId), ...(isNew ? requestTimers(entry) : [])],
+    reply: new Later(turn.commandId),
+  };
+}
+
+/** The first answer was lost: the application answers once more, and nothing of it changes. */
+function decideRepeat(state: UserState, entry: KeptEntry, command: UpsertApp, turn: Turn): Decision {
+  const { patch, request, origin } = command;
+  if (request?.fingerprint !== entry.request.fingerprint) return refuse('IdempotencyKeyReused');
+  const { apiKey: key } = entry.request;
+  return {
+    send: [configure(state, entry, { patch, key, origin, repeat: true }, turn)],
+    timers: [overdue(turn, turn.commandId)],
+    reply: new Later(turn.commandId),
+  };
+}
+
+function configure(
+  { userId }: UserState,
+  { appId }: AppEntry,
+  rest: Pick<ConfigureApp, 'patch' | 'key' | 'origin' | 'repeat'>,
+  { commandId }: Turn,
+): Message {
+  const command: ConfigureApp = { type: 'configure', commandId, ownerId: userId, ...rest };
+  return { toKind: 'app', toId: appId, command };
+}
+
+/** config.md "App registration". Undefined: none of the account's applications is meant, so a new one is. */
+function targetOf(state: UserState, { appId, patch }: UpsertApp): AppEntry | Refusal | undefined {
+  const { apps } = state;
+  if (appId !== undefined) return apps.find((entry) => entry.appId === appId) ?? refuse('NotFound', NO_APP);
+  const { name, url } = patch;
+  if (name === undefined && url === undefined) return apps.length === 1 ? apps[0] : undefined;
+  const byUrl = url === undefined ? undefined : apps.find((entry) => sameUrl(entry.url, url));
+  return byUrl ?? (name === undefined ? undefined : apps.find((entry) => entry.name === name));
+}
+
+function newEntry(
+  state: UserState,
+  { patch: { name, url }, key, request }: UpsertApp,
+  turn: Turn,
+): AppEntry | Refusal {
+  if (name === undefined || url === undefined)
+    return refuse('InvalidInput', 'a new application needs name and url');
+  if (state.apps.length >= APPS_MAX) return refuse('AppLimitReached', `at most ${APPS_MAX} applications`);
+  if (state.appsPlaced >= APP_RECORDS_MAX || state.appAccess.length >= APP_ACCESS_MAX)
+    return refuse('AppLimitReached', 'removed applications included');
+  return { appId: turn.tick(), name, url, ...requestOf(request, key, turn) };
+}
+
+/** Ends the wait of a command that an application does not answer. What was asked is done all the same, later. */
+function overdue(turn: Turn, commandId: string): Timer {
+  return {
+    name: `app:${commandId}`,
+    dueMs: turn.nowMs + ANSWER_TIMEOUT_MS,
+    command: { type: 'appOverdue', commandId },
+  };
+}
+
+/** The account lets go of it in this turn, the application itself in its own; then the caller is answered. */
+function decideRemove(state: UserState, appId: string, origin: Origin, turn: Turn): Decision {
+  const entry = state.apps.find((each) => each.appId === appId);
+  if (entry === undefined) return refuse('NotFound', NO_APP);
+  const ended = sessionsOfApp(state, appId);
+  const reply: RemovedApp = { appId, sessionsClosed: ended.length };
+  const remove = { type: 'remove', commandId: turn.commandId, ownerId: state.userId, reply, origin };
+  const change: Change = {
+    events: [{ type: 'appDropped', appId }],
+    send: [{ toKind: 'app', toId: appId, command: remove }],
+    timers: [overdue(turn, turn.commandId), ...requestTimers(entry, true)],
+  };
+  return outcome([change, endSessions(state, ended)], new Later(turn.commandId));
+}

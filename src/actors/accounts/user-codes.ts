@@ -1,0 +1,112 @@
+/** Logins with a one-time code: sessions without a key, and the account that the first one of a contact creates. */
+import { type Channel, contactKey } from '../../domain/contacts.ts';
+import { ERRORS, type ErrorName } from '../../domain/errors.ts';
+import { audited, type Change, type Origin, outcome } from '../change.ts';
+import { type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
+import type { LogEntry } from './login-log.ts';
+import type { SessionOwner } from './owners.ts';
+import { endingElsewhere } from './user-login.ts';
+import { openSession } from './user-sessions.ts';
+import type { UserEvent, UserState } from './user-state.ts';
+
+export interface CodeLogin {
+  readonly type: 'codeLogin';
+  readonly channel: Channel;
+  readonly address: string;
+  /** Authenticator handle of the account, where this login creates it. */
+  readonly handle: string;
+  /** Session of a `sid` that came with the login: ended by it, whoever owns it (auth.md A6). */
+  readonly previous?: SessionOwner;
+  readonly origin: Origin;
+}
+
+export type CodeLoginCommand =
+  | CodeLogin
+  /** A code sent to this user's contact was not accepted. */
+  | { readonly type: 'codeRefused'; readonly error: ErrorName; readonly origin: Origin };
+
+export interface CodeLoggedIn {
+  readonly token: string;
+  readonly userId: string;
+  readonly newAccount: boolean;
+  readonly createdMs: number;
+  readonly expiresMs: number;
+}
+
+export function decideCodes(
+  state: UserState,
+  command: CodeLoginCommand,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
+  if (command.type === 'codeLogin') return login(state, command, turn);
+  if (state.createdMs === null) return { reply: null };
+  return { events: [logged(command.error, command.origin, turn)], reply: null };
+}
+
+function login(state: UserState, command: CodeLogin, turn: Turn): Outcome<UserEvent> | Refusal {
+  const { channel, origin, previous } = command;
+  if (state.blocked) return blocked(state, command, turn);
+  const newAccount = state.createdMs === null;
+  const own = previous !== undefined && previous.userId === state.userId;
+  const { change, session, token } = openSession(
+    state,
+    turn,
+    {
+      kind: 'browser',
+      loginType: null,
+      keyId: null,
+      appId: null,
+      origin,
+      ...(own ? { replacesSessionId: previous.sessionId } : {}),
+    },
+    newAccount ? 'sign_up' : 'login',
+  );
+  const { createdMs, expiresMs } = session;
+  const reply: CodeLoggedIn = { token, userId: state.userId, newAccount, createdMs, expiresMs };
+  return outcome(
+    [
+      newAccount ? creation(state, command, turn) : { events: [] },
+      change,
+      { events: [], send: previous === undefined || own ? [] : [endingElsewhere(previous, origin)] },
+      audited(state, turn, newAccount ? 'sign_up' : 'login', origin, { channel, sessionId: session.id }),
+    ],
+    reply,
+  );
+}
+
+/** Account and contact in one commit. Two logins cannot both create it: the name in the index is one. */
+function creation(state: UserState, { channel, address, handle }: CodeLogin, turn: Turn): Change {
+  const contact = { channel, address };
+  return {
+    events: [{ type: 'accountCreated', utcMs: turn.nowMs, handle, contact }],
+    claims: [
+      { index: 'contact', key: contactKey(contact), owner: state.userId, onConflict: 'ChallengeExpired' },
+    ],
+  };
+}
+
+function blocked(state: UserState, { channel, origin }: CodeLogin, turn: Turn): Outcome<UserEvent> {
+  const fields = { channel, loginType: null, error: ERRORS.AccessDenied.message };
+  return {
+    events: [logged('AccessDenied', origin, turn)],
+    audit: audited(state, turn, 'login_refused', origin, fields).audit ?? [],
+    answers: [{ commandId: turn.commandId, refusal: refuse('AccessDenied') }],
+  };
+}
+
+function logged(row: ErrorName, { ip, userAgent }: Origin, turn: Turn): UserEvent {
+  const entry: LogEntry = {
+    id: turn.tick(),
+    utcMs: turn.nowMs,
+    event: 'login',
+    ok: false,
+    error: ERRORS[row].message,
+    kind: 'browser',
+    loginType: null,
+    keyId: null,
+    appId: null,
+    ip,
+    userAgent,
+  };
+  return { type: 'logged', entry };
+}

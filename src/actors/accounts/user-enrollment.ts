@@ -1,0 +1,244 @@
+/**
+ * Enrolment of keys, and of software keys from end to end: the limit, the name in the index, takeover from an unproven holder, replacement of older
+ * password keys, proof for a key that was only claimed. All of it in one commit.
+ */
+import { hasFlag, KeyFlag, type UserKey } from '../../domain/keys.ts';
+import { audited, type Change, merged, type Origin, outcome } from '../change.ts';
+import {
+  type Claim,
+  type IndexName,
+  isRefusal,
+  type Message,
+  type Outcome,
+  type Refusal,
+  refuse,
+  type Turn,
+} from '../runtime/actor.ts';
+import { challengeUsed, type UsedChallenge } from './challenges.ts';
+import { type KeyOwner, keyOwner } from './owners.ts';
+import { changingSession, endSessions, sessionsOfKey } from './user-sessions.ts';
+import type { SessionRecord, UserEvent, UserState } from './user-state.ts';
+import { type Finding, type Proof, verifyEnrolment } from './verification.ts';
+
+/** What a new key is made of. A passkey's `publicKey` is its credential id, its parts come from the ceremony. */
+export interface NewKey {
+  readonly publicKey: string;
+  readonly proven: boolean;
+  readonly passKeyFlag: boolean;
+  readonly name?: string;
+  /** Bits of what the key may do from the start; none unless given. */
+  readonly access?: number;
+  /** What the index says of this key now. */
+  readonly holder?: KeyOwner;
+  readonly passkey?: Pick<
+    UserKey,
+    'fido2PublicKey' | 'userVerified' | 'backedUp' | 'transports' | 'counterReported'
+  >;
+}
+
+/** Key records of one user, removed ones included: they are kept, so they are counted. */
+export const KEY_RECORDS_MAX = 1_000;
+
+export interface AddKey {
+  readonly type: 'addKey';
+  /** base64url of 32 bytes. */
+  readonly publicKey: string;
+  /** Without one the key is a claim (auth.md A9). */
+  readonly proof?: Proof;
+  readonly passKeyFlag: boolean;
+  readonly name?: string;
+  /** What the index says of this key now. */
+  readonly holder?: KeyOwner;
+  readonly sessionId: string;
+  /** What it answers. A repeat that gets its first reply needs none. */
+  readonly challenge?: UsedChallenge;
+  readonly origin: Origin;
+}
+
+export type EnrolmentCommand =
+  | AddKey
+  | { readonly type: 'addKeyVerified'; readonly command: AddKey; readonly finding: Finding | undefined };
+
+export interface AddedKey {
+  readonly key: UserKey;
+  readonly current: boolean;
+  readonly replaced: readonly string[];
+  /** End of the session that added it. */
+  readonly expiresMs: number;
+}
+
+export interface Enrolment {
+  readonly change: Change;
+  readonly key: UserKey;
+  readonly replaced: readonly UserKey[];
+}
+
+export function isActive(key: UserKey | undefined): key is UserKey {
+  return key !== undefined && !hasFlag(key.flags, KeyFlag.Deleted);
+}
+
+export function activeKeys(state: UserState): UserKey[] {
+  return state.keys.filter(isActive);
+}
+
+/** The user's own active software key with these bytes. FIDO2 records never match (auth.md A3). */
+export function softwareKey(state: UserState, publicKey: string): UserKey | undefined {
+  return activeKeys(state).find(
+    (key) => key.publicKey === publicKey && !hasFlag(key.flags, KeyFlag.Fido2Key),
+  );
+}
+
+export function decideEnrolment(
+  state: UserState,
+  command: EnrolmentCommand,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
+  if (command.type === 'addKeyVerified') return command.finding ?? judgeAdding(state, command.command, turn);
+  const { proof } = command;
+  const judged = proof ? changingSession(state, command, turn) : judgeAdding(state, command, turn);
+  if (isRefusal(judged)) return judged;
+  const publicKey = Buffer.from(command.publicKey, 'base64url');
+  return {
+    next: async (ports) => ({
+      type: 'addKeyVerified',
+      command,
+      finding: await verifyEnrolment(ports, publicKey, proof),
+    }),
+  };
+}
+
+/**
+ * A new key: claims its name, takes it over from an unproven holder, replaces older password keys. The limits come
+ * first, so that a full account learns nothing of other keys (auth.md A12).
+ */
+export function enrol(state: UserState, turn: Turn, request: NewKey): Enrolment | Refusal {
+  const { publicKey, passKeyFlag, name, holder, proven, passkey } = request;
+  const active = activeKeys(state);
+  const replaced = passKeyFlag ? active.filter((key) => hasFlag(key.flags, KeyFlag.PasswordKey)) : [];
+  const remaining = active.length - replaced.length;
+  if (remaining + 1 > turn.settings.get('ActiveKeysLimit')) return refuse('KeyLimitReached');
+  if (state.keys.length >= KEY_RECORDS_MAX)
+    return refuse('KeyLimitReached', `at most ${KEY_RECORDS_MAX} keys, removed ones included`);
+  if (holder !== undefined && (holder.userId === state.userId || holder.proven || !proven))
+    return refuse('KeyAlreadyRegistered');
+  const key: UserKey = {
+    id: turn.tick(),
+    ownerId: state.userId,
+    publicKey,
+    signatureCounter: 0,
+    flags: kindFlag(request) | (request.access ?? 0),
+    createdMs: turn.nowMs,
+    proven,
+    ...passkey,
+    ...(name === undefined ? {} : { name }),
+  };
+  const claim: Claim = {
+    index: indexOf(key),
+    key: publicKey,
+    owner: keyOwner({ userId: state.userId, keyId: key.id, proven }),
+    ...(holder === undefined ? {} : { replaces: keyOwner(holder) }),
+    onConflict: 'KeyAlreadyRegistered',
+  };
+  const send: Message[] =
+    holder === undefined
+      ? []
+      : [{ toKind: 'user', toId: holder.userId, command: { type: 'loseKey', keyId: holder.keyId } }];
+  const change = merged([
+    ...replaced.map((old) => removal(state, old)),
+    { events: [{ type: 'keyAdded', key }], claims: [claim], send },
+  ]);
+  return { change, key, replaced };
+}
+
+function kindFlag({ passkey, passKeyFlag }: NewKey): number {
+  if (passkey !== undefined) return KeyFlag.Fido2Key;
+  return passKeyFlag ? KeyFlag.PasswordKey : KeyFlag.UserKey;
+}
+
+/** Software keys and credential ids are separate name spaces (auth.md A3). */
+function indexOf(key: UserKey): IndexName {
+  return hasFlag(key.flags, KeyFlag.Fido2Key) ? 'credentialId' : 'publicKey';
+}
+
+/**
+ * The whole decision on a new key, given that it is sound. Taken before the verification too, to refuse early, but not
+ * where a proof was sent: whether a key is registered is told only to who has it (auth.md A12).
+ */
+function judgeAdding(state: UserState, command: AddKey, turn: Turn): Outcome<UserEvent> | Refusal {
+  const session = changingSession(state, command, turn);
+  if (isRefusal(session)) return session;
+  const own = softwareKey(state, command.publicKey);
+  if (own !== undefined) {
+    if (own.proven || command.proof === undefined || command.passKeyFlag)
+      return refuse('KeyAlreadyRegistered');
+    return prove(state, own, session, command, turn);
+  }
+  const enrolment = enrol(state, turn, { ...command, proven: command.proof !== undefined });
+  if (isRefusal(enrolment)) return enrolment;
+  const { key, replaced } = enrolment;
+  const rebound = replaced.some((old) => old.id === session.keyId);
+  const ended = replaced.flatMap((old) => sessionsOfKey(state, old.id)).filter((each) => each !== session);
+  const rebinding: Change = {
+    events: rebound ? [{ type: 'sessionRebound', sessionId: session.id, keyId: key.id }] : [],
+  };
+  const fields = { keyId: key.id, proven: key.proven, replaced: replaced.length };
+  const reply: AddedKey = {
+    key,
+    current: rebound,
+    replaced: replaced.map((old) => old.id),
+    expiresMs: session.expiresMs,
+  };
+  return outcome(
+    [
+      enrolment.change,
+      rebinding,
+      challengeUsed(command.challenge, turn),
+      endSessions(state, ended),
+      audited(state, turn, 'key_added', command.origin, fields),
+    ],
+    reply,
+  );
+}
+
+/** The holder of a claimed key now proves to have it. */
+function prove(
+  state: UserState,
+  key: UserKey,
+  session: SessionRecord,
+  command: AddKey,
+  turn: Turn,
+): Outcome<UserEvent> {
+  const before = keyOwner({ userId: state.userId, keyId: key.id, proven: false });
+  const claim: Claim = {
+    index: 'publicKey',
+    key: key.publicKey,
+    owner: keyOwner({ userId: state.userId, keyId: key.id, proven: true }),
+    replaces: before,
+    onConflict: 'KeyAlreadyRegistered',
+  };
+  const reply: AddedKey = {
+    key: { ...key, proven: true },
+    current: session.keyId === key.id,
+    replaced: [],
+    expiresMs: session.expiresMs,
+  };
+  const audit = audited(state, turn, 'key_proven', command.origin, { keyId: key.id });
+  const proven: Change = { events: [{ type: 'keyProven', keyId: key.id }], claims: [claim] };
+  return outcome([proven, challengeUsed(command.challenge, turn), audit], reply);
+}
+
+/** Soft removal: the record stays, the name is free again. A name that moved away meanwhile is not ours to release. */
+export function removal(state: UserState, key: UserKey): Change {
+  return {
+    events: [{ type: 'keyRemoved', keyId: key.id }],
+    claims: [
+      {
+        index: indexOf(key),
+        key: key.publicKey,
+        owner: null,
+        replaces: keyOwner({ userId: state.userId, keyId: key.id, proven: key.proven }),
+        onConflict: 'KeyNotFound',
+      },
+    ],
+  };
+}

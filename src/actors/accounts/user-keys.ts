@@ -1,0 +1,166 @@
+/**
+ * Keys of one user after their enrolment: flags, soft removal, loss to somebody who proved to have the key. Sessions
+ * that a change forbids end in its commit, before the answer is sent (auth.md A5). The rules of an admin are the owner's.
+ */
+
+import { ERRORS } from '../../domain/errors.ts';
+import { KeyFlag, type UserKey, withFlag } from '../../domain/keys.ts';
+import { audited, type Change, type Origin, outcome } from '../change.ts';
+import {
+  type AuditRecord,
+  isRefusal,
+  type Outcome,
+  type Refusal,
+  refuse,
+  type Turn,
+} from '../runtime/actor.ts';
+import { findById } from './id-list.ts';
+import { keyLogged } from './user-admin-keys.ts';
+import { activeKeys, isActive, removal } from './user-enrollment.ts';
+import { changerOf, endSessions, sessionsOfKey } from './user-sessions.ts';
+import type { UserEvent, UserState } from './user-state.ts';
+
+export type KeyCommand =
+  | {
+      readonly type: 'updateKey';
+      readonly keyId: string;
+      readonly mcpAccess?: boolean;
+      readonly cardDavAccess?: boolean;
+      /** Null: of an admin, whom `origin.by` names. */
+      readonly sessionId: string | null;
+      readonly origin: Origin;
+    }
+  | {
+      readonly type: 'removeKey';
+      readonly keyId: string;
+      readonly sessionId: string | null;
+      readonly origin: Origin;
+    }
+  | { readonly type: 'loseKey'; readonly keyId: string };
+
+export interface RemovedKey {
+  readonly keyId: string;
+  readonly sessionsClosed: number;
+  readonly currentClosed: boolean;
+}
+
+export interface UpdatedKey {
+  readonly key: UserKey;
+  readonly current: boolean;
+  readonly sessionsClosed: number;
+}
+
+export function decideKey(state: UserState, command: KeyCommand, turn: Turn): Outcome<UserEvent> | Refusal {
+  switch (command.type) {
+    case 'updateKey':
+      return decideUpdate(state, command, turn);
+    case 'removeKey':
+      return decideRemove(state, command, turn);
+    case 'loseKey':
+      return decideLoss(state, command.keyId, turn);
+  }
+}
+
+function decideUpdate(
+  state: UserState,
+  command: Extract<KeyCommand, { type: 'updateKey' }>,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
+  const session = changerOf(state, command, turn);
+  if (isRefusal(session)) return session;
+  const key = findById(state.keys, command.keyId);
+  if (!isActive(key)) return refuse('KeyNotFound');
+  const { mcpAccess, cardDavAccess } = command;
+  let flags = key.flags;
+  if (mcpAccess !== undefined) flags = withFlag(flags, KeyFlag.McpAccess, mcpAccess);
+  if (cardDavAccess !== undefined) flags = withFlag(flags, KeyFlag.CardDav, cardDavAccess);
+  const current = session?.keyId === key.id;
+  const ended = mcpAccess === false ? sessionsOfKey(state, key.id, 'mcp') : [];
+  if (flags === key.flags && ended.length === 0)
+    return { reply: { key, current, sessionsClosed: 0 } satisfies UpdatedKey };
+  const reply: UpdatedKey = { key: { ...key, flags }, current, sessionsClosed: ended.length };
+  const fields = { keyId: key.id, flagsBefore: key.flags, flagsAfter: flags, sessionsClosed: ended.length };
+  return outcome(
+    [
+      { events: [{ type: 'keyFlagsSet', keyId: key.id, flags }] },
+      endSessions(state, ended),
+      ...recorded(state, command.origin, 'updated', fields, turn),
+    ],
+    reply,
+  );
+}
+
+function decideRemove(
+  state: UserState,
+  command: Extract<KeyCommand, { type: 'removeKey' }>,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
+  const session = changerOf(state, command, turn);
+  if (isRefusal(session)) return session;
+  const key = findById(state.keys, command.keyId);
+  if (!isActive(key)) return refuse('KeyNotFound');
+  // Ownership is the only condition of spec 3, so the rule is off unless an admin asks for it (auth.md A16).
+  // Who has a phone number or an e-mail address here gets in by a code.
+  const last = activeKeys(state).length === 1 && state.contact === null;
+  if (turn.settings.get('LastKeyProtection') === 1 && last)
+    return refuse('Forbidden', 'the last key of the account cannot be removed');
+  const ended = sessionsOfKey(state, key.id);
+  const reply: RemovedKey = {
+    keyId: key.id,
+    sessionsClosed: ended.length,
+    currentClosed: ended.some((each) => each.id === session?.id),
+  };
+  const fields = { keyId: key.id, sessionsClosed: ended.length };
+  return outcome(
+    [
+      removal(state, key),
+      endSessions(state, ended),
+      ...recorded(state, command.origin, 'removed', fields, turn),
+    ],
+    reply,
+  );
+}
+
+/** A change by an admin has an event of its own in the audit log, and an entry in the owner's login log. */
+function recorded(
+  state: UserState,
+  origin: Origin,
+  what: 'updated' | 'removed',
+  fields: AuditRecord['fields'] & { readonly keyId: string },
+  turn: Turn,
+): Change[] {
+  if (origin.by === undefined) return [audited(state, turn, `key_${what}`, origin, fields)];
+  const event = what === 'updated' ? 'key_changed_by_admin' : 'key_removed_by_admin';
+  return [keyLogged(event, fields.keyId, turn), audited(state, turn, `admin_key_${what}`, origin, fields)];
+}
+
+/** Somebody proved to have a key that this user only claimed. Its name has moved already. */
+function decideLoss(state: UserState, keyId: string, turn: Turn): Outcome<UserEvent> {
+  const key = findById(state.keys, keyId);
+  if (!isActive(key)) return { reply: null };
+  const ended = sessionsOfKey(state, keyId);
+  const origin: Origin = { ip: '', userAgent: '' };
+  const logged: UserEvent = {
+    type: 'logged',
+    entry: {
+      id: turn.tick(),
+      utcMs: turn.nowMs,
+      event: 'key_taken_over',
+      ok: false,
+      error: ERRORS.KeyAlreadyRegistered.message,
+      kind: 'browser',
+      loginType: null,
+      keyId,
+      appId: null,
+      ...origin,
+    },
+  };
+  return outcome(
+    [
+      { events: [{ type: 'keyRemoved', keyId }, logged] },
+      endSessions(state, ended),
+      audited(state, turn, 'key_taken_over', origin, { keyId, sessionsClosed: ended.length }),
+    ],
+    null,
+  );
+}

@@ -1,0 +1,259 @@
+/**
+ * Logins of one user, in a browser and over MCP. What makes a login eligible is judged before the signature
+ * is checked (no work for keys that may not log in) and again after it, because the key may be gone by then.
+ */
+import { ERRORS, type ErrorName } from '../../domain/errors.ts';
+import { hasFlag, KeyFlag, type KeyType, keyTypeOf, type UserKey } from '../../domain/keys.ts';
+import type { LoginType, SessionKind } from '../../domain/sessions.ts';
+import { type AppDoor, formatDoor } from '../apps/app-access-index.ts';
+import { audited, type Change, type Origin, outcome } from '../change.ts';
+import { type Message, type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
+import type { Ports } from '../runtime/ports.ts';
+import { challengeUsed, refusedChallenge, type UsedChallenge } from './challenges.ts';
+import { findById } from './id-list.ts';
+import type { LogEntry } from './login-log.ts';
+import type { SessionOwner } from './owners.ts';
+import { admitsApp, firstLogin } from './user-app-access.ts';
+import { isActive } from './user-enrollment.ts';
+import { credentialUsed } from './user-passkeys.ts';
+import { type Opening, openSession } from './user-sessions.ts';
+import type { UserEvent, UserState } from './user-state.ts';
+import {
+  type Assertion,
+  type CredentialUse,
+  type Finding,
+  isFinding,
+  type Proof,
+  verifyAssertion,
+  verifyProof,
+} from './verification.ts';
+
+/** Exactly one of `proof` and `assertion`. */
+export interface Login {
+  readonly type: 'login';
+  /** Key that the index names for `publicKey`. */
+  readonly keyId: string;
+  /** Of a software key, or a credential id. */
+  readonly publicKey: string;
+  readonly proof?: Proof;
+  readonly assertion?: Assertion;
+  /** What it answers. */
+  readonly challenge: UsedChallenge;
+  /** Session of a `sid` that came with the login: ended by it, whoever owns it (auth.md A6). */
+  readonly previous?: SessionOwner;
+  readonly origin: Origin;
+}
+
+export interface McpLogin {
+  readonly type: 'mcpLogin';
+  readonly loginType: LoginType;
+  readonly keyId: string;
+  readonly publicKey: string;
+  /** Required for McpVerified; checked for McpApp where it is given. */
+  readonly proof?: Proof;
+  readonly appId: string | null;
+  /** What the index says of the application now. */
+  readonly door?: AppDoor;
+  /** Session of the bearer that came with the login: ended by it where the same key opened it (spec 5.1). */
+  readonly previousId?: string;
+  /** Others flood the key: a refusal is not written down, or they would push the owner's entries out of the log. */
+  readonly crowded?: boolean;
+  readonly origin: Origin;
+}
+
+export type LoginCommand =
+  | Login
+  | McpLogin
+  | {
+      readonly type: 'loginVerified';
+      readonly command: Login | McpLogin;
+      /** Of an assertion that is good: what it tells of its credential. */
+      readonly result: Finding | CredentialUse | undefined;
+    };
+
+export interface LoggedIn {
+  readonly token: string;
+  readonly userId: string;
+  readonly keyId: string;
+  readonly keyType: KeyType;
+  readonly loginType: LoginType | null;
+  readonly appId: string | null;
+  readonly createdMs: number;
+  readonly expiresMs: number;
+}
+
+export function decideLogin(
+  state: UserState,
+  command: LoginCommand,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
+  const login = command.type === 'loginVerified' ? command.command : command;
+  const spent = login.type === 'login' ? refusedChallenge(state, login.challenge, turn) : undefined;
+  if (spent !== undefined) return spent;
+  if (command.type === 'loginVerified') return endLogin(state, login, command.result, turn);
+  return beginLogin(state, login, turn);
+}
+
+function beginLogin(state: UserState, command: Login | McpLogin, turn: Turn): Outcome<UserEvent> | Refusal {
+  const key = eligibleKey(state, command);
+  if (typeof key === 'string') return refused(state, command, key, turn);
+  const verify = verification(state, command, key);
+  if (verify === undefined) return completeLogin(state, command, key, undefined, turn);
+  return { next: async (ports) => ({ type: 'loginVerified', command, result: await verify(ports) }) };
+}
+
+/** Undefined for McpBasic, which proves nothing; every browser login proves something. */
+function verification(
+  state: UserState,
+  command: Login | McpLogin,
+  key: UserKey,
+): ((ports: Ports) => Promise<Finding | CredentialUse | undefined>) | undefined {
+  const { proof } = command;
+  if (proof !== undefined)
+    return (ports) => verifyProof(ports, Buffer.from(command.publicKey, 'base64url'), proof);
+  if (command.type === 'mcpLogin') return undefined;
+  const { assertion } = command;
+  return async (ports) =>
+    assertion === undefined
+      ? { refuse: 'InvalidSignature' }
+      : verifyAssertion(ports, assertion, key, state.handle);
+}
+
+function endLogin(
+  state: UserState,
+  command: Login | McpLogin,
+  result: Finding | CredentialUse | undefined,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
+  const key = eligibleKey(state, command);
+  if (typeof key === 'string') return refused(state, command, key, turn);
+  if (!isFinding(result)) return completeLogin(state, command, key, result, turn);
+  return result.refuse === 'InvalidSignature' ? refused(state, command, result.refuse, turn) : result;
+}
+
+/** Rows of spec 7.2 in the order of auth.md: key, account, McpAccess, blocked, app. The signature comes after them. */
+function eligibleKey(state: UserState, command: Login | McpLogin): UserKey | ErrorName {
+  if (state.createdMs === null) return 'AccountNotFound';
+  const key = findById(state.keys, command.keyId);
+  const byCredential = command.type === 'login' && command.assertion !== undefined;
+  if (!isActive(key) || key.publicKey !== command.publicKey) return 'SessionNotFound';
+  if (hasFlag(key.flags, KeyFlag.Fido2Key) !== byCredential) return 'SessionNotFound';
+  if (command.type === 'mcpLogin' && !hasFlag(key.flags, KeyFlag.McpAccess)) return 'AccessDenied';
+  // A claim names a key, and its real holder may be somebody else: the login would be to the account of the claimer.
+  if (command.type === 'login' && !key.proven) return 'AccessDenied';
+  if (state.blocked) return 'AccessDenied';
+  if (command.type === 'mcpLogin' && command.appId !== null) {
+    if (!admitsApp(state, command.appId, command.door, key.publicKey)) return 'AccessDenied';
+  }
+  return key;
+}
+
+function completeLogin(
+  state: UserState,
+  command: Login | McpLogin,
+  key: UserKey,
+  use: CredentialUse | undefined,
+  turn: Turn,
+): Outcome<UserEvent> {
+  const loginType = command.type === 'mcpLogin' ? command.loginType : null;
+  const appId = command.type === 'mcpLogin' ? command.appId : null;
+  const previous = command.type === 'login' ? command.previous : undefined;
+  const own = previous !== undefined && previous.userId === state.userId;
+  const replacesSessionId =
+    command.type === 'mcpLogin' ? sameKeySession(state, command) : own ? previous.sessionId : undefined;
+  const opening: Opening = openSession(state, turn, {
+    kind: kindOf(command),
+    loginType,
+    keyId: key.id,
+    appId,
+    // Whatever was sent is verified by now.
+    signed: command.proof !== undefined,
+    origin: command.origin,
+    ...(replacesSessionId === undefined ? {} : { replacesSessionId }),
+  });
+  const { token, session } = opening;
+  const send: Message[] = previous === undefined || own ? [] : [endingElsewhere(previous, command.origin)];
+  const reply: LoggedIn = {
+    token,
+    userId: state.userId,
+    keyId: key.id,
+    keyType: keyTypeOf(key.flags),
+    loginType,
+    appId,
+    createdMs: session.createdMs,
+    expiresMs: session.expiresMs,
+  };
+  const fields = { keyId: key.id, loginType, appId, sessionId: session.id };
+  const changes: Change[] = [
+    opening.change,
+    use === undefined ? { events: [] } : credentialUsed(key, use, session, turn),
+    appId === null ? { events: [] } : firstLogin(state, appId, turn),
+    challengeUsed(command.type === 'login' ? command.challenge : undefined, turn),
+    { events: [], send },
+    audited(state, turn, 'login', command.origin, fields),
+    sameDoor(command),
+  ];
+  return outcome(changes, reply);
+}
+
+/** The session that a re-login rotates; one of another key, or that is gone, is not concerned. */
+function sameKeySession(state: UserState, { previousId, keyId }: McpLogin): string | undefined {
+  const session = previousId === undefined ? undefined : findById(state.sessions, previousId);
+  return session?.kind === 'mcp' && session.keyId === keyId ? session.id : undefined;
+}
+
+/** The application is still what it was when the login began: one that closed meanwhile would end the session at once. */
+function sameDoor(command: Login | McpLogin): Change {
+  if (command.type !== 'mcpLogin' || command.appId === null || command.door === undefined)
+    return { events: [] };
+  const door = formatDoor(command.door);
+  return {
+    events: [],
+    claims: [{ index: 'appId', key: command.appId, owner: door, replaces: door, onConflict: 'AccessDenied' }],
+  };
+}
+
+/** Ends a session of another user that came with a login. */
+export function endingElsewhere(previous: SessionOwner, origin: Origin): Message {
+  return {
+    toKind: 'user',
+    toId: previous.userId,
+    command: { type: 'endSession', sessionId: previous.sessionId, origin },
+  };
+}
+
+/** A refusal that the owner can read in the login log. A key or account that is not there has no log. */
+function refused(
+  state: UserState,
+  command: Login | McpLogin,
+  row: ErrorName,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
+  if (row === 'AccountNotFound' || row === 'SessionNotFound') return refuse(row);
+  if (command.type === 'mcpLogin' && command.crowded === true) return refuse(row);
+  const loginType = command.type === 'mcpLogin' ? command.loginType : null;
+  const appId = command.type === 'mcpLogin' ? command.appId : null;
+  const entry: LogEntry = {
+    id: turn.tick(),
+    utcMs: turn.nowMs,
+    event: 'login',
+    ok: false,
+    error: ERRORS[row].message,
+    kind: kindOf(command),
+    loginType,
+    keyId: command.keyId,
+    appId,
+    ip: command.origin.ip,
+    userAgent: command.origin.userAgent,
+  };
+  const fields = { keyId: command.keyId, loginType, appId, error: ERRORS[row].message };
+  return {
+    events: [{ type: 'logged', entry }],
+    audit: audited(state, turn, 'login_refused', command.origin, fields).audit ?? [],
+    answers: [{ commandId: turn.commandId, refusal: refuse(row) }],
+  };
+}
+
+function kindOf(command: Login | McpLogin): SessionKind {
+  return command.type === 'login' ? 'browser' : 'mcp';
+}

@@ -1,0 +1,132 @@
+/**
+ * Passkeys and hardware keys of one user: enrolment by a ceremony of the authenticator, and what a login tells of the
+ * credential it used (counter, backup state).
+ */
+import type { UserKey } from '../../domain/keys.ts';
+import type { EnrolledCredential } from '../../workers/fido2.ts';
+import { audited, type Change, type Origin, outcome } from '../change.ts';
+import { isRefusal, type Outcome, type Refusal, type Turn } from '../runtime/actor.ts';
+import { challengeUsed, type UsedChallenge } from './challenges.ts';
+import type { KeyOwner } from './owners.ts';
+import { type AddedKey, enrol, type NewKey } from './user-enrollment.ts';
+import { entryOf } from './user-records.ts';
+import { changingSession } from './user-sessions.ts';
+import type { SessionRecord, UserEvent, UserState } from './user-state.ts';
+import {
+  type Attestation,
+  type CredentialUse,
+  type Finding,
+  isFinding,
+  verifyAttestation,
+} from './verification.ts';
+
+export interface PasskeyOffer {
+  readonly attestation: Attestation;
+  /** Hints of the browser, for `excludeCredentials`. */
+  readonly transports: readonly string[];
+}
+
+export interface AddPasskey {
+  readonly type: 'addPasskey';
+  readonly offer: PasskeyOffer;
+  readonly name?: string;
+  /** What the index says of this credential id now. */
+  readonly holder?: KeyOwner;
+  readonly sessionId: string;
+  /** What it answers. A repeat that gets its first reply needs none. */
+  readonly challenge?: UsedChallenge;
+  readonly origin: Origin;
+}
+
+export type PasskeyCommand =
+  | AddPasskey
+  | {
+      readonly type: 'addPasskeyVerified';
+      readonly command: AddPasskey;
+      readonly result: EnrolledCredential | Finding;
+    };
+
+export function decidePasskey(
+  state: UserState,
+  command: PasskeyCommand,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
+  if (command.type === 'addPasskeyVerified') {
+    const { result } = command;
+    return isFinding(result) ? result : judgeAdding(state, command.command, result, turn);
+  }
+  const judged = judgeAdding(state, command, undefined, turn);
+  if (isRefusal(judged)) return judged;
+  return {
+    next: async (ports) => ({
+      type: 'addPasskeyVerified',
+      command,
+      result: await verifyAttestation(ports, command.offer.attestation),
+    }),
+  };
+}
+
+/** A new key from what the browser offered and, once it is verified, the ceremony told. */
+export function newPasskey(
+  { attestation, transports }: PasskeyOffer,
+  credential: EnrolledCredential | undefined,
+  more: Pick<NewKey, 'name' | 'holder'>,
+): NewKey {
+  const { name, holder } = more;
+  return {
+    publicKey: attestation.credentialId,
+    proven: true,
+    passKeyFlag: false,
+    ...(name === undefined ? {} : { name }),
+    ...(holder === undefined ? {} : { holder }),
+    passkey: {
+      transports,
+      ...(credential === undefined
+        ? {}
+        : {
+            fido2PublicKey: credential.cosePublicKey,
+            userVerified: credential.userVerified,
+            backedUp: credential.backedUp,
+            counterReported: credential.counter,
+          }),
+    },
+  };
+}
+
+/** Taken before the verification to refuse early, and after it. */
+function judgeAdding(
+  state: UserState,
+  command: AddPasskey,
+  credential: EnrolledCredential | undefined,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
+  const session = changingSession(state, command, turn);
+  if (isRefusal(session)) return session;
+  const enrolment = enrol(state, turn, newPasskey(command.offer, credential, command));
+  if (isRefusal(enrolment)) return enrolment;
+  const { change, key } = enrolment;
+  const reply: AddedKey = { key, current: false, replaced: [], expiresMs: session.expiresMs };
+  const fields = { keyId: key.id, proven: true, replaced: 0 };
+  const audit = audited(state, turn, 'key_added', command.origin, fields);
+  return outcome([change, challengeUsed(command.challenge, turn), audit], reply);
+}
+
+/**
+ * What a login tells of its credential. A counter that did not advance hints at a copy of the authenticator; synced
+ * ones do that all the time, so it is written down and refuses nothing (auth.md A11). Authenticators without a counter
+ * always say 0.
+ */
+export function credentialUsed(key: UserKey, use: CredentialUse, session: SessionRecord, turn: Turn): Change {
+  const reported = key.counterReported ?? 0;
+  const regressed = use.counter <= reported && reported > 0;
+  const events: UserEvent[] = [];
+  if (use.counter > reported || use.backedUp !== key.backedUp) {
+    const counter = Math.max(use.counter, reported);
+    events.push({ type: 'credentialUsed', keyId: key.id, counter, backedUp: use.backedUp });
+  }
+  if (regressed) {
+    const entry = entryOf(session, 'counter_regressed', { id: turn.tick(), utcMs: turn.nowMs });
+    events.push({ type: 'logged', entry });
+  }
+  return { events };
+}

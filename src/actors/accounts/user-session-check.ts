@@ -1,0 +1,245 @@
+/**
+ * The door of a user's sessions, passed by every request with one: is the session alive, is its quota left, when was it
+ * last seen. Owns the volatile side of the account (limiter windows, last uses), which starts anew when it is loaded.
+ */
+import { hasFlag, KeyFlag, keyTypeOf } from '../../domain/keys.ts';
+import {
+  judge,
+  type ScopeCode,
+  secondsToReset,
+  type Verdict,
+  windowIndex,
+} from '../../domain/limits/quotas.ts';
+import type { Role } from '../../domain/roles.ts';
+import {
+  isProvenLogin,
+  type SessionContext,
+  type SessionKind,
+  TOUCH_INTERVAL_MS,
+} from '../../domain/sessions.ts';
+import type { Turn } from '../runtime/actor.ts';
+import { findById, withRecord } from './id-list.ts';
+import { endOf } from './session-expiry.ts';
+import { activeKeys, isActive } from './user-enrollment.ts';
+import type { SessionRecord, UserState } from './user-state.ts';
+
+export interface EnterSession {
+  readonly type: 'enterSession';
+  readonly sessionId: string;
+  readonly kind: SessionKind;
+  /** SHA-256 of the token: the record must agree with the index. */
+  readonly hash: string;
+  /**
+   * Scope `s` counts the session and its user, `p` its key: sessions with proof together, those of each proofless login type in a
+   * window of their own (decision 0012). Absent: nothing is counted.
+   */
+  readonly charge?: { readonly scope: ScopeCode; readonly cost: number } | undefined;
+  readonly adminPublicKeys: ReadonlySet<string>;
+  /** Of the account, as the staff keeps it. */
+  readonly role?: Role | undefined;
+}
+
+/** Is the session alive? A question that is no use of it: a page that is merely open does not keep it from idling. */
+export interface CheckSession {
+  readonly type: 'checkSession';
+  readonly sessionId: string;
+}
+
+export interface EnteredSession {
+  readonly session: SessionContext;
+  /** That of the command, as the account keeps it. */
+  readonly hash: string;
+  readonly verdict: Verdict | undefined;
+  /** The use should be written down (at most once a minute). */
+  readonly touch: boolean;
+}
+
+/** What is remembered of a session that was used. */
+interface Use {
+  readonly id: string;
+  lastMs: number;
+  /** When a write was last asked for. */
+  touchedMs: number;
+  /** Number of the window that `used` belongs to. */
+  window: number;
+  used: number;
+}
+
+const NO_KEYS: ReadonlySet<string> = new Set();
+const NO_USES: readonly never[] = [];
+
+export interface UserVolatile {
+  /** In the order of the sessions' ids. */
+  uses: readonly Use[];
+  /** Number of the window in which `used` and `usedByKey` count. */
+  window: number;
+  /** By all sessions of the user, in scope `s`. */
+  used: number;
+  /** By public key, and by public key and login type for sessions without proof. Undefined until one is counted. */
+  usedByKey: Map<string, number> | undefined;
+}
+
+export function initialVolatile(): UserVolatile {
+  return { uses: NO_USES, window: -1, used: 0, usedByKey: undefined };
+}
+
+/** Undefined for a session that is not alive; it is charged nothing. */
+export function enterSession(
+  state: UserState,
+  volatile: UserVolatile,
+  command: EnterSession,
+  turn: Turn,
+): EnteredSession | undefined {
+  const session = liveSession(state, volatile, command.sessionId, turn);
+  if (session === undefined || session.kind !== command.kind || session.hash !== command.hash)
+    return undefined;
+  const context = contextOf(state, session, command);
+  if (context === undefined) return undefined;
+  const use = useOf(state, volatile, session);
+  const verdict =
+    command.charge === undefined ? undefined : charged(volatile, use, context, command.charge, turn);
+  return { session: context, hash: session.hash, verdict, touch: noted(use, session, turn.nowMs) };
+}
+
+export function checkSession(
+  state: UserState,
+  volatile: UserVolatile,
+  command: CheckSession,
+  turn: Turn,
+): boolean {
+  const session = liveSession(state, volatile, command.sessionId, turn);
+  return session !== undefined && contextOf(state, session, { adminPublicKeys: NO_KEYS }) !== undefined;
+}
+
+function liveSession(
+  state: UserState,
+  volatile: UserVolatile,
+  sessionId: string,
+  turn: Turn,
+): SessionRecord | undefined {
+  const session = findById(state.sessions, sessionId);
+  if (session === undefined || state.blocked) return undefined;
+  return turn.nowMs < endOf(session, lastSeen(volatile, session), turn.settings) ? session : undefined;
+}
+
+/** The later of the written and the remembered last use, in Unix milliseconds. */
+export function lastSeen(volatile: UserVolatile, session: SessionRecord): number {
+  return Math.max(session.lastSeenMs, findById(volatile.uses, session.id)?.lastMs ?? 0);
+}
+
+/** Undefined when the key of the session is gone: the session went with it. */
+export function contextOf(
+  state: UserState,
+  session: SessionRecord,
+  { adminPublicKeys, role: given }: Pick<EnterSession, 'adminPublicKeys' | 'role'>,
+): SessionContext | undefined {
+  const key = session.keyId === null ? null : findById(state.keys, session.keyId);
+  if (key !== null && !isActive(key)) return undefined;
+  const isAdmin = adminPublicKeys.size > 0 && holdsAdminKey(state, adminPublicKeys);
+  const role = isAdmin ? 'admin' : given;
+  const context: SessionContext = {
+    id: session.id,
+    kind: session.kind,
+    loginType: session.loginType,
+    userId: state.userId,
+    keyId: session.keyId,
+    keyType: key === null ? 'Unknown' : keyTypeOf(key.flags),
+    publicKey: key === null ? null : key.publicKey,
+    appId: session.appId,
+    proven: isProvenLogin(session.loginType, session.signed === true),
+    createdMs: session.createdMs,
+    expiresMs: session.expiresMs,
+  };
+  return role === undefined ? context : { ...context, role };
+}
+
+/** Only a proven key counts: anybody may claim a public key by name. */
+function holdsAdminKey(state: UserState, adminPublicKeys: ReadonlySet<string>): boolean {
+  return activeKeys(state).some(
+    (key) => key.proven && !hasFlag(key.flags, KeyFlag.Fido2Key) && adminPublicKeys.has(key.publicKey),
+  );
+}
+
+function charged(
+  volatile: UserVolatile,
+  use: Use,
+  session: SessionContext,
+  { scope, cost }: NonNullable<EnterSession['charge']>,
+  { settings, nowMs }: Turn,
+): Verdict | undefined {
+  const windowSeconds = settings.get('RateLimitWindowSeconds');
+  moveOn(volatile, use, windowIndex(nowMs, windowSeconds));
+  const resetSeconds = secondsToReset(nowMs, windowSeconds);
+  if (scope !== 'p') {
+    const quota = settings.get('SessionApiRPSLimit') * windowSeconds;
+    const quotaOfUser = settings.get('UserApiRPSLimit') * windowSeconds;
+    return chargedSession(volatile, use, quota, quotaOfUser, resetSeconds, cost);
+  }
+  const quota = settings.get('PubKeyApiRPSLimit') * windowSeconds;
+  if (quota === 0) return undefined;
+  const name = keyWindow(session) ?? '';
+  const used = (volatile.usedByKey?.get(name) ?? 0) + cost;
+  const verdict = judge('p', quota, used, resetSeconds, cost);
+  volatile.usedByKey ??= new Map();
+  if (verdict.allowed) volatile.usedByKey.set(name, used);
+  return verdict;
+}
+
+/** The session's window and its user's: the tighter one decides and is shown, a refusal counts in neither. */
+function chargedSession(
+  volatile: UserVolatile,
+  use: Use,
+  quota: number,
+  quotaOfUser: number,
+  resetSeconds: number,
+  cost: number,
+): Verdict | undefined {
+  if (quota === 0 && quotaOfUser === 0) return undefined;
+  const left = quota === 0 ? Number.POSITIVE_INFINITY : quota - use.used;
+  const byUser = quotaOfUser > 0 && quotaOfUser - volatile.used < left;
+  const verdict = byUser
+    ? judge('s', quotaOfUser, volatile.used + cost, resetSeconds, cost)
+    : judge('s', quota, use.used + cost, resetSeconds, cost);
+  if (!verdict.allowed) return verdict;
+  use.used += cost;
+  volatile.used += cost;
+  return verdict;
+}
+
+function moveOn(volatile: UserVolatile, use: Use, window: number): void {
+  if (use.window !== window) {
+    use.window = window;
+    use.used = 0;
+  }
+  if (volatile.window === window) return;
+  volatile.window = window;
+  volatile.used = 0;
+  volatile.usedByKey = undefined;
+}
+
+/** Who knows only the public key gets McpBasic or McpApp sessions with it: those may not spend what its holder has. */
+function keyWindow({ publicKey, loginType, proven }: SessionContext): string | null {
+  if (publicKey === null || proven) return publicKey;
+  return `${publicKey} ${loginType}`;
+}
+
+/** The memory of a session's uses; those of sessions that ended are dropped when it would outgrow the sessions. */
+function useOf(state: UserState, volatile: UserVolatile, session: SessionRecord): Use {
+  const known = findById(volatile.uses, session.id);
+  if (known !== undefined) return known;
+  const use: Use = { id: session.id, lastMs: 0, touchedMs: session.lastSeenMs, window: -1, used: 0 };
+  const full = volatile.uses.length > state.sessions.length;
+  const kept = full
+    ? volatile.uses.filter(({ id }) => findById(state.sessions, id) !== undefined)
+    : volatile.uses;
+  volatile.uses = withRecord(kept, use);
+  return use;
+}
+
+/** Remembers the use; true when it is time to write it down. */
+function noted(use: Use, session: SessionRecord, nowMs: number): boolean {
+  use.lastMs = Math.max(use.lastMs, nowMs);
+  if (nowMs - Math.max(use.touchedMs, session.lastSeenMs) < TOUCH_INTERVAL_MS) return false;
+  use.touchedMs = nowMs;
+  return true;
+}

@@ -1,0 +1,239 @@
+/**
+ * Sessions of one user: opening under the caps, ending, closing on demand, the last-seen touch and the sweep of
+ * expired ones. A session ends in the same commit that releases the name of its token.
+ */
+import { hashToken, makeToken } from '../../domain/ids.ts';
+import { type LoginType, type SessionKind, TOUCH_INTERVAL_MS } from '../../domain/sessions.ts';
+import { MINUTE_MS, SECOND_MS } from '../../domain/time.ts';
+import { audited, type Change, merged, type Origin, outcome, uploadDropped } from '../change.ts';
+import { type Claim, type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
+import { refusedChallenge, type UsedChallenge } from './challenges.ts';
+import { findById } from './id-list.ts';
+import { sessionIndex, sessionOwner } from './owners.ts';
+import { endOf, isExpired, outdated } from './session-expiry.ts';
+import type { SessionRecord, UserEvent, UserState } from './user-state.ts';
+
+export const SWEEP_TIMER = 'sweep';
+
+export type SessionCommand =
+  /** Ends one session if it is there; the reply is the number of sessions that ended. */
+  | { readonly type: 'endSession'; readonly sessionId: string; readonly origin: Origin }
+  /** The listed ones, all but the current one, or (neither given) all. */
+  | {
+      readonly type: 'closeSessions';
+      readonly currentSessionId: string;
+      readonly sessionIds?: readonly string[];
+      readonly others?: boolean;
+      readonly origin: Origin;
+    }
+  | { readonly type: 'touchSession'; readonly sessionId: string; readonly seenMs: number }
+  | { readonly type: 'setBlocked'; readonly blocked: boolean; readonly origin: Origin }
+  | { readonly type: 'sweep' };
+
+export interface ClosedSessions {
+  readonly sessionsClosed: number;
+  readonly currentClosed: boolean;
+}
+
+export interface NewSession {
+  readonly kind: SessionKind;
+  readonly loginType: LoginType | null;
+  readonly keyId: string | null;
+  readonly appId: string | null;
+  /** The login carried a signature that is good; kept where the login type does not say it. */
+  readonly signed?: boolean;
+  readonly origin: Origin;
+  /** A session of this user that the new one takes the place of: a `sid` that came with the login. */
+  readonly replacesSessionId?: string;
+}
+
+export interface Opening {
+  readonly change: Change;
+  readonly session: SessionRecord;
+  /** The secret. Goes to the caller and nowhere else. */
+  readonly token: string;
+}
+
+/** Opens a session, drops the oldest ones over the cap and the expired ones, and sees to the sweep. */
+export function openSession(
+  state: UserState,
+  turn: Turn,
+  request: NewSession,
+  as: 'login' | 'sign_up' = 'login',
+): Opening {
+  const token = makeToken(state.userId, turn.randomBytes(32));
+  const hash = hashToken(token);
+  if (hash === undefined) throw new Error('a fresh token has no hash');
+  const { kind, loginType, keyId, appId, signed, origin } = request;
+  const setting = kind === 'mcp' ? 'McpSessionSeconds' : 'BrowserSessionSeconds';
+  const session: SessionRecord = {
+    id: turn.tick(),
+    kind,
+    loginType,
+    keyId,
+    appId,
+    ...(signed === true && loginType === 'McpApp' ? { signed } : {}),
+    hash,
+    createdMs: turn.nowMs,
+    lastSeenMs: turn.nowMs,
+    expiresMs: turn.nowMs + turn.settings.get(setting) * SECOND_MS,
+    ip: origin.ip,
+    userAgent: origin.userAgent,
+  };
+  const owner = sessionOwner({ userId: state.userId, sessionId: session.id });
+  const claim: Claim = { index: sessionIndex(kind), key: hash, owner, onConflict: 'InternalError' };
+  const change = merged([
+    endSessions(state, outdated(state, turn, session, request.replacesSessionId)),
+    { events: [{ type: 'sessionOpened', session, as }], claims: [claim] },
+    scheduled(state, turn, endOf(session, session.lastSeenMs, turn.settings)),
+  ]);
+  return { change, session, token };
+}
+
+/** Ends the given sessions: their records go, their names are released. */
+export function endSessions(state: UserState, sessions: readonly SessionRecord[]): Change {
+  if (sessions.length === 0) return { events: [] };
+  return {
+    events: [{ type: 'sessionsEnded', sessionIds: sessions.map((session) => session.id) }],
+    claims: sessions.map((session) => ({
+      index: sessionIndex(session.kind),
+      key: session.hash,
+      owner: null,
+      replaces: sessionOwner({ userId: state.userId, sessionId: session.id }),
+      onConflict: 'InternalError',
+    })),
+  };
+}
+
+export function sessionsOfKey(state: UserState, keyId: string, kind?: SessionKind): SessionRecord[] {
+  return state.sessions.filter(
+    (session) => session.keyId === keyId && (kind === undefined || session.kind === kind),
+  );
+}
+
+export function decideSession(
+  state: UserState,
+  command: SessionCommand,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
+  switch (command.type) {
+    case 'endSession': {
+      const session = findById(state.sessions, command.sessionId);
+      if (session === undefined) return { reply: 0 };
+      const ended = endSessions(state, [session]);
+      return outcome([ended, audited(state, turn, 'logout', command.origin, { sessionId: session.id })], 1);
+    }
+    case 'closeSessions':
+      return decideClose(state, command, turn);
+    case 'touchSession': {
+      const session = findById(state.sessions, command.sessionId);
+      if (session === undefined || command.seenMs - session.lastSeenMs < TOUCH_INTERVAL_MS)
+        return { reply: null };
+      const touched: UserEvent = { type: 'sessionTouched', sessionId: session.id, utcMs: command.seenMs };
+      return { events: [touched], reply: null };
+    }
+    case 'setBlocked':
+      return decideBlock(state, command, turn);
+    case 'sweep':
+      return decideSweep(state, turn);
+  }
+}
+
+function decideClose(
+  state: UserState,
+  command: Extract<SessionCommand, { type: 'closeSessions' }>,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
+  const { sessionIds, others, currentSessionId } = command;
+  const chosen: SessionRecord[] = [];
+  if (sessionIds === undefined) {
+    const all = state.sessions;
+    chosen.push(...(others === true ? all.filter((session) => session.id !== currentSessionId) : all));
+  } else {
+    for (const id of new Set(sessionIds)) {
+      const session = findById(state.sessions, id);
+      if (session === undefined) return refuse('NotFound', 'no such session');
+      chosen.push(session);
+    }
+  }
+  const reply: ClosedSessions = {
+    sessionsClosed: chosen.length,
+    currentClosed: chosen.some((session) => session.id === currentSessionId),
+  };
+  if (chosen.length === 0) return { reply };
+  const audit = audited(state, turn, 'sessions_closed', command.origin, { count: chosen.length });
+  return outcome([endSessions(state, chosen), audit], reply);
+}
+
+/** Blocking ends every session before the answer is sent (auth.md A5). */
+function decideBlock(
+  state: UserState,
+  command: Extract<SessionCommand, { type: 'setBlocked' }>,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
+  if (state.createdMs === null) return refuse('NotFound', 'no such user');
+  const sessions = command.blocked ? state.sessions : [];
+  const reply = { blocked: command.blocked, sessionsClosed: sessions.length };
+  if (state.blocked === command.blocked) return { reply };
+  const name = command.blocked ? 'user_blocked' : 'user_unblocked';
+  return outcome(
+    [
+      { events: [{ type: 'blockedSet', blocked: command.blocked }] },
+      endSessions(state, sessions),
+      ...(command.blocked ? [uploadDropped(state)] : []),
+      audited(state, turn, name, command.origin, { blockedBefore: state.blocked, ...reply }),
+    ],
+    reply,
+  );
+}
+
+function decideSweep(state: UserState, turn: Turn): Outcome<UserEvent> {
+  const expired = state.sessions.filter((session) => isExpired(session, turn));
+  const ended = endSessions(state, expired);
+  const left = state.sessions.filter((session) => !expired.includes(session));
+  const next = Math.min(...left.map((session) => endOf(session, session.lastSeenMs, turn.settings)));
+  const rest = left.length === 0 ? unscheduled() : scheduled({ ...state, sweepDueMs: null }, turn, next);
+  return outcome([ended, rest], null);
+}
+
+function scheduled(state: UserState, turn: Turn, endMs: number): Change {
+  const dueMs = Math.max(endMs + TOUCH_INTERVAL_MS, turn.nowMs + MINUTE_MS);
+  if (state.sweepDueMs !== null && state.sweepDueMs <= dueMs) return { events: [] };
+  return {
+    events: [{ type: 'sweepScheduled', dueMs }],
+    timers: [{ name: SWEEP_TIMER, dueMs, command: { type: 'sweep' } }],
+  };
+}
+
+function unscheduled(): Change {
+  return { events: [{ type: 'sweepScheduled', dueMs: null }] };
+}
+
+/**
+ * Who changes a key: the session of the owner, or null for an admin, who has none of this account. The route has judged
+ * the admin's own.
+ */
+export function changerOf(
+  state: UserState,
+  { sessionId }: { readonly sessionId: string | null },
+  turn: Turn,
+): SessionRecord | null | Refusal {
+  if (sessionId !== null) return changingSession(state, { sessionId }, turn);
+  return state.createdMs === null ? refuse('NotFound', 'no such user') : null;
+}
+
+/** The session behind a key change: still there, its challenge not used yet, and fresh where the setting asks for it. */
+export function changingSession(
+  state: UserState,
+  { sessionId, challenge }: { readonly sessionId: string; readonly challenge?: UsedChallenge },
+  turn: Turn,
+): SessionRecord | Refusal {
+  const session = findById(state.sessions, sessionId);
+  if (session === undefined) return refuse('SessionNotFound');
+  const used = refusedChallenge(state, challenge, turn);
+  if (used !== undefined) return used;
+  const freshSeconds = turn.settings.get('KeyChangeFreshLoginSeconds');
+  if (freshSeconds > 0 && turn.nowMs - session.createdMs > freshSeconds * SECOND_MS)
+    return refuse('FreshLoginRequired');
+  return session;
+}

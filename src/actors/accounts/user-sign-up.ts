@@ -1,0 +1,119 @@
+/** Sign-up: a new account from a key whose holder proved to have it: a signature, or a ceremony of an authenticator. */
+import type { UserKey } from '../../domain/keys.ts';
+import type { EnrolledCredential } from '../../workers/fido2.ts';
+import { audited, type Origin, outcome } from '../change.ts';
+import { isRefusal, type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
+import type { Ports } from '../runtime/ports.ts';
+import { challengeUsed, type UsedChallenge } from './challenges.ts';
+import type { KeyOwner } from './owners.ts';
+import { enrol } from './user-enrollment.ts';
+import { newPasskey, type PasskeyOffer } from './user-passkeys.ts';
+import { openSession } from './user-sessions.ts';
+import type { UserEvent, UserState } from './user-state.ts';
+import { type Finding, isFinding, type Proof, verifyAttestation, verifyEnrolment } from './verification.ts';
+
+/** A software key with a signature, or what an authenticator offers. */
+type Evidence =
+  | {
+      readonly publicKey: string;
+      readonly proof: Proof;
+      readonly passKeyFlag: boolean;
+      readonly offer?: never;
+    }
+  | { readonly offer: PasskeyOffer };
+
+export type SignUp = Evidence & {
+  readonly type: 'signUp';
+  readonly name?: string;
+  /** `user.id` that the registration options announced. */
+  readonly handle: string;
+  /** What it answers. The id of the account is derived from it, so it creates one at most. */
+  readonly challenge: UsedChallenge;
+  readonly holder?: KeyOwner;
+  readonly origin: Origin;
+};
+
+export type SignUpCommand =
+  | SignUp
+  | {
+      readonly type: 'signUpVerified';
+      readonly command: SignUp;
+      /** Of a passkey: what the ceremony told. */
+      readonly result: Finding | EnrolledCredential | undefined;
+    };
+
+export interface SignedUp {
+  /** The secret of the new session. */
+  readonly token: string;
+  readonly key: UserKey;
+  readonly userId: string;
+  readonly createdMs: number;
+  readonly expiresMs: number;
+}
+
+export function decideSignUp(
+  state: UserState,
+  command: SignUpCommand,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
+  if (command.type === 'signUp') return beginSignUp(state, command, turn);
+  const { result } = command;
+  return isFinding(result) ? result : createAccount(state, command.command, result, turn);
+}
+
+function beginSignUp(state: UserState, command: SignUp, turn: Turn): Outcome<UserEvent> | Refusal {
+  if (command.offer !== undefined) {
+    const judged = createAccount(state, command, undefined, turn);
+    if (isRefusal(judged)) return judged;
+  }
+  return {
+    next: async (ports) => ({ type: 'signUpVerified', command, result: await verify(ports, command) }),
+  };
+}
+
+function verify(ports: Ports, command: SignUp): Promise<Finding | EnrolledCredential | undefined> {
+  return command.offer === undefined
+    ? verifyEnrolment(ports, Buffer.from(command.publicKey, 'base64url'), command.proof)
+    : verifyAttestation(ports, command.offer.attestation);
+}
+
+/**
+ * Account, key and session in one commit. Taken before the verification of a passkey too, to refuse early. A software
+ * key may come from a password, so that it is registered is told only to who signed with it (auth.md A12).
+ */
+function createAccount(
+  state: UserState,
+  command: SignUp,
+  credential: EnrolledCredential | undefined,
+  turn: Turn,
+): Outcome<UserEvent> | Refusal {
+  // The challenge made it, or another one of which the same id was derived.
+  if (state.createdMs !== null) return refuse('ChallengeExpired');
+  const offered =
+    command.offer === undefined
+      ? { ...command, proven: true }
+      : newPasskey(command.offer, credential, command);
+  const enrolment = enrol(state, turn, offered);
+  if (isRefusal(enrolment)) return enrolment;
+  const { key, change } = enrolment;
+  const request = {
+    kind: 'browser',
+    loginType: null,
+    keyId: key.id,
+    appId: null,
+    origin: command.origin,
+  } as const;
+  const opening = openSession(state, turn, request, 'sign_up');
+  const created: UserEvent = { type: 'accountCreated', utcMs: turn.nowMs, handle: command.handle };
+  const { token, session } = opening;
+  const reply: SignedUp = {
+    token,
+    key: { ...key, lastUsedMs: session.createdMs },
+    userId: state.userId,
+    createdMs: session.createdMs,
+    expiresMs: session.expiresMs,
+  };
+  const audit = audited(state, turn, 'sign_up', command.origin, { keyId: key.id, sessionId: session.id });
+  const used = challengeUsed(command.challenge, turn);
+  return outcome([{ events: [created] }, change, opening.change, used, audit], reply);
+}

@@ -1,0 +1,252 @@
+/**
+ * The account of one user: keys, sessions, login log, the blocked flag. Owns the state, its events and how they change
+ * it. Secrets are in none of them: a session is known by the SHA-256 of its token.
+ */
+import type { Contact } from '../../domain/contacts.ts';
+import { KeyFlag, type UserKey, withFlag } from '../../domain/keys.ts';
+import type { LoginType, SessionKind } from '../../domain/sessions.ts';
+import { ownText } from '../runtime/journal/own-strings.ts';
+import { placedApp, withAccess } from './access-list.ts';
+import { type UsedChallenge, withUsed } from './challenges.ts';
+import { findById, withoutIds, withRecord } from './id-list.ts';
+import { appended, type LogEntry } from './login-log.ts';
+import { type AppRequest, withoutRequest } from './user-app-request.ts';
+import { entryOf, keptKey, keptSession } from './user-records.ts';
+
+export interface SessionRecord {
+  readonly id: string;
+  readonly kind: SessionKind;
+  readonly loginType: LoginType | null;
+  readonly keyId: string | null;
+  readonly appId: string | null;
+  /** Of an `McpApp` login alone, and only when it was signed: sessions from before this was written proved nothing. */
+  readonly signed?: true;
+  /** SHA-256 of the token, base64url. */
+  readonly hash: string;
+  readonly createdMs: number;
+  readonly lastSeenMs: number;
+  /** Absolute end. A browser session may end sooner, when it is idle. */
+  readonly expiresMs: number;
+  readonly ip: string;
+  readonly userAgent: string;
+}
+
+/** An application that the user registered. The rest of it is its own actor's. */
+export interface AppEntry {
+  readonly appId: string;
+  readonly name: string;
+  readonly url: string;
+  /** For an hour, of one that was registered with an Idempotency-Key. */
+  readonly request?: AppRequest;
+}
+
+export interface AppAccess {
+  readonly appId: string;
+  readonly grantedMs: number;
+  /** The user registered it, allowed it, or let a key log in for it: only the first two allow webhooks. */
+  readonly source: 'registration' | 'consent' | 'login';
+  /** When the user took the access back; null while it stands. */
+  readonly revokedMs: number | null;
+}
+
+export interface UserState {
+  readonly userId: string;
+  /** Null: there is no such account. */
+  readonly createdMs: number | null;
+  /** 32 random bytes in base64url: `user.id` of the authenticators, the same for the life of the account. */
+  readonly handle: string;
+  readonly blocked: boolean;
+  /** Where one-time codes are sent, of an account that came by one. */
+  readonly contact: Contact | null;
+  /** In the order of their adding, removed ones included (spec 3: the record is kept). */
+  readonly keys: readonly UserKey[];
+  /** In the order of their opening. */
+  readonly sessions: readonly SessionRecord[];
+  readonly log: readonly LogEntry[];
+  /** In the order of their use. Over ones go when another is added. */
+  readonly usedChallenges: readonly UsedChallenge[];
+  /** Applications that the user registered, in that order, and how many there ever were. */
+  readonly apps: readonly AppEntry[];
+  readonly appsPlaced: number;
+  /** Applications that may act for the user, and those that no longer may. */
+  readonly appAccess: readonly AppAccess[];
+  /** When the timer that clears expired sessions is due; null without one. */
+  readonly sweepDueMs: number | null;
+}
+
+export type UserEvent =
+  | {
+      readonly type: 'accountCreated';
+      readonly utcMs: number;
+      readonly handle: string;
+      readonly contact?: Contact;
+    }
+  /** Of version 1 alone: a contact of an account that was there already. */
+  | { readonly type: 'contactLinked'; readonly contact: Contact }
+  | { readonly type: 'keyAdded'; readonly key: UserKey }
+  | { readonly type: 'keyProven'; readonly keyId: string }
+  | { readonly type: 'keyFlagsSet'; readonly keyId: string; readonly flags: number }
+  | { readonly type: 'keyRemoved'; readonly keyId: string }
+  | {
+      readonly type: 'credentialUsed';
+      readonly keyId: string;
+      readonly counter: number;
+      readonly backedUp: boolean;
+    }
+  | { readonly type: 'sessionOpened'; readonly session: SessionRecord; readonly as: 'login' | 'sign_up' }
+  | { readonly type: 'sessionTouched'; readonly sessionId: string; readonly utcMs: number }
+  | { readonly type: 'sessionRebound'; readonly sessionId: string; readonly keyId: string }
+  | { readonly type: 'sessionsEnded'; readonly sessionIds: readonly string[] }
+  | { readonly type: 'logged'; readonly entry: LogEntry }
+  | { readonly type: 'challengeUsed'; readonly challenge: UsedChallenge; readonly utcMs: number }
+  /** A new application, or another name or address of a known one. */
+  | { readonly type: 'appPlaced'; readonly entry: AppEntry; readonly utcMs: number }
+  | { readonly type: 'appRequestForgotten'; readonly appId: string }
+  | { readonly type: 'appDropped'; readonly appId: string }
+  | { readonly type: 'appAccessGranted'; readonly access: AppAccess }
+  | { readonly type: 'appAccessRevoked'; readonly appId: string; readonly utcMs: number }
+  | { readonly type: 'appAccessDropped'; readonly appId: string }
+  | { readonly type: 'blockedSet'; readonly blocked: boolean }
+  | { readonly type: 'sweepScheduled'; readonly dueMs: number | null };
+
+const NONE: readonly never[] = [];
+
+export function initialUser(userId: string): UserState {
+  return {
+    userId,
+    createdMs: null,
+    handle: '',
+    blocked: false,
+    contact: null,
+    keys: NONE,
+    sessions: NONE,
+    log: NONE,
+    usedChallenges: NONE,
+    apps: NONE,
+    appsPlaced: 0,
+    appAccess: NONE,
+    sweepDueMs: null,
+  };
+}
+
+/**
+ * The account of a snapshot. Its texts are cut out of one, which may be many times as large: those that others remember
+ * beyond the stay of the account in memory are made to stand for themselves.
+ */
+export function restoredUser(state: UserState, userId: string): UserState {
+  const keys = state.keys.map((key) =>
+    Object.assign(keptKey(key, userId), { id: ownText(key.id), publicKey: ownText(key.publicKey) }),
+  );
+  const sessions = state.sessions.map((session) =>
+    Object.assign(keptSession(session, keys), { id: ownText(session.id), hash: ownText(session.hash) }),
+  );
+  return changed(state, { userId, keys, sessions });
+}
+
+export function evolveUser(state: UserState, event: UserEvent): UserState {
+  switch (event.type) {
+    case 'accountCreated':
+      return changed(state, { createdMs: event.utcMs, handle: event.handle, contact: event.contact ?? null });
+    case 'contactLinked':
+      return changed(state, { contact: state.contact ?? event.contact });
+    case 'keyAdded':
+      return changed(state, { keys: withRecord(state.keys, keptKey(event.key, state.userId)) });
+    case 'keyProven':
+      return withKey(state, event.keyId, { proven: true });
+    case 'keyFlagsSet':
+      return withKey(state, event.keyId, { flags: event.flags });
+    case 'keyRemoved': {
+      const flags = findById(state.keys, event.keyId)?.flags ?? 0;
+      return withKey(state, event.keyId, { flags: withFlag(flags, KeyFlag.Deleted, true) });
+    }
+    case 'credentialUsed':
+      return withKey(state, event.keyId, { counterReported: event.counter, backedUp: event.backedUp });
+    case 'sessionOpened':
+      return opened(state, event.session, event.as);
+    case 'sessionTouched':
+      return changeSession(state, event.sessionId, { lastSeenMs: event.utcMs });
+    case 'sessionRebound':
+      return changeSession(state, event.sessionId, { keyId: event.keyId });
+    case 'sessionsEnded':
+      return changed(state, { sessions: withoutIds(state.sessions, event.sessionIds) });
+    case 'logged':
+      return changed(state, { log: appended(state.log, event.entry) });
+    case 'challengeUsed':
+      return changed(state, { usedChallenges: withUsed(state.usedChallenges, event.challenge, event.utcMs) });
+    case 'appPlaced':
+      return changed(state, placedApp(state, event.entry, event.utcMs));
+    case 'appRequestForgotten':
+      return changed(state, { apps: withoutRequest(state.apps, event.appId) });
+    case 'appDropped':
+      return changed(state, {
+        apps: state.apps.filter(({ appId }) => appId !== event.appId),
+        appAccess: state.appAccess.filter(({ appId }) => appId !== event.appId),
+      });
+    case 'appAccessGranted':
+      return changed(state, { appAccess: withAccess(state.appAccess, event.access) });
+    case 'appAccessRevoked': {
+      const revoke = (access: AppAccess) =>
+        access.appId === event.appId ? { ...access, revokedMs: event.utcMs } : access;
+      return changed(state, { appAccess: state.appAccess.map(revoke) });
+    }
+    case 'appAccessDropped':
+      return changed(state, { appAccess: state.appAccess.filter(({ appId }) => appId !== event.appId) });
+    case 'blockedSet':
+      return changed(state, { blocked: event.blocked });
+    case 'sweepScheduled':
+      return changed(state, { sweepDueMs: event.dueMs });
+  }
+}
+
+function opened(state: UserState, session: SessionRecord, as: 'login' | 'sign_up'): UserState {
+  const kept = keptSession(session, state.keys);
+  const { keyId, createdMs } = kept;
+  return changed(state, {
+    keys: keyId === null ? state.keys : changedKey(state, keyId, { lastUsedMs: createdMs }),
+    sessions: withRecord(state.sessions, kept),
+    log: appended(state.log, entryOf(kept, as)),
+  });
+}
+
+/**
+ * Field by field: spread, many states would each be of a shape of their own, twice the size and slow to read
+ * (docs/decisions/0070).
+ */
+function changed(state: UserState, change: Partial<UserState>): UserState {
+  const copy: UserState = {
+    userId: state.userId,
+    createdMs: state.createdMs,
+    handle: state.handle,
+    blocked: state.blocked,
+    contact: state.contact,
+    keys: state.keys,
+    sessions: state.sessions,
+    log: state.log,
+    usedChallenges: state.usedChallenges,
+    apps: state.apps,
+    appsPlaced: state.appsPlaced,
+    appAccess: state.appAccess,
+    sweepDueMs: state.sweepDueMs,
+  };
+  return Object.assign(copy, change);
+}
+
+function withKey(state: UserState, keyId: string, change: Partial<UserKey>): UserState {
+  return changed(state, { keys: changedKey(state, keyId, change) });
+}
+
+function changedKey(
+  { keys, userId }: UserState,
+  keyId: string,
+  change: Partial<UserKey>,
+): readonly UserKey[] {
+  const key = findById(keys, keyId);
+  return key === undefined ? keys : withRecord(keys, keptKey(Object.assign({}, key, change), userId));
+}
+
+function changeSession(state: UserState, sessionId: string, change: Partial<SessionRecord>): UserState {
+  const session = findById(state.sessions, sessionId);
+  if (session === undefined) return state;
+  const kept = Object.assign(keptSession(session, state.keys), change);
+  return changed(state, { sessions: withRecord(state.sessions, kept) });
+}

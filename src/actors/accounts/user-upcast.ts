@@ -1,0 +1,76 @@
+/**
+ * Accounts as versions 1 to 4 wrote them, in the present form. Version 1 had several shapes: sessions by their id, a
+ * list of contacts, bare ids of applications; 2 kept keys by their id; 3 knew no used
+ * challenges, 4 no Idempotency-Keys of registrations. A field is judged by its shape and left alone where it is the
+ * present one.
+ */
+import type { Contact } from '../../domain/contacts.ts';
+import type { UserKey } from '../../domain/keys.ts';
+import type { UsedChallenge } from './challenges.ts';
+import { withRecord } from './id-list.ts';
+import type { AppAccess, AppEntry, SessionRecord, UserEvent, UserState } from './user-state.ts';
+
+interface Row {
+  version: number;
+  events?: unknown[];
+  state?: unknown;
+}
+
+/** Whatever of these is there. */
+interface Earlier {
+  readonly sessions?: readonly SessionRecord[] | Readonly<Record<string, SessionRecord>>;
+  readonly keys?: readonly UserKey[] | Readonly<Record<string, UserKey>>;
+  readonly usedChallenges?: readonly UsedChallenge[];
+  readonly contact?: Contact | null;
+  readonly contacts?: readonly Contact[];
+  readonly apps?: readonly AppEntry[];
+  readonly appsPlaced?: number;
+  readonly appIds?: readonly string[];
+  readonly appAccess?: readonly (Pick<AppAccess, 'appId' | 'grantedMs'> & Partial<AppAccess>)[];
+}
+
+export function upcastUser({ version, events, state }: Row): { events?: unknown[]; state?: unknown } {
+  return {
+    ...(events === undefined ? {} : { events: version >= 2 ? events : events.map(upcastEvent) }),
+    ...(state === undefined ? {} : { state: upcastState(state as Earlier & UserState) }),
+  };
+}
+
+function listed<T extends { readonly id: string }>(
+  records: readonly T[] | Readonly<Record<string, T>> | undefined,
+): readonly T[] {
+  if (Array.isArray(records)) return records as readonly T[];
+  return Object.values(records ?? {}).reduce<readonly T[]>(withRecord, []);
+}
+
+function upcastState(earlier: Earlier & UserState): UserState {
+  const { contacts, appIds, ...kept } = earlier;
+  const { sessions, keys, usedChallenges, contact, apps, appsPlaced, appAccess } = earlier as Earlier;
+  // Names and addresses of those were kept nowhere: their own actors did not exist yet.
+  const entries = apps ?? (appIds ?? []).map((appId): AppEntry => ({ appId, name: '', url: '' }));
+  const access = (appAccess ?? []).map(
+    (each): AppAccess => ({
+      ...each,
+      source: each.source ?? (entries.some(({ appId }) => appId === each.appId) ? 'registration' : 'consent'),
+      revokedMs: each.revokedMs ?? null,
+    }),
+  );
+  return {
+    ...kept,
+    keys: listed(keys),
+    sessions: listed(sessions),
+    usedChallenges: usedChallenges ?? [],
+    contact: contact ?? contacts?.[0] ?? null,
+    apps: entries,
+    appsPlaced: appsPlaced ?? entries.length,
+    appAccess: access,
+  };
+}
+
+function upcastEvent(event: unknown): unknown {
+  const { type, utcMs, appId } = event as { type: string; utcMs?: number; appId?: string };
+  // It took the access off the list then; what was taken back is remembered only since it has a time.
+  if (type === 'appAccessRevoked' && utcMs === undefined)
+    return { type: 'appAccessDropped', appId: appId ?? '' } satisfies UserEvent;
+  return event;
+}

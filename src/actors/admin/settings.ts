@@ -1,0 +1,61 @@
+/** The runtime settings that an admin has changed. They win over the file and survive restarts; one actor in all. */
+import {
+  checkSetting,
+  isSettingName,
+  type SettingName,
+  type SettingValue,
+} from '../../domain/settings/settings.ts';
+import { defineActor, refuse } from '../runtime/actor.ts';
+
+/** The only instance. */
+export const SETTINGS_ID = 'all';
+
+export interface SettingsState {
+  readonly values: Partial<Record<SettingName, SettingValue>>;
+}
+
+export interface ChangeSetting {
+  readonly type: 'change';
+  readonly name: string;
+  readonly value: unknown;
+  /** User id of the admin, and the address the change came from: both go to the audit log. */
+  readonly by: string;
+  readonly address: string;
+}
+
+export interface SettingChanged {
+  readonly type: 'changed';
+  readonly name: SettingName;
+  readonly value: SettingValue;
+}
+
+export interface SettingsQuery {
+  readonly type: 'values';
+}
+
+export const settings = defineActor<SettingsState, ChangeSetting, SettingChanged, SettingsQuery>({
+  kind: 'settings',
+  version: 1,
+  limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
+  initial: () => ({ values: {} }),
+  decide(_state, command, turn) {
+    if (!isSettingName(command.name)) return refuse('InvalidInput', 'name: unknown setting');
+    const check = checkSetting(command.name, command.value);
+    if (!check.ok) return refuse('InvalidInput', `value: ${check.message}`);
+    const before = turn.settings.get(command.name);
+    return {
+      events: [{ type: 'changed', name: command.name, value: check.value }],
+      audit: [
+        {
+          utcMs: turn.nowMs,
+          event: 'settingChanged',
+          userId: command.by,
+          fields: { name: command.name, before, after: check.value, address: command.address },
+        },
+      ],
+      reply: { name: command.name, value: check.value, before },
+    };
+  },
+  evolve: (state, event) => ({ values: { ...state.values, [event.name]: event.value } }),
+  query: (state) => state.values,
+});

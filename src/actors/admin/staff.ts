@@ -1,0 +1,77 @@
+/** Who works in the admin panel: roles by account; one actor in all. Keys of the configuration stand beside it. */
+import { ROLES, type Role } from '../../domain/roles.ts';
+import { defineActor, refuse } from '../runtime/actor.ts';
+
+/** The only instance. */
+export const STAFF_ID = 'all';
+/** Accounts with a role, at most. */
+const STAFF_MAX = 1_000;
+
+export interface StaffState {
+  readonly roles: Readonly<Record<string, Role>>;
+}
+
+export interface SetRole {
+  readonly type: 'setRole';
+  readonly userId: string;
+  /** Null takes the role away. */
+  readonly role: Role | null;
+  /** User id of the admin who changes it, and the address: both go to the audit log. */
+  readonly by: string;
+  readonly address: string;
+  /** Through the set-up link: only while no admin can get in. These are admins that cannot: their accounts are blocked. */
+  readonly first?: { readonly blocked: readonly string[] };
+  /** Keys of the configuration make admins too, so that the last one here may go. */
+  readonly hasKeys: boolean;
+}
+
+export interface RoleSet {
+  readonly type: 'roleSet';
+  readonly userId: string;
+  readonly role: Role | null;
+}
+
+export interface StaffQuery {
+  readonly type: 'roles';
+}
+
+export const staff = defineActor<StaffState, SetRole, RoleSet, StaffQuery>({
+  kind: 'staff',
+  version: 1,
+  limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
+  initial: () => ({ roles: {} }),
+  decide({ roles }, command, turn) {
+    const { userId, role } = command;
+    const before = roles[userId] ?? null;
+    const admins = Object.keys(roles).filter((id) => roles[id] === 'admin');
+    if (role !== null && !ROLES.includes(role))
+      return refuse('InvalidInput', 'role: viewer, support or admin');
+    const { first } = command;
+    if (first !== undefined && admins.some((id) => !first.blocked.includes(id)))
+      return refuse('SetupLinkOver');
+    // The first admin names the own account: the set-up link is what proves the right to it.
+    if (first === undefined && userId === command.by)
+      return refuse('InvalidInput', 'userId: your own role is for another admin to change');
+    const isLast = before === 'admin' && role !== 'admin' && admins.length === 1;
+    if (isLast && !command.hasKeys) return refuse('InvalidInput', 'userId: the last admin cannot step down');
+    if (before === null && Object.keys(roles).length >= STAFF_MAX)
+      return refuse('InvalidInput', `userId: at most ${STAFF_MAX} accounts have a role`);
+    return {
+      events: [{ type: 'roleSet', userId, role }],
+      audit: [
+        {
+          utcMs: turn.nowMs,
+          event: 'roleChanged',
+          userId: command.by,
+          fields: { subject: userId, before, after: role, address: command.address },
+        },
+      ],
+      reply: { userId, role },
+    };
+  },
+  evolve({ roles }, { userId, role }) {
+    const { [userId]: _, ...others } = roles;
+    return { roles: role === null ? others : { ...others, [userId]: role } };
+  },
+  query: ({ roles }) => roles,
+});

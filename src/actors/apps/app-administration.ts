@@ -1,0 +1,62 @@
+/** What admins decide of an application: approval, McpApp logins, the explicit key; and the sessions that end with it. */
+
+import { type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
+import { formatDoor } from './app-access-index.ts';
+import { appRecord, toUser } from './app-change.ts';
+import { type AppEvent, type AppFlags, type AppState, doorOf, evolveApp, viewOf } from './app-state.ts';
+
+/** By an admin, from an address. The reply is the `AppView`. */
+export interface AdministerApp {
+  readonly type: 'administer';
+  readonly flags: Partial<AppFlags>;
+  readonly by: string;
+  readonly address: string;
+}
+
+/** Closing ends every McpApp session, another explicit key those of the former one (auth.md A5). */
+export function decideAdminister(
+  state: AppState,
+  { flags, by, address }: AdministerApp,
+  turn: Turn,
+): Outcome<AppEvent> | Refusal {
+  if (state.phase !== 'registered') return refuse('NotFound', 'no such application');
+  const { approved, mcpEnabled, disabled, mcpPublicKey } = state;
+  const before: AppFlags = { approved, mcpEnabled, disabled, mcpPublicKey };
+  const after: AppFlags = { ...before, ...flags };
+  const changed = (Object.keys(before) as (keyof AppFlags)[]).filter((name) => before[name] !== after[name]);
+  if (changed.length === 0) return { reply: viewOf(state) };
+  const tick = turn.tick();
+  const open = after.approved && after.mcpEnabled && !after.disabled;
+  const keyChanged = changed.includes('mcpPublicKey');
+  const administered: AppEvent = {
+    type: 'administered',
+    flags: after,
+    openedTick: open ? (state.openedTick ?? tick) : null,
+    keyTick: keyChanged ? tick : state.keyTick,
+  };
+  const next = evolveApp(state, administered);
+  const closing = state.openedTick !== null && !open;
+  const told = [...(closing ? [state.ownerId] : []), ...(closing || keyChanged ? state.participants : [])];
+  const values = changed.flatMap((name) => [
+    [`${name}Before`, before[name]],
+    [`${name}After`, after[name]],
+  ]);
+  const held = changed.includes('disabled') && after.disabled;
+  return {
+    events: held ? [administered, { type: 'webhookHeld' }] : [administered],
+    claims: [
+      {
+        index: 'appId',
+        key: state.id,
+        owner: formatDoor(doorOf(next)),
+        replaces: formatDoor(doorOf(state)),
+        onConflict: 'InternalError',
+      },
+    ],
+    send: told.map((userId) => toUser(userId, { type: 'appClosed', appId: state.id, tick })),
+    audit: [
+      appRecord(turn, 'app_administered', by, { appId: state.id, address, ...Object.fromEntries(values) }),
+    ],
+    reply: viewOf(next),
+  };
+}

@@ -1,0 +1,16 @@
+/** What a turn of the app actor sends: messages to accounts, audit records. Secrets are in none of them. */
+import type { AuditEvent } from '../../domain/audit.ts';
+import type { AuditRecord, Message, Turn } from '../runtime/actor.ts';
+
+export function toUser(userId: string, command: object): Message {
+  return { toKind: 'user', toId: userId, command };
+}
+
+export function appRecord(
+  turn: Turn,
+  event: AuditEvent,
+  userId: string,
+  fields: AuditRecord['fields'],
+): AuditRecord {
+  return { utcMs: turn.nowMs, event, userId, fields };
+}

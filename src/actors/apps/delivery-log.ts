@@ -1,0 +1,113 @@
+/**
+ * The delivery log of the applications: a ring of pages for each, every page an actor of its own, so that neither the
+ * application's state nor anything else grows with what was sent. A line arrives as a message that the application
+ * wrote together with its cursor and its counters: all three are on disk or none. Decision 0054.
+ */
+import { type AttemptRecord, LOG_ATTEMPTS_MAX, LOG_KEEP_MS } from '../../domain/webhooks/types.ts';
+import { defineActor, type Message, type Outcome, type Turn } from '../runtime/actor.ts';
+
+/** Lines of one page. */
+export const PAGE_LINES = 100;
+/** One page more than the promised lines need: the newest one is being filled. */
+export const PAGES = LOG_ATTEMPTS_MAX / PAGE_LINES + 1;
+const EXPIRE = 'expire';
+
+export interface LogLine extends AttemptRecord {
+  /** Counted from 1 over all attempts of the application: the cursor of the list. */
+  readonly number: number;
+}
+
+interface AppendLine {
+  readonly type: 'append';
+  readonly line: LogLine;
+}
+
+export type LogCommand = AppendLine | { readonly type: 'expire' } | { readonly type: 'clear' };
+
+export interface LogState {
+  /** Ascending by number. */
+  readonly lines: readonly LogLine[];
+}
+
+export type LogEvent =
+  /** The first line of a round of the ring ends those of the round before. */
+  | { readonly type: 'appended'; readonly line: LogLine; readonly anew: boolean }
+  | { readonly type: 'expired'; readonly beforeMs: number };
+
+/** `LogLine[]`: lines that are kept at `nowMs`. */
+export interface LogQuery {
+  readonly type: 'lines';
+  readonly nowMs: number;
+}
+
+export const deliveryLog = defineActor<LogState, LogCommand, LogEvent, LogQuery>({
+  kind: 'deliveryLog',
+  version: 1,
+  limits: { mailbox: 256, snapshotEvery: PAGE_LINES, idleMs: 10_000 },
+  initial: () => ({ lines: [] }),
+  evolve({ lines }, event) {
+    if (event.type === 'appended') return { lines: event.anew ? [event.line] : [...lines, event.line] };
+    return { lines: lines.filter(({ utcMs }) => utcMs >= event.beforeMs) };
+  },
+  frees: (command) => (command as LogCommand).type !== 'append',
+
+  decide(state, command, turn): Outcome<LogEvent> {
+    if (command.type === 'append') return append(state, command.line, turn);
+    if (command.type === 'clear') {
+      return state.lines.length === 0
+        ? { reply: null }
+        : {
+            events: [{ type: 'expired', beforeMs: Number.MAX_SAFE_INTEGER }],
+            timers: [{ name: EXPIRE, dueMs: null, command: {} }],
+            reply: null,
+          };
+    }
+    const beforeMs = turn.nowMs - LOG_KEEP_MS;
+    const left = state.lines.find(({ utcMs }) => utcMs >= beforeMs);
+    const again =
+      left === undefined
+        ? []
+        : [{ name: EXPIRE, dueMs: left.utcMs + LOG_KEEP_MS + 1, command: { type: 'expire' } }];
+    return { events: [{ type: 'expired', beforeMs }], timers: again, reply: null };
+  },
+
+  query: ({ lines }, { nowMs }) => lines.filter(({ utcMs }) => utcMs >= nowMs - LOG_KEEP_MS),
+});
+
+/** A line that came before, after a crash of the reader, is there already. */
+function append({ lines }: LogState, line: LogLine, turn: Turn): Outcome<LogEvent> {
+  const last = lines.at(-1);
+  if (last !== undefined && last.number >= line.number) return { reply: null };
+  const anew = last !== undefined && roundOf(last.number) !== roundOf(line.number);
+  const first = last === undefined || anew;
+  const timer = { name: EXPIRE, dueMs: turn.nowMs + LOG_KEEP_MS + 1, command: { type: 'expire' } };
+  return { events: [{ type: 'appended', line, anew }], ...(first ? { timers: [timer] } : {}), reply: null };
+}
+
+/** The page of a line, by its number from 1, and the round of the ring it is in. */
+function pageOf(number: number): number {
+  return Math.floor((number - 1) / PAGE_LINES) % PAGES;
+}
+function roundOf(number: number): number {
+  return Math.floor((number - 1) / (PAGE_LINES * PAGES));
+}
+
+export function logPageId(appId: string, page: number): string {
+  return `${appId}.${page}`;
+}
+
+/** The message that carries a line into the log. */
+export function lineMessage(appId: string, line: LogLine): Message {
+  const command: AppendLine = { type: 'append', line };
+  return { toKind: 'deliveryLog', toId: logPageId(appId, pageOf(line.number)), command };
+}
+
+/** Messages that empty the log of a removed application. */
+export function clearMessages(appId: string, lines: number): Message[] {
+  const pages = Math.min(PAGES, Math.ceil(lines / PAGE_LINES));
+  return Array.from({ length: pages }, (_, page) => ({
+    toKind: 'deliveryLog',
+    toId: logPageId(appId, page),
+    command: { type: 'clear' },
+  }));
+}

@@ -1,0 +1,228 @@
+/**
+ * Turns of an application's webhook: a delivery is written down before it goes out, and what came of it in one commit
+ * with the cursor, the counters and the line of the delivery log. So a crash at any point skips nothing, and what may
+ * go out twice has the same id and the same bytes.
+ */
+import { classify } from '../../domain/webhooks/outcome.ts';
+import type {
+  AttemptRecord,
+  AttemptResult,
+  Cursor,
+  OpenDelivery,
+  WebhookNotice,
+} from '../../domain/webhooks/types.ts';
+import type { AuditRecord, Message, Outcome, Turn } from '../runtime/actor.ts';
+import { appRecord } from './app-change.ts';
+import {
+  type AppEvent,
+  type AppState,
+  evolveApp,
+  isDeliverable,
+  type WebhookView,
+  webhookOf,
+} from './app-state.ts';
+import { judge, noticesOf } from './attempt-outcome.ts';
+import type { DeliveryEvent } from './delivery-events.ts';
+import { lineMessage } from './delivery-log.ts';
+import type { DeliveryState } from './delivery-state.ts';
+
+export type DeliveryCommand =
+  /** Before the first attempt. The reply is the `WebhookView` with the delivery in it, or without where it came too late. */
+  | { readonly type: 'openDelivery'; readonly delivery: Omit<OpenDelivery, 'attempts'> }
+  /**
+   * After an attempt; `behind`: more events may wait; `reopened`: a run before this one, or a turn that failed, may have
+   * sent it as well, with an outcome that nothing knows. The reply is the `WebhookView`, undefined when it is over.
+   */
+  | {
+      readonly type: 'settleDelivery';
+      readonly webhookId: string;
+      readonly result: AttemptResult;
+      readonly behind: boolean;
+      readonly reopened: boolean;
+    }
+  /** The events of the open delivery may no longer be sent, or are gone from the log. */
+  | { readonly type: 'dropDelivery'; readonly webhookId: string }
+  /** Nothing waits up to there. */
+  | { readonly type: 'caughtUp'; readonly cursor: Cursor }
+  /** Events between these places left the log before they could be delivered. */
+  | { readonly type: 'noteGap'; readonly after: number; readonly until: number }
+  | { readonly type: 'endResend'; readonly resendId: string }
+  /** A test was sent: a line of the log, nothing else. */
+  | {
+      readonly type: 'logPing';
+      readonly webhookId: string;
+      readonly tick: string;
+      readonly result: AttemptResult;
+    }
+  /** A message to oneself: the owner is to know. */
+  | { readonly type: 'tell'; readonly notice: WebhookNotice }
+  | { readonly type: 'told' };
+
+const DELIVERY_COMMANDS: ReadonlySet<string> = new Set<DeliveryCommand['type']>([
+  'openDelivery',
+  'settleDelivery',
+  'dropDelivery',
+  'caughtUp',
+  'noteGap',
+  'endResend',
+  'logPing',
+  'tell',
+  'told',
+]);
+
+export function isDeliveryCommand(command: { readonly type: string }): command is DeliveryCommand {
+  return DELIVERY_COMMANDS.has(command.type);
+}
+
+type Decision = Outcome<AppEvent>;
+
+export function decideDelivery(state: AppState, command: DeliveryCommand, turn: Turn): Decision {
+  const { delivery } = state;
+  switch (command.type) {
+    case 'openDelivery': {
+      const ready = isDeliverable(state) && delivery.state !== 'disabled' && delivery.open === null;
+      return ready ? changed(state, [opened(command.delivery)]) : unchanged(state);
+    }
+    case 'settleDelivery': {
+      const { open } = delivery;
+      if (state.phase !== 'registered' || open?.webhookId !== command.webhookId) return unchanged(state);
+      return settle(state, open, command, turn);
+    }
+    case 'dropDelivery':
+      if (delivery.open?.webhookId !== command.webhookId) return unchanged(state);
+      return changed(state, [{ type: 'deliveryDropped' }]);
+    case 'caughtUp': {
+      const late = !isDeliverable(state) || delivery.open !== null || delivery.state === 'disabled';
+      return late ? unchanged(state) : changed(state, [{ type: 'caughtUp', cursor: command.cursor }]);
+    }
+    case 'noteGap':
+      return noteGap(state, command, turn);
+    case 'endResend':
+      return changed(state, [{ type: 'resendEnded', resendId: command.resendId }]);
+    case 'logPing':
+      return state.phase === 'registered' ? logPing(state, command, turn) : unchanged(state);
+    case 'tell': {
+      const { notice } = command;
+      return { next: async ({ webhooks }) => tell(await webhooks?.tell(notice)) };
+    }
+    case 'told':
+      return {};
+  }
+}
+
+/** A notice that cannot be written down now is no reason to stop; the state itself shows what it says. */
+function tell(_result: unknown): DeliveryCommand {
+  return { type: 'told' };
+}
+
+function opened(delivery: Omit<OpenDelivery, 'attempts'>): DeliveryEvent {
+  return { type: 'deliveryOpened', delivery: { ...delivery, attempts: 0 } };
+}
+
+function unchanged(state: AppState): Decision {
+  return { reply: webhookOf(state) ?? null };
+}
+
+function changed(
+  state: AppState,
+  events: readonly DeliveryEvent[],
+  send: readonly Message[] = [],
+  audit: readonly AuditRecord[] = [],
+): Decision {
+  const after = events.reduce<AppState>(evolveApp, state);
+  return { events, send, audit, reply: webhookOf(after) ?? (null satisfies WebhookView | null) };
+}
+
+function settle(
+  state: AppState,
+  open: OpenDelivery,
+  { result, behind, reopened }: Extract<DeliveryCommand, { type: 'settleDelivery' }>,
+  turn: Turn,
+): Decision {
+  const { delivery } = state;
+  // While an admin has it disabled nobody looks for its events: they wait behind the cursor.
+  const attempt = { ...result, reopened };
+  const verdict = judge(state, open, attempt, behind || !isDeliverable(state), turn);
+  const before = delivery.state;
+  const after = verdict.events.reduce<AppState>(evolveApp, state).delivery;
+  const { webhookId, source, sequences, firstTick, lastTick, attempts } = open;
+  const record: AttemptRecord = {
+    ...result,
+    webhookId,
+    source,
+    utcMs: turn.nowMs,
+    sequences,
+    firstTick,
+    lastTick,
+    attempt: attempts + 1,
+    outcome: verdict.outcome,
+  };
+  const notices = noticesOf(state, after, open, result);
+  const audit =
+    after.state === 'disabled' && before !== 'disabled' ? [disabledRecord(state, after, turn)] : [];
+  return changed(
+    state,
+    [...verdict.events, { type: 'attemptLogged' }],
+    [
+      lineMessage(state.id, { ...record, number: delivery.attempts + 1 }),
+      ...notices.map((notice) => toOneself(state, notice)),
+    ],
+    audit,
+  );
+}
+
+function toOneself(state: AppState, notice: WebhookNotice): Message {
+  return { toKind: 'app', toId: state.id, command: { type: 'tell', notice } satisfies DeliveryCommand };
+}
+
+function disabledRecord(state: AppState, after: DeliveryState, turn: Turn): AuditRecord {
+  return appRecord(turn, 'webhook_disabled', state.ownerId, { appId: state.id, reason: after.reason });
+}
+
+function noteGap(
+  state: AppState,
+  { after, until }: Extract<DeliveryCommand, { type: 'noteGap' }>,
+  turn: Turn,
+): Decision {
+  if (!isDeliverable(state)) return unchanged(state);
+  const { cursor } = state.delivery;
+  if (cursor !== null && cursor.sequence >= until) return unchanged(state);
+  const fields = { appId: state.id, after, until };
+  const notice: WebhookNotice = {
+    type: 'WebhookGap',
+    ownerId: state.ownerId,
+    data: { appId: state.id, name: state.name, after, until },
+  };
+  const moved: DeliveryEvent = {
+    type: 'gapPassed',
+    cursor: { tick: cursor?.tick ?? '0', sequence: until },
+  };
+  return changed(
+    state,
+    [moved],
+    [toOneself(state, notice)],
+    [appRecord(turn, 'webhook_gap', state.ownerId, fields)],
+  );
+}
+
+function logPing(
+  state: AppState,
+  { webhookId, tick, result }: Extract<DeliveryCommand, { type: 'logPing' }>,
+  turn: Turn,
+): Decision {
+  const number = state.delivery.attempts + 1;
+  const outcome = classify(result) === 'delivered' ? 'delivered' : 'failed';
+  const line = {
+    ...result,
+    number,
+    webhookId,
+    source: 'ping' as const,
+    utcMs: turn.nowMs,
+    sequences: [],
+    firstTick: tick,
+    lastTick: tick,
+    attempt: 1,
+    outcome,
+  } as const;
+  return changed(state, [{ type: 'attemptLogged' }], [lineMessage(state.id, line)]);
+}

@@ -1,0 +1,70 @@
+/** What the owner does with a webhook: have deliveries repeated, put a disabled one back to work. */
+import { BATCH_EVENTS_MAX, RESENDS_MAX, type Resend } from '../../domain/webhooks/types.ts';
+import type { Origin } from '../change.ts';
+import { type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
+import { appRecord } from './app-change.ts';
+import { type AppEvent, type AppState, evolveApp, isDeliverable, viewOf } from './app-state.ts';
+import type { DeliveryEvent } from './delivery-events.ts';
+
+export type WebhookCommand =
+  /** `sequences`, or all between two places of the log. The reply is the `Resend`. */
+  | {
+      readonly type: 'resendEvents';
+      readonly userId: string;
+      readonly after: number;
+      readonly until: number;
+      readonly sequences: readonly number[] | null;
+      readonly events: number;
+      readonly origin: Origin;
+    }
+  /** From the cursor on, at once. The reply is the `AppView`. */
+  | {
+      readonly type: 'enableWebhook';
+      readonly userId: string;
+      /** Parked events leave the list: they were refused, and the owner has no use for them. */
+      readonly dropParked: boolean;
+      readonly origin: Origin;
+    };
+
+export function decideWebhook(
+  state: AppState,
+  command: WebhookCommand,
+  turn: Turn,
+): Outcome<AppEvent> | Refusal {
+  if (state.phase !== 'registered' || state.ownerId !== command.userId)
+    return refuse('NotFound', 'no such application');
+  if (!isDeliverable(state))
+    return refuse('WebhookDisabled', state.disabled ? 'the application is disabled' : 'it has no webhookUrl');
+  if (command.type === 'enableWebhook') return enable(state, command, turn);
+  const { after, until, sequences, events, origin } = command;
+  if (state.delivery.state === 'disabled') return refuse('WebhookDisabled', 'enable it first');
+  if (state.delivery.resends.length >= RESENDS_MAX)
+    return refuse('AppLimitReached', `at most ${RESENDS_MAX} resends at a time`);
+  const resend: Resend = { resendId: turn.tick(), after, until, sequences, limit: BATCH_EVENTS_MAX, events };
+  const fields = { appId: state.id, resendId: resend.resendId, events, ip: origin.ip };
+  return {
+    events: [{ type: 'resendAsked', resend }],
+    audit: [appRecord(turn, 'webhook_resend', command.userId, fields)],
+    reply: resend,
+  };
+}
+
+/** One that fails is tried again at once. */
+function enable(
+  state: AppState,
+  { userId, origin, dropParked }: Extract<WebhookCommand, { type: 'enableWebhook' }>,
+  turn: Turn,
+): Outcome<AppEvent> {
+  const { delivery } = state;
+  const events: DeliveryEvent[] = [];
+  if (delivery.state !== 'active') events.push({ type: 'webhookEnabled', utcMs: turn.nowMs });
+  if (dropParked && delivery.parked.length > 0) events.push({ type: 'parkedDropped' });
+  if (events.length === 0) return { reply: viewOf(state) };
+  const dropped = dropParked ? delivery.parked.length : 0;
+  const fields = { appId: state.id, parkedDropped: dropped, ip: origin.ip };
+  return {
+    events,
+    audit: [appRecord(turn, 'webhook_enabled', userId, fields)],
+    reply: viewOf(events.reduce<AppState>(evolveApp, state)),
+  };
+}

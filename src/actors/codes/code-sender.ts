@@ -1,0 +1,121 @@
+/**
+ * Couriers of one-time codes: a message from the code desk becomes a call to the chat module, tried again until it
+ * succeeds or the code has expired. There are few of them, for addresses by their hash, so that a module that hangs
+ * holds up neither the desk nor all messages; those of one address keep their order.
+ */
+import { createHash } from 'node:crypto';
+import { contactKey } from '../../domain/contacts.ts';
+import { SECOND_MS } from '../../domain/time.ts';
+import { defineActor, type Message, type Outcome, type Turn } from '../runtime/actor.ts';
+import type { CodeMessage, PortResult } from '../runtime/ports.ts';
+import type { OpenCode } from './state.ts';
+
+const COURIERS = 16;
+const RETRY_FIRST_MS = 2 * SECOND_MS;
+const RETRY_MAX_MS = 30 * SECOND_MS;
+
+interface DeliverCode extends CodeMessage {
+  readonly type: 'deliverCode';
+  /** One per contact and class: a newer code takes the place of an older one that still waits. */
+  readonly timer: string;
+  readonly holder: string | null;
+  readonly expiresMs: number;
+  readonly failures: number;
+}
+
+export type CourierCommand =
+  | DeliverCode
+  | {
+      readonly type: 'codeDelivered';
+      readonly command: DeliverCode;
+      readonly result: PortResult<null>;
+    };
+
+/** Codes that wait for another try: their end by the name of their timer. No longer than the codes live. */
+export interface CourierState {
+  readonly waiting: Readonly<Record<string, number>>;
+}
+
+type CourierEvent =
+  | { readonly type: 'codeDeferred'; readonly timer: string; readonly expiresMs: number }
+  /** Delivered, given up, or overtaken by a newer one. */
+  | { readonly type: 'codeSettled'; readonly timer: string; readonly expiresMs: number };
+
+export const codeCourier = defineActor<CourierState, CourierCommand, CourierEvent, never>({
+  kind: 'codeCourier',
+  version: 1,
+  limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
+  initial: () => ({ waiting: {} }),
+  evolve({ waiting }, { type, timer, expiresMs }) {
+    if (type === 'codeDeferred') return { waiting: { ...waiting, [timer]: expiresMs } };
+    const { [timer]: endMs, ...others } = waiting;
+    return endMs === undefined || endMs > expiresMs ? { waiting } : { waiting: others };
+  },
+  decide(state, command, turn) {
+    return command.type === 'deliverCode'
+      ? deliver(command, turn)
+      : ended(state, command.command, command.result, turn);
+  },
+});
+
+/** The message that has this code sent. */
+export function courierOf(code: OpenCode): Message {
+  const { channel, address, seed, holder, expiresMs, known } = code;
+  const hash = createHash('sha256').update(contactKey(code)).digest();
+  const command: DeliverCode = {
+    type: 'deliverCode',
+    channel,
+    address,
+    seed,
+    timer: hash.toString('base64url') + (known === true ? '.known' : ''),
+    holder,
+    expiresMs,
+    failures: 0,
+  };
+  return { toKind: 'codeCourier', toId: String(hash.readUInt8(0) % COURIERS), command };
+}
+
+function deliver(command: DeliverCode, turn: Turn): Outcome<CourierEvent> {
+  if (turn.nowMs >= command.expiresMs) return giveUp(command, turn);
+  const { channel, address, seed } = command;
+  return {
+    next: async ({ codes }) => ({
+      type: 'codeDelivered',
+      command,
+      result: (await codes?.deliver({ channel, address, seed })) ?? {
+        ok: false,
+        error: 'DeliveryUnavailable',
+      },
+    }),
+  };
+}
+
+function ended(
+  { waiting }: CourierState,
+  command: DeliverCode,
+  result: PortResult<null>,
+  turn: Turn,
+): Outcome<CourierEvent> {
+  const { timer, expiresMs, failures } = command;
+  const overtaken = (waiting[timer] ?? 0) > expiresMs;
+  if (result.ok || overtaken) {
+    const timers = overtaken ? [] : [{ name: timer, dueMs: null, command: {} }];
+    return { events: [{ type: 'codeSettled', timer, expiresMs }], timers, reply: null };
+  }
+  const dueMs = turn.nowMs + Math.min(RETRY_FIRST_MS * 2 ** failures, RETRY_MAX_MS);
+  if (dueMs >= expiresMs) return giveUp(command, turn);
+  const again: DeliverCode = { ...command, failures: failures + 1 };
+  return {
+    events: [{ type: 'codeDeferred', timer, expiresMs }],
+    timers: [{ name: timer, dueMs, command: again }],
+    reply: null,
+  };
+}
+
+function giveUp({ holder, channel, timer, expiresMs }: DeliverCode, turn: Turn): Outcome<CourierEvent> {
+  return {
+    events: [{ type: 'codeSettled', timer, expiresMs }],
+    audit: [{ utcMs: turn.nowMs, event: 'code_undelivered', userId: holder, fields: { channel } }],
+    reply: null,
+  };
+}

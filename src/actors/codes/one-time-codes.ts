@@ -1,0 +1,247 @@
+/**
+ * One-time codes (auth.md A13), one instance for all: who may have one sent, which is the newest of an address, how
+ * often it was tried. Durable, so that neither a restart nor a crash gives tries or messages back. A courier sends
+ * the code; it gets it as a durable message.
+ */
+import { type Channel, type Contact, contactKey } from '../../domain/contacts.ts';
+import { ERRORS } from '../../domain/errors.ts';
+import type { Network } from '../../domain/limits/networks.ts';
+import { DAY_MS, HOUR_MS, SECOND_MS } from '../../domain/time.ts';
+import type { Origin } from '../change.ts';
+import {
+  defineActor,
+  type Message,
+  type Outcome,
+  type Refusal,
+  refuse,
+  type Turn,
+} from '../runtime/actor.ts';
+import type { PortResult } from '../runtime/ports.ts';
+import { courierOf } from './code-sender.ts';
+import {
+  CODE_LIFE_MS,
+  CODE_TRIES_MAX,
+  type CodeDeskState,
+  type CodeEvent,
+  evolveCodes,
+  initialCodes,
+  type OpenCode,
+  RESEND_AFTER_MS,
+  recentSendings,
+} from './state.ts';
+
+/** The one instance. */
+export const CODE_DESK_ID = 'all';
+
+export interface IssueCode extends Contact {
+  readonly type: 'issueCode';
+  /** What the cap per asker counts by, the narrowest first. */
+  readonly networks: readonly Network[];
+  /**
+   * The account of the contact was logged in to from that network before. Such requests have codes and a cap of their
+   * own, so that requests of others neither replace nor use them up. Decision 0055.
+   */
+  readonly known: boolean;
+  readonly sessionId: string | null;
+  /** Account that has this contact now, from the index. The answer does not depend on it. */
+  readonly holder: string | null;
+  readonly origin: Origin;
+}
+
+export interface RedeemCode {
+  readonly type: 'redeemCode';
+  readonly id: number;
+  /** Six digits. It is in no event and in no message. */
+  readonly code: string;
+  readonly sessionId: string | null;
+  readonly origin: Origin;
+}
+
+export type CodeCommand = IssueCode | RedeemCode | CodeCompared;
+
+interface CodeCompared {
+  readonly type: 'codeCompared';
+  readonly command: RedeemCode;
+  /** Which of the code's tries it was: others may have come in while it was compared. */
+  readonly attempt: number;
+  readonly result: PortResult<boolean>;
+}
+
+export interface IssuedCode {
+  readonly id: number;
+  readonly expiresMs: number;
+}
+
+/** A code that was right, once. */
+export interface RedeemedCode {
+  readonly right: true;
+  readonly channel: Channel;
+  readonly address: string;
+  /** Id and authenticator handle of the account that this login creates when the contact has none. */
+  readonly newUserId: string;
+  readonly newHandle: string;
+}
+
+/** A wrong code, or the one too many. It is in the audit log, and in the login log of the account if there is one. */
+export interface WrongCode {
+  readonly right: false;
+  readonly row: 'InvalidCode' | 'ChallengeExpired';
+}
+
+export const codeDesk = defineActor<CodeDeskState, CodeCommand, CodeEvent, never>({
+  kind: 'codeDesk',
+  version: 1,
+  limits: { mailbox: 256, snapshotEvery: 200, idleMs: 600_000 },
+  initial: initialCodes,
+  evolve: evolveCodes,
+  decide(state, command, turn) {
+    switch (command.type) {
+      case 'issueCode':
+        return issue(state, command, turn);
+      case 'redeemCode':
+        return redeem(state, command, turn);
+      case 'codeCompared':
+        return compared(state, command, turn);
+    }
+  },
+});
+
+function issue(state: CodeDeskState, command: IssueCode, turn: Turn): Outcome<CodeEvent> | Refusal {
+  const waitMs = waitOf(state, command, turn);
+  if (waitMs > 0) return refuse('AccessRateLimit', undefined, Math.ceil(waitMs / SECOND_MS), 'i');
+  const { channel, address, sessionId, holder, networks, known, origin } = command;
+  const [network = '', ...wider] = networks.map(({ name }) => name);
+  const code: OpenCode = {
+    id: freshId(state, turn),
+    channel,
+    address,
+    seed: base64url(turn.randomBytes(32)),
+    sessionId,
+    holder,
+    expiresMs: turn.nowMs + CODE_LIFE_MS,
+    tries: 0,
+    ...(known ? { known } : {}),
+  };
+  const reply: IssuedCode = { id: code.id, expiresMs: code.expiresMs };
+  return {
+    events: [
+      {
+        type: 'codeIssued',
+        code,
+        network,
+        ...(wider.length === 0 ? {} : { wider }),
+        known,
+        utcMs: turn.nowMs,
+      },
+    ],
+    send: [courierOf(code)],
+    audit: [
+      { utcMs: turn.nowMs, event: 'code_requested', userId: holder, fields: { ip: origin.ip, channel } },
+    ],
+    reply,
+  };
+}
+
+/** Milliseconds until the caps let this contact, this asker and this day have one more; 0 when they do now. */
+function waitOf(state: CodeDeskState, command: IssueCode, { nowMs, settings }: Turn): number {
+  const recent = recentSendings(state, nowMs);
+  const contact = contactKey(command);
+  const toContact = recent.filter(
+    (sending) => sending.contact === contact && (sending.known ?? false) === command.known,
+  );
+  const perNetwork = settings.get('OneTimeCodesPerIpHour');
+  const networkWaits = command.networks.map(({ name, shares }) => {
+    const sendings = recent.filter(({ network, wider }) => network === name || wider?.includes(name));
+    return capWait(sendings, perNetwork * shares, nowMs);
+  });
+  const day = Math.floor(nowMs / DAY_MS);
+  const sentToday = day > state.day ? 0 : state.sentToday;
+  const resendMs = (toContact.at(-1)?.utcMs ?? nowMs - RESEND_AFTER_MS) + RESEND_AFTER_MS - nowMs;
+  return Math.max(
+    resendMs,
+    capWait(toContact, settings.get('OneTimeCodesPerContactHour'), nowMs),
+    ...networkWaits,
+    sentToday < settings.get('OneTimeCodesPerDay') ? 0 : (Math.max(day, state.day) + 1) * DAY_MS - nowMs,
+  );
+}
+
+/** Until so many of the hour's sendings have left the window that one more fits. */
+function capWait(sendings: readonly { readonly utcMs: number }[], max: number, nowMs: number): number {
+  const leaving = sendings.at(-max);
+  return sendings.length < max || leaving === undefined ? 0 : leaving.utcMs + HOUR_MS - nowMs;
+}
+
+/** The try is on disk before the comparison begins: no crash and no crowd gets a sixth one. */
+function redeem(state: CodeDeskState, command: RedeemCode, turn: Turn): Outcome<CodeEvent> | Refusal {
+  const code = openCode(state, command, turn);
+  if (code === undefined || code.tries >= CODE_TRIES_MAX) return refuse('ChallengeExpired');
+  const { seed } = code;
+  return {
+    events: [{ type: 'codeTried', id: code.id }],
+    next: async ({ codes }) => ({
+      type: 'codeCompared',
+      command,
+      attempt: code.tries + 1,
+      result: (await codes?.matches(seed, command.code)) ?? { ok: false, error: 'DeliveryUnavailable' },
+    }),
+  };
+}
+
+function compared(
+  state: CodeDeskState,
+  { command, attempt, result }: CodeCompared,
+  turn: Turn,
+): Outcome<CodeEvent> | Refusal {
+  const code = openCode(state, command, turn);
+  if (code === undefined) return refuse('ChallengeExpired');
+  if (!result.ok) return refuse(result.error);
+  if (!result.value)
+    return wrong(code, command, attempt >= CODE_TRIES_MAX ? 'ChallengeExpired' : 'InvalidCode', turn);
+  const { id, channel, address } = code;
+  const reply: RedeemedCode = {
+    right: true,
+    channel,
+    address,
+    newUserId: turn.tick(),
+    newHandle: base64url(turn.randomBytes(32)),
+  };
+  return { events: [{ type: 'codeUsed', id }], reply };
+}
+
+/** Unknown, used, replaced, expired, or asked for in another session: not there. */
+function openCode(state: CodeDeskState, command: RedeemCode, turn: Turn): OpenCode | undefined {
+  const code = state.open.find(({ id }) => id === command.id);
+  if (code === undefined || turn.nowMs >= code.expiresMs) return undefined;
+  return code.sessionId === null || code.sessionId === command.sessionId ? code : undefined;
+}
+
+/** The owner of the address reads of it in the login log. */
+function wrong(
+  code: OpenCode,
+  { origin }: RedeemCode,
+  row: WrongCode['row'],
+  turn: Turn,
+): Outcome<CodeEvent> {
+  const { holder, channel } = code;
+  const send: Message[] =
+    holder === null
+      ? []
+      : [{ toKind: 'user', toId: holder, command: { type: 'codeRefused', error: row, origin } }];
+  const fields = { ip: origin.ip, channel, loginType: null, error: ERRORS[row].message };
+  return {
+    send,
+    audit: [{ utcMs: turn.nowMs, event: 'login_refused', userId: holder, fields }],
+    reply: { right: false, row } satisfies WrongCode,
+  };
+}
+
+function freshId(state: CodeDeskState, turn: Turn): number {
+  for (;;) {
+    const id = Number(Buffer.from(turn.randomBytes(8)).readBigUInt64BE() >> 11n);
+    if (!state.open.some((code) => code.id === id)) return id;
+  }
+}
+
+function base64url(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64url');
+}

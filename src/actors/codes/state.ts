@@ -1,0 +1,101 @@
+/**
+ * The state of the code desk: codes that may still be entered, what was sent within the hour, how many were sent today.
+ * Durable and bounded by the daily cap. No code stands in it: a code is the HMAC of its seed under a key that the
+ * actors never see.
+ */
+import { type Channel, contactKey } from '../../domain/contacts.ts';
+import { DAY_MS, HOUR_MS, SECOND_MS } from '../../domain/time.ts';
+
+export const CODE_LIFE_MS = 300 * SECOND_MS;
+export const CODE_TRIES_MAX = 5;
+export const RESEND_AFTER_MS = 60 * SECOND_MS;
+
+export interface OpenCode {
+  /** Random, below 2^53. */
+  readonly id: number;
+  readonly channel: Channel;
+  readonly address: string;
+  /** 32 random bytes, base64url, of which the code is derived. */
+  readonly seed: string;
+  /** Session of the browser that asked; null without one. */
+  readonly sessionId: string | null;
+  /** Account that had the address when the code was asked for: refusals go to its login log. */
+  readonly holder: string | null;
+  readonly expiresMs: number;
+  /** Counted before each comparison. */
+  readonly tries: number;
+  /** Its class: asked for from a network from which the account was logged in to before. Absent: it was not. */
+  readonly known?: true;
+}
+
+export interface Sending {
+  readonly utcMs: number;
+  readonly contact: string;
+  /** The narrowest network of the asking address (domain/limits/networks.ts), and the wider ones where it has any. */
+  readonly network: string;
+  readonly wider?: readonly string[];
+  /** Asked for from where the account was logged in to before; absent: it was not, or nobody looked. */
+  readonly known?: boolean;
+}
+
+export function initialCodes(): CodeDeskState {
+  return { open: [], sendings: [], day: 0, sentToday: 0 };
+}
+
+export interface CodeDeskState {
+  readonly open: readonly OpenCode[];
+  /** Of the last hour, the oldest first. */
+  readonly sendings: readonly Sending[];
+  /** Days since 1970, UTC. */
+  readonly day: number;
+  readonly sentToday: number;
+}
+
+export type CodeEvent =
+  | {
+      readonly type: 'codeIssued';
+      readonly code: OpenCode;
+      readonly network: string;
+      readonly wider?: readonly string[];
+      readonly known?: boolean;
+      readonly utcMs: number;
+    }
+  | { readonly type: 'codeTried'; readonly id: number }
+  | { readonly type: 'codeUsed'; readonly id: number };
+
+export function evolveCodes(state: CodeDeskState, event: CodeEvent): CodeDeskState {
+  switch (event.type) {
+    case 'codeIssued':
+      return issued(state, event);
+    case 'codeTried': {
+      const open = state.open.map((code) =>
+        code.id === event.id ? { ...code, tries: code.tries + 1 } : code,
+      );
+      return { ...state, open };
+    }
+    case 'codeUsed':
+      return { ...state, open: state.open.filter(({ id }) => id !== event.id) };
+  }
+}
+
+/** A new code replaces the one of its contact and class, so a contact has two at most. What has expired goes. */
+function issued(
+  state: CodeDeskState,
+  { code, network, wider, known = false, utcMs }: Extract<CodeEvent, { type: 'codeIssued' }>,
+): CodeDeskState {
+  const contact = contactKey(code);
+  const day = Math.max(state.day, Math.floor(utcMs / DAY_MS));
+  const others = state.open.filter(
+    (each) => each.expiresMs > utcMs && (contactKey(each) !== contact || each.known !== code.known),
+  );
+  return {
+    open: [...others, code],
+    sendings: [...recentSendings(state, utcMs), { utcMs, contact, network, ...(wider && { wider }), known }],
+    day,
+    sentToday: (day === state.day ? state.sentToday : 0) + 1,
+  };
+}
+
+export function recentSendings(state: CodeDeskState, nowMs: number): readonly Sending[] {
+  return state.sendings.filter(({ utcMs }) => nowMs - utcMs < HOUR_MS);
+}

@@ -1,0 +1,206 @@
+/**
+ * Events on their way into the log. Owns which are known already, and those that wait for their turn: an accepted event
+ * is on disk among the waiting before anybody hears of it, and one write takes it from there into the log. A crash at
+ * any point loses nothing and repeats nothing. Decision 0050.
+ */
+import { GatewayError } from '../../domain/errors.ts';
+import type { IncomingEvent } from '../../domain/events/intake.ts';
+import type { Operation, Packed } from '../runtime/journal/port.ts';
+import type { EventLogOptions, JournalEventLog } from './log.ts';
+import { ReorderWindow, type Waiting } from './reorder-window.ts';
+import { rowOf } from './row.ts';
+
+/** Events that wait for their turn, of all modules together: in the usual half second, 100,000 a second. */
+export const WAITING_MAX = 50_000;
+export const WAITING_MAX_BYTES = 64 * 1024 * 1024;
+/** What one module may take of that: a flood of one leaves room for the others. */
+export const MODULE_SHARE = 0.5;
+/** Events released or read in one turn of the event loop. */
+const SLICE = 500;
+/** The turn of an event is looked for no more often than this, so that events share their writes. */
+const RELEASE_STEP_MS = 5;
+
+export interface Intake {
+  readonly accepted: number;
+  readonly duplicates: number;
+}
+
+interface Waiter extends Waiting {
+  readonly module: string;
+  readonly row: Packed;
+  readonly sizeBytes: number;
+}
+
+export type EventInboxOptions = Pick<
+  EventLogOptions,
+  'administration' | 'settings' | 'clock' | 'schedule'
+> & {
+  readonly log: Pick<JournalEventLog, 'append'>;
+};
+
+export class EventInbox {
+  readonly #options: EventInboxOptions;
+  readonly #window = new ReorderWindow<Waiter>();
+  /** Accepted and on the way to disk. */
+  readonly #pending = new Set<string>();
+  /** The highest tick that went into the log, by module, since the start. */
+  readonly #highest = new Map<string, bigint>();
+  #lastWrite: Promise<void> = Promise.resolve();
+  #arrival = 0;
+  readonly #waiting = { events: 0, sizeBytes: 0 };
+  /** The same by module; the modules are those of the configuration. */
+  readonly #waitingOf = new Map<string, { events: number; sizeBytes: number }>();
+  #cancelRelease: (() => void) | undefined;
+  #stopped = false;
+  readonly #counts = { accepted: 0, duplicates: 0, late: 0, overloaded: 0, storageFull: 0 };
+
+  /** Goes on with what an earlier run accepted and did not release. */
+  constructor(options: EventInboxOptions) {
+    this.#options = options;
+    this.#restore();
+  }
+
+  /**
+   * Takes all of the events or none; known ones are counted and dropped. All is on disk when it resolves, together
+   * with `alongside`. Rejects with `Overloaded`, `StorageFull`, `Stopping` or `JournalUnavailable`.
+   */
+  async accept(events: readonly IncomingEvent[], alongside: readonly Operation[] = []): Promise<Intake> {
+    this.#requireRoom(events);
+    const { administration } = this.#options;
+    const { operations, waiters, identities, sizeBytes } = this.#draft(events);
+    for (const waiter of waiters) this.#count(waiter, 1);
+    if (operations.length + alongside.length > 0) {
+      this.#lastWrite = administration.write([...operations, ...alongside], sizeBytes, () => {
+        for (const identity of identities) this.#pending.delete(identity);
+        for (const waiter of waiters) this.#window.add(waiter);
+        this.#scheduleRelease();
+      });
+    }
+    // A known event may still be on its way to disk: writes keep their order, so it is there when the last one is.
+    await this.#lastWrite;
+    const intake = { accepted: waiters.length, duplicates: events.length - waiters.length };
+    this.#counts.accepted += intake.accepted;
+    this.#counts.duplicates += intake.duplicates;
+    return intake;
+  }
+
+  /** Takes nothing more; what has been accepted goes on at the next start. */
+  stop(): void {
+    this.#stopped = true;
+    this.#cancelRelease?.();
+  }
+
+  counters() {
+    return { ...this.#counts, waiting: this.#waiting.events, waitingBytes: this.#waiting.sizeBytes };
+  }
+
+  #requireRoom(events: readonly IncomingEvent[]): void {
+    if (this.#stopped) throw new GatewayError('Stopping');
+    if (this.#options.administration.journal.full()) {
+      this.#counts.storageFull += 1;
+      throw new GatewayError('StorageFull');
+    }
+    const added = new Map<string, number>();
+    for (const { module } of events) added.set(module, (added.get(module) ?? 0) + 1);
+    const crowded = [...added].some(
+      ([module, more]) => !hasRoom(this.#waitingOf.get(module), more, MODULE_SHARE),
+    );
+    if (crowded || !hasRoom(this.#waiting, events.length, 1)) {
+      this.#counts.overloaded += 1;
+      throw new GatewayError('Overloaded');
+    }
+  }
+
+  #count({ module, sizeBytes }: Waiter, sign: 1 | -1): void {
+    let own = this.#waitingOf.get(module);
+    if (own === undefined) {
+      own = { events: 0, sizeBytes: 0 };
+      this.#waitingOf.set(module, own);
+    }
+    for (const tally of [this.#waiting, own]) {
+      tally.events += sign;
+      tally.sizeBytes += sign * sizeBytes;
+    }
+  }
+
+  /** The events that are not known yet, packed. */
+  #draft(events: readonly IncomingEvent[]) {
+    const { journal } = this.#options.administration;
+    const acceptedMs = this.#options.clock();
+    const operations: Operation[] = [];
+    const waiters: Waiter[] = [];
+    const identities: string[] = [];
+    let total = 0;
+    for (const event of events) {
+      const { identity, module } = event;
+      if (this.#pending.has(identity) || journal.events.knows(identity)) continue;
+      const row = journal.pack(rowOf(event, acceptedMs));
+      const sizeBytes = journal.sizeBytes(row);
+      const arrival = ++this.#arrival;
+      this.#pending.add(identity);
+      identities.push(identity);
+      operations.push({ op: 'eventAccept', arrival, identity, row });
+      waiters.push({ tick: BigInt(event.tick), arrival, acceptedMs, module, row, sizeBytes });
+      total += sizeBytes;
+    }
+    return { operations, waiters, identities, sizeBytes: total };
+  }
+
+  #restore(): void {
+    const { journal } = this.#options.administration;
+    let rows: ReturnType<typeof journal.events.waiting>;
+    do {
+      rows = journal.events.waiting(this.#arrival, SLICE);
+      for (const { arrival, row } of rows) {
+        this.#arrival = arrival;
+        // A damaged one stays where it is, to be seen by `check`.
+        if (row === undefined) continue;
+        const packed = journal.pack(row);
+        const sizeBytes = journal.sizeBytes(packed);
+        const [module, tick, , , , , , , acceptedMs] = row;
+        const waiter = { tick: BigInt(tick), arrival, acceptedMs, module, row: packed, sizeBytes };
+        this.#window.add(waiter);
+        this.#count(waiter, 1);
+      }
+    } while (rows.length === SLICE);
+    this.#scheduleRelease();
+  }
+
+  #scheduleRelease(): void {
+    const { clock, schedule, settings } = this.#options;
+    if (this.#stopped || this.#cancelRelease !== undefined) return;
+    const waitMs = this.#window.waitMs(clock(), settings.get('EventReorderMilliseconds'));
+    if (waitMs === undefined) return;
+    this.#cancelRelease = schedule.timer(Math.max(waitMs, RELEASE_STEP_MS), () => {
+      this.#cancelRelease = undefined;
+      this.#release();
+      this.#scheduleRelease();
+    });
+  }
+
+  #release(): void {
+    const { log, clock, settings } = this.#options;
+    const taken = this.#window.take(clock(), settings.get('EventReorderMilliseconds'), SLICE);
+    if (taken.length === 0) return;
+    for (const { module, tick } of taken) {
+      const highest = this.#highest.get(module);
+      if (highest !== undefined && tick < highest) this.#counts.late += 1;
+      else this.#highest.set(module, tick);
+    }
+    const left = () => {
+      for (const waiter of taken) this.#count(waiter, -1);
+    };
+    // Only a failed disk refuses it, and that ends the process: the events are still among the waiting.
+    log.append(taken, left).catch(() => this.stop());
+  }
+}
+
+/** May so many more wait? The bytes of what comes are not known yet: what is there decides. */
+function hasRoom(
+  tally: { events: number; sizeBytes: number } | undefined,
+  more: number,
+  share: number,
+): boolean {
+  const { events, sizeBytes } = tally ?? { events: 0, sizeBytes: 0 };
+  return events + more <= WAITING_MAX * share && sizeBytes <= WAITING_MAX_BYTES * share;
+}

@@ -1,0 +1,145 @@
+/**
+ * The log of events, its one writer: owns the places. A place is given away in memory and read only once its row is on
+ * disk; a crash in between gives it away again, which nobody has seen. What comes in stands in event-inbox.ts.
+ */
+import { GatewayError } from '../../domain/errors.ts';
+import { type EventLog, OWN_MODULE, type OwnEvent, type StoredEvent } from '../../domain/events/events.ts';
+import { wireOf } from '../../domain/events/intake.ts';
+import type { SettingsReader } from '../../domain/settings/settings.ts';
+import type { Clock } from '../../domain/time.ts';
+import type { Administration } from '../runtime/administration.ts';
+import { EVENT_EPOCH_KEY, type Operation, type Packed } from '../runtime/journal/port.ts';
+import type { Schedule } from '../runtime/runtime-context.ts';
+import { LOG_MAX_BYTES, retainEvents } from './retention.ts';
+import { eventOf, ownRow } from './row.ts';
+
+export interface EventLogOptions {
+  readonly administration: Pick<Administration, 'journal' | 'write' | 'tick'>;
+  readonly settings: SettingsReader;
+  readonly clock: Clock;
+  readonly schedule: Schedule;
+  /** A fresh name of a log: letters and digits, never the same twice. */
+  readonly newEpoch: () => string;
+  /** Bytes that the log may take; `LOG_MAX_BYTES` unless given. */
+  readonly bytesMax?: number;
+}
+
+/** An event that gets the next place. */
+export interface Entry {
+  /** Under which it has waited; null when it never did. */
+  readonly arrival: number | null;
+  readonly row: Packed;
+  readonly sizeBytes: number;
+}
+
+/** Opens the log of the journal; a new or restored one gets an epoch, on disk when this resolves. */
+export async function openEventLog(options: EventLogOptions): Promise<JournalEventLog> {
+  const { administration, newEpoch } = options;
+  const { journal } = administration;
+  const stored = journal.meta(EVENT_EPOCH_KEY);
+  const epoch = typeof stored === 'string' ? stored : newEpoch();
+  if (epoch !== stored)
+    await administration.write([{ op: 'meta', key: EVENT_EPOCH_KEY, row: journal.pack(epoch) }], 0);
+  return new JournalEventLog(options, epoch);
+}
+
+export class JournalEventLog implements EventLog {
+  readonly epoch: string;
+  readonly #options: EventLogOptions;
+  readonly #listeners = new Set<() => void>();
+  readonly #stopRetention: () => void;
+  #oldest: number;
+  #newest: number;
+  /** The newest place given away; its row may be on its way to disk. */
+  #given: number;
+  #stopped = false;
+  #own = 0;
+  #trimmed = 0;
+
+  constructor(options: EventLogOptions, epoch: string) {
+    this.#options = options;
+    this.epoch = epoch;
+    const { events } = options.administration.journal;
+    ({ oldest: this.#oldest, newest: this.#newest } = events.ends());
+    this.#given = this.#newest;
+    this.#stopRetention = retainEvents({
+      ...options,
+      rows: events,
+      bytesMax: options.bytesMax ?? LOG_MAX_BYTES,
+      ends: () => ({ oldest: this.#oldest, newest: this.#newest }),
+      remove: (operations, oldest) => this.#remove(operations, oldest),
+    });
+  }
+
+  get oldest(): number {
+    return this.#oldest;
+  }
+
+  get newest(): number {
+    return this.#newest;
+  }
+
+  page(afterSequence: number, limit: number): StoredEvent[] {
+    let after = Math.max(afterSequence, this.#oldest - 1, 0);
+    const events: StoredEvent[] = [];
+    // In place of damaged ones the next: a page with fewer events is the last.
+    while (events.length < limit && after < this.#newest) {
+      const most = Math.min(limit - events.length, this.#newest - after);
+      const rows = this.#options.administration.journal.events.page(after, most);
+      for (const { sequence, row } of rows) if (row !== undefined) events.push(eventOf(sequence, row));
+      after = rows.at(-1)?.sequence ?? this.#newest;
+    }
+    return events;
+  }
+
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  async publish(event: OwnEvent): Promise<void> {
+    const { administration, clock } = this.#options;
+    const { journal } = administration;
+    if (this.#stopped) throw new GatewayError('Stopping');
+    if (journal.full()) throw new GatewayError('StorageFull');
+    const tick = administration.tick();
+    const wire = wireOf(OWN_MODULE, tick, event.type, JSON.stringify(event.data));
+    const row = journal.pack(ownRow(tick, event.type, event.userId, wire, clock()));
+    this.#own += 1;
+    await this.append([{ arrival: null, row, sizeBytes: journal.sizeBytes(row) }]);
+  }
+
+  /** Gives the entries the next places, in this order; resolves when they are on disk and readers have heard of it. */
+  append(entries: readonly Entry[], onDisk?: () => void): Promise<void> {
+    let sizeBytes = 0;
+    const operations = entries.map((entry): Operation => {
+      sizeBytes += entry.sizeBytes;
+      this.#given += 1;
+      return { op: 'eventRelease', arrival: entry.arrival, sequence: this.#given, row: entry.row };
+    });
+    const newest = this.#given;
+    return this.#options.administration.write(operations, sizeBytes, () => {
+      onDisk?.();
+      this.#newest = newest;
+      if (this.#oldest === 0) this.#oldest = this.#options.administration.journal.events.ends().oldest;
+      for (const listener of this.#listeners) listener();
+    });
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#stopRetention();
+  }
+
+  counters() {
+    const rows = this.#newest === 0 ? 0 : this.#newest - this.#oldest + 1;
+    const sizeBytes = this.#options.administration.journal.events.sizeBytes();
+    return { rows, sizeBytes, newest: this.#newest, own: this.#own, trimmed: this.#trimmed };
+  }
+
+  #remove(operations: readonly Operation[], oldest: number): void {
+    this.#oldest = oldest;
+    this.#trimmed += operations.length;
+    this.#options.administration.write(operations, 0).catch(() => this.stop());
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * Keeps the log of events within its days, its number and its bytes (events.md "One event log"): the oldest go, a slice at a time,
+ * so that other writes go on in between. The newest stays, because its place counts on.
+ */
+import type { SettingsReader } from '../../domain/settings/settings.ts';
+import { type Clock, DAY_MS, SECOND_MS } from '../../domain/time.ts';
+import type { EventRow, EventRows, Operation } from '../runtime/journal/port.ts';
+import type { Schedule } from '../runtime/runtime-context.ts';
+
+/** Events read and removed at a time: some 10 ms of the disk's thread. */
+const SLICE = 500;
+/**
+ * Bytes that the log may take, a quarter of the journal's quota: large events must not fill the journal, which would
+ * refuse logins too.
+ */
+export const LOG_MAX_BYTES = 2 * 1024 ** 3;
+/** Between two slices while there is more to remove. */
+const SLICE_WAIT_MS = 5;
+/** Stands for a damaged event: it goes once it is the oldest. */
+const DAMAGED: EventRow = ['', '', '', null, null, null, null, '', Number.NEGATIVE_INFINITY, null];
+
+export interface EventRetentionOptions {
+  readonly rows: EventRows;
+  readonly settings: SettingsReader;
+  readonly clock: Clock;
+  readonly schedule: Schedule;
+  readonly bytesMax: number;
+  readonly ends: () => { readonly oldest: number; readonly newest: number };
+  /** `oldest` is the place that is the oldest from now on. */
+  readonly remove: (operations: readonly Operation[], oldest: number) => void;
+}
+
+/** Starts it; what it returns stops it. */
+export function retainEvents(options: EventRetentionOptions): () => void {
+  const { schedule } = options;
+  const tidy = () => {
+    const more = removeSlice(options);
+    cancel = schedule.timer(more ? SLICE_WAIT_MS : SECOND_MS, tidy);
+  };
+  let cancel = schedule.timer(SECOND_MS, tidy);
+  return () => cancel();
+}
+
+/** True when there is more to remove. */
+function removeSlice({ rows, settings, clock, bytesMax, ends, remove }: EventRetentionOptions): boolean {
+  const { oldest, newest } = ends();
+  const beforeMs = clock() - settings.get('EventDays') * DAY_MS;
+  const tooLarge = rows.sizeBytes() > bytesMax;
+  const lastTooMany = tooLarge ? newest : newest - settings.get('EventRowsMax');
+  const slice = (limit: number): Operation[] => {
+    const operations: Operation[] = [];
+    for (const { sequence, row } of rows.page(Math.max(0, oldest - 1), limit)) {
+      // Its identity stays known.
+      const [, , , , , , , , acceptedMs, identity] = row ?? DAMAGED;
+      if (sequence >= newest || (acceptedMs >= beforeMs && sequence > lastTooMany)) break;
+      operations.push({ op: 'eventRemove', sequence, identity });
+    }
+    return operations;
+  };
+  // Mostly there is nothing to do: one row tells.
+  if (slice(1).length === 0) return false;
+  const operations = slice(SLICE);
+  remove(operations, oldest + operations.length);
+  return operations.length === SLICE;
+}

@@ -1,0 +1,32 @@
+/** The form in which the journal keeps an event: an array, because a million of them are there. */
+
+import { OWN_MODULE, type StoredEvent } from '../../domain/events/events.ts';
+import type { IncomingEvent } from '../../domain/events/intake.ts';
+import type { EventRow } from '../runtime/journal/port.ts';
+
+export function rowOf(event: IncomingEvent, acceptedMs: number): EventRow {
+  const { module, tick, type, wire, identity } = event;
+  const { userId = null, appId = null, currency = null, netType = null } = event;
+  return [module, tick, type, userId, appId, currency, netType, wire, acceptedMs, identity];
+}
+
+/** An event of the gateway itself: for one user, known by nothing, because nobody sends it twice. */
+export function ownRow(tick: string, type: string, userId: string, wire: string, nowMs: number): EventRow {
+  return [OWN_MODULE, tick, type, userId, null, null, null, wire, nowMs, null];
+}
+
+export function eventOf(sequence: number, row: EventRow): StoredEvent {
+  const [module, tick, type, userId, appId, currency, netType, wire, acceptedMs] = row;
+  return {
+    sequence,
+    module,
+    tick,
+    type,
+    userId: userId ?? undefined,
+    appId: appId ?? undefined,
+    currency: currency ?? undefined,
+    netType: netType ?? undefined,
+    wire,
+    acceptedMs,
+  };
+}

@@ -1,0 +1,167 @@
+/**
+ * The end of a v1 upload: completed, cancelled, expired or failed. The desk frees the slot before anybody is answered, so
+ * that whoever hears of the end may open the next one at once. Bytes and message of what was given up are removed by a
+ * durable message to oneself, tried until both are gone; a new upload does not wait for that.
+ */
+import { ERRORS, type ErrorName } from '../../../domain/errors.ts';
+import { MINUTE_MS, SECOND_MS } from '../../../domain/time.ts';
+import { type Answer, Later, type Message, type Outcome, type Turn } from '../../runtime/actor.ts';
+import type { Ports } from '../../runtime/ports.ts';
+import { type FreeSlot, UPLOAD_DESK_ID } from './upload-slots.ts';
+import {
+  expiryMs,
+  type Leftover,
+  type Upload,
+  type UploadEnding,
+  type UploadEvent,
+  type UploadState,
+} from './upload-state.ts';
+
+export const EXPIRY_TIMER = 'expiry';
+const RETRY_FIRST_MS = 2 * SECOND_MS;
+const RETRY_MAX_MS = 5 * MINUTE_MS;
+
+/** Ends the upload if its time is over: a timer's, or of somebody who wants the slot and waits for the answer. */
+export interface ExpireUpload {
+  readonly type: 'expireUpload';
+  readonly uploadKey: string;
+  readonly waits?: true;
+}
+
+/** Of the user's actor, durable: the account is blocked, what it has open makes room for others. */
+export interface DropUpload {
+  readonly type: 'dropUpload';
+}
+
+/** Of the desk, durable. */
+export interface SlotFreed {
+  readonly type: 'slotFreed';
+  readonly uploadKey: string;
+}
+
+/** To oneself, durable: as a message, and as a timer after a failure. */
+export interface CleanUp {
+  readonly type: 'cleanUp';
+  readonly uploadKey: string;
+}
+
+export interface CleanedUp {
+  readonly type: 'cleanedUp';
+  readonly uploadKey: string;
+  readonly clean: boolean;
+}
+
+export function cleanUpMessage(userId: string, uploadKey: string): Message {
+  const command: CleanUp = { type: 'cleanUp', uploadKey };
+  return { toKind: 'upload', toId: userId, command };
+}
+
+/** `waiter` is answered when the slot is free. */
+export function endUpload(
+  { userId }: UploadState,
+  { uploadKey, fileId }: Upload,
+  ending: UploadEnding,
+  waiter?: string,
+): Outcome<UploadEvent> {
+  const events: UploadEvent[] = [{ type: 'uploadEnded', ending }];
+  const free: FreeSlot = { type: 'freeSlot', uploadKey, userId };
+  const send: Message[] = [{ toKind: 'uploadDesk', toId: UPLOAD_DESK_ID, command: free }];
+  if (waiter !== undefined) events.push({ type: 'waiterJoined', commandId: waiter });
+  if (ending !== 'complete') {
+    events.push({ type: 'leftBehind', uploadKey, fileId });
+    send.push(cleanUpMessage(userId, uploadKey));
+  }
+  return {
+    events,
+    send,
+    timers: [{ name: EXPIRY_TIMER, dueMs: null, command: {} }],
+    reply: waiter === undefined ? null : new Later(waiter),
+  };
+}
+
+export function expireUpload(
+  state: UploadState,
+  { uploadKey, waits }: ExpireUpload,
+  turn: Turn,
+): Outcome<UploadEvent> {
+  const { current } = state;
+  if (current?.uploadKey !== uploadKey || current.phase === 'completing') return { reply: null };
+  if (current.phase === 'leaving') {
+    if (waits !== true) return { reply: null };
+    const { commandId } = turn;
+    return { events: [{ type: 'waiterJoined', commandId }], reply: new Later(commandId) };
+  }
+  const dueMs = expiryMs(current, turn);
+  if (turn.nowMs >= dueMs)
+    return endUpload(state, current, 'expired', waits === true ? turn.commandId : undefined);
+  if (waits === true) return { reply: null };
+  return { timers: [{ name: EXPIRY_TIMER, dueMs, command: { type: 'expireUpload', uploadKey } }] };
+}
+
+/** One that completes is refused by the chat module's port, which asks whether the user is blocked. */
+export function dropUpload(state: UploadState): Outcome<UploadEvent> {
+  const { current } = state;
+  return current?.phase === 'open' ? endUpload(state, current, 'cancelled') : {};
+}
+
+export function slotFreed(
+  { current }: UploadState,
+  { uploadKey }: SlotFreed,
+  turn: Turn,
+): Outcome<UploadEvent> {
+  if (current?.uploadKey !== uploadKey || current.phase !== 'leaving') return {};
+  return {
+    events: [{ type: 'uploadLeft', utcMs: turn.nowMs }],
+    answers: current.waiters.map((commandId) => answerOf(current, commandId)),
+  };
+}
+
+function answerOf({ ending, lastChunk, fileId }: Upload, commandId: string): Answer {
+  if (ending === 'complete') return { commandId, reply: { chunkNumber: lastChunk, fileId } };
+  return isErrorName(ending) ? { commandId, refusal: { refuse: ending } } : { commandId, reply: null };
+}
+
+function isErrorName(ending: UploadEnding | null): ending is ErrorName {
+  return ending !== null && Object.hasOwn(ERRORS, ending);
+}
+
+/** Writes nothing by itself: after a crash the message or the timer comes again. */
+export function cleanUp({ userId, leftovers }: UploadState, { uploadKey }: CleanUp): Outcome<UploadEvent> {
+  const leftover = leftovers.find((one) => one.uploadKey === uploadKey);
+  if (leftover === undefined) return {};
+  return {
+    next: async (ports): Promise<CleanedUp> => ({
+      type: 'cleanedUp',
+      uploadKey,
+      clean: await removeBoth(userId, leftover, ports),
+    }),
+  };
+}
+
+/** Neither waits for the other: bytes give their room back also while the chat module is down. */
+async function removeBoth(
+  owner: string,
+  { uploadKey, fileId }: Leftover,
+  { files, chatFiles }: Ports,
+): Promise<boolean> {
+  const bytes = fileId === null ? Promise.resolve(undefined) : files?.remove({ owner, fileId });
+  const [removed, cancelled] = await Promise.all([bytes, chatFiles?.cancel(uploadKey)]);
+  const gone = fileId === null || removed?.ok === true;
+  if (gone) files?.release(uploadKey);
+  return gone && cancelled?.ok === true;
+}
+
+export function cleanedUp(
+  { leftovers }: UploadState,
+  { uploadKey, clean }: CleanedUp,
+  turn: Turn,
+): Outcome<UploadEvent> {
+  const leftover = leftovers.find((one) => one.uploadKey === uploadKey);
+  if (leftover === undefined) return {};
+  if (clean) return { events: [{ type: 'cleaned', uploadKey }] };
+  const dueMs = turn.nowMs + Math.min(RETRY_FIRST_MS * 2 ** leftover.failures, RETRY_MAX_MS);
+  return {
+    events: [{ type: 'cleaningFailed', uploadKey }],
+    timers: [{ name: `clean:${uploadKey}`, dueMs, command: { type: 'cleanUp', uploadKey } }],
+  };
+}

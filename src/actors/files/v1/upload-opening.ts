@@ -1,0 +1,121 @@
+/** The beginning of a v1 upload: room on the disk, the pending message, an empty part; then the desk is told. */
+import type { ErrorName } from '../../../domain/errors.ts';
+import { mayHaveMessage } from '../../../domain/files/files.ts';
+import { type Message, type Outcome, runOf, type Timer, type Turn } from '../../runtime/actor.ts';
+import type { Ports } from '../../runtime/ports.ts';
+import { cleanUpMessage, EXPIRY_TIMER } from './upload-ending.ts';
+import { UPLOAD_DESK_ID, type UploadPrepared } from './upload-slots.ts';
+import {
+  evolveUpload,
+  expiryMs,
+  LEFTOVERS_MAX,
+  type UploadEvent,
+  type UploadFacts,
+  type UploadState,
+} from './upload-state.ts';
+
+/** Of the desk, durable: a slot is granted. */
+export interface OpenUpload extends UploadFacts {
+  readonly type: 'openUpload';
+  /** The command at the desk that waits. */
+  readonly asker: string;
+}
+
+/** What the world said; `fileId` when there is a message, `tried` when there may be one. */
+export interface Prepared {
+  readonly type: 'prepared';
+  readonly command: OpenUpload;
+  readonly error: ErrorName | null;
+  readonly fileId: string | null;
+  readonly tried: boolean;
+}
+
+/**
+ * Writes nothing by itself: a crash before the world has answered has the desk's message delivered again. Then nobody
+ * waits for the answer any more, so the upload is given up: its slot must not hold up the client, who asks anew.
+ */
+export function openUpload(
+  { userId, current, leftovers }: UploadState,
+  command: OpenUpload,
+  turn: Turn,
+): Outcome<UploadEvent> {
+  const { uploadKey } = command;
+  if (current !== null) {
+    const error = current.uploadKey === uploadKey ? null : 'AlreadyDownload';
+    return { send: [tellDesk(command, error)] };
+  }
+  if (runOf(command.asker) !== runOf(turn.commandId)) {
+    return {
+      events: [{ type: 'leftBehind', uploadKey, fileId: null }],
+      send: [tellDesk(command, 'ChartApiFileError'), cleanUpMessage(userId, uploadKey)],
+    };
+  }
+  if (leftovers.length >= LEFTOVERS_MAX) return { send: [tellDesk(command, 'ChartApiFileError')] };
+  return { next: (ports) => prepare(userId, command, ports) };
+}
+
+async function prepare(userId: string, command: OpenUpload, { files, chatFiles }: Ports): Promise<Prepared> {
+  const { uploadKey, name, sizeBytes, chatId, message, linkedMessageId } = command;
+  const failed = (error: ErrorName, fileId: string | null, tried: boolean): Prepared => {
+    files?.release(uploadKey);
+    return { type: 'prepared', command, error, fileId, tried };
+  };
+  if (files === undefined || chatFiles === undefined) return failed('ChartApiFileError', null, false);
+  const room = await files.reserve(uploadKey, sizeBytes);
+  if (!room.ok) return failed(room.error, null, false);
+  const pending = await chatFiles.create({
+    uploadKey,
+    userId,
+    chatId,
+    name,
+    sizeBytes,
+    ...(message === null ? {} : { message }),
+    ...(linkedMessageId === null ? {} : { linkedMessageId }),
+  });
+  if (!pending.ok) return failed(pending.error, null, mayHaveMessage(pending.error));
+  const { fileId } = pending.value;
+  const made = await files.create({ owner: userId, fileId });
+  if (!made.ok) return failed(made.error, fileId, true);
+  return { type: 'prepared', command, error: null, fileId, tried: true };
+}
+
+export function prepared(
+  state: UploadState,
+  { command, error, fileId, tried }: Prepared,
+  turn: Turn,
+): Outcome<UploadEvent> {
+  const { uploadKey, uploadId, sizeBytes } = command;
+  if (error !== null || fileId === null) {
+    const send: Message[] = [tellDesk(command, error ?? 'InternalError')];
+    if (!tried) return { send };
+    return {
+      events: [{ type: 'leftBehind', uploadKey, fileId }],
+      send: [...send, cleanUpMessage(state.userId, uploadKey)],
+    };
+  }
+  const opened: UploadEvent = {
+    type: 'uploadOpened',
+    uploadKey,
+    uploadId,
+    sizeBytes,
+    fileId,
+    utcMs: turn.nowMs,
+  };
+  return {
+    events: [opened],
+    timers: expiryTimer(evolveUpload(state, opened), turn),
+    send: [tellDesk(command, null)],
+  };
+}
+
+/** Looks at the upload when it would expire; later activity only moves the next look. */
+export function expiryTimer({ current }: UploadState, turn: Turn): Timer[] {
+  if (current === null) return [];
+  const command = { type: 'expireUpload', uploadKey: current.uploadKey };
+  return [{ name: EXPIRY_TIMER, dueMs: expiryMs(current, turn), command }];
+}
+
+function tellDesk({ uploadKey, asker }: OpenUpload, error: ErrorName | null): Message {
+  const command: UploadPrepared = { type: 'uploadPrepared', uploadKey, asker, error };
+  return { toKind: 'uploadDesk', toId: UPLOAD_DESK_ID, command };
+}

@@ -1,0 +1,191 @@
+/** Chunks of a v1 upload that are stored, and the completion that follows from the last one. */
+import type { ErrorName } from '../../../domain/errors.ts';
+import { completionRefusal } from '../../../domain/files/files.ts';
+import type { AuditRecord } from '../../runtime/actor.ts';
+import {
+  Later,
+  type Message,
+  type Outcome,
+  type Refusal,
+  refuse,
+  runOf,
+  type Turn,
+} from '../../runtime/actor.ts';
+import type { Ports } from '../../runtime/ports.ts';
+import { lostChunks } from './upload-check.ts';
+import { EXPIRY_TIMER, endUpload } from './upload-ending.ts';
+import { expiryTimer } from './upload-opening.ts';
+import {
+  activeUpload,
+  evolveUpload,
+  finishedBy,
+  missingChunks,
+  type Upload,
+  type UploadEvent,
+  type UploadState,
+  wholeCrc32,
+} from './upload-state.ts';
+
+/** Callers that may wait for one completion. */
+const WAITERS_MAX = 16;
+
+/** The bytes of this chunk are in the part and have this CRC-32. */
+export interface StoreChunk {
+  readonly type: 'storeChunk';
+  readonly uploadId: number;
+  readonly chunkNumber: number;
+  readonly crc32: number;
+}
+
+/** The reply; `fileId` once the upload is complete. */
+export interface StoredChunk {
+  readonly chunkNumber: number;
+  readonly fileId: string | null;
+}
+
+/** To oneself, durable: publish the bytes and complete the message. */
+export interface FinishUpload {
+  readonly type: 'finishUpload';
+  readonly uploadKey: string;
+  /** Command that stored the last chunk: it tells a delivery of this run from one after a restart. */
+  readonly storedBy: string;
+}
+
+export interface Published {
+  readonly type: 'published';
+  readonly uploadKey: string;
+  /** Chunks that a crash took; nothing was published then. */
+  readonly lost: readonly number[];
+  readonly error: ErrorName | null;
+}
+
+export function storeChunk(
+  state: UploadState,
+  command: StoreChunk,
+  turn: Turn,
+): Outcome<UploadEvent> | Refusal {
+  const { uploadId, chunkNumber, crc32 } = command;
+  const active = activeUpload(state, uploadId, turn);
+  if (active === undefined) return remembered(state, command, turn);
+  const stored = active.chunks[chunkNumber];
+  if (stored === undefined) return refuse('InvalidPart');
+  if (stored === null) return storeNew(state, active, command, turn);
+  if (stored !== crc32) return refuse('ChecksumError');
+  if (active.phase !== 'completing' || active.lastChunk !== chunkNumber)
+    return { reply: noFileYet(chunkNumber) };
+  return waitForEnd(state, turn);
+}
+
+/** The part that finished an upload, sent again. */
+function remembered(state: UploadState, command: StoreChunk, turn: Turn): Outcome<UploadEvent> | Refusal {
+  const finished = finishedBy(state, command, turn.nowMs);
+  if (finished === undefined) return refuse('InvalidID');
+  if (finished.leaving) return waitForEnd(state, turn);
+  const { chunkNumber } = command;
+  return { reply: { chunkNumber, fileId: finished.fileId } satisfies StoredChunk };
+}
+
+function waitForEnd({ current }: UploadState, { commandId }: Turn): Outcome<UploadEvent> | Refusal {
+  if ((current?.waiters.length ?? 0) >= WAITERS_MAX) return refuse('Overloaded');
+  return { events: [{ type: 'waiterJoined', commandId }], reply: new Later(commandId) };
+}
+
+function storeNew(
+  state: UploadState,
+  active: Upload,
+  { chunkNumber, crc32 }: StoreChunk,
+  turn: Turn,
+): Outcome<UploadEvent> {
+  const event: UploadEvent = { type: 'chunkStored', chunkNumber, crc32, utcMs: turn.nowMs };
+  const { current } = evolveUpload(state, event);
+  if (current === null || missingChunks(current).length > 0)
+    return { events: [event], reply: noFileYet(chunkNumber) };
+  if (wholeCrc32(current) !== active.uploadId) {
+    const ended = endUpload(state, active, 'ChecksumError', turn.commandId);
+    return { ...ended, events: [event, ...(ended.events ?? [])] };
+  }
+  return {
+    events: [event, { type: 'allStored', chunkNumber }, { type: 'waiterJoined', commandId: turn.commandId }],
+    timers: [{ name: EXPIRY_TIMER, dueMs: null, command: {} }],
+    send: [finishMessage(state.userId, active.uploadKey, turn.commandId)],
+    reply: new Later(turn.commandId),
+  };
+}
+
+function noFileYet(chunkNumber: number): StoredChunk {
+  return { chunkNumber, fileId: null };
+}
+
+function finishMessage(userId: string, uploadKey: string, storedBy: string): Message {
+  const command: FinishUpload = { type: 'finishUpload', uploadKey, storedBy };
+  return { toKind: 'upload', toId: userId, command };
+}
+
+/**
+ * Writes nothing by itself: until it is done a crash has the message delivered again, and every step may be repeated.
+ * After a restart the bytes are hashed first: what was acknowledged was not synced to the disk.
+ */
+export function finishUpload(
+  { userId, current }: UploadState,
+  { uploadKey, storedBy }: FinishUpload,
+  turn: Turn,
+): Outcome<UploadEvent> {
+  if (current?.uploadKey !== uploadKey || current.phase !== 'completing') return {};
+  const restarted = runOf(storedBy) !== runOf(turn.commandId);
+  return { next: (ports) => publish(userId, current, restarted, ports) };
+}
+
+async function publish(
+  userId: string,
+  current: Upload,
+  restarted: boolean,
+  ports: Ports,
+): Promise<Published> {
+  const { uploadKey, fileId, sizeBytes, uploadId: crc32 } = current;
+  const result = (error: ErrorName | null, lost: readonly number[] = []): Published => ({
+    type: 'published',
+    uploadKey,
+    lost,
+    error,
+  });
+  const { files, chatFiles } = ports;
+  if (files === undefined || chatFiles === undefined) return result('ChartApiFileError');
+  const key = { owner: userId, fileId };
+  if (restarted) {
+    const lost = await lostChunks(files, key, current);
+    const gone = lost.length === current.chunks.length;
+    // Perhaps the part is gone because it was published: then publishing succeeds once more.
+    if (lost.length > 0 && !(gone && (await files.publish(key, sizeBytes)).ok)) {
+      if (gone) await files.create(key);
+      return result(null, lost);
+    }
+  }
+  const published = await files.publish(key, sizeBytes);
+  if (!published.ok) return result(published.error);
+  const completed = await chatFiles.complete({ fileId, userId, sizeBytes, crc32 });
+  if (!completed.ok) return result(completed.error);
+  files.release(uploadKey);
+  return result(null);
+}
+
+export function published(
+  state: UploadState,
+  { uploadKey, lost, error }: Published,
+  turn: Turn,
+): Outcome<UploadEvent> {
+  const { userId, current } = state;
+  if (current?.uploadKey !== uploadKey || current.phase !== 'completing') return {};
+  if (lost.length > 0) {
+    const event: UploadEvent = { type: 'chunksLost', chunks: lost, utcMs: turn.nowMs };
+    return { events: [event], timers: expiryTimer(evolveUpload(state, event), turn) };
+  }
+  if (error !== null) return endUpload(state, current, completionRefusal(error));
+  const { fileId, sizeBytes, uploadId: crc32 } = current;
+  const audit: AuditRecord = {
+    utcMs: turn.nowMs,
+    event: 'file_uploaded',
+    userId,
+    fields: { fileId, sizeBytes, crc32 },
+  };
+  return { ...endUpload(state, current, 'complete'), audit: [audit] };
+}

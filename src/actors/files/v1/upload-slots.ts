@@ -1,0 +1,177 @@
+/**
+ * The facts about v1 uploads that concern the whole server, in one instance: how many are active, whose, under which
+ * CRC-32 (spec 2.7). One actor decides all three in one turn, so two uploads can never both win; the index of checksums
+ * in use is written in the same commit. A slot is given with a message to the uploader's own actor, and taken back by
+ * one: no crash can lose it.
+ */
+
+import type { ErrorName } from '../../../domain/errors.ts';
+import { fileNameFault, fileSizeMaxBytes, UPLOAD_SESSIONS_MAX } from '../../../domain/files/files.ts';
+import { BOUNDS, limitsOf, networkLimit } from '../../../domain/limits/bounds.ts';
+import type { Network } from '../../../domain/limits/networks.ts';
+import type { SettingsReader } from '../../../domain/settings/settings.ts';
+import { SECOND_MS } from '../../../domain/time.ts';
+import {
+  type Answer,
+  type Claim,
+  defineActor,
+  Later,
+  type Message,
+  type Outcome,
+  type Refusal,
+  refuse,
+  type Turn,
+} from '../../runtime/actor.ts';
+import type { UploadFacts } from './upload-state.ts';
+
+const FULL_SHARE = 'too many uploads of one network at the same time';
+
+/** The one instance. */
+export const UPLOAD_DESK_ID = 'all';
+
+export interface GrantUpload extends Omit<UploadFacts, 'uploadKey'> {
+  readonly type: 'grantUpload';
+  readonly userId: string;
+  /** Whose share of the slots the upload takes; none: no network's. */
+  readonly networks?: readonly Network[];
+}
+
+/** Of the uploader's actor: the upload is open, or `error` says why it is not. */
+export interface UploadPrepared {
+  readonly type: 'uploadPrepared';
+  readonly uploadKey: string;
+  readonly asker: string;
+  readonly error: ErrorName | null;
+}
+
+/** Of the uploader's actor, and of a start: the upload has ended. Answered with `slotFreed`. */
+export interface FreeSlot {
+  readonly type: 'freeSlot';
+  readonly uploadKey: string;
+  readonly userId: string;
+}
+
+export type UploadDeskCommand = GrantUpload | UploadPrepared | FreeSlot;
+
+/** `slots`: all of them. `stale`: those that were given long enough ago to have expired by now. */
+export type UploadDeskQuery =
+  | { readonly type: 'slots' }
+  | { readonly type: 'stale'; readonly nowMs: number; readonly settings: SettingsReader };
+
+export interface UploadSlot {
+  readonly uploadKey: string;
+  readonly userId: string;
+  /** The declared CRC-32, unsigned. */
+  readonly uploadId: number;
+  readonly grantedMs: number;
+  /** Names of the networks whose share it takes. */
+  readonly networks?: readonly string[];
+}
+
+interface UploadDeskState {
+  /** At most `UPLOAD_SESSIONS_MAX`. */
+  readonly slots: readonly UploadSlot[];
+}
+
+type UploadDeskEvent =
+  | { readonly type: 'slotGranted'; readonly slot: UploadSlot }
+  | { readonly type: 'slotFreed'; readonly uploadKey: string };
+
+export const uploadDesk = defineActor<UploadDeskState, UploadDeskCommand, UploadDeskEvent, UploadDeskQuery>({
+  kind: 'uploadDesk',
+  version: 1,
+  limits: { mailbox: 256, snapshotEvery: 200, idleMs: 600_000 },
+  initial: () => ({ slots: [] }),
+  evolve({ slots }, event) {
+    if (event.type === 'slotGranted') return { slots: [...slots, event.slot] };
+    return { slots: slots.filter(({ uploadKey }) => uploadKey !== event.uploadKey) };
+  },
+  decide(state, command, turn) {
+    switch (command.type) {
+      case 'grantUpload':
+        return grant(state, command, turn);
+      case 'uploadPrepared':
+        return prepared(state, command);
+      case 'freeSlot':
+        return free(state, command);
+    }
+  },
+  query({ slots }, query): readonly UploadSlot[] {
+    if (query.type === 'slots') return slots;
+    const inactivityMs = query.settings.get('UploadInactivitySeconds') * SECOND_MS;
+    return slots.filter(({ grantedMs }) => query.nowMs >= grantedMs + inactivityMs);
+  },
+});
+
+/** In the order of refusals: 1309, 1301, 1302, 1303, 1304; then the uploader's actor asks the module (1310). */
+function grant(
+  { slots }: UploadDeskState,
+  command: GrantUpload,
+  turn: Turn,
+): Outcome<UploadDeskEvent> | Refusal {
+  const { type: _type, userId, networks = [], ...facts } = command;
+  const fault = fileNameFault(facts.name, turn.settings.get('FileBlockedExtensions'));
+  if (fault !== undefined) return refuse('InvalidFileName', fault);
+  if (facts.sizeBytes < 1) return refuse('EmptyFile');
+  if (facts.sizeBytes > fileSizeMaxBytes(turn.settings)) return refuse('MaxFileSize');
+  if (slots.some((slot) => slot.userId === userId)) return refuse('AlreadyDownload');
+  if (slots.length >= UPLOAD_SESSIONS_MAX) return refuse('TooManyDownloads');
+  if (networks.some((network) => hasItsShare(slots, network, turn)))
+    return refuse('TooManyDownloads', FULL_SHARE);
+  if (slots.some((slot) => slot.uploadId === facts.uploadId)) return refuse('CRC32AlreadyUsed');
+  const { uploadId } = facts;
+  const slot: UploadSlot = {
+    uploadKey: turn.tick(),
+    userId,
+    uploadId,
+    grantedMs: turn.nowMs,
+    ...(networks.length === 0 ? {} : { networks: networks.map(({ name }) => name) }),
+  };
+  const claim: Claim = {
+    index: 'crc32',
+    key: String(uploadId),
+    owner: userId,
+    onConflict: 'CRC32AlreadyUsed',
+  };
+  const open = { type: 'openUpload', ...facts, uploadKey: slot.uploadKey, asker: turn.commandId };
+  return {
+    events: [{ type: 'slotGranted', slot }],
+    claims: [claim],
+    send: [{ toKind: 'upload', toId: userId, command: open }],
+    reply: new Later(turn.commandId),
+  };
+}
+
+/** Slots outlive a process, so what a network holds of them follows from the slots themselves. */
+function hasItsShare(slots: readonly UploadSlot[], { name, shares }: Network, turn: Turn): boolean {
+  const held = slots.filter((slot) => slot.networks?.includes(name)).length;
+  return held >= networkLimit(limitsOf(BOUNDS.uploadSlots, turn.settings), shares);
+}
+
+function prepared(
+  { slots }: UploadDeskState,
+  { uploadKey, asker, error }: UploadPrepared,
+): Outcome<UploadDeskEvent> {
+  const slot = slots.find((one) => one.uploadKey === uploadKey);
+  if (error === null) return { answers: [{ commandId: asker, reply: slot?.uploadId ?? null }] };
+  const answers: Answer[] = [{ commandId: asker, refusal: { refuse: error } }];
+  return { ...(slot === undefined ? {} : freed(slot)), answers };
+}
+
+/** The uploader's actor hears of it every time, also when the message came twice. */
+function free({ slots }: UploadDeskState, { uploadKey, userId }: FreeSlot): Outcome<UploadDeskEvent> {
+  const slot = slots.find((one) => one.uploadKey === uploadKey);
+  const send: Message[] = [{ toKind: 'upload', toId: userId, command: { type: 'slotFreed', uploadKey } }];
+  return { ...(slot === undefined ? {} : freed(slot)), send };
+}
+
+function freed({ uploadKey, uploadId, userId }: UploadSlot): Outcome<UploadDeskEvent> {
+  const claim: Claim = {
+    index: 'crc32',
+    key: String(uploadId),
+    owner: null,
+    replaces: userId,
+    onConflict: 'CRC32AlreadyUsed',
+  };
+  return { events: [{ type: 'slotFreed', uploadKey }], claims: [claim] };
+}

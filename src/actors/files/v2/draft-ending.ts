@@ -1,0 +1,170 @@
+/**
+ * How a v2 upload ends: its bytes are published and its message completed, or both are removed. Each way is a durable
+ * message of the draft to itself whose work may be repeated; a removal is tried until it has succeeded.
+ */
+import { completionRefusal } from '../../../domain/files/files.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../domain/time.ts';
+import { type Answer, type Message, type Outcome, refuse, type Turn } from '../../runtime/actor.ts';
+import type { PortResult, Ports } from '../../runtime/ports.ts';
+import type { Draft, DraftEvent, DraftState } from './draft-state.ts';
+
+/** The timer that ends a draft nobody completes. */
+export const EXPIRY = 'expiry';
+const RETRY = 'retry';
+const RETRY_FIRST_MS = 2 * SECOND_MS;
+const RETRY_MAX_MS = 10 * MINUTE_MS;
+/** Doublings after which the longest wait is reached anyway. */
+const DOUBLINGS_MAX = Math.ceil(Math.log2(HOUR_MS / RETRY_FIRST_MS));
+
+export interface CompleteDraft {
+  readonly type: 'completeDraft';
+  readonly uploadKey: string;
+}
+
+export interface DraftCompleted {
+  readonly type: 'draftCompleted';
+  readonly uploadKey: string;
+  readonly result: PortResult<null>;
+}
+
+export interface RemoveDraft {
+  readonly type: 'removeDraft';
+  readonly uploadKey: string;
+}
+
+export interface DraftRemoved {
+  readonly type: 'draftRemoved';
+  readonly uploadKey: string;
+  readonly removed: boolean;
+}
+
+/** What became of an upload: the reply to `finishBody`. */
+export interface UploadedFile {
+  readonly fileId: string;
+  readonly sizeBytes: number;
+  /** Unsigned, computed by the gateway. */
+  readonly crc32: number;
+}
+
+const DONE: PortResult<null> = { ok: true, value: null };
+const NO_STORAGE: PortResult<null> = { ok: false, error: 'FileStorageFailed' };
+const NO_MODULE: PortResult<null> = { ok: false, error: 'ChartApiFileError' };
+
+export function messageOf(state: DraftState, type: 'completeDraft' | 'removeDraft'): Message {
+  return { toKind: 'draft', toId: state.place, command: { type, uploadKey: state.draft?.uploadKey ?? '' } };
+}
+
+/** Message and bytes are to go. A caller who waits for the completion is told `answers`. */
+export function giveUp(state: DraftState, answers: readonly Answer[] = []): Outcome<DraftEvent> {
+  return {
+    events: [{ type: 'draftGivenUp' }],
+    send: [messageOf(state, 'removeDraft')],
+    timers: [{ name: EXPIRY, dueMs: null, command: {} }],
+    answers,
+    reply: null,
+  };
+}
+
+export function completeDraft(state: DraftState, { uploadKey }: CompleteDraft): Outcome<DraftEvent> {
+  const { draft, phase } = state;
+  if (phase !== 'completing' || draft?.uploadKey !== uploadKey) return { reply: null };
+  return {
+    next: async (ports): Promise<DraftCompleted> => ({
+      type: 'draftCompleted',
+      uploadKey,
+      result: await publishAndComplete(ports, draft),
+    }),
+  };
+}
+
+/** The bytes first: a message that everybody sees has its file behind it. */
+async function publishAndComplete({ files, chatFiles }: Ports, draft: Draft): Promise<PortResult<null>> {
+  const { ownerId, fileId, receivedBytes, crc32 } = draft;
+  if (fileId === null || files === undefined) return NO_STORAGE;
+  if (chatFiles === undefined) return NO_MODULE;
+  const published = await files.publish({ owner: ownerId, fileId }, receivedBytes);
+  if (!published.ok) return published;
+  return await chatFiles.complete({ fileId, userId: ownerId, sizeBytes: receivedBytes, crc32 });
+}
+
+export function draftCompleted(
+  state: DraftState,
+  { uploadKey, result }: DraftCompleted,
+  turn: Turn,
+): Outcome<DraftEvent> {
+  const { draft, phase } = state;
+  if (phase !== 'completing' || draft === null || draft.uploadKey !== uploadKey) return { reply: null };
+  const { waiter, fileId, ownerId, receivedBytes, crc32 } = draft;
+  if (!result.ok) {
+    const row = completionRefusal(result.error);
+    return giveUp(state, waiter === null ? [] : [{ commandId: waiter, refusal: refuse(row) }]);
+  }
+  const reply: UploadedFile = { fileId: fileId ?? '', sizeBytes: receivedBytes, crc32 };
+  return {
+    ...ended(state),
+    answers: waiter === null ? [] : [{ commandId: waiter, reply }],
+    audit: [
+      {
+        utcMs: turn.nowMs,
+        event: 'file_uploaded',
+        userId: ownerId,
+        fields: { fileId, sizeBytes: receivedBytes, crc32 },
+      },
+    ],
+    reply: null,
+  };
+}
+
+export function removeDraft(state: DraftState, { uploadKey }: RemoveDraft): Outcome<DraftEvent> {
+  const { draft, phase } = state;
+  if (phase !== 'removing' || draft?.uploadKey !== uploadKey) return { reply: null };
+  return {
+    next: async (ports): Promise<DraftRemoved> => ({
+      type: 'draftRemoved',
+      uploadKey,
+      removed: await removeBoth(ports, draft),
+    }),
+  };
+}
+
+/** Neither waits for the other: bytes give their room back also while the chat module is down. */
+async function removeBoth({ files, chatFiles }: Ports, draft: Draft): Promise<boolean> {
+  const { ownerId, fileId, uploadKey } = draft;
+  const results = await Promise.all([
+    chatFiles?.cancel(uploadKey) ?? DONE,
+    fileId === null ? DONE : (files?.remove({ owner: ownerId, fileId }) ?? DONE),
+  ]);
+  return results.every(({ ok }) => ok);
+}
+
+export function draftRemoved(
+  state: DraftState,
+  { uploadKey, removed }: DraftRemoved,
+  turn: Turn,
+): Outcome<DraftEvent> {
+  const { draft, phase } = state;
+  if (phase !== 'removing' || draft === null || draft.uploadKey !== uploadKey) return { reply: null };
+  if (removed) return { ...ended(state), reply: null };
+  const waitMs = Math.min(RETRY_FIRST_MS * 2 ** Math.min(draft.failures, DOUBLINGS_MAX), RETRY_MAX_MS);
+  return {
+    events: [{ type: 'removalFailed' }],
+    timers: [{ name: RETRY, dueMs: turn.nowMs + waitMs, command: { type: 'removeDraft', uploadKey } }],
+    reply: null,
+  };
+}
+
+/** The place is free again, and the file id names no draft any more. */
+function ended({ place, draft }: DraftState): Outcome<DraftEvent> {
+  const fileId = draft?.fileId ?? null;
+  return {
+    events: [{ type: 'draftEnded' }],
+    claims:
+      fileId === null
+        ? []
+        : [{ index: 'draft', key: fileId, owner: null, replaces: place, onConflict: 'InternalError' }],
+    timers: [
+      { name: EXPIRY, dueMs: null, command: {} },
+      { name: RETRY, dueMs: null, command: {} },
+    ],
+  };
+}

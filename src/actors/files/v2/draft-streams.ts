@@ -1,0 +1,197 @@
+/**
+ * The streams of a v2 upload: which one may speak, where it begins, what it leaves behind. A stream has a fencing
+ * number; a newer one of the same draft makes every later word of the older one void.
+ */
+import { type FileKey, fileSizeMaxBytes } from '../../../domain/files/files.ts';
+import { Later, type Outcome, type Refusal, refuse, type Turn } from '../../runtime/actor.ts';
+import type { PortResult, Ports } from '../../runtime/ports.ts';
+import { giveUp, messageOf } from './draft-ending.ts';
+import type { Draft, DraftEvent, DraftState } from './draft-state.ts';
+
+export interface BeginStream {
+  readonly type: 'beginStream';
+  readonly ownerId: string;
+  readonly fileId: string;
+  readonly offsetBytes: number;
+  /** The offset has to be the end of what is kept; otherwise it may lie before it, and what follows is written anew. */
+  readonly appends: boolean;
+  /** What arrives is kept when the stream breaks off. */
+  readonly keeps: boolean;
+}
+
+/** The reply to `beginStream`. Not begun: the bytes that are kept end elsewhere. */
+export type StreamBegun =
+  | {
+      readonly begun: true;
+      readonly stream: number;
+      readonly key: FileKey;
+      /** Declared with the draft; null: not. */
+      readonly sizeBytes: number | null;
+      readonly offsetBytes: number;
+      /** Of the bytes before the offset. */
+      readonly crc32: number;
+    }
+  | { readonly begun: false; readonly offsetBytes: number };
+
+interface PrefixChecked {
+  readonly type: 'prefixChecked';
+  readonly command: BeginStream;
+  readonly uploadKey: string;
+  /** The newest stream when the question was asked. */
+  readonly stream: number;
+  readonly keptBytes: number;
+  /** CRC-32 of the kept bytes and of those before the offset, as they lie on the disk. */
+  readonly result: PortResult<readonly (number | undefined)[]>;
+}
+
+/** Words of a running stream. Void when a newer one has begun or the draft has ended: `UploadConflict`, `InvalidID`. */
+interface FromStream {
+  readonly fileId: string;
+  readonly stream: number;
+}
+
+export interface KeepBytes extends FromStream {
+  readonly type: 'keepBytes';
+  readonly receivedBytes: number;
+  readonly crc32: number;
+  /** The stream goes on. */
+  readonly more: boolean;
+}
+
+/** All bytes are here. Answered when the file is complete: `UploadedFile`. */
+export interface FinishBody extends FromStream {
+  readonly type: 'finishBody';
+  readonly sizeBytes: number;
+  readonly crc32: number;
+}
+
+/** Broken off or refused, with nothing to keep: the draft goes with it. */
+export interface EndStream extends FromStream {
+  readonly type: 'endStream';
+}
+
+export type StreamCommand = BeginStream | PrefixChecked | KeepBytes | FinishBody | EndStream;
+
+/** The draft, while bytes may come for it and it is this owner's file. */
+export function openDraftOf(
+  state: DraftState,
+  { ownerId, fileId }: { readonly ownerId: string; readonly fileId: string },
+): Draft | undefined {
+  const { draft, phase } = state;
+  const isOpen = phase === 'pending' || phase === 'receiving';
+  return isOpen && draft?.ownerId === ownerId && draft.fileId === fileId ? draft : undefined;
+}
+
+export function beginStream(state: DraftState, command: BeginStream): Outcome<DraftEvent> | Refusal {
+  const draft = openDraftOf(state, command);
+  if (draft === undefined) return refuse('InvalidID');
+  const { uploadKey, receivedBytes: keptBytes } = draft;
+  const { offsetBytes, appends } = command;
+  if (appends ? offsetBytes !== keptBytes : offsetBytes > keptBytes) {
+    return { reply: { begun: false, offsetBytes: keptBytes } satisfies StreamBegun };
+  }
+  const { stream } = state;
+  const key: FileKey = { owner: command.ownerId, fileId: command.fileId };
+  return {
+    next: async (ports): Promise<PrefixChecked> => ({
+      type: 'prefixChecked',
+      command,
+      uploadKey,
+      stream,
+      keptBytes,
+      result: await prepare(ports, key, keptBytes, offsetBytes),
+    }),
+  };
+}
+
+/** A beginning starts an empty part; anything else goes on from bytes that are read once more: they were not synced. */
+async function prepare(
+  { files }: Ports,
+  key: FileKey,
+  keptBytes: number,
+  offsetBytes: number,
+): Promise<PortResult<readonly (number | undefined)[]>> {
+  if (files === undefined) return { ok: false, error: 'FileStorageFailed' };
+  if (offsetBytes > 0) {
+    return await files.hashRanges(key, [
+      { positionBytes: 0, lengthBytes: keptBytes },
+      { positionBytes: 0, lengthBytes: offsetBytes },
+    ]);
+  }
+  const created = await files.create(key);
+  return created.ok ? { ok: true, value: [] } : created;
+}
+
+export function prefixChecked(state: DraftState, checked: PrefixChecked): Outcome<DraftEvent> | Refusal {
+  const { command, uploadKey, stream, keptBytes, result } = checked;
+  const draft = openDraftOf(state, command);
+  if (draft === undefined || draft.uploadKey !== uploadKey) return refuse('InvalidID');
+  if (state.stream !== stream || draft.receivedBytes !== keptBytes) return refuse('UploadConflict');
+  if (!result.ok) return refuse(result.error);
+  const { ownerId, fileId, offsetBytes, keeps } = command;
+  const [keptCrc32, crc32 = 0] = result.value;
+  if (offsetBytes > 0 && keptCrc32 !== draft.crc32) {
+    // A crash took bytes that had not reached the disk: from the beginning, then.
+    return {
+      events: [{ type: 'bytesKept', receivedBytes: 0, crc32: 0, more: false }],
+      reply: { begun: false, offsetBytes: 0 } satisfies StreamBegun,
+    };
+  }
+  const reply: StreamBegun = {
+    begun: true,
+    stream: stream + 1,
+    key: { owner: ownerId, fileId },
+    sizeBytes: draft.sizeBytes,
+    offsetBytes,
+    crc32,
+  };
+  return { events: [{ type: 'streamBegun', offsetBytes, crc32, keeps }], reply };
+}
+
+export function keepBytes(state: DraftState, command: KeepBytes): Outcome<DraftEvent> | Refusal {
+  const fault = faultOf(state, command);
+  if (fault !== undefined) return fault;
+  const { receivedBytes, crc32, more } = command;
+  return { events: [{ type: 'bytesKept', receivedBytes, crc32, more }], reply: null };
+}
+
+export function finishBody(
+  state: DraftState,
+  command: FinishBody,
+  turn: Turn,
+): Outcome<DraftEvent> | Refusal {
+  const fault = faultOf(state, command);
+  if (fault !== undefined) return fault;
+  const { sizeBytes, crc32 } = command;
+  const declared = state.draft?.sizeBytes ?? null;
+  const refusal = sizeRefusal(sizeBytes, declared, fileSizeMaxBytes(turn.settings));
+  if (refusal !== undefined) return giveUp(state, [{ commandId: turn.commandId, refusal }]);
+  return {
+    events: [{ type: 'bodyFinished', sizeBytes, crc32, waiter: turn.commandId }],
+    send: [messageOf(state, 'completeDraft')],
+    reply: new Later(turn.commandId),
+  };
+}
+
+/** Why a whole body of this size is refused: 1301 as at create_draft, 1307 where it is not what was declared. */
+export function sizeRefusal(
+  sizeBytes: number,
+  declaredBytes: number | null,
+  maxBytes: number,
+): Refusal | undefined {
+  if (sizeBytes > maxBytes) return refuse('MaxFileSize');
+  if (declaredBytes !== null && sizeBytes > declaredBytes) return refuse('WrongPart');
+  if (declaredBytes !== null && sizeBytes < declaredBytes) return refuse('ShortPart');
+  return sizeBytes === 0 ? refuse('EmptyFile') : undefined;
+}
+
+/** Its word counts no more: then there is nothing to end. */
+export function endStream(state: DraftState, command: EndStream): Outcome<DraftEvent> {
+  return faultOf(state, command) === undefined ? giveUp(state) : { reply: null };
+}
+
+function faultOf({ phase, draft, stream }: DraftState, command: FromStream): Refusal | undefined {
+  if (draft === null || draft.fileId !== command.fileId) return refuse('InvalidID');
+  if (stream !== command.stream) return refuse('UploadConflict');
+  return phase === 'receiving' ? undefined : refuse('InvalidID');
+}

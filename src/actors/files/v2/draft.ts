@@ -1,0 +1,236 @@
+/**
+ * One v2 upload (spec 4.7) from its pending chat message to the complete file, or to nothing. Owns what may happen when:
+ * the bytes never enter the journal, and what has to happen after an end (publish and complete, or remove both) is a
+ * durable message to itself, so that a crash at any point leaves a complete file or nothing.
+ */
+import { fileNameFault, fileSizeMaxBytes, mayHaveMessage } from '../../../domain/files/files.ts';
+import { MINUTE_MS, SECOND_MS } from '../../../domain/time.ts';
+import { defineActor, type Outcome, type Refusal, refuse, type Turn } from '../../runtime/actor.ts';
+import type { PendingFile, PortResult, Ports } from '../../runtime/ports.ts';
+import {
+  type CompleteDraft,
+  completeDraft,
+  type DraftCompleted,
+  type DraftRemoved,
+  draftCompleted,
+  draftRemoved,
+  EXPIRY,
+  giveUp,
+  messageOf,
+  type RemoveDraft,
+  removeDraft,
+} from './draft-ending.ts';
+import {
+  type DraftEvent,
+  type DraftFacts,
+  type DraftPhase,
+  type DraftState,
+  evolveDraft,
+  freePlace,
+} from './draft-state.ts';
+import {
+  beginStream,
+  endStream,
+  finishBody,
+  keepBytes,
+  openDraftOf,
+  prefixChecked,
+  type StreamCommand,
+} from './draft-streams.ts';
+
+/** A draft whose pending message is not there by then has lost its caller to a crash. */
+const OPENING_MS = MINUTE_MS;
+/** A completion that a draft's expiry finds unfinished is pushed again after so long. */
+const NUDGE_MS = 10 * MINUTE_MS;
+
+export interface OpenDraft extends DraftFacts {
+  readonly type: 'openDraft';
+}
+
+/** The reply to `openDraft`; null where this place is taken. */
+export interface OpenedDraft {
+  readonly fileId: string;
+  readonly expiresMs: number;
+}
+
+/** The owner gives the draft up. */
+export interface DropDraft {
+  readonly type: 'dropDraft';
+  readonly ownerId: string;
+  readonly fileId: string;
+}
+
+interface MessageAnswered {
+  readonly type: 'messageAnswered';
+  readonly uploadKey: string;
+  /** There may be a message. */
+  readonly tried: boolean;
+  readonly result: PortResult<{ readonly fileId: string }>;
+}
+
+interface ExpireDraft {
+  readonly type: 'expireDraft';
+  readonly uploadKey: string;
+}
+
+export type DraftCommand =
+  | OpenDraft
+  | MessageAnswered
+  | StreamCommand
+  | DropDraft
+  | ExpireDraft
+  | CompleteDraft
+  | DraftCompleted
+  | RemoveDraft
+  | DraftRemoved;
+
+/** `draft`: the open draft of this file and owner, else 1305. `part`: the file whose bytes a sweep has to leave alone. */
+export type DraftQuery =
+  | { readonly type: 'draft'; readonly ownerId: string; readonly fileId: string }
+  | { readonly type: 'part' };
+
+/** Volatile: would this place take a draft now, what waits for the disk taken into account? A boolean. */
+export interface IsFree {
+  readonly type: 'isFree';
+}
+
+export interface DraftView {
+  readonly phase: DraftPhase;
+  readonly receivedBytes: number;
+  readonly sizeBytes: number | null;
+  readonly expiresMs: number;
+  readonly keeps: boolean;
+}
+
+export const draft = defineActor<DraftState, DraftCommand, DraftEvent, DraftQuery>({
+  kind: 'draft',
+  version: 1,
+  limits: { mailbox: 64, snapshotEvery: 50, idleMs: 60_000 },
+  initial: freePlace,
+  evolve: evolveDraft,
+  decide(state, command, turn) {
+    switch (command.type) {
+      case 'openDraft':
+        return open(state, command, turn);
+      case 'messageAnswered':
+        return messageAnswered(state, command, turn);
+      case 'beginStream':
+        return beginStream(state, command);
+      case 'prefixChecked':
+        return prefixChecked(state, command);
+      case 'keepBytes':
+        return keepBytes(state, command);
+      case 'finishBody':
+        return finishBody(state, command, turn);
+      case 'endStream':
+        return endStream(state, command);
+      case 'dropDraft':
+        return openDraftOf(state, command) === undefined ? refuse('InvalidID') : giveUp(state);
+      case 'expireDraft':
+        return expire(state, command, turn);
+      case 'completeDraft':
+        return completeDraft(state, command);
+      case 'draftCompleted':
+        return draftCompleted(state, command, turn);
+      case 'removeDraft':
+        return removeDraft(state, command);
+      case 'draftRemoved':
+        return draftRemoved(state, command, turn);
+    }
+  },
+  query(state, query): DraftView | Refusal | string | null {
+    if (query.type === 'part') return state.draft?.fileId ?? null;
+    const found = openDraftOf(state, query);
+    if (found === undefined) return refuse('InvalidID');
+    const { receivedBytes, sizeBytes, expiresMs, keeps } = found;
+    return { phase: state.phase, receivedBytes, sizeBytes, expiresMs, keeps };
+  },
+  decideNow: ({ phase }) => phase === 'free',
+  frees: (command) => 'type' in command && (command.type === 'dropDraft' || command.type === 'endStream'),
+});
+
+/** In the order of refusals: 1309, 1301, room on the disk (1013), then the module (files.md). */
+function open(state: DraftState, command: OpenDraft, turn: Turn): Outcome<DraftEvent> | Refusal {
+  const { type: _type, ...facts } = command;
+  const fault = fileNameFault(facts.name, turn.settings.get('FileBlockedExtensions'));
+  if (fault !== undefined) return refuse('InvalidFileName', fault);
+  if (facts.sizeBytes !== null && facts.sizeBytes < 1) return refuse('EmptyFile');
+  if ((facts.sizeBytes ?? 0) > fileSizeMaxBytes(turn.settings)) return refuse('MaxFileSize');
+  if (state.phase !== 'free') return { reply: null };
+  const uploadKey = `draft-${turn.tick()}`;
+  const expiresMs = turn.nowMs + OPENING_MS;
+  return {
+    events: [{ type: 'draftOpened', facts, uploadKey, expiresMs }],
+    timers: [{ name: EXPIRY, dueMs: expiresMs, command: { type: 'expireDraft', uploadKey } }],
+    next: async (ports): Promise<MessageAnswered> => ({
+      type: 'messageAnswered',
+      uploadKey,
+      ...(await askModule(ports, pendingFile(facts, uploadKey))),
+    }),
+  };
+}
+
+/** A draft holds no room until its bytes come: it would keep others out for as long as it lives. */
+async function askModule(
+  { files, chatFiles }: Ports,
+  file: PendingFile,
+): Promise<Pick<MessageAnswered, 'tried' | 'result'>> {
+  const room = await files?.reserve(file.uploadKey, file.sizeBytes ?? 0);
+  files?.release(file.uploadKey);
+  if (room?.ok === false) return { tried: false, result: room };
+  const result = await chatFiles?.create(file);
+  return { tried: true, result: result ?? { ok: false, error: 'ChartApiFileError' } };
+}
+
+function pendingFile(facts: DraftFacts, uploadKey: string): PendingFile {
+  const { ownerId, chatId, name, sizeBytes, message, linkedMessageId, declaredCrc32 } = facts;
+  return {
+    uploadKey,
+    userId: ownerId,
+    chatId,
+    name,
+    sizeBytes,
+    message: message ?? undefined,
+    linkedMessageId: linkedMessageId ?? undefined,
+    declaredCrc32: declaredCrc32 ?? undefined,
+  };
+}
+
+function messageAnswered(
+  state: DraftState,
+  { uploadKey, tried, result }: MessageAnswered,
+  turn: Turn,
+): Outcome<DraftEvent> | Refusal {
+  // Expired in the meantime: the removal names the message by its key.
+  if (state.phase !== 'opening' || state.draft?.uploadKey !== uploadKey) return refuse('ChartApiFileError');
+  if (!result.ok) {
+    const answers = [{ commandId: turn.commandId, refusal: refuse(result.error) }];
+    if (tried && mayHaveMessage(result.error)) return { ...giveUp(state), answers };
+    // Nothing was made, so nothing has to be removed.
+    return {
+      events: [{ type: 'draftEnded' }],
+      timers: [{ name: EXPIRY, dueMs: null, command: {} }],
+      answers,
+    };
+  }
+  const { fileId } = result.value;
+  const expiresMs = turn.nowMs + turn.settings.get('DraftLifetimeSeconds') * SECOND_MS;
+  const reply: OpenedDraft = { fileId, expiresMs };
+  return {
+    events: [{ type: 'draftPending', fileId, expiresMs }],
+    claims: [{ index: 'draft', key: fileId, owner: state.place, onConflict: 'ChartApiFileError' }],
+    timers: [{ name: EXPIRY, dueMs: expiresMs, command: { type: 'expireDraft', uploadKey } }],
+    reply,
+  };
+}
+
+function expire(state: DraftState, { uploadKey }: ExpireDraft, turn: Turn): Outcome<DraftEvent> {
+  if (state.draft?.uploadKey !== uploadKey || state.phase === 'removing') return { reply: null };
+  if (state.phase !== 'completing') return giveUp(state);
+  // Its message to itself is under way, or was buried as a failure: once more, all of it may be repeated.
+  const dueMs = turn.nowMs + NUDGE_MS;
+  return {
+    send: [messageOf(state, 'completeDraft')],
+    timers: [{ name: EXPIRY, dueMs, command: { type: 'expireDraft', uploadKey } }],
+  };
+}

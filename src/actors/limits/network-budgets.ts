@@ -1,0 +1,125 @@
+/**
+ * What one network may do in a fixed window outside the scopes of requests: fail with unknown keys (auth.md A12), have
+ * signatures checked, create accounts. Volatile, bounded, on the main thread, as the limiter is.
+ */
+import type { Network } from '../../domain/limits/networks.ts';
+import { secondsToReset, type Verdict, windowIndex } from '../../domain/limits/quotas.ts';
+import type { SettingsReader } from '../../domain/settings/settings.ts';
+import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../domain/time.ts';
+import { type LimiterCounters, type ScopeCounters, tally } from './limiter-counters.ts';
+import { type CallerNetworks, sharedKey } from './limiter-keys.ts';
+
+export interface NetworkBudgetOptions {
+  /** Windows start at Unix multiples of it: those of 86,400 s are days in UTC. */
+  readonly windowSeconds: number;
+  /** Of one share, asked at every use; 0: no budget. */
+  readonly perShare: () => number;
+  /** Of all networks together. */
+  readonly inAll?: number;
+  /** Networks that are counted one by one; further ones share counters. */
+  readonly keysMax: number;
+  readonly networks: CallerNetworks;
+  readonly counters: ScopeCounters;
+}
+
+export class NetworkBudget {
+  readonly #options: NetworkBudgetOptions;
+  #window = -1;
+  #used = new Map<string, number>();
+  #usedInAll = 0;
+
+  constructor(options: NetworkBudgetOptions) {
+    this.#options = options;
+  }
+
+  /** One more, which is not counted when it is refused. Undefined without a budget. */
+  charge(address: string, nowMs: number): Verdict | undefined {
+    const verdict = this.check(address, nowMs);
+    if (verdict === undefined) return undefined;
+    const { allowed, remaining, quota } = verdict;
+    tally(this.#options.counters, allowed ? remaining : -1, quota);
+    if (allowed) this.#count(address, 1);
+    return verdict;
+  }
+
+  /** The verdict that one more would get now; nothing is counted. */
+  check(address: string, nowMs: number): Verdict | undefined {
+    const { perShare, inAll = Number.POSITIVE_INFINITY, windowSeconds, networks } = this.#options;
+    const quota = perShare();
+    if (quota === 0) return undefined;
+    this.#moveOn(nowMs);
+    let left = inAll - this.#usedInAll;
+    for (const network of networks.of(address))
+      left = Math.min(left, quota * network.shares - (this.#used.get(this.#keyOf(network)) ?? 0));
+    const allowed = left > 0;
+    const remaining = Math.min(quota, allowed ? left - 1 : 0);
+    return { allowed, scope: 'i', quota, remaining, resetSeconds: secondsToReset(nowMs, windowSeconds) };
+  }
+
+  /** Takes back what was charged at `chargedMs` and came to nothing. */
+  giveBack(address: string, chargedMs: number): void {
+    if (windowIndex(chargedMs, this.#options.windowSeconds) === this.#window) this.#count(address, -1);
+  }
+
+  #count(address: string, change: 1 | -1): void {
+    this.#usedInAll += change;
+    for (const network of this.#options.networks.of(address)) {
+      const key = this.#keyOf(network);
+      this.#used.set(key, Math.max(0, (this.#used.get(key) ?? 0) + change));
+    }
+  }
+
+  #keyOf({ name, shares }: Network): string {
+    return this.#used.size >= this.#options.keysMax && !this.#used.has(name) ? sharedKey(name, shares) : name;
+  }
+
+  #moveOn(nowMs: number): void {
+    const window = windowIndex(nowMs, this.#options.windowSeconds);
+    if (window === this.#window) return;
+    this.#window = window;
+    this.#used = new Map();
+    this.#usedInAll = 0;
+  }
+}
+
+/** Signatures checked where others have used a public key up, each second (auth.md "mcp_login order"). */
+const PROOFS_PER_SHARE = 10;
+const PROOFS_IN_ALL = 100;
+
+export interface Budgets {
+  /** Logins with unknown keys a minute: the quota of a key never fires for a guesser who tries another each time. */
+  readonly unknownKeys: NetworkBudget;
+  readonly proofs: NetworkBudget;
+  /** Accounts created in a day. */
+  readonly signUps: NetworkBudget;
+}
+
+export function openBudgets(
+  settings: SettingsReader,
+  networks: CallerNetworks,
+  counters: LimiterCounters,
+  keysMax: number,
+): Budgets {
+  const shared = { networks, keysMax };
+  return {
+    unknownKeys: new NetworkBudget({
+      ...shared,
+      counters: counters.unknownKey,
+      windowSeconds: MINUTE_MS / SECOND_MS,
+      perShare: () => settings.get('UnknownKeyFailuresPerMinute'),
+    }),
+    proofs: new NetworkBudget({
+      ...shared,
+      counters: counters.keyProof,
+      windowSeconds: 1,
+      perShare: () => PROOFS_PER_SHARE,
+      inAll: PROOFS_IN_ALL,
+    }),
+    signUps: new NetworkBudget({
+      ...shared,
+      counters: counters.signUp,
+      windowSeconds: DAY_MS / SECOND_MS,
+      perShare: () => settings.get('SignUpsPerNetworkPerDay'),
+    }),
+  };
+}

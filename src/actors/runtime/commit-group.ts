@@ -1,0 +1,50 @@
+/** Writes of several turns on their way to the disk: what they are, who made them, and who waits for them. */
+import type { Operation } from './journal/port.ts';
+
+/** Somebody who waits for an answer. Settled exactly once. */
+export interface Waiter {
+  settle(reply: unknown, error: Error | undefined): void;
+}
+
+/** Who remembers the newest group that holds writes of its own. */
+interface Writer {
+  dirty: Group | undefined;
+}
+
+/** Writes of several turns that become durable together. */
+export class Group {
+  readonly operations: Operation[] = [];
+  /** Somebody waits for it, or will. */
+  urgent = false;
+  commands = 0;
+  sizeBytes = 0;
+  committed = false;
+  /** Start after the commit, before the replies leave: deliveries and slow calls. */
+  readonly effects: (() => void)[] = [];
+  readonly waiters: Waiter[] = [];
+  readonly replies: unknown[] = [];
+  readonly errors: (Error | undefined)[] = [];
+  readonly #writers: Writer[] = [];
+
+  /** This group holds writes of `writer`, which remembers it until they are on disk. */
+  writtenBy(writer: Writer): void {
+    if (writer.dirty === this) return;
+    writer.dirty = this;
+    this.#writers.push(writer);
+  }
+
+  /** Lets go of everything but the answers: an instance may live for days after its last write. */
+  forget(): void {
+    for (const writer of this.#writers) if (writer.dirty === this) writer.dirty = undefined;
+    this.#writers.length = 0;
+    this.operations.length = 0;
+    this.effects.length = 0;
+  }
+
+  /** Holds an answer back until this group is on disk. */
+  gate(waiter: Waiter, reply: unknown, error: Error | undefined): void {
+    this.waiters.push(waiter);
+    this.replies.push(reply);
+    this.errors.push(error);
+  }
+}

@@ -1,0 +1,247 @@
+/**
+ * The journal on disk: one LMDB environment, opened by the main thread alone. The only file that knows the engine.
+ * Owns the layout of the rows and that a group is on disk as a whole before anybody hears of it.
+ */
+import { join, resolve } from 'node:path';
+import { open, type RootDatabase } from 'lmdb';
+import type { StoredRing } from '../../../domain/audit.ts';
+import type { IndexName } from '../actor.ts';
+import { nodeSchedule } from '../runtime-context.ts';
+import { JournalAudit } from './audit.ts';
+import { finishCopy } from './backup.ts';
+import { DamageReport } from './damage-report.ts';
+import { JournalEvents } from './events.ts';
+import {
+  DATA_FILE,
+  ENGINE,
+  isJournalFile,
+  makeFolders,
+  makeJournalFiles,
+  SCHEMA,
+  SCHEMA_KEY,
+} from './file.ts';
+import { JournalOwner } from './owner.ts';
+import { CLAIM_KEY_MAX_BYTES, checkPlain, isName } from './plain-data.ts';
+import {
+  type DamagedRow,
+  type Journal,
+  JournalTaken,
+  JournalTooNew,
+  type Operation,
+  type Packed,
+  type StoredActor,
+} from './port.ts';
+import { JournalReader } from './reader.ts';
+import { createPackr, packRow } from './row-checksum.ts';
+import { JournalSpace, type TableStats } from './space.ts';
+import { openTables } from './tables.ts';
+import { JournalWriter, type StoredTable, type Tables } from './writer.ts';
+
+/** Commits between two looks at the space in use. */
+const MEASURE_COMMITS = 32;
+const MIB = 1024 * 1024;
+
+/** The part of the engine's environment that its types leave out. `info` reads the newest meta page, without a transaction. */
+interface Environment {
+  readonly env: { info(): { readonly lastPageNumber: number } };
+}
+
+export interface DiskJournalOptions {
+  readonly directory: string;
+  /** Bytes that the journal may take; growth is refused when over 70 % of them are live. Default 8 GiB. */
+  readonly quotaBytes?: number;
+  /** Most bytes of zeros added to the file at a time. Default 256 MiB. */
+  readonly stepBytes?: number;
+  /** Audit records kept of a ring; the oldest go first. Default 1,000,000. */
+  readonly auditRowsMax?: (ring: StoredRing) => number;
+  /** Dead letters kept; the oldest go first. Default 10,000. */
+  readonly deadRowsMax?: number;
+  /** The disk has no more room (or has again). */
+  readonly onShortage?: (error: Error | undefined) => void;
+  /** Told of each damaged row, once. */
+  readonly onDamage?: (row: DamagedRow) => void;
+}
+
+/** Opens or creates the journal. Throws `JournalTooNew` when a newer version has written it. */
+export async function openJournal(options: DiskJournalOptions): Promise<DiskJournal> {
+  makeFolders(resolve(options.directory));
+  const file = join(options.directory, DATA_FILE);
+  if (!isJournalFile(file)) throw new Error(`${file} is not a journal`);
+  await makeJournalFiles(options.directory, (path) => open({ ...ENGINE, path, noSubdir: true }).close());
+  const journal = new DiskJournal(options);
+  try {
+    await journal.prepare();
+  } catch (error) {
+    await journal.close();
+    throw error;
+  }
+  return journal;
+}
+
+export class DiskJournal implements Journal {
+  readonly events: JournalEvents;
+  readonly #packr = createPackr();
+  readonly #root: RootDatabase;
+  readonly #tables: Tables;
+  readonly #indexes: ReadonlyMap<IndexName, StoredTable>;
+  readonly #reader: JournalReader;
+  readonly #audit: JournalAudit;
+  readonly #writer: JournalWriter;
+  readonly #space: JournalSpace;
+  readonly #owner: JournalOwner;
+  readonly #damage: DamageReport;
+  #commits = 0;
+
+  constructor(options: DiskJournalOptions) {
+    const { directory, onShortage } = options;
+    this.#damage = new DamageReport(options.onDamage ?? (() => undefined));
+    this.#root = open({ ...ENGINE, path: directory });
+    this.#owner = new JournalOwner(this.#root);
+    const { tables, indexes, events, audit, databases } = openTables(
+      this.#root,
+      this.#packr,
+      this.#damage.add,
+    );
+    this.#tables = tables;
+    this.#indexes = indexes;
+    this.events = new JournalEvents(events, (value) => packRow(this.#packr, value));
+    this.#audit = new JournalAudit(audit, options.auditRowsMax ?? (() => 1_000_000));
+    this.#reader = new JournalReader(this.#tables);
+    this.#writer = new JournalWriter({
+      tables: this.#tables,
+      indexes: this.#indexes,
+      events: this.events,
+      pack: (value) => packRow(this.#packr, value),
+      audit: this.#audit,
+      deadRowsMax: options.deadRowsMax ?? 10_000,
+    });
+    this.#space = new JournalSpace({
+      file: join(directory, DATA_FILE),
+      stepBytes: options.stepBytes ?? 256 * MIB,
+      quotaBytes: options.quotaBytes ?? 8 * 1024 * MIB,
+      whole: () => this.#root.getStats() as TableStats,
+      lastPage: () => (this.#root as unknown as Environment).env.info().lastPageNumber,
+      tables: () => databases.map((database) => database.getStats() as TableStats),
+      timer: nodeSchedule.timer,
+      ...(onShortage === undefined ? {} : { onShortage }),
+    });
+  }
+
+  /** Checks the layout, finds the ends of the logs, and makes room. */
+  async prepare(): Promise<void> {
+    // Before anything is read: whatever another owner acknowledged is on disk by now, and it writes nothing more.
+    await this.#owner.takeOver();
+    const schema = this.meta(SCHEMA_KEY);
+    if (schema !== undefined && (typeof schema !== 'number' || schema > SCHEMA))
+      throw new JournalTooNew(`the journal has layout ${String(schema)}, this version reads up to ${SCHEMA}`);
+    // Without a checksum: an earlier version is to read it, and to refuse.
+    if (schema !== SCHEMA) await this.#root.openDB('meta', {}).put(SCHEMA_KEY, SCHEMA);
+    this.#writer.prepare();
+    await this.#space.prepare();
+  }
+
+  pack(value: unknown): Packed {
+    checkPlain(value);
+    return packRow(this.#packr, value);
+  }
+
+  sizeBytes(packed: Packed): number {
+    return (packed as Uint8Array).length;
+  }
+
+  commit(group: readonly Operation[], done: (error: Error | undefined) => void): void {
+    let written: Promise<boolean>;
+    try {
+      written = this.#owner.write(() => this.#writer.write(group));
+    } catch (error) {
+      // A key that the engine does not take, or a closed journal: names are checked in the turn, so this is a bug.
+      setImmediate(() => done(error instanceof Error ? error : new Error(String(error))));
+      return;
+    }
+    written.then(
+      (isOwner) => {
+        this.#root.resetReadTxn();
+        if (!isOwner) {
+          done(new JournalTaken('another process has opened the journal; this one writes nothing more'));
+          return;
+        }
+        this.#space.watch();
+        if (++this.#commits % MEASURE_COMMITS === 0) this.#space.measure();
+        done(undefined);
+      },
+      (error: Error & { commitError?: Promise<never> }) => {
+        // The engine tells the reason apart, as a promise that rejects.
+        if (error.commitError === undefined) done(error);
+        else error.commitError.catch((cause: Error) => done(new Error(`commit failed: ${cause.message}`)));
+      },
+    );
+  }
+
+  full(): boolean {
+    return this.#space.full;
+  }
+
+  get damagedRows(): number {
+    return this.#damage.rows;
+  }
+
+  load(kind: string, id: string): StoredActor | undefined {
+    return this.#reader.load(kind, id);
+  }
+
+  has(kind: string, id: string): boolean {
+    return this.#reader.has(kind, id);
+  }
+
+  ids(kind: string, afterId: string, limit: number): string[] {
+    return this.#reader.ids(kind, afterId, limit);
+  }
+
+  lookup(index: IndexName, key: string): string | undefined {
+    if (!isName(key, CLAIM_KEY_MAX_BYTES)) return undefined;
+    return this.#indexes.get(index)?.get(key) as string | undefined;
+  }
+
+  count(index: IndexName): number {
+    return this.#indexes.get(index)?.count() ?? 0;
+  }
+
+  mailboxes() {
+    return this.#reader.mailboxes();
+  }
+
+  mail(toKind: string, toId: string, afterSeq: number, limit: number) {
+    return this.#reader.mail(toKind, toId, afterSeq, limit);
+  }
+
+  timers(untilMs: number, limit: number) {
+    return this.#reader.timers(untilMs, limit);
+  }
+
+  dead(limit: number) {
+    return this.#reader.dead(limit);
+  }
+
+  auditBefore(beforeSeq: number, limit: number, rings?: readonly StoredRing[]) {
+    return this.#audit.before(beforeSeq, limit, rings);
+  }
+  auditPage(afterSeq: number, limit: number, rings?: readonly StoredRing[]) {
+    return this.#audit.page(afterSeq, limit, rings);
+  }
+
+  meta(key: string): unknown {
+    return this.#tables.meta.get(key);
+  }
+
+  /** A consistent copy into an empty directory while everything goes on; `compact` leaves free pages out. */
+  async backup(directory: string, compact: boolean): Promise<void> {
+    makeFolders(resolve(directory));
+    await this.#root.backup(directory, compact);
+    await finishCopy(directory);
+  }
+
+  async close(): Promise<void> {
+    await this.#space.close();
+    await this.#root.close();
+  }
+}

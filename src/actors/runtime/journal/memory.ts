@@ -1,0 +1,138 @@
+/**
+ * The journal in memory, for the simulation and for tests: order, atomicity and visibility of a disk, with faults on
+ * demand. A crash keeps what is durable, and forgets the group in flight or keeps it unacknowledged.
+ */
+import type { StoredRing } from '../../../domain/audit.ts';
+import { MemoryRows } from './memory-rows.ts';
+import { checkPlain, copyPlain } from './plain-data.ts';
+import * as port from './port.ts';
+
+interface Flight {
+  /** Who has committed it. */
+  readonly owner: number;
+  readonly group: readonly port.Operation[];
+  readonly done: (error: Error | undefined) => void;
+}
+
+export interface MemoryJournalOptions {
+  /** Runs the completion of a commit. Without it commits wait for `flush` (the simulation drives them). */
+  readonly immediate?: (run: () => void) => void;
+  /** Audit records kept of a ring; all unless given. */
+  readonly auditRowsMax?: (ring: StoredRing) => number;
+  /** Planted fault: what reaches the disk in place of the group. */
+  readonly tamper?: (group: readonly port.Operation[]) => readonly port.Operation[];
+  /** Planted fault: a group is acknowledged before it is written. */
+  readonly acknowledgesEarly?: boolean;
+  /** Planted fault: damaged rows are read as they are. */
+  readonly ignoresChecksums?: boolean;
+  /** Planted fault: a process goes on writing after another one has opened the journal. */
+  readonly ignoresOwner?: boolean;
+  /** Planted fault: a journal that was cut off is opened. */
+  readonly ignoresLength?: boolean;
+}
+
+export class MemoryJournal extends MemoryRows implements port.Journal {
+  readonly #options: MemoryJournalOptions;
+  #flights: Flight[] = [];
+  #epoch = 0;
+  #owner = 0;
+  /** Acknowledged and not written: only with the planted fault. */
+  #early: (readonly port.Operation[])[] = [];
+  #failure: Error | undefined;
+  #full = false;
+
+  constructor(options: MemoryJournalOptions = {}) {
+    super(options.ignoresChecksums === true, options.auditRowsMax ?? (() => Number.POSITIVE_INFINITY));
+    this.#options = options;
+  }
+
+  pack(value: unknown): port.Packed {
+    checkPlain(value);
+    return copyPlain(value);
+  }
+
+  /** A flat charge: groups close by their commands long before. */
+  sizeBytes = () => 64;
+
+  /** The journal as a process sees it that opens it now: those that opened it before write nothing more. */
+  open(): port.Journal {
+    if (this.damage.cut && this.#options.ignoresLength !== true) throw new Error('the journal is cut off');
+    this.#owner += 1;
+    const owner = this.#owner;
+    const commit: port.Journal['commit'] = (group, done) => this.#commit(owner, group, done);
+    // Private fields are those of this object: every method but `commit` is bound to it.
+    return new Proxy(this, {
+      get: (journal, name) => {
+        if (name === 'commit') return commit;
+        const member: unknown = Reflect.get(journal, name, journal);
+        return typeof member === 'function' ? member.bind(journal) : member;
+      },
+    });
+  }
+
+  commit(group: readonly port.Operation[], done: (error: Error | undefined) => void): void {
+    this.#commit(this.#owner, group, done);
+  }
+
+  #commit(owner: number, group: readonly port.Operation[], done: (error: Error | undefined) => void): void {
+    if (this.#flights.some((flight) => flight.owner === owner))
+      throw new Error('a group is in flight already');
+    this.#flights.push({ owner, group, done });
+    const epoch = this.#epoch;
+    this.#options.immediate?.(() => {
+      if (epoch === this.#epoch) this.flush();
+    });
+  }
+
+  /** Puts the group in flight on "disk" and acknowledges it. False when there was none. */
+  flush(): boolean {
+    const inFlight = this.#flights.shift();
+    if (inFlight === undefined) return false;
+    if (inFlight.owner !== this.#owner && this.#options.ignoresOwner !== true) {
+      inFlight.done(new port.JournalTaken('another process has opened the journal'));
+      return true;
+    }
+    const failure = this.#failure;
+    this.#failure = undefined;
+    if (this.#options.acknowledgesEarly === true) {
+      this.#early.push([...inFlight.group]);
+      if (this.#early.length > 1) this.#apply(this.#early.shift() ?? []);
+    } else if (failure === undefined) this.#apply(inFlight.group);
+    inFlight.done(failure);
+    return true;
+  }
+
+  get flushing(): boolean {
+    return this.#flights.length > 0;
+  }
+
+  /** The process dies: the group in flight is lost, or written without anybody being told. */
+  crash(inFlight: 'lost' | 'written'): void {
+    const own = this.#flights.find(({ owner }) => owner === this.#owner);
+    if (inFlight === 'written' && own !== undefined) this.#apply(own.group);
+    this.#flights = [];
+    this.#early = [];
+    this.#epoch += 1;
+  }
+
+  /** The next commit fails with this error, and nothing of it is written. */
+  failNext(error: Error): void {
+    this.#failure = error;
+  }
+
+  setFull(full: boolean): void {
+    this.#full = full;
+  }
+
+  full(): boolean {
+    return this.#full;
+  }
+
+  async close(): Promise<void> {
+    this.#epoch += 1;
+  }
+
+  #apply(group: readonly port.Operation[]): void {
+    for (const operation of this.#options.tamper?.(group) ?? group) this.apply(operation);
+  }
+}

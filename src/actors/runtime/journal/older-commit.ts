@@ -1,0 +1,54 @@
+/**
+ * Goes on from the older of the two newest commits where the meta page of one cannot be read. The pages of that commit
+ * are whole: the engine takes pages that it freed into use only two commits later.
+ */
+import { closeSync, fsyncSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { syncToDisk } from './file.ts';
+import { META_AT, META_PAGE_BYTES, type MetaPage, readHead } from './meta-pages.ts';
+
+export interface OlderCommit {
+  /** The commit that the journal goes on from. */
+  readonly transaction: bigint;
+  /** Where the page that was overwritten is kept. */
+  readonly kept: string;
+  /** A sentence: which commit is gone. */
+  readonly gone: string;
+}
+
+/** The two meta pages of a file of which exactly one is bad; undefined where both are good, or both are bad. */
+export function badPageOf(file: string): { readonly good: MetaPage; readonly bad: MetaPage } | undefined {
+  const [first, second] = readHead(file).pages;
+  if ((first.fault === undefined) === (second.fault === undefined)) return undefined;
+  return first.fault === undefined ? { good: first, bad: second } : { good: second, bad: first };
+}
+
+/**
+ * Writes the good meta page in place of the bad one, as the commit before it, so that the engine chooses the good one.
+ * What stood there is kept in a file beside the journal. Nobody else may have the journal open.
+ */
+export function useOlderCommit(file: string, good: MetaPage, bad: MetaPage, nowMs: number): OlderCommit {
+  const at = bad.page * META_PAGE_BYTES;
+  const kept = `${file}.page${bad.page}-${new Date(nowMs).toISOString().replaceAll(':', '')}`;
+  const journal = openSync(file, 'r+');
+  try {
+    const page = Buffer.alloc(META_PAGE_BYTES);
+    readSync(journal, page, 0, page.length, at);
+    writeFileSync(kept, page, { mode: 0o600, flag: 'wx', flush: true });
+    syncToDisk(dirname(file));
+    readSync(journal, page, 0, page.length, good.page * META_PAGE_BYTES);
+    page.writeBigUInt64LE(BigInt(bad.page), META_AT.pageNumber);
+    page.writeBigUInt64LE(good.transaction > 0n ? good.transaction - 1n : 0n, META_AT.transaction);
+    writeSync(journal, page, 0, page.length, at);
+    fsyncSync(journal);
+  } finally {
+    closeSync(journal);
+  }
+  return { transaction: good.transaction, kept, gone: goneOf(good.transaction, bad.transaction) };
+}
+
+function goneOf(good: bigint, bad: bigint): string {
+  if (bad === good + 1n) return `commit ${bad} is gone`;
+  if (bad === good - 1n) return `nothing is gone: the bad page held commit ${bad}`;
+  return `commit ${good + 1n} is gone, if the bad page held it`;
+}

@@ -1,0 +1,244 @@
+/**
+ * What the runtime asks of a journal: synchronous reads of what is durable, and one ordered group of writes at a
+ * time that is either on disk as a whole or not at all. Types only; journal.ts (LMDB) and memory-journal.ts
+ * (simulation) implement it, one contract suite covers both. Nothing here names an engine.
+ */
+import type { AuditRing, StoredRing } from '../../../domain/audit.ts';
+import type { IndexName } from '../actor.ts';
+
+/** A value in the journal's own form. Packing happens in the turn, so that what cannot be stored fails that turn only. */
+export type Packed = unknown;
+
+/**
+ * What may be packed: null, undefined, booleans, numbers, bigints of 64 bits, strings, Uint8Array, Date, and arrays,
+ * plain objects, Maps and Sets of these.
+ */
+export type Plain = unknown;
+
+/** A reply kept for a repeated Idempotency-Key, with the fingerprint of its command where one came along. */
+export type RingEntry = readonly [key: string, reply: unknown, fingerprint?: string];
+/** The due time of a named timer; null when it was cancelled or has fired. */
+export type TimerChange = readonly [name: string, dueMs: number | null];
+
+/** One turn of an actor: `[kind version, events, ring entries, timer changes]`. */
+export type TurnRow = readonly [
+  version: number,
+  events: readonly unknown[],
+  ring: readonly RingEntry[],
+  timers: readonly TimerChange[],
+];
+
+/** State after the row `seq`: `[kind version, seq, state, ring, timers]`. */
+export type SnapshotRow = readonly [
+  version: number,
+  seq: number,
+  state: unknown,
+  ring: readonly RingEntry[],
+  timers: readonly (readonly [name: string, dueMs: number])[],
+];
+
+/** A key as messages name it. */
+export function keyText(key: unknown): string {
+  return Array.isArray(key) ? key.join('/') : String(key);
+}
+
+/** A row that is not what was written: its checksum does not fit, it cannot be decoded, or it is missing. */
+export class DamagedRow extends Error {
+  /** The sub-database. */
+  readonly table: string;
+  readonly key: string;
+  /** As it is on disk; empty when the row is missing. */
+  readonly bytes: Uint8Array;
+
+  constructor(table: string, key: unknown, bytes: Uint8Array, reason: string) {
+    const text = keyText(key);
+    super(`the row ${text} of ${table} is damaged: ${reason}`);
+    this.name = 'DamagedRow';
+    this.table = table;
+    this.key = text;
+    this.bytes = bytes;
+  }
+}
+
+export interface StoredActor {
+  readonly snapshot: SnapshotRow | undefined;
+  /** Rows after the snapshot, in order, without gaps. */
+  readonly rows: readonly { readonly seq: number; readonly row: TurnRow }[];
+}
+
+/** Names one mailbox row. `seq` rises over all messages of the journal, so an actor's mail is in sending order. */
+export interface MailKey {
+  readonly toKind: string;
+  readonly toId: string;
+  readonly seq: number;
+  readonly fromKind: string;
+  readonly fromId: string;
+}
+export interface MailRow extends MailKey {
+  /** Of a damaged row: `{ type: 'unreadable', bytes }`. */
+  readonly command: object;
+  readonly damage?: DamagedRow;
+}
+export interface TimerKey {
+  readonly dueMs: number;
+  readonly kind: string;
+  readonly id: string;
+  readonly name: string;
+}
+export interface TimerRow extends TimerKey {
+  /** As that of `MailRow`. */
+  readonly command: object;
+  readonly damage?: DamagedRow;
+}
+export interface DeadKey {
+  readonly timeMs: number;
+  readonly kind: string;
+  readonly id: string;
+  readonly seq: number;
+}
+export interface DeadRow extends DeadKey {
+  readonly command: object;
+  readonly reason: string;
+}
+
+/** One write. A group is applied in the order given: a later write of the same key wins. */
+export type Operation =
+  | {
+      readonly op: 'append';
+      readonly kind: string;
+      readonly id: string;
+      readonly seq: number;
+      readonly row: Packed;
+    }
+  /** Writes the snapshot and deletes the turn rows `fromSeq` to `seq`, which it covers. */
+  | {
+      readonly op: 'snapshot';
+      readonly kind: string;
+      readonly id: string;
+      readonly seq: number;
+      readonly fromSeq: number;
+      readonly row: Packed;
+    }
+  | { readonly op: 'mail'; readonly key: MailKey; readonly row: Packed }
+  | { readonly op: 'mailRemove'; readonly key: MailKey }
+  | { readonly op: 'timer'; readonly key: TimerKey; readonly row: Packed }
+  | { readonly op: 'timerRemove'; readonly key: TimerKey }
+  /** `row` packs `{ command, reason }`. */
+  | { readonly op: 'dead'; readonly key: DeadKey; readonly row: Packed }
+  | { readonly op: 'deadRemove'; readonly key: DeadKey }
+  | { readonly op: 'index'; readonly index: IndexName; readonly key: string; readonly owner: string | null }
+  | { readonly op: 'audit'; readonly ring: AuditRing; readonly row: Packed }
+  /** Removes the records of a ring up to this position, but never the newest of the log: positions count on from it. */
+  | { readonly op: 'auditTrim'; readonly ring: StoredRing; readonly seq: number }
+  | { readonly op: 'meta'; readonly key: string; readonly row: Packed }
+  /** An event of a module that waits for its place in the log; `identity` is what it is known by from now on. */
+  | { readonly op: 'eventAccept'; readonly arrival: number; readonly identity: string; readonly row: Packed }
+  /** An event gets its place; the row under `arrival`, null where it never waited, goes. */
+  | {
+      readonly op: 'eventRelease';
+      readonly arrival: number | null;
+      readonly sequence: number;
+      readonly row: Packed;
+    }
+  /** The event leaves the log and is forgotten; the newest stays, its place counts on. */
+  | { readonly op: 'eventRemove'; readonly sequence: number; readonly identity: string | null };
+
+export interface AuditRow {
+  /** Position in the log: the cursor of the next page. */
+  readonly seq: number;
+  /** Null: of a version without rings. */
+  readonly ring: StoredRing;
+  /** Undefined: the row is damaged. */
+  readonly record: unknown;
+}
+
+/** Metadata: names one life of the log of events; absent in a copy, which begins another one when it is opened. */
+export const EVENT_EPOCH_KEY = 'eventEpoch';
+
+/** One event as it is kept: in the log under its sequence, before that under its arrival. */
+export type EventRow = readonly [
+  module: string,
+  tick: string,
+  type: string,
+  userId: string | null,
+  appId: string | null,
+  currency: string | null,
+  netType: number | null,
+  wire: string,
+  acceptedMs: number,
+  identity: string | null,
+];
+
+/** The log of events and those that wait for their place in it. */
+export interface EventRows {
+  /** Oldest and newest place in the log; zeros while it is empty. */
+  ends(): { readonly oldest: number; readonly newest: number };
+  /** The log after a place, in order. A row is undefined when it is damaged. */
+  page(
+    afterSequence: number,
+    limit: number,
+  ): { readonly sequence: number; readonly row: EventRow | undefined }[];
+  /** Events that wait, by arrival. */
+  waiting(
+    afterArrival: number,
+    limit: number,
+  ): { readonly arrival: number; readonly row: EventRow | undefined }[];
+  /** Is an event with this identity in the log, or waiting? */
+  knows(identity: string): boolean;
+  /** What the log takes. */
+  sizeBytes(): number;
+}
+
+/**
+ * Reads verify what they read. `load`, `lookup` and `meta` throw `DamagedRow`; other reads show the row as damaged.
+ */
+export interface Journal {
+  readonly events: EventRows;
+  /** Throws TypeError when the value cannot be stored. */
+  pack(value: Plain): Packed;
+  /** Bytes that a packed value takes. */
+  sizeBytes(packed: Packed): number;
+  /** Writes the group; `done` is called once, later, never from within: without an error it is on disk. */
+  commit(group: readonly Operation[], done: (error: Error | undefined) => void): void;
+
+  load(kind: string, id: string): StoredActor | undefined;
+  has(kind: string, id: string): boolean;
+  /** Ids of a kind that have state, ascending, after `afterId` ('' from the start). */
+  ids(kind: string, afterId: string, limit: number): string[];
+  lookup(index: IndexName, key: string): string | undefined;
+  /** Names in an index. */
+  count(index: IndexName): number;
+  /** Every mailbox that holds mail, with the highest `seq` in it. */
+  mailboxes(): Iterable<{ readonly toKind: string; readonly toId: string; readonly lastSeq: number }>;
+  /** Mail of one actor after `afterSeq`, in order. */
+  mail(toKind: string, toId: string, afterSeq: number, limit: number): MailRow[];
+  /** Timers due at or before `untilMs`, earliest first. */
+  timers(untilMs: number, limit: number): TimerRow[];
+  dead(limit: number): DeadRow[];
+  /** The audit log, oldest first, after position `afterSeq` (0 from the start); of some rings alone where given. */
+  auditPage(afterSeq: number, limit: number, rings?: readonly StoredRing[]): AuditRow[];
+  /** The same, the newest first, before position `beforeSeq`. */
+  auditBefore(beforeSeq: number, limit: number, rings?: readonly StoredRing[]): AuditRow[];
+  meta(key: string): unknown;
+  /** True when more than the allowed share of the quota is live: only commands that free space go on. */
+  full(): boolean;
+  /** Rows found to be damaged since the start, each once. */
+  readonly damagedRows: number;
+  close(): Promise<void>;
+}
+
+/** Another process owns the journal now: a group was refused, and nothing of it is on disk. */
+export class JournalTaken extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'JournalTaken';
+  }
+}
+
+/** The journal was written by a newer version of the gateway: starting would lose what this one cannot read. */
+export class JournalTooNew extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'JournalTooNew';
+  }
+}

@@ -1,0 +1,163 @@
+/**
+ * Reads of the journal on disk. Owns how rows are found: the order of the keys does all of the work, nothing is
+ * scanned that is not returned.
+ */
+
+import { ownStrings } from './own-strings.ts';
+import {
+  DamagedRow,
+  type DeadKey,
+  type DeadRow,
+  type MailKey,
+  type MailRow,
+  type SnapshotRow,
+  type StoredActor,
+  type TimerKey,
+  type TimerRow,
+  type TurnRow,
+} from './port.ts';
+
+export type Part = string | number;
+interface Range {
+  readonly start?: Part[] | Part;
+  readonly end?: Part[] | Part;
+  readonly limit?: number;
+  readonly reverse?: boolean;
+}
+
+/** The part of a sub-database that reading takes. Keys compare element by element: numbers before strings. */
+export interface Table {
+  /** Throws `DamagedRow`. */
+  get(key: Part[] | Part): unknown;
+  /** Is there such a row, damaged or not? */
+  has(key: Part[] | Part): boolean;
+  /** A value is a `DamagedRow` where the row is damaged. */
+  getRange(range: Range): Iterable<{ key: unknown; value: unknown }>;
+  getKeys(range: Range): Iterable<unknown>;
+}
+
+export interface ReadableTables {
+  readonly journal: Table;
+  readonly snapshot: Table;
+  readonly mailbox: Table;
+  readonly timer: Table;
+  readonly dead: Table;
+}
+
+/** Above every sequence number. */
+const LAST = Number.MAX_SAFE_INTEGER;
+
+export function mailKey({ toKind, toId, seq, fromKind, fromId }: MailKey): Part[] {
+  return [toKind, toId, seq, fromKind, fromId];
+}
+
+export function timerKey({ dueMs, kind, id, name }: TimerKey): Part[] {
+  return [dueMs, kind, id, name];
+}
+
+export function deadKey({ timeMs, kind, id, seq }: DeadKey): Part[] {
+  return [timeMs, kind, id, seq];
+}
+
+export class JournalReader {
+  readonly #tables: ReadableTables;
+
+  constructor(tables: ReadableTables) {
+    this.#tables = tables;
+  }
+
+  load(kind: string, id: string): StoredActor | undefined {
+    const snapshot = this.#tables.snapshot.get([kind, id]) as SnapshotRow | undefined;
+    if (snapshot === undefined && !this.#tables.journal.has([kind, id, 1])) return undefined;
+    const start = [kind, id, (snapshot?.[1] ?? 0) + 1];
+    const rows: { seq: number; row: TurnRow }[] = [];
+    for (const { key, value } of this.#tables.journal.getRange({ start, end: [kind, id, LAST] })) {
+      if (value instanceof DamagedRow) throw value;
+      rows.push({ seq: (key as [string, string, number])[2], row: ownStrings(value) as TurnRow });
+    }
+    return { snapshot, rows };
+  }
+
+  has(kind: string, id: string): boolean {
+    // Rows begin with 1 and go only when a snapshot covers them.
+    return this.#tables.snapshot.has([kind, id]) || this.#tables.journal.has([kind, id, 1]);
+  }
+
+  /** Jumps from id to id over both tables: an actor may stand in either. */
+  ids(kind: string, afterId: string, limit: number): string[] {
+    const ids: string[] = [];
+    let last = afterId;
+    while (ids.length < limit) {
+      const inJournal = nextId(this.#tables.journal, kind, last);
+      const inSnapshot = nextId(this.#tables.snapshot, kind, last);
+      if (inJournal === undefined && inSnapshot === undefined) return ids;
+      last =
+        inSnapshot === undefined || (inJournal !== undefined && inJournal < inSnapshot)
+          ? (inJournal ?? last)
+          : inSnapshot;
+      ids.push(last);
+    }
+    return ids;
+  }
+
+  *mailboxes(): Iterable<{ toKind: string; toId: string; lastSeq: number }> {
+    let box: { toKind: string; toId: string; lastSeq: number } | undefined;
+    for (const key of this.#tables.mailbox.getKeys({})) {
+      const [toKind, toId, seq] = key as [string, string, number];
+      if (box?.toKind === toKind && box.toId === toId) box.lastSeq = seq;
+      else {
+        if (box !== undefined) yield box;
+        box = { toKind, toId, lastSeq: seq };
+      }
+    }
+    if (box !== undefined) yield box;
+  }
+
+  mail(toKind: string, toId: string, afterSeq: number, limit: number): MailRow[] {
+    const rows: MailRow[] = [];
+    const range = { start: [toKind, toId, afterSeq + 1], end: [toKind, toId, LAST], limit };
+    for (const { key, value } of this.#tables.mailbox.getRange(range)) {
+      const [, , seq, fromKind, fromId] = key as [string, string, number, string, string];
+      rows.push({ toKind, toId, seq, fromKind, fromId, ...contentOf(value) });
+    }
+    return rows;
+  }
+
+  timers(untilMs: number, limit: number): TimerRow[] {
+    const rows: TimerRow[] = [];
+    for (const { key, value } of this.#tables.timer.getRange({ limit })) {
+      const [dueMs, kind, id, name] = key as [number, string, string, string];
+      if (dueMs > untilMs) break;
+      rows.push({ dueMs, kind, id, name, ...contentOf(value) });
+    }
+    return rows;
+  }
+
+  dead(limit: number): DeadRow[] {
+    const rows: DeadRow[] = [];
+    for (const { key, value } of this.#tables.dead.getRange({ limit })) {
+      const [timeMs, kind, id, seq] = key as [number, string, string, number];
+      const { command, damage } = contentOf(value);
+      const letter = value as { command: object; reason: string };
+      const content = damage === undefined ? letter : { command, reason: damage.message };
+      rows.push({ timeMs, kind, id, seq, command: content.command, reason: content.reason });
+    }
+    return rows;
+  }
+}
+
+/** The command of a row, or what stands for that of a damaged one. */
+export function contentOf(value: unknown): { command: object; damage?: DamagedRow } {
+  if (!(value instanceof DamagedRow)) return { command: value as object };
+  return { command: { type: 'unreadable', bytes: value.bytes }, damage: value };
+}
+
+function nextId(table: Table, kind: string, afterId: string): string | undefined {
+  const start = afterId === '' ? [kind] : [kind, afterId, LAST];
+  for (const key of table.getKeys({ start, limit: 1 })) {
+    const [foundKind, id] = key as [string, string];
+    if (foundKind !== kind) return undefined;
+    return id === afterId ? undefined : id;
+  }
+  return undefined;
+}

@@ -1,0 +1,91 @@
+/** The sub-databases of the journal on disk, opened: one for each kind of row and one for each index. */
+import type { Database, RootDatabase } from 'lmdb';
+import type { Packr } from 'msgpackr';
+import type { IndexName } from '../actor.ts';
+import { auditTables } from './audit.ts';
+import { type EventTables, eventTables } from './events.ts';
+import { DamagedRow } from './port.ts';
+import type { Part } from './reader.ts';
+import { openRow, seal } from './row-checksum.ts';
+import { type TableStats, tableBytes } from './space.ts';
+import { INDEXES, type StoredTable, type Tables } from './writer.ts';
+
+export interface OpenTables {
+  readonly tables: Tables;
+  readonly indexes: ReadonlyMap<IndexName, StoredTable>;
+  readonly events: EventTables;
+  readonly audit: ReturnType<typeof auditTables>;
+  /** All of them, for their figures. */
+  readonly databases: readonly Database[];
+}
+
+/** `onDamage` is told of every damaged row that is read, each time. */
+export function openTables(
+  root: RootDatabase,
+  packr: Packr,
+  onDamage: (row: DamagedRow) => void,
+): OpenTables {
+  const databases: Database[] = [];
+  const table = (name: string): StoredTable => {
+    const database: Database = root.openDB(name, { encoding: 'binary' });
+    databases.push(database);
+    return tableOf(database, { name, packr, onDamage });
+  };
+  return {
+    tables: {
+      journal: table('journal'),
+      snapshot: table('snapshot'),
+      mailbox: table('mailbox'),
+      timer: table('timer'),
+      dead: table('dead'),
+      meta: table('meta'),
+    },
+    indexes: new Map(INDEXES.map((index) => [index, table(`index/${index}`)])),
+    events: eventTables(table),
+    audit: auditTables(table),
+    databases,
+  };
+}
+
+interface RowOptions {
+  readonly name: string;
+  readonly packr: Packr;
+  readonly onDamage: (row: DamagedRow) => void;
+}
+
+// Within a batch the promises of the single writes never reject: the batch's own does.
+function tableOf(database: Database, { name, packr, onDamage }: RowOptions): StoredTable {
+  const open = (key: Part[] | Part, row: Uint8Array, sizeBytes: number): unknown => {
+    try {
+      return openRow(packr, row, sizeBytes, name, key);
+    } catch (error) {
+      if (!(error instanceof DamagedRow)) throw error;
+      onDamage(error);
+      return error;
+    }
+  };
+  return {
+    get(key) {
+      // One buffer serves all reads; what it holds is decoded here and now.
+      const row = database.getBinaryFast(key);
+      const value = row === undefined ? undefined : open(key, row, row.length);
+      if (value instanceof DamagedRow) throw value;
+      return value;
+    },
+    has: (key) => database.doesExist(key),
+    *getRange(range) {
+      for (const { key, value } of database.getRange(range))
+        yield { key, value: open(key as Part[] | Part, value as Uint8Array, value.length) };
+    },
+    getKeys: (range) => database.getKeys(range),
+    count: () => (database.getStats() as TableStats).entryCount,
+    sizeBytes: () => tableBytes(database.getStats() as TableStats),
+    put(key, row) {
+      seal(row as Uint8Array, name, key);
+      void database.put(key, row);
+    },
+    remove(key) {
+      void database.remove(key);
+    },
+  };
+}

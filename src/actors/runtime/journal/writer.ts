@@ -1,0 +1,130 @@
+/**
+ * Writes of the journal on disk: what each operation does to the rows. Owns the windows of the logs of which only
+ * the newest rows are kept. Runs within one batch; the promise of the batch says whether all of it is on disk.
+ */
+import type { IndexName } from '../actor.ts';
+import type { JournalAudit } from './audit.ts';
+import type { JournalEvents } from './events.ts';
+import type { Operation, Packed } from './port.ts';
+import { deadKey, mailKey, type Part, type Table, timerKey } from './reader.ts';
+
+/** Every index has a table of its own. */
+export const INDEXES: readonly IndexName[] = [
+  'publicKey',
+  'credentialId',
+  'sessionHash',
+  'sidHash',
+  'appId',
+  'crc32',
+  'contact',
+  'draft',
+];
+
+/** The part of a sub-database that reading and writing take. */
+export interface StoredTable extends Table {
+  put(key: Part[] | Part, row: Packed): void;
+  remove(key: Part[] | Part): void;
+  /** Rows on disk, and what they take. */
+  count(): number;
+  sizeBytes(): number;
+}
+
+export interface Tables {
+  readonly journal: StoredTable;
+  readonly snapshot: StoredTable;
+  readonly mailbox: StoredTable;
+  readonly timer: StoredTable;
+  readonly dead: StoredTable;
+  readonly meta: StoredTable;
+}
+
+export interface JournalWriterOptions {
+  readonly tables: Tables;
+  readonly indexes: ReadonlyMap<IndexName, StoredTable>;
+  readonly events: JournalEvents;
+  readonly audit: JournalAudit;
+  readonly pack: (value: unknown) => Packed;
+  readonly deadRowsMax: number;
+}
+
+export class JournalWriter {
+  readonly #options: JournalWriterOptions;
+  #deadRows = 0;
+
+  constructor(options: JournalWriterOptions) {
+    this.#options = options;
+  }
+
+  /** Finds the ends of the logs. */
+  prepare(): void {
+    this.#options.audit.prepare();
+    this.#deadRows = this.#options.tables.dead.count();
+  }
+
+  write(group: readonly Operation[]): void {
+    this.#options.audit.begin();
+    for (const operation of group) this.#writeOne(operation);
+  }
+
+  #writeOne(operation: Operation): void {
+    const { journal, snapshot, mailbox, timer, dead, meta } = this.#options.tables;
+    switch (operation.op) {
+      case 'append':
+        journal.put([operation.kind, operation.id, operation.seq], operation.row);
+        return;
+      case 'snapshot': {
+        const { kind, id, seq, fromSeq, row } = operation;
+        snapshot.put([kind, id], row);
+        for (let covered = fromSeq; covered <= seq; covered += 1) journal.remove([kind, id, covered]);
+        return;
+      }
+      case 'mail':
+        mailbox.put(mailKey(operation.key), operation.row);
+        return;
+      case 'mailRemove':
+        mailbox.remove(mailKey(operation.key));
+        return;
+      case 'timer':
+        timer.put(timerKey(operation.key), operation.row);
+        return;
+      case 'timerRemove':
+        timer.remove(timerKey(operation.key));
+        return;
+      case 'dead':
+        dead.put(deadKey(operation.key), operation.row);
+        this.#trimDead();
+        return;
+      case 'deadRemove':
+        if (dead.has(deadKey(operation.key))) this.#deadRows -= 1;
+        dead.remove(deadKey(operation.key));
+        return;
+      case 'index':
+        this.#writeIndex(operation.index, operation.key, operation.owner);
+        return;
+      case 'audit':
+      case 'auditTrim':
+        this.#options.audit.write(operation);
+        return;
+      case 'meta':
+        meta.put(operation.key, operation.row);
+        return;
+      default:
+        this.#options.events.write(operation);
+    }
+  }
+
+  #writeIndex(index: IndexName, key: string, owner: string | null): void {
+    const table = this.#options.indexes.get(index);
+    if (table === undefined) throw new TypeError(`there is no index ${index}`);
+    if (owner === null) table.remove(key);
+    else table.put(key, this.#options.pack(owner));
+  }
+
+  #trimDead(): void {
+    const { tables, deadRowsMax } = this.#options;
+    this.#deadRows += 1;
+    if (this.#deadRows <= deadRowsMax) return;
+    for (const oldest of tables.dead.getKeys({ limit: 1 })) tables.dead.remove(oldest as Part[]);
+    this.#deadRows -= 1;
+  }
+}

@@ -1,0 +1,74 @@
+/**
+ * Slow work between turns (`next`). Owns how many calls of an actor are in flight: more wait, in order, for a place.
+ * A call starts when the writes of its turn are on disk; what it resolves with is the next command of the chain.
+ */
+import type { Outcome } from './actor.ts';
+import type { AskWaiter, Cell } from './cell.ts';
+import type { Entry } from './mailbox.ts';
+import type { Ports } from './ports.ts';
+
+/** A command and everything that hangs on it; handed from a turn to the turn that decides its `next`. */
+export interface Chain {
+  readonly commandId: string;
+  waiter: AskWaiter | undefined;
+  /** The durable row that started it, until a turn of the chain has written it off. */
+  entry: Entry | undefined;
+}
+
+type Next = NonNullable<Outcome<unknown>['next']>;
+
+export interface CallsOptions {
+  readonly ports: Ports;
+  readonly callsPerActorMax: number;
+  readonly ended: (cell: Cell, chain: Chain, command: object) => void;
+  /** Ports never reject: a rejection is a bug. */
+  readonly failed: (cell: Cell, chain: Chain, error: unknown) => void;
+}
+
+export class Calls {
+  readonly #options: CallsOptions;
+
+  constructor(options: CallsOptions) {
+    this.#options = options;
+  }
+
+  start(cell: Cell, chain: Chain, next: Next): void {
+    cell.calls += 1;
+    const begin = () => {
+      if (cell.running < this.#options.callsPerActorMax) this.#run(cell, chain, next);
+      else {
+        cell.queuedCalls ??= [];
+        cell.queuedCalls.push(() => this.#run(cell, chain, next));
+      }
+    };
+    const { gate } = cell;
+    if (gate === undefined) begin();
+    else gate.effects.push(begin);
+  }
+
+  #run(cell: Cell, chain: Chain, next: Next): void {
+    cell.running += 1;
+    let promise: Promise<object>;
+    try {
+      promise = next(this.#options.ports);
+    } catch (error) {
+      promise = Promise.reject(error);
+    }
+    promise.then(
+      (command) => {
+        this.#leave(cell);
+        this.#options.ended(cell, chain, command);
+      },
+      (error: unknown) => {
+        this.#leave(cell);
+        this.#options.failed(cell, chain, error);
+      },
+    );
+  }
+
+  #leave(cell: Cell): void {
+    cell.calls -= 1;
+    cell.running -= 1;
+    cell.queuedCalls?.shift()?.();
+  }
+}

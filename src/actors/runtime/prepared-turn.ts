@@ -1,0 +1,145 @@
+/**
+ * What a turn will write, worked out and packed before anything is changed: a value that cannot be stored, or an
+ * `evolve` that throws, fails the turn and leaves no trace.
+ */
+import { Later, type Outcome } from './actor.ts';
+import { auditOperation } from './audit-operation.ts';
+import type { AskWaiter, Cell } from './cell.ts';
+import { CLAIM_KEY_MAX_BYTES, checkName, ID_MAX_BYTES, KIND_MAX_BYTES } from './journal/plain-data.ts';
+import type { Journal, MailRow, Operation, RingEntry, TimerChange } from './journal/port.ts';
+import type { Entry } from './mailbox.ts';
+import { dueOf } from './timer-list.ts';
+
+export interface DraftInput {
+  readonly cell: Cell;
+  readonly outcome: Outcome<unknown>;
+  readonly chain: { readonly commandId: string; readonly entry: Entry | undefined };
+  /** Who waits for the answer of this chain. */
+  readonly waiter: AskWaiter | undefined;
+  readonly journal: Journal;
+  readonly nextMailSeq: () => number;
+}
+
+export interface Draft {
+  readonly outcome: Outcome<unknown>;
+  readonly state: unknown;
+  readonly seq: number;
+  readonly events: number;
+  readonly ring: readonly RingEntry[];
+  readonly timers: readonly TimerChange[];
+  readonly mail: readonly MailRow[];
+  readonly operations: readonly Operation[];
+  readonly sizeBytes: number;
+  /** The durable row that these writes remove. */
+  readonly entry: Entry | undefined;
+}
+
+const NONE: readonly never[] = [];
+
+export function draftOf(input: DraftInput): Draft {
+  const { cell, outcome, chain, journal } = input;
+  const events = outcome.events ?? NONE;
+  let { state } = cell;
+  for (const event of events) state = cell.kind.evolve(state, event);
+  const operations: Operation[] = [];
+  let sizeBytes = 0;
+  const pack = (value: unknown) => {
+    const packed = journal.pack(value);
+    sizeBytes += journal.sizeBytes(packed);
+    return packed;
+  };
+  const entry = chain.entry !== undefined && !keepsEntry(outcome) ? chain.entry : undefined;
+  const ring = ringEntries(input);
+  const timers: TimerChange[] = [];
+  if (entry !== undefined) removeEntry(cell, entry, operations, timers);
+  if (outcome.timers !== undefined) changeTimers(cell, outcome.timers, timers, operations, pack);
+  let { seq } = cell;
+  if (events.length > 0 || ring.length > 0 || timers.length > 0) {
+    seq += 1;
+    const row = pack([cell.kind.version, events, ring, timers]);
+    operations.push({ op: 'append', kind: cell.kind.kind, id: cell.id, seq, row });
+  }
+  const mail: MailRow[] = [];
+  for (const { key } of outcome.claims ?? NONE) checkName('the key of a claim', key, CLAIM_KEY_MAX_BYTES);
+  for (const { toKind, toId, command } of outcome.send ?? NONE) {
+    checkName('the kind of a receiver', toKind, KIND_MAX_BYTES);
+    checkName('the receiver of a message', toId, ID_MAX_BYTES);
+    const key = { toKind, toId, seq: input.nextMailSeq(), fromKind: cell.kind.kind, fromId: cell.id };
+    mail.push({ ...key, command });
+    operations.push({ op: 'mail', key, row: pack(command) });
+  }
+  for (const record of outcome.audit ?? NONE) operations.push(auditOperation(record, pack));
+  return { outcome, state, seq, events: events.length, ring, timers, mail, operations, sizeBytes, entry };
+}
+
+/**
+ * A turn that only starts slow work keeps the row it came from: after a crash the work is done again. The first turn
+ * of the chain that writes anything, or the last one, removes it: exactly once on state, at least once for calls.
+ */
+function keepsEntry(outcome: Outcome<unknown>): boolean {
+  if (outcome.next === undefined) return false;
+  const { events, claims, send, timers } = outcome;
+  return !(events?.length || claims?.length || send?.length || timers?.length);
+}
+
+function removeEntry(cell: Cell, entry: Entry, operations: Operation[], timers: TimerChange[]): void {
+  const { source } = entry;
+  if (source.type === 'mail') {
+    operations.push({ op: 'mailRemove', key: source.key });
+    return;
+  }
+  // While the work went on another turn may have set the name anew; that row is not this one's to remove.
+  if (dueOf(cell.timers, source.key.name) !== source.key.dueMs) return;
+  operations.push({ op: 'timerRemove', key: source.key });
+  timers.push([source.key.name, null]);
+}
+
+function changeTimers(
+  cell: Cell,
+  wanted: NonNullable<Outcome<unknown>['timers']>,
+  changes: TimerChange[],
+  operations: Operation[],
+  pack: (value: unknown) => unknown,
+): void {
+  const { kind, id } = cell;
+  for (const { name, dueMs, command } of wanted) {
+    checkName('the name of a timer', name, ID_MAX_BYTES);
+    const present = presentDue(cell, changes, name);
+    if (present !== null) {
+      operations.push({ op: 'timerRemove', key: { dueMs: present, kind: kind.kind, id, name } });
+    } else if (dueMs === null) continue;
+    if (dueMs !== null) {
+      operations.push({ op: 'timer', key: { dueMs, kind: kind.kind, id, name }, row: pack(command) });
+    }
+    changes.push([name, dueMs]);
+  }
+}
+
+/** When a timer is due, with the changes of this turn so far; null when it is not set. */
+function presentDue(cell: Cell, changes: readonly TimerChange[], name: string): number | null {
+  for (let index = changes.length - 1; index >= 0; index -= 1) {
+    const change = changes[index];
+    if (change?.[0] === name) return change[1];
+  }
+  return dueOf(cell.timers, name) ?? null;
+}
+
+/** The replies that this turn gives to commands with an Idempotency-Key. */
+function ringEntries({ cell, outcome, chain, waiter }: DraftInput): RingEntry[] {
+  const entries: RingEntry[] = [];
+  const add = (asker: AskWaiter | undefined, reply: unknown) => {
+    const { key, fingerprint } = asker ?? {};
+    if (key !== undefined) entries.push(fingerprint === undefined ? [key, reply] : [key, reply, fingerprint]);
+  };
+  for (const answer of outcome.answers ?? NONE) {
+    if ('refusal' in answer) continue;
+    const own = answer.commandId === chain.commandId;
+    add(own ? waiter : cell.waiting?.get(answer.commandId), answer.reply);
+  }
+  if (waiter?.key === undefined || outcome.reply instanceof Later) return entries;
+  if (outcome.answers?.some((answer) => answer.commandId === chain.commandId)) return entries;
+  if (outcome.reply !== undefined || (outcome.next === undefined && !waiter.later)) {
+    add(waiter, outcome.reply);
+  }
+  return entries;
+}

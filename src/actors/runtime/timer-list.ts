@@ -1,0 +1,53 @@
+/**
+ * The timers of one actor that are set: names and when they are due, in turn, in one short array. Nearly every account
+ * has a single one, for which a Map takes three times the memory.
+ */
+import type { TimerChange } from './journal/port.ts';
+import { shared } from './journal/shared-texts.ts';
+
+/** `[name, dueMs, name, dueMs, …]`, each name once. */
+export type DueTimers = readonly (string | number)[];
+
+/** Names up to this length are words of a kind, like `sweep`; longer ones have an id in them and are nobody else's. */
+const WORD_MAX = 12;
+
+/** When a timer is due, in Unix milliseconds; undefined for one that is not set. */
+export function dueOf(timers: DueTimers | undefined, name: string): number | undefined {
+  const place = placeOf(timers, name);
+  return timers === undefined || place < 0 ? undefined : (timers[place + 1] as number);
+}
+
+/** With one of them changed, null removes it; undefined when none is left. */
+export function withTimer(timers: DueTimers | undefined, [name, dueMs]: TimerChange): DueTimers | undefined {
+  const place = placeOf(timers, name);
+  if (timers === undefined || place < 0) {
+    if (dueMs === null) return timers;
+    const fresh = [name.length <= WORD_MAX ? shared(name) : name, dueMs];
+    return timers === undefined ? fresh : timers.concat(fresh);
+  }
+  if (dueMs !== null) return timers.with(place + 1, dueMs);
+  return timers.length === 2 ? undefined : timers.toSpliced(place, 2);
+}
+
+/** Those of a snapshot, however many: one by one each would copy the ones before it. */
+export function restoredTimers(pairs: readonly TimerChange[]): DueTimers | undefined {
+  const timers: (string | number)[] = [];
+  for (const [name, dueMs] of pairs) if (dueMs !== null) timers.push(name, dueMs);
+  return timers.length === 0 ? undefined : timers.slice();
+}
+
+/** As a snapshot keeps them. */
+export function timerPairs(timers: DueTimers | undefined): [string, number][] {
+  const pairs: [string, number][] = [];
+  for (let place = 0; timers !== undefined && place < timers.length; place += 2) {
+    pairs.push([timers[place] as string, timers[place + 1] as number]);
+  }
+  return pairs;
+}
+
+function placeOf(timers: DueTimers | undefined, name: string): number {
+  for (let place = 0; timers !== undefined && place < timers.length; place += 2) {
+    if (timers[place] === name) return place;
+  }
+  return -1;
+}

@@ -1,0 +1,89 @@
+/** Puts the delivery of events together (spec 6): the log, what comes into it from the modules, and who reads it. */
+import { randomBytes } from 'node:crypto';
+import { EventInbox } from '../actors/events/inbox.ts';
+import { type JournalEventLog, openEventLog } from '../actors/events/log.ts';
+import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
+import type { RunningSystem } from '../actors/runtime/system.ts';
+import type { Configuration } from '../domain/config/configuration.ts';
+import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
+import type { SettingsReader } from '../domain/settings/settings.ts';
+import type { ModuleClient } from '../io/modules/client.ts';
+import { EventFeed } from '../io/modules/event-poller.ts';
+import { createEventIntake, type EventIntake } from '../io/modules/event-push.ts';
+import { createModuleKeys, type ModuleKeys } from '../io/modules/module-keys.ts';
+import type { Log } from '../io/observability/log.ts';
+import type { Figures } from '../io/observability/metrics.ts';
+import { newRequestId } from '../io/observability/request-ids.ts';
+import type { StreamHub } from '../io/sse/hub.ts';
+import type { SupervisedSandbox } from '../sandbox/supervisor.ts';
+import { startEventStreams } from './event-streams.ts';
+import { flatten } from './metrics.ts';
+import { eventModulesOf } from './modules.ts';
+
+export interface EventDelivery {
+  readonly log: JournalEventLog;
+  readonly intake: EventIntake;
+  /** Of the modules that may call the internal listener. */
+  readonly keys: ModuleKeys;
+  /** Drained before `stop`. */
+  readonly streams: StreamHub;
+  figures(): Figures;
+  /** To be awaited before the actors stop. */
+  stop(): Promise<void>;
+}
+
+export interface EventDeliveryOptions {
+  readonly actors: RunningSystem;
+  readonly settings: SettingsReader;
+  readonly bounds: SharedBounds;
+  readonly configuration: Configuration;
+  readonly sandbox: SupervisedSandbox | undefined;
+  readonly modules: ModuleClient;
+  readonly log: Log;
+}
+
+/** Goes on where the last run stopped. */
+export async function startEventDelivery(options: EventDeliveryOptions): Promise<EventDelivery> {
+  const { actors, settings, configuration, sandbox, modules } = options;
+  const { administration } = actors;
+  const { project } = configuration;
+  const eventModules = eventModulesOf(configuration, sandbox);
+  const world = { administration, settings, clock: Date.now, schedule: nodeSchedule };
+  const log = await openEventLog({ ...world, newEpoch: () => randomBytes(8).toString('hex') });
+  const inbox = new EventInbox({ ...world, log });
+  const keys = createModuleKeys(new Map(eventModules.map(({ name, key }) => [name, key])));
+  const intake = createEventIntake(inbox, keys);
+  const feeds = eventModules
+    .filter(({ poll }) => poll)
+    .map(({ name, url }) => {
+      const own = { module: name, url, project, modules, inbox, administration, schedule: nodeSchedule };
+      return new EventFeed({ ...own, newRequestId, random: Math.random, log: options.log });
+    });
+  return {
+    log,
+    intake,
+    keys,
+    figures: () => ({
+      ...flatten({ ...log.counters(), ...inbox.counters(), ...intake.counters() }),
+      ...sumOf(feeds.map((feed) => feed.counters())),
+    }),
+    streams: startEventStreams(actors, settings, options.bounds, log),
+    async stop() {
+      await Promise.all(feeds.map((feed) => feed.stop()));
+      inbox.stop();
+      log.stop();
+    },
+  };
+}
+
+/** Figures of the same kind added up; which module fails stands in the log. */
+function sumOf(counters: readonly ReturnType<EventFeed['counters']>[]): Figures {
+  const sum = { polls: 0, pollFailures: 0, pagesRefused: 0, feedsFailing: 0 };
+  for (const { polls, pollFailures, pagesRefused, failing } of counters) {
+    sum.polls += polls;
+    sum.pollFailures += pollFailures;
+    sum.pagesRefused += pagesRefused;
+    sum.feedsFailing += failing > 0 ? 1 : 0;
+  }
+  return sum;
+}

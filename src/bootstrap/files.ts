@@ -1,0 +1,198 @@
+/** Puts the file transport together: where the bytes lie, and what actors and routes are given to reach them. */
+
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type AccountView, user } from '../actors/accounts/user.ts';
+import type { ActorSystem } from '../actors/runtime/actor.ts';
+import type { Ports, WorkerPort } from '../actors/runtime/ports.ts';
+import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
+import type { RunningSystem } from '../actors/runtime/system.ts';
+import type { Configuration } from '../domain/config/configuration.ts';
+import { isNoRoom } from '../domain/disk-faults.ts';
+import type { SettingsReader } from '../domain/settings/settings.ts';
+import { SendBuffers } from '../io/files/download/buffers.ts';
+import { type DownloadCounters, Downloads } from '../io/files/download/downloads.ts';
+import { FileDirectory, type FileDirectoryCounters } from '../io/files/download/file-cache.ts';
+import { filePort } from '../io/files/storage/actor-port.ts';
+import { LocalStorage } from '../io/files/storage/local.ts';
+import type { FileStorage, StorageCounters } from '../io/files/storage/port.ts';
+import { RemoteStorage } from '../io/files/storage/remote.ts';
+import { type Direction, Throttle, type ThrottleCounters } from '../io/files/throttle.ts';
+import { Receiver, type ReceiverCounters } from '../io/files/upload/receiver.ts';
+import { noteCleanStop, recoverUploads } from '../io/files/upload/recovery.ts';
+import { textBeginning } from '../io/files/upload/text-preview.ts';
+import { PartUploads } from '../io/files/upload/v1-parts.ts';
+import { type ChatFiles, chatFilesOf } from '../io/modules/chat-files.ts';
+import type { ModuleClient } from '../io/modules/client.ts';
+import type { Log } from '../io/observability/log.ts';
+import { newRequestId } from '../io/observability/request-ids.ts';
+import { createWorkerPool, type WorkerCounters } from '../workers/pool.ts';
+import { folderFault, makeFolder } from './data-directory.ts';
+
+/**
+ * Apart from the threads that verify logins: a disk that hangs holds whoever writes to it. One hashes and writes 1.6 GB/s
+ * (docs/decisions/0040).
+ */
+const THREADS = 1;
+/** 60 uploads of v1 and some thousand streams of v2, four tasks each. */
+const QUEUE_MAX = 10_000;
+
+export interface FileTransportOptions {
+  readonly configuration: Configuration;
+  readonly settings: SettingsReader;
+  readonly modules: ModuleClient;
+  /** Base address of the chat module; undefined where there is none. */
+  readonly chatUrl: string | undefined;
+  readonly log: Log;
+}
+
+export interface FileTransport {
+  readonly storage: FileStorage;
+  /** Undefined without a chat module. */
+  readonly chatFiles: ChatFiles | undefined;
+  /** For the actor system. */
+  readonly ports: Pick<Ports, 'files' | 'chatFiles'>;
+  /** The bandwidth limiter. */
+  readonly throttle: Throttle;
+  /** Threads for bytes of files alone. */
+  readonly workers: WorkerPort;
+  /** Takes the bodies of uploads. */
+  readonly receiver: Receiver;
+  /** What the chat module says of finished files. */
+  readonly directory: FileDirectory;
+  /** The sender, under the quota of each version. */
+  readonly v1: Downloads;
+  readonly v2: Downloads;
+  counters(): {
+    readonly storage: StorageCounters;
+    readonly bandwidth: ThrottleCounters;
+    readonly uploads: ReceiverCounters;
+    readonly v1Parts: ReturnType<PartUploads['counters']>;
+    readonly workers: WorkerCounters;
+    readonly directory: FileDirectoryCounters;
+    readonly v1Downloads: DownloadCounters;
+    readonly v2Downloads: DownloadCounters;
+  };
+  /** Parts of v1 uploads. */
+  readonly uploads: PartUploads;
+  /** Right after the actors are there: who is blocked is asked of them. */
+  join(actors: ActorSystem): void;
+  /** Before the first request: goes on with what an earlier run left. */
+  recover(actors: RunningSystem): Promise<void>;
+  /** Nothing is received any more; the next run need not look at the bytes. */
+  finish(actors: RunningSystem): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Throws `FolderUnusable`, `JournalUnusable` when the folder of the bytes cannot be made or written. */
+export function openFileTransport(options: FileTransportOptions): FileTransport {
+  const { configuration, settings, modules, chatUrl, log } = options;
+  const { storage, folder } = openStorage(configuration, log);
+  const workers = createWorkerPool({
+    threads: THREADS,
+    queueMax: QUEUE_MAX,
+    onFault: (message) => log.error({ message }, 'file worker fault'),
+  });
+  const throttle = new Throttle({
+    settings,
+    elapsed: () => performance.now(),
+    timer: nodeSchedule.timer,
+  });
+  const receiver = new Receiver(workers, { folder });
+  // The ports are made before the actors are; what an earlier run left waits for them here.
+  let arrived: (actors: ActorSystem) => void = () => undefined;
+  const actorsThere = new Promise<ActorSystem>((resolve) => {
+    arrived = resolve;
+  });
+  const chatFiles = chatFilesOf(chatUrl, {
+    modules,
+    project: configuration.project,
+    newRequestId,
+    isBlocked: async (userId) => {
+      const actors = await actorsThere;
+      return (await actors.query<AccountView>(user, userId, { type: 'account' })).blocked;
+    },
+    textOf: (file) => textBeginning(storage, file),
+  });
+  const directory = new FileDirectory(chatFiles);
+  const buffers = new SendBuffers();
+  const downloadsOf = (direction: Direction) =>
+    new Downloads({
+      storage,
+      buffers,
+      pace: (owner) => throttle.open(direction, owner),
+      onFault: (message, error) => log.error({ err: error }, message),
+    });
+  const v1 = downloadsOf('v1Download');
+  const v2 = downloadsOf('download');
+  const uploads = new PartUploads({ storage, receiver, throttle });
+  return {
+    storage,
+    chatFiles,
+    ports: { files: filePort(storage, workers), ...(chatFiles === undefined ? {} : { chatFiles }) },
+    uploads,
+    join: (actors) => arrived(actors),
+    async recover(actors) {
+      const { administration } = actors;
+      const report = await recoverUploads({ actors, administration, storage });
+      if (report.uploads > 0 || report.partsSwept > 0) log.info(report, 'uploads of an earlier run');
+    },
+    finish: ({ administration }) => noteCleanStop(administration),
+    throttle,
+    workers,
+    receiver,
+    directory,
+    v1,
+    v2,
+    counters: () => ({
+      storage: storage.counters(),
+      bandwidth: throttle.counters(),
+      uploads: receiver.counters(),
+      v1Parts: uploads.counters(),
+      workers: workers.counters(),
+      directory: directory.counters(),
+      v1Downloads: v1.counters(),
+      v2Downloads: v2.counters(),
+    }),
+    async close() {
+      throttle.close();
+      await workers.close();
+      await storage.close();
+    },
+  };
+}
+
+/** A folder wins over servers; neither is a folder beside the journal (spec 4.8). `folder` is one of this machine. */
+function openStorage(
+  { localFileStoragePath, fileServers, dataPath }: Configuration,
+  log: Log,
+): { storage: FileStorage; folder: string } {
+  const onFault = (message: string) => log.error({ message }, 'file storage');
+  const full = {
+    onFull: (message: string) => log.warn({ message }, 'no room for uploads'),
+    elapsed: () => performance.now(),
+  };
+  if (localFileStoragePath === undefined && Object.keys(fileServers).length > 0) {
+    const folder = join(dataPath, 'uploads');
+    makeWritableFolder(folder, 'DataPath');
+    return { storage: new RemoteStorage({ servers: fileServers, staging: folder, onFault, full }), folder };
+  }
+  const folder = localFileStoragePath ?? join(dataPath, 'files');
+  makeWritableFolder(folder, localFileStoragePath === undefined ? 'DataPath' : 'LocalFileStoragePath');
+  return { storage: new LocalStorage({ root: folder, onFault, full }), folder };
+}
+
+/**
+ * Writes a byte to see: permissions alone do not show a file system that is mounted read-only. A full one is no fault of
+ * the configuration: uploads are refused until there is room.
+ */
+function makeWritableFolder(path: string, key: string): void {
+  makeFolder(path, key);
+  const probe = join(path, '.writable');
+  try {
+    writeFileSync(probe, '1', { mode: 0o600 });
+  } catch (error) {
+    if (!isNoRoom(error)) throw folderFault(error, path, key);
+  }
+  rmSync(probe, { force: true });
+}

@@ -1,0 +1,206 @@
+/** Puts a gateway together from its configuration, and takes it down again in the right order. */
+import { availableParallelism } from 'node:os';
+import type { ConfigurationResult } from '../config/load.ts';
+import type { Configuration } from '../domain/config/configuration.ts';
+import { isNoRoom } from '../domain/disk-faults.ts';
+import { SharedBounds } from '../domain/limits/shared-bounds.ts';
+import { LiveSettings } from '../domain/settings/settings.ts';
+import { LiveFigures } from '../io/admin/dashboard.ts';
+import { openVault } from '../io/apps/api-keys.ts';
+import { openFileCodes } from '../io/files/download/file-code.ts';
+import { createModuleClient } from '../io/modules/client.ts';
+import type { Log } from '../io/observability/log.ts';
+import { createMetrics } from '../io/observability/metrics.ts';
+import { createWorkerPool } from '../workers/pool.ts';
+import { startActors } from './actors.ts';
+import { createReload } from './catalog-reload.ts';
+import { type HeldFolder, holdFolder } from './data-directory.ts';
+import { openDrafts } from './drafts.ts';
+import { startEventDelivery } from './events.ts';
+import { openFileTransport } from './files.ts';
+import { observeRequests } from './finished-requests.ts';
+import { createPipelines, type Parts, type Pipelines } from './http.ts';
+import { checkJournal, checkPages } from './journal.ts';
+import { reserveListeners } from './listeners.ts';
+import {
+  moduleAddresses,
+  openCatalogue,
+  publicPaths,
+  startStandIns,
+  warnOfPersonalReads,
+} from './modules.ts';
+import { addressOf, resolveSite } from './site.ts';
+import { openStaff } from './staff.ts';
+import { openWebhooks } from './webhooks.ts';
+
+/** Tasks waiting for or running on the worker threads. */
+const WORKER_QUEUE_MAX = 10_000;
+/** Requests under way at a stop get so long to end (events.md "Drain": 13 s in all). */
+const DRAIN_MS = 10_000;
+
+export interface AssemblyOptions {
+  readonly version: string;
+  readonly log: Log;
+  /** Reads the configuration again, for a reload. */
+  readonly readAgain: () => ConfigurationResult;
+  /** Begins with an empty journal where one has been. */
+  readonly newJournal: boolean;
+  /** The journal failed: every waiter has its answer. */
+  readonly onFatal: (error: Error) => void;
+}
+
+export interface Assembly {
+  readonly url: string;
+  readonly internal: string;
+  readonly sandbox: string | undefined;
+  /** Where people open it: passkeys need the name that they were made for. */
+  readonly home: string;
+  /** Where the first admin enrols; undefined when there is one. */
+  readonly setupAddress: string | undefined;
+  /** Reads again what may change while it runs: catalogue and certificate. Faults are logged, the old ones stay. */
+  reread(): void;
+  stop(): Promise<void>;
+}
+
+/** Starts everything. Throws `ListenError`, `Folder…`, `Journal…` and `SealKeyUnusable`. */
+export async function assemble(configuration: Configuration, options: AssemblyOptions): Promise<Assembly> {
+  const { log } = options;
+  const settings = new LiveSettings(configuration.settings);
+  const bounds = new SharedBounds(settings);
+  const listeners = await reserveListeners(configuration, settings, bounds, log);
+  const { publicServer, internalServer, renewCertificate } = listeners;
+  const folder = await openFolder(configuration.dataPath, options.newJournal, log);
+  const sandbox = await startStandIns(configuration, log);
+  const addresses = moduleAddresses(configuration, sandbox);
+  const catalogue = openCatalogue(configuration, addresses);
+  warnOfPersonalReads(catalogue.current, configuration.production, log);
+  const workers = createWorkerPool({
+    threads: configuration.workerThreads || Math.max(1, availableParallelism() - 1),
+    queueMax: WORKER_QUEUE_MAX,
+    onFault: (message) => log.error({ message }, 'worker fault'),
+  });
+  const modules = createModuleClient({ clock: Date.now, bounds });
+  const chatUrl = addresses.get('chat');
+  const files = openFileTransport({ configuration, settings, modules, chatUrl, log });
+  const webhookOpening = openWebhooks({ configuration, settings, log });
+  const calls = { workers, modules, files, chatUrl, webhooks: webhookOpening.port };
+  const actors = await startActors(configuration, settings, calls, options);
+  whereThereIsRoom(() => folder.markJournal(), log);
+  bounds.observe('uploadSlots', () => actors.count('crc32'));
+  const site = resolveSite(configuration, options.version, publicServer.port, chatUrl !== undefined);
+  const staff = await openStaff(actors, site);
+  const vault = await openVault(actors.administration, configuration);
+  const fileCodes = openFileCodes(vault);
+  await files.recover(actors);
+  const events = await startEventDelivery({ configuration, settings, bounds, actors, sandbox, modules, log });
+  const webhooks = webhookOpening.start({ actors, vault, events });
+  const reload = createReload({ read: options.readAgain, configuration, catalogue, addresses, log });
+  const metrics = createMetrics();
+  const parts: Parts = {
+    configuration,
+    options,
+    settings,
+    actors,
+    vault,
+    events,
+    webhooks,
+    workers,
+    modules,
+    files,
+    fileCodes,
+    drafts: openDrafts({ actors, settings, files, fileCodes }),
+    site,
+    ...staff,
+    moduleAddresses: addresses,
+    publicPaths: publicPaths(configuration),
+    catalogue,
+    reload,
+    bounds,
+    metrics,
+    live: new LiveFigures(),
+    requests: observeRequests(configuration, metrics, Date.now),
+    ...listeners,
+    sandbox,
+  };
+  const pipelines = createPipelines(parts);
+  await listeners.open(pipelines.public.handle, pipelines.internal.handle);
+  return {
+    url: addressOf(configuration.listen, publicServer.port),
+    internal: addressOf({ host: configuration.internal.host, tls: undefined }, internalServer.port),
+    sandbox: sandbox?.url,
+    home: site.baseUrl,
+    setupAddress: staff.setupAddress,
+    reread: () => void Promise.all([reload(), renewCertificate()]),
+    async stop() {
+      await takeDown(parts, pipelines);
+      await sandbox?.close();
+      folder.release();
+    },
+  };
+}
+
+/** Holds the data folder, and sees that its journal may be opened. */
+async function openFolder(dataPath: string, newJournal: boolean, log: Log): Promise<HeldFolder> {
+  const folder = await holdFolder(dataPath);
+  if (folder.unlocked !== undefined)
+    log.warn(
+      { reason: folder.unlocked },
+      'the data folder cannot be locked; the journal refuses a second writer by itself',
+    );
+  checkJournal(dataPath, folder.hadJournal, newJournal);
+  if (folder.wasCutOff) {
+    await checkPages(dataPath);
+    log.warn('the gateway before did not end by itself; the pages of its journal have been looked at');
+  }
+  whereThereIsRoom(() => folder.markServed(), log);
+  return folder;
+}
+
+/** Marks of the folder are for caution: a disk without room for one must not keep the folder from being served. */
+function whereThereIsRoom(mark: () => void, log: Log): void {
+  try {
+    mark();
+  } catch (error) {
+    if (!isNoRoom(error)) throw error;
+    log.warn({ err: error }, 'no room for the marks of the data folder; a later start sets them');
+  }
+}
+
+/** In the order in which parts need each other: nothing new, what runs to its end, then what it ran on. */
+async function takeDown(parts: Parts, pipelines: Pipelines): Promise<void> {
+  const {
+    actors,
+    events,
+    files,
+    modules,
+    options,
+    publicServer,
+    internalServer,
+    requests,
+    webhooks,
+    workers,
+  } = parts;
+  publicServer.stopListening();
+  parts.live.close();
+  parts.drafts.uploads.suspend();
+  const hooks = webhooks.stop();
+  const left = await Promise.all(
+    [pipelines.public, pipelines.internal, events.streams].map((part) => part.drain(DRAIN_MS)),
+  );
+  const cut = left.reduce((sum, each) => sum + each, 0);
+  if (cut > 0)
+    options.log.warn(
+      { requests: cut, drainMs: DRAIN_MS },
+      'requests were cut off at the deadline of the stop',
+    );
+  await hooks;
+  await events.stop();
+  await actors.drain(DRAIN_MS);
+  await files.finish(actors);
+  await Promise.all([publicServer.close(), internalServer.close()]);
+  await requests.close();
+  await modules.close();
+  await workers.close();
+  await actors.close();
+  await files.close();
+}

@@ -1,0 +1,177 @@
+/** The two listeners at work: gate, route tables, pages, metrics, and the pipelines between them. */
+import type { Limiter } from '../actors/limits/limiter.ts';
+import type { RunningSystem } from '../actors/runtime/system.ts';
+import type { Configuration } from '../domain/config/configuration.ts';
+import { SharedBounds } from '../domain/limits/shared-bounds.ts';
+import type { LiveSettings } from '../domain/settings/settings.ts';
+import type { Site } from '../domain/site.ts';
+import { openChallenges } from '../io/accounts/challenges.ts';
+import type { LiveFigures } from '../io/admin/dashboard.ts';
+import type { Vault } from '../io/apps/api-keys.ts';
+import type { FileCodes } from '../io/files/download/file-code.ts';
+import { FileRemovals } from '../io/files/storage/removals.ts';
+import { createPipeline, type Pipeline } from '../io/http/pipeline.ts';
+import type { AnyRoute, SessionGate } from '../io/http/route.ts';
+import type { Server } from '../io/http/server.ts';
+import { createSessionGate } from '../io/http/session-lookup.ts';
+import type { LiveCatalogue } from '../io/mcp/catalog.ts';
+import type { ModuleClient } from '../io/modules/client.ts';
+import type { Log } from '../io/observability/log.ts';
+import { residentMemory } from '../io/observability/machine.ts';
+import type { Metrics } from '../io/observability/metrics.ts';
+import { newRequestId } from '../io/observability/request-ids.ts';
+import type { Reload } from '../io/routes/admin/catalog.ts';
+import type { DraftParts } from '../io/routes/files-v2.ts';
+import { createRoutes } from '../io/routes/index.ts';
+import { createInternalRoutes } from '../io/routes/internal.ts';
+import type { SupervisedSandbox } from '../sandbox/supervisor.ts';
+import type { WorkerPool } from '../workers/pool.ts';
+import type { EventDelivery } from './events.ts';
+import type { FileTransport } from './files.ts';
+import type { FinishedRequests } from './finished-requests.ts';
+import type { AssemblyOptions } from './gateway.ts';
+import { figuresOf } from './metrics.ts';
+import { internalSite } from './site.ts';
+import type { OpenedStaff } from './staff.ts';
+import { openPages } from './static-pages.ts';
+import type { WebhookDelivery } from './webhooks.ts';
+
+export interface Parts extends OpenedStaff {
+  readonly configuration: Configuration;
+  readonly options: AssemblyOptions;
+  readonly settings: LiveSettings;
+  readonly actors: RunningSystem;
+  readonly vault: Vault;
+  readonly events: EventDelivery;
+  readonly webhooks: WebhookDelivery;
+  readonly workers: WorkerPool;
+  readonly modules: ModuleClient;
+  readonly files: FileTransport;
+  readonly fileCodes: FileCodes;
+  readonly drafts: DraftParts;
+  readonly site: Site;
+  readonly moduleAddresses: ReadonlyMap<string, string>;
+  readonly publicPaths: ReadonlyMap<string, readonly string[]>;
+  readonly catalogue: LiveCatalogue;
+  readonly reload: Reload;
+  readonly limiter: Limiter;
+  readonly bounds: SharedBounds;
+  readonly metrics: Metrics;
+  readonly requests: FinishedRequests;
+  readonly live: LiveFigures;
+  readonly publicServer: Server;
+  readonly internalServer: Server;
+  readonly sandbox: SupervisedSandbox | undefined;
+}
+
+export interface Pipelines {
+  readonly public: Pipeline;
+  readonly internal: Pipeline;
+}
+
+/** Builds both route tables and what serves them once the ports are open. */
+export function createPipelines(parts: Parts): Pipelines {
+  const { configuration, options, settings, actors, limiter, metrics, publicServer } = parts;
+  const { site, live } = parts;
+  const gate = gateOf(parts);
+  const challenges = openChallenges(parts.vault);
+  const startedMs = performance.now();
+  const rss = residentMemory(() => performance.now());
+  const facts = () => ({
+    databaseConnected: actors.healthy,
+    activeSessions: actors.count('sidHash') + actors.count('sessionHash'),
+    rssBytes: rss(),
+  });
+  const pipelineOf = (
+    routes: readonly AnyRoute[],
+    listener: { site: Site; proxyProtocol: boolean },
+    bounds: SharedBounds,
+  ) =>
+    createPipeline({
+      routes,
+      actors,
+      settings,
+      gate,
+      ...listener,
+      limiter,
+      bounds,
+      challenges,
+      onSignedUp: (userId) => parts.sandbox?.signedUp(userId),
+      clock: Date.now,
+      elapsed: () => performance.now(),
+      newRequestId,
+      trustedProxies: configuration.trustedProxies,
+      crowded: publicServer.crowded,
+      onBug: (error, requestId) => options.log.error({ err: error, requestId }, 'a request failed by a bug'),
+      onUntrustedProxy: warnOnce(options.log),
+      onFinished(record) {
+        parts.requests.observe(record);
+        live.observe(record);
+      },
+    });
+  const api = createRoutes({
+    ...parts,
+    webhooks: parts.webhooks.desk,
+    onCall(call) {
+      metrics.observeCall(call);
+      live.observeCall(call);
+    },
+    eventLog: parts.events.log,
+    administration: actors.administration,
+    health: facts,
+  });
+  const pages = compressedPages(configuration, api, options.log);
+  const publicPipeline = pipelineOf(
+    [...api, ...pages.routes],
+    { site, proxyProtocol: configuration.listen.proxyProtocol },
+    parts.bounds,
+  );
+  const read = figuresOf(parts, publicPipeline);
+  live.read(read);
+  for (const [name, source] of Object.entries(read)) metrics.source(name, `Figures of ${name}.`, source);
+  const internalFacts = () => ({
+    ...facts(),
+    version: options.version,
+    uptimeSeconds: Math.round((performance.now() - startedMs) / 1000),
+    parts: Object.fromEntries(Object.entries(read).map(([name, source]) => [name, source()])),
+  });
+  const { storage, directory } = parts.files;
+  const keys = parts.events.keys;
+  const removals = new FileRemovals({ keys, actors, storage, directory, clock: Date.now });
+  const internalPipeline = pipelineOf(
+    createInternalRoutes(metrics, internalFacts, parts.events.intake, removals),
+    { site: internalSite(site, configuration.internal), proxyProtocol: false },
+    // Of its own: metrics and modules are served whatever the public listener holds.
+    new SharedBounds(settings),
+  );
+  return { public: publicPipeline, internal: internalPipeline };
+}
+
+function gateOf({ actors, site, staff, options }: Parts): SessionGate {
+  return createSessionGate({
+    actors,
+    clock: Date.now,
+    adminPublicKeys: site.adminPublicKeys,
+    roleOf: (userId) => staff.roleOf(userId),
+    onTouchFailed: (error) => options.log.error({ err: error }, 'the last use of a session was not written'),
+  });
+}
+
+function compressedPages(configuration: Configuration, api: readonly AnyRoute[], log: Log) {
+  const pages = openPages(configuration, api);
+  pages.compress().catch((error: unknown) => log.error({ err: error }, 'a page was not compressed'));
+  return pages;
+}
+
+/** The first admin request through a proxy that is not trusted: the others say nothing new. */
+function warnOnce(log: Log): (address: string) => void {
+  let warned = false;
+  return (address) => {
+    if (warned) return;
+    warned = true;
+    log.warn(
+      { address },
+      'an admin route was asked with X-Forwarded-For from an address that is not in TrustedProxies, and refused',
+    );
+  };
+}

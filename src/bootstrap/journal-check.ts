@@ -1,0 +1,95 @@
+/** A journal read as a whole, in a process of its own, because damaged pages of the engine can end the one that reads. */
+import { spawn } from 'node:child_process';
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { DATA_FILE, LOCK_FILE } from '../actors/runtime/journal/file.ts';
+import { headFault, readHead } from '../actors/runtime/journal/meta-pages.ts';
+import type { JournalSaying, JournalTask } from './journal-process.ts';
+
+const PROGRAM = fileURLToPath(new URL('./journal-process.js', import.meta.url));
+/** Looks at the two meta pages: a running gateway may be writing one. */
+const HEAD_LOOKS = 3;
+
+export interface Checked {
+  readonly findings: number;
+  readonly tables: number;
+  readonly rows: number;
+  /** Rows of earlier versions, which have no checksum. */
+  readonly unverified: number;
+}
+
+/** Reads all of the journal in the folder; `quick`: its pages alone. `onFinding` gets a sentence for each fault. */
+export async function checkJournalRows(
+  directory: string,
+  quick: boolean,
+  onFinding: (sentence: string) => void,
+): Promise<Checked> {
+  const sum = { findings: 0, tables: 0, rows: 0, unverified: 0 };
+  const find = (sentence: string) => {
+    sum.findings += 1;
+    onFinding(sentence);
+  };
+  const head = headFaultOf(join(directory, DATA_FILE));
+  if (head !== undefined) {
+    find(head);
+    return sum;
+  }
+  const lock = join(directory, LOCK_FILE);
+  const hadLock = existsSync(lock);
+  const skip: string[] = [];
+  for (;;) {
+    const ended = await runTask({ task: 'walk', directory, quick, skip }, (saying) => {
+      if ('finding' in saying) find(saying.finding);
+      else if ('rows' in saying) {
+        sum.tables += 1;
+        sum.rows += saying.rows;
+        sum.unverified += saying.unverified;
+      } else skip.push(saying.table);
+    });
+    if (ended === undefined) break;
+    const table = skip.at(-1);
+    find(`${table ?? DATA_FILE}: ${ended}`);
+    // The rest is read by another process; without a list of tables there is no rest.
+    if (table === undefined || table === DATA_FILE) break;
+  }
+  if (!hadLock) rmSync(lock, { force: true });
+  return sum;
+}
+
+/** Copies the journal of a folder, which a running gateway may be writing. Throws an `Error` that says what failed. */
+export async function copyJournalAside(directory: string, target: string): Promise<void> {
+  const ended = await runTask({ task: 'copy', directory, target }, () => undefined);
+  if (ended !== undefined) throw new Error(ended);
+}
+
+function headFaultOf(file: string): string | undefined {
+  for (let looks = 1; ; looks += 1) {
+    const fault = headFault(readHead(file));
+    if (fault === undefined || looks === HEAD_LOOKS) return fault;
+  }
+}
+
+/** How the process ended when it did not end well; undefined: it did all. */
+async function runTask(
+  task: JournalTask,
+  onSaying: (saying: JournalSaying) => void,
+): Promise<string | undefined> {
+  const child = spawn(process.execPath, [PROGRAM, JSON.stringify(task)], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const failure: Buffer[] = [];
+  child.stderr.on('data', (bytes: Buffer) => failure.push(bytes));
+  const ended = new Promise<{ code: number | null; signal: string | null }>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code, signal) => resolve({ code, signal }));
+  });
+  for await (const line of createInterface({ input: child.stdout }))
+    onSaying(JSON.parse(line) as JournalSaying);
+  const { code, signal } = await ended;
+  if (signal !== null) return `reading ended the process by ${signal}: pages of the engine are damaged`;
+  return code === 0
+    ? undefined
+    : `it cannot be read: ${Buffer.concat(failure).toString().trim().replaceAll(/\s+/g, ' ')}`;
+}

@@ -1,0 +1,130 @@
+/** The journal in its folder, opened and copied with failures that an operator can read. */
+import { existsSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { DATA_FILE } from '../actors/runtime/journal/file.ts';
+import { type DiskJournal, type DiskJournalOptions, openJournal } from '../actors/runtime/journal/lmdb.ts';
+import { headFault, readHead } from '../actors/runtime/journal/meta-pages.ts';
+import { badPageOf, useOlderCommit } from '../actors/runtime/journal/older-commit.ts';
+import { JournalTooNew } from '../actors/runtime/journal/port.ts';
+import { holdFolder, JournalUnusable, makeFolder } from './data-directory.ts';
+import { checkJournalRows, copyJournalAside } from './journal-check.ts';
+
+/** A journal is there, and a new one was asked for. */
+export class JournalPresent extends Error {}
+/** An older commit was asked for, and the newest can be read. */
+export class JournalSound extends Error {}
+
+/**
+ * A consistent copy of the journal, read as a whole before it counts as one; the gateway that serves the journal goes on.
+ * Throws `FolderUnusable`, `JournalUnusable`.
+ */
+export async function backUp(dataPath: string, target: string): Promise<void> {
+  requireJournal(dataPath);
+  makeFolder(target);
+  if (existsSync(join(target, DATA_FILE))) throw new JournalUnusable(`${target} holds a journal already`);
+  try {
+    await copyJournalAside(dataPath, target);
+  } catch (error) {
+    throw new JournalUnusable(`the journal in ${dataPath} cannot be copied: ${(error as Error).message}`);
+  }
+  const faults: string[] = [];
+  const { findings } = await checkJournalRows(target, false, (sentence) => faults.push(sentence));
+  if (findings > 0)
+    throw new JournalUnusable(
+      `the copy in ${target} is damaged, as the journal is: ${faults[0]}${findings > 1 ? ` (and ${findings - 1} more)` : ''}; look at ${dataPath} with the command check`,
+    );
+}
+
+/** Reads all of the journal, also of a running gateway; `print` gets a line for each finding, and a summary. */
+export async function checkData(
+  dataPath: string,
+  print: (line: string) => void,
+): Promise<{ sound: boolean }> {
+  requireJournal(dataPath);
+  const { findings, tables, rows, unverified } = await checkJournalRows(dataPath, false, print);
+  const old = unverified > 1 ? `; ${unverified} rows of an earlier version have no checksum` : '';
+  print(`${dataPath}: ${rows} rows in ${tables} tables, ${findings} findings${old}`);
+  return { sound: findings === 0 };
+}
+
+/**
+ * The look at a journal whose last gateway did not end by itself: a page of the engine may have ended it, and would do
+ * so again. Pages alone are read, a second for some ten million rows. Throws `JournalUnusable`.
+ */
+export async function checkPages(dataPath: string): Promise<void> {
+  if (!holdsJournal(dataPath)) return;
+  const faults: string[] = [];
+  await checkJournalRows(dataPath, true, (sentence) => faults.push(sentence));
+  if (faults[0] !== undefined)
+    throw new JournalUnusable(`the journal in ${dataPath} is damaged: ${faults[0]}; restore a backup`);
+}
+
+/**
+ * Goes on from the older commit of a journal with one bad meta page. Returns what was done, in a sentence. Throws
+ * `FolderInUse`, `JournalUnusable` where there is nothing to go on from, `JournalSound` where nothing has to be done.
+ */
+export async function goBackACommit(dataPath: string, nowMs: number): Promise<string> {
+  requireJournal(dataPath);
+  const folder = await holdFolder(dataPath);
+  try {
+    const file = join(dataPath, DATA_FILE);
+    const fault = faultOf(file);
+    if (fault === undefined)
+      throw new JournalSound(`--use-older-commit: both meta pages of ${file} are good`);
+    const pages = badPageOf(file);
+    if (pages === undefined)
+      throw new JournalUnusable(`the journal ${file} is damaged: ${fault}; restore a backup`);
+    const { transaction, gone, kept } = useOlderCommit(file, pages.good, pages.bad, nowMs);
+    return `${file} goes on from commit ${transaction}: ${gone}; the page that was overwritten is in ${kept}`;
+  } finally {
+    folder.release();
+  }
+}
+
+function requireJournal(dataPath: string): void {
+  if (!holdsJournal(dataPath)) throw new JournalUnusable(`${dataPath} holds no journal`);
+}
+
+function holdsJournal(dataPath: string): boolean {
+  return (statSync(join(dataPath, DATA_FILE), { throwIfNoEntry: false })?.size ?? 0) > 0;
+}
+
+/**
+ * Judges the journal of the folder before the engine opens it. `fresh`: a new one was asked for. Throws `JournalUnusable`,
+ * and `JournalPresent` where one would be hidden by a new one.
+ */
+export function checkJournal(dataPath: string, hadJournal: boolean, fresh: boolean): void {
+  const file = join(dataPath, DATA_FILE);
+  const sizeBytes = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  if (sizeBytes > 0) {
+    if (fresh) throw new JournalPresent(`--new-journal: ${file} is there already`);
+    const fault = faultOf(file);
+    if (fault !== undefined) {
+      const other =
+        badPageOf(file) === undefined ? '' : ', or go on from an older commit (check --use-older-commit)';
+      throw new JournalUnusable(`the journal ${file} is damaged: ${fault}; restore a backup${other}`);
+    }
+  } else if (hadJournal && !fresh)
+    throw new JournalUnusable(
+      `${dataPath} has had a journal, and ${DATA_FILE} is ${existsSync(file) ? 'empty' : 'gone'}; restore a backup, or begin anew with --new-journal`,
+    );
+}
+
+function faultOf(file: string): string | undefined {
+  try {
+    return headFault(readHead(file));
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** Throws `JournalUnusable`, `JournalTooNew`. */
+export async function openStorage(options: DiskJournalOptions): Promise<DiskJournal> {
+  try {
+    return await openJournal(options);
+  } catch (error) {
+    if (error instanceof JournalTooNew) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new JournalUnusable(`the journal in ${options.directory} cannot be opened: ${reason}`);
+  }
+}

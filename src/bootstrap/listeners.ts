@@ -1,0 +1,83 @@
+/** The two sockets that the gateway listens on, and the windows of callers that are counted by connection. */
+import { Limiter } from '../actors/limits/limiter.ts';
+import type { Configuration } from '../domain/config/configuration.ts';
+import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
+import type { SettingsReader } from '../domain/settings/settings.ts';
+import { ConnectionShares } from '../io/http/listen/connection-shares.ts';
+import { reservePorts } from '../io/http/listen/free-port.ts';
+import { boundReceiveBuffer } from '../io/http/listen/receive-buffer.ts';
+import { createServer, type RequestHandler, type Server } from '../io/http/server.ts';
+import type { Log } from '../io/observability/log.ts';
+import { descriptorLimit } from '../io/observability/machine.ts';
+import { createRenewal } from './tls.ts';
+
+const CONNECTIONS_INTERNAL_MAX = 1_000;
+
+export interface Listeners {
+  readonly limiter: Limiter;
+  readonly publicServer: Server;
+  readonly internalServer: Server;
+  /** See `createRenewal`. */
+  readonly renewCertificate: () => Promise<void>;
+  /** The end of a start: opens both ports. Rejects with `ListenError` when one has been taken since. */
+  open(servePublic: RequestHandler, serveInternal: RequestHandler): Promise<void>;
+}
+
+/** Tries both ports, which are then known; nothing listens until `open`. Rejects with `ListenError` when one is taken. */
+export async function reserveListeners(
+  { listen, internal, trustedProxies }: Configuration,
+  settings: SettingsReader,
+  bounds: SharedBounds,
+  log: Log,
+): Promise<Listeners> {
+  const [publicPort, internalPort] = await reservePorts([listen, internal]);
+  if (publicPort === undefined || internalPort === undefined) throw new Error('a port was not tried');
+  let limiter: Limiter | undefined;
+  const shares = new ConnectionShares({ bounds, trustedProxies, elapsed: () => performance.now() });
+  const publicServer = createServer({
+    host: listen.host,
+    port: publicPort.port,
+    ...(listen.tls === undefined ? {} : { tls: listen.tls }),
+    connectionsMax: () => settings.get('ConnectionsMax'),
+    admits: (address, open) => shares.admits(address, open),
+    onOpen: (address) => limiter?.opened(address, Date.now()),
+  });
+  const internalServer = createServer({
+    host: internal.host,
+    port: internalPort.port,
+    connectionsMax: () => CONNECTIONS_INTERNAL_MAX,
+  });
+  bounds.observe('connections', () => publicServer.counters().open);
+  limiter = new Limiter({ settings, connectionsOpen: () => publicServer.counters().open });
+  const renewCertificate = createRenewal({ listen, server: publicServer, log });
+  return {
+    limiter,
+    publicServer,
+    internalServer,
+    renewCertificate,
+    async open(servePublic, serveInternal) {
+      warnOfDescriptors(settings.get('ConnectionsMax'), log);
+      await internalPort.claim();
+      internalServer.serve(serveInternal);
+      await publicPort.claim();
+      publicServer.serve(servePublic);
+      if (listen.receiveBufferBytes === 0) return;
+      const hindrance = await boundReceiveBuffer(publicServer.port, listen.receiveBufferBytes);
+      if (hindrance !== undefined)
+        log.warn(
+          { hindrance },
+          'receive buffers are not bounded: uploads at line rate can hold up everybody',
+        );
+    },
+  };
+}
+
+/** A connection takes a descriptor: beyond the limit clients wait, unanswered, for one that becomes free. */
+function warnOfDescriptors(connectionsMax: number, log: Log): void {
+  const limit = descriptorLimit();
+  if (limit === undefined || connectionsMax <= limit) return;
+  log.warn(
+    { connectionsMax, descriptorLimit: limit },
+    'ConnectionsMax is above the limit of open files: raise the limit (ulimit -n) or lower the setting',
+  );
+}

@@ -1,0 +1,171 @@
+/** Where modules are and which tools they give: configured modules, the sandbox for the others, the catalogue. */
+
+import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
+import { isRecord } from '../config/environment.ts';
+import { keyPath } from '../config/load.ts';
+import type { AccessPolicy } from '../domain/access.ts';
+import type { Configuration } from '../domain/config/configuration.ts';
+import { customRows, doubledRows, placeInFile } from '../domain/custom-rows.ts';
+import type { Fault } from '../domain/schema.ts';
+import { type Catalogue, type CatalogueResult, LiveCatalogue, loadCatalogue } from '../io/mcp/catalog.ts';
+import { BUILT_IN } from '../io/mcp/tools/built-in.ts';
+import type { Log } from '../io/observability/log.ts';
+import { SANDBOX_MODULES, type SandboxModuleName } from '../sandbox/modules.ts';
+import { type SupervisedSandbox, superviseSandbox } from '../sandbox/supervisor.ts';
+import { JournalUnusable } from './data-directory.ts';
+
+/** Faults of the custom tools and resources of a file as written, before anything is started. */
+export function checkCatalogue(file: unknown, sandbox: boolean): readonly Fault[] {
+  if (!isRecord(file)) return [];
+  const modules = isRecord(file['Modules']) ? Object.keys(file['Modules']) : [];
+  const names = [...modules, ...(sandbox ? SANDBOX_MODULES : [])];
+  const rows = { tools: customRows(file, 'McpTools'), resources: customRows(file, 'McpResources') };
+  // Nothing is called: any address shows whether a row names a module that will be there, under any policy.
+  const addresses = new Map(names.map((name) => [name, 'http://127.0.0.1:1']));
+  const loaded = loadCatalogue(BUILT_IN, rows, addresses, { personalReads: false });
+  const faults = loaded.ok ? [] : loaded.faults;
+  const placed = faults.map(({ path, message }) => ({ path: placeInFile(file, path), message }));
+  return [...doubledRows(file), ...placed].map(readable);
+}
+
+/** What keeps a catalogue from being served, by the path of the key in the file. */
+export function faultsOf(result: CatalogueResult): readonly Fault[] {
+  return result.ok ? [] : result.faults.map(readable);
+}
+
+function readable({ path, message }: Fault): Fault {
+  return { path: keyPath(path), message };
+}
+
+/** Names of modules that the running gateway does not know: it learns their addresses at a start only. */
+function newModules(configuration: Configuration, addresses: ReadonlyMap<string, string>): Fault[] {
+  return Object.entries(configuration.modules)
+    .filter(([name, module]) => addresses.get(name) !== module.url)
+    .map(([name]) => ({ path: `Modules.${name}`, message: 'a changed module needs a restart' }));
+}
+
+/** The modules that the sandbox stands in for: those it has and the configuration does not name. */
+function sandboxNames(configuration: Configuration): SandboxModuleName[] {
+  return configuration.sandbox
+    ? SANDBOX_MODULES.filter((name) => configuration.modules[name] === undefined)
+    : [];
+}
+
+/** `production` is that of the start: a file that says otherwise since waits for the next one. */
+export function accessPolicy({ mcpBasicPersonalReads }: Configuration, production: boolean): AccessPolicy {
+  return { personalReads: mcpBasicPersonalReads ?? !production };
+}
+
+/** In production mode a public key, which is no secret, should open public data alone (decision 0094). */
+export function warnOfPersonalReads({ policy }: Catalogue, production: boolean, log: Log): void {
+  if (!production || !policy.personalReads) return;
+  log.warn(
+    'McpBasicPersonalReads is true in production mode: a public key alone reads balances, history and addresses',
+  );
+}
+
+function catalogueOf(
+  configuration: Configuration,
+  addresses: ReadonlyMap<string, string>,
+  production: boolean,
+): CatalogueResult {
+  const rows = { tools: configuration.mcpTools, resources: configuration.mcpResources };
+  return loadCatalogue(BUILT_IN, rows, addresses, accessPolicy(configuration, production));
+}
+
+/** Of a configuration that was checked at its reading: a fault is a bug. */
+export function openCatalogue(
+  configuration: Configuration,
+  addresses: ReadonlyMap<string, string>,
+): LiveCatalogue {
+  const loaded = catalogueOf(configuration, addresses, configuration.production);
+  if (!loaded.ok) throw new Error(`the catalogue was checked before: ${JSON.stringify(faultsOf(loaded))}`);
+  return new LiveCatalogue(loaded.catalogue);
+}
+
+/** What only a start reads, and a reload keeps to. */
+export interface Started {
+  /** Base address by module name. */
+  readonly addresses: ReadonlyMap<string, string>;
+  readonly production: boolean;
+}
+
+/** Puts the catalogue of a configuration that was read again in place; its faults when the old one stays. */
+export function reloadCatalogue(
+  catalogue: LiveCatalogue,
+  configuration: Configuration,
+  { addresses, production }: Started,
+): readonly Fault[] {
+  const faults = newModules(configuration, addresses);
+  if (faults.length > 0) return faults;
+  const result = catalogueOf(configuration, addresses, production);
+  catalogue.reload(result);
+  return faultsOf(result);
+}
+
+export async function startStandIns(
+  configuration: Configuration,
+  log: Log,
+): Promise<SupervisedSandbox | undefined> {
+  const modules = sandboxNames(configuration);
+  if (modules.length === 0) return undefined;
+  const supervision = {
+    elapsed: () => performance.now(),
+    timer: nodeSchedule.timer,
+    onEnd: (error: unknown, waitMs: number) =>
+      log.error({ err: error, waitMs }, 'the sandbox ended; its modules are down until it is started again'),
+    onReturn: () => log.info('the sandbox serves again'),
+  };
+  return superviseSandbox({ dataPath: configuration.dataPath, modules }, supervision).catch(
+    (error: unknown) => {
+      throw new JournalUnusable(
+        `the sandbox cannot start: ${error instanceof Error ? error.message : String(error)}`,
+      );
+    },
+  );
+}
+
+export function moduleAddresses(
+  configuration: Configuration,
+  sandbox: SupervisedSandbox | undefined,
+): Map<string, string> {
+  const addresses = new Map<string, string>();
+  for (const [name, url] of Object.entries(sandbox?.modules ?? {})) addresses.set(name, url);
+  for (const [name, module] of Object.entries(configuration.modules)) addresses.set(name, module.url);
+  return addresses;
+}
+
+/** A module as far as its events go. */
+export interface EventModule {
+  readonly name: string;
+  readonly url: string;
+  /** Without one it cannot push. */
+  readonly key: string | undefined;
+  readonly poll: boolean;
+}
+
+/** All modules that may have events; the stand-ins are polled, and may be tried with pushed ones as well. */
+export function eventModulesOf(
+  configuration: Configuration,
+  sandbox: SupervisedSandbox | undefined,
+): EventModule[] {
+  const configured = Object.entries(configuration.modules).map(([name, { url, key, poll }]) => ({
+    name,
+    url,
+    key,
+    poll,
+  }));
+  const standIns = Object.entries(sandbox?.modules ?? {}).map(([name, url]) => ({
+    name,
+    url,
+    key: sandbox?.moduleKey,
+    poll: true,
+  }));
+  return [...standIns, ...configured];
+}
+
+/** What of each module is proxied without a session. */
+export function publicPaths(configuration: Configuration): Map<string, readonly string[]> {
+  const modules = Object.entries(configuration.modules);
+  return new Map(modules.map(([name, module]) => [name, module.public]));
+}

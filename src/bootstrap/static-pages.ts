@@ -1,0 +1,63 @@
+/** Which pages are served and where their files are: the built-in ones, or the folder of `StaticPath` at `/`. */
+import { createRequire } from 'node:module';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Configuration } from '../domain/config/configuration.ts';
+import type { AnyRoute } from '../io/http/route.ts';
+import { type CachedFile, FileCache } from '../io/web/file-cache.ts';
+import { builtInFiles, FolderUnfit, folderFiles, type VendorFile } from '../io/web/page-tree.ts';
+import { FolderUnusable } from './data-directory.ts';
+
+/** From build/src to src/web. */
+const WEB_FOLDER = resolve(dirname(fileURLToPath(import.meta.url)), '../../../src/web');
+
+/** Files of libraries that browsers load: the name it is served by, a file that resolves, one beside it. */
+const VENDOR = [
+  { name: 'preact.js', near: 'htm/preact', file: 'standalone.module.js' },
+  { name: 'uplot.js', near: 'uplot', file: 'uPlot.iife.min.js' },
+  { name: 'uplot.css', near: 'uplot', file: 'uPlot.min.css' },
+  { name: 'swagger-ui.js', near: 'swagger-ui-dist/swagger-ui-bundle.js', file: 'swagger-ui-bundle.js' },
+  { name: 'swagger-ui.css', near: 'swagger-ui-dist/swagger-ui-bundle.js', file: 'swagger-ui.css' },
+] as const;
+
+export interface Pages {
+  readonly routes: readonly AnyRoute[];
+  /** Makes the compressed forms in the background. */
+  compress(): Promise<void>;
+}
+
+/** Reads all pages. `api`: the routes that no file may hide. Throws `FolderUnusable` for an unfit `StaticPath`. */
+export function openPages({ staticPath }: Configuration, api: readonly AnyRoute[]): Pages {
+  const builtIn = new FileCache(
+    builtInFiles(WEB_FOLDER, vendorFiles(), { homePage: staticPath === undefined }),
+  );
+  if (staticPath === undefined) return builtIn;
+  const taken = new Set([...api, ...builtIn.routes].map(({ path }) => path));
+  // Whoever brings pages of their own brings their policy as well, in a meta element.
+  const own = new FileCache(readFolder(staticPath, taken), '');
+  return {
+    routes: [...builtIn.routes, ...own.routes],
+    async compress() {
+      await builtIn.compress();
+      await own.compress();
+    },
+  };
+}
+
+function readFolder(path: string, taken: ReadonlySet<string>): CachedFile[] {
+  try {
+    return folderFiles(path, taken);
+  } catch (error) {
+    if (!(error instanceof FolderUnfit) && !isSystemError(error)) throw error;
+    throw new FolderUnusable(error.message, 'StaticPath');
+  }
+}
+
+function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && 'syscall' in error;
+}
+
+function vendorFiles(): VendorFile[] {
+  const { resolve: find } = createRequire(import.meta.url);
+  return VENDOR.map(({ name, near, file }) => ({ name, file: join(dirname(find(near)), file) }));
+}

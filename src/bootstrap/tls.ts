@@ -1,0 +1,90 @@
+/**
+ * Certificates are judged before anything takes them: the HTTP server would only say that it could not be built. On
+ * SIGHUP they are read again.
+ */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createSecureContext } from 'node:tls';
+import { isRecord } from '../config/environment.ts';
+import type { Fault } from '../domain/schema.ts';
+import { steerToNewest } from '../io/http/listen/listening-sockets.ts';
+import { boundReceiveBuffer } from '../io/http/listen/receive-buffer.ts';
+import type { Server, TlsFiles } from '../io/http/server.ts';
+import type { Log } from '../io/observability/log.ts';
+
+/** Faults of `Listen.tls`: a file that cannot be read, a certificate and a key that do not belong together. */
+export function checkTls(file: unknown): Fault[] {
+  const listen = isRecord(file) ? file['Listen'] : undefined;
+  const tls = isRecord(listen) ? listen['tls'] : undefined;
+  if (!isRecord(tls)) return [];
+  const faults: Fault[] = [];
+  const read = (name: 'cert' | 'key') => {
+    const path = tls[name];
+    if (typeof path !== 'string') return undefined;
+    try {
+      return readFileSync(path);
+    } catch (error) {
+      faults.push({
+        path: `Listen.tls.${name}`,
+        message: error instanceof Error ? error.message : 'unreadable',
+      });
+      return undefined;
+    }
+  };
+  const cert = read('cert');
+  const key = read('key');
+  if (cert === undefined || key === undefined) return faults;
+  try {
+    createSecureContext({ cert, key });
+    // OpenSSL compares keys of one type alone.
+    if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))
+      faults.push({ path: 'Listen.tls', message: 'the certificate is of another key' });
+  } catch (error) {
+    faults.push({ path: 'Listen.tls', message: error instanceof Error ? error.message : 'unusable' });
+  }
+  return faults;
+}
+
+export interface RenewalParts {
+  readonly listen: { readonly tls: TlsFiles | undefined; readonly receiveBufferBytes: number };
+  readonly server: Pick<Server, 'port' | 'renew'>;
+  readonly log: Log;
+}
+
+/**
+ * Reads the certificate again: a new one is served to connections from then on. One that is unusable is logged, and the
+ * one in use stays. One renewal at a time.
+ */
+export function createRenewal({ listen, server, log }: RenewalParts): () => Promise<void> {
+  const { tls } = listen;
+  if (tls === undefined) return () => Promise.resolve();
+  const read = () => readFileSync(tls.cert, 'latin1') + readFileSync(tls.key, 'latin1');
+  let served = read();
+  const opened = async () => {
+    const hindrance = await steerToNewest(server.port);
+    if (hindrance !== undefined)
+      log.warn({ hindrance }, 'connections that open while the certificate changes may be reset');
+    if (listen.receiveBufferBytes > 0) await boundReceiveBuffer(server.port, listen.receiveBufferBytes);
+  };
+  const renew = async () => {
+    const faults = checkTls({ Listen: { tls } });
+    if (faults.length > 0) {
+      log.error({ faults }, 'the new certificate is unusable, the old one stays');
+      return;
+    }
+    const found = read();
+    if (found === served) return;
+    await server.renew(opened);
+    served = found;
+    log.info('certificate renewed');
+  };
+  let last = Promise.resolve();
+  return () => {
+    last = last
+      .then(renew)
+      .catch((error: unknown) =>
+        log.error({ err: error }, 'the certificate was not renewed, the old one stays'),
+      );
+    return last;
+  };
+}

@@ -1,0 +1,108 @@
+/** Puts the webhooks together (spec 6.2): the sender with its guard, the engine over the event log, the owners' desk. */
+
+import type { WebhookPort } from '../actors/runtime/ports.ts';
+import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
+import type { RunningSystem } from '../actors/runtime/system.ts';
+import type { Configuration } from '../domain/config/configuration.ts';
+import type { EventLog } from '../domain/events/events.ts';
+import type { SettingsReader } from '../domain/settings/settings.ts';
+import type { Vault } from '../io/apps/api-keys.ts';
+import type { Log } from '../io/observability/log.ts';
+import type { Figures } from '../io/observability/metrics.ts';
+import { WebhookEngine } from '../io/webhooks/dispatcher.ts';
+import { WebhookDesk } from '../io/webhooks/owner-api.ts';
+import { createWebhookSender } from '../io/webhooks/sender.ts';
+import { createResolver } from '../io/webhooks/ssrf-guard.ts';
+import { flatten } from './metrics.ts';
+
+/** What is under way at a stop gets so long: the deadline of a delivery and a moment to write down its outcome. */
+const STOP_MS = 5_500;
+
+export interface WebhookDelivery {
+  readonly desk: WebhookDesk;
+  figures(): Figures;
+  /** To be awaited before the event log and the actors stop. */
+  stop(): Promise<void>;
+}
+
+export interface WebhookParts {
+  readonly actors: RunningSystem;
+  readonly vault: Vault;
+  readonly events: { readonly log: EventLog };
+}
+
+export interface WebhookOpening {
+  readonly port: WebhookPort;
+  /** Begins to deliver. Until then what actors tell waits. */
+  start(parts: WebhookParts): WebhookDelivery;
+}
+
+export interface WebhookOptions {
+  readonly configuration: Configuration;
+  readonly settings: SettingsReader;
+  readonly log: Log;
+}
+
+/** The port is there before the actors, the rest after them. */
+export function openWebhooks(options: WebhookOptions): WebhookOpening {
+  let engine: WebhookEngine | undefined;
+  let opened: (log: EventLog) => void = () => {};
+  const eventLog = new Promise<EventLog>((resolve) => {
+    opened = resolve;
+  });
+  return {
+    port: {
+      changed: (appId) => engine?.changed(appId),
+      async tell({ type, ownerId, data }) {
+        try {
+          await (await eventLog).publish({ type, userId: ownerId, data });
+          return { ok: true, value: null };
+        } catch (error) {
+          options.log.warn({ err: error, type }, 'an owner was not told about a webhook');
+          return { ok: false, error: 'JournalUnavailable' };
+        }
+      },
+    },
+    start(parts) {
+      opened(parts.events.log);
+      const started = startEngine(options, parts);
+      engine = started.engine;
+      return started.delivery;
+    },
+  };
+}
+
+function startEngine(
+  { configuration, settings, log }: WebhookOptions,
+  { actors, vault, events }: WebhookParts,
+): { engine: WebhookEngine; delivery: WebhookDelivery } {
+  const { production, webhookAllow: allow } = configuration;
+  const elapsed = () => performance.now();
+  const sender = createWebhookSender({
+    rules: () => ({ production, allow, ports: settings.get('WebhookPorts') }),
+    resolve: createResolver(elapsed),
+    clock: Date.now,
+    elapsed,
+  });
+  const engine = new WebhookEngine({
+    actors,
+    administration: actors.administration,
+    log: events.log,
+    sender,
+    vault,
+    clock: Date.now,
+    schedule: nodeSchedule,
+    onBug: (error, appId) => log.error({ err: error, appId }, 'a webhook failed by a bug; it is tried again'),
+  });
+  // In the background: a start does not wait for thousands of applications.
+  engine.start().catch((error: unknown) => log.error({ err: error }, 'webhooks did not start'));
+  const delivery: WebhookDelivery = {
+    desk: new WebhookDesk(engine, events.log, sender),
+    figures: () => flatten(engine.counters()),
+    async stop() {
+      await engine.stop(STOP_MS);
+      await sender.close();
+    },
+  };
+  return { engine, delivery };
+}

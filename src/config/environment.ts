@@ -1,0 +1,122 @@
+/**
+ * Environment twins of the configuration: `GATEHOUSE_LISTEN_PORT` is `Listen.port`. The names come from the schema
+ * by one rule: path segments in upper case with words parted by underscores. Also `"env:NAME"` values, which keep
+ * secrets out of the file.
+ */
+import { configurationSchema } from '../domain/config/file.ts';
+import type { Fault } from '../domain/schema.ts';
+import { SETTING_NAMES, SETTINGS } from '../domain/settings/settings.ts';
+
+const PREFIX = 'GATEHOUSE_';
+const SECRET_PREFIX = 'env:';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+interface Node {
+  type?: string;
+  anyOf?: readonly Node[];
+  properties?: Record<string, Node>;
+}
+interface Twin {
+  readonly path: readonly string[];
+  readonly type: string;
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** `Listen.port` → `GATEHOUSE_LISTEN_PORT`, `BaseUrl` → `GATEHOUSE_BASE_URL`. */
+export function twinName(path: readonly string[]): string {
+  const words = (part: string) =>
+    part.replace(/([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])/g, '$1$3_$2$4').toUpperCase();
+  return PREFIX + path.map(words).join('_');
+}
+
+/** Every key that holds a single value or a list of texts, runtime settings included, by the name of its twin. */
+export function twins(): ReadonlyMap<string, Twin> {
+  const found = new Map<string, Twin>();
+  const walk = (node: Node, path: readonly string[]): void => {
+    if (node.properties !== undefined) {
+      for (const [key, child] of Object.entries(node.properties)) walk(child, [...path, key]);
+      return;
+    }
+    // One value or a list of them: a text with commas is both.
+    const type = node.anyOf?.find((one) => one.type === 'array')?.type ?? node.type ?? '';
+    if (['string', 'integer', 'boolean', 'array'].includes(type)) found.set(twinName(path), { path, type });
+  };
+  walk(configurationSchema as Node, []);
+  for (const name of SETTING_NAMES) {
+    const path = ['Settings', name];
+    found.set(twinName(path), { path, type: SETTINGS[name].type === 'text' ? 'string' : 'integer' });
+  }
+  return found;
+}
+
+/** The file with the environment laid over it. A `GATEHOUSE_` name that is no twin and no secret is a fault. */
+export function environmentTwins(file: unknown, environment: Environment, faults: Fault[]): unknown {
+  const merged: unknown = structuredClone(file);
+  const known = twins();
+  const secrets = secretNames(file);
+  for (const [name, value] of Object.entries(environment)) {
+    if (!name.startsWith(PREFIX) || value === undefined || secrets.has(name)) continue;
+    const twin = known.get(name);
+    if (twin === undefined) {
+      faults.push({ path: name, message: 'unknown environment variable' });
+      continue;
+    }
+    if (isRecord(merged)) assign(merged, twin.path, readTwin(twin.type, value));
+  }
+  return merged;
+}
+
+/** A text that is not of the expected type is handed on as it is: the schema names the fault. */
+function readTwin(type: string, value: string): unknown {
+  if (type === 'integer') return /^-?[0-9]+$/.test(value) ? Number(value) : value;
+  if (type === 'boolean')
+    return value === 'true' || value === '1' ? true : value === 'false' || value === '0' ? false : value;
+  if (type === 'array') return value === '' ? [] : value.split(',').map((part) => part.trim());
+  return value;
+}
+
+function assign(target: Record<string, unknown>, path: readonly string[], value: unknown): void {
+  const [head, ...rest] = path;
+  if (head === undefined) return;
+  if (rest.length === 0) {
+    target[head] = value;
+    return;
+  }
+  const child = target[head];
+  const next = isRecord(child) ? child : {};
+  target[head] = next;
+  assign(next, rest, value);
+}
+
+function secretNames(value: unknown, found = new Set<string>()): Set<string> {
+  if (typeof value === 'string' && value.startsWith(SECRET_PREFIX))
+    found.add(value.slice(SECRET_PREFIX.length));
+  else if (typeof value === 'object' && value !== null)
+    for (const part of Object.values(value)) secretNames(part, found);
+  return found;
+}
+
+/** Replaces every `"env:NAME"` by the variable; a missing one is a fault at the path of its key. */
+export function resolveSecrets(
+  value: unknown,
+  environment: Environment,
+  faults: Fault[],
+  path = '',
+): unknown {
+  if (typeof value === 'string' && value.startsWith(SECRET_PREFIX)) {
+    const name = value.slice(SECRET_PREFIX.length);
+    const secret = environment[name];
+    if (secret === undefined) faults.push({ path, message: `environment variable ${name} is not set` });
+    return secret ?? '';
+  }
+  const below = (key: string) => (path === '' ? key : `${path}.${key}`);
+  if (Array.isArray(value))
+    return value.map((part, at) => resolveSecrets(part, environment, faults, below(String(at))));
+  if (!isRecord(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, part]) => [key, resolveSecrets(part, environment, faults, below(key))]),
+  );
+}

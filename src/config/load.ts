@@ -1,0 +1,255 @@
+/**
+ * Static configuration: flags, environment and file read once, checked by schema, all faults reported at once with
+ * the path of their key, and frozen. The only reader of the environment.
+ */
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { type ParseError, parse as parseJsonc, printParseErrorCode } from 'jsonc-parser';
+import {
+  type Configuration,
+  DEFAULTS,
+  MODULE_NAMES,
+  type ModuleConfiguration,
+  type ModuleName,
+} from '../domain/config/configuration.ts';
+import { type ConfigurationFile, configurationSchema } from '../domain/config/file.ts';
+import { customRows } from '../domain/custom-rows.ts';
+import { compileSchema, type Fault } from '../domain/schema.ts';
+import {
+  checkSetting,
+  isSettingName,
+  type SettingName,
+  type SettingValue,
+} from '../domain/settings/settings.ts';
+import { environmentTwins, isRecord, resolveSecrets } from './environment.ts';
+import { valueFaults } from './validate.ts';
+
+/** Unusable flags: exit code 64. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+export interface Flags {
+  readonly config?: string;
+  readonly port?: number;
+  readonly internalPort?: number;
+  readonly data?: string;
+  readonly sandbox: boolean;
+  readonly checkConfig: boolean;
+  readonly newJournal: boolean;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+export type ConfigurationResult =
+  | { readonly ok: true; readonly configuration: Configuration }
+  | { readonly ok: false; readonly faults: readonly Fault[] };
+
+const PORT_PATTERN = /^(?:0|[1-9][0-9]{0,4})$/;
+const fileSchema = compileSchema(configurationSchema);
+
+/** Reads the command line of the server. Throws `UsageError` with one clear sentence. */
+export function parseFlags(args: readonly string[]): Flags {
+  let values: Record<string, string | boolean | undefined>;
+  try {
+    ({ values } = parseArgs({
+      args: [...args],
+      options: {
+        config: { type: 'string' },
+        port: { type: 'string' },
+        'internal-port': { type: 'string' },
+        data: { type: 'string' },
+        sandbox: { type: 'boolean' },
+        'check-config': { type: 'boolean' },
+        'new-journal': { type: 'boolean' },
+      },
+    }));
+  } catch (error) {
+    throw new UsageError(
+      error instanceof Error ? (error.message.split('. ')[0] ?? error.message) : String(error),
+    );
+  }
+  return {
+    ...textFlag('config', values['config']),
+    ...textFlag('data', values['data']),
+    ...portFlag('port', 'port', values['port']),
+    ...portFlag('internalPort', 'internal-port', values['internal-port']),
+    sandbox: values['sandbox'] === true,
+    checkConfig: values['check-config'] === true,
+    newJournal: values['new-journal'] === true,
+  };
+}
+
+function textFlag(name: string, value: string | boolean | undefined): Record<string, string> {
+  if (value === undefined) return {};
+  if (typeof value !== 'string' || value === '') throw new UsageError(`--${name} needs a value`);
+  return { [name]: value };
+}
+
+function portFlag(field: string, flag: string, value: string | boolean | undefined): Record<string, number> {
+  if (value === undefined) return {};
+  if (typeof value !== 'string' || !PORT_PATTERN.test(value) || Number(value) > 65_535) {
+    throw new UsageError(`--${flag} needs a port from 0 to 65535`);
+  }
+  return { [field]: Number(value) };
+}
+
+/** The environment of this process, for the entry to hand on. */
+export function processEnvironment(): Environment {
+  return process.env;
+}
+
+/** Judges the file as written, faulty or not; `sandbox` says whether stand-in modules will be there. */
+export type FileCheck = (file: unknown, sandbox: boolean) => readonly Fault[];
+
+/**
+ * Merges flag over environment over file over default and checks all of it, `checks` included. Never throws for what
+ * a user wrote.
+ */
+export function loadConfiguration(
+  flags: Flags,
+  environment: Environment,
+  checks: readonly FileCheck[] = [],
+): ConfigurationResult {
+  const faults: Fault[] = [];
+  const written = flags.config === undefined ? {} : readFile(flags.config, faults);
+  const merged = environmentTwins(written, environment, faults);
+  const file = resolveSecrets(merged, environment, faults);
+  const sandbox = flags.sandbox || flags.config === undefined;
+  const settings = readSettings(isRecord(file) ? file['Settings'] : undefined, faults);
+  const found = [
+    ...fileSchema.faults(file).map(({ path, message }) => ({ path: keyPath(path), message })),
+    ...valueFaults(file),
+    ...checks.flatMap((check) => check(file, sandbox)),
+  ];
+  // One fault a key is enough: a missing secret is not also too short.
+  const named = new Set(faults.map(({ path }) => path).filter((path) => path !== ''));
+  for (const fault of found) {
+    if (named.has(fault.path)) continue;
+    if (fault.path !== '') named.add(fault.path);
+    faults.push(fault);
+  }
+  if (faults.length > 0 || !fileSchema.check(file)) return { ok: false, faults };
+  return { ok: true, configuration: deepFreeze({ ...resolve(file, settings, flags), sandbox }) };
+}
+
+function readFile(path: string, faults: Fault[]): unknown {
+  let source: string;
+  try {
+    source = readFileSync(path, 'utf8');
+  } catch (error) {
+    faults.push({
+      path: '',
+      message: `cannot read ${path}: ${error instanceof Error ? error.message : 'unreadable'}`,
+    });
+    return {};
+  }
+  const errors: ParseError[] = [];
+  const value: unknown = parseJsonc(source, errors, { allowTrailingComma: true });
+  for (const error of errors) {
+    const line = source.slice(0, error.offset).split('\n').length;
+    faults.push({ path: '', message: `${path}:${line}: ${printParseErrorCode(error.error)}` });
+  }
+  if (errors.length === 0 && !isRecord(value)) faults.push({ path: '', message: 'expected an object' });
+  return isRecord(value) ? value : {};
+}
+
+function readSettings(value: unknown, faults: Fault[]): Partial<Record<SettingName, SettingValue>> {
+  const settings: Partial<Record<SettingName, SettingValue>> = {};
+  if (!isRecord(value)) return settings;
+  for (const [name, given] of Object.entries(value)) {
+    const path = `Settings.${name}`;
+    if (!isSettingName(name)) {
+      faults.push({ path, message: 'unknown setting' });
+      continue;
+    }
+    const check = checkSetting(name, given);
+    if (check.ok) settings[name] = check.value;
+    else faults.push({ path, message: check.message });
+  }
+  return settings;
+}
+
+/** `/Listen/port` of a JSON pointer as people write it: `Listen.port`. */
+export function keyPath(pointer: string): string {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .join('.');
+}
+
+function resolve(
+  file: ConfigurationFile,
+  settings: Partial<Record<SettingName, SettingValue>>,
+  flags: Flags,
+): Omit<Configuration, 'sandbox'> {
+  const production = file.Production ?? DEFAULTS.Production;
+  return {
+    project: file.Project ?? DEFAULTS.Project,
+    baseUrl: file.BaseUrl?.replace(/\/+$/, ''),
+    production,
+    listen: {
+      host: file.Listen?.host ?? DEFAULTS['Listen.host'],
+      port: flags.port ?? file.Listen?.port ?? DEFAULTS['Listen.port'],
+      tls: file.Listen?.tls,
+      receiveBufferBytes: file.Listen?.receiveBufferBytes ?? DEFAULTS['Listen.receiveBufferBytes'],
+      proxyProtocol: file.Listen?.proxyProtocol ?? DEFAULTS['Listen.proxyProtocol'],
+    },
+    internal: {
+      host: file.Internal?.host ?? DEFAULTS['Internal.host'],
+      port: flags.internalPort ?? file.Internal?.port ?? DEFAULTS['Internal.port'],
+      allowHosts: file.Internal?.allowHosts ?? [],
+    },
+    dataPath: flags.data ?? file.DataPath ?? DEFAULTS.DataPath,
+    trustedProxies: file.TrustedProxies ?? [],
+    modules: resolveModules(file),
+    mcpTools: customRows(file, 'McpTools') ?? {},
+    mcpResources: customRows(file, 'McpResources') ?? {},
+    mcpBasicPersonalReads: file.McpBasicPersonalReads,
+    fido2: {
+      serverDomain: file.Fido2?.serverDomain,
+      serverName: file.Fido2?.serverName ?? DEFAULTS['Fido2.serverName'],
+      timestampDriftToleranceMs:
+        file.Fido2?.timestampDriftTolerance ?? DEFAULTS['Fido2.timestampDriftTolerance'],
+      serverIcon: file.Fido2?.serverIcon ?? DEFAULTS['Fido2.serverIcon'],
+      origins: file.Fido2?.origins,
+    },
+    localFileStoragePath: file.LocalFileStoragePath,
+    fileServers: file.FileServers ?? {},
+    settings,
+    webhookAllow: file.WebhookAllow ?? (production ? [] : ['127.0.0.0/8', '::1/128']),
+    allowedOrigins: file.AllowedOrigins ?? [],
+    admin: {
+      publicKeys: file.Admin?.publicKeys ?? [],
+      allow: file.Admin?.allow ?? [...DEFAULTS['Admin.allow']],
+    },
+    sealKeys: [file.Secrets?.sealKey ?? []].flat(),
+    sealKeyLost: file.Secrets?.sealKeyLost ?? DEFAULTS['Secrets.sealKeyLost'],
+    workerThreads: file.Workers?.threads ?? DEFAULTS['Workers.threads'],
+    log: { requests: file.Log?.requests ?? DEFAULTS['Log.requests'] },
+    staticPath: file.StaticPath,
+  };
+}
+
+function resolveModules(file: ConfigurationFile): Partial<Record<ModuleName, ModuleConfiguration>> {
+  const modules: Partial<Record<ModuleName, ModuleConfiguration>> = {};
+  for (const name of MODULE_NAMES) {
+    const given = file.Modules?.[name];
+    if (given === undefined) continue;
+    modules[name] = {
+      url: given.url.replace(/\/+$/, ''),
+      key: given.key,
+      poll: given.poll ?? false,
+      public: given.public ?? [],
+    };
+  }
+  return modules;
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null) {
+    for (const part of Object.values(value)) deepFreeze(part);
+    Object.freeze(value);
+  }
+  return value;
+}

@@ -1,0 +1,94 @@
+/**
+ * What a schema cannot judge of the configuration's values: addresses, ranges, host names, keys. Runs over the file as
+ * written, faulty or not, so that its faults stand beside those of the schema.
+ */
+import { domainToASCII } from 'node:url';
+import ipaddr from 'ipaddr.js';
+import { decodeBase64url } from '../domain/ids.ts';
+import type { Fault } from '../domain/schema.ts';
+import { decodeSealKey } from '../domain/seal-key.ts';
+import { isRecord } from './environment.ts';
+
+const PUBLIC_KEY_BYTES = 32;
+
+type Judge = (value: string) => string | undefined;
+
+const isUrl: Judge = (value) => {
+  if (!URL.canParse(value)) return 'is not a URL';
+  const { username, password, hash } = new URL(value);
+  return username + password + hash === '' ? undefined : 'must not hold a user name, password or fragment';
+};
+
+const isOrigin: Judge = (value) => {
+  const fault = isUrl(value);
+  if (fault !== undefined) return fault;
+  const { pathname, search } = new URL(value);
+  return pathname === '/' && search === '' ? undefined : 'is an origin: scheme, host and port only';
+};
+
+const isRange: Judge = (value) => {
+  const valid = value.includes('/') ? ipaddr.isValidCIDR(value) : ipaddr.isValid(value);
+  // ipaddr.js reads "1.2" as 1.0.0.2, which is hardly what anybody meant.
+  const fourParts = value.includes(':') || /^\d+\.\d+\.\d+\.\d+(\/|$)/.test(value);
+  return valid && fourParts ? undefined : 'is not an address or a range like 10.0.0.0/8';
+};
+
+const isHost: Judge = (value) =>
+  /^[a-z0-9.-]+$/i.test(domainToASCII(value)) ? undefined : 'is not a host name';
+
+const isPublicKey: Judge = (value) =>
+  decodeBase64url(value, PUBLIC_KEY_BYTES) === undefined ? 'is not 32 bytes in base64url' : undefined;
+
+const isSealKey: Judge = (value) =>
+  decodeSealKey(value) === undefined ? 'is not 32 bytes in base64url or hex' : undefined;
+
+const isThreshold: Judge = (value) =>
+  /^(0|[1-9][0-9]{0,18})$/.test(value) ? undefined : 'the key is not a decimal number';
+
+/** Path of a value or of a list's values (`*`), and what it must be. A path that ends in `!` judges the keys there. */
+const CHECKS: readonly (readonly [path: string, judge: Judge])[] = [
+  ['BaseUrl', isUrl],
+  ['TrustedProxies.*', isRange],
+  ['Modules.*.url', isUrl],
+  ['Fido2.serverDomain', isHost],
+  ['Fido2.origins.*', isOrigin],
+  ['FileServers.!', isThreshold],
+  ['FileServers.*.Host', isUrl],
+  ['WebhookAllow.*', isRange],
+  ['AllowedOrigins.*', isOrigin],
+  ['Admin.publicKeys.*', isPublicKey],
+  ['Admin.allow.*', isRange],
+  ['Internal.allowHosts.*', isHost],
+  ['Secrets.sealKey', isSealKey],
+  ['Secrets.sealKey.*', isSealKey],
+];
+
+/** Every unusable value with the path of its key. Values of another type are the schema's business. */
+export function valueFaults(file: unknown): Fault[] {
+  const faults: Fault[] = [];
+  for (const [path, judge] of CHECKS) walk(file, path.split('.'), '', judge, faults);
+  return [...faults, ...proxyFaults(file)];
+}
+
+/** A PROXY protocol header that no peer is trusted with would end every connection. */
+function proxyFaults(file: unknown): Fault[] {
+  const { Listen: listen, TrustedProxies: proxies } = isRecord(file) ? file : {};
+  if (!isRecord(listen) || listen['proxyProtocol'] !== true) return [];
+  if (Array.isArray(proxies) && proxies.length > 0) return [];
+  return [{ path: 'Listen.proxyProtocol', message: 'needs TrustedProxies: the peers whose header counts' }];
+}
+
+function walk(value: unknown, steps: readonly string[], at: string, judge: Judge, faults: Fault[]): void {
+  const [step, ...rest] = steps;
+  if (step === undefined) {
+    const message = typeof value === 'string' ? judge(value) : undefined;
+    if (message !== undefined) faults.push({ path: at, message });
+    return;
+  }
+  if (typeof value !== 'object' || value === null) return;
+  for (const [key, child] of Object.entries(value)) {
+    const below = at === '' ? key : `${at}.${key}`;
+    if (step === '!') walk(key, rest, below, judge, faults);
+    else if (step === '*' || (step === key && isRecord(value))) walk(child, rest, below, judge, faults);
+  }
+}

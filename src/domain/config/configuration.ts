@@ -1,0 +1,83 @@
+/** The form of the configuration that the program uses once all of its file was found right, and the defaults. */
+import type { SettingName, SettingValue } from '../settings/settings.ts';
+
+export const MODULE_NAMES = ['chat', 'wallet', 'payments', 'markets', 'core'] as const;
+export type ModuleName = (typeof MODULE_NAMES)[number];
+
+/** What a key is when nothing names it; keys that are not here have no default, or one that the text explains. */
+export const DEFAULTS = {
+  Project: 'demo',
+  Production: false,
+  'Listen.host': '127.0.0.1',
+  'Listen.port': 8080,
+  'Listen.receiveBufferBytes': 262_144,
+  'Listen.proxyProtocol': false,
+  'Internal.host': '127.0.0.1',
+  'Internal.port': 8081,
+  DataPath: './data',
+  'Fido2.serverName': 'Gatehouse',
+  'Fido2.timestampDriftTolerance': 300_000,
+  'Fido2.serverIcon': '',
+  'Admin.allow': ['127.0.0.0/8', '::1/128'],
+  'Secrets.sealKeyLost': false,
+  'Workers.threads': 0,
+  'Log.requests': 'all',
+} as const;
+
+export interface ModuleConfiguration {
+  readonly url: string;
+  readonly key: string | undefined;
+  readonly poll: boolean;
+  readonly public: readonly string[];
+}
+
+/** Everything resolved: flags over environment over file over defaults. Frozen. */
+export interface Configuration {
+  readonly project: string;
+  /** Undefined: http(s)://localhost with the actual port. */
+  readonly baseUrl: string | undefined;
+  readonly production: boolean;
+  readonly listen: {
+    readonly host: string;
+    readonly port: number;
+    readonly tls: { readonly cert: string; readonly key: string } | undefined;
+    /** 0: the kernel's own choice. */
+    readonly receiveBufferBytes: number;
+    readonly proxyProtocol: boolean;
+  };
+  readonly internal: {
+    readonly host: string;
+    readonly port: number;
+    readonly allowHosts: readonly string[];
+  };
+  readonly dataPath: string;
+  readonly trustedProxies: readonly string[];
+  readonly modules: Readonly<Partial<Record<ModuleName, ModuleConfiguration>>>;
+  readonly mcpTools: Readonly<Record<string, unknown>>;
+  readonly mcpResources: Readonly<Record<string, unknown>>;
+  /** Undefined: as the start says, closed in Production alone. */
+  readonly mcpBasicPersonalReads: boolean | undefined;
+  readonly fido2: {
+    readonly serverDomain: string | undefined;
+    readonly serverName: string;
+    readonly timestampDriftToleranceMs: number;
+    readonly serverIcon: string;
+    readonly origins: readonly string[] | undefined;
+  };
+  readonly localFileStoragePath: string | undefined;
+  readonly fileServers: Readonly<Record<string, { readonly Host: string }>>;
+  readonly settings: Readonly<Partial<Record<SettingName, SettingValue>>>;
+  readonly webhookAllow: readonly string[];
+  readonly allowedOrigins: readonly string[];
+  readonly admin: { readonly publicKeys: readonly string[]; readonly allow: readonly string[] };
+  /** As written, the one that seals first; empty: the journal's own secret seals. */
+  readonly sealKeys: readonly string[];
+  /** API keys that none of them opens are given up; else such a journal is not served. */
+  readonly sealKeyLost: boolean;
+  /** 0: cores − 1, at least 1. */
+  readonly workerThreads: number;
+  readonly log: { readonly requests: 'all' | 'errors' | 'off' };
+  readonly staticPath: string | undefined;
+  /** Modules that are not configured are served by the sandbox. */
+  readonly sandbox: boolean;
+}

@@ -1,0 +1,232 @@
+/**
+ * The configuration file (config.md): its schema with every key and unit in words. Objects are closed: an unknown key is
+ * a fault, not a silent nothing.
+ */
+import {
+  array,
+  boolean,
+  integer,
+  object,
+  oneOf,
+  optional,
+  record,
+  type Static,
+  text,
+  union,
+  unknown,
+} from '../schema.ts';
+
+const closed = { additionalProperties: false };
+const upTo = (maximum: number, description: string) => integer({ minimum: 0, maximum, description });
+const port = (description: string) => upTo(65_535, description);
+const host = (description: string) => text({ minLength: 1, maxLength: 253, description });
+const url = (description: string) =>
+  text({
+    pattern: '^https?://[^\\s/]+[^\\s]*$',
+    form: 'an http or https address',
+    maxLength: 2048,
+    description,
+  });
+const range = text({ maxLength: 64 });
+const sealKey = text({ minLength: 1, maxLength: 64 });
+
+const moduleSchema = object(
+  {
+    url: url('Base address of the module.'),
+    key: optional(text({ minLength: 16, description: 'Shared key of the module for the events it pushes.' })),
+    poll: optional(boolean({ description: 'Fetch the events of the module by polling.' })),
+    public: optional(
+      array(text({ pattern: '^/', form: 'a path that begins with /' }), {
+        description: 'Path prefixes that are proxied without a session.',
+      }),
+    ),
+  },
+  closed,
+);
+const optionalModule = optional(moduleSchema);
+const toolRows = (description: string) => optional(record(text(), unknown(), { description }));
+
+export const configurationSchema = object(
+  {
+    Project: optional(
+      text({
+        minLength: 1,
+        maxLength: 64,
+        pattern: '^[\\x21-\\x7e]([\\x20-\\x7e]*[\\x21-\\x7e])?$',
+        form: 'ASCII text without blanks at its ends',
+        description: 'Name in get_info and X-Project.',
+      }),
+    ),
+    BaseUrl: optional(url('Public address. Left out: http://localhost with the actual port.')),
+    Production: optional(boolean({ description: 'https for webhooks, Secure cookies, Host check.' })),
+    Listen: optional(
+      object(
+        {
+          host: optional(host('Address to bind.')),
+          port: optional(port('Public port; 0 picks a free one.')),
+          tls: optional(
+            object(
+              { cert: text({ description: 'PEM file.' }), key: text({ description: 'PEM file.' }) },
+              closed,
+            ),
+          ),
+          receiveBufferBytes: optional(
+            upTo(
+              64 * 1024 * 1024,
+              'What the kernel takes of one connection ahead of the gateway; 0: its choice.',
+            ),
+          ),
+          proxyProtocol: optional(
+            boolean({
+              description:
+                'TrustedProxies put a PROXY protocol header (version 2) before each connection; it carries one request.',
+            }),
+          ),
+        },
+        closed,
+      ),
+    ),
+    Internal: optional(
+      object(
+        {
+          host: optional(host('Address of the internal listener: /metrics and /health in full.')),
+          port: optional(port('0 picks a free one.')),
+          allowHosts: optional(
+            array(host('Host name.'), {
+              description:
+                'Names that Host may hold there beside addresses, loopback names and Internal.host; others: 403.',
+            }),
+          ),
+        },
+        { ...closed, description: "Listener for /metrics, full /health and the modules' events." },
+      ),
+    ),
+    DataPath: optional(text({ minLength: 1, description: 'Folder of the journal.' })),
+    TrustedProxies: optional(array(range, { description: 'Ranges whose X-Forwarded-For counts.' })),
+    Modules: optional(
+      object(
+        {
+          chat: optionalModule,
+          wallet: optionalModule,
+          payments: optionalModule,
+          markets: optionalModule,
+          core: optionalModule,
+        },
+        closed,
+      ),
+    ),
+    McpTools: toolRows('Custom tools by name (spec 2.5).'),
+    McpResources: toolRows('Custom resources by URI (spec 2.5).'),
+    Config: optional(
+      object(
+        {
+          McpTools: toolRows('The same as `McpTools`, where spec 2.5 writes it; a file may have both.'),
+          McpResources: toolRows('The same as `McpResources`, where spec 2.5 writes it.'),
+        },
+        closed,
+      ),
+    ),
+    McpBasicPersonalReads: optional(
+      boolean({
+        description:
+          'Sessions without proof of their key (McpBasic, McpApp without a signature) read balances, history, addresses and the like. Left out: true, in Production false. Read again at a reload.',
+      }),
+    ),
+    Fido2: optional(
+      object(
+        {
+          serverDomain: optional(host('Relying-party domain. Left out: the host of BaseUrl.')),
+          serverName: optional(text({ minLength: 1, maxLength: 64, description: 'Display name.' })),
+          timestampDriftTolerance: optional(upTo(3_600_000, 'Clock drift tolerance in milliseconds.')),
+          serverIcon: optional(text({ maxLength: 2048, description: 'Icon URL shown by authenticators.' })),
+          origins: optional(
+            array(url('Allowed origin.'), {
+              description: 'Allowed origins. Left out: the origin of BaseUrl.',
+            }),
+          ),
+        },
+        closed,
+      ),
+    ),
+    LocalFileStoragePath: optional(
+      text({ minLength: 1, description: 'Folder of file bytes; wins over FileServers.' }),
+    ),
+    FileServers: optional(
+      record(
+        text({ pattern: '^[0-9]+$', form: 'a number' }),
+        object({ Host: url('Storage server.') }, closed),
+      ),
+    ),
+    Settings: optional(
+      record(text(), unknown(), { description: 'First values of runtime settings, by name.' }),
+    ),
+    WebhookAllow: optional(
+      array(range, {
+        description: 'Destinations exempt from the address rules of webhooks; loopback unless Production.',
+      }),
+    ),
+    AllowedOrigins: optional(
+      array(url('Origin.'), { description: 'Further browser origins for CORS and cookie POSTs.' }),
+    ),
+    Admin: optional(
+      object(
+        {
+          publicKeys: optional(
+            array(text({ pattern: '^[A-Za-z0-9_-]{43}$', form: '32 bytes in base64url' }), {
+              description: 'Accounts that hold one of these keys are admins.',
+            }),
+          ),
+          allow: optional(array(range, { description: 'Ranges from which admin routes answer.' })),
+        },
+        closed,
+      ),
+    ),
+    Secrets: optional(
+      object(
+        {
+          sealKey: optional(
+            union([sealKey, array(sealKey, { minItems: 1, maxItems: 8 })], {
+              description:
+                'Seals the API keys of applications outside the journal: 32 bytes in base64url or hex, best as env:NAME. A list: the first seals, all open. Once used it is needed at every start.',
+            }),
+          ),
+          sealKeyLost: optional(
+            boolean({
+              description:
+                'Start although no key opens what was sealed: those applications get no webhooks until their owners rotate their API keys.',
+            }),
+          ),
+        },
+        closed,
+      ),
+    ),
+    Workers: optional(
+      object(
+        {
+          threads: optional(upTo(256, '0: cores - 1, at least 1.')),
+        },
+        closed,
+      ),
+    ),
+    Log: optional(
+      object(
+        {
+          requests: optional(
+            oneOf(
+              ['all', 'errors', 'off'],
+              'Which requests leave a line in the log; "errors": refused, failed or left without an answer.',
+            ),
+          ),
+        },
+        closed,
+      ),
+    ),
+    StaticPath: optional(
+      text({ minLength: 1, description: 'Served at / instead of the built-in home page.' }),
+    ),
+  },
+  closed,
+);
+
+/** The file as written. */
+export type ConfigurationFile = Static<typeof configurationSchema>;

@@ -1,0 +1,67 @@
+/** What a row of the settings registry consists of, and short forms for the usual ones. */
+import { areScopes } from '../limits/quotas.ts';
+import { arePorts } from '../webhooks/target.ts';
+
+interface SettingBase {
+  readonly id: number;
+  readonly summary: string;
+}
+export interface NumberSetting extends SettingBase {
+  readonly type: 'number';
+  readonly unit: string;
+  readonly default: number;
+  readonly min: number;
+  readonly max: number;
+  /** A value above `max` is accepted and used as `max` (spec 8.3: FileMaxSizeBytes). */
+  readonly clamps?: true;
+}
+export interface FlagSetting extends SettingBase {
+  readonly type: 'flag';
+  readonly default: 0 | 1;
+}
+export interface TextSetting extends SettingBase {
+  readonly type: 'text';
+  readonly default: string;
+  readonly maxLength: number;
+  /** What each of its items has to be; they are separated by semicolons. */
+  readonly items?: keyof typeof ITEMS;
+}
+export type SettingRow = NumberSetting | FlagSetting | TextSetting;
+export type SettingValue = number | string;
+export type SettingCheck = { ok: true; value: SettingValue } | { ok: false; message: string };
+
+export const rps = (id: number, value: number, summary: string) =>
+  ({ id, type: 'number', unit: 'requests/s', default: value, min: 0, max: 1_000_000, summary }) as const;
+export const seconds = (id: number, value: number, min: number, max: number, summary: string) =>
+  ({ id, type: 'number', unit: 's', default: value, min, max, summary }) as const;
+export const count = (id: number, value: number, min: number, max: number, summary: string) =>
+  ({ id, type: 'number', unit: '', default: value, min, max, summary }) as const;
+export const bytesPerSecond = (id: number, value: number, summary: string) =>
+  ({ id, type: 'number', unit: 'bytes/s', default: value, min: 0, max: 2 ** 40, summary }) as const;
+export const flag = (id: number, summary: string) => ({ id, type: 'flag', default: 0, summary }) as const;
+
+/** What the items of a text may be. */
+export const ITEMS = {
+  port: { are: arePorts, expected: 'ports from 1 to 65535' },
+  scope: { are: areScopes, expected: 'scopes out of c, i, p, s and m' },
+} as const;
+
+/** What a row makes of a value: the one that will be used, or what was expected. */
+export function checkValue(row: SettingRow, value: unknown): SettingCheck {
+  if (row.type === 'text') {
+    if (typeof value !== 'string' || value.length > row.maxLength)
+      return { ok: false, message: `expected a text of at most ${row.maxLength} characters` };
+    if (row.items === undefined || ITEMS[row.items].are(value)) return { ok: true, value };
+    return { ok: false, message: `expected ${ITEMS[row.items].expected}, separated by semicolons` };
+  }
+  if (row.type === 'flag') {
+    if (value === 0 || value === 1) return { ok: true, value };
+    if (typeof value === 'boolean') return { ok: true, value: value ? 1 : 0 };
+    return { ok: false, message: 'expected 0, 1, true or false' };
+  }
+  if (typeof value !== 'number' || !Number.isInteger(value))
+    return { ok: false, message: 'expected an integer' };
+  if (row.clamps && value > row.max) return { ok: true, value: row.max };
+  if (value >= row.min && value <= row.max) return { ok: true, value };
+  return { ok: false, message: `expected ${row.min} to ${row.max}` };
+}

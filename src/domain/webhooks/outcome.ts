@@ -1,0 +1,93 @@
+/** What an attempt means for an application (events.md "Order and poison", "Back-off", "Disable"). Pure rules. */
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../time.ts';
+import type { AttemptResult } from './types.ts';
+
+/**
+ * - `delivered`: 2xx. `rejected`: the receiver cannot take these events (400, 413, 422). `gone`: it wants no more
+ *   (410). `blocked`: try the same again later (everything else).
+ */
+export type OutcomeClass = 'delivered' | 'rejected' | 'gone' | 'blocked';
+
+const REJECTING: ReadonlySet<number> = new Set([400, 413, 422]);
+const GONE = 410;
+
+export function classify({ status }: Pick<AttemptResult, 'status'>): OutcomeClass {
+  if (status === null) return 'blocked';
+  if (status >= 200 && status < 300) return 'delivered';
+  if (REJECTING.has(status)) return 'rejected';
+  return status === GONE ? 'gone' : 'blocked';
+}
+
+/** Waiting times after the first, second, … failure in a row; the last one goes on. */
+const STEPS_MS = [5 * SECOND_MS, 15 * SECOND_MS, MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS] as const;
+const JITTER = 0.2;
+
+/**
+ * How long to wait after failure number `failures` (from 1). `chance`: 0 to 1, spreads by ±20 %. A receiver's
+ * `Retry-After` is honoured within one to two steps, and up to an hour.
+ */
+export function backoffMs(failures: number, chance: number, retryAfterMs: number | null): number {
+  const stepMs = STEPS_MS[Math.min(Math.max(failures, 1), STEPS_MS.length) - 1] ?? HOUR_MS;
+  if (retryAfterMs !== null && retryAfterMs > stepMs) {
+    return Math.min(retryAfterMs, 2 * stepMs, Math.max(HOUR_MS, stepMs));
+  }
+  return Math.round(stepMs * (1 - JITTER + 2 * JITTER * chance));
+}
+
+/** `Retry-After` (RFC 9110 10.2.3): seconds or a date. Null for anything else, and for the past. */
+export function readRetryAfter(value: string | undefined, nowMs: number): number | null {
+  if (value === undefined) return null;
+  if (/^[0-9]{1,9}$/.test(value)) return Number(value) * SECOND_MS;
+  // Only the date form of HTTP: Date.parse takes far more.
+  if (!/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun), [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9:]{8} GMT$/.test(value))
+    return null;
+  const waitMs = Date.parse(value) - nowMs;
+  return Number.isFinite(waitMs) && waitMs > 0 ? waitMs : null;
+}
+
+/** Failures since the last success. */
+export interface FailureRun {
+  readonly attempts: number;
+  readonly firstMs: number;
+  /** The latest attempt. */
+  readonly lastMs: number;
+}
+
+const DISABLE_AFTER_MS = 3 * DAY_MS;
+const DISABLE_ATTEMPTS_MIN = 20;
+const DISABLE_SPREAD_MIN_MS = 12 * HOUR_MS;
+
+/**
+ * Failures only, for 72 hours and in at least 20 attempts. The attempts before this one must themselves be spread over
+ * 12 hours: a gateway that was switched off over a week-end has not tried.
+ */
+export function isHopeless(before: FailureRun | null, nowMs: number): boolean {
+  if (before === null) return false;
+  const { attempts, firstMs, lastMs } = before;
+  const tried = attempts + 1 >= DISABLE_ATTEMPTS_MIN && lastMs - firstMs >= DISABLE_SPREAD_MIN_MS;
+  return tried && nowMs - firstMs >= DISABLE_AFTER_MS;
+}
+
+export function extended(run: FailureRun | null, nowMs: number): FailureRun {
+  return { attempts: (run?.attempts ?? 0) + 1, firstMs: run?.firstMs ?? nowMs, lastMs: nowMs };
+}
+
+/**
+ * How many events the next delivery may have, while a poisoned one is looked for. `suspects`: events from the cursor
+ * on of which one was refused; 0 while none is known.
+ */
+export interface Search {
+  readonly suspects: number;
+  readonly limit: number;
+}
+
+export function afterRejection(length: number): Search {
+  return { suspects: length, limit: Math.max(1, Math.floor(length / 2)) };
+}
+
+/** A delivery of `length` events went through: the poisoned one is among the rest. */
+export function afterSuccess({ suspects }: Search, length: number, eventsMax: number): Search {
+  const left = suspects - length;
+  if (left <= 0) return { suspects: 0, limit: eventsMax };
+  return { suspects: left, limit: Math.max(1, Math.floor(left / 2)) };
+}

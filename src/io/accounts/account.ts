@@ -1,0 +1,210 @@
+/**
+ * What an account may ask about itself: sessions, login log, keys. One implementation for the REST
+ * routes and for the gateway tools of /mcp, with the schemas that both print.
+ */
+
+import { hash } from 'node:crypto';
+import type { LogEntry } from '../../actors/accounts/login-log.ts';
+import { user } from '../../actors/accounts/user.ts';
+import type { ClosedSessions } from '../../actors/accounts/user-sessions.ts';
+import type { SessionRecord } from '../../actors/accounts/user-state.ts';
+import type { Origin } from '../../actors/change.ts';
+import type { ActorSystem, AskOptions } from '../../actors/runtime/actor.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import { ID_EXAMPLE, KEY_EXAMPLE } from '../../domain/examples.ts';
+import { hasFlag, KeyFlag, keyTypeOf, type UserKey } from '../../domain/keys.ts';
+import {
+  array,
+  boolean,
+  idText,
+  integer,
+  literal,
+  named,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  type Static,
+  text,
+  utcText,
+} from '../../domain/schema.ts';
+import type { SessionContext } from '../../domain/sessions.ts';
+import type { SettingsReader } from '../../domain/settings/settings.ts';
+import { toIso } from '../../domain/time.ts';
+
+/** Spec 2.2, and what is Gatehouse's own: `name`, `lastUsedUtc`, `proven`, and of passkeys `backedUp`. */
+export const userKeySchema = named(
+  'UserKey',
+  object({
+    id: idText(),
+    publicKey: text({
+      description: 'Base64url; of a passkey its credential id',
+      examples: [KEY_EXAMPLE],
+    }),
+    keyType: oneOf(['PasswordKey', 'UserKey', 'FIDO2', 'Unknown']),
+    utcCreate: utcText(),
+    current: boolean(),
+    mcpAccess: boolean(),
+    cardDavAccess: boolean(),
+    proven: boolean(),
+    name: optional(text({ examples: ['Laptop'] })),
+    lastUsedUtc: optional(utcText()),
+    backedUp: optional(boolean()),
+  }),
+);
+
+export const sessionSchema = named(
+  'Session',
+  object({
+    id: idText(),
+    kind: oneOf(['browser', 'mcp']),
+    loginType: nullable(text({ examples: ['McpVerified'] })),
+    keyId: nullable(idText()),
+    appId: nullable(idText()),
+    createdUtc: utcText(),
+    lastSeenUtc: utcText(),
+    expiresUtc: utcText(),
+    ip: text({ examples: ['203.0.113.7'] }),
+    userAgent: text({ examples: ['Mozilla/5.0'] }),
+    current: boolean(),
+  }),
+);
+
+export const loginSchema = named(
+  'Login',
+  object({
+    id: idText(),
+    utc: utcText(),
+    event: text({ examples: ['login'] }),
+    ok: boolean(),
+    error: nullable(
+      text({ description: 'Row of the error table; null: it succeeded', examples: ['InvalidSignature'] }),
+    ),
+    kind: oneOf(['browser', 'mcp']),
+    loginType: nullable(text({ examples: ['McpVerified'] })),
+    keyId: nullable(idText()),
+    appId: nullable(idText()),
+    ip: text({ examples: ['203.0.113.7'] }),
+    userAgent: text({ examples: ['Mozilla/5.0'] }),
+  }),
+);
+
+/** Neither: all sessions of the account, the calling one included. Both: `InvalidInput`. */
+export const closeSessionsSchema = object({
+  sessionIds: optional(
+    array(text({ minLength: 1, maxLength: 20, examples: [ID_EXAMPLE] }), {
+      minItems: 1,
+      maxItems: 1000,
+    }),
+  ),
+  others: optional(literal(true)),
+});
+
+export const closedSessionsSchema = object({ sessionsClosed: integer() });
+
+export type UserKeyItem = Static<typeof userKeySchema>;
+export type SessionItem = Static<typeof sessionSchema>;
+export type LoginItem = Static<typeof loginSchema>;
+export type CloseSessions = Static<typeof closeSessionsSchema>;
+
+/** Everything that these functions need of a call. */
+export interface AccountCall {
+  readonly actors: ActorSystem;
+  readonly settings: SettingsReader;
+  readonly session: SessionContext;
+  readonly origin: Origin;
+  readonly nowMs: number;
+  readonly idempotencyKey?: string | undefined;
+  /** What the caller sent: a repeat of the key must bring the same. */
+  readonly body?: unknown;
+}
+
+export function userKeyItem(key: UserKey, currentKeyId: string | null): UserKeyItem {
+  return {
+    id: key.id,
+    publicKey: key.publicKey,
+    keyType: keyTypeOf(key.flags),
+    utcCreate: toIso(key.createdMs),
+    current: key.id === currentKeyId,
+    mcpAccess: hasFlag(key.flags, KeyFlag.McpAccess),
+    cardDavAccess: hasFlag(key.flags, KeyFlag.CardDav),
+    proven: key.proven,
+    ...(key.name === undefined ? {} : { name: key.name }),
+    ...(key.lastUsedMs === undefined ? {} : { lastUsedUtc: toIso(key.lastUsedMs) }),
+    ...(key.backedUp === undefined ? {} : { backedUp: key.backedUp }),
+  };
+}
+
+/** Live sessions of the account, the oldest first. */
+export async function listSessions({
+  actors,
+  settings,
+  session,
+  nowMs,
+}: AccountCall): Promise<SessionItem[]> {
+  const query = { type: 'sessions', nowMs, settings };
+  const records = await actors.query<SessionRecord[]>(user, session.userId, query);
+  return records.map((record) => ({
+    id: record.id,
+    kind: record.kind,
+    loginType: record.loginType,
+    keyId: record.keyId,
+    appId: record.appId,
+    createdUtc: toIso(record.createdMs),
+    lastSeenUtc: toIso(record.lastSeenMs),
+    expiresUtc: toIso(record.expiresMs),
+    ip: record.ip,
+    userAgent: record.userAgent,
+    current: record.id === session.id,
+  }));
+}
+
+/** The last logins and refused attempts, the newest first. */
+export async function listLogins({ actors, session }: AccountCall): Promise<LoginItem[]> {
+  const entries = await actors.query<LogEntry[]>(user, session.userId, { type: 'logins' });
+  return entries.map(({ utcMs, id, ...entry }) => ({ id, utc: toIso(utcMs), ...entry }));
+}
+
+/**
+ * Active keys of the account, in the order of their creation. A session without proof sees the key that it named, and of
+ * it neither the name, which a person gave, nor the last use.
+ */
+export async function listKeys({ actors, session }: AccountCall): Promise<UserKeyItem[]> {
+  const keys = await actors.query<UserKey[]>(user, session.userId, { type: 'keys' });
+  const items = keys.map((key) => userKeyItem(key, session.keyId));
+  if (session.proven) return items;
+  return items.filter(({ current }) => current).map(({ name: _, lastUsedUtc: __, ...item }) => item);
+}
+
+/** Ends sessions. An id that is not a session of the account: `NotFound`, and none is ended. */
+export async function closeSessions(call: AccountCall, request: CloseSessions): Promise<ClosedSessions> {
+  const { sessionIds, others } = request;
+  if (sessionIds !== undefined && others !== undefined)
+    throw new GatewayError('InvalidInput', 'sessionIds and others exclude each other');
+  const command = {
+    type: 'closeSessions',
+    currentSessionId: call.session.id,
+    ...(sessionIds === undefined ? {} : { sessionIds }),
+    ...(others === undefined ? {} : { others }),
+    origin: call.origin,
+  };
+  return call.actors.ask<ClosedSessions>(
+    user,
+    call.session.userId,
+    command,
+    askOptions('close_sessions', call),
+  );
+}
+
+/**
+ * The ring of an account is shared by all that it can do: the key counts for one operation, and for one body, which is
+ * known again by the first 128 bits of its SHA-256.
+ */
+export function askOptions(
+  operation: string,
+  { idempotencyKey, body }: { readonly idempotencyKey?: string | undefined; readonly body?: unknown },
+): AskOptions {
+  if (idempotencyKey === undefined) return {};
+  const fingerprint = hash('sha256', JSON.stringify(body) ?? '', 'base64url').slice(0, 22);
+  return { idempotencyKey: `${operation}:${idempotencyKey}`, fingerprint };
+}

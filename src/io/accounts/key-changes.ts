@@ -1,0 +1,118 @@
+/**
+ * Changes of keys. One implementation for the routes of the owner (spec 4.3) and those of the admin panel: both send the
+ * same commands and get the same refusals.
+ */
+
+import { user } from '../../actors/accounts/user.ts';
+import type { ClaimedKey, ClaimKey } from '../../actors/accounts/user-admin-keys.ts';
+import type { RemovedKey, UpdatedKey } from '../../actors/accounts/user-keys.ts';
+import type { ActorSystem } from '../../actors/runtime/actor.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import { KeyFlag, type UserKey, withFlag } from '../../domain/keys.ts';
+import { readId } from '../../domain/schema.ts';
+import type { SessionContext } from '../../domain/sessions.ts';
+import { SECOND_MS } from '../../domain/time.ts';
+import type { RouteContext } from '../http/route.ts';
+import { askOptions } from './account.ts';
+import { auditingKeyRefusals, holderOf, originOf, PUBLIC_KEY_BYTES, requireBytes } from './login-parts.ts';
+
+type Context = RouteContext<unknown, unknown, SessionContext>;
+
+/** Left out: unchanged. */
+export interface KeyAccess {
+  readonly mcpAccess?: boolean;
+  readonly cardDavAccess?: boolean;
+}
+
+export interface NewClaim extends KeyAccess {
+  /** base64url of 32 bytes. */
+  readonly publicKey: string;
+  readonly name?: string;
+}
+
+/**
+ * Sets what a key may do. `ownerId`: the account, where an admin changes it. A foreign, removed or unknown key is the
+ * same `KeyNotFound` (auth.md).
+ */
+export function setKeyAccess(
+  context: Context,
+  keyId: string | number,
+  { mcpAccess, cardDavAccess }: KeyAccess,
+  ownerId?: string,
+): Promise<UpdatedKey> {
+  const flags = {
+    ...(mcpAccess === undefined ? {} : { mcpAccess }),
+    ...(cardDavAccess === undefined ? {} : { cardDavAccess }),
+  };
+  return change<UpdatedKey>(context, { type: 'updateKey', ...flags }, keyId, ownerId);
+}
+
+/** Removes a key and ends its sessions before it resolves (auth.md A5). `ownerId` and refusals as above. */
+export function removeUserKey(
+  context: Context,
+  keyId: string | number,
+  ownerId?: string,
+): Promise<RemovedKey> {
+  return change<RemovedKey>(context, { type: 'removeKey' }, keyId, ownerId);
+}
+
+/** An admin adds a software key to an account: a claim, whose holder has proved nothing (docs/decisions/0123). */
+export async function claimKey(
+  context: Context,
+  ownerId: string,
+  { publicKey, name, mcpAccess, cardDavAccess }: NewClaim,
+): Promise<UserKey> {
+  requireBytes(publicKey, PUBLIC_KEY_BYTES, 'publicKey');
+  const { actors } = context;
+  const access = withFlag(
+    withFlag(0, KeyFlag.McpAccess, mcpAccess === true),
+    KeyFlag.CardDav,
+    cardDavAccess === true,
+  );
+  return auditingKeyRefusals(context, 'admin_claimKey', async () => {
+    requireFreshForKeys(context);
+    const command: ClaimKey = {
+      type: 'claimKey',
+      publicKey,
+      ...(name === undefined ? {} : { name }),
+      access,
+      ...holderIn(actors, publicKey),
+      origin: { ...originOf(context), by: context.session.userId },
+    };
+    const options = askOptions('admin_claimKey', context);
+    const { key } = await actors.ask<ClaimedKey>(user, ownerId, command, options);
+    return key;
+  });
+}
+
+function holderIn(actors: ActorSystem, publicKey: string): Pick<ClaimKey, 'holder'> {
+  const holder = holderOf(actors, publicKey);
+  return holder === undefined ? {} : { holder };
+}
+
+function change<Result>(
+  context: Context,
+  command: { readonly type: 'updateKey' | 'removeKey' },
+  sentKeyId: string | number,
+  ownerId: string | undefined,
+): Promise<Result> {
+  const { actors, session } = context;
+  const operation = ownerId === undefined ? command.type : `admin_${command.type}`;
+  return auditingKeyRefusals(context, operation, async () => {
+    const keyId = readId(sentKeyId);
+    if (keyId === undefined) throw new GatewayError('KeyNotFound');
+    if (ownerId !== undefined) requireFreshForKeys(context);
+    const by = ownerId === undefined ? {} : { by: session.userId };
+    const userId = ownerId ?? session.userId;
+    const sessionId = userId === session.userId ? session.id : null;
+    const full = { ...command, keyId, sessionId, origin: { ...originOf(context), ...by } };
+    return actors.ask<Result>(user, userId, full, askOptions(operation, context));
+  });
+}
+
+/** Of an admin: the account whose key changes does not know the session. */
+function requireFreshForKeys({ nowMs, session, settings }: Context): void {
+  const freshSeconds = settings.get('KeyChangeFreshLoginSeconds');
+  if (freshSeconds > 0 && nowMs - session.createdMs > freshSeconds * SECOND_MS)
+    throw new GatewayError('FreshLoginRequired');
+}

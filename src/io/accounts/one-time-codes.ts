@@ -1,0 +1,124 @@
+/**
+ * Logins by phone and e-mail (auth.md A13) as the routes see them: a code is asked for, and a code is entered. Whether
+ * an account has the address shows nowhere: neither in the answer nor in the work that is done for it.
+ */
+
+import type { LogEntry } from '../../actors/accounts/login-log.ts';
+import { user } from '../../actors/accounts/user.ts';
+import type { CodeLoggedIn, CodeLogin } from '../../actors/accounts/user-codes.ts';
+import {
+  CODE_DESK_ID,
+  codeDesk,
+  type IssueCode,
+  type IssuedCode,
+  type RedeemCode,
+  type RedeemedCode,
+  type WrongCode,
+} from '../../actors/codes/one-time-codes.ts';
+import { RESEND_AFTER_MS } from '../../actors/codes/state.ts';
+import { type Contact, contactKey } from '../../domain/contacts.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import { networkOf, networksOf } from '../../domain/limits/networks.ts';
+import { integer, named, object, utcText } from '../../domain/schema.ts';
+import { SECOND_MS, toIso } from '../../domain/time.ts';
+import type { RouteContext } from '../http/route.ts';
+import { CODE_DIGITS } from '../modules/chat.ts';
+import { auditRefusal, circumstances, originOf, readChallengeId } from './login-parts.ts';
+import { countingSignUps } from './sign-ups.ts';
+
+/** No account has this id. */
+const NOBODY = '0';
+const SIX_DIGITS = /^[0-9]{6}$/;
+
+export const codeRequested = named(
+  'CodeRequested',
+  object({
+    challengeId: { type: 'integer' } as const,
+    expiresUtc: utcText(),
+    codeLength: integer(),
+    resendAfterSeconds: integer(),
+  }),
+);
+
+/**
+ * Has a code sent to the contact, in the background. Undefined: what was sent is no phone number or e-mail address.
+ * Throws `InvalidInput`, `DeliveryUnavailable` without a chat module, `AccessRateLimit` over the caps.
+ */
+export async function requestCode(context: RouteContext, contact: Contact | undefined, field: string) {
+  const { actors, session, client, site } = context;
+  if (contact === undefined) throw new GatewayError('InvalidInput', field);
+  if (!site.authMethods.includes(contact.channel)) throw new GatewayError('DeliveryUnavailable');
+  const networks = networksOf(client.address);
+  const holder = actors.lookup('contact', contactKey(contact)) ?? null;
+  const command: IssueCode = {
+    type: 'issueCode',
+    ...contact,
+    networks,
+    known: await isKnown(context, holder, networkOf(client.address)),
+    sessionId: session?.id ?? null,
+    holder,
+    origin: originOf(context),
+  };
+  const { id, expiresMs } = await actors.ask<IssuedCode>(codeDesk, CODE_DESK_ID, command);
+  return {
+    challengeId: id,
+    expiresUtc: toIso(expiresMs),
+    codeLength: CODE_DIGITS,
+    resendAfterSeconds: RESEND_AFTER_MS / SECOND_MS,
+  };
+}
+
+/** Did the account let somebody in from there before? Asked of an account that is not there as well: the same work. */
+async function isKnown({ actors }: RouteContext, holder: string | null, network: string): Promise<boolean> {
+  const logins = await actors.query<LogEntry[]>(user, holder ?? NOBODY, { type: 'logins' });
+  return logins.some(({ ok, ip }) => ok && networkOf(ip) === network);
+}
+
+/**
+ * The login with a code. It is used up before the account is looked at, so two browsers with one code get one session.
+ * Throws `InvalidInput`, `ChallengeExpired`, `InvalidCode`, `AccessDenied` for a blocked user, `AccessRateLimit`.
+ */
+export async function codeLogin(
+  context: RouteContext,
+  challengeId: string | number,
+  code: string,
+): Promise<CodeLoggedIn> {
+  if (!SIX_DIGITS.test(code)) throw new GatewayError('InvalidInput', `code: expected ${CODE_DIGITS} digits`);
+  const { channel, address, newUserId, newHandle } = await redeem(
+    context,
+    readChallengeId(challengeId),
+    code,
+  );
+  const userId = context.actors.lookup('contact', contactKey({ channel, address }));
+  const command: CodeLogin = {
+    type: 'codeLogin',
+    channel,
+    address,
+    handle: newHandle,
+    ...circumstances(context),
+  };
+  if (userId !== undefined) return context.actors.ask<CodeLoggedIn>(user, userId, command);
+  // Only the right code tells whether there is an account, so it is used up by then.
+  return countingSignUps(context, () => context.actors.ask<CodeLoggedIn>(user, newUserId, command));
+}
+
+async function redeem(context: RouteContext, id: number, code: string): Promise<RedeemedCode> {
+  const { actors, session } = context;
+  const command: RedeemCode = {
+    type: 'redeemCode',
+    id,
+    code,
+    sessionId: session?.id ?? null,
+    origin: originOf(context),
+  };
+  let answer: RedeemedCode | WrongCode;
+  try {
+    answer = await actors.ask<RedeemedCode | WrongCode>(codeDesk, CODE_DESK_ID, command);
+  } catch (error) {
+    if (error instanceof GatewayError && error.row === 'ChallengeExpired')
+      auditRefusal(context, null, 'ChallengeExpired');
+    throw error;
+  }
+  if (!answer.right) throw new GatewayError(answer.row);
+  return answer;
+}

@@ -1,0 +1,210 @@
+/**
+ * The live dashboard's figures: what finished since the last look, counted only while somebody looks, and sent as
+ * server-sent events. One ticker for all who look.
+ */
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import type { FinishedRequest } from '../http/finished.ts';
+import { type OutgoingBody, type OutgoingSource, StreamReply } from '../http/stream.ts';
+import { residentMemory } from '../observability/machine.ts';
+import type { CallObservation, Figures } from '../observability/metrics.ts';
+
+/** A look every so often. */
+export const LOOK_MS = 2_000;
+/** Who looks on, at most. */
+const WATCHERS_MAX = 50;
+/** Routes and tools that a look names: the busiest. */
+const NAMES_MAX = 12;
+/** Upper bounds of latency classes in milliseconds, 12 % apart: 0.05 ms to about 60 s. */
+const CLASSES = Array.from({ length: 124 }, (_, index) => 0.05 * 1.12 ** index);
+const RESOLUTION_MS = 10;
+/** A stream ends after so many looks, and its page comes back: a role that was taken away shows then. */
+const LOOKS_MAX = 300;
+
+interface Tally {
+  count: number;
+  errors: number;
+}
+
+/** What one look shows. */
+export interface Look {
+  readonly utcMs: number;
+  readonly seconds: number;
+  readonly requests: number;
+  readonly errors: number;
+  /** Milliseconds; null when nothing finished. */
+  readonly p50: number | null;
+  readonly p99: number | null;
+  readonly loopDelayP99: number;
+  readonly rssBytes: number;
+  readonly routes: readonly { name: string; count: number; errors: number }[];
+  readonly tools: readonly { name: string; count: number; errors: number }[];
+  /** Of every part, as in /metrics. */
+  readonly parts: Readonly<Record<string, Figures>>;
+}
+
+export class LiveFigures {
+  readonly #watchers = new Set<Watcher>();
+  readonly #delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  #parts: Readonly<Record<string, () => Figures>> = {};
+  readonly #rss = residentMemory(() => performance.now());
+  #timer: NodeJS.Timeout | undefined;
+  #classes = new Uint32Array(CLASSES.length);
+  #routes = new Map<string, Tally>();
+  #tools = new Map<string, Tally>();
+  #startedMs = 0;
+
+  /** Where the figures of the parts come from. */
+  read(parts: Readonly<Record<string, () => Figures>>): void {
+    this.#parts = parts;
+  }
+
+  observe({ method, route, status, milliseconds }: FinishedRequest): void {
+    if (this.#watchers.size === 0) return;
+    const at = CLASSES.findIndex((bound) => milliseconds <= bound);
+    const index = at < 0 ? CLASSES.length - 1 : at;
+    this.#classes[index] = (this.#classes[index] ?? 0) + 1;
+    count(this.#routes, route === '' ? 'no route' : `${method} ${route}`, status >= 500 || status === 0);
+  }
+
+  readonly observeCall = ({ name, outcome }: CallObservation): void => {
+    if (this.#watchers.size > 0 && name !== '') count(this.#tools, name, outcome !== 'ok');
+  };
+
+  /** A stream of looks, or undefined when too many look on. It ends when `alive` says no. */
+  watch(alive: () => boolean): StreamReply | undefined {
+    if (this.#watchers.size >= WATCHERS_MAX) return undefined;
+    const watcher = new Watcher(alive, () => this.#leave(watcher));
+    return new StreamReply(
+      200,
+      watcher.source(() => this.#join(watcher)),
+      {
+        contentType: 'text/event-stream',
+        headers: [['X-Accel-Buffering', 'no']],
+        longLived: true,
+      },
+    );
+  }
+
+  /** Ends all streams; the gateway stops. */
+  close(): void {
+    for (const watcher of [...this.#watchers]) watcher.end();
+  }
+
+  #join(watcher: Watcher): void {
+    this.#watchers.add(watcher);
+    if (this.#timer !== undefined) return;
+    this.#reset();
+    this.#delay.enable();
+    this.#timer = setInterval(() => this.#tell(), LOOK_MS);
+    this.#timer.unref();
+  }
+
+  #leave(watcher: Watcher): void {
+    this.#watchers.delete(watcher);
+    if (this.#watchers.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#delay.disable();
+  }
+
+  #tell(): void {
+    const frame = `event: look\ndata: ${JSON.stringify(this.look(Date.now()))}\n\n`;
+    this.#reset();
+    for (const watcher of [...this.#watchers]) watcher.send(frame);
+  }
+
+  look(nowMs: number): Look {
+    const requests = this.#classes.reduce((sum, each) => sum + each, 0);
+    const tallies = [...this.#routes.values()];
+    return {
+      utcMs: nowMs,
+      seconds: Math.max(0.001, (nowMs - this.#startedMs) / 1000),
+      requests,
+      errors: tallies.reduce((sum, { errors }) => sum + errors, 0),
+      p50: this.#percentile(requests, 0.5),
+      p99: this.#percentile(requests, 0.99),
+      loopDelayP99: Math.max(0, this.#delay.percentile(99) / 1e6 - RESOLUTION_MS),
+      rssBytes: this.#rss(),
+      routes: busiest(this.#routes),
+      tools: busiest(this.#tools),
+      parts: Object.fromEntries(Object.entries(this.#parts).map(([name, read]) => [name, read()])),
+    };
+  }
+
+  #percentile(total: number, share: number): number | null {
+    if (total === 0) return null;
+    let left = Math.ceil(total * share);
+    const index = this.#classes.findIndex((each) => {
+      left -= each;
+      return left <= 0;
+    });
+    return CLASSES[index] ?? null;
+  }
+
+  #reset(): void {
+    this.#classes = new Uint32Array(CLASSES.length);
+    this.#routes = new Map();
+    this.#tools = new Map();
+    this.#startedMs = Date.now();
+    this.#delay.reset();
+  }
+}
+
+/** One who looks on. A look that finds the last one still on its way is left out: they all say the same thing. */
+class Watcher {
+  readonly #alive: () => boolean;
+  readonly #gone: () => void;
+  #out: OutgoingBody | undefined;
+  #full = false;
+  #looks = 0;
+
+  constructor(alive: () => boolean, gone: () => void) {
+    this.#alive = alive;
+    this.#gone = gone;
+  }
+
+  source(joined: () => void): OutgoingSource {
+    return {
+      start: (out) => {
+        this.#out = out;
+        this.#full = !out.send('retry: 3000\n: live figures\n\n');
+        joined();
+      },
+      drained: () => {
+        this.#full = false;
+      },
+      lost: () => {
+        this.#out = undefined;
+        this.#gone();
+      },
+    };
+  }
+
+  send(frame: string): void {
+    this.#looks += 1;
+    if (this.#looks > LOOKS_MAX || !this.#alive()) this.end();
+    else if (!this.#full && this.#out !== undefined) this.#full = !this.#out.send(frame);
+  }
+
+  end(): void {
+    this.#out?.end();
+    this.#out = undefined;
+    this.#gone();
+  }
+}
+
+function count(tallies: Map<string, Tally>, name: string, isError: boolean): void {
+  const tally = tallies.get(name);
+  if (tally === undefined) tallies.set(name, { count: 1, errors: isError ? 1 : 0 });
+  else {
+    tally.count += 1;
+    if (isError) tally.errors += 1;
+  }
+}
+
+function busiest(tallies: ReadonlyMap<string, Tally>): { name: string; count: number; errors: number }[] {
+  return [...tallies]
+    .map(([name, tally]) => ({ name, ...tally }))
+    .sort((a, b) => b.count - a.count)
+    .slice(0, NAMES_MAX);
+}

@@ -1,0 +1,112 @@
+/**
+ * Keys of all accounts that fit a search, a page at a time. Owns how many accounts a page looks at. A public key that is
+ * in use is found by the index.
+ */
+import { setImmediate } from 'node:timers/promises';
+import { parseKeyOwner } from '../../actors/accounts/owners.ts';
+import { user } from '../../actors/accounts/user.ts';
+import type { ActorSystem } from '../../actors/runtime/actor.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import type { UserKey } from '../../domain/keys.ts';
+
+/** Accounts that one page looks at; the page says where to continue. */
+export const KEY_ACCOUNTS_MAX = 1_000;
+/** Accounts that are looked at without a break. */
+const SLICE = 50;
+/** Indexes of active keys: of software keys, and of credentials by their ids. */
+const INDEXES = ['publicKey', 'credentialId'] as const;
+
+/** Behind this key of the account, or without one behind all its keys. */
+export interface KeyPosition {
+  readonly userId: string;
+  readonly keyId?: string;
+}
+
+export interface KeySearch {
+  readonly userId: string | undefined;
+  /** base64url, whole. */
+  readonly publicKey: string | undefined;
+  /** Removed keys too. */
+  readonly deleted: boolean;
+  readonly after: KeyPosition | undefined;
+  readonly limit: number;
+}
+
+export interface FoundKey {
+  readonly userId: string;
+  readonly key: UserKey;
+}
+
+export interface KeyPage {
+  readonly rows: readonly FoundKey[];
+  /** Where the next page begins; undefined behind the last key. */
+  readonly next: KeyPosition | undefined;
+}
+
+export interface KeySource {
+  readonly actors: Pick<ActorSystem, 'lookup' | 'query'>;
+  /** Account ids after one ('' from the start), ascending. */
+  accountIds(after: string, limit: number): readonly string[];
+}
+
+/**
+ * In the order of account ids, keys of one account in the order of their adding. An account that cannot be read is left
+ * out, unless it is the one that is asked for: then `Quarantined`.
+ */
+export async function searchKeys(source: KeySource, search: KeySearch): Promise<KeyPage> {
+  const { after, limit } = search;
+  const named = namedAccounts(source, search);
+  const rows: FoundKey[] = [];
+  let last = after?.userId ?? '';
+  // The account that the page before stopped in has keys left.
+  let slice = named ?? (after?.keyId === undefined ? [] : [after.userId]);
+  for (let left = KEY_ACCOUNTS_MAX; ; left -= slice.length) {
+    for (const userId of slice) {
+      for (const key of await keysOf(source, userId, search)) {
+        if (rows.length === limit) return { rows, next: positionOf(rows.at(-1)) };
+        rows.push({ userId, key });
+      }
+      last = userId;
+    }
+    if (named !== undefined) return { rows, next: undefined };
+    if (left <= 0) return { rows, next: { userId: last } };
+    slice = source.accountIds(last, Math.min(SLICE, left));
+    if (slice.length === 0) return { rows, next: undefined };
+    // Other requests are answered in between.
+    await setImmediate();
+  }
+}
+
+/** Undefined: all accounts have to be looked at. A removed key is in no index. */
+function namedAccounts({ actors }: KeySource, search: KeySearch): readonly string[] | undefined {
+  const { userId, publicKey, deleted } = search;
+  if (userId !== undefined) return [userId];
+  if (publicKey === undefined || deleted) return undefined;
+  const holders = INDEXES.flatMap((index) => {
+    const owner = actors.lookup(index, publicKey);
+    return owner === undefined ? [] : [parseKeyOwner(owner).userId];
+  });
+  return [...new Set(holders)].sort();
+}
+
+async function keysOf({ actors }: KeySource, userId: string, search: KeySearch): Promise<UserKey[]> {
+  const query = { type: 'keys', removed: search.deleted };
+  try {
+    const keys = await actors.query<readonly UserKey[]>(user, userId, query);
+    return keys.filter((key) => fits(key, userId, search));
+  } catch (error) {
+    const isDamaged = error instanceof GatewayError && error.row === 'Quarantined';
+    if (isDamaged && search.userId === undefined) return [];
+    throw error;
+  }
+}
+
+function fits(key: UserKey, userId: string, { publicKey, after }: KeySearch): boolean {
+  if (publicKey !== undefined && key.publicKey !== publicKey) return false;
+  if (after === undefined || userId > after.userId) return true;
+  return userId === after.userId && after.keyId !== undefined && BigInt(key.id) > BigInt(after.keyId);
+}
+
+function positionOf(row: FoundKey | undefined): KeyPosition | undefined {
+  return row === undefined ? undefined : { userId: row.userId, keyId: row.key.id };
+}

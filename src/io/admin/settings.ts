@@ -1,0 +1,68 @@
+/** The bridge between the settings actor, which keeps what an admin changed, and the live values that all read. */
+
+import { SETTINGS_ID, settings } from '../../actors/admin/settings.ts';
+import type { ActorSystem } from '../../actors/runtime/actor.ts';
+import type { SettingRow } from '../../domain/settings/definitions.ts';
+import {
+  type LiveSettings,
+  SETTING_NAMES,
+  SETTINGS,
+  type SettingName,
+  type SettingValue,
+} from '../../domain/settings/settings.ts';
+
+/** A setting as admins see it. */
+export interface SettingView {
+  readonly id: number;
+  readonly name: SettingName;
+  readonly type: SettingRow['type'];
+  readonly unit: string;
+  readonly default: SettingValue;
+  readonly min: number | null;
+  readonly max: number | null;
+  readonly value: SettingValue;
+  readonly summary: string;
+}
+
+/** Lays an admin's earlier changes over the values of this start's file. */
+export async function restoreSettings(actors: ActorSystem, live: LiveSettings): Promise<void> {
+  const values = await actors.query<Partial<Record<SettingName, SettingValue>>>(settings, SETTINGS_ID, {
+    type: 'values',
+  });
+  for (const name of SETTING_NAMES) {
+    const value = values[name];
+    if (value !== undefined) live.set(name, value);
+  }
+}
+
+/**
+ * Changes one setting: durable first, then effective at once.
+ * Fails with `InvalidInput` for an unknown name or a value out of bounds.
+ */
+export async function changeSetting(
+  actors: ActorSystem,
+  live: LiveSettings,
+  change: { name: string; value: unknown; by: string; address: string },
+): Promise<SettingView> {
+  const accepted = await actors.ask<{ name: SettingName; value: SettingValue }>(settings, SETTINGS_ID, {
+    type: 'change',
+    ...change,
+  });
+  live.set(accepted.name, accepted.value);
+  return viewSetting(live, accepted.name);
+}
+
+export function viewSetting(live: LiveSettings, name: SettingName): SettingView {
+  const row: SettingRow = SETTINGS[name];
+  return {
+    id: row.id,
+    name,
+    type: row.type,
+    unit: row.type === 'number' ? row.unit : '',
+    default: row.default,
+    min: row.type === 'number' ? row.min : null,
+    max: row.type === 'number' ? row.max : null,
+    value: live.get(name),
+    summary: row.summary,
+  };
+}

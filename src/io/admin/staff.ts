@@ -1,0 +1,116 @@
+/** Roles as the gate asks for them at every request, and the one-time link that makes the first admin. */
+import { hash, timingSafeEqual } from 'node:crypto';
+import { parseKeyOwner } from '../../actors/accounts/owners.ts';
+import { type AccountView, user } from '../../actors/accounts/user.ts';
+import { type SetRole, STAFF_ID, staff } from '../../actors/admin/staff.ts';
+import type { ActorSystem } from '../../actors/runtime/actor.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import type { Role } from '../../domain/roles.ts';
+import { MINUTE_MS } from '../../domain/time.ts';
+
+/** The set-up link is good for so long after a start (auth.md "Admin panel"). */
+export const SETUP_LINK_MS = 30 * MINUTE_MS;
+export const SETUP_TOKEN_BYTES = 32;
+
+/** What the staff actor keeps, in memory: read synchronously, changed after the actor has it on disk. */
+export class LiveStaff {
+  readonly #roles = new Map<string, Role>();
+  readonly #actors: ActorSystem;
+  /** Holders of these make admins as well. */
+  readonly #adminPublicKeys: ReadonlySet<string>;
+
+  constructor(actors: ActorSystem, adminPublicKeys: ReadonlySet<string>) {
+    this.#actors = actors;
+    this.#adminPublicKeys = adminPublicKeys;
+  }
+
+  async restore(): Promise<void> {
+    const roles = await this.#actors.query<Record<string, Role>>(staff, STAFF_ID, { type: 'roles' });
+    for (const [userId, role] of Object.entries(roles)) this.#roles.set(userId, role);
+  }
+
+  /** The role that the account was given. */
+  roleOf(userId: string): Role | undefined {
+    return this.#roles.get(userId);
+  }
+
+  /** The same, with keys of the configuration taken into account. */
+  effectiveRoleOf(userId: string): Role | undefined {
+    return this.#keyHolders().includes(userId) ? 'admin' : this.#roles.get(userId);
+  }
+
+  /** Accounts that proved to hold a key of the configuration. */
+  #keyHolders(): string[] {
+    return [...this.#adminPublicKeys].flatMap((key) => {
+      const value = this.#actors.lookup('publicKey', key);
+      const owner = value === undefined ? undefined : parseKeyOwner(value);
+      return owner?.proven === true ? [owner.userId] : [];
+    });
+  }
+
+  /** Admins whose accounts are blocked: they cannot get in. */
+  async #blockedAdmins(): Promise<string[]> {
+    const admins = [...this.#roles].filter(([, role]) => role === 'admin').map(([userId]) => userId);
+    const blocked: string[] = [];
+    for (const userId of [...admins, ...this.#keyHolders()]) {
+      const view = await this.#actors.query<AccountView | undefined>(user, userId, { type: 'account' });
+      if (view?.blocked === true) blocked.push(userId);
+    }
+    return blocked;
+  }
+
+  /** Somebody can get in: an account with the role that is not blocked, or a key of the configuration. */
+  async hasAdmin(): Promise<boolean> {
+    const blocked = await this.#blockedAdmins();
+    const holders = this.#keyHolders();
+    // A key that nobody has signed up with yet is a way in for whoever holds it.
+    if (this.#adminPublicKeys.size > holders.length) return true;
+    const admins = [...this.#roles].filter(([, role]) => role === 'admin').map(([userId]) => userId);
+    return [...admins, ...holders].some((userId) => !blocked.includes(userId));
+  }
+
+  /** Makes the first admin. Fails with `SetupLinkOver` when another one can get in. */
+  async setFirst(userId: string, address: string): Promise<void> {
+    const first = { blocked: await this.#blockedAdmins() };
+    await this.set({ userId, role: 'admin', by: userId, address, first });
+  }
+
+  list(): { userId: string; role: Role }[] {
+    return [...this.#roles].map(([userId, role]) => ({ userId, role }));
+  }
+
+  /** Durable first, then effective at once. Fails with `InvalidInput`, `SetupLinkOver`. */
+  async set(change: Omit<SetRole, 'type' | 'hasKeys'>): Promise<{ userId: string; role: Role | null }> {
+    const command: SetRole = { type: 'setRole', hasKeys: this.#adminPublicKeys.size > 0, ...change };
+    const answer = await this.#actors.ask<{ userId: string; role: Role | null }>(staff, STAFF_ID, command);
+    if (answer.role === null) this.#roles.delete(answer.userId);
+    else this.#roles.set(answer.userId, answer.role);
+    return answer;
+  }
+}
+
+/** One link a start, while there is no admin. What is kept is the token's hash. */
+export class SetupLink {
+  readonly #digest: Buffer;
+  readonly #endsMs: number;
+  #isUsed = false;
+
+  constructor(token: string, nowMs: number) {
+    this.#digest = digestOf(token);
+    this.#endsMs = nowMs + SETUP_LINK_MS;
+  }
+
+  /** Throws `SetupLinkOver` for another token, a used one, or one that came too late: which of them is not told. */
+  check(token: string, nowMs: number): void {
+    const isKnown = timingSafeEqual(digestOf(token), this.#digest);
+    if (!isKnown || this.#isUsed || nowMs >= this.#endsMs) throw new GatewayError('SetupLinkOver');
+  }
+
+  spend(): void {
+    this.#isUsed = true;
+  }
+}
+
+function digestOf(token: string): Buffer {
+  return hash('sha256', token, 'buffer');
+}

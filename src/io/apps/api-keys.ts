@@ -1,0 +1,157 @@
+/**
+ * The secret in the journal's metadata. API keys of applications are made here, shown once, kept sealed (AES-256-GCM)
+ * under it or under `Secrets.sealKey`, and opened only to be sent to the receiver (decisions 0015, 0099). Keys for other
+ * uses are derived from the secret.
+ */
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import type { Administration } from '../../actors/runtime/administration.ts';
+import type { SealedKey } from '../../domain/apps.ts';
+import { decodeSealKey } from '../../domain/seal-key.ts';
+
+const META_KEY = 'vault';
+/** Data keys that are sealed under `Secrets.sealKey`, the newest first. */
+const DATA_KEYS_META_KEY = 'sealedDataKeys';
+/** Bound into a sealed data key where the id of an API key is bound into that one. */
+const DATA_KEY_ID = 'data key';
+/** One a change of the first seal key; beyond it the newest goes on. */
+const DATA_KEYS_MAX = 64;
+const SECRET_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+/** Tells an API key from other secrets where one is found lying about. */
+const PREFIX = 'ghk_';
+
+export interface IssuedKey {
+  /** The clear text: goes to the caller and nowhere else. */
+  readonly apiKey: string;
+  readonly sealed: SealedKey;
+}
+
+export interface Vault {
+  issue(): IssuedKey;
+  /** The clear text of a sealed key. Throws when it was sealed by another vault or was changed. */
+  open(key: SealedKey): string;
+  /** The same; undefined where `open` throws. */
+  tryOpen(key: SealedKey): string | undefined;
+  /**
+   * A key of its own for another use (RFC 5869, SHA-256): the same one for the same purpose as long as the journal
+   * lives, and none tells anything of another.
+   */
+  deriveKey(purpose: string, lengthBytes: number): Buffer;
+}
+
+/** What the journal was sealed with before is not configured, or something else is. One sentence for the operator. */
+export class SealKeyUnusable extends Error {}
+
+export interface SealOptions {
+  /** `Secrets.sealKey`: the first seals, all open. Empty: the journal's own secret seals. */
+  readonly sealKeys: readonly string[];
+  /** Keys that nothing opens are no reason to refuse. */
+  readonly sealKeyLost: boolean;
+}
+
+const UNSEALED: SealOptions = { sealKeys: [], sealKeyLost: false };
+
+/**
+ * The vault of this journal; a new journal gets a new secret, on disk before this resolves. Rejects with
+ * `SealKeyUnusable`.
+ */
+export async function openVault(
+  administration: Pick<Administration, 'metaGet' | 'metaPut'>,
+  options: SealOptions = UNSEALED,
+): Promise<Vault> {
+  const dataKeys = await openDataKeys(administration, options);
+  const stored = administration.metaGet(META_KEY);
+  if (typeof stored === 'string') return createVault(Buffer.from(stored, 'base64url'), dataKeys);
+  const secret = randomBytes(SECRET_BYTES);
+  await administration.metaPut(META_KEY, secret.toString('base64url'));
+  return createVault(secret, dataKeys);
+}
+
+/**
+ * Random keys that seal API keys, and stand in the journal sealed under the seal key alone. A new first seal key makes a
+ * new one, and seals the former ones anew: a seal key that is no longer listed opens nothing that was sealed since.
+ */
+async function openDataKeys(
+  administration: Pick<Administration, 'metaGet' | 'metaPut'>,
+  { sealKeys: written, sealKeyLost }: SealOptions,
+): Promise<readonly Uint8Array[]> {
+  const found = administration.metaGet(DATA_KEYS_META_KEY);
+  const stored: readonly string[] = Array.isArray(found) ? found : [];
+  const sealKeys = written.map((text) => decodeSealKey(text) ?? new Uint8Array());
+  const opened = stored.map((sealed) => openAny(sealKeys, DATA_KEY_ID, sealed));
+  if (opened.includes(undefined) && !sealKeyLost)
+    throw new SealKeyUnusable(
+      sealKeys.length === 0
+        ? 'is missing: API keys of this journal are sealed under it'
+        : 'opens not all that is sealed in this journal: the key that sealed it must be in the list',
+    );
+  const dataKeys = opened.flatMap((text) => (text === undefined ? [] : [Buffer.from(text, 'base64url')]));
+  const [first] = sealKeys;
+  if (first === undefined) return dataKeys;
+  const [newest] = stored;
+  if (newest !== undefined && openAny([first], DATA_KEY_ID, newest) !== undefined) return dataKeys;
+  if (stored.length < DATA_KEYS_MAX) dataKeys.unshift(randomBytes(SECRET_BYTES));
+  const lost = stored.filter((_, index) => opened[index] === undefined);
+  const sealed = dataKeys.map((key) => seal(first, DATA_KEY_ID, key.toString('base64url')));
+  await administration.metaPut(DATA_KEYS_META_KEY, [...sealed, ...lost]);
+  return dataKeys;
+}
+
+/** `secret`: 32 bytes; API keys are sealed under the first of `dataKeys` where there is one, and opened with any. */
+export function createVault(secret: Uint8Array, dataKeys: readonly Uint8Array[] = []): Vault {
+  if (secret.length !== SECRET_BYTES) throw new RangeError(`the secret of a vault has ${SECRET_BYTES} bytes`);
+  const [sealing = secret] = dataKeys;
+  // Those of before the seal key was configured are sealed under the secret.
+  const tryOpen = ({ keyId, sealed }: SealedKey) => openAny([...dataKeys, secret], keyId, sealed);
+  return {
+    tryOpen,
+    issue() {
+      const apiKey = PREFIX + randomBytes(SECRET_BYTES).toString('base64url');
+      const keyId = randomBytes(8).toString('base64url');
+      return { apiKey, sealed: { keyId, sealed: seal(sealing, keyId, apiKey) } };
+    },
+    open(key) {
+      const apiKey = tryOpen(key);
+      if (apiKey === undefined)
+        throw new Error(`API key ${key.keyId} is sealed under a key that is not configured`);
+      return apiKey;
+    },
+    deriveKey: (purpose, lengthBytes) =>
+      Buffer.from(hkdfSync('sha256', secret, Buffer.alloc(0), purpose, lengthBytes)),
+  };
+}
+
+/** Undefined when none of the keys opens it. */
+function openAny(keys: readonly Uint8Array[], id: string, sealed: string): string | undefined {
+  for (const key of keys) {
+    const text = unseal(key, id, sealed);
+    if (text !== undefined) return text;
+  }
+  return undefined;
+}
+
+/** Nonce, tag and cipher text. The id is bound in, so that one key cannot be put in the place of another. */
+function seal(secret: Uint8Array, keyId: string, apiKey: string): string {
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv('aes-256-gcm', secret, nonce).setAAD(Buffer.from(keyId));
+  const text = Buffer.concat([cipher.update(apiKey, 'utf8'), cipher.final()]);
+  return Buffer.concat([nonce, cipher.getAuthTag(), text]).toString('base64url');
+}
+
+/** Undefined when it was sealed under another key, for another id, or was changed. */
+function unseal(secret: Uint8Array, keyId: string, sealed: string): string | undefined {
+  const bytes = Buffer.from(sealed, 'base64url');
+  if (bytes.length < NONCE_BYTES + TAG_BYTES) return undefined;
+  const nonce = bytes.subarray(0, NONCE_BYTES);
+  const tag = bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES);
+  const decipher = createDecipheriv('aes-256-gcm', secret, nonce, { authTagLength: TAG_BYTES });
+  decipher.setAAD(Buffer.from(keyId)).setAuthTag(tag);
+  const text = decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES));
+  try {
+    return Buffer.concat([text, decipher.final()]).toString('utf8');
+  } catch {
+    // What `final` throws says no more than that the tag does not fit.
+    return undefined;
+  }
+}

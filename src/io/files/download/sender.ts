@@ -1,0 +1,243 @@
+/**
+ * Sends stretches of a file and the text between them, for both versions of the file transport: a long body piece by
+ * piece through the buffers that it was lent, a short one whole in one answer. Never faster than the bandwidth limiter
+ * allows, never more than its buffers in memory.
+ */
+import { GatewayError } from '../../../domain/errors.ts';
+import type { Piece } from '../../../domain/files/ranges.ts';
+import { SECOND_MS } from '../../../domain/time.ts';
+import type { OutgoingBody, OutgoingSource } from '../../http/stream.ts';
+import type { StoredFile } from '../storage/port.ts';
+import type { ThrottledStream } from '../throttle.ts';
+import type { SendBuffers } from './buffers.ts';
+
+/**
+ * A body up to this leaves whole: one read within the call, no buffer of its own. What the socket does not take at once
+ * uWebSockets.js keeps, so it must be small.
+ */
+export const WHOLE_BODY_BYTES = 32 * 1024;
+/**
+ * A client that takes less is cut, lest a few that dribble hold all buffers; it may go on with Range. uWS itself ends
+ * those that take nothing for about 10 s, so a piece gets that time on top.
+ */
+const TAKEN_BYTES_PER_SECOND_MIN = 4 * 1024;
+const TAKE_MS_MIN = 15 * SECOND_MS;
+
+/** Leave to send, from the bandwidth limiter. */
+export type Pace = Pick<ThrottledStream, 'ask' | 'charge' | 'paid' | 'leave'>;
+
+export interface Sending {
+  readonly file: StoredFile;
+  /** Within the file. */
+  readonly pieces: readonly Piece[];
+  /** Of all pieces. */
+  readonly lengthBytes: number;
+  readonly pace: Pace;
+  readonly buffers: SendBuffers;
+  /** Told of a failure in mid-body: the connection was cut, there is nobody to answer. */
+  readonly onFault: (error: unknown) => void;
+  /** Milliseconds in which a client has to take one piece; by its length unless given. */
+  readonly takeMs?: number;
+}
+
+/** Where in the pieces the next byte stands. */
+interface Place {
+  piece: number;
+  offset: number;
+}
+
+/** The source of a long body. Throws `Overloaded` when all buffers are out; the file is then still the caller's. */
+export function createFileSource(sending: Sending): OutgoingSource {
+  const lent = sending.buffers.lend(sending.lengthBytes);
+  if (lent === undefined) throw new GatewayError('Overloaded');
+  return new FileSource(sending, lent);
+}
+
+/** With two buffers a thread of libuv fills one while this thread hands the other to the socket: one read at a time. */
+class FileSource implements OutgoingSource {
+  readonly #sending: Sending;
+  readonly #lent: readonly Buffer[];
+  readonly #place: Place = { piece: 0, offset: 0 };
+  /** Those that are neither read into, nor filled, nor in the socket's hands. */
+  readonly #free: Buffer[];
+  #filled: Filled | undefined;
+  /** What the socket did not take yet. */
+  #leaving: Buffer | undefined;
+  #unreadBytes: number;
+  #unsentBytes: number;
+  #out: OutgoingBody | undefined;
+  #step: 'idle' | 'asking' | 'reading' = 'idle';
+  #over = false;
+  #released = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(sending: Sending, lent: readonly Buffer[]) {
+    this.#sending = sending;
+    this.#lent = lent;
+    this.#free = [...lent];
+    this.#unreadBytes = sending.lengthBytes;
+    this.#unsentBytes = sending.lengthBytes;
+  }
+
+  start(out: OutgoingBody): void {
+    this.#out = out;
+    this.#goOn();
+  }
+
+  drained(): void {
+    clearTimeout(this.#timer);
+    if (this.#leaving !== undefined) this.#free.push(this.#leaving);
+    this.#leaving = undefined;
+    this.#goOn();
+  }
+
+  lost(): void {
+    this.#over = true;
+    this.#release();
+  }
+
+  #goOn(): void {
+    const filled = this.#leaving === undefined ? this.#filled : undefined;
+    if (filled !== undefined) this.#filled = undefined;
+    // First, so that its thread works while this one sends.
+    this.#readNext();
+    if (filled !== undefined) this.#send(filled);
+    if (this.#unsentBytes === 0 && this.#leaving === undefined) this.lost();
+    else this.#readNext();
+  }
+
+  #readNext(): void {
+    if (this.#over || this.#step !== 'idle' || this.#filled !== undefined || this.#unreadBytes === 0) return;
+    const buffer = this.#free.pop();
+    if (buffer === undefined) return;
+    this.#step = 'asking';
+    this.#sending.pace.ask(Math.min(this.#unreadBytes, buffer.length), (bytes) => this.#fill(buffer, bytes));
+  }
+
+  #fill(buffer: Buffer, bytes: number): void {
+    this.#step = 'idle';
+    if (this.#over) return;
+    this.#step = 'reading';
+    this.#unreadBytes -= bytes;
+    const view = buffer.subarray(0, bytes);
+    readPieces(this.#sending, this.#place, view)
+      .then(() => {
+        this.#step = 'idle';
+        if (this.#over) return this.#release();
+        this.#filled = { buffer, view };
+        this.#goOn();
+      })
+      .catch((error: unknown) => this.#fail(error));
+  }
+
+  #send({ buffer, view }: Filled): void {
+    this.#unsentBytes -= view.length;
+    if (this.#out?.send(view) === true) this.#free.push(buffer);
+    else if (!this.#over) {
+      this.#leaving = buffer;
+      this.#timer = setTimeout(() => this.#out?.cut(), this.#takeMs(view.length));
+    }
+  }
+
+  #takeMs(lengthBytes: number): number {
+    return this.#sending.takeMs ?? TAKE_MS_MIN + (lengthBytes * SECOND_MS) / TAKEN_BYTES_PER_SECOND_MIN;
+  }
+
+  /** What was promised cannot be kept: a cut connection is the only way to say so. */
+  #fail(error: unknown): void {
+    this.#step = 'idle';
+    const cut = !this.#over;
+    this.lost();
+    if (!cut) return;
+    this.#sending.onFault(error);
+    this.#out?.cut();
+  }
+
+  /** Not before a read has settled: what still writes into the buffer would write into another answer. */
+  #release(): void {
+    clearTimeout(this.#timer);
+    this.#sending.pace.leave();
+    if (this.#step === 'reading' || this.#released) return;
+    this.#released = true;
+    this.#sending.buffers.giveBack(this.#lent);
+    this.#sending.file.close();
+  }
+}
+
+/** A buffer, and what of it is to be sent. */
+interface Filled {
+  readonly buffer: Buffer;
+  readonly view: Buffer;
+}
+
+/** Fills `target` from `place` on, and moves it. Mostly one read: then one promise is all it costs. */
+function readPieces(sending: Sending, place: Place, target: Buffer): Promise<void> {
+  const { file, pieces } = sending;
+  for (let at = 0; at < target.length; ) {
+    const { view, position } = stretchAt(pieces, place, at === 0 ? target : target.subarray(at));
+    at += view.length;
+    if (position === undefined) continue;
+    const rest = target.subarray(at);
+    return file.read(view, position).then((got) => {
+      checkRead(got, view.length);
+      return rest.length === 0 ? undefined : readPieces(sending, place, rest);
+    });
+  }
+  return Promise.resolve();
+}
+
+/** Short bodies are cut from blocks of this: a block of its own for each costs more than reading the bytes. */
+const BLOCK_BYTES = 128 * 1024;
+let block = Buffer.alloc(0);
+let blockUsed = 0;
+
+/** Memory that nobody else has; its block goes when all that was cut from it is gone. */
+function cutMemory(lengthBytes: number): Buffer {
+  if (blockUsed + lengthBytes > block.length) {
+    block = Buffer.allocUnsafeSlow(Math.max(BLOCK_BYTES, lengthBytes));
+    blockUsed = 0;
+  }
+  blockUsed += lengthBytes;
+  return block.subarray(blockUsed - lengthBytes, blockUsed);
+}
+
+/**
+ * The whole body at once, of a file that can be read within the call. In memory of its own: between this and the moment
+ * when the answer is written other answers may be made.
+ */
+export function readWhole(file: StoredFile, pieces: readonly Piece[], lengthBytes: number): Buffer {
+  const target = cutMemory(lengthBytes);
+  const place: Place = { piece: 0, offset: 0 };
+  for (let at = 0; at < lengthBytes; ) {
+    const { view, position } = stretchAt(pieces, place, at === 0 ? target : target.subarray(at));
+    if (position !== undefined) checkRead(file.readNow?.(view, position) ?? 0, view.length);
+    at += view.length;
+  }
+  return target;
+}
+
+/** The part of `target` that the piece at `place` fills: text is written at once, bytes of the file are to be read. */
+function stretchAt(
+  pieces: readonly Piece[],
+  place: Place,
+  target: Buffer,
+): { readonly view: Buffer; readonly position: number | undefined } {
+  const piece = pieces[place.piece];
+  if (piece === undefined) throw new RangeError('more bytes were promised than there are pieces');
+  const { offset } = place;
+  const pieceBytes = piece.kind === 'text' ? piece.text.length : piece.lengthBytes;
+  const viewBytes = Math.min(pieceBytes - offset, target.length);
+  const view = viewBytes === target.length ? target : target.subarray(0, viewBytes);
+  place.offset += view.length;
+  if (place.offset === pieceBytes) {
+    place.piece += 1;
+    place.offset = 0;
+  }
+  if (piece.kind === 'file') return { view, position: piece.first + offset };
+  view.write(piece.text.slice(offset, offset + view.length), 'latin1');
+  return { view, position: undefined };
+}
+
+function checkRead(gotBytes: number, wantedBytes: number): void {
+  if (gotBytes !== wantedBytes) throw new Error(`the file ended ${wantedBytes - gotBytes} bytes early`);
+}

@@ -1,0 +1,58 @@
+/** The file storage as actors see it: failures are values, and what is hashed is hashed by the worker threads. */
+import type { ByteRange, FilePort, PortResult, WorkerPort } from '../../../actors/runtime/ports.ts';
+import { GatewayError } from '../../../domain/errors.ts';
+import type { FileKey } from '../../../domain/files/files.ts';
+import type { FileStorage } from './port.ts';
+
+export function filePort(storage: FileStorage, workers: WorkerPort): FilePort {
+  return {
+    create: (key) => result(storage.create(key)),
+    publish: (key, sizeBytes) => result(storage.publish(key, sizeBytes)),
+    remove: (key) => result(storage.remove(key)),
+    reserve: (holder, sizeBytes) => result(storage.reserve(holder, sizeBytes)),
+    release: (holder) => storage.release(holder),
+    hashRanges: (key, ranges) => hashRanges(storage, workers, key, ranges),
+  };
+}
+
+async function result(work: Promise<void>): Promise<PortResult<null>> {
+  try {
+    await work;
+    return { ok: true, value: null };
+  } catch (error) {
+    return failure(error);
+  }
+}
+
+/** One range after the other: this is recovery, and nobody waits for it but the file's owner. */
+async function hashRanges(
+  storage: FileStorage,
+  workers: WorkerPort,
+  key: FileKey,
+  ranges: readonly ByteRange[],
+): Promise<PortResult<readonly (number | undefined)[]>> {
+  try {
+    const lease = await storage.lease(key);
+    try {
+      const found: (number | undefined)[] = [];
+      for (const { positionBytes, lengthBytes } of ranges) {
+        const task = { fd: lease.fd, position: positionBytes, length: lengthBytes };
+        const hashed = await workers.run('hashRange', task);
+        if (!hashed.ok) return hashed;
+        found.push(hashed.value);
+      }
+      return { ok: true, value: found };
+    } finally {
+      await lease.release();
+    }
+  } catch (error) {
+    if (error instanceof GatewayError && error.row === 'InvalidID')
+      return { ok: true, value: ranges.map(() => undefined) };
+    return failure(error);
+  }
+}
+
+/** Anything that is no row of the table is a bug: the storage has none of its own, so it ends as one here too. */
+function failure(error: unknown): { ok: false; error: GatewayError['row'] } {
+  return { ok: false, error: error instanceof GatewayError ? error.row : 'InternalError' };
+}

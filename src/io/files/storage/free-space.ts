@@ -1,0 +1,67 @@
+/**
+ * Room for uploads: what the disk has free, less what uploads under way may still write. Room is held for the whole of
+ * an upload until it ends, although part of it is written already: too careful by at most the bytes in progress.
+ */
+import { statfs } from 'node:fs/promises';
+import { GatewayError } from '../../../domain/errors.ts';
+import type { StorageFaults } from './faults.ts';
+
+/** Stays free: the journal may lie on the same disk, and on a full one it refuses what grows. */
+export const FREE_MARGIN_BYTES = 64 * 1024 * 1024;
+
+/** Bytes that the disk of a folder has free for this process. */
+export type FreeSpaceProbe = () => Promise<number>;
+
+function freeSpaceOf(folder: string): FreeSpaceProbe {
+  return async () => {
+    const { bavail, bsize } = await statfs(folder);
+    return bavail * bsize;
+  };
+}
+
+export class FreeSpace {
+  readonly #folder: string;
+  readonly #faults: StorageFaults;
+  readonly #probe: FreeSpaceProbe;
+  readonly #held = new Map<string, number>();
+  #heldBytes = 0;
+
+  constructor(folder: string, faults: StorageFaults, probe: FreeSpaceProbe = freeSpaceOf(folder)) {
+    this.#folder = folder;
+    this.#faults = faults;
+    this.#probe = probe;
+  }
+
+  /** Rejects with `StorageFull`; with `FileStorageFailed` when the disk does not answer. */
+  reserve(holder: string, sizeBytes: number): Promise<void> {
+    return this.#looking((free) => this.#hold(holder, sizeBytes, free));
+  }
+
+  /** Without a pause, so that two that ask at once cannot both get the last room. */
+  #hold(holder: string, sizeBytes: number, free: number): void {
+    const before = this.#held.get(holder) ?? 0;
+    if (free - FREE_MARGIN_BYTES - (this.#heldBytes - before) < sizeBytes)
+      throw new GatewayError('StorageFull');
+    this.#held.set(holder, sizeBytes);
+    this.#heldBytes += sizeBytes - before;
+  }
+
+  release(holder: string): void {
+    this.#heldBytes -= this.#held.get(holder) ?? 0;
+    this.#held.delete(holder);
+  }
+
+  /** Rejects with `FileStorageFailed`. */
+  freeBytes(): Promise<number> {
+    return this.#looking((free) => Math.max(0, free - FREE_MARGIN_BYTES - this.#heldBytes));
+  }
+
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  #looking<T>(judge: (freeBytes: number) => T): Promise<T> {
+    const doing = `looking for free space in ${this.#folder}`;
+    return this.#faults.guard(doing, async () => judge(await this.#probe()));
+  }
+}

@@ -1,0 +1,206 @@
+/**
+ * Finished files that are open for reading. Descriptors are kept for the next request: a small range of a kept file costs
+ * one read and nothing else. Keeping is safe because a published file never changes and only the storage removes it.
+ */
+import { constants, read, readSync } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
+import type { GatewayError } from '../../../domain/errors.ts';
+import type { FileKey } from '../../../domain/files/files.ts';
+import type { StorageFaults } from './faults.ts';
+import { fileName, type OwnerFolders, openOrNothing } from './owner-folders.ts';
+import type { StoredFile } from './port.ts';
+
+/** Descriptors kept while nobody uses them; the least recently used goes first. */
+const KEPT_MAX = 256;
+/** Something else than a file under that name, a pipe for example, must not stop a thread of libuv. */
+const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+interface OpenFile {
+  readonly handle: FileHandle;
+  readonly sizeBytes: number;
+  readonly name: string;
+  users: number;
+}
+
+export class OpenFiles {
+  readonly #folders: OwnerFolders;
+  readonly #faults: StorageFaults;
+  readonly #keptMax: number;
+  /** By last use, oldest first. A promise, so that two that ask at once share one descriptor. */
+  readonly #kept = new Map<string, Promise<OpenFile | undefined>>();
+  /** The last of them: used again and again it need not be moved. */
+  #latest: Promise<OpenFile | undefined> | undefined;
+  /** What those promises came to: a kept file is handed out within the call. */
+  readonly #ready = new WeakMap<Promise<OpenFile | undefined>, OpenFile>();
+  #open = 0;
+
+  constructor(folders: OwnerFolders, faults: StorageFaults, keptMax = KEPT_MAX) {
+    this.#folders = folders;
+    this.#faults = faults;
+    this.#keptMax = keptMax;
+  }
+
+  get open(): number {
+    return this.#open;
+  }
+
+  async get(key: FileKey): Promise<StoredFile | undefined> {
+    const name = `${key.owner}/${key.fileId}`;
+    const opening = this.#kept.get(name) ?? this.#openNew(key, name);
+    this.#moveLast(name, opening);
+    let file: OpenFile | undefined;
+    try {
+      file = await opening;
+    } catch (error) {
+      this.#drop(name, opening);
+      throw error;
+    }
+    if (file === undefined) {
+      this.#drop(name, opening);
+      return undefined;
+    }
+    this.#ready.set(opening, file);
+    file.users += 1;
+    this.#evict();
+    return this.#stored(file, opening);
+  }
+
+  /** The same for a file that is kept; undefined for any other. */
+  getKept(key: FileKey): StoredFile | undefined {
+    const name = `${key.owner}/${key.fileId}`;
+    const opening = this.#kept.get(name);
+    const file = opening === undefined ? undefined : this.#ready.get(opening);
+    if (opening === undefined || file === undefined) return undefined;
+    this.#moveLast(name, opening);
+    file.users += 1;
+    return this.#stored(file, opening);
+  }
+
+  /** The file is removed: who reads it may finish, nobody else gets it. */
+  async forget(key: FileKey): Promise<void> {
+    const name = `${key.owner}/${key.fileId}`;
+    const opening = this.#kept.get(name);
+    if (opening === undefined) return;
+    this.#kept.delete(name);
+    const file = await opening.catch(() => undefined);
+    if (file?.users === 0) await this.#close(file);
+  }
+
+  async close(): Promise<void> {
+    const kept = [...this.#kept.values()];
+    this.#kept.clear();
+    for (const opening of kept) {
+      const file = await opening.catch(() => undefined);
+      if (file?.users === 0) await this.#close(file);
+    }
+  }
+
+  async #openNew(key: FileKey, name: string): Promise<OpenFile | undefined> {
+    const handle = await this.#folders.use(key.owner, (folder) =>
+      openOrNothing(folder.pathOf(fileName(key)), READ_FLAGS),
+    );
+    if (handle === undefined) return undefined;
+    const stats = await handle.stat();
+    if (!stats.isFile()) {
+      await handle.close();
+      throw new Error('there is something under its name that is no file');
+    }
+    this.#open += 1;
+    return { handle, sizeBytes: stats.size, name, users: 0 };
+  }
+
+  #stored(file: OpenFile, opening: Promise<OpenFile | undefined>): StoredFile {
+    return new OpenReader(file, this.#faults, () => {
+      file.users -= 1;
+      if (file.users === 0 && this.#kept.get(file.name) !== opening) void this.#close(file);
+    });
+  }
+
+  #moveLast(name: string, opening: Promise<OpenFile | undefined>): void {
+    if (opening === this.#latest) return;
+    this.#kept.delete(name);
+    this.#kept.set(name, opening);
+    this.#latest = opening;
+  }
+
+  #evict(): void {
+    if (this.#kept.size <= this.#keptMax) return;
+    for (const [name, opening] of this.#kept) {
+      this.#kept.delete(name);
+      void opening.then(
+        (file) => (file?.users === 0 ? this.#close(file) : undefined),
+        () => undefined,
+      );
+      return;
+    }
+  }
+
+  #drop(name: string, opening: Promise<OpenFile | undefined>): void {
+    if (this.#kept.get(name) === opening) this.#kept.delete(name);
+  }
+
+  async #close(file: OpenFile): Promise<void> {
+    this.#open -= 1;
+    await this.#faults.guard(`closing ${file.name}`, () => file.handle.close()).catch(() => undefined);
+  }
+}
+
+/** One use of an open file. */
+class OpenReader implements StoredFile {
+  readonly sizeBytes: number;
+  readonly #file: OpenFile;
+  readonly #faults: StorageFaults;
+  #done: (() => void) | undefined;
+
+  /** `done` is called once. */
+  constructor(file: OpenFile, faults: StorageFaults, done: () => void) {
+    this.sizeBytes = file.sizeBytes;
+    this.#file = file;
+    this.#faults = faults;
+    this.#done = done;
+  }
+
+  read(target: Uint8Array, position: number): Promise<number> {
+    return readFully(this.#file.handle.fd, target, position, (error) => this.#failure(error));
+  }
+
+  readNow(target: Uint8Array, position: number): number {
+    try {
+      return readSync(this.#file.handle.fd, target, 0, target.length, position);
+    } catch (error) {
+      throw this.#failure(error);
+    }
+  }
+
+  close(): void {
+    this.#done?.();
+    this.#done = undefined;
+  }
+
+  #failure(error: unknown): GatewayError {
+    return this.#faults.failure(`reading ${this.#file.name}`, error);
+  }
+}
+
+/**
+ * As many bytes as `target` takes or the file has; rejects with what `failure` makes of an error. By callbacks and one
+ * promise: a download reads thousands of times.
+ */
+function readFully(
+  fd: number,
+  target: Uint8Array,
+  position: number,
+  failure: (error: unknown) => unknown,
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    let done = 0;
+    const readOn = () => read(fd, target, done, target.length - done, position + done, took);
+    const took = (error: unknown, got: number) => {
+      if (error !== null) return reject(failure(error));
+      done += got;
+      if (got === 0 || done === target.length) resolve(done);
+      else readOn();
+    };
+    readOn();
+  });
+}

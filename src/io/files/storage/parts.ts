@@ -1,0 +1,242 @@
+/**
+ * Files that are being uploaded: `{root}/{owner}/{fileId}.part`. Owns who has which part open, and that a part is ended
+ * only when nobody has: publish and remove wait for the last lease, and no lease is given while they wait.
+ */
+import { constants } from 'node:fs';
+import { type FileHandle, open, opendir, unlink } from 'node:fs/promises';
+import { systemCode } from '../../../domain/disk-faults.ts';
+import { GatewayError } from '../../../domain/errors.ts';
+import type { FileKey } from '../../../domain/files/files.ts';
+import { parseId } from '../../../domain/ids.ts';
+import type { StorageFaults } from './faults.ts';
+import { fileName, type OwnerFolder, type OwnerFolders, openOrNothing } from './owner-folders.ts';
+import type { PartLease, WantedFiles } from './port.ts';
+
+const PART_SUFFIX = '.part';
+const MAKE_FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
+const LEASE_FLAGS = constants.O_RDWR | constants.O_NOFOLLOW;
+const FILE_MODE = 0o600;
+
+/** A part stays open for its next chunk; opening costs more than writing 256 KB. */
+const LINGER_MS = 2_000;
+const LINGERING_MAX = 256;
+
+/** Who uses one part. Forgotten when nobody does. */
+interface PartUse {
+  leases: number;
+  /** One descriptor for all leases; undefined when there is no such file. */
+  opening: Promise<FileHandle | undefined> | undefined;
+  lingering: NodeJS.Timeout | undefined;
+  /** Publishes and removals that wait or run, one after the other. */
+  endings: number;
+  lastEnding: Promise<unknown>;
+  onIdle: (() => void) | undefined;
+}
+
+export class Parts {
+  readonly #folders: OwnerFolders;
+  readonly #faults: StorageFaults;
+  readonly #uses = new Map<string, PartUse>();
+  /** Made since the start: a sweep that runs beside new uploads leaves them alone. */
+  readonly #made = new Set<string>();
+  #leases = 0;
+  #lingering = 0;
+
+  constructor(folders: OwnerFolders, faults: StorageFaults) {
+    this.#folders = folders;
+    this.#faults = faults;
+  }
+
+  get leases(): number {
+    return this.#leases;
+  }
+
+  /** An empty part; whatever an earlier attempt left is thrown away. */
+  async make(key: FileKey): Promise<void> {
+    this.#made.add(key.fileId);
+    await this.exclusively(key, () =>
+      this.#folders.make(key.owner, async (folder) => {
+        const handle = await open(folder.pathOf(partName(key)), MAKE_FLAGS, FILE_MODE);
+        await handle.close();
+      }),
+    );
+  }
+
+  /** Throws `InvalidID` when there is no part, or no longer. */
+  async lease(key: FileKey): Promise<PartLease> {
+    const use = this.#useOf(key);
+    if (use.endings > 0) throw new GatewayError('InvalidID');
+    use.leases += 1;
+    this.#leases += 1;
+    this.#endLinger(use);
+    use.opening ??= this.#folders.use(key.owner, (folder) =>
+      openOrNothing(folder.pathOf(partName(key)), LEASE_FLAGS),
+    );
+    const { opening } = use;
+    try {
+      const handle = await opening;
+      if (handle === undefined) throw new GatewayError('InvalidID');
+      return this.#leaseOf(key, use, handle);
+    } catch (error) {
+      if (use.opening === opening) use.opening = undefined;
+      this.#giveBack(key, use);
+      throw error;
+    }
+  }
+
+  #leaseOf(key: FileKey, use: PartUse, handle: FileHandle): PartLease {
+    let released = false;
+    return {
+      fd: handle.fd,
+      release: async () => {
+        if (released) return;
+        released = true;
+        this.#giveBack(key, use);
+      },
+      failure: (fault) => this.#faults.failure(`writing the part of ${useName(key)}`, fault),
+    };
+  }
+
+  /** Runs `work` when no lease is left, and after those that asked before; no lease is given until it is done. */
+  async exclusively<T>(key: FileKey, work: () => Promise<T>): Promise<T> {
+    const use = this.#useOf(key);
+    use.endings += 1;
+    const mine = use.lastEnding.then(async () => {
+      if (use.leases > 0)
+        await new Promise<void>((resolve) => {
+          use.onIdle = resolve;
+        });
+      await this.#closeHandle(use);
+      return work();
+    });
+    // The next in line waits for the end of this one, however it ends; its failure is its own caller's.
+    use.lastEnding = mine.then(
+      () => undefined,
+      () => undefined,
+    );
+    try {
+      return await mine;
+    } finally {
+      use.endings -= 1;
+      this.#forget(key, use);
+    }
+  }
+
+  /** Closes what nobody uses. */
+  async close(): Promise<void> {
+    const idle = [...this.#uses.values()].filter(({ leases }) => leases === 0);
+    await Promise.all(idle.map((use) => this.#closeHandle(use)));
+  }
+
+  /** The part became a file. */
+  ended(key: FileKey): void {
+    this.#made.delete(key.fileId);
+  }
+
+  /** Call it within `exclusively`. False when there was none. */
+  async removeFrom(folder: OwnerFolder, key: FileKey): Promise<boolean> {
+    this.#made.delete(key.fileId);
+    return unlinkIfThere(folder.pathOf(partName(key)));
+  }
+
+  /** Removes the parts whose file ids are not wanted and that were not made since the start. Resolves with how many. */
+  async sweep(wanted: WantedFiles): Promise<number> {
+    let removed = 0;
+    for await (const owner of await opendir(this.#folders.root)) {
+      if (!owner.isDirectory() || parseId(owner.name) === undefined) continue;
+      for (const fileId of await this.#partsOf(owner.name)) {
+        if (wanted.has(fileId) || this.#made.has(fileId)) continue;
+        const key = { owner: owner.name, fileId };
+        const gone = await this.exclusively(key, () =>
+          this.#folders.use(key.owner, (folder) => this.removeFrom(folder, key)),
+        );
+        if (gone === true) removed += 1;
+      }
+    }
+    return removed;
+  }
+
+  async #partsOf(owner: string): Promise<string[]> {
+    const found: string[] = [];
+    await this.#folders.use(owner, async (folder) => {
+      for await (const { name } of await opendir(folder.pathOf('.'))) {
+        const fileId = name.endsWith(PART_SUFFIX) ? parseId(name.slice(0, -PART_SUFFIX.length)) : undefined;
+        if (fileId !== undefined) found.push(fileId);
+      }
+    });
+    return found;
+  }
+
+  #useOf(key: FileKey): PartUse {
+    const name = useName(key);
+    const use = this.#uses.get(name) ?? {
+      leases: 0,
+      opening: undefined,
+      lingering: undefined,
+      endings: 0,
+      lastEnding: Promise.resolve(),
+      onIdle: undefined,
+    };
+    this.#uses.set(name, use);
+    return use;
+  }
+
+  #giveBack(key: FileKey, use: PartUse): void {
+    use.leases -= 1;
+    this.#leases -= 1;
+    if (use.leases > 0) return;
+    use.onIdle?.();
+    use.onIdle = undefined;
+    if (use.opening !== undefined && use.endings === 0) this.#linger(key, use);
+    this.#forget(key, use);
+  }
+
+  #linger(key: FileKey, use: PartUse): void {
+    this.#lingering += 1;
+    const end = () => {
+      this.#closeHandle(use)
+        .catch((error: unknown) => this.#faults.failure(`closing the part of ${useName(key)}`, error))
+        .finally(() => this.#forget(key, use));
+    };
+    use.lingering = setTimeout(end, this.#lingering > LINGERING_MAX ? 0 : LINGER_MS).unref();
+  }
+
+  #endLinger(use: PartUse): void {
+    if (use.lingering === undefined) return;
+    clearTimeout(use.lingering);
+    use.lingering = undefined;
+    this.#lingering -= 1;
+  }
+
+  async #closeHandle(use: PartUse): Promise<void> {
+    const { opening } = use;
+    use.opening = undefined;
+    this.#endLinger(use);
+    const handle = await opening;
+    await handle?.close();
+  }
+
+  #forget(key: FileKey, use: PartUse): void {
+    const unused = use.leases === 0 && use.endings === 0 && use.opening === undefined;
+    if (unused && this.#uses.get(useName(key)) === use) this.#uses.delete(useName(key));
+  }
+}
+
+export function partName(key: FileKey): string {
+  return `${fileName(key)}${PART_SUFFIX}`;
+}
+
+/** False when there was nothing to remove. */
+export async function unlinkIfThere(path: string): Promise<boolean> {
+  try {
+    await unlink(path);
+    return true;
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return false;
+    throw error;
+  }
+}
+
+function useName({ owner, fileId }: FileKey): string {
+  return `${owner}/${fileId}`;
+}

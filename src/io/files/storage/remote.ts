@@ -1,0 +1,194 @@
+/**
+ * Files on HTTP servers (spec 4.8, `FileServers`): the first server whose threshold is lower than the file id has it, at
+ * `/{owner}/{fileId}`. Uploads are staged in a folder of this machine, because their chunks come in any order and may
+ * come again, and leave in one stream when they are published (docs/decisions/0041).
+ */
+import { constants } from 'node:fs';
+import type { FileKey } from '../../../domain/files/files.ts';
+import { type FullListener, StorageFaults } from './faults.ts';
+import { FreeSpace, type FreeSpaceProbe } from './free-space.ts';
+import { fileName, isThere, OwnerFolders, openOrNothing, ownerName } from './owner-folders.ts';
+import { Parts, partName } from './parts.ts';
+import type { FileStorage, PartLease, StorageCounters, StorageFaultListener, StoredFile } from './port.ts';
+import { StorageServer } from './storage-server.ts';
+
+export interface RemoteStorageOptions {
+  /** Threshold in decimal → server; at least one. */
+  readonly servers: Readonly<Record<string, { readonly Host: string }>>;
+  /** Folder of uploads under way: there and writable. */
+  readonly staging: string;
+  readonly onFault: StorageFaultListener;
+  /** Told, once a minute at most, that the disk has no room for uploads. */
+  readonly full?: FullListener;
+  /** Of the staging folder's disk unless given. */
+  readonly freeSpace?: FreeSpaceProbe;
+  /** A request that does not get on for so long is given up. */
+  readonly stalledMs?: number;
+}
+
+interface Threshold {
+  readonly above: bigint;
+  readonly server: StorageServer;
+}
+
+export class RemoteStorage implements FileStorage {
+  readonly #faults: StorageFaults;
+  readonly #folders: OwnerFolders;
+  readonly #parts: Parts;
+  readonly #space: FreeSpace;
+  readonly #thresholds: readonly Threshold[];
+  #published = 0;
+  #removed = 0;
+  #open = 0;
+
+  constructor({ servers, staging, onFault, full, freeSpace, stalledMs }: RemoteStorageOptions) {
+    this.#faults = new StorageFaults(onFault, full);
+    this.#folders = new OwnerFolders(staging);
+    this.#parts = new Parts(this.#folders, this.#faults);
+    this.#space = new FreeSpace(staging, this.#faults, freeSpace);
+    const more = stalledMs === undefined ? {} : { stalledMs };
+    this.#thresholds = Object.entries(servers)
+      .map(([above, { Host }]) => ({
+        above: BigInt(above),
+        server: new StorageServer({ host: Host, ...more }),
+      }))
+      .sort((a, b) => (a.above < b.above ? 1 : -1));
+  }
+
+  open(key: FileKey): Promise<StoredFile | undefined> {
+    return this.#guard('opening', key, async () => {
+      const server = this.#serverOf(key);
+      const sizeBytes = await server.sizeOf(pathOf(key));
+      if (sizeBytes === undefined) return undefined;
+      this.#open += 1;
+      return this.#stored(key, server, sizeBytes);
+    });
+  }
+
+  create(key: FileKey): Promise<void> {
+    return this.#guard('making a part of', key, () => this.#parts.make(key));
+  }
+
+  lease(key: FileKey): Promise<PartLease> {
+    return this.#guard('opening the part of', key, () => this.#parts.lease(key));
+  }
+
+  publish(key: FileKey, sizeBytes: number): Promise<void> {
+    return this.#guard('publishing', key, async () => {
+      await this.#parts.exclusively(key, async () => {
+        const sent = await this.#send(key, sizeBytes);
+        const stored = await this.#serverOf(key).sizeOf(pathOf(key));
+        if (stored !== sizeBytes)
+          throw new Error(`the server has ${String(stored)} bytes of it, expected were ${sizeBytes}`);
+        if (sent) await this.#folders.use(key.owner, (folder) => this.#parts.removeFrom(folder, key));
+      });
+      this.#published += 1;
+    });
+  }
+
+  remove(key: FileKey): Promise<void> {
+    return this.#guard('removing', key, async () => {
+      const gone = await this.#parts.exclusively(key, async () => {
+        const part = await this.#folders.use(key.owner, (folder) => this.#parts.removeFrom(folder, key));
+        const file = await this.#serverOf(key).remove(pathOf(key));
+        return part === true || file;
+      });
+      if (gone) this.#removed += 1;
+    });
+  }
+
+  removeFinished(key: FileKey): Promise<boolean> {
+    return this.#guard('removing', key, async () => {
+      const part = await this.#folders.use(key.owner, (folder) => isThere(folder.pathOf(partName(key))));
+      // Below every threshold there is no server, and so no file.
+      const gone = part !== true && (await this.#findServer(key)?.remove(pathOf(key))) === true;
+      if (gone) this.#removed += 1;
+      return gone;
+    });
+  }
+
+  reserve(holder: string, sizeBytes: number): Promise<void> {
+    return this.#space.reserve(holder, sizeBytes);
+  }
+
+  release(holder: string): void {
+    this.#space.release(holder);
+  }
+
+  freeBytes(): Promise<number> {
+    return this.#space.freeBytes();
+  }
+
+  sweep(wanted: ReadonlySet<string>): Promise<number> {
+    return this.#faults.guard(`sweeping ${this.#folders.root}`, () => this.#parts.sweep(wanted));
+  }
+
+  counters(): StorageCounters {
+    return {
+      leases: this.#parts.leases,
+      reservedBytes: this.#space.heldBytes,
+      published: this.#published,
+      removed: this.#removed,
+      failed: this.#faults.failed,
+      full: this.#faults.full,
+      open: this.#open,
+    };
+  }
+
+  async close(): Promise<void> {
+    await this.#parts.close();
+    await Promise.all(this.#thresholds.map(({ server }) => server.close()));
+  }
+
+  /** False when there is no part: whether a run before this one had sent it, the server knows. */
+  async #send(key: FileKey, sizeBytes: number): Promise<boolean> {
+    const handle = await this.#folders.use(key.owner, (folder) =>
+      openOrNothing(folder.pathOf(partName(key)), constants.O_RDONLY | constants.O_NOFOLLOW),
+    );
+    if (handle === undefined) return false;
+    try {
+      const { size } = await handle.stat();
+      if (size !== sizeBytes) throw new Error(`the part has ${size} bytes, expected were ${sizeBytes}`);
+      await this.#serverOf(key).put(pathOf(key), handle, sizeBytes);
+      return true;
+    } finally {
+      await handle.close();
+    }
+  }
+
+  #stored(key: FileKey, server: StorageServer, sizeBytes: number): StoredFile {
+    let closed = false;
+    return {
+      sizeBytes,
+      read: (target, position) =>
+        this.#guard('reading', key, async () => {
+          const length = Math.min(target.length, Math.max(0, sizeBytes - position));
+          if (length > 0) await server.read(pathOf(key), target.subarray(0, length), position);
+          return length;
+        }),
+      close: () => {
+        if (!closed) this.#open -= 1;
+        closed = true;
+      },
+    };
+  }
+
+  #serverOf(key: FileKey): StorageServer {
+    const found = this.#findServer(key);
+    if (found === undefined) throw new Error('no threshold of FileServers is lower than the file id');
+    return found;
+  }
+
+  #findServer({ fileId }: FileKey): StorageServer | undefined {
+    const id = BigInt(fileId);
+    return this.#thresholds.find(({ above }) => above < id)?.server;
+  }
+
+  #guard<T>(doing: string, key: FileKey, work: () => Promise<T>): Promise<T> {
+    return this.#faults.guard(`${doing} ${key.owner}/${key.fileId}`, work);
+  }
+}
+
+function pathOf(key: FileKey): string {
+  return `/${ownerName(key)}/${fileName(key)}`;
+}

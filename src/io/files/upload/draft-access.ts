@@ -1,0 +1,184 @@
+/**
+ * The way to a draft: what create_draft may carry and how it is read, which of an owner's places takes a new draft, and
+ * who may touch one that is there (spec 4.7; files.md "Order of refusals, and access").
+ */
+import {
+  type DraftView,
+  draft,
+  type IsFree,
+  type OpenDraft,
+  type OpenedDraft,
+} from '../../../actors/files/v2/draft.ts';
+import { isPlaceOf, placeOf } from '../../../actors/files/v2/draft-state.ts';
+import type { ActorSystem } from '../../../actors/runtime/actor.ts';
+import { GatewayError } from '../../../domain/errors.ts';
+import { ID_MAX, ID_MIN, parseId } from '../../../domain/ids.ts';
+import { integer, object, optional, type Static, text, union } from '../../../domain/schema.ts';
+import type { SessionContext } from '../../../domain/sessions.ts';
+import type { SettingsReader } from '../../../domain/settings/settings.ts';
+import { askOptions } from '../../accounts/account.ts';
+
+/** Longest form of a declared checksum that the chat module keeps (docs/modules.md "Files"). */
+const DECLARED_CHARACTERS_MAX = 128;
+
+/** All of it optional: what is missing or wrong is answered with the file codes, in their order. */
+export const draftQuery = object({
+  fileName: optional(text({ examples: ['notes.txt'] })),
+  fileSize: optional(text({ description: 'Bytes', examples: ['5'] })),
+  chatId: optional(text({ description: '0 and less: the personal storage', examples: ['0'] })),
+  message: optional(text({ examples: ['The minutes of today'] })),
+  linkedMessageId: optional(text({ description: 'The message that this one answers', examples: ['0'] })),
+  crc32: optional(
+    text({ maxLength: 65_536, description: 'Kept with the message as it is', examples: ['907060870'] }),
+  ),
+});
+
+const number = integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER });
+
+/** The same fields for names and messages that are too long for a query. */
+export const draftBody = object({
+  fileName: optional(text({ examples: ['notes.txt'] })),
+  fileSize: optional(union([number, text()], { description: 'Bytes', examples: [5] })),
+  chatId: optional(
+    union([number, text()], { description: '0 and less: the personal storage', examples: ['0'] }),
+  ),
+  message: optional(text({ examples: ['The minutes of today'] })),
+  linkedMessageId: optional(union([number, text()], { examples: ['0'] })),
+  crc32: optional(union([number, text({ maxLength: 65_536 })], { examples: ['907060870'] })),
+});
+
+type Fields = Readonly<Record<keyof Static<typeof draftBody>, string | undefined>>;
+
+/** Where a draft is, and whose. */
+export interface DraftPlace {
+  readonly place: string;
+  readonly ownerId: string;
+  readonly fileId: string;
+}
+
+interface DraftCall {
+  readonly session: SessionContext;
+  readonly query: Static<typeof draftQuery>;
+  readonly body: Static<typeof draftBody>;
+  readonly idempotencyKey: string | undefined;
+  readonly actors: ActorSystem;
+  readonly settings: SettingsReader;
+}
+
+/** Throws `Forbidden`, `InvalidInput`, `TooManyDrafts`, and what the draft refuses: 1309, 1301, 1013, 1312, 1103, 1310. */
+export async function openDraft(call: DraftCall): Promise<OpenedDraft> {
+  const ownerId = ownerOf(call.session);
+  const command = readCommand(ownerId, mergeFields(call.query, call.body));
+  const { actors } = call;
+  const options = askOptions('create_draft', { idempotencyKey: call.idempotencyKey, body: command });
+  const places = Array.from({ length: call.settings.get('DraftsPerUser') }, (_, slot) =>
+    placeOf(ownerId, slot),
+  );
+  const { idempotencyKey: key } = options;
+  const ask = (place: string) => actors.ask<OpenedDraft | null>(draft, place, command, options);
+  if (key !== undefined) {
+    for (const place of places) {
+      const first = actors.remembers(draft, place, key) ? await ask(place) : null;
+      if (first !== null) return first;
+    }
+  }
+  for (const place of places) {
+    // Asked in the same breath: nobody can take it in between.
+    if (!actors.now<boolean>(draft, place, { type: 'isFree' } satisfies IsFree)) continue;
+    const opened = await ask(place);
+    if (opened !== null) return opened;
+  }
+  throw new GatewayError('TooManyDrafts');
+}
+
+/** The open draft of a file id. Throws `InvalidID` for one that is foreign, unknown or finished: all look the same. */
+export function findDraft(
+  actors: ActorSystem,
+  session: SessionContext,
+  sentId: string | undefined,
+): DraftPlace {
+  const ownerId = ownerOf(session);
+  const fileId = parseId(sentId);
+  const place = fileId === undefined ? undefined : actors.lookup('draft', fileId);
+  if (fileId === undefined || place === undefined || !isPlaceOf(place, ownerId)) {
+    throw new GatewayError('InvalidID');
+  }
+  return { place, ownerId, fileId };
+}
+
+export async function viewDraft(
+  actors: ActorSystem,
+  { place, ownerId, fileId }: DraftPlace,
+): Promise<DraftView> {
+  return await actors.query<DraftView>(draft, place, { type: 'draft', ownerId, fileId });
+}
+
+/** McpBasic has proved no key, and an McpApp session reaches what has `appScope` alone (spec 5.1): neither uploads. */
+function ownerOf({ loginType, userId }: SessionContext): string {
+  if (loginType === 'McpBasic' || loginType === 'McpApp') throw new GatewayError('Forbidden');
+  return userId;
+}
+
+/** A field may stand in the query or in the body. In both it has to say the same. */
+function mergeFields(query: DraftCall['query'], body: DraftCall['body']): Fields {
+  const merge = (name: keyof Fields): string | undefined => {
+    const [inQuery, inBody] = [query[name], body[name]];
+    const both = inQuery !== undefined && inBody !== undefined;
+    if (both && inQuery !== String(inBody)) {
+      throw new GatewayError('InvalidInput', `${name}: query and body differ`);
+    }
+    const value = inQuery ?? inBody;
+    return value === undefined || value === '' ? undefined : String(value);
+  };
+  return {
+    fileName: merge('fileName'),
+    fileSize: merge('fileSize'),
+    chatId: merge('chatId'),
+    message: merge('message'),
+    linkedMessageId: merge('linkedMessageId'),
+    crc32: merge('crc32'),
+  };
+}
+
+function readCommand(ownerId: string, fields: Fields): OpenDraft {
+  return {
+    type: 'openDraft',
+    ownerId,
+    name: fields.fileName ?? '',
+    sizeBytes: readSize(fields.fileSize),
+    chatId: readChat(fields.chatId),
+    message: fields.message ?? null,
+    linkedMessageId: readLinked(fields.linkedMessageId),
+    // What is longer than the module keeps is no checksum of any kind; it refuses nothing all the same.
+    declaredCrc32: fields.crc32?.slice(0, DECLARED_CHARACTERS_MAX) ?? null,
+  };
+}
+
+/** Any whole number: the draft judges it. Too large to be exact is too large for any file. */
+function readSize(sent: string | undefined): number | null {
+  if (sent === undefined) return null;
+  if (!/^-?[0-9]{1,40}$/.test(sent))
+    throw new GatewayError('InvalidInput', 'fileSize: expected a whole number');
+  return Math.max(Number.MIN_SAFE_INTEGER, Math.min(Number(sent), Number.MAX_SAFE_INTEGER));
+}
+
+/** Null, the personal storage, for 0 and less (spec 4.7 rule 1). */
+function readChat(sent: string | undefined): string | null {
+  const id = readInt64(sent, 'chatId');
+  return id === null || id <= 0n ? null : String(id);
+}
+
+function readLinked(sent: string | undefined): string | null {
+  const id = readInt64(sent, 'linkedMessageId');
+  if (id !== null && id < 0n) throw new GatewayError('InvalidInput', 'linkedMessageId: expected an id');
+  return id === null || id === 0n ? null : String(id);
+}
+
+function readInt64(sent: string | undefined, field: string): bigint | null {
+  if (sent === undefined) return null;
+  const value = /^-?[0-9]{1,19}$/.test(sent) ? BigInt(sent) : undefined;
+  if (value === undefined || value < ID_MIN || value > ID_MAX) {
+    throw new GatewayError('InvalidInput', `${field}: expected a 64-bit integer`);
+  }
+  return value;
+}

@@ -1,0 +1,50 @@
+/**
+ * How many bytes the body of a v2 upload may and has to have, from what was declared with the draft, with the request,
+ * and what the settings allow (spec 4.7 rule 5; files.md "v2 (streaming)").
+ */
+import { type ErrorName, GatewayError } from '../../../domain/errors.ts';
+import type { UploadPlan } from '../../../domain/files/upload-plan.ts';
+
+export interface BodyBounds {
+  /** Most bytes that the body may have, and the row that one more is refused with. */
+  readonly mostBytes: number;
+  readonly overRow: ErrorName;
+  /** Bytes that the largest file accepted has room for behind the offset. */
+  readonly roomBytes: number;
+  /** Fewest bytes of a body that arrived whole. */
+  readonly leastBytes: number;
+  /** Bytes of the whole file; undefined where nobody said. */
+  readonly totalBytes: number | undefined;
+}
+
+/** Throws `InvalidInput` where two declarations contradict each other, `MaxFileSize` for an offset past every file. */
+export function bodyBounds(plan: UploadPlan, declaredBytes: number | null, maxBytes: number): BodyBounds {
+  const { offsetBytes, bodyBytes, completes } = plan;
+  if (plan.totalBytes !== undefined && declaredBytes !== null && plan.totalBytes !== declaredBytes) {
+    throw new GatewayError('InvalidInput', `the draft was declared with ${declaredBytes} bytes`);
+  }
+  const totalBytes = declaredBytes ?? plan.totalBytes;
+  if (Math.max(offsetBytes, totalBytes ?? 0) > maxBytes) throw new GatewayError('MaxFileSize');
+  if (totalBytes !== undefined && offsetBytes > totalBytes) throw new GatewayError('WrongPart');
+  const roomBytes = maxBytes - offsetBytes;
+  const mostBytes = Math.min(
+    bodyBytes ?? Number.POSITIVE_INFINITY,
+    (totalBytes ?? maxBytes) - offsetBytes,
+    roomBytes,
+  );
+  const whole = completes === 'always' && totalBytes !== undefined ? totalBytes - offsetBytes : 0;
+  return {
+    mostBytes,
+    overRow: mostBytes === roomBytes ? 'MaxFileSize' : 'WrongPart',
+    roomBytes,
+    leastBytes: Math.max(bodyBytes ?? 0, whole),
+    totalBytes,
+  };
+}
+
+/** Throws `MaxFileSize`, `WrongPart` or `ShortPart` for a body of this size. */
+export function checkSize(sizeBytes: number, bounds: BodyBounds): void {
+  if (sizeBytes > bounds.roomBytes) throw new GatewayError('MaxFileSize');
+  if (sizeBytes > bounds.mostBytes) throw new GatewayError(bounds.overRow);
+  if (sizeBytes < bounds.leastBytes) throw new GatewayError('ShortPart');
+}

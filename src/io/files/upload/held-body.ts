@@ -1,0 +1,216 @@
+/**
+ * An upload's body while the gateway still asks whether it may come in. A client cannot be stopped at once: what its
+ * connection has buffered arrives all the same, megabytes within one turn of the event loop (files.md "What
+ * uWebSockets.js does with bodies", item 1). The first of it is kept in memory, the rest in a file without a name, and
+ * both are handed on in order once somebody reads, as fast as the reader takes them.
+ */
+import { closeSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { isNoRoom, systemCode } from '../../../domain/disk-faults.ts';
+import { GatewayError } from '../../../domain/errors.ts';
+import { pageMemory } from '../../../domain/page-memory.ts';
+import type { IncomingBody, IncomingSink } from '../../http/stream.ts';
+
+/** A chunk of v1 that came with its head needs no file. */
+const MEMORY_BYTES = 512 * 1024;
+/** Read back at once. */
+const STEP_BYTES = 512 * 1024;
+
+/** What all held bodies together may take, and where. */
+export interface HoldBounds {
+  /** For files that lose their name at once. */
+  readonly folder: string;
+  readonly memoryBytesMax: number;
+  readonly fileBytesMax: number;
+}
+
+/** Bytes held now by all bodies; `spilledBytes` counts for ever. */
+export interface HeldTotals {
+  memoryBytes: number;
+  fileBytes: number;
+  spilledBytes: number;
+}
+
+interface SpillFile {
+  readonly fd: number;
+  writtenBytes: number;
+  readBytes: number;
+}
+
+/** Handed on within the call, so one is enough for all bodies. */
+const STEP = pageMemory(STEP_BYTES);
+let names = 0;
+
+export class HeldBody implements IncomingBody, IncomingSink {
+  readonly declaredBytes: number | undefined;
+  readonly #body: IncomingBody;
+  readonly #bounds: HoldBounds;
+  readonly #totals: HeldTotals;
+  readonly #memory: Buffer[] = [];
+  #memoryBytes = 0;
+  #file: SpillFile | undefined;
+  #sink: IncomingSink | undefined;
+  #paused = false;
+  #handing = false;
+  #ended: 'complete' | 'lost' | undefined;
+  #failure: GatewayError | undefined;
+  #over = false;
+
+  /** Reads the body from now on. `release` it, whatever comes. */
+  constructor(body: IncomingBody, bounds: HoldBounds, totals: HeldTotals) {
+    this.declaredBytes = body.declaredBytes;
+    this.#body = body;
+    this.#bounds = bounds;
+    this.#totals = totals;
+    body.read(this);
+  }
+
+  /** Rejects what could not be held: `StorageFull`, `Overloaded`, `FileStorageFailed`. */
+  read(sink: IncomingSink): void {
+    if (this.#failure !== undefined) throw this.#failure;
+    this.#sink = sink;
+    this.#handOn();
+  }
+
+  pause(): void {
+    this.#paused = true;
+    if (!this.#over) this.#body.pause();
+  }
+
+  resume(): void {
+    this.#paused = false;
+    this.#handOn();
+  }
+
+  discard(): void {
+    if (this.#over) return;
+    this.release();
+    this.#body.discard();
+  }
+
+  /** Forgets what is held; nothing is handed on any more. */
+  release(): void {
+    this.#over = true;
+    this.#totals.memoryBytes -= this.#memoryBytes;
+    this.#memoryBytes = 0;
+    this.#memory.length = 0;
+    this.#closeFile();
+  }
+
+  data(bytes: Uint8Array): void {
+    if (this.#over) return;
+    if (this.#sink !== undefined && !this.#holdsSome) this.#sink.data(bytes);
+    else this.#hold(bytes);
+  }
+
+  end(): void {
+    this.#ended = 'complete';
+    this.#handOn();
+  }
+
+  lost(): void {
+    this.#ended = 'lost';
+    this.#handOn();
+  }
+
+  get #holdsSome(): boolean {
+    return this.#memory.length > 0 || this.#file !== undefined;
+  }
+
+  #hold(bytes: Uint8Array): void {
+    this.#body.pause();
+    const { memoryBytes } = this.#totals;
+    const fits = this.#memoryBytes + bytes.length <= MEMORY_BYTES;
+    if (this.#file === undefined && fits && memoryBytes + bytes.length <= this.#bounds.memoryBytesMax) {
+      this.#memory.push(Buffer.from(bytes));
+      this.#memoryBytes += bytes.length;
+      this.#totals.memoryBytes += bytes.length;
+      return;
+    }
+    try {
+      this.#spill(bytes);
+    } catch (error) {
+      this.#fail(isNoRoom(error) ? 'StorageFull' : 'FileStorageFailed');
+    }
+  }
+
+  #spill(bytes: Uint8Array): void {
+    if (this.#totals.fileBytes + bytes.length > this.#bounds.fileBytesMax) {
+      this.#fail('Overloaded');
+      return;
+    }
+    this.#file ??= { fd: openNameless(this.#bounds.folder), writtenBytes: 0, readBytes: 0 };
+    const file = this.#file;
+    for (let done = 0; done < bytes.length; )
+      done += writeSync(file.fd, bytes, done, bytes.length - done, file.writtenBytes + done);
+    file.writtenBytes += bytes.length;
+    this.#totals.fileBytes += bytes.length;
+    this.#totals.spilledBytes += bytes.length;
+  }
+
+  /** To a reader who is there already a body that cannot be held is a client that is gone. */
+  #fail(row: 'StorageFull' | 'Overloaded' | 'FileStorageFailed'): void {
+    this.#failure = new GatewayError(row);
+    this.discard();
+    this.#sink?.lost();
+  }
+
+  /** Until the reader says to wait, or nothing is held any more; then the client may go on. */
+  #handOn(): void {
+    const sink = this.#sink;
+    if (sink === undefined || this.#handing || this.#over) return;
+    this.#handing = true;
+    while (!this.#paused && !this.#over && this.#holdsSome) this.#handOnStep(sink);
+    this.#handing = false;
+    if (this.#over || this.#holdsSome) return;
+    if (this.#ended !== undefined) {
+      this.#over = true;
+      if (this.#ended === 'complete') sink.end();
+      else sink.lost();
+    } else if (!this.#paused) this.#body.resume();
+  }
+
+  #handOnStep(sink: IncomingSink): void {
+    const piece = this.#memory.shift();
+    if (piece !== undefined) {
+      this.#memoryBytes -= piece.length;
+      this.#totals.memoryBytes -= piece.length;
+      sink.data(piece);
+      return;
+    }
+    const bytes = this.#readBack();
+    if (bytes === undefined) this.#fail('FileStorageFailed');
+    else sink.data(bytes);
+  }
+
+  /** Undefined when the file does not give back what was written to it. */
+  #readBack(): Uint8Array | undefined {
+    const file = this.#file;
+    if (file === undefined) return undefined;
+    let got: number;
+    try {
+      got = readSync(file.fd, STEP, 0, STEP_BYTES, file.readBytes);
+    } catch (error) {
+      if (systemCode(error) === undefined) throw error;
+      return undefined;
+    }
+    file.readBytes += got;
+    if (file.readBytes >= file.writtenBytes) this.#closeFile();
+    return got === 0 ? undefined : STEP.subarray(0, got);
+  }
+
+  #closeFile(): void {
+    if (this.#file === undefined) return;
+    this.#totals.fileBytes -= this.#file.writtenBytes;
+    closeSync(this.#file.fd);
+    this.#file = undefined;
+  }
+}
+
+function openNameless(folder: string): number {
+  names += 1;
+  const path = join(folder, `.held-${process.pid}-${names}`);
+  const fd = openSync(path, 'wx+', 0o600);
+  unlinkSync(path);
+  return fd;
+}

@@ -1,0 +1,95 @@
+/**
+ * Takes the bytes of uploads from the network into parts, for v1 chunks and v2 streams alike, never with more in memory
+ * than its slabs. How one body is taken: reception.ts.
+ *
+ * Whoever calls sees to it that nobody else writes the same place of the part meanwhile, and that nothing there was
+ * acknowledged before: bytes are in the part before their checksum is judged.
+ */
+import type { WorkerPort } from '../../../actors/runtime/ports.ts';
+import { GatewayError } from '../../../domain/errors.ts';
+import type { IncomingBody } from '../../http/stream.ts';
+import { type SlabCounters, Slabs } from './buffers.ts';
+import { HeldBody, type HeldTotals, type HoldBounds } from './held-body.ts';
+import { type Received, type ReceiveOptions, Reception } from './reception.ts';
+
+/** Of bodies that nobody may read yet: their share of the 64 MiB of buffers, and a bound on what goes to the disk. */
+const HELD_MEMORY_BYTES_MAX = 8 * 1024 * 1024;
+const HELD_FILE_BYTES_MAX = 2 * 1024 * 1024 * 1024;
+
+export interface ReceiverOptions {
+  /** For bytes that arrive before they may come in. */
+  readonly folder: string;
+  readonly slabs?: Slabs;
+  readonly held?: Partial<Omit<HoldBounds, 'folder'>>;
+}
+
+export interface ReceiverCounters {
+  readonly active: number;
+  readonly slabs: SlabCounters;
+  readonly receivedBytes: number;
+  /** Written on the main thread because no slab was free. */
+  readonly surplusBytes: number;
+  readonly lost: number;
+  /** Of bodies that wait for leave to come in. */
+  readonly held: Readonly<HeldTotals>;
+}
+
+export class Receiver {
+  readonly #workers: WorkerPort;
+  readonly #slabs: Slabs;
+  readonly #bounds: HoldBounds;
+  readonly #held: HeldTotals = { memoryBytes: 0, fileBytes: 0, spilledBytes: 0 };
+  readonly #totals = { active: 0, receivedBytes: 0, surplusBytes: 0, lost: 0 };
+
+  constructor(workers: WorkerPort, { folder, slabs = new Slabs(), held = {} }: ReceiverOptions) {
+    this.#workers = workers;
+    this.#slabs = slabs;
+    this.#bounds = {
+      folder,
+      memoryBytesMax: HELD_MEMORY_BYTES_MAX,
+      fileBytesMax: HELD_FILE_BYTES_MAX,
+      ...held,
+    };
+  }
+
+  /**
+   * Takes what arrives from now on, while `work` finds out whether it may come in; `work` reads the body that it is
+   * given, or does not. Call it in the turn of the request.
+   */
+  async hold<T>(body: IncomingBody, work: (held: IncomingBody) => Promise<T>): Promise<T> {
+    const held = new HeldBody(body, this.#bounds, this.#held);
+    try {
+      return await work(held);
+    } finally {
+      held.release();
+    }
+  }
+
+  /**
+   * Settles once nothing uses the descriptor any more, and the answer may be given: what the limiter is owed is paid.
+   * Rejects with `tooLong`, `StorageFull`, `FileStorageFailed`, `Overloaded`, `Stopping`; the rest of the body is
+   * then thrown away.
+   */
+  async receive(options: ReceiveOptions): Promise<Received> {
+    const { body, maxBytes, tooLong, throttled } = options;
+    if ((body.declaredBytes ?? 0) > maxBytes) {
+      body.discard();
+      throw new GatewayError(tooLong);
+    }
+    this.#totals.active += 1;
+    this.#slabs.join();
+    try {
+      const received = await new Reception(options, this.#workers, this.#slabs, this.#totals).run();
+      if (received.ended === 'complete') await throttled?.paid();
+      if (received.ended === 'lost') this.#totals.lost += 1;
+      return received;
+    } finally {
+      this.#totals.active -= 1;
+      this.#slabs.leave();
+    }
+  }
+
+  counters(): ReceiverCounters {
+    return { ...this.#totals, slabs: this.#slabs.counters(), held: { ...this.#held } };
+  }
+}

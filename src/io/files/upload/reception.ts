@@ -1,0 +1,250 @@
+/**
+ * One body on its way into a part: fills slabs, has worker threads write and hash them at their positions, holds the
+ * client back when they are behind or the bandwidth limiter says so. A client that was asked to wait still sends what
+ * is on its way: into further slabs, and where there is none it is written within the call, at its position, and hashed
+ * from the file later (files.md "What uWebSockets.js does with bodies", item 1).
+ */
+import { createHash, type Hash } from 'node:crypto';
+import { writeSync } from 'node:fs';
+import type { WorkerPort } from '../../../actors/runtime/ports.ts';
+import { type ErrorName, GatewayError } from '../../../domain/errors.ts';
+import { combineCrc32 } from '../../../domain/files/crc32-combine.ts';
+import type { IncomingBody, IncomingSink } from '../../http/stream.ts';
+import type { PartLease } from '../storage/port.ts';
+import type { ThrottledStream } from '../throttle.ts';
+import type { Slab, Slabs } from './buffers.ts';
+
+/** Tasks of one upload at the worker threads; from then on its client waits. Fewer while many upload. */
+const TASKS_MAX = 4;
+/** What still comes of a client that waits goes into slabs, too, up to this: 6 MiB for one upload. */
+const TASKS_BURST_MAX = 12;
+/** Bytes that were written without a slab are read again to be hashed, so many at once. */
+const SURPLUS_RUN_BYTES = 2 * 1024 * 1024;
+
+export interface ReceiveOptions {
+  readonly body: IncomingBody;
+  /** Stays the caller's: it is released once `receive` has settled, not before. */
+  readonly lease: PartLease;
+  /** Where in the part the first byte goes. */
+  readonly positionBytes: number;
+  /** One byte more, declared or sent, and `receive` rejects with `tooLong`. */
+  readonly maxBytes: number;
+  readonly tooLong: ErrorName;
+  /** A body that fits into one slab is written only when it has this CRC-32; otherwise `crc32` of the result tells. */
+  readonly expectedCrc32?: number;
+  /** Left by the caller. */
+  readonly throttled?: ThrottledStream;
+  /** Also compute the SHA-256 of the body: on the main thread, 0.8 ms for 512 KB, so only where it was asked for. */
+  readonly sha256?: boolean;
+  /** Ends the upload from outside; what arrived until then is in the part. */
+  readonly signal?: AbortSignal;
+}
+
+export interface Received {
+  /** The client left (`lost`), or `signal` ended it (`stopped`): the bytes below are in the part all the same. */
+  readonly ended: 'complete' | 'lost' | 'stopped';
+  readonly sizeBytes: number;
+  /** Unsigned, of these bytes alone. */
+  readonly crc32: number;
+  readonly sha256: Buffer | undefined;
+}
+
+/** A stretch of the body, in the order of the body. */
+interface Piece {
+  readonly sizeBytes: number;
+  crc32: number;
+}
+
+/** Counters that all receptions share. */
+export type ReceptionTotals = Record<'receivedBytes' | 'surplusBytes', number>;
+
+export class Reception implements IncomingSink {
+  readonly #options: ReceiveOptions;
+  readonly #workers: WorkerPort;
+  readonly #slabs: Slabs;
+  readonly #totals: ReceptionTotals;
+  readonly #hash: Hash | undefined;
+  readonly #pieces: Piece[] = [];
+  /** The one that is being filled. */
+  #slab: Slab | undefined;
+  /** Written without a slab since the last slab, not hashed yet. */
+  #surplusBytes = 0;
+  #sizeBytes = 0;
+  #tasks = 0;
+  #ended: Received['ended'] | undefined;
+  #failure: GatewayError | undefined;
+  #onSettled: () => void = () => undefined;
+
+  constructor(options: ReceiveOptions, workers: WorkerPort, slabs: Slabs, totals: ReceptionTotals) {
+    this.#options = options;
+    this.#workers = workers;
+    this.#slabs = slabs;
+    this.#totals = totals;
+    this.#hash = options.sha256 === true ? createHash('sha256') : undefined;
+  }
+
+  async run(): Promise<Received> {
+    const { body, signal, throttled } = this.#options;
+    const stop = () => this.#stop();
+    signal?.addEventListener('abort', stop, { once: true });
+    if (throttled !== undefined) throttled.onClear = () => this.#flow();
+    await new Promise<void>((resolve) => {
+      this.#onSettled = resolve;
+      if (signal?.aborted === true) stop();
+      else body.read(this);
+    });
+    signal?.removeEventListener('abort', stop);
+    if (this.#failure !== undefined) throw this.#failure;
+    return {
+      ended: this.#ended ?? 'lost',
+      sizeBytes: this.#sizeBytes,
+      crc32: this.#pieces.reduce((crc, piece) => combineCrc32(crc, piece.crc32, piece.sizeBytes), 0),
+      sha256: this.#hash?.digest(),
+    };
+  }
+
+  data(bytes: Uint8Array): void {
+    if (this.#isOver) return;
+    const { maxBytes, tooLong, throttled } = this.#options;
+    if (this.#sizeBytes + bytes.length > maxBytes) {
+      this.#fail(new GatewayError(tooLong));
+      return;
+    }
+    this.#totals.receivedBytes += bytes.length;
+    this.#hash?.update(bytes);
+    this.#store(bytes);
+    throttled?.charge(bytes.length);
+    this.#flow();
+  }
+
+  end(): void {
+    this.#finish('complete');
+  }
+
+  lost(): void {
+    this.#finish('lost');
+  }
+
+  get #isOver(): boolean {
+    return this.#ended !== undefined || this.#failure !== undefined;
+  }
+
+  #store(bytes: Uint8Array): void {
+    let rest = bytes;
+    while (rest.length > 0 && !this.#isOver) {
+      const slab = this.#takeSlab();
+      if (slab === undefined) {
+        this.#writeSurplus(rest);
+        return;
+      }
+      const taken = slab.fill(rest);
+      this.#sizeBytes += taken;
+      rest = rest.subarray(taken);
+      if (slab.isFull) this.#submitSlab();
+    }
+  }
+
+  #takeSlab(): Slab | undefined {
+    if (this.#slab === undefined && this.#tasks < TASKS_BURST_MAX) {
+      this.#slab = this.#slabs.take();
+      if (this.#slab !== undefined) this.#submitSurplus();
+    }
+    return this.#slab;
+  }
+
+  /** `expectedCrc32` is for a body that is whole in this slab. */
+  #submitSlab(expectedCrc32?: number): void {
+    const slab = this.#slab;
+    if (slab === undefined) return;
+    this.#slab = undefined;
+    const { memory, filledBytes: length } = slab;
+    const { lease, positionBytes } = this.#options;
+    const position = positionBytes + this.#sizeBytes - length;
+    const expected = expectedCrc32 === undefined ? {} : { expectedCrc32 };
+    const task = this.#workers.run('writeSlab', {
+      slab: memory,
+      length,
+      fd: lease.fd,
+      position,
+      ...expected,
+    });
+    this.#follow(length, task, () => this.#slabs.giveBack(slab));
+  }
+
+  /** On this thread: the bytes are only lent for the call. */
+  #writeSurplus(bytes: Uint8Array): void {
+    const { lease, positionBytes } = this.#options;
+    try {
+      for (let done = 0; done < bytes.length; )
+        done += writeSync(lease.fd, bytes, done, bytes.length - done, positionBytes + this.#sizeBytes + done);
+    } catch (error) {
+      this.#fail(lease.failure(error));
+      return;
+    }
+    this.#sizeBytes += bytes.length;
+    this.#surplusBytes += bytes.length;
+    this.#totals.surplusBytes += bytes.length;
+    if (this.#surplusBytes >= SURPLUS_RUN_BYTES) this.#submitSurplus();
+  }
+
+  #submitSurplus(): void {
+    const length = this.#surplusBytes;
+    if (length === 0) return;
+    this.#surplusBytes = 0;
+    const { lease, positionBytes } = this.#options;
+    const position = positionBytes + this.#sizeBytes - length;
+    const task = this.#workers.run('hashRange', { fd: lease.fd, position, length });
+    this.#follow(length, task, () => undefined);
+  }
+
+  #follow(sizeBytes: number, task: ReturnType<WorkerPort['run']>, settled: () => void): void {
+    const piece: Piece = { sizeBytes, crc32: 0 };
+    this.#pieces.push(piece);
+    this.#tasks += 1;
+    void task.then((result) => {
+      settled();
+      this.#tasks -= 1;
+      if (!result.ok) this.#fail(new GatewayError(result.error));
+      else if (typeof result.value === 'number') piece.crc32 = result.value;
+      else this.#fail(this.#options.lease.failure(result.value ?? new Error('what was written is gone')));
+      if (this.#isOver) this.#settle();
+      else this.#flow();
+    });
+  }
+
+  #flow(): void {
+    if (this.#isOver) return;
+    const { body, throttled } = this.#options;
+    if (this.#tasks >= this.#slabs.share(TASKS_MAX) || throttled?.owing === true) body.pause();
+    else body.resume();
+  }
+
+  #finish(ended: Received['ended']): void {
+    if (this.#isOver) return;
+    const isWhole = this.#pieces.length === 0 && this.#surplusBytes === 0 && ended === 'complete';
+    this.#submitSurplus();
+    this.#submitSlab(isWhole ? this.#options.expectedCrc32 : undefined);
+    this.#ended = ended;
+    this.#settle();
+  }
+
+  #stop(): void {
+    if (this.#isOver) return;
+    this.#options.body.discard();
+    this.#finish('stopped');
+  }
+
+  #fail(failure: GatewayError): void {
+    if (this.#failure !== undefined) return;
+    const before = this.#isOver;
+    this.#failure = failure;
+    if (this.#slab !== undefined) this.#slabs.giveBack(this.#slab);
+    this.#slab = undefined;
+    if (!before) this.#options.body.discard();
+    this.#settle();
+  }
+
+  #settle(): void {
+    if (this.#tasks === 0) this.#onSettled();
+  }
+}

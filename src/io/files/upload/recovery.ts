@@ -1,0 +1,81 @@
+/**
+ * What the file transport does before it serves: uploads that were open go on from the journal and their parts, and parts
+ * that belong to nothing any more go. After a run that did not end in order the stored chunks are hashed first, as a
+ * crash of the machine may have taken what was acknowledged (files.md v1).
+ */
+
+import { upload } from '../../../actors/files/v1/upload.ts';
+import type { CheckUpload } from '../../../actors/files/v1/upload-check.ts';
+import {
+  type FreeSlot,
+  UPLOAD_DESK_ID,
+  type UploadSlot,
+  uploadDesk,
+} from '../../../actors/files/v1/upload-slots.ts';
+import type { ActorSystem } from '../../../actors/runtime/actor.ts';
+import type { Administration } from '../../../actors/runtime/administration.ts';
+import { GatewayError } from '../../../domain/errors.ts';
+import type { FileStorage, WantedFiles } from '../storage/port.ts';
+
+const META_KEY = 'filesClean';
+
+export interface RecoveryOptions {
+  readonly actors: ActorSystem;
+  readonly administration: Pick<Administration, 'metaGet' | 'metaPut'>;
+  readonly storage: Pick<FileStorage, 'sweep'>;
+}
+
+export interface RecoveryReport {
+  /** The last run ended in order, or there was none. */
+  readonly clean: boolean;
+  /** v1 uploads that are open. */
+  readonly uploads: number;
+  readonly chunksLost: number;
+  readonly partsSwept: number;
+}
+
+/** Before the first request: nobody may complete an upload whose bytes were not looked at. */
+export async function recoverUploads(options: RecoveryOptions): Promise<RecoveryReport> {
+  const { actors, administration, storage } = options;
+  const clean = administration.metaGet(META_KEY) === true;
+  await administration.metaPut(META_KEY, false);
+  const slots = await actors.query<readonly UploadSlot[]>(uploadDesk, UPLOAD_DESK_ID, { type: 'slots' });
+  const lost = await Promise.all(
+    slots.map(({ userId, uploadKey }) => {
+      const command: CheckUpload = { type: 'checkUpload', uploadKey, rehash: !clean };
+      return actors.ask<number>(upload, userId, command);
+    }),
+  );
+  const open = await Promise.all(
+    slots.map(({ userId }) => actors.query<readonly string[]>(upload, userId, { type: 'fileIds' })),
+  );
+  // Ended, or never told to anybody: messages under way free them too, but the first request must find them free.
+  const ended = slots.filter((_, at) => open[at]?.length === 0);
+  await Promise.all(
+    ended.map(({ uploadKey, userId }) => {
+      const command: FreeSlot = { type: 'freeSlot', uploadKey, userId };
+      return actors.ask(uploadDesk, UPLOAD_DESK_ID, command);
+    }),
+  );
+  const wanted = new Set(open.flat());
+  const partsSwept = await sweep(storage, {
+    has: (fileId) => wanted.has(fileId) || actors.lookup('draft', fileId) !== undefined,
+  });
+  const chunksLost = lost.reduce((sum, chunks) => sum + chunks, 0);
+  return { clean, uploads: slots.length - ended.length, chunksLost, partsSwept };
+}
+
+/** Parts that stay behind take room and nothing else: the operator was told, the gateway starts. */
+async function sweep(storage: Pick<FileStorage, 'sweep'>, wanted: WantedFiles): Promise<number> {
+  try {
+    return await storage.sweep(wanted);
+  } catch (error) {
+    if (error instanceof GatewayError) return 0;
+    throw error;
+  }
+}
+
+/** The last word of a run, once nothing is received any more. */
+export async function noteCleanStop(administration: Pick<Administration, 'metaPut'>): Promise<void> {
+  await administration.metaPut(META_KEY, true);
+}

@@ -1,0 +1,154 @@
+/**
+ * Parts of v1 uploads on their way from the request into the part file. The uploader's actor says where a chunk goes and
+ * hears of it when its bytes are there; here one request at a time writes a chunk, so that what was acknowledged is never
+ * written again.
+ */
+
+import { type FindPlace, type PartPlace, upload } from '../../../actors/files/v1/upload.ts';
+import type { StoreChunk, StoredChunk } from '../../../actors/files/v1/upload-parts.ts';
+import type { ActorSystem } from '../../../actors/runtime/actor.ts';
+import { GatewayError } from '../../../domain/errors.ts';
+import { CHUNK_BYTES } from '../../../domain/files/files.ts';
+import type { IncomingBody } from '../../http/stream.ts';
+import type { FileStorage } from '../storage/port.ts';
+import type { Throttle, ThrottledStream } from '../throttle.ts';
+import { Lanes } from './keyed-queue.ts';
+import type { Receiver } from './receiver.ts';
+
+/** Chunks of one upload that are received at once: 60 uploads keep within the slabs and a few hundred descriptors. */
+const RECEIVED_AT_ONCE_MAX = 8;
+
+export interface PartUploadsOptions {
+  readonly storage: Pick<FileStorage, 'lease'>;
+  readonly receiver: Pick<Receiver, 'receive' | 'hold'>;
+  readonly throttle: Pick<Throttle, 'open'>;
+}
+
+/** One `upload_part` as it was asked for. */
+export interface PartRequest {
+  readonly actors: ActorSystem;
+  readonly userId: string;
+  readonly address: string;
+  readonly uploadId: number;
+  /** NaN where none was sent that is one. */
+  readonly chunkNumber: number;
+  /** Unsigned, declared; -1, which no chunk has, where none was sent that is one. */
+  readonly crc32: number;
+  readonly body: IncomingBody | undefined;
+}
+
+export class PartUploads {
+  readonly #options: PartUploadsOptions;
+  readonly #chunks = new Lanes(1);
+  readonly #uploads = new Lanes(RECEIVED_AT_ONCE_MAX);
+
+  constructor(options: PartUploadsOptions) {
+    this.#options = options;
+  }
+
+  /** Uploads, and their chunks, that are being received or wait for it. */
+  counters(): { readonly uploads: number; readonly chunks: number } {
+    return { uploads: this.#uploads.size, chunks: this.#chunks.size };
+  }
+
+  /**
+   * Rejects with `InvalidID`, `InvalidPart`, then `InvalidInput` for the checksum, `WrongPart`, `ShortPart`,
+   * `ChecksumError`; with the row of the ending when the last part ended the upload.
+   */
+  async store(part: PartRequest): Promise<StoredChunk> {
+    const { body } = part;
+    if (body === undefined) return await this.#store(part);
+    return await this.#options.receiver.hold(body, (held) => this.#store({ ...part, body: held }));
+  }
+
+  async #store(part: PartRequest): Promise<StoredChunk> {
+    const first = placeOf(part);
+    if (part.crc32 < 0) throw new GatewayError('InvalidInput', 'chunkCrc32: expected a CRC-32');
+    if (first.known) return await this.#repeat(part);
+    return await this.#chunks.run(`${first.uploadKey} ${part.chunkNumber}`, async () => {
+      // Another request may have brought the same chunk while this one waited.
+      const place = placeOf(part);
+      if (place.known) return await this.#repeat(part);
+      await this.#uploads.run(place.uploadKey, () => this.#receive(part, place));
+      return await tell(part);
+    });
+  }
+
+  /** The descriptor is given back before the actor hears of the chunk: publishing waits until there is none. */
+  async #receive(part: PartRequest, { fileId, positionBytes, sizeBytes }: PartPlace): Promise<void> {
+    const { body, userId, crc32 } = part;
+    if (body === undefined || (body.declaredBytes ?? sizeBytes) < sizeBytes) throw short(sizeBytes);
+    const { storage, receiver } = this.#options;
+    const lease = await storage.lease({ owner: userId, fileId });
+    const throttled = this.#throttled(part);
+    try {
+      const received = await receiver.receive({
+        body,
+        lease,
+        positionBytes,
+        maxBytes: sizeBytes,
+        tooLong: 'WrongPart',
+        expectedCrc32: crc32,
+        throttled,
+      });
+      if (received.ended !== 'complete') throw new GatewayError('InvalidInput', 'the body was cut off');
+      if (received.sizeBytes < sizeBytes) throw short(sizeBytes);
+      if (received.crc32 !== crc32) throw new GatewayError('ChecksumError');
+    } finally {
+      throttled.leave();
+      await lease.release();
+    }
+  }
+
+  /** The chunk is stored: its bytes are read away, charged like any others, and only the answer is wanted. */
+  async #repeat(part: PartRequest): Promise<StoredChunk> {
+    const { body } = part;
+    if (body !== undefined) {
+      const throttled = this.#throttled(part);
+      try {
+        await readAway(body, throttled);
+        await throttled.paid();
+      } finally {
+        throttled.leave();
+      }
+    }
+    return await tell(part);
+  }
+
+  #throttled({ userId, address }: PartRequest): ThrottledStream {
+    return this.#options.throttle.open('part', { userId, address });
+  }
+}
+
+function placeOf({ actors, userId, uploadId, chunkNumber, crc32 }: PartRequest): PartPlace {
+  const command: FindPlace = { type: 'findPlace', uploadId, chunkNumber, crc32 };
+  return actors.now<PartPlace>(upload, userId, command);
+}
+
+function tell({ actors, userId, uploadId, chunkNumber, crc32 }: PartRequest): Promise<StoredChunk> {
+  const command: StoreChunk = { type: 'storeChunk', uploadId, chunkNumber, crc32 };
+  return actors.ask<StoredChunk>(upload, userId, command);
+}
+
+function short(sizeBytes: number): GatewayError {
+  return new GatewayError('ShortPart', `expected ${sizeBytes} bytes`);
+}
+
+/** More than a chunk is no repeat of one; the rest is thrown away with the answer. */
+function readAway(body: IncomingBody, throttled: ThrottledStream): Promise<void> {
+  return new Promise((resolve) => {
+    let sizeBytes = 0;
+    throttled.onClear = () => body.resume();
+    body.read({
+      data(bytes) {
+        sizeBytes += bytes.length;
+        if (!throttled.charge(bytes.length)) body.pause();
+        if (sizeBytes <= CHUNK_BYTES) return;
+        body.discard();
+        resolve();
+      },
+      end: resolve,
+      lost: resolve,
+    });
+  });
+}

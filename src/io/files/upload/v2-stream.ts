@@ -1,0 +1,238 @@
+/**
+ * The bytes of a v2 upload on their way into its part (spec 4.7 stream_upload): one stream of a draft at a time, within
+ * its bounds, and what each way of ending means for the draft. The draft's actor decides; this is its hand at the socket.
+ */
+import { createHash } from 'node:crypto';
+import { ftruncate } from 'node:fs';
+import { promisify } from 'node:util';
+import { draft } from '../../../actors/files/v2/draft.ts';
+import type { UploadedFile } from '../../../actors/files/v2/draft-ending.ts';
+import type { StreamBegun } from '../../../actors/files/v2/draft-streams.ts';
+import type { ActorSystem } from '../../../actors/runtime/actor.ts';
+import type { WorkerPort } from '../../../actors/runtime/ports.ts';
+import { GatewayError } from '../../../domain/errors.ts';
+import { combineCrc32 } from '../../../domain/files/crc32-combine.ts';
+import { fileSizeMaxBytes } from '../../../domain/files/files.ts';
+import type { UploadPlan } from '../../../domain/files/upload-plan.ts';
+import type { SettingsReader } from '../../../domain/settings/settings.ts';
+import type { Clock } from '../../../domain/time.ts';
+import type { IncomingBody } from '../../http/stream.ts';
+import type { FileStorage, PartLease } from '../storage/port.ts';
+import type { Throttle, Timer } from '../throttle.ts';
+import { type DraftPlace, viewDraft } from './draft-access.ts';
+import { type BodyBounds, bodyBounds, checkSize } from './draft-bounds.ts';
+import { checkBody, checkFile } from './draft-digests.ts';
+import type { Receiver } from './receiver.ts';
+import type { Received } from './reception.ts';
+import { StreamSeats } from './stream-locks.ts';
+
+export interface DraftUploadParts {
+  readonly actors: ActorSystem;
+  readonly settings: SettingsReader;
+  readonly storage: Pick<FileStorage, 'lease' | 'reserve' | 'release'>;
+  readonly receiver: Receiver;
+  readonly throttle: Throttle;
+  readonly workers: WorkerPort;
+  readonly clock: Clock;
+  readonly timer: Timer;
+}
+
+/** What one request brings. */
+export interface UploadRequest {
+  readonly target: DraftPlace;
+  readonly plan: UploadPlan;
+  /** Undefined: there is no body. */
+  readonly incoming: IncomingBody | undefined;
+  readonly address: string;
+}
+
+/** `kept`: a piece was taken and more may come. `complete`: the file is there. `elsewhere`: the kept bytes end there. */
+export type UploadOutcome =
+  | { readonly end: 'kept' | 'elsewhere'; readonly offsetBytes: number }
+  | { readonly end: 'complete'; readonly file: UploadedFile };
+
+type Begun = Extract<StreamBegun, { begun: true }>;
+
+/** What is in the part now, from the first byte of the file on. */
+interface Taken {
+  readonly ended: Received['ended'];
+  readonly sizeBytes: number;
+  readonly crc32: number;
+}
+
+const truncate = promisify(ftruncate);
+const EXPIRED = new GatewayError('InvalidID', 'the draft has expired');
+const OVERTAKEN = new GatewayError('UploadConflict', 'another request has taken over');
+const NOTHING: Received = {
+  ended: 'complete',
+  sizeBytes: 0,
+  crc32: 0,
+  sha256: createHash('sha256').digest(),
+};
+
+export class DraftUploads {
+  readonly #parts: DraftUploadParts;
+  readonly #seats = new StreamSeats();
+  readonly #suspendable = new Set<AbortController>();
+
+  constructor(parts: DraftUploadParts) {
+    this.#parts = parts;
+  }
+
+  /** `streams`: those that run. `open`: drafts. */
+  counters(): { readonly streams: number; readonly open: number } {
+    return { streams: this.#seats.size, open: this.#parts.actors.count('draft') };
+  }
+
+  /**
+   * Takes the body. Rejects with `InvalidID`, `InvalidInput`, `MaxFileSize`, `EmptyFile`, `WrongPart`, `ShortPart`,
+   * `ChecksumError`, `UploadConflict`, `StorageFull`, `FileStorageFailed`, `Forbidden`, `ChartApiFileError`, `Overloaded`.
+   */
+  async upload(request: UploadRequest): Promise<UploadOutcome> {
+    const { incoming } = request;
+    if (incoming === undefined) return await this.#upload(request);
+    return await this.#parts.receiver.hold(incoming, (held) => this.#upload({ ...request, incoming: held }));
+  }
+
+  async #upload(request: UploadRequest): Promise<UploadOutcome> {
+    const { target, plan, incoming } = request;
+    const { actors, settings, storage, clock, timer } = this.#parts;
+    const { sizeBytes, expiresMs } = await viewDraft(actors, target);
+    let bounds: BodyBounds;
+    try {
+      bounds = bodyBounds(plan, sizeBytes, fileSizeMaxBytes(settings));
+      if (incoming?.declaredBytes !== undefined) checkSize(incoming.declaredBytes, bounds);
+    } catch (error) {
+      if (!plan.keeps) await this.drop(target);
+      throw error;
+    }
+    const stop = new AbortController();
+    const leave = await this.#seats.take(target.fileId, () => stop.abort(OVERTAKEN));
+    const holder = `draft-${target.fileId}`;
+    if (plan.keeps) this.#suspendable.add(stop);
+    // A client that trickles may not hold bytes and room of a draft that is no more.
+    const cancelExpiry = timer(Math.max(0, expiresMs - clock()), () => stop.abort(EXPIRED));
+    try {
+      await storage.reserve(holder, incoming?.declaredBytes ?? bounds.mostBytes);
+      return await this.#stream(request, bounds, stop.signal);
+    } finally {
+      cancelExpiry();
+      this.#suspendable.delete(stop);
+      storage.release(holder);
+      leave();
+    }
+  }
+
+  /** The gateway stops: streams whose bytes stay end now, and go on after the restart. The others may run to their end. */
+  suspend(): void {
+    for (const stop of this.#suspendable) stop.abort(new GatewayError('Stopping'));
+  }
+
+  /** Message and bytes are removed. Rejects with `InvalidID` when the draft has ended already. */
+  async drop({ place, ownerId, fileId }: DraftPlace): Promise<void> {
+    await this.#seats.clear(fileId);
+    await this.#parts.actors.ask(draft, place, { type: 'dropDraft', ownerId, fileId });
+  }
+
+  /** Ends a stream whose bytes stay, so that what is kept can be told exactly. */
+  async interrupt({ fileId }: DraftPlace): Promise<void> {
+    await this.#seats.clear(fileId);
+  }
+
+  async #stream(request: UploadRequest, bounds: BodyBounds, signal: AbortSignal): Promise<UploadOutcome> {
+    const { target, plan } = request;
+    const { ownerId, fileId, place } = target;
+    const { offsetBytes, appends, keeps } = plan;
+    const { actors } = this.#parts;
+    const begin = { type: 'beginStream', ownerId, fileId, offsetBytes, appends, keeps };
+    const begun = await actors.ask<StreamBegun>(draft, place, begin);
+    if (!begun.begun) return { end: 'elsewhere', offsetBytes: begun.offsetBytes };
+    const word = { fileId, stream: begun.stream };
+    const keep = async (receivedBytes: number, crc32: number): Promise<UploadOutcome> => {
+      await actors.ask(draft, place, { type: 'keepBytes', ...word, receivedBytes, crc32, more: false });
+      return { end: 'kept', offsetBytes: receivedBytes };
+    };
+    let taken: Taken;
+    try {
+      taken = await this.#take(request, bounds, begun, signal);
+    } catch (error) {
+      if (keeps) await keep(offsetBytes, begun.crc32);
+      else await actors.ask(draft, place, { type: 'endStream', ...word });
+      throw error;
+    }
+    const { ended, sizeBytes, crc32 } = taken;
+    if (ended === 'complete' && completes(plan, bounds, sizeBytes)) {
+      const finish = { type: 'finishBody', ...word, sizeBytes, crc32 };
+      return { end: 'complete', file: await actors.ask<UploadedFile>(draft, place, finish) };
+    }
+    if (keeps) await keep(sizeBytes, crc32);
+    else if (ended === 'lost') await actors.ask(draft, place, { type: 'endStream', ...word });
+    if (ended === 'stopped') throw signal.reason;
+    return { end: 'kept', offsetBytes: sizeBytes };
+  }
+
+  /** From the socket into the part; sizes and digests are judged while the bytes can still be read. */
+  async #take(request: UploadRequest, bounds: BodyBounds, begun: Begun, signal: AbortSignal): Promise<Taken> {
+    const { plan } = request;
+    const { storage, workers } = this.#parts;
+    const { offsetBytes } = begun;
+    const lease = await storage.lease(begun.key);
+    try {
+      if (offsetBytes > 0) await this.#cutBack(lease, offsetBytes);
+      const body = await this.#receive(request, bounds, lease, signal);
+      const sizeBytes = offsetBytes + body.sizeBytes;
+      const crc32 = combineCrc32(begun.crc32, body.crc32, body.sizeBytes);
+      if (body.ended === 'complete') {
+        checkSize(body.sizeBytes, bounds);
+        checkBody(plan.contentDigests, body);
+        const sha256 = offsetBytes === 0 ? body.sha256 : undefined;
+        if (completes(plan, bounds, sizeBytes)) {
+          await checkFile(plan.fileDigests, { sizeBytes, crc32, sha256 }, { lease, workers });
+        }
+      }
+      return { ended: body.ended, sizeBytes, crc32 };
+    } finally {
+      await lease.release();
+    }
+  }
+
+  /** What lies behind the offset was never acknowledged, or is to be written anew. */
+  async #cutBack(lease: PartLease, offsetBytes: number): Promise<void> {
+    try {
+      await truncate(lease.fd, offsetBytes);
+    } catch (error) {
+      throw lease.failure(error);
+    }
+  }
+
+  async #receive(
+    { incoming, plan, target, address }: UploadRequest,
+    bounds: BodyBounds,
+    lease: PartLease,
+    signal: AbortSignal,
+  ): Promise<Received> {
+    const sha256 = plan.contentDigests.sha256 !== undefined || plan.fileDigests.sha256 !== undefined;
+    if (incoming === undefined) return NOTHING;
+    const throttled = this.#parts.throttle.open('upload', { userId: target.ownerId, address });
+    try {
+      return await this.#parts.receiver.receive({
+        body: incoming,
+        lease,
+        positionBytes: plan.offsetBytes,
+        maxBytes: bounds.mostBytes,
+        tooLong: bounds.overRow,
+        throttled,
+        sha256,
+        signal,
+      });
+    } finally {
+      throttled.leave();
+    }
+  }
+}
+
+/** Does the file end with what is there now? */
+function completes(plan: UploadPlan, bounds: BodyBounds, sizeBytes: number): boolean {
+  if (plan.completes === 'atSize') return sizeBytes === bounds.totalBytes;
+  return plan.completes === 'always';
+}

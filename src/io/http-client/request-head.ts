@@ -1,0 +1,67 @@
+/**
+ * The head of a request to a module, and with it the one place in which header values reach that wire: what could end a
+ * line or a request stays out, whoever asked for it.
+ */
+import type { Target } from '../modules/endpoint.ts';
+import { isHopByHop } from '../modules/headers.ts';
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH' | 'HEAD';
+
+export interface RequestLine {
+  readonly method: Method;
+  readonly url: Target;
+  /** Hop-by-hop ones are left out (RFC 9110 7.6.1). */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Bytes of the body; `chunked` when nobody knows them; undefined without a body. */
+export type BodySize = number | 'chunked' | undefined;
+
+const TARGET = /^\/[\x21-\x7e]*$/;
+const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const VALUE = /^[\t\x20-\x7e]*$/;
+/** What stands before the value of a header; '' for one that does not travel. The same few come with every call. */
+const beginnings = new Map<string, string>();
+const BEGINNINGS_MAX = 1_000;
+const NAME_KNOWN_CHARACTERS_MAX = 64;
+
+/** ASCII, up to and with the empty line. Undefined when something of it cannot be written. */
+export function requestHead(
+  { method, url, headers }: RequestLine,
+  host: string,
+  size: BodySize,
+): string | undefined {
+  const target = url.pathname + url.search;
+  if (!TARGET.test(target)) return undefined;
+  // A server that sends a body after HEAD would spoil the connection for the next request.
+  const connection = method === 'HEAD' ? 'close' : 'keep-alive';
+  let head = `${method} ${target} HTTP/1.1\r\nhost: ${host}\r\nconnection: ${connection}`;
+  for (const name in headers) {
+    const value = headers[name];
+    const beginning = value === undefined ? '' : beginningOf(name);
+    if (beginning === '') continue;
+    if (value === undefined || beginning === undefined || !VALUE.test(value)) return undefined;
+    head += beginning + value;
+  }
+  // No content coding is asked for: what would come packed is never unpacked here.
+  return `${head}\r\naccept-encoding: identity${framing(method, size)}\r\n\r\n`;
+}
+
+function framing(method: Method, size: BodySize): string {
+  if (size === 'chunked') return '\r\ntransfer-encoding: chunked';
+  // Where a body would be usual its absence is said (RFC 9110 8.6).
+  const saysNone = method === 'POST' || method === 'PUT' || method === 'PATCH';
+  if (size === undefined && !saysNone) return '';
+  return `\r\ncontent-length: ${size ?? 0}`;
+}
+
+/** Undefined for what is no name. */
+function beginningOf(name: string): string | undefined {
+  const known = beginnings.get(name);
+  if (known !== undefined) return known;
+  if (!NAME.test(name)) return undefined;
+  const beginning = isHopByHop(name) ? '' : `\r\n${name}: `;
+  if (beginnings.size < BEGINNINGS_MAX && name.length <= NAME_KNOWN_CHARACTERS_MAX)
+    beginnings.set(name, beginning);
+  return beginning;
+}

@@ -1,0 +1,90 @@
+/**
+ * Which connections are accepted (decision 0104). uWebSockets.js names none at its end, so a network's share is what it
+ * opened within the longest life of a silent connection, and its requests and streams, which may outlive that.
+ */
+import { AddressCounters } from '../../../actors/limits/address-counters.ts';
+import { CallerNetworks } from '../../../actors/limits/limiter-keys.ts';
+import { networkLimit, SILENT_LIFE_SECONDS } from '../../../domain/limits/bounds.ts';
+import type { SharedBounds } from '../../../domain/limits/shared-bounds.ts';
+import type { SharedBound } from '../../../domain/limits/shares.ts';
+import { SECOND_MS } from '../../../domain/time.ts';
+import { createRangeCheck } from './client-address.ts';
+
+/** Whole seconds of that life and the present one, which is not over. */
+const SLOTS = SILENT_LIFE_SECONDS + 1;
+/** Networks counted in one second. Further ones are not: so many callers are held by the cap alone. */
+const NETWORKS_MAX = 16_384;
+/** Up to this part of the cap everybody is let in. */
+const FREE_PART = 1 / 2;
+
+export interface ConnectionSharesOptions {
+  readonly bounds: SharedBounds;
+  /** Addresses and CIDR blocks without a share: they stand for all of their clients. */
+  readonly trustedProxies: readonly string[];
+  /** Milliseconds of a clock that never goes back. */
+  readonly elapsed: () => number;
+}
+
+export class ConnectionShares {
+  readonly #bound: SharedBound;
+  /** What a network holds for longer than a silent connection. */
+  readonly #kept: readonly SharedBound[];
+  readonly #bounds: SharedBounds;
+  readonly #isTrusted: (address: string) => boolean;
+  readonly #elapsed: () => number;
+  readonly #networks = new CallerNetworks();
+  /** Opens by network, of one second each; that of second `n` at `n % SLOTS`. */
+  readonly #slots = Array.from({ length: SLOTS }, () => new AddressCounters());
+  #second = 0;
+
+  constructor({ bounds, trustedProxies, elapsed }: ConnectionSharesOptions) {
+    this.#bounds = bounds;
+    this.#bound = bounds.of('connections');
+    this.#kept = [bounds.of('requests'), bounds.of('eventStreams')];
+    this.#isTrusted = createRangeCheck(trustedProxies);
+    this.#elapsed = elapsed;
+  }
+
+  /** May one more stay? `open`: connections, this one included. A refused one is not counted for its network. */
+  admits(address: string, open: number): boolean {
+    const { maximum, network } = this.#bound.limits();
+    if (open > maximum) {
+      this.#bound.countRefusal('maximum');
+      return false;
+    }
+    if (network >= maximum || this.#isTrusted(address)) return true;
+    this.#moveOn();
+    if (open > maximum * FREE_PART && this.#isOver(address)) {
+      this.#bound.countRefusal('network');
+      return false;
+    }
+    this.#note(address);
+    return true;
+  }
+
+  #isOver(address: string): boolean {
+    const limits = this.#bound.limits();
+    const { networks: accounts } = this.#bounds.holders.of(address);
+    return this.#networks.of(address).some(({ name, shares }, index) => {
+      let held = 1;
+      for (const bound of this.#kept) held += bound.heldBy(accounts[index]);
+      for (const slot of this.#slots) held += slot.get(name) ?? 0;
+      return held > networkLimit(limits, shares);
+    });
+  }
+
+  #note(address: string): void {
+    const slot = this.#slots[this.#second % SLOTS];
+    if (slot === undefined || slot.size >= NETWORKS_MAX) return;
+    const wide = this.#networks.wideOf(address);
+    if (wide === undefined) slot.set(address, (slot.get(address) ?? 0) + 1);
+    else for (const { name } of wide) slot.set(name, (slot.get(name) ?? 0) + 1);
+  }
+
+  #moveOn(): void {
+    const second = Math.floor(this.#elapsed() / SECOND_MS);
+    for (let passed = Math.min(second - this.#second, SLOTS); passed > 0; passed -= 1)
+      this.#slots[(second - passed + 1) % SLOTS] = new AddressCounters();
+    this.#second = second;
+  }
+}

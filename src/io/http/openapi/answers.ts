@@ -1,0 +1,180 @@
+/** The answers of an operation: what its route says of a success, and every row of the error table that it may meet. */
+import { ERRORS, type ErrorName, errorRow } from '../../../domain/errors.ts';
+import { object, type TSchema, text } from '../../../domain/schema.ts';
+import { errorBody } from '../reply.ts';
+import type { AnyRoute } from '../route.ts';
+import { examplesOf, shownCalls } from './examples.ts';
+import type { ResponseFieldName } from './header-fields.ts';
+import type { AnswerDocs } from './route-docs.ts';
+import type { SchemaBook } from './schemas.ts';
+
+export interface Answer {
+  readonly description: string;
+  readonly headers?: object;
+  readonly content?: object;
+}
+
+export type Answers = Record<number, Answer>;
+
+const JSON_TYPE = 'application/json';
+const LIMIT_FIELDS = ['X-RateLimit', 'RateLimit', 'RateLimit-Policy'] as const;
+/** Of RFC 9110: what it says is of 206 and 416 alone. */
+const OF_RANGES: ReadonlySet<number> = new Set([206, 416]);
+
+/** The error envelope (spec 7.1); JSON-RPC errors of /mcp fit it too. */
+export function errorSchema(): object {
+  const codes = [...new Set(Object.values(ERRORS).map(({ code }) => code))].sort((a, b) => a - b);
+  return {
+    type: 'object',
+    required: ['error'],
+    properties: {
+      error: {
+        type: 'object',
+        required: ['code', 'message'],
+        properties: {
+          code: { type: 'integer', enum: codes },
+          message: text(),
+          detail: text({ description: 'Names the field or the reason' }),
+        },
+      },
+    },
+  };
+}
+
+/** One example of each row that these routes name or imply, which their answers refer to. */
+export function errorExamples(routes: readonly AnyRoute[]): Record<string, object> {
+  const named = new Set(routes.flatMap((route) => [...rowsOf(route).values()].flat()));
+  const names = (Object.keys(ERRORS) as ErrorName[]).filter((name) => named.has(name));
+  return Object.fromEntries(names.map((name) => [name, { value: { error: errorBody(name) } }]));
+}
+
+/** By status. `name`: of the operation, for schemas that have none. */
+export function answersOf(route: AnyRoute, name: string, book: SchemaBook): Answers {
+  const failures = failuresOf(route);
+  const shown = Object.entries(route.docs?.answers ?? {}).map(([status, answer]) => [
+    status,
+    shownAnswer(route, Number(status), answer, name, book),
+  ]);
+  return { ...successesOf(route, name, book), ...failures, ...Object.fromEntries(shown) };
+}
+
+function successesOf(route: AnyRoute, name: string, book: SchemaBook): Answers {
+  if (route.docs?.answers !== undefined) return {};
+  if (route.bytes !== undefined) return bytesOf(route, route.bytes);
+  const headers = headersOf(route, 200);
+  if (route.result === undefined) return { 200: { description: 'Success', headers } };
+  const schema = book.place(`${name}Answer`, object({ result: named(route.result, `${name}Result`, book) }));
+  const examples = jsonExamples(route, (result) => ({ result }));
+  return { 200: { description: 'Success', headers, content: { [JSON_TYPE]: { schema, ...examples } } } };
+}
+
+/** Objects stand under a name of their own; texts, lists and the like stay where they are. */
+function named(schema: TSchema, name: string, book: SchemaBook): TSchema {
+  const isObject = (schema as { type?: unknown }).type === 'object';
+  return (isObject ? book.place(name, schema) : schema) as TSchema;
+}
+
+function shownAnswer(
+  route: AnyRoute,
+  status: number,
+  answer: AnswerDocs,
+  name: string,
+  book: SchemaBook,
+): Answer {
+  const { description, type, schema } = answer;
+  const headers = headersOf(route, status);
+  if (type === undefined) return { description, headers };
+  const described =
+    schema === undefined
+      ? { schema: { type: 'string', format: 'binary' } }
+      : {
+          schema: book.place(`${name}Answer${status === 200 ? '' : status}`, schema),
+          ...(status === 200 ? jsonExamples(route, (result) => result) : {}),
+        };
+  return { description, headers, content: { [type]: described } };
+}
+
+/** Calls without an answer in JSON are left out. */
+function jsonExamples(route: AnyRoute, envelope: (result: unknown) => unknown): object {
+  const shown = examplesOf(route).filter(({ result }) => result !== undefined);
+  return shownCalls(shown.map(({ name, result }) => ({ name, value: envelope(result) })));
+}
+
+function bytesOf(route: AnyRoute, statuses: Readonly<Record<number, string>>): Answers {
+  const answers: Answers = {};
+  for (const [status, description] of Object.entries(statuses)) {
+    const headers = headersOf(route, Number(status));
+    const content = { '*/*': { schema: { type: 'string', format: 'binary' } } };
+    answers[Number(status)] =
+      Number(status) === 304 ? { description, headers } : { description, headers, content };
+  }
+  return answers;
+}
+
+function headersOf(route: AnyRoute, status: number): Record<string, object> {
+  const names: ResponseFieldName[] = ['X-Request-Id'];
+  if (isCounted(route)) names.push(...LIMIT_FIELDS);
+  const own = route.docs?.sends ?? [];
+  names.push(...own.filter((name) => name !== 'Content-Range' || OF_RANGES.has(status)));
+  return references(names);
+}
+
+function isCounted({ limits, auth }: AnyRoute): boolean {
+  return !limits.includes('NoRateLimit') || auth === 'session';
+}
+
+function references(names: readonly ResponseFieldName[]): Record<string, object> {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+/** The rows that the route names and those that its definition implies, by HTTP status, where it has no form of its own. */
+function rowsOf(route: AnyRoute): Map<number, ErrorName[]> {
+  const byStatus = new Map<number, ErrorName[]>();
+  for (const name of new Set<ErrorName>([...impliedErrors(route), ...route.errors])) {
+    const { status } = errorRow(name);
+    const isOwn = route.docs?.answers?.[status] !== undefined;
+    if (status >= 400 && !isOwn) byStatus.set(status, [...(byStatus.get(status) ?? []), name]);
+  }
+  return byStatus;
+}
+
+function failuresOf(route: AnyRoute): Answers {
+  const byStatus = rowsOf(route);
+  const failures: Answers = {};
+  for (const status of [...byStatus.keys()].sort((a, b) => a - b))
+    failures[status] = failureOf(route, status, byStatus.get(status) ?? []);
+  return failures;
+}
+
+function failureOf(route: AnyRoute, status: number, names: readonly ErrorName[]): Answer {
+  const lines = names.map((name) => `${errorRow(name).code} ${errorRow(name).message}`);
+  const examples = names.map((name) => [name, { $ref: `#/components/examples/${name}` }]);
+  const waits = status === 429 || names.some((name) => errorRow(name).retryAfterSeconds !== undefined);
+  const headers = references([
+    'X-Request-Id',
+    ...(isCounted(route) ? LIMIT_FIELDS : []),
+    ...(waits ? (['Retry-After'] as const) : []),
+    ...(status === 405 ? (['Allow'] as const) : []),
+    ...(status === 416 ? (['Content-Range', 'ETag', 'Last-Modified'] as const) : []),
+  ]);
+  const schema = { $ref: '#/components/schemas/Error' };
+  const content = { [JSON_TYPE]: { schema, examples: Object.fromEntries(examples) } };
+  return { description: [...new Set(lines)].join('; '), headers, content };
+}
+
+function impliedErrors(route: AnyRoute): ErrorName[] {
+  const names: ErrorName[] = ['InternalError', 'Overloaded', 'Stopping'];
+  // Of the Host, whatever is asked.
+  names.push('Forbidden');
+  if (route.query !== undefined || route.body !== undefined) names.push('InvalidInput');
+  if (route.body !== undefined) names.push('BodyTooLarge');
+  if (route.body !== undefined && route.ownFloor !== true) names.push('BodyTooSlow');
+  if (typeof route.body === 'object') names.push('UnsupportedMediaType');
+  if (isCounted(route)) names.push('AccessRateLimit');
+  if (route.auth === 'session' || route.auth === 'either' || route.auth === 'admin')
+    names.push('SessionNotFound');
+  if (route.idempotent === true) names.push('IdempotencyKeyReused');
+  // Whatever changes something waits for the journal.
+  if (route.method !== 'GET' && route.method !== 'HEAD') names.push('JournalUnavailable');
+  return names;
+}

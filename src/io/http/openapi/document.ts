@@ -1,0 +1,205 @@
+/**
+ * OpenAPI 3.1 from the route table, so that the description cannot differ from what is served: paths, parameters, bodies,
+ * answers with their header fields, authentication, limits and the rows of the error table that each route names.
+ */
+import { nameOf } from '../../../domain/schema.ts';
+import type { AnyRoute } from '../route.ts';
+import { type Answers, answersOf, errorExamples, errorSchema } from './answers.ts';
+import { examplesOf, jsonBodyOf, pathParameters, queryOf, shownCalls } from './examples.ts';
+import { REQUEST_FIELDS, RESPONSE_FIELDS, type RequestFieldName } from './header-fields.ts';
+import { SchemaBook } from './schemas.ts';
+
+export interface ApiFacts {
+  readonly title: string;
+  readonly version: string;
+  readonly baseUrl: string;
+}
+
+interface Parameter {
+  readonly name: string;
+  readonly in: 'path' | 'query' | 'header';
+  readonly required: boolean;
+  readonly description?: string;
+  readonly schema: object;
+  readonly example?: unknown;
+}
+
+const SID = { sid: [] };
+const BEARER = { bearer: [] };
+/** Requirements per rule; `{}` means that none is needed. */
+const SECURITY: Record<AnyRoute['auth'], object[]> = {
+  session: [SID],
+  admin: [SID],
+  either: [SID, BEARER],
+  optional: [{}, SID],
+  eitherOptional: [{}, SID, BEARER],
+  none: [],
+};
+const SECURITY_SCHEMES = {
+  sid: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: 'sid',
+    description: 'Cookie of a browser session, set by `register_key` and `login`',
+  },
+  bearer: { type: 'http', scheme: 'bearer', description: 'The `sessionId` that `mcp_login` answers with' },
+};
+const ABOUT = `Successes are \`{"result": …}\`, refusals \`{"error": {"code", "message"}}\`; answers without this envelope say so. Ids are 64-bit integers in decimal text. Times are ISO 8601 in UTC.`;
+/** The groups of the table, in the order in which they are shown. */
+export const GROUPS: Readonly<Record<string, string>> = {
+  info: 'What anybody may ask: version, ways to log in, health',
+  auth: 'Browser logins, agent logins, sessions',
+  keys: 'Public keys of an account',
+  apps: 'Applications, their API keys and webhooks',
+  events: 'Events of the account as they happen',
+  files: 'Uploads and downloads, both versions of the transport',
+  mcp: 'The Model Context Protocol: tools and resources for agents',
+  modules: 'REST calls to the modules behind the gateway',
+  admin: 'The admin panel’s own JSON: sessions of accounts with a role',
+  docs: 'This description',
+};
+
+/** The whole document, as an object of plain JSON. Throws when two schemas of the table have one name. */
+export function describeApi(table: readonly AnyRoute[], facts: ApiFacts): object {
+  const routes = table.filter(({ notOffered, isFile }) => notOffered !== true && isFile !== true);
+  const book = new SchemaBook();
+  book.place('Error', errorSchema());
+  const paths: Record<string, Record<string, object>> = {};
+  for (const route of routes) {
+    const path = route.path.replace(/:([^/]+)/g, '{$1}');
+    paths[path] ??= {};
+    paths[path][route.method.toLowerCase()] = operation(route, book);
+    if (route.bytes !== undefined && route.method === 'GET')
+      paths[path]['head'] = withoutBodies(operation({ ...route, method: 'HEAD' }, book));
+  }
+  const groups = new Set(routes.map(({ group }) => group));
+  const document = {
+    openapi: '3.1.0',
+    info: {
+      title: facts.title,
+      version: facts.version,
+      description: ABOUT,
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: facts.baseUrl }],
+    tags: Object.entries(GROUPS).flatMap(([name, description]) =>
+      groups.has(name) ? [{ name, description }] : [],
+    ),
+    paths,
+    components: {
+      securitySchemes: SECURITY_SCHEMES,
+      headers: RESPONSE_FIELDS,
+      examples: errorExamples(routes),
+      schemas: book.components,
+    },
+  };
+  // Schemas carry symbols of their library; on the wire they are JSON.
+  return JSON.parse(JSON.stringify(document)) as object;
+}
+
+interface Operation {
+  readonly operationId: string;
+  readonly tags: readonly string[];
+  readonly summary: string;
+  readonly description?: string;
+  readonly security: readonly object[];
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: object;
+  readonly responses: Answers;
+}
+
+/** HEAD has the statuses and fields of GET, and no bodies. */
+function withoutBodies(described: Operation): Operation {
+  const bare = Object.entries(described.responses).map(([status, { content: _, ...head }]) => [status, head]);
+  return { ...described, responses: Object.fromEntries(bare) };
+}
+
+function operation(route: AnyRoute, book: SchemaBook): Operation {
+  const parameters = parametersOf(route, book);
+  const id = operationId(route);
+  const name = schemaName(id);
+  const body = bodyOf(route, name, book);
+  const { docs, auth } = route;
+  return {
+    operationId: id,
+    tags: [route.group],
+    summary: route.summary,
+    ...(docs === undefined ? {} : { description: docs.description }),
+    security: docs?.bearer === true ? [{}, BEARER] : SECURITY[auth],
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(body === undefined ? {} : { requestBody: body }),
+    responses: answersOf(route, name, book),
+  };
+}
+
+export function operationId(route: Pick<AnyRoute, 'method' | 'path'>): string {
+  const words = route.path.split(/[^A-Za-z0-9]+/).filter((word) => word !== '');
+  return [route.method.toLowerCase(), ...words].join('_');
+}
+
+/** `post_auth_v1_keys_update_key` gives `PostAuthV1KeysUpdateKey`. */
+function schemaName(id: string): string {
+  return id
+    .split('_')
+    .map((word) => `${word.charAt(0).toUpperCase()}${word.slice(1)}`)
+    .join('');
+}
+
+function parametersOf(route: AnyRoute, book: SchemaBook): Parameter[] {
+  const [example] = examplesOf(route);
+  const { properties, required } = queryOf(route);
+  const describe = (
+    place: Parameter['in'],
+    name: string,
+    isRequired: boolean,
+    schema: object,
+    value: unknown,
+  ): Parameter => {
+    const { description, ...rest } = schema as { description?: string };
+    // An example of its own stands in the form at once; what may be left out has it in the schema, for readers.
+    return {
+      name,
+      in: place,
+      required: isRequired,
+      ...(description === undefined ? {} : { description }),
+      schema: nameOf(schema) === undefined ? book.refer(rest) : book.refer(schema),
+      ...(isRequired && value !== undefined ? { example: value } : {}),
+    };
+  };
+  return [
+    ...pathParameters(route).map(({ name, schema }) =>
+      describe('path', name, true, schema, example?.params[name]),
+    ),
+    ...Object.entries(properties).map(([name, schema]) =>
+      describe('query', name, required.includes(name), schema, example?.query[name]),
+    ),
+    ...headerParameters(route).map(([name, isRequired]) => {
+      const { description, schema } = REQUEST_FIELDS[name];
+      return describe('header', name, isRequired, { ...schema, description }, example?.headers[name]);
+    }),
+  ];
+}
+
+function headerParameters(route: AnyRoute): [RequestFieldName, boolean][] {
+  const reads = Object.entries(route.docs?.reads ?? {}) as [RequestFieldName, string][];
+  return [
+    ...reads.map(([name, rule]): [RequestFieldName, boolean] => [name, rule === 'required']),
+    ...(route.limits.includes('CheckPubKey') ? ([['pkey', false]] as [RequestFieldName, boolean][]) : []),
+    ...(route.idempotent === true ? ([['Idempotency-Key', false]] as [RequestFieldName, boolean][]) : []),
+  ];
+}
+
+function bodyOf(route: AnyRoute, name: string, book: SchemaBook): object | undefined {
+  const { docs, body, bodyOptional } = route;
+  if (body === undefined || docs?.body === null) return undefined;
+  const required = bodyOptional !== true && docs?.body?.optional !== true;
+  const type = docs?.body?.type ?? (typeof body === 'object' ? 'application/json' : '*/*');
+  const description = docs?.body?.description;
+  const schema = jsonBodyOf(route);
+  const shown = schema === undefined ? undefined : book.place(`${name}Request`, schema);
+  const content =
+    shown === undefined
+      ? { schema: { type: 'string', format: 'binary' } }
+      : { schema: shown, ...shownCalls(examplesOf(route).map(({ name, body }) => ({ name, value: body }))) };
+  return { ...(description === undefined ? {} : { description }), required, content: { [type]: content } };
+}

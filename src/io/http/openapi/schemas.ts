@@ -1,0 +1,81 @@
+/**
+ * Schemas of the description: those with a name are listed once and referred to, and each gives an example that is made
+ * of the examples of its leaves.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import { nameOf } from '../../../domain/schema.ts';
+
+interface AnySchema {
+  readonly type?: unknown;
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly examples?: readonly unknown[];
+  readonly anyOf?: readonly AnySchema[];
+  readonly items?: AnySchema;
+  readonly minItems?: number;
+  readonly minimum?: number;
+  readonly properties?: Readonly<Record<string, AnySchema>>;
+  readonly patternProperties?: object;
+}
+
+/** Schemas by name, as they stand in the document. */
+export class SchemaBook {
+  readonly #schemas = new Map<string, object>();
+
+  /** All of them in the order of their names. */
+  get components(): Record<string, object> {
+    return Object.fromEntries([...this.#schemas].sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  /** The schema with references in the place of those in it that have a name. */
+  refer(schema: object): object {
+    const name = nameOf(schema);
+    return name === undefined ? this.#copy(schema) : this.place(name, schema);
+  }
+
+  /** A reference to the schema under this name, or under its own. Throws when two schemas have one name. */
+  place(name: string, schema: object): object {
+    const taken = nameOf(schema) ?? name;
+    const copy = this.#copy(schema);
+    const known = this.#schemas.get(taken);
+    if (known !== undefined && !isDeepStrictEqual(known, copy)) throw new Error(`two schemas named ${taken}`);
+    this.#schemas.set(taken, copy);
+    return { $ref: `#/components/schemas/${taken}` };
+  }
+
+  /** Without the symbols of its builders. */
+  #copy(schema: object): object {
+    return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, this.#value(value)]));
+  }
+
+  #value(value: unknown): unknown {
+    if (Array.isArray(value)) return value.map((each) => this.#value(each));
+    return typeof value === 'object' && value !== null ? this.refer(value) : value;
+  }
+}
+
+/**
+ * A value that fits: the schema's own example, or one made of its parts. A text without any is noted in `missing` by its
+ * path; numbers are the smallest that fits, from 1.
+ */
+export function exampleOf(schema: object, path: string, missing: string[]): unknown {
+  const { examples, anyOf, items, properties, minimum, minItems, ...rest } = schema as AnySchema;
+  if (examples?.[0] !== undefined) return examples[0];
+  if (rest.const !== undefined) return rest.const;
+  if (rest.enum?.[0] !== undefined) return rest.enum[0];
+  if (anyOf?.[0] !== undefined) return exampleOf(anyOf[0], path, missing);
+  if (properties !== undefined) {
+    const entries = Object.entries(properties);
+    return Object.fromEntries(
+      entries.map(([name, each]) => [name, exampleOf(each, `${path}/${name}`, missing)]),
+    );
+  }
+  if (items !== undefined)
+    return Array.from({ length: Math.max(1, minItems ?? 1) }, () => exampleOf(items, `${path}/0`, missing));
+  if (rest.type === 'boolean') return true;
+  if (rest.type === 'null') return null;
+  if (rest.type === 'integer') return Math.max(1, minimum ?? 1);
+  if (rest.patternProperties !== undefined) return {};
+  missing.push(path);
+  return undefined;
+}

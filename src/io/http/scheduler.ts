@@ -1,0 +1,94 @@
+/**
+ * Runs the handlers at the end of the turn in which their requests became whole, and behind them writes what they came
+ * to. Why not one request after the other: docs/decisions/0066.
+ */
+import { TurnBatch } from '../batch.ts';
+import type { Exchange } from './exchange.ts';
+import type { AnyRoute } from './route.ts';
+
+export interface HandlingListener {
+  /** The client left before the answer was complete. */
+  lost(exchange: Exchange): void;
+  /** What the handler came to. */
+  answer(exchange: Exchange, value: unknown): void;
+  /** A refusal, or a bug. */
+  fail(exchange: Exchange, error: unknown): void;
+  /** Its handler's work is over, whether anybody was there for the answer or not. Once, last. */
+  done(exchange: Exchange): void;
+}
+
+export class Handling {
+  readonly #listener: HandlingListener;
+  readonly #handlers = new TurnBatch<Exchange>('work', (exchange) => this.run(exchange));
+  readonly #answers = new TurnBatch<Exchange>('send', (exchange) => this.#conclude(exchange));
+
+  constructor(listener: HandlingListener) {
+    this.#listener = listener;
+  }
+
+  /** The request is whole. */
+  add(exchange: Exchange): void {
+    this.#begin(exchange);
+    this.#handlers.add(exchange);
+  }
+
+  /** At once: the handler reads the body as it arrives. */
+  run(exchange: Exchange): void {
+    this.#begin(exchange);
+    const { route } = exchange;
+    // The client may have left meanwhile.
+    if (exchange.over || route === undefined) {
+      this.#done(exchange);
+      return;
+    }
+    try {
+      const result = route.handle(exchange as Parameters<AnyRoute['handle']>[0]);
+      if (!(result instanceof Promise)) this.#came(exchange, result);
+      else
+        result.then(
+          // One reaction to a handler's promise: each further one costs a turn of the queue.
+          (value) => this.#came(exchange, value),
+          (error: unknown) => this.#refuse(exchange, error),
+        );
+    } catch (error) {
+      this.#refuse(exchange, error);
+    }
+  }
+
+  /** From here on its answer takes a cork of its own, and it is told when its client leaves. */
+  #begin(exchange: Exchange): void {
+    if (exchange.running) return;
+    exchange.watch(() => this.#listener.lost(exchange));
+    exchange.running = true;
+  }
+
+  #came(exchange: Exchange, value: unknown): void {
+    exchange.value = value;
+    this.#answers.add(exchange);
+  }
+
+  #conclude(exchange: Exchange): void {
+    const { value } = exchange;
+    exchange.value = undefined;
+    try {
+      this.#listener.answer(exchange, value);
+    } catch (error) {
+      this.#listener.fail(exchange, error);
+    } finally {
+      this.#done(exchange);
+    }
+  }
+
+  #refuse(exchange: Exchange, error: unknown): void {
+    try {
+      this.#listener.fail(exchange, error);
+    } finally {
+      this.#done(exchange);
+    }
+  }
+
+  #done(exchange: Exchange): void {
+    exchange.running = false;
+    this.#listener.done(exchange);
+  }
+}

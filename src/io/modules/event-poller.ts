@@ -1,0 +1,185 @@
+/**
+ * Events of one module that is polled (config.md "Events from modules"): `GET {module}/events?after=<tick>&limit=`, page
+ * after page. Owns how far the module has been read: the cursor is written together with the events of its page. A
+ * page with an event that cannot be taken stops this module's feed, and it alone, until the module has mended it:
+ * going on without the event would lose it.
+ */
+import type { EventInbox } from '../../actors/events/inbox.ts';
+import type { Administration } from '../../actors/runtime/administration.ts';
+import type { Operation } from '../../actors/runtime/journal/port.ts';
+import type { Schedule } from '../../actors/runtime/runtime-context.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import { type IncomingEvent, readEvents, requireModule } from '../../domain/events/intake.ts';
+import { memberSpan } from '../../domain/raw-json.ts';
+import { SECOND_MS } from '../../domain/time.ts';
+import { readJsonText } from '../http/json.ts';
+import type { Log } from '../observability/log.ts';
+import type { ModuleClient } from './client.ts';
+import { type Endpoint, parseEndpoint } from './endpoint.ts';
+import { gatewayHeaders } from './headers.ts';
+
+/** Between two polls of a module that has nothing to tell. */
+export const POLL_MS = 500;
+/** Between two polls while it has: people who chat write again soon. */
+export const POLL_EAGER_MS = 100;
+/** Polls in a row without an event until it is the longer wait again. */
+export const EAGER_POLLS = 50;
+/** Longest wait after failures in a row; ± 20 %. */
+export const POLL_BACKOFF_MAX_MS = 30 * SECOND_MS;
+const POLL_TIMEOUT_MS = 10 * SECOND_MS;
+/** Events asked for at a time; halved while the answers are over the cap of the module client (4 MiB). */
+export const PAGE_EVENTS = 500;
+/** Events of one answer: a page may be longer than asked for, because it never splits a tick. */
+export const PAGE_EVENTS_MAX = 20_000;
+const CURSOR = 'eventFeed:';
+
+export interface EventFeedOptions {
+  readonly module: string;
+  /** Base address of the module. */
+  readonly url: string;
+  readonly project: string;
+  readonly modules: Pick<ModuleClient, 'call'>;
+  readonly inbox: Pick<EventInbox, 'accept'>;
+  readonly administration: Pick<Administration, 'journal' | 'metaGet'>;
+  readonly schedule: Pick<Schedule, 'timer'>;
+  readonly newRequestId: () => string;
+  /** 0 to 1, for the jitter. */
+  readonly random: () => number;
+  readonly log: Pick<Log, 'warn' | 'info'>;
+}
+
+/** Polls until it is stopped. */
+export class EventFeed {
+  readonly #options: EventFeedOptions;
+  readonly #endpoint: Endpoint;
+  #cursor: string;
+  #limit = PAGE_EVENTS;
+  #failures = 0;
+  #eagerPolls = 0;
+  #cancel: () => void;
+  #running: Promise<void> = Promise.resolve();
+  readonly #stopping = new AbortController();
+  readonly #counts = { polls: 0, pollFailures: 0, pagesRefused: 0 };
+
+  constructor(options: EventFeedOptions) {
+    this.#options = options;
+    const { module, url, administration } = options;
+    const parsed = parseEndpoint(`${module}:/events`, new Map([[module, url]]));
+    if (!parsed.ok) throw new Error(`the address of the module ${module} ${parsed.fault}`);
+    this.#endpoint = parsed.endpoint;
+    const stored = administration.metaGet(CURSOR + module);
+    this.#cursor = typeof stored === 'string' ? stored : '0';
+    this.#cancel = options.schedule.timer(0, this.#poll);
+  }
+
+  /** The last tick that was taken. */
+  get cursor(): string {
+    return this.#cursor;
+  }
+
+  counters() {
+    return { ...this.#counts, failing: this.#failures };
+  }
+
+  /** Resolves when nothing of it is under way. */
+  stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#cancel();
+    return this.#running;
+  }
+
+  readonly #poll = (): void => {
+    this.#running = this.#turn().then((waitMs) => {
+      if (!this.#stopping.signal.aborted) this.#cancel = this.#options.schedule.timer(waitMs, this.#poll);
+    });
+  };
+
+  /** One page; milliseconds until the next. */
+  async #turn(): Promise<number> {
+    const { module, log } = this.#options;
+    this.#counts.polls += 1;
+    try {
+      const waitMs = await this.#read();
+      if (this.#failures > 0) log.info({ module, failures: this.#failures }, 'events are read again');
+      this.#failures = 0;
+      return waitMs;
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error;
+      if (this.#stopping.signal.aborted) return 0;
+      this.#counts.pollFailures += 1;
+      this.#failures += 1;
+      const { row, detail } = error;
+      const facts = { module, after: this.#cursor, error: row, detail };
+      if (this.#failures === 1) log.warn(facts, 'events cannot be read; trying again with growing waits');
+      const waitMs = Math.min(POLL_MS * 2 ** Math.min(this.#failures, 10), POLL_BACKOFF_MAX_MS);
+      return waitMs * (0.8 + 0.4 * this.#options.random());
+    }
+  }
+
+  async #read(): Promise<number> {
+    const { inbox, administration, module } = this.#options;
+    const asked = this.#limit;
+    const body = await this.#fetch();
+    if (body === undefined) return 0;
+    // Slowly: a page that is too large again costs its whole transfer.
+    this.#limit = Math.min(PAGE_EVENTS, this.#limit + 1 + (this.#limit >> 3));
+    const events = this.#eventsOf(body);
+    if (events.length === 0) {
+      this.#eagerPolls = Math.max(0, this.#eagerPolls - 1);
+      return this.#eagerPolls > 0 ? POLL_EAGER_MS : POLL_MS;
+    }
+    const last = events.reduce((most, { tick }) => (BigInt(tick) > BigInt(most) ? tick : most), this.#cursor);
+    if (last === this.#cursor) throw this.#refusePage('no event of the page is after the cursor');
+    const row = administration.journal.pack(last);
+    const cursor: Operation = { op: 'meta', key: `part:${CURSOR}${module}`, row };
+    await inbox.accept(events, [cursor]);
+    this.#cursor = last;
+    this.#eagerPolls = EAGER_POLLS;
+    return events.length < asked ? POLL_EAGER_MS : 0;
+  }
+
+  /** The answer's body; undefined when it was over the cap and a shorter page is to be asked for. */
+  async #fetch(): Promise<Buffer | undefined> {
+    const { modules, project, newRequestId } = this.#options;
+    const { origin, path, reference } = this.#endpoint;
+    const result = await modules.call({
+      method: 'GET',
+      url: { origin, pathname: path, search: `?after=${this.#cursor}&limit=${this.#limit}` },
+      headers: gatewayHeaders({ kind: 'nobody' }, { project, requestId: newRequestId() }),
+      timeoutMs: POLL_TIMEOUT_MS,
+      endpoint: reference,
+      signal: this.#stopping.signal,
+    });
+    if (!result.ok) {
+      if (result.error === 'ModuleAnswerTooLarge' && this.#limit > 1) {
+        this.#limit = Math.max(1, this.#limit >> 1);
+        return undefined;
+      }
+      throw new GatewayError(result.error === 'Aborted' ? 'Stopping' : result.error, result.reason);
+    }
+    if (result.answer.status !== 200)
+      throw new GatewayError('ModuleFailed', `status ${result.answer.status}`);
+    return result.answer.body;
+  }
+
+  #eventsOf(body: Buffer): IncomingEvent[] {
+    const { module } = this.#options;
+    try {
+      const text = readJsonText(body);
+      const from = memberSpan(text, 'result')?.start ?? 0;
+      return readEvents(
+        text,
+        PAGE_EVENTS_MAX,
+        (name, path) => requireModule(name, path, (each) => each === module),
+        from,
+      );
+    } catch (error) {
+      throw error instanceof GatewayError ? this.#refusePage(error.detail ?? error.row) : error;
+    }
+  }
+
+  #refusePage(detail: string): GatewayError {
+    this.#counts.pagesRefused += 1;
+    return new GatewayError('ModuleFailed', detail);
+  }
+}

@@ -1,0 +1,44 @@
+/**
+ * Events that modules push (config.md "Events from modules"). Owns who may: a module's key opens that module's events
+ * alone. A request is taken as a whole or refused as a whole, so that a module may simply send it again.
+ */
+import type { EventInbox, Intake } from '../../actors/events/inbox.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import { readEvents, requireModule } from '../../domain/events/intake.ts';
+import { readJsonText } from '../http/json.ts';
+import type { ModuleKeys } from './module-keys.ts';
+
+/** Events of one request. */
+export const EVENTS_PER_REQUEST_MAX = 1_000;
+/** Body of one request. */
+export const EVENTS_BODY_MAX_BYTES = 4 * 1024 * 1024;
+
+export interface EventIntake {
+  /** Throws `AccessDenied`, `InvalidInput`, `BodyTooLarge`; rejects as `EventInbox.accept` does. */
+  push(key: string | undefined, body: Buffer): Promise<Intake>;
+  counters(): { readonly refusedKey: number; readonly refusedInput: number };
+}
+
+export function createEventIntake(inbox: Pick<EventInbox, 'accept'>, keys: ModuleKeys): EventIntake {
+  const refused = { refusedKey: 0, refusedInput: 0 };
+  const judgeWith = (opened: ReadonlySet<string>) => (name: unknown, path: string) => {
+    const known = requireModule(name, path, keys.knows);
+    if (opened.has(known)) return known;
+    throw new GatewayError('AccessDenied', `${path}: X-Module-Key is the key of another module`);
+  };
+  return {
+    async push(key, body) {
+      let events: ReturnType<typeof readEvents>;
+      try {
+        const opened = keys.openedBy(key);
+        events = readEvents(readJsonText(body), EVENTS_PER_REQUEST_MAX, judgeWith(opened));
+      } catch (error) {
+        if (error instanceof GatewayError)
+          refused[error.row === 'AccessDenied' ? 'refusedKey' : 'refusedInput'] += 1;
+        throw error;
+      }
+      return inbox.accept(events);
+    },
+    counters: () => ({ ...refused }),
+  };
+}

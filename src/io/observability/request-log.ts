@@ -1,0 +1,79 @@
+/**
+ * One line a request: who asked what, when, and how it ended. What a caller may keep secret is never handed in: no
+ * query, no body, no cookie, no bearer, and of a route whose path is itself a secret the pattern alone.
+ */
+import { type ErrorName, errorRow } from '../../domain/errors.ts';
+import { toIso } from '../../domain/time.ts';
+import type { FinishedRequest } from '../http/finished.ts';
+import type { LineSink } from './log.ts';
+
+/** Which requests leave a line: all, those that were answered 400 or more or not at all, none. */
+export type RequestLogMode = 'all' | 'errors' | 'off';
+
+/** Characters of a value from outside; each may take six in the line, which stays below the sink's bound. */
+const PATH_CHARACTERS_MAX = 256;
+const AGENT_CHARACTERS_MAX = 192;
+const METHOD_CHARACTERS_MAX = 16;
+const SHORT_CHARACTERS_MAX = 64;
+
+/** Printable ASCII that stands in JSON as it is. */
+const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
+/** What `JSON.stringify` leaves alone and a terminal or another parser may not: DEL, C1, everything beyond ASCII. */
+const BEYOND_ASCII = /[\x7f-\uffff]/g;
+
+const SERVER_ERROR = 500;
+const CLIENT_ERROR = 400;
+
+/** What to do with every finished request; undefined when nothing is to be written. */
+export function createRequestLog(
+  mode: RequestLogMode,
+  sink: LineSink,
+  clock: () => number,
+): ((record: FinishedRequest) => void) | undefined {
+  if (mode === 'off') return undefined;
+  return (record) => {
+    if (mode === 'errors' && !isRefused(record)) return;
+    sink.write(requestLine(record, toIso(clock())));
+  };
+}
+
+/** The line with its line feed: ASCII alone, at most 4 KiB, whatever was sent. `time` is ISO 8601 in UTC. */
+export function requestLine(record: FinishedRequest, time: string): string {
+  const { route, path, status, error, userId, clientRequestId, traceparent } = record;
+  const level = isFailure(status, error) ? 'error' : 'info';
+  const routeText = shown(route, PATH_CHARACTERS_MAX);
+  // A path without parameters is its route.
+  const pathText = path === route ? routeText : shown(path, PATH_CHARACTERS_MAX);
+  return `{"level":"${level}","time":"${time}","msg":"request","method":${shown(record.method, METHOD_CHARACTERS_MAX)},"route":${routeText},"path":${pathText},"status":${status}${error === undefined ? '' : `,"error":"${error}"`},"milliseconds":${rounded(record.milliseconds)},"bytes":${record.sizeBytes},"address":${shown(record.address, SHORT_CHARACTERS_MAX)},"userAgent":${shown(record.userAgent, AGENT_CHARACTERS_MAX)}${userId === undefined ? '' : `,"userId":${shown(userId, SHORT_CHARACTERS_MAX)}`},"requestId":${shown(record.requestId, SHORT_CHARACTERS_MAX)}${clientRequestId === undefined ? '' : `,"clientRequestId":${shown(clientRequestId, SHORT_CHARACTERS_MAX)}`}${traceparent === undefined ? '' : `,"traceparent":${shown(traceparent, SHORT_CHARACTERS_MAX)}`}}\n`;
+}
+
+function isRefused({ status, error }: FinishedRequest): boolean {
+  return status === 0 || status >= CLIENT_ERROR || error !== undefined;
+}
+
+/** A fault on this side, whatever the frame of the answer (JSON-RPC answers with 200). */
+function isFailure(status: number, error: ErrorName | undefined): boolean {
+  return status >= SERVER_ERROR || (error !== undefined && errorRow(error).status >= SERVER_ERROR);
+}
+
+/** JSON text of a value from outside, cut and escaped. */
+function shown(value: string, charactersMax: number): string {
+  const text = value.length > charactersMax ? `${value.slice(0, charactersMax)}...` : value;
+  if (PLAIN.test(text)) return `"${text}"`;
+  return JSON.stringify(text).replace(
+    BEYOND_ASCII,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+/** `.000` to `.999` without zeros at the end: a number with a fraction is dear to make a text of. */
+const THOUSANDTHS = Array.from({ length: 1_000 }, (_, index) => String(index / 1_000).slice(1));
+
+/** To the microsecond; a number that JSON can hold. */
+function rounded(milliseconds: number): string {
+  const microseconds = Math.round(milliseconds * 1_000);
+  const whole = Math.floor(microseconds / 1_000);
+  const rest = THOUSANDTHS[microseconds - whole * 1_000];
+  // Not of this size, or negative: nobody measures that.
+  return rest === undefined || whole < 0 ? String(microseconds / 1_000) : `${whole}${rest}`;
+}

@@ -1,0 +1,176 @@
+/**
+ * One proxied call: from a module's answer to the client's. A short answer leaves whole; a long one, or one whose length
+ * nobody knows, leaves as it comes, at the client's pace. One that breaks off cuts the connection, so that nobody takes
+ * a part for the whole.
+ */
+
+import { GatewayError } from '../../domain/errors.ts';
+import type { RefusedBy } from '../../domain/limits/bounds.ts';
+import { Reply } from '../http/route.ts';
+import { type OutgoingBody, type OutgoingSource, StreamReply } from '../http/stream.ts';
+import type { AnswerHead, RelayFlow, RelayListener } from '../http-client/relay.ts';
+import { type ModuleError, tooManyCalls } from '../http-client/types.ts';
+import { type AnsweredCall, answerHeaders, answerType, declaredLength } from '../modules/answer-headers.ts';
+
+/** An answer up to this is held and leaves in one piece; of a longer one no more than this waits for the client. */
+const HELD_BYTES_MAX = 64 * 1024;
+const NO_BODY = new Set([204, 304]);
+
+/** How the call ended: the module's status, a failure, or the client's leave. */
+export type ProxiedEnding =
+  | { readonly kind: 'answered'; readonly status: number }
+  | { readonly kind: 'failed'; readonly error: ModuleError };
+
+export interface ProxiedCallOptions extends AnsweredCall {
+  readonly isHead: boolean;
+  /** Once, when the module is through with it. */
+  readonly onEnded: (ending: ProxiedEnding) => void;
+}
+
+export class ProxiedCall implements RelayListener, OutgoingSource {
+  /** The answer; rejects with the row of the table when there is none. */
+  readonly reply: Promise<Reply>;
+  readonly #options: ProxiedCallOptions;
+  #resolve: (reply: Reply) => void = () => undefined;
+  #reject: (error: GatewayError) => void = () => undefined;
+  #flow: RelayFlow | undefined;
+  #head: AnswerHead | undefined;
+  #held: Buffer[] = [];
+  #heldBytes = 0;
+  #paused = false;
+  #opened = false;
+  #out: OutgoingBody | undefined;
+  /** The client's socket is full. */
+  #waiting = false;
+  #ended = false;
+  #failed = false;
+
+  constructor(options: ProxiedCallOptions) {
+    this.#options = options;
+    this.reply = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+  }
+
+  /** The means to slow the module down or give it up. */
+  attach(flow: RelayFlow): void {
+    this.#flow = flow;
+  }
+
+  head(head: AnswerHead): void {
+    this.#head = head;
+    if (this.#isBodiless(head)) return;
+    const length = declaredLength(head);
+    if (length === undefined) {
+      // A short answer without a length is often complete within this turn of the loop.
+      setImmediate(() => this.#open());
+    } else if (length > HELD_BYTES_MAX) this.#open();
+  }
+
+  data(bytes: Buffer): void {
+    if (this.#out !== undefined && !this.#waiting) {
+      this.#send(bytes);
+      return;
+    }
+    this.#held.push(bytes);
+    this.#heldBytes += bytes.length;
+    const isShort = !this.#opened && this.#out === undefined && this.#heldBytes <= HELD_BYTES_MAX;
+    if (!isShort) this.#pause();
+  }
+
+  ended(): void {
+    this.#ended = true;
+    const head = this.#head;
+    if (head === undefined) return;
+    this.#options.onEnded({ kind: 'answered', status: head.status });
+    if (!this.#opened) this.#resolve(this.#whole(head));
+    else if (!this.#waiting && this.#held.length === 0) this.#out?.end();
+  }
+
+  failed(error: ModuleError, refusedBy?: RefusedBy): void {
+    this.#failed = true;
+    this.#held = [];
+    this.#options.onEnded({ kind: 'failed', error });
+    // After an abort nobody reads the answer.
+    if (!this.#opened) this.#reject(refusalOf(error, refusedBy));
+    else this.#out?.cut();
+  }
+
+  start(out: OutgoingBody): void {
+    this.#out = out;
+    if (this.#failed) out.cut();
+    else this.#goOn();
+  }
+
+  drained(): void {
+    this.#waiting = false;
+    this.#goOn();
+  }
+
+  lost(): void {
+    this.#held = [];
+    this.#flow?.stop();
+  }
+
+  #isBodiless({ status }: AnswerHead): boolean {
+    return this.#options.isHead || NO_BODY.has(status);
+  }
+
+  /** The answer leaves from now on as it comes. */
+  #open(): void {
+    const head = this.#head;
+    if (this.#ended || this.#failed || this.#opened || head === undefined) return;
+    this.#opened = true;
+    const lengthBytes = declaredLength(head);
+    const contentType = answerType(head.contentType);
+    this.#resolve(
+      new StreamReply(head.status, this, {
+        headers: answerHeaders(head, this.#options),
+        ...(contentType === undefined ? {} : { contentType }),
+        ...(lengthBytes === undefined ? {} : { lengthBytes }),
+      }),
+    );
+  }
+
+  #whole(head: AnswerHead): Reply {
+    const contentType = answerType(head.contentType);
+    const asHead = this.#options.isHead ? { lengthBytes: declaredLength(head) } : undefined;
+    const [only = null, ...more] = this.#held;
+    const body = more.length === 0 ? only : Buffer.concat(this.#held, this.#heldBytes);
+    this.#held = [];
+    return new Reply(head.status, body, contentType, answerHeaders(head, this.#options), asHead);
+  }
+
+  /** Hands on what was held, then lets the module go on or ends the answer. */
+  #goOn(): void {
+    if (this.#held.length > 0) {
+      const bytes = Buffer.concat(this.#held, this.#heldBytes);
+      this.#held = [];
+      this.#heldBytes = 0;
+      this.#send(bytes);
+    }
+    if (this.#waiting) return;
+    if (this.#ended) this.#out?.end();
+    else if (this.#paused) {
+      this.#paused = false;
+      this.#flow?.resume();
+    }
+  }
+
+  #send(bytes: Buffer): void {
+    this.#waiting = this.#out?.send(bytes) === false;
+    if (this.#waiting) this.#pause();
+  }
+
+  #pause(): void {
+    if (this.#paused) return;
+    this.#paused = true;
+    this.#flow?.pause();
+  }
+}
+
+function refusalOf(error: ModuleError, refusedBy?: RefusedBy): GatewayError {
+  if (error === 'AccessRateLimit') return tooManyCalls(refusedBy);
+  return new GatewayError(error === 'Aborted' ? 'ModuleFailed' : error);
+}

@@ -1,0 +1,143 @@
+/** Admin JSON of accounts: users and their block, sessions of one user. */
+
+import { type AccountView, user } from '../../../actors/accounts/user.ts';
+import type { SessionRecord } from '../../../actors/accounts/user-state.ts';
+import type { ActorSystem } from '../../../actors/runtime/actor.ts';
+import type { Administration } from '../../../actors/runtime/administration.ts';
+import { GatewayError } from '../../../domain/errors.ts';
+import {
+  array,
+  boolean,
+  idText,
+  int64,
+  integer,
+  named,
+  object,
+  type Static,
+  utcText,
+} from '../../../domain/schema.ts';
+import type { SettingsReader } from '../../../domain/settings/settings.ts';
+import { toIso } from '../../../domain/time.ts';
+import { listSessions, sessionSchema } from '../../accounts/account.ts';
+import { originOf, requireId } from '../../accounts/login-parts.ts';
+import { pageOf, pageQuery, readPage, requireAccount, requireFresh } from '../../admin/pagination.ts';
+import { type AnyRoute, defineRoute } from '../../http/route.ts';
+import { accountCall } from '../sessions.ts';
+import type { StaffParts } from './staff.ts';
+
+const userItem = named(
+  'Account',
+  object({
+    id: idText(),
+    createdUtc: utcText(),
+    blocked: boolean(),
+    keys: integer(),
+    sessions: integer(),
+    apps: integer(),
+  }),
+);
+const ofUser = object({ userId: int64('User id: decimal string') });
+
+export interface AccountParts extends Pick<StaffParts, 'staff'> {
+  readonly administration: Administration;
+}
+
+export function createAdminAccountRoutes(parts: AccountParts): AnyRoute[] {
+  return [usersRoute(parts.administration), blockRoute(parts.staff), sessionsRoute];
+}
+
+function usersRoute(administration: Administration): AnyRoute {
+  return defineRoute({
+    method: 'GET',
+    path: '/ProxyAdmin/api/users',
+    summary: 'Accounts in the order of their ids, a page at a time',
+    docs: {
+      description:
+        'A page with fewer rows than `limit` is the last. Accounts that were never opened are passed over.',
+    },
+    group: 'admin',
+    auth: 'admin',
+    limits: [],
+    query: pageQuery,
+    result: array(userItem),
+    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden'],
+    handle: ({ actors, settings, nowMs, query }) =>
+      pageOf(
+        readPage(query),
+        (after, limit) => administration.ids('user', after, limit),
+        (id) => viewUser(actors, settings, nowMs, id),
+      ),
+  });
+}
+
+function blockRoute(staff: StaffParts['staff']): AnyRoute {
+  return defineRoute({
+    method: 'POST',
+    path: '/ProxyAdmin/api/users/block',
+    role: 'support',
+    summary: 'Block an account, which ends all its sessions, or unblock it',
+    docs: {
+      description:
+        'Nobody blocks the own account; accounts with a role are for admins to block. Needs a recent login.',
+    },
+    group: 'admin',
+    auth: 'admin',
+    limits: [],
+    body: object({ userId: ofUser.properties.userId, blocked: boolean() }),
+    result: object({ userId: idText(), blocked: boolean(), sessionsClosed: integer() }),
+    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'FreshLoginRequired'],
+    async handle(context) {
+      requireFresh(context);
+      const { actors, session, body } = context;
+      const { blocked } = body;
+      const userId = requireId(body.userId, 'userId');
+      if (blocked && userId === session.userId)
+        throw new GatewayError('InvalidInput', 'userId: your own account would lock you out');
+      // Whoever may block the staff may lock everybody out.
+      if (session.role !== 'admin' && staff.effectiveRoleOf(userId) !== undefined)
+        throw new GatewayError('Forbidden', 'userId: accounts with a role are for admins to block');
+      const origin = { ...originOf(context), by: session.userId };
+      const command = { type: 'setBlocked', blocked, origin };
+      const reply = await actors.ask<{ blocked: boolean; sessionsClosed: number }>(user, userId, command);
+      return { userId, ...reply };
+    },
+  });
+}
+
+const sessionsRoute = defineRoute({
+  method: 'GET',
+  path: '/ProxyAdmin/api/sessions',
+  summary: 'Live sessions of one account, the oldest first',
+  docs: { description: 'Browser and MCP sessions.' },
+  group: 'admin',
+  auth: 'admin',
+  limits: [],
+  query: ofUser,
+  result: array(sessionSchema),
+  errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound'],
+  async handle(context) {
+    const userId = requireId(context.query.userId, 'userId');
+    await requireAccount(context.actors, userId);
+    const call = accountCall(context);
+    return listSessions({ ...call, session: { ...call.session, userId } });
+  },
+});
+
+async function viewUser(
+  actors: ActorSystem,
+  settings: SettingsReader,
+  nowMs: number,
+  id: string,
+): Promise<Static<typeof userItem> | undefined> {
+  const { createdMs, blocked, keys, apps } = await actors.query<AccountView>(user, id, { type: 'account' });
+  if (createdMs === null) return undefined;
+  const sessions = await actors.query<SessionRecord[]>(user, id, { type: 'sessions', nowMs, settings });
+  return {
+    id,
+    createdUtc: toIso(createdMs),
+    blocked,
+    keys: keys.length,
+    sessions: sessions.length,
+    apps: apps.length,
+  };
+}

@@ -1,0 +1,127 @@
+/** Admin JSON of applications: the list across owners; approval, McpApp logins, the explicit key, disabling. */
+
+import { app } from '../../../actors/apps/app.ts';
+import type { AppFlags } from '../../../actors/apps/app-state.ts';
+import type { Administration } from '../../../actors/runtime/administration.ts';
+import type { AppView } from '../../../domain/apps.ts';
+import { KEY_EXAMPLE } from '../../../domain/examples.ts';
+import {
+  array,
+  boolean,
+  idText,
+  int64,
+  integer,
+  named,
+  nullable,
+  object,
+  optional,
+  type Static,
+  text,
+} from '../../../domain/schema.ts';
+import { PUBLIC_KEY_BYTES, requireBytes, requireId } from '../../accounts/login-parts.ts';
+import { PAGE_ROWS_MAX, pageOf, pageQuery, readPage, requireFresh } from '../../admin/pagination.ts';
+import { appItem, appSchema, viewApp } from '../../apps/apps.ts';
+import { type AnyRoute, defineRoute } from '../../http/route.ts';
+import type { WebhookDesk } from '../../webhooks/owner-api.ts';
+
+/** `oldestUndeliveredSeconds`: of the oldest event that waits for the webhook; null when none does. */
+const adminAppItem = named(
+  'AdminApp',
+  object({
+    ...appSchema.properties,
+    ownerId: idText(),
+    oldestUndeliveredSeconds: nullable(integer()),
+  }),
+);
+
+/** Left out: unchanged. `mcpPublicKey` null: no explicit key. */
+const change = object({
+  appId: int64('Application id: decimal string'),
+  approved: optional(boolean()),
+  mcpEnabled: optional(boolean()),
+  disabled: optional(boolean()),
+  mcpPublicKey: optional(nullable(text({ maxLength: 64, examples: [KEY_EXAMPLE] }))),
+});
+
+export interface AdminAppParts {
+  readonly administration: Administration;
+  readonly webhooks: Pick<WebhookDesk, 'oldestUndeliveredSeconds'>;
+}
+
+export function createAdminAppRoutes(parts: AdminAppParts): AnyRoute[] {
+  return [appsRoute(parts), updateRoute(parts)];
+}
+
+function appsRoute({ administration, webhooks }: AdminAppParts): AnyRoute {
+  return defineRoute({
+    method: 'GET',
+    path: '/ProxyAdmin/api/apps',
+    summary: 'Applications of all accounts in the order of their ids, a page at a time',
+    docs: { description: 'As their owners see them, with the owner and how long the oldest event waits.' },
+    group: 'admin',
+    auth: 'admin',
+    limits: [],
+    query: pageQuery,
+    result: array(adminAppItem),
+    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden'],
+    handle: ({ actors, query, nowMs }) =>
+      pageOf(
+        readPage(query, PAGE_ROWS_MAX),
+        (after, limit) => administration.ids('app', after, limit),
+        async (id) => {
+          const view = await viewApp(actors, id);
+          return view === undefined ? undefined : adminItem(view, webhooks, nowMs);
+        },
+      ),
+  });
+}
+
+function updateRoute({ webhooks }: AdminAppParts): AnyRoute {
+  return defineRoute({
+    method: 'POST',
+    path: '/ProxyAdmin/api/apps/update',
+    summary: 'Approve an application, allow it McpApp logins, name its explicit key, disable it',
+    docs: {
+      description:
+        'What is left out stays as it is. `mcpPublicKey` null takes the explicit key away. Needs a recent login.',
+    },
+    group: 'admin',
+    auth: 'admin',
+    limits: [],
+    body: change,
+    result: adminAppItem,
+    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'FreshLoginRequired'],
+    async handle(context) {
+      requireFresh(context);
+      const { actors, session, client, body, nowMs } = context;
+      const flags = readFlags(body);
+      const command = { type: 'administer', flags, by: session.userId, address: client.address };
+      const view = await actors.ask<AppView>(app, requireId(body.appId, 'appId'), command);
+      return adminItem(view, webhooks, nowMs);
+    },
+  });
+}
+
+function readFlags({
+  approved,
+  mcpEnabled,
+  disabled,
+  mcpPublicKey,
+}: Static<typeof change>): Partial<AppFlags> {
+  if (typeof mcpPublicKey === 'string') requireBytes(mcpPublicKey, PUBLIC_KEY_BYTES, 'mcpPublicKey');
+  return {
+    ...(approved === undefined ? {} : { approved }),
+    ...(mcpEnabled === undefined ? {} : { mcpEnabled }),
+    ...(disabled === undefined ? {} : { disabled }),
+    ...(mcpPublicKey === undefined ? {} : { mcpPublicKey }),
+  };
+}
+
+function adminItem(
+  view: AppView,
+  webhooks: AdminAppParts['webhooks'],
+  nowMs: number,
+): Static<typeof adminAppItem> {
+  const oldestUndeliveredSeconds = webhooks.oldestUndeliveredSeconds(view.id, nowMs);
+  return { ...appItem(view), ownerId: view.ownerId, oldestUndeliveredSeconds };
+}

@@ -1,0 +1,55 @@
+/** Admin JSON of the catalogue: the custom tools and resources of the configuration file, read again on demand. */
+import { errorRow } from '../../../domain/errors.ts';
+import { type Fault, integer, object } from '../../../domain/schema.ts';
+import { requireFresh } from '../../admin/pagination.ts';
+import { errorBody } from '../../http/reply.ts';
+import { type AnyRoute, defineRoute, Reply } from '../../http/route.ts';
+import type { Catalogue } from '../../mcp/catalog.ts';
+import { requestIdsOf } from '../../observability/audit-fields.ts';
+
+/** Reads the configuration file again. No faults: a new catalogue is served. Else the old one stays. */
+export type Reload = () => readonly Fault[];
+
+export interface CataloguePart {
+  readonly catalogue: { readonly current: Catalogue };
+  readonly reload: Reload;
+}
+
+/** The faults stand in the envelope beside code and message: an admin mends all of them in one round. */
+export function createAdminCatalogueRoute(parts: CataloguePart): AnyRoute {
+  return defineRoute({
+    method: 'POST',
+    path: '/ProxyAdmin/api/reload',
+    summary: 'Read McpTools and McpResources of the configuration file again; a refusal names every fault',
+    docs: {
+      description:
+        'The file takes effect whole or not at all. A refusal carries `faults` with the path of each. Needs a recent login.',
+    },
+    group: 'admin',
+    auth: 'admin',
+    limits: [],
+    result: object({ tools: integer(), resources: integer() }),
+    errors: ['SessionNotFound', 'Forbidden', 'FreshLoginRequired', 'ConfigurationRefused'],
+    async handle(context) {
+      requireFresh(context);
+      const { actors, session, client, nowMs } = context;
+      const faults = parts.reload();
+      // On disk before the answer, as every change of an admin.
+      await actors.auditFirst({
+        utcMs: nowMs,
+        event: 'admin.reload',
+        userId: session.userId,
+        fields: {
+          outcome: faults.length === 0 ? 'ok' : 'refused',
+          address: client.address,
+          ...requestIdsOf(context),
+        },
+      });
+      const { tools, resources } = parts.catalogue.current;
+      if (faults.length === 0) return { tools: tools.size, resources: resources.size };
+      context.error = 'ConfigurationRefused';
+      const error = { ...errorBody('ConfigurationRefused'), faults };
+      return Reply.json(errorRow('ConfigurationRefused').status, { error });
+    },
+  });
+}

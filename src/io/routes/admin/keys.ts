@@ -1,0 +1,202 @@
+/** Admin JSON of keys over all accounts (spec 4.3, 5.1): search, add, set what a key may do, remove. */
+
+import type { Administration } from '../../../actors/runtime/administration.ts';
+import { GatewayError } from '../../../domain/errors.ts';
+import { ID_EXAMPLE, KEY_EXAMPLE } from '../../../domain/examples.ts';
+import { decodeBase64url } from '../../../domain/ids.ts';
+import { hasFlag, KeyFlag, type UserKey } from '../../../domain/keys.ts';
+import {
+  array,
+  boolean,
+  idText,
+  int64,
+  integer,
+  named,
+  nameText,
+  object,
+  optional,
+  type Static,
+  text,
+} from '../../../domain/schema.ts';
+import type { SessionContext } from '../../../domain/sessions.ts';
+import { userKeyItem, userKeySchema } from '../../accounts/account.ts';
+import { claimKey, removeUserKey, setKeyAccess } from '../../accounts/key-changes.ts';
+import { requireId } from '../../accounts/login-parts.ts';
+import { type KeyPosition, searchKeys } from '../../admin/keys.ts';
+import { PAGE_ROWS, PAGE_ROWS_MAX, requireAccount, requireFresh } from '../../admin/pagination.ts';
+import { type AnyRoute, defineRoute, Reply } from '../../http/route.ts';
+import { clearSid } from '../../http/sid-cookie.ts';
+
+const PATH = '/ProxyAdmin/api/user_keys';
+/** Characters of the longest credential id: 1,023 bytes (auth.md A10). */
+const KEY_TEXT_MAX = 1_364;
+
+/** Spec 2.2, with the account, and whether the key was removed. */
+const item = named(
+  'AccountKey',
+  object({ userId: idText(), ...userKeySchema.properties, deleted: boolean() }),
+);
+const userId = int64('User id: decimal string');
+const keyId = int64('Key id: decimal string');
+const access = { mcpAccess: optional(boolean()), cardDavAccess: optional(boolean()) };
+const keyQuery = object({
+  userId: optional(int64('Keys of this account')),
+  publicKey: optional(
+    text({
+      minLength: 1,
+      maxLength: KEY_TEXT_MAX,
+      examples: [KEY_EXAMPLE],
+      description: 'The whole public key or credential id, base64url',
+    }),
+  ),
+  deleted: optional(boolean({ description: 'Removed keys too' })),
+  after: optional(
+    text({
+      maxLength: 39,
+      examples: [ID_EXAMPLE],
+      description: 'Account id, or account id, dot and key id: where the page before ended',
+    }),
+  ),
+  limit: optional(integer({ minimum: 1, maximum: PAGE_ROWS_MAX, description: '100 unless given' })),
+});
+type KeyQuery = Static<typeof keyQuery>;
+
+export function createAdminKeyRoutes(administration: Administration): AnyRoute[] {
+  return [searchRoute(administration), addRoute, updateRoute, removeRoute];
+}
+
+/** The next page is a `Link` (RFC 8288): a page may look at many accounts and find none that fits. */
+function searchRoute(administration: Administration): AnyRoute {
+  return defineRoute({
+    method: 'GET',
+    path: PATH,
+    summary: 'Keys of all accounts; a page looks at 1,000 accounts, `Link` names the next one',
+    docs: {
+      description:
+        'Filters hold together. Removed keys come with `deleted`. A page may be empty and still name a next one.',
+      sends: ['Link'],
+    },
+    group: 'admin',
+    auth: 'admin',
+    limits: [],
+    query: keyQuery,
+    result: array(item),
+    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'Quarantined'],
+    async handle({ actors, session, query }) {
+      const { publicKey } = query;
+      const search = {
+        userId: query.userId === undefined ? undefined : requireId(query.userId, 'userId'),
+        publicKey,
+        deleted: query.deleted === true,
+        after: readPosition(query.after),
+        limit: query.limit ?? PAGE_ROWS,
+      };
+      if (publicKey !== undefined && decodeBase64url(publicKey) === undefined)
+        throw new GatewayError('InvalidInput', 'publicKey: expected base64url without padding');
+      if (search.userId !== undefined) await requireAccount(actors, search.userId);
+      const accountIds = (after: string, limit: number) => administration.ids('user', after, limit);
+      const { rows, next } = await searchKeys({ actors, accountIds }, search);
+      const items = rows.map((row) => itemOf(row.userId, row.key, session));
+      return Reply.result(items, next === undefined ? [] : [['Link', linkTo(query, next)]]);
+    },
+  });
+}
+
+const addRoute = defineRoute({
+  method: 'POST',
+  path: `${PATH}/add`,
+  summary: 'Add a software key to an account, as a claim that its holder has not proved',
+  docs: { description: 'The holder proves the key by logging in with a signature. Needs a recent login.' },
+  group: 'admin',
+  auth: 'admin',
+  limits: [],
+  body: object({
+    userId,
+    publicKey: text({ maxLength: 64, examples: [KEY_EXAMPLE] }),
+    name: optional(nameText(64)),
+    ...access,
+  }),
+  result: item,
+  errors: [
+    'InvalidInput',
+    'SessionNotFound',
+    'Forbidden',
+    'NotFound',
+    'KeyLimitReached',
+    'KeyAlreadyRegistered',
+    'FreshLoginRequired',
+  ],
+  idempotent: true,
+  async handle(context) {
+    requireFresh(context);
+    const { body, session } = context;
+    const owner = requireId(body.userId, 'userId');
+    return itemOf(owner, await claimKey(context, owner, body), session);
+  },
+});
+
+const updateRoute = defineRoute({
+  method: 'POST',
+  path: `${PATH}/update`,
+  summary: 'Allow or forbid a key of an account for MCP and for contact sync; omitted flags stay',
+  docs: {
+    description: 'The key of a passkey takes `mcpAccess` and opens nothing with it. Needs a recent login.',
+  },
+  group: 'admin',
+  auth: 'admin',
+  limits: [],
+  body: object({ userId, keyId, ...access }),
+  result: item,
+  errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'KeyNotFound', 'FreshLoginRequired'],
+  idempotent: true,
+  async handle(context) {
+    requireFresh(context);
+    const { body, session } = context;
+    const owner = requireId(body.userId, 'userId');
+    const { key } = await setKeyAccess(context, body.keyId, body, owner);
+    return itemOf(owner, key, session);
+  },
+});
+
+const removeRoute = defineRoute({
+  method: 'POST',
+  path: `${PATH}/remove`,
+  summary: 'Remove a key of an account and end its sessions',
+  docs: { description: 'The record stays, marked as removed. Needs a recent login.', sends: ['Set-Cookie'] },
+  group: 'admin',
+  auth: 'admin',
+  limits: [],
+  body: object({ userId, keyId }),
+  result: object({ userId: idText(), keyId: idText(), sessionsClosed: integer() }),
+  errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'NotFound', 'KeyNotFound', 'FreshLoginRequired'],
+  idempotent: true,
+  async handle(context) {
+    requireFresh(context);
+    const { body, site } = context;
+    const owner = requireId(body.userId, 'userId');
+    const { currentClosed, ...removed } = await removeUserKey(context, body.keyId, owner);
+    return Reply.result({ userId: owner, ...removed }, currentClosed ? clearSid(site.secureCookies) : []);
+  },
+});
+
+function itemOf(owner: string, key: UserKey, session: SessionContext): Static<typeof item> {
+  const own = userKeyItem(key, session.keyId);
+  return { userId: owner, ...own, deleted: hasFlag(key.flags, KeyFlag.Deleted) };
+}
+
+/** Throws `InvalidInput` that names the field. */
+function readPosition(after: string | undefined): KeyPosition | undefined {
+  if (after === undefined) return undefined;
+  const [account = '', key, ...rest] = after.split('.');
+  if (rest.length > 0)
+    throw new GatewayError('InvalidInput', 'after: expected an account id, and a key id behind a dot');
+  const position = { userId: requireId(account, 'after') };
+  return key === undefined ? position : { ...position, keyId: requireId(key, 'after') };
+}
+
+function linkTo(query: KeyQuery, next: KeyPosition): string {
+  const after = next.keyId === undefined ? next.userId : `${next.userId}.${next.keyId}`;
+  const fields = new URLSearchParams();
+  for (const [field, value] of Object.entries({ ...query, after })) fields.set(field, String(value));
+  return `<${PATH}?${fields}>; rel="next"`;
+}

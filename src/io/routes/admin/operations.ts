@@ -1,0 +1,272 @@
+/** Admin JSON of what is going on: live figures, uploads, events, actors that failed and their dead letters. */
+
+import { UPLOAD_DESK_ID, type UploadSlot, uploadDesk } from '../../../actors/files/v1/upload-slots.ts';
+import type { Administration } from '../../../actors/runtime/administration.ts';
+import type { AuditEvent } from '../../../domain/audit.ts';
+import { GatewayError } from '../../../domain/errors.ts';
+import type { EventLog } from '../../../domain/events/events.ts';
+import { ID_EXAMPLE } from '../../../domain/examples.ts';
+import {
+  array,
+  boolean,
+  idText,
+  integer,
+  nullable,
+  object,
+  optional,
+  text,
+  utcText,
+} from '../../../domain/schema.ts';
+import type { SessionContext } from '../../../domain/sessions.ts';
+import { toIso } from '../../../domain/time.ts';
+import type { LiveFigures } from '../../admin/dashboard.ts';
+import { requireFresh } from '../../admin/pagination.ts';
+import { type AnyRoute, defineRoute, type RouteContext } from '../../http/route.ts';
+import { sessionLives } from '../../http/session-lookup.ts';
+import type { StaffParts } from './staff.ts';
+
+const DEAD_LETTERS_MAX = 1_000;
+const EVENTS_PAGE = 100;
+
+export interface WorkParts extends Pick<StaffParts, 'staff'> {
+  readonly administration: Administration;
+  readonly live: LiveFigures;
+  readonly eventLog: Pick<EventLog, 'newest' | 'page'>;
+}
+
+const admin = {
+  group: 'admin',
+  auth: 'admin',
+  limits: [],
+  errors: ['SessionNotFound', 'Forbidden'],
+} as const;
+const actorName = object({
+  kind: text({ maxLength: 64, examples: ['user'] }),
+  id: text({ maxLength: 256, examples: [ID_EXAMPLE] }),
+});
+const deadKey = object({
+  timeMs: integer({ minimum: 0 }),
+  kind: text({ maxLength: 64, examples: ['user'] }),
+  id: text({ maxLength: 256, examples: [ID_EXAMPLE] }),
+  seq: integer({ minimum: 0 }),
+});
+const withFaults = [
+  'InvalidInput',
+  'SessionNotFound',
+  'Forbidden',
+  'NotFound',
+  'FreshLoginRequired',
+] as const;
+
+export function createAdminWorkRoutes(parts: WorkParts): AnyRoute[] {
+  return [liveRoute(parts), uploadsRoute, eventsRoute(parts), actorsRoute(parts), ...actRoutes(parts)];
+}
+
+/** Not counted as a request of the session: a page reconnects by itself. */
+function liveRoute({ live, staff }: WorkParts): AnyRoute {
+  return defineRoute({
+    ...admin,
+    method: 'GET',
+    path: '/ProxyAdmin/api/live',
+    summary: 'Figures of the last two seconds, again and again, as server-sent events',
+    docs: {
+      description: 'One frame every two seconds. The stream ends with the session or the role.',
+      answers: {
+        200: {
+          description: 'The stream',
+          type: 'text/event-stream',
+          schema: text({ description: 'Frames of server-sent events', examples: ['data: {}\n\n'] }),
+        },
+      },
+      sends: ['Cache-Control'],
+    },
+    limits: ['NoRateLimit'],
+    errors: ['SessionNotFound', 'Forbidden', 'Overloaded'],
+    handle({ actors, session }) {
+      const mayLook = () =>
+        staff.effectiveRoleOf(session.userId) !== undefined &&
+        sessionLives(actors, session.userId, session.id);
+      const stream = live.watch(mayLook);
+      if (stream === undefined) throw new GatewayError('Overloaded', 'too many dashboards are open');
+      return stream;
+    },
+  });
+}
+
+const uploadsRoute = defineRoute({
+  ...admin,
+  method: 'GET',
+  path: '/ProxyAdmin/api/uploads',
+  summary: 'Uploads of the first transport that are open now',
+  docs: { description: 'Buffered ones; streams of the second transport are among the live figures.' },
+  result: array(object({ uploadId: integer(), userId: idText(), startedUtc: utcText() })),
+  async handle({ actors }) {
+    const slots = await actors.query<readonly UploadSlot[]>(uploadDesk, UPLOAD_DESK_ID, { type: 'slots' });
+    return slots.map(({ uploadId, userId, grantedMs }) => ({
+      uploadId,
+      userId,
+      startedUtc: toIso(grantedMs),
+    }));
+  },
+});
+
+/** What an event says stays with those it concerns: here is where it came from and whom it goes to. */
+function eventsRoute({ eventLog }: WorkParts): AnyRoute {
+  return defineRoute({
+    ...admin,
+    method: 'GET',
+    path: '/ProxyAdmin/api/events',
+    summary: 'The newest events of the log, the newest first, without what they say',
+    docs: { description: 'What an event says stays with those it concerns.' },
+    query: object({
+      before: optional(integer({ minimum: 1, description: 'Position; the newest unless given' })),
+    }),
+    result: array(
+      object({
+        sequence: integer(),
+        module: text({ examples: ['wallet'] }),
+        tick: text({ examples: ['1795167000000123'] }),
+        type: text({ examples: ['TxInWallet'] }),
+        userId: nullable(idText()),
+        sizeBytes: integer(),
+        acceptedUtc: utcText(),
+      }),
+    ),
+    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden'],
+    handle({ query }) {
+      const end = Math.min(query.before ?? Number.POSITIVE_INFINITY, eventLog.newest + 1);
+      const start = Math.max(0, end - 1 - EVENTS_PAGE);
+      return eventLog
+        .page(start, EVENTS_PAGE)
+        .filter(({ sequence }) => sequence < end)
+        .map(({ sequence, module, tick, type, userId, wire, acceptedMs }) => ({
+          sequence,
+          module,
+          tick,
+          type,
+          userId: userId ?? null,
+          sizeBytes: wire.length,
+          acceptedUtc: toIso(acceptedMs),
+        }))
+        .reverse();
+    },
+  });
+}
+
+function actorsRoute({ administration }: WorkParts): AnyRoute {
+  const dead = object({
+    ...deadKey.properties,
+    utc: utcText(),
+    reason: text({ examples: ['TypeError'] }),
+    command: nullable(text({ examples: ['login'] })),
+  });
+  return defineRoute({
+    ...admin,
+    method: 'GET',
+    path: '/ProxyAdmin/api/actors',
+    summary: 'Actors that failed lately, and messages that were given up',
+    docs: { description: 'A quarantined actor answers 503 until it is reset or its message is skipped.' },
+    result: object({
+      failing: array(
+        object({
+          kind: text({ examples: ['user'] }),
+          id: idText(),
+          quarantined: boolean(),
+          failures: integer(),
+        }),
+      ),
+      dead: array(dead),
+      /** Rows of the journal that were found to be damaged since the start. */
+      damagedRows: integer(),
+    }),
+    handle: () => ({
+      damagedRows: administration.journal.damagedRows,
+      failing: administration
+        .failing()
+        .map(({ kind, id, quarantined, failures }) => ({ kind, id, quarantined, failures })),
+      dead: administration.dead(DEAD_LETTERS_MAX).map(({ timeMs, kind, id, seq, reason, command }) => ({
+        timeMs,
+        kind,
+        id,
+        seq,
+        utc: toIso(timeMs),
+        reason,
+        // The command itself may hold what only its owner should see.
+        command: 'type' in command && typeof command.type === 'string' ? command.type : null,
+      })),
+    }),
+  });
+}
+
+type ActorName = { kind: string; id: string };
+
+function actRoutes({ administration }: WorkParts): AnyRoute[] {
+  const note = (
+    context: RouteContext<unknown, unknown, SessionContext>,
+    event: AuditEvent,
+    name: ActorName,
+  ) =>
+    context.actors.auditFirst({
+      utcMs: context.nowMs,
+      event,
+      userId: context.session.userId,
+      fields: { kind: name.kind, id: name.id, address: context.client.address },
+    });
+  const act = (
+    path: string,
+    summary: string,
+    description: string,
+    event: AuditEvent,
+    run: (kind: string, id: string) => boolean,
+  ) =>
+    defineRoute({
+      ...admin,
+      method: 'POST',
+      path,
+      summary,
+      docs: { description },
+      body: actorName,
+      result: actorName,
+      errors: withFaults,
+      async handle(context) {
+        requireFresh(context);
+        const { kind, id } = context.body;
+        if (!run(kind, id)) throw new GatewayError('NotFound');
+        await note(context, event, context.body);
+        return context.body;
+      },
+    });
+  return [
+    act(
+      '/ProxyAdmin/api/actors/reset',
+      'End the quarantine of an actor: it is replayed at its next message',
+      'Where the cause is gone, nothing is lost. Needs a recent login.',
+      'actorReset',
+      (kind, id) => administration.reset(kind, id),
+    ),
+    act(
+      '/ProxyAdmin/api/actors/skip',
+      'Move the next message of an actor to the dead letters and end its quarantine',
+      'For a message that fails each time: what it would have changed does not happen. Needs a recent login.',
+      'actorSkipped',
+      (kind, id) => administration.skipNext(kind, id),
+    ),
+    defineRoute({
+      ...admin,
+      method: 'POST',
+      path: '/ProxyAdmin/api/actors/discard',
+      summary: 'Remove a dead letter',
+      docs: { description: 'All four fields name it, as `actors` lists them. Needs a recent login.' },
+      body: deadKey,
+      result: deadKey,
+      errors: withFaults,
+      async handle(context) {
+        requireFresh(context);
+        const { body } = context;
+        await note(context, 'deadLetterRemoved', body);
+        await administration.removeDead(body);
+        return body;
+      },
+    }),
+  ];
+}

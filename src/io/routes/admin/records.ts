@@ -1,0 +1,68 @@
+/** Admin JSON of how things stand: the overview of the dashboard. */
+import type { Administration } from '../../../actors/runtime/administration.ts';
+import { array, boolean, idText, integer, object, text, utcText } from '../../../domain/schema.ts';
+import { toIso } from '../../../domain/time.ts';
+import { type AnyRoute, defineRoute } from '../../http/route.ts';
+import type { HealthFacts } from '../info.ts';
+import { createAdminAuditRoutes } from './audit.ts';
+
+/** Dead letters that the overview counts up to. */
+const DEAD_LETTERS_COUNTED_MAX = 1_000;
+
+const overview = object({
+  version: text({ examples: ['0.1.0'] }),
+  utcNow: utcText(),
+  databaseConnected: boolean(),
+  memory: object({ rssBytes: integer() }),
+  sessions: object({ browser: integer(), mcp: integer() }),
+  softwareKeys: integer(),
+  apps: integer(),
+  failingActors: array(
+    object({ kind: text({ examples: ['user'] }), id: idText(), quarantined: boolean(), failures: integer() }),
+  ),
+  deadLetters: integer(),
+  auditDropped: integer(),
+});
+
+export interface RecordParts {
+  readonly administration: Administration;
+  readonly health: () => HealthFacts;
+}
+
+export function createAdminRecordRoutes(parts: RecordParts): AnyRoute[] {
+  return [...createAdminAuditRoutes(parts.administration), overviewRoute(parts)];
+}
+
+function overviewRoute({ administration, health }: RecordParts): AnyRoute {
+  return defineRoute({
+    method: 'GET',
+    path: '/ProxyAdmin/api/overview',
+    summary: 'How the gateway stands: sessions, keys, applications, memory, failures',
+    docs: {
+      description:
+        'What the dashboard shows first. `failingActors` are those that could not be read or written lately.',
+    },
+    group: 'admin',
+    auth: 'admin',
+    limits: [],
+    result: overview,
+    errors: ['SessionNotFound', 'Forbidden'],
+    handle({ actors, site, nowMs }) {
+      const { databaseConnected, rssBytes } = health();
+      return {
+        version: site.version,
+        utcNow: toIso(nowMs),
+        databaseConnected,
+        memory: { rssBytes },
+        sessions: { browser: actors.count('sidHash'), mcp: actors.count('sessionHash') },
+        softwareKeys: actors.count('publicKey'),
+        apps: actors.count('appId'),
+        failingActors: administration
+          .failing()
+          .map(({ kind, id, quarantined, failures }) => ({ kind, id, quarantined, failures })),
+        deadLetters: administration.dead(DEAD_LETTERS_COUNTED_MAX).length,
+        auditDropped: administration.auditDropped,
+      };
+    },
+  });
+}

@@ -1,0 +1,105 @@
+/** Admin JSON of the runtime settings (spec 8) and of the bounds that callers share. */
+import {
+  array,
+  integer,
+  named,
+  nullable,
+  object,
+  oneOf,
+  text,
+  union,
+  unknown,
+} from '../../../domain/schema.ts';
+import { type LiveSettings, SETTING_NAMES } from '../../../domain/settings/settings.ts';
+import { requireFresh } from '../../admin/pagination.ts';
+import { changeSetting, viewSetting } from '../../admin/settings.ts';
+import { type AnyRoute, defineRoute } from '../../http/route.ts';
+
+const settingValue = union([integer(), text()], { examples: [2] });
+const settingView = named(
+  'Setting',
+  object({
+    id: integer(),
+    name: text({ examples: ['ApiRPSLimit'] }),
+    type: oneOf(['number', 'flag', 'text']),
+    unit: text({ examples: ['requests per second'] }),
+    default: settingValue,
+    min: nullable(integer()),
+    max: nullable(integer()),
+    value: settingValue,
+    summary: text({ examples: ['Requests per second of one connection'] }),
+  }),
+);
+
+const boundView = named(
+  'Bound',
+  object({
+    name: text({ examples: ['uploadSlots'] }),
+    unit: text({ examples: ['uploads'] }),
+    summary: text({ examples: ['Buffered uploads that are open'] }),
+    maximum: integer(),
+    session: nullable(integer()),
+    user: nullable(integer()),
+    network: integer(),
+    held: integer(),
+    refused: object({ maximum: integer(), session: integer(), user: integer(), network: integer() }),
+  }),
+);
+
+export function createAdminSettingRoutes(live: LiveSettings): AnyRoute[] {
+  return [
+    defineRoute({
+      method: 'GET',
+      path: '/ProxyAdmin/api/settings',
+      summary: 'All runtime settings with their bounds and values',
+      docs: { description: '`type` flag is 0 or 1. `min` and `max` are null for texts.' },
+      group: 'admin',
+      auth: 'admin',
+      limits: [],
+      result: array(settingView),
+      errors: ['SessionNotFound', 'Forbidden'],
+      handle: () => SETTING_NAMES.map((name) => viewSetting(live, name)),
+    }),
+    defineRoute({
+      method: 'GET',
+      path: '/ProxyAdmin/api/bounds',
+      summary:
+        'Bounds that callers share: how much in all and for one caller, what is held now and what was refused',
+      docs: {
+        description:
+          'A bound is held for a session, a user and a network at once; null means that it has no such share.',
+      },
+      group: 'admin',
+      auth: 'admin',
+      limits: [],
+      result: array(boundView),
+      errors: ['SessionNotFound', 'Forbidden'],
+      handle: ({ bounds }) =>
+        bounds.report().map((row) => ({ ...row, session: row.session ?? null, user: row.user ?? null })),
+    }),
+    defineRoute({
+      method: 'POST',
+      path: '/ProxyAdmin/api/settings',
+      summary: 'Change one runtime setting, effective at once',
+      docs: {
+        description:
+          'A value outside the bounds of the setting is refused. The change is on disk before the answer. Needs a recent login.',
+      },
+      group: 'admin',
+      auth: 'admin',
+      limits: [],
+      body: object({
+        name: text({ maxLength: 64, examples: ['ApiRPSLimit'] }),
+        value: unknown({ examples: [2] }),
+      }),
+      result: settingView,
+      errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'FreshLoginRequired'],
+      handle(context) {
+        requireFresh(context);
+        const { body, session, client, actors } = context;
+        const change = { name: body.name, value: body.value, by: session.userId, address: client.address };
+        return changeSetting(actors, live, change);
+      },
+    }),
+  ];
+}

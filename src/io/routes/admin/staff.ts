@@ -1,0 +1,91 @@
+/** Admin JSON of roles, and the claim of the first admin through the set-up link. */
+
+import { user } from '../../../actors/accounts/user.ts';
+import { GatewayError } from '../../../domain/errors.ts';
+import { KEY_EXAMPLE } from '../../../domain/examples.ts';
+import { ROLES } from '../../../domain/roles.ts';
+import { array, idText, int64, named, nullable, object, oneOf, text } from '../../../domain/schema.ts';
+import { requireId } from '../../accounts/login-parts.ts';
+import { requireFresh } from '../../admin/pagination.ts';
+import type { LiveStaff, SetupLink } from '../../admin/staff.ts';
+import { type AnyRoute, defineRoute } from '../../http/route.ts';
+
+export interface StaffParts {
+  readonly staff: LiveStaff;
+  /** Absent when this start found an admin. */
+  readonly setupLink: SetupLink | undefined;
+}
+
+const roleItem = named('StaffRole', object({ userId: idText(), role: oneOf(ROLES) }));
+
+export function createAdminStaffRoutes(parts: StaffParts): AnyRoute[] {
+  return [listRoute(parts), changeRoute(parts), claimRoute(parts)];
+}
+
+function listRoute({ staff }: StaffParts): AnyRoute {
+  return defineRoute({
+    method: 'GET',
+    path: '/ProxyAdmin/api/staff',
+    summary: 'Accounts with a role in the admin panel',
+    docs: { description: 'Roles are viewer, support and admin. Keys of `Admin.publicKeys` make admins too.' },
+    group: 'admin',
+    auth: 'admin',
+    limits: [],
+    result: array(roleItem),
+    errors: ['SessionNotFound', 'Forbidden'],
+    handle: () => staff.list(),
+  });
+}
+
+function changeRoute({ staff }: StaffParts): AnyRoute {
+  return defineRoute({
+    method: 'POST',
+    path: '/ProxyAdmin/api/staff',
+    summary: 'Give an account a role, or take it away with null',
+    docs: { description: 'Without a role an account has no access to the panel. Needs a recent login.' },
+    group: 'admin',
+    auth: 'admin',
+    limits: [],
+    body: object({ userId: int64('User id: decimal string'), role: nullable(oneOf(ROLES)) }),
+    result: object({ userId: idText(), role: nullable(oneOf(ROLES)) }),
+    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'FreshLoginRequired', 'NotFound'],
+    handle(context) {
+      requireFresh(context);
+      const { actors, body, client, session } = context;
+      const userId = requireId(body.userId, 'userId');
+      if (!actors.exists(user, userId)) throw new GatewayError('NotFound');
+      return staff.set({ userId, role: body.role, by: session.userId, address: client.address });
+    },
+  });
+}
+
+/** The link proves that its holder reads the console of the program; the passkey is what opens the door from then on. */
+function claimRoute({ staff, setupLink }: StaffParts): AnyRoute {
+  return defineRoute({
+    method: 'POST',
+    path: '/ProxyAdmin/api/claim',
+    summary: 'Become the first admin with the token of the set-up link',
+    docs: {
+      description:
+        'For accounts that logged in with a passkey. The link is on the console of the program and works once.',
+    },
+    group: 'admin',
+    auth: 'session',
+    adminAddresses: true,
+    limits: [],
+    body: object({
+      token: text({ minLength: 1, maxLength: 64, examples: [KEY_EXAMPLE] }),
+    }),
+    result: roleItem,
+    errors: ['InvalidInput', 'SessionNotFound', 'Forbidden', 'SetupLinkOver'],
+    async handle({ body, client, nowMs, session }) {
+      if (setupLink === undefined) throw new GatewayError('SetupLinkOver');
+      setupLink.check(body.token, nowMs);
+      if (session.keyType !== 'FIDO2') throw new GatewayError('Forbidden', 'a passkey is needed');
+      const { userId } = session;
+      await staff.setFirst(userId, client.address);
+      setupLink.spend();
+      return { userId, role: 'admin' };
+    },
+  });
+}

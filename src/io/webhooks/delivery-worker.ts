@@ -1,0 +1,216 @@
+/**
+ * One turn of one application: what is to be sent next, the POST, what became of it. The delivery is on disk before it
+ * goes out and its outcome before the next one begins, so a crash anywhere repeats at most what was under way.
+ */
+import { app } from '../../actors/apps/app.ts';
+import type { AppState, WebhookView } from '../../actors/apps/app-state.ts';
+import type { ActorSystem } from '../../actors/runtime/actor.ts';
+import type { EventLog, StoredEvent } from '../../domain/events/events.ts';
+import type { Clock } from '../../domain/time.ts';
+import { bodyOf, webhookIdOf } from '../../domain/webhooks/batch.ts';
+import type { AttemptResult, OpenDelivery, Resend } from '../../domain/webhooks/types.ts';
+import type { Vault } from '../apps/api-keys.ts';
+import type { Scanner, ScanResult } from './log-scanner.ts';
+import type { WebhookSender } from './sender.ts';
+import { type DeliveryKeys, openKeys } from './signature.ts';
+import type { Directory, Subscription } from './subscriptions.ts';
+
+export interface CourierOptions {
+  readonly actors: ActorSystem;
+  readonly log: EventLog;
+  readonly directory: Directory;
+  readonly scanner: Scanner;
+  readonly sender: WebhookSender;
+  readonly vault: Vault;
+  readonly clock: Clock;
+  /** Up to here every event has found its applications. */
+  readonly position: () => number;
+  /** The position that is on disk: applications that are not behind have nothing waiting before it. */
+  readonly checkpoint: () => number;
+  readonly onAttempt: (result: AttemptResult, events: number) => void;
+}
+
+interface Plan {
+  readonly delivery: OpenDelivery;
+  readonly events: readonly StoredEvent[];
+  /** With this delivery the application has all events up to here. */
+  readonly scanned: number;
+  /** It was found open: it may have gone out before. */
+  readonly reopened: boolean;
+}
+
+export class Courier {
+  readonly #options: CourierOptions;
+
+  constructor(options: CourierOptions) {
+    this.#options = options;
+  }
+
+  /** At most one delivery. Rejects when an actor refuses: then nothing was lost and the turn may be repeated. */
+  async turn(entry: Subscription): Promise<void> {
+    const { clock } = this.#options;
+    const view = await this.refresh(entry);
+    if (view === undefined || view.state === 'disabled') return;
+    if (view.retryAtMs !== null && view.retryAtMs > clock()) return;
+    const plan = await this.#prepare(entry);
+    if (plan !== undefined) await this.#deliver(entry, plan);
+  }
+
+  /** What the application is now; undefined when it gets no webhooks any more. */
+  async refresh(entry: Subscription): Promise<WebhookView | undefined> {
+    const { actors } = this.#options;
+    const { appId } = entry.view;
+    return this.#took(entry, await actors.query<WebhookView | undefined>(app, appId, { type: 'webhook' }));
+  }
+
+  /** Those that are valid now; undefined where the application is gone. */
+  async apiKeys(appId: string): Promise<DeliveryKeys | undefined> {
+    const { actors, clock, vault } = this.#options;
+    const query = { type: 'keys', nowMs: clock() };
+    const keys = await actors.query<AppState['keys']>(app, appId, query);
+    return openKeys(keys, vault);
+  }
+
+  #took(entry: Subscription, view: WebhookView | null | undefined): WebhookView | undefined {
+    const { directory } = this.#options;
+    if (view === null || view === undefined) {
+      directory.delete(entry.view.appId);
+      return undefined;
+    }
+    directory.set(view);
+    return view;
+  }
+
+  async #ask(entry: Subscription, command: object): Promise<WebhookView | undefined> {
+    const { actors } = this.#options;
+    return this.#took(entry, await actors.ask<WebhookView | null>(app, entry.view.appId, command));
+  }
+
+  async #prepare(entry: Subscription): Promise<Plan | undefined> {
+    const { open, resends } = entry.view;
+    if (open !== null) return this.#reopen(entry, open);
+    const [resend] = resends;
+    const { from } = entry.pending;
+    const live = from !== null;
+    if (resend !== undefined && (!live || entry.lastSource === 'live'))
+      return this.#planResend(entry, resend);
+    return live ? this.#planLive(entry, from) : undefined;
+  }
+
+  /** Identical bytes and id, as long as all of it may still be sent. */
+  async #reopen(entry: Subscription, open: OpenDelivery): Promise<Plan | undefined> {
+    const events = await this.#options.scanner.load(entry, open.sequences);
+    if (events !== undefined)
+      return { delivery: open, events, scanned: open.sequences.at(-1) ?? 0, reopened: true };
+    await this.#ask(entry, { type: 'dropDelivery', webhookId: open.webhookId });
+    if (open.source === 'live') {
+      const first = (open.sequences[0] ?? 1) - 1;
+      entry.pending.readFrom(Math.min(entry.pending.from ?? first, entry.view.cursor?.sequence ?? first));
+    }
+    return undefined;
+  }
+
+  async #planLive(entry: Subscription, pendingFrom: number): Promise<Plan | undefined> {
+    const { log, position } = this.#options;
+    let from = Math.max(pendingFrom, entry.view.cursor?.sequence ?? 0);
+    if (log.oldest > 0 && from < log.oldest - 1) {
+      const until = log.oldest - 1;
+      if ((await this.#ask(entry, { type: 'noteGap', after: from, until })) === undefined) return undefined;
+      from = until;
+    }
+    const { events, scanned, tick } = await this.#next(entry, from, position());
+    if (events.length > 0) {
+      const delivery = await this.#open(entry, events, null);
+      return delivery === undefined ? undefined : { delivery, events, scanned, reopened: false };
+    }
+    this.#advance(entry, scanned);
+    if (entry.pending.from !== null || !entry.view.behind) return undefined;
+    const cursor = { tick: tick ?? entry.view.cursor?.tick ?? '0', sequence: scanned };
+    await this.#ask(entry, { type: 'caughtUp', cursor });
+    return undefined;
+  }
+
+  /** From the list of the application where there is one, else from the log. */
+  async #next(entry: Subscription, from: number, position: number): Promise<ScanResult> {
+    const { scanner } = this.#options;
+    const { pending, view } = entry;
+    const listed = pending.after(from);
+    const { unread } = pending;
+    if (listed.length > 0) return scanner.pick(entry, listed, view.limit, unread ?? position);
+    if (unread === undefined) return { events: [], scanned: position, tick: undefined };
+    return scanner.scan(entry, Math.max(unread, from), position, view.limit);
+  }
+
+  /** Nothing of the application is left before `scanned`. */
+  #advance(entry: Subscription, scanned: number): void {
+    const { pending } = entry;
+    if (pending.unread !== undefined && scanned >= this.#options.position()) pending.caughtUp();
+    pending.advance(scanned);
+  }
+
+  async #planResend(entry: Subscription, resend: Resend): Promise<Plan | undefined> {
+    const { scanner } = this.#options;
+    const limit = Math.min(resend.limit, entry.view.maxBatch);
+    const { after, until, sequences, resendId } = resend;
+    let events: readonly StoredEvent[] = [];
+    if (sequences !== null) {
+      const left = sequences.filter((sequence) => sequence > after);
+      events = (await scanner.pick(entry, left, limit, until)).events;
+    } else {
+      let scanned = after;
+      while (events.length === 0 && scanned < until) {
+        const part = await scanner.scan(entry, scanned, until, limit);
+        events = part.events;
+        scanned = part.scanned;
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    }
+    if (events.length > 0) {
+      const delivery = await this.#open(entry, events, resendId);
+      return delivery === undefined ? undefined : { delivery, events, scanned: after, reopened: false };
+    }
+    await this.#ask(entry, { type: 'endResend', resendId });
+    return undefined;
+  }
+
+  /** Undefined when the application no longer takes it. */
+  async #open(
+    entry: Subscription,
+    events: readonly StoredEvent[],
+    resendId: string | null,
+  ): Promise<OpenDelivery | undefined> {
+    const sequences = events.map(({ sequence }) => sequence);
+    const webhookId = webhookIdOf(this.#options.log.epoch, entry.view.appId, sequences);
+    const delivery: Omit<OpenDelivery, 'attempts'> = {
+      webhookId,
+      source: resendId === null ? 'live' : 'resend',
+      sequences,
+      firstTick: events[0]?.tick ?? '0',
+      lastTick: events.at(-1)?.tick ?? '0',
+      resendId,
+    };
+    const view = await this.#ask(entry, { type: 'openDelivery', delivery });
+    return view?.open?.webhookId === webhookId ? view.open : undefined;
+  }
+
+  async #deliver(entry: Subscription, { delivery, events, scanned, reopened }: Plan): Promise<void> {
+    const { sender, checkpoint, onAttempt } = this.#options;
+    const { appId, url } = entry.view;
+    const { webhookId, source, sequences } = delivery;
+    const apiKeys = await this.apiKeys(appId);
+    // Removed between two looks.
+    if (apiKeys === undefined) return;
+    entry.lastSource = source;
+    const resent = source === 'resend';
+    const result = await sender.send({ url, webhookId, body: bodyOf(events), apiKeys, resent });
+    onAttempt(result, events.length);
+    const behind = scanned < checkpoint();
+    const view = await this.#ask(entry, { type: 'settleDelivery', webhookId, result, behind, reopened });
+    if (view === undefined || source === 'resend') return;
+    const last = sequences.at(-1) ?? 0;
+    if ((view.cursor?.sequence ?? 0) < last) return;
+    this.#advance(entry, scanned);
+    // One more turn writes down that nothing waits.
+    if (view.behind) entry.pending.keep(scanned);
+  }
+}

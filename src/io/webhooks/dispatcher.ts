@@ -1,0 +1,233 @@
+/**
+ * Delivers the event log to the applications. Reads the log once for all of them, wakes those that an event may be for,
+ * and sees to places, waiting times and the checkpoint. An idle application costs a few hundred bytes and no work.
+ */
+import type { Administration } from '../../actors/runtime/administration.ts';
+import type { Schedule } from '../../actors/runtime/runtime-context.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../domain/time.ts';
+import { routeOf } from '../../domain/webhooks/routing.ts';
+import { Checkpoint } from './checkpoint.ts';
+import { LANE_LIMITS, type LaneLimits, Lanes } from './concurrency.ts';
+import { Courier, type CourierOptions } from './delivery-worker.ts';
+import { Roll } from './loader.ts';
+import { Scanner } from './log-scanner.ts';
+import { oldestUndeliveredMs, Tally, type WebhookCounters } from './metrics.ts';
+import { Directory, type Subscription } from './subscriptions.ts';
+
+export interface EngineOptions extends Pick<CourierOptions, 'actors' | 'log' | 'sender' | 'vault' | 'clock'> {
+  readonly administration: Pick<Administration, 'ids' | 'metaGet' | 'metaPut'>;
+  readonly schedule: Schedule;
+  readonly lanes?: LaneLimits;
+  readonly onBug: (error: unknown, appId: string) => void;
+}
+
+const PAGE_EVENTS = 500;
+/** After a turn that an actor refused (overloaded, quarantined, the disk is full); twice as long each further time. */
+const DEFERRED_MS = 5 * SECOND_MS;
+const DEFERRED_MAX_MS = MINUTE_MS;
+
+export class WebhookEngine {
+  readonly directory = new Directory();
+  readonly scanner: Scanner;
+  readonly courier: Courier;
+  readonly #options: EngineOptions;
+  readonly #lanes: Lanes;
+  readonly #checkpoint: Checkpoint;
+  readonly #roll: Roll;
+  readonly #tally = new Tally();
+  #position = 0;
+  #routing = false;
+  #stopped = false;
+  #started = false;
+  #unsubscribe: (() => void) | undefined;
+  #running = 0;
+
+  constructor(options: EngineOptions) {
+    this.#options = options;
+    const { actors, log, onBug, lanes = LANE_LIMITS } = options;
+    this.scanner = new Scanner(log, actors);
+    this.#lanes = new Lanes(lanes, (appId, release) => this.#begin(appId, release));
+    this.courier = new Courier({
+      ...options,
+      directory: this.directory,
+      scanner: this.scanner,
+      position: () => this.#position,
+      checkpoint: () => this.#checkpoint.position ?? 0,
+      onAttempt: (result, events) => this.#tally.attempted(result, events),
+    });
+    this.#roll = new Roll({
+      ...options,
+      directory: this.directory,
+      scanner: this.scanner,
+      onEntered: (entry) => {
+        if (this.#started) this.#ready(entry);
+      },
+    });
+    this.#checkpoint = new Checkpoint({
+      ...options,
+      directory: this.directory,
+      routed: () => this.#position,
+      held: () => this.#roll.unread > 0,
+      onError: (error) => {
+        if (!(error instanceof GatewayError)) onBug(error, '');
+      },
+    });
+  }
+
+  /** Reads all applications and goes on where the last run stopped. */
+  async start(): Promise<void> {
+    const { log } = this.#options;
+    this.#position = this.#checkpoint.position ?? log.newest;
+    // Before any application relies on it.
+    await this.#checkpoint.write();
+    await this.#roll.readAll();
+    if (this.#stopped) return;
+    this.#started = true;
+    this.#unsubscribe = log.subscribe(() => this.#wake());
+    for (const entry of this.directory.all()) this.#ready(entry);
+    this.#wake();
+  }
+
+  /** No new delivery; resolves when none is under way, or when the time is over. */
+  async stop(withinMs: number): Promise<void> {
+    const { schedule } = this.#options;
+    this.#stopped = true;
+    this.#unsubscribe?.();
+    this.#checkpoint.stop();
+    this.#roll.stop();
+    this.directory.release();
+    let over = false;
+    const cancel = schedule.timer(withinMs, () => {
+      over = true;
+    });
+    while (this.#running > 0 && !over) await new Promise<void>((resolve) => schedule.timer(10, resolve));
+    cancel();
+    if (this.#started) await this.#checkpoint.write();
+  }
+
+  /** The application is not what it was. */
+  changed(appId: string): void {
+    this.#roll.changed(appId);
+  }
+
+  /** Runs a test delivery of the owner in a moment when nothing else of the application is under way. */
+  async exclusively<T>(appId: string, work: (entry: Subscription) => Promise<T>): Promise<T> {
+    const entry = this.directory.get(appId);
+    if (entry === undefined || this.#stopped) throw new GatewayError('WebhookDisabled');
+    if (entry.busy) await new Promise<void>((resolve) => entry.waiters.push(resolve));
+    if (this.#stopped) throw new GatewayError('Stopping');
+    entry.busy = true;
+    this.#running += 1;
+    try {
+      return await work(entry);
+    } finally {
+      this.#running -= 1;
+      this.#rest(entry);
+    }
+  }
+
+  /** When the oldest event that waits for the application was accepted; undefined when none waits. */
+  oldestUndeliveredMs(appId: string): number | undefined {
+    return oldestUndeliveredMs(this.directory.get(appId), this.#options.log);
+  }
+
+  counters(): WebhookCounters {
+    const { log, clock } = this.#options;
+    return this.#tally.counters(this.directory, this.#lanes, log, clock());
+  }
+
+  /** New events are readable: one look for all that came in this turn of the event loop. */
+  #wake(): void {
+    if (this.#routing || this.#stopped) return;
+    this.#routing = true;
+    this.#options.schedule.immediate(() => this.#route());
+  }
+
+  #route(): void {
+    this.#routing = false;
+    if (this.#stopped) return;
+    const page = this.#options.log.page(this.#position, PAGE_EVENTS);
+    for (const event of page) {
+      const { sequence } = event;
+      this.#position = sequence;
+      this.scanner.remember(event);
+      for (const entry of this.directory.candidates(event)) {
+        if (routeOf(event, entry.subscriber) === 'no') continue;
+        if (sequence <= (entry.view.cursor?.sequence ?? 0)) continue;
+        if (entry.pending.offer(sequence)) this.#ready(entry);
+      }
+    }
+    if (page.length === 0) return;
+    this.#checkpoint.moved();
+    this.#wake();
+  }
+
+  /** The application waits for a place, or for its time; nothing happens while it has one. */
+  #ready(entry: Subscription): void {
+    const { view } = entry;
+    const work = entry.pending.from !== null || view.open !== null || view.resends.length > 0;
+    if (entry.busy || this.#stopped || !work || view.state === 'disabled') return;
+    entry.cancelTimer?.();
+    entry.cancelTimer = undefined;
+    const waitMs = (view.retryAtMs ?? 0) - this.#options.clock();
+    if (waitMs > 0) {
+      this.#later(entry, waitMs);
+      return;
+    }
+    entry.busy = true;
+    this.#lanes.add(view.appId, entry.host, view.state === 'failing');
+  }
+
+  #later(entry: Subscription, waitMs: number): void {
+    entry.cancelTimer?.();
+    entry.cancelTimer = this.#options.schedule.timer(Math.min(waitMs, HOUR_MS), () => {
+      entry.cancelTimer = undefined;
+      if (this.directory.get(entry.view.appId) === entry) this.#ready(entry);
+    });
+  }
+
+  #begin(appId: string, release: () => void): void {
+    const entry = this.directory.get(appId);
+    if (entry === undefined || this.#stopped) {
+      if (entry !== undefined) entry.busy = false;
+      release();
+      return;
+    }
+    this.#running += 1;
+    this.courier
+      .turn(entry)
+      .then(
+        () => {
+          entry.deferrals = 0;
+          return undefined;
+        },
+        (error: unknown) => {
+          this.#tally.deferred();
+          if (!(error instanceof GatewayError)) this.#options.onBug(error, appId);
+          entry.deferrals += 1;
+          return Math.min(DEFERRED_MS * 2 ** (entry.deferrals - 1), DEFERRED_MAX_MS);
+        },
+      )
+      .then((waitMs) => {
+        this.#running -= 1;
+        release();
+        this.#rest(entry, waitMs);
+      })
+      .catch((error: unknown) => this.#options.onBug(error, appId));
+  }
+
+  /** A turn is over. Tests of the owner come first, then whatever is left to do. */
+  #rest(entry: Subscription, waitMs?: number): void {
+    const waiter = entry.waiters.shift();
+    if (waiter !== undefined) {
+      waiter();
+      return;
+    }
+    entry.busy = false;
+    this.#checkpoint.moved();
+    if (this.directory.get(entry.view.appId) !== entry) return;
+    if (waitMs === undefined) this.#ready(entry);
+    else this.#later(entry, waitMs);
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * Reads applications into the directory: all of them at the start, one when it changed. One that does not answer
+ * (quarantined) is asked again while the others go on; until it has answered the checkpoint stays where it is.
+ */
+import { app } from '../../actors/apps/app.ts';
+import type { WebhookView } from '../../actors/apps/app-state.ts';
+import type { ActorSystem } from '../../actors/runtime/actor.ts';
+import type { Administration } from '../../actors/runtime/administration.ts';
+import type { Schedule } from '../../actors/runtime/runtime-context.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import { MINUTE_MS } from '../../domain/time.ts';
+import type { Scanner } from './log-scanner.ts';
+import type { Directory, Subscription } from './subscriptions.ts';
+
+/** Applications read in one turn of the event loop. */
+const LOAD_APPS = 200;
+
+export interface RollOptions {
+  readonly actors: ActorSystem;
+  readonly administration: Pick<Administration, 'ids'>;
+  readonly schedule: Schedule;
+  readonly directory: Directory;
+  readonly scanner: Scanner;
+  readonly onEntered: (entry: Subscription) => void;
+  readonly onBug: (error: unknown, appId: string) => void;
+}
+
+export class Roll {
+  readonly #options: RollOptions;
+  readonly #unread = new Set<string>();
+  #stopped = false;
+
+  constructor(options: RollOptions) {
+    this.#options = options;
+  }
+
+  /** Applications that did not answer yet. */
+  get unread(): number {
+    return this.#unread.size;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  async readAll(): Promise<void> {
+    const { administration, schedule } = this.#options;
+    for (let after = '', more = true; more && !this.#stopped; ) {
+      const ids = administration.ids('app', after, LOAD_APPS);
+      for (const appId of ids) await this.#read(appId);
+      more = ids.length === LOAD_APPS;
+      after = ids.at(-1) ?? '';
+      await new Promise<void>((resolve) => schedule.immediate(resolve));
+    }
+  }
+
+  /** The application is not what it was. */
+  changed(appId: string): void {
+    if (!this.#stopped) this.#read(appId).catch((error: unknown) => this.#options.onBug(error, appId));
+  }
+
+  async #read(appId: string): Promise<void> {
+    const { actors, directory, schedule } = this.#options;
+    let view: WebhookView | undefined;
+    try {
+      view = await actors.query<WebhookView | undefined>(app, appId, { type: 'webhook' });
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error;
+      this.#unread.add(appId);
+      schedule.timer(MINUTE_MS, () => this.changed(appId));
+      return;
+    }
+    const late = this.#unread.delete(appId);
+    if (view === undefined) directory.delete(appId);
+    else this.#enter(view, late);
+  }
+
+  /** Who could not be read meanwhile was not found by the events that came. */
+  #enter(view: WebhookView, late: boolean): void {
+    const { directory, scanner, onEntered } = this.#options;
+    const entry = directory.set(view);
+    if ((view.behind || late) && entry.pending.from === null) {
+      entry.pending.readFrom(view.cursor?.sequence ?? scanner.positionAt(view.sinceMs));
+    }
+    onEntered(entry);
+  }
+}

@@ -1,0 +1,79 @@
+/** Figures of the webhooks, for metrics, the health page and the admin panel. */
+import type { EventLog } from '../../domain/events/events.ts';
+import { SECOND_MS } from '../../domain/time.ts';
+import { classify } from '../../domain/webhooks/outcome.ts';
+import type { AttemptResult } from '../../domain/webhooks/types.ts';
+import type { Lanes } from './concurrency.ts';
+import type { Directory, Subscription } from './subscriptions.ts';
+
+export interface WebhookCounters {
+  readonly applications: number;
+  /** Applications for which events wait. */
+  readonly pending: number;
+  readonly failing: number;
+  readonly disabled: number;
+  readonly inFlight: number;
+  /** Applications that wait for a place. */
+  readonly waiting: number;
+  readonly delivered: number;
+  readonly deliveredEvents: number;
+  readonly failed: number;
+  /** Turns that an actor refused; they were repeated. */
+  readonly deferred: number;
+  /** Of the event that waits longest, over all applications; 0 when none waits. */
+  readonly oldestUndeliveredSeconds: number;
+}
+
+export class Tally {
+  #delivered = 0;
+  #deliveredEvents = 0;
+  #failed = 0;
+  #deferred = 0;
+
+  attempted(result: AttemptResult, events: number): void {
+    if (classify(result) !== 'delivered') {
+      this.#failed += 1;
+      return;
+    }
+    this.#delivered += 1;
+    this.#deliveredEvents += events;
+  }
+
+  deferred(): void {
+    this.#deferred += 1;
+  }
+
+  counters(directory: Directory, lanes: Lanes, log: EventLog, nowMs: number): WebhookCounters {
+    let pending = 0;
+    let failing = 0;
+    let disabled = 0;
+    let oldestMs = nowMs;
+    for (const entry of directory.all()) {
+      if (entry.view.state === 'failing') failing += 1;
+      if (entry.view.state === 'disabled') disabled += 1;
+      if (entry.pending.from === null) continue;
+      pending += 1;
+      oldestMs = Math.min(oldestMs, oldestUndeliveredMs(entry, log) ?? nowMs);
+    }
+    return {
+      applications: directory.size,
+      pending,
+      failing,
+      disabled,
+      inFlight: lanes.inFlight,
+      waiting: lanes.waiting,
+      delivered: this.#delivered,
+      deliveredEvents: this.#deliveredEvents,
+      failed: this.#failed,
+      deferred: this.#deferred,
+      oldestUndeliveredSeconds: Math.round((nowMs - oldestMs) / SECOND_MS),
+    };
+  }
+}
+
+/** When the oldest event that waits for the application was accepted; undefined when none waits. */
+export function oldestUndeliveredMs(entry: Subscription | undefined, log: EventLog): number | undefined {
+  if (entry === undefined || entry.pending.from === null) return undefined;
+  const [listed] = entry.pending.after(entry.pending.from);
+  return log.page(listed === undefined ? entry.pending.from : listed - 1, 1)[0]?.acceptedMs;
+}

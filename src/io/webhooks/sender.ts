@@ -1,0 +1,152 @@
+/**
+ * Sends one delivery to its receiver: one POST, one deadline over everything, a bounded look at the answer. Never
+ * rejects; never follows a redirect, uses no proxy of the environment, asks for no content coding.
+ */
+import type { Agent, request } from 'undici';
+import type { Clock } from '../../domain/time.ts';
+import { readRetryAfter } from '../../domain/webhooks/outcome.ts';
+import { judgeWebhookUrl, type WebhookRules } from '../../domain/webhooks/target.ts';
+import { ANSWER_KEPT_MAX, type AttemptResult, type FailureClass } from '../../domain/webhooks/types.ts';
+import { type DeliveryKeys, deliveryHeaders } from './signature.ts';
+import { BlockedAddress, guardedLookup, type Resolve, Unresolved } from './ssrf-guard.ts';
+
+/** Connecting, TLS, headers and body together (spec 6.2 rule 6). */
+const DEADLINE_MS = 5_000;
+/** Bytes of an answer that are read; the connection is cut behind them. */
+const ANSWER_READ_MAX_BYTES = 16 * 1024;
+/** Connections to one receiver: as many as deliveries may be under way. */
+const CONNECTIONS_PER_ORIGIN = 8;
+
+export interface OutgoingDelivery {
+  readonly url: string;
+  readonly webhookId: string;
+  readonly body: string;
+  readonly apiKeys: DeliveryKeys;
+  /** A repetition that the owner asked for. */
+  readonly resent: boolean;
+}
+
+export interface WebhookSender {
+  send(delivery: OutgoingDelivery): Promise<AttemptResult>;
+  close(): Promise<void>;
+}
+
+export interface SenderOptions {
+  readonly rules: () => WebhookRules;
+  readonly resolve: Resolve;
+  readonly clock: Clock;
+  /** Monotonic milliseconds. */
+  readonly elapsed: () => number;
+  readonly deadlineMs?: number;
+}
+
+/** The connection could not be made: nothing of the request was sent. */
+class NotConnected extends Error {
+  constructor(cause: unknown) {
+    super('not connected', { cause });
+    this.name = 'NotConnected';
+  }
+}
+
+type Answer = Pick<AttemptResult, 'status' | 'retryAfterMs' | 'answer'>;
+
+interface Client {
+  readonly agent: Agent;
+  readonly request: typeof request;
+}
+
+/** Takes a tenth of a second, most of it for reading the library's files. */
+async function openClient({ rules, resolve, deadlineMs = DEADLINE_MS }: SenderOptions): Promise<Client> {
+  const { Agent, buildConnector, request } = await import('undici');
+  const connect = buildConnector({
+    lookup: guardedLookup(resolve, rules),
+    timeout: deadlineMs,
+    allowH2: false,
+  });
+  const agent = new Agent({
+    connections: CONNECTIONS_PER_ORIGIN,
+    pipelining: 1,
+    // The deadline is the only timer.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: (target, callback) =>
+      connect(target, (error, socket) => {
+        if (error === null) callback(null, socket);
+        else callback(new NotConnected(error), null);
+      }),
+  });
+  return { agent, request };
+}
+
+export function createWebhookSender(options: SenderOptions): WebhookSender {
+  const { rules, clock, elapsed, deadlineMs = DEADLINE_MS } = options;
+  // With the first delivery, so that a start does not wait for the library.
+  let opened: Promise<Client> | undefined;
+  const attempt = async (
+    { agent, request }: Client,
+    delivery: OutgoingDelivery,
+    signal: AbortSignal,
+  ): Promise<Answer> => {
+    const verdict = judgeWebhookUrl(delivery.url, rules());
+    // Also the only judge of an IP literal: no look-up happens for one.
+    if (!verdict.ok) throw new NotConnected(new BlockedAddress());
+    const { webhookId, apiKeys, resent } = delivery;
+    const body = Buffer.from(delivery.body);
+    const content = { webhookId, timestamp: Math.floor(clock() / 1000), body };
+    const headers = deliveryHeaders(apiKeys, content, resent);
+    const answer = await request(verdict.url, { dispatcher: agent, method: 'POST', headers, body, signal });
+    const retryAfter = answer.headers['retry-after'];
+    const readable = answer.headers['content-encoding'] === undefined;
+    const bytes = await firstBytes(answer.body);
+    return {
+      status: answer.statusCode,
+      retryAfterMs: readRetryAfter(typeof retryAfter === 'string' ? retryAfter : undefined, clock()),
+      answer: readable ? bytes.toString('utf8').slice(0, ANSWER_KEPT_MAX) : '',
+    };
+  };
+  return {
+    async send(delivery) {
+      opened ??= openClient(options);
+      // Before the deadline begins: the time that loading takes is not the receiver's.
+      const client = await opened;
+      const startMs = elapsed();
+      const deadline = new AbortController();
+      const timer = setTimeout(() => deadline.abort(), deadlineMs);
+      const took = () => Math.round(elapsed() - startMs);
+      try {
+        const answer = await attempt(client, delivery, deadline.signal);
+        return { ...answer, failure: null, sent: true, elapsedMs: took() };
+      } catch (error) {
+        const { failure, sent } = deadline.signal.aborted
+          ? { failure: 'timed_out' as const, sent: true }
+          : failureOf(error);
+        return { status: null, failure, sent, retryAfterMs: null, elapsedMs: took(), answer: '' };
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+    async close() {
+      await (await opened)?.agent.destroy();
+    },
+  };
+}
+
+/** What is beyond is not read: leaving the loop destroys the connection. */
+async function firstBytes(body: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let sizeBytes = 0;
+  for await (const chunk of body) {
+    chunks.push(chunk);
+    sizeBytes += chunk.length;
+    if (sizeBytes >= ANSWER_READ_MAX_BYTES) break;
+  }
+  return Buffer.concat(chunks);
+}
+
+/** The class alone is kept: a message may tell the address behind a name. */
+function failureOf(error: unknown): { failure: FailureClass; sent: boolean } {
+  if (!(error instanceof NotConnected)) return { failure: 'broken', sent: true };
+  const { cause } = error;
+  if (cause instanceof BlockedAddress) return { failure: 'blocked_address', sent: false };
+  return { failure: cause instanceof Unresolved ? 'unresolved' : 'unreachable', sent: false };
+}

@@ -1,0 +1,59 @@
+/**
+ * The headers of a delivery: `X-API-Key` (spec 5.4) and those of Standard Webhooks 1.0, signed with HMAC-SHA256. The
+ * secret is the API key as it was shown, its characters taken as bytes.
+ */
+import { createHmac } from 'node:crypto';
+import { type AppKey, sentKeyOf } from '../../domain/apps.ts';
+import type { Vault } from '../apps/api-keys.ts';
+
+/** API keys of one application in clear text. */
+export interface DeliveryKeys {
+  /** What `X-API-Key` carries. */
+  readonly sent: string;
+  /** Each of them signs, the newest first. */
+  readonly signing: readonly string[];
+}
+
+export interface SignedContent {
+  readonly webhookId: string;
+  /** Whole seconds of the Unix clock. */
+  readonly timestamp: number;
+  readonly body: Uint8Array;
+}
+
+/** `v1,<base64>`: over `<id>.<timestamp>.<body>`. */
+export function signatureOf(apiKey: string, { webhookId, timestamp, body }: SignedContent): string {
+  const hmac = createHmac('sha256', Buffer.from(apiKey, 'utf8'));
+  return `v1,${hmac.update(`${webhookId}.${timestamp}.`).update(body).digest('base64')}`;
+}
+
+/**
+ * `keys`: those that are valid now, the newest first. One whose seal key was lost is left out; throws when that is all of
+ * them. Undefined: there are none, the application is gone.
+ */
+export function openKeys(keys: readonly AppKey[], vault: Vault): DeliveryKeys | undefined {
+  const [newest] = keys;
+  if (newest === undefined) return undefined;
+  const opened = keys.flatMap((key) => {
+    const apiKey = vault.tryOpen(key);
+    return apiKey === undefined ? [] : [{ ...key, apiKey }];
+  });
+  const sent = sentKeyOf(opened)?.apiKey ?? opened[0]?.apiKey ?? vault.open(newest);
+  return { sent, signing: opened.map(({ apiKey }) => apiKey) };
+}
+
+export function deliveryHeaders(
+  { sent, signing }: DeliveryKeys,
+  content: SignedContent,
+  resent: boolean,
+): Record<string, string> {
+  return {
+    'content-type': 'application/json',
+    'user-agent': 'gatehouse-webhooks',
+    'x-api-key': sent,
+    'webhook-id': content.webhookId,
+    'webhook-timestamp': String(content.timestamp),
+    'webhook-signature': signing.map((apiKey) => signatureOf(apiKey, content)).join(' '),
+    ...(resent ? { 'webhook-resend': 'true' } : {}),
+  };
+}

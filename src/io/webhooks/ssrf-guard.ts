@@ -1,0 +1,82 @@
+/**
+ * The guard of every connection to a receiver (events.md "SSRF guard"): names are resolved here, every address is
+ * judged, and the connection goes to a judged address. No answer and no log line says what a name stands for.
+ */
+import { promises as dns } from 'node:dns';
+import type { LookupFunction } from 'node:net';
+import {
+  isLoopbackName,
+  LOOPBACK_ADDRESSES,
+  mayConnect,
+  type WebhookRules,
+} from '../../domain/webhooks/target.ts';
+
+/** All addresses of a name; rejects when there are none. */
+export type Resolve = (hostname: string) => Promise<readonly string[]>;
+
+/** The failure class `blocked_address`. */
+export class BlockedAddress extends Error {
+  constructor() {
+    super('blocked address');
+    this.name = 'BlockedAddress';
+  }
+}
+
+/** The failure class `unresolved`. */
+export class Unresolved extends Error {
+  constructor() {
+    super('name not resolved');
+    this.name = 'Unresolved';
+  }
+}
+
+const QUERY_TIMEOUT_MS = 1_500;
+const QUERY_TRIES = 2;
+/** The name servers of the system are read anew after this. */
+const RESOLVER_LIFE_MS = 60_000;
+
+/**
+ * The name servers of the system, asked without threads: `getaddrinfo` holds a thread of the pool that commits share,
+ * for as long as a receiver's name server likes. Decision 0054.
+ */
+export function createResolver(elapsed: () => number): Resolve {
+  let resolver: dns.Resolver | undefined;
+  let madeMs = 0;
+  return async (hostname) => {
+    const name = hostname.replace(/\.+$/, '');
+    if (isLoopbackName(name)) return LOOPBACK_ADDRESSES;
+    if (resolver === undefined || elapsed() - madeMs > RESOLVER_LIFE_MS) {
+      resolver = new dns.Resolver({ timeout: QUERY_TIMEOUT_MS, tries: QUERY_TRIES });
+      madeMs = elapsed();
+    }
+    const answers = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
+    const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+    if (addresses.length === 0) throw new Unresolved();
+    return addresses;
+  };
+}
+
+/**
+ * A look-up for `connect`: one forbidden address among those of a name forbids the name. What it gives back is what
+ * the socket connects to; nothing is asked a second time.
+ */
+export function guardedLookup(resolve: Resolve, rules: () => WebhookRules): LookupFunction {
+  return (hostname, options, callback) => {
+    resolve(hostname).then(
+      (addresses) => {
+        const judged = rules();
+        const [first] = addresses;
+        if (first === undefined) callback(new Unresolved(), '');
+        else if (!addresses.every((address) => mayConnect(address, judged)))
+          callback(new BlockedAddress(), '');
+        else if (options.all === true) callback(null, addresses.map(withFamily));
+        else callback(null, first, withFamily(first).family);
+      },
+      () => callback(new Unresolved(), ''),
+    );
+  };
+}
+
+function withFamily(address: string): { address: string; family: number } {
+  return { address, family: address.includes(':') ? 6 : 4 };
+}

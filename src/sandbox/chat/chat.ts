@@ -1,0 +1,200 @@
+/**
+ * The stand-in chat module: chats, members, messages, files' metadata, anonymous members by invite code, and the
+ * delivery of one-time codes into an outbox that can be read. Every user is a member of the lobby and of a personal
+ * chat of their own, from their first call on.
+ */
+
+import { opened } from '../codes.ts';
+import { SandboxError } from '../errors.ts';
+import {
+  type ModuleCall,
+  type ModuleEndpoint,
+  optionalId,
+  requiredText,
+  type SandboxModule,
+} from '../module.ts';
+import type { SandboxRecord } from '../record-log.ts';
+import {
+  cancelFile,
+  completeFile,
+  createFile,
+  describeFile,
+  fileInfo,
+  listFiles,
+  personalChat,
+  readTextFile,
+} from './files.ts';
+import {
+  addMember,
+  archive,
+  chatInfo,
+  createGroup,
+  createPrivate,
+  deleteChat,
+  leave,
+  leaveSeat,
+  listChats,
+  listFriends,
+  listInvites,
+  listMembers,
+  renewInvite,
+} from './membership.ts';
+import {
+  edit,
+  hardDelete,
+  listMessages,
+  markRead,
+  messageIn,
+  pin,
+  pinnedMessages,
+  send,
+  softDelete,
+  textOf,
+  unread,
+} from './messages.ts';
+import { type Delivery, wireChat } from './model.ts';
+import { codeHolder, deviceSeat, memberOf, seatAt, seatIn, takenSeat } from './participant.ts';
+import type { ChatRecord, Delivered } from './records.ts';
+import { ChatState } from './state.ts';
+
+type Handle = (state: ChatState, call: ModuleCall) => object;
+type Row = readonly ['GET' | 'POST', string, Handle];
+
+export interface ChatModule extends SandboxModule {
+  /** What was "delivered", oldest first. */
+  outbox(): readonly Delivery[];
+}
+
+const FOR_USERS: readonly Row[] = [
+  ['GET', 'chats/list', listChats],
+  ['GET', 'chats/info', chatInfo],
+  ['POST', 'chats/create', createGroup],
+  ['POST', 'chats/create_private', createPrivate],
+  ['POST', 'chats/archive', archive],
+  ['POST', 'chats/leave', leave],
+  ['POST', 'chats/hard_delete', deleteChat],
+  ['GET', 'members/list', (state, call) => listMembers(chatInQuery(state, call))],
+  ['POST', 'members/add', addMember],
+  ['GET', 'friends/list', listFriends],
+  ['GET', 'invites/list', listInvites],
+  ['POST', 'invites/renew', renewInvite],
+  ['GET', 'messages/list', (state, call) => listMessages(chatInQuery(state, call), call)],
+  ['GET', 'messages/unread', unread],
+  ['GET', 'messages/pinned', (state, call) => pinnedMessages(chatInQuery(state, call))],
+  ['POST', 'messages/send', (state, call) => send(state, seatIn(state, call, call.body['chatId']), call)],
+  ['POST', 'messages/mark_read', markRead],
+  ['POST', 'messages/edit', editOwn],
+  ['POST', 'messages/soft_delete', softDeleteOwn],
+  ['POST', 'messages/hard_delete', hardDelete],
+  ['POST', 'messages/pin', pin],
+  ['GET', 'files/list', (state, call) => listFiles(chatInQuery(state, call), call)],
+  ['GET', 'files/info', fileInfo],
+  ['GET', 'files/text', readTextFile],
+];
+
+/** For whoever holds an invite code, told apart by device. */
+const FOR_HOLDERS: readonly Row[] = [
+  ['GET', 'anon/info', anonymousInfo],
+  ['GET', 'anon/members', (state, call) => listMembers(codeHolder(state, call).chat)],
+  ['GET', 'anon/messages', (state, call) => listMessages(codeHolder(state, call).chat, call)],
+  ['GET', 'anon/pinned', (state, call) => pinnedMessages(codeHolder(state, call).chat)],
+  ['GET', 'anon/files', (state, call) => listFiles(codeHolder(state, call).chat, call)],
+  ['POST', 'anon/send_message', sendAnonymous],
+  ['POST', 'anon/edit_message', editAnonymous],
+  ['POST', 'anon/soft_delete_message', softDeleteAnonymous],
+  ['POST', 'anon/leave', leaveAnonymous],
+];
+
+const FOR_GATEWAY: readonly Row[] = [
+  ['POST', 'chats/personal', personalChat],
+  ['POST', 'files/create', createFile],
+  ['POST', 'files/complete', completeFile],
+  ['POST', 'files/cancel', cancelFile],
+  ['GET', 'files/describe', describeFile],
+  ['POST', 'codes/deliver', deliver],
+  ['GET', 'capability/resolve', resolve],
+];
+
+export function createChat(): ChatModule {
+  const state = new ChatState();
+  const endpoints = (rows: readonly Row[], calledFor: ModuleEndpoint['calledFor']): ModuleEndpoint[] =>
+    rows.map(([method, path, handle]) => ({
+      method,
+      path: `/chat/v1/${path}`,
+      calledFor,
+      handle: (call) => handle(state, call),
+    }));
+  return {
+    name: 'chat',
+    endpoints: [
+      ...endpoints(FOR_USERS, 'user'),
+      ...endpoints(FOR_HOLDERS, 'Capability:chat'),
+      ...endpoints(FOR_GATEWAY, 'gateway'),
+    ],
+    events: state.events,
+    signedUp: (call) => {
+      memberOf(state, call);
+    },
+    apply: (record: SandboxRecord) => state.apply(record as ChatRecord),
+    outbox: () => state.outbox,
+  };
+}
+
+function chatInQuery(state: ChatState, call: ModuleCall) {
+  return seatIn(state, call, call.query.get('chatId')).chat;
+}
+
+function editOwn(state: ChatState, call: ModuleCall): object {
+  const { message, memberId } = seatAt(state, call, call.body['messageId']);
+  return edit(message, memberId, call);
+}
+
+function softDeleteOwn(state: ChatState, call: ModuleCall): object {
+  const seat = seatAt(state, call, call.body['messageId']);
+  return softDelete(seat, seat.message, call);
+}
+
+function anonymousInfo(state: ChatState, call: ModuleCall): object {
+  const { chat, memberId } = codeHolder(state, call);
+  return { ...wireChat(chat, memberId), memberId: memberId ?? null };
+}
+
+/** The text is judged before the device joins. */
+function sendAnonymous(state: ChatState, call: ModuleCall): object {
+  textOf(call);
+  return send(state, deviceSeat(state, call), call);
+}
+
+function editAnonymous(state: ChatState, call: ModuleCall): object {
+  const { chat, memberId } = takenSeat(state, call);
+  return edit(messageIn(state, chat, optionalId(call, 'messageId')), memberId, call);
+}
+
+function softDeleteAnonymous(state: ChatState, call: ModuleCall): object {
+  const seat = takenSeat(state, call);
+  return softDelete(seat, messageIn(state, seat.chat, optionalId(call, 'messageId')), call);
+}
+
+function leaveAnonymous(state: ChatState, call: ModuleCall): object {
+  const { chat, memberId } = takenSeat(state, call);
+  return leaveSeat(chat, memberId, call);
+}
+
+/** What an invite code opens, until it is renewed or the chat is deleted. */
+function resolve(state: ChatState, call: ModuleCall): object {
+  const { id } = opened(state.byCode, call);
+  return { family: 'chat', scope: 'invite', id, expiresUtc: null };
+}
+
+function deliver(_state: ChatState, call: ModuleCall): object {
+  const channel = requiredText(call, 'channel', 16);
+  if (channel !== 'phone' && channel !== 'email')
+    throw new SandboxError('BadRequest', 'channel is "phone" or "email"');
+  const address = requiredText(call, 'address', 254);
+  const code = requiredText(call, 'code', 16);
+  const tick = call.tick();
+  const facts = { channel, address, code, utcMs: call.nowMs };
+  const delivered: Delivered = { module: 'chat', type: 'delivered', tick, ...facts };
+  call.commit(delivered);
+  return { id: tick };
+}

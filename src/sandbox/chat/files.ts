@@ -1,0 +1,171 @@
+/**
+ * Files in chats: a file is a message, and its id is the message's. The bytes are the gateway's; here are name, size,
+ * checksum and, of a text file, what was handed over for reading. The gateway names each upload by a key of its own, so
+ * that a call whose answer was lost can be made again, and a message whose id it never learned be given up.
+ */
+import { toIso } from '../../domain/time.ts';
+import { SandboxError } from '../errors.ts';
+import { limitOf, type ModuleCall, optionalId, optionalText, requiredId, requiredText } from '../module.ts';
+import { eventIdsFor } from './messages.ts';
+import { type Chat, type Message, visible } from './model.ts';
+import { joined, memberOf, seatOf } from './participant.ts';
+import type { FileCreated, FileEnded, UploadCancelled } from './records.ts';
+import type { ChatState } from './state.ts';
+
+const NAME_CHARACTERS_MAX = 255;
+const TEXT_CHARACTERS_MAX = 4_096;
+/** Of a text file; what is longer is cut by whoever hands it over. */
+const CONTENT_CHARACTERS_MAX = 32_768;
+const KEY_CHARACTERS_MAX = 64;
+/** A checksum that the uploader declared, in whatever form. */
+const DECLARED_CHARACTERS_MAX = 128;
+
+/** Newest first. */
+export function listFiles(chat: Chat, call: ModuleCall): object {
+  const files = visible(chat).filter(({ file, deleted }) => file !== null && !deleted);
+  return {
+    files: files
+      .slice(-limitOf(call.query, 50, 200))
+      .reverse()
+      .map(wireFile),
+  };
+}
+
+export function fileInfo(state: ChatState, call: ModuleCall): object {
+  return wireFile(readableFile(state, call));
+}
+
+export function readTextFile(state: ChatState, call: ModuleCall): object {
+  const message = readableFile(state, call);
+  const text = state.texts.get(message.id);
+  if (text === undefined) throw new SandboxError('NoText');
+  return { fileId: message.id, name: message.file?.name ?? '', text };
+}
+
+/** The chat of a user alone, for files without a conversation. */
+export function personalChat(state: ChatState, call: ModuleCall): object {
+  const userId = joined(state, call, requiredId(call.body['userId'], 'userId'));
+  return { chatId: state.personal.get(userId) };
+}
+
+/** A pending file: nobody sees it until its bytes have arrived. The same key again is the same file. */
+export function createFile(state: ChatState, call: ModuleCall): object {
+  const { chat, memberId } = seatOf(state, call, call.body['userId'], call.body['chatId']);
+  const uploadKey = requiredText(call, 'uploadKey', KEY_CHARACTERS_MAX);
+  const name = requiredText(call, 'name', NAME_CHARACTERS_MAX);
+  const text = optionalText(call, 'text', TEXT_CHARACTERS_MAX) ?? '';
+  const declaredCrc32 = optionalText(call, 'crc32', DECLARED_CHARACTERS_MAX) ?? null;
+  const sizeBytes = call.body['sizeBytes'] ?? null;
+  if (sizeBytes !== null && !isCount(sizeBytes))
+    throw new SandboxError('BadRequest', 'sizeBytes is a whole number');
+  const replyToId = optionalId(call, 'linkedMessageId') ?? null;
+  if (replyToId !== null && state.messages.get(replyToId)?.chatId !== chat.id)
+    throw new SandboxError('UnknownMessage', 'linkedMessageId');
+  const known = state.uploads.get(uploadKey);
+  if (known === null) throw new SandboxError('UploadCancelled');
+  if (known !== undefined) return { fileId: known };
+  const fileId = call.tick();
+  const record: FileCreated = {
+    module: 'chat',
+    type: 'fileCreated',
+    tick: fileId,
+    utcMs: call.nowMs,
+    fileId,
+    chatId: chat.id,
+    senderId: memberId,
+    name,
+    text,
+    sizeBytes,
+    uploadKey,
+    replyToId,
+    declaredCrc32,
+  };
+  call.commit(record);
+  return { fileId };
+}
+
+/**
+ * The bytes have arrived: the message is there for everybody, if its sender is still in the chat. The same call again
+ * changes nothing.
+ */
+export function completeFile(state: ChatState, call: ModuleCall): object {
+  const message = state.messages.get(requiredId(call.body['fileId'], 'fileId'));
+  const { sizeBytes, crc32 } = call.body;
+  if (!isCount(sizeBytes) || !isCount(crc32) || crc32 > 0xffff_ffff)
+    throw new SandboxError('BadRequest', 'sizeBytes and crc32 are whole numbers');
+  const content = optionalText(call, 'content', CONTENT_CHARACTERS_MAX) ?? null;
+  const file = message?.file ?? null;
+  if (message === undefined || file === null || message.deleted) throw new SandboxError('UnknownFile');
+  if (file.complete) {
+    if (file.sizeBytes === sizeBytes && file.crc32 === crc32) return wireFile(message);
+    throw new SandboxError('UnknownFile');
+  }
+  const chat = state.existing(message.chatId);
+  if (!chat.members.has(message.senderId)) throw new SandboxError('NotAMember');
+  const tick = call.tick();
+  const eventIds = eventIdsFor(chat, tick, call);
+  end(
+    call,
+    { fileId: message.id, complete: true, sizeBytes, crc32, content, eventIds },
+    eventIds.at(-1) ?? tick,
+  );
+  return wireFile(message);
+}
+
+/** The upload was given up: its message goes, and a call of it that comes late creates nothing. */
+export function cancelFile(state: ChatState, call: ModuleCall): object {
+  const uploadKey = requiredText(call, 'uploadKey', KEY_CHARACTERS_MAX);
+  const fileId = state.uploads.get(uploadKey);
+  if (typeof fileId === 'string') {
+    end(call, { fileId, complete: false, sizeBytes: 0, crc32: 0, content: null, eventIds: [] }, call.tick());
+    return { fileId };
+  }
+  if (fileId === undefined) {
+    const record: UploadCancelled = { module: 'chat', type: 'uploadCancelled', tick: call.tick(), uploadKey };
+    call.commit(record);
+  }
+  return { fileId: null };
+}
+
+/** A file for its bytes to be fetched: by anybody without `userId`, else by a member of its chat. */
+export function describeFile(state: ChatState, call: ModuleCall): object {
+  const message = state.messages.get(requiredId(call.query.get('fileId'), 'fileId'));
+  const reader = call.query.get('userId');
+  if (message?.file?.complete !== true || message.deleted) throw new SandboxError('UnknownFile');
+  const { members } = state.existing(message.chatId);
+  if (reader !== undefined && !members.has(requiredId(reader, 'userId')))
+    throw new SandboxError('NotAMember');
+  return wireFile(message);
+}
+
+function end(call: ModuleCall, facts: Omit<FileEnded, 'module' | 'type' | 'tick'>, tick: string): void {
+  const record: FileEnded = { module: 'chat', type: 'fileEnded', tick, ...facts };
+  call.commit(record);
+}
+
+/** A file in a chat of the caller. */
+function readableFile(state: ChatState, call: ModuleCall): Message {
+  const userId = memberOf(state, call);
+  const message = state.messages.get(requiredId(call.query.get('fileId'), 'fileId'));
+  const member = message !== undefined && state.chats.get(message.chatId)?.members.has(userId) === true;
+  if (message?.file?.complete === true && !message.deleted && member) return message;
+  throw new SandboxError('UnknownFile');
+}
+
+function wireFile({ id, chatId, senderId, file, text, utcMs }: Message): object {
+  return {
+    fileId: id,
+    chatId,
+    senderId,
+    name: file?.name ?? '',
+    sizeBytes: file?.sizeBytes ?? null,
+    crc32: file?.crc32 ?? null,
+    declaredCrc32: file?.declaredCrc32 ?? null,
+    text,
+    dateTime: toIso(utcMs),
+  };
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+}

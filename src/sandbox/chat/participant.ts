@@ -1,0 +1,96 @@
+/**
+ * Who speaks in which chat: a user who is a member, or an anonymous device that holds the invite code. What can be done
+ * from a seat is the same for both.
+ */
+
+import { opened } from '../codes.ts';
+import { SandboxError } from '../errors.ts';
+import { callerOf, type ModuleCall, optionalText, requiredId } from '../module.ts';
+import { type Chat, isShown, type Message } from './model.ts';
+import type { Joined, MemberAdded } from './records.ts';
+import type { ChatState } from './state.ts';
+
+const NAME_CHARACTERS_MAX = 64;
+export const MEMBERS_MAX = 200;
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+export interface Seat {
+  readonly chat: Chat;
+  readonly memberId: string;
+}
+
+/** The caller, who joins the lobby and gets a personal chat at sign-up or with the first call. */
+export function memberOf(state: ChatState, call: ModuleCall): string {
+  return joined(state, call, callerOf(call));
+}
+
+/** A user, for whom the gateway may call as well. */
+export function joined(state: ChatState, call: ModuleCall, userId: string): string {
+  if (state.personal.has(userId)) return userId;
+  const tick = call.tick();
+  const joined: Joined = { module: 'chat', type: 'joined', tick, userId, personalChatId: tick };
+  call.commit(joined);
+  return userId;
+}
+
+/** A chat that the caller is a member of. */
+export function seatIn(state: ChatState, call: ModuleCall, chatId: unknown): Seat {
+  return seatOf(state, call, callerOf(call), chatId);
+}
+
+/** A chat that a user is a member of. */
+export function seatOf(state: ChatState, call: ModuleCall, userId: unknown, chatId: unknown): Seat {
+  const memberId = joined(state, call, requiredId(userId, 'userId'));
+  const chat = state.chats.get(requiredId(chatId, 'chatId'));
+  if (chat === undefined) throw new SandboxError('UnknownChat');
+  if (!chat.members.has(memberId)) throw new SandboxError('NotAMember');
+  return { chat, memberId };
+}
+
+/** The seat from which the caller sees a message, and the message. */
+export function seatAt(state: ChatState, call: ModuleCall, messageId: unknown): Seat & { message: Message } {
+  const memberId = memberOf(state, call);
+  const message = state.messages.get(requiredId(messageId, 'messageId'));
+  const chat = message === undefined ? undefined : state.chats.get(message.chatId);
+  // A message in a chat of others is unknown, not forbidden: ids are not to be probed.
+  if (message === undefined || !isShown(message) || chat?.members.has(memberId) !== true)
+    throw new SandboxError('UnknownMessage');
+  return { chat, memberId, message };
+}
+
+/** The chat of a code, and the device's id in it if it has joined. */
+export function codeHolder(state: ChatState, call: ModuleCall): { chat: Chat; memberId: string | undefined } {
+  const chat = opened(state.byCode, call);
+  return { chat, memberId: chat.devices.get(deviceOf(call)) };
+}
+
+/** The seat of a device, which joins with its first message. */
+export function deviceSeat(state: ChatState, call: ModuleCall): Seat {
+  const { chat, memberId } = codeHolder(state, call);
+  if (memberId !== undefined) return { chat, memberId };
+  if (chat.members.size >= MEMBERS_MAX) throw new SandboxError('ChatFull');
+  const tick = call.tick();
+  const record: MemberAdded = {
+    module: 'chat',
+    type: 'memberAdded',
+    tick,
+    chatId: chat.id,
+    memberId: tick,
+    deviceGuid: deviceOf(call),
+    name: optionalText(call, 'name', NAME_CHARACTERS_MAX) ?? null,
+  };
+  call.commit(record);
+  return { chat, memberId: tick };
+}
+
+/** The seat of a device that has joined. */
+export function takenSeat(state: ChatState, call: ModuleCall): Seat {
+  const { chat, memberId } = codeHolder(state, call);
+  if (memberId === undefined) throw new SandboxError('NotAMember');
+  return { chat, memberId };
+}
+
+function deviceOf(call: ModuleCall): string {
+  if (call.deviceGuid !== null && UUID.test(call.deviceGuid)) return call.deviceGuid.toLowerCase();
+  throw new SandboxError('BadDevice');
+}

@@ -1,0 +1,235 @@
+/** Chats, members, messages and the outbox of the stand-in chat module, rebuilt by applying its records. */
+import { toIso } from '../../domain/time.ts';
+import { EventList } from '../events.ts';
+import { KeptTexts } from './kept-texts.ts';
+import {
+  type Chat,
+  type ChatFile,
+  type Delivery,
+  emptyChat,
+  LOBBY_ID,
+  type Message,
+  newMember,
+  usersOf,
+  wireMessage,
+} from './model.ts';
+import type {
+  ChatCreated,
+  ChatRecord,
+  FileCreated,
+  FileEnded,
+  Joined,
+  MemberAdded,
+  MemberLeft,
+  MessageChanged,
+  Sent,
+} from './records.ts';
+
+/** Messages kept of a chat, and deliveries kept in the outbox. */
+const MESSAGES_MAX = 10_000;
+const OUTBOX_MAX = 1_000;
+/** Keys of uploads that are remembered. */
+const UPLOADS_MAX = 20_000;
+
+export class ChatState {
+  readonly chats = new Map([[LOBBY_ID, emptyChat(LOBBY_ID, 'Lobby', 'lobby', null)]]);
+  /** User to personal chat: the users who have called. */
+  readonly personal = new Map<string, string>();
+  /** Every message that is kept, pending files too. */
+  readonly messages = new Map<string, Message>();
+  /** Groups by invite code. */
+  readonly byCode = new Map<string, Chat>();
+  /** Upload key to file; null where the upload was cancelled. */
+  readonly uploads = new Map<string, string | null>();
+  readonly texts = new KeptTexts();
+  readonly events = new EventList('chat');
+  outbox: Delivery[] = [];
+
+  existing(chatId: string): Chat {
+    const chat = this.chats.get(chatId);
+    if (chat === undefined) throw new Error(`the log names the unknown chat ${chatId}`);
+    return chat;
+  }
+
+  apply(record: ChatRecord): void {
+    switch (record.type) {
+      case 'joined':
+        this.#join(record);
+        break;
+      case 'chatCreated':
+        this.#create(record);
+        break;
+      case 'memberAdded':
+        this.#add(record);
+        break;
+      case 'memberLeft':
+        this.#leave(record);
+        break;
+      case 'chatDeleted':
+        this.#delete(this.existing(record.chatId));
+        break;
+      case 'sent':
+        this.#send(record);
+        break;
+      case 'messageChanged':
+        this.#change(record);
+        break;
+      case 'fileCreated':
+        this.#createFile(record);
+        break;
+      case 'fileEnded':
+        this.#endFile(record);
+        break;
+      case 'uploadCancelled':
+        this.#noteUpload(record.uploadKey, null);
+        break;
+      default:
+        this.#note(record);
+    }
+  }
+
+  #note(
+    record: Extract<ChatRecord, { type: 'chatArchived' | 'inviteRenewed' | 'read' | 'delivered' }>,
+  ): void {
+    if (record.type === 'delivered') {
+      const { tick: id, channel, address, code } = record;
+      this.outbox.push({ id, channel, address, code, dateTime: toIso(record.utcMs) });
+      if (this.outbox.length > OUTBOX_MAX) this.outbox = this.outbox.slice(-OUTBOX_MAX);
+      return;
+    }
+    const chat = this.existing(record.chatId);
+    if (record.type === 'inviteRenewed') {
+      this.byCode.delete(chat.invite?.code ?? '');
+      this.#invite(chat, record.code, record.utcMs);
+      return;
+    }
+    const member = chat.members.get(record.memberId);
+    if (member === undefined) throw new Error(`the log names the unknown member ${record.memberId}`);
+    if (record.type === 'read') member.readUpToId = record.upToId;
+    else member.archived = record.archived;
+  }
+
+  #join({ userId, personalChatId: id }: Joined): void {
+    const chat = emptyChat(id, 'Personal', 'personal', userId);
+    chat.members.set(userId, newMember(userId));
+    this.chats.set(id, chat);
+    this.existing(LOBBY_ID).members.set(userId, newMember(userId));
+    this.personal.set(userId, id);
+  }
+
+  #create({ chatId, name, kind, members, code, utcMs }: ChatCreated): void {
+    const chat = emptyChat(chatId, name, kind, members[0] ?? null);
+    for (const userId of members) chat.members.set(userId, newMember(userId));
+    this.chats.set(chatId, chat);
+    if (code !== null) this.#invite(chat, code, utcMs);
+  }
+
+  #invite(chat: Chat, code: string, utcMs: number): void {
+    chat.invite = { code, utcMs };
+    this.byCode.set(code, chat);
+  }
+
+  #add({ chatId, memberId, deviceGuid, name }: MemberAdded): void {
+    const chat = this.existing(chatId);
+    chat.members.set(memberId, { ...newMember(memberId), anonymous: deviceGuid !== null, name });
+    if (deviceGuid !== null) chat.devices.set(deviceGuid, memberId);
+  }
+
+  /** The longest-standing user follows an owner who leaves; a chat without users ends. */
+  #leave({ chatId, memberId }: MemberLeft): void {
+    const chat = this.existing(chatId);
+    chat.members.delete(memberId);
+    for (const [device, id] of chat.devices) if (id === memberId) chat.devices.delete(device);
+    const [heir] = usersOf(chat);
+    if (heir === undefined) this.#delete(chat);
+    else if (chat.ownerId === memberId) chat.ownerId = heir;
+  }
+
+  #delete(chat: Chat): void {
+    for (const { id } of chat.messages) this.#forget(id);
+    this.byCode.delete(chat.invite?.code ?? '');
+    this.chats.delete(chat.id);
+  }
+
+  #send({ messageId: id, chatId, senderId, text, utcMs, replyToId, eventIds }: Sent): void {
+    const facts = { id, chatId, senderId, utcMs, replyToId: replyToId ?? null, file: null };
+    const message: Message = { ...facts, text, editedMs: null, deleted: false, pinned: false };
+    this.#keep(message);
+    this.#tell(message, eventIds ?? [id]);
+  }
+
+  #createFile(record: FileCreated): void {
+    const { fileId: id, chatId, senderId, name, text, sizeBytes, utcMs } = record;
+    const { uploadKey = null, replyToId = null, declaredCrc32 = null } = record;
+    const ended = { crc32: null, complete: false };
+    const file: ChatFile = { name, sizeBytes, declaredCrc32, uploadKey, ...ended };
+    const facts = { id, chatId, senderId, utcMs, replyToId, file };
+    this.#keep({ ...facts, text, editedMs: null, deleted: false, pinned: false });
+    if (uploadKey !== null) this.#noteUpload(uploadKey, id);
+  }
+
+  #noteUpload(uploadKey: string, fileId: string | null): void {
+    this.uploads.set(uploadKey, fileId);
+    if (this.uploads.size <= UPLOADS_MAX) return;
+    const [oldest] = this.uploads.keys();
+    if (oldest !== undefined) this.uploads.delete(oldest);
+  }
+
+  #endFile({ fileId, complete, sizeBytes, crc32, content, eventIds }: FileEnded): void {
+    const message = this.messages.get(fileId);
+    if (message === undefined || message.file === null)
+      throw new Error(`the log names the unknown file ${fileId}`);
+    if (!complete) {
+      if (message.file.uploadKey !== null) this.#noteUpload(message.file.uploadKey, null);
+      this.#remove(message);
+      return;
+    }
+    Object.assign(message.file, { complete, sizeBytes, crc32 });
+    if (content !== null) this.texts.keep(fileId, content);
+    this.#tell(message, eventIds);
+  }
+
+  #change({ messageId, change, text, utcMs }: MessageChanged): void {
+    const message = this.messages.get(messageId);
+    if (message === undefined) throw new Error(`the log names the unknown message ${messageId}`);
+    if (change === 'hard') this.#remove(message);
+    else if (change === 'pinned' || change === 'unpinned') message.pinned = change === 'pinned';
+    else {
+      message.text = text ?? '';
+      message.deleted = change === 'soft';
+      if (change === 'edited') message.editedMs = utcMs;
+      else message.pinned = false;
+    }
+  }
+
+  #keep(message: Message): void {
+    const chat = this.existing(message.chatId);
+    chat.messages.push(message);
+    this.messages.set(message.id, message);
+    if (chat.messages.length <= MESSAGES_MAX * 1.1) return;
+    for (const { id } of chat.messages.slice(0, -MESSAGES_MAX)) this.#forget(id);
+    chat.messages = chat.messages.slice(-MESSAGES_MAX);
+  }
+
+  #remove({ id, chatId }: Message): void {
+    const chat = this.existing(chatId);
+    chat.messages = chat.messages.filter((one) => one.id !== id);
+    this.#forget(id);
+  }
+
+  #forget(messageId: string): void {
+    this.messages.delete(messageId);
+    this.texts.forget(messageId);
+  }
+
+  /** One event for everybody in the lobby; one for each user of any other chat. */
+  #tell(message: Message, eventIds: readonly string[]): void {
+    const chat = this.existing(message.chatId);
+    const receivers = chat.kind === 'lobby' ? [null] : usersOf(chat);
+    const data = JSON.stringify(wireMessage(message));
+    for (const [at, crmId] of receivers.entries()) {
+      const tick = eventIds[at];
+      if (tick !== undefined) this.events.add({ tick, type: 'NewChatMessage', crmId, data });
+    }
+  }
+}

@@ -1,0 +1,123 @@
+/** The stand-in markets module: swaps against a pool, an order book, trading rooms and what is public about them. */
+
+import { toIso } from '../../domain/time.ts';
+import { SandboxError } from '../errors.ts';
+import { type ModuleCall, type ModuleEndpoint, optionalId, type SandboxModule } from '../module.ts';
+import type { SandboxRecord } from '../record-log.ts';
+import { available, currencyOf } from '../wallet/account.ts';
+import { accountOf } from '../wallet/account-opening.ts';
+import { formatAmount, readAmount } from '../wallet/currencies.ts';
+import type { Ledger } from '../wallet/ledger.ts';
+import { cancelOrder, createOrder, listOrders } from './order-book.ts';
+import { pairOf, readPair } from './pairs.ts';
+import { assets, candles, networks, quoteOf, rates, swapInfo, tradeInfo } from './reads.ts';
+import type { MarketsRecord, Swapped } from './records.ts';
+import { closeRoom, createRoom, joinRoom, listRooms } from './rooms.ts';
+import { Markets, type Swap } from './state.ts';
+
+export function createMarkets(ledger: Ledger): SandboxModule {
+  const markets = new Markets(ledger);
+  const endpoint = (
+    method: 'GET' | 'POST',
+    path: string,
+    handle: (markets: Markets, call: ModuleCall) => object,
+  ): ModuleEndpoint => ({
+    method,
+    path: `/markets/v1/${path}`,
+    calledFor: 'user',
+    handle: (call) => handle(markets, call),
+  });
+  return {
+    name: 'markets',
+    endpoints: [
+      endpoint('GET', 'rates/list', rates),
+      endpoint('GET', 'swaps/quote', swapInfo),
+      endpoint('POST', 'swaps/create', createSwap),
+      endpoint('GET', 'trades/info', tradeInfo),
+      endpoint('GET', 'candles/list', candles),
+      endpoint('GET', 'assets/list', assets),
+      endpoint('GET', 'networks/list', networks),
+      endpoint('GET', 'rooms/list', listRooms),
+      endpoint('POST', 'rooms/create', createRoom),
+      endpoint('POST', 'rooms/join', joinRoom),
+      endpoint('POST', 'rooms/close', closeRoom),
+      endpoint('GET', 'orders/list', listOrders),
+      endpoint('POST', 'orders/create', createOrder),
+      endpoint('POST', 'orders/cancel', cancelOrder),
+    ],
+    events: markets.events,
+    apply: (record: SandboxRecord) => apply(markets, record as MarketsRecord),
+  };
+}
+
+function apply(markets: Markets, record: MarketsRecord): void {
+  switch (record.type) {
+    case 'swapped': {
+      const [from, to] = [currencyOf(record.from), currencyOf(record.to)];
+      markets.applySwap(record, pairOf(from, to), from, to);
+      break;
+    }
+    case 'ordered':
+      markets.applyOrder(record, readPair(record.pair));
+      break;
+    case 'orderCancelled':
+      markets.applyCancelled(record);
+      break;
+    case 'roomCreated':
+      markets.applyRoomCreated(record, readPair(record.pair));
+      break;
+    case 'roomJoined':
+      markets.applyRoomJoined(record);
+      break;
+    case 'roomClosed':
+      markets.applyRoomClosed(record);
+      break;
+  }
+}
+
+/** Refused when the pool would give less than `receiveMin`: the rate may have moved since the quote. */
+function createSwap(markets: Markets, call: ModuleCall): object {
+  const account = accountOf(markets.ledger, call);
+  const { userId } = account;
+  const { from, to, paid, got } = quoteOf(markets, (name) => call.body[name]);
+  const least = call.body['receiveMin'] ?? undefined;
+  const receiveMin = least === undefined ? 0n : readAmount(least, to);
+  const externalId = optionalId(call, 'externalId') ?? null;
+  const wanted = ['swap', from.code, to.code, paid.toString()];
+  const earlier = markets.operations.earlier(userId, externalId, wanted);
+  if (earlier !== undefined) return wireSwap(markets.swaps.get(earlier));
+  if (got < receiveMin) throw new SandboxError('RateMoved', `now ${formatAmount(got, to)} ${to.code}`);
+  if (available(account, from) < paid) throw new SandboxError('InsufficientFunds');
+  const outId = call.tick();
+  const inId = call.tick();
+  const record: Swapped = {
+    module: 'markets',
+    type: 'swapped',
+    tick: inId,
+    utcMs: call.nowMs,
+    userId,
+    from: from.code,
+    to: to.code,
+    paid: paid.toString(),
+    got: got.toString(),
+    outId,
+    inId,
+    externalId,
+  };
+  call.commit(record);
+  return wireSwap(markets.swaps.get(outId));
+}
+
+function wireSwap(swap: Swap | undefined): object {
+  if (swap === undefined) throw new Error('a booked swap is missing');
+  const { id, from, to, paid, got, externalId, utcMs } = swap;
+  return {
+    id,
+    from: from.code,
+    to: to.code,
+    amount: formatAmount(paid, from),
+    received: formatAmount(got, to),
+    externalId: externalId ?? id,
+    dateTime: toIso(utcMs),
+  };
+}

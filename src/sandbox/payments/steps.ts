@@ -1,0 +1,74 @@
+/** One payment: how it starts, how it ends, and how it shows. */
+import { toIso } from '../../domain/time.ts';
+import { type ModuleCall, optionalId } from '../module.ts';
+import { formatAmount } from '../wallet/currencies.ts';
+import type { Payment, PaymentEnded, PaymentOrder, PaymentStarted, Payments } from './state.ts';
+import { feeOf, readTerminal } from './terminals.ts';
+
+export type PaymentStart = Pick<PaymentStarted, 'method' | 'details' | 'settled'>;
+
+export function startPayment(
+  payments: Payments,
+  order: PaymentOrder,
+  { method, details, settled }: PaymentStart,
+  call: ModuleCall,
+): Payment {
+  const terminal = readTerminal(optionalId(call, 'terminalId'), method, order.currency);
+  const paymentId = call.tick();
+  const record: PaymentStarted = {
+    module: 'payments',
+    type: 'paymentStarted',
+    tick: settled === null ? paymentId : call.tick(),
+    utcMs: call.nowMs,
+    paymentId,
+    orderId: order.id,
+    terminalId: terminal.id,
+    method,
+    details,
+    settled,
+  };
+  call.commit(record);
+  return payments.existingPayment(paymentId);
+}
+
+/** Ends a payment; completed, it books the money. */
+export function endPayment(
+  { id: paymentId }: Payment,
+  state: PaymentEnded['state'],
+  call: ModuleCall,
+  txHash: string | null = null,
+): void {
+  const tick = call.tick();
+  const record: PaymentEnded = {
+    module: 'payments',
+    type: 'paymentEnded',
+    tick,
+    utcMs: call.nowMs,
+    paymentId,
+    state,
+    txHash,
+  };
+  call.commit(record);
+}
+
+/** A payment as its merchant and its payer see it. */
+export function paymentForm(payment: Payment): object {
+  const { id, order, terminalId, method, state, details, txHash, utcMs } = payment;
+  const { card = null, account = null, reference = null, address = null } = details;
+  return {
+    id,
+    orderId: order.id,
+    terminalId,
+    method,
+    state,
+    currency: order.currency.code,
+    amount: formatAmount(order.amount, order.currency),
+    fee: formatAmount(feeOf(method, order.amount), order.currency),
+    card,
+    account,
+    reference,
+    address,
+    txHash,
+    dateTime: toIso(utcMs),
+  };
+}

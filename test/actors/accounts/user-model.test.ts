@@ -1,0 +1,498 @@
+/** The account against a reference that knows nothing of events, indexes or commits: any history, the same answers. */
+import fc from 'fast-check';
+import t from 'tap';
+import type { UsedChallenge } from '../../../src/actors/accounts/challenges.ts';
+import { parseKeyOwner } from '../../../src/actors/accounts/owners.ts';
+import { user } from '../../../src/actors/accounts/user.ts';
+import type { AddedKey } from '../../../src/actors/accounts/user-enrollment.ts';
+import type { LoggedIn } from '../../../src/actors/accounts/user-login.ts';
+import type { SignedUp } from '../../../src/actors/accounts/user-sign-up.ts';
+import type { SessionRecord } from '../../../src/actors/accounts/user-state.ts';
+import { KINDS } from '../../../src/actors/kinds.ts';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import { hasFlag, KeyFlag, keyTypeOf, type UserKey } from '../../../src/domain/keys.ts';
+import { browserMessage, mcpLoginMessage } from '../../../src/domain/proofs.ts';
+import { LiveSettings } from '../../../src/domain/settings/settings.ts';
+import { SECOND_MS } from '../../../src/domain/time.ts';
+import { createSessionGate } from '../../../src/io/http/session-lookup.ts';
+import { inlineWorkers, type Key, makeKey, mcpProof, signText } from '../../support/account.ts';
+import { createTestActors, START_MS, type TestActors } from '../../support/actors/actors.ts';
+import { count, runs } from '../../support/depth.ts';
+
+const ORIGIN = { ip: '192.0.2.1', userAgent: 'model' };
+const USERS = ['101', '102'] as const;
+const PREFIX = 'prefix\n';
+const KEYS: readonly Key[] = Array.from({ length: 5 }, makeKey);
+const ACTIVE_KEYS_MAX = 3;
+const RUNS = 150;
+/** One challenge ends after the other, so long apart. */
+const CHALLENGE_APART_MS = 100 * SECOND_MS;
+
+interface ModelKey {
+  readonly id: string;
+  readonly userId: string;
+  readonly material: Key;
+  proven: boolean;
+  readonly password: boolean;
+  mcpAccess: boolean;
+  cardDavAccess: boolean;
+  active: boolean;
+}
+
+interface ModelSession {
+  readonly id: string;
+  readonly userId: string;
+  readonly token: string;
+  readonly kind: 'browser' | 'mcp';
+  key: ModelKey;
+  live: boolean;
+}
+
+type Step =
+  | {
+      do: 'add';
+      user: number;
+      session: number;
+      key: number;
+      proof: boolean;
+      pass: boolean;
+      challenge: number;
+    }
+  /** `admin`: without a session of the account. */
+  | {
+      do: 'update';
+      user: number;
+      session: number;
+      key: number;
+      admin: boolean;
+      mcp?: boolean;
+      card?: boolean;
+    }
+  | { do: 'remove'; user: number; session: number; key: number; admin: boolean }
+  | { do: 'login'; key: number; good: boolean; challenge: number }
+  | { do: 'mcpLogin'; key: number; verified: boolean }
+  | { do: 'closeOthers'; user: number; session: number }
+  | { do: 'block'; user: number; blocked: boolean }
+  | { do: 'wait' }
+  | { do: 'restart' };
+
+const nat = fc.nat({ max: 30 });
+const who = fc.nat({ max: USERS.length - 1 });
+const which = fc.nat({ max: KEYS.length - 1 });
+/** Challenges that are open at the same time: so few that a used one comes up again. */
+const open = fc.nat({ max: 5 });
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constant('add' as const),
+      user: who,
+      session: nat,
+      key: which,
+      proof: fc.boolean(),
+      pass: fc.boolean(),
+      challenge: open,
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record(
+      {
+        do: fc.constant('update' as const),
+        user: who,
+        session: nat,
+        key: nat,
+        admin: fc.boolean(),
+        mcp: fc.boolean(),
+        card: fc.boolean(),
+      },
+      { requiredKeys: ['do', 'user', 'session', 'key', 'admin'] },
+    ),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('remove' as const),
+      user: who,
+      session: nat,
+      key: nat,
+      admin: fc.boolean(),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('login' as const),
+      key: which,
+      good: fc.boolean(),
+      challenge: open,
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ do: fc.constant('mcpLogin' as const), key: which, verified: fc.boolean() }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('closeOthers' as const), user: who, session: nat }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('block' as const), user: who, blocked: fc.boolean() }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('wait' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
+);
+
+/** The rules of auth.md, told once more in the plainest way. */
+class Model {
+  readonly keys: ModelKey[] = [];
+  readonly sessions: ModelSession[] = [];
+  readonly blocked = new Set<string>();
+  /** `<user> <challenge>` of those that opened something. */
+  readonly used = new Set<string>();
+
+  holder(material: Key): ModelKey | undefined {
+    return this.keys.find((key) => key.active && key.material === material);
+  }
+
+  keysOf(userId: string): ModelKey[] {
+    return this.keys.filter((key) => key.active && key.userId === userId);
+  }
+
+  /** One of the user's; mostly one that is still there, sometimes one that is gone. */
+  pick<T extends { userId: string; active?: boolean; live?: boolean }>(
+    all: readonly T[],
+    userId: string,
+    index: number,
+  ): T | undefined {
+    const own = all.filter((each) => each.userId === userId);
+    const present = own.filter((each) => each.active ?? each.live);
+    const from = index % 7 === 0 || present.length === 0 ? own : present;
+    return from[index % Math.max(1, from.length)];
+  }
+
+  drop(key: ModelKey, but?: ModelSession): number {
+    key.active = false;
+    return this.end((session) => session.key === key && session !== but);
+  }
+
+  end(which: (session: ModelSession) => boolean): number {
+    const ended = this.sessions.filter((session) => session.live && which(session));
+    for (const session of ended) session.live = false;
+    return ended.length;
+  }
+
+  adding(userId: string, material: Key, proof: boolean, pass: boolean): string {
+    const holder = this.holder(material);
+    if (holder?.userId === userId) return holder.proven || !proof || pass ? 'KeyAlreadyRegistered' : 'proves';
+    const active = this.keysOf(userId);
+    const replaced = pass ? active.filter((key) => key.password).length : 0;
+    if (active.length - replaced + 1 > ACTIVE_KEYS_MAX) return 'KeyLimitReached';
+    return holder !== undefined && (holder.proven || !proof) ? 'KeyAlreadyRegistered' : 'adds';
+  }
+}
+
+/** Who changes a key: an admin has no session of the account. */
+function asker(admin: boolean, session: ModelSession | undefined) {
+  if (admin) return { sessionId: null, origin: { ...ORIGIN, by: '1' } };
+  return { sessionId: session?.id ?? '0', origin: ORIGIN };
+}
+
+/** The model beside the real thing; each step is done to both and compared. */
+class Pair {
+  readonly model = new Model();
+  readonly actors: TestActors;
+
+  constructor(settings: LiveSettings) {
+    this.actors = createTestActors({ kinds: KINDS, ports: inlineWorkers(), settings });
+  }
+
+  async ask<T>(userId: string, command: object): Promise<T | string> {
+    try {
+      return await this.actors.system.ask<T>(user, userId, command);
+    } catch (error) {
+      if (error instanceof GatewayError) return error.row;
+      throw error;
+    }
+  }
+
+  proofOf(material: Key) {
+    const signature = Buffer.from(signText(material, PREFIX + material.publicKey), 'base64url');
+    return { message: browserMessage(PREFIX, material.publicKey), signature };
+  }
+
+  async signUp(userId: string, material: Key): Promise<void> {
+    const signedUp = await this.ask<SignedUp>(userId, {
+      type: 'signUp',
+      publicKey: material.publicKey,
+      proof: this.proofOf(material),
+      passKeyFlag: false,
+      handle: `handle-${userId}`,
+      origin: ORIGIN,
+    });
+    if (typeof signedUp === 'string') throw new Error(signedUp);
+    const key = this.note(userId, signedUp.key.id, material, true, false);
+    await this.noteSession(userId, signedUp.token, 'browser', key);
+  }
+
+  /** One of those that are open now. */
+  challenge(index: number): UsedChallenge {
+    const over = Math.floor((this.actors.clock.nowMs - START_MS) / CHALLENGE_APART_MS);
+    const id = over + index;
+    return { id, endsMs: START_MS + (id + 1) * CHALLENGE_APART_MS };
+  }
+
+  note(userId: string, id: string, material: Key, proven: boolean, password: boolean): ModelKey {
+    const flags = { mcpAccess: false, cardDavAccess: false, active: true };
+    const key: ModelKey = { id, userId, material, proven, password, ...flags };
+    this.model.keys.push(key);
+    return key;
+  }
+
+  async noteSession(userId: string, token: string, kind: 'browser' | 'mcp', key: ModelKey): Promise<void> {
+    const known = new Set(this.model.sessions.map((session) => session.id));
+    const fresh = (await this.sessionsOf(userId)).filter(({ id }) => !known.has(id));
+    const [session] = fresh;
+    if (fresh.length !== 1 || session === undefined) throw new Error('one login, one session');
+    this.model.sessions.push({ id: session.id, userId, token, kind, key, live: true });
+  }
+
+  sessionsOf(userId: string): Promise<SessionRecord[]> {
+    const { clock, settings, system } = this.actors;
+    const query = { type: 'sessions', nowMs: clock.nowMs, settings };
+    return Promise.resolve(system.query<SessionRecord[]>(user, userId, query));
+  }
+
+  /** What went wrong in the real thing, or '' where it did what the model says. */
+  async take(next: Step): Promise<void> {
+    switch (next.do) {
+      case 'add':
+        return this.add(next);
+      case 'update':
+        return this.update(next);
+      case 'remove':
+        return this.remove(next);
+      case 'login':
+      case 'mcpLogin':
+        return this.logIn(next);
+      case 'closeOthers':
+        return this.closeOthers(next);
+      case 'block': {
+        const userId = USERS[next.user] ?? '';
+        await this.ask(userId, { type: 'setBlocked', blocked: next.blocked, origin: ORIGIN });
+        if (next.blocked) {
+          this.model.blocked.add(userId);
+          this.model.end((session) => session.userId === userId);
+        } else this.model.blocked.delete(userId);
+        return;
+      }
+      case 'wait':
+        return this.actors.advance(CHALLENGE_APART_MS * 0.7);
+      case 'restart':
+        await this.actors.settle();
+        return this.actors.restart();
+    }
+  }
+
+  async add(next: Extract<Step, { do: 'add' }>): Promise<void> {
+    const { model } = this;
+    const userId = USERS[next.user] ?? '';
+    const material = KEYS[next.key] as Key;
+    const session = model.pick(model.sessions, userId, next.session);
+    const owner = this.actors.system.lookup('publicKey', material.publicKey);
+    const challenge = this.challenge(next.challenge);
+    const used = `${userId} ${challenge.id}`;
+    const added = await this.ask<AddedKey>(userId, {
+      type: 'addKey',
+      publicKey: material.publicKey,
+      passKeyFlag: next.pass,
+      sessionId: session?.id ?? '0',
+      challenge,
+      origin: ORIGIN,
+      ...(next.proof ? { proof: this.proofOf(material) } : {}),
+      ...(owner === undefined ? {} : { holder: parseKeyOwner(owner) }),
+    });
+    const expected = !session?.live
+      ? 'SessionNotFound'
+      : model.used.has(used)
+        ? 'ChallengeExpired'
+        : model.adding(userId, material, next.proof, next.pass);
+    if (expected !== 'adds' && expected !== 'proves') {
+      same(added, expected);
+      return;
+    }
+    if (typeof added === 'string' || session === undefined) throw new Error(`added: ${String(added)}`);
+    model.used.add(used);
+    const holder = model.holder(material);
+    if (expected === 'proves' && holder !== undefined) {
+      holder.proven = true;
+      same(added.replaced, []);
+      return;
+    }
+    if (holder !== undefined) model.drop(holder);
+    const replaced = next.pass ? model.keysOf(userId).filter((key) => key.password) : [];
+    const key = this.note(userId, added.key.id, material, next.proof, next.pass);
+    for (const old of replaced) model.drop(old, session);
+    if (replaced.includes(session.key)) session.key = key;
+    same(
+      added.replaced,
+      replaced.map((old) => old.id),
+    );
+    await this.actors.settle();
+  }
+
+  async update(next: Extract<Step, { do: 'update' }>): Promise<void> {
+    const { model } = this;
+    const userId = USERS[next.user] ?? '';
+    const session = model.pick(model.sessions, userId, next.session);
+    const key = model.pick(model.keys, userId, next.key);
+    const answer = await this.ask<{ sessionsClosed: number }>(userId, {
+      type: 'updateKey',
+      keyId: key?.id ?? '0',
+      ...asker(next.admin, session),
+      ...(next.mcp === undefined ? {} : { mcpAccess: next.mcp }),
+      ...(next.card === undefined ? {} : { cardDavAccess: next.card }),
+    });
+    if (!next.admin && !session?.live) same(answer, 'SessionNotFound');
+    else if (!key?.active) same(answer, 'KeyNotFound');
+    else {
+      if (next.mcp === false) model.end((each) => each.key === key && each.kind === 'mcp');
+      key.mcpAccess = next.mcp ?? key.mcpAccess;
+      key.cardDavAccess = next.card ?? key.cardDavAccess;
+    }
+  }
+
+  async remove(next: Extract<Step, { do: 'remove' }>): Promise<void> {
+    const { model } = this;
+    const userId = USERS[next.user] ?? '';
+    const session = model.pick(model.sessions, userId, next.session);
+    const key = model.pick(model.keys, userId, next.key);
+    const command = {
+      type: 'removeKey',
+      keyId: key?.id ?? '0',
+      ...asker(next.admin, session),
+    };
+    const answer = await this.ask<{ sessionsClosed: number }>(userId, command);
+    if (!next.admin && !session?.live) same(answer, 'SessionNotFound');
+    else if (!key?.active) same(answer, 'KeyNotFound');
+    else if (typeof answer === 'string') throw new Error(answer);
+    else same(answer.sessionsClosed, model.drop(key));
+  }
+
+  async logIn(next: Extract<Step, { do: 'login' | 'mcpLogin' }>): Promise<void> {
+    const { model } = this;
+    const material = KEYS[next.key] as Key;
+    const owner = this.actors.system.lookup('publicKey', material.publicKey);
+    const holder = model.holder(material);
+    same(owner === undefined ? undefined : parseKeyOwner(owner).keyId, holder?.id);
+    if (holder === undefined) return;
+    const { id: keyId, userId } = holder;
+    const common = { keyId, publicKey: material.publicKey, origin: ORIGIN };
+    const challenge = next.do === 'login' ? this.challenge(next.challenge) : undefined;
+    const used = `${userId} ${challenge?.id}`;
+    const sent = { ...common, ...this.loginOf(next, material), ...(challenge && { challenge }) };
+    const answer = await this.ask<LoggedIn>(userId, sent);
+    const mayLogIn = next.do === 'mcpLogin' ? holder.mcpAccess : holder.proven;
+    const denied = model.blocked.has(userId) || !mayLogIn;
+    if (model.used.has(used)) same(answer, 'ChallengeExpired');
+    else if (denied) same(answer, 'AccessDenied');
+    else if (next.do === 'login' && !next.good) same(answer, 'InvalidSignature');
+    else if (typeof answer === 'string') throw new Error(answer);
+    else {
+      if (challenge !== undefined) model.used.add(used);
+      await this.noteSession(userId, answer.token, next.do === 'login' ? 'browser' : 'mcp', holder);
+    }
+  }
+
+  loginOf(next: Extract<Step, { do: 'login' | 'mcpLogin' }>, material: Key): object {
+    if (next.do === 'login') {
+      const { message, signature } = this.proofOf(material);
+      return { type: 'login', proof: { message: next.good ? message : Buffer.from('other'), signature } };
+    }
+    if (!next.verified) return { type: 'mcpLogin', loginType: 'McpBasic', appId: null };
+    const signature = Buffer.from(mcpProof(material, 7)['X-Signature'] ?? '', 'base64url');
+    return {
+      type: 'mcpLogin',
+      loginType: 'McpVerified',
+      appId: null,
+      proof: { message: mcpLoginMessage(7n), signature },
+    };
+  }
+
+  async closeOthers(next: Extract<Step, { do: 'closeOthers' }>): Promise<void> {
+    const userId = USERS[next.user] ?? '';
+    const current = this.model.pick(this.model.sessions, userId, next.session);
+    if (!current?.live) return;
+    const command = { type: 'closeSessions', currentSessionId: current.id, others: true, origin: ORIGIN };
+    const closed = await this.ask<{ sessionsClosed: number }>(userId, command);
+    const expected = this.model.end((session) => session.userId === userId && session !== current);
+    same(closed, { sessionsClosed: expected, currentClosed: false });
+  }
+
+  /** Everything that can be seen of both accounts. */
+  async compare(): Promise<void> {
+    const { system, clock } = this.actors;
+    for (const userId of USERS) {
+      const keys = await system.query<UserKey[]>(user, userId, { type: 'keys' });
+      const seen = keys.map((key) => ({
+        id: key.id,
+        publicKey: key.publicKey,
+        proven: key.proven,
+        password: keyTypeOf(key.flags) === 'PasswordKey',
+        mcpAccess: hasFlag(key.flags, KeyFlag.McpAccess),
+        cardDavAccess: hasFlag(key.flags, KeyFlag.CardDav),
+      }));
+      const expected = this.model.keysOf(userId).map(({ material, userId: _, active: __, ...key }) => ({
+        ...key,
+        publicKey: material.publicKey,
+      }));
+      same(byId(seen), byId(expected));
+    }
+    const gate = createSessionGate({
+      actors: system,
+      clock: clock.read,
+      adminPublicKeys: new Set(),
+      onTouchFailed: (error) => {
+        throw error;
+      },
+    });
+    for (const session of this.model.sessions) {
+      const entered = gate.enter(session.token, session.kind, undefined, { address: '', userAgent: '' });
+      same(entered?.session.keyId, session.live ? session.key.id : undefined);
+      const wrong = session.kind === 'browser' ? 'mcp' : 'browser';
+      same(gate.enter(session.token, wrong, undefined, { address: '', userAgent: '' }), undefined);
+    }
+  }
+}
+
+function byId<T extends { id: string }>(items: readonly T[]): T[] {
+  return [...items].sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+function same(actual: unknown, expected: unknown): void {
+  const ordered = (value: unknown) =>
+    JSON.stringify(value, (_name, item) =>
+      item !== null && typeof item === 'object' && !Array.isArray(item)
+        ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1)))
+        : item,
+    );
+  if (ordered(actual) !== ordered(expected))
+    throw new Error(`${ordered(actual)} is not ${ordered(expected)}`);
+}
+
+t.test('account: any history of keys, logins, blocks and restarts ends as in the reference', async (t) => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 25, maxLength: 60 }), async (steps) => {
+      const pair = new Pair(new LiveSettings({ ActiveKeysLimit: ACTIVE_KEYS_MAX }));
+      for (const [index, userId] of USERS.entries()) await pair.signUp(userId, KEYS[index] as Key);
+      for (const next of steps) {
+        await pair.take(next);
+        await pair.compare();
+      }
+      same(pair.actors.bugs, []);
+    }),
+    runs(RUNS),
+  );
+  t.pass(`${count(RUNS)} histories`);
+});

@@ -1,0 +1,230 @@
+/** The log of events and its inbox over the runtime: order, what is known, what a crash leaves, bounds, retention. */
+import t from 'tap';
+import { EventInbox, MODULE_SHARE, WAITING_MAX } from '../../../src/actors/events/inbox.ts';
+import { type JournalEventLog, openEventLog } from '../../../src/actors/events/log.ts';
+import { EVENT_EPOCH_KEY } from '../../../src/actors/runtime/journal/port.ts';
+import { missedAfter } from '../../../src/domain/events/events.ts';
+import { type IncomingEvent, readEvents } from '../../../src/domain/events/intake.ts';
+import { LiveSettings } from '../../../src/domain/settings/settings.ts';
+import { DAY_MS, SECOND_MS } from '../../../src/domain/time.ts';
+import { createTestActors, type TestActors } from '../../support/actors/actors.ts';
+import { rejectsWith } from '../../support/rejections.ts';
+
+const WINDOW_MS = 500;
+
+interface Desk {
+  readonly log: JournalEventLog;
+  readonly inbox: EventInbox;
+}
+
+let epochs = 0;
+
+async function open(actors: TestActors, bytesMax?: number): Promise<Desk> {
+  const { administration } = actors.system;
+  const world = {
+    administration,
+    settings: actors.settings,
+    clock: actors.clock.read,
+    schedule: { immediate: (run: () => void) => setImmediate(run), timer: actors.clock.timer },
+  };
+  epochs += 1;
+  const log = await openEventLog({
+    ...world,
+    newEpoch: () => `epoch${epochs}`,
+    ...(bytesMax === undefined ? {} : { bytesMax }),
+  });
+  return { log, inbox: new EventInbox({ ...world, log }) };
+}
+
+function events(...ticks: (number | string)[]): IncomingEvent[] {
+  return ofModule('wallet', ...ticks);
+}
+
+function ofModule(module: string, ...ticks: (number | string)[]): IncomingEvent[] {
+  const texts = ticks.map(
+    (tick) =>
+      `{"module":"${module}","tick":"${tick}","type":"TxInWallet","crmId":"7","data":{"id":"${tick}"}}`,
+  );
+  return readEvents(`{"events":[${texts.join(',')}]}`, 100_000, String);
+}
+
+const ticksOf = (log: JournalEventLog, after = 0) => log.page(after, 1_000).map(({ tick }) => tick);
+
+t.test('event log: events come out in the order of their ticks once the window is over', async (t) => {
+  const actors = createTestActors({ kinds: [] });
+  const { log, inbox } = await open(actors);
+  let heard = 0;
+  const stop = log.subscribe(() => {
+    heard += 1;
+    t.equal(log.page(0, 10).length, log.newest, 'what is told of is there');
+  });
+  await inbox.accept(events(5, 3));
+  await actors.advance(300);
+  await inbox.accept(ofModule('chat', 4, 9));
+  t.same(ticksOf(log), [], 'not yet');
+  await actors.advance(WINDOW_MS - 300 + 10);
+  t.same(ticksOf(log), ['3', '4', '5'], 'the later one waits for its own window');
+  await actors.advance(WINDOW_MS);
+  t.same(ticksOf(log), ['3', '4', '5', '9']);
+  t.same([log.oldest, log.newest], [1, 4]);
+  t.equal(heard, 2);
+  stop();
+  await log.publish({ type: 'webhook.failing', userId: '7', data: { appId: '1' } });
+  t.equal(heard, 2, 'no longer listening');
+  const own = log.page(4, 10);
+  t.match(own, [{ sequence: 5, module: 'gateway', type: 'webhook.failing', userId: '7' }]);
+  t.same(JSON.parse(own[0]?.wire ?? ''), {
+    module: 'gateway',
+    tick: own[0]?.tick,
+    type: 'webhook.failing',
+    data: { appId: '1' },
+  });
+  t.same(
+    log.page(0, 2).map(({ sequence }) => sequence),
+    [1, 2],
+    'pages are bounded',
+  );
+});
+
+t.test(
+  'event log: an older tick after the window goes next and is counted, a far one holds nobody back',
+  async (t) => {
+    const actors = createTestActors({ kinds: [] });
+    const { log, inbox } = await open(actors);
+    await inbox.accept(events(10));
+    await actors.advance(WINDOW_MS + 10);
+    await inbox.accept(ofModule('core', '9223372036854775807'));
+    await inbox.accept(ofModule('chat', 6));
+    await inbox.accept(events(8));
+    await actors.advance(WINDOW_MS + 10);
+    t.same(ticksOf(log), ['10', '6', '8', '9223372036854775807']);
+    t.equal(inbox.counters().late, 1, 'late by the ticks of its own module');
+    await inbox.accept(ofModule('chat', 7));
+    await actors.advance(WINDOW_MS + 10);
+    t.same(ticksOf(log, 4), ['7']);
+    t.equal(inbox.counters().late, 1);
+  },
+);
+
+t.test(
+  'event log: a known event is stored once, and its answer waits for the disk like the first',
+  async (t) => {
+    const actors = createTestActors({ kinds: [] });
+    const { log, inbox } = await open(actors);
+    const [first, second] = await Promise.all([inbox.accept(events(1, 2, 1)), inbox.accept(events(2))]);
+    t.same(first, { accepted: 2, duplicates: 1 });
+    t.same(second, { accepted: 0, duplicates: 1 });
+    t.equal(actors.journal.events.waiting(0, 10).length, 2, 'on disk when it was answered');
+    await actors.advance(WINDOW_MS + 10);
+    t.same(await inbox.accept(events(1)), { accepted: 0, duplicates: 1 }, 'known from the log');
+    await actors.advance(WINDOW_MS + 10);
+    t.same(ticksOf(log), ['1', '2']);
+  },
+);
+
+t.test(
+  'event log: what was accepted survives a crash, places are not given twice, the epoch stays',
+  async (t) => {
+    const actors = createTestActors({ kinds: [] });
+    const first = await open(actors);
+    await first.inbox.accept(events(1));
+    await actors.advance(WINDOW_MS + 10);
+    await first.inbox.accept(events(3, 2));
+    first.inbox.stop();
+    first.log.stop();
+    await actors.restart();
+    const second = await open(actors);
+    t.equal(second.log.epoch, first.log.epoch);
+    t.same(ticksOf(second.log), ['1']);
+    t.same(await second.inbox.accept(events(2)), { accepted: 0, duplicates: 1 }, 'known while it waits');
+    await actors.advance(WINDOW_MS + 10);
+    t.same(
+      second.log.page(0, 10).map(({ sequence, tick }) => [sequence, tick]),
+      [
+        [1, '1'],
+        [2, '2'],
+        [3, '3'],
+      ],
+    );
+  },
+);
+
+t.test('event log: without an epoch, as in a restored copy, it begins another one', async (t) => {
+  const actors = createTestActors({ kinds: [] });
+  const first = await open(actors);
+  actors.journal.commit([{ op: 'meta', key: EVENT_EPOCH_KEY, row: undefined }], () => {});
+  await actors.settle();
+  const second = await open(actors);
+  t.not(second.log.epoch, first.log.epoch);
+  t.equal(actors.journal.meta(EVENT_EPOCH_KEY), second.log.epoch);
+});
+
+t.test('event log: refuses as a whole when full, when crowded, and when stopped', async (t) => {
+  const actors = createTestActors({ kinds: [] });
+  const { log, inbox } = await open(actors);
+  actors.journal.setFull(true);
+  await rejectsWith(t, inbox.accept(events(1)), 'StorageFull');
+  await rejectsWith(t, log.publish({ type: 'x', userId: '7', data: {} }), 'StorageFull');
+  actors.journal.setFull(false);
+  const share = WAITING_MAX * MODULE_SHARE;
+  const ticks = Array.from({ length: share }, (_, index) => index);
+  await inbox.accept(events(...ticks.slice(1)));
+  await rejectsWith(t, inbox.accept(events('900000', '900001')), 'Overloaded');
+  t.equal(actors.journal.events.knows(events('900000')[0]?.identity ?? ''), false, 'nothing half accepted');
+  t.same(await inbox.accept(ofModule('chat', 1)), { accepted: 1, duplicates: 0 }, 'room for others');
+  await rejectsWith(t, inbox.accept([...ofModule('chat', 2), ...events('900000', '900001')]), 'Overloaded');
+  t.same(inbox.counters(), {
+    accepted: share,
+    duplicates: 0,
+    late: 0,
+    overloaded: 2,
+    storageFull: 1,
+    waiting: share,
+    waitingBytes: share * 64,
+  });
+  await inbox.accept(ofModule('chat', ...ticks.slice(2)));
+  await inbox.accept(ofModule('core', 1, 2));
+  await rejectsWith(t, inbox.accept(ofModule('core', 3)), 'Overloaded');
+  await actors.advance(2 * SECOND_MS);
+  t.equal(log.newest, WAITING_MAX, 'all of them went on');
+  t.match(inbox.counters(), { waiting: 0, waitingBytes: 0 });
+  inbox.stop();
+  log.stop();
+  await rejectsWith(t, inbox.accept(events(1)), 'Stopping');
+  await rejectsWith(t, log.publish({ type: 'x', userId: '7', data: {} }), 'Stopping');
+});
+
+t.test(
+  'event log: keeps its number and its days, the newest always, and forgets what it removed',
+  async (t) => {
+    const settings = new LiveSettings({ EventRowsMax: 1_000 });
+    const actors = createTestActors({ kinds: [], settings });
+    const { log, inbox } = await open(actors);
+    await inbox.accept(events(...Array.from({ length: 2_600 }, (_, index) => index + 1)));
+    await actors.advance(3 * SECOND_MS);
+    t.same([log.oldest, log.newest], [1_601, 2_600]);
+    t.equal(missedAfter(log, 1_000), 600);
+    t.equal(missedAfter(log, 1_600), 0);
+    t.equal(log.page(0, 5)[0]?.sequence, 1_601);
+    t.same(await inbox.accept(events(1, 1_601)), { accepted: 1, duplicates: 1 });
+    actors.clock.nowMs += 7 * DAY_MS;
+    await actors.advance(SECOND_MS);
+    t.same([log.oldest, log.newest], [2_601, 2_601], 'the newest stays');
+    t.equal(log.counters().trimmed, 2_600);
+  },
+);
+
+t.test('event log: the oldest go before large events fill the journal', async (t) => {
+  const actors = createTestActors({ kinds: [] });
+  const { log, inbox } = await open(actors, 600_000);
+  const filler = 'x'.repeat(1_000);
+  const texts = Array.from(
+    { length: 900 },
+    (_, tick) => `{"module":"wallet","tick":${tick},"type":"x","data":{"id":${tick},"filler":"${filler}"}}`,
+  );
+  await inbox.accept(readEvents(`{"events":[${texts.join(',')}]}`, 1_000, String));
+  await actors.advance(3 * SECOND_MS);
+  t.ok(log.counters().sizeBytes <= 600_000, `${log.counters().sizeBytes} bytes`);
+  t.equal(log.oldest, 501, 'a slice');
+  t.equal(log.newest, 900);
+});

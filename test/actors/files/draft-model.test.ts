@@ -1,0 +1,332 @@
+/**
+ * The draft against a reference that knows nothing of events, messages or timers: any history of openings, streams,
+ * pieces, takeovers, failures of module and disk, crashes and waiting, and after every step the same answers, the same
+ * kept bytes, and files that agree with their messages.
+ */
+import { crc32 } from 'node:zlib';
+import fc from 'fast-check';
+import t from 'tap';
+import { type DraftView, draft, type OpenedDraft } from '../../../src/actors/files/v2/draft.ts';
+import type { UploadedFile } from '../../../src/actors/files/v2/draft-ending.ts';
+import { placeOf } from '../../../src/actors/files/v2/draft-state.ts';
+import type { StreamBegun } from '../../../src/actors/files/v2/draft-streams.ts';
+import { type ErrorName, GatewayError } from '../../../src/domain/errors.ts';
+import { HOUR_MS, MINUTE_MS } from '../../../src/domain/time.ts';
+import { runs } from '../../support/depth.ts';
+import { createDraftWorld, type DraftWorld, type Mode } from '../../support/files/draft-world.ts';
+
+const RUNS = 200;
+const OWNER = '501';
+const PLACE = placeOf(OWNER, 0);
+const SIZE_MAX = 40;
+
+type Step =
+  | { do: 'open'; declared: number | null }
+  | { do: 'begin'; offset: number; appends: boolean; keeps: boolean }
+  | { do: 'keep'; bytes: number; more: boolean; stale: boolean }
+  | { do: 'finish'; bytes: number; stale: boolean }
+  | { do: 'end'; stale: boolean }
+  | { do: 'drop' | 'restart' }
+  | { do: 'wait'; minutes: number }
+  | { do: 'chat'; mode: Mode }
+  | { do: 'disk'; mode: 'ok' | 'down' };
+
+const size = fc.nat({ max: SIZE_MAX });
+const stale = fc.boolean().map((value) => value);
+const rarely = fc.nat({ max: 5 }).map((value) => value === 0);
+const steps = fc.array(
+  fc.oneof(
+    { weight: 4, arbitrary: fc.record({ do: fc.constant('open' as const), declared: fc.option(size) }) },
+    {
+      weight: 6,
+      arbitrary: fc.record({
+        do: fc.constant('begin' as const),
+        offset: fc.oneof({ weight: 2, arbitrary: fc.constant(-1) }, { weight: 1, arbitrary: size }),
+        appends: fc.boolean(),
+        keeps: fc.boolean(),
+      }),
+    },
+    {
+      weight: 5,
+      arbitrary: fc.record({
+        do: fc.constant('keep' as const),
+        bytes: size,
+        more: fc.boolean(),
+        stale: rarely,
+      }),
+    },
+    { weight: 4, arbitrary: fc.record({ do: fc.constant('finish' as const), bytes: size, stale: rarely }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant('end' as const), stale }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('drop' as const) }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant('wait' as const), minutes: fc.nat({ max: 50 }) }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        do: fc.constant('chat' as const),
+        mode: fc.constantFrom<Mode>('ok', 'ok', 'down', 'cut'),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        do: fc.constant('disk' as const),
+        mode: fc.constantFrom('ok' as const, 'ok' as const, 'down' as const),
+      }),
+    },
+  ),
+  { minLength: 8, maxLength: 40 },
+);
+
+/** The reference: the one draft that is open, and the files that were answered for. */
+interface Reference {
+  fileId: string;
+  declared: number | null;
+  openedMs: number;
+  kept: number;
+  running: boolean;
+}
+
+/** Any byte is known by its place, so that a file put together wrongly shows. */
+function content(fileId: string, sizeBytes: number): Buffer {
+  return Buffer.from(Array.from({ length: sizeBytes }, (_, at) => (Number(fileId) * 31 + at * 7) % 251));
+}
+
+class Run {
+  readonly #world: DraftWorld = createDraftWorld();
+  readonly #finished = new Map<string, number>();
+  #open: Reference | undefined;
+  #stream = 0;
+
+  async step(step: Step): Promise<void> {
+    const { actors, chat, disk } = this.#world;
+    await this.#expire();
+    switch (step.do) {
+      case 'open':
+        await this.#opening(step.declared);
+        break;
+      case 'begin':
+        await this.#begin(step);
+        break;
+      case 'keep':
+        await this.#keep(step);
+        break;
+      case 'finish':
+        await this.#finish(step);
+        break;
+      case 'end':
+        await this.#end(step.stale);
+        break;
+      case 'drop':
+        await this.#drop();
+        break;
+      case 'restart':
+        await actors.restart();
+        break;
+      case 'wait':
+        await actors.advance(step.minutes * MINUTE_MS);
+        break;
+      case 'chat':
+        chat.mode = step.mode;
+        break;
+      case 'disk':
+        disk.mode = step.mode;
+    }
+    await actors.settle();
+    await this.#expire();
+    await this.#compare(JSON.stringify(step));
+  }
+
+  /** Time alone ends a draft an hour after its opening. */
+  async #expire(): Promise<void> {
+    const { clock } = this.#world.actors;
+    if (this.#open !== undefined && clock.nowMs >= this.#open.openedMs + HOUR_MS) this.#open = undefined;
+  }
+
+  async #opening(declared: number | null): Promise<void> {
+    const { actors, chat, disk } = this.#world;
+    if (this.#open === undefined && chat.mode === 'ok' && disk.mode === 'ok')
+      await actors.advance(11 * MINUTE_MS);
+    const facts = { name: 'a', chatId: null, message: null, linkedMessageId: null, declaredCrc32: null };
+    const command = { type: 'openDraft', ownerId: OWNER, sizeBytes: declared, ...facts };
+    const { reply, row } = await this.#ask<OpenedDraft | null>(command);
+    if (declared === 0) {
+      expect('an empty one', row, 'EmptyFile');
+      return;
+    }
+    if (this.#open !== undefined) {
+      expect('a taken place', reply, null);
+      return;
+    }
+    const mayFail = chat.mode !== 'ok' || disk.mode !== 'ok';
+    if (mayFail && (reply === null || row === 'ChartApiFileError')) return;
+    if (reply === undefined || reply === null) throw new Error(`not opened: ${row ?? 'taken'}`);
+    const { fileId } = reply;
+    this.#open = { fileId, declared, openedMs: actors.clock.nowMs, kept: 0, running: false };
+  }
+
+  async #begin({ offset, appends, keeps }: Extract<Step, { do: 'begin' }>): Promise<void> {
+    const { disk } = this.#world;
+    const open = this.#open;
+    const offsetBytes = offset < 0 ? (open?.kept ?? 0) : offset;
+    const fileId = open?.fileId ?? '999';
+    const command = { type: 'beginStream', ownerId: OWNER, fileId, offsetBytes, appends, keeps };
+    const { reply, row } = await this.#ask<StreamBegun>(command);
+    if (open === undefined) {
+      expect('begin without a draft', row, 'InvalidID');
+      return;
+    }
+    if (appends ? offsetBytes !== open.kept : offsetBytes > open.kept) {
+      expect('elsewhere', reply, { begun: false, offsetBytes: open.kept });
+      return;
+    }
+    if (disk.mode === 'down') {
+      expect('begin on a broken disk', row, 'FileStorageFailed');
+      return;
+    }
+    this.#stream += 1;
+    if (reply === undefined || !reply.begun) throw new Error(`not begun: ${row ?? JSON.stringify(reply)}`);
+    expect('stream', reply.stream > 0, true);
+    expect('crc', reply.crc32, crc32(content(fileId, offsetBytes)));
+    disk.truncate(fileId, offsetBytes);
+    this.#stream = reply.stream;
+    Object.assign(open, { kept: offsetBytes, running: true });
+  }
+
+  /** What a stream writes before it says so. */
+  #write(bytes: number): number {
+    const open = this.#open;
+    if (open === undefined || !open.running) return bytes;
+    const sizeBytes = Math.max(open.kept, bytes);
+    const { fileId } = open;
+    this.#world.disk.write(fileId, open.kept, content(fileId, sizeBytes).subarray(open.kept));
+    return sizeBytes;
+  }
+
+  async #keep({ bytes, more, stale }: Extract<Step, { do: 'keep' }>): Promise<void> {
+    const open = this.#open;
+    const fileId = open?.fileId ?? '999';
+    const receivedBytes = stale ? bytes : this.#write(bytes);
+    const stream = stale ? this.#stream - 1 : this.#stream;
+    const sum = crc32(content(fileId, receivedBytes));
+    const { row } = await this.#ask({ type: 'keepBytes', fileId, stream, receivedBytes, crc32: sum, more });
+    if (this.#saysNothing('keep', row, stale) || open === undefined) return;
+    open.kept = receivedBytes;
+    if (!more) open.running = false;
+  }
+
+  async #finish({ bytes, stale }: Extract<Step, { do: 'finish' }>): Promise<void> {
+    const { chat, disk } = this.#world;
+    const open = this.#open;
+    const fileId = open?.fileId ?? '999';
+    const sizeBytes = stale ? bytes : this.#write(bytes);
+    const stream = stale ? this.#stream - 1 : this.#stream;
+    const sum = crc32(content(fileId, sizeBytes));
+    const { row } = await this.#ask<UploadedFile>({
+      type: 'finishBody',
+      fileId,
+      stream,
+      sizeBytes,
+      crc32: sum,
+    });
+    if (this.#saysNothing('finish', row, stale) || open === undefined) return;
+    this.#open = undefined;
+    const { declared } = open;
+    if (declared !== null && sizeBytes !== declared) {
+      expect('size', row, sizeBytes > declared ? 'WrongPart' : 'ShortPart');
+    } else if (sizeBytes === 0) expect('empty', row, 'EmptyFile');
+    // The bytes come first: a storage that fails keeps the module from being asked.
+    else if (disk.mode !== 'ok')
+      expect('failing disk', row, disk.mode === 'down' ? 'StorageFull' : 'FileStorageFailed');
+    else if (chat.mode !== 'ok') expect('failing', row, 'ChartApiFileError');
+    else {
+      expect('finish', row, undefined);
+      this.#finished.set(fileId, sizeBytes);
+    }
+  }
+
+  async #end(stale: boolean): Promise<void> {
+    const fileId = this.#open?.fileId ?? '999';
+    const stream = stale ? this.#stream - 1 : this.#stream;
+    await this.#ask({ type: 'endStream', fileId, stream });
+    if (!stale && this.#open?.running === true) this.#open = undefined;
+  }
+
+  async #drop(): Promise<void> {
+    const fileId = this.#open?.fileId ?? '999';
+    const { row } = await this.#ask({ type: 'dropDraft', ownerId: OWNER, fileId });
+    expect('drop', row, this.#open === undefined ? 'InvalidID' : undefined);
+    this.#open = undefined;
+  }
+
+  /** A word that does not count: which refusal it gets. */
+  #saysNothing(what: string, row: ErrorName | undefined, stale: boolean): boolean {
+    if (this.#open === undefined) expect(`${what} without a draft`, row, 'InvalidID');
+    else if (stale) expect(`${what} of an older stream`, row, 'UploadConflict');
+    else if (!this.#open.running) expect(`${what} without a stream`, row === undefined, false);
+    else return false;
+    return true;
+  }
+
+  async #compare(after: string): Promise<void> {
+    const { actors, chat, disk } = this.#world;
+    expect(`bugs after ${after}`, actors.bugs.length, 0);
+    const open = this.#open;
+    if (open !== undefined) {
+      const query = { type: 'draft', ownerId: OWNER, fileId: open.fileId };
+      const view = await actors.system.query<DraftView>(draft, PLACE, query);
+      expect(`kept after ${after}`, view.receivedBytes, open.kept);
+      expect(`phase after ${after}`, view.phase, open.running ? 'receiving' : 'pending');
+      expect(`index after ${after}`, actors.system.lookup('draft', open.fileId), PLACE);
+      expect(`message after ${after}`, chat.byFile(open.fileId)?.state, 'pending');
+    }
+    for (const [fileId, sizeBytes] of this.#finished) {
+      expect(`message of ${fileId} after ${after}`, chat.byFile(fileId)?.state, 'complete');
+      expect(`bytes of ${fileId} after ${after}`, disk.files.get(fileId), content(fileId, sizeBytes));
+    }
+  }
+
+  /** All is well again and time passes: nothing is left but what was answered for. */
+  async epilogue(): Promise<void> {
+    const { actors, chat, disk } = this.#world;
+    chat.mode = 'ok';
+    disk.mode = 'ok';
+    await actors.advance(3 * HOUR_MS);
+    this.#open = undefined;
+    await this.#compare('the end');
+    const complete = [...chat.messages.values()].filter(({ state }) => state !== 'cancelled');
+    expect('messages', complete.map(({ fileId }) => fileId).sort(), [...this.#finished.keys()].sort());
+    expect('files', [...disk.files.keys()].sort(), [...this.#finished.keys()].sort());
+    expect('parts', [...disk.parts.keys()], []);
+    expect('drafts', actors.system.count('draft'), 0);
+  }
+
+  async #ask<Reply>(command: object): Promise<{ reply?: Reply; row?: ErrorName }> {
+    try {
+      return { reply: await this.#world.actors.system.ask<Reply>(draft, PLACE, command) };
+    } catch (error) {
+      if (error instanceof GatewayError) return { row: error.row };
+      throw error;
+    }
+  }
+}
+
+function expect(what: string, found: unknown, wanted: unknown): void {
+  const [a, b] = [found, wanted].map((value) =>
+    Buffer.isBuffer(value) ? value.toString('hex') : JSON.stringify(value),
+  );
+  if (a !== b) throw new Error(`${what}: ${a}, expected ${b}`);
+}
+
+t.test('draft: agrees with the reference in random histories', async (t) => {
+  t.setTimeout(120_000);
+  await fc.assert(
+    fc.asyncProperty(steps, async (history) => {
+      const run = new Run();
+      for (const step of history) await run.step(step);
+      await run.epilogue();
+    }),
+    runs(RUNS),
+  );
+  t.pass();
+});

@@ -1,0 +1,409 @@
+/** Drafts of v2 uploads: the life cycle, its refusals, fencing, resume, removal, and every crash in between. */
+import { crc32 } from 'node:zlib';
+import t, { type Test } from 'tap';
+import {
+  type DraftView,
+  draft,
+  type OpenDraft,
+  type OpenedDraft,
+} from '../../../src/actors/files/v2/draft.ts';
+import type { UploadedFile } from '../../../src/actors/files/v2/draft-ending.ts';
+import { placeOf } from '../../../src/actors/files/v2/draft-state.ts';
+import type { StreamBegun } from '../../../src/actors/files/v2/draft-streams.ts';
+import type { ErrorName } from '../../../src/domain/errors.ts';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import { HOUR_MS, MINUTE_MS } from '../../../src/domain/time.ts';
+import { createDraftWorld, type DraftWorld } from '../../support/files/draft-world.ts';
+
+const OWNER = '501';
+const PLACE = placeOf(OWNER, 0);
+const BYTES = Buffer.from('the bytes of a file');
+const CRC32 = crc32(BYTES);
+const FACTS: OpenDraft = {
+  type: 'openDraft',
+  ownerId: OWNER,
+  name: 'a.txt',
+  sizeBytes: null,
+  chatId: null,
+  message: null,
+  linkedMessageId: null,
+  declaredCrc32: null,
+};
+
+async function open(world: DraftWorld, facts: Partial<OpenDraft> = {}): Promise<OpenedDraft> {
+  const opened = await world.actors.system.ask<OpenedDraft | null>(draft, PLACE, { ...FACTS, ...facts });
+  if (opened === null) throw new Error('the place is taken');
+  return opened;
+}
+
+async function begin(
+  world: DraftWorld,
+  fileId: string,
+  at: { offsetBytes?: number; appends?: boolean; keeps?: boolean } = {},
+): Promise<StreamBegun> {
+  const command = {
+    type: 'beginStream',
+    ownerId: OWNER,
+    fileId,
+    offsetBytes: 0,
+    appends: false,
+    keeps: false,
+  };
+  return await world.actors.system.ask<StreamBegun>(draft, PLACE, { ...command, ...at });
+}
+
+function streamOf(begun: StreamBegun): number {
+  if (!begun.begun) throw new Error(`not begun: ${begun.offsetBytes} bytes are kept`);
+  return begun.stream;
+}
+
+async function finish(world: DraftWorld, fileId: string, stream: number, bytes: Uint8Array = BYTES) {
+  const command = { type: 'finishBody', fileId, stream, sizeBytes: bytes.length, crc32: crc32(bytes) };
+  return await world.actors.system.ask<UploadedFile>(draft, PLACE, command);
+}
+
+function view(world: DraftWorld, fileId: string): DraftView | Promise<DraftView> {
+  return world.actors.system.query<DraftView>(draft, PLACE, { type: 'draft', ownerId: OWNER, fileId });
+}
+
+async function refused(promise: Promise<unknown>): Promise<ErrorName | undefined> {
+  try {
+    await promise;
+    return undefined;
+  } catch (error) {
+    if (error instanceof GatewayError) return error.row;
+    throw error;
+  }
+}
+
+/** Nothing of a file is left anywhere, and its place is free. */
+function checkGone(t: Test, world: DraftWorld, fileId: string): void {
+  t.equal(world.chat.byFile(fileId)?.state, 'cancelled', 'the message is gone');
+  t.notOk(world.disk.parts.has(fileId) || world.disk.files.has(fileId), 'no bytes');
+  t.equal(world.actors.system.lookup('draft', fileId), undefined, 'no draft by that id');
+}
+
+t.test(
+  'draft: pending, receiving, complete: published before the message, then the place is free',
+  async (t) => {
+    const world = createDraftWorld();
+    const { fileId, expiresMs } = await open(world, { sizeBytes: BYTES.length, declaredCrc32: 'deadbeef' });
+    t.equal(expiresMs, world.actors.clock.nowMs + HOUR_MS);
+    t.match(world.chat.byFile(fileId), {
+      state: 'pending',
+      file: { declaredCrc32: 'deadbeef', chatId: null },
+    });
+    t.equal(world.actors.system.lookup('draft', fileId), PLACE);
+    t.match(await view(world, fileId), { phase: 'pending', receivedBytes: 0, sizeBytes: BYTES.length });
+    const begun = await begin(world, fileId);
+    t.match(begun, { begun: true, stream: 1, offsetBytes: 0, crc32: 0, key: { owner: OWNER, fileId } });
+    t.match(await view(world, fileId), { phase: 'receiving' });
+    world.disk.write(fileId, 0, BYTES);
+    t.same(await finish(world, fileId, 1), { fileId, sizeBytes: BYTES.length, crc32: CRC32 });
+    t.match(world.chat.byFile(fileId), { state: 'complete', sizeBytes: BYTES.length, crc32: CRC32 });
+    t.same(world.disk.files.get(fileId), BYTES);
+    t.equal(await refused(Promise.resolve().then(() => view(world, fileId))), 'InvalidID', 'finished: 1305');
+    t.equal(await refused(begin(world, fileId)), 'InvalidID');
+    t.equal(world.actors.system.lookup('draft', fileId), undefined);
+    const next = await open(world);
+    t.not(next.fileId, fileId);
+    t.equal(streamOf(await begin(world, next.fileId)), 2, 'the fencing number goes on rising');
+  },
+);
+
+t.test(
+  'draft: refusals in the order name, size, module; nothing is asked of the module before',
+  async (t) => {
+    const world = createDraftWorld();
+    const cases: [Partial<OpenDraft>, ErrorName][] = [
+      [{ name: '', sizeBytes: 0 }, 'InvalidFileName'],
+      [{ name: '../x', sizeBytes: 2 ** 40 }, 'InvalidFileName'],
+      [{ sizeBytes: 0 }, 'EmptyFile'],
+      [{ sizeBytes: 20_971_521 }, 'MaxFileSize'],
+      [{ sizeBytes: 5 * 2 ** 30 }, 'MaxFileSize'],
+    ];
+    for (const [facts, row] of cases) t.equal(await refused(open(world, facts)), row, JSON.stringify(facts));
+    t.same(world.chat.calls, []);
+    world.chat.strangers.add(OWNER);
+    t.equal(await refused(open(world)), 'Forbidden');
+    world.chat.strangers.clear();
+    t.ok(await open(world, { sizeBytes: 20_971_520 }), 'the limit itself is accepted, the place was free');
+  },
+);
+
+t.test('draft: an unknown linked message leaves nothing to remove, and the place free', async (t) => {
+  const world = createDraftWorld();
+  world.chat.unknownMessages.add('12');
+  t.equal(await refused(open(world, { linkedMessageId: '12' })), 'LinkedMessageNotFound');
+  await world.actors.advance(MINUTE_MS);
+  t.same(world.chat.calls, ['create'], 'no message is taken back');
+  t.ok(await open(world, { linkedMessageId: '13' }), 'the place was free');
+});
+
+t.test('draft: a taken place answers null and changes nothing', async (t) => {
+  const world = createDraftWorld();
+  const { fileId } = await open(world);
+  t.equal(await world.actors.system.ask(draft, PLACE, FACTS), null);
+  t.match(await view(world, fileId), { phase: 'pending' });
+});
+
+t.test(
+  'draft: a module that fails at the opening: 1310, and its message is cancelled once it answers',
+  async (t) => {
+    for (const mode of ['down', 'cut'] as const) {
+      const world = createDraftWorld();
+      world.chat.mode = mode;
+      t.equal(await refused(open(world)), 'ChartApiFileError');
+      await world.actors.advance(10 * MINUTE_MS);
+      t.equal(await world.actors.system.ask(draft, PLACE, FACTS), null, 'the place waits for the removal');
+      world.chat.mode = 'ok';
+      await world.actors.advance(10 * MINUTE_MS);
+      t.ok([...world.chat.messages.values()].every(({ state }) => state === 'cancelled'));
+      t.ok(await open(world), 'the place is free again');
+    }
+  },
+);
+
+t.test('draft: a foreign or unknown file is 1305, like one that is not there', async (t) => {
+  const world = createDraftWorld();
+  const { fileId } = await open(world);
+  const command = { type: 'beginStream', fileId, offsetBytes: 0, appends: false, keeps: false };
+  const foreign = world.actors.system.ask(draft, PLACE, { ...command, ownerId: '502' });
+  t.equal(await refused(foreign), 'InvalidID');
+  t.equal(await refused(begin(world, '77')), 'InvalidID');
+  t.equal(
+    await refused(world.actors.system.ask(draft, PLACE, { type: 'dropDraft', ownerId: '502', fileId })),
+    'InvalidID',
+  );
+  t.match(await view(world, fileId), { phase: 'pending' });
+});
+
+t.test('draft: a size that is not the declared one is refused and all of it removed', async (t) => {
+  const cases: [number | null, Buffer, ErrorName][] = [
+    [BYTES.length - 1, BYTES, 'WrongPart'],
+    [BYTES.length + 1, BYTES, 'ShortPart'],
+    [null, Buffer.alloc(0), 'EmptyFile'],
+    [null, Buffer.alloc(20_971_521), 'MaxFileSize'],
+  ];
+  for (const [sizeBytes, bytes, row] of cases) {
+    const world = createDraftWorld();
+    const { fileId } = await open(world, { sizeBytes });
+    const stream = streamOf(await begin(world, fileId));
+    world.disk.write(fileId, 0, bytes);
+    t.equal(await refused(finish(world, fileId, stream, bytes)), row);
+    await world.actors.settle();
+    checkGone(t, world, fileId);
+  }
+});
+
+t.test('draft: a stream that ends with nothing to keep takes message and bytes with it', async (t) => {
+  const world = createDraftWorld();
+  const { fileId } = await open(world);
+  const stream = streamOf(await begin(world, fileId));
+  world.disk.write(fileId, 0, BYTES);
+  await world.actors.system.ask(draft, PLACE, { type: 'endStream', fileId, stream });
+  await world.actors.settle();
+  checkGone(t, world, fileId);
+});
+
+t.test('draft: a newer stream makes every word of the older one void', async (t) => {
+  const world = createDraftWorld();
+  const { fileId } = await open(world);
+  const older = streamOf(await begin(world, fileId));
+  const newer = streamOf(await begin(world, fileId));
+  t.ok(newer > older);
+  world.disk.write(fileId, 0, BYTES);
+  t.equal(await refused(finish(world, fileId, older)), 'UploadConflict');
+  const kept = { type: 'keepBytes', fileId, stream: older, receivedBytes: 5, crc32: 1, more: false };
+  t.equal(await refused(world.actors.system.ask(draft, PLACE, kept)), 'UploadConflict');
+  await world.actors.system.ask(draft, PLACE, { type: 'endStream', fileId, stream: older });
+  t.match(await view(world, fileId), { phase: 'receiving', receivedBytes: 0 }, 'its end ends nothing');
+  t.ok(await finish(world, fileId, newer));
+});
+
+t.test('draft: two beginnings at once: one begins, or both in order, never the same number', async (t) => {
+  const world = createDraftWorld();
+  const { fileId } = await open(world);
+  const both = await Promise.allSettled([begin(world, fileId), begin(world, fileId)]);
+  const begun = both.flatMap((each) => (each.status === 'fulfilled' ? [streamOf(each.value)] : []));
+  t.same(begun, [1]);
+  const [, second] = both;
+  t.match(second, { status: 'rejected', reason: { row: 'UploadConflict' } });
+});
+
+t.test('draft: kept bytes are gone on from at their end alone, or written anew from before it', async (t) => {
+  const world = createDraftWorld();
+  const { fileId } = await open(world, { sizeBytes: BYTES.length });
+  const first = streamOf(await begin(world, fileId, { keeps: true }));
+  world.disk.write(fileId, 0, BYTES.subarray(0, 10));
+  const kept = { type: 'keepBytes', fileId, stream: first, receivedBytes: 10, more: false };
+  await world.actors.system.ask(draft, PLACE, { ...kept, crc32: crc32(BYTES.subarray(0, 10)) });
+  t.match(await view(world, fileId), { phase: 'pending', receivedBytes: 10, keeps: true });
+  for (const offsetBytes of [0, 9, 11]) {
+    t.same(await begin(world, fileId, { offsetBytes, appends: true }), { begun: false, offsetBytes: 10 });
+  }
+  t.same(await begin(world, fileId, { offsetBytes: 11 }), { begun: false, offsetBytes: 10 }, 'no gap');
+  const again = await begin(world, fileId, { offsetBytes: 4, keeps: true });
+  t.match(again, { begun: true, offsetBytes: 4, crc32: crc32(BYTES.subarray(0, 4)) });
+  t.match(await view(world, fileId), { receivedBytes: 4 });
+  world.disk.write(fileId, 4, BYTES.subarray(4));
+  t.ok(await finish(world, fileId, streamOf(again)));
+  t.same(world.disk.files.get(fileId), BYTES);
+});
+
+t.test('draft: kept bytes that a crash took are noticed by their checksum: from the beginning', async (t) => {
+  const world = createDraftWorld();
+  const { fileId } = await open(world);
+  const stream = streamOf(await begin(world, fileId, { keeps: true }));
+  world.disk.write(fileId, 0, BYTES);
+  const kept = { type: 'keepBytes', fileId, stream, receivedBytes: BYTES.length, crc32: CRC32, more: false };
+  await world.actors.system.ask(draft, PLACE, kept);
+  world.disk.write(fileId, 3, Buffer.from('\0'));
+  await world.actors.restart();
+  const at = { offsetBytes: BYTES.length, appends: true, keeps: true };
+  t.same(await begin(world, fileId, at), { begun: false, offsetBytes: 0 });
+  t.match(await view(world, fileId), { receivedBytes: 0 });
+  t.ok(streamOf(await begin(world, fileId, { keeps: true })));
+});
+
+t.test('draft: module down at the completion: 1310, bytes removed at once, the message later', async (t) => {
+  const world = createDraftWorld();
+  const { fileId } = await open(world);
+  const stream = streamOf(await begin(world, fileId));
+  world.disk.write(fileId, 0, BYTES);
+  world.chat.mode = 'down';
+  t.equal(await refused(finish(world, fileId, stream)), 'ChartApiFileError');
+  await world.actors.settle();
+  t.notOk(world.disk.parts.has(fileId) || world.disk.files.has(fileId), 'no bytes while it is down');
+  world.chat.mode = 'ok';
+  await world.actors.advance(MINUTE_MS);
+  checkGone(t, world, fileId);
+  t.ok(await open(world), 'the place is free');
+});
+
+t.test(
+  'draft: an answer that was lost at the completion: 1310, and the message does not stay behind',
+  async (t) => {
+    const world = createDraftWorld();
+    const { fileId } = await open(world);
+    const stream = streamOf(await begin(world, fileId));
+    world.disk.write(fileId, 0, BYTES);
+    world.chat.mode = 'cut';
+    t.equal(await refused(finish(world, fileId, stream)), 'ChartApiFileError');
+    world.chat.mode = 'ok';
+    await world.actors.advance(MINUTE_MS);
+    checkGone(t, world, fileId);
+  },
+);
+
+t.test('draft: who has left the chat is told so, a full disk at the completion is 1013', async (t) => {
+  const cases: [(world: DraftWorld) => unknown, ErrorName][] = [
+    [({ chat }) => chat.strangers.add(OWNER), 'Forbidden'],
+    [
+      ({ disk }) => {
+        disk.mode = 'down';
+      },
+      'StorageFull',
+    ],
+  ];
+  for (const [damage, row] of cases) {
+    const world = createDraftWorld();
+    const { fileId } = await open(world);
+    const stream = streamOf(await begin(world, fileId));
+    world.disk.write(fileId, 0, BYTES);
+    damage(world);
+    t.equal(await refused(finish(world, fileId, stream)), row);
+    t.not(world.chat.byFile(fileId)?.state, 'complete');
+    world.disk.mode = 'ok';
+    await world.actors.advance(MINUTE_MS);
+    checkGone(t, world, fileId);
+  }
+});
+
+t.test('draft: a disk without room refuses with 1013 before the chat module is asked', async (t) => {
+  const world = createDraftWorld();
+  world.disk.hasRoom = false;
+  t.equal(await refused(open(world)), 'StorageFull');
+  t.same(world.chat.calls, []);
+  world.disk.hasRoom = true;
+  const { fileId } = await open(world);
+  t.same(world.chat.calls, ['create'], 'its place was free again');
+  t.equal(world.chat.byFile(fileId)?.state, 'pending');
+  t.equal(world.disk.held.size, 0, 'a draft without bytes holds no room');
+});
+
+t.test('draft: expires by its setting, in every phase before the last byte', async (t) => {
+  const prepare: ((world: DraftWorld, fileId: string) => unknown)[] = [
+    () => undefined,
+    (world, fileId) => begin(world, fileId),
+    (world, fileId) => begin(world, fileId, { keeps: true }),
+  ];
+  for (const reach of prepare) {
+    const world = createDraftWorld();
+    world.actors.settings.set('DraftLifetimeSeconds', 120);
+    const { fileId } = await open(world);
+    await reach(world, fileId);
+    await world.actors.advance(119_000);
+    t.equal(world.chat.byFile(fileId)?.state, 'pending');
+    await world.actors.advance(2_000);
+    checkGone(t, world, fileId);
+    t.equal(await refused(finish(world, fileId, 1)), 'InvalidID', 'its last word comes too late');
+  }
+});
+
+t.test('draft: a crash while the message was asked for cancels it within two minutes', async (t) => {
+  const world = createDraftWorld();
+  const create = world.chat.create.bind(world.chat);
+  world.chat.create = async (file) => {
+    await create(file);
+    return new Promise(() => {});
+  };
+  void refused(open(world));
+  await world.actors.settle();
+  t.equal(world.chat.messages.size, 1, 'the module has it, its answer is on the way');
+  await world.actors.restart();
+  await world.actors.advance(2 * MINUTE_MS);
+  t.same(
+    [...world.chat.messages.values()].map(({ state }) => state),
+    ['cancelled'],
+  );
+  world.chat.create = create;
+  t.ok(await open(world), 'the place is free');
+});
+
+t.test('draft: a crash after the last byte, at any step, still ends in the complete file', async (t) => {
+  for (let steps = 0; steps < 12; steps += 1) {
+    const world = createDraftWorld();
+    const { fileId } = await open(world);
+    const stream = streamOf(await begin(world, fileId));
+    world.disk.write(fileId, 0, BYTES);
+    let answered = false;
+    finish(world, fileId, stream).then(
+      () => {
+        answered = true;
+      },
+      () => {},
+    );
+    for (let step = 0; step < steps; step += 1) await new Promise((resolve) => setImmediate(resolve));
+    const acknowledged = answered;
+    await world.actors.restart();
+    await world.actors.advance(2 * HOUR_MS);
+    const { state } = world.chat.byFile(fileId) ?? {};
+    if (state === 'complete') t.same(world.disk.files.get(fileId), BYTES, `crash after ${steps} steps`);
+    else {
+      t.notOk(acknowledged, 'an answer of 200 is kept');
+      checkGone(t, world, fileId);
+    }
+  }
+});
+
+t.test('draft: an owner gives one up: message and bytes go, also of kept bytes', async (t) => {
+  const world = createDraftWorld();
+  const { fileId } = await open(world);
+  const stream = streamOf(await begin(world, fileId, { keeps: true }));
+  world.disk.write(fileId, 0, BYTES);
+  await world.actors.system.ask(draft, PLACE, { type: 'dropDraft', ownerId: OWNER, fileId });
+  await world.actors.settle();
+  checkGone(t, world, fileId);
+  t.equal(await refused(finish(world, fileId, stream)), 'InvalidID');
+});

@@ -1,0 +1,461 @@
+/**
+ * v1 uploads, actors only: the order of refusals, the life cycle, what the desk and the uploader's actor each own, and
+ * what a crash at every step leaves.
+ */
+import t, { type Test } from 'tap';
+import { upload } from '../../../src/actors/files/v1/upload.ts';
+import { UPLOAD_DESK_ID, uploadDesk } from '../../../src/actors/files/v1/upload-slots.ts';
+import { networksOf } from '../../../src/domain/limits/networks.ts';
+import { LiveSettings } from '../../../src/domain/settings/settings.ts';
+import { MINUTE_MS, SECOND_MS } from '../../../src/domain/time.ts';
+import {
+  createUploadActors,
+  SampleFile,
+  type UploadActors,
+  type UploadCall,
+} from '../../support/files/upload-world.ts';
+import { rejectsWith } from '../../support/rejections.ts';
+
+const ADA = '1001';
+const BOB = '1002';
+
+async function uploaded(uploads: UploadActors, userId: string, file: SampleFile) {
+  let last: unknown;
+  for (const at of file.chunks.keys()) last = await uploads.part(userId, file, at);
+  return last as { chunkNumber: number; fileId: string };
+}
+
+/** Nothing left over, nobody's slot taken, nothing waiting. */
+async function isClean(t: Test, uploads: UploadActors, published = 0) {
+  await uploads.actors.settle();
+  t.same(uploads.world.faults(), []);
+  t.same(await uploads.slots(), []);
+  t.equal(uploads.actors.system.count('crc32'), 0, 'no checksum in use');
+  t.equal(uploads.world.published.size, published);
+  t.same(uploads.actors.bugs, []);
+}
+
+t.test('upload: init, parts in any order, the last one answers with the file', async (t) => {
+  const uploads = createUploadActors();
+  const file = new SampleFile(1, 4);
+  t.equal(await uploads.init(ADA, file), file.uploadId);
+  t.same(uploads.world.calls, ['reserve', 'create', 'createPart']);
+  for (const at of [3, 0, 2]) t.same(await uploads.part(ADA, file, at), { chunkNumber: at, fileId: null });
+  t.same(await uploads.part(ADA, file, 0), { chunkNumber: 0, fileId: null }, 'again: the same answer');
+  const last = await uploads.part(ADA, file, 1);
+  t.match(last, { chunkNumber: 1, fileId: /^[0-9]+$/ });
+  t.same(uploads.world.calls.slice(3), ['publish', 'complete'], 'bytes first, then the message');
+  await isClean(t, uploads, 1);
+});
+
+t.test('upload: one that is open ends when its owner is blocked, and nobody else is touched', async (t) => {
+  const uploads = createUploadActors();
+  const { actors, world } = uploads;
+  const [file, other] = [new SampleFile(1, 4), new SampleFile(2, 4)];
+  const drop = (userId: string) => actors.system.ask(upload, userId, { type: 'dropUpload' });
+  await drop(ADA);
+  await uploads.init(ADA, file);
+  await uploads.part(ADA, file, 0);
+  await uploads.init(BOB, other);
+  await drop(ADA);
+  await actors.settle();
+  t.same(
+    (await uploads.slots()).map(({ userId }) => userId),
+    [BOB],
+  );
+  t.same(
+    [...world.parts.keys()].filter((name) => name.startsWith(`${ADA}/`)),
+    [],
+  );
+  await rejectsWith(t, uploads.part(ADA, file, 1), 'InvalidID');
+  await drop(ADA);
+  await uploaded(uploads, BOB, other);
+  await drop(BOB);
+  await isClean(t, uploads, 1);
+});
+
+t.test('upload: one of a single byte completes at once', async (t) => {
+  const uploads = createUploadActors();
+  const file = new SampleFile(1, 1, 1);
+  await uploads.init(ADA, file);
+  t.match(await uploads.part(ADA, file, 0), { fileId: String });
+  await isClean(t, uploads, 1);
+});
+
+t.test('upload: init refuses in the order 1309, 1301, 1302, 1303, 1304, 1310', async (t) => {
+  const settings = new LiveSettings({ FileMaxSizeBytes: 2_000_000, FileBlockedExtensions: 'exe' });
+  const uploads = createUploadActors({ settings });
+  const file = new SampleFile(1, 2);
+  const sized = (sizeBytes: number) => Object.assign(Object.create(file) as SampleFile, { sizeBytes });
+  await uploads.init(ADA, file);
+  await rejectsWith(t, uploads.init(ADA, sized(0), 'x.exe'), 'InvalidFileName');
+  for (const sizeBytes of [0, -1]) await rejectsWith(t, uploads.init(ADA, sized(sizeBytes)), 'EmptyFile');
+  await rejectsWith(t, uploads.init(ADA, sized(2_000_001)), 'MaxFileSize');
+  await rejectsWith(t, uploads.init(ADA, file), 'AlreadyDownload');
+  await rejectsWith(t, uploads.init(BOB, file), 'CRC32AlreadyUsed');
+  for (let at = 0; at < 59; at += 1) await uploads.init(String(2000 + at), new SampleFile(100 + at, 1));
+  await rejectsWith(t, uploads.init(BOB, file), 'TooManyDownloads');
+  await rejectsWith(t, uploads.init(ADA, file), 'AlreadyDownload');
+  await uploads.cancel('2000', new SampleFile(100, 1).uploadId);
+  uploads.world.fault = (call) => (call === 'create' ? { error: 'Forbidden' } : undefined);
+  await rejectsWith(t, uploads.init(BOB, file), 'CRC32AlreadyUsed');
+  await rejectsWith(t, uploads.init(BOB, new SampleFile(2, 1)), 'Forbidden');
+  uploads.world.fault = (call) => (call === 'create' ? { error: 'LinkedMessageNotFound' } : undefined);
+  await rejectsWith(t, uploads.init(BOB, new SampleFile(2, 1)), 'LinkedMessageNotFound');
+  t.equal((await uploads.slots()).length, 59, 'a refusal takes no slot');
+});
+
+t.test(
+  'upload: a network has half of the slots, over a restart too; another one still gets in',
+  async (t) => {
+    const uploads = createUploadActors();
+    const address = (last: number) => networksOf(`2001:db8:0:${last.toString(16)}::1`);
+    for (let at = 0; at < 30; at += 1)
+      await uploads.init(String(2000 + at), new SampleFile(100 + at, 1), 'a.bin', address(1));
+    await rejectsWith(t, uploads.init(BOB, new SampleFile(2, 1), 'a.bin', address(1)), 'TooManyDownloads');
+    await uploads.actors.restart();
+    await rejectsWith(t, uploads.init(BOB, new SampleFile(2, 1), 'a.bin', address(1)), 'TooManyDownloads');
+    for (let at = 30; at < 45; at += 1)
+      await uploads.init(String(2000 + at), new SampleFile(100 + at, 1), 'a.bin', address(at * 256));
+    await rejectsWith(t, uploads.init(BOB, new SampleFile(2, 1), 'a.bin', address(2)), 'TooManyDownloads');
+    await uploads.init(BOB, new SampleFile(2, 1), 'a.bin', networksOf('192.0.2.1'));
+    t.equal((await uploads.slots()).length, 46);
+    await uploads.cancel('2000', new SampleFile(100, 1).uploadId);
+    await uploads.init(ADA, new SampleFile(3, 1), 'a.bin', address(1));
+  },
+);
+
+t.test('upload: two users race for one CRC-32, one wins', async (t) => {
+  const uploads = createUploadActors();
+  const file = new SampleFile(1, 1);
+  for (let round = 0; round < 20; round += 1) {
+    const results = await Promise.allSettled([ADA, BOB, '3', '4'].map((who) => uploads.init(who, file)));
+    t.equal(results.filter(({ status }) => status === 'fulfilled').length, 1);
+    const winner = (await uploads.slots())[0]?.userId ?? '';
+    await uploads.cancel(winner, file.uploadId);
+  }
+  await isClean(t, uploads);
+});
+
+t.test('upload: parts refuse 1305, 1306, 1308; a foreign id is like an unknown one', async (t) => {
+  const uploads = createUploadActors();
+  const file = new SampleFile(1, 3);
+  await rejectsWith(t, uploads.part(ADA, file, 0), 'InvalidID');
+  await uploads.init(ADA, file);
+  await rejectsWith(t, uploads.part(BOB, file, 0), 'InvalidID');
+  await rejectsWith(t, uploads.cancel(BOB, file.uploadId), 'InvalidID');
+  for (const at of [-1, 3, 2 ** 53, 1.5, Number.NaN])
+    await rejectsWith(t, uploads.part(ADA, file, at, 7), 'InvalidPart');
+  await uploads.part(ADA, file, 0);
+  await rejectsWith(t, uploads.part(ADA, file, 0, 7), 'ChecksumError');
+  t.equal(uploads.world.parts.get(`${ADA}/1001`)?.get(0), file.crcOf(0), 'what is stored is not touched');
+  t.notOk(uploads.actors.system.exists(upload as never, BOB), 'asking creates nothing');
+});
+
+t.test('upload: a full-file mismatch is 1308 and ends it', async (t) => {
+  const uploads = createUploadActors();
+  const file = new SampleFile(1, 2);
+  const lying = Object.assign(Object.create(file) as SampleFile, { uploadId: 5 });
+  await uploads.init(ADA, lying);
+  await uploads.part(ADA, lying, 0);
+  await rejectsWith(t, uploads.part(ADA, lying, 1), 'ChecksumError');
+  await rejectsWith(t, uploads.part(ADA, lying, 1), 'InvalidID');
+  await isClean(t, uploads);
+  t.equal(await uploads.init(ADA, file), file.uploadId, 'the next one opens at once');
+});
+
+t.test('upload: CRC-32 0 is a valid upload id', async (t) => {
+  const uploads = createUploadActors();
+  const file = new SampleFile(1, 2);
+  const zero = Object.assign(Object.create(file) as SampleFile, { uploadId: 0 });
+  t.equal(await uploads.init(ADA, zero), 0);
+  t.same(await uploads.part(ADA, zero, 0), { chunkNumber: 0, fileId: null });
+  await uploads.cancel(ADA, 0);
+  await isClean(t, uploads);
+});
+
+t.test(
+  'upload: the finishing part again within 10 minutes is the same answer, any other part 1305',
+  async (t) => {
+    const uploads = createUploadActors();
+    const file = new SampleFile(1, 2);
+    await uploads.init(ADA, file);
+    const done = await uploaded(uploads, ADA, file);
+    t.same(await uploads.part(ADA, file, 1), done);
+    await rejectsWith(t, uploads.part(ADA, file, 0), 'InvalidID');
+    await rejectsWith(t, uploads.part(ADA, file, 1, 9), 'InvalidID');
+    await rejectsWith(t, uploads.part(BOB, file, 1), 'InvalidID');
+    await rejectsWith(t, uploads.cancel(ADA, file.uploadId), 'InvalidID');
+    await uploads.actors.restart();
+    await uploads.actors.advance(10 * MINUTE_MS - 1);
+    t.same(await uploads.part(ADA, file, 1), done, 'and over a restart');
+    await uploads.actors.advance(1);
+    await rejectsWith(t, uploads.part(ADA, file, 1), 'InvalidID');
+  },
+);
+
+t.test(
+  'upload: a new one with the CRC-32 of a finished one opens at once and wins over the memory',
+  async (t) => {
+    const uploads = createUploadActors();
+    const file = new SampleFile(1, 2);
+    await uploads.init(ADA, file);
+    const first = await uploaded(uploads, ADA, file);
+    t.equal(await uploads.init(ADA, file), file.uploadId);
+    t.same(await uploads.part(ADA, file, 1), { chunkNumber: 1, fileId: null });
+    const second = await uploads.part(ADA, file, 0);
+    t.not(second.fileId, first.fileId);
+    t.same(await uploads.part(ADA, file, 0), second);
+    await rejectsWith(t, uploads.part(ADA, file, 1), 'InvalidID');
+    await isClean(t, uploads, 2);
+  },
+);
+
+t.test('upload: the finishing part sent twice at once: one completion, both get it', async (t) => {
+  const uploads = createUploadActors();
+  const file = new SampleFile(1, 1);
+  await uploads.init(ADA, file);
+  const answers = await Promise.all([1, 2, 3].map(() => uploads.part(ADA, file, 0)));
+  t.match(answers, [{ fileId: String }, answers[0], answers[0]]);
+  t.equal(uploads.world.calls.filter((call) => call === 'publish').length, 1);
+  await isClean(t, uploads, 1);
+});
+
+t.test('upload: cancelled, the slot is free before the answer, message and bytes go', async (t) => {
+  const uploads = createUploadActors();
+  const file = new SampleFile(1, 2);
+  for (let round = 0; round < 5; round += 1) {
+    await uploads.init(ADA, file);
+    await uploads.part(ADA, file, 0);
+    t.equal(await uploads.cancel(ADA, file.uploadId), null);
+    t.same(await uploads.slots(), []);
+    await rejectsWith(t, uploads.cancel(ADA, file.uploadId), 'InvalidID');
+    await rejectsWith(t, uploads.part(ADA, file, 0), 'InvalidID');
+  }
+  await isClean(t, uploads);
+});
+
+t.test('upload: inactive ones expire; a stored chunk prolongs, a refused one does not', async (t) => {
+  const uploads = createUploadActors({ settings: new LiveSettings({ UploadInactivitySeconds: 60 }) });
+  const file = new SampleFile(1, 3);
+  await uploads.init(ADA, file);
+  await uploads.actors.advance(59 * SECOND_MS);
+  await uploads.part(ADA, file, 0);
+  await uploads.actors.advance(30 * SECOND_MS);
+  await uploads.part(ADA, file, 0);
+  await rejectsWith(t, uploads.part(ADA, file, 7, 1), 'InvalidPart');
+  const status = await uploads.actors.system.query<{ expiresMs: number }>(upload as never, ADA, {
+    type: 'status',
+    uploadId: file.uploadId,
+    nowMs: uploads.actors.clock.nowMs,
+    settings: uploads.actors.settings,
+  });
+  t.equal(status.expiresMs, uploads.actors.clock.nowMs + 30 * SECOND_MS);
+  t.same((status as unknown as { missing: number[] }).missing, [1, 2]);
+  await uploads.actors.advance(30 * SECOND_MS - 1);
+  t.equal((await uploads.slots()).length, 1);
+  await uploads.actors.advance(1);
+  await isClean(t, uploads);
+  await rejectsWith(t, uploads.part(ADA, file, 1), 'InvalidID');
+});
+
+t.test('upload: past its time it is gone before its timer has run, and makes room when asked', async (t) => {
+  const uploads = createUploadActors({ settings: new LiveSettings({ UploadInactivitySeconds: 600 }) });
+  const file = new SampleFile(1, 1);
+  await uploads.init(ADA, file);
+  const stale = () =>
+    uploads.actors.system.query<{ userId: string; uploadKey: string }[]>(
+      uploadDesk as never,
+      UPLOAD_DESK_ID,
+      {
+        type: 'stale',
+        nowMs: uploads.actors.clock.nowMs,
+        settings: uploads.actors.settings,
+      },
+    );
+  uploads.actors.clock.nowMs += 599 * SECOND_MS;
+  t.same(await stale(), []);
+  uploads.actors.settings.set('UploadInactivitySeconds', 599);
+  await rejectsWith(t, uploads.part(ADA, file, 0), 'InvalidID');
+  await rejectsWith(t, uploads.init(ADA, file), 'AlreadyDownload');
+  for (const { userId, uploadKey } of await stale())
+    await uploads.actors.system.ask(upload as never, userId, {
+      type: 'expireUpload',
+      uploadKey,
+      waits: true,
+    });
+  t.same(await uploads.slots(), []);
+  t.equal(await uploads.init(ADA, file), file.uploadId);
+});
+
+t.test('upload: a failing step of init gives everything back', async (t) => {
+  const expected: [UploadCall, string][] = [
+    ['reserve', 'StorageFull'],
+    ['create', 'ChartApiFileError'],
+    ['createPart', 'FileStorageFailed'],
+  ];
+  for (const [failing, row] of expected) {
+    for (const happens of [false, true]) {
+      const uploads = createUploadActors();
+      const file = new SampleFile(1, 1);
+      uploads.world.fault = (call) =>
+        call === failing ? { error: row as 'StorageFull', happens } : undefined;
+      await rejectsWith(t, uploads.init(ADA, file), row);
+      await isClean(t, uploads);
+      uploads.world.fault = () => undefined;
+      t.equal(await uploads.init(ADA, file), file.uploadId);
+    }
+  }
+});
+
+t.test(
+  'upload: a failing completion is 1013 or 1312 of the storage, 403 or 1310 of the module',
+  async (t) => {
+    const expected: [UploadCall, string, string][] = [
+      ['publish', 'StorageFull', 'StorageFull'],
+      ['publish', 'FileStorageFailed', 'FileStorageFailed'],
+      ['complete', 'ChartApiFileError', 'ChartApiFileError'],
+      ['complete', 'Forbidden', 'Forbidden'],
+    ];
+    for (const [failing, error, row] of expected) {
+      for (const happens of [false, true]) {
+        const uploads = createUploadActors();
+        const file = new SampleFile(1, 2);
+        await uploads.init(ADA, file);
+        uploads.world.fault = (call) =>
+          call === failing ? { error: error as 'StorageFull', happens } : undefined;
+        await rejectsWith(t, uploaded(uploads, ADA, file), row);
+        await rejectsWith(t, uploads.part(ADA, file, 1), 'InvalidID');
+        await isClean(t, uploads);
+      }
+    }
+  },
+);
+
+t.test('upload: what cannot be cleaned up is tried until it can, and holds up no new upload', async (t) => {
+  const uploads = createUploadActors();
+  const file = new SampleFile(1, 1);
+  await uploads.init(ADA, file);
+  uploads.world.fault = (call) =>
+    call === 'cancel'
+      ? { error: 'ChartApiFileError' }
+      : call === 'remove'
+        ? { error: 'FileStorageFailed' }
+        : undefined;
+  await uploads.cancel(ADA, file.uploadId);
+  t.equal(await uploads.init(ADA, file), file.uploadId);
+  await uploads.cancel(ADA, file.uploadId);
+  await uploads.actors.advance(30 * MINUTE_MS);
+  t.equal(uploads.world.messages.size, 2);
+  await uploads.actors.restart();
+  uploads.world.fault = () => undefined;
+  await uploads.actors.advance(6 * MINUTE_MS);
+  await isClean(t, uploads);
+});
+
+t.test('upload: a chat module that does not answer for long is 1310 before anything is tried', async (t) => {
+  const uploads = createUploadActors();
+  const file = new SampleFile(1, 1);
+  uploads.world.fault = (call) =>
+    call === 'create' || call === 'cancel' ? { error: 'ChartApiFileError', happens: true } : undefined;
+  for (let round = 0; round < 20; round += 1)
+    await rejectsWith(t, uploads.init(ADA, file), 'ChartApiFileError');
+  t.equal(uploads.world.calls.filter((call) => call === 'create').length, 16);
+  uploads.world.fault = () => undefined;
+  await uploads.actors.advance(6 * MINUTE_MS);
+  await isClean(t, uploads);
+  t.equal(await uploads.init(ADA, file), file.uploadId);
+});
+
+t.test(
+  'upload: a crash before every call, and after it: complete or absent, and the slot free',
+  async (t) => {
+    const steps: UploadCall[] = ['reserve', 'create', 'createPart', 'publish', 'complete'];
+    for (const step of steps) {
+      for (const done of [false, true]) {
+        const uploads = createUploadActors();
+        const file = new SampleFile(1, 2);
+        let crashed = false;
+        const crashes = (call: UploadCall) => {
+          if (crashed || call !== step) return false;
+          crashed = true;
+          return true;
+        };
+        if (done) uploads.world.swallow = crashes;
+        else uploads.world.hold = (call) => (crashes(call) ? new Promise<void>(() => {}) : undefined);
+        const run = async () => {
+          await uploads.init(ADA, file);
+          await uploaded(uploads, ADA, file);
+        };
+        run().catch(() => t.fail('a caller of a crash gets no answer'));
+        for (let turn = 0; turn < 400 && !crashed; turn += 1)
+          await new Promise((resolve) => setImmediate(resolve));
+        t.ok(crashed, step);
+        uploads.world.hold = () => undefined;
+        uploads.world.reserved.clear();
+        await uploads.actors.restart();
+        await uploads.actors.settle();
+        await uploads.sweep();
+        if (step === 'publish' || step === 'complete')
+          t.match(await uploads.part(ADA, file, 1), { fileId: String }, `${step}: the client asks again`);
+        else {
+          t.same(await uploads.slots(), [], `${step}: nobody was told of it, its slot is free`);
+          await uploads.init(ADA, file);
+          t.match(await uploaded(uploads, ADA, file), { fileId: String });
+        }
+        await isClean(t, uploads, 1);
+      }
+    }
+  },
+);
+
+t.test('upload: after an unclean start chunks that are not there are missing again', async (t) => {
+  const uploads = createUploadActors();
+  const file = new SampleFile(1, 4);
+  await uploads.init(ADA, file);
+  for (const at of [0, 1, 2]) await uploads.part(ADA, file, at);
+  await uploads.actors.restart();
+  uploads.world.reserved.clear();
+  const part = uploads.world.parts.get(`${ADA}/1001`);
+  part?.set(1, 99);
+  part?.delete(2);
+  const [slot] = await uploads.slots();
+  const check = (rehash: boolean) =>
+    uploads.actors.system.ask(upload as never, ADA, {
+      type: 'checkUpload',
+      uploadKey: slot?.uploadKey,
+      rehash,
+    });
+  t.equal(await check(false), 0, 'a clean stop needs no look');
+  t.equal(uploads.world.reserved.size, 1, 'its room is held again');
+  t.equal(await check(true), 2);
+  t.equal(await check(true), 0);
+  t.same(await uploads.part(ADA, file, 3), { chunkNumber: 3, fileId: null });
+  await uploads.part(ADA, file, 1);
+  t.match(await uploads.part(ADA, file, 2), { fileId: String });
+  await isClean(t, uploads, 1);
+});
+
+t.test('upload: a completion that a crash found with damaged bytes is open again', async (t) => {
+  for (const lose of ['one', 'all'] as const) {
+    const uploads = createUploadActors();
+    const file = new SampleFile(1, 3);
+    await uploads.init(ADA, file);
+    uploads.world.hold = (call) => (call === 'publish' ? new Promise<void>(() => {}) : undefined);
+    uploaded(uploads, ADA, file).catch(() => t.fail('a caller of a crash gets no answer'));
+    await uploads.actors.settle();
+    await uploads.actors.settle();
+    const name = `${ADA}/1001`;
+    if (lose === 'all') uploads.world.parts.delete(name);
+    else uploads.world.parts.get(name)?.set(1, 5);
+    uploads.world.hold = () => undefined;
+    await uploads.actors.restart();
+    await uploads.actors.settle();
+    t.equal(uploads.world.published.size, 0);
+    const missing = lose === 'all' ? [0, 1, 2] : [1];
+    let last: unknown;
+    for (const at of missing) last = await uploads.part(ADA, file, at);
+    t.match(last, { fileId: String }, lose);
+    await isClean(t, uploads, 1);
+  }
+});

@@ -1,0 +1,27 @@
+/** What a group of writes keeps alive, and for how long. */
+import t from 'tap';
+import { Group } from '../../../src/actors/runtime/commit-group.ts';
+
+interface Writer {
+  dirty: Group | undefined;
+}
+
+t.test('group: who wrote remembers it until it is on disk, and then nothing is kept', (t) => {
+  const [early, late] = [new Group(), new Group()];
+  const [one, both]: Writer[] = [{ dirty: undefined }, { dirty: undefined }];
+  if (one === undefined || both === undefined) throw new Error('no writers');
+  early.writtenBy(one);
+  early.writtenBy(both);
+  early.writtenBy(both);
+  early.operations.push({ op: 'index', index: 'publicKey', key: 'a', owner: null });
+  late.writtenBy(both);
+  t.equal(one.dirty, early);
+  t.equal(both.dirty, late, 'the newest');
+  early.forget();
+  t.equal(one.dirty, undefined);
+  t.equal(both.dirty, late, 'what it wrote later is not on disk yet');
+  t.strictSame(early.operations, []);
+  late.forget();
+  t.equal(both.dirty, undefined);
+  t.end();
+});

@@ -1,0 +1,476 @@
+/** One suite for both journals, and what only the one on disk can show. */
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import t, { type Test } from 'tap';
+import { copyJournal } from '../../../../src/actors/runtime/journal/backup.ts';
+import { type DiskJournal, openJournal } from '../../../../src/actors/runtime/journal/lmdb.ts';
+import { MemoryJournal } from '../../../../src/actors/runtime/journal/memory.ts';
+import {
+  type AuditRow,
+  EVENT_EPOCH_KEY,
+  type Journal,
+  JournalTooNew,
+  type Operation,
+} from '../../../../src/actors/runtime/journal/port.ts';
+import { type AuditRing, STORED_RINGS, type StoredRing } from '../../../../src/domain/audit.ts';
+import { seededNumbers } from '../../../support/actors/actors.ts';
+import { count, depth } from '../../../support/depth.ts';
+
+const STEP_BYTES = 1024 * 1024;
+
+function scratch(t: Test): string {
+  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-journal-'));
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+async function onDisk(t: Test, directory = scratch(t)): Promise<DiskJournal> {
+  return openJournal({ directory, stepBytes: STEP_BYTES, auditRowsMax: () => 5, deadRowsMax: 3 });
+}
+
+const JOURNALS: Record<string, (t: Test) => Promise<Journal>> = {
+  memory: async () => new MemoryJournal({ immediate: (run) => setImmediate(run), auditRowsMax: () => 5 }),
+  lmdb: async (t) => {
+    const journal = await onDisk(t);
+    t.teardown(() => journal.close());
+    return journal;
+  },
+};
+
+function commit(journal: Journal, group: readonly Operation[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    journal.commit(group, (error) => (error === undefined ? resolve() : reject(error)));
+  });
+}
+
+const append = (journal: Journal, id: string, seq: number, events: unknown[]): Operation => ({
+  op: 'append',
+  kind: 'user',
+  id,
+  seq,
+  row: journal.pack([1, events, [], []]),
+});
+
+/** `ring` null: as versions without rings have written it. */
+const audited = (journal: Journal, ring: StoredRing, n: number): Operation => ({
+  op: 'audit',
+  ring: ring as AuditRing,
+  row: journal.pack({ n }),
+});
+const positions = (rows: readonly AuditRow[]) => rows.map(({ seq }) => seq);
+
+for (const [name, open] of Object.entries(JOURNALS)) {
+  t.test(`journal ${name}: rows come back in order, by actor, as they went in`, async (t) => {
+    const journal = await open(t);
+    const event = {
+      text: 'ü',
+      none: null,
+      missing: undefined,
+      bytes: Buffer.from([1, 2]),
+      big: 2n ** 62n,
+      map: new Map([['a', new Set([1])]]),
+      at: new Date(5),
+      nested: { list: [1.5, -1, 2 ** 40, true] },
+    };
+    await commit(journal, [append(journal, '1', 1, [event]), append(journal, '10', 1, ['other'])]);
+    await commit(journal, [append(journal, '1', 2, ['second'])]);
+    const stored = journal.load('user', '1');
+    t.equal(stored?.snapshot, undefined);
+    t.same(
+      stored?.rows.map(({ seq }) => seq),
+      [1, 2],
+    );
+    const read = stored?.rows[0]?.row[1][0] as typeof event;
+    t.same({ ...read, bytes: Buffer.from(read.bytes) }, event);
+    t.ok(read.map instanceof Map);
+    t.equal(read.big, event.big);
+    t.ok(journal.has('user', '10'));
+    t.notOk(journal.has('user', '2'));
+    t.equal(journal.load('user', '2'), undefined);
+    t.equal(journal.load('upload', '1'), undefined);
+  });
+
+  t.test(`journal ${name}: refuses what cannot be stored`, async (t) => {
+    const journal = await open(t);
+    class Box {}
+    for (const value of [
+      () => 1,
+      Symbol('x'),
+      [new Box()],
+      { a: { b: () => 1 } },
+      new Map([[1, Symbol('y')]]),
+    ]) {
+      t.throws(() => journal.pack(value), TypeError);
+    }
+    t.throws(() => journal.pack(2n ** 64n), TypeError);
+    t.throws(() => journal.pack(JSON.parse('{"__proto__":1}')), TypeError);
+  });
+
+  t.test(`journal ${name}: a snapshot replaces the rows it covers`, async (t) => {
+    const journal = await open(t);
+    await commit(
+      journal,
+      [1, 2, 3].map((seq) => append(journal, '1', seq, [seq])),
+    );
+    const row = journal.pack([1, 4, { count: 4 }, [['key', 'reply']], [['t', 99]]]);
+    await commit(journal, [
+      append(journal, '1', 4, [4]),
+      { op: 'snapshot', kind: 'user', id: '1', seq: 4, fromSeq: 1, row },
+      append(journal, '1', 5, [5]),
+    ]);
+    const stored = journal.load('user', '1');
+    t.same(stored?.snapshot, [1, 4, { count: 4 }, [['key', 'reply']], [['t', 99]]]);
+    t.same(
+      stored?.rows.map(({ seq }) => seq),
+      [5],
+    );
+    t.ok(journal.has('user', '1'));
+  });
+
+  t.test(`journal ${name}: lists the ids of a kind in pages`, async (t) => {
+    const journal = await open(t);
+    const ids = ['10', '2', 'a', 'ä', 'b'];
+    await commit(
+      journal,
+      ids.flatMap((id) => [append(journal, id, 1, []), append(journal, id, 2, [])]),
+    );
+    const row = journal.pack([1, 2, {}, [], []]);
+    await commit(journal, [{ op: 'snapshot', kind: 'user', id: '2', seq: 2, fromSeq: 1, row }]);
+    t.same(journal.ids('user', '', 2), ['10', '2']);
+    t.same(journal.ids('user', '2', 10), ['a', 'b', 'ä']);
+    t.same(journal.ids('upload', '', 10), []);
+  });
+
+  t.test(`journal ${name}: mail is kept by receiver in sending order until it is removed`, async (t) => {
+    const journal = await open(t);
+    const key = (toId: string, seq: number) => ({
+      toKind: 'user',
+      toId,
+      seq,
+      fromKind: 'user',
+      fromId: '9',
+    });
+    const mail = (toId: string, seq: number): Operation => ({
+      op: 'mail',
+      key: key(toId, seq),
+      row: journal.pack({ type: 'hello', seq }),
+    });
+    await commit(journal, [mail('2', 5), mail('1', 2), mail('1', 11), mail('1', 3)]);
+    t.same(
+      journal.mail('user', '1', 0, 2).map((row) => row.seq),
+      [2, 3],
+    );
+    t.same(journal.mail('user', '1', 3, 10), [{ ...key('1', 11), command: { type: 'hello', seq: 11 } }]);
+    await commit(journal, [{ op: 'mailRemove', key: key('1', 11) }]);
+    const boxes = [...journal.mailboxes()].sort((a, b) => (a.toId < b.toId ? -1 : 1));
+    t.same(boxes, [
+      { toKind: 'user', toId: '1', lastSeq: 3 },
+      { toKind: 'user', toId: '2', lastSeq: 5 },
+    ]);
+  });
+
+  t.test(`journal ${name}: timers come earliest first, up to the given time`, async (t) => {
+    const journal = await open(t);
+    const key = (dueMs: number, timerName: string) => ({ dueMs, kind: 'user', id: '1', name: timerName });
+    const row = journal.pack({ type: 'fire' });
+    await commit(journal, [
+      { op: 'timer', key: key(30, 'c'), row },
+      { op: 'timer', key: key(10, 'a'), row },
+      { op: 'timer', key: key(20, 'b'), row },
+    ]);
+    await commit(journal, [{ op: 'timerRemove', key: key(10, 'a') }]);
+    t.same(journal.timers(20, 10), [{ ...key(20, 'b'), command: { type: 'fire' } }]);
+    t.equal(journal.timers(Number.MAX_SAFE_INTEGER, 1).length, 1);
+    t.equal(journal.timers(Number.MAX_SAFE_INTEGER, 10).length, 2);
+  });
+
+  t.test(`journal ${name}: within a group the later write of a name wins`, async (t) => {
+    const journal = await open(t);
+    const index = (owner: string | null): Operation => ({ op: 'index', index: 'publicKey', key: 'k', owner });
+    await commit(journal, [index('a'), index(null), index('b')]);
+    t.equal(journal.lookup('publicKey', 'k'), 'b');
+    t.equal(journal.lookup('sidHash', 'k'), undefined, 'indexes are apart');
+    await commit(journal, [index('c'), index(null)]);
+    t.equal(journal.lookup('publicKey', 'k'), undefined);
+    t.equal(journal.lookup('publicKey', 'x'.repeat(1_000_000)), undefined, 'a name that could not be stored');
+    const key = 'k'.repeat(1_400);
+    await commit(journal, [{ op: 'index', index: 'credentialId', key, owner: 'long' }]);
+    t.equal(journal.lookup('credentialId', key), 'long');
+  });
+
+  t.test(`journal ${name}: audit records of one ring never push out those of another`, async (t) => {
+    const journal = await open(t);
+    await commit(journal, [audited(journal, 'admin', 1), audited(journal, 'logins', 2)]);
+    for (let n = 3; n <= 30; n += 3)
+      await commit(
+        journal,
+        [n, n + 1, n + 2].map((each) => audited(journal, 'calls', each)),
+      );
+    t.same(positions(journal.auditPage(0, 100)), [1, 2, 28, 29, 30, 31, 32]);
+    t.same(positions(journal.auditBefore(31, 3)), [30, 29, 28], 'one sequence of positions');
+    t.same(positions(journal.auditBefore(100, 3, ['admin', 'logins'])), [2, 1]);
+    t.match(journal.auditPage(0, 1, ['logins']), [{ seq: 2, ring: 'logins', record: { n: 2 } }]);
+    await commit(journal, [{ op: 'auditTrim', ring: 'admin', seq: 100 }]);
+    t.same(positions(journal.auditPage(0, 3)), [2, 28, 29], 'a trim is of its own ring');
+  });
+
+  t.test(`journal ${name}: audit records without a ring are read in order, and age out`, async (t) => {
+    const journal = await open(t);
+    for (let n = 1; n <= 5; n += 1) await commit(journal, [audited(journal, null, n)]);
+    await commit(journal, [audited(journal, 'admin', 6), audited(journal, 'calls', 7)]);
+    t.match(journal.auditPage(4, 2), [
+      { seq: 5, ring: null, record: { n: 5 } },
+      { seq: 6, ring: 'admin', record: { n: 6 } },
+    ]);
+    await commit(journal, [{ op: 'auditTrim', ring: null, seq: 3 }]);
+    t.same(positions(journal.auditPage(0, 10)), [4, 5, 6, 7]);
+    await commit(journal, [{ op: 'auditTrim', ring: null, seq: 99 }]);
+    t.same(positions(journal.auditPage(0, 10)), [6, 7]);
+  });
+
+  t.test(`journal ${name}: audit, dead letters and metadata`, async (t) => {
+    const journal = await open(t);
+    const audit = (n: number) => audited(journal, 'calls', n);
+    await commit(journal, [audit(1), audit(2), audit(3)]);
+    t.same(journal.auditPage(1, 1), [{ seq: 2, ring: 'calls', record: { n: 2 } }]);
+    t.same(journal.auditBefore(2, 5), [{ seq: 1, ring: 'calls', record: { n: 1 } }]);
+    const newest = journal.auditBefore(Number.MAX_SAFE_INTEGER, 2).map(({ seq }) => seq);
+    t.same(
+      newest,
+      [...newest].sort((a, b) => b - a),
+      'the newest first',
+    );
+    t.equal(newest.length, 2);
+    await commit(journal, [{ op: 'auditTrim', ring: 'calls', seq: 1 }, audit(4)]);
+    t.same(
+      journal.auditPage(0, 10).map((row) => row.seq),
+      [2, 3, 4],
+    );
+    await commit(journal, [{ op: 'auditTrim', ring: 'calls', seq: 9 }, audit(5)]);
+    t.same(
+      journal.auditPage(0, 10).map((row) => row.seq),
+      [4, 5],
+      'the newest of them stayed',
+    );
+    const key = { timeMs: 5, kind: 'user', id: '1', seq: 7 };
+    const row = journal.pack({ command: { type: 'x' }, reason: 'planted' });
+    await commit(journal, [
+      { op: 'dead', key, row },
+      { op: 'meta', key: 'm', row: journal.pack({ a: 1n }) },
+    ]);
+    t.same(journal.dead(10), [{ ...key, command: { type: 'x' }, reason: 'planted' }]);
+    t.same(journal.meta('m'), { a: 1n });
+    t.equal(journal.meta('unknown'), undefined);
+    await commit(journal, [{ op: 'deadRemove', key }]);
+    t.same(journal.dead(10), []);
+  });
+
+  t.test(`journal ${name}: events wait, get their place, are known meanwhile, and leave`, async (t) => {
+    const journal = await open(t);
+    const row = (tick: string, identity: string | null) =>
+      ['wallet', tick, 'TxInWallet', '7', null, 'USD', 3, `{"tick":"${tick}"}`, 5, identity] as const;
+    const accept = (arrival: number, tick: string): Operation => ({
+      op: 'eventAccept',
+      arrival,
+      identity: `id-${tick}`,
+      row: journal.pack(row(tick, `id-${tick}`)),
+    });
+    const release = (arrival: number | null, sequence: number, tick: string): Operation => ({
+      op: 'eventRelease',
+      arrival,
+      sequence,
+      row: journal.pack(row(tick, arrival === null ? null : `id-${tick}`)),
+    });
+    t.same(journal.events.ends(), { oldest: 0, newest: 0 });
+    t.same(journal.events.page(0, 10), []);
+    await commit(journal, [accept(1, '20'), accept(2, '10'), accept(3, '30')]);
+    t.same(journal.events.waiting(1, 10), [
+      { arrival: 2, row: row('10', 'id-10') },
+      { arrival: 3, row: row('30', 'id-30') },
+    ]);
+    t.equal(journal.events.waiting(0, 2).length, 2);
+    t.ok(journal.events.knows('id-10'));
+    t.notOk(journal.events.knows('id-40'));
+    t.equal(journal.events.sizeBytes(), 0);
+    await commit(journal, [release(2, 1, '10'), release(1, 2, '20'), release(null, 3, '99')]);
+    t.same(journal.events.ends(), { oldest: 1, newest: 3 });
+    t.same(
+      journal.events.waiting(0, 10).map(({ arrival }) => arrival),
+      [3],
+    );
+    t.same(journal.events.page(1, 1), [{ sequence: 2, row: row('20', 'id-20') }]);
+    t.same(
+      journal.events.page(0, 10).map((event) => event.row?.[1]),
+      ['10', '20', '99'],
+    );
+    t.ok(journal.events.knows('id-10'), 'in the log');
+    t.ok(journal.events.sizeBytes() > 0);
+    await commit(journal, [{ op: 'eventRemove', sequence: 1, identity: 'id-10' }]);
+    t.same(journal.events.ends(), { oldest: 2, newest: 3 });
+    t.notOk(journal.events.knows('id-10'), 'forgotten');
+    t.same(journal.events.page(3, 10), []);
+  });
+
+  t.test(`journal ${name}: nothing of a group is visible before it is acknowledged`, async (t) => {
+    const journal = await open(t);
+    const done = commit(journal, [append(journal, '1', 1, ['x'])]);
+    t.notOk(journal.has('user', '1'));
+    await done;
+    t.ok(journal.has('user', '1'));
+  });
+}
+
+t.test('journals: any mix of audit records, bounds and trims leaves the same pages in both', async (t) => {
+  const groups = count(150);
+  const next = seededNumbers(depth.seed);
+  const below = (end: number) => Math.floor(next() * end);
+  const directory = scratch(t);
+  let max = 5;
+  const options = { directory, stepBytes: STEP_BYTES, auditRowsMax: () => max };
+  const memory = new MemoryJournal({ immediate: (run) => setImmediate(run), auditRowsMax: () => max });
+  let disk = await openJournal(options);
+  const differing: unknown[] = [];
+  for (let group = 0; group < groups; group += 1) {
+    if (below(8) === 0) max = 1 + below(300);
+    const steps = Array.from({ length: 1 + below(40) }, (_, n) => ({
+      n,
+      ring: STORED_RINGS[below(6)] ?? null,
+      trims: below(30) === 0,
+      seq: below(3_000),
+    }));
+    const operations = (journal: Journal): Operation[] =>
+      steps.map(({ n, ring, trims, seq }) =>
+        trims ? { op: 'auditTrim', ring, seq } : audited(journal, ring, n),
+      );
+    await Promise.all([memory, disk].map((journal) => commit(journal, operations(journal))));
+    if (below(20) === 0) {
+      await disk.close();
+      disk = await openJournal(options);
+    }
+    const [at, rings] = [below(3_000), STORED_RINGS.filter(() => below(2) === 0)];
+    const pages = [memory, disk].map((journal) => [
+      journal.auditPage(0, 10_000),
+      journal.auditPage(at, 7, rings),
+      journal.auditBefore(at, 7, rings),
+    ]);
+    if (!isDeepStrictEqual(pages[0], pages[1])) differing.push({ group, pages });
+  }
+  await disk.close();
+  t.same(differing.slice(0, 1), []);
+});
+
+t.test('journal lmdb: is there after a restart and goes on counting', async (t) => {
+  const directory = scratch(t);
+  const first = await onDisk(t, directory);
+  await commit(first, [
+    append(first, '1', 1, ['x']),
+    audited(first, 'calls', 1),
+    { op: 'index', index: 'appId', key: 'k', owner: 'o' },
+  ]);
+  await first.close();
+  const second = await onDisk(t, directory);
+  t.same(second.load('user', '1')?.rows[0]?.row, [1, ['x'], [], []]);
+  t.equal(second.lookup('appId', 'k'), 'o');
+  await commit(second, [audited(second, 'admin', 2)]);
+  t.same(
+    second.auditPage(0, 10).map((row) => row.seq),
+    [1, 2],
+  );
+  await second.close();
+});
+
+t.test('journal lmdb: keeps the newest audit rows and dead letters only', async (t) => {
+  const directory = scratch(t);
+  const journal = await onDisk(t, directory);
+  for (let n = 1; n <= 8; n += 1) {
+    const key = { timeMs: n, kind: 'user', id: '1', seq: n };
+    await commit(journal, [
+      audited(journal, 'calls', n),
+      { op: 'dead', key, row: journal.pack({ command: {}, reason: '' }) },
+    ]);
+  }
+  t.same(
+    journal.auditPage(0, 10).map((row) => row.seq),
+    [4, 5, 6, 7, 8],
+  );
+  t.same(
+    journal.dead(10).map((row) => row.seq),
+    [6, 7, 8],
+  );
+  await journal.close();
+});
+
+t.test('journal lmdb: refuses a journal with a newer layout and leaves it alone', async (t) => {
+  const directory = scratch(t);
+  const journal = await onDisk(t, directory);
+  await commit(journal, [{ op: 'meta', key: 'schema', row: journal.pack(99) }]);
+  await journal.close();
+  await t.rejects(onDisk(t, directory), JournalTooNew);
+  await t.rejects(onDisk(t, directory), /layout 99/);
+});
+
+t.test('journal lmdb: room is made ahead, with blocks that are really there', async (t) => {
+  const directory = scratch(t);
+  const journal = await onDisk(t, directory);
+  const { size, blocks } = statSync(join(directory, 'data.mdb'));
+  t.ok(size >= STEP_BYTES, `${size} bytes`);
+  t.ok(blocks * 512 >= size, 'no holes');
+  await journal.close();
+});
+
+t.test('journal lmdb: its files and those of a backup are readable by their owner alone', async (t) => {
+  const directory = scratch(t);
+  chmodSync(directory, 0o755);
+  const mask = process.umask(0o022);
+  t.teardown(() => process.umask(mask));
+  const journal = await onDisk(t, directory);
+  const copy = join(directory, 'copy');
+  await journal.backup(copy, true);
+  const second = join(directory, 'second');
+  mkdirSync(second);
+  await copyJournal(directory, second);
+  for (const folder of [directory, copy, second]) {
+    for (const file of ['data.mdb', 'lock.mdb'])
+      t.equal(statSync(join(folder, file)).mode & 0o777, 0o600, `${folder} ${file}`);
+  }
+  await journal.close();
+});
+
+t.test('journal lmdb: over 70 % of the quota it is full, and no longer when rows were deleted', async (t) => {
+  const directory = scratch(t);
+  const journal = await openJournal({ directory, stepBytes: STEP_BYTES, quotaBytes: STEP_BYTES });
+  t.notOk(journal.full());
+  const fill = async (operation: (seq: number) => Operation) => {
+    for (let seq = 1; seq <= 64; seq += 1) await commit(journal, [operation(seq)]);
+  };
+  await fill((seq) => append(journal, String(seq), 1, ['x'.repeat(20_000)]));
+  t.ok(journal.full());
+  const row = journal.pack([1, 1, '', [], []]);
+  await fill((seq) => ({ op: 'snapshot', kind: 'user', id: String(seq), seq: 1, fromSeq: 1, row }));
+  t.notOk(journal.full());
+  await journal.close();
+});
+
+t.test('journal lmdb: a backup opens and holds what was committed', async (t) => {
+  const directory = scratch(t);
+  const journal = await onDisk(t, directory);
+  await commit(journal, [
+    append(journal, '1', 1, ['x']),
+    { op: 'meta', key: EVENT_EPOCH_KEY, row: journal.pack('epoch') },
+    { op: 'meta', key: 'kept', row: journal.pack('meta') },
+  ]);
+  for (const compact of [false, true]) {
+    const copy = join(directory, `copy-${compact}`);
+    await journal.backup(copy, compact);
+    const restored = await onDisk(t, copy);
+    t.same(restored.load('user', '1')?.rows[0]?.row, [1, ['x'], [], []]);
+    t.equal(restored.meta('kept'), 'meta');
+    t.equal(restored.meta(EVENT_EPOCH_KEY), undefined, 'a copy is another log of events');
+    await commit(restored, [append(restored, '1', 2, ['y'])]);
+    await restored.close();
+  }
+  t.equal(journal.meta(EVENT_EPOCH_KEY), 'epoch');
+  await journal.close();
+});

@@ -1,0 +1,220 @@
+import t from 'tap';
+import type { AuditRecord } from '../../../src/actors/runtime/actor.ts';
+import type { AuditEvent } from '../../../src/domain/audit.ts';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import { account } from '../../support/actors/account-kind.ts';
+import { createTestActors, START_MS } from '../../support/actors/actors.ts';
+import { rejectsWith } from '../../support/rejections.ts';
+
+type View = { balance: number; received: string[]; fired: string[]; hits: number };
+
+t.test('ask: a reply leaves only after its commit, later turns see the state at once', async (t) => {
+  const { system, journal } = createTestActors({ kinds: [account] });
+  const order: string[] = [];
+  const first = system.ask<number>(account, '1', { type: 'deposit', amount: 5 }).then((balance) => {
+    t.ok(journal.has('account', '1'), 'on disk before the reply');
+    order.push(`first ${balance}`);
+  });
+  const second = system.ask<number>(account, '1', { type: 'deposit', amount: 2 });
+  await Promise.all([first, second]);
+  t.equal(await second, 7);
+  t.same(order, ['first 5']);
+});
+
+t.test('ask: what was acknowledged is there after a kill', async (t) => {
+  const actors = createTestActors({ kinds: [account] });
+  await actors.system.ask(account, '1', { type: 'deposit', amount: 5 });
+  await actors.restart();
+  const view = (await actors.system.query(account, '1', {})) as View;
+  t.equal(view.balance, 5);
+});
+
+t.test('ask: a refusal rejects with its row and writes nothing', async (t) => {
+  const { system, journal } = createTestActors({ kinds: [account] });
+  await rejectsWith(t, system.ask(account, '1', { type: 'withdraw', amount: 5 }), 'InvalidInput');
+  t.notOk(journal.has('account', '1'));
+});
+
+t.test('ask: a value that cannot be stored is a bug of that turn only', async (t) => {
+  const actors = createTestActors({ kinds: [account] });
+  await rejectsWith(t, actors.system.ask(account, '1', { type: 'store', value: () => 1 }), 'InternalError');
+  t.equal(actors.bugs.length, 1);
+  t.notOk(actors.journal.has('account', '1'));
+});
+
+t.test('ask: a repeated Idempotency-Key gets the first reply, also after a kill', async (t) => {
+  const actors = createTestActors({ kinds: [account] });
+  const once = { idempotencyKey: 'k1' };
+  const both = await Promise.all([
+    actors.system.ask(account, '1', { type: 'deposit', amount: 5 }, once),
+    actors.system.ask(account, '1', { type: 'deposit', amount: 5 }, once),
+  ]);
+  t.same(both, [5, 5]);
+  await actors.restart();
+  t.equal(await actors.system.ask(account, '1', { type: 'deposit', amount: 5 }, once), 5);
+  const view = (await actors.system.query(account, '1', {})) as View;
+  t.equal(view.balance, 5);
+});
+
+t.test('ask: an Idempotency-Key with another fingerprint is refused, without one it is not', async (t) => {
+  const actors = createTestActors({ kinds: [account] });
+  const ask = (amount: number, fingerprint?: string) => {
+    const options = { idempotencyKey: 'k1', ...(fingerprint === undefined ? {} : { fingerprint }) };
+    return actors.system.ask(account, '1', { type: 'deposit', amount }, options);
+  };
+  const reused = new GatewayError('IdempotencyKeyReused');
+  const first = ask(5, 'five');
+  await t.rejects(ask(6, 'six'), reused, 'the first has no answer yet');
+  t.same([await first, await ask(5, 'five')], [5, 5]);
+  for (const step of [() => actors.restart(), () => actors.system.passivate(), () => actors.restart()]) {
+    await step();
+    await t.rejects(ask(6, 'six'), reused);
+    t.same([await ask(5, 'five'), await ask(7)], [5, 5]);
+  }
+  const view = (await actors.system.query(account, '1', {})) as View;
+  t.equal(view.balance, 5);
+});
+
+t.test('next: the turn that decides its command answers the caller, refusals included', async (t) => {
+  const { system } = createTestActors({ kinds: [account] });
+  const work = (command: object) => ({ type: 'work', task: async () => command });
+  t.equal(await system.ask(account, '1', work({ type: 'deposit', amount: 3 })), 3);
+  await rejectsWith(t, system.ask(account, '1', work({ type: 'refuse' })), 'Forbidden');
+  const broken = { type: 'work', task: () => Promise.reject(new Error('ports never reject')) };
+  await rejectsWith(t, system.ask(account, '1', broken), 'InternalError');
+});
+
+t.test('next: at most 16 in flight for one actor, the others wait for a place', async (t) => {
+  const { system, settle } = createTestActors({ kinds: [account] });
+  const finish: (() => void)[] = [];
+  const asks = Array.from({ length: 20 }, (_, index) =>
+    system.ask(account, '1', {
+      type: 'work',
+      task: () =>
+        new Promise((resolve) => {
+          finish.push(() => resolve({ type: 'deposit', amount: index }));
+        }),
+    }),
+  );
+  await settle();
+  t.equal(finish.length, 16);
+  finish[0]?.();
+  await settle();
+  t.equal(finish.length, 17);
+  for (let index = 1; index < 20; index += 1) {
+    finish[index]?.();
+    await settle();
+  }
+  await Promise.all(asks);
+  t.equal(finish.length, 20);
+});
+
+t.test('Later: a later turn answers the waiting commands', async (t) => {
+  const { system } = createTestActors({ kinds: [account] });
+  const waiting = system.ask(account, '1', { type: 'queue' });
+  t.equal(await system.ask(account, '1', { type: 'approve' }), 1);
+  t.equal(await waiting, 'approved');
+});
+
+t.test('claims: of two actors one wins, in the same group and after it', async (t) => {
+  const { system } = createTestActors({ kinds: [account] });
+  await system.ask(account, '1', { type: 'deposit', amount: 1 });
+  const first = system.ask(account, '1', { type: 'claim', name: 'n' });
+  t.equal(system.lookup('publicKey', 'n'), 'owner-1', 'seen before it is on disk');
+  await rejectsWith(t, system.ask(account, '2', { type: 'claim', name: 'n' }), 'KeyAlreadyRegistered');
+  t.equal(await first, 'claimed');
+  await rejectsWith(t, system.ask(account, '2', { type: 'claim', name: 'n' }), 'KeyAlreadyRegistered');
+  await rejectsWith(
+    t,
+    system.ask(account, '2', { type: 'claim', name: 'n', replaces: 'x' }),
+    'KeyAlreadyRegistered',
+  );
+  t.equal(await system.ask(account, '2', { type: 'claim', name: 'n', replaces: 'owner-1' }), 'claimed');
+  t.equal(system.lookup('publicKey', 'n'), 'owner-0');
+  await system.ask(account, '2', { type: 'release', name: 'n' });
+  t.equal(system.lookup('publicKey', 'n'), undefined);
+});
+
+t.test('send: the message reaches its actor once and its row is gone', async (t) => {
+  const { system, settle, journal } = createTestActors({ kinds: [account] });
+  await system.ask(account, '1', { type: 'send', toId: '2', text: 'hello' });
+  await system.tell(account, '2', { type: 'receive', text: 'from outside' });
+  await settle();
+  const view = (await system.query(account, '2', {})) as View;
+  t.same(view.received, ['hello', 'from outside']);
+  t.same([...journal.mailboxes()], []);
+});
+
+t.test('timers: fire once, can be moved and cancelled, and survive a kill', async (t) => {
+  const actors = createTestActors({ kinds: [account] });
+  const remind = (name: string, dueMs: number | null) =>
+    actors.system.ask(account, '1', { type: 'remind', name, dueMs });
+  await remind('a', START_MS + 1_000);
+  await remind('b', START_MS + 1_000);
+  await remind('c', START_MS + 1_000);
+  await remind('b', START_MS + 3_000);
+  await remind('c', null);
+  await actors.advance(2_000);
+  t.same(((await actors.system.query(account, '1', {})) as View).fired, ['a']);
+  await actors.restart();
+  await actors.advance(2_000);
+  t.same(((await actors.system.query(account, '1', {})) as View).fired, ['a', 'b']);
+  t.same(actors.journal.timers(Number.MAX_SAFE_INTEGER, 10), []);
+});
+
+t.test('now: synchronous on a known or unknown id, writes nothing', async (t) => {
+  const { system, journal } = createTestActors({ kinds: [account] });
+  t.equal(system.now(account, '9', { type: 'hit' }), 1);
+  t.equal(system.now(account, '9', { type: 'hit' }), 2);
+  const refused = new GatewayError('AccessRateLimit', undefined, 3);
+  t.throws(() => system.now(account, '9', { type: 'refuse' }), refused);
+  t.notOk(journal.has('account', '9'));
+  t.notOk(system.exists(account, '9'));
+});
+
+t.test(
+  'audit: records alone share one commit after 50 ms, ride with a turn at once, and are there after a close',
+  async (t) => {
+    const actors = createTestActors({ kinds: [account] });
+    const { system, journal } = actors;
+    const record = (event: AuditEvent): AuditRecord => ({ utcMs: 1, event, userId: null, fields: {} });
+    const events = () => journal.auditPage(0, 10).map((row) => (row.record as { event: string }).event);
+    await actors.settle();
+    const before = system.counters().groups;
+    for (const event of ['login', 'logout'] as const) system.audit(record(event));
+    await actors.settle();
+    t.same(events(), [], 'nobody waits for them');
+    await actors.advance(50);
+    t.same(events(), ['login', 'logout']);
+    t.equal(system.counters().groups, before + 1);
+    system.audit(record('key_added'));
+    await system.auditFirst(record('key_removed'));
+    t.same(events(), ['login', 'logout', 'key_added', 'key_removed'], 'what is waited for takes them along');
+    system.audit(record('sign_up'));
+    const drained = system.drain(1_000);
+    await actors.advance(100);
+    t.ok(await drained);
+    t.equal(events().at(-1), 'sign_up');
+  },
+);
+
+t.test('auditFirst: resolves when the record is on disk, audit does not wait', async (t) => {
+  const { system, journal } = createTestActors({ kinds: [account] });
+  const record: AuditRecord = {
+    utcMs: START_MS,
+    event: 'mcp.tool',
+    userId: '1',
+    fields: { outcome: 'attempt' },
+  };
+  system.audit(record);
+  t.same(journal.auditPage(0, 10), [], 'nothing was awaited');
+  await system.auditFirst({ ...record, event: 'rest.call' });
+  const events = journal.auditPage(0, 10).map((row) => (row.record as { event: string }).event);
+  t.same(events, ['mcp.tool', 'rest.call']);
+});
+
+t.test('query: an unknown id is answered from the initial state and creates nothing', async (t) => {
+  const { system } = createTestActors({ kinds: [account] });
+  t.match(await system.query(account, '7', {}), { balance: 0 });
+  t.same(system.counters().live, { account: 0 });
+});

@@ -1,0 +1,104 @@
+/** Where bytes lie according to the configuration, and what makes the start fail. */
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { FolderUnusable } from '../../src/bootstrap/data-directory.ts';
+import { type FileTransport, openFileTransport } from '../../src/bootstrap/files.ts';
+import { loadConfiguration } from '../../src/config/load.ts';
+import { LiveSettings } from '../../src/domain/settings/settings.ts';
+import { createModuleClient } from '../../src/io/modules/client.ts';
+import { createLog } from '../../src/io/observability/log.ts';
+import { freshBounds } from '../support/actors/bounds.ts';
+import { storeFile, temporaryFolder } from '../support/files/file-storage.ts';
+import { MemoryStorageServer } from '../support/files/storage-server.ts';
+
+const KEY = { owner: '7', fileId: '1001' };
+
+function open(t: Test, dataPath: string, keys: object): FileTransport {
+  const file = join(temporaryFolder(t), 'configuration.json');
+  writeFileSync(file, JSON.stringify({ DataPath: dataPath, ...keys }));
+  const loaded = loadConfiguration(
+    { config: file, sandbox: true, checkConfig: false, newJournal: false },
+    {},
+  );
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
+  const settings = new LiveSettings();
+  const modules = createModuleClient({ clock: Date.now, bounds: freshBounds() });
+  t.teardown(() => modules.close());
+  const { configuration } = loaded;
+  return openFileTransport({
+    configuration,
+    settings,
+    modules,
+    chatUrl: undefined,
+    log: createLog(),
+  });
+}
+
+t.test(
+  'file transport: the folder wins over the servers, the servers over the folder beside the journal',
+  async (t) => {
+    const server = await MemoryStorageServer.start(t);
+    const servers = { FileServers: { 0: { Host: server.url } } };
+    const named = join(temporaryFolder(t), 'made', 'at start');
+    const both = temporaryFolder(t);
+    const places: [keys: object, file: string | undefined][] = [
+      [{ ...servers, LocalFileStoragePath: named }, join(named, '7/1001')],
+      [servers, undefined],
+      [{}, join(both, 'files/7/1001')],
+    ];
+    for (const [keys, file] of places) {
+      server.files.clear();
+      const transport = open(t, both, keys);
+      await storeFile(transport.storage, KEY, Buffer.from('abc'));
+      t.equal(server.files.has('/7/1001'), file === undefined);
+      if (file !== undefined) t.ok(existsSync(file), file);
+      t.match(transport.counters(), {
+        storage: { published: 1 },
+        bandwidth: { streams: 0 },
+        uploads: { active: 0 },
+      });
+      await transport.close();
+    }
+  },
+);
+
+t.test('file transport: a folder that cannot be made or written names its key', async (t) => {
+  const data = temporaryFolder(t);
+  writeFileSync(join(data, 'a-file'), '');
+  const keyOf = (keys: object): string => {
+    try {
+      open(t, data, keys);
+      return 'opened';
+    } catch (error) {
+      return error instanceof FolderUnusable ? error.key : String(error);
+    }
+  };
+  for (const path of ['/proc/nowhere', join(data, 'a-file'), join(data, 'a-file/below'), '/sys/kernel'])
+    t.equal(keyOf({ LocalFileStoragePath: path }), 'LocalFileStoragePath', path);
+  writeFileSync(join(data, 'files'), '');
+  t.equal(keyOf({}), 'DataPath');
+});
+
+t.test('file transport: actors hash what lies on the disk, and get values for what fails', async (t) => {
+  const { ports, storage, close } = open(t, temporaryFolder(t), {});
+  const port = ports.files;
+  if (port === undefined) throw new Error('there is a storage');
+  t.same(await port.create(KEY), { ok: true, value: null });
+  const lease = await storage.lease(KEY);
+  writeFileSync(lease.fd, '123456789');
+  await lease.release();
+  const ranges = [
+    { positionBytes: 0, lengthBytes: 9 },
+    { positionBytes: 5, lengthBytes: 5 },
+  ];
+  t.same(await port.hashRanges(KEY, ranges), { ok: true, value: [0xcbf43926, undefined] });
+  t.same(await port.publish(KEY, 10), { ok: false, error: 'FileStorageFailed' });
+  t.same(await port.publish(KEY, 9), { ok: true, value: null });
+  t.same(await port.hashRanges(KEY, ranges), { ok: true, value: [undefined, undefined] }, 'the part is gone');
+  t.same(await port.reserve('x', Number.MAX_SAFE_INTEGER), { ok: false, error: 'StorageFull' });
+  t.same(await port.reserve('x', 1), { ok: true, value: null });
+  port.release('x');
+  t.same(await port.remove(KEY), { ok: true, value: null });
+  await close();
+});

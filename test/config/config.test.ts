@@ -1,0 +1,322 @@
+/** Configuration: precedence, faults all at once, secrets, flags. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import t, { type Test } from 'tap';
+import { checkCatalogue } from '../../src/bootstrap/modules.ts';
+import { twinName, twins } from '../../src/config/environment.ts';
+import { type Flags, loadConfiguration, parseFlags } from '../../src/config/load.ts';
+import { keysForRestart } from '../../src/domain/config/changes.ts';
+import { configurationPage } from '../../tools/print-configuration.ts';
+
+const NO_FLAGS: Flags = { sandbox: false, checkConfig: false, newJournal: false };
+
+function file(test: Test, content: unknown): Flags {
+  const path = `${test.testdir()}/gatehouse.jsonc`;
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  return { ...NO_FLAGS, config: path };
+}
+
+function faultsOf(flags: Flags, environment: Record<string, string> = {}): string[] {
+  const result = loadConfiguration(flags, environment);
+  return result.ok ? [] : result.faults.map((fault) => `${fault.path}: ${fault.message}`);
+}
+
+t.test('configuration: nothing given runs the sandbox on loopback with the defaults', async (t) => {
+  const result = loadConfiguration(NO_FLAGS, {});
+  t.ok(result.ok);
+  if (!result.ok) return;
+  t.match(result.configuration, {
+    project: 'demo',
+    listen: { host: '127.0.0.1', port: 8080 },
+    internal: { host: '127.0.0.1', port: 8081 },
+    dataPath: './data',
+    sandbox: true,
+    webhookAllow: ['127.0.0.0/8', '::1/128'],
+  });
+  t.ok(Object.isFrozen(result.configuration.listen), 'deeply frozen');
+});
+
+t.test(
+  'configuration: a flag wins over the environment, the environment over the file, the file over a default',
+  async (t) => {
+    const flags = file(
+      t,
+      '{ // a comment\n "Listen": { "port": 1111, "host": "0.0.0.0" }, "Project": "from-file", "Production": true, }',
+    );
+    const result = loadConfiguration(
+      { ...flags, port: 3333 },
+      {
+        GATEHOUSE_LISTEN_PORT: '2222',
+        GATEHOUSE_PROJECT: 'from-environment',
+        GATEHOUSE_SETTINGS_API_RPS_LIMIT: '9',
+      },
+    );
+    t.ok(result.ok);
+    if (!result.ok) return;
+    t.equal(result.configuration.listen.port, 3333);
+    t.equal(result.configuration.listen.host, '0.0.0.0');
+    t.equal(result.configuration.project, 'from-environment');
+    t.equal(result.configuration.settings.ApiRPSLimit, 9);
+    t.equal(result.configuration.sandbox, false, 'a file names its modules; the sandbox only by flag');
+    t.same(result.configuration.webhookAllow, [], 'production allows no private webhook target');
+  },
+);
+
+t.test(
+  'configuration: PROXY protocol needs trusted peers, names of hosts and seal keys are judged',
+  async (t) => {
+    const sealKey = '0f'.repeat(32);
+    const good = { Listen: { proxyProtocol: true }, TrustedProxies: ['10.0.0.0/8'], Secrets: { sealKey } };
+    t.same(faultsOf(file(t, good)), []);
+    const bad = {
+      Listen: { proxyProtocol: true },
+      Internal: { allowHosts: ['fine.example', 'http://x', 'a b'] },
+      Secrets: { sealKey: ['0f'.repeat(31), 'A'.repeat(43), `${'A'.repeat(42)}B`] },
+    };
+    t.same(faultsOf(file(t, bad)), [
+      'Internal.allowHosts.1: is not a host name',
+      'Internal.allowHosts.2: is not a host name',
+      'Secrets.sealKey.0: is not 32 bytes in base64url or hex',
+      'Secrets.sealKey.2: is not 32 bytes in base64url or hex',
+      'Listen.proxyProtocol: needs TrustedProxies: the peers whose header counts',
+    ]);
+    t.same(
+      faultsOf(file(t, { Secrets: { sealKey: 'short' } })),
+      ['Secrets.sealKey: is not 32 bytes in base64url or hex'],
+      'no fault names a value',
+    );
+    t.ok(faultsOf(file(t, { Secrets: { sealKey: [] } })).length > 0, 'an empty list');
+    const result = loadConfiguration(file(t, {}), {
+      GATEHOUSE_LISTEN_PROXY_PROTOCOL: 'true',
+      GATEHOUSE_TRUSTED_PROXIES: '10.0.0.1',
+      GATEHOUSE_INTERNAL_ALLOW_HOSTS: 'a.example, b.example',
+      GATEHOUSE_SECRETS_SEAL_KEY: `${sealKey},${'A'.repeat(43)}`,
+    });
+    t.ok(result.ok);
+    if (!result.ok) return;
+    t.match(result.configuration, {
+      listen: { proxyProtocol: true },
+      internal: { allowHosts: ['a.example', 'b.example'] },
+      sealKeys: [sealKey, 'A'.repeat(43)],
+      sealKeyLost: false,
+    });
+  },
+);
+
+t.test('configuration: all faults are reported at once, each with the path of its key', async (t) => {
+  const flags = file(t, {
+    Listen: { port: 70_000, hots: 'x' },
+    Unknown: 1,
+    Production: 'yes',
+    Modules: { wallet: { url: 'ftp://x' }, walet: { url: 'http://x' } },
+    Settings: { ApiRPSLimit: -1, NoSuch: 1, FileBlockedExtensions: 5, FileDownloadByIdEnabled: 2 },
+    Admin: { publicKeys: ['short'] },
+    Fido2: { origins: ['env:GATEHOUSE_TEST_ORIGIN'] },
+  });
+  const faults = faultsOf(flags, { GATEHOUSE_LISTEN_PROT: '1' }).join('\n');
+  for (const path of [
+    'Listen.port',
+    'Production',
+    'Modules.wallet.url',
+    'Settings.ApiRPSLimit',
+    'Settings.NoSuch',
+    'Settings.FileBlockedExtensions',
+    'Settings.FileDownloadByIdEnabled',
+    'Admin.publicKeys.0',
+    'Fido2.origins.0',
+    'GATEHOUSE_LISTEN_PROT',
+  ]) {
+    t.match(faults, new RegExp(`^${path.replaceAll('.', '\\.')}: .`, 'm'), path);
+  }
+  t.match(faults, /hots/, 'the unknown key in Listen is named');
+  t.match(faults, /walet/, 'the unknown module is named');
+  t.match(faults, /Unknown/, 'the unknown top-level key is named');
+});
+
+t.test('configuration: a broken file is refused with its line, a missing one by name', async (t) => {
+  t.match(faultsOf(file(t, '{\n "Project": \n')).join('\n'), /gatehouse\.jsonc:[23]: /);
+  t.match(faultsOf(file(t, '[1]')).join('\n'), /expected an object/);
+  t.match(
+    faultsOf({ ...NO_FLAGS, config: '/nonexistent/x.json' }).join('\n'),
+    /cannot read \/nonexistent\/x\.json/,
+  );
+});
+
+t.test('configuration: env:NAME reads a secret, and such a name is no unknown variable', async (t) => {
+  const flags = file(t, {
+    Modules: { wallet: { url: 'http://127.0.0.1:1', key: 'env:GATEHOUSE_WALLET_KEY' } },
+  });
+  const result = loadConfiguration(flags, { GATEHOUSE_WALLET_KEY: 'sixteen-characters' });
+  t.ok(result.ok);
+  if (result.ok) t.equal(result.configuration.modules.wallet?.key, 'sixteen-characters');
+  t.match(
+    faultsOf(flags).join('\n'),
+    /Modules\.wallet\.key: environment variable GATEHOUSE_WALLET_KEY is not set/,
+  );
+});
+
+t.test(
+  'configuration: FileMaxSizeBytes above the hard cap is used as the hard cap; flags of settings take true',
+  async (t) => {
+    const result = loadConfiguration(
+      file(t, { Settings: { FileMaxSizeBytes: 2 ** 40, FileDownloadByIdEnabled: true } }),
+      {},
+    );
+    t.ok(result.ok);
+    if (result.ok)
+      t.same(result.configuration.settings, { FileMaxSizeBytes: 104_857_600, FileDownloadByIdEnabled: 1 });
+  },
+);
+
+const TOOL = {
+  endpoint: 'http://127.0.0.1:1/x',
+  method: 'GET',
+  description: 'x',
+  inputSchema: { type: 'object' },
+};
+
+t.test('configuration: custom tools and resources under Config, as spec 2.5 writes them', async (t) => {
+  const resource = { endpoint: 'http://127.0.0.1:1/y', name: 'y' };
+  const load = (content: unknown) => loadConfiguration(file(t, content), {}, [checkCatalogue]);
+  const under = load({ Config: { McpTools: { one: TOOL }, McpResources: { 'test://y': resource } } });
+  t.ok(under.ok);
+  if (under.ok)
+    t.match(under.configuration, { mcpTools: { one: TOOL }, mcpResources: { 'test://y': resource } });
+  const both = load({ McpTools: { two: TOOL }, Config: { McpTools: { one: TOOL } } });
+  t.ok(both.ok);
+  if (both.ok) t.same(both.configuration.mcpTools, { one: TOOL, two: TOOL });
+  const empty = load({ Config: {} });
+  t.ok(empty.ok && Object.keys(empty.configuration.mcpTools).length === 0);
+});
+
+t.test('configuration: faults under Config have the path of their key', async (t) => {
+  const faults = (content: unknown) => {
+    const result = loadConfiguration(file(t, content), {}, [checkCatalogue]);
+    return result.ok ? [] : result.faults.map(({ path }) => path);
+  };
+  const faulty = { ...TOOL, method: 'PUT' };
+  t.same(faults({ Config: { McpTools: { 'a/b.c': faulty } }, McpTools: { out: faulty } }).sort(), [
+    'Config.McpTools.a/b.c.method',
+    'McpTools.out.method',
+  ]);
+  t.same(faults({ Config: { McpTools: { one: TOOL } }, McpTools: { one: TOOL } }), ['Config.McpTools.one']);
+  t.same(
+    faults({ Config: { McpResources: { 'no uri': { endpoint: 'http://127.0.0.1:1/y', name: 'y' } } } }),
+    ['Config.McpResources.no uri'],
+  );
+  for (const Config of [5, [], { McpTools: 5 }, { Project: 'x' }, { mcpTools: {} }]) {
+    const found = faults({ Config });
+    t.equal(found.length, 1, JSON.stringify(Config));
+    t.match(found[0], /^Config/);
+  }
+});
+
+t.test('configuration: changed keys that need a restart, by the names of the file', async (t) => {
+  const load = (content: unknown, environment: Record<string, string> = {}, flags: Partial<Flags> = {}) => {
+    const result = loadConfiguration({ ...file(t, content), ...flags }, environment);
+    if (!result.ok) throw new Error(JSON.stringify(result.faults));
+    return result.configuration;
+  };
+  const core = { url: 'http://127.0.0.1:1', key: 'sixteen-characters' };
+  const started = load({ Project: 'a', Modules: { core }, Settings: { ApiRPSLimit: 3 } });
+  t.same(
+    keysForRestart(started, load({ Modules: { core }, Settings: { ApiRPSLimit: 3 }, Project: 'a' })),
+    [],
+  );
+  const now = load({
+    Project: 'b',
+    Listen: { port: 9_000, tls: { cert: 'c.pem', key: 'k.pem' } },
+    TrustedProxies: ['10.0.0.0/8'],
+    Modules: { core: { ...core, key: 'another-key-of-it' }, chat: core },
+    Settings: { IpRPSLimit: 5 },
+    Fido2: { timestampDriftTolerance: 5 },
+    FileServers: { 0: { Host: 'http://127.0.0.1:2' } },
+    Secrets: { sealKey: '0f'.repeat(32), sealKeyLost: true },
+    Workers: { threads: 2 },
+    Log: { requests: 'off' },
+    Admin: { allow: [] },
+    StaticPath: 'x',
+  });
+  t.same(keysForRestart(started, now).sort(), [
+    'Admin.allow',
+    'Fido2.timestampDriftTolerance',
+    'FileServers.0',
+    'Listen.port',
+    'Listen.tls',
+    'Log.requests',
+    'Modules.chat',
+    'Modules.core.key',
+    'Project',
+    'Secrets.sealKey',
+    'Secrets.sealKeyLost',
+    'Settings.ApiRPSLimit',
+    'Settings.IpRPSLimit',
+    'StaticPath',
+    'TrustedProxies',
+    'Workers.threads',
+  ]);
+  const reloaded = {
+    McpTools: { one: TOOL },
+    Config: { McpTools: { two: TOOL } },
+    McpBasicPersonalReads: false,
+  };
+  const same = { Project: 'a', Modules: { core }, Settings: { ApiRPSLimit: 3 } };
+  t.same(keysForRestart(started, load({ ...same, ...reloaded })), [], 'a reload takes these');
+  const pinned = load(same, {}, { port: 0 });
+  t.same(
+    keysForRestart(pinned, load({ ...same, Listen: { port: 9 } }, {}, { port: 0 })),
+    [],
+    'a flag wins over the file after a restart too',
+  );
+  t.same(keysForRestart(started, load(same, { GATEHOUSE_PROJECT: 'c' })), ['Project']);
+});
+
+t.test('environment: twins are named after the path of their key', async (t) => {
+  t.equal(twinName(['BaseUrl']), 'GATEHOUSE_BASE_URL');
+  t.equal(twinName(['Settings', 'ApiRPSLimit']), 'GATEHOUSE_SETTINGS_API_RPS_LIMIT');
+  t.ok(twins().has('GATEHOUSE_MODULES_WALLET_URL'));
+  const result = loadConfiguration(NO_FLAGS, { GATEHOUSE_TRUSTED_PROXIES: '10.0.0.0/8, 192.168.0.0/16' });
+  t.ok(result.ok);
+  if (result.ok) t.same(result.configuration.trustedProxies, ['10.0.0.0/8', '192.168.0.0/16']);
+  t.match(faultsOf(NO_FLAGS, { GATEHOUSE_LISTEN_PORT: 'eighty' }).join(), /Listen\.port/);
+});
+
+t.test('flags: unknown ones, stray words and unusable ports are refused with a sentence', async (t) => {
+  t.same(
+    parseFlags([
+      '--port',
+      '0',
+      '--internal-port',
+      '9',
+      '--data',
+      'd',
+      '--sandbox',
+      '--check-config',
+      '--new-journal',
+      '--config',
+      'c',
+    ]),
+    {
+      port: 0,
+      internalPort: 9,
+      data: 'd',
+      config: 'c',
+      sandbox: true,
+      checkConfig: true,
+      newJournal: true,
+    },
+  );
+  for (const args of [
+    ['--prot', '1'],
+    ['stray'],
+    ['--port', 'x'],
+    ['--port', '65536'],
+    ['--port'],
+    ['--data='],
+  ]) {
+    t.throws(() => parseFlags(args), { name: 'UsageError' }, args.join(' '));
+  }
+});
+
+t.test('configuration: the printed reference is the one in docs', async (t) => {
+  t.equal(readFileSync('docs/CONFIGURATION.md', 'utf8'), configurationPage());
+});

@@ -1,0 +1,96 @@
+/** What production mode refuses, what a start warns of, and that every printed address is the public one. */
+import { writeFileSync } from 'node:fs';
+import t from 'tap';
+import { exposureWarnings, productionFaults } from '../../src/config/exposure.ts';
+import { loadConfiguration, parseFlags } from '../../src/config/load.ts';
+import { launch, runToEnd } from '../../tools/launch.ts';
+
+t.setTimeout(120_000);
+
+/** The configuration of a file, with the rules of production mode. */
+function load(file: object, ...args: string[]) {
+  const path = `${t.testdir({ 'gatehouse.json': JSON.stringify(file) })}/gatehouse.json`;
+  const flags = parseFlags(['--config', path, ...args]);
+  return loadConfiguration(flags, {}, [
+    (written, sandbox) => productionFaults(written, sandbox && !flags.sandbox),
+  ]);
+}
+
+function warningsOf(file: object, ...args: string[]): string[] {
+  const result = load(file, ...args);
+  if (!result.ok) throw new Error(JSON.stringify(result.faults));
+  return exposureWarnings(result.configuration).map(({ message }) => message);
+}
+
+const PUBLIC = { Production: true, BaseUrl: 'https://gate.example', TrustedProxies: ['127.0.0.1'] };
+
+t.test('production: a BaseUrl that is not https is a fault, elsewhere it is none', async (t) => {
+  t.match(load({ ...PUBLIC, BaseUrl: 'http://gate.example' }), {
+    ok: false,
+    faults: [{ path: 'BaseUrl', message: 'is not https, as production mode asks' }],
+  });
+  t.match(load({ ...PUBLIC, Production: false, BaseUrl: 'http://gate.example' }), { ok: true });
+  t.match(load(PUBLIC), { ok: true });
+});
+
+t.test('production: the sandbox that nobody asked for ends the start with 78 and one sentence', async (t) => {
+  const run = await runToEnd(['--check-config'], { GATEHOUSE_PRODUCTION: 'true' });
+  t.match(run, {
+    code: 78,
+    stderr:
+      'configuration: Production: the sandbox has demo money: name a configuration with --config, or ask for it with --sandbox\n',
+  });
+  t.match(await runToEnd(['--check-config', '--sandbox'], { GATEHOUSE_PRODUCTION: 'true' }), { code: 0 });
+});
+
+t.test('production: the sandbox, no BaseUrl and loopback without proxies are a warning each', async (t) => {
+  t.same(warningsOf(PUBLIC), []);
+  t.match(warningsOf(PUBLIC, '--sandbox'), [/with the sandbox/]);
+  t.match(warningsOf({ ...PUBLIC, BaseUrl: undefined }), [/without BaseUrl/]);
+  t.match(warningsOf({ ...PUBLIC, TrustedProxies: [] }), [/empty TrustedProxies/]);
+  t.same(warningsOf({ ...PUBLIC, TrustedProxies: [], Listen: { host: '192.0.2.1' } }), []);
+  t.same(warningsOf({}), [], 'on loopback outside of production nothing is unusual');
+});
+
+t.test('BaseUrl: whatever a start prints for people is below it, and it is told to pages', async (t) => {
+  const file = `${t.testdir()}/gatehouse.json`;
+  writeFileSync(file, JSON.stringify({ BaseUrl: 'https://gate.example/' }));
+  const gateway = await launch({ args: ['--config', file] });
+  const headers = { host: 'gate.example' };
+  const info = await fetch(`${gateway.url}/auth/v1/info`, { headers });
+  t.match(await info.json(), { result: { baseUrl: 'https://gate.example' } });
+  const openapi = await fetch(`${gateway.url}/docs/openapi.json`, { headers });
+  t.match(await openapi.json(), { servers: [{ url: 'https://gate.example' }] });
+  await gateway.stop();
+  const { stdout } = gateway.output();
+  for (const path of ['/', '/docs/swagger/', '/mcp', '/health', '/auth/v1/info', '/ProxyAdmin/Setup#'])
+    t.match(stdout, ` https://gate.example${path}`, path);
+  t.match(stdout, '"url": "https://gate.example/mcp"', 'what to paste into an MCP host');
+  t.match(stdout, `listens on     ${gateway.url}\n`);
+});
+
+t.test('admin: behind a proxy that is not trusted nobody gets in, and the log says so once', async (t) => {
+  const gateway = await launch({});
+  t.teardown(() => gateway.stop());
+  const ask = async (path: string, forwardedFor?: string) => {
+    const headers = forwardedFor === undefined ? {} : { 'x-forwarded-for': forwardedFor };
+    const answer = await fetch(`${gateway.url}${path}`, { headers });
+    return { status: answer.status, text: await answer.text() };
+  };
+  for (const address of ['192.0.2.1', '127.0.0.1', 'unknown'])
+    t.match(await ask('/ProxyAdmin/api/overview', address), { status: 403, text: /"code":1103/ }, address);
+  t.equal((await ask('/ProxyAdmin/api/overview')).status, 401, 'without a proxy it is asked who it is');
+  t.equal((await ask('/auth/v1/info', '192.0.2.1')).status, 200, 'other routes are served');
+  t.equal(gateway.output().stderr.split('not in TrustedProxies').length - 1, 1);
+});
+
+t.test('admin: behind a trusted proxy the address of its client decides', async (t) => {
+  const gateway = await launch({ configuration: { TrustedProxies: ['127.0.0.1'] } });
+  t.teardown(() => gateway.stop());
+  const ask = async (forwardedFor: string) => {
+    const headers = { 'x-forwarded-for': forwardedFor };
+    return (await fetch(`${gateway.url}/ProxyAdmin/api/overview`, { headers })).status;
+  };
+  t.equal(await ask('192.0.2.1'), 403, 'not in Admin.allow');
+  t.equal(await ask('127.0.0.1'), 401);
+});

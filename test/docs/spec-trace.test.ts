@@ -1,0 +1,141 @@
+/**
+ * docs/SPEC-TRACE.md is what the chapters of the contract client say, and they leave no sentence of the contract out:
+ * each has a check, a test of another kind, or is a known gap.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import t from 'tap';
+import { specTracePage } from '../../tools/print-spec-trace.ts';
+import { CHAPTERS, testOf } from '../contract/chapters.ts';
+import { citationFaults, namedTestFaults, uncited } from '../contract/coverage.ts';
+import { GAPS, INTRODUCTIONS, OTHER_TESTS } from '../contract/evidence.ts';
+import { readSections, specification } from '../contract/specification.ts';
+
+const sections = specification();
+const checks = CHAPTERS.flatMap((chapter) => chapter.checks);
+const citations = [...checks, ...OTHER_TESTS, ...GAPS, ...INTRODUCTIONS];
+
+function sourceOf(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+t.test('spec trace: the page is what the chapters say', async (t) => {
+  t.equal(readFileSync('docs/SPEC-TRACE.md', 'utf8'), specTracePage());
+});
+
+t.test('spec trace: what is cited stands in its section, word for word', async (t) => {
+  t.same(citationFaults(sections, citations), []);
+});
+
+t.test('spec trace: every section has a check', async (t) => {
+  const ids = new Set(checks.map(({ section }) => section));
+  t.same(
+    sections.map(({ id }) => id).filter((id) => !ids.has(id)),
+    [],
+  );
+});
+
+t.test('spec trace: every sentence is accounted for', async (t) => {
+  t.same(uncited(sections, citations), []);
+});
+
+t.test('spec trace: named tests exist', async (t) => {
+  t.same(namedTestFaults(OTHER_TESTS, sourceOf), []);
+});
+
+t.test(
+  'spec trace: every file of chapters is a chapter that its test runs, each check has its name',
+  async (t) => {
+    const files = readdirSync('test/contract/chapters').map((file) => file.replace(/\.ts$/, ''));
+    t.same(CHAPTERS.map(({ file }) => file).sort(), files.sort());
+    for (const chapter of CHAPTERS)
+      t.match(sourceOf(testOf(chapter)), `'./chapters/${chapter.file}.ts'`, chapter.file);
+    const names = checks.map(({ section, shows }) => `${section}: ${shows}`);
+    t.equal(new Set(names).size, names.length);
+  },
+);
+
+const PLANTED = `
+Before all. The base is \`here\`.
+
+## 1. First
+
+1. One thing. Another thing, e.g. This.
+- It does:
+
+### 1.1 Part
+
+| Name | Notes |
+|---|---|
+| \`a\` | The first. Always there. |
+| b | |
+
+What it is: not shown.
+`;
+
+t.test('spec trace: sections and sentences are read without their Markdown', async (t) => {
+  t.same(
+    readSections(PLANTED).map(({ id, title, text, sentences }) => [
+      id,
+      title,
+      text,
+      sentences.map((each) => each.text),
+    ]),
+    [
+      [
+        'Intro',
+        'Conventions',
+        'Conventions Before all. The base is here.',
+        ['Before all.', 'The base is here.'],
+      ],
+      [
+        '1',
+        'First',
+        'First One thing. Another thing, e.g. This. It does:',
+        ['One thing.', 'Another thing, e.g. This.', 'It does:'],
+      ],
+      [
+        '1.1',
+        'Part',
+        'Part a | The first. Always there. b | What it is: not shown.',
+        ['a | The first.', 'Always there.', 'b |', 'What it is: not shown.'],
+      ],
+    ],
+  );
+  for (const { text, sentences } of [...readSections(PLANTED), ...sections])
+    for (const sentence of sentences) t.ok(text.startsWith(sentence.text, sentence.at), sentence.text);
+});
+
+t.test('spec trace: a sentence that is left out, invented or wrongly placed is found', async (t) => {
+  const planted = readSections(PLANTED);
+  const of = (section: string, sentence: string) => ({ section, sentence });
+  const rest = [
+    of('Intro', 'Before all. … The base is here.'),
+    of('1', 'One thing … Another thing, … This.'),
+  ];
+  t.same(uncited(planted, rest), [
+    '1: “‥ e.g. ‥” is not accounted for',
+    '1.1: “a | The first.” is not accounted for',
+    '1.1: “Always there.” is not accounted for',
+    '1.1: “b |” is not accounted for',
+  ]);
+  const whole = [of('1', 'thing, e.g. This.'), of('1.1', 'a | The first. Always … there. … b')];
+  t.same(uncited(planted, [...rest, ...whole]), []);
+  t.same(citationFaults(planted, [of('1.1', 'a | The … One thing.'), of('2', 'One'), of('1', '')]), [
+    '1.1: does not say “One thing.”',
+    '2: no such section',
+    '1: does not say “”',
+  ]);
+  const named = (file: string, name: string) => ({
+    ...of('1', 'One'),
+    shows: '',
+    test: [file, name] as const,
+  });
+  const read = (file: string) => (file === 'a.test.ts' ? "t.test('a thing')" : undefined);
+  const tests = [named('a.test.ts', 'a thing'), named('a.test.ts', 'other'), named('b.test.ts', 'a thing')];
+  t.same(namedTestFaults(tests, read), ['1: a.test.ts has no test “other”', '1: b.test.ts does not exist']);
+});

@@ -1,0 +1,80 @@
+/** Downloads at their limits, with the real program: clients that never read, and a stop in the middle. */
+import { randomBytes } from 'node:crypto';
+import { connect } from 'node:net';
+import t from 'tap';
+import { signUp } from '../../../tools/agent.ts';
+import { launch, type RunningGateway } from '../../../tools/launch.ts';
+import { uploadAll } from '../../../tools/upload-client.ts';
+
+t.setTimeout(120_000);
+
+/** Clients that never read, what they may cost in all, and until when they are gone. */
+const STALLED = { clients: 200, rssBytesMax: 120 * 1024 * 1024, goneMsMax: 20_000 } as const;
+const SETTINGS = {
+  ApiRPSLimit: 0,
+  IpRPSLimit: 0,
+  SessionApiRPSLimit: 0,
+  UserApiRPSLimit: 0,
+  FileUploadBytesPerSecond: 0,
+  FileDownloadBytesPerSecond: 0,
+};
+
+interface Health {
+  readonly rssBytes: number;
+  readonly parts: { readonly files: Readonly<Record<string, number>> };
+}
+
+/** What the gateway says of itself: memory, and answers that hold buffers for downloads. */
+async function healthOf({ internal }: RunningGateway): Promise<{ rssBytes: number; lent: number }> {
+  const { rssBytes, parts } = (await (await fetch(`${internal}/health`)).json()) as Health;
+  return { rssBytes, lent: parts.files['v2Downloads_buffers_answers'] ?? 0 };
+}
+
+/** Of a new person; its address by code. */
+async function uploaded({ url }: RunningGateway, bytes: Buffer): Promise<string> {
+  const { cookie } = await signUp(url);
+  return `${url}/auth/v2/file/${(await uploadAll({ url, cookie }, bytes)).fileCode}`;
+}
+
+t.test('clients that never read cost what is bounded, are closed, and hold nobody up', async (t) => {
+  const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: SETTINGS } });
+  t.teardown(() => gateway.stop());
+  const address = await uploaded(gateway, randomBytes(20 * 1024 * 1024));
+  const before = await healthOf(gateway);
+  const { hostname, port, pathname } = new URL(address);
+  const sockets = Array.from({ length: STALLED.clients }, () => {
+    const socket = connect(Number(port), hostname);
+    socket.on('error', () => undefined).once('data', () => socket.pause());
+    socket.write(`GET ${pathname} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    return socket;
+  });
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  const startMs = performance.now();
+  let mostLent = 0;
+  let mostRssBytes = 0;
+  for (let over = false; !over; ) {
+    const { rssBytes, lent } = await healthOf(gateway);
+    mostLent = Math.max(mostLent, lent);
+    mostRssBytes = Math.max(mostRssBytes, rssBytes - before.rssBytes);
+    const short = await fetch(address, { headers: { range: 'bytes=0-99' } });
+    t.equal((await short.arrayBuffer()).byteLength, 100, 'somebody else is served');
+    over = (mostLent === STALLED.clients && lent === 0) || performance.now() - startMs > STALLED.goneMsMax;
+    if (!over) await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+  t.equal(mostLent, STALLED.clients, 'all of them stood still');
+  t.equal((await healthOf(gateway)).lent, 0, `gone after ${Math.round(performance.now() - startMs)} ms`);
+  t.ok(mostRssBytes < STALLED.rssBytesMax, `${Math.round(mostRssBytes / 1024)} KiB more memory`);
+});
+
+t.test('a stop lets a download that has begun come to its end', async (t) => {
+  const settings = { ...SETTINGS, FileDownloadBytesPerSecond: 1024 * 1024 };
+  const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: settings } });
+  t.teardown(() => gateway.stop());
+  const bytes = randomBytes(1_500_000);
+  const response = await fetch(await uploaded(gateway, bytes));
+  const stopped = gateway.stop();
+  t.ok(Buffer.from(await response.arrayBuffer()).equals(bytes));
+  t.match(await stopped, { code: 0 });
+});

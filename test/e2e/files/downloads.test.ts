@@ -1,0 +1,232 @@
+/**
+ * Downloads of the real program with the real sandbox: who may fetch what, and until when; agents and people; storages of
+ * this machine and far away. The table of ranges is test/io/routes/downloads.test.ts.
+ */
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import {
+  basicLogin,
+  mcpLogin,
+  newKey,
+  type Person,
+  request,
+  signUp,
+  updateKey,
+} from '../../../tools/agent.ts';
+import { launch, type RunningGateway } from '../../../tools/launch.ts';
+import { initUpload, type PartAnswer, uploadAll } from '../../../tools/upload-client.ts';
+import { MemoryStorageServer } from '../../support/files/storage-server.ts';
+
+t.setTimeout(120_000);
+
+const SETTINGS = {
+  ApiRPSLimit: 0,
+  IpRPSLimit: 0,
+  SessionApiRPSLimit: 0,
+  UserApiRPSLimit: 0,
+  McpApiRPSLimit: 0,
+  FileUploadBytesPerSecond: 0,
+  FileDownloadBytesPerSecond: 0,
+};
+/** What the chat module said is good for two seconds; the rest is the machine's. Milliseconds. */
+const REVOKED_MS_MAX = 6_000;
+
+const admin = newKey();
+const gateway = await launch({
+  args: ['--sandbox'],
+  configuration: { Settings: SETTINGS, Admin: { publicKeys: [admin.publicKey] } },
+});
+t.teardown(() => gateway.stop());
+
+async function get(path: string, headers: Record<string, string> = {}, from: RunningGateway = gateway) {
+  const response = await fetch(`${from.url}${path}`, { headers });
+  const bytes = Buffer.from(await response.arrayBuffer());
+  const code = response.status < 400 ? undefined : JSON.parse(bytes.toString()).error.code;
+  return { status: response.status, headers: response.headers, bytes, refusal: [response.status, code] };
+}
+
+async function chat(userId: string, path: string, body: object): Promise<Record<string, unknown>> {
+  const headers = { 'X-Crm': userId };
+  const answer = await request(`${gateway.sandbox}/chat/v1/${path}`, { headers, body });
+  return answer.json['result'] as unknown as Record<string, unknown>;
+}
+
+async function upload({ cookie }: Person, bytes: Buffer, fields: object = {}, url = gateway.url) {
+  const { fileId, fileCode }: PartAnswer = await uploadAll({ url, cookie }, bytes, { ...fields });
+  return { byId: `/auth/v2/file/${fileId}`, byCode: `/auth/v2/file/${fileCode}`, fileId: String(fileId) };
+}
+
+const codeOf = ({ json }: Awaited<ReturnType<typeof initUpload>>) => Number(json['error']?.['code'] ?? 0);
+
+/** Asks until the file is no longer given; how long that took, and the refusal. */
+async function untilRefused(path: string, headers: Record<string, string>) {
+  const startMs = performance.now();
+  for (;;) {
+    const { status, refusal } = await get(path, headers);
+    const tookMs = performance.now() - startMs;
+    if (status !== 200 || tookMs > REVOKED_MS_MAX) return { tookMs, refusal };
+  }
+}
+
+t.test('members of the chat fetch a file, others do not, and who leaves does not any more', async (t) => {
+  const [owner, member, stranger] = [
+    await signUp(gateway.url),
+    await signUp(gateway.url),
+    await signUp(gateway.url),
+  ];
+  await chat(member.userId, 'messages/send', { chatId: '1', text: 'here' });
+  const { id: chatId } = await chat(owner.userId, 'chats/create', {
+    name: 'Files',
+    memberIds: [member.userId],
+  });
+  const bytes = randomBytes(700_000);
+  const file = await upload(owner, bytes, { ChatId: chatId });
+  for (const { cookie } of [owner, member]) {
+    for (const path of [file.byId, file.byCode, `/auth/v1/file/${file.fileId}`]) {
+      const given = await get(path, { Cookie: cookie });
+      t.ok(given.status === 200 && given.bytes.equals(bytes), path);
+    }
+  }
+  t.same((await get(file.byId, { Cookie: stranger.cookie })).refusal, [404, 1311]);
+  t.same((await get(`/auth/v1/file/${file.fileId}`, { Cookie: stranger.cookie })).refusal, [404, 1311]);
+  t.same((await get(file.byId)).refusal, [401, 1101]);
+  t.ok((await get(file.byCode)).bytes.equals(bytes), 'the code is for everybody');
+  await chat(member.userId, 'chats/leave', { chatId });
+  const left = await untilRefused(file.byId, { Cookie: member.cookie });
+  t.same(left.refusal, [404, 1311], `${Math.round(left.tookMs)} ms after leaving`);
+  t.equal((await get(file.byId, { Cookie: owner.cookie })).status, 200);
+  await chat(owner.userId, 'messages/hard_delete', { messageId: file.fileId });
+  t.same((await untilRefused(file.byCode, {})).refusal, [404, 1311], 'deleted');
+  t.same((await untilRefused(file.byId, { Cookie: owner.cookie })).refusal, [404, 1311]);
+});
+
+t.test('agents: a verified one fetches by id, one that proved nothing only by code', async (t) => {
+  const person = await signUp(gateway.url);
+  await updateKey(gateway.url, person, { mcpAccess: true });
+  const file = await upload(person, randomBytes(1_000));
+  const verified = await mcpLogin(gateway.url, person.key, Date.now());
+  const bearer = { Authorization: `Bearer ${verified.json['result']?.['sessionId']}` };
+  t.equal((await get(file.byId, bearer)).status, 200);
+  const basic = await basicLogin(gateway.url, person.key);
+  t.equal(String(basic.json['result']?.['loginType']), 'McpBasic');
+  const weak = { Authorization: `Bearer ${basic.json['result']?.['sessionId']}` };
+  t.same((await get(file.byId, weak)).refusal, [401, 1101]);
+  t.equal((await get(file.byCode, weak)).status, 200);
+  const both = { Authorization: 'Bearer nobody', Cookie: person.cookie };
+  t.same((await get(file.byId, both)).refusal, [401, 1101], 'a bearer decides, the cookie is not looked at');
+  t.equal((await get(file.byCode, both)).status, 200, 'a code needs neither');
+  t.same((await get(`/auth/v1/file/${file.fileId}`, bearer)).refusal, [401, 1101], 'v1 is for the cookie');
+});
+
+t.test('a user who is blocked fetches nothing more', async (t) => {
+  const person = await signUp(gateway.url);
+  const file = await upload(person, randomBytes(1_000));
+  t.equal((await get(file.byId, { Cookie: person.cookie })).status, 200);
+  const { cookie } = await signUp(gateway.url, admin);
+  const unfinished = randomBytes(600_000);
+  t.equal((await initUpload({ url: gateway.url, cookie: person.cookie }, unfinished)).status, 200);
+  t.equal(await initUpload({ url: gateway.url, cookie }, unfinished).then(codeOf), 1304);
+  const blocked = await request(`${gateway.url}/ProxyAdmin/api/users/block`, {
+    headers: { Cookie: cookie },
+    body: { userId: person.userId, blocked: true },
+  });
+  t.equal(blocked.status, 200, blocked.text);
+  t.same((await get(file.byId, { Cookie: person.cookie })).refusal, [401, 1101]);
+  t.same((await get(`/auth/v1/file/${file.fileId}`, { Cookie: person.cookie })).refusal, [401, 1101]);
+  // A message between two actors frees the slot and the checksum right after the answer; the upload's own limit is 600 s.
+  const startMs = performance.now();
+  let code = 0;
+  do code = await initUpload({ url: gateway.url, cookie }, unfinished).then(codeOf);
+  while (code === 1304 && performance.now() - startMs < REVOKED_MS_MAX);
+  t.equal(code, 0, 'what the user had begun makes room for others');
+});
+
+t.test('a chat module that is down is 502 or 503, and bytes that are not there are 404', async (t) => {
+  const person = await signUp(gateway.url);
+  const file = await upload(person, randomBytes(1_000));
+  const fault = (mode: string) =>
+    request(`${gateway.sandbox}/sandbox/v1/fault`, { body: { module: 'chat', mode } });
+  await fault('down');
+  const { status, headers } = await get(file.byCode);
+  t.match(String(status), /^50[23]$/);
+  t.equal(headers.get('etag'), null);
+  await fault('ok');
+  // A message whose bytes never came here.
+  const asGateway = async (path: string, body: object) =>
+    (await request(`${gateway.sandbox}/chat/v1/${path}`, { body })).json['result'];
+  const { userId } = person;
+  const personal = await asGateway('chats/personal', { userId });
+  const fields = { userId, chatId: personal?.['chatId'], uploadKey: 'gone', name: 'gone.bin' };
+  const fileId = String((await asGateway('files/create', fields))?.['fileId']);
+  await asGateway('files/complete', { fileId, sizeBytes: 5, crc32: 1 });
+  t.same((await get(`/auth/v2/file/${fileId}`, { Cookie: person.cookie })).refusal, [404, 1311]);
+});
+
+/** As the chat module asks the internal listener; the stand-in's key opens it. */
+async function removeFiles(from: RunningGateway, files: readonly object[]) {
+  const key = readFileSync(join(from.dataPath, 'sandbox/module-key'), 'utf8').trim();
+  const headers = { 'X-Module-Key': key };
+  const answer = await request(`${from.internal}/internal/v1/files/remove`, { headers, body: { files } });
+  return [answer.status, answer.json['result'] ?? answer.json['error']?.['code']];
+}
+
+t.test('removed files are 404 at once, and uploads under way go on', async (t) => {
+  const [person, other] = [await signUp(gateway.url), await signUp(gateway.url)];
+  const bytes = randomBytes(300_000);
+  const file = await upload(person, bytes);
+  t.equal((await get(file.byCode)).status, 200, 'described and open');
+  const draft = await fetch(`${gateway.url}/auth/v2/file/create_draft?fileName=a.bin&fileSize=300000`, {
+    method: 'POST',
+    headers: { Cookie: person.cookie },
+  });
+  const { result } = (await draft.json()) as { result: string };
+  const draftId = result.slice(0, result.indexOf(':'));
+  const kept = await fetch(`${gateway.url}/auth/v2/file/stream_upload/${draftId}`, {
+    method: 'POST',
+    headers: { Cookie: person.cookie, Range: 'bytes=0-99999' },
+    body: bytes.subarray(0, 100_000),
+  });
+  t.equal(kept.status, 200, await kept.text());
+  const ownerId = person.userId;
+  const asked = [file.fileId, file.fileId, draftId, '5'].map((fileId) => ({ fileId, ownerId }));
+  t.same(await removeFiles(gateway, [{ fileId: file.fileId, ownerId: other.userId }]), [200, { removed: 0 }]);
+  t.same(await removeFiles(gateway, asked), [200, { removed: 1 }]);
+  t.same((await get(file.byCode)).refusal, [404, 1311]);
+  t.same(await removeFiles(gateway, asked), [200, { removed: 0 }], 'again is a success');
+  const rest = await fetch(`${gateway.url}/auth/v2/file/stream_upload/${draftId}`, {
+    method: 'POST',
+    headers: { Cookie: person.cookie, Range: 'bytes=100000-299999' },
+    body: bytes.subarray(100_000),
+  });
+  t.equal(rest.status, 200, await rest.text());
+  t.ok((await get(`/auth/v2/file/${draftId}`, { Cookie: person.cookie })).bytes.equals(bytes));
+  t.same(await removeFiles(gateway, asked), [200, { removed: 1 }], 'once it is whole it may go');
+});
+
+t.test('far away: files of a storage server come whole, in ranges, and to HEAD', async (t) => {
+  const server = await MemoryStorageServer.start(t);
+  const far = await launch({
+    args: ['--sandbox'],
+    configuration: { Settings: SETTINGS, FileServers: { 0: { Host: server.url } } },
+  });
+  t.teardown(() => far.stop());
+  const person = await signUp(far.url);
+  const bytes = randomBytes(1_300_000);
+  const file = await upload(person, bytes, {}, far.url);
+  t.ok((await get(file.byCode, {}, far)).bytes.equals(bytes));
+  const doomed = await upload(person, randomBytes(1_000), {}, far.url);
+  const files = [{ fileId: doomed.fileId, ownerId: person.userId }];
+  t.same(await removeFiles(far, files), [200, { removed: 1 }]);
+  t.same([...server.files.keys()], [`/${person.userId}/${file.fileId}`]);
+  const part = await get(file.byCode, { Range: 'bytes=-5' }, far);
+  t.same([part.status, part.bytes], [206, bytes.subarray(-5)]);
+  const many = await get(file.byCode, { Range: 'bytes=0-9,600000-1299999' }, far);
+  t.equal(many.bytes.length, Number(many.headers.get('content-length')));
+  t.ok(many.bytes.includes(bytes.subarray(600_000)));
+  const chunk = await get(`/auth/v1/file/${file.fileId}?part_number=4`, { Cookie: person.cookie }, far);
+  t.ok(chunk.bytes.equals(bytes.subarray(4 * 256 * 1024)));
+  const head = await fetch(`${far.url}${file.byCode}`, { method: 'HEAD' });
+  t.equal(head.headers.get('content-length'), '1300000');
+});

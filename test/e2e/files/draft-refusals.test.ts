@@ -1,0 +1,90 @@
+/** v2 uploads against the real program: a body that is too large is told so, whatever the client. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import http from 'node:http';
+import t from 'tap';
+import { signUp } from '../../../tools/agent.ts';
+import { launch } from '../../../tools/launch.ts';
+import { count } from '../../support/depth.ts';
+import { createDraft, FREE_LIMITS } from '../../support/files/draft-program.ts';
+
+t.setTimeout(120_000);
+
+const MEGABYTE = 1024 * 1024;
+const CAP = MEGABYTE;
+const TRIES = count(100);
+
+type Sender = (
+  url: string,
+  cookie: string,
+  body: Buffer,
+  chunked: boolean,
+) => Promise<{ status: number; text: string }>;
+
+const viaUndici: Sender = async (url, cookie, body, chunked) => {
+  const init = chunked ? { body: new Blob([body]).stream(), duplex: 'half' } : { body };
+  const answer = await fetch(url, { method: 'POST', headers: { Cookie: cookie }, ...init } as RequestInit);
+  return { status: answer.status, text: await answer.text() };
+};
+
+const viaNode: Sender = (url, cookie, body, chunked) =>
+  new Promise((resolve, reject) => {
+    const headers = { Cookie: cookie, ...(chunked ? {} : { 'Content-Length': body.length }) };
+    const request = http.request(url, { method: 'POST', headers, agent: false }, (answer) => {
+      let text = '';
+      answer.setEncoding('utf8').on('data', (piece: string) => {
+        text += piece;
+      });
+      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, text }));
+      answer.on('error', reject);
+    });
+    request.on('error', reject);
+    request.end(body);
+  });
+
+const viaCurl: Sender = async (url, cookie, body, chunked) => {
+  const flags = chunked ? ['-H', 'Transfer-Encoding: chunked'] : [];
+  const args = ['-sS', '-X', 'POST', '-H', `Cookie: ${cookie}`, '-H', 'Expect:', ...flags];
+  const child = spawn('curl', [...args, '--data-binary', '@-', '-w', '\n%{http_code}', url]);
+  let text = '';
+  child.stdout.setEncoding('utf8').on('data', (piece: string) => {
+    text += piece;
+  });
+  child.stdin.on('error', () => child.stdin.destroy());
+  child.stdin.end(body);
+  await once(child, 'close');
+  const at = text.lastIndexOf('\n');
+  return { status: Number(text.slice(at + 1)), text: text.slice(0, at) };
+};
+
+const SENDERS: Readonly<Record<string, Sender>> = {
+  undici: viaUndici,
+  'node:http': viaNode,
+  ...(existsSync('/usr/bin/curl') ? { curl: viaCurl } : {}),
+};
+
+t.test('413 with 1301 arrives at every try, declared and chunked', async (t) => {
+  const gateway = await launch({
+    args: ['--sandbox'],
+    configuration: { Settings: { ...FREE_LIMITS, FileMaxSizeBytes: CAP } },
+  });
+  t.teardown(() => gateway.stop());
+  const { cookie } = await signUp(gateway.url);
+  const body = Buffer.alloc(6 * MEGABYTE, 7);
+  for (const [name, send] of Object.entries(SENDERS)) {
+    for (const chunked of [false, true]) {
+      const tally = new Map<string, number>();
+      const drafts = Array.from({ length: TRIES }, () => createDraft(gateway.url, cookie));
+      for (const fileId of await Promise.all(drafts)) {
+        const url = `${gateway.url}/auth/v2/file/stream_upload/${fileId}`;
+        const answered = await send(url, cookie, body, chunked).then(
+          ({ status, text }) => `${status} ${(JSON.parse(text) as { error: { code: number } }).error.code}`,
+          (error: Error) => `lost: ${String(error.cause ?? error)}`,
+        );
+        tally.set(answered, (tally.get(answered) ?? 0) + 1);
+      }
+      t.same([...tally], [['413 1301', TRIES]], `${name}, ${chunked ? 'chunked' : 'declared'}`);
+    }
+  }
+});

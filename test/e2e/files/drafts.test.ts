@@ -1,0 +1,130 @@
+/** v2 uploads against the real program: kill -9 at every stage, resume after it, bounded memory. */
+import t from 'tap';
+import { eventLoopP99Ms } from '../../../bench/measure/metrics.ts';
+import { costOf } from '../../../bench/measure/process-cost.ts';
+import { signUp } from '../../../tools/agent.ts';
+import { runDraftKillLoop } from '../../../tools/draft-kill-loop.ts';
+import { launch } from '../../../tools/launch.ts';
+import { count, depth } from '../../support/depth.ts';
+import { createDraft, FREE_LIMITS } from '../../support/files/draft-program.ts';
+
+t.setTimeout(120_000);
+
+const KILLS = 5;
+const MEGABYTE = 1024 * 1024;
+
+t.test('kill -9 loop: every upload is complete or goes on after each kill', async (t) => {
+  const kills = count(KILLS);
+  const report = await runDraftKillLoop({
+    kills,
+    dataPath: `${t.testdir()}/data`,
+    clients: 3,
+    seed: depth.seed,
+  });
+  t.comment(JSON.stringify(report));
+  t.same(report.faults, []);
+  t.equal(report.kills, kills);
+  t.ok(report.acknowledged >= kills, 'the clients were uploading');
+});
+
+/** Pieces of one buffer, so that the client's memory stays out of the figures. */
+function bodyOf(sizeBytes: number): ReadableStream<Uint8Array> {
+  const piece = new Uint8Array(256 * 1024).fill(7);
+  let left = sizeBytes;
+  return new ReadableStream({
+    pull(controller) {
+      const length = Math.min(left, piece.length);
+      if (length > 0) controller.enqueue(piece.slice(0, length));
+      left -= length;
+      if (left === 0) controller.close();
+    },
+  });
+}
+
+async function uploadStream(url: string, cookie: string, sizeBytes: number): Promise<number> {
+  const fileId = await createDraft(url, cookie);
+  const init = { method: 'POST', headers: { Cookie: cookie }, body: bodyOf(sizeBytes), duplex: 'half' };
+  const answer = await fetch(`${url}/auth/v2/file/stream_upload/${fileId}`, init as RequestInit);
+  await answer.text();
+  return answer.status;
+}
+
+t.test('memory stays bounded: 60 streams at once, then 100 MiB through one', async (t) => {
+  const gateway = await launch({
+    args: ['--sandbox'],
+    configuration: { Settings: { ...FREE_LIMITS, FileMaxSizeBytes: 100 * MEGABYTE } },
+  });
+  t.teardown(() => gateway.stop());
+  const { cookie } = await signUp(gateway.url);
+  const pid = gateway.process.pid ?? 0;
+  const rssBytes = () => costOf(pid)?.rssBytes ?? 0;
+  t.equal(await uploadStream(gateway.url, cookie, 4 * MEGABYTE), 200, 'warm');
+  for (const { streams, sizeBytes, growthMiB } of [
+    { streams: 60, sizeBytes: 4 * MEGABYTE, growthMiB: 192 },
+    { streams: 1, sizeBytes: 100 * MEGABYTE, growthMiB: 64 },
+  ]) {
+    await eventLoopP99Ms(gateway.internal);
+    const before = rssBytes();
+    let most = before;
+    const sampler = setInterval(() => {
+      most = Math.max(most, rssBytes());
+    }, 20);
+    const startMs = performance.now();
+    const sent = Array.from({ length: streams }, () => uploadStream(gateway.url, cookie, sizeBytes));
+    const statuses = await Promise.all(sent);
+    clearInterval(sampler);
+    const elapsedMs = performance.now() - startMs;
+    const grown = (most - before) / MEGABYTE;
+    const delayMs = await eventLoopP99Ms(gateway.internal);
+    const rate = ((streams * sizeBytes) / MEGABYTE / elapsedMs) * 1000;
+    t.comment(
+      `${streams} x ${sizeBytes / MEGABYTE} MiB: ${rate.toFixed(0)} MiB/s, RSS ${(before / MEGABYTE).toFixed(0)} MiB ` +
+        `and at most ${grown.toFixed(0)} more, event-loop delay p99 ${delayMs.toFixed(1)} ms`,
+    );
+    t.ok(
+      statuses.every((status) => status === 200),
+      `all of ${streams} are complete`,
+    );
+    t.ok(grown < growthMiB, `${grown.toFixed(0)} MiB more`);
+  }
+});
+
+t.test('a stop ends a piece at what is counted, and it goes on after the restart', async (t) => {
+  const dataPath = `${t.testdir()}/data`;
+  const Settings = { ...FREE_LIMITS, FileUploadBytesPerSecond: 500_000 };
+  const first = await launch({ args: ['--sandbox'], dataPath, configuration: { Settings } });
+  const { cookie } = await signUp(first.url);
+  const fileId = await createDraft(first.url, cookie);
+  const path = `/auth/v2/file/stream_upload/${fileId}`;
+  const headers = { Cookie: cookie, 'Upload-Complete': '?1' };
+  const body = Buffer.alloc(8 * MEGABYTE, 5);
+  const broken = fetch(first.url + path, { method: 'POST', headers, body });
+  for (let taken = 0; taken === 0; ) {
+    const { parts } = (await (await fetch(`${first.internal}/health`)).json()) as {
+      parts: { files: Record<string, number> };
+    };
+    taken = parts.files['uploads_receivedBytes'] ?? 0;
+  }
+  const startMs = performance.now();
+  first.process.kill('SIGTERM');
+  const answer = await broken;
+  t.equal(answer.status, 503);
+  t.equal(((await answer.json()) as { error: { code: number } }).error.code, 1014);
+  t.equal((await first.exited).code, 0);
+  t.ok(performance.now() - startMs < 8_000, 'without waiting for an upload of 16 s');
+  const second = await launch({
+    args: ['--sandbox'],
+    dataPath,
+    configuration: { Settings: { ...Settings, FileUploadBytesPerSecond: 0 } },
+  });
+  t.teardown(() => second.stop());
+  const told = await fetch(second.url + path, { method: 'HEAD', headers: { Cookie: cookie } });
+  const offset = Number(told.headers.get('Upload-Offset'));
+  t.ok(offset > 0 && offset <= body.length, `on from ${offset}`);
+  const rest = await fetch(second.url + path, {
+    method: 'PATCH',
+    headers: { ...headers, 'Upload-Offset': String(offset) },
+    body: body.subarray(offset),
+  });
+  t.equal(rest.status, 200);
+});

@@ -1,0 +1,404 @@
+/** Buffered uploads of the real program with the real sandbox: every refusal with its status and code, and what is left. */
+import { randomBytes } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import t from 'tap';
+import { type Answer, type Person, request, signUp } from '../../../tools/agent.ts';
+import { launch } from '../../../tools/launch.ts';
+import {
+  cancelUpload,
+  chunksOf,
+  crc32,
+  initUpload,
+  queryOf,
+  sendPart,
+  type Uploader,
+  uploadAll,
+  uploadPart,
+  uploadStatus,
+} from '../../../tools/upload-client.ts';
+
+const CHUNK = 256 * 1024;
+const SETTINGS = {
+  ApiRPSLimit: 1000,
+  IpRPSLimit: 1000,
+  SessionApiRPSLimit: 1000,
+  UserApiRPSLimit: 1000,
+  FileUploadBytesPerSecond: 0,
+  FileBlockedExtensions: 'exe;.bat',
+};
+const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: SETTINGS } });
+t.teardown(() => gateway.stop());
+
+interface Someone extends Person, Uploader {}
+
+async function someone(): Promise<Someone> {
+  const person = await signUp(gateway.url);
+  return { ...person, url: gateway.url };
+}
+
+/** `[status, code]`. */
+const refusalOf = ({ status, json }: Answer): [number, unknown] => [status, json['error']?.['code']];
+
+async function chat(userId: string, path: string, body?: object) {
+  const headers = { 'X-Crm': userId };
+  const answer = await request(`${gateway.sandbox}/chat/v1/${path}`, {
+    headers,
+    ...(body === undefined ? {} : { body }),
+  });
+  return answer.json['result'] as unknown as Record<string, unknown>;
+}
+
+async function fault(mode: string): Promise<void> {
+  await request(`${gateway.sandbox}/sandbox/v1/fault`, { body: { module: 'chat', mode } });
+}
+
+/** Names in the folder of this user's bytes: file ids, and `….part`. */
+function stored({ userId }: Person): string[] {
+  const folder = join(gateway.dataPath, 'files', userId);
+  return existsSync(folder) ? readdirSync(folder) : [];
+}
+
+/** Files that the chat module's log holds as pending, neither completed nor given up. */
+function pendingMessages(): string[] {
+  const lines = readFileSync(join(gateway.dataPath, 'sandbox', 'log.jsonl'), 'utf8')
+    .trim()
+    .split('\n');
+  const pending = new Set<string>();
+  for (const line of lines) {
+    const record = JSON.parse(line) as { type: string; fileId: string };
+    if (record.type === 'fileCreated') pending.add(record.fileId);
+    if (record.type === 'fileEnded') pending.delete(record.fileId);
+  }
+  return [...pending];
+}
+
+/** Cleaning up follows the answer, the module's part of it 2 s later where the module was down. */
+const CLEANING_MS = 15_000;
+
+async function until(holds: () => boolean): Promise<boolean> {
+  const endMs = Date.now() + CLEANING_MS;
+  while (!holds() && Date.now() < endMs) await uploadStatus(await bystander, 1);
+  return holds();
+}
+const bystander = someone();
+
+t.test('upload: parts in any order and at once; the file, its message and its code are there', async (t) => {
+  const ada = await someone();
+  const bytes = randomBytes(20 * CHUNK + 77);
+  const opened = await initUpload(ada, bytes, {
+    FileName: 'größe 😀.txt',
+    Message: 'look',
+    CRC32: crc32(bytes) | 0,
+  });
+  t.same(opened.json, { result: crc32(bytes) }, 'a negative CRC-32 is read as unsigned');
+  t.match(opened.headers.get('x-ratelimit'), /^s=s;/);
+  const order = [...chunksOf(bytes).keys()].reverse();
+  const first = await uploadPart(ada, bytes, order[0] ?? 0);
+  t.same(first.json, { result: { chunkNumber: 20, fileId: null, fileCode: null } });
+  t.equal(first.headers.get('x-ratelimit'), null, 'parts are not counted');
+  t.same((await uploadPart(ada, bytes, 20)).json, first.json, 'again: the same answer');
+  const status = await uploadStatus(ada, crc32(bytes));
+  const missing = Array.from({ length: 20 }, (_, at) => at);
+  const expected = { uploadId: crc32(bytes), chunkCount: 21, missing, expiresUtc: /^20.*Z$/ };
+  t.match(status.json, { result: expected });
+  t.equal(stored(ada).length, 1);
+  const answers = await Promise.all(order.slice(1).map((at) => uploadPart(ada, bytes, at)));
+  t.ok(answers.every(({ status }) => status === 200));
+  const last = answers.find(({ json }) => json['result']?.['fileId'] !== null);
+  const result = last?.json['result'] ?? {};
+  const { fileId, fileCode, chunkNumber } = result as Record<string, unknown>;
+  t.match(fileCode, /^[A-Za-z0-9_-]{22}$/);
+  t.same(stored(ada), [fileId]);
+  t.ok(readFileSync(join(gateway.dataPath, 'files', ada.userId, String(fileId))).equals(bytes));
+  const info = await chat(ada.userId, `files/info?fileId=${fileId}`);
+  t.match(info, { name: 'größe 😀.txt', sizeBytes: bytes.length, crc32: crc32(bytes), text: 'look' });
+  t.match(await chat(ada.userId, `chats/info?chatId=${info['chatId']}`), { kind: 'personal' });
+  const again = await uploadPart(ada, bytes, Number(chunkNumber));
+  t.same(again.json, last?.json, 'the finishing part again');
+  const other = (Number(chunkNumber) + 1) % 21;
+  t.same(refusalOf(await uploadPart(ada, bytes, other)), [404, 1305]);
+  t.same(refusalOf(await uploadStatus(ada, crc32(bytes))), [404, 1305]);
+});
+
+t.test('init: 1309 for names, 1301 for sizes, 400 for what is no request', async (t) => {
+  const ada = await someone();
+  const bytes = randomBytes(10);
+  const names = [
+    'a\r\nb',
+    'a\u202egpj.exe',
+    'a.exe\u200b',
+    `${'é'.repeat(126)}.txt`,
+    'a/b',
+    'a\\b',
+    '..',
+    'a.',
+    'a ',
+    '',
+    'x.ExE',
+  ];
+  for (const FileName of names)
+    t.same(refusalOf(await initUpload(ada, bytes, { FileName })), [400, 1309], FileName);
+  for (const FileSize of [0, -1]) t.same(refusalOf(await initUpload(ada, bytes, { FileSize })), [400, 1301]);
+  for (const FileSize of [20_971_521, 5_000_000_000, Number.MAX_SAFE_INTEGER])
+    t.same(refusalOf(await initUpload(ada, bytes, { FileSize })), [413, 1301], String(FileSize));
+  const bad = [
+    { FileSize: 1.5 },
+    { FileSize: '10' },
+    { CRC32: 2 ** 32 },
+    { CRC32: -(2 ** 31) - 1 },
+    { CRC32: '7' },
+    { FileName: 7 },
+    { ChatId: 'x' },
+    { ChatId: '9223372036854775808' },
+    { ChatId: 2 ** 53 },
+    { Message: 'x'.repeat(4097) },
+    { FileName: undefined },
+  ];
+  for (const fields of bad)
+    t.same(refusalOf(await initUpload(ada, bytes, fields)), [400, 1001], JSON.stringify(fields));
+  t.same(refusalOf(await initUpload({ url: ada.url, cookie: '' }, bytes)), [401, 1101]);
+  t.same(refusalOf(await sendPart({ url: ada.url, cookie: '' }, { uploadId: 1 }, bytes)), [401, 1101]);
+  t.same(stored(ada), []);
+});
+
+t.test(
+  'init: a chat of others and an unknown one are 403, an unknown linked message 404, one’s own takes the file',
+  async (t) => {
+    const [ada, bob] = [await someone(), await someone()];
+    const bytes = randomBytes(1000);
+    await chat(bob.userId, 'chats/list');
+    const { id: ChatId } = await chat(ada.userId, 'chats/create', { name: 'Climbing' });
+    t.same(refusalOf(await initUpload(bob, bytes, { ChatId })), [403, 1103]);
+    t.same(refusalOf(await initUpload(bob, bytes, { ChatId: '77' })), [403, 1103]);
+    const elsewhere = await chat(ada.userId, 'chats/create', { name: 'Sailing' });
+    const other = await chat(ada.userId, 'messages/send', { chatId: elsewhere['id'], text: 'there' });
+    for (const LinkedMessageId of ['5', other['id']]) {
+      const unlinked = await initUpload(ada, bytes, { ChatId, LinkedMessageId });
+      t.equal(unlinked.status, 404);
+      t.match(unlinked.json, { error: { code: 1004, message: 'Linked message not found' } });
+    }
+    t.same(refusalOf(await initUpload(bob, bytes, { ChatId, LinkedMessageId: '5' })), [403, 1103]);
+    const said = await chat(ada.userId, 'messages/send', { chatId: ChatId, text: 'which one?' });
+    const done = await uploadAll(ada, bytes, { ChatId, LinkedMessageId: said['id'], Message: 'this' });
+    const { messages } = await chat(ada.userId, `messages/list?chatId=${ChatId}`);
+    t.match(messages, [
+      { id: done.fileId, replyToId: said['id'], text: 'this', file: { sizeBytes: 1000 } },
+      {},
+    ]);
+    const note = await uploadAll(ada, Buffer.from('a note\n'), { ChatId, FileName: 'note.txt' });
+    t.match(await chat(ada.userId, `files/text?fileId=${note.fileId}`), { text: 'a note\n' });
+    for (const chatId of [0, '-5', null, undefined]) {
+      const { fileId } = await uploadAll(ada, randomBytes(9), { ChatId: chatId });
+      const { chatId: where } = await chat(ada.userId, `files/info?fileId=${fileId}`);
+      t.match(await chat(ada.userId, `chats/info?chatId=${where}`), { kind: 'personal' }, String(chatId));
+    }
+    t.same(refusalOf(await initUpload(bob, bytes, { ChatId })), [403, 1103], 'refusals hold no slot');
+  },
+);
+
+t.test('init: 1302 for a second one, 1304 for a CRC-32 in use, 1303 for the 61st', async (t) => {
+  const people = await Promise.all(Array.from({ length: 61 }, () => someone()));
+  const [ada, bob] = people as [Someone, Someone];
+  const bytes = randomBytes(1000);
+  const race = await Promise.all([initUpload(ada, bytes), initUpload(bob, bytes)]);
+  t.same(race.map(({ status }) => status).sort(), [200, 409]);
+  const winner = race[0].status === 200 ? ada : bob;
+  const loser = winner === ada ? bob : ada;
+  t.same(refusalOf(await initUpload(loser, bytes)), [409, 1304]);
+  t.same(refusalOf(await initUpload(winner, randomBytes(10))), [409, 1302]);
+  t.equal((await initUpload(loser, randomBytes(10))).status, 200);
+  const opened = await Promise.all(people.slice(2, 60).map((one) => initUpload(one, randomBytes(8))));
+  t.ok(opened.every(({ status }) => status === 200));
+  const last = people[60] as Someone;
+  const refused = await initUpload(last, bytes);
+  t.same(refusalOf(refused), [503, 1303], 'before 1304');
+  t.equal(refused.headers.get('retry-after'), '5');
+  t.same(refusalOf(await initUpload(winner, bytes)), [409, 1302], 'before 1303');
+  t.same((await cancelUpload(winner, crc32(bytes))).text, '{"result":null}');
+  t.equal((await initUpload(last, bytes)).status, 200, 'the slot and the CRC-32 are free with the answer');
+  t.same(refusalOf(await cancelUpload(winner, crc32(bytes))), [404, 1305], 'the id is another’s now');
+  await cancelUpload(last, crc32(bytes));
+  for (const [at, one] of people.slice(2, 60).entries())
+    await cancelUpload(one, String(opened[at]?.json['result']));
+  t.equal(await until(() => pendingMessages().length === 1), true);
+});
+
+t.test('part: 1305 for what is unknown or another’s, 1306 for what is no chunk of it', async (t) => {
+  const [ada, bob] = [await someone(), await someone()];
+  const bytes = randomBytes(2 * CHUNK);
+  const uploadId = crc32(bytes);
+  const chunk = bytes.subarray(0, CHUNK);
+  const good = { uploadId, chunkNumber: 0, chunkCrc32: crc32(chunk) };
+  t.same(refusalOf(await sendPart(ada, good, chunk)), [404, 1305]);
+  await initUpload(ada, bytes);
+  t.same(refusalOf(await sendPart(bob, good, chunk)), [404, 1305], 'another’s');
+  t.same(refusalOf(await uploadStatus(bob, uploadId)), [404, 1305]);
+  t.same(refusalOf(await cancelUpload(bob, uploadId)), [404, 1305]);
+  for (const junk of ['', 'x', '1.5', '99999999999', '-1', '1e3', '0x10'])
+    t.same(refusalOf(await sendPart(ada, { ...good, uploadId: junk }, chunk)), [404, 1305], junk);
+  for (const chunkNumber of ['-1', '2', String(2 ** 53), '1.5', '', ' 0', '0x0', '99999999999999999999'])
+    t.same(refusalOf(await sendPart(ada, { ...good, chunkNumber }, chunk)), [400, 1306], chunkNumber);
+  t.same(refusalOf(await sendPart(ada, { uploadId, chunkCrc32: 1 }, chunk)), [400, 1306]);
+  t.same(refusalOf(await sendPart(ada, { uploadId, chunkNumber: 0 }, chunk)), [400, 1001]);
+  t.equal(
+    (await sendPart(ada, { ...good, uploadId: uploadId | 0, chunkCrc32: crc32(chunk) | 0 }, chunk)).status,
+    200,
+  );
+  t.equal((await uploadPart(ada, bytes, 1)).status, 200);
+});
+
+t.test('part: 1307 for a long or a short one, 1308 for a wrong one, which may be sent again', async (t) => {
+  const ada = await someone();
+  const bytes = randomBytes(2 * CHUNK + 5);
+  await initUpload(ada, bytes);
+  const uploadId = crc32(bytes);
+  const [first = bytes, , last = bytes] = chunksOf(bytes);
+  const long = Buffer.concat([first, Buffer.from('!')]);
+  const as = (chunkNumber: number, sent: Uint8Array) => ({ uploadId, chunkNumber, chunkCrc32: crc32(sent) });
+  t.same(refusalOf(await sendPart(ada, as(0, long), long)), [413, 1307], '256 KB and a byte');
+  t.same(refusalOf(await sendPart(ada, as(2, first), first)), [413, 1307], 'longer than the last one');
+  const short = first.subarray(1);
+  t.same(refusalOf(await sendPart(ada, as(0, short), short)), [400, 1307]);
+  t.same(refusalOf(await sendPart(ada, as(0, first), new Uint8Array(0))), [400, 1307], 'no body');
+  t.same(refusalOf(await sendPart(ada, { ...as(0, first), chunkCrc32: 7 }, first)), [422, 1308]);
+  const head = `POST /auth/v1/file/upload_part?${queryOf(as(0, first))} HTTP/1.1\r\nHost: localhost\r\nCookie: ${ada.cookie}\r\n`;
+  const chunked = Buffer.concat([
+    Buffer.from(`${head}Transfer-Encoding: chunked\r\n\r\n${long.length.toString(16)}\r\n`),
+    long,
+    Buffer.from('\r\n0\r\n\r\n'),
+  ]);
+  t.match(await raw(chunked), /^HTTP\/1\.1 413[\s\S]*"code":1307/, 'chunked, nothing declared');
+  t.equal((await uploadPart(ada, bytes, 0)).status, 200);
+  t.same(refusalOf(await sendPart(ada, { ...as(0, first), chunkCrc32: 7 }, first)), [422, 1308], 'stored');
+  t.equal((await uploadPart(ada, bytes, 1)).status, 200);
+  t.equal((await uploadPart(ada, bytes, 2)).status, 200);
+  t.equal(last.length, 5);
+  const [fileId = ''] = stored(ada);
+  t.ok(readFileSync(join(gateway.dataPath, 'files', ada.userId, fileId)).equals(bytes));
+});
+
+t.test('part: a form and a coded body are 415; nothing is stored, and the upload goes on', async (t) => {
+  const ada = await someone();
+  const bytes = randomBytes(CHUNK + 5);
+  await initUpload(ada, bytes);
+  const [first = bytes] = chunksOf(bytes);
+  const query = queryOf({ uploadId: crc32(bytes), chunkNumber: 0, chunkCrc32: crc32(first) });
+  const before = (await uploadStatus(ada, crc32(bytes))).json['result'];
+  const lines = [
+    'Content-Type: multipart/form-data; boundary=x',
+    'Content-Encoding: gzip',
+    'Content-Type: a/b\r\nContent-Type: a/b',
+  ];
+  for (const line of lines) {
+    const head = `POST /auth/v1/file/upload_part?${query} HTTP/1.1\r\nHost: localhost\r\nCookie: ${ada.cookie}\r\n`;
+    const sent = Buffer.from(`${head}${line}\r\nContent-Length: ${first.length}\r\n\r\n`);
+    t.match(await raw(Buffer.concat([sent, first])), /^HTTP\/1\.1 415[\s\S]*"code":1007/, line);
+  }
+  t.same((await uploadStatus(ada, crc32(bytes))).json['result'], before);
+  t.equal((await uploadPart(ada, bytes, 0)).status, 200);
+  t.match((await uploadPart(ada, bytes, 1)).json['result'], { fileId: /^\d+$/ });
+});
+
+/** Sends bytes on a socket of their own; resolves with what comes until the answer is whole or the other side closes. */
+function raw(bytes: Uint8Array, then: (socket: Socket) => void = () => undefined): Promise<string> {
+  return new Promise((resolve) => {
+    const { hostname, port } = new URL(gateway.url);
+    const socket = connect(Number(port), hostname);
+    let text = '';
+    const done = () => {
+      socket.destroy();
+      resolve(text);
+    };
+    socket.on('data', (data) => {
+      text += data;
+      if (/\r\n\r\n\{.*\}$/s.test(text)) done();
+    });
+    socket.on('close', done);
+    socket.on('error', done);
+    socket.write(bytes, () => then(socket));
+  });
+}
+
+t.test('a foreign page cannot upload with somebody’s cookie', async (t) => {
+  const ada = await someone();
+  const headers = { Cookie: ada.cookie, Origin: 'https://evil.example' };
+  for (const path of ['upload_part?uploadId=1&chunkNumber=0&chunkCrc32=0', 'cancel_upload?uploadId=1'])
+    t.same(
+      refusalOf(await request(`${gateway.url}/auth/v1/file/${path}`, { method: 'POST', headers })),
+      [403, 1103],
+    );
+  const body = { FileName: 'a', FileSize: 1, CRC32: 1 };
+  t.same(refusalOf(await request(`${gateway.url}/auth/v1/file/init_upload`, { headers, body })), [403, 1103]);
+});
+
+t.test('part: FIN and RST in mid-body leave nothing behind, the chunk may be sent again', async (t) => {
+  const ada = await someone();
+  const bytes = randomBytes(CHUNK + 100);
+  await initUpload(ada, bytes);
+  const [first = bytes] = chunksOf(bytes);
+  const query = `uploadId=${crc32(bytes)}&chunkNumber=0&chunkCrc32=${crc32(first)}`;
+  const head = `POST /auth/v1/file/upload_part?${query} HTTP/1.1\r\nHost: localhost\r\nCookie: ${ada.cookie}\r\nContent-Length: ${CHUNK}\r\n\r\n`;
+  const half = Buffer.concat([Buffer.from(head), first.subarray(0, CHUNK / 2)]);
+  for (let round = 0; round < 5; round += 1) {
+    await raw(half, (socket) => socket.end());
+    await raw(half, (socket) => socket.resetAndDestroy());
+  }
+  t.match((await uploadStatus(ada, crc32(bytes))).json, { result: { missing: [0, 1] } });
+  // Longer than it said: the rest begins another request, which is none.
+  t.match(await raw(Buffer.concat([Buffer.from(head), first, Buffer.from('more')])), /^HTTP\/1\.1 200/);
+  t.match((await uploadStatus(ada, crc32(bytes))).json, { result: { missing: [1] } });
+  t.match((await uploadPart(ada, bytes, 1)).json, { result: { fileId: String } });
+});
+
+t.test('last part: a full-file mismatch is 1308, ends the upload and removes everything', async (t) => {
+  const ada = await someone();
+  const bytes = randomBytes(CHUNK + 1);
+  t.equal((await initUpload(ada, bytes, { CRC32: 0 })).text, '{"result":0}', '0 is a CRC-32');
+  const chunks = chunksOf(bytes);
+  const send = (at: number) => {
+    const chunk = chunks[at] ?? bytes;
+    return sendPart(ada, { uploadId: 0, chunkNumber: at, chunkCrc32: crc32(chunk) }, chunk);
+  };
+  t.equal((await send(0)).status, 200);
+  t.same(refusalOf(await send(1)), [422, 1308]);
+  t.same(refusalOf(await send(1)), [404, 1305]);
+  t.ok(await until(() => stored(ada).length === 0 && pendingMessages().length <= 1));
+  t.equal((await initUpload(ada, bytes)).status, 200, 'the slot is free');
+  await cancelUpload(ada, crc32(bytes));
+});
+
+t.test('module down at init or completion: 1310, nothing stays, the slot is free', async (t) => {
+  const ada = await someone();
+  const bytes = randomBytes(1000);
+  for (const mode of ['error', 'cut']) {
+    await fault(mode);
+    t.same(refusalOf(await initUpload(ada, bytes)), [502, 1310], mode);
+    await fault('ok');
+    t.equal((await initUpload(ada, bytes)).status, 200);
+    await fault(mode);
+    t.same(refusalOf(await uploadPart(ada, bytes, 0)), [502, 1310], mode);
+    t.ok(await until(() => stored(ada).length === 0), 'the bytes go while the module is down');
+    t.same(refusalOf(await uploadPart(ada, bytes, 0)), [404, 1305]);
+    await fault('ok');
+    t.equal((await initUpload(ada, bytes)).status, 200, 'the slot is free');
+    t.equal((await cancelUpload(ada, crc32(bytes))).status, 200);
+  }
+});
+
+t.test('a sender who left the chat: 403 at completion, nothing stays', async (t) => {
+  const [ada, bob] = [await someone(), await someone()];
+  const bytes = randomBytes(1000);
+  await chat(bob.userId, 'chats/list');
+  const { id: ChatId } = await chat(ada.userId, 'chats/create', { name: 'x', memberIds: [bob.userId] });
+  await initUpload(bob, bytes, { ChatId });
+  await chat(bob.userId, 'chats/leave', { chatId: ChatId });
+  t.same(refusalOf(await uploadPart(bob, bytes, 0)), [403, 1103]);
+  t.ok(await until(() => stored(bob).length === 0));
+  t.same((await chat(ada.userId, `messages/list?chatId=${ChatId}`))['messages'], []);
+});
+
+t.test('at the end no message is pending that belongs to nothing', async (t) => {
+  t.ok(await until(() => pendingMessages().length === 1), 'the one upload that is open');
+});

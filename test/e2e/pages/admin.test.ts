@@ -1,0 +1,275 @@
+/** The admin panel in a real browser against the real program: set-up, every page, what a second admin sees. */
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { Locator, Page } from 'playwright-core';
+import t, { type Test } from 'tap';
+import { request, signUp } from '../../../tools/agent.ts';
+import { launch } from '../../../tools/launch.ts';
+import { startBrowser } from '../../support/pages/browser.ts';
+import { type OpenPage, openPage } from '../../support/pages/pages.ts';
+import { failsAndContinues, linkTo, printedLink } from '../../support/pages/panel.ts';
+
+t.setTimeout(240_000);
+const browser = await startBrowser();
+t.teardown(() => browser.close());
+const gateway = await launch();
+t.teardown(() => gateway.stop());
+const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
+const PANEL = `${HOME}ProxyAdmin/`;
+const setupLink = await printedLink(gateway);
+
+t.test('admin: the set-up link makes an admin once, and every page of the panel works', async (t) => {
+  const admin = await openPage(t, browser, setupLink, { passkeys: true });
+  const { page, complaints, violations, picture } = admin;
+  await page.getByRole('heading', { name: 'Become the first admin' }).waitFor();
+  t.same(await violations(), []);
+  await page.getByRole('button', { name: 'Make a passkey and begin' }).click();
+  await page.getByRole('heading', { name: 'Dashboard' }).waitFor();
+  t.equal(new URL(page.url()).hash, '', 'the token leaves the address');
+  await page.getByText('Busiest routes').waitFor();
+  await page.getByRole('img', { name: /Requests a second: all/ }).waitFor();
+  t.same(await violations(), []);
+  await picture('admin-dashboard');
+  await t.test('a setting', (t) => changeSetting(t, admin));
+  for (const [name, word] of [
+    ['Users', /active/],
+    ['User keys', /in use by you/],
+    ['Sessions', /Choose an account/],
+    ['Applications', /No application is registered/],
+    ['Uploads', /No upload is open/],
+    ['Events', /Module|No event has come in/],
+    ['Login log', /When|No login/],
+    ['Audit', /ApiRPSLimit/],
+    ['Actors', /All actors are well/],
+    ['Health', /writes/],
+  ] as const) {
+    await linkTo(page, name).click();
+    await page.getByRole('heading', { name, exact: true }).waitFor();
+    await page.getByText(word).first().waitFor();
+    t.same(await violations(), [], name);
+    await picture(`admin-${name.toLowerCase().replace(' ', '-')}`);
+  }
+  await t.test('deliveries', (t) => seeDeliveries(t, admin));
+  await t.test('roles', (t) => changeRole(t, admin));
+  await t.test('audit', (t) => filterAudit(t, admin));
+  // Clicked through faster than a session may: the page waits for the next window by itself.
+  t.same(
+    complaints().filter((text) => !/429|400|503/.test(text)),
+    [],
+  );
+  const again = await openPage(t, browser, setupLink, { passkeys: true });
+  await again.page.getByRole('button', { name: 'Make a passkey and begin' }).click();
+  await again.page.getByRole('alert').getByText('Set-up link is over').waitFor();
+});
+
+/** The receiver has a delivery before the attempt is on disk. */
+async function refreshUntil(page: Page, shown: Locator): Promise<void> {
+  while (!(await shown.isVisible())) {
+    const answered = page.waitForResponse(/api\/deliveries/);
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await answered;
+  }
+}
+
+/** An application is approved, its deliveries are seen, and one is sent again. */
+async function seeDeliveries(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
+  const heard: string[] = [];
+  let first: () => void = () => undefined;
+  const arrived = new Promise<void>((resolve) => {
+    first = resolve;
+  });
+  const receiver = createServer((request, answer) => {
+    heard.push(String(request.headers['webhook-id']));
+    request.resume();
+    answer.end(first);
+  });
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => receiver.close());
+  const { port } = receiver.address() as AddressInfo;
+  const owner = await signUp(gateway.url);
+  const body = { name: 'Shop', url: 'https://shop.example', webhookUrl: `http://127.0.0.1:${port}/` };
+  const headers = { Cookie: owner.cookie };
+  await request(`${gateway.url}/auth/v1/app/upsert_usr_app`, { headers, body });
+  const key = readFileSync(join(gateway.dataPath, 'sandbox/module-key'), 'utf8').trim();
+  const event = { module: 'core', tick: '1', type: 'Tried', crmId: owner.userId, data: {} };
+  await request(`${gateway.internal}/internal/v1/events`, {
+    headers: { 'X-Module-Key': key },
+    body: { events: [event] },
+  });
+  await arrived;
+  await linkTo(page, 'Applications').click();
+  const row = page.getByRole('row', { name: /Shop/ });
+  // Over the limit once: the page sends it again when the refusal says so.
+  let sent = 0;
+  await page.route('**/api/apps/update', async (route) => {
+    sent += 1;
+    if (sent > 1) await route.continue();
+    else
+      await route.fulfill({ status: 429, headers: { 'retry-after': '1' }, json: { error: { code: 1002 } } });
+  });
+  await row.getByRole('button', { name: 'Approve' }).click();
+  await page.getByText('The application is approved').waitFor();
+  t.ok(sent >= 2, `sent ${sent} times`);
+  await row.getByText('approved', { exact: true }).waitFor();
+  await row.getByRole('button', { name: 'Deliveries of Shop' }).click();
+  const delivery = page.getByRole('region', { name: 'Deliveries' }).getByRole('row').nth(1);
+  await refreshUntil(page, delivery);
+  await delivery.getByText('delivered').waitFor();
+  t.same(await violations(), []);
+  await picture('admin-deliveries');
+  await delivery.getByRole('button', { name: 'Send again' }).click();
+  await page.getByText('It is sent again').waitFor();
+  await refreshUntil(page, page.getByText('resend', { exact: true }));
+  t.equal(heard.length, 2);
+  t.equal(heard[0], heard[1], 'the same webhook-id');
+}
+
+/** Nothing is sent before the dialog is confirmed: not by a select, not by Escape, not by Cancel. */
+async function changeRole(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
+  const person = await signUp(gateway.url);
+  const sent: unknown[] = [];
+  page.on('request', (request) => {
+    if (request.method() === 'POST' && request.url().endsWith('/api/staff'))
+      sent.push(request.postDataJSON());
+  });
+  await linkTo(page, 'Users').click();
+  const row = page.getByRole('row', { name: new RegExp(person.userId) });
+  await page.getByText('yours', { exact: true }).waitFor();
+  t.equal(await page.getByRole('row').filter({ hasText: 'yours' }).getByText('Change').count(), 0);
+  t.equal(await page.getByRole('table').getByRole('combobox').count(), 0, 'no select stands in the table');
+  const change = row.getByRole('button', { name: 'Change' });
+  const dialog = page.getByRole('dialog', { name: `Role of account ${person.userId}` });
+  await change.click();
+  await dialog.getByLabel('New role').waitFor();
+  t.equal(
+    await page.evaluate('document.activeElement.textContent'),
+    'Cancel',
+    'the safe button has the focus',
+  );
+  await dialog.getByLabel('New role').selectOption('admin');
+  await dialog.getByText(`Account ${person.userId} gets the role admin. It does everything`).waitFor();
+  await dialog.getByRole('button', { name: 'Give the role admin' }).waitFor();
+  t.same(await violations(), []);
+  await picture('admin-role');
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'hidden' });
+  t.equal(
+    await page.evaluate("document.activeElement.textContent.includes('Change')"),
+    true,
+    'focus is back',
+  );
+  await change.click();
+  await dialog.getByLabel('New role').selectOption('support');
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await dialog.waitFor({ state: 'hidden' });
+  t.same(sent, [], 'nothing was sent so far');
+  t.equal(await row.getByText('none', { exact: true }).count(), 1);
+  await change.click();
+  t.equal(
+    await dialog.getByLabel('New role').inputValue(),
+    '',
+    'what was chosen and not confirmed is forgotten',
+  );
+  await dialog.getByLabel('New role').selectOption('viewer');
+  await dialog.getByRole('button', { name: 'Give the role viewer' }).click();
+  await dialog.waitFor({ state: 'hidden' });
+  await row.getByText('viewer', { exact: true }).waitFor();
+  t.same(sent, [{ userId: person.userId, role: 'viewer' }]);
+  await picture('admin-users-role');
+}
+
+async function filterAudit(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
+  await linkTo(page, 'Audit').click();
+  const rows = page.getByRole('region', { name: 'Audit log' }).getByRole('row');
+  await rows.nth(1).getByText('roleChanged').waitFor();
+  t.match(await rows.nth(1).textContent(), /subject.*before.*after/, 'the newest first');
+  await page.getByLabel('What').selectOption('settingChanged');
+  await page.getByRole('button', { name: 'Show', exact: true }).click();
+  await page.getByText('none older').waitFor();
+  t.match(page.url(), /Audit\?event=settingChanged$/, 'the filter is the address');
+  t.same([...new Set(await page.locator('tbody code').allTextContents())], ['settingChanged']);
+  t.same(await violations(), []);
+  await picture('admin-audit-filtered');
+  await page.getByLabel('To', { exact: true }).fill('2020-01-01T00:00:00');
+  await page.getByRole('button', { name: 'Show', exact: true }).click();
+  await page.getByText('No record fits.').waitFor();
+  t.match(page.url(), /to=2020-01-01T00%3A00%3A00.000Z/);
+  t.same(await violations(), []);
+  await picture('admin-audit-empty');
+  await failsAndContinues(page, {
+    route: 'audit',
+    next: 'before=9',
+    bound: 'A page looks at 20,000 records',
+    goOn: 'Continue with older records',
+    found: rows.nth(1),
+    look: () => picture('admin-audit-continue'),
+  });
+  await page.setViewportSize({ width: 390, height: 844 });
+  t.ok(Number(await page.evaluate('document.documentElement.scrollWidth')) <= 390, 'fits a phone');
+  await picture('admin-audit-narrow');
+  await linkTo(page, 'Users').click();
+  await page.getByRole('row').nth(2).getByText('Change').click();
+  await page.getByRole('dialog').getByLabel('New role').selectOption('admin');
+  t.same(await violations(), []);
+  t.ok(Number(await page.evaluate('document.documentElement.scrollWidth')) <= 390);
+  await picture('admin-role-narrow');
+  await page.keyboard.press('Escape');
+  await page.setViewportSize({ width: 1280, height: 900 });
+}
+
+async function changeSetting(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
+  await linkTo(page, 'Settings').click();
+  await page.getByLabel('Search').fill('ApiRPSLimit');
+  const field = page.getByLabel('ApiRPSLimit', { exact: true });
+  await field.fill('-1');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('alert').getByText(/value/).waitFor();
+  t.equal(await field.inputValue(), '-1', 'what was typed stays');
+  await field.fill('50');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('ApiRPSLimit is changed').waitFor();
+  t.same(await violations(), []);
+  await picture('admin-settings');
+  const bounds = page.getByRole('region', { name: 'Shared bounds' });
+  t.match(await bounds.getByRole('row', { name: /^requests/ }).innerText(), /20,000/);
+  // Another admin changes it meanwhile: here with the session of this browser, from beside the page.
+  await field.fill('60');
+  await page.evaluate(
+    `fetch('/ProxyAdmin/api/settings', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ name: 'ApiRPSLimit', value: 70 }) })`,
+  );
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('alert').getByText('set it to 70').waitFor();
+  await page.getByRole('button', { name: 'Overwrite it' }).click();
+  await page.getByRole('button', { name: 'Overwrite it' }).waitFor({ state: 'hidden' });
+  t.equal(await field.inputValue(), '60');
+}
+
+t.test('admin: an account without a role is told so, and gets no figure', async (t) => {
+  const { page, complaints, violations } = await openPage(t, browser, HOME, { passkeys: true });
+  await page.getByRole('button', { name: 'Create it with a passkey' }).click();
+  await page.getByRole('heading', { name: 'Connect an agent' }).waitFor();
+  await page.goto(`${PANEL}Users`);
+  await page.getByRole('heading', { name: 'This account has no role' }).waitFor();
+  t.same(await violations(), []);
+  const statuses = await page.evaluate(
+    `Promise.all(['settings','users','audit','staff','live','actors','overview'].map(async (name) => (await fetch('/ProxyAdmin/api/' + name)).status))`,
+  );
+  t.same(statuses, [403, 403, 403, 403, 403, 403, 403]);
+  t.same(
+    complaints().filter((text) => !text.includes('403')),
+    [],
+  );
+});
+
+t.test('admin: the panel at 360 pixels, and the door without a session', async (t) => {
+  const { page, complaints, violations, picture } = await openPage(t, browser, `${PANEL}Settings`, {
+    widthPixels: 360,
+  });
+  await page.getByRole('heading', { name: 'Log in to the admin panel' }).waitFor();
+  t.same(await violations(), []);
+  t.ok(Number(await page.evaluate('document.documentElement.scrollWidth')) <= 360);
+  await picture('admin-door-narrow');
+  t.same(complaints(), []);
+});

@@ -1,0 +1,266 @@
+/** The home page in a real browser against the real program with its default limits: what a new user does first. */
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { Page } from 'playwright-core';
+import t from 'tap';
+import { launch } from '../../../tools/launch.ts';
+import { startBrowser } from '../../support/pages/browser.ts';
+import { openPage } from '../../support/pages/pages.ts';
+
+t.setTimeout(240_000);
+const browser = await startBrowser();
+t.teardown(() => browser.close());
+const gateway = await launch();
+t.teardown(() => gateway.stop());
+const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
+
+/** The link to a part of the page. */
+const part = (page: Page, name: string) =>
+  page.getByRole('navigation', { name: 'Parts' }).getByRole('link', { name });
+
+t.test('home: from nothing to an agent that called a tool in three clicks', async (t) => {
+  const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
+  await page.getByRole('heading', { name: 'One door for people and agents' }).waitFor();
+  t.same(await violations(), []);
+  await picture('welcome');
+  await page.getByRole('button', { name: 'Create it with a passkey' }).click();
+  await page.getByRole('button', { name: 'Create an agent' }).click();
+  await page.getByRole('button', { name: 'Call a tool' }).click();
+  const answer = page.getByLabel('Answer of the tool');
+  await answer.waitFor();
+  t.match(await answer.textContent(), /"loginType": "McpVerified"/);
+  t.match(await page.locator('pre').last().textContent(), /"Authorization": "Bearer [A-Za-z0-9_-]{46}"/);
+  t.same(await violations(), []);
+  await picture('agent');
+
+  await part(page, 'Try tools').click();
+  await page.getByLabel('Search').fill('balance');
+  await page.getByRole('button', { name: 'wallet_get_balance' }).click();
+  await page.getByRole('button', { name: 'Call wallet_get_balance' }).click();
+  await page.getByText('answered').waitFor();
+  t.match(await page.locator('pre').textContent(), /1000/);
+  t.same(await violations(), []);
+  await picture('tools');
+
+  await part(page, 'Keys').click();
+  await page.getByText('in use now').waitFor();
+  t.equal(await page.getByRole('article').count(), 2);
+  const passkey = page.getByRole('article').filter({ hasText: 'in use now' });
+  const sentence = 'Agents cannot log in with a passkey. Allowing them has no effect for this key.';
+  await passkey.getByRole('button', { name: 'Allow agents (MCP)' }).click();
+  await passkey.getByRole('button', { name: 'Forbid agents (MCP)' }).waitFor();
+  t.equal(await passkey.getByText('MCP, no effect', { exact: true }).count(), 1, 'shown as it is stored');
+  t.equal(await page.getByText(sentence).count(), 1, 'said of the passkey, not of the software key');
+  t.equal(await passkey.getByText(sentence).count(), 1);
+  const described = passkey.getByRole('button', { description: sentence });
+  t.equal(await described.textContent(), 'Forbid agents (MCP)', 'read with the button');
+  t.same(await violations(), []);
+  await picture('keys');
+
+  await part(page, 'Sessions').click();
+  await page.getByText('this one').waitFor();
+  t.same(await violations(), []);
+  await picture('sessions');
+  await page.getByRole('button', { name: 'Log out' }).click();
+  await page.getByRole('button', { name: 'Log in with a passkey' }).waitFor();
+  t.equal(
+    await page.evaluate("sessionStorage.getItem('gatehouse-agent')"),
+    null,
+    'nothing for who comes next',
+  );
+  t.same(complaints(), []);
+});
+
+t.test('home: a tool that is not read-only asks first, and sends what it has shown', async (t) => {
+  const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
+  await page.getByRole('button', { name: 'Create it with a passkey' }).click();
+  await page.getByRole('button', { name: 'Create an agent' }).click();
+  await page.getByText('The agent has a key and a session').waitFor();
+  const calls: unknown[] = [];
+  page.on('request', (request) => {
+    const body = request.url().endsWith('/mcp') ? request.postDataJSON() : undefined;
+    if (body?.method === 'tools/call') calls.push(body.params);
+  });
+  await part(page, 'Try tools').click();
+  await page.getByLabel('Search').fill('wallet_internal_transfer');
+  await page.getByRole('button', { name: 'wallet_internal_transfer' }).click();
+  for (const field of await page
+    .locator('form .stack > div, form > div')
+    .locator('input, select, textarea')
+    .all())
+    if ((await field.getAttribute('required')) !== null) await field.fill('7');
+  const call = page.getByRole('button', { name: 'Call wallet_internal_transfer' });
+  const dialog = page.getByRole('dialog', { name: 'Call wallet_internal_transfer?' });
+  await call.click();
+  const shown = dialog.getByLabel('What will be sent');
+  await shown.waitFor();
+  const request = JSON.parse((await shown.textContent()) ?? '');
+  t.equal(request.name, 'wallet_internal_transfer');
+  t.ok(Object.keys(request.arguments).length > 0);
+  t.equal(
+    await page.evaluate('document.activeElement.textContent'),
+    'Cancel',
+    'the safe button has the focus',
+  );
+  t.same(await violations(), []);
+  await picture('tool-question');
+  await page.setViewportSize({ width: 390, height: 844 });
+  await picture('tool-question-narrow');
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'hidden' });
+  await call.click();
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await dialog.waitFor({ state: 'hidden' });
+  t.same(calls, [], 'nothing was sent so far');
+  await call.click();
+  await dialog.getByRole('button', { name: 'Call it' }).click();
+  await page.getByRole('region', { name: 'Answer' }).waitFor();
+  t.same(calls, [request], 'what was shown, once');
+  await dialog.waitFor({ state: 'hidden' });
+  t.same(complaints(), []);
+});
+
+t.test(
+  'home: a file goes up with a pause in it and comes back the same, and its message is a live event',
+  async (t) => {
+    const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
+    await page.getByRole('button', { name: 'Create it with a passkey' }).click();
+    await page.getByRole('heading', { name: 'Connect an agent' }).waitFor();
+    await part(page, 'Live events').click();
+    await page.getByText('live', { exact: true }).waitFor();
+    t.same(await violations(), []);
+    await picture('events-empty');
+    await part(page, 'Files').click();
+    await page.getByText('Nothing yet').waitFor();
+    const bytes = randomBytes(4 * 1024 * 1024 + 17);
+    await page.getByLabel('Files to upload').setInputFiles({ name: 'a.bin', mimeType: '', buffer: bytes });
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByText('paused').waitFor();
+    t.same(await violations(), []);
+    await picture('files');
+    await page.getByRole('button', { name: 'Go on' }).click();
+    const link = page.getByRole('link', { name: 'Download' });
+    await link.waitFor();
+    const [download] = await Promise.all([page.waitForEvent('download'), link.click()]);
+    t.ok(readFileSync(await download.path()).equals(bytes), 'byte for byte');
+    t.equal(download.suggestedFilename(), 'a.bin');
+    const tab = await page.context().newPage();
+    await tab.goto(`${HOME}#events`);
+    await tab.getByText('live', { exact: true }).waitFor();
+    const small = { name: 'b.txt', mimeType: 'text/plain', buffer: Buffer.from('hello') };
+    await page.getByLabel('Files to upload').setInputFiles(small);
+    await tab.getByText('NewChatMessage', { exact: true }).waitFor();
+    await tab.getByText('What it says').click();
+    await tab.getByText('"module": "chat"').waitFor();
+    t.same(complaints(), []);
+  },
+);
+
+t.test('home: markup in a name is text, and what was typed survives a refusal', async (t) => {
+  const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
+  const markup = '<img src=x onerror=alert(1)>';
+  await page.getByLabel('Name of the key').fill(markup);
+  await page.getByRole('button', { name: 'Create it with a passkey' }).click();
+  await part(page, 'Keys').click();
+  await page.getByRole('heading', { name: markup }).waitFor();
+  await part(page, 'Applications').click();
+  await page.getByText('No application yet').waitFor();
+  await picture('apps-empty');
+  await page.getByRole('button', { name: 'Register an application' }).click();
+  await page.getByLabel('Name').fill(markup);
+  await page.getByLabel('Address').fill('no address');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('alert').waitFor();
+  t.match(await page.getByRole('alert').textContent(), /Invalid input format: .*url/);
+  t.equal(await page.getByLabel('Name').inputValue(), markup);
+  t.match(complaints(), [/400/], 'the refusal alone');
+  await page.getByLabel('Address').fill('https://app.example');
+  await page.getByLabel('Webhook').fill('http://127.0.0.1:9/hook');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('It is shown only now').waitFor();
+  await page.getByRole('button', { name: 'Done' }).click();
+  await page.getByRole('heading', { name: markup }).waitFor();
+  t.equal(await page.locator('img[src="x"]').count(), 0);
+  t.same(await violations(), []);
+  await picture('apps');
+  await page.getByRole('button', { name: 'New key' }).click();
+  await page.getByRole('button', { name: 'Make a new key' }).click();
+  await page.getByText('stays the former key for 24 hours').waitFor();
+  await page.getByRole('button', { name: 'Done' }).click();
+  await page.getByRole('button', { name: 'End the former key' }).click();
+  await page.getByRole('button', { name: 'End it' }).click();
+  await page.getByText('Webhooks carry the new key now').waitFor();
+  await page.getByRole('button', { name: 'End the former key' }).waitFor({ state: 'detached' });
+  t.same(complaints(), []);
+});
+
+t.test(
+  'home: a session that ends elsewhere leads back to the door, and a key of the browser in again',
+  async (t) => {
+    const { page, complaints } = await openPage(t, browser, HOME);
+    await page.getByRole('button', { name: 'Create it with a key of this browser' }).click();
+    await page.getByRole('heading', { name: 'Connect an agent' }).waitFor();
+    await page.context().clearCookies();
+    await part(page, 'Keys').click();
+    await page.getByText('Your session has ended').waitFor();
+    t.match(complaints(), [/401/]);
+    await page.getByRole('button', { name: 'Log in with the key of this browser' }).click();
+    await page.getByText('in use now').waitFor();
+    await page.getByRole('button', { name: 'Log out' }).click();
+    await page.getByRole('button', { name: 'Log in with the key of this browser' }).waitFor();
+    t.same(complaints(), []);
+  },
+);
+
+t.test(
+  'home: a session that ends in mid-edit, and a network that goes, lose nothing that was typed',
+  async (t) => {
+    const { page, complaints, violations, picture } = await openPage(t, browser, HOME);
+    await page.getByRole('button', { name: 'Create it with a key of this browser' }).click();
+    await part(page, 'Applications').click();
+    await page.getByRole('button', { name: 'Register an application' }).click();
+    await page.getByLabel('Name').fill('Half typed');
+    await page.getByLabel('Address').fill('https://half.example');
+    await page.context().setOffline(true);
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('alert').getByText('The gateway does not answer').waitFor();
+    await page.context().setOffline(false);
+    await page.context().clearCookies();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('heading', { name: 'Your session has ended' }).waitFor();
+    await picture('session-over');
+    t.same(await violations(), []);
+    await page.getByRole('button', { name: 'Log in with the key of this browser' }).click();
+    await page.getByRole('heading', { name: 'Your session has ended' }).waitFor({ state: 'hidden' });
+    t.equal(await page.getByLabel('Name').inputValue(), 'Half typed');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('It is shown only now').waitFor();
+    const others = complaints().filter((text) => !/401|ERR_INTERNET_DISCONNECTED/.test(text));
+    t.same(others, []);
+  },
+);
+
+t.test('home: usable at 360 pixels and by keyboard alone', async (t) => {
+  const { page, violations, picture, complaints } = await openPage(t, browser, HOME, { widthPixels: 360 });
+  const tab = async (name: string) => {
+    for (let steps = 0; steps < 30; steps += 1) {
+      await page.keyboard.press('Tab');
+      const focused = String(await page.evaluate('document.activeElement.textContent'));
+      if (focused.includes(name)) return;
+    }
+    t.fail(`${name} is not reached by the keyboard`);
+  };
+  await page.getByRole('heading', { name: 'Log in' }).waitFor();
+  await tab('key of this browser');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Connect an agent' }).waitFor();
+  const width = Number(await page.evaluate('document.documentElement.scrollWidth'));
+  t.ok(width <= 360, `nothing sticks out: ${width}`);
+  await tab('Create an agent');
+  await page.keyboard.press('Enter');
+  await page.getByText('Paste this into').waitFor();
+  t.same(await violations(), []);
+  await picture('agent-narrow');
+  t.same(complaints(), []);
+});

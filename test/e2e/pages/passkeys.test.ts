@@ -1,0 +1,249 @@
+/** Passkeys in a real browser, with its virtual authenticators, against the real program. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { launch } from '../../../tools/launch.ts';
+import { startBrowser } from '../../support/pages/browser.ts';
+import {
+  openPasskeyPage,
+  type PageAnswer,
+  type PasskeyPage,
+  PLATFORM,
+  pageHtml,
+  U2F,
+} from '../../support/pages/passkey-page.ts';
+
+/** The limits of a test run are raised, never bypassed. */
+const SETTINGS = {
+  ApiRPSLimit: 1000,
+  IpRPSLimit: 1000,
+  SessionApiRPSLimit: 1000,
+  UserApiRPSLimit: 1000,
+  PubKeyApiRPSLimit: 1000,
+};
+const START_TIMEOUT_MS = 240_000;
+
+t.setTimeout(START_TIMEOUT_MS);
+const browser = await startBrowser();
+t.teardown(() => browser.close());
+const gateway = await launch({ configuration: { Settings: SETTINGS } });
+t.teardown(() => gateway.stop());
+const ORIGIN = gateway.url.replace('127.0.0.1', 'localhost');
+
+async function open(t: Test): Promise<PasskeyPage> {
+  const page = await openPasskeyPage(browser, ORIGIN);
+  t.teardown(() => page.close());
+  return page;
+}
+
+function refused(t: Test, answer: PageAnswer, status: number, code: number, note: string): void {
+  t.match(answer, { status, error: { code } }, note);
+}
+
+function keyOf(answer: PageAnswer): { id: string; publicKey: string } {
+  if (answer.status !== 200) throw new Error(`register_key: ${JSON.stringify(answer)}`);
+  return answer.result?.['key'] as { id: string; publicKey: string };
+}
+
+t.test('browser: sign-up with a passkey, log-out, log-in', async (t) => {
+  const page = await open(t);
+  await page.plugIn();
+  const signedUp = await page.register();
+  t.match(signedUp, {
+    status: 200,
+    result: { newAccount: true, key: { keyType: 'FIDO2', current: true, proven: true, mcpAccess: false } },
+  });
+  const first = await page.sid();
+  t.match(first, /^[A-Za-z0-9_-]{46}$/);
+  t.equal(await page.page.evaluate('document.cookie'), '', 'no script can read the session');
+  t.match(await page.send('/auth/v1/logout', {}), { status: 200 });
+  t.match(await page.send('/auth/v1/keys/user_keys'), { status: 401, error: { code: 1101 } });
+  const loggedIn = await page.login();
+  const userId = signedUp.result?.['userId'];
+  t.match(loggedIn, { status: 200, result: { userId, keyType: 'FIDO2', newAccount: false } });
+  t.not(await page.sid(), first, 'a new secret');
+  const keys = await page.send('/auth/v1/keys/user_keys');
+  t.match(keys.result, [{ keyType: 'FIDO2', current: true, publicKey: keyOf(signedUp).publicKey }]);
+});
+
+t.test('browser: a second passkey on another authenticator; the first one is not made twice', async (t) => {
+  const page = await open(t);
+  const first = await page.plugIn();
+  const signedUp = await page.register();
+  t.equal(signedUp.status, 200);
+  t.match(await page.register(), { thrown: 'InvalidStateError' }, 'the authenticator is excluded');
+  await page.unplug(first);
+  await page.plugIn();
+  const added = await page.register();
+  t.match(added, { status: 200, result: { newAccount: false, key: { current: false } } });
+  t.match(await page.login(), {
+    status: 200,
+    result: { userId: signedUp.result?.['userId'], keyId: keyOf(added).id },
+  });
+  const keys = await page.send('/auth/v1/keys/user_keys');
+  t.match(keys.result, [
+    { id: keyOf(signedUp).id, current: false },
+    { id: keyOf(added).id, current: true },
+  ]);
+});
+
+t.test('browser: a conditional get, as autofill makes it, logs in', async (t) => {
+  const page = await open(t);
+  await page.plugIn();
+  const signedUp = await page.register();
+  await page.send('/auth/v1/logout', {});
+  t.match(await page.login({ mediation: 'conditional' }), {
+    status: 200,
+    result: { userId: signedUp.result?.['userId'] },
+  });
+});
+
+t.test('browser: a U2F key signs up and logs in with the id that the client remembers', async (t) => {
+  const page = await open(t);
+  await page.plugIn(U2F);
+  const signedUp = await page.register();
+  t.match(signedUp, { status: 200, result: { key: { keyType: 'FIDO2', backedUp: false } } });
+  await page.send('/auth/v1/logout', {});
+  const { publicKey, id } = keyOf(signedUp);
+  for (const times of ['once', 'twice'])
+    t.match(await page.login({ credentialIds: [publicKey] }), { status: 200, result: { keyId: id } }, times);
+});
+
+t.test('browser: user verification that was shown at enrolment is asked for at login', async (t) => {
+  const page = await open(t);
+  const authenticatorId = await page.plugIn();
+  t.equal((await page.register()).status, 200);
+  const verify = (isUserVerified: boolean) =>
+    page.cdp.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified });
+  await verify(false);
+  t.match(await page.login(), { thrown: 'NotAllowedError' }, 'the owner does not unlock the authenticator');
+  const around = { options: { userVerification: 'discouraged' } } as const;
+  refused(t, await page.login(around), 401, 1105, 'a page that asks for less than the gateway');
+  await verify(true);
+  t.equal((await page.login()).status, 200);
+
+  const loose = await open(t);
+  await loose.plugIn({ ...PLATFORM, hasUserVerification: false, isUserVerified: false });
+  const signedUp = await loose.register();
+  t.equal(signedUp.status, 200, 'enrolled without it');
+  const credentialIds = [keyOf(signedUp).publicKey];
+  t.equal((await loose.login({ credentialIds })).status, 200, 'and logs in without it');
+});
+
+t.test('browser: forged signatures and missing presence are refused, and the log says so', async (t) => {
+  const page = await open(t);
+  const authenticatorId = await page.plugIn();
+  t.equal((await page.register()).status, 200);
+  for (const bit of ['isBogusSignature', 'isBadUV', 'isBadUP'] as const) {
+    await page.cdp.send('WebAuthn.setResponseOverrideBits', { authenticatorId, [bit]: true });
+    refused(t, await page.login(), 401, 1105, bit);
+    await page.cdp.send('WebAuthn.setResponseOverrideBits', { authenticatorId, [bit]: false });
+  }
+  const failed = { event: 'login', ok: false, error: 'Invalid signature' };
+  const log = await page.send('/auth/v1/login_log');
+  t.match(log.result, [failed, failed, failed, { event: 'sign_up', ok: true }]);
+  t.equal((await page.login()).status, 200);
+});
+
+t.test('browser: a removed key neither stays in nor comes back', async (t) => {
+  const page = await open(t);
+  await page.plugIn();
+  const { id: keyId } = keyOf(await page.register());
+  t.match(await page.send('/auth/v1/keys/remove_key', { keyId }), {
+    status: 200,
+    result: { keyId, sessionsClosed: 1 },
+  });
+  t.equal(await page.sid(), undefined, 'the cookie was taken back');
+  refused(t, await page.send('/auth/v1/keys/user_keys'), 401, 1101, 'the session ended');
+  refused(t, await page.login(), 401, 1101, 'the browser still has the passkey');
+});
+
+t.test('browser: an assertion is good once, and for its own challenge', async (t) => {
+  const page = await open(t);
+  await page.plugIn();
+  t.equal((await page.register()).status, 200);
+  await page.send('/auth/v1/logout', {});
+  const [one, two] = [await page.assertion(), await page.assertion()];
+  t.equal((await page.send('/auth/v1/login', one)).status, 200);
+  refused(t, await page.send('/auth/v1/login', one), 401, 1104, 'replay');
+  const { challengeId } = two as { challengeId: number };
+  refused(t, await page.send('/auth/v1/login', { ...one, challengeId }), 401, 1105, 'in place of another');
+  const racing = await page.assertion();
+  const answers = await Promise.all([1, 2, 3].map(() => page.send('/auth/v1/login', racing)));
+  t.same(answers.map(({ status }) => status).sort(), [200, 401, 401], 'three tabs, one challenge');
+});
+
+t.test('browser: a passkey outlives kill -9 of the gateway', async (t) => {
+  const dataPath = join(t.testdir(), 'data');
+  let own = await launch({ dataPath, configuration: { Settings: SETTINGS } });
+  t.teardown(() => own.stop());
+  const page = await openPasskeyPage(browser, own.url.replace('127.0.0.1', 'localhost'));
+  t.teardown(() => page.close());
+  await page.plugIn();
+  const { id: keyId } = keyOf(await page.register());
+  await own.kill();
+  own = await launch({
+    dataPath,
+    port: Number(new URL(own.url).port),
+    configuration: { Settings: SETTINGS },
+  });
+  t.match(await page.send('/auth/v1/keys/user_keys'), {
+    status: 200,
+    result: [{ id: keyId, current: true }],
+  });
+  t.match(await page.login(), { status: 200, result: { keyId, keyType: 'FIDO2' } });
+});
+
+t.test('browser: the page in a frame of another site logs nobody in', async (t) => {
+  const page = await open(t);
+  await page.plugIn();
+  t.equal((await page.register()).status, 200);
+  await page.send('/auth/v1/logout', {});
+  const framed = page.page.url();
+  const site = createServer((_request, response) => {
+    const frame = `<iframe src="${framed}" allow="publickey-credentials-get *"></iframe>`;
+    response.setHeader('Content-Type', 'text/html').end(`<!doctype html>${frame}`);
+  }).listen(0, '127.0.0.1');
+  await once(site, 'listening');
+  t.teardown(() => site.close());
+  await page.page.goto(`http://127.0.0.1:${(site.address() as AddressInfo).port}/`);
+  const frame = page.page.frames().find((each) => each.url() === framed);
+  if (frame === undefined) throw new Error('the frame did not load');
+  refused(t, (await frame.evaluate('logIn()')) as PageAnswer, 401, 1105, 'crossOrigin is true');
+  t.equal(await page.sid(), undefined);
+});
+
+t.test('browser: a page of Fido2.origins may log in across origins, another one may not', async (t) => {
+  let target = '';
+  const serve = async () => {
+    const server = createServer((_request, response) => {
+      response.setHeader('Content-Type', 'text/html').end(pageHtml(target));
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    t.teardown(() => server.close());
+    return `http://localhost:${(server.address() as AddressInfo).port}`;
+  };
+  const [known, strange] = [await serve(), await serve()];
+  const guarded = await launch({
+    configuration: {
+      Settings: SETTINGS,
+      Fido2: { serverDomain: 'localhost', serverName: 'Passkey test', origins: [known] },
+      AllowedOrigins: [strange],
+    },
+  });
+  t.teardown(() => guarded.stop());
+  target = guarded.url.replace('127.0.0.1', 'localhost');
+
+  const page = await openPasskeyPage(browser, known, target);
+  t.teardown(() => page.close());
+  await page.plugIn();
+  t.match(await page.register(), { status: 200, result: { newAccount: true } });
+  t.match(await page.login(), { status: 200 });
+
+  const stranger = await openPasskeyPage(browser, strange, target);
+  t.teardown(() => stranger.close());
+  await stranger.plugIn();
+  refused(t, await stranger.register(), 401, 1105, 'allowed to call, but no origin of passkeys');
+});

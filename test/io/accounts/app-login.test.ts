@@ -1,0 +1,531 @@
+/** McpApp: logins for an application, what its sessions may do and for whom, and everything that ends them. */
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import t, { type Test } from 'tap';
+import { CapabilityCodes } from '../../../src/io/mcp/capability.ts';
+import { LiveCatalogue, loadCatalogue } from '../../../src/io/mcp/catalog.ts';
+import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
+import { GATEWAY_SERVICES } from '../../../src/io/mcp/tools/gateway.ts';
+import { createModuleClient } from '../../../src/io/modules/client.ts';
+import { createMcpRoutes } from '../../../src/io/routes/mcp.ts';
+import {
+  type Account,
+  type Answer,
+  cookie,
+  type Key,
+  makeKey,
+  mcpProof,
+  signText,
+} from '../../support/account.ts';
+import { START_MS } from '../../support/actors/actors.ts';
+import { freshBounds } from '../../support/actors/bounds.ts';
+import { startAdmin } from '../../support/admin.ts';
+
+const NOW_SECONDS = START_MS / 1000;
+const OPEN = { approved: true, mcpEnabled: true };
+const DENIED = [401, /"code":1103,"message":"Access denied"/] as const;
+
+interface Rpc {
+  readonly result?: { tools?: { name: string }[]; content?: { text: string }[]; isError?: boolean };
+  readonly error?: { code: number };
+}
+type Item = Record<string, unknown>;
+
+/** An owner with an agent's key, an application that is open, and /mcp in front of a wallet that keeps what it hears. */
+async function start(t: Test, personalReads = true) {
+  const heard: http.IncomingHttpHeaders[] = [];
+  const wallet = http.createServer((request, response) => {
+    heard.push(request.headers);
+    response.setHeader('content-type', 'application/json').end('{"result":{"balances":[]}}');
+  });
+  await new Promise<void>((resolve) => wallet.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(wallet.address() as AddressInfo).port}`;
+  const loaded = loadCatalogue(BUILT_IN, { tools: {}, resources: {} }, new Map([['wallet', url]]), {
+    personalReads,
+  });
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
+  const catalogue = new LiveCatalogue(loaded.catalogue);
+  const modules = createModuleClient({ clock: () => START_MS, bounds: freshBounds() });
+  const routes = createMcpRoutes({
+    catalogue,
+    modules,
+    gateway: GATEWAY_SERVICES,
+    codes: new CapabilityCodes({ modules, moduleAddresses: new Map() }),
+  });
+  const fixture = await startAdmin({ routes: () => routes });
+  t.teardown(async () => {
+    await modules.close();
+    wallet.closeAllConnections();
+    wallet.close();
+    await fixture.stop();
+  });
+  const { owner, post, get, http: front } = fixture;
+  const agent = makeKey();
+  const agentId = await fixture.allowAgent(owner, agent);
+  const appId = await fixture.register();
+  await fixture.administer(appId, OPEN);
+  const login = (key: Key, id = appId, more: Record<string, string> = {}) =>
+    fixture.mcpLogin({ 'X-PublicKey': key.publicKey, 'X-App-Id': id, ...more });
+  const rpc = async (token: string, method: string, params: object = {}) => {
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+    return (await (await fetch(`${front.url}/mcp`, { method: 'POST', headers, body })).json()) as Rpc;
+  };
+  const isAlive = async (token: string) => (await rpc(token, 'tools/list')).error?.code !== -32001;
+  const asPerson = (account: Account, path: string, body: object) =>
+    post(`/auth/v1/app/${path}`, body, cookie(account.sid));
+  const access = async (account: Account) =>
+    (await get('/auth/v1/app/access', cookie(account.sid))).result as Item[];
+  return { ...fixture, heard, catalogue, agent, agentId, appId, login, rpc, isAlive, asPerson, access };
+}
+
+function tokenOf(answer: Answer): string {
+  if (answer.status !== 200) throw new Error(`${answer.status} ${JSON.stringify(answer.error)}`);
+  return (answer.result as { sessionId: string }).sessionId;
+}
+
+function refused(t: Test, { status, error }: Answer, expected: number, text: RegExp, note?: string): void {
+  t.match({ status, text: JSON.stringify(error) }, { status: expected, text }, note ?? String(text));
+}
+
+t.test(
+  'McpApp: the answer names the application; with a proof and without the login type is McpApp',
+  async (t) => {
+    const { login, agent, appId } = await start(t);
+    const expected = { loginType: 'McpApp', appId, sessionId: /^[A-Za-z0-9_-]{46}$/, expiresUtc: /Z$/ };
+    t.match((await login(agent)).result, expected);
+    t.match((await login(agent, appId, mcpProof(agent, NOW_SECONDS))).result, expected);
+  },
+);
+
+t.test('McpApp: every flag of the application must be right', async (t) => {
+  const { login, agent, appId, administer, register } = await start(t);
+  for (const [flag, wrong] of [
+    ['approved', false],
+    ['mcpEnabled', false],
+    ['disabled', true],
+  ] as const) {
+    await administer(appId, { [flag]: wrong });
+    refused(t, await login(agent), ...DENIED, `${flag} ${wrong}`);
+    await administer(appId, { [flag]: !wrong });
+    t.equal((await login(agent)).status, 200);
+  }
+  const fresh = await register({ name: 'Fresh', url: 'https://fresh.example' });
+  refused(t, await login(agent, fresh), ...DENIED, 'neither approved nor enabled');
+  await administer(fresh, { mcpEnabled: true });
+  refused(t, await login(agent, fresh), ...DENIED, 'not approved');
+});
+
+t.test('McpApp: the rows of spec 7.2 come in the order of auth.md', async (t) => {
+  const { login, agent, owner, appId, administer, change } = await start(t);
+  const forged = { ...mcpProof(agent, NOW_SECONDS), 'X-Signature': signText(agent, 'nothing') };
+  const late = mcpProof(agent, NOW_SECONDS - 301);
+  refused(t, await login(agent, '12x', late), 400, /Invalid input format/);
+  refused(t, await login(agent, '9223372036854775808'), 400, /Invalid input format/);
+  refused(t, await login(agent, appId, { 'X-Timestamp': '1' }), 400, /Invalid input format/, 'half a proof');
+  refused(t, await login(agent, '1', late), 401, /Challenge expired/, 'the time before the application');
+  refused(t, await login(makeKey(), '1'), 401, /Session not found/, 'the key before the application');
+  refused(t, await login(owner.key), ...DENIED, 'no McpAccess');
+  refused(t, await login(agent, '1', forged), ...DENIED, 'the application before the signature');
+  refused(t, await login(agent, appId, forged), 401, /Invalid signature/);
+  await administer(appId, { disabled: true });
+  refused(t, await login(agent, appId, forged), ...DENIED);
+  await administer(appId, { disabled: false });
+  await change('users/block', { userId: owner.userId, blocked: true });
+  refused(t, await login(agent, appId, forged), ...DENIED, 'blocked');
+});
+
+t.test('McpApp: unknown, foreign and removed applications are Access denied, alike', async (t) => {
+  const { login, agent, signUp, register, administer, appId, asPerson, owner } = await start(t);
+  const stranger = await signUp();
+  const foreign = await register({ name: 'Other', url: 'https://other.example' }, stranger);
+  await administer(foreign, OPEN);
+  await asPerson(owner, 'remove', { id: appId });
+  const errors = await Promise.all(
+    [foreign, appId, '1', '9223372036854775807'].map((id) => login(agent, id)),
+  );
+  for (const answer of errors) {
+    refused(t, answer, ...DENIED);
+    t.same(answer.error, errors[0]?.error);
+  }
+});
+
+t.test('McpApp: the explicit key of another account logs in, and acts for that account alone', async (t) => {
+  const fixture = await start(t);
+  const { login, appId, administer, signUp, allowAgent, rpc, heard, owner, agent, post } = fixture;
+  const helper = await signUp();
+  const key = makeKey();
+  await administer(appId, { mcpPublicKey: key.publicKey });
+  refused(t, await login(key), 401, /Session not found/, 'configured, but nobody has it');
+  const keyId = await allowAgent(helper, key);
+  await post('/auth/v1/keys/update_key', { keyId, mcpAccess: false }, cookie(helper.sid));
+  refused(t, await login(key), ...DENIED, 'without McpAccess');
+  await post('/auth/v1/keys/update_key', { keyId, mcpAccess: true }, cookie(helper.sid));
+  const other = makeKey();
+  await allowAgent(helper, other);
+  refused(t, await login(other), ...DENIED, 'another key of the same account');
+  await rpc(tokenOf(await login(key)), 'tools/call', { name: 'wallet_get_balance', arguments: {} });
+  await rpc(tokenOf(await login(agent)), 'tools/call', { name: 'wallet_get_balance', arguments: {} });
+  t.match(heard, [
+    { 'x-crm': helper.userId, 'x-scopes': 'McpApp', 'x-mcp-app-id': appId },
+    { 'x-crm': owner.userId, 'x-scopes': 'McpApp', 'x-mcp-app-id': appId },
+  ]);
+});
+
+t.test('McpApp: X-MCP-App-Id goes out for McpApp sessions only', async (t) => {
+  const { mcpLogin, agent, rpc, heard } = await start(t);
+  const verified = tokenOf(await mcpLogin(mcpProof(agent, NOW_SECONDS)));
+  await rpc(verified, 'tools/call', { name: 'wallet_get_balance', arguments: {} });
+  t.equal(heard.length, 1);
+  t.notOk(Object.hasOwn(heard[0] ?? {}, 'x-mcp-app-id'));
+});
+
+t.test('McpApp: list and call agree over the whole catalogue', async (t) => {
+  const { login, agent, rpc, catalogue } = await start(t);
+  const token = tokenOf(await login(agent));
+  const listed = new Set((await rpc(token, 'tools/list')).result?.tools?.map(({ name }) => name));
+  const { tools } = catalogue.current;
+  t.ok(listed.size > 0 && listed.size < tools.size);
+  for (const [name, { row }] of tools) {
+    const open =
+      row.appScope === true &&
+      row.capabilityModule === undefined &&
+      row.proof !== 'always' &&
+      !row.restricted?.includes('McpApp');
+    t.equal(listed.has(name), open, `${name} in the list`);
+    const { error } = await rpc(token, 'tools/call', { name, arguments: {} });
+    t.equal(error?.code === -32001, !open, `${name} called`);
+  }
+  t.equal((await rpc(token, 'tools/call', { name: 'nothing' })).error?.code, -32602);
+});
+
+t.test('McpApp: payorder_create is for a signed login alone, also over a restart', async (t) => {
+  const { login, agent, appId, rpc, actors } = await start(t);
+  const bare = tokenOf(await login(agent));
+  const signed = tokenOf(await login(agent, appId, mcpProof(agent, NOW_SECONDS)));
+  const seen = async (token: string) => {
+    const listed = (await rpc(token, 'tools/list')).result?.tools?.some(
+      ({ name }) => name === 'payorder_create',
+    );
+    const { error } = await rpc(token, 'tools/call', { name: 'payorder_create', arguments: {} });
+    return [listed, error?.code === -32001];
+  };
+  t.same(
+    [await seen(bare), await seen(signed)],
+    [
+      [false, true],
+      [true, false],
+    ],
+  );
+  await actors.restart();
+  t.same(
+    [await seen(bare), await seen(signed)],
+    [
+      [false, true],
+      [true, false],
+    ],
+    'after a restart',
+  );
+});
+
+t.test('McpApp: without a signature personal reads follow McpBasicPersonalReads', async (t) => {
+  const { login, agent, appId, rpc, heard } = await start(t, false);
+  const balance = { name: 'wallet_get_balance', arguments: {} };
+  const bare = tokenOf(await login(agent));
+  t.equal((await rpc(bare, 'tools/call', balance)).error?.code, -32001);
+  t.same(heard, [], 'the wallet hears nothing of it');
+  const signed = tokenOf(await login(agent, appId, mcpProof(agent, NOW_SECONDS)));
+  t.equal((await rpc(signed, 'tools/call', balance)).error, undefined);
+  t.equal(heard.length, 1);
+});
+
+t.test('user_keys: a session without proof sees its own key, without name and last use', async (t) => {
+  const { mcpLogin, agent, agentId, owner, rpc } = await start(t, false);
+  const keys = async (token: string) => {
+    const { result } = await rpc(token, 'tools/call', { name: 'user_keys', arguments: {} });
+    return (JSON.parse(result?.content?.[0]?.text ?? '{}') as { result: Item[] }).result;
+  };
+  const all = await keys(tokenOf(await mcpLogin(mcpProof(agent, NOW_SECONDS))));
+  t.same(new Set(all.map(({ id }) => id)), new Set([owner.keyId, agentId]));
+  const own = all.find(({ id }) => id === agentId) ?? {};
+  t.type(own['lastUsedUtc'], 'string');
+  const { name: _, lastUsedUtc: __, ...shown } = own;
+  const seen = await keys(tokenOf(await mcpLogin({ 'X-PublicKey': agent.publicKey })));
+  t.same(seen, [{ ...shown, current: true }]);
+});
+
+t.test(
+  'McpApp: logins without a signature neither push out signed ones nor spend their window',
+  async (t) => {
+    const { login, agent, appId, isAlive, rpc, settings } = await start(t);
+    const signed = tokenOf(await login(agent, appId, mcpProof(agent, NOW_SECONDS)));
+    let bare = '';
+    for (let count = 0; count < 101; count += 1) bare = tokenOf(await login(agent));
+    t.equal(await isAlive(signed), true);
+    settings.set('PubKeyApiRPSLimit', 1);
+    settings.set('RateLimitWindowSeconds', 5);
+    const statuses: (number | undefined)[] = [];
+    for (let count = 0; count < 6; count += 1) statuses.push((await rpc(bare, 'tools/list')).error?.code);
+    t.same(statuses, [undefined, undefined, undefined, undefined, undefined, 1002]);
+    t.equal((await rpc(signed, 'tools/list')).error, undefined);
+  },
+);
+
+t.test('McpApp: unapproving, disabling and removing end its sessions and no others at once', async (t) => {
+  const { login, mcpLogin, agent, appId, administer, isAlive, register, asPerson, owner, actors } =
+    await start(t);
+  const otherApp = await register({ name: 'Two', url: 'https://two.example' });
+  await administer(otherApp, OPEN);
+  const bystander = tokenOf(await login(agent, otherApp));
+  const verified = tokenOf(await mcpLogin(mcpProof(agent, NOW_SECONDS)));
+  for (const flags of [{ approved: false }, { mcpEnabled: false }, { disabled: true }]) {
+    const token = tokenOf(await login(agent));
+    t.equal(await isAlive(token), true);
+    await administer(appId, flags);
+    t.equal(await isAlive(token), false, JSON.stringify(flags));
+    await administer(appId, { ...OPEN, disabled: false });
+    t.equal(await isAlive(token), false, 'opening again does not bring it back');
+    await actors.settle();
+    t.equal(await isAlive(token), false);
+  }
+  const last = tokenOf(await login(agent));
+  t.match(await asPerson(owner, 'remove', { id: appId }), {
+    status: 200,
+    result: { appId, sessionsClosed: 1 },
+  });
+  t.equal(await isAlive(last), false, 'removed');
+  t.equal(await isAlive(bystander), true);
+  t.equal(await isAlive(verified), true);
+});
+
+t.test('McpApp: closed sessions leave the lists and the index of every account', async (t) => {
+  const { login, agent, appId, administer, get, owner, actors, signUp, allowAgent } = await start(t);
+  const helper = await signUp();
+  const key = makeKey();
+  await allowAgent(helper, key);
+  for (const flags of [{ disabled: true }, { mcpPublicKey: null }]) {
+    await administer(appId, { disabled: false, mcpPublicKey: key.publicKey });
+    tokenOf(await login(agent));
+    tokenOf(await login(key));
+    t.equal(actors.system.count('sessionHash'), 2);
+    await administer(appId, flags);
+    await actors.settle();
+    const kept = 'disabled' in flags ? 0 : 1;
+    t.equal(actors.system.count('sessionHash'), kept, JSON.stringify(flags));
+    t.equal(((await get('/auth/v1/sessions', cookie(owner.sid))).result as Item[]).length, 1 + kept);
+    t.equal(((await get('/auth/v1/sessions', cookie(helper.sid))).result as Item[]).length, 1);
+  }
+});
+
+t.test(
+  'McpApp: another explicit key ends the sessions of the former one, not those of the owner',
+  async (t) => {
+    const { login, agent, appId, administer, isAlive, signUp, allowAgent, actors } = await start(t);
+    const [one, two] = [makeKey(), makeKey()];
+    const helper = await signUp();
+    await allowAgent(helper, one);
+    await allowAgent(helper, two);
+    await administer(appId, { mcpPublicKey: one.publicKey });
+    const former = tokenOf(await login(one));
+    const own = tokenOf(await login(agent));
+    await administer(appId, { mcpPublicKey: two.publicKey });
+    t.same([await isAlive(former), await isAlive(own)], [false, true]);
+    await administer(appId, { mcpPublicKey: one.publicKey });
+    t.equal(await isAlive(former), false, 'the key back again does not bring it back');
+    refused(t, await login(two), ...DENIED);
+    const last = tokenOf(await login(one));
+    await actors.settle();
+    t.equal(await isAlive(last), true, 'what was opened since lives');
+    await administer(appId, { mcpPublicKey: null });
+    t.equal(await isAlive(last), false);
+  },
+);
+
+t.test('McpApp: clearing mcpAccess, removing the key and closing sessions end them too', async (t) => {
+  const { login, agent, agentId, isAlive, post, owner } = await start(t);
+  const ends: [string, object][] = [
+    ['close_sessions', { others: true }],
+    ['keys/update_key', { keyId: agentId, mcpAccess: false }],
+    ['keys/update_key', { keyId: agentId, mcpAccess: true }],
+    ['keys/remove_key', { keyId: agentId }],
+  ];
+  for (const [path, body] of ends) {
+    const opening = await login(agent);
+    await post(`/auth/v1/${path}`, body, cookie(owner.sid));
+    if (opening.status === 200) t.equal(await isAlive(tokenOf(opening)), false, path);
+    else refused(t, opening, ...DENIED);
+  }
+  refused(t, await login(agent), 401, /Session not found/);
+});
+
+t.test('McpApp: a login that is under way while its application closes opens nothing', async (t) => {
+  const { login, agent, appId, administer, gate, asPerson, owner, actors } = await start(t);
+  const ways: [string, () => Promise<unknown>][] = [
+    ['disabled', () => administer(appId, { disabled: true })],
+    ['revoked', () => asPerson(owner, 'revoke_access', { appId })],
+    ['removed', () => asPerson(owner, 'remove', { id: appId })],
+  ];
+  for (const [note, close] of ways) {
+    await administer(appId, { ...OPEN, disabled: false });
+    await asPerson(owner, 'grant_access', { appId });
+    let release: () => void = () => undefined;
+    const reached = new Promise<void>((resolve) => {
+      gate.wait = () => {
+        resolve();
+        return new Promise((go) => {
+          release = go;
+        });
+      };
+    });
+    const answer = login(agent, appId, mcpProof(agent, NOW_SECONDS));
+    await reached;
+    await close();
+    release();
+    refused(t, await answer, ...DENIED, note);
+    delete gate.wait;
+    await actors.settle();
+  }
+});
+
+t.test('McpApp: logins and closings at the same time leave no session behind', async (t) => {
+  const { login, agent, appId, administer, isAlive } = await start(t);
+  for (let round = 0; round < 5; round += 1) {
+    const answers = await Promise.all([
+      ...Array.from({ length: round }, () => login(agent)),
+      administer(appId, { disabled: true }),
+      ...Array.from({ length: 5 }, () => login(agent)),
+    ]);
+    const opened = answers.filter((answer) => answer !== undefined && answer.status === 200);
+    for (const answer of opened) t.equal(await isAlive(tokenOf(answer as Answer)), false, `round ${round}`);
+    await administer(appId, { disabled: false });
+    for (const answer of opened) t.equal(await isAlive(tokenOf(answer as Answer)), false, 'nor later');
+  }
+});
+
+t.test(
+  'app access: the owner has it from the start; revoked, it ends the sessions until it is granted again',
+  async (t) => {
+    const { login, agent, appId, isAlive, owner, access, asPerson } = await start(t);
+    t.match(await access(owner), [{ appId, name: 'Shop', source: 'registration', grantedUtc: /Z$/ }]);
+    const token = tokenOf(await login(agent));
+    t.same((await asPerson(owner, 'revoke_access', { appId })).result, { appId, sessionsClosed: 1 });
+    t.equal(await isAlive(token), false);
+    refused(t, await login(agent), ...DENIED);
+    t.same(await access(owner), []);
+    refused(
+      t,
+      await asPerson(owner, 'revoke_access', { appId }),
+      404,
+      /no such application/,
+      'a second time',
+    );
+    t.match(await asPerson(owner, 'grant_access', { appId }), {
+      status: 200,
+      result: { appId, source: 'registration' },
+    });
+    t.equal((await login(agent)).status, 200);
+    t.equal(await isAlive(token), false);
+  },
+);
+
+t.test(
+  'app access: another account is on the list from its first login, and its consent counts for more',
+  async (t) => {
+    const { login, appId, administer, signUp, allowAgent, access, asPerson, owner, actors } = await start(t);
+    const helper = await signUp();
+    const key = makeKey();
+    await allowAgent(helper, key);
+    t.same(await access(helper), []);
+    await administer(appId, { mcpPublicKey: key.publicKey });
+    tokenOf(await login(key));
+    t.match(await access(helper), [{ appId, source: 'login' }]);
+    t.match((await asPerson(helper, 'grant_access', { appId })).result, { source: 'consent' });
+    tokenOf(await login(key));
+    t.match(await access(helper), [{ appId, source: 'consent' }], 'a login does not take it down again');
+    await asPerson(helper, 'revoke_access', { appId });
+    refused(t, await login(key), ...DENIED);
+    t.match(await access(owner), [{ appId }], 'each account decides for itself');
+    await asPerson(helper, 'grant_access', { appId });
+    await asPerson(owner, 'remove', { id: appId });
+    t.same([await access(helper), await access(owner)], [[], []], 'a removed application is on no list');
+    await actors.settle();
+    refused(t, await asPerson(helper, 'revoke_access', { appId }), 404, /no such application/);
+  },
+);
+
+t.test('app access: only an application that takes sessions can be granted', async (t) => {
+  const { register, signUp, asPerson, administer, owner, access } = await start(t);
+  const helper = await signUp();
+  const closed = await register({ name: 'Closed', url: 'https://closed.example' });
+  for (const appId of [closed, '1', '9223372036854775807'])
+    refused(t, await asPerson(helper, 'grant_access', { appId }), 404, /no such application/, appId);
+  t.same(await access(helper), []);
+  await administer(closed, OPEN);
+  t.equal((await asPerson(helper, 'grant_access', { appId: closed })).status, 200);
+  t.equal((await asPerson(helper, 'grant_access', { appId: closed })).status, 200, 'again');
+  t.equal((await access(helper)).length, 1);
+  for (const body of [{}, { appId: 'x' }, { appId: null }]) {
+    refused(t, await asPerson(owner, 'grant_access', body), 400, /appId/);
+    refused(t, await asPerson(owner, 'revoke_access', body), 400, /appId/);
+  }
+});
+
+t.test(
+  'app tools: they answer what their REST twins answer; McpBasic sees no address of webhooks',
+  async (t) => {
+    const { mcpLogin, agent, rpc, get, owner, appId, asPerson } = await start(t);
+    await asPerson(owner, 'upsert_usr_app', { webhookUrl: 'https://shop.example/hook?token=abc' });
+    const verified = tokenOf(await mcpLogin(mcpProof(agent, NOW_SECONDS)));
+    const basic = tokenOf(await mcpLogin({ 'X-PublicKey': agent.publicKey }));
+    const call = async (token: string, name: string, args: object = {}) => {
+      const { result } = await rpc(token, 'tools/call', { name, arguments: args });
+      return JSON.parse(result?.content?.[0]?.text ?? 'null') as {
+        result?: unknown;
+        error?: { code: number; detail?: string };
+      };
+    };
+    const twins: [string, string, object][] = [
+      ['get_usr_apps', 'list', {}],
+      ['get_app_info', `info?appId=${appId}`, { appId }],
+      ['get_app_info', `info?id=${appId}`, { id: appId }],
+      ['list_app_access', 'access', {}],
+    ];
+    for (const [name, path, args] of twins) {
+      const { result } = await get(`/auth/v1/app/${path}`, cookie(owner.sid));
+      t.same((await call(verified, name, args)).result, result, name);
+      t.notOk(JSON.stringify(await call(basic, name, args)).includes('token=abc'), `${name} for McpBasic`);
+    }
+    t.equal((await call(verified, 'get_app_info', { appId: '1' })).error?.code, 1004);
+    for (const args of [{ appId, id: '1' }, {}, { id: 'x' }])
+      t.match((await call(verified, 'get_app_info', args)).error, { code: 1001, detail: /appId/ });
+    t.match((await call(verified, 'revoke_app_access', { appId })).result, { appId, sessionsClosed: 0 });
+    t.equal((await call(verified, 'revoke_app_access', { appId })).error?.code, 1004);
+    t.same((await call(verified, 'list_app_access')).result, []);
+  },
+);
+
+t.test('McpApp: sessions and what ended them survive a restart', async (t) => {
+  const { login, agent, appId, administer, isAlive, actors, asPerson, owner } = await start(t);
+  const token = tokenOf(await login(agent));
+  await actors.restart();
+  t.equal(await isAlive(token), true);
+  await administer(appId, { disabled: true });
+  await actors.restart();
+  t.equal(await isAlive(token), false);
+  await administer(appId, { disabled: false });
+  await actors.restart();
+  t.equal(await isAlive(token), false);
+  t.equal((await login(agent)).status, 200);
+  await asPerson(owner, 'remove', { id: appId });
+  await actors.restart();
+  refused(t, await login(agent), ...DENIED);
+});
+
+t.test('McpApp: 100 sessions of a key, the oldest gives way, other login types keep theirs', async (t) => {
+  const { login, mcpLogin, agent, isAlive } = await start(t);
+  const verified = tokenOf(await mcpLogin(mcpProof(agent, NOW_SECONDS)));
+  const first = tokenOf(await login(agent));
+  const second = tokenOf(await login(agent));
+  for (let count = 2; count < 101; count += 1) tokenOf(await login(agent));
+  t.same([await isAlive(first), await isAlive(second), await isAlive(verified)], [false, true, true]);
+});

@@ -1,0 +1,154 @@
+/** The live dashboard's figures, and the admin routes of what is going on. */
+import http from 'node:http';
+import t from 'tap';
+import type { StoredEvent } from '../../../src/domain/events/events.ts';
+import { LiveFigures, type Look } from '../../../src/io/admin/dashboard.ts';
+import type { FinishedRequest } from '../../../src/io/http/finished.ts';
+import type { OutgoingBody } from '../../../src/io/http/stream.ts';
+import { cookie } from '../../support/account.ts';
+import { startAdmin } from '../../support/admin.ts';
+
+function finished(route: string, status: number, milliseconds: number): FinishedRequest {
+  return { method: 'GET', route, status, milliseconds } as FinishedRequest;
+}
+
+/** A stream that is read by nobody but the test. */
+function watching(live: LiveFigures, alive = () => true) {
+  const sent: string[] = [];
+  let ended = false;
+  const reply = live.watch(alive);
+  const out: OutgoingBody = {
+    send: (bytes) => {
+      sent.push(String(bytes));
+      return true;
+    },
+    end: () => {
+      ended = true;
+    },
+    cut: () => undefined,
+  };
+  reply?.source.start(out);
+  t.teardown(() => reply?.source.lost());
+  return { reply, sent, isEnded: () => ended };
+}
+
+t.test('figures: counted while somebody looks, by route and tool, with percentiles', (t) => {
+  const live = new LiveFigures();
+  live.read({ limiter: () => ({ refused: 3 }) });
+  live.observe(finished('/early', 200, 1));
+  watching(live);
+  for (let each = 0; each < 98; each += 1) live.observe(finished('/fast', 200, 1));
+  live.observe(finished('/slow', 500, 400));
+  live.observe(finished('/slow', 429, 400));
+  live.observeCall({
+    event: 'toolCall',
+    name: 'sessions',
+    outcome: 'ok',
+    elapsedMs: 1,
+    backendMs: undefined,
+  });
+  live.observeCall({
+    event: 'toolCall',
+    name: 'sessions',
+    outcome: 'ToolFailed',
+    elapsedMs: 1,
+    backendMs: 1,
+  });
+  const look: Look = live.look(Date.now());
+  t.match(look, {
+    requests: 100,
+    errors: 1,
+    routes: [
+      { name: 'GET /fast', count: 98, errors: 0 },
+      { name: 'GET /slow', count: 2, errors: 1 },
+    ],
+    tools: [{ name: 'sessions', count: 2, errors: 1 }],
+    parts: { limiter: { refused: 3 } },
+  });
+  t.ok((look.p50 ?? 0) >= 1 && (look.p50 ?? 0) < 1.13, 'within its class of 12 %');
+  t.ok((look.p99 ?? 0) >= 400 && (look.p99 ?? 0) < 450);
+  live.close();
+  t.end();
+});
+
+t.test('figures: at most 50 look on, and whoever left makes room', (t) => {
+  const live = new LiveFigures();
+  const watchers = Array.from({ length: 50 }, () => watching(live));
+  t.equal(
+    live.watch(() => true),
+    undefined,
+  );
+  watchers[0]?.reply?.source.lost();
+  t.not(
+    live.watch(() => true),
+    undefined,
+  );
+  live.close();
+  t.ok(
+    watchers.slice(1).every(({ isEnded }) => isEnded()),
+    'a stop ends them all',
+  );
+  t.end();
+});
+
+t.test('live: a stream for the staff that ends with the session', async (t) => {
+  const fixture = await startAdmin();
+  t.teardown(() => fixture.stop());
+  const { admin, owner, ask, post, http: front } = fixture;
+  t.equal((await ask('live', owner)).status, 403);
+  const answer = await new Promise<http.IncomingMessage>((resolve) => {
+    const path = '/ProxyAdmin/api/live';
+    http.get({ port: front.port, host: '127.0.0.1', path, headers: cookie(admin.sid) }, resolve);
+  });
+  t.equal(answer.headers['content-type'], 'text/event-stream');
+  const frames: string[] = [];
+  const over = new Promise((resolve) => answer.on('end', resolve));
+  const seen = new Promise<void>((resolve) => {
+    answer.on('data', (piece: Buffer) => {
+      frames.push(piece.toString());
+      if (frames.join('').includes('event: look')) resolve();
+    });
+  });
+  await seen;
+  const [, data = ''] = /data: (.*)\n/.exec(frames.join('')) ?? [];
+  t.match(JSON.parse(data), { requests: Number, rssBytes: Number, loopDelayP99: Number });
+  await post('/auth/v1/logout', {}, cookie(admin.sid));
+  await over;
+});
+
+t.test('events: the newest first, page by page, without what they say', async (t) => {
+  const all = Array.from({ length: 250 }, (_, index): StoredEvent => {
+    const sequence = index + 1;
+    const common = { appId: undefined, currency: undefined, netType: undefined, acceptedMs: 0 };
+    return { ...common, sequence, module: 'wallet', tick: '7', type: 'TxInWallet', userId: '9', wire: '{}' };
+  });
+  const eventLog = {
+    newest: 250,
+    page: (after: number, limit: number) => all.filter(({ sequence }) => sequence > after).slice(0, limit),
+  };
+  const fixture = await startAdmin({ eventLog });
+  t.teardown(() => fixture.stop());
+  const pageOf = async (path: string) => (await fixture.ask(path)).result as { sequence: number }[];
+  const first = await pageOf('events');
+  t.equal(first.length, 100);
+  t.equal(first[0]?.sequence, 250);
+  const second = await pageOf(`events?before=${first.at(-1)?.sequence}`);
+  t.equal(second[0]?.sequence, 150);
+  const third = await pageOf('events?before=51');
+  t.equal(third[0]?.sequence, 50);
+  t.equal(third.length, 50);
+  t.notMatch(JSON.stringify(third), /wire/);
+});
+
+t.test('actors: nothing failed, unknown ones are not found, acts need a fresh login', async (t) => {
+  const fixture = await startAdmin();
+  t.teardown(() => fixture.stop());
+  t.same((await fixture.ask('actors')).result, { failing: [], dead: [], damagedRows: 0 });
+  t.same((await fixture.ask('uploads')).result, []);
+  const name = { kind: 'user', id: '123' };
+  t.equal((await fixture.change('actors/reset', name)).status, 404);
+  t.equal((await fixture.change('actors/skip', name)).status, 404);
+  t.equal((await fixture.change('actors/reset', name, fixture.owner)).status, 403);
+  fixture.actors.clock.nowMs += 16 * 60_000;
+  t.equal((await fixture.change('actors/reset', name)).status, 403, 'the login is 16 minutes old');
+});

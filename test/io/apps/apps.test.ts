@@ -1,0 +1,704 @@
+/** Applications from the outside: registration, refusals, API keys, removal, and what every owner can see. */
+import t, { type Test } from 'tap';
+import { type AccountView, user } from '../../../src/actors/accounts/user.ts';
+import { app } from '../../../src/actors/apps/app.ts';
+import { RING_SIZE } from '../../../src/actors/runtime/idempotency.ts';
+import { APPS_MAX, type AppKey, type SealedKey } from '../../../src/domain/apps.ts';
+import { HOUR_MS } from '../../../src/domain/time.ts';
+import { askOptions } from '../../../src/io/accounts/account.ts';
+import { createVault, openVault, SealKeyUnusable } from '../../../src/io/apps/api-keys.ts';
+import { createAppRoutes } from '../../../src/io/routes/apps.ts';
+import { openKeys } from '../../../src/io/webhooks/signature.ts';
+import { type Account, type Answer, cookie, startAccounts } from '../../support/account.ts';
+import { createTestActors } from '../../support/actors/actors.ts';
+import { SHOP, VAULT } from '../../support/admin.ts';
+
+const DAY_MS = 86_400_000;
+
+interface App {
+  readonly id: string;
+  readonly name: string;
+  readonly url: string;
+  readonly webhookUrl: string | null;
+  readonly apiKey?: string;
+  readonly keys: readonly { id: string; expiresUtc: string | null }[];
+}
+
+async function start(t: Test, options: Parameters<typeof startAccounts>[0] = {}) {
+  const fixture = startAccounts({ routes: () => createAppRoutes(VAULT), ...options });
+  t.teardown(async () => {
+    await fixture.close();
+    const bugs = [...fixture.http.bugs, ...fixture.actors.bugs, ...fixture.touchFailures];
+    if (bugs.length > 0) throw new Error(`bugs: ${bugs.map(String).join(', ')}`);
+  });
+  const owner = await fixture.signUp();
+  const send = (account: Account, path: string, body: unknown, headers: Record<string, string> = {}) =>
+    fixture.post(`/auth/v1/app/${path}`, body, { ...cookie(account.sid), ...headers });
+  const upsert = (body: unknown, account = owner) => send(account, 'upsert_usr_app', body);
+  const list = async (account = owner) =>
+    (await fixture.get('/auth/v1/app/list', cookie(account.sid))).result as App[];
+  return { ...fixture, owner, send, upsert, list };
+}
+
+function appOf(t: Test, answer: Answer): App {
+  if (answer.status !== 200) t.fail(`${answer.status} ${JSON.stringify(answer.error)}`);
+  return answer.result as App;
+}
+
+function refused(t: Test, { status, error }: Answer, expected: number, text: RegExp, note?: string): void {
+  t.match({ status, text: JSON.stringify(error) }, { status: expected, text }, note ?? String(text));
+}
+
+t.test('apps: a new application has the shape of config.md and shows its API key once', async (t) => {
+  const { upsert, list, get, owner } = await start(t);
+  const created = appOf(
+    t,
+    await upsert({
+      ...SHOP,
+      webhookUrl: 'https://shop.example/hook',
+      currencies: ['EUR'],
+      netTypes: [0, 255],
+    }),
+  );
+  t.match(created, {
+    ...SHOP,
+    id: /^[1-9][0-9]{17,18}$/,
+    webhookUrl: 'https://shop.example/hook',
+    currencies: ['EUR'],
+    netTypes: [0, 255],
+    approved: false,
+    mcpEnabled: false,
+    disabled: false,
+    mcpPublicKey: null,
+    success_count: 0,
+    failed_count: 0,
+    last_tick: '0',
+    apiKey: /^ghk_[A-Za-z0-9_-]{43}$/,
+  });
+  const { apiKey: _apiKey, ...rest } = created;
+  t.same(await list(), [rest]);
+  t.same((await get(`/auth/v1/app/info?id=${created.id}`, cookie(owner.sid))).result, rest);
+  t.same(appOf(t, await upsert({})), rest, 'an update shows no key');
+});
+
+t.test('apps: without a session every route is 401', async (t) => {
+  const { get, post } = await start(t);
+  for (const path of ['list', 'access', 'info?id=1'])
+    refused(t, await get(`/auth/v1/app/${path}`), 401, /Session not found/, path);
+  for (const path of ['upsert_usr_app', 'remove', 'rotate_key', 'grant_access', 'revoke_access'])
+    refused(t, await post(`/auth/v1/app/${path}`, { id: '1', appId: '1' }), 401, /Session not found/, path);
+});
+
+t.test('apps: every route takes appId, and its former name id', async (t) => {
+  const { upsert, send, get, owner } = await start(t);
+  const one = appOf(t, await upsert(SHOP)).id;
+  const two = appOf(t, await upsert({ name: 'Two', url: 'https://two.example' })).id;
+  const info = (query: string) => get(`/auth/v1/app/info?${query}`, cookie(owner.sid));
+  t.match((await info(`appId=${one}`)).result, { id: one });
+  t.match((await info(`id=${one}`)).result, { id: one });
+  t.match((await info(`id=${one}&appId=${one}`)).result, { id: one });
+  refused(t, await info(`id=${one}&appId=${two}`), 400, /query: appId and id, its former name, differ/);
+  refused(t, await info(''), 400, /query\/?\S*appId/);
+  refused(t, await info('id=x'), 400, /appId/);
+  t.equal(appOf(t, await upsert({ appId: one, name: 'By appId' })).id, one);
+  t.equal(appOf(t, await upsert({ id: two, name: 'By id' })).id, two);
+  t.equal(appOf(t, await upsert({ appId: null, id: two, name: 'Again' })).id, two);
+  const both = { appId: one, id: two };
+  refused(t, await upsert({ ...both, name: 'Which' }), 400, /body: appId and id/);
+  t.match((await send(owner, 'rotate_key', { appId: one })).result, { id: one, name: 'By appId' });
+  t.match((await send(owner, 'rotate_key', { id: one, finish: true })).result, { id: one });
+  for (const route of ['remove', 'rotate_key']) {
+    refused(t, await send(owner, route, both), 400, /body: appId and id/, route);
+    refused(t, await send(owner, route, {}), 400, /appId/, route);
+  }
+  t.match((await send(owner, 'remove', { appId: one })).result, { appId: one });
+  t.match((await send(owner, 'remove', { id: two })).result, { appId: two });
+});
+
+t.test('apps: an update without an id finds the application as config.md says', async (t) => {
+  const { upsert, list } = await start(t);
+  const one = appOf(t, await upsert(SHOP));
+  t.equal(
+    appOf(t, await upsert({ url: 'https://SHOP.example/', name: 'Renamed' })).id,
+    one.id,
+    'same address',
+  );
+  t.equal(appOf(t, await upsert({ name: 'Renamed', url: 'https://new.example' })).id, one.id, 'same name');
+  t.match(await list(), [{ name: 'Renamed', url: 'https://new.example' }]);
+  t.equal(appOf(t, await upsert({ netTypes: [1] })).id, one.id, 'the only one');
+  const two = appOf(t, await upsert({ name: 'Two', url: 'https://two.example' }));
+  t.not(two.id, one.id);
+  refused(t, await upsert({ netTypes: [1] }), 400, /name and url/, 'both omitted, two of them');
+  refused(t, await upsert({ name: 'Three' }), 400, /name and url/);
+  refused(t, await upsert({ url: 'https://three.example' }), 400, /name and url/);
+  t.equal(
+    appOf(t, await upsert({ url: 'https://two.example', name: 'Renamed' })).id,
+    two.id,
+    'address first',
+  );
+  t.equal(appOf(t, await upsert({ id: one.id, name: 'One' })).id, one.id);
+  t.match(await list(), [{ name: 'One' }, { name: 'Renamed' }]);
+  t.equal((await list()).length, 2);
+});
+
+t.test('apps: null and omitted are unchanged, an empty webhookUrl and empty lists take effect', async (t) => {
+  const { upsert } = await start(t);
+  const full = {
+    ...SHOP,
+    webhookUrl: 'https://shop.example/hook',
+    currencies: ['EUR', 'USD'],
+    netTypes: [3],
+  };
+  const { apiKey: _apiKey, ...created } = appOf(t, await upsert(full));
+  const nulls = { name: null, url: null, webhookUrl: null, currencies: null, netTypes: null, id: null };
+  t.same(appOf(t, await upsert(nulls)), created);
+  t.same(appOf(t, await upsert({})), created);
+  t.match(appOf(t, await upsert({ currencies: ['BTC'] })), { ...full, currencies: ['BTC'] });
+  t.match(appOf(t, await upsert({ webhookUrl: '', currencies: [], netTypes: [] })), {
+    ...SHOP,
+    webhookUrl: null,
+    currencies: [],
+    netTypes: [],
+  });
+});
+
+t.test('apps: what does not fit is 400, names the field and changes nothing', async (t) => {
+  const { upsert, list } = await start(t);
+  const { id } = appOf(t, await upsert({ ...SHOP, currencies: ['EUR'] }));
+  const before = await list();
+  const names = (count: number) => Array.from({ length: count }, (_, place) => `C${place}`);
+  const numbers = (count: number) => Array.from({ length: count }, (_, place) => place);
+  const bad: [string, unknown][] = [
+    ['currencies', names(21)],
+    ['currencies', 'EUR'],
+    ['currencies', [1]],
+    ['currencies', ['']],
+    ['currencies', ['E R']],
+    ['currencies', ['A'.repeat(17)]],
+    ['currencies', [null]],
+    ['netTypes', numbers(31)],
+    ['netTypes', [256]],
+    ['netTypes', [-1]],
+    ['netTypes', [1.5]],
+    ['netTypes', ['1']],
+    ['netTypes', 1],
+    ['name', ''],
+    ['name', '   '],
+    ['name', 'a\nb'],
+    ['name', 'a'.repeat(65)],
+    ['name', '\ud800'],
+    ['name', 'a\u0085b'],
+    ['name', 'a\u2028b'],
+    ['name', 'Shop\u202ekcatta'],
+    ['name', '\u2066Shop\u2069'],
+    ['name', '\u200b\u200d\ufeff'],
+    ['name', ' \u3164\u2800 '],
+    ['name', 7],
+    ['url', ''],
+    ['url', 'shop'],
+    ['url', 'https://shop.example/\udc00'],
+    ['url', 'javascript:alert(1)'],
+    ['url', 'https://a b'],
+    ['url', `https://a.example/${'a'.repeat(1024)}`],
+    ['url', {}],
+    ['webhookUrl', 'ftp://a.example'],
+    ['webhookUrl', 5],
+    ['id', 'x'],
+    ['id', '-1'],
+    ['id', 2 ** 53],
+    ['id', '9223372036854775808'],
+  ];
+  for (const [field, value] of bad) {
+    const answer = await upsert({ [field]: value });
+    refused(t, answer, 400, new RegExp(field), `${field}: ${encodeURI(JSON.stringify(value)).slice(0, 60)}`);
+    t.equal(answer.error?.code, 1001);
+  }
+  for (const body of [[], 'x', null, 3]) refused(t, await upsert(body), 400, /./, JSON.stringify(body));
+  t.same(await list(), before);
+  for (const name of ['Café Zürich', 'متجر', '商店', '👩\u200d🍳 Kitchen']) {
+    // The client of this fixture reads answers byte by byte.
+    const shown = appOf(t, await upsert({ id, name })).name;
+    t.equal(Buffer.from(shown, 'latin1').toString(), name, encodeURI(name));
+  }
+  t.match(appOf(t, await upsert({ currencies: names(20), netTypes: numbers(30) })), {
+    netTypes: numbers(30),
+  });
+});
+
+t.test('apps: a url is judged by its syntax, a webhookUrl as events.md says', async (t) => {
+  const { upsert } = await start(t, { site: { production: true, webhookAllow: [] } });
+  appOf(
+    t,
+    await upsert({ name: 'Inside', url: 'http://10.0.0.1:8080/app', webhookUrl: 'https://hooks.example/x' }),
+  );
+  for (const webhookUrl of [
+    'http://hooks.example/',
+    'https://127.1/',
+    'https://localhost./',
+    'https://u:p@hooks.example',
+  ])
+    refused(t, await upsert({ webhookUrl }), 400, /webhookUrl/, webhookUrl);
+});
+
+t.test('apps: foreign, removed and unknown ids are the same 404', async (t) => {
+  const { upsert, send, signUp, get, owner } = await start(t);
+  const stranger = await signUp();
+  const foreign = appOf(t, await upsert(SHOP)).id;
+  const gone = appOf(t, await upsert({ name: 'Gone', url: 'https://gone.example' })).id;
+  t.match(await send(owner, 'remove', { id: gone }), {
+    status: 200,
+    result: { appId: gone, sessionsClosed: 0 },
+  });
+  const cases: [Account, string][] = [
+    [stranger, foreign],
+    [owner, gone],
+    [owner, '1'],
+    [owner, '9223372036854775807'],
+  ];
+  for (const [account, id] of cases) {
+    const answers = [
+      await send(account, 'upsert_usr_app', { id, name: 'Mine' }),
+      await send(account, 'remove', { id }),
+      await send(account, 'rotate_key', { id }),
+      await send(account, 'revoke_access', { appId: id }),
+      await send(account, 'grant_access', { appId: id }),
+      await get(`/auth/v1/app/info?id=${id}`, cookie(account.sid)),
+    ];
+    for (const answer of answers) {
+      refused(t, answer, 404, /Not found/);
+      t.same(answer.error, answers[0]?.error);
+    }
+  }
+  t.match(
+    await get(`/auth/v1/app/info?id=${foreign}`, cookie(owner.sid)),
+    { result: SHOP },
+    'nothing changed',
+  );
+});
+
+t.test('apps: two accounts may use the same name and address', async (t) => {
+  const { upsert, signUp, list } = await start(t);
+  const other = await signUp();
+  const one = appOf(t, await upsert(SHOP));
+  const two = appOf(t, await upsert(SHOP, other));
+  t.not(one.id, two.id);
+  t.equal((await list()).length, 1);
+});
+
+t.test('apps: one more than the limit is refused with a row of its own, a removal makes room', async (t) => {
+  const { upsert, send, owner, list } = await start(t);
+  const nth = (n: number) => ({ name: `App ${n}`, url: `https://app${n}.example` });
+  for (let n = 0; n < APPS_MAX; n += 1) appOf(t, await upsert(nth(n)));
+  const answer = await upsert(nth(APPS_MAX));
+  refused(t, answer, 409, /Application limit reached/);
+  t.equal(answer.error?.code, 1112);
+  appOf(t, await upsert({ ...nth(0), netTypes: [1] }));
+  await send(owner, 'remove', { id: (await list())[0]?.id });
+  appOf(t, await upsert(nth(APPS_MAX)));
+  t.equal((await list()).length, APPS_MAX);
+});
+
+t.test('apps: concurrent registrations of one application create it once', async (t) => {
+  const { upsert, list } = await start(t);
+  const answers = await Promise.all(Array.from({ length: 8 }, (_, n) => upsert({ ...SHOP, netTypes: [n] })));
+  const apps = answers.map((answer) => appOf(t, answer));
+  t.equal(new Set(apps.map(({ id }) => id)).size, 1);
+  t.equal(apps.filter(({ apiKey }) => apiKey !== undefined).length, 1);
+  t.equal((await list()).length, 1);
+});
+
+const ONCE = { 'Idempotency-Key': 'k1' };
+
+t.test(
+  'apps: an Idempotency-Key repeats the first answer, API key included; rotation ignores it',
+  async (t) => {
+    const { send, owner, list } = await start(t);
+    const register = () => send(owner, 'upsert_usr_app', SHOP, ONCE);
+    const [one, two] = (await Promise.all([register(), register()])).map((answer) => appOf(t, answer));
+    if (one === undefined) throw new Error('no answer');
+    t.match(one.apiKey, /^ghk_/);
+    t.same(two, one, 'while the first is under way');
+    t.same(appOf(t, await register()), one, 'behind it');
+    await send(owner, 'upsert_usr_app', { ...SHOP, netTypes: [9] });
+    t.same(appOf(t, await register()), one, 'the first answer, not what it is now');
+    t.match(await list(), [{ id: one.id, netTypes: [9] }], 'and nothing is done again');
+    const rotated = await Promise.all([0, 1].map(() => send(owner, 'rotate_key', { id: one.id }, ONCE)));
+    const keys = rotated.map((answer) => appOf(t, answer).apiKey);
+    t.equal(new Set([...keys, one.apiKey]).size, 3);
+    const removal = await send(owner, 'remove', { id: one.id }, ONCE);
+    t.same((await send(owner, 'remove', { id: one.id }, ONCE)).result, removal.result);
+    t.equal(appOf(t, await register()).apiKey, undefined, 'the key of a removed application is over');
+    t.same(await list(), []);
+  },
+);
+
+t.test('apps: an Idempotency-Key with other content is 422, with another account its own', async (t) => {
+  const { send, owner, list, signUp, actors } = await start(t);
+  const register = (body: object, account = owner) => send(account, 'upsert_usr_app', body, ONCE);
+  const one = appOf(t, await register(SHOP));
+  const others = [{ ...SHOP, netTypes: [1] }, { ...SHOP, url: 'https://else.example' }, { id: one.id }];
+  const refuseAll = async (note: string) => {
+    for (const body of others) {
+      const answer = await register(body);
+      refused(t, answer, 422, /Idempotency key reused/, `${note}: ${JSON.stringify(body)}`);
+      t.equal(answer.error?.code, 1016);
+    }
+  };
+  await refuseAll('at once');
+  await actors.restart();
+  await refuseAll('after a restart');
+  t.match(await list(), [{ id: one.id, netTypes: [] }], 'nothing was done');
+  t.equal((await list()).length, 1);
+  const other = appOf(t, await register(SHOP, await signUp()));
+  t.match(other.apiKey, /^ghk_/);
+  t.not(other.id, one.id);
+  const change = { ...SHOP, netTypes: [3] };
+  for (const note of ['first', 'again']) {
+    const changed = appOf(t, await send(owner, 'upsert_usr_app', change, { 'Idempotency-Key': 'k2' }));
+    t.equal(changed.apiKey, undefined, `a change shows no key: ${note}`);
+  }
+  for (const bad of ['', 'a b', 'x'.repeat(129), 'é'])
+    refused(t, await send(owner, 'upsert_usr_app', SHOP, { 'Idempotency-Key': bad }), 400, /Idempotency-Key/);
+});
+
+t.test('apps: an Idempotency-Key shows the API key for an hour, also after a restart', async (t) => {
+  const { send, owner, list, actors } = await start(t);
+  const register = async () => appOf(t, await send(owner, 'upsert_usr_app', SHOP, ONCE));
+  const requests = async () => {
+    const { apps } = await actors.system.query<AccountView>(user, owner.userId, { type: 'account' });
+    return apps.filter(({ request }) => request !== undefined).length;
+  };
+  const { apiKey, ...rest } = await register();
+  t.equal(await requests(), 1);
+  await actors.advance(HOUR_MS - 1);
+  await actors.restart();
+  t.same(await register(), { ...rest, apiKey }, 'to the last millisecond');
+  actors.clock.nowMs += 1;
+  t.same(await register(), rest, 'without the key, by the clock alone');
+  await actors.advance(0);
+  t.equal(await requests(), 0, 'and it is forgotten');
+  await actors.restart();
+  t.same(await register(), rest);
+  t.equal(await requests(), 0, 'after a restart too');
+  refused(t, await send(owner, 'upsert_usr_app', { ...SHOP, netTypes: [1] }, ONCE), 422, /reused/);
+  t.equal((await list()).length, 1);
+});
+
+t.test('apps: other Idempotency-Keys push no API key out, and an account keeps 20 at most', async (t) => {
+  const { send, owner, list, actors } = await start(t);
+  const keyed = (n: number, body: object) =>
+    send(owner, 'upsert_usr_app', body, { 'Idempotency-Key': `k${n}` });
+  const one = appOf(t, await keyed(1, SHOP));
+  for (let n = 2; n <= RING_SIZE + 2; n += 1) appOf(t, await keyed(n, { ...SHOP, netTypes: [n % 7] }));
+  await send(owner, 'upsert_usr_app', { id: one.id, name: 'Renamed' });
+  const again = appOf(t, await keyed(1, SHOP));
+  t.match(again, { id: one.id, apiKey: one.apiKey, name: 'Renamed' }, 'nothing is changed back');
+  for (let n = 0; n < 70; n += 1)
+    appOf(t, await keyed(1_000 + n, { ...SHOP, name: 'Renamed', netTypes: [n] }));
+  refused(t, await keyed(1, { ...SHOP, netTypes: [8] }), 422, /reused/);
+  const nth = (n: number) => ({ name: `App ${n}`, url: `https://app${n}.example` });
+  for (let n = 1; n < APPS_MAX; n += 1) appOf(t, await keyed(100 + n, nth(n)));
+  refused(t, await keyed(199, nth(99)), 409, /Application limit reached/);
+  t.equal((await list()).length, APPS_MAX);
+  const removed = (await list())[1]?.id;
+  await send(owner, 'remove', { id: removed });
+  const { apps } = await actors.system.query<AccountView>(user, owner.userId, { type: 'account' });
+  t.equal(apps.filter(({ request }) => request !== undefined).length, APPS_MAX - 1);
+  await actors.advance(HOUR_MS);
+  t.same(actors.bugs, [], 'no timer of a removed application is left');
+});
+
+t.test('apps: whenever the process dies, a repeat with its Idempotency-Key gets the API key', async (t) => {
+  const { list, actors, signUp, send } = await start(t);
+  const seen = new Set<string>();
+  for (let turns = 0; turns < 12; turns += 1) {
+    const account = await signUp();
+    const register = (body: object) => send(account, 'upsert_usr_app', body, ONCE);
+    const { sealed: key } = VAULT.issue();
+    const options = askOptions('upsert_usr_app', { idempotencyKey: 'k1', body: SHOP });
+    const request = { key: options.idempotencyKey, fingerprint: options.fingerprint };
+    const command = { type: 'upsertApp', patch: SHOP, key, request, origin: { ip: '', userAgent: '' } };
+    const answered = actors.system.ask(user, account.userId, command, options).then(
+      () => seen.add('answered'),
+      () => seen.add('refused'),
+    );
+    for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    await actors.restart();
+    await Promise.race([answered, actors.settle()]);
+    const before = await list(account);
+    seen.add(`${before.length} after the crash`);
+    const other = before.length === 0 ? undefined : await register({ ...SHOP, netTypes: [1] });
+    if (other !== undefined) refused(t, other, 422, /reused/, `other content after ${turns} turns`);
+    const { id, apiKey } = appOf(t, await register(SHOP));
+    const keys = await actors.system.query<AppKey[]>(app, id, { type: 'keys', nowMs: actors.clock.nowMs });
+    t.same(
+      keys.map((key) => VAULT.open(key)),
+      [apiKey],
+      `after ${turns} turns`,
+    );
+    t.same((await list(account)).length, 1);
+    t.equal(appOf(t, await register(SHOP)).apiKey, apiKey);
+  }
+  for (const outcome of ['0 after the crash', '1 after the crash', 'answered'])
+    t.ok(seen.has(outcome), outcome);
+});
+
+t.test('apps: a repeat does without the API key where its seal key was lost', async (t) => {
+  let tryOpen = VAULT.tryOpen;
+  const vault = { ...VAULT, tryOpen: (key: SealedKey) => tryOpen(key) };
+  const { send, owner } = await start(t, { routes: () => createAppRoutes(vault) });
+  const { apiKey, ...rest } = appOf(t, await send(owner, 'upsert_usr_app', SHOP, ONCE));
+  t.match(apiKey, /^ghk_/);
+  tryOpen = () => undefined;
+  t.same(appOf(t, await send(owner, 'upsert_usr_app', SHOP, ONCE)), rest);
+});
+
+t.test('apps: after a rotation two API keys are valid for 24 hours, then one', async (t) => {
+  const { upsert, send, owner, actors } = await start(t);
+  const { id, apiKey: first } = appOf(t, await upsert(SHOP));
+  const valid = async () => {
+    const keys = await actors.system.query<AppKey[]>(app, id, { type: 'keys', nowMs: actors.clock.nowMs });
+    return keys.map((key) => VAULT.open(key));
+  };
+  t.same(await valid(), [first]);
+  const rotated = appOf(t, await send(owner, 'rotate_key', { id }));
+  t.same(await valid(), [rotated.apiKey, first]);
+  t.match(rotated.keys, [{ expiresUtc: null }, { expiresUtc: /T/ }]);
+  const again = appOf(t, await send(owner, 'rotate_key', { id }));
+  t.same(await valid(), [again.apiKey, first], 'never more than two, and the one that is sent stays');
+  actors.clock.nowMs += DAY_MS - 1;
+  t.equal((await valid()).length, 2);
+  actors.clock.nowMs += 1;
+  t.same(await valid(), [again.apiKey]);
+});
+
+t.test(
+  'apps: rotate_key with finish ends the former key and shows no key, also after a restart',
+  async (t) => {
+    const { upsert, send, owner, actors, list, signUp } = await start(t);
+    const { id } = appOf(t, await upsert(SHOP));
+    const { apiKey, keys } = appOf(t, await send(owner, 'rotate_key', { id, finish: false }));
+    t.match([apiKey, keys.length], [/^ghk_/, 2], 'false: a rotation');
+    for (const finish of ['true', 1, null, {}])
+      refused(t, await send(owner, 'rotate_key', { id, finish }), 400, /finish/);
+    refused(t, await send(await signUp(), 'rotate_key', { id, finish: true }), 404, /no such application/);
+    refused(t, await send(owner, 'rotate_key', { id: '1', finish: true }), 404, /no such application/);
+    refused(t, await send(owner, 'rotate_key', { finish: true }), 400, /id/);
+    t.equal((await list())[0]?.keys.length, 2, 'nothing of that has ended it');
+    await actors.restart();
+    for (const note of ['ended', 'the same again']) {
+      const finished = appOf(t, await send(owner, 'rotate_key', { id, finish: true }));
+      t.match(finished.keys, [{ id: keys[0]?.id, expiresUtc: null }], note);
+      t.equal(finished.keys.length, 1, note);
+      t.equal(finished.apiKey, undefined, note);
+    }
+    await actors.restart();
+    t.same((await list())[0]?.keys, [{ ...keys[0] }]);
+  },
+);
+
+t.test('apps: the API key is in no other answer, event, message or audit record in clear text', async (t) => {
+  const { upsert, send, owner, get, actors } = await start(t);
+  const { id, apiKey = '' } = appOf(t, await send(owner, 'upsert_usr_app', SHOP, ONCE));
+  const { apiKey: second = '' } = appOf(t, await send(owner, 'rotate_key', { id }));
+  const answers = [
+    await upsert({ ...SHOP, netTypes: [9] }),
+    await get('/auth/v1/app/list', cookie(owner.sid)),
+    await get(`/auth/v1/app/info?id=${id}`, cookie(owner.sid)),
+    await get('/auth/v1/app/access', cookie(owner.sid)),
+    await send(owner, 'revoke_access', { appId: id }),
+    await send(owner, 'grant_access', { appId: id }),
+  ];
+  await actors.settle();
+  const { journal } = actors;
+  const stored = ['app', 'user'].flatMap((kind) =>
+    journal.ids(kind, '', 100).map((each) => journal.load(kind, each)),
+  );
+  const everything = JSON.stringify([answers, stored, journal.auditPage(0, 1000)]);
+  t.ok(everything.includes(id), 'it was looked at');
+  for (const secret of [apiKey, second]) {
+    t.match(secret, /^ghk_/);
+    t.notOk(everything.includes(secret));
+    t.notOk(everything.includes(secret.slice(4)));
+    t.notOk(everything.includes(Buffer.from(secret).toString('base64url')));
+  }
+});
+
+t.test('apps: registrations survive a restart', async (t) => {
+  const { upsert, list, actors } = await start(t);
+  const { apiKey: _apiKey, ...created } = appOf(t, await upsert(SHOP));
+  await actors.restart();
+  t.same(await list(), [created]);
+  t.equal(appOf(t, await upsert({ netTypes: [4] })).id, created.id);
+});
+
+t.test(
+  'apps: whenever the process dies, a registration is there whole or not at all, and once',
+  async (t) => {
+    const { owner, upsert, list, send, actors, signUp } = await start(t);
+    t.ok(owner);
+    const seen = new Set<string>();
+    for (let turns = 0; turns < 12; turns += 1) {
+      const account = await signUp();
+      const { sealed: key } = VAULT.issue();
+      const command = { type: 'upsertApp', patch: SHOP, key, origin: { ip: '', userAgent: '' } };
+      const asked = actors.system.ask(user, account.userId, command).then(
+        () => seen.add('answered'),
+        () => seen.add('refused'),
+      );
+      for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+      await actors.restart();
+      await Promise.race([asked, actors.settle()]);
+      const before = await list(account);
+      seen.add(`${before.length} after the crash`);
+      const again = appOf(t, await upsert(SHOP, account));
+      t.match(await list(account), [{ ...SHOP, id: before[0]?.id ?? again.id }], `after ${turns} turns`);
+      t.equal(
+        again.apiKey === undefined,
+        before.length === 1,
+        'a new key comes with a new application alone',
+      );
+      t.equal((await send(account, 'rotate_key', { id: again.id })).status, 200);
+      t.match(await send(account, 'remove', { id: again.id }), { status: 200 });
+      t.same(await list(account), []);
+    }
+    for (const outcome of ['0 after the crash', '1 after the crash', 'answered'])
+      t.ok(seen.has(outcome), outcome);
+  },
+);
+
+t.test('apps: a removal under way is carried out after a crash', async (t) => {
+  const { owner, upsert, list, actors } = await start(t);
+  for (let turns = 0; turns < 8; turns += 1) {
+    const { id: appId } = appOf(t, await upsert(SHOP));
+    const command = { type: 'removeApp', appId, origin: { ip: '', userAgent: '' } };
+    actors.system.ask(user, owner.userId, command).catch(() => undefined);
+    for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    await actors.restart();
+    const left = await list();
+    t.equal(actors.system.lookup('appId', appId) === undefined, left.length === 0, `after ${turns} turns`);
+  }
+});
+
+t.test(
+  'apps: an application that fails ends the wait with 503, and what was asked is done later',
+  async (t) => {
+    const { owner, actors, settings: _settings, signUp } = await start(t);
+    t.ok(owner);
+    const other = await signUp();
+    const failing = createTestActors({
+      kinds: [
+        user,
+        {
+          ...app,
+          decide: () => {
+            throw new Error('planted');
+          },
+        },
+      ],
+    });
+    const command = {
+      type: 'upsertApp',
+      patch: SHOP,
+      key: VAULT.issue().sealed,
+      origin: { ip: '', userAgent: '' },
+    };
+    const asked = failing.system.ask(user, other.userId, command);
+    const failure = asked.catch((error: unknown) => error);
+    await failing.advance(9_999);
+    t.equal(failing.system.counters().pending, 1);
+    await failing.advance(1);
+    t.match(await failure, { row: 'Quarantined', retryAfterSeconds: 30 });
+    t.equal(failing.system.counters().pending, 0);
+    t.equal(actors.bugs.length, 0);
+  },
+);
+
+t.test('vault: a key opens in its own vault only, and unchanged only', async (t) => {
+  const { apiKey, sealed } = VAULT.issue();
+  t.equal(VAULT.open(sealed), apiKey);
+  t.notOk(JSON.stringify(sealed).includes(apiKey.slice(4)));
+  t.throws(() => createVault(Buffer.alloc(32, 8)).open(sealed));
+  t.throws(() => VAULT.open({ ...sealed, keyId: VAULT.issue().sealed.keyId }), 'bound to its id');
+  t.throws(() => VAULT.open({ ...sealed, sealed: `${sealed.sealed.slice(0, -4)}AAAA` }));
+  t.throws(() => VAULT.open({ ...sealed, sealed: sealed.sealed.slice(0, 30) }));
+  t.throws(() => createVault(Buffer.alloc(31)));
+  t.equal(VAULT.tryOpen(sealed), apiKey);
+  t.equal(createVault(Buffer.alloc(32, 8)).tryOpen(sealed), undefined);
+});
+
+t.test('vault: a delivery does without a key that cannot be opened, as long as one opens', async (t) => {
+  const lost = createVault(Buffer.alloc(32, 8));
+  const key = ({ sealed }: { sealed: SealedKey }): AppKey => ({ ...sealed, createdMs: 1, expiresMs: null });
+  const [mine, other, newer] = [VAULT.issue(), lost.issue(), VAULT.issue()];
+  const open = (...keys: AppKey[]) => openKeys(keys, VAULT);
+  const both = { sent: mine.apiKey, signing: [newer.apiKey, mine.apiKey] };
+  t.same(open(key(newer), key(mine)), both);
+  t.same(open(key(mine), key(other)), { sent: mine.apiKey, signing: [mine.apiKey] }, 'the former is lost');
+  t.same(open(key(other), key(mine)), { sent: mine.apiKey, signing: [mine.apiKey] }, 'the new one is');
+  const signsOnly: AppKey = { ...key(mine), signsOnly: true };
+  t.same(open(key(newer), signsOnly), { ...both, sent: newer.apiKey }, 'a key that only signs is not sent');
+  t.same(
+    open(key(other), signsOnly),
+    { sent: mine.apiKey, signing: [mine.apiKey] },
+    'unless there is no other',
+  );
+  t.equal(open(), undefined, 'no key: the application is gone');
+  t.throws(() => open(key(other)), /not configured/);
+});
+
+const NOT_ALL = 'opens not all that is sealed in this journal: the key that sealed it must be in the list';
+
+t.test('vault: with a seal key the journal alone opens no API key', async (t) => {
+  const { actors } = await start(t);
+  const open = (...sealKeys: string[]) =>
+    openVault(actors.system.administration, { sealKeys, sealKeyLost: false });
+  const lost = (...sealKeys: string[]) =>
+    openVault(actors.system.administration, { sealKeys, sealKeyLost: true });
+  const [one, two, three] = ['11', '22', '33'].map((byte) => byte.repeat(32)) as [string, string, string];
+  const plain = await open();
+  const before = plain.issue();
+  const vault = await open(one);
+  t.equal(vault.open(before.sealed), before.apiKey, 'what the secret of the journal sealed still opens');
+  const first = vault.issue();
+  t.equal(vault.open(first.sealed), first.apiKey);
+  t.throws(() => plain.open(first.sealed), /not configured/, 'a vault of the journal alone does not open it');
+  t.strictSame(vault.deriveKey('file code', 16), plain.deriveKey('file code', 16), 'file codes stay');
+  const rows = JSON.stringify(actors.system.administration.metaGet('sealedDataKeys'));
+  for (const form of ['hex', 'base64url', 'base64'] as const)
+    t.notOk(
+      rows.includes(Buffer.from(one, 'hex').toString(form)),
+      `the seal key is not in the journal: ${form}`,
+    );
+  await actors.restart();
+  const base64url = Buffer.from(one, 'hex').toString('base64url');
+  t.equal((await open(base64url)).open(first.sealed), first.apiKey, 'after a restart, in the other spelling');
+  await t.rejects(open(), new SealKeyUnusable('is missing: API keys of this journal are sealed under it'));
+  await t.rejects(open(two), new SealKeyUnusable(NOT_ALL), 'another key');
+  const changed = await open(two, one);
+  t.equal(changed.open(first.sealed), first.apiKey, 'a list: all open');
+  const second = changed.issue();
+  t.throws(() => vault.open(second.sealed), /not configured/, 'the former key opens nothing that came after');
+  const alone = await open(two);
+  t.strictSame(
+    [before, first, second].map(({ sealed }) => alone.open(sealed)),
+    [before, first, second].map(({ apiKey }) => apiKey),
+    'one start with the list, and the former key is needed no more',
+  );
+  await t.rejects(open(one), new SealKeyUnusable(NOT_ALL), 'nor does it open the journal');
+  const given = await lost(three);
+  t.throws(() => given.open(first.sealed), new RegExp(`${first.sealed.keyId} is sealed under a key`));
+  t.equal(given.open(before.sealed), before.apiKey);
+  const anew = given.issue();
+  t.equal((await lost(three)).open(anew.sealed), anew.apiKey);
+  t.equal((await open(three, two)).open(first.sealed), first.apiKey, 'a key that is found again opens all');
+});
+
+t.test('vault: its secret is made once and found again after a restart', async (t) => {
+  const { actors } = await start(t);
+  const first = await openVault(actors.system.administration);
+  const { apiKey, sealed } = first.issue();
+  t.equal((await openVault(actors.system.administration)).open(sealed), apiKey);
+  await actors.restart();
+  t.equal((await openVault(actors.system.administration)).open(sealed), apiKey);
+});

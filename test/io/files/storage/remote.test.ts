@@ -1,0 +1,176 @@
+/** What storage servers do wrong, and which of several is asked. The contract itself: storage.test.ts. */
+import { existsSync, readdirSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { RemoteStorage } from '../../../../src/io/files/storage/remote.ts';
+import { readStored, storeFile, temporaryFolder, writePart } from '../../../support/files/file-storage.ts';
+import { MemoryStorageServer, type ServerFault } from '../../../support/files/storage-server.ts';
+import { rejectsWith } from '../../../support/rejections.ts';
+
+const KEY = { owner: '7', fileId: '1001' };
+const text = (value: string) => Buffer.from(value);
+
+async function setUp(t: Test) {
+  const server = await MemoryStorageServer.start(t);
+  const staging = temporaryFolder(t);
+  const faults: string[] = [];
+  const storage = new RemoteStorage({
+    servers: { 0: { Host: server.url } },
+    staging,
+    onFault: (message) => faults.push(message),
+    stalledMs: 200,
+  });
+  t.teardown(() => storage.close());
+  return { server, storage, staging, faults };
+}
+
+t.test(
+  'remote storage: the first threshold below the file id decides, highest first, beyond 2^53 too',
+  async (t) => {
+    const thresholds = ['0', '900', '9007199254740993'];
+    const servers = new Map<string, MemoryStorageServer>();
+    for (const threshold of thresholds) servers.set(threshold, await MemoryStorageServer.start(t));
+    const storage = new RemoteStorage({
+      servers: Object.fromEntries([...servers].map(([threshold, { url }]) => [threshold, { Host: url }])),
+      staging: temporaryFolder(t),
+      onFault: () => undefined,
+    });
+    t.teardown(() => storage.close());
+    const holders: Record<string, string> = Object.fromEntries([
+      ['1', '0'],
+      ['900', '0'],
+      ['901', '900'],
+      ['9007199254740993', '900'],
+      ['9007199254740994', '9007199254740993'],
+      ['9223372036854775807', '9007199254740993'],
+    ]);
+    for (const fileId of Object.keys(holders)) await storeFile(storage, { owner: '7', fileId }, text(fileId));
+    for (const [fileId, threshold] of Object.entries(holders)) {
+      const found = [...servers].filter(([, { files }]) => files.has(`/7/${fileId}`)).map(([name]) => name);
+      t.same(found, [threshold], fileId);
+    }
+  },
+);
+
+t.test('remote storage: an id below every threshold has no server', async (t) => {
+  const faults: string[] = [];
+  const storage = new RemoteStorage({
+    servers: { 1000: { Host: 'http://127.0.0.1:1' } },
+    staging: temporaryFolder(t),
+    onFault: (message) => faults.push(message),
+  });
+  t.teardown(() => storage.close());
+  await rejectsWith(t, storage.open({ owner: '7', fileId: '1000' }), 'FileStorageFailed');
+  t.match(faults, [/opening 7\/1000: no threshold of FileServers is lower/]);
+});
+
+t.test(
+  'remote storage: whatever fails is 1312 for the caller and names the server for the operator',
+  async (t) => {
+    const { server, storage, faults } = await setUp(t);
+    await storeFile(storage, KEY, text('0123456789'));
+    const file = await storage.open(KEY);
+    const readings: Record<string, RegExp> = {
+      error: /GET at .*: answered 500/,
+      silent: /GET at .*: nothing moved for 200 ms/,
+      cut: /GET at /,
+      plain: /GET at .*: answered 200 with Content-Range/,
+    };
+    for (const [fault, reason] of Object.entries(readings)) {
+      server.fault = fault as ServerFault;
+      await rejectsWith(t, file?.read(Buffer.alloc(4), 2) ?? Promise.resolve(), 'FileStorageFailed');
+      t.match(faults.at(-1), reason, fault);
+      t.ok(faults.at(-1)?.includes(server.url), 'the server is named');
+    }
+    server.fault = 'error';
+    await rejectsWith(t, storage.open(KEY), 'FileStorageFailed');
+    await rejectsWith(t, storage.remove(KEY), 'FileStorageFailed');
+    server.fault = 'none';
+    const target = Buffer.alloc(4);
+    t.equal(await file?.read(target, 2), 4, 'and then it works again');
+    t.same(target, text('2345'));
+    file?.close();
+  },
+);
+
+t.test('remote storage: a publish that fails leaves the part, so that it may be tried again', async (t) => {
+  const { server, storage, staging, faults } = await setUp(t);
+  await storage.create(KEY);
+  await writePart(storage, KEY, Buffer.alloc(2_000_000, 'x'));
+  const failures: [ServerFault, string, RegExp][] = [
+    ['error', 'FileStorageFailed', /PUT at .*: answered 500/],
+    ['silent', 'FileStorageFailed', /PUT at .*: nothing moved/],
+    ['full', 'StorageFull', /PUT at .*: answered 507/],
+    ['short', 'FileStorageFailed', /the server has 1999999 bytes of it/],
+    ['refuse', 'FileStorageFailed', /PUT at /],
+  ];
+  for (const [fault, row, reason] of failures) {
+    server.fault = fault;
+    await rejectsWith(t, storage.publish(KEY, 2_000_000), row);
+    t.match(faults.at(-1), reason, fault);
+    t.ok(existsSync(join(staging, '7/1001.part')), fault);
+  }
+  t.equal(storage.counters().full, 1);
+  server.fault = 'none';
+  await storage.publish(KEY, 2_000_000);
+  t.same(readdirSync(join(staging, '7')), [], 'the part is gone');
+  t.ok((await readStored(storage, KEY))?.equals(Buffer.alloc(2_000_000, 'x')));
+});
+
+t.test(
+  'remote storage: a kept connection that the server had closed costs nothing but another try',
+  async (t) => {
+    const { server, storage, faults } = await setUp(t);
+    await storeFile(storage, KEY, text('abc'));
+    for (let round = 0; round < 5; round++) {
+      server.dropConnections();
+      t.same(await readStored(storage, KEY), text('abc'));
+      server.dropConnections();
+      await storeFile(storage, { owner: '7', fileId: `${2_000 + round}` }, text('abc'));
+    }
+    t.same(faults, []);
+  },
+);
+
+t.test(
+  'remote storage: a server that is not there, and one that takes connections and says nothing',
+  async (t) => {
+    const mute = createServer();
+    await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
+    t.teardown(() => mute.close());
+    const address = mute.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    for (const [host, reason] of [
+      ['http://127.0.0.1:1', /HEAD at http:\/\/127.0.0.1:1: .*ECONNREFUSED/],
+      [`http://127.0.0.1:${port}`, /nothing moved for 100 ms/],
+    ] as const) {
+      const faults: string[] = [];
+      const storage = new RemoteStorage({
+        servers: { 0: { Host: host } },
+        staging: temporaryFolder(t),
+        onFault: (message) => faults.push(message),
+        stalledMs: 100,
+      });
+      await rejectsWith(t, storage.open(KEY), 'FileStorageFailed');
+      t.match(faults, [reason]);
+      await storage.close();
+    }
+  },
+);
+
+t.test('remote storage: only what was asked for is fetched, an empty reading asks nobody', async (t) => {
+  const { server, storage } = await setUp(t);
+  await storeFile(storage, KEY, text('0123456789'));
+  const file = await storage.open(KEY);
+  const before = server.requests.length;
+  t.equal(await file?.read(Buffer.alloc(5), 10), 0);
+  t.equal(await file?.read(Buffer.alloc(0), 3), 0);
+  t.equal(server.requests.length, before);
+  t.equal(await file?.read(Buffer.alloc(5), 8), 2);
+  t.same(server.requests.slice(before), ['GET /7/1001']);
+  t.equal(file?.readNow, undefined);
+  file?.close();
+  file?.close();
+  t.equal(storage.counters().open, 0);
+});

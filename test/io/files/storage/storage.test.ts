@@ -1,0 +1,424 @@
+/** One contract for every file storage, then what each has of its own. */
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
+import type { FileStorage } from '../../../../src/io/files/storage/port.ts';
+import { RemoteStorage } from '../../../../src/io/files/storage/remote.ts';
+import { readStored, storeFile, temporaryFolder, writePart } from '../../../support/files/file-storage.ts';
+import { MemoryStorageServer } from '../../../support/files/storage-server.ts';
+import { nginxMissing, startNginx } from '../../../support/nginx.ts';
+import { rejectsWith } from '../../../support/rejections.ts';
+
+const KEY = { owner: '7', fileId: '1001' };
+const text = (value: string) => Buffer.from(value);
+
+interface Setting {
+  readonly storage: FileStorage;
+  /** A storage over the same bytes, as after a restart. */
+  restart(): FileStorage;
+}
+
+const STORAGES: Record<string, (t: Test) => Promise<Setting>> = {
+  async local(t) {
+    const root = temporaryFolder(t);
+    const make = () => new LocalStorage({ root, onFault: () => undefined });
+    return { storage: make(), restart: make };
+  },
+  async remote(t) {
+    return remoteSetting(t, (await MemoryStorageServer.start(t)).url);
+  },
+  async 'remote nginx'(t) {
+    return remoteSetting(t, `${await startNginx(t)}/below/`);
+  },
+};
+/** Why a storage cannot be tested on this machine. */
+const MISSING: Readonly<Record<string, string | undefined>> = { 'remote nginx': nginxMissing() };
+
+function remoteSetting(t: Test, host: string): Setting {
+  const options = { servers: { 0: { Host: host } }, staging: temporaryFolder(t), onFault: () => undefined };
+  const make = () => new RemoteStorage(options);
+  return { storage: make(), restart: make };
+}
+
+/** What every storage does, by what it is called in the list of tests. */
+const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
+  'a published file is read back, at any position': async (t, { storage }) => {
+    await storage.create(KEY);
+    t.equal(await storage.open(KEY), undefined, 'a part is no file');
+    await writePart(storage, KEY, text('56789'), 5);
+    await writePart(storage, KEY, text('01234'));
+    await storage.publish(KEY, 10);
+    t.same(await readStored(storage, KEY), text('0123456789'));
+    const file = await storage.open(KEY);
+    const target = Buffer.alloc(4);
+    t.equal(await file?.read(target, 3), 4);
+    t.same(target, text('3456'));
+    t.equal(await file?.read(target, 8), 2, 'shorter at the end');
+    t.same(target.subarray(0, 2), text('89'));
+    t.equal(await file?.read(target, 10), 0);
+    if (file?.readNow !== undefined) t.equal(file.readNow(target, 9), 1);
+    file?.close();
+    file?.close();
+    await storage.close();
+  },
+
+  'a large file comes back as it was': async (t, { storage }) => {
+    const bytes = Buffer.alloc(3 * 1024 * 1024 + 17, 'abcdefghijk');
+    await storeFile(storage, KEY, bytes);
+    t.ok((await readStored(storage, KEY))?.equals(bytes));
+    await storage.close();
+  },
+
+  'an empty file is a file': async (t, { storage }) => {
+    await storage.create(KEY);
+    await storage.publish(KEY, 0);
+    t.same(await readStored(storage, KEY), Buffer.alloc(0));
+    await storage.close();
+  },
+
+  'a part of another size is not published and can be mended': async (t, { storage }) => {
+    await storage.create(KEY);
+    await writePart(storage, KEY, text('abc'));
+    await rejectsWith(t, storage.publish(KEY, 4), 'FileStorageFailed');
+    t.equal(await storage.open(KEY), undefined);
+    await writePart(storage, KEY, text('d'), 3);
+    await storage.publish(KEY, 4);
+    t.same(await readStored(storage, KEY), text('abcd'));
+    await storage.close();
+  },
+
+  'publish and remove may be repeated, also after a restart': async (t, { storage, restart }) => {
+    await storeFile(storage, KEY, text('abc'));
+    await storage.publish(KEY, 3);
+    await rejectsWith(t, storage.publish(KEY, 4), 'FileStorageFailed');
+    const after = restart();
+    await after.publish(KEY, 3);
+    t.same(await readStored(after, KEY), text('abc'));
+    await after.remove(KEY);
+    await after.remove(KEY);
+    t.equal(await after.open(KEY), undefined);
+    await rejectsWith(t, after.publish(KEY, 3), 'FileStorageFailed');
+    await after.remove({ owner: '99', fileId: '5' });
+    await after.close();
+    await storage.close();
+  },
+
+  'a part outlives a restart, create empties it': async (t, { storage, restart }) => {
+    await storage.create(KEY);
+    await writePart(storage, KEY, text('abc'));
+    const after = restart();
+    await writePart(after, KEY, text('d'), 3);
+    await after.publish(KEY, 4);
+    t.same(await readStored(after, KEY), text('abcd'));
+    const again = { owner: '7', fileId: '1002' };
+    await after.create(again);
+    await writePart(after, again, text('old bytes'));
+    await after.create(again);
+    await writePart(after, again, text('new'));
+    await after.publish(again, 3);
+    t.same(await readStored(after, again), text('new'));
+    await after.close();
+    await storage.close();
+  },
+
+  'publish and remove wait for the last lease; a late lease gets InvalidID': async (t, { storage }) => {
+    await rejectsWith(t, storage.lease(KEY), 'InvalidID');
+    await storage.create(KEY);
+    const first = await storage.lease(KEY);
+    const second = await storage.lease(KEY);
+    t.equal(storage.counters().leases, 2);
+    let published = false;
+    const publishing = storage.publish(KEY, 2).then(() => {
+      published = true;
+    });
+    await rejectsWith(t, storage.lease(KEY), 'InvalidID');
+    writeSync(first.fd, text('a'), 0, 1, 0);
+    await first.release();
+    t.notOk(published);
+    writeSync(second.fd, text('b'), 0, 1, 1);
+    await second.release();
+    await second.release();
+    await publishing;
+    t.same(await readStored(storage, KEY), text('ab'));
+    await rejectsWith(t, storage.lease(KEY), 'InvalidID');
+    t.equal(storage.counters().leases, 0);
+    await storage.close();
+  },
+
+  'leases of one part share a descriptor, which outlives them until the part ends': async (
+    t,
+    { storage },
+  ) => {
+    await storage.create(KEY);
+    const first = await storage.lease(KEY);
+    const second = await storage.lease(KEY);
+    t.equal(first.fd, second.fd);
+    await first.release();
+    await first.release();
+    writeSync(second.fd, text('a'), 0, 1, 0);
+    await second.release();
+    const third = await storage.lease(KEY);
+    t.equal(third.fd, first.fd, 'kept for the next chunk');
+    await third.release();
+    await storage.create(KEY);
+    const again = await storage.lease(KEY);
+    t.equal(statSync(`/proc/self/fd/${again.fd}`).size, 0, 'a new part, a new descriptor');
+    await again.release();
+    await storage.remove(KEY);
+    await rejectsWith(t, storage.lease(KEY), 'InvalidID');
+    await rejectsWith(t, storage.lease(KEY), 'InvalidID');
+    await storage.close();
+  },
+
+  'a publish and a remove at once leave nothing': async (t, { storage }) => {
+    await storage.create(KEY);
+    await writePart(storage, KEY, text('abc'));
+    await Promise.all([storage.publish(KEY, 3), storage.remove(KEY)]);
+    t.equal(await storage.open(KEY), undefined);
+    await storage.close();
+  },
+
+  'who reads a file may finish after it was removed': async (t, { storage }) => {
+    await storeFile(storage, KEY, text('abc'));
+    const file = await storage.open(KEY);
+    t.equal(storage.counters().open, 1);
+    await storage.remove(KEY);
+    t.equal(await storage.open(KEY), undefined);
+    file?.close();
+    t.equal(storage.counters().open, 0);
+    await storage.close();
+  },
+
+  'removing a finished file leaves parts alone, waits for no lease, and may be repeated': async (
+    t,
+    { storage, restart },
+  ) => {
+    const uploading = { owner: '7', fileId: '1002' };
+    await storage.create(uploading);
+    const lease = await storage.lease(uploading);
+    await storeFile(storage, KEY, text('gone'));
+    const kept = await storage.open(KEY);
+    t.equal(await storage.removeFinished(uploading), false);
+    t.equal(await storage.removeFinished(KEY), true);
+    t.equal(await storage.removeFinished(KEY), false);
+    t.equal(await storage.removeFinished({ owner: '99', fileId: '5' }), false);
+    t.equal(await storage.open(KEY), undefined, 'no kept descriptor gives it out');
+    t.equal(storage.openKept?.(KEY), undefined);
+    kept?.close();
+    await lease.release();
+    await writePart(storage, uploading, text('whole'));
+    await storage.publish(uploading, 5);
+    t.same(await readStored(storage, uploading), text('whole'));
+    t.match(storage.counters(), { published: 2, removed: 1, failed: 0 });
+    t.equal(await restart().removeFinished(uploading), true);
+    await storage.close();
+  },
+
+  'a sweep removes the parts nobody wants, not files, not parts of this run': async (
+    t,
+    { storage, restart },
+  ) => {
+    const key = (fileId: string) => ({ owner: fileId.slice(0, 1), fileId });
+    for (const fileId of ['11', '12', '21']) await storage.create(key(fileId));
+    await storeFile(storage, key('13'), text('file'));
+    const after = restart();
+    await after.create(key('14'));
+    t.equal(await after.sweep(new Set(['12'])), 2);
+    await rejectsWith(t, after.lease(key('11')), 'InvalidID');
+    await rejectsWith(t, after.lease(key('21')), 'InvalidID');
+    for (const fileId of ['12', '14']) await (await after.lease(key(fileId))).release();
+    t.same(await readStored(after, key('13')), text('file'));
+    t.equal(await after.sweep(new Set(['12'])), 0);
+    await after.close();
+    await storage.close();
+  },
+
+  'counts what it did': async (t, { storage }) => {
+    await storeFile(storage, KEY, text('a'));
+    await storage.remove(KEY);
+    await storage.remove(KEY);
+    t.match(storage.counters(), { published: 1, removed: 1, failed: 0, full: 0, leases: 0, open: 0 });
+    await storage.close();
+  },
+};
+
+for (const [name, start] of Object.entries(STORAGES)) {
+  for (const [promise, check] of Object.entries(CONTRACT))
+    t.test(`${name} storage: ${promise}`, { skip: MISSING[name] ?? false }, async (t) =>
+      check(t, await start(t)),
+    );
+}
+
+t.test('local storage: bytes lie at owner and file id, readable by the gateway alone', async (t) => {
+  const root = temporaryFolder(t);
+  const storage = new LocalStorage({ root, onFault: (message) => t.fail(message) });
+  await storage.create(KEY);
+  t.same(readdirSync(join(root, '7')), ['1001.part']);
+  await writePart(storage, KEY, text('abc'));
+  await storage.publish(KEY, 3);
+  t.same(readdirSync(join(root, '7')), ['1001']);
+  t.equal(readFileSync(join(root, '7/1001'), 'utf8'), 'abc');
+  t.equal(statSync(join(root, '7/1001')).mode & 0o777, 0o600);
+  t.equal(statSync(join(root, '7')).mode & 0o777, 0o700);
+});
+
+t.test(
+  'local storage: a path is built from ids alone; anything else is a bug and touches nothing',
+  async (t) => {
+    const root = temporaryFolder(t);
+    const storage = new LocalStorage({ root: join(root, 'inner'), onFault: () => undefined });
+    mkdirSync(join(root, 'inner'));
+    for (const wrong of ['..', '../x', '', '.', '01', '-1', '1/2', '9223372036854775808', '1\0']) {
+      await rejectsWith(t, storage.create({ owner: wrong, fileId: '1' }), 'FileStorageFailed');
+      await rejectsWith(t, storage.create({ owner: '1', fileId: wrong }), 'FileStorageFailed');
+      await rejectsWith(t, storage.open({ owner: '1', fileId: wrong }), 'FileStorageFailed');
+      await rejectsWith(t, storage.remove({ owner: wrong, fileId: '1' }), 'FileStorageFailed');
+    }
+    t.same(readdirSync(root), ['inner']);
+  },
+);
+
+t.test('storages: a refusal for want of room is told once a minute, and every one is counted', async (t) => {
+  let nowMs = 0;
+  const told: string[] = [];
+  const full = { onFull: (message: string) => told.push(message), elapsed: () => nowMs };
+  const scarce = { onFault: (message: string) => t.fail(message), freeSpace: async () => 70_000_000, full };
+  for (const storage of [
+    new LocalStorage({ root: temporaryFolder(t), ...scarce }),
+    new RemoteStorage({
+      servers: { 0: { Host: 'http://127.0.0.1:9' } },
+      staging: temporaryFolder(t),
+      ...scarce,
+    }),
+  ]) {
+    told.length = 0;
+    await storage.reserve('small', 1_000_000);
+    t.same(told, []);
+    for (const afterMs of [0, 1, 59_998, 1]) {
+      nowMs += afterMs;
+      await rejectsWith(t, storage.reserve('large', 3_000_000), 'StorageFull');
+    }
+    t.equal(told.length, 2);
+    t.match(told[1], /^looking for free space in .*: an upload was refused, 4 since the start$/);
+    t.equal(storage.counters().full, 4);
+    await storage.close();
+  }
+});
+
+t.test('local storage: symbolic links are followed nowhere', async (t) => {
+  const root = temporaryFolder(t);
+  const outside = temporaryFolder(t);
+  writeFileSync(join(outside, '1001'), 'secret');
+  writeFileSync(join(outside, 'victim'), 'precious');
+  const faults: string[] = [];
+  const storage = new LocalStorage({ root, onFault: (message) => faults.push(message) });
+  symlinkSync(outside, join(root, '7'));
+  const attempts = [
+    () => storage.open(KEY),
+    () => storage.create(KEY),
+    () => storage.lease(KEY),
+    () => storage.publish(KEY, 6),
+    () => storage.remove(KEY),
+    () => storage.removeFinished(KEY),
+  ];
+  for (const attempt of attempts) await rejectsWith(t, attempt(), 'FileStorageFailed');
+  mkdirSync(join(root, '8'));
+  symlinkSync(join(outside, '1001'), join(root, '8/1001'));
+  symlinkSync(join(outside, 'victim'), join(root, '8/1002.part'));
+  await rejectsWith(t, storage.open({ owner: '8', fileId: '1001' }), 'FileStorageFailed');
+  const part = { owner: '8', fileId: '1002' };
+  for (const attempt of [
+    () => storage.create(part),
+    () => storage.lease(part),
+    () => storage.publish(part, 8),
+  ])
+    await rejectsWith(t, attempt(), 'FileStorageFailed');
+  t.match(faults, [/ELOOP|ENOTDIR/], 'the operator is told');
+  await storage.remove(part);
+  await storage.remove({ owner: '8', fileId: '1001' });
+  t.equal(
+    readFileSync(join(outside, 'victim'), 'utf8'),
+    'precious',
+    'removing takes the link, not its target',
+  );
+  t.equal(readFileSync(join(outside, '1001'), 'utf8'), 'secret');
+  symlinkSync(outside, join(root, '9'));
+  writeFileSync(join(outside, '55.part'), 'a part elsewhere');
+  t.equal(await storage.sweep(new Set()), 0);
+  t.ok(existsSync(join(outside, '55.part')));
+});
+
+t.test('local storage: something that is no file is not served', async (t) => {
+  const root = temporaryFolder(t);
+  mkdirSync(join(root, '7/1001'), { recursive: true });
+  const storage = new LocalStorage({ root, onFault: () => undefined });
+  await rejectsWith(t, storage.open(KEY), 'FileStorageFailed');
+});
+
+t.test('local storage: few descriptors are kept, the oldest goes first, those in use stay', async (t) => {
+  const storage = new LocalStorage({
+    root: temporaryFolder(t),
+    onFault: (message) => t.fail(message),
+    keptMax: 2,
+  });
+  const keys = ['1', '2', '3', '4'].map((fileId) => ({ owner: '7', fileId }));
+  for (const key of keys) await storeFile(storage, key, text(key.fileId));
+  const held = await storage.open({ owner: '7', fileId: '1' });
+  for (const key of keys) t.same(await readStored(storage, key), text(key.fileId));
+  const target = Buffer.alloc(1);
+  t.equal(held?.readNow?.(target, 0), 1);
+  t.same(target, text('1'));
+  held?.close();
+  t.equal(storage.counters().open, 2);
+  const both = await Promise.all([
+    storage.open({ owner: '7', fileId: '2' }),
+    storage.open({ owner: '7', fileId: '2' }),
+  ]);
+  t.ok(storage.counters().open <= 3, 'two at once share one');
+  for (const file of both) file?.close();
+  await storage.close();
+  t.equal(storage.counters().open, 0);
+});
+
+t.test('local storage: a failing disk is 1312 for the caller and a sentence for the operator', async (t) => {
+  const root = temporaryFolder(t);
+  const faults: string[] = [];
+  const storage = new LocalStorage({ root: join(root, 'gone'), onFault: (message) => faults.push(message) });
+  await rejectsWith(t, storage.create(KEY), 'FileStorageFailed');
+  t.match(faults, [/making a part of 7\/1001 in .*gone: ENOENT/]);
+  t.equal(storage.counters().failed, 1);
+});
+
+t.test(
+  'reservations: what is held counts, the same holder replaces its figure, no room is StorageFull',
+  async (t) => {
+    const MiB = 1024 * 1024;
+    let free = 64 * MiB + 100;
+    const storage = new LocalStorage({
+      root: temporaryFolder(t),
+      onFault: () => undefined,
+      freeSpace: async () => free,
+    });
+    await Promise.all([storage.reserve('a', 60), rejectsWith(t, storage.reserve('b', 60), 'StorageFull')]);
+    t.equal(await storage.freeBytes(), 40);
+    await storage.reserve('a', 100);
+    await rejectsWith(t, storage.reserve('b', 1), 'StorageFull');
+    t.equal(storage.counters().reservedBytes, 100);
+    storage.release('a');
+    storage.release('a');
+    await storage.reserve('b', 100);
+    free = 10;
+    t.equal(await storage.freeBytes(), 0);
+    t.match(storage.counters(), { reservedBytes: 100, full: 2 });
+  },
+);

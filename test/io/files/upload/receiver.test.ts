@@ -1,0 +1,372 @@
+/** Uploads through fake bodies into real parts: what arrives is what is there, and nothing is touched afterwards. */
+import { createHash, randomBytes } from 'node:crypto';
+import { openSync, readSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import CRC32 from 'crc-32';
+import fc from 'fast-check';
+import t, { type Test } from 'tap';
+import type { WorkerPort } from '../../../../src/actors/runtime/ports.ts';
+import { LiveSettings } from '../../../../src/domain/settings/settings.ts';
+import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
+import type { PartLease } from '../../../../src/io/files/storage/port.ts';
+import { Throttle } from '../../../../src/io/files/throttle.ts';
+import { SLAB_BYTES, Slabs } from '../../../../src/io/files/upload/buffers.ts';
+import { Receiver } from '../../../../src/io/files/upload/receiver.ts';
+import type { ReceiveOptions } from '../../../../src/io/files/upload/reception.ts';
+import { createWorkerPool } from '../../../../src/workers/pool.ts';
+import { inlineWorkers } from '../../../support/account.ts';
+import { runs } from '../../../support/depth.ts';
+import { temporaryFolder } from '../../../support/files/file-storage.ts';
+import { FakeBody } from '../../../support/files/incoming-body.ts';
+import { rejectsWith } from '../../../support/rejections.ts';
+
+const MiB = 1024 * 1024;
+const crcOf = (bytes: Uint8Array) => CRC32.buf(bytes) >>> 0;
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+async function newLease(t: Test): Promise<PartLease> {
+  const storage = new LocalStorage({ root: temporaryFolder(t), onFault: () => undefined });
+  const key = { owner: '1', fileId: '2' };
+  await storage.create(key);
+  const lease = await storage.lease(key);
+  t.teardown(() => lease.release());
+  return lease;
+}
+
+function optionsOf(body: FakeBody, lease: PartLease, more: Partial<ReceiveOptions> = {}): ReceiveOptions {
+  return { body, lease, positionBytes: 0, maxBytes: 100 * MiB, tooLong: 'MaxFileSize', ...more };
+}
+
+function contentOf(lease: PartLease, sizeBytes: number, position = 0): Buffer {
+  const bytes = Buffer.alloc(sizeBytes + 1);
+  return bytes.subarray(0, readSync(lease.fd, bytes, 0, bytes.length, position));
+}
+
+/** Tasks that run when the test says so, in the order that it chooses. */
+class GatedWorkers implements WorkerPort {
+  readonly waiting: (() => Promise<void>)[] = [];
+  readonly #workers = inlineWorkers().workers;
+
+  run: WorkerPort['run'] = (name, input) =>
+    new Promise((resolve) => {
+      this.waiting.push(async () => resolve(await this.#workers.run(name, input)));
+    });
+
+  async release(index = 0): Promise<void> {
+    await this.waiting.splice(index, 1)[0]?.();
+    await settle();
+  }
+
+  async releaseAll(): Promise<void> {
+    while (this.waiting.length > 0) await this.release(this.waiting.length - 1);
+  }
+}
+
+t.test('receiver: a body is in the part with its checksums, through real threads', async (t) => {
+  const pool = createWorkerPool({ threads: 2, queueMax: 100 });
+  t.teardown(() => pool.close());
+  const receiver = new Receiver(pool, { folder: tmpdir() });
+  const lease = await newLease(t);
+  const bytes = randomBytes(5 * MiB + 12_345);
+  const body = new FakeBody(bytes.length);
+  const receiving = receiver.receive(optionsOf(body, lease, { positionBytes: 1_000, sha256: true }));
+  for (let at = 0; at < bytes.length; at += 65_000) {
+    while (body.paused) await settle();
+    body.send(bytes.subarray(at, at + 65_000));
+  }
+  body.end();
+  const received = await receiving;
+  t.match(received, { ended: 'complete', sizeBytes: bytes.length, crc32: crcOf(bytes) });
+  t.same(received.sha256, createHash('sha256').update(bytes).digest());
+  t.ok(contentOf(lease, bytes.length, 1_000).equals(bytes));
+  t.match(receiver.counters(), { active: 0, receivedBytes: bytes.length, slabs: { lent: 0 } });
+});
+
+t.test(
+  'receiver: any pieces, any order of the tasks, any shortage of slabs: the bytes and their CRC-32',
+  async (t) => {
+    const lease = await newLease(t);
+    await t.resolves(
+      fc.assert(
+        fc.asyncProperty(
+          fc.array(fc.integer({ min: 0, max: 900_000 }), { maxLength: 14 }),
+          fc.integer({ min: 0, max: 6 }),
+          fc.infiniteStream(fc.nat()),
+          fc.boolean(),
+          async (sizes, slabs, choices, complete) => {
+            const workers = new GatedWorkers();
+            const receiver = new Receiver(workers, { folder: tmpdir(), slabs: new Slabs(slabs) });
+            const body = new FakeBody();
+            const receiving = receiver.receive(optionsOf(body, lease));
+            const bytes = randomBytes(sizes.reduce((sum, size) => sum + size, 0));
+            let at = 0;
+            for (const size of sizes) {
+              // A client sends on after it was paused, too.
+              body.send(bytes.subarray(at, at + size));
+              at += size;
+              const choice = choices.next().value;
+              if (choice % 3 === 0 && workers.waiting.length > 0)
+                await workers.release(choice % workers.waiting.length);
+            }
+            if (complete) body.end();
+            else body.lose();
+            await workers.releaseAll();
+            const received = await receiving;
+            const whole = contentOf(lease, bytes.length).subarray(0, bytes.length);
+            return (
+              received.ended === (complete ? 'complete' : 'lost') &&
+              received.sizeBytes === bytes.length &&
+              received.crc32 === crcOf(bytes) &&
+              whole.equals(bytes) &&
+              receiver.counters().slabs.lent === 0
+            );
+          },
+        ),
+        runs(60),
+      ),
+    );
+  },
+);
+
+t.test(
+  'receiver: four tasks under way hold the client back, what still comes fills eight more slabs, then is written at once',
+  async (t) => {
+    const workers = new GatedWorkers();
+    const receiver = new Receiver(workers, { folder: tmpdir() });
+    const lease = await newLease(t);
+    const body = new FakeBody();
+    const receiving = receiver.receive(optionsOf(body, lease));
+    const bytes = randomBytes(15 * SLAB_BYTES);
+    for (let slab = 0; slab < 3; slab++)
+      body.send(bytes.subarray(slab * SLAB_BYTES, (slab + 1) * SLAB_BYTES));
+    t.notOk(body.paused);
+    body.send(bytes.subarray(3 * SLAB_BYTES, 4 * SLAB_BYTES));
+    t.ok(body.paused);
+    body.send(bytes.subarray(4 * SLAB_BYTES));
+    t.equal(receiver.counters().slabs.lent, 12, 'three more slabs’ worth took no memory');
+    t.equal(receiver.counters().surplusBytes, 3 * SLAB_BYTES);
+    while (workers.waiting.length >= 4) {
+      t.ok(body.paused);
+      await workers.release();
+    }
+    t.notOk(body.paused, 'three are left: go on');
+    body.end();
+    await workers.releaseAll();
+    t.match(await receiving, { ended: 'complete', sizeBytes: bytes.length, crc32: crcOf(bytes) });
+    t.ok(contentOf(lease, bytes.length).equals(bytes));
+  },
+);
+
+t.test('receiver: it settles only when the last task has, whatever ended the upload', async (t) => {
+  const endings: Record<string, (body: FakeBody, abort: AbortController) => void> = {
+    complete: (body) => body.end(),
+    lost: (body) => body.lose(),
+    stopped: (_body, abort) => abort.abort(),
+    refused: (body) => body.send(new Uint8Array(200 * 1024)),
+  };
+  for (const [name, end] of Object.entries(endings)) {
+    const workers = new GatedWorkers();
+    const receiver = new Receiver(workers, { folder: tmpdir() });
+    const lease = await newLease(t);
+    const body = new FakeBody();
+    const abort = new AbortController();
+    let settled = false;
+    const options = optionsOf(body, lease, { maxBytes: 2 * SLAB_BYTES + 100_000, signal: abort.signal });
+    const receiving = receiver.receive(options).finally(() => {
+      settled = true;
+    });
+    receiving.catch(() => undefined);
+    body.send(randomBytes(2 * SLAB_BYTES + 100));
+    end(body, abort);
+    await settle();
+    t.notOk(settled, name);
+    while (workers.waiting.length > 1) await workers.release();
+    t.notOk(settled, `${name}: one is left`);
+    await workers.release();
+    if (name === 'refused') await rejectsWith(t, receiving, 'MaxFileSize');
+    else t.match(await receiving, { ended: name, sizeBytes: 2 * SLAB_BYTES + 100 });
+    t.equal(body.discarded, name === 'refused' || name === 'stopped', `${name}: the rest is thrown away`);
+    t.match(receiver.counters(), { active: 0, slabs: { lent: 0 } });
+  }
+});
+
+t.test(
+  'receiver: the cap holds for what is declared and for what is sent; nothing is read in vain',
+  async (t) => {
+    const lease = await newLease(t);
+    const receiver = new Receiver(inlineWorkers().workers, { folder: tmpdir() });
+    const declared = new FakeBody(11);
+    await rejectsWith(t, receiver.receive(optionsOf(declared, lease, { maxBytes: 10 })), 'MaxFileSize');
+    t.ok(declared.discarded);
+    t.equal(declared.sink, undefined);
+    const chunked = new FakeBody();
+    const receiving = receiver.receive(optionsOf(chunked, lease, { maxBytes: 10, tooLong: 'WrongPart' }));
+    chunked.send(new Uint8Array(10));
+    t.notOk(chunked.discarded);
+    chunked.send(new Uint8Array(1));
+    await rejectsWith(t, receiving, 'WrongPart');
+    const exact = new FakeBody(10);
+    const fits = receiver.receive(optionsOf(exact, lease, { maxBytes: 10 }));
+    exact.send(new Uint8Array(10));
+    exact.end();
+    t.match(await fits, { ended: 'complete', sizeBytes: 10 });
+  },
+);
+
+t.test('receiver: an empty body, and one that was lost before its first byte', async (t) => {
+  const lease = await newLease(t);
+  const receiver = new Receiver(inlineWorkers().workers, { folder: tmpdir() });
+  const empty = new FakeBody(0);
+  const receiving = receiver.receive(optionsOf(empty, lease, { sha256: true }));
+  empty.end();
+  const { sha256, ...rest } = await receiving;
+  t.same(rest, { ended: 'complete', sizeBytes: 0, crc32: 0 });
+  t.equal(sha256?.toString('hex').slice(0, 8), 'e3b0c442');
+  const lost = new FakeBody(5);
+  const losing = receiver.receive(optionsOf(lost, lease));
+  lost.lose();
+  t.match(await losing, { ended: 'lost', sizeBytes: 0, crc32: 0 });
+  t.equal(receiver.counters().lost, 1);
+  const late = new FakeBody();
+  const stopped = await receiver.receive(optionsOf(late, lease, { signal: AbortSignal.abort() }));
+  t.match(stopped, { ended: 'stopped', sizeBytes: 0 });
+});
+
+t.test(
+  'receiver: a chunk with another checksum than the expected one leaves the part as it was',
+  async (t) => {
+    const lease = await newLease(t);
+    const receiver = new Receiver(inlineWorkers().workers, { folder: tmpdir() });
+    const send = async (bytes: Uint8Array, expectedCrc32: number) => {
+      const body = new FakeBody(bytes.length);
+      const receiving = receiver.receive(optionsOf(body, lease, { expectedCrc32 }));
+      body.send(bytes.subarray(0, 100));
+      body.send(bytes.subarray(100));
+      body.end();
+      return receiving;
+    };
+    const good = randomBytes(256 * 1024);
+    t.match(await send(good, crcOf(good)), { crc32: crcOf(good) });
+    const evil = randomBytes(256 * 1024);
+    t.match(await send(evil, crcOf(good)), { ended: 'complete', crc32: crcOf(evil) });
+    t.ok(contentOf(lease, good.length).equals(good));
+  },
+);
+
+t.test(
+  'receiver: a full disk is StorageFull, in a task and on the main thread; a full queue is Overloaded',
+  async (t) => {
+    const full = { ...(await newLease(t)), fd: openSync('/dev/full', 'r+') };
+    for (const slabs of [4, 0]) {
+      const receiver = new Receiver(inlineWorkers().workers, { folder: tmpdir(), slabs: new Slabs(slabs) });
+      const body = new FakeBody();
+      const receiving = receiver.receive(optionsOf(body, full));
+      body.send(randomBytes(SLAB_BYTES));
+      body.end();
+      await rejectsWith(t, receiving, 'StorageFull');
+      t.equal(receiver.counters().slabs.lent, 0);
+    }
+    const overloaded: WorkerPort = { run: async () => ({ ok: false, error: 'Overloaded' }) };
+    const body = new FakeBody();
+    const receiving = new Receiver(overloaded, { folder: tmpdir() }).receive(
+      optionsOf(body, await newLease(t)),
+    );
+    body.send(randomBytes(SLAB_BYTES));
+    await rejectsWith(t, receiving, 'Overloaded');
+    t.ok(body.discarded);
+  },
+);
+
+t.test('receiver: the limiter holds the client back, and the answer until all is paid', async (t) => {
+  const lease = await newLease(t);
+  const receiver = new Receiver(inlineWorkers().workers, { folder: tmpdir() });
+  let nowMs = 0;
+  let turn: (() => void) | undefined;
+  const throttle = new Throttle({
+    settings: new LiveSettings({ FileUploadBytesPerSecond: 1_000_000 }),
+    elapsed: () => nowMs,
+    timer: (_delayMs, run) => {
+      turn = run;
+      return () => undefined;
+    },
+  });
+  const pass = async (durationMs: number) => {
+    for (const end = nowMs + durationMs; nowMs < end; ) {
+      nowMs += 100;
+      turn?.();
+      await settle();
+    }
+  };
+  const throttled = throttle.open('upload', { userId: '1', address: '' });
+  const body = new FakeBody();
+  let settled = false;
+  const receiving = receiver.receive(optionsOf(body, lease, { throttled })).then((received) => {
+    settled = true;
+    return received;
+  });
+  body.send(randomBytes(500_000));
+  t.ok(body.paused);
+  await pass(300);
+  t.ok(body.paused);
+  await pass(200);
+  t.notOk(body.paused, 'paid');
+  body.send(randomBytes(500_000));
+  body.end();
+  await pass(300);
+  t.notOk(settled, 'the body is there, its time has not come');
+  await pass(300);
+  t.match(await receiving, { ended: 'complete', sizeBytes: 1_000_000 });
+  throttled.leave();
+});
+
+t.test('slabs: no more are made than were out at once, and none beyond the bound', async (t) => {
+  const slabs = new Slabs(3);
+  for (let round = 0; round < 100; round++) {
+    const taken = [slabs.take(), slabs.take()];
+    for (const slab of taken) {
+      t.equal(slab?.filledBytes, 0);
+      slab?.fill(new Uint8Array(10));
+      if (slab !== undefined) slabs.giveBack(slab);
+    }
+  }
+  t.same(slabs.counters(), { lent: 0, made: 2, missed: 0 });
+  const all = [slabs.take(), slabs.take(), slabs.take(), slabs.take()];
+  t.equal(all[3], undefined);
+  t.equal(new Set(all).size, 4);
+  t.same(slabs.counters(), { lent: 3, made: 3, missed: 1 });
+});
+
+t.test('slabs: users share them, each with one to fill and at least one at work', async (t) => {
+  const slabs = new Slabs(10);
+  const shares = Array.from({ length: 12 }, () => {
+    slabs.join();
+    return slabs.share(4);
+  });
+  t.same(shares, [4, 4, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
+  for (let user = 0; user < 10; user++) slabs.leave();
+  t.equal(slabs.share(4), 4, 'two are left');
+});
+
+t.test('receiver: many uploads at once pause their clients sooner, and all go on', async (t) => {
+  const workers = new GatedWorkers();
+  const receiver = new Receiver(workers, { folder: tmpdir(), slabs: new Slabs(8) });
+  const uploads = await Promise.all(
+    Array.from({ length: 4 }, async () => {
+      const lease = await newLease(t);
+      const body = new FakeBody();
+      return { body, receiving: receiver.receive(optionsOf(body, lease)) };
+    }),
+  );
+  const bytes = randomBytes(SLAB_BYTES);
+  for (const { body } of uploads) body.send(bytes);
+  t.ok(
+    uploads.every(({ body }) => body.paused),
+    'one task each',
+  );
+  await workers.releaseAll();
+  t.notOk(uploads.some(({ body }) => body.paused));
+  for (const { body } of uploads) body.end();
+  for (const { receiving } of uploads)
+    t.match(await receiving, { ended: 'complete', sizeBytes: SLAB_BYTES, crc32: crcOf(bytes) });
+  t.match(receiver.counters(), { surplusBytes: 0, slabs: { lent: 0, missed: 0 } });
+});

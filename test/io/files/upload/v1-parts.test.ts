@@ -1,0 +1,218 @@
+/**
+ * Parts on their way into the part file: fake bodies, real files and actors. Who may write a chunk when, what a broken
+ * body or a full disk leaves, what the bandwidth limiter is charged.
+ */
+import { randomBytes } from 'node:crypto';
+import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { CHUNK_BYTES } from '../../../../src/domain/files/files.ts';
+import { LiveSettings } from '../../../../src/domain/settings/settings.ts';
+import { filePort } from '../../../../src/io/files/storage/actor-port.ts';
+import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
+import type { FileStorage } from '../../../../src/io/files/storage/port.ts';
+import { Throttle } from '../../../../src/io/files/throttle.ts';
+import { Receiver } from '../../../../src/io/files/upload/receiver.ts';
+import { PartUploads } from '../../../../src/io/files/upload/v1-parts.ts';
+import { inlineWorkers } from '../../../support/account.ts';
+import { ManualClock } from '../../../support/actors/actors.ts';
+import { temporaryFolder } from '../../../support/files/file-storage.ts';
+import { FakeBody } from '../../../support/files/incoming-body.ts';
+import { createUploadActors, SampleFile, UploadWorld } from '../../../support/files/upload-world.ts';
+import { rejectsWith } from '../../../support/rejections.ts';
+
+const ADA = '1001';
+
+interface SetUpOptions {
+  readonly quota?: number;
+  readonly lease?: FileStorage['lease'];
+}
+
+/** The actors of uploads over a real folder. */
+async function setUp(t: Test, file: SampleFile, { quota = 0, lease }: SetUpOptions = {}) {
+  const folder = temporaryFolder(t);
+  const storage = new LocalStorage({ root: folder, onFault: () => undefined });
+  const { workers } = inlineWorkers();
+  const { chatFiles } = new UploadWorld();
+  const ports = { workers, files: filePort(storage, workers), chatFiles };
+  const settings = new LiveSettings({ FileUploadBytesPerSecond: quota });
+  const uploads = createUploadActors({ ports, settings });
+  const time = new ManualClock();
+  const throttle = new Throttle({ settings, elapsed: time.read, timer: time.timer });
+  const receiver = new Receiver(workers, { folder: temporaryFolder(t) });
+  const parts = new PartUploads({
+    storage: lease === undefined ? storage : { lease },
+    receiver,
+    throttle,
+  });
+  await uploads.init(ADA, file);
+  const store = (chunkNumber: number, body: FakeBody | undefined, crc32 = file.crcOf(chunkNumber)) =>
+    parts.store({
+      actors: uploads.actors.system,
+      userId: ADA,
+      address: '127.0.0.1',
+      uploadId: file.uploadId,
+      chunkNumber,
+      crc32,
+      body,
+    });
+  const names = () => readdirSync(join(folder, ADA));
+  const { settle } = uploads.actors;
+  /** Waits until so many bodies go into parts: the disk takes its time to open them. */
+  const receiving = async (count: number) => {
+    while (receiver.counters().active !== count) await new Promise((resolve) => setImmediate(resolve));
+  };
+  return { uploads, store, names, settle, time, throttle, folder, receiver, receiving };
+}
+
+const bytesOf = (file: SampleFile, at: number): Buffer => file.chunks[at] ?? Buffer.alloc(0);
+
+/** A request that is sent whole. */
+function sent(file: SampleFile, at: number): FakeBody {
+  const body = new FakeBody(bytesOf(file, at).length);
+  body.read = (sink) => {
+    body.sink = sink;
+    body.send(bytesOf(file, at));
+    body.end();
+  };
+  return body;
+}
+
+t.test(
+  'part uploads: one request at a time writes a chunk; the next one writes where that broke off',
+  async (t) => {
+    const file = new SampleFile(1, 2);
+    const { store, settle, names, folder, receiver, receiving } = await setUp(t, file);
+    const [first, second] = [new FakeBody(CHUNK_BYTES), new FakeBody(CHUNK_BYTES)];
+    const broken = store(0, first);
+    const whole = store(0, second);
+    await receiving(1);
+    await settle();
+    t.equal(receiver.counters().active, 1, 'the second waits');
+    first.send(randomBytes(1000));
+    first.lose();
+    await rejectsWith(t, broken, 'InvalidInput');
+    await receiving(1);
+    second.send(bytesOf(file, 0));
+    second.end();
+    t.same(await whole, { chunkNumber: 0, fileId: null });
+    const [one, two] = await Promise.all([store(1, sent(file, 1)), store(1, sent(file, 1))]);
+    t.same(one, two, 'both get the file');
+    const [name = ''] = names();
+    t.ok(readFileSync(join(folder, ADA, name)).equals(Buffer.concat(file.chunks)));
+  },
+);
+
+t.test(
+  'part uploads: eight chunks of one upload are received at once, the ninth waits its turn',
+  async (t) => {
+    const file = new SampleFile(1, 12);
+    const { store, settle, receiver, receiving } = await setUp(t, file);
+    const bodies = file.chunks.map((chunk) => new FakeBody(chunk.length));
+    const answers = bodies.map((body, at) => store(at, body));
+    await receiving(8);
+    await settle();
+    t.equal(receiver.counters().active, 8);
+    for (const [at, body] of bodies.entries()) {
+      body.send(bytesOf(file, at));
+      body.end();
+    }
+    t.equal((await Promise.all(answers)).filter(({ fileId }) => fileId !== null).length, 1);
+  },
+);
+
+t.test(
+  'part uploads: a body that is too long, too short, missing or wrong leaves the chunk missing',
+  async (t) => {
+    const file = new SampleFile(1, 2);
+    const { store } = await setUp(t, file);
+    await rejectsWith(t, store(0, new FakeBody(CHUNK_BYTES + 1)), 'WrongPart');
+    await rejectsWith(t, store(0, new FakeBody(CHUNK_BYTES - 1)), 'ShortPart');
+    await rejectsWith(t, store(0, undefined), 'ShortPart');
+    await rejectsWith(t, store(0, sent(file, 0), -1), 'InvalidInput');
+    await rejectsWith(t, store(0, sent(file, 0), 7), 'ChecksumError');
+    for (const [sizeBytes, row] of [
+      [CHUNK_BYTES + 1, 'WrongPart'],
+      [CHUNK_BYTES - 1, 'ShortPart'],
+    ] as const) {
+      const chunked = new FakeBody();
+      const answer = store(0, chunked);
+      chunked.send(randomBytes(sizeBytes));
+      chunked.end();
+      await rejectsWith(t, answer, row);
+    }
+    await store(0, sent(file, 0));
+    t.match(await store(1, sent(file, 1)), { fileId: String });
+  },
+);
+
+t.test('part uploads: a full disk is StorageFull, the chunk may come again', async (t) => {
+  const file = new SampleFile(1, 2);
+  let full = true;
+  const real = new LocalStorage({ root: temporaryFolder(t), onFault: () => undefined });
+  const { store } = await setUp(t, file, {
+    async lease(key) {
+      if (!full) return await real.lease(key);
+      await real.create(key);
+      const lease = await real.lease(key);
+      const fd = openSync('/dev/full', 'w');
+      return {
+        fd,
+        failure: lease.failure,
+        async release() {
+          closeSync(fd);
+          await lease.release();
+        },
+      };
+    },
+  });
+  await rejectsWith(t, store(0, sent(file, 0)), 'StorageFull');
+  full = false;
+  t.same(await store(0, sent(file, 0)), { chunkNumber: 0, fileId: null });
+});
+
+t.test('part uploads: cancelled while a body arrives: 1305, and no part stays', async (t) => {
+  const file = new SampleFile(1, 2);
+  const { uploads, store, settle, names, receiving } = await setUp(t, file);
+  const body = new FakeBody(CHUNK_BYTES);
+  const answer = store(0, body);
+  await receiving(1);
+  body.send(bytesOf(file, 0).subarray(0, 1000));
+  t.equal(await uploads.cancel(ADA, file.uploadId), null);
+  t.equal(names().length, 1, 'the part waits until nobody writes to it');
+  body.send(bytesOf(file, 0).subarray(1000));
+  body.end();
+  await rejectsWith(t, answer, 'InvalidID');
+  while (names().length > 0) await settle();
+  t.same(names(), []);
+});
+
+t.test(
+  'part uploads: all bytes are charged to the bandwidth limiter, repeats too; the answer waits',
+  async (t) => {
+    const file = new SampleFile(1, 3);
+    const { store, settle, time, throttle } = await setUp(t, file, { quota: CHUNK_BYTES });
+    const answered: number[] = [];
+    const startMs = time.nowMs;
+    const passed = async (answer: Promise<unknown>) => {
+      let done = false;
+      const noted = answer.then(() => {
+        done = true;
+        answered.push(Math.round((time.nowMs - startMs) / 1000));
+      });
+      for (;;) {
+        await settle();
+        if (done) break;
+        time.fireNext(Number.POSITIVE_INFINITY);
+      }
+      await noted;
+    };
+    for (const at of [0, 1, 1, 0, 1]) await passed(store(at, sent(file, at)));
+    t.ok((answered.at(-1) ?? 0) >= 3, `${answered.join(' ')} s`);
+    t.same(
+      answered,
+      answered.toSorted((a, b) => a - b),
+    );
+    t.match(throttle.counters(), { streams: 0, waiting: 0, chargedBytes: 5 * CHUNK_BYTES });
+  },
+);

@@ -1,0 +1,330 @@
+/** The description of the API: what one definition becomes, and that the whole table is described and served. */
+import t from 'tap';
+import {
+  boolean,
+  compileJsonSchema,
+  integer,
+  named,
+  object,
+  optional,
+  text,
+} from '../../../../src/domain/schema.ts';
+import { LiveSettings } from '../../../../src/domain/settings/settings.ts';
+import { describeApi, GROUPS } from '../../../../src/io/http/openapi/document.ts';
+import {
+  examplesOf,
+  jsonBodyOf,
+  jsonResultOf,
+  pathParameters,
+  queryOf,
+} from '../../../../src/io/http/openapi/examples.ts';
+import { SchemaBook } from '../../../../src/io/http/openapi/schemas.ts';
+import { defineRoute } from '../../../../src/io/http/route.ts';
+import { BUILT_IN } from '../../../../src/io/mcp/tools/built-in.ts';
+import { createRoutes, type RouteParts } from '../../../../src/io/routes/index.ts';
+import { requestText, sendRaw, startHttp } from '../../../support/http.ts';
+
+interface Operation {
+  operationId: string;
+  description?: string;
+  security: object[];
+  parameters?: { name: string; in: string; required: boolean }[];
+  requestBody?: { required: boolean; content: Record<string, { schema: object; example?: unknown }> };
+  responses: Record<string, { description: string; content?: object; headers: object }>;
+}
+interface Document {
+  openapi: string;
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, object>; headers: object; examples: object };
+}
+
+const FACTS = { title: 'test gateway', version: '0.0.1', baseUrl: 'http://localhost' };
+/** The parts are only closed over: no route is called but the description's. */
+const TABLE = createRoutes({ settings: new LiveSettings() } as unknown as RouteParts);
+
+t.test('openapi: a definition becomes parameters, schemas, security and the errors it implies', async (t) => {
+  const route = defineRoute({
+    method: 'POST',
+    path: '/auth/v1/thing/:thingId',
+    summary: 'Change a thing',
+    group: 'things',
+    auth: 'session',
+    limits: ['CheckPubKey'],
+    query: object({ dry: boolean(), page: optional(integer({ minimum: 0 })) }),
+    body: object({ name: text({ maxLength: 9 }) }),
+    result: object({ id: text() }),
+    errors: ['KeyNotFound', 'AccessDenied'],
+    idempotent: true,
+    handle: () => null,
+  });
+  const document = describeApi([route], FACTS) as Document;
+  t.match(document, {
+    openapi: '3.1.0',
+    info: { title: 'test gateway', version: '0.0.1' },
+    servers: [{ url: 'http://localhost' }],
+  });
+  t.match(document.paths['/auth/v1/thing/{thingId}']?.['post'], {
+    operationId: 'post_auth_v1_thing_thingId',
+    tags: ['things'],
+    summary: 'Change a thing',
+    security: [{ sid: [] }],
+    parameters: [
+      { name: 'thingId', in: 'path', required: true },
+      { name: 'dry', in: 'query', required: true, schema: { type: 'boolean' } },
+      { name: 'page', in: 'query', required: false, schema: { type: 'integer', minimum: 0 } },
+      { name: 'pkey', in: 'header', required: false },
+      { name: 'Idempotency-Key', in: 'header', required: false },
+    ],
+    requestBody: {
+      required: true,
+      content: {
+        'application/json': { schema: { $ref: '#/components/schemas/PostAuthV1ThingThingIdRequest' } },
+      },
+    },
+    responses: {
+      200: {
+        content: {
+          'application/json': { schema: { $ref: '#/components/schemas/PostAuthV1ThingThingIdAnswer' } },
+        },
+      },
+      400: { description: '1001 Invalid input format' },
+      401: { description: '1101 Session not found; 1103 Access denied' },
+      403: { description: '1103 Access denied' },
+      404: { description: '1108 Key not found' },
+      413: { description: '1006 Body too large' },
+      415: { description: '1007 Unsupported media type' },
+      429: { description: '1002 Access rate limit' },
+      500: { description: '1000 Internal error' },
+      503: { description: '1003 Overloaded; 1014 Stopping; 1011 Storage unavailable' },
+    },
+  });
+  t.match(document.components.schemas, {
+    PostAuthV1ThingThingIdRequest: {
+      type: 'object',
+      required: ['name'],
+      properties: { name: { type: 'string', maxLength: 9 } },
+    },
+    PostAuthV1ThingThingIdAnswer: {
+      required: ['result'],
+      properties: { result: { $ref: '#/components/schemas/PostAuthV1ThingThingIdResult' } },
+    },
+    PostAuthV1ThingThingIdResult: { type: 'object', properties: { id: { type: 'string' } } },
+  });
+});
+
+t.test('openapi: every route of the table is described once, with every parameter of its path', async (t) => {
+  const document = describeApi(TABLE, FACTS) as Document;
+  const ids = new Set<string>();
+  const offered = TABLE.filter(({ notOffered }) => notOffered !== true);
+  t.notOk(document.paths['/mcp']?.['get'], 'what is not offered is left out');
+  for (const route of offered) {
+    const path = route.path.replace(/:([^/]+)/g, '{$1}');
+    const operation = document.paths[path]?.[route.method.toLowerCase()];
+    t.ok(operation, `${route.method} ${route.path}`);
+    ids.add(operation?.operationId ?? '');
+    for (const [, name = ''] of path.matchAll(/\{([^}]+)\}/g)) {
+      const named = operation?.parameters?.filter((parameter) => parameter.name === name);
+      t.match(named, [{ name, in: 'path', required: true }]);
+    }
+  }
+  t.equal(ids.size, offered.length, 'operation ids are unique');
+});
+
+t.test('routes: every schema of the table compiles, though a start compiles none of them', async (t) => {
+  const schemas = TABLE.flatMap(({ method, path, body, query }) =>
+    [body, query].flatMap((schema) =>
+      typeof schema === 'object' ? [{ at: `${method} ${path}`, schema }] : [],
+    ),
+  );
+  t.ok(schemas.length > 40, `${schemas.length} schemas`);
+  for (const { at, schema } of schemas) t.doesNotThrow(() => compileJsonSchema(schema), at);
+});
+
+t.test('openapi: every route has a description and whole examples, which fit its schemas', async (t) => {
+  for (const route of TABLE) {
+    const at = `${route.method} ${route.path}`;
+    t.ok(route.group in GROUPS, `${at}: the group ${route.group} is described`);
+    t.match(route.docs?.description ?? '', /\S.*[.]$/, `${at}: a description in sentences`);
+    const missing: string[] = [];
+    const examples = examplesOf(route, missing);
+    t.same(missing, [], `${at}: every text of the examples`);
+    t.ok(examples.length > 0, `${at}: an example`);
+    const { properties } = queryOf(route);
+    const params = Object.fromEntries(pathParameters(route).map(({ name, schema }) => [name, schema]));
+    for (const { name, body, result, query, params: given } of examples) {
+      const check = (place: string, schema: object | undefined, value: unknown) => {
+        if (schema !== undefined && value !== undefined)
+          t.same(compileJsonSchema(schema).faults(value), [], `${at}: ${place} of ${name}`);
+      };
+      check('body', jsonBodyOf(route), body);
+      check('result', jsonResultOf(route), result);
+      for (const [field, value] of Object.entries(query)) check(`query ${field}`, properties[field], value);
+      for (const [field, value] of Object.entries(given)) check(`path ${field}`, params[field], value);
+      t.same(
+        Object.keys(query).filter((field) => !(field in properties)),
+        [],
+        `${at}: fields of the query`,
+      );
+    }
+  }
+});
+
+t.test('openapi: header fields, bearers and bodies of bytes are those of the contract', async (t) => {
+  const { paths } = describeApi(TABLE, FACTS) as Document;
+  const at = (method: string, path: string) => paths[path]?.[method];
+  const fieldsOf = (operation: Operation | undefined) =>
+    (operation?.parameters ?? []).flatMap((each) =>
+      each.in === 'header' ? [`${each.name}${each.required ? '!' : ''}`] : [],
+    );
+  const login = at('post', '/auth/v1/mcp_login');
+  t.same(fieldsOf(login), ['X-PublicKey!', 'X-Timestamp', 'X-Signature', 'X-App-Id']);
+  const mcp = at('post', '/mcp');
+  t.same(fieldsOf(mcp), ['X-MCP-Code', 'X-Device-Guid', 'Mcp-Session-Id']);
+  const inQuery = mcp?.parameters?.filter((each) => each.in === 'query').map(({ name }) => name);
+  t.same(inQuery, ['code', 'device_guid']);
+  t.same(mcp?.security, [{}, { bearer: [] }]);
+  t.ok('Mcp-Session-Id' in (mcp?.responses[200]?.headers ?? {}));
+  t.same(at('get', '/auth/v2/file/{idOrCode}')?.security, [{}, { sid: [] }, { bearer: [] }]);
+  for (const method of ['post', 'patch', 'head', 'delete'])
+    t.same(at(method, '/auth/v2/file/stream_upload/{fileId}')?.security, [{ sid: [] }, { bearer: [] }]);
+  const bytes = { schema: { type: 'string', format: 'binary' } };
+  const part = at('post', '/auth/v1/file/upload_part');
+  const stream = at('post', '/auth/v2/file/stream_upload/{fileId}');
+  for (const operation of [part, stream]) {
+    t.equal(operation?.requestBody?.required, true);
+    t.same(operation?.requestBody?.content, { 'application/octet-stream': bytes });
+  }
+  t.ok(fieldsOf(stream).includes('Range'));
+  const proxied = paths['/{module}/{version}/{path}'];
+  t.notOk(proxied?.['get']?.requestBody, 'GET has no body');
+  for (const method of ['post', 'put', 'patch', 'delete']) {
+    t.same(proxied?.[method]?.requestBody?.content, { '*/*': bytes });
+    t.equal(proxied?.[method]?.requestBody?.required, false);
+  }
+  t.ok('Set-Cookie' in (at('post', '/auth/v1/login')?.responses[200]?.headers ?? {}));
+  t.ok('Retry-After' in (at('get', '/auth/v1/get_info')?.responses[429]?.headers ?? {}));
+});
+
+t.test('openapi: schemas with a name are listed once, and every reference leads somewhere', async (t) => {
+  const document = describeApi(TABLE, FACTS) as Document;
+  const { schemas, headers, examples } = document.components;
+  for (const name of [
+    'Error',
+    'UserKey',
+    'Session',
+    'App',
+    'Delivery',
+    'McpMessage',
+    'ToolCall',
+    'PostMcpAnswer',
+  ])
+    t.ok(schemas[name], name);
+  const whole = JSON.stringify(document);
+  const references = new Set(
+    [...whole.matchAll(/"\$ref":"#\/components\/([^"]+)"/g)].map(([, name = '']) => name),
+  );
+  t.ok(references.size > 100, `${references.size} references`);
+  const known = new Set([
+    ...Object.keys(schemas).map((name) => `schemas/${name}`),
+    ...Object.keys(headers).map((name) => `headers/${name}`),
+    ...Object.keys(examples).map((name) => `examples/${name}`),
+  ]);
+  t.same(
+    [...references].filter((name) => !known.has(name)),
+    [],
+  );
+  const unused = Object.keys(schemas).filter((name) => !references.has(`schemas/${name}`));
+  t.same(unused, []);
+  const book = new SchemaBook();
+  const thing = named('Thing', object({ id: text() }));
+  t.same(book.refer(object({ one: thing, more: optional(thing) })), {
+    type: 'object',
+    required: ['one'],
+    properties: { one: { $ref: '#/components/schemas/Thing' }, more: { $ref: '#/components/schemas/Thing' } },
+  });
+  t.throws(() => book.refer(named('Thing', object({ id: integer() }))), /two schemas named Thing/);
+});
+
+t.test('openapi: tools/call takes what the table of tools says', async (t) => {
+  const { components } = describeApi(TABLE, FACTS) as Document;
+  const calls = components.schemas['ToolCall'] as {
+    anyOf: { properties: { name: { const?: string }; arguments: object }; required: string[] }[];
+  };
+  const names = calls.anyOf.map(({ properties }) => properties.name.const);
+  t.same(names, [...Object.keys(BUILT_IN.tools), undefined], 'and tools of the configuration');
+  for (const { properties, required } of calls.anyOf.slice(0, -1)) {
+    const row = BUILT_IN.tools[properties.name.const ?? ''];
+    t.same(properties.arguments, row?.inputSchema, properties.name.const ?? '');
+    t.equal(
+      required.includes('arguments'),
+      row?.inputSchema['required'] !== undefined,
+      properties.name.const ?? '',
+    );
+  }
+});
+
+t.test('openapi: downloads answer bytes, by GET and by HEAD, whose answers have no body', async (t) => {
+  const { paths } = describeApi(TABLE, FACTS) as Document;
+  const binary = { '*/*': { schema: { type: 'string', format: 'binary' } } };
+  const ids = Object.values(paths).flatMap((path) => Object.values(path).map((each) => each.operationId));
+  t.equal(new Set(ids).size, ids.length, 'operation ids are unique');
+  for (const path of ['/auth/v1/file/{fileId}', '/auth/v2/file/{idOrCode}']) {
+    const { get, head } = paths[path] ?? {};
+    for (const status of [200, 206]) t.same(get?.responses[status]?.content, binary);
+    t.same(Object.keys(get?.responses[304] ?? {}), ['description', 'headers']);
+    t.same(Object.keys(head?.responses ?? {}), Object.keys(get?.responses ?? {}));
+    for (const response of Object.values(head?.responses ?? {}))
+      t.same(Object.keys(response).sort(), ['description', 'headers']);
+    const fields = Object.keys(get?.responses[206]?.headers ?? {});
+    for (const name of ['Content-Range', 'ETag', 'Accept-Ranges', 'X-RateLimit'])
+      t.ok(fields.includes(name), `206 ${name}`);
+    t.notOk(Object.keys(get?.responses[200]?.headers ?? {}).includes('Content-Range'), 'of ranges alone');
+    const sent = get?.parameters?.filter((each) => each.in === 'header').map(({ name }) => name);
+    t.same(
+      sent,
+      ['Range', 'If-Match', 'If-None-Match', 'If-Modified-Since', 'If-Unmodified-Since', 'If-Range'],
+      path,
+    );
+  }
+});
+
+t.test(
+  'routes: four key endpoints, none for authenticators alone, every path under /auth with its version',
+  async (t) => {
+    const keys = TABLE.map(({ path }) => path).filter((path) => path.includes('/keys/'));
+    t.same(
+      keys.sort(),
+      ['register_key', 'remove_key', 'update_key', 'user_keys'].map((name) => `/auth/v1/keys/${name}`),
+    );
+    for (const { path } of TABLE) {
+      t.notMatch(path, /fido|passkey|webauthn/i);
+      if (path.startsWith('/auth/')) t.match(path, /^\/auth\/v[12]\//, path);
+    }
+  },
+);
+
+t.test('openapi: the gateway serves its own description', async (t) => {
+  const fixture = startHttp({ routes: TABLE });
+  t.teardown(() => fixture.close());
+  const answer = await sendRaw(fixture.port, requestText('GET', '/docs/openapi.json'));
+  t.equal(answer.status, 200);
+  t.equal(answer.headers['content-type'], 'application/json');
+  const document = JSON.parse(answer.body) as Document;
+  t.ok(document.paths['/docs/openapi.json']?.['get']);
+  t.ok(document.paths['/mcp']?.['post']);
+  const address = `http://127.0.0.1:${fixture.port}/docs/openapi.json`;
+  for (const coding of ['br', 'gzip']) {
+    const ask = () => fetch(address, { headers: { 'accept-encoding': coding } });
+    let packed = await ask();
+    // It is compressed in the background.
+    while (packed.headers.get('content-encoding') === null) {
+      await packed.arrayBuffer();
+      packed = await ask();
+    }
+    t.equal(packed.headers.get('content-encoding'), coding);
+    t.ok(Number(packed.headers.get('content-length')) < answer.body.length / 4);
+    t.ok(Buffer.from(await packed.arrayBuffer()).equals(Buffer.from(answer.body, 'latin1')));
+  }
+  const again = await fetch(address, { headers: { 'if-none-match': answer.headers['etag'] ?? '' } });
+  t.equal(again.status, 304);
+});

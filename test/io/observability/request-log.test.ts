@@ -1,0 +1,241 @@
+/** The log of finished requests: one JSON line each whatever was sent, nothing secret, and never in the way. */
+import { spawn } from 'node:child_process';
+import { mkdtempSync, openSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import t from 'tap';
+import type { FinishedRequest } from '../../../src/io/http/finished.ts';
+import { defineRoute, Reply } from '../../../src/io/http/route.ts';
+import { type LineSink, openLineSink } from '../../../src/io/observability/log.ts';
+import { createRequestLog, requestLine } from '../../../src/io/observability/request-log.ts';
+import { TIED } from '../../../tools/launch.ts';
+import { runs } from '../../support/depth.ts';
+import { connectRaw, START_MS, sendRaw, startHttp } from '../../support/http.ts';
+
+const TIME = '2026-11-21T00:00:00.000Z';
+/** Longest write that a pipe takes whole. */
+const PIPE_BYTES = 4_096;
+
+const RECORD: FinishedRequest = {
+  method: 'GET',
+  route: '/auth/v1/info',
+  path: '/auth/v1/info',
+  status: 200,
+  error: undefined,
+  milliseconds: 0.123456,
+  sizeBytes: 42,
+  address: '127.0.0.1',
+  userAgent: 'curl/8',
+  userId: undefined,
+  requestId: 'r-1',
+  clientRequestId: undefined,
+  traceparent: undefined,
+};
+
+function collecting(): LineSink & { readonly lines: string[] } {
+  const lines: string[] = [];
+  return {
+    lines,
+    write: (line) => lines.push(line),
+    counters: () => ({ written: lines.length, dropped: 0 }),
+    close: async () => undefined,
+  };
+}
+
+/** Two routes, one of them with a secret in its path, and the lines that their requests leave. */
+function startLogged() {
+  const sink = collecting();
+  const fixture = startHttp({
+    routes: [
+      defineRoute({
+        method: 'GET',
+        path: '/plain/:id',
+        summary: 'Answers',
+        group: 'test',
+        auth: 'none',
+        limits: [],
+        errors: [],
+        handle: () => Reply.json(200, { fine: true }),
+      }),
+      defineRoute({
+        method: 'GET',
+        path: '/files/:code',
+        summary: 'Answers',
+        group: 'test',
+        auth: 'none',
+        limits: [],
+        errors: [],
+        secretPath: true,
+        handle: () => Reply.empty(),
+      }),
+    ],
+    pipeline: { onFinished: createRequestLog('all', sink, () => START_MS) ?? (() => undefined) },
+  });
+  return { fixture, lines: () => sink.lines.map((line) => JSON.parse(line) as Record<string, unknown>) };
+}
+
+t.test('request log: a duration is the number of its microseconds, whatever its size', (t) => {
+  fc.assert(
+    fc.property(fc.oneof(fc.double({ min: -1, max: 1e9, noNaN: true }), fc.integer({ max: 1e6 })), (ms) => {
+      const { milliseconds } = JSON.parse(requestLine({ ...RECORD, milliseconds: ms }, TIME));
+      return milliseconds === Math.round(ms * 1000) / 1000 || milliseconds + Math.round(ms * 1000) === 0;
+    }),
+    runs(),
+  );
+  t.match(requestLine({ ...RECORD, milliseconds: 12 }, TIME), '"milliseconds":12,');
+  t.match(requestLine({ ...RECORD, milliseconds: 0.1004 }, TIME), '"milliseconds":0.1,');
+  t.end();
+});
+
+t.test('request log: a line holds every field, absent ones are left out', async (t) => {
+  t.strictSame(JSON.parse(requestLine(RECORD, TIME)), {
+    level: 'info',
+    time: TIME,
+    msg: 'request',
+    method: 'GET',
+    route: '/auth/v1/info',
+    path: '/auth/v1/info',
+    status: 200,
+    milliseconds: 0.123,
+    bytes: 42,
+    address: '127.0.0.1',
+    userAgent: 'curl/8',
+    requestId: 'r-1',
+  });
+  const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+  const failed = {
+    ...RECORD,
+    error: 'ModuleTimedOut',
+    userId: '1842001',
+    clientRequestId: 'of-the-caller',
+    traceparent,
+  } as const;
+  t.match(JSON.parse(requestLine(failed, TIME)), {
+    level: 'error',
+    error: 'ModuleTimedOut',
+    userId: '1842001',
+    requestId: 'r-1',
+    clientRequestId: 'of-the-caller',
+    traceparent,
+  });
+});
+
+t.test('request log: CR, LF, ANSI, quotes and other alphabets stay inside one line of ASCII', async (t) => {
+  const nasty = 'a"\\\r\n{"level":"fatal"}\u001b[31m\u007f\u009b\u2028é\ud800z';
+  const line = requestLine({ ...RECORD, path: nasty, userAgent: nasty, method: nasty }, TIME);
+  t.match(line, /^[\x20-\x7e]+\n$/);
+  t.match(JSON.parse(line), { path: nasty, userAgent: nasty, method: `${nasty.slice(0, 16)}...` });
+});
+
+t.test('request log: values of 1 MB are cut, and the line fits one write of a pipe', async (t) => {
+  for (const character of ['x', '\u001b', '\u0800']) {
+    const huge = character.repeat(1024 * 1024);
+    const fields = {
+      path: huge,
+      userAgent: huge,
+      method: huge,
+      address: '9'.repeat(64),
+      userId: '1'.repeat(19),
+    };
+    const ids = { requestId: 'r'.repeat(64), clientRequestId: 'c'.repeat(64) };
+    const line = requestLine({ ...RECORD, ...fields, ...ids }, TIME);
+    t.ok(line.length <= PIPE_BYTES, `${line.length} bytes`);
+    t.match(JSON.parse(line), { path: `${huge.slice(0, 256)}...` });
+  }
+});
+
+t.test('request log: "errors" keeps what was refused, failed or left, "off" keeps nothing', async (t) => {
+  const sink = collecting();
+  const observe = createRequestLog('errors', sink, () => START_MS);
+  for (const status of [200, 204, 304, 400, 503, 0]) observe?.({ ...RECORD, status });
+  observe?.({ ...RECORD, error: 'Unauthorized' });
+  const kept = sink.lines.map((line) => JSON.parse(line) as { status: number; level: string });
+  t.strictSame(
+    kept.map(({ status }) => status),
+    [400, 503, 0, 200],
+  );
+  t.strictSame(
+    kept.map(({ level }) => level),
+    ['info', 'error', 'info', 'info'],
+  );
+  t.equal(
+    createRequestLog('off', sink, () => START_MS),
+    undefined,
+  );
+});
+
+t.test(
+  'request log: requests over the wire leave one line each, without query, header or secret path',
+  async (t) => {
+    const { fixture, lines } = startLogged();
+    t.teardown(fixture.close);
+    // C1 as one byte of latin1: what the parser lets through.
+    const agent = `evil\u009b2J${'A'.repeat(300)}`;
+    await sendRaw(
+      fixture.port,
+      `GET /plain/1?code=canary-query HTTP/1.1\r\nHost: localhost\r\nCookie: sid=canary-sid\r\nAuthorization: Bearer canary-bearer\r\nUser-Agent: ${agent}\r\n\r\n`,
+    );
+    await sendRaw(fixture.port, 'GET /files/canary-code HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    await sendRaw(fixture.port, 'GET /none?code=canary-query HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    await sendRaw(fixture.port, 'GET /a/files/x/canary-code/ HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    await sendRaw(fixture.port, `GET /plain/${'a'.repeat(2000)} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    t.match(lines(), [
+      {
+        method: 'GET',
+        route: '/plain/:id',
+        path: '/plain/1',
+        status: 200,
+        bytes: 13,
+        userAgent: /^evil[^\x20-\x7e]2JA+\.\.\.$/,
+      },
+      { route: '/files/:code', path: '/files/:code', status: 200 },
+      { route: '', path: '/none', status: 404, error: 'NotFound' },
+      { route: '', path: '/a/files/x/...', status: 404 },
+      { route: '/plain/:id', path: /^\/plain\/a{249}\.\.\.$/, status: 200 },
+    ]);
+    t.notMatch(JSON.stringify(lines()), /canary/);
+  },
+);
+
+t.test('request log: a request that is cut off by the guard leaves a line', async (t) => {
+  const { fixture, lines } = startLogged();
+  t.teardown(fixture.close);
+  const connection = connectRaw(fixture.port);
+  connection.send(
+    'GET /plain/1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nContent-Length: 4\r\n\r\nbody',
+  );
+  await connection.ended();
+  t.match(lines(), [{ path: '/plain/1', status: 0 }]);
+});
+
+t.test('log sink: lines arrive whole and in order, and are there after the close', async (t) => {
+  const file = join(mkdtempSync(join(tmpdir(), 'gatehouse-log-')), 'log');
+  const descriptor = openSync(file, 'a');
+  const sink = openLineSink(descriptor);
+  const count = 5_000;
+  for (let index = 0; index < count; index += 1) sink.write(`{"n":${index}}\n`);
+  await sink.close();
+  const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
+  t.strictSame(
+    lines.map((line) => (JSON.parse(line) as { n: number }).n),
+    Array.from({ length: count }, (_, index) => index),
+  );
+  t.strictSame(sink.counters(), { written: count, dropped: 0 });
+});
+
+t.test('log sink: a reader that never reads costs lines, counted, and not the caller', async (t) => {
+  // A sleeping child holds the read end of the pipe.
+  const child = spawn(process.execPath, [...TIED, '-e', 'setInterval(() => undefined, 1e6)'], {
+    stdio: ['pipe', 'ignore', 'ignore', 'pipe'],
+  });
+  t.teardown(() => child.kill('SIGKILL'));
+  const descriptor = (child.stdin as unknown as { _handle: { fd: number } })._handle.fd;
+  const sink = openLineSink(descriptor);
+  const line = `{"filler":"${'x'.repeat(1_000)}"}\n`;
+  for (let index = 0; index < 4_000; index += 1) sink.write(line);
+  const { written, dropped } = sink.counters();
+  t.ok(dropped > 1_000, `${dropped} dropped`);
+  t.ok(written > 500, `${written} taken`);
+  await sink.close();
+});

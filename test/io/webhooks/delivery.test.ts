@@ -1,0 +1,568 @@
+/** Webhooks from the event log to the receivers: order, retries, poisoned events, crashes, isolation. */
+import t from 'tap';
+import { user } from '../../../src/actors/accounts/user.ts';
+import { app } from '../../../src/actors/apps/app.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/domain/time.ts';
+import { everySeed, seeds } from '../../support/depth.ts';
+import { simulateWebhooks } from '../../support/events/webhook-simulation.ts';
+import {
+  createRig,
+  numbersOf,
+  OWNER,
+  type Rig,
+  type RigFault,
+  vault,
+} from '../../support/events/webhooks.ts';
+import { rejectsWith } from '../../support/rejections.ts';
+
+/** Histories with kills at full depth. */
+const KILL_SEEDS = 100;
+/** Seeds within which a planted fault must show. */
+const FAULT_SEEDS = 50;
+
+/** Longer than the 30 s of tap: the machine may be busy. */
+t.setTimeout(240_000);
+
+t.setTimeout(120_000);
+
+const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
+const URL_OF = (appId: string) => `https://hook${appId}.example/`;
+const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
+
+const approve = (rig: Rig, appId: string, flags: object = { approved: true, mcpEnabled: true }) =>
+  rig.ask(appId, { type: 'administer', flags, by: '1', address: '192.0.2.9' });
+
+t.test(
+  'delivery: events after the registration, in order, one body each while they come one by one',
+  async (t) => {
+    const rig = await createRig();
+    rig.log.append();
+    rig.clock.nowMs += 1;
+    await rig.register('77');
+    for (let n = 0; n < 3; n += 1) {
+      rig.log.append();
+      await rig.settle();
+    }
+    t.same(rig.receivers.numbers(), [2, 3, 4]);
+    t.equal(rig.receivers.got.length, 3);
+    const view = await rig.view('77');
+    t.match(view, { successCount: 3, failedCount: 0, lastTick: '1004' });
+    t.match(view.webhook, { state: 'active', failures: 0, retryAtMs: null });
+    const lines = await rig.lines('77');
+    t.match(lines, [
+      {
+        number: 1,
+        outcome: 'delivered',
+        status: 200,
+        source: 'live',
+        attempt: 1,
+        sequences: [2],
+        answer: 'said',
+      },
+      { number: 2 },
+      { number: 3, firstTick: '1004', lastTick: '1004' },
+    ]);
+    t.same(rig.faults, []);
+  },
+);
+
+t.test('delivery: what piled up goes out in batches of at most 100; maxBatch 1 never combines', async (t) => {
+  const rig = await createRig();
+  await rig.register('77');
+  await rig.register('78', { maxBatch: 1 });
+  let open = () => {};
+  const gate = new Promise<number>((resolve) => {
+    open = () => resolve(200);
+  });
+  rig.receivers.answer = () => gate;
+  rig.log.append();
+  await rig.settle();
+  for (let n = 0; n < 130; n += 1) rig.log.append();
+  await rig.settle();
+  open();
+  await rig.settle();
+  while (rig.engine.counters().pending > 0) await rig.settle();
+  const sizes = (appId: string) =>
+    rig.receivers.got.filter(({ url }) => url === URL_OF(appId)).map(({ body }) => numbersOf(body).length);
+  t.same(sizes('77'), [1, 100, 30]);
+  t.same(new Set(sizes('78')), new Set([1]));
+  for (const appId of ['77', '78']) t.same(rig.receivers.numbers(URL_OF(appId)), range(1, 131));
+  t.match(await rig.view('77'), { successCount: 3, lastTick: '1131' });
+});
+
+t.test(
+  'rotation: deliveries carry the former key for 24 hours or until the owner ends that, signed with both',
+  async (t) => {
+    const rig = await createRig();
+    const { receivers } = rig;
+    const deliver = async () => {
+      rig.log.append();
+      await rig.settle();
+      return receivers.got.at(-1)?.apiKeys;
+    };
+    const rotate = async () => {
+      const { apiKey, sealed: key } = vault.issue();
+      await rig.ask('77', { type: 'rotateKey', userId: OWNER, key, origin: ORIGIN });
+      return apiKey;
+    };
+    await rig.register('77');
+    const { sent: first = '' } = (await deliver()) ?? {};
+    const second = await rotate();
+    t.same(await deliver(), { sent: first, signing: [second, first] });
+    rig.clock.nowMs += DAY_MS - 1;
+    await rig.restart();
+    t.same(await deliver(), { sent: first, signing: [second, first] }, 'to the last millisecond');
+    rig.clock.nowMs += 1;
+    t.same(await deliver(), { sent: second, signing: [second] }, 'after 24 hours');
+
+    const third = await rotate();
+    receivers.answer = () => 500;
+    t.same(await deliver(), { sent: second, signing: [third, second] });
+    const { webhookId } = receivers.got.at(-1) ?? {};
+    await rig.ask('77', { type: 'endKeyOverlap', userId: OWNER, origin: ORIGIN });
+    await rig.restart();
+    receivers.answer = () => 200;
+    await rig.actors.advance(10 * SECOND_MS);
+    await rig.settle();
+    t.match(receivers.got.at(-1), { webhookId, apiKeys: { sent: third, signing: [third] } }, 'a retry too');
+  },
+);
+
+t.test('routing: other people, other applications, filters and the gateway itself', async (t) => {
+  const rig = await createRig();
+  await rig.register('77', { currencies: ['BTC'], netTypes: [7] });
+  await rig.register('78', { ownerId: '202' });
+  await rig.register('79', { ownerId: '303', webhookUrl: null });
+  rig.log.append({ userId: undefined });
+  rig.log.append({ currency: 'BTC', netType: 7 });
+  rig.log.append({ currency: 'EUR' });
+  rig.log.append({ netType: 0 });
+  rig.log.append({ module: 'gateway' });
+  rig.log.append({ userId: '202', currency: 'EUR' });
+  rig.log.append({ userId: '303' });
+  rig.log.append({ userId: '404', appId: '78' });
+  await rig.settle();
+  t.same(rig.receivers.numbers(URL_OF('77')), [1, 2]);
+  t.same(
+    rig.receivers.numbers(URL_OF('78')),
+    [1, 6],
+    'not approved: nothing about others, even where it is named',
+  );
+  await approve(rig, '78');
+  rig.log.append({ userId: '404', appId: '78' });
+  rig.log.append({ userId: '404', appId: '77' });
+  await rig.settle();
+  t.same(rig.receivers.numbers(URL_OF('78')), [1, 6, 9]);
+  t.notOk(rig.receivers.got.some(({ url }) => url === URL_OF('79')));
+  t.equal(rig.engine.counters().pending, 0);
+});
+
+t.test(
+  'consent: from the grant on and not after the revocation, also for what waits to be tried again',
+  async (t) => {
+    const rig = await createRig();
+    await rig.register('77');
+    await approve(rig, '77');
+    const system = () => rig.actors.system;
+    rig.log.append({ userId: '505' });
+    await rig.settle();
+    rig.clock.nowMs += 1;
+    const door = { ownerId: OWNER, openedTick: '1', keyTick: '0', mcpPublicKey: null };
+    await system().ask(user, '505', { type: 'grantAppAccess', appId: '77', door, origin: ORIGIN });
+    await rig.settle();
+    rig.log.append({ userId: '505' });
+    await rig.settle();
+    t.same(rig.receivers.numbers(), [2]);
+    rig.receivers.answer = () => 500;
+    rig.log.append({ userId: '505' });
+    rig.log.append();
+    await rig.settle();
+    await rig.actors.advance(MINUTE_MS);
+    t.ok(
+      rig.receivers.got.some(({ body }) => numbersOf(body).includes(3)),
+      'it was tried',
+    );
+    await system().ask(user, '505', { type: 'revokeAppAccess', appId: '77', origin: ORIGIN });
+    rig.receivers.answer = () => 200;
+    rig.log.append({ userId: '505', appId: '77' });
+    await rig.settle();
+    await rig.actors.advance(10 * MINUTE_MS);
+    t.same(rig.receivers.numbers(), [2, 4], 'the retry is cut anew without the person');
+    t.same(rig.faults, []);
+  },
+);
+
+t.test(
+  'failure: the same id and the same bytes again, steps of 5 s to an hour, counters and owner told',
+  async (t) => {
+    const rig = await createRig();
+    await rig.register('77');
+    rig.receivers.answer = () => 503;
+    rig.log.append();
+    rig.log.append();
+    await rig.settle();
+    const sentAt: number[] = [];
+    rig.receivers.answer = () => {
+      sentAt.push(rig.clock.nowMs);
+      return 503;
+    };
+    const startMs = rig.clock.nowMs;
+    await rig.actors.advance(4 * HOUR_MS);
+    const gaps = sentAt.map((atMs, index) => atMs - (sentAt[index - 1] ?? startMs));
+    const steps = [5 * SECOND_MS, 15 * SECOND_MS, MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS, HOUR_MS];
+    for (const [index, stepMs] of steps.entries()) {
+      const gapMs = gaps[index] ?? 0;
+      t.ok(gapMs >= 0.8 * stepMs - 1 && gapMs <= 1.2 * stepMs + 1, `wait ${index}: ${gapMs}`);
+    }
+    const first = rig.receivers.got[0];
+    for (const { webhookId, body } of rig.receivers.got.slice(1))
+      t.same({ webhookId, body }, { webhookId: first?.webhookId, body: first?.body });
+    t.match(rig.notices, [{ type: 'WebhookFailing', ownerId: OWNER, data: { appId: '77', status: 503 } }]);
+    t.match(await rig.view('77'), {
+      successCount: 0,
+      failedCount: sentAt.length + 1,
+      lastTick: '0',
+      webhook: { state: 'failing' },
+    });
+    t.ok((rig.engine.oldestUndeliveredMs('77') ?? 0) <= startMs, 'the admin sees how long it waits');
+    rig.receivers.answer = () => 200;
+    await rig.actors.advance(2 * HOUR_MS);
+    t.same(rig.receivers.numbers(), [1, 2]);
+    t.match(await rig.view('77'), { webhook: { state: 'active', failures: 0 }, lastTick: '1002' });
+    t.equal(rig.notices.at(-1)?.type, 'WebhookRecovered');
+    t.equal(rig.engine.oldestUndeliveredMs('77'), undefined);
+  },
+);
+
+t.test('probe: a receiver that could not be reached is tried with one event, then with all', async (t) => {
+  const rig = await createRig();
+  await rig.register('77');
+  rig.receivers.answer = () => ({ failure: 'unreachable', sent: false });
+  for (let n = 0; n < 10; n += 1) rig.log.append();
+  await rig.settle();
+  rig.receivers.answer = () => 200;
+  await rig.actors.advance(MINUTE_MS);
+  t.same(
+    rig.receivers.got.map(({ body }) => numbersOf(body).length),
+    [10, 1, 9],
+  );
+  t.same(rig.receivers.numbers(), range(1, 10));
+});
+
+t.test(
+  'poison: one event that is refused is found, tried five times, parked; all others arrive',
+  async (t) => {
+    const rig = await createRig();
+    await rig.register('77');
+    rig.receivers.answer = () => 503;
+    rig.log.append();
+    await rig.settle();
+    for (let n = 2; n <= 60; n += 1) rig.log.append();
+    rig.receivers.answer = ({ body }) => (numbersOf(body).includes(37) ? 422 : 200);
+    await rig.actors.advance(20 * MINUTE_MS);
+    t.same(
+      rig.receivers.numbers(),
+      range(1, 60).filter((n) => n !== 37),
+    );
+    const alone = rig.receivers.got.filter(({ body }) => JSON.stringify(numbersOf(body)) === '[37]');
+    t.equal(alone.length, 5);
+    t.equal(new Set(alone.map(({ webhookId }) => webhookId)).size, 1);
+    const { webhook } = await rig.view('77');
+    t.match(webhook.parked, [{ sequence: 37, tick: '1037', status: 422, webhookId: alone[0]?.webhookId }]);
+    t.match(webhook, { state: 'active' });
+    t.match(
+      rig.notices.filter(({ type }) => type === 'WebhookEventParked'),
+      [{ data: { tick: '1037', status: 422 } }],
+    );
+    const outcomes = (await rig.lines('77')).map(({ outcome }) => outcome);
+    t.equal(outcomes.filter((outcome) => outcome === 'parked').length, 1);
+    t.ok(outcomes.includes('split'));
+  },
+);
+
+t.test(
+  'poison: a receiver that refuses everything: each event is parked, dropping them is asked for',
+  async (t) => {
+    const rig = await createRig();
+    await rig.register('77');
+    rig.receivers.answer = () => 400;
+    for (let n = 0; n < 4; n += 1) rig.log.append();
+    await rig.settle();
+    await rig.actors.advance(2 * HOUR_MS);
+    t.same(
+      (await rig.view('77')).webhook.parked.map(({ sequence }) => sequence),
+      range(1, 4),
+    );
+    t.match(await rig.view('77'), { lastTick: '0', successCount: 0, webhook: { state: 'failing' } });
+    rig.receivers.answer = () => 200;
+    await rig.ask('77', { type: 'enableWebhook', userId: OWNER, dropParked: true, origin: ORIGIN });
+    rig.log.append();
+    await rig.settle();
+    t.same(rig.receivers.numbers(), [5]);
+    t.match((await rig.view('77')).webhook, { state: 'active', parked: [] });
+  },
+);
+
+t.test(
+  '410: the webhook is disabled at once, the owner is told, enabling goes on from the cursor',
+  async (t) => {
+    const rig = await createRig();
+    await rig.register('77');
+    rig.log.append();
+    await rig.settle();
+    rig.receivers.answer = () => 410;
+    rig.log.append();
+    rig.log.append();
+    await rig.settle();
+    await rig.actors.advance(DAY_MS);
+    t.equal(rig.receivers.got.length, 2, 'nothing more is sent');
+    t.match((await rig.view('77')).webhook, { state: 'disabled', reason: 'gone' });
+    t.match(rig.notices, [{ type: 'WebhookDisabled', data: { reason: 'gone', status: 410 } }]);
+    rig.receivers.answer = () => 200;
+    await rig.restart();
+    t.equal(rig.receivers.got.length, 2, 'nor after a restart');
+    const resend = { type: 'resendEvents', after: 0, until: 3, sequences: null, events: 3, origin: ORIGIN };
+    await rejectsWith(t, rig.ask('77', { ...resend, userId: OWNER }), 'WebhookDisabled');
+    const enable = { type: 'enableWebhook', dropParked: false, origin: ORIGIN };
+    await rejectsWith(t, rig.ask('77', { ...enable, userId: '999' }), 'NotFound');
+    await rig.ask('77', { type: 'enableWebhook', userId: OWNER, dropParked: false, origin: ORIGIN });
+    await rig.actors.advance(MINUTE_MS);
+    t.same(rig.receivers.numbers(), [1, 2, 3]);
+  },
+);
+
+t.test(
+  'disabling: after three days of failures, not before; another address starts again at once',
+  async (t) => {
+    const rig = await createRig();
+    await rig.register('77');
+    rig.receivers.answer = () => 404;
+    rig.log.append();
+    await rig.settle();
+    await rig.actors.advance(3 * DAY_MS - HOUR_MS);
+    t.match((await rig.view('77')).webhook, { state: 'failing' });
+    await rig.actors.advance(3 * HOUR_MS);
+    t.match((await rig.view('77')).webhook, { state: 'disabled', reason: 'failing' });
+    const attempts = rig.receivers.got.length;
+    t.ok(attempts > 60, 'hourly while enabled');
+    rig.receivers.answer = () => 200;
+    await rig.actors.advance(DAY_MS);
+    t.equal(rig.receivers.got.length, attempts);
+    await rig.register('77', { webhookUrl: 'https://moved.example/' });
+    await rig.actors.advance(MINUTE_MS);
+    t.same(rig.receivers.numbers('https://moved.example/'), [1]);
+    t.match((await rig.view('77')).webhook, { state: 'active' });
+  },
+);
+
+t.test(
+  'application: removed, disabled or without an address in mid-flight: nothing more is sent',
+  async (t) => {
+    const rig = await createRig();
+    for (const appId of ['77', '78', '79']) await rig.register(appId);
+    let open = () => {};
+    const gate = new Promise<number>((resolve) => {
+      open = () => resolve(200);
+    });
+    rig.receivers.answer = () => gate;
+    rig.log.append();
+    rig.log.append();
+    await rig.settle();
+    await rig.actors.system.tell(app, '77', {
+      type: 'remove',
+      commandId: 'c',
+      ownerId: OWNER,
+      reply: null,
+      origin: ORIGIN,
+    });
+    await approve(rig, '78', { disabled: true });
+    await rig.register('79', { webhookUrl: null });
+    rig.log.append();
+    open();
+    await rig.settle();
+    await rig.actors.advance(HOUR_MS);
+    t.equal(rig.receivers.got.length, 3);
+    t.equal(rig.engine.directory.size, 0);
+    t.same(await rig.lines('77'), [], 'the log of a removed application is emptied');
+    rig.receivers.answer = () => 200;
+    await approve(rig, '78', { disabled: false });
+    await rig.register('79');
+    rig.clock.nowMs += 1;
+    rig.log.append();
+    await rig.settle();
+    await rig.actors.advance(MINUTE_MS);
+    t.same(rig.receivers.numbers(URL_OF('78')), [1, 2, 3, 4], 'what came while it was disabled is delivered');
+    t.same(rig.receivers.numbers(URL_OF('79')), [1, 2, 4], 'what came without an address is not');
+    t.same(rig.faults, []);
+  },
+);
+
+t.test(
+  'retention: events that left the log before they could be delivered are a gap that is told',
+  async (t) => {
+    const rig = await createRig();
+    await rig.register('77');
+    rig.receivers.answer = () => 500;
+    for (let n = 0; n < 10; n += 1) rig.log.append();
+    await rig.settle();
+    rig.log.trim(4);
+    rig.receivers.answer = () => 200;
+    // The newest events are in memory until then.
+    await rig.restart();
+    await rig.actors.advance(HOUR_MS);
+    t.same(rig.receivers.numbers(), range(5, 10));
+    t.match(
+      rig.notices.filter(({ type }) => type === 'WebhookGap'),
+      [{ data: { after: 0, until: 4 } }],
+    );
+  },
+);
+
+t.test(
+  'idle applications write nothing while events of others go by, and find their place after a restart',
+  async (t) => {
+    const rig = await createRig();
+    for (let n = 0; n < 50; n += 1) await rig.register(String(200 + n), { ownerId: String(5_000 + n) });
+    await rig.register('77');
+    await rig.settle();
+    const before = rig.actors.system.counters().groups;
+    rig.log.pages = 0;
+    for (let n = 0; n < 300; n += 1) rig.log.append();
+    await rig.settle();
+    await rig.settle();
+    const deliveries = rig.receivers.got.length;
+    t.ok(
+      rig.actors.system.counters().groups - before <= 4 * deliveries,
+      'commits of the one that has events',
+    );
+    await rig.actors.advance(MINUTE_MS);
+    await rig.restart();
+    rig.log.pages = 0;
+    rig.log.append({ userId: '5003' });
+    await rig.settle();
+    t.same(rig.receivers.numbers(URL_OF('203')), [301]);
+    t.ok(rig.log.pages < 40, `no search through the log for idle ones: ${rig.log.pages} pages`);
+    t.equal(rig.receivers.numbers(URL_OF('77')).length, 300, 'and nothing is sent again');
+  },
+);
+
+t.test(
+  'kill -9 at any point: nothing skipped, in order, what comes twice has its id and its bytes',
+  async (t) => {
+    for (const seed of seeds(KILL_SEEDS)) {
+      const broken = await simulateWebhooks(seed);
+      if (broken !== undefined) t.fail(`seed ${seed}: ${broken}`);
+    }
+    t.pass();
+  },
+);
+
+const FAULTS: Record<string, RigFault> = {
+  'an outcome that is written down and was never sent': 'settlesUnsent',
+  'an id that is another one at each attempt': 'newIds',
+  'a checkpoint ahead of what was delivered': 'earlyCheckpoint',
+};
+
+for (const [name, fault] of Object.entries(FAULTS)) {
+  t.test(`kill -9 at any point: the simulation catches ${name}`, async (t) => {
+    for (const seed of everySeed(FAULT_SEEDS)) {
+      const broken = await simulateWebhooks(seed, fault);
+      if (broken === undefined) continue;
+      t.pass(`seed ${seed}: ${broken}`);
+      return;
+    }
+    t.fail(`${FAULT_SEEDS} seeds saw nothing`);
+  });
+}
+
+t.test(
+  'recovery: what may have gone out keeps its id when its receiver is away after the kill',
+  async (t) => {
+    const rig = await createRig();
+    await rig.register('77');
+    rig.receivers.answer = () => 'never';
+    for (let n = 0; n < 3; n += 1) rig.log.append();
+    await rig.settle();
+    const [cut] = rig.receivers.got;
+    t.same(numbersOf(cut?.body ?? '[]'), [1, 2, 3]);
+    rig.receivers.answer = () => ({ failure: 'unreachable', sent: false });
+    await rig.restart();
+    rig.receivers.answer = () => 200;
+    await rig.actors.advance(HOUR_MS);
+    t.same(
+      rig.receivers.taken.map(({ webhookId }) => webhookId),
+      [cut?.webhookId],
+    );
+  },
+);
+
+t.test(
+  'recovery: killed while it catches up, behind the common checkpoint: goes on where it was',
+  async (t) => {
+    const rig = await createRig();
+    await rig.register('77', { maxBatch: 2 });
+    await rig.register('78', { ownerId: '202' });
+    const own = ({ url }: { url: string }) => url === URL_OF('77');
+    rig.receivers.answer = (delivery) => (own(delivery) ? 500 : 200);
+    for (let n = 0; n < 10; n += 1) rig.log.append();
+    for (let n = 0; n < 5; n += 1) rig.log.append({ userId: '202' });
+    await rig.settle();
+    await rig.actors.advance(2 * MINUTE_MS);
+    t.equal(rig.actors.system.administration.metaGet('webhooks'), 15, 'a failing one holds nothing back');
+    let taken = 0;
+    rig.receivers.answer = (delivery) => {
+      taken += own(delivery) ? 1 : 0;
+      return taken > 1 ? 'never' : 200;
+    };
+    await rig.actors.advance(10 * MINUTE_MS);
+    t.same(rig.receivers.numbers(URL_OF('77')), [1, 2]);
+    await rig.restart();
+    rig.receivers.answer = () => 200;
+    await rig.restart();
+    await rig.actors.advance(10 * MINUTE_MS);
+    t.same(rig.receivers.numbers(URL_OF('77')), range(1, 10));
+    t.same(rig.receivers.numbers(URL_OF('78')), range(11, 15));
+  },
+);
+
+t.test('quarantine: an application that does not answer loses nothing, the others go on', async (t) => {
+  const rig = await createRig();
+  for (const appId of ['77', '78']) await rig.register(appId);
+  rig.log.append();
+  await rig.settle();
+  await rig.actors.advance(MINUTE_MS);
+  rig.quarantined.add('77');
+  rig.log.append();
+  await rig.settle();
+  t.same(rig.receivers.numbers(URL_OF('77')), [1]);
+  await rig.restart();
+  rig.log.append();
+  await rig.actors.advance(10 * MINUTE_MS);
+  t.same(rig.receivers.numbers(URL_OF('78')), [1, 2, 3]);
+  await rig.restart();
+  await rig.actors.advance(10 * MINUTE_MS);
+  rig.quarantined.clear();
+  await rig.actors.advance(2 * MINUTE_MS);
+  t.same(rig.receivers.numbers(URL_OF('77')), [1, 2, 3]);
+  t.same(rig.receivers.numbers(URL_OF('78')), [1, 2, 3]);
+  t.same(rig.faults, []);
+});
+
+t.test('isolation: places in all and for each host; failing receivers hold up no healthy one', async (t) => {
+  const lanes = { inFlightMax: 12, perHostMax: 4, failingMax: 6, failingMin: 2 };
+  const rig = await createRig({ lanes });
+  for (let n = 0; n < 30; n += 1)
+    await rig.register(String(300 + n), { webhookUrl: `https://${n < 20 ? 'hole' : 'fine'}.example/${n}` });
+  rig.receivers.answer = () => 500;
+  rig.log.append({ userId: undefined });
+  await rig.settle();
+  rig.receivers.answer = ({ url }) => (url.includes('hole') ? 'never' : 200);
+  rig.receivers.inFlightPeak = 0;
+  await rig.actors.advance(MINUTE_MS);
+  t.equal(rig.receivers.taken.length, 10, 'all of the healthy host');
+  const hanging = [...rig.receivers.inFlightByUrl].filter(
+    ([url, count]) => url.includes('hole') && count > 0,
+  );
+  t.equal(hanging.length, 4, 'at most four of one host');
+  t.ok(rig.receivers.inFlightPeak <= 12);
+});

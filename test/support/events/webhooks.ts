@@ -1,0 +1,336 @@
+/**
+ * Webhooks over a test's actors: an event log in memory, receivers that a test scripts, and the engine between them.
+ * Time stands still until the test moves it; nothing touches a socket.
+ */
+import { createHash, randomUUID } from 'node:crypto';
+import { user } from '../../../src/actors/accounts/user.ts';
+import { app } from '../../../src/actors/apps/app.ts';
+import type { WebhookView } from '../../../src/actors/apps/app-state.ts';
+import { deliveryLog, type LogLine, logPageId, PAGES } from '../../../src/actors/apps/delivery-log.ts';
+import type { WebhookPort } from '../../../src/actors/runtime/ports.ts';
+import type { AppPatch, AppView } from '../../../src/domain/apps.ts';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import type { EventLog, OwnEvent, StoredEvent } from '../../../src/domain/events/events.ts';
+import type { AttemptResult, WebhookNotice } from '../../../src/domain/webhooks/types.ts';
+import { createVault } from '../../../src/io/apps/api-keys.ts';
+import { LANE_LIMITS, type LaneLimits } from '../../../src/io/webhooks/concurrency.ts';
+import { WebhookEngine } from '../../../src/io/webhooks/dispatcher.ts';
+import type { OutgoingDelivery, WebhookSender } from '../../../src/io/webhooks/sender.ts';
+import { createTestActors, type ManualClock, type TestActors } from '../actors/actors.ts';
+
+export const OWNER = '101';
+const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
+export const vault = createVault(createHash('sha256').update('vault').digest());
+
+/** The log as its readers see it, in memory: what is appended is on disk at once. */
+export class MemoryEventLog implements EventLog {
+  readonly epoch = 'e1';
+  readonly published: OwnEvent[] = [];
+  readonly #events: StoredEvent[] = [];
+  readonly #listeners = new Set<() => void>();
+  readonly #clock: () => number;
+  pages = 0;
+  #last = 0;
+
+  constructor(clock: () => number) {
+    this.#clock = clock;
+  }
+
+  get oldest(): number {
+    return this.#events[0]?.sequence ?? 0;
+  }
+  get newest(): number {
+    return this.#events.at(-1)?.sequence ?? 0;
+  }
+
+  page(afterSequence: number, limit: number): readonly StoredEvent[] {
+    this.pages += 1;
+    const first = this.#events[0]?.sequence ?? 0;
+    const start = Math.max(0, afterSequence + 1 - first);
+    return this.#events.slice(start, start + limit);
+  }
+
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  async publish(event: OwnEvent): Promise<void> {
+    this.published.push(event);
+  }
+
+  append(fields: Partial<StoredEvent> = {}, data: object = {}): StoredEvent {
+    this.#last += 1;
+    const module = fields.module ?? 'wallet';
+    const tick = fields.tick ?? String(1_000 + this.#last);
+    const type = fields.type ?? 'TxInWallet';
+    const event: StoredEvent = {
+      sequence: this.#last,
+      module,
+      tick,
+      type,
+      userId: OWNER,
+      appId: undefined,
+      currency: undefined,
+      netType: undefined,
+      wire: JSON.stringify({ module, tick, type, data: { n: this.#last, ...data } }),
+      acceptedMs: this.#clock(),
+      ...fields,
+    };
+    this.#events.push(event);
+    for (const listener of this.#listeners) listener();
+    return event;
+  }
+
+  /** Retention: the oldest go. */
+  trim(count: number): void {
+    this.#events.splice(0, count);
+  }
+
+  /** The engine of a run that was killed reads no more. */
+  forget(): void {
+    this.#listeners.clear();
+  }
+}
+
+export type Answer = number | Partial<AttemptResult> | 'never';
+
+/** Receivers: what they got, and what they say. */
+export class TestReceivers implements WebhookSender {
+  readonly got: OutgoingDelivery[] = [];
+  /** What was taken with 2xx. */
+  readonly taken: OutgoingDelivery[] = [];
+  answer: (delivery: OutgoingDelivery) => Answer | Promise<Answer> = () => 200;
+  inFlight = 0;
+  inFlightPeak = 0;
+  readonly inFlightByUrl = new Map<string, number>();
+
+  async send(delivery: OutgoingDelivery): Promise<AttemptResult> {
+    this.got.push(delivery);
+    this.inFlight += 1;
+    this.inFlightPeak = Math.max(this.inFlightPeak, this.inFlight);
+    const ofUrl = (this.inFlightByUrl.get(delivery.url) ?? 0) + 1;
+    if (ofUrl > 1) throw new Error('two deliveries of one application at a time');
+    this.inFlightByUrl.set(delivery.url, ofUrl);
+    try {
+      const answer = await this.answer(delivery);
+      if (answer === 'never') return await new Promise<AttemptResult>(() => {});
+      const base = { failure: null, sent: true, retryAfterMs: null, elapsedMs: 3, answer: 'said' };
+      const result =
+        typeof answer === 'number' ? { ...base, status: answer } : { ...base, status: null, ...answer };
+      if (result.status !== null && result.status >= 200 && result.status < 300) this.taken.push(delivery);
+      return result;
+    } finally {
+      this.inFlight -= 1;
+      this.inFlightByUrl.set(delivery.url, ofUrl - 1);
+    }
+  }
+
+  async close(): Promise<void> {}
+
+  /** Events that were taken, `n` of their data, in order. */
+  numbers(url?: string): number[] {
+    return this.taken
+      .filter((each) => url === undefined || each.url === url)
+      .flatMap(({ body }) => numbersOf(body));
+  }
+}
+
+/** `n` of the events of a body. */
+export function numbersOf(body: string): number[] {
+  const parsed = JSON.parse(body) as { data: { n: number } } | { data: { n: number } }[];
+  return [parsed].flat().map(({ data }) => data.n);
+}
+
+export interface Rig {
+  readonly actors: TestActors;
+  readonly clock: ManualClock;
+  readonly log: MemoryEventLog;
+  readonly receivers: TestReceivers;
+  readonly engine: WebhookEngine;
+  readonly notices: WebhookNotice[];
+  /** Bugs that the engine has reported. */
+  readonly faults: unknown[];
+  /** Applications that answer nobody. */
+  readonly quarantined: Set<string>;
+  /** Registers an application with a webhook. */
+  register(appId: string, patch?: AppPatch & { readonly ownerId?: string }): Promise<void>;
+  webhook(appId: string): Promise<WebhookView | undefined>;
+  view(appId: string): Promise<AppView>;
+  lines(appId: string): Promise<LogLine[]>;
+  ask<T>(appId: string, command: object): Promise<T>;
+  /** Kills the process and starts another over the same journal. */
+  restart(): Promise<void>;
+  settle(): Promise<void>;
+}
+
+/** Faults that a test must notice: see where the engine is made. */
+export type RigFault = 'settlesUnsent' | 'newIds' | 'earlyCheckpoint';
+
+export interface RigOptions {
+  readonly lanes?: LaneLimits;
+  readonly seed?: number;
+  readonly fault?: RigFault;
+}
+
+interface Run {
+  readonly actors: TestActors;
+  readonly log: MemoryEventLog;
+  readonly receivers: TestReceivers;
+  readonly faults: unknown[];
+  readonly lanes: LaneLimits;
+  readonly isAlive: () => boolean;
+  readonly quarantined: ReadonlySet<string>;
+  readonly fault: RigFault | undefined;
+}
+
+/** The actors, of which those in quarantine answer nobody. */
+function guarded(system: TestActors['system'], quarantined: ReadonlySet<string>): TestActors['system'] {
+  return new Proxy(system, {
+    get(_target, name) {
+      const member: unknown = Reflect.get(system, name);
+      if (typeof member !== 'function') return member;
+      if (name !== 'query' && name !== 'ask') return member.bind(system);
+      return (...parts: unknown[]) => {
+        if (parts[0] === app && quarantined.has(String(parts[1]))) throw new GatewayError('Quarantined');
+        return Reflect.apply(member, system, parts);
+      };
+    },
+  });
+}
+
+/** As of a receiver that took it. */
+const UNSENT: AttemptResult = {
+  status: 200,
+  failure: null,
+  sent: true,
+  retryAfterMs: null,
+  elapsedMs: 1,
+  answer: '',
+};
+
+/** The engine of one run of the process; one that was killed learns no answer and does nothing more. */
+function engineOf(run: Run): WebhookEngine {
+  const { actors, log, receivers, faults, lanes, isAlive, quarantined, fault } = run;
+  const { administration } = actors.system;
+  const ahead = {
+    ids: administration.ids.bind(administration),
+    metaGet: () => log.newest,
+    metaPut: administration.metaPut.bind(administration),
+  };
+  let attempts = 0;
+  return new WebhookEngine({
+    actors: guarded(actors.system, quarantined),
+    administration: fault === 'earlyCheckpoint' ? ahead : administration,
+    log,
+    vault,
+    clock: actors.clock.read,
+    schedule: {
+      immediate: (task) => setImmediate(() => (isAlive() ? task() : undefined)),
+      timer: actors.clock.timer,
+    },
+    sender: {
+      send: async (delivery) => {
+        attempts += 1;
+        if (fault === 'settlesUnsent' && attempts % 5 === 0) return UNSENT;
+        const webhookId = fault === 'newIds' ? `${delivery.webhookId}${randomUUID()}` : delivery.webhookId;
+        const result = await receivers.send({ ...delivery, webhookId });
+        return isAlive() ? result : new Promise<AttemptResult>(() => {});
+      },
+      close: async () => {},
+    },
+    lanes,
+    onBug: (error) => faults.push(error),
+  });
+}
+
+async function linesOf({ system, clock }: TestActors, appId: string): Promise<LogLine[]> {
+  const query = { type: 'lines', nowMs: clock.nowMs };
+  const pages = Array.from({ length: PAGES }, (_, page) =>
+    system.query<LogLine[]>(deliveryLog, logPageId(appId, page), query),
+  );
+  return (await Promise.all(pages)).flat().toSorted((one, other) => one.number - other.number);
+}
+
+function configureCommand(
+  appId: string,
+  { ownerId = OWNER, ...patch }: AppPatch & { readonly ownerId?: string },
+) {
+  const given = {
+    name: `App ${appId}`,
+    url: `https://app${appId}.example`,
+    webhookUrl: `https://hook${appId}.example/`,
+    ...patch,
+  };
+  const key = vault.issue().sealed;
+  return { type: 'configure', commandId: 'c', ownerId, patch: given, key, origin: ORIGIN };
+}
+
+export async function createRig(options: RigOptions = {}): Promise<Rig> {
+  const notices: WebhookNotice[] = [];
+  const faults: unknown[] = [];
+  let engine: WebhookEngine | undefined;
+  const webhooks: WebhookPort = {
+    changed: (appId) => engine?.changed(appId),
+    tell: async (notice) => {
+      notices.push(notice);
+      return { ok: true, value: null };
+    },
+  };
+  const workers = { run: async () => ({ ok: false, error: 'InternalError' }) as const };
+  const actors = createTestActors({
+    kinds: [app, deliveryLog, user],
+    ports: { workers, webhooks },
+    ...(options.seed === undefined ? {} : { seed: options.seed }),
+  });
+  const log = new MemoryEventLog(actors.clock.read);
+  const receivers = new TestReceivers();
+  const quarantined = new Set<string>();
+  let run = 0;
+  const settle = async () => {
+    for (let turn = 0; turn < 3; turn += 1) await actors.settle();
+  };
+  const start = async () => {
+    const started = run;
+    const { lanes = LANE_LIMITS } = options;
+    const isAlive = () => started === run;
+    engine = engineOf({ actors, log, receivers, faults, lanes, isAlive, quarantined, fault: options.fault });
+    await engine.start();
+    await settle();
+  };
+  await start();
+  const query = async <T>(appId: string, type: string) => actors.system.query<T>(app, appId, { type });
+  return {
+    actors,
+    clock: actors.clock,
+    log,
+    receivers,
+    notices,
+    faults,
+    quarantined,
+    get engine() {
+      if (engine === undefined) throw new Error('the engine runs');
+      return engine;
+    },
+    async register(appId, patch = {}) {
+      await actors.system.tell(app, appId, configureCommand(appId, patch));
+      await settle();
+    },
+    webhook: (appId) => query<WebhookView | undefined>(appId, 'webhook'),
+    view: (appId) => query<AppView>(appId, 'view'),
+    lines: (appId) => linesOf(actors, appId),
+    async ask(appId, command) {
+      const reply = await actors.system.ask<never>(app, appId, command);
+      await settle();
+      return reply;
+    },
+    async restart() {
+      run += 1;
+      log.forget();
+      for (const url of receivers.inFlightByUrl.keys()) receivers.inFlightByUrl.set(url, 0);
+      await actors.restart();
+      await start();
+    },
+    settle,
+  };
+}

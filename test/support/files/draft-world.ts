@@ -1,0 +1,161 @@
+/**
+ * The outside of a draft for tests: a chat module and a disk with real state, each of which can be made to fail, and the
+ * actors between them. Bytes on the disk survive a restart; what was not synced may be lost with it.
+ */
+import { crc32 } from 'node:zlib';
+import { draft } from '../../../src/actors/files/v2/draft.ts';
+import type { ChatFilePort, FilePort, PendingFile, PortResult } from '../../../src/actors/runtime/ports.ts';
+import type { ErrorName } from '../../../src/domain/errors.ts';
+import type { FileKey } from '../../../src/domain/files/files.ts';
+import { HOUR_MS } from '../../../src/domain/time.ts';
+import { createTestActors, type TestActors } from '../actors/actors.ts';
+
+/** `cut`: the work is done and the answer lost. */
+export type Mode = 'ok' | 'down' | 'cut';
+
+export interface FakeMessage {
+  readonly file: PendingFile;
+  readonly fileId: string;
+  state: 'pending' | 'complete' | 'cancelled';
+  sizeBytes: number;
+  crc32: number;
+}
+
+/** Idle actors are not what is looked for here; hours of sweeps would be. */
+const SWEEP_MS = 24 * HOUR_MS;
+const OK: PortResult<null> = { ok: true, value: null };
+const fail = (error: ErrorName): PortResult<never> => ({ ok: false, error });
+
+export class FakeChat implements ChatFilePort {
+  readonly messages = new Map<string, FakeMessage>();
+  readonly cancelledKeys = new Set<string>();
+  readonly calls: string[] = [];
+  mode: Mode = 'ok';
+  /** Users who may not post. */
+  readonly strangers = new Set<string>();
+  /** Ids that no message of any chat has. */
+  readonly unknownMessages = new Set<string>();
+  #lastId = 1_000;
+
+  async create(file: PendingFile): Promise<PortResult<{ readonly fileId: string }>> {
+    this.calls.push('create');
+    if (this.mode === 'down') return fail('ChartApiFileError');
+    if (this.strangers.has(file.userId)) return fail('Forbidden');
+    if (this.unknownMessages.has(file.linkedMessageId ?? '')) return fail('LinkedMessageNotFound');
+    if (this.cancelledKeys.has(file.uploadKey)) return fail('ChartApiFileError');
+    const known = this.messages.get(file.uploadKey);
+    if (known === undefined) this.#lastId += 1;
+    const fileId = known?.fileId ?? String(this.#lastId);
+    if (known === undefined) {
+      this.messages.set(file.uploadKey, { file, fileId, state: 'pending', sizeBytes: 0, crc32: 0 });
+    }
+    return this.mode === 'cut' ? fail('ChartApiFileError') : { ok: true, value: { fileId } };
+  }
+
+  async complete(file: { fileId: string; userId: string; sizeBytes: number; crc32: number }) {
+    this.calls.push('complete');
+    if (this.mode === 'down') return fail('ChartApiFileError');
+    if (this.strangers.has(file.userId)) return fail('Forbidden');
+    const message = this.byFile(file.fileId);
+    if (message === undefined || message.state === 'cancelled') return fail('ChartApiFileError');
+    Object.assign(message, { state: 'complete', sizeBytes: file.sizeBytes, crc32: file.crc32 });
+    return this.mode === 'cut' ? fail('ChartApiFileError') : OK;
+  }
+
+  async cancel(uploadKey: string): Promise<PortResult<null>> {
+    this.calls.push('cancel');
+    if (this.mode === 'down') return fail('ChartApiFileError');
+    this.cancelledKeys.add(uploadKey);
+    const message = this.messages.get(uploadKey);
+    if (message !== undefined) message.state = 'cancelled';
+    return this.mode === 'cut' ? fail('ChartApiFileError') : OK;
+  }
+
+  byFile(fileId: string): FakeMessage | undefined {
+    return [...this.messages.values()].find((message) => message.fileId === fileId);
+  }
+}
+
+export class FakeDisk implements FilePort {
+  readonly parts = new Map<string, Buffer>();
+  readonly files = new Map<string, Buffer>();
+  /** Who holds room. */
+  readonly held = new Set<string>();
+  hasRoom = true;
+  mode: Mode = 'ok';
+
+  /** What a stream writes. */
+  write(fileId: string, positionBytes: number, bytes: Uint8Array): void {
+    const before = this.parts.get(fileId) ?? Buffer.alloc(0);
+    const after = Buffer.alloc(Math.max(before.length, positionBytes + bytes.length));
+    before.copy(after);
+    after.set(bytes, positionBytes);
+    this.parts.set(fileId, after);
+  }
+
+  /** What a stream does that begins before the end of the part. */
+  truncate(fileId: string, sizeBytes: number): void {
+    this.parts.set(fileId, (this.parts.get(fileId) ?? Buffer.alloc(0)).subarray(0, sizeBytes));
+  }
+
+  async create({ fileId }: FileKey): Promise<PortResult<null>> {
+    if (this.mode === 'down') return fail('FileStorageFailed');
+    this.parts.set(fileId, Buffer.alloc(0));
+    return OK;
+  }
+
+  async publish({ fileId }: FileKey, sizeBytes: number): Promise<PortResult<null>> {
+    if (this.mode === 'down') return fail('StorageFull');
+    const part = this.parts.get(fileId);
+    if (part !== undefined && part.length === sizeBytes) {
+      this.files.set(fileId, part);
+      this.parts.delete(fileId);
+    } else if (this.files.get(fileId)?.length !== sizeBytes) return fail('FileStorageFailed');
+    return this.mode === 'cut' ? fail('FileStorageFailed') : OK;
+  }
+
+  async remove({ fileId }: FileKey): Promise<PortResult<null>> {
+    if (this.mode === 'down') return fail('FileStorageFailed');
+    this.parts.delete(fileId);
+    this.files.delete(fileId);
+    return this.mode === 'cut' ? fail('FileStorageFailed') : OK;
+  }
+
+  async reserve(holder: string): Promise<PortResult<null>> {
+    if (!this.hasRoom) return fail('StorageFull');
+    this.held.add(holder);
+    return OK;
+  }
+
+  release(holder: string): void {
+    this.held.delete(holder);
+  }
+
+  async hashRanges({ fileId }: FileKey, ranges: readonly { positionBytes: number; lengthBytes: number }[]) {
+    if (this.mode === 'down') return fail('FileStorageFailed');
+    const part = this.parts.get(fileId);
+    const value = ranges.map(({ positionBytes, lengthBytes }) =>
+      part === undefined || part.length < positionBytes + lengthBytes
+        ? undefined
+        : crc32(part.subarray(positionBytes, positionBytes + lengthBytes)),
+    );
+    return { ok: true as const, value };
+  }
+}
+
+export interface DraftWorld {
+  readonly chat: FakeChat;
+  readonly disk: FakeDisk;
+  readonly actors: TestActors;
+}
+
+export function createDraftWorld(): DraftWorld {
+  const chat = new FakeChat();
+  const disk = new FakeDisk();
+  const ports = {
+    workers: { run: async () => ({ ok: false, error: 'InternalError' }) as const },
+    chatFiles: chat,
+    files: disk,
+  };
+  return { chat, disk, actors: createTestActors({ kinds: [draft], ports, limits: { sweepMs: SWEEP_MS } }) };
+}

@@ -1,0 +1,62 @@
+/** A request's body as the HTTP front hands it over, sent by the test piece by piece. */
+import type { Gathered, GatheringBody, IncomingSink } from '../../../src/io/http/stream.ts';
+
+export class FakeBody implements GatheringBody {
+  readonly declaredBytes: number | undefined;
+  sink: IncomingSink | undefined;
+  paused = false;
+  discarded = false;
+  /** How often the client was asked to wait. */
+  pauses = 0;
+  onResume: (() => void) | undefined;
+
+  constructor(declaredBytes?: number) {
+    this.declaredBytes = declaredBytes;
+  }
+
+  /** True: the test says by `gathered` when enough is here. */
+  gathers = false;
+  ended = false;
+  gathered: ((found: Gathered) => void) | undefined;
+
+  gather(_sizeBytes: number, ready: (found: Gathered) => void): void {
+    if (this.gathers) this.gathered = ready;
+    else ready('enough');
+  }
+
+  read(sink: IncomingSink): void {
+    if (this.sink !== undefined) throw new Error('a body is read once');
+    this.sink = sink;
+  }
+
+  pause(): void {
+    if (!this.paused) this.pauses += 1;
+    this.paused = true;
+  }
+
+  resume(): void {
+    if (!this.paused) return;
+    this.paused = false;
+    this.onResume?.();
+  }
+
+  discard(): void {
+    this.discarded = true;
+  }
+
+  /** As the front does it: memory that is no longer the sink's once the call is over. */
+  send(bytes: Uint8Array): void {
+    if (this.discarded) return;
+    const lent = Uint8Array.from(bytes);
+    this.sink?.data(lent);
+    lent.fill(0xee);
+  }
+
+  end(): void {
+    if (!this.discarded) this.sink?.end();
+  }
+
+  lose(): void {
+    if (!this.discarded) this.sink?.lost();
+  }
+}

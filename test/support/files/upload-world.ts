@@ -1,0 +1,210 @@
+/**
+ * The world of v1 uploads for tests of their actors: parts, files and messages in memory, each call with a fault that the
+ * test may set, and a check that nothing is left over or missing.
+ */
+import CRC32 from 'crc-32';
+import type { PartPlace } from '../../../src/actors/files/v1/upload.ts';
+import { upload } from '../../../src/actors/files/v1/upload.ts';
+import type { StoredChunk } from '../../../src/actors/files/v1/upload-parts.ts';
+import { UPLOAD_DESK_ID, type UploadSlot, uploadDesk } from '../../../src/actors/files/v1/upload-slots.ts';
+import type { ChatFilePort, FilePort, PortResult, Ports } from '../../../src/actors/runtime/ports.ts';
+import type { ErrorName } from '../../../src/domain/errors.ts';
+import { CHUNK_BYTES, type FileKey } from '../../../src/domain/files/files.ts';
+import type { Network } from '../../../src/domain/limits/networks.ts';
+import { createTestActors, type TestActors, type TestActorsOptions } from '../actors/actors.ts';
+
+export type UploadCall = 'reserve' | 'create' | 'createPart' | 'publish' | 'complete' | 'remove' | 'cancel';
+
+interface Message {
+  readonly fileId: string;
+  readonly userId: string;
+  complete: boolean;
+}
+
+const OK: PortResult<null> = { ok: true, value: null };
+const nameOf = ({ owner, fileId }: FileKey): string => `${owner}/${fileId}`;
+
+export class UploadWorld {
+  /** Chunk to checksum, by file. */
+  readonly parts = new Map<string, Map<number, number>>();
+  /** Size, by file. */
+  readonly published = new Map<string, number>();
+  readonly messages = new Map<string, Message>();
+  readonly reserved = new Map<string, number>();
+  readonly cancelledKeys = new Set<string>();
+  readonly calls: UploadCall[] = [];
+  /** Fails a call. With `happens` its work is done all the same, as when an answer is lost. */
+  fault: (call: UploadCall) => { error: ErrorName; happens?: boolean } | undefined = () => undefined;
+  /** Called before every call; while what it returns is pending, the call has not begun. */
+  hold: (call: UploadCall) => Promise<void> | undefined = () => undefined;
+  /** The work is done, its answer never comes: as a crash leaves it. */
+  swallow: (call: UploadCall) => boolean = () => false;
+  #files = 1000;
+
+  readonly files: FilePort = {
+    reserve: (holder, sizeBytes) => this.#call('reserve', () => this.reserved.set(holder, sizeBytes)),
+    release: (holder) => {
+      this.reserved.delete(holder);
+    },
+    create: (key) => this.#call('createPart', () => this.parts.set(nameOf(key), new Map())),
+    publish: (key, sizeBytes) =>
+      this.#call('publish', () => {
+        const name = nameOf(key);
+        if (!this.parts.has(name))
+          return this.published.get(name) === sizeBytes ? undefined : 'FileStorageFailed';
+        this.parts.delete(name);
+        this.published.set(name, sizeBytes);
+        return undefined;
+      }),
+    remove: (key) =>
+      this.#call('remove', () => {
+        this.parts.delete(nameOf(key));
+        this.published.delete(nameOf(key));
+      }),
+    hashRanges: async (key, ranges) => {
+      const part = this.parts.get(nameOf(key));
+      return {
+        ok: true,
+        value: ranges.map(({ positionBytes }) => part?.get(positionBytes / CHUNK_BYTES)),
+      };
+    },
+  };
+
+  readonly chatFiles: ChatFilePort = {
+    create: async ({ uploadKey, userId }) => {
+      const result = await this.#call('create', () => {
+        if (this.cancelledKeys.has(uploadKey)) return 'ChartApiFileError';
+        if (this.messages.has(uploadKey)) return undefined;
+        this.#files += 1;
+        this.messages.set(uploadKey, { fileId: String(this.#files), userId, complete: false });
+        return undefined;
+      });
+      const fileId = this.messages.get(uploadKey)?.fileId ?? '';
+      return result.ok ? { ok: true, value: { fileId } } : result;
+    },
+    complete: ({ fileId }) =>
+      this.#call('complete', () => {
+        const message = [...this.messages.values()].find((one) => one.fileId === fileId);
+        if (message === undefined) return 'ChartApiFileError';
+        message.complete = true;
+        return undefined;
+      }),
+    cancel: (uploadKey) =>
+      this.#call('cancel', () => {
+        this.messages.delete(uploadKey);
+        this.cancelledKeys.add(uploadKey);
+      }),
+  };
+
+  readonly ports: Ports = {
+    workers: { run: async () => ({ ok: false, error: 'InternalError' }) },
+    files: this.files,
+    chatFiles: this.chatFiles,
+  };
+
+  async #call(call: UploadCall, work: () => unknown): Promise<PortResult<null>> {
+    await this.hold(call);
+    this.calls.push(call);
+    const fault = this.fault(call);
+    if (fault !== undefined && fault.happens !== true) return { ok: false, error: fault.error };
+    const refused = work();
+    if (this.swallow(call)) return await new Promise<never>(() => {});
+    if (fault !== undefined) return { ok: false, error: fault.error };
+    return typeof refused === 'string' ? { ok: false, error: refused as ErrorName } : OK;
+  }
+
+  /** What is there besides complete files with their messages; nothing when all is well. */
+  faults(): string[] {
+    const faults: string[] = [];
+    for (const name of this.parts.keys()) faults.push(`part ${name}`);
+    for (const holder of this.reserved.keys()) faults.push(`room for ${holder}`);
+    const visible = new Set<string>();
+    for (const { fileId, userId, complete } of this.messages.values()) {
+      if (!complete) faults.push(`pending message ${fileId}`);
+      else if (!this.published.has(`${userId}/${fileId}`)) faults.push(`message ${fileId} without a file`);
+      visible.add(`${userId}/${fileId}`);
+    }
+    for (const name of this.published.keys())
+      if (!visible.has(name)) faults.push(`file ${name} without a message`);
+    return faults;
+  }
+}
+
+/** A file of so many chunks, the last one short, different for every seed. */
+export class SampleFile {
+  readonly chunks: readonly Buffer[];
+  readonly sizeBytes: number;
+  readonly uploadId: number;
+
+  constructor(seed: number, chunkCount: number, lastBytes = 1000) {
+    this.chunks = Array.from({ length: chunkCount }, (_, at) =>
+      Buffer.alloc(at === chunkCount - 1 ? lastBytes : CHUNK_BYTES, `${seed}.${at};`),
+    );
+    this.sizeBytes = (chunkCount - 1) * CHUNK_BYTES + lastBytes;
+    this.uploadId = this.chunks.reduce((crc, chunk) => CRC32.buf(chunk, crc), 0) >>> 0;
+  }
+
+  crcOf(chunkNumber: number): number {
+    return CRC32.buf(this.chunks[chunkNumber] ?? Buffer.alloc(0)) >>> 0;
+  }
+}
+
+/** Actors over such a world, with the calls that the routes make. */
+export interface UploadActors {
+  readonly actors: TestActors;
+  readonly world: UploadWorld;
+  init(userId: string, file: SampleFile, name?: string, networks?: readonly Network[]): Promise<unknown>;
+  /** Looks for the place of the chunk, writes it into the part, stores it. */
+  part(userId: string, file: SampleFile, chunkNumber: number, crc32?: number): Promise<StoredChunk>;
+  cancel(userId: string, uploadId: number): Promise<unknown>;
+  slots(): Promise<readonly UploadSlot[]>;
+  /** What a start does with parts that belong to nothing. */
+  sweep(): Promise<void>;
+  /** What a start does for every upload that is open, after an unclean stop. */
+  check(userId: string, uploadKey: string): Promise<unknown>;
+}
+
+export function createUploadActors(options: Partial<TestActorsOptions> = {}): UploadActors {
+  const world = new UploadWorld();
+  const actors = createTestActors({ kinds: [upload, uploadDesk], ports: world.ports, ...options });
+  const ask = <T>(kind: typeof upload | typeof uploadDesk, id: string, command: object): Promise<T> =>
+    actors.system.ask<T>(kind as never, id, command);
+  return {
+    actors,
+    world,
+    init: (userId, file, name = 'a.bin', networks = []) =>
+      ask(uploadDesk, UPLOAD_DESK_ID, {
+        type: 'grantUpload',
+        userId,
+        networks,
+        uploadId: file.uploadId,
+        name,
+        sizeBytes: file.sizeBytes,
+        chatId: null,
+        message: null,
+        linkedMessageId: null,
+      }),
+    async part(userId, file, chunkNumber, crc32 = file.crcOf(chunkNumber)) {
+      const { uploadId } = file;
+      const command = { type: 'findPlace', uploadId, chunkNumber, crc32 };
+      const place = actors.system.now<PartPlace>(upload as never, userId, command);
+      if (!place.known) world.parts.get(`${userId}/${place.fileId}`)?.set(chunkNumber, crc32);
+      return await ask<StoredChunk>(upload, userId, { type: 'storeChunk', uploadId, chunkNumber, crc32 });
+    },
+    cancel: (userId, uploadId) => ask(upload, userId, { type: 'cancelUpload', uploadId }),
+    async sweep() {
+      for (const name of world.parts.keys()) {
+        const [userId = '', fileId = ''] = name.split('/');
+        const wanted = await actors.system.query<readonly string[]>(upload as never, userId, {
+          type: 'fileIds',
+        });
+        if (!wanted.includes(fileId)) world.parts.delete(name);
+      }
+    },
+    check: (userId, uploadKey) => ask(upload, userId, { type: 'checkUpload', uploadKey, rehash: true }),
+    slots: async () =>
+      await actors.system.query<readonly UploadSlot[]>(uploadDesk as never, UPLOAD_DESK_ID, {
+        type: 'slots',
+      }),
+  };
+}
