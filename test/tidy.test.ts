@@ -66,7 +66,11 @@ function read(folders: readonly string[]): Sources {
   for (const folder of folders) {
     for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
       const path = join(entry.parentPath, entry.name);
-      if (entry.isFile() && /\.(ts|cts)$/.test(entry.name) && !/bench\/subjects\/peers\/.*node_modules/.test(path)) {
+      if (
+        entry.isFile() &&
+        /\.(ts|cts)$/.test(entry.name) &&
+        !/bench\/subjects\/peers\/.*node_modules/.test(path)
+      ) {
         sources.set(path, readFileSync(path, 'utf8'));
       }
     }

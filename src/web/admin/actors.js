@@ -1,4 +1,4 @@
-/** Actors that failed: those in quarantine, and messages that were given up. */
+/** Failing and quarantined actors, and dead letters. */
 import { get, post } from '../shared/api.js';
 import { Act, Ask, Empty, Loaded, Table, Time, useLoad } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
@@ -20,11 +20,11 @@ export function ActorsPage({ role }) {
     },
     { title: 'Failures', number: true, cell: ({ failures }) => failures },
     {
-      title: 'Act',
+      title: 'Actions',
       action: true,
       cell: ({ kind, id }) =>
         canAct &&
-        html`<div class="row"><${Act} done="It is tried again." run=${() => act('reset', { kind, id })}>Try again<//><${Ask} label="Skip" confirm="Skip its next message" done="The message was given up." question="The message that it fails on becomes a dead letter, and the actor goes on with the next." run=${() => act('skip', { kind, id })} /></div>`,
+        html`<div class="row"><${Act} done="The actor is retried." run=${() => act('reset', { kind, id })}>Retry<//><${Ask} label="Skip" confirm="Skip its next message" done="The message is now a dead letter." question="The failing message becomes a dead letter, and the actor continues with the next one." run=${() => act('skip', { kind, id })} /></div>`,
     },
   ];
   const deadColumns = [
@@ -33,11 +33,11 @@ export function ActorsPage({ role }) {
     { title: 'Message', cell: ({ command }) => html`<code>${command ?? 'unknown'}</code>` },
     { title: 'Why', cell: ({ reason }) => reason },
     {
-      title: 'Act',
+      title: 'Actions',
       action: true,
       cell: ({ timeMs, kind, id, seq }) =>
         canAct &&
-        html`<${Ask} label="Remove" confirm="Remove it" done="It is gone." question="The message is removed for good." run=${() => act('discard', { timeMs, kind, id, seq })} />`,
+        html`<${Ask} label="Remove" confirm="Remove it" done="The message is removed." question="The message is removed. This cannot be undone." run=${() => act('discard', { timeMs, kind, id, seq })} />`,
     },
   ];
   return html`<${Loaded} of=${actors}>${({ failing, dead, damagedRows }) => html`
@@ -45,14 +45,14 @@ export function ActorsPage({ role }) {
     <section class="card"><header><h2>Failing</h2><div class="push"><button type="button" onClick=${actors.reload}>Refresh</button></div></header>
       ${
         failing.length === 0
-          ? html`<${Empty}><p>All actors are well.</p><//>`
+          ? html`<${Empty}><p>No failing actors.</p><//>`
           : html`<${Table} caption="Failing actors" rows=${failing} columns=${failingColumns} keyOf=${({ kind, id }) => `${kind} ${id}`} />`
       }
     </section>
     <section class="card"><header><h2>Dead letters</h2></header>
       ${
         dead.length === 0
-          ? html`<${Empty}><p>No message was given up.</p><//>`
+          ? html`<${Empty}><p>No dead letters.</p><//>`
           : html`<${Table} caption="Dead letters" rows=${dead} columns=${deadColumns} keyOf=${({ timeMs, kind, id, seq }) => `${timeMs} ${kind} ${id} ${seq}`} />`
       }
     </section>`}<//>`;

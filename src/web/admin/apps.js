@@ -40,7 +40,7 @@ export function AppsPage({ role }) {
     {
       title: 'State',
       cell: (app) =>
-        html`<span class=${`tag ${app.approved ? 'good' : 'warn'}`}>${app.approved ? 'approved' : 'waits'}</span> ${app.mcpEnabled && html`<span class="tag good">MCP</span>`}`,
+        html`<span class=${`tag ${app.approved ? 'good' : 'warn'}`}>${app.approved ? 'approved' : 'Pending approval'}</span> ${app.mcpEnabled && html`<span class="tag good">MCP</span>`}`,
     },
     {
       title: 'Webhook',
@@ -50,15 +50,15 @@ export function AppsPage({ role }) {
     { title: 'Delivered', number: true, cell: ({ success_count }) => success_count },
     { title: 'Failed', number: true, cell: ({ failed_count }) => failed_count },
     {
-      title: 'Oldest waiting',
+      title: 'Oldest pending',
       number: true,
       cell: ({ oldestUndeliveredSeconds }) =>
         oldestUndeliveredSeconds === null ? '–' : `${oldestUndeliveredSeconds} s`,
     },
-    { title: 'Act', cell: (app) => role === 'admin' && acts(app) },
+    { title: 'Actions', cell: (app) => role === 'admin' && acts(app) },
   ];
   const chosen = pages.rows.find(({ id }) => id === shown);
-  return html`<section class="card"><${PagedTable} pages=${pages} columns=${columns} keyOf=${({ id }) => id} caption="Applications" empty="No application is registered yet." /></section>
+  return html`<section class="card"><${PagedTable} pages=${pages} columns=${columns} keyOf=${({ id }) => id} caption="Applications" empty="No applications yet." /></section>
     ${
       chosen !== undefined &&
       html`<section class="card"><header><h2>Deliveries of ${chosen.name}</h2></header>

@@ -71,7 +71,7 @@ function Filter({ query, events, rings, preset }) {
         </optgroup>`,
         )}
       </select></div>
-    <div><label for="userId">Account id</label><input id="userId" name="userId" inputmode="numeric" pattern="[0-9]{1,19}" title="Digits alone" defaultValue=${value('userId')} /></div>
+    <div><label for="userId">Account id</label><input id="userId" name="userId" inputmode="numeric" pattern="[0-9]{1,19}" title="Digits only" defaultValue=${value('userId')} /></div>
     <div><label for="from">From</label><input id="from" name="from" type="datetime-local" step="1" defaultValue=${localOf(query.get('from'))} /></div>
     <div><label for="to">To</label><input id="to" name="to" type="datetime-local" step="1" defaultValue=${localOf(query.get('to'))} /></div>
     <div class="row"><button type="submit" class="primary">Show</button>${FILTERS.some((name) => value(name) !== '') && html`<button type="button" onClick=${() => moveTo({})}>Clear</button>`}</div>
@@ -85,12 +85,12 @@ function Records({ query, preset, rings, caption }) {
   if (filter.event !== undefined) filter.ring = undefined;
   const pages = useCursor((next) => (next === undefined ? getPage(PATH, filter) : getPage(next)), []);
   const isFiltered = Object.keys(filter).length > 0;
-  const ending = isFiltered ? 'No record fits.' : 'The log is empty.';
+  const ending = isFiltered ? 'No matching records.' : 'The log is empty.';
   return html`<${Filter} query=${query} events=${events.value ?? []} rings=${rings} preset=${preset} />
     <section class="card"><${PagedTable} pages=${pages} columns=${columns} keyOf=${({ seq }) => seq} caption=${caption}
-      empty=${pages.isWhole ? ending : 'No record fits among those looked through so far. A page looks at 20,000 records.'}
+      empty=${pages.isWhole ? ending : 'No match in the records searched so far. Each page searches 20,000 records.'}
       more=${pages.rows.length === 0 ? 'Continue with older records' : 'Show older records'} />
-      ${pages.isWhole && pages.rows.length > 0 && html`<p class="small soft more">${pages.rows.length === 1 ? 'One record' : `${pages.rows.length} records`}, none older.</p>`}</section>`;
+      ${pages.isWhole && pages.rows.length > 0 && html`<p class="small soft more">${pages.rows.length === 1 ? 'One record' : `${pages.rows.length} records`}. End of the log.</p>`}</section>`;
 }
 
 export function AuditPage({ query }) {

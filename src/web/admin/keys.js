@@ -11,7 +11,7 @@ const KINDS = {
   PasswordKey: 'Password key',
   Unknown: 'Other key',
 };
-const DIGITS = { inputmode: 'numeric', pattern: '[0-9]{1,19}', title: 'Digits alone' };
+const DIGITS = { inputmode: 'numeric', pattern: '[0-9]{1,19}', title: 'Digits only' };
 
 export function UserKeysPage({ role, query }) {
   const [adding, setAdding] = useState(false);
@@ -52,7 +52,7 @@ export function UserKeysPage({ role, query }) {
     ...(isAdmin
       ? [
           {
-            title: 'Act',
+            title: 'Actions',
             cell: (key) => !key.deleted && html`<${Acts} item=${key} change=${change} remove=${remove} />`,
           },
         ]
@@ -63,15 +63,15 @@ export function UserKeysPage({ role, query }) {
       <header><h2>${filter.userId === undefined ? 'Keys of all accounts' : html`Keys of account <span class="mono">${filter.userId}</span>`}</h2>
         ${isAdmin && html`<div class="push"><button type="button" onClick=${() => setAdding(true)}>Add a key</button></div>`}</header>
       <${PagedTable} pages=${pages} columns=${columns} keyOf=${({ id }) => id} caption="Keys"
-        empty=${emptyText(filter, pages.isWhole)} more=${pages.rows.length === 0 ? 'Look through more accounts' : 'Show more keys'} />
-      ${pages.isWhole && pages.rows.length > 0 && html`<p class="small soft more">${pages.rows.length === 1 ? 'One key' : `${pages.rows.length} keys`}, no further one.</p>`}
+        empty=${emptyText(filter, pages.isWhole)} more=${pages.rows.length === 0 ? 'Search more accounts' : 'Show more keys'} />
+      ${pages.isWhole && pages.rows.length > 0 && html`<p class="small soft more">${pages.rows.length === 1 ? 'One key' : `${pages.rows.length} keys`}. End of the list.</p>`}
     </section>
     ${isAdmin && html`<${Adding} open=${adding} onClose=${() => setAdding(false)} userId=${filter.userId ?? ''} add=${add} />`}`;
 }
 
 function emptyText({ userId, publicKey, deleted }, isWhole) {
-  if (!isWhole) return 'No key fits in the accounts looked through so far. A page looks at 1,000 accounts.';
-  const among = deleted === undefined ? ' Removed keys are not looked through.' : '';
+  if (!isWhole) return 'No match in the accounts searched so far. Each page searches 1,000 accounts.';
+  const among = deleted === undefined ? ' Removed keys are not searched.' : '';
   if (publicKey !== undefined) return `No key has exactly this public key or credential id.${among}`;
   return userId === undefined ? 'No account has a key yet.' : `This account has no key.${among}`;
 }
@@ -86,15 +86,15 @@ function Filter({ query }) {
   return html`<form class="card filters keys-filter" aria-label="Filter" onSubmit=${show}>
     <div><label for="publicKey">Public key or credential id</label><input id="publicKey" name="publicKey" autocomplete="off" spellcheck=${false} maxlength="1364" defaultValue=${query.get('publicKey') ?? ''} /></div>
     <div><label for="userId">Account id</label><input id="userId" name="userId" ...${DIGITS} defaultValue=${query.get('userId') ?? ''} /></div>
-    <div class="row"><label class="check"><input type="checkbox" name="deleted" value="true" defaultChecked=${query.get('deleted') === 'true'} />Removed keys too</label><button type="submit" class="primary">Show</button>${[...query.keys()].length > 0 && html`<button type="button" onClick=${() => moveTo({})}>Clear</button>`}</div>
+    <div class="row"><label class="check"><input type="checkbox" name="deleted" value="true" defaultChecked=${query.get('deleted') === 'true'} />Include removed keys</label><button type="submit" class="primary">Show</button>${[...query.keys()].length > 0 && html`<button type="button" onClick=${() => moveTo({})}>Clear</button>`}</div>
   </form>`;
 }
 
 function Name({ item }) {
   return html`<strong>${item.name ?? KINDS[item.keyType]}</strong>
-    ${item.current && html` <span class="tag good">in use by you</span>`}
+    ${item.current && html` <span class="tag good">current</span>`}
     ${item.deleted && html` <span class="tag bad">removed</span>`}
-    ${!item.proven && html` <span class="tag warn" title="Its holder has not shown to have it">unproven</span>`}
+    ${!item.proven && html` <span class="tag warn" title="Possession of its secret is not proven yet">unproven</span>`}
     <br />${item.name !== undefined && html`<span class="small soft">${KINDS[item.keyType]}</span><br />`}<span class="mono small soft">${item.id}</span>`;
 }
 
@@ -132,8 +132,8 @@ function Acts({ item, change, remove }) {
     <${Change} item=${item} open=${open === 'change'} onClose=${close} change=${change} />
     <${Confirm} title="Remove the key" open=${open === 'remove'} onClose=${close} confirm="Remove the key" done="The key is removed." run=${() => remove(item)}>
       <${Facts} item=${item} />
-      <p>Its sessions end at once, and it logs in nothing any more. If it is the only key of the account, its person may be locked out. This cannot be undone.</p>
-      ${item.current && html`<div class="note warn"><p>You are logged in with this key: you will be logged out.</p></div>`}
+      <p>Its sessions end immediately, and it can no longer log in. If it is the account's only key, the account may become inaccessible. This cannot be undone.</p>
+      ${item.current && html`<div class="note warn"><p>You are logged in with this key. You will be logged out.</p></div>`}
     <//>`;
 }
 
@@ -146,10 +146,10 @@ function Change({ item, open, onClose, change }) {
   };
   const isSame = access.mcpAccess === item.mcpAccess && access.cardDavAccess === item.cardDavAccess;
   const endsAgents = item.mcpAccess && !access.mcpAccess;
-  return html`<${Confirm} title="What the key may do" open=${open} onClose=${close} confirm="Save" kind=${endsAgents ? 'danger' : 'primary'} disabled=${isSame} done="The key is changed." run=${() => change(item, access)}>
+  return html`<${Confirm} title="Key permissions" open=${open} onClose=${close} confirm="Save" kind=${endsAgents ? 'danger' : 'primary'} disabled=${isSame} done="The key is changed." run=${() => change(item, access)}>
     <${Facts} item=${item} />
     <${Boxes} prefix=${item.id} access=${access} onChange=${setChosen} isPasskey=${item.keyType === 'FIDO2'} />
-    <p class="effect short" aria-live="polite">${endsAgents ? 'The agents that are logged in with this key are logged out at once.' : ''}</p>
+    <p class="effect short" aria-live="polite">${endsAgents ? 'Agents that are logged in with this key are logged out immediately.' : ''}</p>
   <//>`;
 }
 
@@ -157,9 +157,9 @@ function Boxes({ prefix, access, onChange, isPasskey }) {
   const { mcpAccess, cardDavAccess } = access;
   return html`<div class="stack access">
     <div><label class="check"><input type="checkbox" aria-describedby=${`${prefix}-mcp`} checked=${mcpAccess} onChange=${(event) => onChange({ ...access, mcpAccess: event.currentTarget.checked })} />MCP</label>
-      <p class="hint" id=${`${prefix}-mcp`}>${isPasskey ? 'Agents cannot log in with a passkey. MCP has no effect for this key.' : 'Agents may log in with it over MCP.'}</p></div>
+      <p class="hint" id=${`${prefix}-mcp`}>${isPasskey ? 'Agents cannot log in with a passkey. MCP has no effect for this key.' : 'Agents can log in with it over MCP.'}</p></div>
     <div><label class="check"><input type="checkbox" aria-describedby=${`${prefix}-dav`} checked=${cardDavAccess} onChange=${(event) => onChange({ ...access, cardDavAccess: event.currentTarget.checked })} />Contact sync</label>
-      <p class="hint" id=${`${prefix}-dav`}>Programs may use it to sync contacts.</p></div>
+      <p class="hint" id=${`${prefix}-dav`}>Programs can sync contacts with it.</p></div>
   </div>`;
 }
 
@@ -193,7 +193,7 @@ function AddForm({ onClose, userId, add }) {
     }
   };
   return html`<form onSubmit=${send}>
-    <p>The key of an agent joins the account without a proof of its holder. It opens no browser session. The account’s person reads of it in the login log.</p>
+    <p>The key is added without proof of possession. It cannot open a browser session. The change is shown in the account's login log.</p>
     <div class="stack">
       <div><label for="add-account">Account id</label><input id="add-account" name="account" required autocomplete="off" autofocus=${userId === ''} ...${DIGITS} defaultValue=${userId} /></div>
       <div><label for="add-key">Public key</label><input id="add-key" name="key" required autocomplete="off" spellcheck=${false} autofocus=${userId !== ''} maxlength="64" aria-describedby="add-key-hint" />

@@ -7,9 +7,9 @@ import { ActorsPage } from './actors.js';
 import { AppsPage } from './apps.js';
 import { AuditPage, LoginLogPage } from './audit.js';
 import { DashboardPage } from './dashboard.js';
-import { Door } from './door.js';
 import { HealthPage } from './health.js';
 import { UserKeysPage } from './keys.js';
+import { LogIn } from './log-in.js';
 import { EventsPage, UploadsPage } from './records.js';
 import { SettingsPage } from './settings.js';
 import { SessionsPage, UsersPage } from './users.js';
@@ -80,7 +80,7 @@ function App() {
             <nav class="side" aria-label="Pages">${PAGES.map((each) => html`<a key=${each.name} href=${addressOf(each.name)} aria-current=${each.name === name ? 'page' : undefined}>${each.title}</a>`)}</nav>
             <main id="content"><h1>${title}</h1><${Page} key=${`${address} ${session.userId}`} role=${session.role} userId=${session.userId} query=${new URLSearchParams(location.search)} /></main>
           </div>`
-        : html`<main class="page" id="content"><${Door} session=${session} isSetup=${isSetup} onEnter=${enter} /></main>`}<//>
+        : html`<main class="page" id="content"><${LogIn} session=${session} isSetup=${isSetup} onEnter=${enter} /></main>`}<//>
     <${LoginAgain} open=${isOver} onEnter=${enter} onLeave=${leave} />
     <${Notices} />
   </div>`;

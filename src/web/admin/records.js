@@ -18,19 +18,19 @@ export function EventsPage() {
     { title: 'Type', cell: ({ type }) => html`<code>${type}</code>` },
     {
       title: 'For',
-      cell: ({ userId }) => (userId === null ? 'everybody' : html`<span class="mono">${userId}</span>`),
+      cell: ({ userId }) => (userId === null ? 'all users' : html`<span class="mono">${userId}</span>`),
     },
     { title: 'Tick', number: true, cell: ({ tick }) => html`<span class="mono">${tick}</span>` },
     { title: 'Bytes', number: true, cell: ({ sizeBytes }) => sizeBytes },
   ];
-  return html`<p class="soft">Where events came from and whom they go to. What they say is for those they concern.</p>
-    <section class="card"><${PagedTable} pages=${pages} columns=${cells} keyOf=${({ sequence }) => sequence} caption="Events" empty="No event has come in yet." /></section>`;
+  return html`<p class="soft">Origin and recipient of each event. Payloads are not shown here.</p>
+    <section class="card"><${PagedTable} pages=${pages} columns=${cells} keyOf=${({ sequence }) => sequence} caption="Events" empty="No events yet." /></section>`;
 }
 
 const UPLOADS = [
   { title: 'Account', cell: ({ userId }) => html`<span class="mono">${userId}</span>` },
   { title: 'Upload (CRC-32)', cell: ({ uploadId }) => html`<span class="mono">${uploadId}</span>` },
-  { title: 'Began', cell: ({ startedUtc }) => html`<${Time} of=${startedUtc} />` },
+  { title: 'Started', cell: ({ startedUtc }) => html`<${Time} of=${startedUtc} />` },
 ];
 
 export function UploadsPage() {
@@ -38,7 +38,7 @@ export function UploadsPage() {
   return html`<section class="card"><header><h2>Open now</h2><div class="push"><button type="button" onClick=${uploads.reload}>Refresh</button></div></header>
     <${Loaded} of=${uploads}>${(list) =>
       list.length === 0
-        ? html`<${Empty}><p>No upload is open. At most 60 are, one an account.</p><//>`
+        ? html`<${Empty}><p>No open uploads. The limit is 60, one per account.</p><//>`
         : html`<${Table} caption="Uploads" rows=${list} columns=${UPLOADS} keyOf=${({ userId }) => userId} />`}<//>
   </section>`;
 }

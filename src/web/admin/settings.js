@@ -7,13 +7,13 @@ export function SettingsPage({ role }) {
   const settings = useLoad(() => get('/ProxyAdmin/api/settings'), []);
   const [search, setSearch] = useState('');
   const word = search.trim().toLowerCase();
-  return html`<p class="soft">A change counts from the next request on and survives restarts. It wins over the configuration file.</p>
+  return html`<p class="soft">Changes apply from the next request, survive restarts, and override the configuration file.</p>
     <div class="filter"><label for="search">Search</label><input id="search" type="search" value=${search} onInput=${(event) => setSearch(event.currentTarget.value)} /></div>
     <${Loaded} of=${settings}>${(list) => {
       const shown = list.filter(({ id, name, summary }) =>
         `${id} ${name} ${summary}`.toLowerCase().includes(word),
       );
-      return html`<section class="card" aria-label="Runtime settings">${shown.length === 0 ? html`<p class="empty">No setting is called so.</p>` : shown.map((item) => html`<${Setting} key=${item.id} item=${item} canChange=${role === 'admin'} reload=${settings.reload} />`)}</section>`;
+      return html`<section class="card" aria-label="Runtime settings">${shown.length === 0 ? html`<p class="empty">No matching settings.</p>` : shown.map((item) => html`<${Setting} key=${item.id} item=${item} canChange=${role === 'admin'} reload=${settings.reload} />`)}</section>`;
     }}<//>
     <${Bounds} />`;
 }
@@ -60,7 +60,7 @@ function refusedOf({ refused }) {
 
 const textOf = (value) => (value === '' ? 'empty' : String(value));
 
-/** What was typed stays until it is saved or taken back; somebody else's change in the meantime is shown before it is overwritten. */
+/** Typed input stays until it is saved or undone; a change by another admin in the meantime is shown before it is overwritten. */
 function Setting({ item, canChange, reload }) {
   const [typed, setTyped] = useState(undefined);
   const [conflict, setConflict] = useState(undefined);
@@ -85,20 +85,20 @@ function Setting({ item, canChange, reload }) {
     <div>
       <h2><label for=${id}>${item.name}</label></h2>
       <p>${item.summary}</p>
-      <p class="hint">Number ${item.id}. Default ${textOf(item.default)}${item.unit === '' ? '' : ` ${item.unit}`}${bounds}${item.type === 'flag' ? ', 0 or 1' : ''}.${item.value === item.default ? '' : ` Changed from its default.`}</p>
+      <p class="hint">Number ${item.id}. Default ${textOf(item.default)}${item.unit === '' ? '' : ` ${item.unit}`}${bounds}${item.type === 'flag' ? ', 0 or 1' : ''}.${item.value === item.default ? '' : ` Changed from the default.`}</p>
     </div>
     <form class="stack" onSubmit=${(event) => event.preventDefault()}>
       <input id=${id} value=${value} inputmode=${isNumber ? 'numeric' : undefined} disabled=${!canChange} onInput=${(event) => setTyped(event.currentTarget.value)} />
-      ${conflict !== undefined && html`<p class="fault" role="alert">Somebody else has set it to ${textOf(conflict)} since you opened this page.</p>`}
+      ${conflict !== undefined && html`<p class="fault" role="alert">It was set to ${textOf(conflict)} by another admin after you opened this page.</p>`}
       ${
         typed !== undefined &&
         html`<div class="row">
-        <${Act} kind="primary" inline done=${`${item.name} is changed.`} disabled=${isNumber && (value.trim() === '' || !Number.isFinite(Number(value)))} run=${() => save(conflict !== undefined)}>${conflict === undefined ? 'Save' : 'Overwrite it'}<//>
+        <${Act} kind="primary" inline done=${`${item.name} is changed.`} disabled=${isNumber && (value.trim() === '' || !Number.isFinite(Number(value)))} run=${() => save(conflict !== undefined)}>${conflict === undefined ? 'Save' : 'Overwrite'}<//>
         <button type="button" onClick=${() => {
           setTyped(undefined);
           setConflict(undefined);
           void reload();
-        }}>Take back</button>
+        }}>Undo</button>
       </div>`
       }
     </form>

@@ -64,24 +64,24 @@ export function UsersPage({ role, userId }) {
         html`<${RoleOf} value=${roleOf(id)} userId=${id} canGive=${role === 'admin'} isOwn=${id === userId} give=${give} />`,
     },
     {
-      title: 'Act',
+      title: 'Actions',
       cell: (user) =>
         canBlock &&
         user.id !== userId &&
         (user.blocked
           ? html`<${Act} done="The account is unblocked." run=${() => block(user)}>Unblock<//>`
-          : html`<${Ask} label="Block" confirm="Block it" done="The account is blocked." question=${`Account ${user.id}: all its sessions end at once and nothing lets it in until it is unblocked.`} run=${() => block(user)} />`),
+          : html`<${Ask} label="Block" confirm="Block it" done="The account is blocked." question=${`Account ${user.id}: all its sessions end immediately, and it cannot log in until it is unblocked.`} run=${() => block(user)} />`),
     },
   ];
   return html`<div class="filter"><label for="search">Search by account id</label><input id="search" type="search" inputmode="numeric" value=${search} onInput=${(event) => setSearch(event.currentTarget.value)} /></div>
-    <section class="card"><${PagedTable} pages=${shown} columns=${columns} keyOf=${({ id }) => id} caption="Accounts" empty=${search === '' ? 'Nobody has signed up yet.' : 'None of the accounts shown so far has that in its id.'} /></section>`;
+    <section class="card"><${PagedTable} pages=${shown} columns=${columns} keyOf=${({ id }) => id} caption="Accounts" empty=${search === '' ? 'No accounts yet.' : 'No loaded account matches.'} /></section>`;
 }
 
 const EFFECTS = {
-  '': 'It no longer gets into the admin panel.',
-  viewer: 'It reads every page of the admin panel, and changes nothing.',
-  support: 'It reads every page, blocks accounts without a role, and sends webhooks again.',
-  admin: 'It does everything here, and gives and takes roles.',
+  '': 'It loses access to the admin panel.',
+  viewer: 'It can read every page and change nothing.',
+  support: 'It can read every page, block accounts without a role, and resend webhooks.',
+  admin: 'It can change everything, including roles.',
 };
 
 /** A role changes only after a dialog that names account and role; one's own is for another admin to change. */
@@ -92,7 +92,7 @@ function RoleOf({ value, userId, canGive, isOwn, give }) {
     setChosen(value);
     setOpen(true);
   };
-  const confirm = chosen === '' ? `Take the role ${value}` : `Give the role ${chosen}`;
+  const confirm = chosen === '' ? `Remove the role ${value}` : `Assign the role ${chosen}`;
   const id = `role-${userId}`;
   return html`<div class="role"><span class=${value === '' ? 'soft' : 'tag'}>${value === '' ? 'none' : value}</span>
     ${isOwn ? html`<span class="small soft">yours</span>` : canGive && html`<button type="button" class="plain" onClick=${begin}>Change<span class="hidden"> the role of ${userId}</span></button>`}</div>
@@ -115,7 +115,7 @@ function OfUser({ query, children }) {
       <label for="userId">Account id</label>
       <div class="row"><input id="userId" name="userId" inputmode="numeric" pattern="[0-9]{1,19}" required value=${userId} /><button type="submit">Show</button></div>
     </form>
-    ${userId === '' ? html`<div class="card"><${Empty}><p>Choose an account, here or under <a href="/ProxyAdmin/Users">Users</a>.</p><//></div>` : children(userId)}`;
+    ${userId === '' ? html`<div class="card"><${Empty}><p>Enter an account id, or choose one under <a href="/ProxyAdmin/Users">Users</a>.</p><//></div>` : children(userId)}`;
 }
 
 export function SessionsPage({ query }) {
@@ -139,6 +139,6 @@ function Sessions({ userId }) {
   const sessions = useLoad(() => get('/ProxyAdmin/api/sessions', { userId }), [userId]);
   return html`<section class="card"><${Loaded} of=${sessions}>${(list) =>
     list.length === 0
-      ? html`<${Empty}><p>Nobody is logged in to this account.</p><//>`
+      ? html`<${Empty}><p>This account has no open sessions.</p><//>`
       : html`<${Table} caption="Sessions" rows=${list} columns=${SESSION_COLUMNS} keyOf=${({ id }) => id} />`}<//></section>`;
 }

@@ -42,13 +42,13 @@ function Login() {
     }
   };
   return html`<details class="card">
-    <summary>Log in as an agent and use its session below</summary>
+    <summary>Log in as an agent for the requests below</summary>
     <form class="stack" onSubmit=${login}>
       <div>
         <label for="secret">Secret key of an agent (Ed25519, base64url)</label>
         <input id="secret" type="password" autocomplete="off" spellcheck="false" required value=${secretText}
           aria-describedby="secret-hint" onInput=${(event) => setSecretText(event.currentTarget.value)} />
-        <p class="hint" id="secret-hint">It signs in this page and is sent nowhere. <code>node build/src/main.cjs keygen</code> prints a pair; the public key has to be enrolled with MCP access.</p>
+        <p class="hint" id="secret-hint">It is used in this page only and is never sent. <code>node build/src/main.cjs keygen</code> prints a pair; enroll the public key with MCP access first.</p>
       </div>
       <div class="row"><button type="submit" class="primary" disabled=${state.busy === true}>Sign and log in</button></div>
       <div role="status">
@@ -56,8 +56,8 @@ function Login() {
         ${
           state.session &&
           html`<div class="note good">
-          <p>Logged in as ${state.session.loginType} until ${state.session.expiresUtc}. Routes with a bearer use the session now.</p>
-          <p class="small">Headers that were sent:</p>
+          <p>Logged in as ${state.session.loginType} until ${state.session.expiresUtc}. Routes with bearer authentication use this session.</p>
+          <p class="small">Request headers:</p>
           <pre>${Object.entries(state.headers)
             .map(([name, value]) => `${name}: ${value}`)
             .join('\n')}</pre>
@@ -71,7 +71,7 @@ function Login() {
 function faultOf(error) {
   if (error instanceof DOMException && error.name === 'NotSupportedError')
     return 'This browser cannot sign with Ed25519. Use a current version.';
-  return 'That is no secret key: 32 bytes in base64url are expected.';
+  return 'Invalid secret key: 32 bytes in base64url are expected.';
 }
 
 render(html`<${Login} />`, document.getElementById('login'));

@@ -31,22 +31,22 @@ export function AgentPart({ info }) {
   return html`<h1>Connect an agent</h1>
     <ol class="steps">
       <li class=${agent === undefined ? '' : 'done'}><div>
-        <h2>Give it a key</h2>
-        <p>A fresh Ed25519 key is made in this page, enrolled in your account and allowed to use MCP. You can take it away under <a href="#keys">Keys</a>.</p>
+        <h2>Create a key</h2>
+        <p>This page generates an Ed25519 key, adds it to your account and enables MCP for it. You can revoke it at any time under <a href="#keys">Keys</a>.</p>
         <${Act} kind=${agent === undefined ? 'primary' : ''} run=${create} done="The agent has a key and a session.">${agent === undefined ? 'Create an agent' : 'Create another agent'}<//>
       </div></li>
       <li class=${answer === undefined ? '' : 'done'}><div>
-        <h2>See it call a tool</h2>
-        <p>This calls the tool <code>sessions</code> over <code>POST /mcp</code> as the agent would.</p>
+        <h2>Test a tool call</h2>
+        <p>This calls the <code>sessions</code> tool through <code>POST /mcp</code>, as your agent would.</p>
         <${Act} disabled=${agent === undefined} kind=${agent !== undefined && answer === undefined ? 'primary' : ''} run=${tryOut} done="The agent called a tool.">Call a tool<//>
-        ${answer !== undefined && html`<pre tabindex="0" role="region" aria-label="Answer of the tool">${pretty(answer.content?.[0]?.text ?? '')}</pre><p>Every tool is under <a href="#tools">Try tools</a>.</p>`}
+        ${answer !== undefined && html`<pre tabindex="0" role="region" aria-label="Answer of the tool">${pretty(answer.content?.[0]?.text ?? '')}</pre><p>See all tools under <a href="#tools">Try tools</a>.</p>`}
       </div></li>
       <li><div>
-        <h2>Put it into your MCP host</h2>
+        <h2>Add it to your MCP host</h2>
         ${
           agent === undefined
-            ? html`<p class="soft">The configuration appears here once there is an agent.</p>`
-            : html`<p>Paste this into the configuration of Claude, an IDE or another MCP host. It holds a session that ends <${Time} of=${agent.expiresUtc} />.</p>
+            ? html`<p class="soft">Create an agent to see its configuration.</p>`
+            : html`<p>Paste this into the configuration of Claude, an IDE or another MCP host. It contains a session token that expires <${Time} of=${agent.expiresUtc} />.</p>
               <pre tabindex="0" role="region" aria-label="Configuration">${configurationOf(info.baseUrl, agent.sessionId)}</pre>
               <div class="row"><${Copy} text=${configurationOf(info.baseUrl, agent.sessionId)} label="Copy the configuration" /></div>
               ${agent.secretText !== undefined && html`<${Secret} agent=${agent} />`}`
@@ -58,8 +58,8 @@ export function AgentPart({ info }) {
 /** Shown once: nothing keeps it. */
 function Secret({ agent }) {
   return html`<details class="card">
-    <summary>The key itself, for an agent that logs in on its own</summary>
-    <p>With it the agent gets new sessions from <code>POST /auth/v1/mcp_login</code> by itself. It is shown only now and kept nowhere.</p>
+    <summary>Secret key, for agents that log in by themselves</summary>
+    <p>The agent opens new sessions with it through <code>POST /auth/v1/mcp_login</code>. It is shown once and is not stored.</p>
     <dl class="facts">
       <dt>Public key</dt><dd class="mono">${agent.publicKey}</dd>
       <dt>Secret key</dt><dd class="mono">${agent.secretText}</dd>

@@ -24,11 +24,11 @@ export function AppsPart() {
   const rotate = async (app) =>
     setShown(await then(() => post('/auth/v1/app/rotate_key', { appId: app.id })));
   return html`<h1>Applications</h1>
-    <p class="soft">An application of yours gets events as webhooks, and agents can log in for it once an admin has approved it.</p>
+    <p class="soft">Your applications receive events as webhooks. Agents can log in for an application once an admin has approved it.</p>
     <p><button type="button" class="primary" onClick=${() => setEdited({})}>Register an application</button></p>
     <${Loaded} of=${apps}>${(list) =>
       list.length === 0
-        ? html`<div class="card"><${Empty}><p>No application yet.</p><//></div>`
+        ? html`<div class="card"><${Empty}><p>No applications yet.</p><//></div>`
         : list.map(
             (app) =>
               html`<${App} key=${app.id} app=${app} edit=${() => setEdited(app)} rotate=${() => rotate(app)} finish=${() => finish(app)} enable=${() => then(() => post('/auth/v1/app/enable', { appId: app.id }))} remove=${() => then(() => post('/auth/v1/app/remove', { appId: app.id }))} />`,
@@ -36,8 +36,8 @@ export function AppsPart() {
     <${Dialog} title=${edited?.id === undefined ? 'Register an application' : 'Change the application'} open=${edited !== undefined} onClose=${() => setEdited(undefined)}>
       <${Form} app=${edited ?? {}} save=${save} cancel=${() => setEdited(undefined)} />
     <//>
-    <${Dialog} title="The application's key" open=${shown !== undefined} onClose=${() => setShown(undefined)}>
-      <p>${shown?.keys?.length > 1 ? html`Webhooks are signed with it from now on. <code>X-API-Key</code> stays the former key for 24 hours, or until you end that key.` : html`Webhooks carry it as <code>X-API-Key</code>.`} It is shown only now.</p>
+    <${Dialog} title="API key" open=${shown !== undefined} onClose=${() => setShown(undefined)}>
+      <p>${shown?.keys?.length > 1 ? html`Webhooks are signed with it from now on. <code>X-API-Key</code> keeps the former key for 24 hours, or until you end that key.` : html`Webhooks send it as <code>X-API-Key</code>.`} It is shown once.</p>
       <pre>${shown?.apiKey}</pre>
       <div class="row"><${Copy} text=${shown?.apiKey ?? ''} label="Copy the key" /><button type="button" onClick=${() => setShown(undefined)}>Done</button></div>
     <//>`;
@@ -58,12 +58,12 @@ function App({ app, edit, rotate, finish, enable, remove }) {
   return html`<article class="card">
     <header>
       <h2>${app.name}</h2>
-      <span class=${`tag ${app.approved ? 'good' : 'warn'}`}>${app.approved ? 'approved' : 'waits for approval'}</span>
+      <span class=${`tag ${app.approved ? 'good' : 'warn'}`}>${app.approved ? 'approved' : 'Pending approval'}</span>
       ${app.mcpEnabled && html`<span class="tag good">MCP</span>`}
     </header>
     <dl class="facts small">
       <dt>Address</dt><dd>${app.url}</dd>
-      <dt>Webhook</dt><dd>${app.webhookUrl || html`<span class="soft">none: events are not sent</span>`}</dd>
+      <dt>Webhook</dt><dd>${app.webhookUrl || html`<span class="soft">none (events are not sent)</span>`}</dd>
       <dt>Currencies</dt><dd>${app.currencies?.length > 0 ? app.currencies.join(', ') : 'all'}</dd>
       <dt>Network types</dt><dd>${app.netTypes?.length > 0 ? app.netTypes.join(', ') : 'all'}</dd>
       ${app.webhookUrl && html`<dt>Webhook state</dt><dd><span class=${`tag ${{ active: 'good', failing: 'warn', disabled: 'bad' }[app.webhook.state]}`}>${app.webhook.state}</span>${app.webhook.reason === null ? '' : ` ${app.webhook.reason}`}</dd>`}
@@ -73,10 +73,10 @@ function App({ app, edit, rotate, finish, enable, remove }) {
     <div class="row">
       <button type="button" onClick=${edit}>Change</button>
       ${app.webhookUrl && html`<${Act} run=${() => ping(app)}>Send a test event<//>`}
-      ${app.webhookUrl && app.webhook.state !== 'active' && html`<${Act} done="The webhook is back at work." run=${enable}>Put the webhook back to work<//>`}
-      <${Ask} kind="" label="New key" confirm="Make a new key" question="The old key stays valid for 24 hours, so that receivers can change over." run=${rotate} />
-      ${hasFormerKey(app) && html`<${Ask} label="End the former key" confirm="End it" done="Webhooks carry the new key now." question="Receivers that still have the former key refuse webhooks from now on." run=${finish} />`}
-      <${Ask} label="Remove" confirm="Remove it" done="The application was removed." question="Its sessions and webhooks end at once. This cannot be undone." run=${remove} />
+      ${app.webhookUrl && app.webhook.state !== 'active' && html`<${Act} done="The webhook is re-enabled." run=${enable}>Re-enable webhook<//>`}
+      <${Ask} kind="" label="New key" confirm="Make a new key" question="The old key stays valid for 24 hours, so that receivers can switch." run=${rotate} />
+      ${hasFormerKey(app) && html`<${Ask} label="End the former key" confirm="End it" done="Webhooks use the new key now." question="Receivers that still use the former key will refuse webhooks." run=${finish} />`}
+      <${Ask} label="Remove" confirm="Remove it" done="The application was removed." question="Its sessions and webhooks end immediately. This cannot be undone." run=${remove} />
     </div>
     ${app.webhookUrl && html`<${Deliveries} load=${(after) => get('/auth/v1/app/deliveries', { appId: app.id, after })} resend=${(webhookId) => post('/auth/v1/app/resend', { appId: app.id, webhookId })} />`}
   </article>`;
@@ -109,11 +109,11 @@ function Form({ app, save, cancel }) {
     <p class="hint" id=${`app-${name}-hint`}>${hint}</p>
   </div>`;
   return html`<form class="stack" onSubmit=${(event) => event.preventDefault()}>
-    ${field('name', 'Name', 'Shown to whoever gives it access.', { maxlength: 64, required: true })}
-    ${field('url', 'Address', 'Where the application lives. The gateway never calls it.', { type: 'url', required: true })}
-    ${field('webhookUrl', 'Webhook', 'Events are sent here by POST. Empty: none.', { type: 'url' })}
-    ${field('currencies', 'Currencies', 'Codes of the currencies whose events it wants, at most 20. Empty: all.')}
-    ${field('netTypes', 'Network types', 'Numbers from 0 to 255, at most 30. Empty: all. Events that name no network type always come.')}
+    ${field('name', 'Name', 'Shown to people who grant it access.', { maxlength: 64, required: true })}
+    ${field('url', 'Address', 'Home page of the application. The gateway never connects to it.', { type: 'url', required: true })}
+    ${field('webhookUrl', 'Webhook', 'Events are sent to this address by POST. Leave empty for none.', { type: 'url' })}
+    ${field('currencies', 'Currencies', 'Receive events of these currency codes only, at most 20. Leave empty for all.')}
+    ${field('netTypes', 'Network types', 'Receive events of these network types only: numbers from 0 to 255, at most 30. Leave empty for all. Events without a network type are always sent.')}
     <div class="row"><${Act} kind="primary" inline done="Saved." run=${submit}>Save<//><button type="button" onClick=${cancel}>Cancel</button></div>
   </form>`;
 }

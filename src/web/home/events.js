@@ -8,7 +8,7 @@ const SHOWN_MAX = 100;
 const STATES = {
   connecting: { text: 'connecting …', kind: '' },
   live: { text: 'live', kind: 'good' },
-  waiting: { text: 'connection lost, trying again …', kind: 'warn' },
+  waiting: { text: 'connection lost, reconnecting …', kind: 'warn' },
   signedOut: { text: 'logged out', kind: 'bad' },
   refused: { text: 'refused', kind: 'bad' },
   closed: { text: 'closed', kind: '' },
@@ -34,17 +34,17 @@ export function EventsPart({ info }) {
   }, [userId]);
   const { text, kind } = STATES[state];
   return html`<h1>Live events</h1>
-    <p class="soft">What the modules report about your account, in the moment they do. All tabs share one connection; after a break nothing is missed and nothing comes twice.</p>
+    <p class="soft">Events about your account in real time. All tabs share one connection. After an interruption, missed events are delivered, each once.</p>
     <section class="card">
       <header><h2>Stream</h2><span class=${`tag ${kind}`} role="status">${text}</span></header>
-      ${hasGap && html`<div class="note warn"><p>This page was away for longer than events are kept: some are missing here.</p></div>`}
+      ${hasGap && html`<div class="note warn"><p>This page was disconnected for longer than events are kept. Some events are missing.</p></div>`}
       ${
         events.length === 0
-          ? html`<${Empty}><p>Nothing yet. Call <code>wallet_internal_transfer</code> or <code>chat_send_message</code> under <a href="#tools">Try tools</a> in another tab, and watch.</p><//>`
+          ? html`<${Empty}><p>Nothing yet. Call <code>wallet_internal_transfer</code> or <code>chat_send_message</code> under <a href="#tools">Try tools</a> in another tab to see an event here.</p><//>`
           : html`<ul class="feed" aria-live="polite">${events.map(
               (event) => html`<li key=${event.id}>
             <div class="row"><strong>${event.type}</strong><span class="tag">${event.module}</span><span class="soft small"><${Time} of=${event.utc} /></span></div>
-            <details><summary class="small">What it says</summary><pre>${pretty(event.text)}</pre></details>
+            <details><summary class="small">Payload</summary><pre>${pretty(event.text)}</pre></details>
           </li>`,
             )}</ul>`
       }

@@ -1,10 +1,10 @@
-/** Files: drop, watch, pause, go on, fetch. The list is this tab's: what was uploaded here. */
+/** Files: upload, progress, pause, resume, download. The list holds the uploads of this tab. */
 import { sentenceOf } from '../shared/api.js';
 import { Act, Copy, Empty, notify, sizeText } from '../shared/ui.js';
 import { html, useEffect, useRef, useState } from '../vendor/preact.js';
 import { Upload } from './uploader.js';
 
-/** Outlives the part, so that an upload goes on while another one is looked at. One at a time: the gateway allows one. */
+/** Outlives the part, so that an upload continues while another part is shown. One at a time: the gateway allows one. */
 const shelf = { entries: [], listeners: new Set(), running: false };
 
 function changed(entry, change) {
@@ -35,7 +35,7 @@ async function guarded(entry, act) {
 
 function add(files) {
   for (const file of files) {
-    if (file.size === 0) notify(`${file.name} is empty, and empty files are refused.`, 'warn');
+    if (file.size === 0) notify(`${file.name} is empty. Empty files are not accepted.`, 'warn');
     else shelf.entries.unshift({ id: crypto.randomUUID(), file, stage: 'waiting', done: 0, total: 1 });
   }
   for (const listener of shelf.listeners) listener();
@@ -62,7 +62,7 @@ export function FilesPart({ info }) {
         event.preventDefault();
         setOver(true);
       }} onDragLeave=${() => setOver(false)} onDrop=${drop}>
-        <p>Drop files here. They go up in pieces with a checksum each, into your personal storage.</p>
+        <p>Drop files here to upload them to your personal storage. Each piece is sent with a checksum.</p>
         <button type="button" class="primary" onClick=${() => picker.current.click()}>Choose files</button>
         <input ref=${picker} class="hidden" type="file" multiple aria-label="Files to upload" tabindex="-1" onChange=${(
           event,
@@ -73,7 +73,7 @@ export function FilesPart({ info }) {
       </div>
     </section>
     <section class="card" aria-live="polite">
-      <header><h2>Uploads of this tab</h2></header>
+      <header><h2>Uploads in this tab</h2></header>
       ${shelf.entries.length === 0 ? html`<${Empty}><p>Nothing yet.</p><//>` : shelf.entries.map((entry) => html`<${Entry} baseUrl=${info.baseUrl} key=${entry.id} entry=${entry} />`)}
     </section>`;
 }
@@ -101,7 +101,7 @@ function Entry({ entry, baseUrl }) {
     ${stage === 'failed' && html`<p class="hint" role="alert">${entry.error}</p>`}
     <div class="row">
       ${stage === 'sending' && html`<button type="button" onClick=${() => upload.pause()}>Pause</button>`}
-      ${stage === 'paused' && html`<${Act} kind="primary" run=${() => guarded(entry, () => upload.resume())}>Go on<//>`}
+      ${stage === 'paused' && html`<${Act} kind="primary" run=${() => guarded(entry, () => upload.resume())}>Resume<//>`}
       ${(isLive || stage === 'paused') && html`<${Act} kind="danger" run=${() => guarded(entry, () => upload.cancel())}>Cancel<//>`}
       ${
         stage === 'complete' &&

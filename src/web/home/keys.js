@@ -25,10 +25,10 @@ export function KeysPart() {
       await dropKey(key.publicKey).catch(() => undefined);
     });
   return html`<h1>Keys</h1>
-    <p class="soft">Whoever holds one of these keys is you. Give every device and every agent its own, so that one can be taken away alone.</p>
+    <p class="soft">Each key can log in as you. Give every device and every agent its own key, so that you can revoke one without the others.</p>
     <div class="card"><div class="row">
       ${passkeyHindrance() === undefined && html`<${Act} kind="primary" done="The passkey was added." run=${() => then(() => registerPasskey())}>Add a passkey<//>`}
-      <${Act} done="The key was added." run=${() => then(() => registerSoftwareKey())}>Add a key of this browser<//>
+      <${Act} done="The key was added." run=${() => then(() => registerSoftwareKey())}>Add a key for this browser<//>
       <a class="button" href="#agent">Connect an agent</a>
     </div></div>
     <${Loaded} of=${keys}>${(list) => html`<div class="grid">${list.map((key) => html`<${Key} key=${key.id} item=${key} change=${change} remove=${remove} />`)}</div>`}<//>`;
@@ -40,11 +40,11 @@ function Key({ item, change, remove }) {
   return html`<article class="card">
     <header>
       <h2>${item.name ?? KINDS[item.keyType]}</h2>
-      ${item.current && html`<span class="tag good">in use now</span>`}
-      ${!item.proven && html`<span class="tag warn" title="Nobody has shown yet to hold its secret">unproven</span>`}
+      ${item.current && html`<span class="tag good">current</span>`}
+      ${!item.proven && html`<span class="tag warn" title="Possession of its secret is not proven yet">unproven</span>`}
     </header>
     <dl class="facts small">
-      <dt>Kind</dt><dd>${KINDS[item.keyType]}${item.backedUp === true ? ', synchronised' : ''}</dd>
+      <dt>Kind</dt><dd>${KINDS[item.keyType]}${item.backedUp === true ? ', synchronized' : ''}</dd>
       <dt>Added</dt><dd><${Time} of=${item.utcCreate} /></dd>
       <dt>Last used</dt><dd><${Time} of=${item.lastUsedUtc} /></dd>
       <dt>${isSoftware ? 'Public key' : 'Credential'}</dt><dd class="mono">${item.publicKey}</dd>
@@ -54,10 +54,10 @@ function Key({ item, change, remove }) {
         <${Act} hint=${isSoftware ? undefined : hintId} run=${() => change(item, { mcpAccess: !item.mcpAccess })}>${item.mcpAccess ? 'Forbid agents (MCP)' : 'Allow agents (MCP)'}<//>
         <${Act} run=${() => change(item, { cardDavAccess: !item.cardDavAccess })}>${item.cardDavAccess ? 'Forbid contact sync' : 'Allow contact sync'}<//>
         <${Ask} label="Remove" confirm="Remove the key" done="The key was removed."
-          question=${item.current ? 'This is the key you are logged in with: you will be logged out, and without another key you cannot come back.' : 'Its sessions end at once. This cannot be undone.'}
+          question=${item.current ? 'You are logged in with this key. You will be logged out, and without another key you lose access to the account.' : 'Its sessions end immediately. This cannot be undone.'}
           run=${() => remove(item)} />
       </div>
-      ${!isSoftware && html`<p class="hint" id=${hintId}>Agents cannot log in with a passkey. Allowing them has no effect for this key.</p>`}
+      ${!isSoftware && html`<p class="hint" id=${hintId}>Agents cannot log in with a passkey. MCP access has no effect for this key.</p>`}
       <div class="row">${item.mcpAccess && html`<span class=${isSoftware ? 'tag good' : 'tag'}>${isSoftware ? 'MCP' : 'MCP, no effect'}</span>`}${item.cardDavAccess && html`<span class="tag good">Contact sync</span>`}</div>
     </div>
   </article>`;

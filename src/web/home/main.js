@@ -48,13 +48,16 @@ function App() {
   const hash = useHash();
   const { info, session, isOver, enter, leave, logOut } = useSession();
   const hasSession = session !== null;
-  // What an agent may do in this tab is for who made it, not for who logs in next.
+  // The agent of this tab belongs to the account that created it, not to the next one that logs in.
   if (info.value !== undefined) keepAgentOf(session?.userId ?? '');
   const sayBye = async () => {
     await logOut();
     notify('You are logged out.');
   };
-  const { part: Part, name: shown } = partOf(hash);
+  const { part: Part, name: shown, title } = partOf(hash);
+  useEffect(() => {
+    document.title = `${hasSession ? title : 'Log in'} · Gatehouse`;
+  }, [title, hasSession]);
   return html`<${Bar} project=${info.value?.project ?? ''} signedIn=${hasSession} logOut=${sayBye} />
     <${Loaded} of=${info}>
       ${() =>

@@ -21,7 +21,7 @@ export async function logInAgent(pair) {
   return session;
 }
 
-/** Forgets the agent of anybody but this account; '' for nobody. */
+/** Forgets an agent of another account. An empty id is no account. */
 export function keepAgentOf(userId) {
   if (sessionStorage.getItem(OWNER) === userId) return;
   sessionStorage.removeItem(KEPT);

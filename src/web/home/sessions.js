@@ -29,7 +29,7 @@ export function SessionsPart() {
     {
       title: 'What',
       cell: (item) =>
-        html`${item.kind === 'mcp' ? `Agent, ${item.loginType}` : 'Browser'} ${item.current && html`<span class="tag good">this one</span>`}<br /><span class="small soft">${item.userAgent}</span>`,
+        html`${item.kind === 'mcp' ? `Agent, ${item.loginType}` : 'Browser'} ${item.current && html`<span class="tag good">current</span>`}<br /><span class="small soft">${item.userAgent}</span>`,
     },
     { title: 'From', cell: ({ ip }) => html`<span class="mono">${ip}</span>` },
     { title: 'Last seen', cell: ({ lastSeenUtc }) => html`<${Time} of=${lastSeenUtc} />` },
@@ -45,14 +45,14 @@ export function SessionsPart() {
   return html`<h1>Sessions</h1>
     <section class="card">
       <header><h2>Open now</h2><div class="push"><${Ask} label="End all others" confirm="End them" done="All other sessions have ended."
-        question="Every other browser and agent is logged out at once." run=${() => close({ others: true })} /></div></header>
+        question="Every other browser and agent is logged out immediately." run=${() => close({ others: true })} /></div></header>
       <${Loaded} of=${sessions}>${(list) => html`<${Table} caption="Open sessions" rows=${list} columns=${open} keyOf=${({ id }) => id} />`}<//>
     </section>
     <section class="card">
-      <header><h2>Last logins</h2></header>
+      <header><h2>Recent logins</h2></header>
       <${Loaded} of=${log}>${(list) =>
         list.length === 0
           ? html`<${Empty}><p>No logins yet.</p><//>`
-          : html`<${Table} caption="Last logins" rows=${list} columns=${LOGINS} keyOf=${({ id }) => id} />`}<//>
+          : html`<${Table} caption="Recent logins" rows=${list} columns=${LOGINS} keyOf=${({ id }) => id} />`}<//>
     </section>`;
 }

@@ -11,7 +11,7 @@ export function ToolsPart() {
   const [name, setName] = useState(undefined);
   const hasAgent = agentSession() !== undefined;
   return html`<h1>Try tools</h1>
-    ${!hasAgent && html`<div class="note warn"><p>There is no agent in this tab yet, so the list is the whole catalogue and calls are refused. <a href="#agent">Create an agent</a> first.</p></div>`}
+    ${!hasAgent && html`<div class="note warn"><p>This tab has no agent yet: all tools are listed, but calls are refused. <a href="#agent">Create an agent</a> first.</p></div>`}
     <${Loaded} of=${tools}>${(list) => {
       const shown = list.filter((tool) =>
         `${tool.name} ${tool.description}`.toLowerCase().includes(search.trim().toLowerCase()),
@@ -22,12 +22,12 @@ export function ToolsPart() {
           <div><label for="search">Search</label><input id="search" type="search" value=${search} onInput=${(event) => setSearch(event.currentTarget.value)} /></div>
           <nav aria-label="Tools">
             ${shown.map((tool) => html`<button type="button" key=${tool.name} aria-pressed=${tool.name === name} onClick=${() => setName(tool.name)}>${tool.name}</button>`)}
-            ${shown.length === 0 && html`<p class="empty">No tool is called so.</p>`}
+            ${shown.length === 0 && html`<p class="empty">No matching tools.</p>`}
           </nav>
         </div>
         ${
           chosen === undefined
-            ? html`<${Empty}><p>Choose one of ${list.length} tools.</p><//>`
+            ? html`<${Empty}><p>Select one of ${list.length} tools.</p><//>`
             : html`<${Tool} key=${chosen.name} tool=${chosen} disabled=${!hasAgent} />`
         }
       </div>`;
@@ -64,14 +64,14 @@ function Tool({ tool, disabled }) {
   return html`<section>
     <h2>${tool.title ?? tool.name}</h2>
     <p>${tool.description}</p>
-    <p class="row">${marks.readOnlyHint && html`<span class="tag good">reads only</span>`}${marks.destructiveHint && html`<span class="tag bad">changes for good</span>`}${marks.idempotentHint && html`<span class="tag">may be repeated</span>`}</p>
+    <p class="row">${marks.readOnlyHint && html`<span class="tag good">Read-only</span>`}${marks.destructiveHint && html`<span class="tag bad">Irreversible</span>`}${marks.idempotentHint && html`<span class="tag">Safe to retry</span>`}</p>
     <form class="stack" onSubmit=${(event) => event.preventDefault()}>
       ${fields.map(([name, schema]) => html`<${Field} key=${name} name=${name} schema=${schema} required=${required.has(name)} value=${values[name] ?? ''} onChange=${(value) => setValues({ ...values, [name]: value })} />`)}
       <div class="row"><${Act} kind=${kind} disabled=${disabled || fields.some(([name]) => required.has(name) && (values[name] ?? '') === '')} run=${begin}>Call ${tool.name}<//></div>
     </form>
     <${Confirm} title=${`Call ${tool.name}?`} open=${asked !== undefined} onClose=${() => setAsked(undefined)} confirm="Call it" kind=${kind} run=${() => run(asked)}>
-      <p>${effectOf(marks)} This will be sent as <code>tools/call</code>:</p>
-      <pre tabindex="0" role="region" aria-label="What will be sent">${JSON.stringify(asked, null, 2)}</pre>
+      <p>${effectOf(marks)} This request is sent as <code>tools/call</code>:</p>
+      <pre tabindex="0" role="region" aria-label="Request">${JSON.stringify(asked, null, 2)}</pre>
     <//>
     ${answer !== undefined && html`<div class="answer" role="status"><p class="row"><span class=${`tag ${answer.failed ? 'bad' : 'good'}`}>${answer.failed ? 'refused' : 'answered'}</span><span class="soft small">${answer.elapsedMs.toFixed(0)} ms</span></p><pre tabindex="0" role="region" aria-label="Answer">${answer.text}</pre></div>`}
   </section>`;
@@ -79,10 +79,10 @@ function Tool({ tool, disabled }) {
 
 /** What a call may do, by the hints of the tool; without them the worst is assumed, as MCP does. */
 function effectOf({ destructiveHint = true, idempotentHint = false }) {
-  if (destructiveHint) return 'This tool can change or remove what is there, for good.';
+  if (destructiveHint) return 'This tool can make irreversible changes.';
   return idempotentHint
-    ? 'This tool changes something; a second call changes nothing more.'
-    : 'This tool adds something; each call adds again.';
+    ? 'This tool makes a change. Calling it again has no further effect.'
+    : 'This tool adds data. Each call adds it again.';
 }
 
 function Field({ name, schema, required, value, onChange }) {

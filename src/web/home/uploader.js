@@ -70,7 +70,7 @@ export class Upload {
     return value;
   }
 
-  /** Sends what is missing until nothing is, or somebody asks to stop. */
+  /** Sends the missing pieces until the file is complete or the upload is paused. */
   async #run() {
     const { missing } = await get('/auth/v1/file/upload_status', { uploadId: this.#id });
     let left = missing.length;

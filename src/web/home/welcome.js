@@ -1,4 +1,4 @@
-/** The way in: a new account or a log-in, with a passkey, a key of this browser, or a code. */
+/** Sign-up and log-in: with a passkey, a key of this browser, or a code. */
 import { post } from '../shared/api.js';
 import { listKeys, logInWithSoftwareKey, registerSoftwareKey } from '../shared/key-store.js';
 import { logInWithPasskey, passkeyHindrance, registerPasskey } from '../shared/passkeys.js';
@@ -16,8 +16,8 @@ export function Welcome({ info, onEnter }) {
   const label = name.trim() === '' ? undefined : name.trim();
   return html`<div class="welcome">
     <section>
-      <h1>One door for people and agents</h1>
-      <p>Log in once. Give an agent a key of its own, decide what it may do, see every call it made, and take the key away whenever you like.</p>
+      <h1>One entry point for people and agents</h1>
+      <p>Log in once. Give each agent its own key, control what it can do, review every call, and revoke the key at any time.</p>
       <ul>
         <li>Tools over MCP, with limits and an audit trail</li>
         <li>Files with checksums and resumable uploads</li>
@@ -34,20 +34,20 @@ export function Welcome({ info, onEnter }) {
               ? html`<${Act} kind="primary" run=${() => enter(logInWithPasskey)}>Log in with a passkey<//>`
               : html`<p class="hint">${hindrance}</p>`
           }
-          ${(kept.value?.length ?? 0) > 0 && html`<${Act} run=${() => enter(logInWithSoftwareKey)}>Log in with the key of this browser<//>`}
+          ${(kept.value?.length ?? 0) > 0 && html`<${Act} run=${() => enter(logInWithSoftwareKey)}>Log in with this browser's key<//>`}
           ${info?.authMethods?.includes('email') && html`<${CodeLogin} onEnter=${onEnter} />`}
         </div>
       </div>
       <div class="card">
-        <header><h2>Create an account</h2></header>
+        <header><h2>Sign up</h2></header>
         <div class="stack">
           <div>
-            <label for="name">Name of the key <span class="soft">(optional)</span></label>
+            <label for="name">Key name <span class="soft">(optional)</span></label>
             <input id="name" maxlength="64" autocomplete="nickname" placeholder="My laptop" value=${name} onInput=${(event) => setName(event.currentTarget.value)} />
           </div>
-          ${hindrance === undefined && html`<${Act} kind="primary" run=${() => enter(() => registerPasskey(label))}>Create it with a passkey<//>`}
-          <${Act} run=${() => enter(() => registerSoftwareKey(label))}>Create it with a key of this browser<//>
-          <p class="hint">A key of this browser cannot be copied out of it, and is gone when the browser's data are cleared. Add a passkey to the account before you rely on it.</p>
+          ${hindrance === undefined && html`<${Act} kind="primary" run=${() => enter(() => registerPasskey(label))}>Sign up with a passkey<//>`}
+          <${Act} run=${() => enter(() => registerSoftwareKey(label))}>Use this browser only<//>
+          <p class="hint">“Use this browser only” stores a key that cannot be exported. It is lost when you clear the browser's data, so add a passkey before you rely on the account.</p>
         </div>
       </div>
     </section>
@@ -80,7 +80,7 @@ function CodeLogin({ onEnter }) {
       ${
         sent !== undefined &&
         html`<div>
-        <label for="code">The ${sent.codeLength} digits that were sent</label>
+        <label for="code">${sent.codeLength}-digit code</label>
         <input id="code" inputmode="numeric" autocomplete="one-time-code" maxlength=${sent.codeLength} value=${code} onInput=${(event) => setCode(event.currentTarget.value)} />
       </div>
       <div class="row"><${Act} kind="primary" disabled=${code.trim().length !== sent.codeLength} run=${logIn}>Log in<//></div>`

@@ -19,7 +19,7 @@ export class ApiError extends Error {
     this.retryAfterSeconds = retryAfterSeconds;
   }
 
-  /** Nobody is logged in (any more). */
+  /** No session, or no longer one. */
   get isSessionOver() {
     return this.status === 401;
   }
@@ -40,7 +40,7 @@ const WAIT_SECONDS_MAX = 10;
 /** @type {Set<() => void>} */
 const backListeners = new Set();
 
-/** Calls back when somebody has logged in again: what failed meanwhile can be asked once more. */
+/** Calls back after a new log-in, so that failed requests can be repeated. */
 export function onSessionBack(listener) {
   backListeners.add(listener);
   return () => backListeners.delete(listener);

@@ -5,7 +5,7 @@ import { Act, Empty, Loaded, Table, Time, useLoad } from './ui.js';
 
 const KINDS = { delivered: 'good', failed: 'bad', parked: 'bad', dropped: 'warn', split: 'warn' };
 
-/** Closed until somebody opens it. `load()` resolves with the newest deliveries, `resend(webhookId)` sends one again. */
+/** Collapsed at first. `load()` resolves with the newest deliveries, `resend(webhookId)` sends one again. */
 export function Deliveries({ load, resend }) {
   const [open, setOpen] = useState(false);
   return html`<details onToggle=${(event) => setOpen(event.currentTarget.open)}>
@@ -42,14 +42,14 @@ export function DeliveryList({ load, resend, canResend = true }) {
       cell: ({ source, webhookId }) =>
         canResend &&
         source !== 'ping' &&
-        html`<${Act} done="It is sent again." run=${() => again(webhookId)}>Send again<//>`,
+        html`<${Act} done="The delivery is sent again." run=${() => again(webhookId)}>Resend<//>`,
     },
   ];
   return html`<${Loaded} of=${page}>${({ items, parked, oldestUndeliveredSeconds }) => html`
-    <div class="row"><span class="soft small">${oldestUndeliveredSeconds === null ? 'Nothing waits.' : `The oldest event waits for ${oldestUndeliveredSeconds} s.`} ${parked.length > 0 ? `${parked.length} refused events are parked.` : ''}</span><button type="button" onClick=${page.reload}>Refresh</button></div>
+    <div class="row"><span class="soft small">${oldestUndeliveredSeconds === null ? 'No pending events.' : `The oldest pending event is ${oldestUndeliveredSeconds} s old.`} ${parked.length > 0 ? `${parked.length} refused events are parked.` : ''}</span><button type="button" onClick=${page.reload}>Refresh</button></div>
     ${
       items.length === 0
-        ? html`<${Empty}><p>Nothing was sent in the last 7 days.</p><//>`
+        ? html`<${Empty}><p>No deliveries in the last 7 days.</p><//>`
         : html`<${Table} caption="Deliveries" rows=${[...items].reverse()} columns=${columns} keyOf=${({ number }) => number} />`
     }`}<//>`;
 }

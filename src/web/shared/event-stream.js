@@ -12,7 +12,7 @@ const FIRST_WAIT_MS = 1_000;
 
 /**
  * @typedef {{ id: string, type: string, text: string }} Dispatched
- * `id`: the place in the log after it. `text`: what stands in its data lines.
+ * `id`: the position in the log after it. `text`: its data lines.
  */
 
 /** Reads the lines of a stream (HTML Standard 9.2.6). */
@@ -24,7 +24,7 @@ export class EventParser {
   #id;
 
   /**
-   * @param {string} id The place from which the stream goes on.
+   * @param {string} id The position from which the stream continues.
    * @param {{ onEvent: (event: Dispatched) => void, onPlace: (id: string) => void, onRetry: (milliseconds: number) => void }} sink
    */
   constructor(id, sink) {
@@ -157,7 +157,7 @@ async function readOnce({ url, place, onEvent, onPlace, onState, signal }) {
 }
 
 /**
- * A stream whose time was up goes on at once; one whose session ended asks once more and learns it.
+ * A stream that reached its time limit reconnects immediately. One whose session ended reconnects once and is refused.
  *
  * @param {string} text
  * @param {number | undefined} retryMs

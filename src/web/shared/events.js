@@ -41,7 +41,7 @@ function isAfter(id, place) {
  * @typedef {object} EventsOptions
  * @property {(event: GatewayEvent) => void} onEvent Each event of the user once, in order.
  * @property {(places: { oldest: string, newest: string }) => void} [onReset] Events are missing: what the page shows has
- * to be read anew. The stream goes on after `newest`.
+ * to be read anew. The stream continues after `newest`.
  * @property {(state: EventsState) => void} [onState]
  * @property {string} [url]
  * @property {string} [scope] Tabs of the same scope share a stream: the user's id, so that a change of user is clean.

@@ -13,7 +13,7 @@ function open() {
     const request = indexedDB.open(DATABASE, 1);
     request.onupgradeneeded = () => request.result.createObjectStore(STORE, { keyPath: 'publicKey' });
     request.onsuccess = () => resolve(request.result);
-    request.onerror = () => reject(new Error('The browser does not let this page keep keys.'));
+    request.onerror = () => reject(new Error('This browser does not allow this page to store keys.'));
   });
 }
 
@@ -65,7 +65,7 @@ export async function registerSoftwareKey(name) {
 /** Logs in with the first key of this browser that the gateway knows. */
 export async function logInWithSoftwareKey() {
   const pairs = await listKeys();
-  let failure = new Error('This browser keeps no key. Create an account first, or use a passkey.');
+  let failure = new Error('This browser has no stored key. Sign up first, or use a passkey.');
   for (const pair of pairs) {
     const { challengeId, signPrefix } = await post('/auth/v1/login_options', {});
     try {

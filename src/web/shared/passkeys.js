@@ -6,7 +6,7 @@ export function passkeyHindrance() {
   if (window.PublicKeyCredential?.parseCreationOptionsFromJSON === undefined) {
     return location.hostname === '127.0.0.1'
       ? 'Passkeys work on http://localhost, not on http://127.0.0.1. Open the page under that name.'
-      : 'This browser has no passkeys, or this page is not served over https.';
+      : 'This browser does not support passkeys, or this page is not served over https.';
   }
   return location.hostname === '127.0.0.1'
     ? 'Passkeys work on http://localhost, not on http://127.0.0.1. Open the page under that name.'
@@ -43,6 +43,6 @@ async function asked(act) {
 
 const SENTENCES = {
   NotAllowedError: 'Cancelled, or it took too long. Nothing was changed; try again',
-  InvalidStateError: 'This device holds a passkey of this account already. Log in with it',
-  SecurityError: 'This address is not one the passkeys of this gateway are made for',
+  InvalidStateError: 'This device already has a passkey for this account. Log in with it',
+  SecurityError: 'Passkeys of this gateway do not work on this address',
 };

@@ -1,10 +1,10 @@
-/** Whose session a page has, and what happens when it ends under somebody's hands. Both pages live by it. */
+/** Whose session a page has, and what happens when it ends while the page is open. Shared by both pages. */
 import { useEffect, useState } from '../vendor/preact.js';
 import { get, onSessionOver, post, sessionIsBack } from './api.js';
 import { useLoad } from './ui.js';
 
 /**
- * `info`: the load of /auth/v1/info. `session`: null for nobody. `isOver`: it has ended, and the page still shows what
+ * `info`: the load of /auth/v1/info. `session`: null without one. `isOver`: it has ended, and the page still shows what
  * it had. `enter` after a log-in, `leave` to see who is here now, `logOut` to end it.
  */
 export function useSession() {

@@ -169,7 +169,7 @@ export function Copy({ text, label = 'Copy' }) {
       setCopied(true);
       setTimeout(() => setCopied(false), 2_000);
     } catch {
-      notify('The browser refused to copy. Select the text and copy it by hand.', 'warn');
+      notify('Copying failed. Select the text and copy it.', 'warn');
     }
   };
   return html`<button type="button" onClick=${copy}>${copied ? 'Copied' : label}</button>`;

@@ -35,7 +35,7 @@ t.test('admin keys: searched, added, changed and removed in the panel', async (t
   await becomeAdmin(page);
   await linkTo(page, 'User keys').click();
   await page.getByRole('heading', { name: 'Keys of all accounts' }).waitFor();
-  await page.getByText('in use by you').waitFor();
+  await page.getByText('current').waitFor();
   await rowOf(page, person.key.publicKey).waitFor();
   t.same(await admin.violations(), []);
   await admin.picture('keys');
@@ -89,7 +89,7 @@ async function addKey(t: Test, { page, violations, picture }: OpenPage, person: 
 async function changeKey(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
   const row = rowOf(page, agent.publicKey);
   const button = row.getByRole('button', { name: 'Change' });
-  const dialog = page.getByRole('dialog', { name: 'What the key may do' });
+  const dialog = page.getByRole('dialog', { name: 'Key permissions' });
   await button.click();
   t.equal(await dialog.getByRole('button', { name: 'Save' }).isDisabled(), true);
   await dialog.getByLabel('MCP').check();
@@ -109,15 +109,15 @@ async function changeKey(t: Test, { page, violations, picture }: OpenPage): Prom
   t.equal((await mcpLogin()).status, 200);
   await button.click();
   await dialog.getByLabel('MCP').uncheck();
-  await dialog.getByText('logged out at once').waitFor();
+  await dialog.getByText('logged out immediately').waitFor();
   await picture('keys-change-ends');
   await page.keyboard.press('Escape');
 }
 
 /** The access of a passkey is stored, and the panel says that it opens nothing. */
 async function changePasskey(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
-  const row = page.getByRole('row').filter({ hasText: 'in use by you' });
-  const dialog = page.getByRole('dialog', { name: 'What the key may do' });
+  const row = page.getByRole('row').filter({ hasText: 'current' });
+  const dialog = page.getByRole('dialog', { name: 'Key permissions' });
   await row.getByRole('button', { name: 'Change' }).click();
   const sentence = 'Agents cannot log in with a passkey. MCP has no effect for this key.';
   await dialog.getByText(sentence).waitFor();
@@ -209,14 +209,14 @@ async function searchKeys(t: Test, { page, violations, picture }: OpenPage, pers
   await page.getByRole('heading', { name: 'Keys of all accounts' }).waitFor();
   await page.getByLabel('Public key or credential id').fill(` ${person.key.publicKey} `);
   await show(page);
-  await page.getByText('One key, no further one.').waitFor();
+  await page.getByText('One key. End of the list.').waitFor();
   t.match(page.url(), new RegExp(`UserKeys\\?publicKey=${person.key.publicKey}$`));
   await page.getByLabel('Public key or credential id').fill(agent.publicKey);
   await show(page);
-  await page.getByText(/No key has exactly this public key.*Removed keys are not looked through/).waitFor();
+  await page.getByText(/No key has exactly this public key.*Removed keys are not searched/).waitFor();
   t.same(await violations(), []);
   await picture('keys-empty');
-  await page.getByLabel('Removed keys too').check();
+  await page.getByLabel('Include removed keys').check();
   await show(page);
   await rowOf(page, agent.publicKey).getByText('removed', { exact: true }).waitFor();
   await page.getByLabel('Public key or credential id').fill('not base64url!');
@@ -230,8 +230,8 @@ async function searchKeys(t: Test, { page, violations, picture }: OpenPage, pers
   await failsAndContinues(page, {
     route: 'user_keys',
     next: 'after=1',
-    bound: 'A page looks at 1,000 accounts',
-    goOn: 'Look through more accounts',
+    bound: 'Each page searches 1,000 accounts',
+    goOn: 'Search more accounts',
     found: rowOf(page, person.key.publicKey),
     look: () => picture('keys-continue'),
   });
@@ -249,7 +249,7 @@ async function readAsViewer(t: Test, adminPage: Page): Promise<void> {
   const [name = '', value = ''] = viewer.cookie.split('=');
   await page.context().addCookies([{ name, value, url: HOME }]);
   await page.goto(KEYS);
-  await rowOf(page, viewer.key.publicKey).getByText('in use by you').waitFor();
+  await rowOf(page, viewer.key.publicKey).getByText('current').waitFor();
   const keys = page.getByRole('main');
   t.same(await keys.getByRole('button').allTextContents(), ['Show']);
   t.same(await violations(), []);

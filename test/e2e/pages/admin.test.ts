@@ -25,7 +25,7 @@ t.test('admin: the set-up link makes an admin once, and every page of the panel 
   const { page, complaints, violations, picture } = admin;
   await page.getByRole('heading', { name: 'Become the first admin' }).waitFor();
   t.same(await violations(), []);
-  await page.getByRole('button', { name: 'Make a passkey and begin' }).click();
+  await page.getByRole('button', { name: 'Create a passkey' }).click();
   await page.getByRole('heading', { name: 'Dashboard' }).waitFor();
   t.equal(new URL(page.url()).hash, '', 'the token leaves the address');
   await page.getByText('Busiest routes').waitFor();
@@ -35,14 +35,14 @@ t.test('admin: the set-up link makes an admin once, and every page of the panel 
   await t.test('a setting', (t) => changeSetting(t, admin));
   for (const [name, word] of [
     ['Users', /active/],
-    ['User keys', /in use by you/],
-    ['Sessions', /Choose an account/],
-    ['Applications', /No application is registered/],
-    ['Uploads', /No upload is open/],
-    ['Events', /Module|No event has come in/],
+    ['User keys', /current/],
+    ['Sessions', /Enter an account id/],
+    ['Applications', /No applications yet/],
+    ['Uploads', /No open uploads/],
+    ['Events', /Module|No events yet/],
     ['Login log', /When|No login/],
     ['Audit', /ApiRPSLimit/],
-    ['Actors', /All actors are well/],
+    ['Actors', /No failing actors/],
     ['Health', /writes/],
   ] as const) {
     await linkTo(page, name).click();
@@ -60,7 +60,7 @@ t.test('admin: the set-up link makes an admin once, and every page of the panel 
     [],
   );
   const again = await openPage(t, browser, setupLink, { passkeys: true });
-  await again.page.getByRole('button', { name: 'Make a passkey and begin' }).click();
+  await again.page.getByRole('button', { name: 'Create a passkey' }).click();
   await again.page.getByRole('alert').getByText('Set-up link is over').waitFor();
 });
 
@@ -119,8 +119,8 @@ async function seeDeliveries(t: Test, { page, violations, picture }: OpenPage): 
   await delivery.getByText('delivered').waitFor();
   t.same(await violations(), []);
   await picture('admin-deliveries');
-  await delivery.getByRole('button', { name: 'Send again' }).click();
-  await page.getByText('It is sent again').waitFor();
+  await delivery.getByRole('button', { name: 'Resend' }).click();
+  await page.getByText('The delivery is sent again').waitFor();
   await refreshUntil(page, page.getByText('resend', { exact: true }));
   t.equal(heard.length, 2);
   t.equal(heard[0], heard[1], 'the same webhook-id');
@@ -149,8 +149,8 @@ async function changeRole(t: Test, { page, violations, picture }: OpenPage): Pro
     'the safe button has the focus',
   );
   await dialog.getByLabel('New role').selectOption('admin');
-  await dialog.getByText(`Account ${person.userId} gets the role admin. It does everything`).waitFor();
-  await dialog.getByRole('button', { name: 'Give the role admin' }).waitFor();
+  await dialog.getByText(`Account ${person.userId} gets the role admin. It can change everything`).waitFor();
+  await dialog.getByRole('button', { name: 'Assign the role admin' }).waitFor();
   t.same(await violations(), []);
   await picture('admin-role');
   await page.keyboard.press('Escape');
@@ -173,7 +173,7 @@ async function changeRole(t: Test, { page, violations, picture }: OpenPage): Pro
     'what was chosen and not confirmed is forgotten',
   );
   await dialog.getByLabel('New role').selectOption('viewer');
-  await dialog.getByRole('button', { name: 'Give the role viewer' }).click();
+  await dialog.getByRole('button', { name: 'Assign the role viewer' }).click();
   await dialog.waitFor({ state: 'hidden' });
   await row.getByText('viewer', { exact: true }).waitFor();
   t.same(sent, [{ userId: person.userId, role: 'viewer' }]);
@@ -187,21 +187,21 @@ async function filterAudit(t: Test, { page, violations, picture }: OpenPage): Pr
   t.match(await rows.nth(1).textContent(), /subject.*before.*after/, 'the newest first');
   await page.getByLabel('What').selectOption('settingChanged');
   await page.getByRole('button', { name: 'Show', exact: true }).click();
-  await page.getByText('none older').waitFor();
+  await page.getByText('End of the log').waitFor();
   t.match(page.url(), /Audit\?event=settingChanged$/, 'the filter is the address');
   t.same([...new Set(await page.locator('tbody code').allTextContents())], ['settingChanged']);
   t.same(await violations(), []);
   await picture('admin-audit-filtered');
   await page.getByLabel('To', { exact: true }).fill('2020-01-01T00:00:00');
   await page.getByRole('button', { name: 'Show', exact: true }).click();
-  await page.getByText('No record fits.').waitFor();
+  await page.getByText('No matching records.').waitFor();
   t.match(page.url(), /to=2020-01-01T00%3A00%3A00.000Z/);
   t.same(await violations(), []);
   await picture('admin-audit-empty');
   await failsAndContinues(page, {
     route: 'audit',
     next: 'before=9',
-    bound: 'A page looks at 20,000 records',
+    bound: 'Each page searches 20,000 records',
     goOn: 'Continue with older records',
     found: rows.nth(1),
     look: () => picture('admin-audit-continue'),
@@ -240,15 +240,15 @@ async function changeSetting(t: Test, { page, violations, picture }: OpenPage): 
     `fetch('/ProxyAdmin/api/settings', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ name: 'ApiRPSLimit', value: 70 }) })`,
   );
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByRole('alert').getByText('set it to 70').waitFor();
-  await page.getByRole('button', { name: 'Overwrite it' }).click();
-  await page.getByRole('button', { name: 'Overwrite it' }).waitFor({ state: 'hidden' });
+  await page.getByRole('alert').getByText('set to 70 by another admin').waitFor();
+  await page.getByRole('button', { name: 'Overwrite' }).click();
+  await page.getByRole('button', { name: 'Overwrite' }).waitFor({ state: 'hidden' });
   t.equal(await field.inputValue(), '60');
 }
 
 t.test('admin: an account without a role is told so, and gets no figure', async (t) => {
   const { page, complaints, violations } = await openPage(t, browser, HOME, { passkeys: true });
-  await page.getByRole('button', { name: 'Create it with a passkey' }).click();
+  await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
   await page.getByRole('heading', { name: 'Connect an agent' }).waitFor();
   await page.goto(`${PANEL}Users`);
   await page.getByRole('heading', { name: 'This account has no role' }).waitFor();

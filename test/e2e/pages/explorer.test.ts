@@ -41,7 +41,7 @@ t.test('explorer: every route is listed, and the helper logs an agent in', async
   const secret = page.getByLabel('Secret key of an agent');
   await secret.fill('not a key');
   await page.getByRole('button', { name: 'Sign and log in' }).click();
-  await page.getByText('That is no secret key').waitFor();
+  await page.getByText('Invalid secret key').waitFor();
   await secret.fill(secretKey ?? '');
   await page.getByRole('button', { name: 'Sign and log in' }).click();
   await page.getByText('Logged in as McpVerified').waitFor();

@@ -20,10 +20,10 @@ const part = (page: Page, name: string) =>
 
 t.test('home: from nothing to an agent that called a tool in three clicks', async (t) => {
   const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
-  await page.getByRole('heading', { name: 'One door for people and agents' }).waitFor();
+  await page.getByRole('heading', { name: 'One entry point for people and agents' }).waitFor();
   t.same(await violations(), []);
   await picture('welcome');
-  await page.getByRole('button', { name: 'Create it with a passkey' }).click();
+  await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
   await page.getByRole('button', { name: 'Create an agent' }).click();
   await page.getByRole('button', { name: 'Call a tool' }).click();
   const answer = page.getByLabel('Answer of the tool');
@@ -43,10 +43,10 @@ t.test('home: from nothing to an agent that called a tool in three clicks', asyn
   await picture('tools');
 
   await part(page, 'Keys').click();
-  await page.getByText('in use now').waitFor();
+  await page.getByText('current').waitFor();
   t.equal(await page.getByRole('article').count(), 2);
-  const passkey = page.getByRole('article').filter({ hasText: 'in use now' });
-  const sentence = 'Agents cannot log in with a passkey. Allowing them has no effect for this key.';
+  const passkey = page.getByRole('article').filter({ hasText: 'current' });
+  const sentence = 'Agents cannot log in with a passkey. MCP access has no effect for this key.';
   await passkey.getByRole('button', { name: 'Allow agents (MCP)' }).click();
   await passkey.getByRole('button', { name: 'Forbid agents (MCP)' }).waitFor();
   t.equal(await passkey.getByText('MCP, no effect', { exact: true }).count(), 1, 'shown as it is stored');
@@ -58,7 +58,7 @@ t.test('home: from nothing to an agent that called a tool in three clicks', asyn
   await picture('keys');
 
   await part(page, 'Sessions').click();
-  await page.getByText('this one').waitFor();
+  await page.getByText('current').waitFor();
   t.same(await violations(), []);
   await picture('sessions');
   await page.getByRole('button', { name: 'Log out' }).click();
@@ -73,7 +73,7 @@ t.test('home: from nothing to an agent that called a tool in three clicks', asyn
 
 t.test('home: a tool that is not read-only asks first, and sends what it has shown', async (t) => {
   const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
-  await page.getByRole('button', { name: 'Create it with a passkey' }).click();
+  await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
   await page.getByRole('button', { name: 'Create an agent' }).click();
   await page.getByText('The agent has a key and a session').waitFor();
   const calls: unknown[] = [];
@@ -92,7 +92,7 @@ t.test('home: a tool that is not read-only asks first, and sends what it has sho
   const call = page.getByRole('button', { name: 'Call wallet_internal_transfer' });
   const dialog = page.getByRole('dialog', { name: 'Call wallet_internal_transfer?' });
   await call.click();
-  const shown = dialog.getByLabel('What will be sent');
+  const shown = dialog.getByLabel('Request');
   await shown.waitFor();
   const request = JSON.parse((await shown.textContent()) ?? '');
   t.equal(request.name, 'wallet_internal_transfer');
@@ -125,7 +125,7 @@ t.test(
   'home: a file goes up with a pause in it and comes back the same, and its message is a live event',
   async (t) => {
     const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
-    await page.getByRole('button', { name: 'Create it with a passkey' }).click();
+    await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
     await page.getByRole('heading', { name: 'Connect an agent' }).waitFor();
     await part(page, 'Live events').click();
     await page.getByText('live', { exact: true }).waitFor();
@@ -139,7 +139,7 @@ t.test(
     await page.getByText('paused').waitFor();
     t.same(await violations(), []);
     await picture('files');
-    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.getByRole('button', { name: 'Resume' }).click();
     const link = page.getByRole('link', { name: 'Download' });
     await link.waitFor();
     const [download] = await Promise.all([page.waitForEvent('download'), link.click()]);
@@ -151,7 +151,7 @@ t.test(
     const small = { name: 'b.txt', mimeType: 'text/plain', buffer: Buffer.from('hello') };
     await page.getByLabel('Files to upload').setInputFiles(small);
     await tab.getByText('NewChatMessage', { exact: true }).waitFor();
-    await tab.getByText('What it says').click();
+    await tab.getByText('Payload').click();
     await tab.getByText('"module": "chat"').waitFor();
     t.same(complaints(), []);
   },
@@ -160,12 +160,12 @@ t.test(
 t.test('home: markup in a name is text, and what was typed survives a refusal', async (t) => {
   const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
   const markup = '<img src=x onerror=alert(1)>';
-  await page.getByLabel('Name of the key').fill(markup);
-  await page.getByRole('button', { name: 'Create it with a passkey' }).click();
+  await page.getByLabel('Key name').fill(markup);
+  await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
   await part(page, 'Keys').click();
   await page.getByRole('heading', { name: markup }).waitFor();
   await part(page, 'Applications').click();
-  await page.getByText('No application yet').waitFor();
+  await page.getByText('No applications yet').waitFor();
   await picture('apps-empty');
   await page.getByRole('button', { name: 'Register an application' }).click();
   await page.getByLabel('Name').fill(markup);
@@ -178,7 +178,7 @@ t.test('home: markup in a name is text, and what was typed survives a refusal', 
   await page.getByLabel('Address').fill('https://app.example');
   await page.getByLabel('Webhook').fill('http://127.0.0.1:9/hook');
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByText('It is shown only now').waitFor();
+  await page.getByText('It is shown once').waitFor();
   await page.getByRole('button', { name: 'Done' }).click();
   await page.getByRole('heading', { name: markup }).waitFor();
   t.equal(await page.locator('img[src="x"]').count(), 0);
@@ -186,11 +186,11 @@ t.test('home: markup in a name is text, and what was typed survives a refusal', 
   await picture('apps');
   await page.getByRole('button', { name: 'New key' }).click();
   await page.getByRole('button', { name: 'Make a new key' }).click();
-  await page.getByText('stays the former key for 24 hours').waitFor();
+  await page.getByText('keeps the former key for 24 hours').waitFor();
   await page.getByRole('button', { name: 'Done' }).click();
   await page.getByRole('button', { name: 'End the former key' }).click();
   await page.getByRole('button', { name: 'End it' }).click();
-  await page.getByText('Webhooks carry the new key now').waitFor();
+  await page.getByText('Webhooks use the new key now').waitFor();
   await page.getByRole('button', { name: 'End the former key' }).waitFor({ state: 'detached' });
   t.same(complaints(), []);
 });
@@ -199,16 +199,16 @@ t.test(
   'home: a session that ends elsewhere leads back to the door, and a key of the browser in again',
   async (t) => {
     const { page, complaints } = await openPage(t, browser, HOME);
-    await page.getByRole('button', { name: 'Create it with a key of this browser' }).click();
+    await page.getByRole('button', { name: 'Use this browser only' }).click();
     await page.getByRole('heading', { name: 'Connect an agent' }).waitFor();
     await page.context().clearCookies();
     await part(page, 'Keys').click();
     await page.getByText('Your session has ended').waitFor();
     t.match(complaints(), [/401/]);
-    await page.getByRole('button', { name: 'Log in with the key of this browser' }).click();
-    await page.getByText('in use now').waitFor();
+    await page.getByRole('button', { name: "Log in with this browser's key" }).click();
+    await page.getByText('current').waitFor();
     await page.getByRole('button', { name: 'Log out' }).click();
-    await page.getByRole('button', { name: 'Log in with the key of this browser' }).waitFor();
+    await page.getByRole('button', { name: "Log in with this browser's key" }).waitFor();
     t.same(complaints(), []);
   },
 );
@@ -217,7 +217,7 @@ t.test(
   'home: a session that ends in mid-edit, and a network that goes, lose nothing that was typed',
   async (t) => {
     const { page, complaints, violations, picture } = await openPage(t, browser, HOME);
-    await page.getByRole('button', { name: 'Create it with a key of this browser' }).click();
+    await page.getByRole('button', { name: 'Use this browser only' }).click();
     await part(page, 'Applications').click();
     await page.getByRole('button', { name: 'Register an application' }).click();
     await page.getByLabel('Name').fill('Half typed');
@@ -231,11 +231,11 @@ t.test(
     await page.getByRole('heading', { name: 'Your session has ended' }).waitFor();
     await picture('session-over');
     t.same(await violations(), []);
-    await page.getByRole('button', { name: 'Log in with the key of this browser' }).click();
+    await page.getByRole('button', { name: "Log in with this browser's key" }).click();
     await page.getByRole('heading', { name: 'Your session has ended' }).waitFor({ state: 'hidden' });
     t.equal(await page.getByLabel('Name').inputValue(), 'Half typed');
     await page.getByRole('button', { name: 'Save' }).click();
-    await page.getByText('It is shown only now').waitFor();
+    await page.getByText('It is shown once').waitFor();
     const others = complaints().filter((text) => !/401|ERR_INTERNET_DISCONNECTED/.test(text));
     t.same(others, []);
   },
@@ -252,7 +252,7 @@ t.test('home: usable at 360 pixels and by keyboard alone', async (t) => {
     t.fail(`${name} is not reached by the keyboard`);
   };
   await page.getByRole('heading', { name: 'Log in' }).waitFor();
-  await tab('key of this browser');
+  await tab('Use this browser only');
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'Connect an agent' }).waitFor();
   const width = Number(await page.evaluate('document.documentElement.scrollWidth'));

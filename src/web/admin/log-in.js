@@ -5,7 +5,7 @@ import { logInWithPasskey, passkeyHindrance, registerPasskey } from '../shared/p
 import { Act } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 
-export function Door({ session, isSetup, onEnter }) {
+export function LogIn({ session, isSetup, onEnter }) {
   if (isSetup) return html`<${Setup} onEnter=${onEnter} />`;
   if (session !== null) return html`<${NoRole} session=${session} />`;
   const enter = async (act) => {
@@ -17,17 +17,17 @@ export function Door({ session, isSetup, onEnter }) {
     <header><h1>Log in to the admin panel</h1></header>
     <div class="row">
       ${hindrance === undefined ? html`<${Act} kind="primary" run=${() => enter(logInWithPasskey)}>Log in with a passkey<//>` : html`<p class="hint">${hindrance}</p>`}
-      <${Act} run=${() => enter(logInWithSoftwareKey)}>Log in with the key of this browser<//>
+      <${Act} run=${() => enter(logInWithSoftwareKey)}>Log in with this browser's key<//>
     </div>
-    <p class="hint">Roles are given by an admin. The first one comes through the link that the program prints when it starts.</p>
+    <p class="hint">Admins assign roles. The first admin uses the set-up link that the gateway prints at start.</p>
   </section>`;
 }
 
 function NoRole({ session }) {
   return html`<section class="card">
     <header><h1>This account has no role</h1></header>
-    <p>You are logged in as account <code>${session.userId}</code>. An admin can give it a role under Users.</p>
-    <p>Nobody is an admin yet? Use the set-up link that the program prints at its start, or name a key under <code>Admin.publicKeys</code> of the configuration.</p>
+    <p>You are logged in as account <code>${session.userId}</code>. An admin can assign one under Users.</p>
+    <p>No admin yet? Use the set-up link that the gateway prints at start, or add a key to <code>Admin.publicKeys</code> in the configuration.</p>
   </section>`;
 }
 
@@ -51,14 +51,14 @@ function Setup({ onEnter }) {
   };
   return html`<section class="card">
     <header><h1>Become the first admin</h1></header>
-    <p>The link is good once and for 30 minutes. A passkey is made now and opens the panel from then on.</p>
-    ${token === '' && html`<div class="note bad" role="alert"><p>The address is not complete: the part behind # is missing. Copy the whole line from the console.</p></div>`}
+    <p>The link works once, within 30 minutes. The passkey that you create now gives access to the panel.</p>
+    ${token === '' && html`<div class="note bad" role="alert"><p>The address is incomplete: the part after # is missing. Copy the whole line from the console.</p></div>`}
     ${
       hindrance !== undefined
         ? html`<div class="note bad" role="alert"><p>${hindrance}</p></div>`
         : html`<div class="row">
-          <${Act} kind="primary" inline disabled=${token === '' || isDone} done="You are the first admin." run=${enrol}>Make a passkey and begin<//>
-          <${Act} inline disabled=${token === '' || isDone} done="You are the first admin." run=${logIn}>Use a passkey I have here<//>
+          <${Act} kind="primary" inline disabled=${token === '' || isDone} done="You are the first admin." run=${enrol}>Create a passkey<//>
+          <${Act} inline disabled=${token === '' || isDone} done="You are the first admin." run=${logIn}>Use an existing passkey<//>
         </div>`
     }
   </section>`;
