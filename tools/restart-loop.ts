@@ -47,7 +47,7 @@ const CLIENTS_PER_ACCOUNT = 25;
 const FIRST_PORT = 20_000;
 const PORTS = 10_000;
 /** Waiting longer than this for all clients is a failure. Milliseconds. */
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
 export async function runRestartLoop({
   clients,
@@ -107,7 +107,7 @@ class Crowd {
       const timer = setTimeout(() => {
         this.faults.push('not all clients came back');
         resolve();
-      }, PATIENCE_MS);
+      }, TIMEOUT_MS);
       this.#changed = () => {
         const isOver = this.faults.length > 0 || this.sources.every(({ state }) => state === 'open');
         if (!isOver) return;

@@ -7,7 +7,7 @@ import type { LoadPlan, LoadReport } from './plan.ts';
 
 const SAMPLE_LENGTH = 300;
 
-export class Tally {
+export class Counts {
   readonly #plan: LoadPlan;
   readonly #expect: Buffer;
   readonly #latencies = new Latencies();

@@ -4,10 +4,10 @@
  */
 import { performance } from 'node:perf_hooks';
 import { SECOND_MS } from '../../src/domain/time.ts';
-import { Tally } from './counts.ts';
+import { Counts } from './counts.ts';
 import { Bound, type Pace, Pacer, UNBOUNDED } from './pacer.ts';
 import type { LoadPlan, LoadReport } from './plan.ts';
-import { Lane } from './stream.ts';
+import { ConnectionLoop } from './stream.ts';
 
 /** Connections that are being opened at once: thousands that knock together overrun the listener's queue. */
 const OPENING_MAX = 128;
@@ -27,8 +27,8 @@ export async function runLoad(plan: LoadPlan): Promise<LoadReport> {
  */
 export class Load {
   readonly #plan: LoadPlan;
-  #tally: Tally;
-  readonly #lanes: readonly Lane[];
+  #counts: Counts;
+  readonly #loops: readonly ConnectionLoop[];
   readonly #ticker: NodeJS.Timeout;
   #underWay = 0;
   /** Called when nothing is under way; only the end of a round waits for it. */
@@ -36,24 +36,27 @@ export class Load {
 
   private constructor(plan: LoadPlan) {
     this.#plan = plan;
-    this.#tally = new Tally(plan);
+    this.#counts = new Counts(plan);
     const events = {
       sent: () => {
         this.#underWay += 1;
       },
       answered: (status: number, body: Buffer, sinceMs: number) => {
-        this.#tally.answered(status, body, sinceMs);
+        this.#counts.answered(status, body, sinceMs);
         this.#settled();
       },
       // The lane connects again by itself.
       lost: (kind: string, { asked, rested }: { readonly asked: boolean; readonly rested: boolean }) => {
-        if (!rested) this.#tally.failed(kind);
+        if (!rested) this.#counts.failed(kind);
         if (asked) this.#settled();
       },
     };
-    this.#lanes = Array.from({ length: plan.connections }, (_, index) => new Lane(plan, index, events));
+    this.#loops = Array.from(
+      { length: plan.connections },
+      (_, index) => new ConnectionLoop(plan, index, events),
+    );
     this.#ticker = setInterval(() => {
-      for (const lane of this.#lanes) lane.checkTimeout(performance.now());
+      for (const loop of this.#loops) loop.checkTimeout(performance.now());
     }, SECOND_MS / 2);
   }
 
@@ -62,7 +65,7 @@ export class Load {
     const load = new Load(plan);
     let next = 0;
     const opener = async () => {
-      for (let lane = load.#lanes[next++]; lane !== undefined; lane = load.#lanes[next++]) await lane.open();
+      for (let loop = load.#loops[next++]; loop !== undefined; loop = load.#loops[next++]) await loop.open();
     };
     await Promise.all(Array.from({ length: OPENING_MAX }, opener));
     return load;
@@ -70,7 +73,7 @@ export class Load {
 
   /** Other requests from the next round on. */
   use(requests: readonly string[]): void {
-    for (const [index, lane] of this.#lanes.entries()) lane.use(requests, index);
+    for (const [index, loop] of this.#loops.entries()) loop.use(requests, index);
   }
 
   /**
@@ -79,10 +82,10 @@ export class Load {
    */
   async round(durationMs: number, leadInMs = 0): Promise<LoadReport> {
     if (leadInMs > 0) await this.#send(leadInMs);
-    this.#tally.begin();
-    this.#tally.failed('unsent', await this.#send(durationMs));
-    const report = this.#tally.end();
-    this.#tally = new Tally(this.#plan);
+    this.#counts.begin();
+    this.#counts.failed('unsent', await this.#send(durationMs));
+    const report = this.#counts.end();
+    this.#counts = new Counts(this.#plan);
     return report;
   }
 
@@ -90,9 +93,9 @@ export class Load {
   async #send(durationMs: number): Promise<number> {
     const pace = this.#pace();
     pace.start();
-    for (const lane of this.#lanes) lane.begin(pace);
+    for (const loop of this.#loops) loop.begin(pace);
     await new Promise((resolve) => setTimeout(resolve, durationMs));
-    for (const lane of this.#lanes) lane.pause();
+    for (const loop of this.#loops) loop.pause();
     pace.stop();
     const unsent = pace.unsent();
     if (this.#underWay > 0)
@@ -105,7 +108,7 @@ export class Load {
 
   close(): void {
     clearInterval(this.#ticker);
-    for (const lane of this.#lanes) lane.close();
+    for (const loop of this.#loops) loop.close();
   }
 
   #settled(): void {
@@ -115,7 +118,7 @@ export class Load {
 
   #pace(): Pace {
     const { ratePerSecond, maxRatePerSecond } = this.#plan;
-    if (ratePerSecond !== undefined) return new Pacer(this.#lanes.length, ratePerSecond);
+    if (ratePerSecond !== undefined) return new Pacer(this.#loops.length, ratePerSecond);
     return maxRatePerSecond === undefined ? UNBOUNDED : new Bound(maxRatePerSecond);
   }
 }

@@ -14,8 +14,8 @@ export interface Sender {
 /** For one round of a load. */
 export interface Pace {
   start(): void;
-  free(lane: Sender): void;
-  gone(lane: Sender): void;
+  free(loop: Sender): void;
+  gone(loop: Sender): void;
   /** Requests that were due and found no connection. */
   unsent(): number;
   stop(): void;
@@ -24,7 +24,7 @@ export interface Pace {
 /** The closed loop without a bound: whoever is free sends. */
 export const UNBOUNDED: Pace = {
   start: () => undefined,
-  free: (lane) => lane.send(performance.now()),
+  free: (loop) => loop.send(performance.now()),
   gone: () => undefined,
   unsent: () => 0,
   stop: () => undefined,
@@ -46,13 +46,13 @@ export class Bound implements Pace {
     this.#timer = setInterval(() => this.#send(), 1);
   }
 
-  free(lane: Sender): void {
-    this.#free.add(lane);
+  free(loop: Sender): void {
+    this.#free.add(loop);
     this.#send();
   }
 
-  gone(lane: Sender): void {
-    this.#free.delete(lane);
+  gone(loop: Sender): void {
+    this.#free.delete(loop);
   }
 
   unsent(): number {
@@ -67,11 +67,11 @@ export class Bound implements Pace {
     const nowMs = performance.now();
     // Two ticks of the timer may be made up for, so that its grain does not lower the bound.
     this.#nextMs = Math.max(this.#nextMs, nowMs - 2);
-    for (const lane of this.#free) {
+    for (const loop of this.#free) {
       if (this.#nextMs > nowMs) return;
       this.#nextMs += this.#everyMs;
-      this.#free.delete(lane);
-      lane.send(nowMs);
+      this.#free.delete(loop);
+      loop.send(nowMs);
     }
   }
 }
@@ -100,13 +100,13 @@ export class Pacer implements Pace {
     this.#started = 0;
   }
 
-  free(lane: Sender): void {
-    this.#free.push(lane);
+  free(loop: Sender): void {
+    this.#free.push(loop);
     this.#send();
   }
 
-  gone(lane: Sender): void {
-    this.#free = this.#free.filter((each) => each !== lane);
+  gone(loop: Sender): void {
+    this.#free = this.#free.filter((each) => each !== loop);
   }
 
   /** Up to one a connection is no arrears but the loop's own grain. */
@@ -122,9 +122,9 @@ export class Pacer implements Pace {
   #send(): void {
     const due = Math.floor((performance.now() - this.#startMs) * this.#ratePerMs);
     while (this.#started < due) {
-      const lane = this.#free.pop();
-      if (lane === undefined) return;
-      lane.send(this.#startMs + this.#started / this.#ratePerMs);
+      const loop = this.#free.pop();
+      if (loop === undefined) return;
+      loop.send(this.#startMs + this.#started / this.#ratePerMs);
       this.#started += 1;
     }
   }

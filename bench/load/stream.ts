@@ -9,7 +9,7 @@ import type { LoadPlan } from './plan.ts';
 const RECONNECT_MS = 20;
 
 /** Where the lanes of a load say what comes of their requests. */
-export interface LaneEvents {
+export interface ConnectionLoopEvents {
   sent(): void;
   /** `sinceMs`: when it was sent, or was due. `body` is valid only during the call. */
   answered(status: number, body: Buffer, sinceMs: number): void;
@@ -17,9 +17,9 @@ export interface LaneEvents {
   lost(kind: string, how: { readonly asked: boolean; readonly rested: boolean }): void;
 }
 
-export class Lane implements Sender {
+export class ConnectionLoop implements Sender {
   readonly #plan: LoadPlan;
-  readonly #events: LaneEvents;
+  readonly #events: ConnectionLoopEvents;
   #requests: readonly string[];
   #next: number;
   #connection: HttpConnection | undefined;
@@ -33,7 +33,7 @@ export class Lane implements Sender {
   #stopped = false;
   #onTried: () => void = () => undefined;
 
-  constructor(plan: LoadPlan, index: number, events: LaneEvents) {
+  constructor(plan: LoadPlan, index: number, events: ConnectionLoopEvents) {
     this.#plan = plan;
     this.#events = events;
     this.#requests = plan.requests;

@@ -66,8 +66,8 @@ function subjectOf(
     // The warm-up is one round, whatever it takes; the others follow.
     forMs = durationMs;
     const requests = Array.from({ length: Math.min(wanted, REQUESTS_MAX) }, request);
-    const lanes = Math.ceil(connections / (size === 1 ? 1 : FEWER));
-    return { url: internal, requests, expect: '"accepted"', connections: lanes };
+    const streams = Math.ceil(connections / (size === 1 ? 1 : FEWER));
+    return { url: internal, requests, expect: '"accepted"', connections: streams };
   });
   return {
     ...subject,

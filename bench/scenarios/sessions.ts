@@ -23,7 +23,7 @@ const SAMPLE = 6_000;
 /** A prime that divides no size: steps of it meet each session once before any twice. */
 const STRIDE = 7_919;
 /** Connections on which every session is used once, so that it is live. */
-const LANES = 64;
+const STREAMS = 64;
 /** All rounds lie within the minute after which an idle account leaves memory, and making them live takes part of it. */
 const WITHIN_MS = 30_000;
 const LABEL = 'session check';
@@ -111,7 +111,7 @@ async function enliven(bench: Bench, crowd: Crowd): Promise<Figure> {
   const cpuMs = () => costOf(pids[0] ?? 0)?.cpuMs ?? Number.NaN;
   const before = cpuMs();
   let next = 0;
-  const lane = async () => {
+  const stream = async () => {
     const connection = await RawConnection.open(url);
     for (let cookie = cookies[next++]; cookie !== undefined; cookie = cookies[next++]) {
       const { status, text } = await connection.ask('GET', '/auth/v1/info', { Cookie: cookie });
@@ -120,7 +120,7 @@ async function enliven(bench: Bench, crowd: Crowd): Promise<Figure> {
     }
     connection.close();
   };
-  await Promise.all(Array.from({ length: LANES }, lane));
+  await Promise.all(Array.from({ length: STREAMS }, stream));
   const name = `first use of each of ${size.toLocaleString('en')} sessions, processor time`;
   return { name, unit: 'us', value: ((cpuMs() - before) * 1_000) / size };
 }

@@ -149,14 +149,14 @@ async function streamRequests(bench: Bench, url: string, clients: number): Promi
   bench.announce(`${accounts} accounts sign up`);
   const requests: string[] = [];
   let started = 0;
-  const lane = async () => {
+  const stream = async () => {
     while (started < accounts) {
       started += 1;
       const { cookie } = await signUp(url);
       requests.push(rawRequest('GET', `${url}/auth/v1/events`, { Cookie: cookie }));
     }
   };
-  await Promise.all(Array.from({ length: SIGN_UPS }, lane));
+  await Promise.all(Array.from({ length: SIGN_UPS }, stream));
   return requests;
 }
 

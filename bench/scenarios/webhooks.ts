@@ -175,8 +175,8 @@ interface Arrived {
 }
 
 /** What has come since the last report, when all events are there or the patience is over. */
-async function arrived(world: World, wanted: number, patienceMs: number): Promise<Arrived> {
-  const untilMs = nowMs() + patienceMs;
+async function arrived(world: World, wanted: number, timeoutMs: number): Promise<Arrived> {
+  const untilMs = nowMs() + timeoutMs;
   const latenciesMs: number[] = [];
   let deliveries = 0;
   let reached = 0;

@@ -98,7 +98,7 @@ export async function makeAgents(bench: Bench, url: string, count: number): Prom
   const remote = bench.options.target !== undefined;
   if (remote) bench.afterwards(async () => bench.remarks.push(...leftBehind(url, await leave(url, people))));
   let started = 0;
-  const lane = async () => {
+  const stream = async () => {
     while (started < count) {
       started += 1;
       const person = await patiently(() => signUp(url));
@@ -107,7 +107,7 @@ export async function makeAgents(bench: Bench, url: string, count: number): Prom
     }
   };
   // One at a time where limits of people are on.
-  await Promise.all(Array.from({ length: remote ? 1 : SIGN_UPS }, lane));
+  await Promise.all(Array.from({ length: remote ? 1 : SIGN_UPS }, stream));
   return people;
 }
 

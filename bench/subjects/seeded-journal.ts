@@ -19,7 +19,7 @@ import { LiveSettings } from '../../src/domain/settings/settings.ts';
 /** As the gateway grows its own. */
 const STEP_BYTES = 64 * 1024 * 1024;
 /** Sign-ups under way at once: large groups, one sync each. */
-const LANES = 1_000;
+const STREAMS = 1_000;
 const PROOF = { message: new Uint8Array(8), signature: new Uint8Array(64) };
 const ORIGIN = { ip: '127.0.0.1', userAgent: 'gatehouse-bench' };
 const DRAIN_MS = 10_000;
@@ -79,7 +79,7 @@ async function signUps(
   const ids = new TickSource();
   const sessions: SeededSession[] = [];
   let started = 0;
-  const lane = async () => {
+  const stream = async () => {
     while (started < accounts) {
       started += 1;
       const userId = String(ids.next(Date.now()));
@@ -97,6 +97,6 @@ async function signUps(
       if (sessions.length % PROGRESS_EVERY === 0) progress(sessions.length);
     }
   };
-  await Promise.all(Array.from({ length: LANES }, lane));
+  await Promise.all(Array.from({ length: STREAMS }, stream));
   return sessions;
 }

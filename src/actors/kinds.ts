@@ -5,22 +5,22 @@ import { settings } from './admin/settings.ts';
 import { staff } from './admin/staff.ts';
 import { app } from './apps/app.ts';
 import { deliveryLog } from './apps/delivery-log.ts';
-import { codeCourier } from './codes/code-sender.ts';
-import { codeDesk } from './codes/one-time-codes.ts';
+import { codeSender } from './codes/code-sender.ts';
+import { oneTimeCodes } from './codes/one-time-codes.ts';
 import { upload } from './files/v1/upload.ts';
-import { uploadDesk } from './files/v1/upload-slots.ts';
+import { uploadSlots } from './files/v1/upload-slots.ts';
 import { draft } from './files/v2/draft.ts';
 import type { AnyKind } from './runtime/actor.ts';
 
 export const KINDS: readonly AnyKind[] = [
   app,
-  codeCourier,
-  codeDesk,
+  codeSender,
+  oneTimeCodes,
   deliveryLog,
   draft,
   settings,
   staff,
   upload,
-  uploadDesk,
+  uploadSlots,
   user,
 ];

@@ -6,7 +6,7 @@ import { isNoRoom } from '../domain/disk-faults.ts';
 import { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import { LiveSettings } from '../domain/settings/settings.ts';
 import { LiveFigures } from '../io/admin/dashboard.ts';
-import { openVault } from '../io/apps/api-keys.ts';
+import { openApiKeyCipher } from '../io/apps/api-keys.ts';
 import { openFileCodes } from '../io/files/download/file-code.ts';
 import { createModuleClient } from '../io/modules/client.ts';
 import type { Log } from '../io/observability/log.ts';
@@ -89,11 +89,11 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   bounds.observe('uploadSlots', () => actors.count('crc32'));
   const site = resolveSite(configuration, options.version, publicServer.port, chatUrl !== undefined);
   const staff = await openStaff(actors, site);
-  const vault = await openVault(actors.administration, configuration);
-  const fileCodes = openFileCodes(vault);
+  const cipher = await openApiKeyCipher(actors.administration, configuration);
+  const fileCodes = openFileCodes(cipher);
   await files.recover(actors);
   const events = await startEventDelivery({ configuration, settings, bounds, actors, sandbox, modules, log });
-  const webhooks = webhookOpening.start({ actors, vault, events });
+  const webhooks = webhookOpening.start({ actors, cipher, events });
   const reload = createReload({ read: options.readAgain, configuration, catalogue, addresses, log });
   const metrics = createMetrics();
   const parts: Parts = {
@@ -101,7 +101,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     options,
     settings,
     actors,
-    vault,
+    cipher,
     events,
     webhooks,
     workers,

@@ -7,7 +7,7 @@ import type { LiveSettings } from '../domain/settings/settings.ts';
 import type { Site } from '../domain/site.ts';
 import { openChallenges } from '../io/accounts/challenges.ts';
 import type { LiveFigures } from '../io/admin/dashboard.ts';
-import type { Vault } from '../io/apps/api-keys.ts';
+import type { ApiKeyCipher } from '../io/apps/api-keys.ts';
 import type { FileCodes } from '../io/files/download/file-code.ts';
 import { FileRemovals } from '../io/files/storage/removals.ts';
 import { createPipeline, type Pipeline } from '../io/http/pipeline.ts';
@@ -41,7 +41,7 @@ export interface Parts extends OpenedStaff {
   readonly options: AssemblyOptions;
   readonly settings: LiveSettings;
   readonly actors: RunningSystem;
-  readonly vault: Vault;
+  readonly cipher: ApiKeyCipher;
   readonly events: EventDelivery;
   readonly webhooks: WebhookDelivery;
   readonly workers: WorkerPool;
@@ -74,7 +74,7 @@ export function createPipelines(parts: Parts): Pipelines {
   const { configuration, options, settings, actors, limiter, metrics, publicServer } = parts;
   const { site, live } = parts;
   const gate = gateOf(parts);
-  const challenges = openChallenges(parts.vault);
+  const challenges = openChallenges(parts.cipher);
   const startedMs = performance.now();
   const rss = residentMemory(() => performance.now());
   const facts = () => ({
@@ -111,7 +111,7 @@ export function createPipelines(parts: Parts): Pipelines {
     });
   const api = createRoutes({
     ...parts,
-    webhooks: parts.webhooks.desk,
+    webhooks: parts.webhooks.ownerApi,
     onCall(call) {
       metrics.observeCall(call);
       live.observeCall(call);

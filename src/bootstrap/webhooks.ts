@@ -6,11 +6,11 @@ import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import type { EventLog } from '../domain/events/events.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
-import type { Vault } from '../io/apps/api-keys.ts';
+import type { ApiKeyCipher } from '../io/apps/api-keys.ts';
 import type { Log } from '../io/observability/log.ts';
 import type { Figures } from '../io/observability/metrics.ts';
 import { WebhookEngine } from '../io/webhooks/dispatcher.ts';
-import { WebhookDesk } from '../io/webhooks/owner-api.ts';
+import { WebhookOwnerApi } from '../io/webhooks/owner-api.ts';
 import { createWebhookSender } from '../io/webhooks/sender.ts';
 import { createResolver } from '../io/webhooks/ssrf-guard.ts';
 import { flatten } from './metrics.ts';
@@ -19,7 +19,7 @@ import { flatten } from './metrics.ts';
 const STOP_MS = 5_500;
 
 export interface WebhookDelivery {
-  readonly desk: WebhookDesk;
+  readonly ownerApi: WebhookOwnerApi;
   figures(): Figures;
   /** To be awaited before the event log and the actors stop. */
   stop(): Promise<void>;
@@ -27,7 +27,7 @@ export interface WebhookDelivery {
 
 export interface WebhookParts {
   readonly actors: RunningSystem;
-  readonly vault: Vault;
+  readonly cipher: ApiKeyCipher;
   readonly events: { readonly log: EventLog };
 }
 
@@ -74,7 +74,7 @@ export function openWebhooks(options: WebhookOptions): WebhookOpening {
 
 function startEngine(
   { configuration, settings, log }: WebhookOptions,
-  { actors, vault, events }: WebhookParts,
+  { actors, cipher, events }: WebhookParts,
 ): { engine: WebhookEngine; delivery: WebhookDelivery } {
   const { production, webhookAllow: allow } = configuration;
   const elapsed = () => performance.now();
@@ -89,7 +89,7 @@ function startEngine(
     administration: actors.administration,
     log: events.log,
     sender,
-    vault,
+    cipher,
     clock: Date.now,
     schedule: nodeSchedule,
     onBug: (error, appId) => log.error({ err: error, appId }, 'a webhook failed by a bug; it is tried again'),
@@ -97,7 +97,7 @@ function startEngine(
   // In the background: a start does not wait for thousands of applications.
   engine.start().catch((error: unknown) => log.error({ err: error }, 'webhooks did not start'));
   const delivery: WebhookDelivery = {
-    desk: new WebhookDesk(engine, events.log, sender),
+    ownerApi: new WebhookOwnerApi(engine, events.log, sender),
     figures: () => flatten(engine.counters()),
     async stop() {
       await engine.stop(STOP_MS);

@@ -12,14 +12,14 @@ export const CAPABILITY_FAMILIES: readonly CapabilityFamily[] = ['chat', 'wallet
 export type Caller =
   | { readonly kind: 'session'; readonly session: SessionContext }
   | { readonly kind: 'capability'; readonly family: CapabilityFamily }
-  | { readonly kind: 'nobody' };
+  | { readonly kind: 'anonymous' };
 
 /** How a session logged in: its login type, that of a signed `McpApp` login apart. */
 export type LoginClass = LoginType | 'McpApp:proven';
 /** All that visibility depends on. */
-export type CallerClass = 'nobody' | LoginClass | `Capability:${CapabilityFamily}`;
+export type CallerClass = 'anonymous' | LoginClass | `Capability:${CapabilityFamily}`;
 export const CALLER_CLASSES: readonly CallerClass[] = [
-  'nobody',
+  'anonymous',
   'McpBasic',
   'McpVerified',
   'McpApp',
@@ -55,8 +55,8 @@ export interface ResourceAccess extends ToolAccess {
 
 /** A browser session never reaches /mcp; were one to, it would open nothing. */
 export function callerClass(caller: Caller): CallerClass {
-  if (caller.kind === 'session') return loginClass(caller.session) ?? 'nobody';
-  return caller.kind === 'capability' ? `Capability:${caller.family}` : 'nobody';
+  if (caller.kind === 'session') return loginClass(caller.session) ?? 'anonymous';
+  return caller.kind === 'capability' ? `Capability:${caller.family}` : 'anonymous';
 }
 
 /** Undefined for a browser session. */
@@ -65,20 +65,20 @@ export function loginClass({ loginType, proven }: SessionContext): LoginClass | 
 }
 
 export function mayCallTool(access: ToolAccess, caller: CallerClass, policy: AccessPolicy): boolean {
-  if (caller === 'nobody') return false;
+  if (caller === 'anonymous') return false;
   if (isCapability(caller)) return opensWithCode(access, caller);
   return access.capabilityModule === undefined && opensWithLogin(access, caller, policy);
 }
 
 /** Without a session and a code the whole catalogue is advertised (spec 4.1 tools/list); no call follows from it. */
 export function listsTool(access: ToolAccess, caller: CallerClass, policy: AccessPolicy): boolean {
-  return caller === 'nobody' || mayCallTool(access, caller, policy);
+  return caller === 'anonymous' || mayCallTool(access, caller, policy);
 }
 
 /** What is listed is the same (mcp.md "Catalogue"). */
 export function mayReadResource(access: ResourceAccess, caller: CallerClass, policy: AccessPolicy): boolean {
   const open = access.sessionScope === false && access.capabilityModule === undefined;
-  if (caller === 'nobody') return open;
+  if (caller === 'anonymous') return open;
   if (isCapability(caller)) return opensWithCode(access, caller);
   // What anyone may read, an app may read too; a login type that is named in `restricted` stays out.
   if (open) return !denies(access, caller);

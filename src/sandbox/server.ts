@@ -27,8 +27,8 @@ export async function serveSandbox(
   { modules, port: wanted }: { readonly modules: readonly string[]; readonly port: number },
   onDiskFailure: (error: unknown) => void,
 ): Promise<RunningServer> {
-  const desk = new Desk(store, modules, onDiskFailure);
-  const server = createServer((request, response) => void desk.serve(request, response));
+  const ownerApi = new RequestHandler(store, modules, onDiskFailure);
+  const server = createServer((request, response) => void ownerApi.serve(request, response));
   server.maxConnections = CONNECTIONS_MAX;
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   await new Promise<void>((resolve, reject) => {
@@ -39,7 +39,7 @@ export async function serveSandbox(
   return { url: `http://127.0.0.1:${port}`, close: () => closeServer(server) };
 }
 
-class Desk {
+class RequestHandler {
   readonly #store: SandboxStore;
   readonly #modules: readonly string[];
   readonly #onDiskFailure: (error: unknown) => void;

@@ -14,9 +14,9 @@ const HASH_STEP_BYTES = 256 * 1024;
 /** Of this thread, for one task at a time. */
 const HASH_STEP = pageMemory(HASH_STEP_BYTES);
 
-export interface WriteSlabTask {
+export interface WriteBufferTask {
   /** Shared with the thread, never copied. Nobody may touch it until the task has settled. */
-  readonly slab: SharedArrayBuffer;
+  readonly sharedBuffer: SharedArrayBuffer;
   /** Bytes of the slab, from its beginning. */
   readonly length: number;
   readonly fd: number;
@@ -34,7 +34,7 @@ export interface SystemFault {
 }
 
 /** Unsigned CRC-32 of the slab's bytes, or why they could not be written. */
-export type WriteSlabVerdict = number | SystemFault;
+export type WriteBufferResult = number | SystemFault;
 
 export interface HashRangeTask {
   readonly fd: number;
@@ -71,8 +71,14 @@ export function crc32InScript(bytes: Uint8Array, previous = 0): number {
 }
 
 /** A number means: the bytes have this CRC-32, and unless another was expected they are in the file. */
-export function writeSlab({ slab, length, fd, position, expectedCrc32 }: WriteSlabTask): WriteSlabVerdict {
-  const bytes = new Uint8Array(slab, 0, length);
+export function writeBuffer({
+  sharedBuffer,
+  length,
+  fd,
+  position,
+  expectedCrc32,
+}: WriteBufferTask): WriteBufferResult {
+  const bytes = new Uint8Array(sharedBuffer, 0, length);
   const crc = crc32(bytes);
   if (expectedCrc32 !== undefined && expectedCrc32 !== crc) return crc;
   try {

@@ -5,9 +5,9 @@
 import {
   type HashRangeTask,
   hashRange,
-  type WriteSlabTask,
-  type WriteSlabVerdict,
-  writeSlab,
+  type WriteBufferResult,
+  type WriteBufferTask,
+  writeBuffer,
 } from './crc32.ts';
 import { checkEd25519Key, verifyEd25519 } from './ed25519.ts';
 import {
@@ -33,7 +33,7 @@ export interface WorkerTasks {
   /** A browser's answer to login_options with one of the owner's credentials. */
   verifyAuthentication: { input: AuthenticationTask; output: AuthenticationVerdict };
   /** Writes file bytes and answers their CRC-32. The slab is shared, not copied (docs/decisions/0040). */
-  writeSlab: { input: WriteSlabTask; output: WriteSlabVerdict };
+  writeBuffer: { input: WriteBufferTask; output: WriteBufferResult };
   /** CRC-32 of bytes that are in a file already; undefined when the file is shorter. */
   hashRange: { input: HashRangeTask; output: number | undefined };
   /** SHA-256 of the same, base64url. */
@@ -92,7 +92,7 @@ const TASKS: { readonly [N in TaskName]: TaskRow<N, unknown> } = {
     pack: ({ cosePublicKey, ...rest }) => [rest, toWire(cosePublicKey)],
     run: ([rest, cosePublicKey]) => verifyAuthentication({ ...rest, cosePublicKey: fromWire(cosePublicKey) }),
   }),
-  writeSlab: row<'writeSlab', WriteSlabTask>({ pack: (task) => task, run: writeSlab }),
+  writeBuffer: row<'writeBuffer', WriteBufferTask>({ pack: (task) => task, run: writeBuffer }),
   hashRange: row<'hashRange', HashRangeTask>({ pack: (task) => task, run: hashRange }),
   sha256Range: row<'sha256Range', Sha256RangeTask>({ pack: (task) => task, run: sha256Range }),
 };

@@ -64,7 +64,7 @@ t.test('ratios: the first of each group against its others, and the pairs that a
   const pairs = [
     { of: 'A8', against: 'C' },
     { of: 'A', against: 'B' },
-    { of: 'A', against: 'nobody' },
+    { of: 'A', against: 'anonymous' },
   ];
   const { ratios } = await compare(subjects, { least: 1, most: 1, pairs });
   t.same(
@@ -136,8 +136,8 @@ t.test('load: errors by kind: status, unexpected body, closed connection, time-o
   t.ok((closed.errors['closed'] ?? 0) > 0);
   const silent = await loadAgainst(t, () => undefined, { timeoutMs: 100, durationMs: 700 });
   t.ok((silent.errors['timeout'] ?? 0) >= 4);
-  const nobody = await loadAgainst(t, () => undefined, { port: 1 });
-  t.ok((nobody.errors['connect'] ?? 0) > 0);
+  const anonymous = await loadAgainst(t, () => undefined, { port: 1 });
+  t.ok((anonymous.errors['connect'] ?? 0) > 0);
 });
 
 t.test('load: open loop keeps the rate and counts a stall from the intended start', async (t) => {

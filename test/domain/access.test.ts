@@ -34,8 +34,8 @@ t.test('tools: restricted, appScope and capabilityModule alone decide who calls'
 
 t.test('tools: without session and code everything is listed and nothing may be called', async (t) => {
   for (const access of [{}, { restricted: ['McpBasic'] }, { capabilityModule: 'chat' }] as ToolAccess[]) {
-    t.equal(listsTool(access, 'nobody', CLOSED), true);
-    t.equal(mayCallTool(access, 'nobody', OPEN), false);
+    t.equal(listsTool(access, 'anonymous', CLOSED), true);
+    t.equal(mayCallTool(access, 'anonymous', OPEN), false);
     for (const one of CALLER_CLASSES.slice(1))
       t.equal(listsTool(access, one, CLOSED), mayCallTool(access, one, CLOSED));
   }
@@ -43,14 +43,14 @@ t.test('tools: without session and code everything is listed and nothing may be 
 
 t.test('resources: sessionScope opens, closes and joins the modes', async (t) => {
   t.strictSame(readers({}), ['McpBasic', 'McpVerified']);
-  t.strictSame(readers({ sessionScope: false }), ['nobody', 'McpBasic', 'McpVerified', ...APPS]);
+  t.strictSame(readers({ sessionScope: false }), ['anonymous', 'McpBasic', 'McpVerified', ...APPS]);
   t.strictSame(readers({ sessionScope: false, restricted: ['McpBasic'] }), [
-    'nobody',
+    'anonymous',
     'McpVerified',
     ...APPS,
   ]);
   t.strictSame(readers({ sessionScope: false, restricted: ['McpApp'] }), [
-    'nobody',
+    'anonymous',
     'McpBasic',
     'McpVerified',
   ]);
@@ -75,7 +75,7 @@ t.test('proof: personal rows ask for it under the closed policy, others always o
   t.strictSame(callers({ ...personal, restricted: ['McpApp'] }, CLOSED), ['McpVerified']);
   t.strictSame(callers({ proof: 'always', capabilityModule: 'chat' }, CLOSED), ['Capability:chat']);
   t.strictSame(readers({ sessionScope: false, proof: 'always' }, CLOSED), [
-    'nobody',
+    'anonymous',
     'McpBasic',
     'McpVerified',
     ...APPS,
@@ -94,10 +94,10 @@ t.test('isProvenLogin: a signature proves, a public key and an application id do
 
 t.test('callerClass: a browser session opens nothing', async (t) => {
   const session = { kind: 'browser', loginType: null } as SessionContext;
-  t.equal(callerClass({ kind: 'session', session }), 'nobody');
+  t.equal(callerClass({ kind: 'session', session }), 'anonymous');
   t.equal(callerClass({ kind: 'session', session: { ...session, loginType: 'McpApp' } }), 'McpApp');
   const signed = { ...session, loginType: 'McpApp', proven: true } as const;
   t.equal(callerClass({ kind: 'session', session: signed }), 'McpApp:proven');
   t.equal(callerClass({ kind: 'capability', family: 'wallet' }), 'Capability:wallet');
-  t.equal(callerClass({ kind: 'nobody' }), 'nobody');
+  t.equal(callerClass({ kind: 'anonymous' }), 'anonymous');
 });

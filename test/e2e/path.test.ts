@@ -215,21 +215,21 @@ t.test(
     const configuration = { Settings: SETTINGS, Admin: { publicKeys: [admin.publicKey] } };
     let gateway = await launch({ configuration });
     const person = await signUp(gateway.url, admin);
-    const stranger = await signUp(gateway.url);
+    const outsider = await signUp(gateway.url);
     const url = () => `${gateway.url}/ProxyAdmin/api/settings`;
     const change = { name: 'SessionApiRPSLimit', value: 7 };
     t.equal((await request(url(), { body: change })).status, 401);
-    t.equal((await request(url(), { headers: { Cookie: stranger.cookie }, body: change })).status, 403);
+    t.equal((await request(url(), { headers: { Cookie: outsider.cookie }, body: change })).status, 403);
     const headers = { Cookie: person.cookie };
     t.equal((await request(url(), { headers, body: { name: 'NoSuch', value: 7 } })).status, 400);
     t.equal((await request(url(), { headers, body: { ...change, value: -1 } })).status, 400);
     const done = expectOk('settings', await request(url(), { headers, body: change }));
     t.match(done.json, { result: { id: 11, name: 'SessionApiRPSLimit', value: 7, default: 3 } });
-    const next = await request(`${gateway.url}/auth/v1/sessions`, { headers: { Cookie: stranger.cookie } });
+    const next = await request(`${gateway.url}/auth/v1/sessions`, { headers: { Cookie: outsider.cookie } });
     t.match(next.headers.get('x-ratelimit'), /^s=s;l=35;r=\d+;t=[1-5]$/, 'effective at once');
     await gateway.kill();
     gateway = await launch({ dataPath: gateway.dataPath, configuration });
-    const again = await request(`${gateway.url}/auth/v1/sessions`, { headers: { Cookie: stranger.cookie } });
+    const again = await request(`${gateway.url}/auth/v1/sessions`, { headers: { Cookie: outsider.cookie } });
     t.match(again.headers.get('x-ratelimit'), /^s=s;l=35;/, 'the change wins over the file after a restart');
     await gateway.stop();
   },

@@ -73,7 +73,7 @@ interface World {
   fileCode: string;
   draftId: string;
 }
-type As = 'nobody' | 'person' | 'agent';
+type As = 'anonymous' | 'person' | 'agent';
 interface Step {
   readonly id: string;
   readonly as?: As;
@@ -102,7 +102,7 @@ const stream = (method: string, more: (world: World) => Call): Step => ({
 });
 const file = (method: string, version: string, name: string): Step => ({
   id: `${method}_auth_${version}_file_${name}`,
-  as: version === 'v1' ? 'person' : 'nobody',
+  as: version === 'v1' ? 'person' : 'anonymous',
   call: ({ fileId, fileCode }) => ({
     path: { [name]: version === 'v1' ? fileId : fileCode },
     head: { Range: 'bytes=0-1' },
@@ -118,10 +118,10 @@ const proxied = (method: string): Step => ({
 const nameless = ids(() => ({ kind: 'user', id: '1' }));
 
 const STEPS: readonly Step[] = [
-  { id: 'post_auth_v1_login_email', as: 'nobody' },
+  { id: 'post_auth_v1_login_email', as: 'anonymous' },
   {
     id: 'post_auth_v1_login',
-    as: 'nobody',
+    as: 'anonymous',
     async call({ person: { key } }) {
       const { challengeId, signPrefix } = await challenge(gateway.url, 'login');
       const code = signText(key, signPrefix + key.publicKey);
@@ -146,7 +146,7 @@ const STEPS: readonly Step[] = [
   },
   {
     id: 'post_auth_v1_mcp_login',
-    as: 'nobody',
+    as: 'anonymous',
     call: ({ person }) => ({ head: verifiedHeaders(person.key, Math.floor(Date.now() / 1000)) }),
     keep(world, result) {
       world.bearer = String(result['sessionId']);
@@ -280,7 +280,7 @@ t.test(
       fileCode: '',
       draftId: '',
     };
-    const headers = { nobody: () => ({}), person: () => ({ Cookie: person.cookie }), agent };
+    const headers = { anonymous: () => ({}), person: () => ({ Cookie: person.cookie }), agent };
     function agent() {
       return { Authorization: `Bearer ${world.bearer}` };
     }

@@ -141,7 +141,7 @@ t.test(
       rmSync(dataPath, { recursive: true, force: true });
     });
     const owner = await signUp(gateway.url);
-    const stranger = await signUp(gateway.url);
+    const outsider = await signUp(gateway.url);
     const send = sending(() => gateway, owner);
     const registration = { name: 'Shop', url: 'https://shop.example', webhookUrl: receiver.url };
     const created = await send('/auth/v1/app/upsert_usr_app', registration);
@@ -159,7 +159,7 @@ t.test(
       for (let count = 0; count < 25; count += 1) {
         n += 1;
         events.push(event(n, count % 3 === 0 ? undefined : owner.userId));
-        events.push(event(100_000 + n, stranger.userId));
+        events.push(event(100_000 + n, outsider.userId));
       }
       await push(gateway, events);
       if (round % 2 === 0) await receiver.took(n - 24);

@@ -20,7 +20,7 @@ import { loginEmail, loginPhone } from '../../src/io/routes/codes.ts';
 import * as keyRoutes from '../../src/io/routes/keys.ts';
 import { mcpLogin } from '../../src/io/routes/mcp-login.ts';
 import { endSessions, loginLog, logout, sessions } from '../../src/io/routes/sessions.ts';
-import { hashRange, writeSlab } from '../../src/workers/crc32.ts';
+import { hashRange, writeBuffer } from '../../src/workers/crc32.ts';
 import { checkEd25519Key, verifyEd25519 } from '../../src/workers/ed25519.ts';
 import { verifyAuthentication, verifyRegistration } from '../../src/workers/fido2.ts';
 import { sha256Range } from '../../src/workers/sha256.ts';
@@ -79,7 +79,7 @@ export function inlineWorkers(gate: { wait?: () => Promise<void> } = {}): Ports 
     checkEd25519Key,
     verifyRegistration,
     verifyAuthentication,
-    writeSlab,
+    writeBuffer,
     hashRange,
     sha256Range,
   };

@@ -3,7 +3,7 @@ import { LiveSettings } from '../../src/domain/settings/settings.ts';
 import type { Site } from '../../src/domain/site.ts';
 import { LiveFigures } from '../../src/io/admin/dashboard.ts';
 import { LiveStaff, type SetupLink } from '../../src/io/admin/staff.ts';
-import { createVault } from '../../src/io/apps/api-keys.ts';
+import { createApiKeyCipher } from '../../src/io/apps/api-keys.ts';
 import { type CatalogueResult, LiveCatalogue, loadCatalogue } from '../../src/io/mcp/catalog.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import type { AdminAppParts } from '../../src/io/routes/admin/apps.ts';
@@ -30,7 +30,7 @@ const NO_WEBHOOKS = {
   resend: noWebhooks,
 };
 
-export const VAULT = createVault(Buffer.alloc(32, 7));
+export const CIPHER = createApiKeyCipher(Buffer.alloc(32, 7));
 const BUILT = loadCatalogue(BUILT_IN, { tools: {}, resources: {} }, new Map(), { personalReads: true });
 export const SHOP = { name: 'Shop', url: 'https://shop.example' };
 
@@ -69,7 +69,7 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
     routes: (actors, bounds) => {
       staff = new LiveStaff(actors.system, new Set(keys));
       return [
-        ...createAppRoutes(VAULT),
+        ...createAppRoutes(CIPHER),
         ...createAdminRoutes({
           settings: new LiveSettings(),
           administration: actors.system.administration,

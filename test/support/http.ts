@@ -23,7 +23,7 @@ import { createServer, type RequestHandler, type Server, type TlsFiles } from '.
 /** A moment in the middle of nothing, at the start of a 5 s window and of a minute. */
 export const START_MS = 1_760_000_040_000;
 /** How long a raw socket waits for an answer that may not come. Milliseconds. */
-const PATIENCE_MS = 20_000;
+const TIMEOUT_MS = 20_000;
 
 /** Limits out of the way, for tests of something else. The limiter stays in the path. */
 export const NO_LIMITS: Partial<Record<SettingName, SettingValue>> = {
@@ -212,7 +212,7 @@ export function connectRaw(port: number, localAddress = '127.0.0.1'): RawConnect
   };
   socket.on('end', finish).on('close', finish).on('error', finish);
   const until = async (ready: () => boolean): Promise<void> => {
-    const timer = setTimeout(() => socket.destroy(), PATIENCE_MS);
+    const timer = setTimeout(() => socket.destroy(), TIMEOUT_MS);
     while (!ready() && !over) {
       await new Promise<void>((resolve) => {
         wake = resolve;

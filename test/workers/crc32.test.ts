@@ -2,15 +2,15 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
-import { crc32, crc32InScript, hashRange, writeSlab } from '../../src/workers/crc32.ts';
+import { crc32, crc32InScript, hashRange, writeBuffer } from '../../src/workers/crc32.ts';
 import { createWorkerPool } from '../../src/workers/pool.ts';
 import { runs } from '../support/depth.ts';
 import { temporaryFolder } from '../support/files/file-storage.ts';
 
-const slabOf = (text: string): SharedArrayBuffer => {
-  const slab = new SharedArrayBuffer(64);
-  new Uint8Array(slab).set(Buffer.from(text));
-  return slab;
+const sharedBufferOf = (text: string): SharedArrayBuffer => {
+  const sharedBuffer = new SharedArrayBuffer(64);
+  new Uint8Array(sharedBuffer).set(Buffer.from(text));
+  return sharedBuffer;
 };
 
 t.test(
@@ -37,8 +37,18 @@ t.test(
     const fd = openSync(path, 'w+');
     const pool = createWorkerPool({ threads: 1, queueMax: 10 });
     t.teardown(() => pool.close());
-    const late = pool.run('writeSlab', { slab: slabOf('world!!'), length: 5, fd, position: 6 });
-    const early = pool.run('writeSlab', { slab: slabOf('hello '), length: 6, fd, position: 0 });
+    const late = pool.run('writeBuffer', {
+      sharedBuffer: sharedBufferOf('world!!'),
+      length: 5,
+      fd,
+      position: 6,
+    });
+    const early = pool.run('writeBuffer', {
+      sharedBuffer: sharedBufferOf('hello '),
+      length: 6,
+      fd,
+      position: 0,
+    });
     t.same(await late, { ok: true, value: crc32InScript(Buffer.from('world')) });
     t.same(await early, { ok: true, value: crc32InScript(Buffer.from('hello ')) });
     const whole = await pool.run('hashRange', { fd, position: 0, length: 11 });
@@ -52,23 +62,29 @@ t.test('writeSlab: bytes with another checksum than the expected one are not wri
   const path = join(temporaryFolder(t), 'file');
   const fd = openSync(path, 'w+');
   const good = crc32InScript(Buffer.from('good'));
-  t.equal(writeSlab({ slab: slabOf('good'), length: 4, fd, position: 0, expectedCrc32: good }), good);
-  t.not(writeSlab({ slab: slabOf('evil'), length: 4, fd, position: 0, expectedCrc32: good }), good);
+  t.equal(
+    writeBuffer({ sharedBuffer: sharedBufferOf('good'), length: 4, fd, position: 0, expectedCrc32: good }),
+    good,
+  );
+  t.not(
+    writeBuffer({ sharedBuffer: sharedBufferOf('evil'), length: 4, fd, position: 0, expectedCrc32: good }),
+    good,
+  );
   closeSync(fd);
   t.equal(readFileSync(path, 'utf8'), 'good');
 });
 
 t.test('writeSlab: what the system says is a value, so that a full disk is told from a bug', async (t) => {
   const fd = openSync('/dev/full', 'w');
-  t.match(writeSlab({ slab: slabOf('x'), length: 1, fd, position: 0 }), { code: 'ENOSPC' });
+  t.match(writeBuffer({ sharedBuffer: sharedBufferOf('x'), length: 1, fd, position: 0 }), { code: 'ENOSPC' });
   closeSync(fd);
-  t.match(writeSlab({ slab: slabOf('x'), length: 1, fd, position: 0 }), { code: 'EBADF' });
+  t.match(writeBuffer({ sharedBuffer: sharedBufferOf('x'), length: 1, fd, position: 0 }), { code: 'EBADF' });
 });
 
 t.test('hashRange: a range that the file does not have in full is undefined', async (t) => {
   const path = join(temporaryFolder(t), 'file');
   const fd = openSync(path, 'w+');
-  writeSlab({ slab: slabOf('abc'), length: 3, fd, position: 0 });
+  writeBuffer({ sharedBuffer: sharedBufferOf('abc'), length: 3, fd, position: 0 });
   t.equal(hashRange({ fd, position: 1, length: 2 }), crc32InScript(Buffer.from('bc')));
   t.equal(hashRange({ fd, position: 1, length: 3 }), undefined);
   t.equal(hashRange({ fd, position: 90, length: 1 }), undefined);

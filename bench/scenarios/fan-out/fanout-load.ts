@@ -58,10 +58,10 @@ export class FanoutLoad {
 
   /** Resolves when that many are connected in all and the first bytes of each are there. */
   async connect(clients: number): Promise<void> {
-    const lane = async () => {
+    const stream = async () => {
       while (this.#sockets.length < clients) await this.#open(this.#sockets.length);
     };
-    await Promise.all(Array.from({ length: CONNECTS }, lane));
+    await Promise.all(Array.from({ length: CONNECTS }, stream));
   }
 
   /** Resolves when so many messages came in since the last report. */

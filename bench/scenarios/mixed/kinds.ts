@@ -26,7 +26,7 @@ export interface MixedKind {
   readonly share: number;
   readonly listener: 'public' | 'internal';
   /** Under way at once. */
-  readonly lanes: number;
+  readonly connections: number;
   /** Can this cast do it? Every cast can unless given. */
   readonly fits?: (cast: Cast) => boolean;
   /** The `count`th of its kind. Undefined: good; else what went wrong. */
@@ -38,7 +38,7 @@ const RANGE_BYTES = 4_096;
 const UPLOAD_BYTES = 16 * 1024;
 const UPLOAD = Buffer.alloc(UPLOAD_BYTES, 'an upload of the mixed bench; ');
 const SECOND_MS = 1_000;
-const LANES = 16;
+const CONNECTIONS = 16;
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 
 export const KINDS: readonly MixedKind[] = [
@@ -63,11 +63,11 @@ export const KINDS: readonly MixedKind[] = [
     const headers = verifiedHeaders(turn(loginKeys, count), Math.floor(Date.now() / SECOND_MS));
     return judge(await connection.ask('POST', '/auth/v1/mcp_login', headers), '"sessionId"');
   }),
-  { ...row('upload', 0.03, upload), lanes: 8, fits: ({ uploadCookies }) => uploadCookies.length > 0 },
+  { ...row('upload', 0.03, upload), connections: 8, fits: ({ uploadCookies }) => uploadCookies.length > 0 },
   {
     ...row('event pushed', 0.03, push),
     listener: 'internal',
-    lanes: 4,
+    connections: 4,
     fits: ({ internal }) => internal !== undefined,
   },
 ];
@@ -102,7 +102,7 @@ export function isUndeclared(error: string): boolean {
 }
 
 function row(name: string, share: number, work: MixedKind['work']): MixedKind {
-  return { name, share, listener: 'public', lanes: LANES, work };
+  return { name, share, listener: 'public', connections: CONNECTIONS, work };
 }
 
 function mcp(name: string, share: number, method: string, params: object, expect: string): MixedKind {

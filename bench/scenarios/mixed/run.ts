@@ -47,7 +47,7 @@ function elapse(durationMs: number): Promise<void> {
 class KindLoad {
   readonly #kind: MixedKind;
   readonly #ratePerSecond: number;
-  readonly #lanes: readonly KindLane[];
+  readonly #lanes: readonly KindConnections[];
   readonly #pacer: Pacer;
   readonly #errors: Record<string, number> = {};
   #latencies = new Latencies();
@@ -62,20 +62,20 @@ class KindLoad {
     this.#ratePerSecond = ratePerSecond;
     const url = kind.listener === 'internal' ? (cast.internal ?? cast.url) : cast.url;
     this.#lanes = Array.from(
-      { length: kind.lanes },
+      { length: kind.connections },
       () =>
-        new KindLane(
+        new KindConnections(
           url,
           (connection) => kind.work(cast, connection, this.#count++),
           (sinceMs, error) => this.#done(sinceMs, error),
         ),
     );
-    this.#pacer = new Pacer(kind.lanes, ratePerSecond);
+    this.#pacer = new Pacer(kind.connections, ratePerSecond);
   }
 
   start(): void {
     this.#pacer.start();
-    for (const lane of this.#lanes) lane.join(this.#pacer);
+    for (const connections of this.#lanes) connections.join(this.#pacer);
   }
 
   /** The warm-up is over. Its failures stay: they say that the set-up is wrong. */
@@ -89,7 +89,7 @@ class KindLoad {
     const unsent = this.#pacer.unsent();
     this.#pacer.stop();
     if (unsent > 0) this.#errors['unsent'] = unsent;
-    await Promise.all(this.#lanes.map((lane) => lane.leave()));
+    await Promise.all(this.#lanes.map((connections) => connections.leave()));
     const report: LoadReport = {
       answers: this.#answers,
       answersInAll: this.#answersInAll,
@@ -124,7 +124,7 @@ class KindLoad {
 }
 
 /** One connection, opened anew when it is not fresh any more. */
-class KindLane implements Sender {
+class KindConnections implements Sender {
   readonly #connection: KeptConnection;
   readonly #work: (connection: RawConnection) => Promise<string | undefined>;
   readonly #done: (sinceMs: number, error: string | undefined) => void;

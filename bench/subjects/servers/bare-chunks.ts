@@ -21,8 +21,8 @@ await listen((app) =>
       file = openSync(join(folder, request.getUrl().slice(1)), 'w');
     }
     const fd = file ?? -1;
-    const slab = idle.pop() ?? new SharedArrayBuffer(CHUNK_BYTES);
-    const bytes = Buffer.from(slab);
+    const sharedBuffer = idle.pop() ?? new SharedArrayBuffer(CHUNK_BYTES);
+    const bytes = Buffer.from(sharedBuffer);
     let length = 0;
     let aborted = false;
     response.onAborted(() => {
@@ -32,10 +32,12 @@ await listen((app) =>
       bytes.fill(new Uint8Array(piece), length, length + piece.byteLength);
       length += piece.byteLength;
       if (!isLast) return;
-      void pool.run('writeSlab', { slab, length, fd, position: number * CHUNK_BYTES }).then((result) => {
-        idle.push(slab);
-        if (!aborted) response.cork(() => response.writeStatus(result.ok ? '200 OK' : '500').end('{}'));
-      });
+      void pool
+        .run('writeBuffer', { sharedBuffer, length, fd, position: number * CHUNK_BYTES })
+        .then((result) => {
+          idle.push(sharedBuffer);
+          if (!aborted) response.cork(() => response.writeStatus(result.ok ? '200 OK' : '500').end('{}'));
+        });
     });
   }),
 );

@@ -3,7 +3,7 @@
  * them. What was taken back stays on record, so that a further login is refused until the person allows it again.
  */
 import { APP_ACCESS_MAX } from '../../domain/apps.ts';
-import { type AppDoor, letsIn } from '../apps/app-access-index.ts';
+import { type AppIndexEntry, mayOpenSession } from '../apps/app-access-index.ts';
 import { audited, type Change, type Origin, outcome } from '../change.ts';
 import { type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import { endSessions } from './user-sessions.ts';
@@ -21,7 +21,7 @@ export type AppAccessCommand =
   | {
       readonly type: 'grantAppAccess';
       readonly appId: string;
-      readonly door: AppDoor | undefined;
+      readonly indexEntry: AppIndexEntry | undefined;
       readonly origin: Origin;
     }
   /** From the app actor: its sessions that were opened before the tick are over. */
@@ -68,12 +68,12 @@ export function accessOf(state: UserState, appId: string): AppAccess | undefined
 export function admitsApp(
   state: UserState,
   appId: string,
-  door: AppDoor | undefined,
+  indexEntry: AppIndexEntry | undefined,
   publicKey: string,
 ): boolean {
-  if (!letsIn(door, { userId: state.userId, publicKey })) return false;
+  if (!mayOpenSession(indexEntry, { userId: state.userId, publicKey })) return false;
   const access = accessOf(state, appId);
-  if (access === undefined) return !owns(state, door) && state.appAccess.length < APP_ACCESS_MAX;
+  if (access === undefined) return !owns(state, indexEntry) && state.appAccess.length < APP_ACCESS_MAX;
   return access.revokedMs === null;
 }
 
@@ -83,8 +83,8 @@ export function firstLogin(state: UserState, appId: string, turn: Turn): Change 
   return granted(state, { appId, grantedMs: turn.nowMs, source: 'login', revokedMs: null }, true);
 }
 
-function owns(state: UserState, door: AppDoor | undefined): boolean {
-  return door?.ownerId === state.userId;
+function owns(state: UserState, indexEntry: AppIndexEntry | undefined): boolean {
+  return indexEntry?.ownerId === state.userId;
 }
 
 export function sessionsOfApp(state: UserState, appId: string): SessionRecord[] {
@@ -109,12 +109,12 @@ function decideRevoke(state: UserState, { appId, origin }: RevokeAppAccess, turn
 /** An application that takes no sessions cannot be told from one that is not there. */
 function decideGrant(
   state: UserState,
-  { appId, door, origin }: Extract<AppAccessCommand, { type: 'grantAppAccess' }>,
+  { appId, indexEntry, origin }: Extract<AppAccessCommand, { type: 'grantAppAccess' }>,
   turn: Turn,
 ): Decision {
   const present = accessOf(state, appId);
-  const own = owns(state, door);
-  const known = own ? state.apps.some((entry) => entry.appId === appId) : door?.openedTick != null;
+  const own = owns(state, indexEntry);
+  const known = own ? state.apps.some((entry) => entry.appId === appId) : indexEntry?.openedTick != null;
   if (!known) return refuse('NotFound', NO_APP);
   const source = own ? 'registration' : 'consent';
   if (present?.revokedMs === null && present.source === source) return { reply: present };

@@ -5,7 +5,7 @@
 import { ERRORS, type ErrorName } from '../../domain/errors.ts';
 import { hasFlag, KeyFlag, type KeyType, keyTypeOf, type UserKey } from '../../domain/keys.ts';
 import type { LoginType, SessionKind } from '../../domain/sessions.ts';
-import { type AppDoor, formatDoor } from '../apps/app-access-index.ts';
+import { type AppIndexEntry, formatIndexEntry } from '../apps/app-access-index.ts';
 import { audited, type Change, type Origin, outcome } from '../change.ts';
 import { type Message, type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import type { Ports } from '../runtime/ports.ts';
@@ -53,7 +53,7 @@ export interface McpLogin {
   readonly proof?: Proof;
   readonly appId: string | null;
   /** What the index says of the application now. */
-  readonly door?: AppDoor;
+  readonly indexEntry?: AppIndexEntry;
   /** Session of the bearer that came with the login: ended by it where the same key opened it (spec 5.1). */
   readonly previousId?: string;
   /** Others flood the key: a refusal is not written down, or they would push the owner's entries out of the log. */
@@ -143,7 +143,7 @@ function eligibleKey(state: UserState, command: Login | McpLogin): UserKey | Err
   if (command.type === 'login' && !key.proven) return 'AccessDenied';
   if (state.blocked) return 'AccessDenied';
   if (command.type === 'mcpLogin' && command.appId !== null) {
-    if (!admitsApp(state, command.appId, command.door, key.publicKey)) return 'AccessDenied';
+    if (!admitsApp(state, command.appId, command.indexEntry, key.publicKey)) return 'AccessDenied';
   }
   return key;
 }
@@ -191,7 +191,7 @@ function completeLogin(
     challengeUsed(command.type === 'login' ? command.challenge : undefined, turn),
     { events: [], send },
     audited(state, turn, 'login', command.origin, fields),
-    sameDoor(command),
+    sameIndexEntry(command),
   ];
   return outcome(changes, reply);
 }
@@ -203,13 +203,21 @@ function sameKeySession(state: UserState, { previousId, keyId }: McpLogin): stri
 }
 
 /** The application is still what it was when the login began: one that closed meanwhile would end the session at once. */
-function sameDoor(command: Login | McpLogin): Change {
-  if (command.type !== 'mcpLogin' || command.appId === null || command.door === undefined)
+function sameIndexEntry(command: Login | McpLogin): Change {
+  if (command.type !== 'mcpLogin' || command.appId === null || command.indexEntry === undefined)
     return { events: [] };
-  const door = formatDoor(command.door);
+  const indexEntry = formatIndexEntry(command.indexEntry);
   return {
     events: [],
-    claims: [{ index: 'appId', key: command.appId, owner: door, replaces: door, onConflict: 'AccessDenied' }],
+    claims: [
+      {
+        index: 'appId',
+        key: command.appId,
+        owner: indexEntry,
+        replaces: indexEntry,
+        onConflict: 'AccessDenied',
+      },
+    ],
   };
 }
 

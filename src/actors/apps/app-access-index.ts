@@ -4,7 +4,7 @@
  * are kept. Only the app actor writes it.
  */
 
-export interface AppDoor {
+export interface AppIndexEntry {
   readonly ownerId: string;
   /** Sessions opened before this tick are over; null: closed to all. */
   readonly openedTick: string | null;
@@ -14,7 +14,7 @@ export interface AppDoor {
   readonly mcpPublicKey: string | null;
 }
 
-export interface DoorCaller {
+export interface IndexEntryCaller {
   readonly userId: string;
   /** base64url of the key of the login. */
   readonly publicKey: string | null;
@@ -23,11 +23,11 @@ export interface DoorCaller {
 const PATTERN = /^([0-9]+):([0-9]+|-):([0-9]+):([A-Za-z0-9_-]{43})?$/;
 
 /** `<owner>:<opened tick or ->:<key tick>:<explicit key or nothing>`. */
-export function formatDoor({ ownerId, openedTick, keyTick, mcpPublicKey }: AppDoor): string {
+export function formatIndexEntry({ ownerId, openedTick, keyTick, mcpPublicKey }: AppIndexEntry): string {
   return `${ownerId}:${openedTick ?? '-'}:${keyTick}:${mcpPublicKey ?? ''}`;
 }
 
-export function parseDoor(value: string): AppDoor {
+export function parseIndexEntry(value: string): AppIndexEntry {
   const [, ownerId, opened, keyTick, mcpPublicKey] = PATTERN.exec(value) ?? [];
   if (ownerId === undefined || keyTick === undefined) throw new Error('unreadable owner of an application');
   return {
@@ -39,19 +39,28 @@ export function parseDoor(value: string): AppDoor {
 }
 
 /** Spec 5.1 rule 6: open, and the key belongs to the owner or is the explicit one. */
-export function letsIn(door: AppDoor | undefined, caller: DoorCaller): boolean {
-  if (door === undefined || door.openedTick === null) return false;
-  return caller.userId === door.ownerId || isExplicit(door, caller);
+export function mayOpenSession(indexEntry: AppIndexEntry | undefined, caller: IndexEntryCaller): boolean {
+  if (indexEntry === undefined || indexEntry.openedTick === null) return false;
+  return caller.userId === indexEntry.ownerId || isExplicit(indexEntry, caller);
 }
 
 /** Does a session that was let in once still live? `sessionId` is the tick of its opening. */
-export function keepsIn(door: AppDoor | undefined, caller: DoorCaller, sessionId: string): boolean {
-  if (door === undefined || door.openedTick === null || !isAfter(sessionId, door.openedTick)) return false;
-  if (caller.userId === door.ownerId) return true;
-  return isExplicit(door, caller) && isAfter(sessionId, door.keyTick);
+export function isSessionValid(
+  indexEntry: AppIndexEntry | undefined,
+  caller: IndexEntryCaller,
+  sessionId: string,
+): boolean {
+  if (
+    indexEntry === undefined ||
+    indexEntry.openedTick === null ||
+    !isAfter(sessionId, indexEntry.openedTick)
+  )
+    return false;
+  if (caller.userId === indexEntry.ownerId) return true;
+  return isExplicit(indexEntry, caller) && isAfter(sessionId, indexEntry.keyTick);
 }
 
-function isExplicit({ mcpPublicKey }: AppDoor, { publicKey }: DoorCaller): boolean {
+function isExplicit({ mcpPublicKey }: AppIndexEntry, { publicKey }: IndexEntryCaller): boolean {
   return mcpPublicKey !== null && publicKey === mcpPublicKey;
 }
 

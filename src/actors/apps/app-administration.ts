@@ -1,9 +1,9 @@
 /** What admins decide of an application: approval, McpApp logins, the explicit key; and the sessions that end with it. */
 
 import { type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
-import { formatDoor } from './app-access-index.ts';
+import { formatIndexEntry } from './app-access-index.ts';
 import { appRecord, toUser } from './app-change.ts';
-import { type AppEvent, type AppFlags, type AppState, doorOf, evolveApp, viewOf } from './app-state.ts';
+import { type AppEvent, type AppFlags, type AppState, evolveApp, indexEntryOf, viewOf } from './app-state.ts';
 
 /** By an admin, from an address. The reply is the `AppView`. */
 export interface AdministerApp {
@@ -48,8 +48,8 @@ export function decideAdminister(
       {
         index: 'appId',
         key: state.id,
-        owner: formatDoor(doorOf(next)),
-        replaces: formatDoor(doorOf(state)),
+        owner: formatIndexEntry(indexEntryOf(next)),
+        replaces: formatIndexEntry(indexEntryOf(state)),
         onConflict: 'InternalError',
       },
     ],

@@ -15,7 +15,7 @@ import {
   type Resend,
   type WebhookState,
 } from '../../domain/webhooks/types.ts';
-import type { AppDoor } from './app-access-index.ts';
+import type { AppIndexEntry } from './app-access-index.ts';
 import { type DeliveryEvent, isDeliveryEvent } from './delivery-events.ts';
 import { type DeliveryState, evolveDelivery, initialDelivery, statusOf } from './delivery-state.ts';
 
@@ -202,7 +202,7 @@ export function webhookOf(state: AppState): WebhookView | undefined {
   };
 }
 
-export function doorOf({ ownerId, openedTick, keyTick, mcpPublicKey }: AppState): AppDoor {
+export function indexEntryOf({ ownerId, openedTick, keyTick, mcpPublicKey }: AppState): AppIndexEntry {
   return { ownerId, openedTick, keyTick, mcpPublicKey };
 }
 

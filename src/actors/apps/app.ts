@@ -19,15 +19,15 @@ import {
   type Refusal,
   type Turn,
 } from '../runtime/actor.ts';
-import { formatDoor } from './app-access-index.ts';
+import { formatIndexEntry } from './app-access-index.ts';
 import { type AdministerApp, decideAdminister } from './app-administration.ts';
 import { appRecord, toUser } from './app-change.ts';
 import { type AppKeyCommand, decideAppKeys } from './app-keys.ts';
 import {
   type AppEvent,
   type AppState,
-  doorOf,
   evolveApp,
+  indexEntryOf,
   initialApp,
   viewOf,
   webhookOf,
@@ -147,8 +147,13 @@ function decideConfigure(state: AppState, command: ConfigureApp, turn: Turn): De
   if (created) {
     const { name = '', url = '' } = patch;
     events.push({ type: 'registered', ownerId, name, url, key, utcMs: turn.nowMs });
-    const door = { ownerId, openedTick: null, keyTick: '0', mcpPublicKey: null };
-    claims.push({ index: 'appId', key: state.id, owner: formatDoor(door), onConflict: 'InternalError' });
+    const indexEntry = { ownerId, openedTick: null, keyTick: '0', mcpPublicKey: null };
+    claims.push({
+      index: 'appId',
+      key: state.id,
+      owner: formatIndexEntry(indexEntry),
+      onConflict: 'InternalError',
+    });
   } else if (state.phase === 'removed') throw new Error('a removed application cannot be configured');
   const changed = repeat && !created ? [] : changedFields(state, patch);
   if (changed.length > 0) events.push({ type: 'configured', patch });
@@ -193,7 +198,7 @@ function decideRemove(
         index: 'appId',
         key: state.id,
         owner: null,
-        replaces: formatDoor(doorOf(state)),
+        replaces: formatIndexEntry(indexEntryOf(state)),
         onConflict: 'InternalError',
       },
     ],

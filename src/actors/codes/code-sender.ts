@@ -10,7 +10,7 @@ import { defineActor, type Message, type Outcome, type Turn } from '../runtime/a
 import type { CodeMessage, PortResult } from '../runtime/ports.ts';
 import type { OpenCode } from './state.ts';
 
-const COURIERS = 16;
+const SENDERS = 16;
 const RETRY_FIRST_MS = 2 * SECOND_MS;
 const RETRY_MAX_MS = 30 * SECOND_MS;
 
@@ -23,7 +23,7 @@ interface DeliverCode extends CodeMessage {
   readonly failures: number;
 }
 
-export type CourierCommand =
+export type CodeSenderCommand =
   | DeliverCode
   | {
       readonly type: 'codeDelivered';
@@ -32,16 +32,16 @@ export type CourierCommand =
     };
 
 /** Codes that wait for another try: their end by the name of their timer. No longer than the codes live. */
-export interface CourierState {
+export interface CodeSenderState {
   readonly waiting: Readonly<Record<string, number>>;
 }
 
-type CourierEvent =
+type CodeSenderEvent =
   | { readonly type: 'codeDeferred'; readonly timer: string; readonly expiresMs: number }
   /** Delivered, given up, or overtaken by a newer one. */
   | { readonly type: 'codeSettled'; readonly timer: string; readonly expiresMs: number };
 
-export const codeCourier = defineActor<CourierState, CourierCommand, CourierEvent, never>({
+export const codeSender = defineActor<CodeSenderState, CodeSenderCommand, CodeSenderEvent, never>({
   kind: 'codeCourier',
   version: 1,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
@@ -59,7 +59,7 @@ export const codeCourier = defineActor<CourierState, CourierCommand, CourierEven
 });
 
 /** The message that has this code sent. */
-export function courierOf(code: OpenCode): Message {
+export function senderOf(code: OpenCode): Message {
   const { channel, address, seed, holder, expiresMs, known } = code;
   const hash = createHash('sha256').update(contactKey(code)).digest();
   const command: DeliverCode = {
@@ -72,10 +72,10 @@ export function courierOf(code: OpenCode): Message {
     expiresMs,
     failures: 0,
   };
-  return { toKind: 'codeCourier', toId: String(hash.readUInt8(0) % COURIERS), command };
+  return { toKind: 'codeCourier', toId: String(hash.readUInt8(0) % SENDERS), command };
 }
 
-function deliver(command: DeliverCode, turn: Turn): Outcome<CourierEvent> {
+function deliver(command: DeliverCode, turn: Turn): Outcome<CodeSenderEvent> {
   if (turn.nowMs >= command.expiresMs) return giveUp(command, turn);
   const { channel, address, seed } = command;
   return {
@@ -91,11 +91,11 @@ function deliver(command: DeliverCode, turn: Turn): Outcome<CourierEvent> {
 }
 
 function ended(
-  { waiting }: CourierState,
+  { waiting }: CodeSenderState,
   command: DeliverCode,
   result: PortResult<null>,
   turn: Turn,
-): Outcome<CourierEvent> {
+): Outcome<CodeSenderEvent> {
   const { timer, expiresMs, failures } = command;
   const overtaken = (waiting[timer] ?? 0) > expiresMs;
   if (result.ok || overtaken) {
@@ -112,7 +112,7 @@ function ended(
   };
 }
 
-function giveUp({ holder, channel, timer, expiresMs }: DeliverCode, turn: Turn): Outcome<CourierEvent> {
+function giveUp({ holder, channel, timer, expiresMs }: DeliverCode, turn: Turn): Outcome<CodeSenderEvent> {
   return {
     events: [{ type: 'codeSettled', timer, expiresMs }],
     audit: [{ utcMs: turn.nowMs, event: 'code_undelivered', userId: holder, fields: { channel } }],

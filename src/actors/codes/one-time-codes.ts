@@ -17,21 +17,21 @@ import {
   type Turn,
 } from '../runtime/actor.ts';
 import type { PortResult } from '../runtime/ports.ts';
-import { courierOf } from './code-sender.ts';
+import { senderOf } from './code-sender.ts';
 import {
   CODE_LIFE_MS,
   CODE_TRIES_MAX,
-  type CodeDeskState,
   type CodeEvent,
   evolveCodes,
   initialCodes,
+  type OneTimeCodesState,
   type OpenCode,
   RESEND_AFTER_MS,
   recentSendings,
 } from './state.ts';
 
 /** The one instance. */
-export const CODE_DESK_ID = 'all';
+export const ONE_TIME_CODES_ID = 'all';
 
 export interface IssueCode extends Contact {
   readonly type: 'issueCode';
@@ -88,7 +88,7 @@ export interface WrongCode {
   readonly row: 'InvalidCode' | 'ChallengeExpired';
 }
 
-export const codeDesk = defineActor<CodeDeskState, CodeCommand, CodeEvent, never>({
+export const oneTimeCodes = defineActor<OneTimeCodesState, CodeCommand, CodeEvent, never>({
   kind: 'codeDesk',
   version: 1,
   limits: { mailbox: 256, snapshotEvery: 200, idleMs: 600_000 },
@@ -106,7 +106,7 @@ export const codeDesk = defineActor<CodeDeskState, CodeCommand, CodeEvent, never
   },
 });
 
-function issue(state: CodeDeskState, command: IssueCode, turn: Turn): Outcome<CodeEvent> | Refusal {
+function issue(state: OneTimeCodesState, command: IssueCode, turn: Turn): Outcome<CodeEvent> | Refusal {
   const waitMs = waitOf(state, command, turn);
   if (waitMs > 0) return refuse('AccessRateLimit', undefined, Math.ceil(waitMs / SECOND_MS), 'i');
   const { channel, address, sessionId, holder, networks, known, origin } = command;
@@ -134,7 +134,7 @@ function issue(state: CodeDeskState, command: IssueCode, turn: Turn): Outcome<Co
         utcMs: turn.nowMs,
       },
     ],
-    send: [courierOf(code)],
+    send: [senderOf(code)],
     audit: [
       { utcMs: turn.nowMs, event: 'code_requested', userId: holder, fields: { ip: origin.ip, channel } },
     ],
@@ -143,7 +143,7 @@ function issue(state: CodeDeskState, command: IssueCode, turn: Turn): Outcome<Co
 }
 
 /** Milliseconds until the caps let this contact, this asker and this day have one more; 0 when they do now. */
-function waitOf(state: CodeDeskState, command: IssueCode, { nowMs, settings }: Turn): number {
+function waitOf(state: OneTimeCodesState, command: IssueCode, { nowMs, settings }: Turn): number {
   const recent = recentSendings(state, nowMs);
   const contact = contactKey(command);
   const toContact = recent.filter(
@@ -172,7 +172,7 @@ function capWait(sendings: readonly { readonly utcMs: number }[], max: number, n
 }
 
 /** The try is on disk before the comparison begins: no crash and no crowd gets a sixth one. */
-function redeem(state: CodeDeskState, command: RedeemCode, turn: Turn): Outcome<CodeEvent> | Refusal {
+function redeem(state: OneTimeCodesState, command: RedeemCode, turn: Turn): Outcome<CodeEvent> | Refusal {
   const code = openCode(state, command, turn);
   if (code === undefined || code.tries >= CODE_TRIES_MAX) return refuse('ChallengeExpired');
   const { seed } = code;
@@ -188,7 +188,7 @@ function redeem(state: CodeDeskState, command: RedeemCode, turn: Turn): Outcome<
 }
 
 function compared(
-  state: CodeDeskState,
+  state: OneTimeCodesState,
   { command, attempt, result }: CodeCompared,
   turn: Turn,
 ): Outcome<CodeEvent> | Refusal {
@@ -209,7 +209,7 @@ function compared(
 }
 
 /** Unknown, used, replaced, expired, or asked for in another session: not there. */
-function openCode(state: CodeDeskState, command: RedeemCode, turn: Turn): OpenCode | undefined {
+function openCode(state: OneTimeCodesState, command: RedeemCode, turn: Turn): OpenCode | undefined {
   const code = state.open.find(({ id }) => id === command.id);
   if (code === undefined || turn.nowMs >= code.expiresMs) return undefined;
   return code.sessionId === null || code.sessionId === command.sessionId ? code : undefined;
@@ -235,7 +235,7 @@ function wrong(
   };
 }
 
-function freshId(state: CodeDeskState, turn: Turn): number {
+function freshId(state: OneTimeCodesState, turn: Turn): number {
   for (;;) {
     const id = Number(Buffer.from(turn.randomBytes(8)).readBigUInt64BE() >> 11n);
     if (!state.open.some((code) => code.id === id)) return id;

@@ -38,11 +38,11 @@ export interface Sending {
   readonly known?: boolean;
 }
 
-export function initialCodes(): CodeDeskState {
+export function initialCodes(): OneTimeCodesState {
   return { open: [], sendings: [], day: 0, sentToday: 0 };
 }
 
-export interface CodeDeskState {
+export interface OneTimeCodesState {
   readonly open: readonly OpenCode[];
   /** Of the last hour, the oldest first. */
   readonly sendings: readonly Sending[];
@@ -63,7 +63,7 @@ export type CodeEvent =
   | { readonly type: 'codeTried'; readonly id: number }
   | { readonly type: 'codeUsed'; readonly id: number };
 
-export function evolveCodes(state: CodeDeskState, event: CodeEvent): CodeDeskState {
+export function evolveCodes(state: OneTimeCodesState, event: CodeEvent): OneTimeCodesState {
   switch (event.type) {
     case 'codeIssued':
       return issued(state, event);
@@ -80,9 +80,9 @@ export function evolveCodes(state: CodeDeskState, event: CodeEvent): CodeDeskSta
 
 /** A new code replaces the one of its contact and class, so a contact has two at most. What has expired goes. */
 function issued(
-  state: CodeDeskState,
+  state: OneTimeCodesState,
   { code, network, wider, known = false, utcMs }: Extract<CodeEvent, { type: 'codeIssued' }>,
-): CodeDeskState {
+): OneTimeCodesState {
   const contact = contactKey(code);
   const day = Math.max(state.day, Math.floor(utcMs / DAY_MS));
   const others = state.open.filter(
@@ -96,6 +96,6 @@ function issued(
   };
 }
 
-export function recentSendings(state: CodeDeskState, nowMs: number): readonly Sending[] {
+export function recentSendings(state: OneTimeCodesState, nowMs: number): readonly Sending[] {
   return state.sendings.filter(({ utcMs }) => nowMs - utcMs < HOUR_MS);
 }

@@ -117,9 +117,9 @@ export class EventInbox {
       own = { events: 0, sizeBytes: 0 };
       this.#waitingOf.set(module, own);
     }
-    for (const tally of [this.#waiting, own]) {
-      tally.events += sign;
-      tally.sizeBytes += sign * sizeBytes;
+    for (const counts of [this.#waiting, own]) {
+      counts.events += sign;
+      counts.sizeBytes += sign * sizeBytes;
     }
   }
 
@@ -197,10 +197,10 @@ export class EventInbox {
 
 /** May so many more wait? The bytes of what comes are not known yet: what is there decides. */
 function hasRoom(
-  tally: { events: number; sizeBytes: number } | undefined,
+  counts: { events: number; sizeBytes: number } | undefined,
   more: number,
   share: number,
 ): boolean {
-  const { events, sizeBytes } = tally ?? { events: 0, sizeBytes: 0 };
+  const { events, sizeBytes } = counts ?? { events: 0, sizeBytes: 0 };
   return events + more <= WAITING_MAX * share && sizeBytes <= WAITING_MAX_BYTES * share;
 }

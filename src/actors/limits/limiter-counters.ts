@@ -17,7 +17,7 @@ export interface ScopeCounters {
 }
 
 /** Counts one verdict; `left` is negative for a refusal, `limit` what there was in the window. */
-export function tally(counters: ScopeCounters, left: number, limit: number, shadow = false): void {
+export function countDecision(counters: ScopeCounters, left: number, limit: number, shadow = false): void {
   if (left < 0) counters[shadow ? 'shadowed' : 'limited'] += 1;
   else if (left * NEAR_SHARE <= limit) counters.nearLimit += 1;
   else counters.allowed += 1;

@@ -7,7 +7,12 @@ import { SCOPE_SETTINGS, type ScopeCode, type Verdict, windowIndex } from '../..
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import { AddressCounters } from './address-counters.ts';
-import { countersOfAll, type LimiterCounters, type ScopeCounters, tally } from './limiter-counters.ts';
+import {
+  countDecision,
+  countersOfAll,
+  type LimiterCounters,
+  type ScopeCounters,
+} from './limiter-counters.ts';
 import { type Caller, CallerNetworks, ConnectionOpens, chargeNetworks, sharedKey } from './limiter-keys.ts';
 import { type Budgets, openBudgets } from './network-budgets.ts';
 import { KeyWindow } from './unknown-keys.ts';
@@ -142,7 +147,7 @@ export class Limiter {
   /** What came of the proof that a verdict asked for: counted only now. Returns the verdict to show. */
   settleProof(verdict: KeyVerdict, proven: boolean): Verdict {
     const { scope, quota, remaining, resetSeconds } = verdict;
-    tally(this.#counters[scope], proven ? remaining : -1, quota);
+    countDecision(this.#counters[scope], proven ? remaining : -1, quota);
     return { allowed: proven, scope, quota, remaining: proven ? remaining : 0, resetSeconds };
   }
 
@@ -150,7 +155,7 @@ export class Limiter {
   weigh(verdict: Verdict): Verdict | undefined {
     const { scope, allowed, remaining, quota } = verdict;
     const shadow = this.#isShadow(scope);
-    tally(this.#counters[scope === 's' ? 's' : 'provenKey'], allowed ? remaining : -1, quota, shadow);
+    countDecision(this.#counters[scope === 's' ? 's' : 'provenKey'], allowed ? remaining : -1, quota, shadow);
     return shadow ? undefined : verdict;
   }
 
@@ -206,7 +211,7 @@ export class Limiter {
     nowMs: number,
   ): Verdict | undefined {
     const shadow = this.#isShadow(scope);
-    tally(this.#counters[scope], left, limit, shadow);
+    countDecision(this.#counters[scope], left, limit, shadow);
     if (shadow) return undefined;
     return {
       allowed: left >= 0,

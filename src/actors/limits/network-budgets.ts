@@ -6,7 +6,7 @@ import type { Network } from '../../domain/limits/networks.ts';
 import { secondsToReset, type Verdict, windowIndex } from '../../domain/limits/quotas.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../domain/time.ts';
-import { type LimiterCounters, type ScopeCounters, tally } from './limiter-counters.ts';
+import { countDecision, type LimiterCounters, type ScopeCounters } from './limiter-counters.ts';
 import { type CallerNetworks, sharedKey } from './limiter-keys.ts';
 
 export interface NetworkBudgetOptions {
@@ -37,7 +37,7 @@ export class NetworkBudget {
     const verdict = this.check(address, nowMs);
     if (verdict === undefined) return undefined;
     const { allowed, remaining, quota } = verdict;
-    tally(this.#options.counters, allowed ? remaining : -1, quota);
+    countDecision(this.#options.counters, allowed ? remaining : -1, quota);
     if (allowed) this.#count(address, 1);
     return verdict;
   }

@@ -6,7 +6,7 @@ import type { Cell } from './cell.ts';
 import type { GroupCommit } from './group-commit.ts';
 import type { Journal } from './journal/port.ts';
 import type { Delivery, Entry, Inbox } from './mailbox.ts';
-import type { Residency } from './passivation.ts';
+import type { Passivation } from './passivation.ts';
 import type { RuntimeLimits, World } from './runtime-context.ts';
 import { ATTEMPTS_MAX, type Supervision } from './supervision.ts';
 import { dueOf } from './timer-list.ts';
@@ -21,7 +21,7 @@ export interface DeliveriesOptions {
   readonly world: World;
   readonly limits: RuntimeLimits;
   readonly commit: GroupCommit;
-  readonly residency: Residency;
+  readonly residency: Passivation;
   readonly supervision: Supervision;
   readonly inbox: () => Inbox;
   readonly timers: () => Timers;
@@ -31,7 +31,7 @@ export interface DeliveriesOptions {
 
 export class Deliveries {
   readonly #options: DeliveriesOptions;
-  buried = 0;
+  deadLettered = 0;
 
   constructor(options: DeliveriesOptions) {
     this.#options = options;
@@ -93,7 +93,7 @@ export class Deliveries {
     const key = { timeMs: Math.trunc(world.clock()), kind, id, seq };
     const row = journal.pack({ command: entry.command, reason });
     commit.open.operations.push({ op: 'dead', key, row });
-    this.buried += 1;
+    this.deadLettered += 1;
     this.#discard(entry);
   }
 

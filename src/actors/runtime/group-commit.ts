@@ -8,7 +8,7 @@ import type { Journal } from './journal/port.ts';
 import type { RuntimeLimits, Schedule } from './runtime-context.ts';
 
 /** Writes that nobody waits for start a commit of their own only after so long. Milliseconds. */
-const PATIENT_MS = 50;
+const IDLE_WAIT_MS = 50;
 /** Looks at a commit before it has taken too long. */
 const LOOKS = 10;
 
@@ -27,7 +27,7 @@ export class GroupCommit {
   #sealed: Group[] = [];
   #inFlight: Group | undefined;
   #startScheduled = false;
-  #cancelPatience: (() => void) | undefined;
+  #cancelTimeout: (() => void) | undefined;
   /** Groups whose replies are leaving in slices, and how far the first one is. */
   #releasing: Group[] = [];
   #released = 0;
@@ -98,7 +98,7 @@ export class GroupCommit {
 
   #bePatient(): void {
     if (this.#startScheduled || this.#inFlight !== undefined || this.#failure !== undefined) return;
-    this.#cancelPatience ??= this.#options.schedule.timer(PATIENT_MS, () => this.#scheduleStart());
+    this.#cancelTimeout ??= this.#options.schedule.timer(IDLE_WAIT_MS, () => this.#scheduleStart());
   }
 
   #seal(): void {
@@ -114,8 +114,8 @@ export class GroupCommit {
 
   readonly #start = (): void => {
     this.#startScheduled = false;
-    this.#cancelPatience?.();
-    this.#cancelPatience = undefined;
+    this.#cancelTimeout?.();
+    this.#cancelTimeout = undefined;
     if (this.#inFlight !== undefined || this.#failure !== undefined) return;
     if (this.#sealed.length === 0) {
       if (this.#open.operations.length === 0) return;
@@ -197,7 +197,7 @@ export class GroupCommit {
 
   #end(reason: Error, answer: GatewayError): void {
     this.#failure = reason;
-    this.#cancelPatience?.();
+    this.#cancelTimeout?.();
     const lost = [this.#inFlight, ...this.#sealed, this.#open];
     this.#inFlight = undefined;
     this.#sealed = [];

@@ -51,7 +51,7 @@ class House {
   }
 }
 
-export class Residency {
+export class Passivation {
   readonly #options: ResidencyOptions;
   readonly #houses = new Map<string, House>();
   passivated = 0;

@@ -9,7 +9,7 @@ import { GroupCommit } from './group-commit.ts';
 import { ReservedTicks } from './id-generator.ts';
 import { type Journal, JournalTooNew } from './journal/port.ts';
 import { Inbox } from './mailbox.ts';
-import { Residency } from './passivation.ts';
+import { Passivation } from './passivation.ts';
 import type { Ports } from './ports.ts';
 import type { RuntimeLimits, Schedule, World } from './runtime-context.ts';
 import { type BugReport, Supervision } from './supervision.ts';
@@ -34,7 +34,7 @@ export interface Wiring {
   readonly commit: GroupCommit;
   readonly claims: Claims;
   readonly supervision: Supervision;
-  readonly residency: Residency;
+  readonly residency: Passivation;
   readonly inbox: Inbox;
   readonly timers: Timers;
   readonly turns: Turns;
@@ -75,7 +75,7 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
       options.onFatal(error);
     },
   });
-  const residency: Residency = new Residency(kinds, {
+  const residency: Passivation = new Passivation(kinds, {
     journal,
     clock,
     liveActorsMax: limits.liveActorsMax,
@@ -140,7 +140,7 @@ function commandIds(boot: bigint): () => string {
   };
 }
 
-function sweepEvery(sweepMs: number, schedule: Schedule, residency: Residency): () => void {
+function sweepEvery(sweepMs: number, schedule: Schedule, residency: Passivation): () => void {
   let stopped = false;
   let cancel = () => {};
   const sweep = () => {

@@ -149,10 +149,10 @@ export class Challenges {
 }
 
 /** The challenges of this journal. */
-export function openChallenges(vault: {
+export function openChallenges(cipher: {
   deriveKey(purpose: string, lengthBytes: number): Buffer;
 }): Challenges {
-  return new Challenges(new ChallengeKey(vault.deriveKey(PURPOSE, KEY_BYTES)));
+  return new Challenges(new ChallengeKey(cipher.deriveKey(PURPOSE, KEY_BYTES)));
 }
 
 function leased({ place }: ChallengeTerms): Lease {

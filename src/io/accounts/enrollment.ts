@@ -178,7 +178,7 @@ async function join(
   publicKey: string,
   answered: Pick<AddKey, 'proof' | 'challenge'>,
 ): Promise<Registered> {
-  const added = await overtaking(context, publicKey, answered.proof !== undefined, () => {
+  const added = await retryOnClaimConflict(context, publicKey, answered.proof !== undefined, () => {
     const command: AddKey = {
       type: 'addKey',
       sessionId: session.id,
@@ -201,7 +201,7 @@ async function found(
   publicKey: string,
   proof: Proof,
 ): Promise<Registered> {
-  const signedUp = await overtaking(context, publicKey, true, () => {
+  const signedUp = await retryOnClaimConflict(context, publicKey, true, () => {
     const command: SignUp = {
       type: 'signUp',
       handle: challenge.newHandle,
@@ -227,7 +227,7 @@ function welcome({ key, userId, token, createdMs, expiresMs }: SignedUp): Regist
 }
 
 /** Once more when a mere claim slipped in between the look-up and the commit of a proven registration. */
-async function overtaking<T>(
+async function retryOnClaimConflict<T>(
   { actors }: Context,
   publicKey: string,
   proven: boolean,

@@ -7,10 +7,10 @@ import type { LogEntry } from '../../actors/accounts/login-log.ts';
 import { user } from '../../actors/accounts/user.ts';
 import type { CodeLoggedIn, CodeLogin } from '../../actors/accounts/user-codes.ts';
 import {
-  CODE_DESK_ID,
-  codeDesk,
   type IssueCode,
   type IssuedCode,
+  ONE_TIME_CODES_ID,
+  oneTimeCodes,
   type RedeemCode,
   type RedeemedCode,
   type WrongCode,
@@ -27,7 +27,7 @@ import { auditRefusal, circumstances, originOf, readChallengeId } from './login-
 import { countingSignUps } from './sign-ups.ts';
 
 /** No account has this id. */
-const NOBODY = '0';
+const NO_USER_ID = '0';
 const SIX_DIGITS = /^[0-9]{6}$/;
 
 export const codeRequested = named(
@@ -59,7 +59,7 @@ export async function requestCode(context: RouteContext, contact: Contact | unde
     holder,
     origin: originOf(context),
   };
-  const { id, expiresMs } = await actors.ask<IssuedCode>(codeDesk, CODE_DESK_ID, command);
+  const { id, expiresMs } = await actors.ask<IssuedCode>(oneTimeCodes, ONE_TIME_CODES_ID, command);
   return {
     challengeId: id,
     expiresUtc: toIso(expiresMs),
@@ -70,7 +70,7 @@ export async function requestCode(context: RouteContext, contact: Contact | unde
 
 /** Did the account let somebody in from there before? Asked of an account that is not there as well: the same work. */
 async function isKnown({ actors }: RouteContext, holder: string | null, network: string): Promise<boolean> {
-  const logins = await actors.query<LogEntry[]>(user, holder ?? NOBODY, { type: 'logins' });
+  const logins = await actors.query<LogEntry[]>(user, holder ?? NO_USER_ID, { type: 'logins' });
   return logins.some(({ ok, ip }) => ok && networkOf(ip) === network);
 }
 
@@ -113,7 +113,7 @@ async function redeem(context: RouteContext, id: number, code: string): Promise<
   };
   let answer: RedeemedCode | WrongCode;
   try {
-    answer = await actors.ask<RedeemedCode | WrongCode>(codeDesk, CODE_DESK_ID, command);
+    answer = await actors.ask<RedeemedCode | WrongCode>(oneTimeCodes, ONE_TIME_CODES_ID, command);
   } catch (error) {
     if (error instanceof GatewayError && error.row === 'ChallengeExpired')
       auditRefusal(context, null, 'ChallengeExpired');

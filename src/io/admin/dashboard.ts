@@ -20,7 +20,7 @@ const RESOLUTION_MS = 10;
 /** A stream ends after so many looks, and its page comes back: a role that was taken away shows then. */
 const LOOKS_MAX = 300;
 
-interface Tally {
+interface CallCounts {
   count: number;
   errors: number;
 }
@@ -49,8 +49,8 @@ export class LiveFigures {
   readonly #rss = residentMemory(() => performance.now());
   #timer: NodeJS.Timeout | undefined;
   #classes = new Uint32Array(CLASSES.length);
-  #routes = new Map<string, Tally>();
-  #tools = new Map<string, Tally>();
+  #routes = new Map<string, CallCounts>();
+  #tools = new Map<string, CallCounts>();
   #startedMs = 0;
 
   /** Where the figures of the parts come from. */
@@ -115,12 +115,12 @@ export class LiveFigures {
 
   look(nowMs: number): Look {
     const requests = this.#classes.reduce((sum, each) => sum + each, 0);
-    const tallies = [...this.#routes.values()];
+    const all = [...this.#routes.values()];
     return {
       utcMs: nowMs,
       seconds: Math.max(0.001, (nowMs - this.#startedMs) / 1000),
       requests,
-      errors: tallies.reduce((sum, { errors }) => sum + errors, 0),
+      errors: all.reduce((sum, { errors }) => sum + errors, 0),
       p50: this.#percentile(requests, 0.5),
       p99: this.#percentile(requests, 0.99),
       loopDelayP99: Math.max(0, this.#delay.percentile(99) / 1e6 - RESOLUTION_MS),
@@ -193,18 +193,18 @@ class Watcher {
   }
 }
 
-function count(tallies: Map<string, Tally>, name: string, isError: boolean): void {
-  const tally = tallies.get(name);
-  if (tally === undefined) tallies.set(name, { count: 1, errors: isError ? 1 : 0 });
+function count(all: Map<string, CallCounts>, name: string, isError: boolean): void {
+  const counts = all.get(name);
+  if (counts === undefined) all.set(name, { count: 1, errors: isError ? 1 : 0 });
   else {
-    tally.count += 1;
-    if (isError) tally.errors += 1;
+    counts.count += 1;
+    if (isError) counts.errors += 1;
   }
 }
 
-function busiest(tallies: ReadonlyMap<string, Tally>): { name: string; count: number; errors: number }[] {
-  return [...tallies]
-    .map(([name, tally]) => ({ name, ...tally }))
+function busiest(all: ReadonlyMap<string, CallCounts>): { name: string; count: number; errors: number }[] {
+  return [...all]
+    .map(([name, counts]) => ({ name, ...counts }))
     .sort((a, b) => b.count - a.count)
     .slice(0, NAMES_MAX);
 }

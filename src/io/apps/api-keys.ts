@@ -27,7 +27,7 @@ export interface IssuedKey {
   readonly sealed: SealedKey;
 }
 
-export interface Vault {
+export interface ApiKeyCipher {
   issue(): IssuedKey;
   /** The clear text of a sealed key. Throws when it was sealed by another vault or was changed. */
   open(key: SealedKey): string;
@@ -56,16 +56,16 @@ const UNSEALED: SealOptions = { sealKeys: [], sealKeyLost: false };
  * The vault of this journal; a new journal gets a new secret, on disk before this resolves. Rejects with
  * `SealKeyUnusable`.
  */
-export async function openVault(
+export async function openApiKeyCipher(
   administration: Pick<Administration, 'metaGet' | 'metaPut'>,
   options: SealOptions = UNSEALED,
-): Promise<Vault> {
+): Promise<ApiKeyCipher> {
   const dataKeys = await openDataKeys(administration, options);
   const stored = administration.metaGet(META_KEY);
-  if (typeof stored === 'string') return createVault(Buffer.from(stored, 'base64url'), dataKeys);
+  if (typeof stored === 'string') return createApiKeyCipher(Buffer.from(stored, 'base64url'), dataKeys);
   const secret = randomBytes(SECRET_BYTES);
   await administration.metaPut(META_KEY, secret.toString('base64url'));
-  return createVault(secret, dataKeys);
+  return createApiKeyCipher(secret, dataKeys);
 }
 
 /**
@@ -99,7 +99,7 @@ async function openDataKeys(
 }
 
 /** `secret`: 32 bytes; API keys are sealed under the first of `dataKeys` where there is one, and opened with any. */
-export function createVault(secret: Uint8Array, dataKeys: readonly Uint8Array[] = []): Vault {
+export function createApiKeyCipher(secret: Uint8Array, dataKeys: readonly Uint8Array[] = []): ApiKeyCipher {
   if (secret.length !== SECRET_BYTES) throw new RangeError(`the secret of a vault has ${SECRET_BYTES} bytes`);
   const [sealing = secret] = dataKeys;
   // Those of before the seal key was configured are sealed under the secret.

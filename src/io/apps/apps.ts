@@ -28,7 +28,7 @@ import {
 import { toIso } from '../../domain/time.ts';
 import type { WebhookStatus } from '../../domain/webhooks/types.ts';
 import { type AccountCall, askOptions } from '../accounts/account.ts';
-import { doorOf } from '../http/session-lookup.ts';
+import { indexEntryOf } from '../http/session-lookup.ts';
 
 /** Spec 2.3, and what is Gatehouse's own. */
 export const appSchema = named(
@@ -158,7 +158,12 @@ export async function revokeAppAccess(call: AccountCall, appId: string): Promise
 
 /** Lets an application act for the account; `NotFound` for one that takes no sessions. */
 export async function grantAppAccess(call: AccountCall, appId: string): Promise<AppAccessItem> {
-  const command = { type: 'grantAppAccess', appId, door: doorOf(call.actors, appId), origin: call.origin };
+  const command = {
+    type: 'grantAppAccess',
+    appId,
+    indexEntry: indexEntryOf(call.actors, appId),
+    origin: call.origin,
+  };
   const options = askOptions('grant_app_access', call);
   const access = await call.actors.ask<AppAccess>(user, call.session.userId, command, options);
   const item = await accessItem(call.actors, access);

@@ -30,7 +30,8 @@ function bringsBearer(exchange: Exchange, route: AnyRoute): boolean {
  * request without a session costs. Returns what is to be answered: the refusal, or the limit's own.
  */
 export function chargeRefusal(exchange: Exchange, refusal: unknown): unknown {
-  if (!exchange.atDoor || !(refusal instanceof GatewayError) || refusal.row === 'Stopping') return refusal;
+  if (!exchange.inAccessCheck || !(refusal instanceof GatewayError) || refusal.row === 'Stopping')
+    return refusal;
   try {
     exchange.limiter.chargeAnonymous(1);
     return refusal;
@@ -43,7 +44,7 @@ export function chargeRefusal(exchange: Exchange, refusal: unknown): unknown {
 export function enter(exchange: Exchange, route: AnyRoute): void {
   const bearer = bringsBearer(exchange, route);
   checkCaller(exchange.site, exchange.head, route, bearer);
-  exchange.atDoor = false;
+  exchange.inAccessCheck = false;
   const counted = !route.limits.includes('NoRateLimit') && !route.limits.includes('Self');
   if (route.auth !== 'none') findSession(exchange, route, bearer, counted);
   if (exchange.session === undefined && counted) exchange.limiter.chargeAnonymous(1);
@@ -152,7 +153,7 @@ export function replyOf(value: unknown): Reply {
 
 /** A path without that method, or no path at all. Charged like every request without a session, but for preflights. */
 export function answerUnrouted(exchange: Exchange, match: Exclude<Match, { found: 'route' }>): Reply {
-  exchange.atDoor = false;
+  exchange.inAccessCheck = false;
   if (isPreflight(exchange.head)) exchange.limiter.chargePreflight();
   else exchange.limiter.chargeAnonymous(1);
   if (match.found === 'nothing') throw new GatewayError('NotFound');

@@ -53,7 +53,7 @@ export class Exchange implements RouteContext, InFlightRequest {
   over = false;
   aborted = false;
   /** The limits of its route were not asked yet. */
-  atDoor = true;
+  inAccessCheck = true;
   /** Before its admission it holds no part of any bound. */
   holder: Holder = NO_HOLDER;
   /** Its place among the requests in flight, from its admission until it is over. */

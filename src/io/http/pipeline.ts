@@ -30,7 +30,7 @@ import { errorBody, errorReply } from './reply.ts';
 import { IncomingHead, parseQuery } from './request.ts';
 import { Reply } from './route.ts';
 import { coerceQuery, createRouter, type Router } from './router.ts';
-import { Handling } from './scheduler.ts';
+import { RequestScheduler } from './scheduler.ts';
 import type { HttpRequest, HttpResponse, RequestHandler } from './server.ts';
 import type { Services } from './services.ts';
 import { StreamReply } from './stream.ts';
@@ -63,7 +63,7 @@ class Engine implements Pipeline {
   readonly #isAdminAddress: (address: string) => boolean;
   readonly #inFlight: InFlight;
   readonly #bodies: BodyIntake;
-  readonly #handling: Handling;
+  readonly #handling: RequestScheduler;
   #smuggledTotal = 0;
   #proxyHeadersRefusedTotal = 0;
   #stoppingTotal = 0;
@@ -73,7 +73,7 @@ class Engine implements Pipeline {
     this.#options = options;
     this.#inFlight = new InFlight(options.bounds);
     this.#services = { ...options, inFlight: this.#inFlight };
-    this.#handling = new Handling({
+    this.#handling = new RequestScheduler({
       lost: (exchange) => this.#settle(exchange),
       answer: (exchange, value) => this.#finish(exchange, replyOf(value), false),
       fail: (exchange, error) => this.#fail(exchange, error),

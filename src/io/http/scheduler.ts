@@ -17,7 +17,7 @@ export interface HandlingListener {
   done(exchange: Exchange): void;
 }
 
-export class Handling {
+export class RequestScheduler {
   readonly #listener: HandlingListener;
   readonly #handlers = new TurnBatch<Exchange>('work', (exchange) => this.run(exchange));
   readonly #answers = new TurnBatch<Exchange>('send', (exchange) => this.#conclude(exchange));

@@ -19,7 +19,7 @@ import { ListenError } from './listen/free-port.ts';
 export type { HttpRequest, HttpResponse };
 
 /** After the last answer of a drain, so long at most for its bytes to leave. Milliseconds. */
-const LINGER_MS = 250;
+const KEEP_OPEN_MS = 250;
 const POLL_MS = 5;
 /**
  * A replaced listener goes on accepting so long, for connections whose handshake is under way: a client whose first
@@ -145,7 +145,7 @@ export function createServer(options: ServerOptions): Server {
     stopListening,
     async close() {
       stopListening();
-      for (let waitedMs = 0; live.open > 0 && waitedMs < LINGER_MS; waitedMs += POLL_MS) {
+      for (let waitedMs = 0; live.open > 0 && waitedMs < KEEP_OPEN_MS; waitedMs += POLL_MS) {
         await new Promise((resolve) => setTimeout(resolve, POLL_MS));
       }
       if (!closed) for (const listener of listeners) listener.cut();

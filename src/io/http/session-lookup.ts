@@ -3,7 +3,7 @@
 import { parseSessionOwner, type SessionOwner, sessionIndex } from '../../actors/accounts/owners.ts';
 import { user } from '../../actors/accounts/user.ts';
 import type { CheckSession, EnteredSession, EnterSession } from '../../actors/accounts/user-session-check.ts';
-import { type AppDoor, keepsIn, parseDoor } from '../../actors/apps/app-access-index.ts';
+import { type AppIndexEntry, isSessionValid, parseIndexEntry } from '../../actors/apps/app-access-index.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { hashToken } from '../../domain/ids.ts';
@@ -30,14 +30,14 @@ export interface SessionGateOptions {
 }
 
 /** What the index says of an application now; undefined when there is none. */
-export function doorOf(actors: ActorSystem, appId: string): AppDoor | undefined {
+export function indexEntryOf(actors: ActorSystem, appId: string): AppIndexEntry | undefined {
   const value = actors.lookup('appId', appId);
-  return value === undefined ? undefined : parseDoor(value);
+  return value === undefined ? undefined : parseIndexEntry(value);
 }
 
 /** An McpApp session ends with what its application allows, before its own account has heard of it (auth.md A5). */
 function isOpen(actors: ActorSystem, session: SessionContext): boolean {
-  return session.appId === null || keepsIn(doorOf(actors, session.appId), session, session.id);
+  return session.appId === null || isSessionValid(indexEntryOf(actors, session.appId), session, session.id);
 }
 
 /**

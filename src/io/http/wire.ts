@@ -17,7 +17,7 @@ import type { OutgoingBody, OutgoingSource, RestOfBody, StreamReply } from './st
 /** Of a body longer than this nobody waits for the end: the connection goes with an answer that came before it. */
 const LONG_BODY_BYTES = 64 * 1024;
 /** A connection that ends with its answer waits so long for its client to close, as uWS does with an idle one. */
-const LINGER_MS = 10_000;
+const KEEP_OPEN_MS = 10_000;
 const NO_INTAKE: IncomingHooks = {
   keep: () => false,
   release: () => undefined,
@@ -25,7 +25,7 @@ const NO_INTAKE: IncomingHooks = {
   failed: () => undefined,
 };
 
-const NOBODY: StreamListener = { ended: () => undefined, failed: () => undefined };
+const NO_LISTENER: StreamListener = { ended: () => undefined, failed: () => undefined };
 
 /** What a streamed answer tells. */
 export interface StreamListener {
@@ -124,20 +124,20 @@ export class Wire {
     const { body } = reply;
     if (!short && !facts.headOnly && !isBodiless(reply) && body !== null && body.length > 0) {
       const bytes = Buffer.from(body);
-      this.#leave(reply, facts, new WholeSource(bytes), bytes.length, NOBODY);
+      this.#leave(reply, facts, new WholeSource(bytes), bytes.length, NO_LISTENER);
       return bytes.length;
     }
     const sentBytes = this.#corked(reply, facts);
     this.#over = true;
-    if (!short) this.#linger();
+    if (!short) this.#keepOpen();
     return sentBytes;
   }
 
   /** All is written: the client closes, or the time ends. */
-  #linger(): void {
+  #keepOpen(): void {
     if (this.#gone) return;
     clearTimeout(this.#farewell);
-    this.#farewell = setTimeout(() => this.#response.close(), LINGER_MS);
+    this.#farewell = setTimeout(() => this.#response.close(), KEEP_OPEN_MS);
   }
 
   #corked(reply: Reply, facts: AnswerFacts): number {
@@ -159,7 +159,7 @@ export class Wire {
     this.#rest ??= this.#throwAway(NO_INTAKE);
     answerEarly(this.#response, this.#rest, body, this.#pending, () => {
       this.#leaving = false;
-      if (this.#pending) this.#linger();
+      if (this.#pending) this.#keepOpen();
     });
     return body.length;
   }
@@ -184,10 +184,10 @@ export class Wire {
       ended: (sentBytes: number) => {
         this.#leaving = false;
         listener.ended(sentBytes);
-        if (this.#pending) this.#linger();
+        if (this.#pending) this.#keepOpen();
       },
       failed: (error: unknown) => listener.failed(error),
-      left: () => this.#linger(),
+      left: () => this.#keepOpen(),
     };
     const outgoing = new OutgoingStream(this.#response, source, lengthBytes, hooks, this.#pending);
     this.#outgoing = outgoing;

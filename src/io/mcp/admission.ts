@@ -23,7 +23,7 @@ export type Admission =
 
 const UNKNOWN: Admission = { kind: 'unknown' };
 const NONE: Admission = { kind: 'none' };
-const NOBODY: Caller = { kind: 'nobody' };
+const ANONYMOUS: Caller = { kind: 'anonymous' };
 
 /** Requests per second of the scopes that a message is counted in. */
 const KEY_SCOPE = ['PubKeyApiRPSLimit'] as const;
@@ -93,7 +93,7 @@ export function askingOf(
   if (admission.kind === 'unknown')
     throw new GatewayError('Unauthorized', 'session not found or expired, log in again');
   const code = presentedCode(request.params, context);
-  if (code.kind === 'none') return { context, caller: NOBODY };
+  if (code.kind === 'none') return { context, caller: ANONYMOUS };
   return withCode(request, context, code.kind === 'value' ? code.value : undefined, codes);
 }
 

@@ -60,7 +60,7 @@ export function audit(asking: Asking, record: CallRecord, outcome: CallOutcome):
   const made = auditRecord(asking, record, outcome);
   observed(record, outcome);
   // What anybody can bring about without a session or a code may not fill the log.
-  if (asking.caller.kind === 'nobody') actors.auditRefusal(made, client.address);
+  if (asking.caller.kind === 'anonymous') actors.auditRefusal(made, client.address);
   else actors.audit(made);
 }
 
@@ -107,7 +107,7 @@ export function auditRefused(request: RpcRequest, context: RouteContext, observe
 
 /** A refusal of nobody in particular: recorded within a budget. */
 export function auditDenied(context: RouteContext, record: CallRecord): void {
-  const asking: Asking = { context, caller: { kind: 'nobody' } };
+  const asking: Asking = { context, caller: { kind: 'anonymous' } };
   observed(record, 'denied');
   context.actors.auditRefusal(auditRecord(asking, record, 'denied'), context.client.address);
 }

@@ -129,7 +129,7 @@ export class Calls {
     const caller = callerClass(asking.caller);
     if (allowed.has(caller)) return;
     const detail =
-      caller === 'nobody'
+      caller === 'anonymous'
         ? 'log in with POST /auth/v1/mcp_login and send Authorization: Bearer <sessionId>'
         : `this ${what} is not open to ${caller}${provenAlone(caller, allowed)}`;
     throw refused(asking, record, 'denied', 'Unauthorized', detail);

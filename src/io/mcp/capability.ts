@@ -78,7 +78,10 @@ export class CapabilityCodes {
     const parsed = parseEndpoint(endpoint, this.#options.moduleAddresses);
     const made = parsed.ok ? endpointUrl(parsed.endpoint, {}, { code }) : undefined;
     if (made?.ok !== true) return 'failed';
-    const headers = { ...gatewayHeaders({ kind: 'nobody' }, factsOf(context)), accept: 'application/json' };
+    const headers = {
+      ...gatewayHeaders({ kind: 'anonymous' }, factsOf(context)),
+      accept: 'application/json',
+    };
     const request = { method: 'GET', url: made.url, headers, timeoutMs: TIMEOUT_MS, endpoint } as const;
     return wordIn(await this.#options.modules.call(request), FAMILIES[module]);
   }

@@ -32,7 +32,7 @@ export type RpcText = string | Buffer;
 type Answer = RpcText | Promise<RpcText>;
 type Silent = Extract<RpcMessage, { kind: 'silent' }>;
 
-export class Methods {
+export class McpDispatcher {
   readonly #catalogue: McpOptions['catalogue'];
   readonly #inFlight = new CallsInFlight();
   readonly #calls: Calls;

@@ -147,7 +147,7 @@ class ChatFileCalls implements ChatFiles {
     if (!parsed.ok) throw new Error(`the address of the chat module ${parsed.fault}`);
     const target = endpointUrl(parsed.endpoint, {}, query);
     if (!target.ok) throw new Error(`${target.argument} cannot stand in a query`);
-    const headers = gatewayHeaders({ kind: 'nobody' }, { project, requestId: newRequestId() });
+    const headers = gatewayHeaders({ kind: 'anonymous' }, { project, requestId: newRequestId() });
     return modules.call({
       method,
       url: target.url,

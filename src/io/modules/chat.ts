@@ -64,7 +64,7 @@ export function createCodePort(options: CodePortOptions): CodePort {
       const result = await modules.call({
         method: 'POST',
         url,
-        headers: { ...gatewayHeaders({ kind: 'nobody' }, facts), 'content-type': 'application/json' },
+        headers: { ...gatewayHeaders({ kind: 'anonymous' }, facts), 'content-type': 'application/json' },
         body: JSON.stringify({ channel, address, code }),
         timeoutMs: DELIVERY_TIMEOUT_MS,
         endpoint: ENDPOINT,

@@ -55,7 +55,7 @@ export interface ModuleClientOptions {
   readonly monotonicMs?: () => number;
 }
 
-interface Tally {
+interface CallCounts {
   calls: number;
   answered: number;
   retried: number;
@@ -75,7 +75,7 @@ class PooledClient implements ModuleClient {
   /** Connections of their own: slow readers of long answers must not hold up tool calls. */
   readonly #relayPools = new Map<string, ConnectionPool>();
   readonly #lines = new Map<string, RelayLine>();
-  readonly #tally: Tally = {
+  readonly #counts: CallCounts = {
     calls: 0,
     answered: 0,
     retried: 0,
@@ -99,7 +99,7 @@ class PooledClient implements ModuleClient {
   }
 
   call(request: ModuleRequest): Promise<ModuleResult> {
-    this.#tally.calls += 1;
+    this.#counts.calls += 1;
     if (request.signal?.aborted === true) return this.#refuse('Aborted', 'aborted before the call');
     const { origin } = request.url;
     const { holder = NO_HOLDER, body } = request;
@@ -130,7 +130,7 @@ class PooledClient implements ModuleClient {
   }
 
   relay(request: RelayRequest, listener: RelayListener): RelayFlow {
-    this.#tally.calls += 1;
+    this.#counts.calls += 1;
     const { method, body, timeoutMs, endpoint, holder = NO_HOLDER } = request;
     const { origin } = request.url;
     const pool = this.#poolFor(this.#relayPools, origin);
@@ -171,8 +171,8 @@ class PooledClient implements ModuleClient {
     let pending = 0;
     for (const pool of this.#all()) pending += pool.pending;
     return {
-      ...this.#tally,
-      failed: { ...this.#tally.failed },
+      ...this.#counts,
+      failed: { ...this.#counts.failed },
       pending,
       breakersOpen: this.#breakers.open(),
     };
@@ -211,12 +211,12 @@ class PooledClient implements ModuleClient {
   }
 
   readonly #repeated = (): void => {
-    this.#tally.retried += 1;
+    this.#counts.retried += 1;
   };
 
   #count(error: ModuleError | undefined): void {
-    if (error === undefined) this.#tally.answered += 1;
-    else this.#tally.failed[error] += 1;
+    if (error === undefined) this.#counts.answered += 1;
+    else this.#counts.failed[error] += 1;
   }
 
   #refuse(error: ModuleError, reason: string, share?: ShareRefusal): Promise<ModuleResult> {

@@ -145,7 +145,7 @@ export class EventFeed {
     const result = await modules.call({
       method: 'GET',
       url: { origin, pathname: path, search: `?after=${this.#cursor}&limit=${this.#limit}` },
-      headers: gatewayHeaders({ kind: 'nobody' }, { project, requestId: newRequestId() }),
+      headers: gatewayHeaders({ kind: 'anonymous' }, { project, requestId: newRequestId() }),
       timeoutMs: POLL_TIMEOUT_MS,
       endpoint: reference,
       signal: this.#stopping.signal,

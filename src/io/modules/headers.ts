@@ -10,7 +10,7 @@ import type { RouteContext } from '../http/route.ts';
 export type Caller =
   | { readonly kind: 'session'; readonly session: SessionContext }
   | { readonly kind: 'capability'; readonly family: 'chat' | 'wallet' }
-  | { readonly kind: 'nobody' };
+  | { readonly kind: 'anonymous' };
 
 export interface CallFacts {
   /** `Project` of the configuration. */
@@ -187,7 +187,7 @@ export function gatewayHeaders(caller: Caller, facts: CallFacts): Record<string,
   if (facts.clientAddress !== undefined)
     headers['x-forwarded-for'] = safe('X-Forwarded-For', facts.clientAddress);
   if (facts.traceparent !== undefined) headers['traceparent'] = safe('traceparent', facts.traceparent);
-  if (caller.kind === 'nobody') return headers;
+  if (caller.kind === 'anonymous') return headers;
   if (caller.kind === 'capability') {
     headers['x-scopes'] = `Capability:${caller.family}`;
     headers['x-keytype'] = 'Unknown';

@@ -43,7 +43,7 @@ export class Spread {
 /** Labels of one series and what is counted under them. */
 export interface Labelled<T> {
   readonly labels: Readonly<Record<string, string>>;
-  readonly tally: T;
+  readonly counts: T;
 }
 
 /** All series of one name, in the order in which they began. */
@@ -62,10 +62,10 @@ export class Family<T> {
     let found = this.#series.get(key);
     if (found === undefined) {
       const labels = Object.fromEntries(this.#labelNames.map((name, at) => [name, values[at] ?? '']));
-      found = { labels, tally: this.#make() };
+      found = { labels, counts: this.#make() };
       this.#series.set(key, found);
     }
-    return found.tally;
+    return found.counts;
   }
 
   all(): Iterable<Labelled<T>> {
@@ -76,7 +76,7 @@ export class Family<T> {
 /**
  * What belongs to three keys, found without making one text of them. At most `max` are kept: undefined for further ones.
  */
-export class ByThree<A, B, C, T> {
+export class LabelCache<A, B, C, T> {
   readonly #max: number;
   readonly #make: (a: A, b: B, c: C) => T;
   readonly #kept = new Map<A, Map<B, Map<C, T>>>();

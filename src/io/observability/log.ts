@@ -59,7 +59,7 @@ export function openLineSink(fileDescriptor = 2): LineSink {
     // Of a full pipe: tried again while there is time, given up at the end of the process.
     retryEAGAIN: () => !closed,
   });
-  const tally = { written: 0, dropped: 0 };
+  const counts = { written: 0, dropped: 0 };
   let batch = '';
   let lines = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -78,8 +78,8 @@ export function openLineSink(fileDescriptor = 2): LineSink {
     if (lines === 0) return;
     refused = readerGone;
     stream.write(batch);
-    if (refused) tally.dropped += lines;
-    else tally.written += lines;
+    if (refused) counts.dropped += lines;
+    else counts.written += lines;
     batch = '';
     lines = 0;
   };
@@ -97,14 +97,14 @@ export function openLineSink(fileDescriptor = 2): LineSink {
       lines += 1;
       timer ??= setTimeout(hand, FLUSH_MS).unref();
     },
-    counters: () => ({ ...tally }),
+    counters: () => ({ ...counts }),
     close() {
       hand();
       const written = new Promise<void>((resolve) => {
-        const patience = setTimeout(resolve, readerGone ? 0 : CLOSE_MS);
+        const timeout = setTimeout(resolve, readerGone ? 0 : CLOSE_MS);
         // The error of syncing a pipe says nothing: its bytes are in it.
         stream.flush(() => {
-          clearTimeout(patience);
+          clearTimeout(timeout);
           resolve();
         });
       });

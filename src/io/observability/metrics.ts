@@ -1,6 +1,6 @@
 /** Prometheus metrics of the internal listener. Counters of the parts are read when scraped, not pushed. */
 import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client';
-import { ByThree, Count, Family, type Labelled, Spread } from './counters.ts';
+import { Count, Family, LabelCache, type Labelled, Spread } from './counters.ts';
 
 /** One finished request, as the HTTP front reports it. */
 export interface RequestObservation {
@@ -54,7 +54,7 @@ export function createMetrics(): Metrics {
     labelNames: ['route', 'method'],
     bounds: LATENCY_BUCKETS,
   });
-  const series = new ByThree(SERIES_MAX, (route: string, method: string, status: number) => ({
+  const series = new LabelCache(SERIES_MAX, (route: string, method: string, status: number) => ({
     requests: requests(route, method, String(status)),
     seconds: seconds(route, method),
   }));
@@ -92,7 +92,7 @@ function createCallObserver(registry: Registry): CallObserver {
     spreadFamily(registry, { name, help, labelNames: ['event'], bounds: LATENCY_BUCKETS });
   const gateway = secondsOf('gatehouse_call_gateway_seconds', 'Time of a call without that of its module.');
   const backend = secondsOf('gatehouse_call_backend_seconds', 'Time that modules took for a call.');
-  const series = new ByThree(SERIES_MAX, (event: string, outcome: string, name: string) => ({
+  const series = new LabelCache(SERIES_MAX, (event: string, outcome: string, name: string) => ({
     calls: calls(event, name, outcome),
     gateway: gateway(event),
     backend: backend(event),
@@ -120,7 +120,7 @@ export function countFamily(registry: Registry, options: FamilyOptions): (...lab
     registers: [registry],
     collect() {
       this.reset();
-      for (const { labels, tally } of family.all()) this.inc(labels, tally.value);
+      for (const { labels, counts } of family.all()) this.inc(labels, counts.value);
     },
   });
   return (...labels) => family.of(labels);
@@ -145,8 +145,8 @@ export function spreadFamily(
   return (...labels) => family.of(labels);
 }
 
-function samples(name: string, bounds: readonly number[], { labels, tally }: Labelled<Spread>) {
-  const upTo = tally.upTo();
+function samples(name: string, bounds: readonly number[], { labels, counts }: Labelled<Spread>) {
+  const upTo = counts.upTo();
   const all = upTo.at(-1) ?? 0;
   // Nothing was observed: the series has not begun.
   if (all === 0) return [];
@@ -157,7 +157,7 @@ function samples(name: string, bounds: readonly number[], { labels, tally }: Lab
   }));
   return [
     ...buckets,
-    { metricName: `${name}_sum`, labels, value: tally.sum },
+    { metricName: `${name}_sum`, labels, value: counts.sum },
     { metricName: `${name}_count`, labels, value: all },
   ];
 }

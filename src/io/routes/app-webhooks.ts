@@ -13,7 +13,7 @@ import {
   pingSchema,
   type ResendRequest,
   resendSchema,
-  type WebhookDesk,
+  type WebhookOwnerApi,
 } from '../webhooks/owner-api.ts';
 import { accountCall } from './sessions.ts';
 
@@ -22,11 +22,11 @@ const appIdSchema = int64('Application id: decimal string');
 const PAGE_LINES = 100;
 const PAGE_LINES_MAX = 1_000;
 
-export function createAppWebhookRoutes(desk: WebhookDesk): AnyRoute[] {
-  return [deliveriesRoute(desk), resendRoute(desk), pingRoute(desk), enableRoute(desk)];
+export function createAppWebhookRoutes(ownerApi: WebhookOwnerApi): AnyRoute[] {
+  return [deliveriesRoute(ownerApi), resendRoute(ownerApi), pingRoute(ownerApi), enableRoute(ownerApi)];
 }
 
-function deliveriesRoute(desk: WebhookDesk): AnyRoute {
+function deliveriesRoute(ownerApi: WebhookOwnerApi): AnyRoute {
   return defineRoute({
     method: 'GET',
     path: '/auth/v1/app/deliveries',
@@ -48,12 +48,12 @@ function deliveriesRoute(desk: WebhookDesk): AnyRoute {
     errors: ['InvalidInput', 'SessionNotFound', 'NotFound'],
     handle(context) {
       const { appId, after, limit = PAGE_LINES } = context.query;
-      return desk.deliveries(accountCall(context), requireId(appId, 'appId'), after, limit);
+      return ownerApi.deliveries(accountCall(context), requireId(appId, 'appId'), after, limit);
     },
   });
 }
 
-function resendRoute(desk: WebhookDesk): AnyRoute {
+function resendRoute(ownerApi: WebhookOwnerApi): AnyRoute {
   return defineRoute({
     method: 'POST',
     path: '/auth/v1/app/resend',
@@ -92,12 +92,12 @@ function resendRoute(desk: WebhookDesk): AnyRoute {
     idempotent: true,
     handle(context) {
       const { body, nowMs } = context;
-      return desk.resend(accountCall(context), requireId(body.appId, 'appId'), readRequest(body, nowMs));
+      return ownerApi.resend(accountCall(context), requireId(body.appId, 'appId'), readRequest(body, nowMs));
     },
   });
 }
 
-function pingRoute(desk: WebhookDesk): AnyRoute {
+function pingRoute(ownerApi: WebhookOwnerApi): AnyRoute {
   return defineRoute({
     method: 'POST',
     path: '/auth/v1/app/ping',
@@ -110,11 +110,11 @@ function pingRoute(desk: WebhookDesk): AnyRoute {
     body: object({ appId: appIdSchema }),
     result: pingSchema,
     errors: ['InvalidInput', 'SessionNotFound', 'NotFound', 'WebhookDisabled', 'Overloaded'],
-    handle: (context) => desk.ping(accountCall(context), requireId(context.body.appId, 'appId')),
+    handle: (context) => ownerApi.ping(accountCall(context), requireId(context.body.appId, 'appId')),
   });
 }
 
-function enableRoute(desk: WebhookDesk): AnyRoute {
+function enableRoute(ownerApi: WebhookOwnerApi): AnyRoute {
   return defineRoute({
     method: 'POST',
     path: '/auth/v1/app/enable',
@@ -130,7 +130,7 @@ function enableRoute(desk: WebhookDesk): AnyRoute {
     idempotent: true,
     handle(context) {
       const { appId, dropParked = false } = context.body;
-      return desk.enable(accountCall(context), requireId(appId, 'appId'), dropParked);
+      return ownerApi.enable(accountCall(context), requireId(appId, 'appId'), dropParked);
     },
   });
 }

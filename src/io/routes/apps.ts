@@ -39,7 +39,7 @@ import { judgeWebhookUrl } from '../../domain/webhooks/target.ts';
 import { BATCH_EVENTS_MAX } from '../../domain/webhooks/types.ts';
 import { askOptions } from '../accounts/account.ts';
 import { originOf, requireId } from '../accounts/login-parts.ts';
-import type { Vault } from '../apps/api-keys.ts';
+import type { ApiKeyCipher } from '../apps/api-keys.ts';
 import {
   appAccessSchema,
   appItem,
@@ -88,12 +88,12 @@ const registration = object({
   maxBatch: optional(nullable(integer({ minimum: 1, maximum: BATCH_EVENTS_MAX }))),
 });
 
-export function createAppRoutes(vault: Vault): AnyRoute[] {
+export function createAppRoutes(cipher: ApiKeyCipher): AnyRoute[] {
   return [
-    upsertRoute(vault),
+    upsertRoute(cipher),
     listRoute,
     removeRoute,
-    rotateRoute(vault),
+    rotateRoute(cipher),
     infoRoute,
     accessRoute,
     grantRoute,
@@ -101,7 +101,7 @@ export function createAppRoutes(vault: Vault): AnyRoute[] {
   ];
 }
 
-function upsertRoute(vault: Vault): AnyRoute {
+function upsertRoute(cipher: ApiKeyCipher): AnyRoute {
   return defineRoute({
     method: 'POST',
     path: '/auth/v1/app/upsert_usr_app',
@@ -137,7 +137,7 @@ function upsertRoute(vault: Vault): AnyRoute {
         typeof body.appId === 'string' || typeof body.appId === 'number'
           ? requireId(body.appId, 'appId')
           : undefined;
-      const issued = vault.issue();
+      const issued = cipher.issue();
       const options = askOptions('upsert_usr_app', context);
       const { idempotencyKey: key, fingerprint = '' } = options;
       const command = {
@@ -157,7 +157,7 @@ function upsertRoute(vault: Vault): AnyRoute {
         key === undefined
           ? undefined
           : await actors.query<SealedKey | undefined>(user, session.userId, query);
-      const apiKey = first === undefined ? undefined : vault.tryOpen(first);
+      const apiKey = first === undefined ? undefined : cipher.tryOpen(first);
       return { ...item, ...(apiKey === undefined ? {} : { apiKey }) };
     },
   });
@@ -198,7 +198,7 @@ const removeRoute = defineRoute({
   },
 });
 
-function rotateRoute(vault: Vault): AnyRoute {
+function rotateRoute(cipher: ApiKeyCipher): AnyRoute {
   return defineRoute({
     method: 'POST',
     path: '/auth/v1/app/rotate_key',
@@ -226,7 +226,7 @@ function rotateRoute(vault: Vault): AnyRoute {
         const command = { type: 'endKeyOverlap', userId: session.userId, origin: originOf(context) };
         return appItem(await actors.ask<AppView>(app, appId, command));
       }
-      const issued = vault.issue();
+      const issued = cipher.issue();
       const command = {
         type: 'rotateKey',
         userId: session.userId,

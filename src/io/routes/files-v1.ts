@@ -6,9 +6,9 @@
 import { type UploadStatus, upload } from '../../actors/files/v1/upload.ts';
 import {
   type GrantUpload,
-  UPLOAD_DESK_ID,
+  UPLOAD_SLOTS_ID,
   type UploadSlot,
-  uploadDesk,
+  uploadSlots,
 } from '../../actors/files/v1/upload-slots.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import { GatewayError } from '../../domain/errors.ts';
@@ -108,7 +108,7 @@ const initUpload = defineRoute({
     const networks = isLoopback(client.address) && !site.production ? [] : networksOf(client.address);
     const command = { ...readInit(body, session.userId), networks };
     try {
-      return await actors.ask<number>(uploadDesk, UPLOAD_DESK_ID, command);
+      return await actors.ask<number>(uploadSlots, UPLOAD_SLOTS_ID, command);
     } catch (error) {
       if (error instanceof GatewayError && error.row === 'TooManyDownloads')
         bounds.of('uploadSlots').countRefusal(error.detail === undefined ? 'maximum' : 'network');
@@ -219,7 +219,7 @@ const uploadStatus = defineRoute({
 /** Uploads past their time make room before a new one is judged (spec 3), whether or not their timers have run. */
 async function endExpired(actors: ActorSystem, settings: SettingsReader, nowMs: number): Promise<void> {
   const query = { type: 'stale', nowMs, settings };
-  const stale = await actors.query<readonly UploadSlot[]>(uploadDesk, UPLOAD_DESK_ID, query);
+  const stale = await actors.query<readonly UploadSlot[]>(uploadSlots, UPLOAD_SLOTS_ID, query);
   await Promise.all(
     stale.map(({ userId, uploadKey }) =>
       actors.ask(upload, userId, { type: 'expireUpload', uploadKey, waits: true }),

@@ -1,13 +1,13 @@
 /** The route table of the public listener: every group, in the order of the explorer. */
 import type { Administration } from '../../actors/runtime/administration.ts';
 import type { LiveSettings } from '../../domain/settings/settings.ts';
-import type { Vault } from '../apps/api-keys.ts';
+import type { ApiKeyCipher } from '../apps/api-keys.ts';
 import type { AnyRoute } from '../http/route.ts';
 import { CapabilityCodes } from '../mcp/capability.ts';
 import type { LiveCatalogue } from '../mcp/catalog.ts';
 import { GATEWAY_SERVICES } from '../mcp/tools/gateway.ts';
 import type { StreamHub } from '../sse/hub.ts';
-import type { WebhookDesk } from '../webhooks/owner-api.ts';
+import type { WebhookOwnerApi } from '../webhooks/owner-api.ts';
 import type { Reload } from './admin/catalog.ts';
 import { createAdminRoutes } from './admin/index.ts';
 import type { WorkParts } from './admin/operations.ts';
@@ -32,13 +32,13 @@ export interface RouteParts extends ProxyParts, StaffParts, WorkParts, Omit<Down
   readonly files: DownloadParts['files'] & UploadRouteParts['files'];
   readonly settings: LiveSettings;
   readonly catalogue: LiveCatalogue;
-  readonly vault: Vault;
+  readonly cipher: ApiKeyCipher;
   readonly events: { readonly streams: StreamHub };
   readonly administration: Administration;
   readonly drafts: DraftParts;
   readonly health: () => HealthFacts;
   readonly reload: Reload;
-  readonly webhooks: WebhookDesk;
+  readonly webhooks: WebhookOwnerApi;
 }
 
 export function createRoutes(parts: RouteParts): AnyRoute[] {
@@ -60,7 +60,7 @@ export function createRoutes(parts: RouteParts): AnyRoute[] {
     sessions,
     endSessions,
     loginLog,
-    ...createAppRoutes(parts.vault),
+    ...createAppRoutes(parts.cipher),
     createEventStreamRoute(() => parts.events.streams),
     ...createUploadRoutes(parts),
     ...createAppWebhookRoutes(parts.webhooks),

@@ -23,7 +23,7 @@ import {
 } from '../accounts/login-parts.ts';
 import { readBearer } from '../http/request.ts';
 import { defineRoute, type RouteContext } from '../http/route.ts';
-import { doorOf, ownerOf } from '../http/session-lookup.ts';
+import { indexEntryOf, ownerOf } from '../http/session-lookup.ts';
 
 const HEADERS = ['x-publickey', 'x-timestamp', 'x-signature', 'x-app-id'] as const;
 
@@ -125,7 +125,7 @@ async function attempt(
   return countingUnknownKeys(context, loginType, async () => {
     const holder = holderOf(context.actors, publicKey);
     if (holder === undefined) throw new GatewayError('SessionNotFound');
-    const door = appId === null ? undefined : doorOf(context.actors, appId);
+    const indexEntry = appId === null ? undefined : indexEntryOf(context.actors, appId);
     const previousId = previousOf(context, holder.userId);
     const command: McpLogin = {
       type: 'mcpLogin',
@@ -133,7 +133,7 @@ async function attempt(
       keyId: holder.keyId,
       publicKey,
       appId,
-      ...(door === undefined ? {} : { door }),
+      ...(indexEntry === undefined ? {} : { indexEntry }),
       ...(previousId === undefined ? {} : { previousId }),
       ...(crowded ? { crowded } : {}),
       origin: originOf(context),

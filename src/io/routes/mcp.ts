@@ -12,7 +12,7 @@ import { type Admission, admit } from '../mcp/admission.ts';
 import { BatchAnswers, type NextTurn, nextTurn, SLICE_MESSAGES } from '../mcp/batch.ts';
 import { describeMcp } from '../mcp/described.ts';
 import { EndedSessions } from '../mcp/ended-sessions.ts';
-import { failureText, type McpOptions, Methods, type RpcText } from '../mcp/methods.ts';
+import { failureText, McpDispatcher, type McpOptions, type RpcText } from '../mcp/methods.ts';
 import { errorEnvelope, type RpcBody, type RpcMessage, type RpcRequest, readRpc } from '../mcp/rpc.ts';
 import { BUILT_IN } from '../mcp/tools/built-in.ts';
 
@@ -24,7 +24,7 @@ const METHODS = 'POST, DELETE';
 /** The routes of /mcp. `giveBack`: what lets others have a turn of the loop within a batch. */
 export function createMcpRoutes(options: McpOptions, giveBack: NextTurn = nextTurn): AnyRoute[] {
   const ended = new EndedSessions();
-  const transport = new Transport(new Methods(options), ended, giveBack);
+  const transport = new Transport(new McpDispatcher(options), ended, giveBack);
   const own = { path: '/mcp', group: 'mcp', auth: 'none', limits: ['Self'], refusal } as const;
   return [
     defineRoute({
@@ -79,11 +79,11 @@ export function createMcpRoutes(options: McpOptions, giveBack: NextTurn = nextTu
 }
 
 class Transport {
-  readonly #methods: Methods;
+  readonly #methods: McpDispatcher;
   readonly #ended: EndedSessions;
   readonly #nextTurn: NextTurn;
 
-  constructor(methods: Methods, ended: EndedSessions, nextTurn: NextTurn) {
+  constructor(methods: McpDispatcher, ended: EndedSessions, nextTurn: NextTurn) {
     this.#methods = methods;
     this.#ended = ended;
     this.#nextTurn = nextTurn;

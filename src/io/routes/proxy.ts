@@ -162,12 +162,12 @@ function isPublic({ publicPaths }: ProxyParts, rawPath: string): boolean {
  */
 function callerOf(parts: ProxyParts, context: RouteContext): Caller | undefined {
   const { session, rawPath } = context;
-  if (session === undefined) return { kind: 'nobody' };
+  if (session === undefined) return { kind: 'anonymous' };
   const asSession: Caller = { kind: 'session', session };
   if (isWithinReach(parts, context, session)) return asSession;
   if (!isPublic(parts, rawPath)) return undefined;
   const mayBeNamed = session.proven || parts.catalogue.current.policy.personalReads;
-  return mayBeNamed ? asSession : { kind: 'nobody' };
+  return mayBeNamed ? asSession : { kind: 'anonymous' };
 }
 
 /**
@@ -204,7 +204,7 @@ async function forward(parts: ProxyParts, context: RouteContext, asked: Caller):
   // The record names the session, also where the module gets no account.
   const asking: Asking = {
     context,
-    caller: session === undefined ? { kind: 'nobody' } : { kind: 'session', session },
+    caller: session === undefined ? { kind: 'anonymous' } : { kind: 'session', session },
   };
   const record = callOf(parts, context);
   const request = requestOf(parts, asking, asked, record);

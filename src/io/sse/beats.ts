@@ -8,7 +8,7 @@ import type { EventStream } from './stream.ts';
 /** Seconds that the wheel spans; a heartbeat is due within 24. */
 const SLOTS = 32;
 
-export class Beats {
+export class HeartbeatWheel {
   readonly #slots: EventStream[][] = Array.from({ length: SLOTS }, () => []);
   #second: number;
 

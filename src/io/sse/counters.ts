@@ -3,7 +3,7 @@ import type { ByeReason } from './frames.ts';
 import type { Crowding } from './registry.ts';
 
 /** Totals since the start. */
-export interface Tally {
+export interface StreamCounters {
   opened: number;
   /** Opened with a place that is still in the log. */
   resumed: number;
@@ -21,7 +21,7 @@ export interface Tally {
   readonly refused: Record<Crowding | 'stopping', number>;
 }
 
-export interface HubCounters extends Tally {
+export interface HubCounters extends StreamCounters {
   readonly streams: number;
   /** Streams whose socket takes nothing now. */
   readonly blocked: number;
@@ -31,7 +31,7 @@ export interface HubCounters extends Tally {
   readonly ringBytes: number;
 }
 
-export function newTally(): Tally {
+export function newStreamCounters(): StreamCounters {
   return {
     opened: 0,
     resumed: 0,

@@ -6,7 +6,7 @@
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
 import { type EventLog, missedAfter } from '../../domain/events/events.ts';
 import type { Clock } from '../../domain/time.ts';
-import type { Tally } from './counters.ts';
+import type { StreamCounters } from './counters.ts';
 import { beatFrame, NOTHING_FRAME, resetFrame } from './frames.ts';
 import type { StreamRegistry } from './registry.ts';
 import { Replay } from './replay.ts';
@@ -24,7 +24,7 @@ export interface FanoutOptions {
   readonly schedule: Schedule;
   readonly bounds: RingBounds;
   readonly registry: StreamRegistry;
-  readonly tally: Tally;
+  readonly counts: StreamCounters;
   /** What was due to it has left the ring while its socket took nothing. */
   readonly onLag: (stream: EventStream) => void;
 }
@@ -87,10 +87,10 @@ export class Fanout {
 
   /** The socket has to be free. */
   send(stream: EventStream, bytes: Buffer | string, frames: number): void {
-    const { tally, clock } = this.#options;
-    tally.frames += frames;
-    tally.bytes += bytes.length;
-    tally.writes += 1;
+    const { counts, clock } = this.#options;
+    counts.frames += frames;
+    counts.bytes += bytes.length;
+    counts.writes += 1;
     stream.send(bytes, clock());
     if (stream.blocked && !stream.over) this.#blocked.add(stream);
   }
@@ -157,11 +157,11 @@ export class Fanout {
 
   /** One write to one stream. */
   #serve(stream: EventStream): void {
-    const { log, tally } = this.#options;
+    const { log, counts } = this.#options;
     if (stream.reset) {
       stream.reset = false;
       stream.next = 0;
-      tally.resets += 1;
+      counts.resets += 1;
       this.send(stream, resetFrame(log.epoch, log.oldest, this.ring.newest), 0);
       return;
     }

@@ -7,8 +7,8 @@ import { type EventLog, missedAfter } from '../../domain/events/events.ts';
 import type { SharedBounds } from '../../domain/limits/shared-bounds.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { type Clock, SECOND_MS } from '../../domain/time.ts';
-import { Beats } from './beats.ts';
-import { type HubCounters, newTally, type Tally } from './counters.ts';
+import { HeartbeatWheel } from './beats.ts';
+import { type HubCounters, newStreamCounters, type StreamCounters } from './counters.ts';
 import { Fanout, SLICE_STREAMS } from './fanout.ts';
 import {
   type ByeReason,
@@ -46,8 +46,8 @@ export class StreamHub {
   readonly #options: HubOptions;
   readonly #registry: StreamRegistry;
   readonly #fanout: Fanout;
-  readonly #beats: Beats;
-  readonly #tally: Tally = newTally();
+  readonly #beats: HeartbeatWheel;
+  readonly #counts: StreamCounters = newStreamCounters();
   #closed = false;
   #stopBeating: () => void;
 
@@ -58,10 +58,10 @@ export class StreamHub {
       ...options,
       bounds: options.ring ?? RING_BOUNDS,
       registry: this.#registry,
-      tally: this.#tally,
+      counts: this.#counts,
       onLag: (stream) => this.#drop(stream),
     });
-    this.#beats = new Beats(options.clock());
+    this.#beats = new HeartbeatWheel(options.clock());
     this.#stopBeating = this.#armBeats();
   }
 
@@ -69,7 +69,7 @@ export class StreamHub {
   admit(origin: StreamOrigin): EventStream | undefined {
     const lease = this.#closed ? 'stopping' : this.#registry.take(origin, this.#options.clock());
     if (typeof lease === 'string') {
-      this.#tally.refused[lease] += 1;
+      this.#counts.refused[lease] += 1;
       return undefined;
     }
     return new EventStream(origin, lease, {
@@ -109,7 +109,7 @@ export class StreamHub {
   counters(): HubCounters {
     const { frames: ringFrames, sizeBytes: ringBytes } = this.#fanout.ring.size;
     const streams = this.#registry.all.size;
-    return { ...this.#tally, streams, ...this.#fanout.sizes, ringFrames, ringBytes };
+    return { ...this.#counts, streams, ...this.#fanout.sizes, ringFrames, ringBytes };
   }
 
   #open(stream: EventStream): void {
@@ -118,7 +118,7 @@ export class StreamHub {
       this.#end(oldest, 'evicted', this.#between(30, 60) * SECOND_MS);
     }
     this.#registry.add(stream);
-    this.#tally.opened += 1;
+    this.#counts.opened += 1;
     const nowMs = clock();
     stream.endsMs = nowMs + LIFETIME_MS * this.#between(0.8, 1);
     this.#beats.arm(stream, nowMs, BEAT_MS * this.#between(0.8, 1.2));
@@ -127,11 +127,11 @@ export class StreamHub {
     const asked = sent === undefined ? newest : this.#placeOf(sent);
     stream.through = asked ?? newest;
     if (asked === undefined) {
-      this.#tally.resets += 1;
+      this.#counts.resets += 1;
       this.#fanout.send(stream, HELLO_FRAME + resetFrame(log.epoch, log.oldest, newest), 0);
       return;
     }
-    if (sent !== undefined) this.#tally.resumed += 1;
+    if (sent !== undefined) this.#counts.resumed += 1;
     this.#fanout.send(stream, HELLO_FRAME + placeFrame(log.epoch, asked), 0);
     if (asked < floor) {
       this.#registry.chargeReplay(stream.origin.sessionId, floor - asked);
@@ -150,20 +150,20 @@ export class StreamHub {
 
   #lost(stream: EventStream): void {
     const { blockedSinceMs } = stream;
-    if (blockedSinceMs > 0 && this.#options.clock() - blockedSinceMs >= STALL_MS) this.#tally.stall += 1;
+    if (blockedSinceMs > 0 && this.#options.clock() - blockedSinceMs >= STALL_MS) this.#counts.stall += 1;
     this.#forget(stream);
   }
 
   /** It comes back and reads the log. */
   #drop(stream: EventStream): void {
-    this.#tally.lag += 1;
+    this.#counts.lag += 1;
     this.#forget(stream);
     stream.finish(undefined);
   }
 
   #end(stream: EventStream, reason: ByeReason, retryMs: number): void {
     if (!this.#forget(stream)) return;
-    this.#tally.ended[reason] += 1;
+    this.#counts.ended[reason] += 1;
     stream.finish(byeFrame(reason, retryMs));
   }
 

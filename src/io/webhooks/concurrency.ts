@@ -3,7 +3,7 @@
  * failed have places of their own, so that many dead receivers hold up none that is alive, and none is forgotten.
  */
 
-export interface LaneLimits {
+export interface ConcurrencyLimits {
   readonly inFlightMax: number;
   readonly perHostMax: number;
   /** Of the places, those that failing receivers may hold at most, and those kept for them. */
@@ -12,7 +12,12 @@ export interface LaneLimits {
 }
 
 /** events.md "Isolation". */
-export const LANE_LIMITS: LaneLimits = { inFlightMax: 128, perHostMax: 8, failingMax: 64, failingMin: 8 };
+export const CONCURRENCY_LIMITS: ConcurrencyLimits = {
+  inFlightMax: 128,
+  perHostMax: 8,
+  failingMax: 64,
+  failingMin: 8,
+};
 
 type Health = 'healthy' | 'failing';
 
@@ -22,8 +27,8 @@ interface Host {
   readonly waiting: Record<Health, string[]>;
 }
 
-export class Lanes {
-  readonly #limits: LaneLimits;
+export class HostConcurrency {
+  readonly #limits: ConcurrencyLimits;
   /** Begins a delivery; `release` is called when it is over. */
   readonly #begin: (appId: string, release: () => void) => void;
   readonly #hosts = new Map<string, Host>();
@@ -32,7 +37,7 @@ export class Lanes {
   readonly #inFlight: Record<Health, number> = { healthy: 0, failing: 0 };
   #pumping = false;
 
-  constructor(limits: LaneLimits, begin: (appId: string, release: () => void) => void) {
+  constructor(limits: ConcurrencyLimits, begin: (appId: string, release: () => void) => void) {
     this.#limits = limits;
     this.#begin = begin;
   }

@@ -9,19 +9,19 @@ import type { EventLog, StoredEvent } from '../../domain/events/events.ts';
 import type { Clock } from '../../domain/time.ts';
 import { bodyOf, webhookIdOf } from '../../domain/webhooks/batch.ts';
 import type { AttemptResult, OpenDelivery, Resend } from '../../domain/webhooks/types.ts';
-import type { Vault } from '../apps/api-keys.ts';
+import type { ApiKeyCipher } from '../apps/api-keys.ts';
 import type { Scanner, ScanResult } from './log-scanner.ts';
 import type { WebhookSender } from './sender.ts';
 import { type DeliveryKeys, openKeys } from './signature.ts';
 import type { Directory, Subscription } from './subscriptions.ts';
 
-export interface CourierOptions {
+export interface DeliveryWorkerOptions {
   readonly actors: ActorSystem;
   readonly log: EventLog;
   readonly directory: Directory;
   readonly scanner: Scanner;
   readonly sender: WebhookSender;
-  readonly vault: Vault;
+  readonly cipher: ApiKeyCipher;
   readonly clock: Clock;
   /** Up to here every event has found its applications. */
   readonly position: () => number;
@@ -39,10 +39,10 @@ interface Plan {
   readonly reopened: boolean;
 }
 
-export class Courier {
-  readonly #options: CourierOptions;
+export class DeliveryWorker {
+  readonly #options: DeliveryWorkerOptions;
 
-  constructor(options: CourierOptions) {
+  constructor(options: DeliveryWorkerOptions) {
     this.#options = options;
   }
 
@@ -65,10 +65,10 @@ export class Courier {
 
   /** Those that are valid now; undefined where the application is gone. */
   async apiKeys(appId: string): Promise<DeliveryKeys | undefined> {
-    const { actors, clock, vault } = this.#options;
+    const { actors, clock, cipher } = this.#options;
     const query = { type: 'keys', nowMs: clock() };
     const keys = await actors.query<AppState['keys']>(app, appId, query);
-    return openKeys(keys, vault);
+    return openKeys(keys, cipher);
   }
 
   #took(entry: Subscription, view: WebhookView | null | undefined): WebhookView | undefined {

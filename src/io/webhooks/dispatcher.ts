@@ -8,17 +8,18 @@ import { GatewayError } from '../../domain/errors.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../domain/time.ts';
 import { routeOf } from '../../domain/webhooks/routing.ts';
 import { Checkpoint } from './checkpoint.ts';
-import { LANE_LIMITS, type LaneLimits, Lanes } from './concurrency.ts';
-import { Courier, type CourierOptions } from './delivery-worker.ts';
+import { CONCURRENCY_LIMITS, type ConcurrencyLimits, HostConcurrency } from './concurrency.ts';
+import { DeliveryWorker, type DeliveryWorkerOptions } from './delivery-worker.ts';
 import { Roll } from './loader.ts';
 import { Scanner } from './log-scanner.ts';
-import { oldestUndeliveredMs, Tally, type WebhookCounters } from './metrics.ts';
+import { oldestUndeliveredMs, type WebhookCounters, WebhookStatistics } from './metrics.ts';
 import { Directory, type Subscription } from './subscriptions.ts';
 
-export interface EngineOptions extends Pick<CourierOptions, 'actors' | 'log' | 'sender' | 'vault' | 'clock'> {
+export interface EngineOptions
+  extends Pick<DeliveryWorkerOptions, 'actors' | 'log' | 'sender' | 'cipher' | 'clock'> {
   readonly administration: Pick<Administration, 'ids' | 'metaGet' | 'metaPut'>;
   readonly schedule: Schedule;
-  readonly lanes?: LaneLimits;
+  readonly concurrency?: ConcurrencyLimits;
   readonly onBug: (error: unknown, appId: string) => void;
 }
 
@@ -30,12 +31,12 @@ const DEFERRED_MAX_MS = MINUTE_MS;
 export class WebhookEngine {
   readonly directory = new Directory();
   readonly scanner: Scanner;
-  readonly courier: Courier;
+  readonly worker: DeliveryWorker;
   readonly #options: EngineOptions;
-  readonly #lanes: Lanes;
+  readonly #concurrency: HostConcurrency;
   readonly #checkpoint: Checkpoint;
   readonly #roll: Roll;
-  readonly #tally = new Tally();
+  readonly #statistics = new WebhookStatistics();
   #position = 0;
   #routing = false;
   #stopped = false;
@@ -45,16 +46,16 @@ export class WebhookEngine {
 
   constructor(options: EngineOptions) {
     this.#options = options;
-    const { actors, log, onBug, lanes = LANE_LIMITS } = options;
+    const { actors, log, onBug, concurrency = CONCURRENCY_LIMITS } = options;
     this.scanner = new Scanner(log, actors);
-    this.#lanes = new Lanes(lanes, (appId, release) => this.#begin(appId, release));
-    this.courier = new Courier({
+    this.#concurrency = new HostConcurrency(concurrency, (appId, release) => this.#begin(appId, release));
+    this.worker = new DeliveryWorker({
       ...options,
       directory: this.directory,
       scanner: this.scanner,
       position: () => this.#position,
       checkpoint: () => this.#checkpoint.position ?? 0,
-      onAttempt: (result, events) => this.#tally.attempted(result, events),
+      onAttempt: (result, events) => this.#statistics.attempted(result, events),
     });
     this.#roll = new Roll({
       ...options,
@@ -134,7 +135,7 @@ export class WebhookEngine {
 
   counters(): WebhookCounters {
     const { log, clock } = this.#options;
-    return this.#tally.counters(this.directory, this.#lanes, log, clock());
+    return this.#statistics.counters(this.directory, this.#concurrency, log, clock());
   }
 
   /** New events are readable: one look for all that came in this turn of the event loop. */
@@ -176,7 +177,7 @@ export class WebhookEngine {
       return;
     }
     entry.busy = true;
-    this.#lanes.add(view.appId, entry.host, view.state === 'failing');
+    this.#concurrency.add(view.appId, entry.host, view.state === 'failing');
   }
 
   #later(entry: Subscription, waitMs: number): void {
@@ -195,7 +196,7 @@ export class WebhookEngine {
       return;
     }
     this.#running += 1;
-    this.courier
+    this.worker
       .turn(entry)
       .then(
         () => {
@@ -203,7 +204,7 @@ export class WebhookEngine {
           return undefined;
         },
         (error: unknown) => {
-          this.#tally.deferred();
+          this.#statistics.deferred();
           if (!(error instanceof GatewayError)) this.#options.onBug(error, appId);
           entry.deferrals += 1;
           return Math.min(DEFERRED_MS * 2 ** (entry.deferrals - 1), DEFERRED_MAX_MS);

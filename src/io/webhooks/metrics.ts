@@ -3,7 +3,7 @@ import type { EventLog } from '../../domain/events/events.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import { classify } from '../../domain/webhooks/outcome.ts';
 import type { AttemptResult } from '../../domain/webhooks/types.ts';
-import type { Lanes } from './concurrency.ts';
+import type { HostConcurrency } from './concurrency.ts';
 import type { Directory, Subscription } from './subscriptions.ts';
 
 export interface WebhookCounters {
@@ -24,7 +24,7 @@ export interface WebhookCounters {
   readonly oldestUndeliveredSeconds: number;
 }
 
-export class Tally {
+export class WebhookStatistics {
   #delivered = 0;
   #deliveredEvents = 0;
   #failed = 0;
@@ -43,7 +43,12 @@ export class Tally {
     this.#deferred += 1;
   }
 
-  counters(directory: Directory, lanes: Lanes, log: EventLog, nowMs: number): WebhookCounters {
+  counters(
+    directory: Directory,
+    concurrency: HostConcurrency,
+    log: EventLog,
+    nowMs: number,
+  ): WebhookCounters {
     let pending = 0;
     let failing = 0;
     let disabled = 0;
@@ -60,8 +65,8 @@ export class Tally {
       pending,
       failing,
       disabled,
-      inFlight: lanes.inFlight,
-      waiting: lanes.waiting,
+      inFlight: concurrency.inFlight,
+      waiting: concurrency.waiting,
       delivered: this.#delivered,
       deliveredEvents: this.#deliveredEvents,
       failed: this.#failed,

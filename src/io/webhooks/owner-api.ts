@@ -95,7 +95,7 @@ export type ResendRequest =
 
 const PINGS_MAX = 8;
 
-export class WebhookDesk {
+export class WebhookOwnerApi {
   readonly #engine: WebhookEngine;
   readonly #log: EventLog;
   readonly #sender: WebhookSender;
@@ -172,7 +172,7 @@ export class WebhookDesk {
         const webhookId = `ping_${randomBytes(20).toString('base64url')}`;
         const tick = String(BigInt(call.nowMs) << 20n);
         const event = { module: OWN_MODULE, tick, type: 'ping', data: { appId, utc: toIso(call.nowMs) } };
-        const apiKeys = await this.#engine.courier.apiKeys(appId);
+        const apiKeys = await this.#engine.worker.apiKeys(appId);
         if (apiKeys === undefined) throw new GatewayError('NotFound', 'no such application');
         const body = JSON.stringify(event);
         const result = await this.#sender.send({ url, webhookId, body, apiKeys, resent: false });

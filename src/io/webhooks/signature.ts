@@ -4,7 +4,7 @@
  */
 import { createHmac } from 'node:crypto';
 import { type AppKey, sentKeyOf } from '../../domain/apps.ts';
-import type { Vault } from '../apps/api-keys.ts';
+import type { ApiKeyCipher } from '../apps/api-keys.ts';
 
 /** API keys of one application in clear text. */
 export interface DeliveryKeys {
@@ -31,14 +31,14 @@ export function signatureOf(apiKey: string, { webhookId, timestamp, body }: Sign
  * `keys`: those that are valid now, the newest first. One whose seal key was lost is left out; throws when that is all of
  * them. Undefined: there are none, the application is gone.
  */
-export function openKeys(keys: readonly AppKey[], vault: Vault): DeliveryKeys | undefined {
+export function openKeys(keys: readonly AppKey[], cipher: ApiKeyCipher): DeliveryKeys | undefined {
   const [newest] = keys;
   if (newest === undefined) return undefined;
   const opened = keys.flatMap((key) => {
-    const apiKey = vault.tryOpen(key);
+    const apiKey = cipher.tryOpen(key);
     return apiKey === undefined ? [] : [{ ...key, apiKey }];
   });
-  const sent = sentKeyOf(opened)?.apiKey ?? opened[0]?.apiKey ?? vault.open(newest);
+  const sent = sentKeyOf(opened)?.apiKey ?? opened[0]?.apiKey ?? cipher.open(newest);
   return { sent, signing: opened.map(({ apiKey }) => apiKey) };
 }
 

@@ -32,7 +32,7 @@ import {
   createPrivate,
   deleteChat,
   leave,
-  leaveSeat,
+  leaveAs,
   listChats,
   listFriends,
   listInvites,
@@ -53,7 +53,14 @@ import {
   unread,
 } from './messages.ts';
 import { type Delivery, wireChat } from './model.ts';
-import { codeHolder, deviceSeat, memberOf, seatAt, seatIn, takenSeat } from './participant.ts';
+import {
+  codeHolder,
+  deviceParticipant,
+  existingParticipant,
+  memberOf,
+  participantAt,
+  participantIn,
+} from './participant.ts';
 import type { ChatRecord, Delivered } from './records.ts';
 import { ChatState } from './state.ts';
 
@@ -81,7 +88,11 @@ const FOR_USERS: readonly Row[] = [
   ['GET', 'messages/list', (state, call) => listMessages(chatInQuery(state, call), call)],
   ['GET', 'messages/unread', unread],
   ['GET', 'messages/pinned', (state, call) => pinnedMessages(chatInQuery(state, call))],
-  ['POST', 'messages/send', (state, call) => send(state, seatIn(state, call, call.body['chatId']), call)],
+  [
+    'POST',
+    'messages/send',
+    (state, call) => send(state, participantIn(state, call, call.body['chatId']), call),
+  ],
   ['POST', 'messages/mark_read', markRead],
   ['POST', 'messages/edit', editOwn],
   ['POST', 'messages/soft_delete', softDeleteOwn],
@@ -141,17 +152,17 @@ export function createChat(): ChatModule {
 }
 
 function chatInQuery(state: ChatState, call: ModuleCall) {
-  return seatIn(state, call, call.query.get('chatId')).chat;
+  return participantIn(state, call, call.query.get('chatId')).chat;
 }
 
 function editOwn(state: ChatState, call: ModuleCall): object {
-  const { message, memberId } = seatAt(state, call, call.body['messageId']);
+  const { message, memberId } = participantAt(state, call, call.body['messageId']);
   return edit(message, memberId, call);
 }
 
 function softDeleteOwn(state: ChatState, call: ModuleCall): object {
-  const seat = seatAt(state, call, call.body['messageId']);
-  return softDelete(seat, seat.message, call);
+  const participant = participantAt(state, call, call.body['messageId']);
+  return softDelete(participant, participant.message, call);
 }
 
 function anonymousInfo(state: ChatState, call: ModuleCall): object {
@@ -162,22 +173,22 @@ function anonymousInfo(state: ChatState, call: ModuleCall): object {
 /** The text is judged before the device joins. */
 function sendAnonymous(state: ChatState, call: ModuleCall): object {
   textOf(call);
-  return send(state, deviceSeat(state, call), call);
+  return send(state, deviceParticipant(state, call), call);
 }
 
 function editAnonymous(state: ChatState, call: ModuleCall): object {
-  const { chat, memberId } = takenSeat(state, call);
+  const { chat, memberId } = existingParticipant(state, call);
   return edit(messageIn(state, chat, optionalId(call, 'messageId')), memberId, call);
 }
 
 function softDeleteAnonymous(state: ChatState, call: ModuleCall): object {
-  const seat = takenSeat(state, call);
-  return softDelete(seat, messageIn(state, seat.chat, optionalId(call, 'messageId')), call);
+  const participant = existingParticipant(state, call);
+  return softDelete(participant, messageIn(state, participant.chat, optionalId(call, 'messageId')), call);
 }
 
 function leaveAnonymous(state: ChatState, call: ModuleCall): object {
-  const { chat, memberId } = takenSeat(state, call);
-  return leaveSeat(chat, memberId, call);
+  const { chat, memberId } = existingParticipant(state, call);
+  return leaveAs(chat, memberId, call);
 }
 
 /** What an invite code opens, until it is renewed or the chat is deleted. */

@@ -8,7 +8,7 @@ import { SandboxError } from '../errors.ts';
 import { limitOf, type ModuleCall, optionalId, optionalText, requiredId, requiredText } from '../module.ts';
 import { eventIdsFor } from './messages.ts';
 import { type Chat, type Message, visible } from './model.ts';
-import { joined, memberOf, seatOf } from './participant.ts';
+import { joined, memberOf, participantOf } from './participant.ts';
 import type { FileCreated, FileEnded, UploadCancelled } from './records.ts';
 import type { ChatState } from './state.ts';
 
@@ -50,7 +50,7 @@ export function personalChat(state: ChatState, call: ModuleCall): object {
 
 /** A pending file: nobody sees it until its bytes have arrived. The same key again is the same file. */
 export function createFile(state: ChatState, call: ModuleCall): object {
-  const { chat, memberId } = seatOf(state, call, call.body['userId'], call.body['chatId']);
+  const { chat, memberId } = participantOf(state, call, call.body['userId'], call.body['chatId']);
   const uploadKey = requiredText(call, 'uploadKey', KEY_CHARACTERS_MAX);
   const name = requiredText(call, 'name', NAME_CHARACTERS_MAX);
   const text = optionalText(call, 'text', TEXT_CHARACTERS_MAX) ?? '';

@@ -4,7 +4,7 @@ import { makeCode } from '../codes.ts';
 import { SandboxError } from '../errors.ts';
 import { type ModuleCall, requiredId, requiredText } from '../module.ts';
 import { type Chat, wireChat, wireMember } from './model.ts';
-import { MEMBERS_MAX, memberOf, seatIn } from './participant.ts';
+import { MEMBERS_MAX, memberOf, participantIn } from './participant.ts';
 import type {
   ChatArchived,
   ChatCreated,
@@ -32,7 +32,7 @@ export function listChats(state: ChatState, call: ModuleCall): object {
 }
 
 export function chatInfo(state: ChatState, call: ModuleCall): object {
-  const { chat, memberId } = seatIn(state, call, call.query.get('chatId'));
+  const { chat, memberId } = participantIn(state, call, call.query.get('chatId'));
   return wireChat(chat, memberId);
 }
 
@@ -115,7 +115,7 @@ export function addMember(state: ChatState, call: ModuleCall): object {
 }
 
 export function archive(state: ChatState, call: ModuleCall): object {
-  const { chat, memberId } = seatIn(state, call, call.body['chatId']);
+  const { chat, memberId } = participantIn(state, call, call.body['chatId']);
   const archived = call.body['archived'] ?? true;
   if (typeof archived !== 'boolean') throw new SandboxError('BadRequest', 'archived is true or false');
   const record: ChatArchived = {
@@ -131,11 +131,11 @@ export function archive(state: ChatState, call: ModuleCall): object {
 }
 
 export function leave(state: ChatState, call: ModuleCall): object {
-  const { chat, memberId } = seatIn(state, call, call.body['chatId']);
-  return leaveSeat(chat, memberId, call);
+  const { chat, memberId } = participantIn(state, call, call.body['chatId']);
+  return leaveAs(chat, memberId, call);
 }
 
-export function leaveSeat(chat: Chat, memberId: string, call: ModuleCall): object {
+export function leaveAs(chat: Chat, memberId: string, call: ModuleCall): object {
   checkNotFixed(chat);
   const record: MemberLeft = {
     module: 'chat',
@@ -150,7 +150,7 @@ export function leaveSeat(chat: Chat, memberId: string, call: ModuleCall): objec
 
 /** For the owner of a group, for either side of a private chat. */
 export function deleteChat(state: ChatState, call: ModuleCall): object {
-  const { chat, memberId } = seatIn(state, call, call.body['chatId']);
+  const { chat, memberId } = participantIn(state, call, call.body['chatId']);
   checkNotFixed(chat);
   if (chat.kind === 'group' && chat.ownerId !== memberId) throw new SandboxError('NotChatOwner');
   const record: ChatDeleted = { module: 'chat', type: 'chatDeleted', tick: call.tick(), chatId: chat.id };
@@ -184,7 +184,7 @@ function create(
 
 /** A group that the caller owns. */
 function ownedChat(state: ChatState, call: ModuleCall): Chat {
-  const { chat, memberId } = seatIn(state, call, call.body['chatId']);
+  const { chat, memberId } = participantIn(state, call, call.body['chatId']);
   if (chat.kind !== 'group') throw new SandboxError('FixedChat');
   if (chat.ownerId !== memberId) throw new SandboxError('NotChatOwner');
   return chat;

@@ -3,7 +3,7 @@
 import { SandboxError } from '../errors.ts';
 import { boundOf, limitOf, type ModuleCall, optionalId, requiredText } from '../module.ts';
 import { type Chat, isShown, type Message, unreadOf, usersOf, visible, wireMessage } from './model.ts';
-import { memberOf, type Seat, seatAt, seatIn } from './participant.ts';
+import { memberOf, type Participant, participantAt, participantIn } from './participant.ts';
 import type { MessageChanged, Read, Sent } from './records.ts';
 import type { ChatState } from './state.ts';
 
@@ -45,7 +45,7 @@ export function unread(state: ChatState, call: ModuleCall): object {
   return { chats, total: chats.reduce((sum, one) => sum + one.unread, 0) };
 }
 
-export function send(state: ChatState, { chat, memberId }: Seat, call: ModuleCall): object {
+export function send(state: ChatState, { chat, memberId }: Participant, call: ModuleCall): object {
   const text = textOf(call);
   const replyToId = optionalId(call, 'replyToId') ?? null;
   if (replyToId !== null && state.messages.get(replyToId)?.chatId !== chat.id)
@@ -76,7 +76,7 @@ export function eventIdsFor(chat: Chat, first: string, call: ModuleCall): string
 
 /** Up to the named message, up to the newest without a name; never back. */
 export function markRead(state: ChatState, call: ModuleCall): object {
-  const { chat, memberId } = seatIn(state, call, call.body['chatId']);
+  const { chat, memberId } = participantIn(state, call, call.body['chatId']);
   const wanted = optionalId(call, 'messageId') ?? visible(chat).at(-1)?.id;
   const known = chat.members.get(memberId)?.readUpToId ?? '0';
   if (wanted !== undefined && state.messages.get(wanted)?.chatId !== chat.id)
@@ -99,14 +99,14 @@ export function edit(message: Message, memberId: string, call: ModuleCall): obje
 }
 
 /** The sender, or the owner of the chat. */
-export function softDelete({ chat, memberId }: Seat, message: Message, call: ModuleCall): object {
+export function softDelete({ chat, memberId }: Participant, message: Message, call: ModuleCall): object {
   checkMayDelete(chat, memberId, message);
   if (!message.deleted) change(message.id, 'soft', call);
   return wireMessage(message);
 }
 
 export function hardDelete(state: ChatState, call: ModuleCall): object {
-  const { chat, memberId, message } = seatAt(state, call, call.body['messageId']);
+  const { chat, memberId, message } = participantAt(state, call, call.body['messageId']);
   checkMayDelete(chat, memberId, message);
   change(message.id, 'hard', call);
   return { id: message.id, chatId: chat.id };
@@ -114,7 +114,7 @@ export function hardDelete(state: ChatState, call: ModuleCall): object {
 
 /** Any member of a chat of several pins; in the lobby nobody does. */
 export function pin(state: ChatState, call: ModuleCall): object {
-  const { chat, message } = seatAt(state, call, call.body['messageId']);
+  const { chat, message } = participantAt(state, call, call.body['messageId']);
   const pinned = call.body['pinned'] ?? true;
   if (typeof pinned !== 'boolean') throw new SandboxError('BadRequest', 'pinned is true or false');
   if (chat.kind === 'lobby') throw new SandboxError('FixedChat');

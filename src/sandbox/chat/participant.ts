@@ -14,7 +14,7 @@ const NAME_CHARACTERS_MAX = 64;
 export const MEMBERS_MAX = 200;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-export interface Seat {
+export interface Participant {
   readonly chat: Chat;
   readonly memberId: string;
 }
@@ -34,12 +34,17 @@ export function joined(state: ChatState, call: ModuleCall, userId: string): stri
 }
 
 /** A chat that the caller is a member of. */
-export function seatIn(state: ChatState, call: ModuleCall, chatId: unknown): Seat {
-  return seatOf(state, call, callerOf(call), chatId);
+export function participantIn(state: ChatState, call: ModuleCall, chatId: unknown): Participant {
+  return participantOf(state, call, callerOf(call), chatId);
 }
 
 /** A chat that a user is a member of. */
-export function seatOf(state: ChatState, call: ModuleCall, userId: unknown, chatId: unknown): Seat {
+export function participantOf(
+  state: ChatState,
+  call: ModuleCall,
+  userId: unknown,
+  chatId: unknown,
+): Participant {
   const memberId = joined(state, call, requiredId(userId, 'userId'));
   const chat = state.chats.get(requiredId(chatId, 'chatId'));
   if (chat === undefined) throw new SandboxError('UnknownChat');
@@ -48,7 +53,11 @@ export function seatOf(state: ChatState, call: ModuleCall, userId: unknown, chat
 }
 
 /** The seat from which the caller sees a message, and the message. */
-export function seatAt(state: ChatState, call: ModuleCall, messageId: unknown): Seat & { message: Message } {
+export function participantAt(
+  state: ChatState,
+  call: ModuleCall,
+  messageId: unknown,
+): Participant & { message: Message } {
   const memberId = memberOf(state, call);
   const message = state.messages.get(requiredId(messageId, 'messageId'));
   const chat = message === undefined ? undefined : state.chats.get(message.chatId);
@@ -65,7 +74,7 @@ export function codeHolder(state: ChatState, call: ModuleCall): { chat: Chat; me
 }
 
 /** The seat of a device, which joins with its first message. */
-export function deviceSeat(state: ChatState, call: ModuleCall): Seat {
+export function deviceParticipant(state: ChatState, call: ModuleCall): Participant {
   const { chat, memberId } = codeHolder(state, call);
   if (memberId !== undefined) return { chat, memberId };
   if (chat.members.size >= MEMBERS_MAX) throw new SandboxError('ChatFull');
@@ -84,7 +93,7 @@ export function deviceSeat(state: ChatState, call: ModuleCall): Seat {
 }
 
 /** The seat of a device that has joined. */
-export function takenSeat(state: ChatState, call: ModuleCall): Seat {
+export function existingParticipant(state: ChatState, call: ModuleCall): Participant {
   const { chat, memberId } = codeHolder(state, call);
   if (memberId === undefined) throw new SandboxError('NotAMember');
   return { chat, memberId };

@@ -385,8 +385,8 @@ t.test('blocking: ends every session at once and refuses logins until it is lift
   await ask({ type: 'setBlocked', blocked: false, origin: ORIGIN });
   t.ok((await login()).token);
   t.equal(enter(rootToken, 'browser'), undefined, 'what was ended stays ended');
-  const stranger = actors.system.ask(user, '999', { type: 'setBlocked', blocked: true, origin: ORIGIN });
-  await t.rejects(stranger, new GatewayError('NotFound', 'no such user'), 'an account that is not there');
+  const outsider = actors.system.ask(user, '999', { type: 'setBlocked', blocked: true, origin: ORIGIN });
+  await t.rejects(outsider, new GatewayError('NotFound', 'no such user'), 'an account that is not there');
 });
 
 t.test('admin: the holder of a proven admin key is one, a mere claim is not enough', async (t) => {

@@ -3,11 +3,11 @@ import fc from 'fast-check';
 import t from 'tap';
 import { type AppCommand, app } from '../../../src/actors/apps/app.ts';
 import {
-  type AppDoor,
-  formatDoor,
-  keepsIn,
-  letsIn,
-  parseDoor,
+  type AppIndexEntry,
+  formatIndexEntry,
+  isSessionValid,
+  mayOpenSession,
+  parseIndexEntry,
 } from '../../../src/actors/apps/app-access-index.ts';
 import type { AppEvent } from '../../../src/actors/apps/app-state.ts';
 import { type AppFlags, type AppState, evolveApp, viewOf } from '../../../src/actors/apps/app-state.ts';
@@ -71,52 +71,57 @@ const told = ({ send = [] }: Outcome<AppEvent>) =>
 
 t.test('door: what is written is read again, anything else is a bug', async (t) => {
   const id = fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }).map(String);
-  const door: fc.Arbitrary<AppDoor> = fc.record({
+  const indexEntry: fc.Arbitrary<AppIndexEntry> = fc.record({
     ownerId: id,
     openedTick: fc.option(id),
     keyTick: id,
     mcpPublicKey: fc.constantFrom(null, KEY, OTHER_KEY),
   });
   fc.assert(
-    fc.property(door, (value) => JSON.stringify(parseDoor(formatDoor(value))) === JSON.stringify(value)),
+    fc.property(
+      indexEntry,
+      (value) => JSON.stringify(parseIndexEntry(formatIndexEntry(value))) === JSON.stringify(value),
+    ),
     runs(),
   );
   for (const text of ['', '101', '101:5', '101:x:0:', `101:5:0:${KEY}A`, '101:5:0:short'])
-    t.throws(() => parseDoor(text), text);
+    t.throws(() => parseIndexEntry(text), text);
 });
 
 t.test(
   'door: closed to all; open to the owner and to the explicit key; sessions from before stay out',
   async (t) => {
-    const door: AppDoor = { ownerId: OWNER, openedTick: '50', keyTick: '60', mcpPublicKey: KEY };
+    const indexEntry: AppIndexEntry = { ownerId: OWNER, openedTick: '50', keyTick: '60', mcpPublicKey: KEY };
     const owner = { userId: OWNER, publicKey: OTHER_KEY };
     const explicit = { userId: '102', publicKey: KEY };
-    const stranger = { userId: '103', publicKey: OTHER_KEY };
+    const outsider = { userId: '103', publicKey: OTHER_KEY };
     t.same(
-      [owner, explicit, stranger, { userId: '104', publicKey: null }].map((caller) => letsIn(door, caller)),
+      [owner, explicit, outsider, { userId: '104', publicKey: null }].map((caller) =>
+        mayOpenSession(indexEntry, caller),
+      ),
       [true, true, false, false],
     );
-    const closed = { ...door, openedTick: null };
+    const closed = { ...indexEntry, openedTick: null };
     for (const caller of [owner, explicit]) {
-      t.equal(letsIn(closed, caller), false);
-      t.equal(letsIn(undefined, caller), false);
-      t.equal(keepsIn(closed, caller, '99'), false);
-      t.equal(keepsIn(undefined, caller, '99'), false);
+      t.equal(mayOpenSession(closed, caller), false);
+      t.equal(mayOpenSession(undefined, caller), false);
+      t.equal(isSessionValid(closed, caller, '99'), false);
+      t.equal(isSessionValid(undefined, caller, '99'), false);
     }
     t.equal(
-      letsIn({ ...door, mcpPublicKey: null }, { userId: '104', publicKey: null }),
+      mayOpenSession({ ...indexEntry, mcpPublicKey: null }, { userId: '104', publicKey: null }),
       false,
       'no key is no match',
     );
     t.same(
-      ['49', '50', '51', '9', '100'].map((id) => keepsIn(door, owner, id)),
+      ['49', '50', '51', '9', '100'].map((id) => isSessionValid(indexEntry, owner, id)),
       [false, false, true, false, true],
     );
     t.same(
-      ['55', '60', '61'].map((id) => keepsIn(door, explicit, id)),
+      ['55', '60', '61'].map((id) => isSessionValid(indexEntry, explicit, id)),
       [false, false, true],
     );
-    t.equal(keepsIn(door, stranger, '99'), false);
+    t.equal(isSessionValid(indexEntry, outsider, '99'), false);
   },
 );
 
@@ -125,11 +130,11 @@ t.test(
   async (t) => {
     const open = decide(registered(), administer({ ...OPEN, mcpPublicKey: KEY })).state;
     const session = turn().tick();
-    const door = (state: AppState) => parseDoor(formatDoor(state));
+    const indexEntry = (state: AppState) => parseIndexEntry(formatIndexEntry(state));
     const owner = { userId: OWNER, publicKey: null };
     const explicit = { userId: '102', publicKey: KEY };
     t.same(
-      [owner, explicit].map((caller) => keepsIn(door(open), caller, session)),
+      [owner, explicit].map((caller) => isSessionValid(indexEntry(open), caller, session)),
       [true, true],
     );
     const again = [{ disabled: true }, { disabled: false }].reduce<AppState>(
@@ -137,7 +142,7 @@ t.test(
       open,
     );
     t.same(
-      [owner, explicit].map((caller) => keepsIn(door(again), caller, session)),
+      [owner, explicit].map((caller) => isSessionValid(indexEntry(again), caller, session)),
       [false, false],
     );
     const back = [OTHER_KEY, KEY].reduce<AppState>(
@@ -145,7 +150,7 @@ t.test(
       open,
     );
     t.same(
-      [owner, explicit].map((caller) => keepsIn(door(back), caller, session)),
+      [owner, explicit].map((caller) => isSessionValid(indexEntry(back), caller, session)),
       [true, false],
     );
     const more = decide(open, administer({ approved: true, mcpPublicKey: KEY })).state;
@@ -253,7 +258,7 @@ t.test('app: once removed it is forgotten but for its owner; all that comes late
   const { state: removed, outcome } = decide(state, remove);
   t.same(removed, { ...app.initial('77'), phase: 'removed', ownerId: OWNER });
   t.equal(viewOf(removed), undefined);
-  t.match(outcome.claims, [{ index: 'appId', key: '77', owner: null, replaces: formatDoor(state) }]);
+  t.match(outcome.claims, [{ index: 'appId', key: '77', owner: null, replaces: formatIndexEntry(state) }]);
   t.same(told(outcome), [
     [OWNER, 'appSettled'],
     ['102', 'appGone'],

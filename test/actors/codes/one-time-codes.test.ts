@@ -5,9 +5,9 @@
 import fc from 'fast-check';
 import t from 'tap';
 import {
-  CODE_DESK_ID,
-  codeDesk,
   type IssuedCode,
+  ONE_TIME_CODES_ID,
+  oneTimeCodes,
   type WrongCode,
 } from '../../../src/actors/codes/one-time-codes.ts';
 import { KINDS } from '../../../src/actors/kinds.ts';
@@ -24,7 +24,7 @@ import { runs } from '../../support/depth.ts';
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
 const NO_CAPS = { OneTimeCodesPerContactHour: 1000, OneTimeCodesPerIpHour: 10_000 };
 
-interface Desk {
+interface CodesFixture {
   readonly actors: TestActors;
   readonly chat: ChatFixture;
   /** The id of the code, or the row of the refusal with its wait. */
@@ -33,14 +33,14 @@ interface Desk {
   redeem(id: number, code: string): Promise<string>;
 }
 
-function startDesk(values: Partial<Record<SettingName, number>> = {}): Desk {
+function startCodes(values: Partial<Record<SettingName, number>> = {}): CodesFixture {
   const chat = startChat();
   const workers = { run: async () => ({ ok: false, error: 'InternalError' }) as const };
   const settings = new LiveSettings(values);
   const actors = createTestActors({ kinds: KINDS, ports: { workers, codes: chat.port }, settings });
   const ask = async <Reply>(command: object): Promise<Reply | string> => {
     try {
-      const reply = await actors.system.ask<Reply>(codeDesk, CODE_DESK_ID, command);
+      const reply = await actors.system.ask<Reply>(oneTimeCodes, ONE_TIME_CODES_ID, command);
       await actors.settle();
       return reply;
     } catch (error) {
@@ -129,16 +129,16 @@ function expected(known: Known, right: boolean, nowMs: number): string {
 t.test('code desk: any history of codes, tries, waits and restarts ends as in the reference', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(STEP, { maxLength: 60, size: 'max' }), async (steps) => {
-      const desk = startDesk(NO_CAPS);
+      const oneTime = startCodes(NO_CAPS);
       const codes: Known[] = [];
       const lastMs = new Map<string, number>();
       for (const step of steps) {
-        const { nowMs } = desk.actors.clock;
-        if (step.do === 'restart') await desk.actors.restart();
-        else if (step.do === 'wait') await desk.actors.advance(step.seconds * SECOND_MS);
+        const { nowMs } = oneTime.actors.clock;
+        if (step.do === 'restart') await oneTime.actors.restart();
+        else if (step.do === 'wait') await oneTime.actors.advance(step.seconds * SECOND_MS);
         else if (step.do === 'issue') {
           const of = `${step.contact} ${step.known}`;
-          const issued = await desk.issue(phone(step.contact), undefined, step.known);
+          const issued = await oneTime.issue(phone(step.contact), undefined, step.known);
           const waitMs = (lastMs.get(of) ?? nowMs - MINUTE_MS) + MINUTE_MS - nowMs;
           if (waitMs > 0) {
             if (issued !== `AccessRateLimit ${Math.ceil(waitMs / SECOND_MS)}`)
@@ -147,19 +147,19 @@ t.test('code desk: any history of codes, tries, waits and restarts ends as in th
           }
           if (typeof issued === 'string') throw new Error(`not issued: ${issued}`);
           for (const code of codes) if (code.of === of) code.dead = true;
-          const { code } = desk.chat.last();
+          const { code } = oneTime.chat.last();
           codes.push({ id: issued.id, code, bornMs: nowMs, of, tries: 0, dead: false });
           lastMs.set(of, nowMs);
         } else {
           const known = codes.at(-1 - step.which);
           if (known === undefined) continue;
-          const answer = await desk.redeem(known.id, step.right ? known.code : wrongCode(known.code));
+          const answer = await oneTime.redeem(known.id, step.right ? known.code : wrongCode(known.code));
           const wanted = expected(known, step.right, nowMs);
           if (answer !== wanted) throw new Error(`${answer} instead of ${wanted}`);
         }
       }
-      await desk.actors.system.close();
-      return desk.actors.bugs.length === 0;
+      await oneTime.actors.system.close();
+      return oneTime.actors.bugs.length === 0;
     }),
     runs(150),
   );
@@ -169,7 +169,7 @@ t.test('code desk: any history of codes, tries, waits and restarts ends as in th
 t.test(
   'caps: ten thousand addresses from one asker get ten codes an hour and leave a bounded desk',
   async (t) => {
-    const { issue, actors, chat } = startDesk();
+    const { issue, actors, chat } = startCodes();
     let issued = 0;
     let refused = 0;
     for (let number = 0; number < 10_000; number += 1) {
@@ -178,7 +178,7 @@ t.test(
     }
     t.same([issued, refused, chat.outbox.length], [10, 9_990, 10]);
     const { system } = actors;
-    const stored = JSON.stringify(system.administration.export('codeDesk', CODE_DESK_ID));
+    const stored = JSON.stringify(system.administration.export('codeDesk', ONE_TIME_CODES_ID));
     t.ok(stored.length < 20_000, `${stored.length} characters`);
     t.ok(system.administration.auditPage(0, 100_000).length <= 10, 'a refusal writes nothing');
     t.equal(
@@ -195,56 +195,56 @@ t.test(
 t.test(
   'caps: what strangers ask for a number leaves the codes of its person, and the other way round',
   async (t) => {
-    const desk = startDesk();
+    const oneTime = startCodes();
     const number = phone(1);
     for (let sent = 0; sent < 5; sent += 1) {
-      t.type(await desk.issue(number, `198.51.100.${sent}`), 'object');
-      await desk.actors.advance(MINUTE_MS);
+      t.type(await oneTime.issue(number, `198.51.100.${sent}`), 'object');
+      await oneTime.actors.advance(MINUTE_MS);
     }
     t.match(
-      await desk.issue(number, '198.51.100.9'),
+      await oneTime.issue(number, '198.51.100.9'),
       /^AccessRateLimit/,
       'strangers have used their share up',
     );
-    t.type(await desk.issue(number, '192.0.2.7', true), 'object', 'not the share of the person');
-    t.equal(await desk.issue(number, '192.0.2.7', true), 'AccessRateLimit 60', 'who waits like anybody');
-    await desk.actors.restart();
+    t.type(await oneTime.issue(number, '192.0.2.7', true), 'object', 'not the share of the person');
+    t.equal(await oneTime.issue(number, '192.0.2.7', true), 'AccessRateLimit 60', 'who waits like anybody');
+    await oneTime.actors.restart();
     for (let sent = 1; sent < 5; sent += 1) {
-      await desk.actors.advance(MINUTE_MS);
-      t.type(await desk.issue(number, '192.0.2.7', true), 'object');
+      await oneTime.actors.advance(MINUTE_MS);
+      t.type(await oneTime.issue(number, '192.0.2.7', true), 'object');
     }
-    await desk.actors.advance(MINUTE_MS);
-    t.match(await desk.issue(number, '192.0.2.7', true), /^AccessRateLimit/, 'and is bounded, too');
+    await oneTime.actors.advance(MINUTE_MS);
+    t.match(await oneTime.issue(number, '192.0.2.7', true), /^AccessRateLimit/, 'and is bounded, too');
   },
 );
 
 t.test('code desk: a code of the other class neither replaces nor uses up a code', async (t) => {
-  const desk = startDesk();
+  const oneTime = startCodes();
   const number = phone(1);
   const idOf = async (network: string, known: boolean) => {
-    const issued = await desk.issue(number, network, known);
+    const issued = await oneTime.issue(number, network, known);
     if (typeof issued === 'string') throw new Error(issued);
-    return { id: issued.id, code: desk.chat.last().code };
+    return { id: issued.id, code: oneTime.chat.last().code };
   };
   const owners = await idOf('192.0.2.7', true);
   const others = await idOf('198.51.100.1', false);
-  for (let tries = 0; tries < 5; tries += 1) await desk.redeem(others.id, wrongCode(others.code));
-  t.equal(await desk.redeem(others.id, others.code), 'ChallengeExpired');
-  await desk.actors.advance(MINUTE_MS);
-  await desk.actors.restart();
+  for (let tries = 0; tries < 5; tries += 1) await oneTime.redeem(others.id, wrongCode(others.code));
+  t.equal(await oneTime.redeem(others.id, others.code), 'ChallengeExpired');
+  await oneTime.actors.advance(MINUTE_MS);
+  await oneTime.actors.restart();
   await idOf('198.51.100.2', false);
-  t.equal(await desk.redeem(owners.id, owners.code), 'right');
-  await desk.actors.advance(MINUTE_MS);
+  t.equal(await oneTime.redeem(owners.id, owners.code), 'right');
+  await oneTime.actors.advance(MINUTE_MS);
   const first = await idOf('192.0.2.7', true);
-  await desk.actors.advance(MINUTE_MS);
+  await oneTime.actors.advance(MINUTE_MS);
   await idOf('192.0.2.7', true);
-  t.equal(await desk.redeem(first.id, first.code), 'ChallengeExpired', 'one of its own class replaces it');
+  t.equal(await oneTime.redeem(first.id, first.code), 'ChallengeExpired', 'one of its own class replaces it');
 });
 
 t.test(
   'caps: a walk through the /64s of a /56 or /48 gets four and sixteen times the codes of one',
   async (t) => {
-    const { issue } = startDesk();
+    const { issue } = startCodes();
     let number = 0;
     const walk = async (address: (step: number) => string) => {
       for (let step = 0, issued = 0; ; step += 1) {
@@ -261,7 +261,7 @@ t.test(
 );
 
 t.test('caps: the day ends at midnight UTC, and a restart does not begin another', async (t) => {
-  const { issue, actors } = startDesk({ ...NO_CAPS, OneTimeCodesPerDay: 20 });
+  const { issue, actors } = startCodes({ ...NO_CAPS, OneTimeCodesPerDay: 20 });
   await actors.advance(22 * HOUR_MS);
   for (let number = 0; number < 20; number += 1) {
     const reply = await issue(phone(number), `192.0.2.${number}`);
@@ -278,7 +278,7 @@ t.test('caps: the day ends at midnight UTC, and a restart does not begin another
 });
 
 t.test('caps: a lowered setting counts what was sent before', async (t) => {
-  const { issue, actors } = startDesk(NO_CAPS);
+  const { issue, actors } = startCodes(NO_CAPS);
   for (let sent = 0; sent < 4; sent += 1) {
     t.type(await issue(phone(1)), 'object');
     await actors.advance(MINUTE_MS);
@@ -288,7 +288,7 @@ t.test('caps: a lowered setting counts what was sent before', async (t) => {
 });
 
 t.test('couriers: many deliveries that fail leave no growing journal', async (t) => {
-  const { issue, actors, chat } = startDesk({ ...NO_CAPS });
+  const { issue, actors, chat } = startCodes({ ...NO_CAPS });
   chat.mode = 'down';
   for (let round = 0; round < 40; round += 1) {
     for (let number = 0; number < 10; number += 1) await issue(phone(number));
@@ -329,9 +329,9 @@ t.test('couriers: an older code that ends late neither stops nor follows a newer
     holder: null,
     origin: ORIGIN,
   };
-  await actors.system.ask(codeDesk, CODE_DESK_ID, command);
+  await actors.system.ask(oneTimeCodes, ONE_TIME_CODES_ID, command);
   await actors.advance(MINUTE_MS);
-  await actors.system.ask(codeDesk, CODE_DESK_ID, command);
+  await actors.system.ask(oneTimeCodes, ONE_TIME_CODES_ID, command);
   await actors.settle();
   t.equal(sent.length, 2, 'the newer one failed while the older one hangs');
   for (const go of held) go();

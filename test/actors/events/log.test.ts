@@ -12,14 +12,14 @@ import { rejectsWith } from '../../support/rejections.ts';
 
 const WINDOW_MS = 500;
 
-interface Desk {
+interface Server {
   readonly log: JournalEventLog;
   readonly inbox: EventInbox;
 }
 
 let epochs = 0;
 
-async function open(actors: TestActors, bytesMax?: number): Promise<Desk> {
+async function open(actors: TestActors, bytesMax?: number): Promise<Server> {
   const { administration } = actors.system;
   const world = {
     administration,

@@ -124,9 +124,9 @@ t.test(
     ];
     for (const [facts, row] of cases) t.equal(await refused(open(world, facts)), row, JSON.stringify(facts));
     t.same(world.chat.calls, []);
-    world.chat.strangers.add(OWNER);
+    world.chat.outsiders.add(OWNER);
     t.equal(await refused(open(world)), 'Forbidden');
-    world.chat.strangers.clear();
+    world.chat.outsiders.clear();
     t.ok(await open(world, { sizeBytes: 20_971_520 }), 'the limit itself is accepted, the place was free');
   },
 );
@@ -298,7 +298,7 @@ t.test(
 
 t.test('draft: who has left the chat is told so, a full disk at the completion is 1013', async (t) => {
   const cases: [(world: DraftWorld) => unknown, ErrorName][] = [
-    [({ chat }) => chat.strangers.add(OWNER), 'Forbidden'],
+    [({ chat }) => chat.outsiders.add(OWNER), 'Forbidden'],
     [
       ({ disk }) => {
         disk.mode = 'down';

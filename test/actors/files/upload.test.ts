@@ -4,7 +4,7 @@
  */
 import t, { type Test } from 'tap';
 import { upload } from '../../../src/actors/files/v1/upload.ts';
-import { UPLOAD_DESK_ID, uploadDesk } from '../../../src/actors/files/v1/upload-slots.ts';
+import { UPLOAD_SLOTS_ID, uploadSlots } from '../../../src/actors/files/v1/upload-slots.ts';
 import { networksOf } from '../../../src/domain/limits/networks.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { MINUTE_MS, SECOND_MS } from '../../../src/domain/time.ts';
@@ -265,8 +265,8 @@ t.test('upload: past its time it is gone before its timer has run, and makes roo
   await uploads.init(ADA, file);
   const stale = () =>
     uploads.actors.system.query<{ userId: string; uploadKey: string }[]>(
-      uploadDesk as never,
-      UPLOAD_DESK_ID,
+      uploadSlots as never,
+      UPLOAD_SLOTS_ID,
       {
         type: 'stale',
         nowMs: uploads.actors.clock.nowMs,

@@ -97,7 +97,7 @@ t.test('supervision: a message for a kind that no longer exists is a dead letter
   await actors.system.tell(other, '1', { type: 'receive', text: 'x' });
   await actors.settle();
   t.match(actors.system.administration.dead(10), [{ kind: 'gone', id: '1' }]);
-  t.equal(actors.system.counters().buried, 1);
+  t.equal(actors.system.counters().deadLettered, 1);
 });
 
 t.test('supervision: a message that is refused leaves the mailbox and is counted', async (t) => {

@@ -187,8 +187,8 @@ const BROWSER: readonly Check[] = [
       const json = await ceremony(world.gateway.url, 'login', person.key);
       const wrong = { ...json, code: Buffer.alloc(64, 1).toString('base64url') };
       t.equal((await world.post('/auth/v1/login', {}, wrong)).status, 401);
-      const nobody = await ceremony(world.gateway.url, 'login', newKey());
-      t.equal((await world.post('/auth/v1/login', {}, nobody)).status, 401);
+      const anonymous = await ceremony(world.gateway.url, 'login', newKey());
+      t.equal((await world.post('/auth/v1/login', {}, anonymous)).status, 401);
     },
   },
   {

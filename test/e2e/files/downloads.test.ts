@@ -71,7 +71,7 @@ async function untilRefused(path: string, headers: Record<string, string>) {
 }
 
 t.test('members of the chat fetch a file, others do not, and who leaves does not any more', async (t) => {
-  const [owner, member, stranger] = [
+  const [owner, member, outsider] = [
     await signUp(gateway.url),
     await signUp(gateway.url),
     await signUp(gateway.url),
@@ -89,8 +89,8 @@ t.test('members of the chat fetch a file, others do not, and who leaves does not
       t.ok(given.status === 200 && given.bytes.equals(bytes), path);
     }
   }
-  t.same((await get(file.byId, { Cookie: stranger.cookie })).refusal, [404, 1311]);
-  t.same((await get(`/auth/v1/file/${file.fileId}`, { Cookie: stranger.cookie })).refusal, [404, 1311]);
+  t.same((await get(file.byId, { Cookie: outsider.cookie })).refusal, [404, 1311]);
+  t.same((await get(`/auth/v1/file/${file.fileId}`, { Cookie: outsider.cookie })).refusal, [404, 1311]);
   t.same((await get(file.byId)).refusal, [401, 1101]);
   t.ok((await get(file.byCode)).bytes.equals(bytes), 'the code is for everybody');
   await chat(member.userId, 'chats/leave', { chatId });

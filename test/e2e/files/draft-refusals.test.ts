@@ -74,7 +74,7 @@ t.test('413 with 1301 arrives at every try, declared and chunked', async (t) => 
   const body = Buffer.alloc(6 * MEGABYTE, 7);
   for (const [name, send] of Object.entries(SENDERS)) {
     for (const chunked of [false, true]) {
-      const tally = new Map<string, number>();
+      const counts = new Map<string, number>();
       const drafts = Array.from({ length: TRIES }, () => createDraft(gateway.url, cookie));
       for (const fileId of await Promise.all(drafts)) {
         const url = `${gateway.url}/auth/v2/file/stream_upload/${fileId}`;
@@ -82,9 +82,9 @@ t.test('413 with 1301 arrives at every try, declared and chunked', async (t) => 
           ({ status, text }) => `${status} ${(JSON.parse(text) as { error: { code: number } }).error.code}`,
           (error: Error) => `lost: ${String(error.cause ?? error)}`,
         );
-        tally.set(answered, (tally.get(answered) ?? 0) + 1);
+        counts.set(answered, (counts.get(answered) ?? 0) + 1);
       }
-      t.same([...tally], [['413 1301', TRIES]], `${name}, ${chunked ? 'chunked' : 'declared'}`);
+      t.same([...counts], [['413 1301', TRIES]], `${name}, ${chunked ? 'chunked' : 'declared'}`);
     }
   }
 });

@@ -21,7 +21,7 @@ const SETTINGS = {
   PubKeyApiRPSLimit: 1000,
 };
 const START_TIMEOUT_MS = 240_000;
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
 t.setTimeout(START_TIMEOUT_MS);
 const browser = await startBrowser();
@@ -147,7 +147,7 @@ async function streams(): Promise<number> {
 }
 
 const until = (page: Page, condition: string) =>
-  page.waitForFunction(condition, undefined, { timeout: PATIENCE_MS, polling: 20 });
+  page.waitForFunction(condition, undefined, { timeout: TIMEOUT_MS, polling: 20 });
 const live = (page: Page) => until(page, "window.events?.state === 'live' && window.events.place !== ''");
 const sawAll = (page: Page, last: number) => until(page, `window.seen.includes(${last})`);
 const seen = (page: Page) => page.evaluate('window.seen') as Promise<number[]>;

@@ -242,8 +242,8 @@ t.test('browser: a page of Fido2.origins may log in across origins, another one 
   t.match(await page.register(), { status: 200, result: { newAccount: true } });
   t.match(await page.login(), { status: 200 });
 
-  const stranger = await openPasskeyPage(browser, strange, target);
-  t.teardown(() => stranger.close());
-  await stranger.plugIn();
-  refused(t, await stranger.register(), 401, 1105, 'allowed to call, but no origin of passkeys');
+  const outsider = await openPasskeyPage(browser, strange, target);
+  t.teardown(() => outsider.close());
+  await outsider.plugIn();
+  refused(t, await outsider.register(), 401, 1105, 'allowed to call, but no origin of passkeys');
 });

@@ -779,14 +779,14 @@ t.test('sessions and close_sessions: listed ones, others, all; an unknown id end
   const account = await signUp();
   const second = sidOf(await login(account.key)) ?? '';
   const third = sidOf(await login(account.key)) ?? '';
-  const stranger = await signUp();
+  const outsider = await signUp();
   const close = (sid: string, body?: object) => post('/auth/v1/close_sessions', body, cookie(sid));
   const ids = (await sessions(account.sid)).map((session) => session.id);
   t.same(
     (await sessions(second)).map((session) => session.current),
     [false, true, false],
   );
-  const [foreign] = await sessions(stranger.sid);
+  const [foreign] = await sessions(outsider.sid);
   refused(t, await close(account.sid, { sessionIds: [ids[1], foreign?.id] }), 404, 1004);
   refused(t, await close(account.sid, { sessionIds: [] }), 400, 1001);
   refused(t, await close(account.sid, { sessionIds: [ids[1]], others: true }), 400, 1001);
@@ -801,7 +801,7 @@ t.test('sessions and close_sessions: listed ones, others, all; an unknown id end
   t.same(all.result, { sessionsClosed: 1 });
   t.match(all.headers['set-cookie'], /^sid=; /);
   t.equal(await alive(account.sid), false);
-  t.equal(await alive(stranger.sid), true);
+  t.equal(await alive(outsider.sid), true);
   refused(t, await close(account.sid), 401, 1101);
 });
 
@@ -848,9 +848,9 @@ t.test('Idempotency-Key: with another body it is 422, also while the first is un
   const other = ((await addKey(sid, makeKey(), 'proof')).result as Registered).key.id;
   const header = { 'Idempotency-Key': 'same' };
   const first = change('update_key', sid, { keyId: other, mcpAccess: true }, header);
-  const overtaking = await change('update_key', sid, { keyId, mcpAccess: true }, header);
+  const retryOnClaimConflict = await change('update_key', sid, { keyId, mcpAccess: true }, header);
   t.match((await first).result, { id: other, mcpAccess: true });
-  refused(t, overtaking, 422, 1016);
+  refused(t, retryOnClaimConflict, 422, 1016);
   await actors.restart();
   refused(t, await change('update_key', sid, { keyId: other, mcpAccess: false }, header), 422, 1016);
   t.match((await change('update_key', sid, { keyId: other, mcpAccess: true }, header)).result, { id: other });

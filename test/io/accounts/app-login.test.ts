@@ -137,8 +137,8 @@ t.test('McpApp: the rows of spec 7.2 come in the order of auth.md', async (t) =>
 
 t.test('McpApp: unknown, foreign and removed applications are Access denied, alike', async (t) => {
   const { login, agent, signUp, register, administer, appId, asPerson, owner } = await start(t);
-  const stranger = await signUp();
-  const foreign = await register({ name: 'Other', url: 'https://other.example' }, stranger);
+  const outsider = await signUp();
+  const foreign = await register({ name: 'Other', url: 'https://other.example' }, outsider);
   await administer(foreign, OPEN);
   await asPerson(owner, 'remove', { id: appId });
   const errors = await Promise.all(

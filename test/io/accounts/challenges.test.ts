@@ -6,7 +6,7 @@ import type { GatewayError } from '../../../src/domain/errors.ts';
 import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { Challenges, openChallenges, type TakeChallenge } from '../../../src/io/accounts/challenges.ts';
-import { createVault } from '../../../src/io/apps/api-keys.ts';
+import { createApiKeyCipher } from '../../../src/io/apps/api-keys.ts';
 import { START_MS } from '../../support/actors/actors.ts';
 import { makeChallenges } from '../../support/http.ts';
 
@@ -17,7 +17,7 @@ const REFUSED = { message: 'Access rate limit', detail: 'too many open challenge
 
 function start(make = makeChallenges) {
   const bounds = new SharedBounds(new LiveSettings(), { challenges: 3_000 });
-  const nobody = { userId: null, sessionId: null };
+  const anonymous = { userId: null, sessionId: null };
   const clock = { nowMs: START_MS };
   let challenges = make();
   const terms = (address: string) => ({
@@ -29,9 +29,9 @@ function start(make = makeChallenges) {
     bounds,
     clock,
     open: (binding: Partial<ChallengeBinding> = {}, address = '192.0.2.1'): Challenge =>
-      challenges.open({ kind: 'login', ...nobody, ...binding }, LIFE_MS, terms(address)),
+      challenges.open({ kind: 'login', ...anonymous, ...binding }, LIFE_MS, terms(address)),
     take: (id: number, asked: Partial<TakeChallenge> = {}, address = '192.0.2.1'): Challenge =>
-      challenges.take({ id, kinds: ['login'], ...nobody, ...asked }, terms(address)),
+      challenges.take({ id, kinds: ['login'], ...anonymous, ...asked }, terms(address)),
     spent: (id: number) => challenges.spent(id),
     failed: (id: number) => challenges.failed(id),
     held: () => bounds.of('challenges').counters().held,
@@ -167,11 +167,11 @@ t.test('challenge: two that got the same randomness are still two', async (t) =>
 });
 
 t.test('challenge: the key is the one of the journal, and derived for this use alone', async (t) => {
-  const vault = createVault(Buffer.alloc(32, 3));
-  const one = start(() => openChallenges(vault));
+  const cipher = createApiKeyCipher(Buffer.alloc(32, 3));
+  const one = start(() => openChallenges(cipher));
   const { id } = one.open();
   one.restart();
   t.equal(one.take(id).id, id, 'the same journal');
-  const other = start(() => openChallenges(createVault(Buffer.alloc(32, 4))));
+  const other = start(() => openChallenges(createApiKeyCipher(Buffer.alloc(32, 4))));
   t.throws(() => other.take(id), EXPIRED, 'another journal');
 });

@@ -119,9 +119,9 @@ t.test(
     await allowAgent(owner, sibling);
     await login(third, mcpProof(sibling, NOW_SECONDS));
     t.ok(lives(third), 'nor does the bearer of another key of the account');
-    const stranger = makeKey();
-    await allowAgent(await signUp(), stranger);
-    await login(third, mcpProof(stranger, NOW_SECONDS));
+    const outsider = makeKey();
+    await allowAgent(await signUp(), outsider);
+    await login(third, mcpProof(outsider, NOW_SECONDS));
     t.ok(lives(third), 'nor that of another account');
     await mcpLogin({ ...mcpProof(agent, NOW_SECONDS), 'X-App-Id': '1', Authorization: `Bearer ${third}` });
     t.ok(lives(third), 'nor a login that is refused');
@@ -190,8 +190,8 @@ t.test('mcp_login: what is signed is the little-endian int64, not its decimal te
   refused(t, await mcpLogin({ ...good, 'X-Signature': signText(agent, String(NOW_SECONDS)) }), ...FORGED);
   const other = mcpProof(agent, NOW_SECONDS + 1)['X-Signature'] ?? '';
   refused(t, await mcpLogin({ ...good, 'X-Signature': other }), ...FORGED, 'another second');
-  const stranger = mcpProof(makeKey(), NOW_SECONDS)['X-Signature'] ?? '';
-  refused(t, await mcpLogin({ ...good, 'X-Signature': stranger }), ...FORGED, 'another key');
+  const outsider = mcpProof(makeKey(), NOW_SECONDS)['X-Signature'] ?? '';
+  refused(t, await mcpLogin({ ...good, 'X-Signature': outsider }), ...FORGED, 'another key');
   t.same(mcpLoginMessage(1n), Buffer.from('0100000000000000', 'hex'));
   t.same(mcpLoginMessage(-1n), Buffer.from('ffffffffffffffff', 'hex'));
   t.equal(parseUnixSeconds('-9223372036854775808'), -(2n ** 63n));

@@ -6,12 +6,12 @@ import { RING_SIZE } from '../../../src/actors/runtime/idempotency.ts';
 import { APPS_MAX, type AppKey, type SealedKey } from '../../../src/domain/apps.ts';
 import { HOUR_MS } from '../../../src/domain/time.ts';
 import { askOptions } from '../../../src/io/accounts/account.ts';
-import { createVault, openVault, SealKeyUnusable } from '../../../src/io/apps/api-keys.ts';
+import { createApiKeyCipher, openApiKeyCipher, SealKeyUnusable } from '../../../src/io/apps/api-keys.ts';
 import { createAppRoutes } from '../../../src/io/routes/apps.ts';
 import { openKeys } from '../../../src/io/webhooks/signature.ts';
 import { type Account, type Answer, cookie, startAccounts } from '../../support/account.ts';
 import { createTestActors } from '../../support/actors/actors.ts';
-import { SHOP, VAULT } from '../../support/admin.ts';
+import { CIPHER, SHOP } from '../../support/admin.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -25,7 +25,7 @@ interface App {
 }
 
 async function start(t: Test, options: Parameters<typeof startAccounts>[0] = {}) {
-  const fixture = startAccounts({ routes: () => createAppRoutes(VAULT), ...options });
+  const fixture = startAccounts({ routes: () => createAppRoutes(CIPHER), ...options });
   t.teardown(async () => {
     await fixture.close();
     const bugs = [...fixture.http.bugs, ...fixture.actors.bugs, ...fixture.touchFailures];
@@ -242,7 +242,7 @@ t.test('apps: a url is judged by its syntax, a webhookUrl as events.md says', as
 
 t.test('apps: foreign, removed and unknown ids are the same 404', async (t) => {
   const { upsert, send, signUp, get, owner } = await start(t);
-  const stranger = await signUp();
+  const outsider = await signUp();
   const foreign = appOf(t, await upsert(SHOP)).id;
   const gone = appOf(t, await upsert({ name: 'Gone', url: 'https://gone.example' })).id;
   t.match(await send(owner, 'remove', { id: gone }), {
@@ -250,7 +250,7 @@ t.test('apps: foreign, removed and unknown ids are the same 404', async (t) => {
     result: { appId: gone, sessionsClosed: 0 },
   });
   const cases: [Account, string][] = [
-    [stranger, foreign],
+    [outsider, foreign],
     [owner, gone],
     [owner, '1'],
     [owner, '9223372036854775807'],
@@ -414,7 +414,7 @@ t.test('apps: whenever the process dies, a repeat with its Idempotency-Key gets 
   for (let turns = 0; turns < 12; turns += 1) {
     const account = await signUp();
     const register = (body: object) => send(account, 'upsert_usr_app', body, ONCE);
-    const { sealed: key } = VAULT.issue();
+    const { sealed: key } = CIPHER.issue();
     const options = askOptions('upsert_usr_app', { idempotencyKey: 'k1', body: SHOP });
     const request = { key: options.idempotencyKey, fingerprint: options.fingerprint };
     const command = { type: 'upsertApp', patch: SHOP, key, request, origin: { ip: '', userAgent: '' } };
@@ -432,7 +432,7 @@ t.test('apps: whenever the process dies, a repeat with its Idempotency-Key gets 
     const { id, apiKey } = appOf(t, await register(SHOP));
     const keys = await actors.system.query<AppKey[]>(app, id, { type: 'keys', nowMs: actors.clock.nowMs });
     t.same(
-      keys.map((key) => VAULT.open(key)),
+      keys.map((key) => CIPHER.open(key)),
       [apiKey],
       `after ${turns} turns`,
     );
@@ -444,9 +444,9 @@ t.test('apps: whenever the process dies, a repeat with its Idempotency-Key gets 
 });
 
 t.test('apps: a repeat does without the API key where its seal key was lost', async (t) => {
-  let tryOpen = VAULT.tryOpen;
-  const vault = { ...VAULT, tryOpen: (key: SealedKey) => tryOpen(key) };
-  const { send, owner } = await start(t, { routes: () => createAppRoutes(vault) });
+  let tryOpen = CIPHER.tryOpen;
+  const cipher = { ...CIPHER, tryOpen: (key: SealedKey) => tryOpen(key) };
+  const { send, owner } = await start(t, { routes: () => createAppRoutes(cipher) });
   const { apiKey, ...rest } = appOf(t, await send(owner, 'upsert_usr_app', SHOP, ONCE));
   t.match(apiKey, /^ghk_/);
   tryOpen = () => undefined;
@@ -458,7 +458,7 @@ t.test('apps: after a rotation two API keys are valid for 24 hours, then one', a
   const { id, apiKey: first } = appOf(t, await upsert(SHOP));
   const valid = async () => {
     const keys = await actors.system.query<AppKey[]>(app, id, { type: 'keys', nowMs: actors.clock.nowMs });
-    return keys.map((key) => VAULT.open(key));
+    return keys.map((key) => CIPHER.open(key));
   };
   t.same(await valid(), [first]);
   const rotated = appOf(t, await send(owner, 'rotate_key', { id }));
@@ -540,7 +540,7 @@ t.test(
     const seen = new Set<string>();
     for (let turns = 0; turns < 12; turns += 1) {
       const account = await signUp();
-      const { sealed: key } = VAULT.issue();
+      const { sealed: key } = CIPHER.issue();
       const command = { type: 'upsertApp', patch: SHOP, key, origin: { ip: '', userAgent: '' } };
       const asked = actors.system.ask(user, account.userId, command).then(
         () => seen.add('answered'),
@@ -600,7 +600,7 @@ t.test(
     const command = {
       type: 'upsertApp',
       patch: SHOP,
-      key: VAULT.issue().sealed,
+      key: CIPHER.issue().sealed,
       origin: { ip: '', userAgent: '' },
     };
     const asked = failing.system.ask(user, other.userId, command);
@@ -615,23 +615,23 @@ t.test(
 );
 
 t.test('vault: a key opens in its own vault only, and unchanged only', async (t) => {
-  const { apiKey, sealed } = VAULT.issue();
-  t.equal(VAULT.open(sealed), apiKey);
+  const { apiKey, sealed } = CIPHER.issue();
+  t.equal(CIPHER.open(sealed), apiKey);
   t.notOk(JSON.stringify(sealed).includes(apiKey.slice(4)));
-  t.throws(() => createVault(Buffer.alloc(32, 8)).open(sealed));
-  t.throws(() => VAULT.open({ ...sealed, keyId: VAULT.issue().sealed.keyId }), 'bound to its id');
-  t.throws(() => VAULT.open({ ...sealed, sealed: `${sealed.sealed.slice(0, -4)}AAAA` }));
-  t.throws(() => VAULT.open({ ...sealed, sealed: sealed.sealed.slice(0, 30) }));
-  t.throws(() => createVault(Buffer.alloc(31)));
-  t.equal(VAULT.tryOpen(sealed), apiKey);
-  t.equal(createVault(Buffer.alloc(32, 8)).tryOpen(sealed), undefined);
+  t.throws(() => createApiKeyCipher(Buffer.alloc(32, 8)).open(sealed));
+  t.throws(() => CIPHER.open({ ...sealed, keyId: CIPHER.issue().sealed.keyId }), 'bound to its id');
+  t.throws(() => CIPHER.open({ ...sealed, sealed: `${sealed.sealed.slice(0, -4)}AAAA` }));
+  t.throws(() => CIPHER.open({ ...sealed, sealed: sealed.sealed.slice(0, 30) }));
+  t.throws(() => createApiKeyCipher(Buffer.alloc(31)));
+  t.equal(CIPHER.tryOpen(sealed), apiKey);
+  t.equal(createApiKeyCipher(Buffer.alloc(32, 8)).tryOpen(sealed), undefined);
 });
 
 t.test('vault: a delivery does without a key that cannot be opened, as long as one opens', async (t) => {
-  const lost = createVault(Buffer.alloc(32, 8));
+  const lost = createApiKeyCipher(Buffer.alloc(32, 8));
   const key = ({ sealed }: { sealed: SealedKey }): AppKey => ({ ...sealed, createdMs: 1, expiresMs: null });
-  const [mine, other, newer] = [VAULT.issue(), lost.issue(), VAULT.issue()];
-  const open = (...keys: AppKey[]) => openKeys(keys, VAULT);
+  const [mine, other, newer] = [CIPHER.issue(), lost.issue(), CIPHER.issue()];
+  const open = (...keys: AppKey[]) => openKeys(keys, CIPHER);
   const both = { sent: mine.apiKey, signing: [newer.apiKey, mine.apiKey] };
   t.same(open(key(newer), key(mine)), both);
   t.same(open(key(mine), key(other)), { sent: mine.apiKey, signing: [mine.apiKey] }, 'the former is lost');
@@ -652,18 +652,18 @@ const NOT_ALL = 'opens not all that is sealed in this journal: the key that seal
 t.test('vault: with a seal key the journal alone opens no API key', async (t) => {
   const { actors } = await start(t);
   const open = (...sealKeys: string[]) =>
-    openVault(actors.system.administration, { sealKeys, sealKeyLost: false });
+    openApiKeyCipher(actors.system.administration, { sealKeys, sealKeyLost: false });
   const lost = (...sealKeys: string[]) =>
-    openVault(actors.system.administration, { sealKeys, sealKeyLost: true });
+    openApiKeyCipher(actors.system.administration, { sealKeys, sealKeyLost: true });
   const [one, two, three] = ['11', '22', '33'].map((byte) => byte.repeat(32)) as [string, string, string];
   const plain = await open();
   const before = plain.issue();
-  const vault = await open(one);
-  t.equal(vault.open(before.sealed), before.apiKey, 'what the secret of the journal sealed still opens');
-  const first = vault.issue();
-  t.equal(vault.open(first.sealed), first.apiKey);
+  const cipher = await open(one);
+  t.equal(cipher.open(before.sealed), before.apiKey, 'what the secret of the journal sealed still opens');
+  const first = cipher.issue();
+  t.equal(cipher.open(first.sealed), first.apiKey);
   t.throws(() => plain.open(first.sealed), /not configured/, 'a vault of the journal alone does not open it');
-  t.strictSame(vault.deriveKey('file code', 16), plain.deriveKey('file code', 16), 'file codes stay');
+  t.strictSame(cipher.deriveKey('file code', 16), plain.deriveKey('file code', 16), 'file codes stay');
   const rows = JSON.stringify(actors.system.administration.metaGet('sealedDataKeys'));
   for (const form of ['hex', 'base64url', 'base64'] as const)
     t.notOk(
@@ -678,7 +678,11 @@ t.test('vault: with a seal key the journal alone opens no API key', async (t) =>
   const changed = await open(two, one);
   t.equal(changed.open(first.sealed), first.apiKey, 'a list: all open');
   const second = changed.issue();
-  t.throws(() => vault.open(second.sealed), /not configured/, 'the former key opens nothing that came after');
+  t.throws(
+    () => cipher.open(second.sealed),
+    /not configured/,
+    'the former key opens nothing that came after',
+  );
   const alone = await open(two);
   t.strictSame(
     [before, first, second].map(({ sealed }) => alone.open(sealed)),
@@ -696,9 +700,9 @@ t.test('vault: with a seal key the journal alone opens no API key', async (t) =>
 
 t.test('vault: its secret is made once and found again after a restart', async (t) => {
   const { actors } = await start(t);
-  const first = await openVault(actors.system.administration);
+  const first = await openApiKeyCipher(actors.system.administration);
   const { apiKey, sealed } = first.issue();
-  t.equal((await openVault(actors.system.administration)).open(sealed), apiKey);
+  t.equal((await openApiKeyCipher(actors.system.administration)).open(sealed), apiKey);
   await actors.restart();
-  t.equal((await openVault(actors.system.administration)).open(sealed), apiKey);
+  t.equal((await openApiKeyCipher(actors.system.administration)).open(sealed), apiKey);
 });

@@ -3,9 +3,9 @@ import t, { type Test } from 'tap';
 import { DAY_MS, HOUR_MS, MINUTE_MS, toIso } from '../../../src/domain/time.ts';
 import { createAppWebhookRoutes } from '../../../src/io/routes/app-webhooks.ts';
 import { WebhookEngine } from '../../../src/io/webhooks/dispatcher.ts';
-import { WebhookDesk } from '../../../src/io/webhooks/owner-api.ts';
+import { WebhookOwnerApi } from '../../../src/io/webhooks/owner-api.ts';
 import { type Answer, cookie } from '../../support/account.ts';
-import { SHOP, startAdmin, VAULT } from '../../support/admin.ts';
+import { CIPHER, SHOP, startAdmin } from '../../support/admin.ts';
 import { MemoryEventLog, numbersOf, TestReceivers } from '../../support/events/webhooks.ts';
 
 interface Delivery {
@@ -25,7 +25,7 @@ interface Listed {
 async function start(t: Test) {
   const receivers = new TestReceivers();
   let engine: WebhookEngine | undefined;
-  let desk: WebhookDesk | undefined;
+  let ownerApi: WebhookOwnerApi | undefined;
   const late = <T extends object>(value: () => T | undefined) =>
     new Proxy({} as T, {
       get: (_target, name) => {
@@ -35,8 +35,10 @@ async function start(t: Test) {
       },
     });
   const fixture = await startAdmin({
-    routes: () => createAppWebhookRoutes(late(() => desk)),
-    webhooks: { oldestUndeliveredSeconds: (id, nowMs) => desk?.oldestUndeliveredSeconds(id, nowMs) ?? null },
+    routes: () => createAppWebhookRoutes(late(() => ownerApi)),
+    webhooks: {
+      oldestUndeliveredSeconds: (id, nowMs) => ownerApi?.oldestUndeliveredSeconds(id, nowMs) ?? null,
+    },
     webhookPort: {
       changed: (appId) => engine?.changed(appId),
       tell: async () => ({ ok: true, value: null }),
@@ -49,13 +51,13 @@ async function start(t: Test) {
     administration: actors.system.administration,
     log,
     sender: receivers,
-    vault: VAULT,
+    cipher: CIPHER,
     clock: actors.clock.read,
     schedule: { immediate: (task) => setImmediate(task), timer: actors.clock.timer },
     onBug: (error) => t.fail(String(error)),
   });
   await engine.start();
-  desk = new WebhookDesk(engine, log, receivers);
+  ownerApi = new WebhookOwnerApi(engine, log, receivers);
   t.teardown(() => fixture.stop());
   const appId = await fixture.register({ ...SHOP, webhookUrl: 'https://shop.example/hook' });
   const { owner } = fixture;
@@ -102,9 +104,9 @@ t.test(
       [all.items.length],
     );
     t.equal(all.oldestUndeliveredSeconds, 120);
-    const stranger = await signUp();
+    const outsider = await signUp();
     const path = `/auth/v1/app/deliveries?id=${appId}`;
-    refused(t, await get(path, cookie(stranger.sid)), 404, /Not found/);
+    refused(t, await get(path, cookie(outsider.sid)), 404, /Not found/);
     refused(t, await get(path), 401, /Session not found/);
     refused(t, await get(`${path}&after=-1`, cookie(owner.sid)), 400, /after/);
     for (const query of ['id=x', 'appId=x', '', `id=1&appId=${appId}`])

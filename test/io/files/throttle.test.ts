@@ -5,14 +5,14 @@ import type { Direction } from '../../../src/io/files/throttle.ts';
 import { runs } from '../../support/depth.ts';
 import { checkEnds, download, MiB, settle, setUp, upload } from '../../support/files/throttle.ts';
 
-const SOMEBODY = { userId: '7', address: '127.0.0.1' };
+const CALLER = { userId: '7', address: '127.0.0.1' };
 
 for (const streams of [1, 2, 8]) {
   t.test(`throttle: ${streams} downloads of 20 MiB end together, at the quota`, async (t) => {
     const { time, throttle } = setUp();
     const ends: number[] = [];
     for (let index = 0; index < streams; index++)
-      download(throttle.open('download', SOMEBODY), 20 * MiB, () => ends.push(time.nowMs));
+      download(throttle.open('download', CALLER), 20 * MiB, () => ends.push(time.nowMs));
     while (time.next());
     t.equal(ends.length, streams);
     checkEnds(t, ends, 20 * MiB, 5_242_880);
@@ -27,7 +27,7 @@ for (const streams of [1, 2, 8]) {
       for (let index = 0; index < streams; index++) {
         const pieceBytes = [1_400, 64 * 1024, 512 * 1024, 5 * MiB][index % 4] ?? MiB;
         void upload(
-          throttle.open('upload', SOMEBODY),
+          throttle.open('upload', CALLER),
           20 * MiB,
           () => pieceBytes,
           () => ends.push(time.nowMs),
@@ -49,7 +49,7 @@ t.test('throttle: a busy event loop, whose turns are late, loses nothing of the 
   const { time, throttle } = setUp({}, lateMs);
   const ends: number[] = [];
   for (let index = 0; index < 4; index++)
-    download(throttle.open('download', SOMEBODY), 20 * MiB, () => ends.push(time.nowMs));
+    download(throttle.open('download', CALLER), 20 * MiB, () => ends.push(time.nowMs));
   while (time.next());
   checkEnds(t, ends, 20 * MiB, 5_242_880);
 });
@@ -65,7 +65,7 @@ t.test('throttle: in no second more passes than the quota and what was saved, fo
           let passed = 0;
           let done = 0;
           for (const size of sizes) {
-            const stream = throttle.open('download', SOMEBODY);
+            const stream = throttle.open('download', CALLER);
             const step = (left: number): void => {
               if (left === 0) {
                 stream.leave();
@@ -91,9 +91,9 @@ t.test('throttle: in no second more passes than the quota and what was saved, fo
 t.test('throttle: a late comer shares from then on; who leaves leaves the others its share', async (t) => {
   const { time, throttle } = setUp({ FileDownloadBytesPerSecond: MiB });
   const ends: number[] = [];
-  download(throttle.open('download', SOMEBODY), 10 * MiB, () => ends.push(time.nowMs));
+  download(throttle.open('download', CALLER), 10 * MiB, () => ends.push(time.nowMs));
   time.runUntil(4_000);
-  const late = throttle.open('download', SOMEBODY);
+  const late = throttle.open('download', CALLER);
   let got = 0;
   const take = (bytes: number): void => {
     got += bytes;
@@ -112,7 +112,7 @@ t.test('throttle: a late comer shares from then on; who leaves leaves the others
 
 t.test('throttle: an aborted waiter leaves at once, its promise resolves, the turns end', async (t) => {
   const { time, throttle } = setUp();
-  const stream = throttle.open('upload', SOMEBODY);
+  const stream = throttle.open('upload', CALLER);
   t.notOk(stream.charge(10 * MiB));
   t.ok(stream.owing);
   t.match(throttle.counters(), { streams: 1, waiting: 1 });
@@ -128,7 +128,7 @@ t.test('throttle: an aborted waiter leaves at once, its promise resolves, the tu
 t.test('throttle: a change of the quota holds for running streams, 0 lets everybody go', async (t) => {
   const { time, live, throttle } = setUp({ FileDownloadBytesPerSecond: 1_000_000 });
   let end = 0;
-  download(throttle.open('download', SOMEBODY), 10_000_000, () => {
+  download(throttle.open('download', CALLER), 10_000_000, () => {
     end = time.nowMs;
   });
   time.runUntil(2_000);
@@ -138,14 +138,14 @@ t.test('throttle: a change of the quota holds for running streams, 0 lets everyb
 
   live.set('FileDownloadBytesPerSecond', 1_000);
   const from = time.nowMs;
-  download(throttle.open('download', SOMEBODY), 10_000_000, () => {
+  download(throttle.open('download', CALLER), 10_000_000, () => {
     end = time.nowMs;
   });
   time.runUntil(from + 1_000);
   live.set('FileDownloadBytesPerSecond', 0);
   time.next();
   t.ok(end - from <= 1_200, 'the next turn');
-  const upload = throttle.open('upload', SOMEBODY);
+  const upload = throttle.open('upload', CALLER);
   live.set('FileUploadBytesPerSecond', 0);
   t.ok(upload.charge(100 * MiB));
   t.notOk(upload.owing);
@@ -155,7 +155,7 @@ t.test('throttle: directions have quotas of their own; parts of v1 take nothing 
   const { time, throttle } = setUp({ FileUploadBytesPerSecond: MiB, FileDownloadBytesPerSecond: MiB });
   const ends: [Direction, number][] = [];
   for (const direction of ['download', 'upload', 'part'] as const)
-    download(throttle.open(direction, SOMEBODY), 4 * MiB, () => ends.push([direction, time.nowMs]));
+    download(throttle.open(direction, CALLER), 4 * MiB, () => ends.push([direction, time.nowMs]));
   while (time.next());
   for (const [direction, end] of ends) t.ok(Math.abs(end - 4_000) <= 200, `${direction}: ${end}`);
 });
@@ -187,7 +187,7 @@ t.test('throttle: opening one stream after the other does not get around the quo
   let left = 400;
   const again = (): void => {
     left -= 1;
-    if (left > 0) download(throttle.open('download', SOMEBODY), 10_240, again);
+    if (left > 0) download(throttle.open('download', CALLER), 10_240, again);
   };
   again();
   while (time.next());
@@ -196,7 +196,7 @@ t.test('throttle: opening one stream after the other does not get around the quo
 
 t.test('throttle: a slow quota sends its first byte soon', async (t) => {
   const { time, throttle } = setUp({ FileDownloadBytesPerSecond: 2_000 });
-  const stream = throttle.open('download', SOMEBODY);
+  const stream = throttle.open('download', CALLER);
   let firstMs: number | undefined;
   stream.ask(MiB, () => {
     firstMs = time.nowMs;
@@ -207,7 +207,7 @@ t.test('throttle: a slow quota sends its first byte soon', async (t) => {
 
 t.test('throttle: quotas that nobody uses are forgotten, those in use are not', async (t) => {
   const { time, throttle } = setUp({ FileBandwidthKey: '{user}' });
-  const kept = throttle.open('download', SOMEBODY);
+  const kept = throttle.open('download', CALLER);
   for (let user = 0; user < 10_000; user++)
     throttle.open('download', { userId: `u${user}`, address: '' }).leave();
   time.nowMs += 1_000;

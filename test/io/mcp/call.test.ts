@@ -295,7 +295,7 @@ t.test('params: missing and unknown names are -32602, known but closed tools -32
     [{ name: 'wallet_get_balance' }, undefined, -32001],
     [{ name: 'wallet_create_withdraw' }, TOKENS.McpBasic, -32001],
     [{ name: 'wallet_create_withdraw' }, TOKENS.McpApp, -32001],
-    [{ name: 'sessions' }, 'nobody', -32001],
+    [{ name: 'sessions' }, 'anonymous', -32001],
   ];
   for (const [params, token, code] of rows) {
     const answer = await mcp.rpc('tools/call', params, token);

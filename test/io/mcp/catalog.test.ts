@@ -117,14 +117,14 @@ t.test(
       JSON.parse(String(resourceLists[caller])).resources.map((one: { uri: string }) => one.uri);
     const now = {
       visible: Object.fromEntries(CALLER_CLASSES.map((one) => [one, [...names(one), ...uris(one)]])),
-      tools: JSON.parse(String(toolLists.nobody)).tools,
+      tools: JSON.parse(String(toolLists.anonymous)).tools,
       resources: JSON.parse(String(resourceLists.McpVerified)).resources,
     };
     const text = `${JSON.stringify(now, null, 2)}\n`;
     if (process.env['UPDATE_SNAPSHOT'] !== undefined) writeFileSync(SNAPSHOT, text);
     t.strictSame(now, JSON.parse(readFileSync(SNAPSHOT, 'utf8')));
-    t.equal(names('nobody').length, tools.size);
-    t.same(uris('nobody'), ['gatehouse://gateway/info'], 'what may be read without a session');
+    t.equal(names('anonymous').length, tools.size);
+    t.same(uris('anonymous'), ['gatehouse://gateway/info'], 'what may be read without a session');
   },
 );
 
@@ -182,7 +182,7 @@ t.test(
       const lists = `${loaded.catalogue.toolLists[caller]}${loaded.catalogue.resourceLists[caller]}`;
       t.notMatch(lists, /null/);
     }
-    for (const one of JSON.parse(String(loaded.catalogue.toolLists.nobody)).tools)
+    for (const one of JSON.parse(String(loaded.catalogue.toolLists.anonymous)).tools)
       t.equal(one.inputSchema.type, 'object');
     for (const one of JSON.parse(String(loaded.catalogue.resourceLists.McpVerified)).resources)
       t.match(one, { uri: /:/, name: /./ });
@@ -215,7 +215,7 @@ function codeModules({ url }: BackendRequest): BackendAnswer {
 
 /** Everybody who may come, by the class that decides, and the headers that make them so. */
 const CALLERS: Readonly<Record<CallerClass, Record<string, string>>> = {
-  nobody: {},
+  anonymous: {},
   McpBasic: { authorization: `Bearer ${TOKENS.McpBasic}` },
   McpVerified: { authorization: `Bearer ${TOKENS.McpVerified}` },
   McpApp: { authorization: `Bearer ${TOKENS.McpApp}` },
@@ -259,7 +259,7 @@ for (const policy of [OPEN, CLOSED]) {
         const listed = new Set(list.result?.tools?.map(({ name }) => name));
         const wrong: string[] = [];
         for (const name of tools.keys()) {
-          const expected = caller !== 'nobody' && listed.has(name);
+          const expected = caller !== 'anonymous' && listed.has(name);
           // Arguments that are none come after every refusal of authority; `{}` goes as far as it may.
           const refused = await mcp.rpc('tools/call', { name, arguments: 'none' }, undefined, headers);
           const mayCall = refused.error?.message.includes('arguments must be an object') === true;
@@ -269,7 +269,7 @@ for (const policy of [OPEN, CLOSED]) {
           if (called !== expected || (!called && error?.code !== -32001)) wrong.push(`${name} {}`);
         }
         t.strictSame(wrong, [], caller);
-        t.equal(listed.size === tools.size, caller === 'nobody', `${listed.size} tools for ${caller}`);
+        t.equal(listed.size === tools.size, caller === 'anonymous', `${listed.size} tools for ${caller}`);
         t.ok(listed.size > 0);
         const unknown = await mcp.rpc('tools/call', { name: 'no_such_tool' }, undefined, headers);
         t.match(unknown.error, { code: -32602, message: /unknown tool/ });
@@ -473,7 +473,7 @@ t.test('load gate: takes schemas of JSON Schema 2020-12 as they are and lists th
   };
   const loaded = load({ tools: { 'a/b.c_d-1': { ...ROW, inputSchema: schema } } });
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
-  const listed = JSON.parse(String(loaded.catalogue.toolLists.nobody)).tools.at(-1);
+  const listed = JSON.parse(String(loaded.catalogue.toolLists.anonymous)).tools.at(-1);
   t.strictSame(listed, { name: 'a/b.c_d-1', description: 'x', inputSchema: schema });
 });
 

@@ -50,7 +50,7 @@ function session(loginType: LoginType | null, more: Partial<SessionContext> = {}
 /** Row and detail of the error that refuses these facts; undefined when they pass. */
 function refusalOf(facts: CallFacts): [string, string | undefined] | undefined {
   try {
-    gatewayHeaders({ kind: 'nobody' }, facts);
+    gatewayHeaders({ kind: 'anonymous' }, facts);
     return undefined;
   } catch (error) {
     if (error instanceof GatewayError) return [error.row, error.detail];
@@ -245,7 +245,7 @@ t.test('gateway headers: say who calls, by kind of caller', async (t) => {
     'x-keytype': 'Unknown',
   });
   const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
-  t.strictSame(gatewayHeaders({ kind: 'nobody' }, { ...facts, traceparent }), { ...common, traceparent });
+  t.strictSame(gatewayHeaders({ kind: 'anonymous' }, { ...facts, traceparent }), { ...common, traceparent });
 });
 
 t.test('gateway headers: a value that could break a header is refused with its name', async (t) => {

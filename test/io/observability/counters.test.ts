@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { Counter, Histogram, Registry } from 'prom-client';
 import t from 'tap';
-import { ByThree } from '../../../src/io/observability/counters.ts';
+import { LabelCache } from '../../../src/io/observability/counters.ts';
 import { countFamily, spreadFamily } from '../../../src/io/observability/metrics.ts';
 import { runs } from '../../support/depth.ts';
 
@@ -49,7 +49,7 @@ t.test('tallies: a histogram that was asked for and never observed is not shown'
 
 t.test('tallies: three keys find what was made for them; beyond the bound nothing is made', (t) => {
   const made: string[] = [];
-  const kept = new ByThree(2, (a: string, b: string, c: number) => {
+  const kept = new LabelCache(2, (a: string, b: string, c: number) => {
     made.push(`${a} ${b} ${c}`);
     return { c };
   });

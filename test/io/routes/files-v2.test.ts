@@ -123,9 +123,9 @@ t.test('v2 draft: refusals name, size, module, in this order, and a checksum nev
     t.match(await createAnswer(fixture, query), { status, code }, JSON.stringify(query).slice(0, 60));
   }
   t.same(fixture.chat.calls, [], 'the module was not asked');
-  fixture.chat.strangers.add(OWNER_ID);
+  fixture.chat.outsiders.add(OWNER_ID);
   t.match(await createAnswer(fixture, { fileName: 'a' }), { status: 403, code: 1103 });
-  fixture.chat.strangers.clear();
+  fixture.chat.outsiders.clear();
   fixture.chat.mode = 'down';
   t.match(await createAnswer(fixture, { fileName: 'a' }), { status: 502, code: 1310 });
   fixture.chat.mode = 'ok';

@@ -20,7 +20,7 @@ const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 t.test('initialize: always 2024-11-05, an opaque session id, no login needed', async (t) => {
   for (const asked of ['2024-11-05', '2025-06-18', '1900-01-01', 5, null]) {
     const body = message('initialize', 'a', { protocolVersion: asked });
-    const { status, headers, text } = await mcp.post(body, bearer('nobody'));
+    const { status, headers, text } = await mcp.post(body, bearer('anonymous'));
     t.equal(status, 200);
     t.match(headers.get('mcp-session-id') ?? '', /^[A-Za-z0-9_-]{20,}$/);
     t.equal(headers.get('content-type'), 'application/json');
@@ -51,7 +51,7 @@ t.test('notifications and client answers: 200, Content-Length 0, no Content-Type
     `[${notification('notifications/initialized')},${notification('notifications/progress')}]`,
   ];
   for (const body of silent) {
-    for (const headers of [{}, bearer('nobody'), bearer(TOKENS.McpVerified)]) {
+    for (const headers of [{}, bearer('anonymous'), bearer(TOKENS.McpVerified)]) {
       const connection = connectRaw(mcp.http.port);
       connection.send(
         requestText(
@@ -92,7 +92,7 @@ t.test('GET: 405 with Allow and a JSON body; DELETE: 204 with a session id, else
 t.test(
   'ping: answered for everyone, an unknown bearer included; resources/templates/list: empty',
   async (t) => {
-    for (const token of [undefined, 'nobody', TOKENS.McpBasic]) {
+    for (const token of [undefined, 'anonymous', TOKENS.McpBasic]) {
       t.strictSame(await mcp.rpc('ping', undefined, token), { jsonrpc: '2.0', id: 1, result: {} });
     }
     for (const token of [undefined, TOKENS.McpBasic])
@@ -356,7 +356,7 @@ t.test('bearer: what opens nothing is -32001 in HTTP 200, never anonymous', asyn
     'resources/read',
     'resources/templates/list',
   ];
-  for (const authorization of ['Bearer nobody', 'Bearer ', 'bearer', 'Basic dTpw', 'nobody']) {
+  for (const authorization of ['Bearer nobody', 'Bearer ', 'bearer', 'Basic dTpw', 'anonymous']) {
     for (const method of methods) {
       const { status, text } = await mcp.post(
         message(method, 1, { name: 'sessions', uri: 'gatehouse://gateway/info' }),

@@ -6,12 +6,12 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/domain/time.
 import { everySeed, seeds } from '../../support/depth.ts';
 import { simulateWebhooks } from '../../support/events/webhook-simulation.ts';
 import {
+  cipher,
   createRig,
   numbersOf,
   OWNER,
   type Rig,
   type RigFault,
-  vault,
 } from '../../support/events/webhooks.ts';
 import { rejectsWith } from '../../support/rejections.ts';
 
@@ -101,7 +101,7 @@ t.test(
       return receivers.got.at(-1)?.apiKeys;
     };
     const rotate = async () => {
-      const { apiKey, sealed: key } = vault.issue();
+      const { apiKey, sealed: key } = cipher.issue();
       await rig.ask('77', { type: 'rotateKey', userId: OWNER, key, origin: ORIGIN });
       return apiKey;
     };
@@ -167,8 +167,8 @@ t.test(
     rig.log.append({ userId: '505' });
     await rig.settle();
     rig.clock.nowMs += 1;
-    const door = { ownerId: OWNER, openedTick: '1', keyTick: '0', mcpPublicKey: null };
-    await system().ask(user, '505', { type: 'grantAppAccess', appId: '77', door, origin: ORIGIN });
+    const indexEntry = { ownerId: OWNER, openedTick: '1', keyTick: '0', mcpPublicKey: null };
+    await system().ask(user, '505', { type: 'grantAppAccess', appId: '77', indexEntry, origin: ORIGIN });
     await rig.settle();
     rig.log.append({ userId: '505' });
     await rig.settle();
@@ -549,8 +549,8 @@ t.test('quarantine: an application that does not answer loses nothing, the other
 });
 
 t.test('isolation: places in all and for each host; failing receivers hold up no healthy one', async (t) => {
-  const lanes = { inFlightMax: 12, perHostMax: 4, failingMax: 6, failingMin: 2 };
-  const rig = await createRig({ lanes });
+  const concurrency = { inFlightMax: 12, perHostMax: 4, failingMax: 6, failingMin: 2 };
+  const rig = await createRig({ concurrency });
   for (let n = 0; n < 30; n += 1)
     await rig.register(String(300 + n), { webhookUrl: `https://${n < 20 ? 'hole' : 'fine'}.example/${n}` });
   rig.receivers.answer = () => 500;

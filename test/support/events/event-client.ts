@@ -3,7 +3,7 @@ import net from 'node:net';
 import { EventReader } from './streams.ts';
 
 /** Waiting longer than this for something that should come is a failure. Milliseconds. */
-const PATIENCE_MS = 20_000;
+const TIMEOUT_MS = 20_000;
 
 export interface EventClientOptions {
   readonly sid?: string;
@@ -45,7 +45,7 @@ export class EventClient {
 
   /** Resolves when `ready` holds; rejects with what is there when it never does. */
   async until(ready: (client: EventClient) => boolean): Promise<this> {
-    const deadlineMs = Date.now() + PATIENCE_MS;
+    const deadlineMs = Date.now() + TIMEOUT_MS;
     while (!ready(this)) {
       if (this.closed || Date.now() > deadlineMs) {
         if (ready(this)) break;
@@ -55,7 +55,7 @@ export class EventClient {
         );
       }
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, PATIENCE_MS);
+        const timer = setTimeout(resolve, TIMEOUT_MS);
         this.#looks.push(() => {
           clearTimeout(timer);
           resolve();
@@ -72,10 +72,10 @@ export class EventClient {
 
   /** Ends when the answer or the connection does; with the `data` of the last `bye`. */
   async ended(): Promise<{ reason?: string }> {
-    const deadlineMs = Date.now() + PATIENCE_MS;
+    const deadlineMs = Date.now() + TIMEOUT_MS;
     while (!this.closed && !this.complete && Date.now() < deadlineMs) {
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, PATIENCE_MS);
+        const timer = setTimeout(resolve, TIMEOUT_MS);
         this.#looks.push(() => {
           clearTimeout(timer);
           resolve();

@@ -12,15 +12,15 @@ import type { AppPatch, AppView } from '../../../src/domain/apps.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { EventLog, OwnEvent, StoredEvent } from '../../../src/domain/events/events.ts';
 import type { AttemptResult, WebhookNotice } from '../../../src/domain/webhooks/types.ts';
-import { createVault } from '../../../src/io/apps/api-keys.ts';
-import { LANE_LIMITS, type LaneLimits } from '../../../src/io/webhooks/concurrency.ts';
+import { createApiKeyCipher } from '../../../src/io/apps/api-keys.ts';
+import { CONCURRENCY_LIMITS, type ConcurrencyLimits } from '../../../src/io/webhooks/concurrency.ts';
 import { WebhookEngine } from '../../../src/io/webhooks/dispatcher.ts';
 import type { OutgoingDelivery, WebhookSender } from '../../../src/io/webhooks/sender.ts';
 import { createTestActors, type ManualClock, type TestActors } from '../actors/actors.ts';
 
 export const OWNER = '101';
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
-export const vault = createVault(createHash('sha256').update('vault').digest());
+export const cipher = createApiKeyCipher(createHash('sha256').update('cipher').digest());
 
 /** The log as its readers see it, in memory: what is appended is on disk at once. */
 export class MemoryEventLog implements EventLog {
@@ -168,7 +168,7 @@ export interface Rig {
 export type RigFault = 'settlesUnsent' | 'newIds' | 'earlyCheckpoint';
 
 export interface RigOptions {
-  readonly lanes?: LaneLimits;
+  readonly concurrency?: ConcurrencyLimits;
   readonly seed?: number;
   readonly fault?: RigFault;
 }
@@ -178,7 +178,7 @@ interface Run {
   readonly log: MemoryEventLog;
   readonly receivers: TestReceivers;
   readonly faults: unknown[];
-  readonly lanes: LaneLimits;
+  readonly concurrency: ConcurrencyLimits;
   readonly isAlive: () => boolean;
   readonly quarantined: ReadonlySet<string>;
   readonly fault: RigFault | undefined;
@@ -211,7 +211,7 @@ const UNSENT: AttemptResult = {
 
 /** The engine of one run of the process; one that was killed learns no answer and does nothing more. */
 function engineOf(run: Run): WebhookEngine {
-  const { actors, log, receivers, faults, lanes, isAlive, quarantined, fault } = run;
+  const { actors, log, receivers, faults, concurrency, isAlive, quarantined, fault } = run;
   const { administration } = actors.system;
   const ahead = {
     ids: administration.ids.bind(administration),
@@ -223,7 +223,7 @@ function engineOf(run: Run): WebhookEngine {
     actors: guarded(actors.system, quarantined),
     administration: fault === 'earlyCheckpoint' ? ahead : administration,
     log,
-    vault,
+    cipher,
     clock: actors.clock.read,
     schedule: {
       immediate: (task) => setImmediate(() => (isAlive() ? task() : undefined)),
@@ -239,7 +239,7 @@ function engineOf(run: Run): WebhookEngine {
       },
       close: async () => {},
     },
-    lanes,
+    concurrency,
     onBug: (error) => faults.push(error),
   });
 }
@@ -262,7 +262,7 @@ function configureCommand(
     webhookUrl: `https://hook${appId}.example/`,
     ...patch,
   };
-  const key = vault.issue().sealed;
+  const key = cipher.issue().sealed;
   return { type: 'configure', commandId: 'c', ownerId, patch: given, key, origin: ORIGIN };
 }
 
@@ -292,9 +292,18 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
   };
   const start = async () => {
     const started = run;
-    const { lanes = LANE_LIMITS } = options;
+    const { concurrency = CONCURRENCY_LIMITS } = options;
     const isAlive = () => started === run;
-    engine = engineOf({ actors, log, receivers, faults, lanes, isAlive, quarantined, fault: options.fault });
+    engine = engineOf({
+      actors,
+      log,
+      receivers,
+      faults,
+      concurrency,
+      isAlive,
+      quarantined,
+      fault: options.fault,
+    });
     await engine.start();
     await settle();
   };

@@ -32,7 +32,7 @@ export class FakeChat implements ChatFilePort {
   readonly calls: string[] = [];
   mode: Mode = 'ok';
   /** Users who may not post. */
-  readonly strangers = new Set<string>();
+  readonly outsiders = new Set<string>();
   /** Ids that no message of any chat has. */
   readonly unknownMessages = new Set<string>();
   #lastId = 1_000;
@@ -40,7 +40,7 @@ export class FakeChat implements ChatFilePort {
   async create(file: PendingFile): Promise<PortResult<{ readonly fileId: string }>> {
     this.calls.push('create');
     if (this.mode === 'down') return fail('ChartApiFileError');
-    if (this.strangers.has(file.userId)) return fail('Forbidden');
+    if (this.outsiders.has(file.userId)) return fail('Forbidden');
     if (this.unknownMessages.has(file.linkedMessageId ?? '')) return fail('LinkedMessageNotFound');
     if (this.cancelledKeys.has(file.uploadKey)) return fail('ChartApiFileError');
     const known = this.messages.get(file.uploadKey);
@@ -55,7 +55,7 @@ export class FakeChat implements ChatFilePort {
   async complete(file: { fileId: string; userId: string; sizeBytes: number; crc32: number }) {
     this.calls.push('complete');
     if (this.mode === 'down') return fail('ChartApiFileError');
-    if (this.strangers.has(file.userId)) return fail('Forbidden');
+    if (this.outsiders.has(file.userId)) return fail('Forbidden');
     const message = this.byFile(file.fileId);
     if (message === undefined || message.state === 'cancelled') return fail('ChartApiFileError');
     Object.assign(message, { state: 'complete', sizeBytes: file.sizeBytes, crc32: file.crc32 });

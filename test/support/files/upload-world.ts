@@ -6,7 +6,7 @@ import CRC32 from 'crc-32';
 import type { PartPlace } from '../../../src/actors/files/v1/upload.ts';
 import { upload } from '../../../src/actors/files/v1/upload.ts';
 import type { StoredChunk } from '../../../src/actors/files/v1/upload-parts.ts';
-import { UPLOAD_DESK_ID, type UploadSlot, uploadDesk } from '../../../src/actors/files/v1/upload-slots.ts';
+import { UPLOAD_SLOTS_ID, type UploadSlot, uploadSlots } from '../../../src/actors/files/v1/upload-slots.ts';
 import type { ChatFilePort, FilePort, PortResult, Ports } from '../../../src/actors/runtime/ports.ts';
 import type { ErrorName } from '../../../src/domain/errors.ts';
 import { CHUNK_BYTES, type FileKey } from '../../../src/domain/files/files.ts';
@@ -166,14 +166,14 @@ export interface UploadActors {
 
 export function createUploadActors(options: Partial<TestActorsOptions> = {}): UploadActors {
   const world = new UploadWorld();
-  const actors = createTestActors({ kinds: [upload, uploadDesk], ports: world.ports, ...options });
-  const ask = <T>(kind: typeof upload | typeof uploadDesk, id: string, command: object): Promise<T> =>
+  const actors = createTestActors({ kinds: [upload, uploadSlots], ports: world.ports, ...options });
+  const ask = <T>(kind: typeof upload | typeof uploadSlots, id: string, command: object): Promise<T> =>
     actors.system.ask<T>(kind as never, id, command);
   return {
     actors,
     world,
     init: (userId, file, name = 'a.bin', networks = []) =>
-      ask(uploadDesk, UPLOAD_DESK_ID, {
+      ask(uploadSlots, UPLOAD_SLOTS_ID, {
         type: 'grantUpload',
         userId,
         networks,
@@ -203,7 +203,7 @@ export function createUploadActors(options: Partial<TestActorsOptions> = {}): Up
     },
     check: (userId, uploadKey) => ask(upload, userId, { type: 'checkUpload', uploadKey, rehash: true }),
     slots: async () =>
-      await actors.system.query<readonly UploadSlot[]>(uploadDesk as never, UPLOAD_DESK_ID, {
+      await actors.system.query<readonly UploadSlot[]>(uploadSlots as never, UPLOAD_SLOTS_ID, {
         type: 'slots',
       }),
   };

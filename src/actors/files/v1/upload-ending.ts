@@ -7,7 +7,7 @@ import { ERRORS, type ErrorName } from '../../../domain/errors.ts';
 import { MINUTE_MS, SECOND_MS } from '../../../domain/time.ts';
 import { type Answer, Later, type Message, type Outcome, type Turn } from '../../runtime/actor.ts';
 import type { Ports } from '../../runtime/ports.ts';
-import { type FreeSlot, UPLOAD_DESK_ID } from './upload-slots.ts';
+import { type FreeSlot, UPLOAD_SLOTS_ID } from './upload-slots.ts';
 import {
   expiryMs,
   type Leftover,
@@ -65,7 +65,7 @@ export function endUpload(
 ): Outcome<UploadEvent> {
   const events: UploadEvent[] = [{ type: 'uploadEnded', ending }];
   const free: FreeSlot = { type: 'freeSlot', uploadKey, userId };
-  const send: Message[] = [{ toKind: 'uploadDesk', toId: UPLOAD_DESK_ID, command: free }];
+  const send: Message[] = [{ toKind: 'uploadDesk', toId: UPLOAD_SLOTS_ID, command: free }];
   if (waiter !== undefined) events.push({ type: 'waiterJoined', commandId: waiter });
   if (ending !== 'complete') {
     events.push({ type: 'leftBehind', uploadKey, fileId });

@@ -4,7 +4,7 @@ import { mayHaveMessage } from '../../../domain/files/files.ts';
 import { type Message, type Outcome, runOf, type Timer, type Turn } from '../../runtime/actor.ts';
 import type { Ports } from '../../runtime/ports.ts';
 import { cleanUpMessage, EXPIRY_TIMER } from './upload-ending.ts';
-import { UPLOAD_DESK_ID, type UploadPrepared } from './upload-slots.ts';
+import { UPLOAD_SLOTS_ID, type UploadPrepared } from './upload-slots.ts';
 import {
   evolveUpload,
   expiryMs,
@@ -42,15 +42,15 @@ export function openUpload(
   const { uploadKey } = command;
   if (current !== null) {
     const error = current.uploadKey === uploadKey ? null : 'AlreadyDownload';
-    return { send: [tellDesk(command, error)] };
+    return { send: [tellSlots(command, error)] };
   }
   if (runOf(command.asker) !== runOf(turn.commandId)) {
     return {
       events: [{ type: 'leftBehind', uploadKey, fileId: null }],
-      send: [tellDesk(command, 'ChartApiFileError'), cleanUpMessage(userId, uploadKey)],
+      send: [tellSlots(command, 'ChartApiFileError'), cleanUpMessage(userId, uploadKey)],
     };
   }
-  if (leftovers.length >= LEFTOVERS_MAX) return { send: [tellDesk(command, 'ChartApiFileError')] };
+  if (leftovers.length >= LEFTOVERS_MAX) return { send: [tellSlots(command, 'ChartApiFileError')] };
   return { next: (ports) => prepare(userId, command, ports) };
 }
 
@@ -86,7 +86,7 @@ export function prepared(
 ): Outcome<UploadEvent> {
   const { uploadKey, uploadId, sizeBytes } = command;
   if (error !== null || fileId === null) {
-    const send: Message[] = [tellDesk(command, error ?? 'InternalError')];
+    const send: Message[] = [tellSlots(command, error ?? 'InternalError')];
     if (!tried) return { send };
     return {
       events: [{ type: 'leftBehind', uploadKey, fileId }],
@@ -104,7 +104,7 @@ export function prepared(
   return {
     events: [opened],
     timers: expiryTimer(evolveUpload(state, opened), turn),
-    send: [tellDesk(command, null)],
+    send: [tellSlots(command, null)],
   };
 }
 
@@ -115,7 +115,7 @@ export function expiryTimer({ current }: UploadState, turn: Turn): Timer[] {
   return [{ name: EXPIRY_TIMER, dueMs: expiryMs(current, turn), command }];
 }
 
-function tellDesk({ uploadKey, asker }: OpenUpload, error: ErrorName | null): Message {
+function tellSlots({ uploadKey, asker }: OpenUpload, error: ErrorName | null): Message {
   const command: UploadPrepared = { type: 'uploadPrepared', uploadKey, asker, error };
-  return { toKind: 'uploadDesk', toId: UPLOAD_DESK_ID, command };
+  return { toKind: 'uploadDesk', toId: UPLOAD_SLOTS_ID, command };
 }

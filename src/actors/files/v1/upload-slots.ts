@@ -27,7 +27,7 @@ import type { UploadFacts } from './upload-state.ts';
 const FULL_SHARE = 'too many uploads of one network at the same time';
 
 /** The one instance. */
-export const UPLOAD_DESK_ID = 'all';
+export const UPLOAD_SLOTS_ID = 'all';
 
 export interface GrantUpload extends Omit<UploadFacts, 'uploadKey'> {
   readonly type: 'grantUpload';
@@ -51,10 +51,10 @@ export interface FreeSlot {
   readonly userId: string;
 }
 
-export type UploadDeskCommand = GrantUpload | UploadPrepared | FreeSlot;
+export type UploadSlotsCommand = GrantUpload | UploadPrepared | FreeSlot;
 
 /** `slots`: all of them. `stale`: those that were given long enough ago to have expired by now. */
-export type UploadDeskQuery =
+export type UploadSlotsQuery =
   | { readonly type: 'slots' }
   | { readonly type: 'stale'; readonly nowMs: number; readonly settings: SettingsReader };
 
@@ -68,16 +68,21 @@ export interface UploadSlot {
   readonly networks?: readonly string[];
 }
 
-interface UploadDeskState {
+interface UploadSlotsState {
   /** At most `UPLOAD_SESSIONS_MAX`. */
   readonly slots: readonly UploadSlot[];
 }
 
-type UploadDeskEvent =
+type UploadSlotsEvent =
   | { readonly type: 'slotGranted'; readonly slot: UploadSlot }
   | { readonly type: 'slotFreed'; readonly uploadKey: string };
 
-export const uploadDesk = defineActor<UploadDeskState, UploadDeskCommand, UploadDeskEvent, UploadDeskQuery>({
+export const uploadSlots = defineActor<
+  UploadSlotsState,
+  UploadSlotsCommand,
+  UploadSlotsEvent,
+  UploadSlotsQuery
+>({
   kind: 'uploadDesk',
   version: 1,
   limits: { mailbox: 256, snapshotEvery: 200, idleMs: 600_000 },
@@ -105,10 +110,10 @@ export const uploadDesk = defineActor<UploadDeskState, UploadDeskCommand, Upload
 
 /** In the order of refusals: 1309, 1301, 1302, 1303, 1304; then the uploader's actor asks the module (1310). */
 function grant(
-  { slots }: UploadDeskState,
+  { slots }: UploadSlotsState,
   command: GrantUpload,
   turn: Turn,
-): Outcome<UploadDeskEvent> | Refusal {
+): Outcome<UploadSlotsEvent> | Refusal {
   const { type: _type, userId, networks = [], ...facts } = command;
   const fault = fileNameFault(facts.name, turn.settings.get('FileBlockedExtensions'));
   if (fault !== undefined) return refuse('InvalidFileName', fault);
@@ -149,9 +154,9 @@ function hasItsShare(slots: readonly UploadSlot[], { name, shares }: Network, tu
 }
 
 function prepared(
-  { slots }: UploadDeskState,
+  { slots }: UploadSlotsState,
   { uploadKey, asker, error }: UploadPrepared,
-): Outcome<UploadDeskEvent> {
+): Outcome<UploadSlotsEvent> {
   const slot = slots.find((one) => one.uploadKey === uploadKey);
   if (error === null) return { answers: [{ commandId: asker, reply: slot?.uploadId ?? null }] };
   const answers: Answer[] = [{ commandId: asker, refusal: { refuse: error } }];
@@ -159,13 +164,13 @@ function prepared(
 }
 
 /** The uploader's actor hears of it every time, also when the message came twice. */
-function free({ slots }: UploadDeskState, { uploadKey, userId }: FreeSlot): Outcome<UploadDeskEvent> {
+function free({ slots }: UploadSlotsState, { uploadKey, userId }: FreeSlot): Outcome<UploadSlotsEvent> {
   const slot = slots.find((one) => one.uploadKey === uploadKey);
   const send: Message[] = [{ toKind: 'upload', toId: userId, command: { type: 'slotFreed', uploadKey } }];
   return { ...(slot === undefined ? {} : freed(slot)), send };
 }
 
-function freed({ uploadKey, uploadId, userId }: UploadSlot): Outcome<UploadDeskEvent> {
+function freed({ uploadKey, uploadId, userId }: UploadSlot): Outcome<UploadSlotsEvent> {
   const claim: Claim = {
     index: 'crc32',
     key: String(uploadId),

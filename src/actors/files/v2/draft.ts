@@ -41,7 +41,7 @@ import {
 /** A draft whose pending message is not there by then has lost its caller to a crash. */
 const OPENING_MS = MINUTE_MS;
 /** A completion that a draft's expiry finds unfinished is pushed again after so long. */
-const NUDGE_MS = 10 * MINUTE_MS;
+const RETRY_INTERVAL_MS = 10 * MINUTE_MS;
 
 export interface OpenDraft extends DraftFacts {
   readonly type: 'openDraft';
@@ -228,7 +228,7 @@ function expire(state: DraftState, { uploadKey }: ExpireDraft, turn: Turn): Outc
   if (state.draft?.uploadKey !== uploadKey || state.phase === 'removing') return { reply: null };
   if (state.phase !== 'completing') return giveUp(state);
   // Its message to itself is under way, or was buried as a failure: once more, all of it may be repeated.
-  const dueMs = turn.nowMs + NUDGE_MS;
+  const dueMs = turn.nowMs + RETRY_INTERVAL_MS;
   return {
     send: [messageOf(state, 'completeDraft')],
     timers: [{ name: EXPIRY, dueMs, command: { type: 'expireDraft', uploadKey } }],

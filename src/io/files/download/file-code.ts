@@ -31,8 +31,10 @@ export interface FileCodes {
 }
 
 /** The codes of this journal. */
-export function openFileCodes(vault: { deriveKey(purpose: string, lengthBytes: number): Buffer }): FileCodes {
-  return createFileCodes(vault.deriveKey(PURPOSE, KEY_BYTES));
+export function openFileCodes(cipher: {
+  deriveKey(purpose: string, lengthBytes: number): Buffer;
+}): FileCodes {
+  return createFileCodes(cipher.deriveKey(PURPOSE, KEY_BYTES));
 }
 
 /**

@@ -18,15 +18,15 @@ const LEASE_FLAGS = constants.O_RDWR | constants.O_NOFOLLOW;
 const FILE_MODE = 0o600;
 
 /** A part stays open for its next chunk; opening costs more than writing 256 KB. */
-const LINGER_MS = 2_000;
-const LINGERING_MAX = 256;
+const KEEP_OPEN_MS = 2_000;
+const KEPT_MAX = 256;
 
 /** Who uses one part. Forgotten when nobody does. */
 interface PartUse {
   leases: number;
   /** One descriptor for all leases; undefined when there is no such file. */
   opening: Promise<FileHandle | undefined> | undefined;
-  lingering: NodeJS.Timeout | undefined;
+  kept: NodeJS.Timeout | undefined;
   /** Publishes and removals that wait or run, one after the other. */
   endings: number;
   lastEnding: Promise<unknown>;
@@ -40,7 +40,7 @@ export class Parts {
   /** Made since the start: a sweep that runs beside new uploads leaves them alone. */
   readonly #made = new Set<string>();
   #leases = 0;
-  #lingering = 0;
+  #kept = 0;
 
   constructor(folders: OwnerFolders, faults: StorageFaults) {
     this.#folders = folders;
@@ -68,7 +68,7 @@ export class Parts {
     if (use.endings > 0) throw new GatewayError('InvalidID');
     use.leases += 1;
     this.#leases += 1;
-    this.#endLinger(use);
+    this.#endKeepOpen(use);
     use.opening ??= this.#folders.use(key.owner, (folder) =>
       openOrNothing(folder.pathOf(partName(key)), LEASE_FLAGS),
     );
@@ -172,7 +172,7 @@ export class Parts {
     const use = this.#uses.get(name) ?? {
       leases: 0,
       opening: undefined,
-      lingering: undefined,
+      kept: undefined,
       endings: 0,
       lastEnding: Promise.resolve(),
       onIdle: undefined,
@@ -187,31 +187,31 @@ export class Parts {
     if (use.leases > 0) return;
     use.onIdle?.();
     use.onIdle = undefined;
-    if (use.opening !== undefined && use.endings === 0) this.#linger(key, use);
+    if (use.opening !== undefined && use.endings === 0) this.#keepOpen(key, use);
     this.#forget(key, use);
   }
 
-  #linger(key: FileKey, use: PartUse): void {
-    this.#lingering += 1;
+  #keepOpen(key: FileKey, use: PartUse): void {
+    this.#kept += 1;
     const end = () => {
       this.#closeHandle(use)
         .catch((error: unknown) => this.#faults.failure(`closing the part of ${useName(key)}`, error))
         .finally(() => this.#forget(key, use));
     };
-    use.lingering = setTimeout(end, this.#lingering > LINGERING_MAX ? 0 : LINGER_MS).unref();
+    use.kept = setTimeout(end, this.#kept > KEPT_MAX ? 0 : KEEP_OPEN_MS).unref();
   }
 
-  #endLinger(use: PartUse): void {
-    if (use.lingering === undefined) return;
-    clearTimeout(use.lingering);
-    use.lingering = undefined;
-    this.#lingering -= 1;
+  #endKeepOpen(use: PartUse): void {
+    if (use.kept === undefined) return;
+    clearTimeout(use.kept);
+    use.kept = undefined;
+    this.#kept -= 1;
   }
 
   async #closeHandle(use: PartUse): Promise<void> {
     const { opening } = use;
     use.opening = undefined;
-    this.#endLinger(use);
+    this.#endKeepOpen(use);
     const handle = await opening;
     await handle?.close();
   }

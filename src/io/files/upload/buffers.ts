@@ -4,13 +4,13 @@
  */
 
 /** Measured: 512 KB, four in flight, is the fastest (files.md "The shape that is fast"). */
-export const SLAB_BYTES = 512 * 1024;
+export const SHARED_BUFFER_BYTES = 512 * 1024;
 /** 56 MiB in all: with the bodies that are held, the 64 MiB that 60 uploads may take. */
-const SLABS_MAX = 112;
+const SHARED_BUFFERS_MAX = 112;
 
 /** One piece, with a single owner from `take` to `giveBack`. */
-export class Slab {
-  readonly memory = new SharedArrayBuffer(SLAB_BYTES);
+export class SharedBuffer {
+  readonly memory = new SharedArrayBuffer(SHARED_BUFFER_BYTES);
   readonly #view = Buffer.from(this.memory);
   #filledBytes = 0;
 
@@ -19,13 +19,13 @@ export class Slab {
   }
 
   get isFull(): boolean {
-    return this.#filledBytes === SLAB_BYTES;
+    return this.#filledBytes === SHARED_BUFFER_BYTES;
   }
 
   /** Takes the beginning of `bytes` (not empty), as much as fits; returns how much. */
   fill(bytes: Uint8Array): number {
     const from = this.#filledBytes;
-    this.#filledBytes = Math.min(from + bytes.length, SLAB_BYTES);
+    this.#filledBytes = Math.min(from + bytes.length, SHARED_BUFFER_BYTES);
     const taken = this.#filledBytes - from;
     // `set` and `copy` into shared memory go byte by byte unless both sides are aligned alike: ten times slower.
     this.#view.fill(taken === bytes.length ? bytes : bytes.subarray(0, taken), from, this.#filledBytes);
@@ -39,7 +39,7 @@ export class Slab {
   }
 }
 
-export interface SlabCounters {
+export interface SharedBufferCounters {
   readonly lent: number;
   /** Lent or idle. */
   readonly made: number;
@@ -51,15 +51,15 @@ export interface SlabCounters {
  * A slab that was made once is kept for good: shared memory that is let go is freed only when every thread that saw it
  * happens to collect, and V8 does not count it towards that. 60 uploads at once took 1.8 GB when idle slabs were let go.
  */
-export class Slabs {
+export class SharedBuffers {
   readonly #max: number;
-  readonly #idle: Slab[] = [];
+  readonly #idle: SharedBuffer[] = [];
   #lent = 0;
   #made = 0;
   #missed = 0;
   #users = 0;
 
-  constructor(max = SLABS_MAX) {
+  constructor(max = SHARED_BUFFERS_MAX) {
     this.#max = max;
   }
 
@@ -78,7 +78,7 @@ export class Slabs {
   }
 
   /** Empty. Undefined when all are lent. */
-  take(): Slab | undefined {
+  take(): SharedBuffer | undefined {
     if (this.#lent >= this.#max) {
       this.#missed += 1;
       return undefined;
@@ -87,16 +87,16 @@ export class Slabs {
     const idle = this.#idle.pop();
     if (idle !== undefined) return idle.clear();
     this.#made += 1;
-    return new Slab();
+    return new SharedBuffer();
   }
 
   /** Once, when no thread has it any more. */
-  giveBack(slab: Slab): void {
+  giveBack(sharedBuffer: SharedBuffer): void {
     this.#lent -= 1;
-    this.#idle.push(slab);
+    this.#idle.push(sharedBuffer);
   }
 
-  counters(): SlabCounters {
+  counters(): SharedBufferCounters {
     return { lent: this.#lent, made: this.#made, missed: this.#missed };
   }
 }

@@ -1,13 +1,13 @@
 /** Queues by name: of each name so many pieces of work run at once, the others wait in their order. */
 
-interface Lane {
+interface Queue {
   running: number;
   readonly waiting: (() => void)[];
 }
 
-export class Lanes {
+export class KeyedQueue {
   readonly #widthMax: number;
-  readonly #lanes = new Map<string, Lane>();
+  readonly #queues = new Map<string, Queue>();
 
   constructor(widthMax: number) {
     this.#widthMax = widthMax;
@@ -15,29 +15,29 @@ export class Lanes {
 
   /** Names with work, for counters. */
   get size(): number {
-    return this.#lanes.size;
+    return this.#queues.size;
   }
 
   async run<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
-    const lane = this.#lanes.get(name) ?? { running: 0, waiting: [] };
-    this.#lanes.set(name, lane);
-    if (lane.running < this.#widthMax) lane.running += 1;
-    else await new Promise<void>((resolve) => lane.waiting.push(resolve));
+    const queue = this.#queues.get(name) ?? { running: 0, waiting: [] };
+    this.#queues.set(name, queue);
+    if (queue.running < this.#widthMax) queue.running += 1;
+    else await new Promise<void>((resolve) => queue.waiting.push(resolve));
     try {
       return await work();
     } finally {
-      this.#leave(name, lane);
+      this.#leave(name, queue);
     }
   }
 
   /** Whoever waits takes the place that is left, so that nobody can slip in between. */
-  #leave(name: string, lane: Lane): void {
-    const next = lane.waiting.shift();
+  #leave(name: string, queue: Queue): void {
+    const next = queue.waiting.shift();
     if (next !== undefined) {
       next();
       return;
     }
-    lane.running -= 1;
-    if (lane.running === 0) this.#lanes.delete(name);
+    queue.running -= 1;
+    if (queue.running === 0) this.#queues.delete(name);
   }
 }

@@ -8,9 +8,9 @@
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import type { IncomingBody } from '../../http/stream.ts';
-import { type SlabCounters, Slabs } from './buffers.ts';
+import { type SharedBufferCounters, SharedBuffers } from './buffers.ts';
 import { HeldBody, type HeldTotals, type HoldBounds } from './held-body.ts';
-import { type Received, type ReceiveOptions, Reception } from './reception.ts';
+import { BodyWriter, type Received, type ReceiveOptions } from './reception.ts';
 
 /** Of bodies that nobody may read yet: their share of the 64 MiB of buffers, and a bound on what goes to the disk. */
 const HELD_MEMORY_BYTES_MAX = 8 * 1024 * 1024;
@@ -19,13 +19,13 @@ const HELD_FILE_BYTES_MAX = 2 * 1024 * 1024 * 1024;
 export interface ReceiverOptions {
   /** For bytes that arrive before they may come in. */
   readonly folder: string;
-  readonly slabs?: Slabs;
+  readonly sharedBuffers?: SharedBuffers;
   readonly held?: Partial<Omit<HoldBounds, 'folder'>>;
 }
 
 export interface ReceiverCounters {
   readonly active: number;
-  readonly slabs: SlabCounters;
+  readonly sharedBuffers: SharedBufferCounters;
   readonly receivedBytes: number;
   /** Written on the main thread because no slab was free. */
   readonly surplusBytes: number;
@@ -36,14 +36,17 @@ export interface ReceiverCounters {
 
 export class Receiver {
   readonly #workers: WorkerPort;
-  readonly #slabs: Slabs;
+  readonly #buffers: SharedBuffers;
   readonly #bounds: HoldBounds;
   readonly #held: HeldTotals = { memoryBytes: 0, fileBytes: 0, spilledBytes: 0 };
   readonly #totals = { active: 0, receivedBytes: 0, surplusBytes: 0, lost: 0 };
 
-  constructor(workers: WorkerPort, { folder, slabs = new Slabs(), held = {} }: ReceiverOptions) {
+  constructor(
+    workers: WorkerPort,
+    { folder, sharedBuffers = new SharedBuffers(), held = {} }: ReceiverOptions,
+  ) {
     this.#workers = workers;
-    this.#slabs = slabs;
+    this.#buffers = sharedBuffers;
     this.#bounds = {
       folder,
       memoryBytesMax: HELD_MEMORY_BYTES_MAX,
@@ -77,19 +80,19 @@ export class Receiver {
       throw new GatewayError(tooLong);
     }
     this.#totals.active += 1;
-    this.#slabs.join();
+    this.#buffers.join();
     try {
-      const received = await new Reception(options, this.#workers, this.#slabs, this.#totals).run();
+      const received = await new BodyWriter(options, this.#workers, this.#buffers, this.#totals).run();
       if (received.ended === 'complete') await throttled?.paid();
       if (received.ended === 'lost') this.#totals.lost += 1;
       return received;
     } finally {
       this.#totals.active -= 1;
-      this.#slabs.leave();
+      this.#buffers.leave();
     }
   }
 
   counters(): ReceiverCounters {
-    return { ...this.#totals, slabs: this.#slabs.counters(), held: { ...this.#held } };
+    return { ...this.#totals, sharedBuffers: this.#buffers.counters(), held: { ...this.#held } };
   }
 }

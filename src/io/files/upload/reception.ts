@@ -12,7 +12,7 @@ import { combineCrc32 } from '../../../domain/files/crc32-combine.ts';
 import type { IncomingBody, IncomingSink } from '../../http/stream.ts';
 import type { PartLease } from '../storage/port.ts';
 import type { ThrottledStream } from '../throttle.ts';
-import type { Slab, Slabs } from './buffers.ts';
+import type { SharedBuffer, SharedBuffers } from './buffers.ts';
 
 /** Tasks of one upload at the worker threads; from then on its client waits. Fewer while many upload. */
 const TASKS_MAX = 4;
@@ -58,15 +58,15 @@ interface Piece {
 /** Counters that all receptions share. */
 export type ReceptionTotals = Record<'receivedBytes' | 'surplusBytes', number>;
 
-export class Reception implements IncomingSink {
+export class BodyWriter implements IncomingSink {
   readonly #options: ReceiveOptions;
   readonly #workers: WorkerPort;
-  readonly #slabs: Slabs;
+  readonly #buffers: SharedBuffers;
   readonly #totals: ReceptionTotals;
   readonly #hash: Hash | undefined;
   readonly #pieces: Piece[] = [];
   /** The one that is being filled. */
-  #slab: Slab | undefined;
+  #buffer: SharedBuffer | undefined;
   /** Written without a slab since the last slab, not hashed yet. */
   #surplusBytes = 0;
   #sizeBytes = 0;
@@ -75,10 +75,15 @@ export class Reception implements IncomingSink {
   #failure: GatewayError | undefined;
   #onSettled: () => void = () => undefined;
 
-  constructor(options: ReceiveOptions, workers: WorkerPort, slabs: Slabs, totals: ReceptionTotals) {
+  constructor(
+    options: ReceiveOptions,
+    workers: WorkerPort,
+    sharedBuffers: SharedBuffers,
+    totals: ReceptionTotals,
+  ) {
     this.#options = options;
     this.#workers = workers;
-    this.#slabs = slabs;
+    this.#buffers = sharedBuffers;
     this.#totals = totals;
     this.#hash = options.sha256 === true ? createHash('sha256') : undefined;
   }
@@ -132,43 +137,43 @@ export class Reception implements IncomingSink {
   #store(bytes: Uint8Array): void {
     let rest = bytes;
     while (rest.length > 0 && !this.#isOver) {
-      const slab = this.#takeSlab();
-      if (slab === undefined) {
+      const sharedBuffer = this.#takeBuffer();
+      if (sharedBuffer === undefined) {
         this.#writeSurplus(rest);
         return;
       }
-      const taken = slab.fill(rest);
+      const taken = sharedBuffer.fill(rest);
       this.#sizeBytes += taken;
       rest = rest.subarray(taken);
-      if (slab.isFull) this.#submitSlab();
+      if (sharedBuffer.isFull) this.#submitBuffer();
     }
   }
 
-  #takeSlab(): Slab | undefined {
-    if (this.#slab === undefined && this.#tasks < TASKS_BURST_MAX) {
-      this.#slab = this.#slabs.take();
-      if (this.#slab !== undefined) this.#submitSurplus();
+  #takeBuffer(): SharedBuffer | undefined {
+    if (this.#buffer === undefined && this.#tasks < TASKS_BURST_MAX) {
+      this.#buffer = this.#buffers.take();
+      if (this.#buffer !== undefined) this.#submitSurplus();
     }
-    return this.#slab;
+    return this.#buffer;
   }
 
   /** `expectedCrc32` is for a body that is whole in this slab. */
-  #submitSlab(expectedCrc32?: number): void {
-    const slab = this.#slab;
-    if (slab === undefined) return;
-    this.#slab = undefined;
-    const { memory, filledBytes: length } = slab;
+  #submitBuffer(expectedCrc32?: number): void {
+    const sharedBuffer = this.#buffer;
+    if (sharedBuffer === undefined) return;
+    this.#buffer = undefined;
+    const { memory, filledBytes: length } = sharedBuffer;
     const { lease, positionBytes } = this.#options;
     const position = positionBytes + this.#sizeBytes - length;
     const expected = expectedCrc32 === undefined ? {} : { expectedCrc32 };
-    const task = this.#workers.run('writeSlab', {
-      slab: memory,
+    const task = this.#workers.run('writeBuffer', {
+      sharedBuffer: memory,
       length,
       fd: lease.fd,
       position,
       ...expected,
     });
-    this.#follow(length, task, () => this.#slabs.giveBack(slab));
+    this.#follow(length, task, () => this.#buffers.giveBack(sharedBuffer));
   }
 
   /** On this thread: the bytes are only lent for the call. */
@@ -215,7 +220,7 @@ export class Reception implements IncomingSink {
   #flow(): void {
     if (this.#isOver) return;
     const { body, throttled } = this.#options;
-    if (this.#tasks >= this.#slabs.share(TASKS_MAX) || throttled?.owing === true) body.pause();
+    if (this.#tasks >= this.#buffers.share(TASKS_MAX) || throttled?.owing === true) body.pause();
     else body.resume();
   }
 
@@ -223,7 +228,7 @@ export class Reception implements IncomingSink {
     if (this.#isOver) return;
     const isWhole = this.#pieces.length === 0 && this.#surplusBytes === 0 && ended === 'complete';
     this.#submitSurplus();
-    this.#submitSlab(isWhole ? this.#options.expectedCrc32 : undefined);
+    this.#submitBuffer(isWhole ? this.#options.expectedCrc32 : undefined);
     this.#ended = ended;
     this.#settle();
   }
@@ -238,8 +243,8 @@ export class Reception implements IncomingSink {
     if (this.#failure !== undefined) return;
     const before = this.#isOver;
     this.#failure = failure;
-    if (this.#slab !== undefined) this.#slabs.giveBack(this.#slab);
-    this.#slab = undefined;
+    if (this.#buffer !== undefined) this.#buffers.giveBack(this.#buffer);
+    this.#buffer = undefined;
     if (!before) this.#options.body.discard();
     this.#settle();
   }

@@ -8,9 +8,9 @@ import { upload } from '../../../actors/files/v1/upload.ts';
 import type { CheckUpload } from '../../../actors/files/v1/upload-check.ts';
 import {
   type FreeSlot,
-  UPLOAD_DESK_ID,
+  UPLOAD_SLOTS_ID,
   type UploadSlot,
-  uploadDesk,
+  uploadSlots,
 } from '../../../actors/files/v1/upload-slots.ts';
 import type { ActorSystem } from '../../../actors/runtime/actor.ts';
 import type { Administration } from '../../../actors/runtime/administration.ts';
@@ -39,7 +39,7 @@ export async function recoverUploads(options: RecoveryOptions): Promise<Recovery
   const { actors, administration, storage } = options;
   const clean = administration.metaGet(META_KEY) === true;
   await administration.metaPut(META_KEY, false);
-  const slots = await actors.query<readonly UploadSlot[]>(uploadDesk, UPLOAD_DESK_ID, { type: 'slots' });
+  const slots = await actors.query<readonly UploadSlot[]>(uploadSlots, UPLOAD_SLOTS_ID, { type: 'slots' });
   const lost = await Promise.all(
     slots.map(({ userId, uploadKey }) => {
       const command: CheckUpload = { type: 'checkUpload', uploadKey, rehash: !clean };
@@ -54,7 +54,7 @@ export async function recoverUploads(options: RecoveryOptions): Promise<Recovery
   await Promise.all(
     ended.map(({ uploadKey, userId }) => {
       const command: FreeSlot = { type: 'freeSlot', uploadKey, userId };
-      return actors.ask(uploadDesk, UPLOAD_DESK_ID, command);
+      return actors.ask(uploadSlots, UPLOAD_SLOTS_ID, command);
     }),
   );
   const wanted = new Set(open.flat());

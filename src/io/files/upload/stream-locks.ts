@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '../../../domain/errors.ts';
 
-interface Seat {
+interface StreamLock {
   /** Asks the stream that runs to end soon, without an end to its draft. */
   stop: (() => void) | undefined;
   /** Who is next: `give` hands over the seat, `overtake` tells that a newer one came. */
@@ -13,52 +13,52 @@ interface Seat {
   watchers: (() => void)[];
 }
 
-export class StreamSeats {
-  readonly #seats = new Map<string, Seat>();
+export class StreamLocks {
+  readonly #locks = new Map<string, StreamLock>();
 
   /** Streams that run. */
   get size(): number {
-    return this.#seats.size;
+    return this.#locks.size;
   }
 
   /** Resolves with the way to leave when the seat is this stream's. Rejects with `UploadConflict` when a newer one comes. */
   take(fileId: string, stop: () => void): Promise<() => void> {
-    const seat = this.#seats.get(fileId) ?? { stop: undefined, next: undefined, watchers: [] };
-    this.#seats.set(fileId, seat);
-    seat.next?.overtake();
+    const lock = this.#locks.get(fileId) ?? { stop: undefined, next: undefined, watchers: [] };
+    this.#locks.set(fileId, lock);
+    lock.next?.overtake();
     return new Promise((resolve, reject) => {
       const give = () => {
-        seat.next = undefined;
-        seat.stop = stop;
-        resolve(() => this.#leave(fileId, seat, stop));
+        lock.next = undefined;
+        lock.stop = stop;
+        resolve(() => this.#leave(fileId, lock, stop));
       };
-      if (seat.stop === undefined) {
+      if (lock.stop === undefined) {
         give();
         return;
       }
-      seat.next = { give, overtake: () => reject(new GatewayError('UploadConflict')) };
-      seat.stop();
+      lock.next = { give, overtake: () => reject(new GatewayError('UploadConflict')) };
+      lock.stop();
     });
   }
 
   /** Stops the stream that runs; resolves when it has left its seat. */
   clear(fileId: string): Promise<void> {
-    const seat = this.#seats.get(fileId);
-    const { stop } = seat ?? {};
-    if (seat === undefined || stop === undefined) return Promise.resolve();
+    const lock = this.#locks.get(fileId);
+    const { stop } = lock ?? {};
+    if (lock === undefined || stop === undefined) return Promise.resolve();
     return new Promise((resolve) => {
-      seat.watchers.push(resolve);
+      lock.watchers.push(resolve);
       stop();
     });
   }
 
-  #leave(fileId: string, seat: Seat, stop: () => void): void {
-    if (seat.stop !== stop) return;
-    seat.stop = undefined;
-    const { watchers } = seat;
-    seat.watchers = [];
+  #leave(fileId: string, lock: StreamLock, stop: () => void): void {
+    if (lock.stop !== stop) return;
+    lock.stop = undefined;
+    const { watchers } = lock;
+    lock.watchers = [];
     for (const watcher of watchers) watcher();
-    if (seat.next === undefined) this.#seats.delete(fileId);
-    else seat.next.give();
+    if (lock.next === undefined) this.#locks.delete(fileId);
+    else lock.next.give();
   }
 }

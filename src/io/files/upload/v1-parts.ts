@@ -12,7 +12,7 @@ import { CHUNK_BYTES } from '../../../domain/files/files.ts';
 import type { IncomingBody } from '../../http/stream.ts';
 import type { FileStorage } from '../storage/port.ts';
 import type { Throttle, ThrottledStream } from '../throttle.ts';
-import { Lanes } from './keyed-queue.ts';
+import { KeyedQueue } from './keyed-queue.ts';
 import type { Receiver } from './receiver.ts';
 
 /** Chunks of one upload that are received at once: 60 uploads keep within the slabs and a few hundred descriptors. */
@@ -39,8 +39,8 @@ export interface PartRequest {
 
 export class PartUploads {
   readonly #options: PartUploadsOptions;
-  readonly #chunks = new Lanes(1);
-  readonly #uploads = new Lanes(RECEIVED_AT_ONCE_MAX);
+  readonly #chunks = new KeyedQueue(1);
+  readonly #uploads = new KeyedQueue(RECEIVED_AT_ONCE_MAX);
 
   constructor(options: PartUploadsOptions) {
     this.#options = options;

@@ -24,7 +24,7 @@ import { type BodyBounds, bodyBounds, checkSize } from './draft-bounds.ts';
 import { checkBody, checkFile } from './draft-digests.ts';
 import type { Receiver } from './receiver.ts';
 import type { Received } from './reception.ts';
-import { StreamSeats } from './stream-locks.ts';
+import { StreamLocks } from './stream-locks.ts';
 
 export interface DraftUploadParts {
   readonly actors: ActorSystem;
@@ -72,7 +72,7 @@ const NOTHING: Received = {
 
 export class DraftUploads {
   readonly #parts: DraftUploadParts;
-  readonly #seats = new StreamSeats();
+  readonly #locks = new StreamLocks();
   readonly #suspendable = new Set<AbortController>();
 
   constructor(parts: DraftUploadParts) {
@@ -81,7 +81,7 @@ export class DraftUploads {
 
   /** `streams`: those that run. `open`: drafts. */
   counters(): { readonly streams: number; readonly open: number } {
-    return { streams: this.#seats.size, open: this.#parts.actors.count('draft') };
+    return { streams: this.#locks.size, open: this.#parts.actors.count('draft') };
   }
 
   /**
@@ -107,7 +107,7 @@ export class DraftUploads {
       throw error;
     }
     const stop = new AbortController();
-    const leave = await this.#seats.take(target.fileId, () => stop.abort(OVERTAKEN));
+    const leave = await this.#locks.take(target.fileId, () => stop.abort(OVERTAKEN));
     const holder = `draft-${target.fileId}`;
     if (plan.keeps) this.#suspendable.add(stop);
     // A client that trickles may not hold bytes and room of a draft that is no more.
@@ -130,13 +130,13 @@ export class DraftUploads {
 
   /** Message and bytes are removed. Rejects with `InvalidID` when the draft has ended already. */
   async drop({ place, ownerId, fileId }: DraftPlace): Promise<void> {
-    await this.#seats.clear(fileId);
+    await this.#locks.clear(fileId);
     await this.#parts.actors.ask(draft, place, { type: 'dropDraft', ownerId, fileId });
   }
 
   /** Ends a stream whose bytes stay, so that what is kept can be told exactly. */
   async interrupt({ fileId }: DraftPlace): Promise<void> {
-    await this.#seats.clear(fileId);
+    await this.#locks.clear(fileId);
   }
 
   async #stream(request: UploadRequest, bounds: BodyBounds, signal: AbortSignal): Promise<UploadOutcome> {

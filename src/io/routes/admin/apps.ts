@@ -22,7 +22,7 @@ import { PUBLIC_KEY_BYTES, requireBytes, requireId } from '../../accounts/login-
 import { PAGE_ROWS_MAX, pageOf, pageQuery, readPage, requireFresh } from '../../admin/pagination.ts';
 import { appItem, appSchema, viewApp } from '../../apps/apps.ts';
 import { type AnyRoute, defineRoute } from '../../http/route.ts';
-import type { WebhookDesk } from '../../webhooks/owner-api.ts';
+import type { WebhookOwnerApi } from '../../webhooks/owner-api.ts';
 
 /** `oldestUndeliveredSeconds`: of the oldest event that waits for the webhook; null when none does. */
 const adminAppItem = named(
@@ -45,7 +45,7 @@ const change = object({
 
 export interface AdminAppParts {
   readonly administration: Administration;
-  readonly webhooks: Pick<WebhookDesk, 'oldestUndeliveredSeconds'>;
+  readonly webhooks: Pick<WebhookOwnerApi, 'oldestUndeliveredSeconds'>;
 }
 
 export function createAdminAppRoutes(parts: AdminAppParts): AnyRoute[] {

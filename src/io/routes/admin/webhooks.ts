@@ -7,14 +7,14 @@ import { requireId } from '../../accounts/login-parts.ts';
 import { requireFresh } from '../../admin/pagination.ts';
 import { viewApp } from '../../apps/apps.ts';
 import { type AnyRoute, defineRoute, type RouteContext } from '../../http/route.ts';
-import { deliveriesSchema, resendSchema, type WebhookDesk } from '../../webhooks/owner-api.ts';
+import { deliveriesSchema, resendSchema, type WebhookOwnerApi } from '../../webhooks/owner-api.ts';
 import { accountCall } from '../sessions.ts';
 
 const appIdSchema = int64('Application id: decimal string');
 const PAGE_LINES = 100;
 
 export interface AdminDeliveryParts {
-  readonly webhooks: Pick<WebhookDesk, 'deliveries' | 'resend'>;
+  readonly webhooks: Pick<WebhookOwnerApi, 'deliveries' | 'resend'>;
 }
 
 export function createAdminDeliveryRoutes({ webhooks }: AdminDeliveryParts): AnyRoute[] {

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import t from 'tap';
 import { ID_MAX } from '../../../../src/domain/ids.ts';
-import { createVault } from '../../../../src/io/apps/api-keys.ts';
+import { createApiKeyCipher } from '../../../../src/io/apps/api-keys.ts';
 import { createFileCodes, openFileCodes } from '../../../../src/io/files/download/file-code.ts';
 import { runs } from '../../../support/depth.ts';
 
@@ -105,9 +105,9 @@ t.test('file code: codes of another key, or above int64, are unknown', async (t)
 });
 
 t.test('file code: the key follows from the vault, so a restart knows what was given out', async (t) => {
-  const vault = createVault(Buffer.alloc(32, 7));
-  const code = openFileCodes(vault).encode('42');
-  t.equal(openFileCodes(createVault(Buffer.alloc(32, 7))).decode(code), '42');
-  t.equal(openFileCodes(createVault(Buffer.alloc(32, 8))).decode(code), undefined);
-  t.notSame(vault.deriveKey('file codes', 16), vault.deriveKey('another use', 16));
+  const cipher = createApiKeyCipher(Buffer.alloc(32, 7));
+  const code = openFileCodes(cipher).encode('42');
+  t.equal(openFileCodes(createApiKeyCipher(Buffer.alloc(32, 7))).decode(code), '42');
+  t.equal(openFileCodes(createApiKeyCipher(Buffer.alloc(32, 8))).decode(code), undefined);
+  t.notSame(cipher.deriveKey('file codes', 16), cipher.deriveKey('another use', 16));
 });

@@ -10,7 +10,7 @@ import { LiveSettings } from '../../../../src/domain/settings/settings.ts';
 import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
 import type { PartLease } from '../../../../src/io/files/storage/port.ts';
 import { Throttle } from '../../../../src/io/files/throttle.ts';
-import { SLAB_BYTES, Slabs } from '../../../../src/io/files/upload/buffers.ts';
+import { SHARED_BUFFER_BYTES, SharedBuffers } from '../../../../src/io/files/upload/buffers.ts';
 import { Receiver } from '../../../../src/io/files/upload/receiver.ts';
 import type { ReceiveOptions } from '../../../../src/io/files/upload/reception.ts';
 import { createWorkerPool } from '../../../../src/workers/pool.ts';
@@ -79,7 +79,7 @@ t.test('receiver: a body is in the part with its checksums, through real threads
   t.match(received, { ended: 'complete', sizeBytes: bytes.length, crc32: crcOf(bytes) });
   t.same(received.sha256, createHash('sha256').update(bytes).digest());
   t.ok(contentOf(lease, bytes.length, 1_000).equals(bytes));
-  t.match(receiver.counters(), { active: 0, receivedBytes: bytes.length, slabs: { lent: 0 } });
+  t.match(receiver.counters(), { active: 0, receivedBytes: bytes.length, sharedBuffers: { lent: 0 } });
 });
 
 t.test(
@@ -93,9 +93,12 @@ t.test(
           fc.integer({ min: 0, max: 6 }),
           fc.infiniteStream(fc.nat()),
           fc.boolean(),
-          async (sizes, slabs, choices, complete) => {
+          async (sizes, sharedBuffers, choices, complete) => {
             const workers = new GatedWorkers();
-            const receiver = new Receiver(workers, { folder: tmpdir(), slabs: new Slabs(slabs) });
+            const receiver = new Receiver(workers, {
+              folder: tmpdir(),
+              sharedBuffers: new SharedBuffers(sharedBuffers),
+            });
             const body = new FakeBody();
             const receiving = receiver.receive(optionsOf(body, lease));
             const bytes = randomBytes(sizes.reduce((sum, size) => sum + size, 0));
@@ -118,7 +121,7 @@ t.test(
               received.sizeBytes === bytes.length &&
               received.crc32 === crcOf(bytes) &&
               whole.equals(bytes) &&
-              receiver.counters().slabs.lent === 0
+              receiver.counters().sharedBuffers.lent === 0
             );
           },
         ),
@@ -136,15 +139,15 @@ t.test(
     const lease = await newLease(t);
     const body = new FakeBody();
     const receiving = receiver.receive(optionsOf(body, lease));
-    const bytes = randomBytes(15 * SLAB_BYTES);
-    for (let slab = 0; slab < 3; slab++)
-      body.send(bytes.subarray(slab * SLAB_BYTES, (slab + 1) * SLAB_BYTES));
+    const bytes = randomBytes(15 * SHARED_BUFFER_BYTES);
+    for (let sharedBuffer = 0; sharedBuffer < 3; sharedBuffer++)
+      body.send(bytes.subarray(sharedBuffer * SHARED_BUFFER_BYTES, (sharedBuffer + 1) * SHARED_BUFFER_BYTES));
     t.notOk(body.paused);
-    body.send(bytes.subarray(3 * SLAB_BYTES, 4 * SLAB_BYTES));
+    body.send(bytes.subarray(3 * SHARED_BUFFER_BYTES, 4 * SHARED_BUFFER_BYTES));
     t.ok(body.paused);
-    body.send(bytes.subarray(4 * SLAB_BYTES));
-    t.equal(receiver.counters().slabs.lent, 12, 'three more slabs’ worth took no memory');
-    t.equal(receiver.counters().surplusBytes, 3 * SLAB_BYTES);
+    body.send(bytes.subarray(4 * SHARED_BUFFER_BYTES));
+    t.equal(receiver.counters().sharedBuffers.lent, 12, 'three more slabs’ worth took no memory');
+    t.equal(receiver.counters().surplusBytes, 3 * SHARED_BUFFER_BYTES);
     while (workers.waiting.length >= 4) {
       t.ok(body.paused);
       await workers.release();
@@ -171,12 +174,15 @@ t.test('receiver: it settles only when the last task has, whatever ended the upl
     const body = new FakeBody();
     const abort = new AbortController();
     let settled = false;
-    const options = optionsOf(body, lease, { maxBytes: 2 * SLAB_BYTES + 100_000, signal: abort.signal });
+    const options = optionsOf(body, lease, {
+      maxBytes: 2 * SHARED_BUFFER_BYTES + 100_000,
+      signal: abort.signal,
+    });
     const receiving = receiver.receive(options).finally(() => {
       settled = true;
     });
     receiving.catch(() => undefined);
-    body.send(randomBytes(2 * SLAB_BYTES + 100));
+    body.send(randomBytes(2 * SHARED_BUFFER_BYTES + 100));
     end(body, abort);
     await settle();
     t.notOk(settled, name);
@@ -184,9 +190,9 @@ t.test('receiver: it settles only when the last task has, whatever ended the upl
     t.notOk(settled, `${name}: one is left`);
     await workers.release();
     if (name === 'refused') await rejectsWith(t, receiving, 'MaxFileSize');
-    else t.match(await receiving, { ended: name, sizeBytes: 2 * SLAB_BYTES + 100 });
+    else t.match(await receiving, { ended: name, sizeBytes: 2 * SHARED_BUFFER_BYTES + 100 });
     t.equal(body.discarded, name === 'refused' || name === 'stopped', `${name}: the rest is thrown away`);
-    t.match(receiver.counters(), { active: 0, slabs: { lent: 0 } });
+    t.match(receiver.counters(), { active: 0, sharedBuffers: { lent: 0 } });
   }
 });
 
@@ -257,21 +263,24 @@ t.test(
   'receiver: a full disk is StorageFull, in a task and on the main thread; a full queue is Overloaded',
   async (t) => {
     const full = { ...(await newLease(t)), fd: openSync('/dev/full', 'r+') };
-    for (const slabs of [4, 0]) {
-      const receiver = new Receiver(inlineWorkers().workers, { folder: tmpdir(), slabs: new Slabs(slabs) });
+    for (const sharedBuffers of [4, 0]) {
+      const receiver = new Receiver(inlineWorkers().workers, {
+        folder: tmpdir(),
+        sharedBuffers: new SharedBuffers(sharedBuffers),
+      });
       const body = new FakeBody();
       const receiving = receiver.receive(optionsOf(body, full));
-      body.send(randomBytes(SLAB_BYTES));
+      body.send(randomBytes(SHARED_BUFFER_BYTES));
       body.end();
       await rejectsWith(t, receiving, 'StorageFull');
-      t.equal(receiver.counters().slabs.lent, 0);
+      t.equal(receiver.counters().sharedBuffers.lent, 0);
     }
     const overloaded: WorkerPort = { run: async () => ({ ok: false, error: 'Overloaded' }) };
     const body = new FakeBody();
     const receiving = new Receiver(overloaded, { folder: tmpdir() }).receive(
       optionsOf(body, await newLease(t)),
     );
-    body.send(randomBytes(SLAB_BYTES));
+    body.send(randomBytes(SHARED_BUFFER_BYTES));
     await rejectsWith(t, receiving, 'Overloaded');
     t.ok(body.discarded);
   },
@@ -320,36 +329,36 @@ t.test('receiver: the limiter holds the client back, and the answer until all is
 });
 
 t.test('slabs: no more are made than were out at once, and none beyond the bound', async (t) => {
-  const slabs = new Slabs(3);
+  const sharedBuffers = new SharedBuffers(3);
   for (let round = 0; round < 100; round++) {
-    const taken = [slabs.take(), slabs.take()];
-    for (const slab of taken) {
-      t.equal(slab?.filledBytes, 0);
-      slab?.fill(new Uint8Array(10));
-      if (slab !== undefined) slabs.giveBack(slab);
+    const taken = [sharedBuffers.take(), sharedBuffers.take()];
+    for (const sharedBuffer of taken) {
+      t.equal(sharedBuffer?.filledBytes, 0);
+      sharedBuffer?.fill(new Uint8Array(10));
+      if (sharedBuffer !== undefined) sharedBuffers.giveBack(sharedBuffer);
     }
   }
-  t.same(slabs.counters(), { lent: 0, made: 2, missed: 0 });
-  const all = [slabs.take(), slabs.take(), slabs.take(), slabs.take()];
+  t.same(sharedBuffers.counters(), { lent: 0, made: 2, missed: 0 });
+  const all = [sharedBuffers.take(), sharedBuffers.take(), sharedBuffers.take(), sharedBuffers.take()];
   t.equal(all[3], undefined);
   t.equal(new Set(all).size, 4);
-  t.same(slabs.counters(), { lent: 3, made: 3, missed: 1 });
+  t.same(sharedBuffers.counters(), { lent: 3, made: 3, missed: 1 });
 });
 
 t.test('slabs: users share them, each with one to fill and at least one at work', async (t) => {
-  const slabs = new Slabs(10);
+  const sharedBuffers = new SharedBuffers(10);
   const shares = Array.from({ length: 12 }, () => {
-    slabs.join();
-    return slabs.share(4);
+    sharedBuffers.join();
+    return sharedBuffers.share(4);
   });
   t.same(shares, [4, 4, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
-  for (let user = 0; user < 10; user++) slabs.leave();
-  t.equal(slabs.share(4), 4, 'two are left');
+  for (let user = 0; user < 10; user++) sharedBuffers.leave();
+  t.equal(sharedBuffers.share(4), 4, 'two are left');
 });
 
 t.test('receiver: many uploads at once pause their clients sooner, and all go on', async (t) => {
   const workers = new GatedWorkers();
-  const receiver = new Receiver(workers, { folder: tmpdir(), slabs: new Slabs(8) });
+  const receiver = new Receiver(workers, { folder: tmpdir(), sharedBuffers: new SharedBuffers(8) });
   const uploads = await Promise.all(
     Array.from({ length: 4 }, async () => {
       const lease = await newLease(t);
@@ -357,7 +366,7 @@ t.test('receiver: many uploads at once pause their clients sooner, and all go on
       return { body, receiving: receiver.receive(optionsOf(body, lease)) };
     }),
   );
-  const bytes = randomBytes(SLAB_BYTES);
+  const bytes = randomBytes(SHARED_BUFFER_BYTES);
   for (const { body } of uploads) body.send(bytes);
   t.ok(
     uploads.every(({ body }) => body.paused),
@@ -367,6 +376,6 @@ t.test('receiver: many uploads at once pause their clients sooner, and all go on
   t.notOk(uploads.some(({ body }) => body.paused));
   for (const { body } of uploads) body.end();
   for (const { receiving } of uploads)
-    t.match(await receiving, { ended: 'complete', sizeBytes: SLAB_BYTES, crc32: crcOf(bytes) });
-  t.match(receiver.counters(), { surplusBytes: 0, slabs: { lent: 0, missed: 0 } });
+    t.match(await receiving, { ended: 'complete', sizeBytes: SHARED_BUFFER_BYTES, crc32: crcOf(bytes) });
+  t.match(receiver.counters(), { surplusBytes: 0, sharedBuffers: { lent: 0, missed: 0 } });
 });
