@@ -12,7 +12,7 @@ import { EventFeed } from '../io/modules/event-poller.ts';
 import { createEventIntake, type EventIntake } from '../io/modules/event-push.ts';
 import { createModuleKeys, type ModuleKeys } from '../io/modules/module-keys.ts';
 import type { Log } from '../io/observability/log.ts';
-import type { Figures } from '../io/observability/metrics.ts';
+import type { PartCounters } from '../io/observability/metrics.ts';
 import { newRequestId } from '../io/observability/request-ids.ts';
 import type { StreamHub } from '../io/sse/hub.ts';
 import type { SupervisedSandbox } from '../sandbox/supervisor.ts';
@@ -27,7 +27,7 @@ export interface EventDelivery {
   readonly keys: ModuleKeys;
   /** Drained before `stop`. */
   readonly streams: StreamHub;
-  figures(): Figures;
+  counters(): PartCounters;
   /** To be awaited before the actors stop. */
   stop(): Promise<void>;
 }
@@ -63,7 +63,7 @@ export async function startEventDelivery(options: EventDeliveryOptions): Promise
     log,
     intake,
     keys,
-    figures: () => ({
+    counters: () => ({
       ...flatten({ ...log.counters(), ...inbox.counters(), ...intake.counters() }),
       ...sumOf(feeds.map((feed) => feed.counters())),
     }),
@@ -77,7 +77,7 @@ export async function startEventDelivery(options: EventDeliveryOptions): Promise
 }
 
 /** Figures of the same kind added up; which module fails stands in the log. */
-function sumOf(counters: readonly ReturnType<EventFeed['counters']>[]): Figures {
+function sumOf(counters: readonly ReturnType<EventFeed['counters']>[]): PartCounters {
   const sum = { polls: 0, pollFailures: 0, pagesRefused: 0, feedsFailing: 0 };
   for (const { polls, pollFailures, pagesRefused, failing } of counters) {
     sum.polls += polls;

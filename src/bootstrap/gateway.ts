@@ -5,7 +5,7 @@ import type { Configuration } from '../domain/config/configuration.ts';
 import { isNoRoom } from '../domain/disk-faults.ts';
 import { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import { LiveSettings } from '../domain/settings/settings.ts';
-import { LiveFigures } from '../io/admin/dashboard.ts';
+import { Dashboard } from '../io/admin/dashboard.ts';
 import { openApiKeyCipher } from '../io/apps/api-keys.ts';
 import { openFileCodes } from '../io/files/download/file-code.ts';
 import { createModuleClient } from '../io/modules/client.ts';
@@ -117,7 +117,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     reload,
     bounds,
     metrics,
-    live: new LiveFigures(),
+    dashboard: new Dashboard(),
     requests: observeRequests(configuration, metrics, Date.now),
     ...listeners,
     sandbox,
@@ -181,7 +181,7 @@ async function takeDown(parts: Parts, pipelines: Pipelines): Promise<void> {
     workers,
   } = parts;
   publicServer.stopListening();
-  parts.live.close();
+  parts.dashboard.close();
   parts.drafts.uploads.suspend();
   const hooks = webhooks.stop();
   const left = await Promise.all(

@@ -6,7 +6,7 @@ import { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import type { LiveSettings } from '../domain/settings/settings.ts';
 import type { Site } from '../domain/site.ts';
 import { openChallenges } from '../io/accounts/challenges.ts';
-import type { LiveFigures } from '../io/admin/dashboard.ts';
+import type { Dashboard } from '../io/admin/dashboard.ts';
 import type { ApiKeyCipher } from '../io/apps/api-keys.ts';
 import type { FileCodes } from '../io/files/download/file-code.ts';
 import { FileRemovals } from '../io/files/storage/removals.ts';
@@ -30,7 +30,7 @@ import type { EventDelivery } from './events.ts';
 import type { FileTransport } from './files.ts';
 import type { FinishedRequests } from './finished-requests.ts';
 import type { AssemblyOptions } from './gateway.ts';
-import { figuresOf } from './metrics.ts';
+import { countersOf } from './metrics.ts';
 import { internalSite } from './site.ts';
 import type { OpenedStaff } from './staff.ts';
 import { openPages } from './static-pages.ts';
@@ -58,7 +58,7 @@ export interface Parts extends OpenedStaff {
   readonly bounds: SharedBounds;
   readonly metrics: Metrics;
   readonly requests: FinishedRequests;
-  readonly live: LiveFigures;
+  readonly dashboard: Dashboard;
   readonly publicServer: Server;
   readonly internalServer: Server;
   readonly sandbox: SupervisedSandbox | undefined;
@@ -72,7 +72,7 @@ export interface Pipelines {
 /** Builds both route tables and what serves them once the ports are open. */
 export function createPipelines(parts: Parts): Pipelines {
   const { configuration, options, settings, actors, limiter, metrics, publicServer } = parts;
-  const { site, live } = parts;
+  const { site, dashboard } = parts;
   const gate = gateOf(parts);
   const challenges = openChallenges(parts.cipher);
   const startedMs = performance.now();
@@ -106,7 +106,7 @@ export function createPipelines(parts: Parts): Pipelines {
       onUntrustedProxy: warnOnce(options.log),
       onFinished(record) {
         parts.requests.observe(record);
-        live.observe(record);
+        dashboard.observe(record);
       },
     });
   const api = createRoutes({
@@ -114,7 +114,7 @@ export function createPipelines(parts: Parts): Pipelines {
     webhooks: parts.webhooks.ownerApi,
     onCall(call) {
       metrics.observeCall(call);
-      live.observeCall(call);
+      dashboard.observeCall(call);
     },
     eventLog: parts.events.log,
     administration: actors.administration,
@@ -126,8 +126,8 @@ export function createPipelines(parts: Parts): Pipelines {
     { site, proxyProtocol: configuration.listen.proxyProtocol },
     parts.bounds,
   );
-  const read = figuresOf(parts, publicPipeline);
-  live.read(read);
+  const read = countersOf(parts, publicPipeline);
+  dashboard.read(read);
   for (const [name, source] of Object.entries(read)) metrics.source(name, `Figures of ${name}.`, source);
   const internalFacts = () => ({
     ...facts(),

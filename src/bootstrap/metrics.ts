@@ -9,13 +9,13 @@ import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import type { Pipeline } from '../io/http/pipeline.ts';
 import type { Server } from '../io/http/server.ts';
 import type { ModuleClient } from '../io/modules/client.ts';
-import type { Figures } from '../io/observability/metrics.ts';
+import type { PartCounters } from '../io/observability/metrics.ts';
 import type { DraftParts } from '../io/routes/files-v2.ts';
 import type { StreamHub } from '../io/sse/hub.ts';
 import type { WorkerPool } from '../workers/pool.ts';
 import type { FileTransport } from './files.ts';
 
-export interface FigureSources {
+export interface MetricSources {
   readonly configuration: Configuration;
   readonly actors: RunningSystem;
   readonly workers: WorkerPool;
@@ -25,12 +25,12 @@ export interface FigureSources {
   readonly files: FileTransport;
   readonly drafts: DraftParts;
   readonly publicServer: Server;
-  readonly events: { readonly streams: StreamHub; figures(): Figures };
-  readonly webhooks: { figures(): Figures };
+  readonly events: { readonly streams: StreamHub; counters(): PartCounters };
+  readonly webhooks: { counters(): PartCounters };
 }
 
 /** Nested counters as `outer_inner`; anything that is no number is left out. */
-export function flatten(counters: object, prefix = ''): Figures {
+export function flatten(counters: object, prefix = ''): PartCounters {
   const figures: Record<string, number> = {};
   for (const [name, value] of Object.entries(counters)) {
     const key = prefix === '' ? name : `${prefix}_${name}`;
@@ -42,7 +42,7 @@ export function flatten(counters: object, prefix = ''): Figures {
 }
 
 /** Browsers' and agents' sessions, and the journal's file with the room that was made ahead of need. */
-function gatewayFigures({ actors, configuration }: FigureSources): Figures {
+function gatewayFigures({ actors, configuration }: MetricSources): PartCounters {
   const file = join(configuration.dataPath, DATA_FILE);
   return {
     browserSessions: actors.count('sidHash'),
@@ -52,12 +52,12 @@ function gatewayFigures({ actors, configuration }: FigureSources): Figures {
 }
 
 /** Of each bound what is held now and how often a share of it, or all of it, was used up. */
-function boundFigures(bounds: SharedBounds): Figures {
+function boundFigures(bounds: SharedBounds): PartCounters {
   const rows = bounds.report().map(({ name, held, refused }) => [name, { held, refused }] as const);
   return flatten(Object.fromEntries(rows));
 }
 
-export function figuresOf(parts: FigureSources, pipeline: Pipeline): Record<string, () => Figures> {
+export function countersOf(parts: MetricSources, pipeline: Pipeline): Record<string, () => PartCounters> {
   return {
     gateway: () => gatewayFigures(parts),
     actors: () => flatten(parts.actors.counters()),
@@ -68,9 +68,9 @@ export function figuresOf(parts: FigureSources, pipeline: Pipeline): Record<stri
     bounds: () => boundFigures(parts.bounds),
     limiter: () => flatten(parts.limiter.counters()),
     connections: () => flatten(parts.publicServer.counters()),
-    events: () => parts.events.figures(),
+    events: () => parts.events.counters(),
     streams: () => flatten(parts.events.streams.counters()),
-    webhooks: () => parts.webhooks.figures(),
+    webhooks: () => parts.webhooks.counters(),
     requests: () => flatten(pipeline.counters()),
   };
 }

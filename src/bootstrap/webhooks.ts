@@ -8,7 +8,7 @@ import type { EventLog } from '../domain/events/events.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
 import type { ApiKeyCipher } from '../io/apps/api-keys.ts';
 import type { Log } from '../io/observability/log.ts';
-import type { Figures } from '../io/observability/metrics.ts';
+import type { PartCounters } from '../io/observability/metrics.ts';
 import { WebhookEngine } from '../io/webhooks/dispatcher.ts';
 import { WebhookOwnerApi } from '../io/webhooks/owner-api.ts';
 import { createWebhookSender } from '../io/webhooks/sender.ts';
@@ -20,7 +20,7 @@ const STOP_MS = 5_500;
 
 export interface WebhookDelivery {
   readonly ownerApi: WebhookOwnerApi;
-  figures(): Figures;
+  counters(): PartCounters;
   /** To be awaited before the event log and the actors stop. */
   stop(): Promise<void>;
 }
@@ -98,7 +98,7 @@ function startEngine(
   engine.start().catch((error: unknown) => log.error({ err: error }, 'webhooks did not start'));
   const delivery: WebhookDelivery = {
     ownerApi: new WebhookOwnerApi(engine, events.log, sender),
-    figures: () => flatten(engine.counters()),
+    counters: () => flatten(engine.counters()),
     async stop() {
       await engine.stop(STOP_MS);
       await sender.close();

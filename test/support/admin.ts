@@ -1,7 +1,7 @@
 /** Accounts, applications and their admin from the outside: the account fixture with the app and admin routes beside. */
 import { LiveSettings } from '../../src/domain/settings/settings.ts';
 import type { Site } from '../../src/domain/site.ts';
-import { LiveFigures } from '../../src/io/admin/dashboard.ts';
+import { Dashboard } from '../../src/io/admin/dashboard.ts';
 import { LiveStaff, type SetupLink } from '../../src/io/admin/staff.ts';
 import { createApiKeyCipher } from '../../src/io/apps/api-keys.ts';
 import { type CatalogueResult, LiveCatalogue, loadCatalogue } from '../../src/io/mcp/catalog.ts';
@@ -75,7 +75,7 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
           administration: actors.system.administration,
           catalogue: catalogueOf(BUILT),
           staff,
-          live: new LiveFigures(),
+          dashboard: new Dashboard(),
           eventLog: options.eventLog ?? { newest: 0, page: () => [] },
           setupLink: options.setupLink,
           reload: options.reload ?? (() => []),

@@ -6,19 +6,19 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { FinishedRequest } from '../http/finished.ts';
 import { type OutgoingBody, type OutgoingSource, StreamReply } from '../http/stream.ts';
 import { residentMemory } from '../observability/machine.ts';
-import type { CallObservation, Figures } from '../observability/metrics.ts';
+import type { CallObservation, PartCounters } from '../observability/metrics.ts';
 
 /** A look every so often. */
-export const LOOK_MS = 2_000;
+export const SAMPLE_INTERVAL_MS = 2_000;
 /** Who looks on, at most. */
 const WATCHERS_MAX = 50;
 /** Routes and tools that a look names: the busiest. */
 const NAMES_MAX = 12;
 /** Upper bounds of latency classes in milliseconds, 12 % apart: 0.05 ms to about 60 s. */
-const CLASSES = Array.from({ length: 124 }, (_, index) => 0.05 * 1.12 ** index);
+const BUCKETS = Array.from({ length: 124 }, (_, index) => 0.05 * 1.12 ** index);
 const RESOLUTION_MS = 10;
 /** A stream ends after so many looks, and its page comes back: a role that was taken away shows then. */
-const LOOKS_MAX = 300;
+const SAMPLES_MAX = 300;
 
 interface CallCounts {
   count: number;
@@ -26,7 +26,7 @@ interface CallCounts {
 }
 
 /** What one look shows. */
-export interface Look {
+export interface DashboardSample {
   readonly utcMs: number;
   readonly seconds: number;
   readonly requests: number;
@@ -39,30 +39,30 @@ export interface Look {
   readonly routes: readonly { name: string; count: number; errors: number }[];
   readonly tools: readonly { name: string; count: number; errors: number }[];
   /** Of every part, as in /metrics. */
-  readonly parts: Readonly<Record<string, Figures>>;
+  readonly parts: Readonly<Record<string, PartCounters>>;
 }
 
-export class LiveFigures {
+export class Dashboard {
   readonly #watchers = new Set<Watcher>();
   readonly #delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
-  #parts: Readonly<Record<string, () => Figures>> = {};
+  #parts: Readonly<Record<string, () => PartCounters>> = {};
   readonly #rss = residentMemory(() => performance.now());
   #timer: NodeJS.Timeout | undefined;
-  #classes = new Uint32Array(CLASSES.length);
+  #buckets = new Uint32Array(BUCKETS.length);
   #routes = new Map<string, CallCounts>();
   #tools = new Map<string, CallCounts>();
   #startedMs = 0;
 
   /** Where the figures of the parts come from. */
-  read(parts: Readonly<Record<string, () => Figures>>): void {
+  read(parts: Readonly<Record<string, () => PartCounters>>): void {
     this.#parts = parts;
   }
 
   observe({ method, route, status, milliseconds }: FinishedRequest): void {
     if (this.#watchers.size === 0) return;
-    const at = CLASSES.findIndex((bound) => milliseconds <= bound);
-    const index = at < 0 ? CLASSES.length - 1 : at;
-    this.#classes[index] = (this.#classes[index] ?? 0) + 1;
+    const at = BUCKETS.findIndex((bound) => milliseconds <= bound);
+    const index = at < 0 ? BUCKETS.length - 1 : at;
+    this.#buckets[index] = (this.#buckets[index] ?? 0) + 1;
     count(this.#routes, route === '' ? 'no route' : `${method} ${route}`, status >= 500 || status === 0);
   }
 
@@ -95,7 +95,7 @@ export class LiveFigures {
     if (this.#timer !== undefined) return;
     this.#reset();
     this.#delay.enable();
-    this.#timer = setInterval(() => this.#tell(), LOOK_MS);
+    this.#timer = setInterval(() => this.#broadcast(), SAMPLE_INTERVAL_MS);
     this.#timer.unref();
   }
 
@@ -107,14 +107,14 @@ export class LiveFigures {
     this.#delay.disable();
   }
 
-  #tell(): void {
-    const frame = `event: look\ndata: ${JSON.stringify(this.look(Date.now()))}\n\n`;
+  #broadcast(): void {
+    const frame = `event: look\ndata: ${JSON.stringify(this.sample(Date.now()))}\n\n`;
     this.#reset();
     for (const watcher of [...this.#watchers]) watcher.send(frame);
   }
 
-  look(nowMs: number): Look {
-    const requests = this.#classes.reduce((sum, each) => sum + each, 0);
+  sample(nowMs: number): DashboardSample {
+    const requests = this.#buckets.reduce((sum, each) => sum + each, 0);
     const all = [...this.#routes.values()];
     return {
       utcMs: nowMs,
@@ -134,15 +134,15 @@ export class LiveFigures {
   #percentile(total: number, share: number): number | null {
     if (total === 0) return null;
     let left = Math.ceil(total * share);
-    const index = this.#classes.findIndex((each) => {
+    const index = this.#buckets.findIndex((each) => {
       left -= each;
       return left <= 0;
     });
-    return CLASSES[index] ?? null;
+    return BUCKETS[index] ?? null;
   }
 
   #reset(): void {
-    this.#classes = new Uint32Array(CLASSES.length);
+    this.#buckets = new Uint32Array(BUCKETS.length);
     this.#routes = new Map();
     this.#tools = new Map();
     this.#startedMs = Date.now();
@@ -152,15 +152,15 @@ export class LiveFigures {
 
 /** One who looks on. A look that finds the last one still on its way is left out: they all say the same thing. */
 class Watcher {
-  readonly #alive: () => boolean;
-  readonly #gone: () => void;
+  readonly #isAlive: () => boolean;
+  readonly #onLeave: () => void;
   #out: OutgoingBody | undefined;
   #full = false;
-  #looks = 0;
+  #samples = 0;
 
   constructor(alive: () => boolean, gone: () => void) {
-    this.#alive = alive;
-    this.#gone = gone;
+    this.#isAlive = alive;
+    this.#onLeave = gone;
   }
 
   source(joined: () => void): OutgoingSource {
@@ -175,21 +175,21 @@ class Watcher {
       },
       lost: () => {
         this.#out = undefined;
-        this.#gone();
+        this.#onLeave();
       },
     };
   }
 
   send(frame: string): void {
-    this.#looks += 1;
-    if (this.#looks > LOOKS_MAX || !this.#alive()) this.end();
+    this.#samples += 1;
+    if (this.#samples > SAMPLES_MAX || !this.#isAlive()) this.end();
     else if (!this.#full && this.#out !== undefined) this.#full = !this.#out.send(frame);
   }
 
   end(): void {
     this.#out?.end();
     this.#out = undefined;
-    this.#gone();
+    this.#onLeave();
   }
 }
 

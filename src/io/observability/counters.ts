@@ -4,21 +4,21 @@
  */
 
 /** A number of things that happened. */
-export class Count {
+export class Counter {
   value = 0;
 }
 
 /** How many of a series' values lie at or below each bound, and their sum. */
-export class Spread {
+export class Histogram {
   readonly #bounds: readonly number[];
   /** One class for each bound, and one for what is above all of them. */
-  readonly #classes: Float64Array;
+  readonly #buckets: Float64Array;
   sum = 0;
 
   /** `bounds` ascend. */
   constructor(bounds: readonly number[]) {
     this.#bounds = bounds;
-    this.#classes = new Float64Array(bounds.length + 1);
+    this.#buckets = new Float64Array(bounds.length + 1);
   }
 
   /** `value` is finite, in the unit of the bounds. */
@@ -26,14 +26,14 @@ export class Spread {
     const bounds = this.#bounds;
     let at = 0;
     while (at < bounds.length && value > (bounds[at] as number)) at += 1;
-    this.#classes[at] = (this.#classes[at] as number) + 1;
+    this.#buckets[at] = (this.#buckets[at] as number) + 1;
     this.sum += value;
   }
 
   /** Values up to each bound, then all of them. */
-  upTo(): number[] {
+  cumulative(): number[] {
     let sum = 0;
-    return Array.from(this.#classes, (count) => {
+    return Array.from(this.#buckets, (count) => {
       sum += count;
       return sum;
     });
@@ -41,16 +41,16 @@ export class Spread {
 }
 
 /** Labels of one series and what is counted under them. */
-export interface Labelled<T> {
+export interface LabelledSeries<T> {
   readonly labels: Readonly<Record<string, string>>;
-  readonly counts: T;
+  readonly value: T;
 }
 
 /** All series of one name, in the order in which they began. */
-export class Family<T> {
+export class MetricFamily<T> {
   readonly #labelNames: readonly string[];
   readonly #make: () => T;
-  readonly #series = new Map<string, Labelled<T>>();
+  readonly #series = new Map<string, LabelledSeries<T>>();
 
   constructor(labelNames: readonly string[], make: () => T) {
     this.#labelNames = labelNames;
@@ -62,13 +62,13 @@ export class Family<T> {
     let found = this.#series.get(key);
     if (found === undefined) {
       const labels = Object.fromEntries(this.#labelNames.map((name, at) => [name, values[at] ?? '']));
-      found = { labels, counts: this.#make() };
+      found = { labels, value: this.#make() };
       this.#series.set(key, found);
     }
-    return found.counts;
+    return found.value;
   }
 
-  all(): Iterable<Labelled<T>> {
+  all(): Iterable<LabelledSeries<T>> {
     return this.#series.values();
   }
 }

@@ -1,6 +1,6 @@
 /** Prometheus metrics of the internal listener. Counters of the parts are read when scraped, not pushed. */
-import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client';
-import { Count, Family, LabelCache, type Labelled, Spread } from './counters.ts';
+import { collectDefaultMetrics, Gauge, type Metric, Counter as PromCounter, Registry } from 'prom-client';
+import { Counter, Histogram, LabelCache, type LabelledSeries, MetricFamily } from './counters.ts';
 
 /** One finished request, as the HTTP front reports it. */
 export interface RequestObservation {
@@ -24,13 +24,13 @@ export interface CallObservation {
 export type CallObserver = (call: CallObservation) => void;
 
 /** Figures by name, as parts keep them: `{ allowed: 3, refused: 1 }`. */
-export type Figures = Readonly<Record<string, number>>;
+export type PartCounters = Readonly<Record<string, number>>;
 
 export interface Metrics {
   observe(request: RequestObservation): void;
   readonly observeCall: CallObserver;
   /** A family of figures that is read at every scrape: one sample per name, under the label `kind`. */
-  source(name: string, help: string, read: () => Figures): void;
+  source(name: string, help: string, read: () => PartCounters): void;
   /** The text exposition format and its content type. */
   render(): Promise<{ contentType: string; body: string }>;
 }
@@ -43,12 +43,12 @@ const SERIES_MAX = 5_000;
 export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, prefix: 'gatehouse_' });
-  const requests = countFamily(registry, {
+  const requests = counterFamily(registry, {
     name: 'gatehouse_http_requests_total',
     help: 'Requests by route, method and status.',
     labelNames: ['route', 'method', 'status'],
   });
-  const seconds = spreadFamily(registry, {
+  const seconds = histogramFamily(registry, {
     name: 'gatehouse_http_request_seconds',
     help: 'Time from the last byte of the request to the answer.',
     labelNames: ['route', 'method'],
@@ -83,13 +83,13 @@ export function createMetrics(): Metrics {
 
 /** Counts by name and outcome; the gateway's own time and the modules' in histograms of their own. */
 function createCallObserver(registry: Registry): CallObserver {
-  const calls = countFamily(registry, {
+  const calls = counterFamily(registry, {
     name: 'gatehouse_calls_total',
     help: 'Tool calls, resource reads and proxied REST calls by name and outcome.',
     labelNames: ['event', 'name', 'outcome'],
   });
   const secondsOf = (name: string, help: string) =>
-    spreadFamily(registry, { name, help, labelNames: ['event'], bounds: LATENCY_BUCKETS });
+    histogramFamily(registry, { name, help, labelNames: ['event'], bounds: LATENCY_BUCKETS });
   const gateway = secondsOf('gatehouse_call_gateway_seconds', 'Time of a call without that of its module.');
   const backend = secondsOf('gatehouse_call_backend_seconds', 'Time that modules took for a call.');
   const series = new LabelCache(SERIES_MAX, (event: string, outcome: string, name: string) => ({
@@ -113,26 +113,26 @@ export interface FamilyOptions {
 }
 
 /** A family of counters; the labels of a series, told once, stand in the order of `labelNames`. */
-export function countFamily(registry: Registry, options: FamilyOptions): (...labels: string[]) => Count {
-  const family = new Family(options.labelNames, () => new Count());
-  new Counter({
+export function counterFamily(registry: Registry, options: FamilyOptions): (...labels: string[]) => Counter {
+  const family = new MetricFamily(options.labelNames, () => new Counter());
+  new PromCounter({
     ...options,
     registers: [registry],
     collect() {
       this.reset();
-      for (const { labels, counts } of family.all()) this.inc(labels, counts.value);
+      for (const { labels, value: counts } of family.all()) this.inc(labels, counts.value);
     },
   });
   return (...labels) => family.of(labels);
 }
 
 /** A family of histograms with the classes `bounds`. */
-export function spreadFamily(
+export function histogramFamily(
   registry: Registry,
   options: FamilyOptions & { readonly bounds: readonly number[] },
-): (...labels: string[]) => Spread {
+): (...labels: string[]) => Histogram {
   const { name, help, labelNames, bounds } = options;
-  const family = new Family(labelNames, () => new Spread(bounds));
+  const family = new MetricFamily(labelNames, () => new Histogram(bounds));
   const read = async () => ({
     name,
     help,
@@ -145,8 +145,12 @@ export function spreadFamily(
   return (...labels) => family.of(labels);
 }
 
-function samples(name: string, bounds: readonly number[], { labels, counts }: Labelled<Spread>) {
-  const upTo = counts.upTo();
+function samples(
+  name: string,
+  bounds: readonly number[],
+  { labels, value: counts }: LabelledSeries<Histogram>,
+) {
+  const upTo = counts.cumulative();
   const all = upTo.at(-1) ?? 0;
   // Nothing was observed: the series has not begun.
   if (all === 0) return [];

@@ -6,13 +6,13 @@ import { integer, object } from '../../domain/schema.ts';
 import { type FileRemovals, REMOVALS_BODY_MAX_BYTES } from '../files/storage/removals.ts';
 import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
 import { EVENTS_BODY_MAX_BYTES, type EventIntake } from '../modules/event-push.ts';
-import type { Figures, Metrics } from '../observability/metrics.ts';
+import type { Metrics, PartCounters } from '../observability/metrics.ts';
 import type { HealthFacts } from './info.ts';
 
 export interface InternalFacts extends HealthFacts {
   readonly uptimeSeconds: number;
   readonly version: string;
-  readonly parts: Readonly<Record<string, Figures>>;
+  readonly parts: Readonly<Record<string, PartCounters>>;
 }
 
 export function createInternalRoutes(

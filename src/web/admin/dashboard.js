@@ -1,54 +1,57 @@
-/** The live dashboard: figures of the last two seconds as they come, small charts of the last five minutes. */
+/** The live dashboard: one sample every two seconds, small charts of the last five minutes. */
 import { sizeText, Table, Time } from '../shared/ui.js';
 import { html, useEffect, useRef, useState } from '../vendor/preact.js';
-import { CHARTS, read, TILES } from './figures.js';
+import { CHARTS, read, TILES } from './charts.js';
 
 const KEPT = 150;
 const SHOWN_SECONDS = 300;
 
 /** Looks as they arrive, the newest last. `isLost`: the stream broke and is being opened again. */
-function useLooks() {
-  const [looks, setLooks] = useState([]);
+function useSamples() {
+  const [samples, setSamples] = useState([]);
   const [isLost, setLost] = useState(false);
   useEffect(() => {
     const source = new EventSource('/ProxyAdmin/api/live');
     source.addEventListener('look', ({ data }) => {
-      const look = JSON.parse(data);
+      const sample = JSON.parse(data);
       setLost(false);
-      setLooks((kept) => [...kept, { ...look, shown: shownOf(look, kept.at(-1)) }].slice(-KEPT));
+      setSamples((kept) => [...kept, { ...sample, shown: shownOf(sample, kept.at(-1)) }].slice(-KEPT));
     });
     source.onerror = () => setLost(true);
     return () => source.close();
   }, []);
-  return { looks, isLost };
+  return { samples, isLost };
 }
 
-/** What each tile and each line of a chart shows at a look. */
-const shownOf = (look, before) => ({
-  tiles: TILES.map((tile) => read(tile, look, before)),
-  charts: CHARTS.map(({ series }) => series.map((each) => read(each, look, before))),
+/** What each tile and each line of a chart shows in a sample. */
+const shownOf = (sample, before) => ({
+  tiles: TILES.map((tile) => read(tile, sample, before)),
+  charts: CHARTS.map(({ series }) => series.map((each) => read(each, sample, before))),
 });
 
 export function DashboardPage() {
-  const { looks, isLost } = useLooks();
-  const last = looks.at(-1);
+  const { samples, isLost } = useSamples();
+  const last = samples.at(-1);
   return html`${isLost && html`<div class="note warn" role="status"><p>The connection to the gateway broke. Trying again …</p></div>`}
     ${
       last === undefined
-        ? html`<p class="busy" role="status">Waiting for the first figures …</p>`
-        : html`<${Figures} look=${last} />
-          <div class="charts">${CHARTS.map(({ title, series }, at) => html`<${Chart} key=${title} title=${title} looks=${looks} at=${at} series=${series} />`)}</div>
+        ? html`<p class="busy" role="status">Waiting for the first sample …</p>`
+        : html`<${Tiles} sample=${last} />
+          <div class="charts">${CHARTS.map(({ title, series }, at) => html`<${Chart} key=${title} title=${title} samples=${samples} at=${at} series=${series} />`)}</div>
           <div class="grid">
-            <${Busiest} title="Busiest routes" rows=${last.routes} look=${last} />
-            <${Busiest} title="Busiest tools" rows=${last.tools} look=${last} />
-            <${Parts} look=${last} />
+            <${Busiest} title="Busiest routes" rows=${last.routes} sample=${last} />
+            <${Busiest} title="Busiest tools" rows=${last.tools} sample=${last} />
+            <${Parts} sample=${last} />
           </div>`
     }`;
 }
 
-function Figures({ look }) {
-  const tiles = TILES.map((tile, at) => ({ title: tile.title, value: tileText(tile, look.shown.tiles[at]) }));
-  return html`<p class="soft small">At <${Time} of=${new Date(look.utcMs).toISOString()} />, over <span data-seconds=${look.seconds}>${look.seconds.toFixed(1)} s</span></p>
+function Tiles({ sample }) {
+  const tiles = TILES.map((tile, at) => ({
+    title: tile.title,
+    value: tileText(tile, sample.shown.tiles[at]),
+  }));
+  return html`<p class="soft small">At <${Time} of=${new Date(sample.utcMs).toISOString()} />, over <span data-seconds=${sample.seconds}>${sample.seconds.toFixed(1)} s</span></p>
     <div class="figures">${tiles.map(({ title, value }) => html`<div key=${title}><div class="soft small">${title}</div><div class="figure">${value}</div></div>`)}</div>`;
 }
 
@@ -61,7 +64,7 @@ function tileText({ digits, unit }, value) {
 /** The page's colours come from its tokens, so that a chart follows light and dark. */
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-function Chart({ title, looks, at, series }) {
+function Chart({ title, samples, at, series }) {
   const box = useRef(null);
   const plot = useRef(null);
   useEffect(() => {
@@ -96,7 +99,7 @@ function Chart({ title, looks, at, series }) {
             })),
           ],
         },
-        dataOf(looks, at, series),
+        dataOf(samples, at, series),
         box.current,
       );
     };
@@ -115,9 +118,9 @@ function Chart({ title, looks, at, series }) {
     };
   }, []);
   useEffect(() => {
-    plot.current?.setData(dataOf(looks, at, series));
-  }, [looks]);
-  const last = looks.at(-1).shown.charts[at];
+    plot.current?.setData(dataOf(samples, at, series));
+  }, [samples]);
+  const last = samples.at(-1).shown.charts[at];
   const now = series.map(({ label }, line) => `${label} ${round(last[line])}`).join(', ');
   return html`<figure class="card"><figcaption class="row"><strong>${title}</strong><span class="soft small">${now}</span></figcaption><div class="chart" ref=${box} role="img" aria-label=${`${title}: ${now}`}></div></figure>`;
 }
@@ -127,21 +130,21 @@ const clockText = (seconds) => CLOCK.format(seconds * 1000);
 const round = (value) =>
   value === null || value === undefined ? '–' : value >= 100 ? Math.round(value) : value.toFixed(1);
 
-function dataOf(looks, at, series) {
+function dataOf(samples, at, series) {
   return [
-    looks.map(({ utcMs }) => utcMs / 1000),
-    ...series.map((_, line) => looks.map(({ shown }) => shown.charts[at][line])),
+    samples.map(({ utcMs }) => utcMs / 1000),
+    ...series.map((_, line) => samples.map(({ shown }) => shown.charts[at][line])),
   ];
 }
 
-function Busiest({ title, rows, look }) {
+function Busiest({ title, rows, sample }) {
   return html`<section class="card"><header><h2>${title}</h2></header>
     ${
       rows.length === 0
         ? html`<p class="soft">Nothing in the last two seconds.</p>`
         : html`<${Table} fits caption=${title} rows=${rows} keyOf=${({ name }) => name} columns=${[
             { title: 'Name', cell: ({ name }) => html`<span class="mono wraps">${name}</span>` },
-            { title: 'a second', number: true, cell: ({ count }) => round(count / look.seconds) },
+            { title: 'a second', number: true, cell: ({ count }) => round(count / sample.seconds) },
             { title: 'errors', number: true, cell: ({ errors }) => errors },
           ]} />`
     }
@@ -149,8 +152,8 @@ function Busiest({ title, rows, look }) {
 }
 
 /** Everything that /metrics has, part by part. */
-function Parts({ look }) {
-  return html`<section class="card"><header><h2>All figures</h2></header>
-    ${Object.entries(look.parts).map(([part, figures]) => html`<details key=${part}><summary>${part}</summary><dl class="facts small">${Object.entries(figures).map(([name, value]) => html`<dt key=${name}>${name}</dt><dd>${value}</dd>`)}</dl></details>`)}
+function Parts({ sample }) {
+  return html`<section class="card"><header><h2>All metrics</h2></header>
+    ${Object.entries(sample.parts).map(([part, values]) => html`<details key=${part}><summary>${part}</summary><dl class="facts small">${Object.entries(values).map(([name, value]) => html`<dt key=${name}>${name}</dt><dd>${value}</dd>`)}</dl></details>`)}
   </section>`;
 }

@@ -21,7 +21,7 @@ import { launch } from '../../../tools/launch.ts';
 import { EventClient } from '../../support/events/event-client.ts';
 import { createDraft } from '../../support/files/draft-program.ts';
 import { startBrowser } from '../../support/pages/browser.ts';
-import { countedBy, ShownDashboard, type ShownLook } from '../../support/pages/dashboard.ts';
+import { countedBy, ShownDashboard, type ShownSample } from '../../support/pages/dashboard.ts';
 import { openPage } from '../../support/pages/pages.ts';
 import { becomeAdmin, printedLink } from '../../support/pages/panel.ts';
 
@@ -36,7 +36,7 @@ interface Table {
   figureOf(look: object, name: string): number | null | undefined;
 }
 
-const TABLE = (await import(pathToFileURL(resolve('src/web/admin/figures.js')).href)) as Table;
+const TABLE = (await import(pathToFileURL(resolve('src/web/admin/charts.js')).href)) as Table;
 const MEGABYTE = 1024 * 1024;
 /** Quotas of a window of five seconds: far from what the page needs, near enough to be used up. */
 const SETTINGS = {
@@ -84,7 +84,7 @@ async function shows(
   lines: Readonly<Record<string, number>>,
   tiles: Readonly<Record<string, string>> = {},
 ): Promise<void> {
-  const isThere = (look: ShownLook | undefined) =>
+  const isThere = (look: ShownSample | undefined) =>
     Object.entries(lines).every(([name, value]) => look?.lines[name] === value) &&
     Object.entries(tiles).every(([name, text]) => look?.tiles[name] === text);
   const looks = await dashboard.since(await dashboard.count(), (looks) => isThere(looks.at(-1)));
@@ -93,9 +93,9 @@ async function shows(
 
 /** Waits until the rates since a look add up to this much, and one look longer. */
 async function counts(t: Test, from: number, wanted: Readonly<Record<string, number>>): Promise<void> {
-  const sums = (looks: readonly ShownLook[]) =>
+  const sums = (looks: readonly ShownSample[]) =>
     Object.fromEntries(Object.keys(wanted).map((name) => [name, countedBy(looks, name)]));
-  const isOver = (looks: readonly ShownLook[]) =>
+  const isOver = (looks: readonly ShownSample[]) =>
     Object.entries(sums(looks.slice(0, -1))).every(([name, sum]) => sum >= (wanted[name] ?? 0));
   t.same(sums(await dashboard.since(from, isOver)), wanted);
 }
@@ -144,9 +144,9 @@ t.test('dashboard: connections', async (t) => {
   const from = await dashboard.count();
   const sockets = Array.from({ length: SOCKETS }, () => connect(port, '127.0.0.1'));
   await Promise.all(sockets.map((socket) => once(socket, 'connect')));
-  const openOf = ({ lines }: ShownLook) => lines['Connections and streams: connections'] ?? 0;
+  const openOf = ({ lines }: ShownSample) => lines['Connections and streams: connections'] ?? 0;
   // Beside those of the browser and of what this file has asked.
-  const areOpen = (look: ShownLook) => openOf(look) >= SOCKETS && openOf(look) < 2 * SOCKETS;
+  const areOpen = (look: ShownSample) => openOf(look) >= SOCKETS && openOf(look) < 2 * SOCKETS;
   const looks = await dashboard.since(from, (looks) => looks.some(areOpen));
   for (const socket of sockets) socket.destroy();
   t.ok(looks.some(areOpen), `${looks.map(openOf)}`);
@@ -157,7 +157,7 @@ t.test('dashboard: connections', async (t) => {
   const later = await dashboard.since(await dashboard.count(), (looks) =>
     looks.some((look) => !areOpen(look)),
   );
-  t.ok(openOf(later.at(-1) as ShownLook) < SOCKETS);
+  t.ok(openOf(later.at(-1) as ShownSample) < SOCKETS);
 });
 
 /** Sets the fault of the sandbox's wallet. */
@@ -243,7 +243,7 @@ t.test('dashboard: what is under way, and what came of it', async (t) => {
   await fault('ok');
 });
 
-const latencyOf = ({ lines }: ShownLook) => lines['Latency, ms: p99'] ?? 0;
+const latencyOf = ({ lines }: ShownSample) => lines['Latency, ms: p99'] ?? 0;
 
 t.test('dashboard: requests, errors, latency and the busiest', async (t) => {
   const person = await signUp(url);
@@ -323,8 +323,8 @@ t.test('dashboard: memory, the journal, and how late the event loop was', async 
     process.kill(Number(pid), 'SIGCONT');
     expectOk('health', await request(`${url}/health`));
   }
-  const delayOf = ({ lines }: ShownLook) => lines['Event loop delay p99, ms: delay'] ?? 0;
-  const isLate = (look: ShownLook) => delayOf(look) > 0.9 * HALT_MS && delayOf(look) < 4 * HALT_MS;
+  const delayOf = ({ lines }: ShownSample) => lines['Event loop delay p99, ms: delay'] ?? 0;
+  const isLate = (look: ShownSample) => delayOf(look) > 0.9 * HALT_MS && delayOf(look) < 4 * HALT_MS;
   const looks = await dashboard.since(from, (looks) => looks.some(isLate));
   t.ok(looks.some(isLate), `${looks.map(delayOf)} ms`);
   const { lines, tiles } = await dashboard.next();

@@ -2,7 +2,7 @@
 import http from 'node:http';
 import t from 'tap';
 import type { StoredEvent } from '../../../src/domain/events/events.ts';
-import { LiveFigures, type Look } from '../../../src/io/admin/dashboard.ts';
+import { Dashboard, type DashboardSample } from '../../../src/io/admin/dashboard.ts';
 import type { FinishedRequest } from '../../../src/io/http/finished.ts';
 import type { OutgoingBody } from '../../../src/io/http/stream.ts';
 import { cookie } from '../../support/account.ts';
@@ -13,7 +13,7 @@ function finished(route: string, status: number, milliseconds: number): Finished
 }
 
 /** A stream that is read by nobody but the test. */
-function watching(live: LiveFigures, alive = () => true) {
+function watching(live: Dashboard, alive = () => true) {
   const sent: string[] = [];
   let ended = false;
   const reply = live.watch(alive);
@@ -33,7 +33,7 @@ function watching(live: LiveFigures, alive = () => true) {
 }
 
 t.test('figures: counted while somebody looks, by route and tool, with percentiles', (t) => {
-  const live = new LiveFigures();
+  const live = new Dashboard();
   live.read({ limiter: () => ({ refused: 3 }) });
   live.observe(finished('/early', 200, 1));
   watching(live);
@@ -54,7 +54,7 @@ t.test('figures: counted while somebody looks, by route and tool, with percentil
     elapsedMs: 1,
     backendMs: 1,
   });
-  const look: Look = live.look(Date.now());
+  const look: DashboardSample = live.sample(Date.now());
   t.match(look, {
     requests: 100,
     errors: 1,
@@ -72,7 +72,7 @@ t.test('figures: counted while somebody looks, by route and tool, with percentil
 });
 
 t.test('figures: at most 50 look on, and whoever left makes room', (t) => {
-  const live = new LiveFigures();
+  const live = new Dashboard();
   const watchers = Array.from({ length: 50 }, () => watching(live));
   t.equal(
     live.watch(() => true),

@@ -1,9 +1,9 @@
 /** The counters behind the metrics: what a scrape reads of them is what the metrics library would have counted itself. */
 import fc from 'fast-check';
-import { Counter, Histogram, Registry } from 'prom-client';
+import { Counter as PromCounter, Histogram as PromHistogram, Registry } from 'prom-client';
 import t from 'tap';
 import { LabelCache } from '../../../src/io/observability/counters.ts';
-import { countFamily, spreadFamily } from '../../../src/io/observability/metrics.ts';
+import { counterFamily, histogramFamily } from '../../../src/io/observability/metrics.ts';
 import { runs } from '../../support/depth.ts';
 
 const bounds = [0.001, 0.5, 1, 30];
@@ -23,10 +23,10 @@ t.test(
         const theirs = new Registry();
         const counted = { name: 'things_total', help: 'Things.', labelNames: ['x', 'y'] };
         const spread = { name: 'seconds', help: 'Times.', labelNames: ['x', 'y'] };
-        const counts = countFamily(own, counted);
-        const spreads = spreadFamily(own, { ...spread, bounds });
-        const counter = new Counter({ ...counted, registers: [theirs] });
-        const histogram = new Histogram({ ...spread, buckets: bounds, registers: [theirs] });
+        const counts = counterFamily(own, counted);
+        const spreads = histogramFamily(own, { ...spread, bounds });
+        const counter = new PromCounter({ ...counted, registers: [theirs] });
+        const histogram = new PromHistogram({ ...spread, buckets: bounds, registers: [theirs] });
         for (const [x, y, value] of values) {
           counts(x, y).value += 1;
           spreads(x, y).observe(value);
@@ -43,7 +43,7 @@ t.test(
 
 t.test('tallies: a histogram that was asked for and never observed is not shown', async (t) => {
   const registry = new Registry();
-  spreadFamily(registry, { name: 'seconds', help: 'Times.', labelNames: ['x'], bounds })('a');
+  histogramFamily(registry, { name: 'seconds', help: 'Times.', labelNames: ['x'], bounds })('a');
   t.equal(await registry.metrics(), '# HELP seconds Times.\n# TYPE seconds histogram\n');
 });
 

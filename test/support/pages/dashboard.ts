@@ -2,9 +2,9 @@
 import type { Page } from 'playwright-core';
 
 /** Looks after which a number that should show is missing. One comes every two seconds. */
-const LOOKS_MAX = 12;
+const SAMPLES_MAX = 12;
 
-export interface ShownLook {
+export interface ShownSample {
   readonly utc: string;
   readonly seconds: number;
   /** Text of each tile by its title. */
@@ -70,12 +70,15 @@ export class ShownDashboard {
   }
 
   /** The looks from number `from` on, as soon as `isOver` likes them, or after so many that it never will. */
-  async since(from: number, isOver: (looks: readonly ShownLook[]) => boolean): Promise<readonly ShownLook[]> {
+  async since(
+    from: number,
+    isOver: (looks: readonly ShownSample[]) => boolean,
+  ): Promise<readonly ShownSample[]> {
     for (let count = from + 1; ; count += 1) {
-      const looks = await this.#page.evaluate<ShownLook[]>(
+      const looks = await this.#page.evaluate<ShownSample[]>(
         `onceShown(${count}).then((all) => all.slice(${from}))`,
       );
-      if (isOver(looks) || count >= from + LOOKS_MAX) return looks;
+      if (isOver(looks) || count >= from + SAMPLES_MAX) return looks;
     }
   }
 
@@ -91,7 +94,7 @@ export class ShownDashboard {
   }
 
   /** The next look. */
-  async next(): Promise<ShownLook> {
+  async next(): Promise<ShownSample> {
     const [look] = await this.since(await this.count(), () => true);
     if (look === undefined) throw new Error('no look');
     return look;
@@ -99,10 +102,10 @@ export class ShownDashboard {
 }
 
 /** What a line, or a row of a table, that shows a rate has counted over these looks. */
-export function countedBy(looks: readonly ShownLook[], name: string): number {
+export function countedBy(looks: readonly ShownSample[], name: string): number {
   return Math.round(looks.reduce((sum, look) => sum + rateOf(look, name) * look.seconds, 0));
 }
 
-function rateOf({ lines, busiest }: ShownLook, name: string): number {
+function rateOf({ lines, busiest }: ShownSample, name: string): number {
   return lines[name] ?? busiest[name] ?? 0;
 }

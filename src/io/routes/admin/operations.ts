@@ -1,4 +1,4 @@
-/** Admin JSON of what is going on: live figures, uploads, events, actors that failed and their dead letters. */
+/** Admin JSON of what is going on: the live dashboard, uploads, events, actors that failed and their dead letters. */
 
 import { UPLOAD_SLOTS_ID, type UploadSlot, uploadSlots } from '../../../actors/files/v1/upload-slots.ts';
 import type { Administration } from '../../../actors/runtime/administration.ts';
@@ -19,7 +19,7 @@ import {
 } from '../../../domain/schema.ts';
 import type { SessionContext } from '../../../domain/sessions.ts';
 import { toIso } from '../../../domain/time.ts';
-import type { LiveFigures } from '../../admin/dashboard.ts';
+import type { Dashboard } from '../../admin/dashboard.ts';
 import { requireFresh } from '../../admin/pagination.ts';
 import { type AnyRoute, defineRoute, type RouteContext } from '../../http/route.ts';
 import { sessionLives } from '../../http/session-lookup.ts';
@@ -30,7 +30,7 @@ const EVENTS_PAGE = 100;
 
 export interface WorkParts extends Pick<StaffParts, 'staff'> {
   readonly administration: Administration;
-  readonly live: LiveFigures;
+  readonly dashboard: Dashboard;
   readonly eventLog: Pick<EventLog, 'newest' | 'page'>;
 }
 
@@ -63,12 +63,12 @@ export function createAdminWorkRoutes(parts: WorkParts): AnyRoute[] {
 }
 
 /** Not counted as a request of the session: a page reconnects by itself. */
-function liveRoute({ live, staff }: WorkParts): AnyRoute {
+function liveRoute({ dashboard, staff }: WorkParts): AnyRoute {
   return defineRoute({
     ...admin,
     method: 'GET',
     path: '/ProxyAdmin/api/live',
-    summary: 'Figures of the last two seconds, again and again, as server-sent events',
+    summary: 'Samples of the last two seconds as server-sent events',
     docs: {
       description: 'One frame every two seconds. The stream ends with the session or the role.',
       answers: {
@@ -83,10 +83,10 @@ function liveRoute({ live, staff }: WorkParts): AnyRoute {
     limits: ['NoRateLimit'],
     errors: ['SessionNotFound', 'Forbidden', 'Overloaded'],
     handle({ actors, session }) {
-      const mayLook = () =>
+      const mayWatch = () =>
         staff.effectiveRoleOf(session.userId) !== undefined &&
         sessionLives(actors, session.userId, session.id);
-      const stream = live.watch(mayLook);
+      const stream = dashboard.watch(mayWatch);
       if (stream === undefined) throw new GatewayError('Overloaded', 'too many dashboards are open');
       return stream;
     },
@@ -98,7 +98,7 @@ const uploadsRoute = defineRoute({
   method: 'GET',
   path: '/ProxyAdmin/api/uploads',
   summary: 'Uploads of the first transport that are open now',
-  docs: { description: 'Buffered ones; streams of the second transport are among the live figures.' },
+  docs: { description: 'Buffered ones; streams of the second transport are in the live dashboard.' },
   result: array(object({ uploadId: integer(), userId: idText(), startedUtc: utcText() })),
   async handle({ actors }) {
     const slots = await actors.query<readonly UploadSlot[]>(uploadSlots, UPLOAD_SLOTS_ID, { type: 'slots' });
