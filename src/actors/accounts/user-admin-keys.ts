@@ -69,7 +69,7 @@ function judgeClaim(state: UserState, command: ClaimKey, turn: Turn): Outcome<Us
 /** The owner reads in the login log that somebody else changed a key, not who or from where. */
 export function keyLogged(event: LogEventName, keyId: string, turn: Turn): Change {
   const entry: LogEntry = {
-    id: turn.tick(),
+    id: turn.newId(),
     utcMs: turn.nowMs,
     event,
     ok: true,

@@ -156,7 +156,7 @@ function newEntry(
   if (state.apps.length >= APPS_MAX) return refuse('AppLimitReached', `at most ${APPS_MAX} applications`);
   if (state.appsPlaced >= APP_RECORDS_MAX || state.appAccess.length >= APP_ACCESS_MAX)
     return refuse('AppLimitReached', 'removed applications included');
-  return { appId: turn.tick(), name, url, ...requestOf(request, key, turn) };
+  return { appId: turn.newId(), name, url, ...requestOf(request, key, turn) };
 }
 
 /** Ends the wait of a command that an application does not answer. What was asked is done all the same, later. */

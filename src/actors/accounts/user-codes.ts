@@ -96,7 +96,7 @@ function blocked(state: UserState, { channel, origin }: CodeLogin, turn: Turn): 
 
 function logged(row: ErrorName, { ip, userAgent }: Origin, turn: Turn): UserEvent {
   const entry: LogEntry = {
-    id: turn.tick(),
+    id: turn.newId(),
     utcMs: turn.nowMs,
     event: 'login',
     ok: false,

@@ -122,7 +122,7 @@ export function enrol(state: UserState, turn: Turn, request: NewKey): Enrolment 
   if (holder !== undefined && (holder.userId === state.userId || holder.proven || !proven))
     return refuse('KeyAlreadyRegistered');
   const key: UserKey = {
-    id: turn.tick(),
+    id: turn.newId(),
     ownerId: state.userId,
     publicKey,
     signatureCounter: 0,

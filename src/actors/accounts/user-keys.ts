@@ -143,7 +143,7 @@ function decideLoss(state: UserState, keyId: string, turn: Turn): Outcome<UserEv
   const logged: UserEvent = {
     type: 'logged',
     entry: {
-      id: turn.tick(),
+      id: turn.newId(),
       utcMs: turn.nowMs,
       event: 'key_taken_over',
       ok: false,

@@ -242,7 +242,7 @@ function refused(
   const loginType = command.type === 'mcpLogin' ? command.loginType : null;
   const appId = command.type === 'mcpLogin' ? command.appId : null;
   const entry: LogEntry = {
-    id: turn.tick(),
+    id: turn.newId(),
     utcMs: turn.nowMs,
     event: 'login',
     ok: false,

@@ -125,7 +125,7 @@ export function credentialUsed(key: UserKey, use: CredentialUse, session: Sessio
     events.push({ type: 'credentialUsed', keyId: key.id, counter, backedUp: use.backedUp });
   }
   if (regressed) {
-    const entry = entryOf(session, 'counter_regressed', { id: turn.tick(), utcMs: turn.nowMs });
+    const entry = entryOf(session, 'counter_regressed', { id: turn.newId(), utcMs: turn.nowMs });
     events.push({ type: 'logged', entry });
   }
   return { events };

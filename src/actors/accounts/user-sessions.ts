@@ -67,7 +67,7 @@ export function openSession(
   const { kind, loginType, keyId, appId, signed, origin } = request;
   const setting = kind === 'mcp' ? 'McpSessionSeconds' : 'BrowserSessionSeconds';
   const session: SessionRecord = {
-    id: turn.tick(),
+    id: turn.newId(),
     kind,
     loginType,
     keyId,

@@ -25,7 +25,7 @@ export function decideAdminister(
   const after: AppFlags = { ...before, ...flags };
   const changed = (Object.keys(before) as (keyof AppFlags)[]).filter((name) => before[name] !== after[name]);
   if (changed.length === 0) return { reply: viewOf(state) };
-  const tick = turn.tick();
+  const tick = turn.newId();
   const open = after.approved && after.mcpEnabled && !after.disabled;
   const keyChanged = changed.includes('mcpPublicKey');
   const administered: AppEvent = {

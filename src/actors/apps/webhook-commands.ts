@@ -40,7 +40,7 @@ export function decideWebhook(
   if (state.delivery.state === 'disabled') return refuse('WebhookDisabled', 'enable it first');
   if (state.delivery.resends.length >= RESENDS_MAX)
     return refuse('AppLimitReached', `at most ${RESENDS_MAX} resends at a time`);
-  const resend: Resend = { resendId: turn.tick(), after, until, sequences, limit: BATCH_EVENTS_MAX, events };
+  const resend: Resend = { resendId: turn.newId(), after, until, sequences, limit: BATCH_EVENTS_MAX, events };
   const fields = { appId: state.id, resendId: resend.resendId, events, ip: origin.ip };
   return {
     events: [{ type: 'resendAsked', resend }],

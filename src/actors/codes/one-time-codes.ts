@@ -202,7 +202,7 @@ function compared(
     right: true,
     channel,
     address,
-    newUserId: turn.tick(),
+    newUserId: turn.newId(),
     newHandle: base64url(turn.randomBytes(32)),
   };
   return { events: [{ type: 'codeUsed', id }], reply };

@@ -15,7 +15,7 @@ export interface Turn {
   readonly commandId: string;
   readonly settings: SettingsReader;
   /** A fresh gateway id (domain/ids.ts), decimal. Unique over restarts. */
-  tick(): string;
+  newId(): string;
   randomBytes(length: number): Uint8Array;
 }
 

@@ -40,7 +40,7 @@ export class Administration {
     }
     const { operation, sizeBytes } = this.#packed(record);
     commit.open.operations.push(operation);
-    commit.wrotePatiently(1, sizeBytes);
+    commit.wroteUnawaited(1, sizeBytes);
   }
 
   /** The same, resolved when the record is on disk: for what must leave a trace before it happens. Rejects when full. */
@@ -82,8 +82,8 @@ export class Administration {
 
   /** A fresh gateway id (int64, decimal): above all earlier ones, also after a restart. */
   tick(): string {
-    const { world } = this.#wiring;
-    return String(world.ticks.next(world.clock()));
+    const { context } = this.#wiring;
+    return String(context.ids.next(context.clock()));
   }
 
   /** Ids of a kind that have state on disk, ascending, after `afterId` ('' from the start). */
@@ -93,7 +93,7 @@ export class Administration {
 
   /** Of a caller without an account: recorded within the budget of the minute, else counted (auth.md A14). */
   auditRefusal(record: AuditRecord, caller: string): void {
-    const max = this.#wiring.world.settings.get('AnonymousRefusalsPerMinute');
+    const max = this.#wiring.context.settings.get('AnonymousRefusalsPerMinute');
     this.#auditLeftOut(record.utcMs);
     if (this.#refusals.take(caller, max, record.utcMs)) this.audit(record);
   }
@@ -119,7 +119,7 @@ export class Administration {
     const last = batch.slice(0, kept < 0 ? batch.length : kept).findLast(isOver);
     if (last === undefined) return false;
     commit.open.operations.push({ op: 'auditTrim', ring, seq: last.seq });
-    commit.wrotePatiently(1, 0);
+    commit.wroteUnawaited(1, 0);
     return true;
   }
 
@@ -163,7 +163,7 @@ export class Administration {
   /** Ends a quarantine: the actor is replayed at its next message. False when it had no failures. */
   reset(kind: string, id: string): boolean {
     const known = this.#wiring.supervision.release(kind, id);
-    this.#wiring.inbox.poke(kind, id);
+    this.#wiring.mailboxes.resumeActor(kind, id);
     return known;
   }
 
@@ -177,7 +177,7 @@ export class Administration {
   /** All that the journal holds of an actor, with its next message: to be looked at elsewhere. Throws `DamagedRow`. */
   export(kind: string, id: string): { stored: StoredActor | undefined; nextMessage: object | undefined } {
     const stored = this.journal.load(kind, id);
-    return { stored, nextMessage: this.#wiring.inbox.head(kind, id)?.command };
+    return { stored, nextMessage: this.#wiring.mailboxes.head(kind, id)?.command };
   }
 
   dead(limit: number): DeadRow[] {

@@ -60,13 +60,13 @@ export class Admission {
 
   /** The live instance, replayed if need be. `Quarantined` while it may not be tried. */
   acquire(kind: AnyKind, id: string, command: object): Cell {
-    const { supervision, residency } = this.#wiring;
+    const { supervision, passivation } = this.#wiring;
     if (supervision.waitMs(kind.kind, id) > 0) {
       this.refused.quarantine += 1;
       supervision.check(kind.kind, id);
     }
     try {
-      const cell = residency.acquire(kind.kind, id);
+      const cell = passivation.acquire(kind.kind, id);
       if (cell.stale) {
         if (cell.gate !== undefined) throw this.#refuse('quarantine', 'Quarantined', 1);
         cell.replay(this.#journal);

@@ -4,7 +4,7 @@
  */
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { AnyKind } from './actor.ts';
-import type { Group, Waiter } from './commit-group.ts';
+import type { CommitGroup, Waiter } from './commit-group.ts';
 import { IdempotencyRing } from './idempotency.ts';
 import { ownText } from './journal/own-strings.ts';
 import {
@@ -15,7 +15,7 @@ import {
   type TimerChange,
   type TurnRow,
 } from './journal/port.ts';
-import { type DueTimers, restoredTimers, timerPairs, withTimer } from './timer-list.ts';
+import { restoredTimers, type TimerList, timerPairs, withTimer } from './timer-list.ts';
 
 /** Commands without an answer, over all actors. */
 export interface PendingCount {
@@ -34,9 +34,9 @@ export class Cell {
   /** Events since the last snapshot. */
   tail = 0;
   ring: IdempotencyRing | undefined;
-  timers: DueTimers | undefined;
+  timers: TimerList | undefined;
   /** The newest group that holds writes of this actor; undefined when all is on disk. */
-  dirty: Group | undefined;
+  dirty: CommitGroup | undefined;
   /** Commands whose answer comes from a later turn, by command id. */
   waiting: Map<string, AskWaiter> | undefined;
   /** First asks with an Idempotency-Key that have no answer yet; repeats join them. */
@@ -50,7 +50,7 @@ export class Cell {
   /** A turn threw: replay before the next one. */
   stale = false;
   lastUsedMs = 0;
-  /** Neighbours in the order of last use (residency.ts). */
+  /** Neighbours in the order of last use (passivation.ts). */
   older: Cell | undefined;
   newer: Cell | undefined;
 
@@ -115,7 +115,7 @@ export class Cell {
   }
 
   /** The group that must be on disk before anything that follows from this state may leave. */
-  get gate(): Group | undefined {
+  get gate(): CommitGroup | undefined {
     const { dirty } = this;
     return dirty?.committed === true ? undefined : dirty;
   }

@@ -4,12 +4,12 @@
  */
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { Claim, IndexName } from './actor.ts';
-import type { Group } from './commit-group.ts';
+import type { CommitGroup } from './commit-group.ts';
 import { DamagedRow, type Journal } from './journal/port.ts';
 
 interface Pending {
   readonly owner: string | null;
-  readonly group: Group;
+  readonly group: CommitGroup;
 }
 
 export interface ClaimConflict {
@@ -68,7 +68,7 @@ export class Claims {
     return () => listeners.delete(listener);
   }
 
-  write(claims: readonly Claim[], group: Group): void {
+  write(claims: readonly Claim[], group: CommitGroup): void {
     for (const { index, key, owner } of claims) {
       if (owner === null) this.#announce(index, key, group);
       this.#pendingOf(index).set(key, { owner, group });
@@ -76,7 +76,7 @@ export class Claims {
     }
   }
 
-  #announce(index: IndexName, key: string, group: Group): void {
+  #announce(index: IndexName, key: string, group: CommitGroup): void {
     const listeners = this.#listeners.get(index);
     const owner = listeners === undefined ? undefined : this.lookup(index, key);
     if (listeners === undefined || owner === undefined) return;
@@ -85,7 +85,7 @@ export class Claims {
     });
   }
 
-  committed(group: Group): void {
+  committed(group: CommitGroup): void {
     for (const operation of group.operations) {
       if (operation.op !== 'index') continue;
       const pending = this.#pendingOf(operation.index);

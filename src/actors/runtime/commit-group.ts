@@ -8,11 +8,11 @@ export interface Waiter {
 
 /** Who remembers the newest group that holds writes of its own. */
 interface Writer {
-  dirty: Group | undefined;
+  dirty: CommitGroup | undefined;
 }
 
 /** Writes of several turns that become durable together. */
-export class Group {
+export class CommitGroup {
   readonly operations: Operation[] = [];
   /** Somebody waits for it, or will. */
   urgent = false;

@@ -5,9 +5,9 @@
 import type { Cell } from './cell.ts';
 import type { GroupCommit } from './group-commit.ts';
 import type { Journal } from './journal/port.ts';
-import type { Delivery, Entry, Inbox } from './mailbox.ts';
+import type { Delivery, Entry, Mailboxes } from './mailbox.ts';
 import type { Passivation } from './passivation.ts';
-import type { RuntimeLimits, World } from './runtime-context.ts';
+import type { RuntimeContext, RuntimeLimits } from './runtime-context.ts';
 import { ATTEMPTS_MAX, type Supervision } from './supervision.ts';
 import { dueOf } from './timer-list.ts';
 import type { Timers } from './timers.ts';
@@ -18,12 +18,12 @@ const REPLAY_WAIT_MS = 100;
 
 export interface DeliveriesOptions {
   readonly journal: Journal;
-  readonly world: World;
+  readonly context: RuntimeContext;
   readonly limits: RuntimeLimits;
   readonly commit: GroupCommit;
-  readonly residency: Passivation;
+  readonly passivation: Passivation;
   readonly supervision: Supervision;
-  readonly inbox: () => Inbox;
+  readonly mailboxes: () => Mailboxes;
   readonly timers: () => Timers;
   readonly turns: () => Turns;
   readonly nextCommandId: () => string;
@@ -38,21 +38,21 @@ export class Deliveries {
   }
 
   readonly deliver = (entry: Entry): Delivery => {
-    const { residency, supervision, limits, turns, nextCommandId } = this.#options;
-    const { kind, id } = entry.box;
-    if (residency.kindNamed(kind) === undefined) {
-      this.#bury(entry, `there is no actor kind ${kind}`);
+    const { passivation, supervision, limits, turns, nextCommandId } = this.#options;
+    const { kind, id } = entry.mailbox;
+    if (passivation.kindNamed(kind) === undefined) {
+      this.#moveToDeadLetters(entry, `there is no actor kind ${kind}`);
       return 'taken';
     }
     if (entry.damage !== undefined) {
-      this.#bury(entry, entry.damage.message);
+      this.#moveToDeadLetters(entry, entry.damage.message);
       return 'taken';
     }
     const waitMs = supervision.waitMs(kind, id);
     if (waitMs > 0) return { retryMs: waitMs };
     let cell: Cell;
     try {
-      cell = residency.acquire(kind, id);
+      cell = passivation.acquire(kind, id);
     } catch (error) {
       supervision.failed(kind, id, entry.command, error);
       this.failed(entry, error);
@@ -67,30 +67,30 @@ export class Deliveries {
 
   /** The row of an entry is gone from the journal. */
   readonly done = (entry: Entry): void => {
-    this.#options.inbox().done(entry);
+    this.#options.mailboxes().done(entry);
     if (entry.source.type === 'timer') this.#options.timers().done(entry.source.key);
   };
 
   readonly failed = (entry: Entry, error: unknown): void => {
     entry.attempts += 1;
-    if (entry.attempts < ATTEMPTS_MAX) this.#options.inbox().back(entry);
-    else this.#bury(entry, error instanceof Error ? error.message : String(error));
+    if (entry.attempts < ATTEMPTS_MAX) this.#options.mailboxes().back(entry);
+    else this.#moveToDeadLetters(entry, error instanceof Error ? error.message : String(error));
   };
 
   /** Moves the next entry of an actor to the dead letters; false when there is none. */
   skipNext(kind: string, id: string): boolean {
-    const entry = this.#options.inbox().takeHead(kind, id);
+    const entry = this.#options.mailboxes().takeHead(kind, id);
     if (entry === undefined) return false;
-    this.#bury(entry, 'skipped by an administrator');
+    this.#moveToDeadLetters(entry, 'skipped by an administrator');
     return true;
   }
 
   /** Dead letter and removal in one commit. */
-  #bury(entry: Entry, reason: string): void {
-    const { journal, world, inbox, commit } = this.#options;
-    const { kind, id } = entry.box;
-    const seq = entry.source.type === 'mail' ? entry.source.key.seq : inbox().nextSeq();
-    const key = { timeMs: Math.trunc(world.clock()), kind, id, seq };
+  #moveToDeadLetters(entry: Entry, reason: string): void {
+    const { journal, context, mailboxes, commit } = this.#options;
+    const { kind, id } = entry.mailbox;
+    const seq = entry.source.type === 'mail' ? entry.source.key.seq : mailboxes().nextSeq();
+    const key = { timeMs: Math.trunc(context.clock()), kind, id, seq };
     const row = journal.pack({ command: entry.command, reason });
     commit.open.operations.push({ op: 'dead', key, row });
     this.deadLettered += 1;

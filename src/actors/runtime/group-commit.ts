@@ -3,7 +3,7 @@
  * one group is in flight, and nothing that depends on a group leaves before it is on disk.
  */
 import { GatewayError } from '../../domain/errors.ts';
-import { Group } from './commit-group.ts';
+import { CommitGroup } from './commit-group.ts';
 import type { Journal } from './journal/port.ts';
 import type { RuntimeLimits, Schedule } from './runtime-context.ts';
 
@@ -16,20 +16,20 @@ export interface GroupCommitOptions {
   readonly journal: Journal;
   readonly schedule: Schedule;
   readonly limits: RuntimeLimits;
-  readonly onCommitted: (group: Group) => void;
+  readonly onCommitted: (group: CommitGroup) => void;
   /** A commit failed or took too long. The process is to end; nothing is repaired. */
   readonly onFatal: (error: Error) => void;
 }
 
 export class GroupCommit {
   readonly #options: GroupCommitOptions;
-  #open = new Group();
-  #sealed: Group[] = [];
-  #inFlight: Group | undefined;
+  #open = new CommitGroup();
+  #sealed: CommitGroup[] = [];
+  #inFlight: CommitGroup | undefined;
   #startScheduled = false;
   #cancelTimeout: (() => void) | undefined;
   /** Groups whose replies are leaving in slices, and how far the first one is. */
-  #releasing: Group[] = [];
+  #releasing: CommitGroup[] = [];
   #released = 0;
   #failure: Error | undefined;
   groupsCommitted = 0;
@@ -40,12 +40,12 @@ export class GroupCommit {
   }
 
   /** The group that takes writes now. */
-  get open(): Group {
+  get open(): CommitGroup {
     return this.#open;
   }
 
   /** The newest group that is not on disk yet, if there is one. */
-  get newestPending(): Group | undefined {
+  get newestPending(): CommitGroup | undefined {
     if (this.#open.operations.length > 0) return this.#open;
     return this.#sealed.at(-1) ?? this.#inFlight;
   }
@@ -73,9 +73,9 @@ export class GroupCommit {
   }
 
   /** The same for writes that nobody waits for: they ride with the next group, or go after `PATIENT_MS`. */
-  wrotePatiently(commands: number, sizeBytes: number): void {
+  wroteUnawaited(commands: number, sizeBytes: number): void {
     if (this.#grow(commands, sizeBytes)) this.#scheduleStart();
-    else this.#bePatient();
+    else this.#scheduleIdleCommit();
   }
 
   /** Starts what is open now: somebody has come to wait for it. */
@@ -96,14 +96,14 @@ export class GroupCommit {
     return full;
   }
 
-  #bePatient(): void {
+  #scheduleIdleCommit(): void {
     if (this.#startScheduled || this.#inFlight !== undefined || this.#failure !== undefined) return;
     this.#cancelTimeout ??= this.#options.schedule.timer(IDLE_WAIT_MS, () => this.#scheduleStart());
   }
 
   #seal(): void {
     this.#sealed.push(this.#open);
-    this.#open = new Group();
+    this.#open = new CommitGroup();
   }
 
   #scheduleStart(): void {
@@ -137,7 +137,7 @@ export class GroupCommit {
    * By looks and not by the clock: a process that was halted, or whose machine was, wakes up to a clock that says too
    * late of a commit that had no time. Such a rest is one look, however long it was.
    */
-  #watch(group: Group): () => void {
+  #watch(group: CommitGroup): () => void {
     const { schedule, limits } = this.#options;
     let looks = 0;
     let cancel = (): void => undefined;
@@ -153,7 +153,7 @@ export class GroupCommit {
     return () => cancel();
   }
 
-  #committed(group: Group): void {
+  #committed(group: CommitGroup): void {
     this.#inFlight = undefined;
     group.committed = true;
     this.groupsCommitted += 1;
@@ -164,7 +164,7 @@ export class GroupCommit {
     this.#releasing.push(group);
     if (this.#releasing.length === 1) this.#release();
     if (this.#sealed.length > 0 || this.#open.urgent) this.#scheduleStart();
-    else if (this.#open.operations.length > 0) this.#bePatient();
+    else if (this.#open.operations.length > 0) this.#scheduleIdleCommit();
   }
 
   readonly #release = (): void => {
@@ -201,7 +201,7 @@ export class GroupCommit {
     const lost = [this.#inFlight, ...this.#sealed, this.#open];
     this.#inFlight = undefined;
     this.#sealed = [];
-    this.#open = new Group();
+    this.#open = new CommitGroup();
     for (const group of lost) {
       for (const waiter of group?.waiters ?? []) waiter.settle(undefined, answer);
     }

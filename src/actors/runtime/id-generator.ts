@@ -7,7 +7,7 @@ import { TickSource } from '../../domain/ids.ts';
 /** How far ahead the floor is kept: 1,000 ms in units of an id (domain/ids.ts). */
 const RESERVE = 1_000n << 20n;
 
-export class ReservedTicks {
+export class IdGenerator {
   readonly #source: TickSource;
   readonly #reserve: (floor: bigint) => void;
   #reserved: bigint;
@@ -20,11 +20,11 @@ export class ReservedTicks {
   }
 
   next(nowMs: number): bigint {
-    const tick = this.#source.next(nowMs);
-    if (tick >= this.#reserved) {
-      this.#reserved = tick + RESERVE;
+    const id = this.#source.next(nowMs);
+    if (id >= this.#reserved) {
+      this.#reserved = id + RESERVE;
       this.#reserve(this.#reserved);
     }
-    return tick;
+    return id;
   }
 }

@@ -16,7 +16,7 @@ export type Source =
   | { readonly type: 'timer'; readonly key: TimerKey };
 
 export interface Entry {
-  readonly box: Box;
+  readonly mailbox: Mailbox;
   readonly source: Source;
   readonly command: object;
   /** The row cannot be read. */
@@ -24,7 +24,7 @@ export interface Entry {
   attempts: number;
 }
 
-export interface Box {
+export interface Mailbox {
   readonly kind: string;
   readonly id: string;
   /** Waiting, in order. */
@@ -42,42 +42,42 @@ export interface Box {
 /** What became of an entry that was offered: taken, or to be offered again after so many milliseconds. */
 export type Delivery = 'taken' | 'busy' | { readonly retryMs: number };
 
-export interface InboxOptions {
+export interface MailboxesOptions {
   readonly journal: Journal;
   readonly schedule: Schedule;
   /** Runs the turn of an entry, or says when to try again. */
   readonly deliver: (entry: Entry) => Delivery;
   /** False while so much waits for the disk that nothing should be added. */
-  readonly roomy: () => boolean;
+  readonly hasCapacity: () => boolean;
 }
 
-export class Inbox {
-  readonly #options: InboxOptions;
-  readonly #boxes = new Map<string, Box>();
-  readonly #ready = new Set<Box>();
+export class Mailboxes {
+  readonly #options: MailboxesOptions;
+  readonly #mailboxes = new Map<string, Mailbox>();
+  readonly #ready = new Set<Mailbox>();
   #pumpScheduled = false;
   #stopped = false;
   #lastSeq = 0;
   delivered = 0;
 
-  constructor(options: InboxOptions) {
+  constructor(options: MailboxesOptions) {
     this.#options = options;
   }
 
   /** Finds the mail that an earlier run left behind. */
   start(): void {
     for (const { toKind, toId, lastSeq } of this.#options.journal.mailboxes()) {
-      const box = this.#box(toKind, toId);
-      box.more = true;
+      const mailbox = this.#mailbox(toKind, toId);
+      mailbox.more = true;
       this.#lastSeq = Math.max(this.#lastSeq, lastSeq);
-      this.#ready.add(box);
+      this.#ready.add(mailbox);
     }
     this.#schedule();
   }
 
   stop(): void {
     this.#stopped = true;
-    for (const box of this.#boxes.values()) box.cancelRetry?.();
+    for (const mailbox of this.#mailboxes.values()) mailbox.cancelRetry?.();
   }
 
   /** Number of the next message: rises over all of them, so mail keeps its sending order. */
@@ -89,36 +89,36 @@ export class Inbox {
   /** Entries in memory, waiting or under way. */
   get size(): number {
     let size = 0;
-    for (const box of this.#boxes.values()) size += box.entries.length + box.running;
+    for (const mailbox of this.#mailboxes.values()) size += mailbox.entries.length + mailbox.running;
     return size;
   }
 
   /** A message whose row is on disk. */
   mail(row: MailRow): void {
-    const box = this.#box(row.toKind, row.toId);
-    if (row.seq <= box.lastSeq) return;
-    if (box.more || box.entries.length >= PAGE_ROWS) box.more = true;
-    else this.#take(box, row);
-    this.#wake(box);
+    const mailbox = this.#mailbox(row.toKind, row.toId);
+    if (row.seq <= mailbox.lastSeq) return;
+    if (mailbox.more || mailbox.entries.length >= PAGE_ROWS) mailbox.more = true;
+    else this.#take(mailbox, row);
+    this.#wake(mailbox);
   }
 
   timer(row: TimerRow): void {
     const { dueMs, kind, id, name, command, damage } = row;
-    const box = this.#box(kind, id);
-    box.entries.push({
-      box,
+    const mailbox = this.#mailbox(kind, id);
+    mailbox.entries.push({
+      mailbox,
       source: { type: 'timer', key: { dueMs, kind, id, name } },
       command,
       damage,
       attempts: 0,
     });
-    this.#wake(box);
+    this.#wake(mailbox);
   }
 
   /** The actor can take more: a call ended, a quarantine was lifted. */
-  poke(kind: string, id: string): void {
-    const box = this.#boxes.get(`${kind}\0${id}`);
-    if (box !== undefined) this.#wake(box);
+  resumeActor(kind: string, id: string): void {
+    const mailbox = this.#mailboxes.get(`${kind}\0${id}`);
+    if (mailbox !== undefined) this.#wake(mailbox);
   }
 
   resume(): void {
@@ -127,55 +127,55 @@ export class Inbox {
 
   /** The row of this entry is gone from the journal. */
   done(entry: Entry): void {
-    const { box } = entry;
-    box.running -= 1;
-    this.#forget(box);
+    const { mailbox } = entry;
+    mailbox.running -= 1;
+    this.#forget(mailbox);
   }
 
   /** The turn failed; the entry goes back to the front. */
   back(entry: Entry): void {
-    entry.box.running -= 1;
-    entry.box.entries.unshift(entry);
-    this.#wake(entry.box);
+    entry.mailbox.running -= 1;
+    entry.mailbox.entries.unshift(entry);
+    this.#wake(entry.mailbox);
   }
 
   /** The next entry of an actor, for an administrator who looks at a quarantine. */
   head(kind: string, id: string): Entry | undefined {
-    const box = this.#boxes.get(`${kind}\0${id}`);
-    return box === undefined ? undefined : this.#front(box);
+    const mailbox = this.#mailboxes.get(`${kind}\0${id}`);
+    return mailbox === undefined ? undefined : this.#front(mailbox);
   }
 
   /** Takes the next entry out, to be removed by the caller. */
   takeHead(kind: string, id: string): Entry | undefined {
     const entry = this.head(kind, id);
     if (entry === undefined) return undefined;
-    entry.box.entries.shift();
-    entry.box.running += 1;
+    entry.mailbox.entries.shift();
+    entry.mailbox.running += 1;
     return entry;
   }
 
-  #box(kind: string, id: string): Box {
+  #mailbox(kind: string, id: string): Mailbox {
     const name = `${kind}\0${id}`;
-    let box = this.#boxes.get(name);
-    if (box === undefined) {
-      box = { kind, id, entries: [], running: 0, lastSeq: 0, more: false, cancelRetry: undefined };
-      this.#boxes.set(name, box);
+    let mailbox = this.#mailboxes.get(name);
+    if (mailbox === undefined) {
+      mailbox = { kind, id, entries: [], running: 0, lastSeq: 0, more: false, cancelRetry: undefined };
+      this.#mailboxes.set(name, mailbox);
     }
-    return box;
+    return mailbox;
   }
 
-  #forget(box: Box): void {
-    if (box.entries.length > 0 || box.running > 0 || box.more) return;
-    const name = `${box.kind}\0${box.id}`;
-    if (this.#boxes.get(name) === box) this.#boxes.delete(name);
-    this.#ready.delete(box);
+  #forget(mailbox: Mailbox): void {
+    if (mailbox.entries.length > 0 || mailbox.running > 0 || mailbox.more) return;
+    const name = `${mailbox.kind}\0${mailbox.id}`;
+    if (this.#mailboxes.get(name) === mailbox) this.#mailboxes.delete(name);
+    this.#ready.delete(mailbox);
   }
 
-  #take(box: Box, row: MailRow): void {
+  #take(mailbox: Mailbox, row: MailRow): void {
     const { toKind, toId, seq, fromKind, fromId, command, damage } = row;
-    box.lastSeq = seq;
-    box.entries.push({
-      box,
+    mailbox.lastSeq = seq;
+    mailbox.entries.push({
+      mailbox,
       source: { type: 'mail', key: { toKind, toId, seq, fromKind, fromId } },
       command,
       damage,
@@ -183,8 +183,8 @@ export class Inbox {
     });
   }
 
-  #wake(box: Box): void {
-    this.#ready.add(box);
+  #wake(mailbox: Mailbox): void {
+    this.#ready.add(mailbox);
     this.#schedule();
   }
 
@@ -197,52 +197,52 @@ export class Inbox {
   readonly #pump = (): void => {
     this.#pumpScheduled = false;
     let turns = 0;
-    for (const box of this.#ready) {
-      if (this.#stopped || !this.#options.roomy()) return;
+    for (const mailbox of this.#ready) {
+      if (this.#stopped || !this.#options.hasCapacity()) return;
       if (turns >= SLICE_TURNS) break;
-      this.#ready.delete(box);
-      turns += this.#serve(box, SLICE_TURNS - turns);
+      this.#ready.delete(mailbox);
+      turns += this.#serve(mailbox, SLICE_TURNS - turns);
     }
     if (this.#ready.size > 0) this.#schedule();
   };
 
-  #front(box: Box): Entry | undefined {
-    if (box.entries.length === 0 && box.more) {
-      const page = this.#options.journal.mail(box.kind, box.id, box.lastSeq, PAGE_ROWS);
-      box.more = page.length === PAGE_ROWS;
-      for (const row of page) this.#take(box, row);
+  #front(mailbox: Mailbox): Entry | undefined {
+    if (mailbox.entries.length === 0 && mailbox.more) {
+      const page = this.#options.journal.mail(mailbox.kind, mailbox.id, mailbox.lastSeq, PAGE_ROWS);
+      mailbox.more = page.length === PAGE_ROWS;
+      for (const row of page) this.#take(mailbox, row);
     }
-    return box.entries[0];
+    return mailbox.entries[0];
   }
 
-  #retry(box: Box, retryMs: number): void {
-    if (box.cancelRetry !== undefined || !Number.isFinite(retryMs)) return;
-    box.cancelRetry = this.#options.schedule.timer(retryMs, () => {
-      box.cancelRetry = undefined;
-      this.#wake(box);
+  #retry(mailbox: Mailbox, retryMs: number): void {
+    if (mailbox.cancelRetry !== undefined || !Number.isFinite(retryMs)) return;
+    mailbox.cancelRetry = this.#options.schedule.timer(retryMs, () => {
+      mailbox.cancelRetry = undefined;
+      this.#wake(mailbox);
     });
   }
 
-  #serve(box: Box, turnsMax: number): number {
+  #serve(mailbox: Mailbox, turnsMax: number): number {
     for (let turns = 0; turns < turnsMax; turns += 1) {
-      const entry = this.#front(box);
+      const entry = this.#front(mailbox);
       if (entry === undefined) {
-        this.#forget(box);
+        this.#forget(mailbox);
         return turns;
       }
-      box.entries.shift();
-      box.running += 1;
+      mailbox.entries.shift();
+      mailbox.running += 1;
       const delivery = this.#options.deliver(entry);
       if (delivery === 'taken') {
         this.delivered += 1;
         continue;
       }
-      box.running -= 1;
-      box.entries.unshift(entry);
-      if (delivery !== 'busy') this.#retry(box, delivery.retryMs);
+      mailbox.running -= 1;
+      mailbox.entries.unshift(entry);
+      if (delivery !== 'busy') this.#retry(mailbox, delivery.retryMs);
       return turns + 1;
     }
-    this.#ready.add(box);
+    this.#ready.add(mailbox);
     return turnsMax;
   }
 }

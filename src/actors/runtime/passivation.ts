@@ -13,7 +13,7 @@ const SNAPSHOT_TAIL = 20;
 /** Instances looked at when room is needed; busy ones are passed over. */
 const EVICTION_LOOKS = 32;
 
-export interface ResidencyOptions {
+export interface PassivationOptions {
   readonly journal: Journal;
   readonly clock: Clock;
   readonly liveActorsMax: number;
@@ -52,11 +52,11 @@ class House {
 }
 
 export class Passivation {
-  readonly #options: ResidencyOptions;
+  readonly #options: PassivationOptions;
   readonly #houses = new Map<string, House>();
   passivated = 0;
 
-  constructor(kinds: readonly AnyKind[], options: ResidencyOptions) {
+  constructor(kinds: readonly AnyKind[], options: PassivationOptions) {
     this.#options = options;
     for (const kind of kinds) {
       checkName('the name of an actor kind', kind.kind, KIND_MAX_BYTES);

@@ -17,7 +17,7 @@ export interface Chain {
 
 type Next = NonNullable<Outcome<unknown>['next']>;
 
-export interface CallsOptions {
+export interface PortCallRunnerOptions {
   readonly ports: Ports;
   readonly callsPerActorMax: number;
   readonly ended: (cell: Cell, chain: Chain, command: object) => void;
@@ -25,10 +25,10 @@ export interface CallsOptions {
   readonly failed: (cell: Cell, chain: Chain, error: unknown) => void;
 }
 
-export class Calls {
-  readonly #options: CallsOptions;
+export class PortCallRunner {
+  readonly #options: PortCallRunnerOptions;
 
-  constructor(options: CallsOptions) {
+  constructor(options: PortCallRunnerOptions) {
     this.#options = options;
   }
 

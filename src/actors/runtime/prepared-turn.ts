@@ -10,7 +10,7 @@ import type { Journal, MailRow, Operation, RingEntry, TimerChange } from './jour
 import type { Entry } from './mailbox.ts';
 import { dueOf } from './timer-list.ts';
 
-export interface DraftInput {
+export interface TurnInput {
   readonly cell: Cell;
   readonly outcome: Outcome<unknown>;
   readonly chain: { readonly commandId: string; readonly entry: Entry | undefined };
@@ -20,7 +20,7 @@ export interface DraftInput {
   readonly nextMailSeq: () => number;
 }
 
-export interface Draft {
+export interface PreparedTurn {
   readonly outcome: Outcome<unknown>;
   readonly state: unknown;
   readonly seq: number;
@@ -36,7 +36,7 @@ export interface Draft {
 
 const NONE: readonly never[] = [];
 
-export function draftOf(input: DraftInput): Draft {
+export function prepareTurn(input: TurnInput): PreparedTurn {
   const { cell, outcome, chain, journal } = input;
   const events = outcome.events ?? NONE;
   let { state } = cell;
@@ -125,7 +125,7 @@ function presentDue(cell: Cell, changes: readonly TimerChange[], name: string): 
 }
 
 /** The replies that this turn gives to commands with an Idempotency-Key. */
-function ringEntries({ cell, outcome, chain, waiter }: DraftInput): RingEntry[] {
+function ringEntries({ cell, outcome, chain, waiter }: TurnInput): RingEntry[] {
   const entries: RingEntry[] = [];
   const add = (asker: AskWaiter | undefined, reply: unknown) => {
     const { key, fingerprint } = asker ?? {};

@@ -13,11 +13,11 @@ export interface Schedule {
   timer(delayMs: number, run: () => void): () => void;
 }
 
-export interface World {
+export interface RuntimeContext {
   readonly clock: Clock;
   readonly randomBytes: (length: number) => Uint8Array;
   readonly settings: SettingsReader;
-  readonly ticks: { next(nowMs: number): bigint };
+  readonly ids: { next(nowMs: number): bigint };
 }
 
 /** Bounds of the runtime. Every refusal at one of them is counted under its name. */
@@ -62,25 +62,25 @@ export const nodeSchedule: Schedule = {
 
 /** What a turn sees. One per turn: the time stands still within it. */
 export class TurnView implements Turn {
-  readonly #world: World;
+  readonly #context: RuntimeContext;
   readonly nowMs: number;
   readonly commandId: string;
 
-  constructor(world: World, commandId: string) {
-    this.#world = world;
-    this.nowMs = world.clock();
+  constructor(context: RuntimeContext, commandId: string) {
+    this.#context = context;
+    this.nowMs = context.clock();
     this.commandId = commandId;
   }
 
   get settings(): SettingsReader {
-    return this.#world.settings;
+    return this.#context.settings;
   }
 
-  tick(): string {
-    return String(this.#world.ticks.next(this.nowMs));
+  newId(): string {
+    return String(this.#context.ids.next(this.nowMs));
   }
 
   randomBytes(length: number): Uint8Array {
-    return this.#world.randomBytes(length);
+    return this.#context.randomBytes(length);
   }
 }

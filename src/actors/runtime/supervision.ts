@@ -5,7 +5,7 @@
 import { GatewayError } from '../../domain/errors.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import { DamagedRow } from './journal/port.ts';
-import type { World } from './runtime-context.ts';
+import type { RuntimeContext } from './runtime-context.ts';
 
 /** First wait after a failure; doubles with each further one, up to BACKOFF_MAX_MS. */
 const BACKOFF_MS = 100;
@@ -46,14 +46,14 @@ export interface BugReport {
 }
 
 export class Supervision {
-  readonly #world: World;
+  readonly #context: RuntimeContext;
   readonly #onBug: (report: BugReport) => void;
   readonly #records = new Map<string, Failures>();
   bugs = 0;
   quarantines = 0;
 
-  constructor(world: World, onBug: (report: BugReport) => void) {
-    this.#world = world;
+  constructor(context: RuntimeContext, onBug: (report: BugReport) => void) {
+    this.#context = context;
     this.#onBug = onBug;
   }
 
@@ -65,7 +65,7 @@ export class Supervision {
 
   failed(kind: string, id: string, command: object, error: unknown): void {
     this.report(kind, id, command, error);
-    const nowMs = this.#world.clock();
+    const nowMs = this.#context.clock();
     const record = this.#record(kind, id);
     record.timesMs = record.timesMs.filter((timeMs) => nowMs - timeMs < FAILURE_WINDOW_MS);
     record.timesMs.push(nowMs);
@@ -106,7 +106,7 @@ export class Supervision {
 
   /** 0 to 1: keeps actors that failed together from coming back together. */
   #jitter(): number {
-    return (this.#world.randomBytes(1)[0] ?? 0) / 256;
+    return (this.#context.randomBytes(1)[0] ?? 0) / 256;
   }
 
   /** A turn went well: the next failure starts at the shortest wait again. */
@@ -116,7 +116,7 @@ export class Supervision {
     if (record === undefined || record.quarantined) return;
     record.streak = 0;
     record.blockedUntilMs = 0;
-    const nowMs = this.#world.clock();
+    const nowMs = this.#context.clock();
     if (record.timesMs.every((timeMs) => nowMs - timeMs >= FAILURE_WINDOW_MS)) {
       this.#records.delete(`${kind}\0${id}`);
     }
@@ -128,7 +128,7 @@ export class Supervision {
     const record = this.#records.get(`${kind}\0${id}`);
     if (record === undefined) return 0;
     if (record.quarantined) return Number.POSITIVE_INFINITY;
-    return Math.max(0, record.blockedUntilMs - this.#world.clock());
+    return Math.max(0, record.blockedUntilMs - this.#context.clock());
   }
 
   /** Throws `Quarantined` while this actor may not be tried. */

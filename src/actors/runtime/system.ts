@@ -21,7 +21,7 @@ export interface ActorSystemOptions extends WiringOptions {
 }
 
 /** How often a drain looks whether it is done. */
-const DRAIN_LOOK_MS = 10;
+const DRAIN_INTERVAL_MS = 10;
 
 /** Starts the runtime over an open journal. Throws `JournalTooNew` when a kind's rows are newer than its code. */
 export function createActorSystem(options: ActorSystemOptions): RunningSystem {
@@ -76,11 +76,11 @@ export class RunningSystem implements ActorSystem {
 
   now<Reply>(kind: AnyKind, id: string, command: object): Reply {
     const cell = this.#admission.acquire(kind, id, command);
-    const { world, supervision } = this.#wiring;
+    const { context, supervision } = this.#wiring;
     let reply: unknown;
     try {
       if (kind.decideNow === undefined) throw new TypeError(`${kind.kind} has no volatile commands`);
-      reply = kind.decideNow(cell.state, cell.volatile, command, new TurnView(world, ''));
+      reply = kind.decideNow(cell.state, cell.volatile, command, new TurnView(context, ''));
     } catch (error) {
       if (error instanceof GatewayError) throw error;
       supervision.failed(kind.kind, id, command, error);
@@ -92,9 +92,9 @@ export class RunningSystem implements ActorSystem {
   }
 
   query<Reply>(kind: AnyKind, id: string, query: object): Reply | Promise<Reply> {
-    const { residency, supervision } = this.#wiring;
+    const { passivation, supervision } = this.#wiring;
     let cell: Cell;
-    if (residency.live(kind.kind, id) === undefined && !this.exists(kind, id)) {
+    if (passivation.live(kind.kind, id) === undefined && !this.exists(kind, id)) {
       cell = new Cell(kind, id);
       cell.state = kind.initial(id);
       cell.volatile = kind.volatile?.(id);
@@ -128,14 +128,14 @@ export class RunningSystem implements ActorSystem {
       try {
         this.#admission.check(kind, command);
         checkName('an actor id', id, ID_MAX_BYTES);
-        const { inbox, commit, count } = this.#wiring;
+        const { mailboxes, commit, count } = this.#wiring;
         const { journal } = this.#options;
-        const key = { toKind: kind.kind, toId: id, seq: inbox.nextSeq(), fromKind: '', fromId: '' };
+        const key = { toKind: kind.kind, toId: id, seq: mailboxes.nextSeq(), fromKind: '', fromId: '' };
         const row = journal.pack(command);
         const group = commit.open;
         count.pending += 1;
         group.operations.push({ op: 'mail', key, row });
-        group.effects.push(() => inbox.mail({ ...key, command }));
+        group.effects.push(() => mailboxes.mail({ ...key, command }));
         const settle = (_: unknown, error: Error | undefined) => {
           count.pending -= 1;
           if (error === undefined) resolve();
@@ -158,7 +158,7 @@ export class RunningSystem implements ActorSystem {
   }
 
   exists(kind: AnyKind, id: string): boolean {
-    const cell = this.#wiring.residency.live(kind.kind, id);
+    const cell = this.#wiring.passivation.live(kind.kind, id);
     if (cell !== undefined && !cell.stale) return cell.seq > 0;
     return isName(id, ID_MAX_BYTES) && this.#options.journal.has(kind.kind, id);
   }
@@ -177,20 +177,20 @@ export class RunningSystem implements ActorSystem {
 
   /** Figures for metrics and tests. */
   counters() {
-    const { commit, turns, inbox, residency, supervision, deliveries, count, timers } = this.#wiring;
+    const { commit, turns, mailboxes, passivation, supervision, deliveries, count, timers } = this.#wiring;
     return {
       pending: count.pending,
       backlog: commit.backlog,
       groups: commit.groupsCommitted,
       commands: commit.commandsCommitted,
       turns: turns.turns,
-      delivered: inbox.delivered,
-      mailboxPending: inbox.size,
+      delivered: mailboxes.delivered,
+      mailboxPending: mailboxes.size,
       messagesRefused: turns.messagesRefused,
       deadLettered: deliveries.deadLettered,
       timersUnderWay: timers.underWay,
-      live: residency.sizes(),
-      passivated: residency.passivated,
+      live: passivation.sizes(),
+      passivated: passivation.passivated,
       bugs: supervision.bugs,
       quarantines: supervision.quarantines,
       auditDropped: this.administration.auditDropped,
@@ -206,31 +206,31 @@ export class RunningSystem implements ActorSystem {
 
   /** Nothing is waiting: no command, no commit, no delivery. */
   get idle(): boolean {
-    const { commit, count, inbox } = this.#wiring;
-    return count.pending === 0 && commit.idle && inbox.size === 0;
+    const { commit, count, mailboxes } = this.#wiring;
+    return count.pending === 0 && commit.idle && mailboxes.size === 0;
   }
 
   /** Lets every idle actor leave memory; one with a long tail leaves after its snapshot is on disk. */
   passivate(): void {
-    this.#wiring.residency.sweep(Number.POSITIVE_INFINITY, true);
+    this.#wiring.passivation.sweep(Number.POSITIVE_INFINITY, true);
   }
 
   /** Refuses new commands, waits for those under way. False when `timeoutMs` passed first. */
   drain(timeoutMs: number): Promise<boolean> {
     this.#admission.stop();
-    this.#wiring.inbox.stop();
+    this.#wiring.mailboxes.stop();
     this.#wiring.timers.stop();
     this.#stopRetention();
     const endMs = this.#options.clock() + timeoutMs;
     return new Promise((resolve) => {
-      const look = () => {
+      const check = () => {
         const { commit, count } = this.#wiring;
         commit.hurry();
         if (count.pending === 0 && commit.idle) resolve(true);
         else if (commit.failed || this.#options.clock() >= endMs) resolve(false);
-        else this.#options.schedule.timer(DRAIN_LOOK_MS, look);
+        else this.#options.schedule.timer(DRAIN_INTERVAL_MS, check);
       };
-      look();
+      check();
     });
   }
 
@@ -245,7 +245,7 @@ export class RunningSystem implements ActorSystem {
       await new Promise<void>((resolve) => this.#options.schedule.immediate(resolve));
     }
     commit.halt();
-    for (const cell of this.#wiring.residency.cells()) cell.abandon('Stopping');
+    for (const cell of this.#wiring.passivation.cells()) cell.abandon('Stopping');
     await this.#options.journal.close();
   }
 }

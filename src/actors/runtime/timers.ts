@@ -60,10 +60,10 @@ export class Timers {
     this.#cancel?.();
     const delayMs = Math.min(Math.max(0, dueMs - this.#options.clock()), SLEEP_MAX_MS);
     this.#wakeMs = dueMs;
-    this.#cancel = this.#options.schedule.timer(delayMs, this.#look);
+    this.#cancel = this.#options.schedule.timer(delayMs, this.#scan);
   }
 
-  readonly #look = (): void => {
+  readonly #scan = (): void => {
     if (this.#stopped) return;
     const { journal, clock, due } = this.#options;
     const room = Math.min(SCAN_ROWS, UNDER_WAY_MAX - this.#underWay.size);

@@ -6,25 +6,25 @@ import { GatewayError } from '../../domain/errors.ts';
 import { isRefusal, Later, type Outcome, type Refusal, refuse } from './actor.ts';
 import type { AskWaiter, Cell } from './cell.ts';
 import type { Claims } from './claims.ts';
-import type { Group } from './commit-group.ts';
+import type { CommitGroup } from './commit-group.ts';
 import type { GroupCommit } from './group-commit.ts';
 import type { Journal } from './journal/port.ts';
-import type { Entry, Inbox } from './mailbox.ts';
-import { Calls, type Chain } from './port-calls.ts';
+import type { Entry, Mailboxes } from './mailbox.ts';
+import { type Chain, PortCallRunner } from './port-calls.ts';
 import type { Ports } from './ports.ts';
-import { type Draft, draftOf } from './prepared-turn.ts';
-import { type RuntimeLimits, TurnView, type World } from './runtime-context.ts';
+import { type PreparedTurn, prepareTurn } from './prepared-turn.ts';
+import { type RuntimeContext, type RuntimeLimits, TurnView } from './runtime-context.ts';
 import type { Supervision } from './supervision.ts';
 
 export interface TurnsOptions {
   readonly journal: Journal;
-  readonly world: World;
+  readonly context: RuntimeContext;
   readonly limits: RuntimeLimits;
   readonly ports: Ports;
   readonly commit: GroupCommit;
   readonly claims: Claims;
   readonly supervision: Supervision;
-  readonly inbox: Inbox;
+  readonly mailboxes: Mailboxes;
   /** Rows of a group that are on disk now. */
   readonly onEntryDone: (entry: Entry) => void;
   readonly onEntryFailed: (entry: Entry, error: unknown) => void;
@@ -35,15 +35,15 @@ const NOTHING: Outcome<unknown> = {};
 
 export class Turns {
   readonly #options: TurnsOptions;
-  readonly #calls: Calls;
+  readonly #portCalls: PortCallRunner;
   turns = 0;
   messagesRefused = 0;
 
   constructor(options: TurnsOptions) {
     this.#options = options;
-    const { ports, limits, inbox } = options;
-    const poke = (cell: Cell) => inbox.poke(cell.kind.kind, cell.id);
-    this.#calls = new Calls({
+    const { ports, limits, mailboxes } = options;
+    const poke = (cell: Cell) => mailboxes.resumeActor(cell.kind.kind, cell.id);
+    this.#portCalls = new PortCallRunner({
       ports,
       callsPerActorMax: limits.callsPerActorMax,
       ended: (cell, chain, command) => {
@@ -58,22 +58,22 @@ export class Turns {
   }
 
   run(cell: Cell, command: object, chain: Chain): void {
-    const { world, claims, supervision } = this.#options;
+    const { context, claims, supervision } = this.#options;
     this.turns += 1;
     if (this.#options.commit.failed) {
       this.#takeWaiter(cell, chain)?.settle(undefined, new GatewayError('JournalUnavailable'));
       return;
     }
     if (cell.stale && !this.#revive(cell, command, chain)) return;
-    let draft: Draft | undefined;
+    let prepared: PreparedTurn | undefined;
     let refusal: Refusal | undefined;
     let conflictPending = false;
     try {
-      const outcome = cell.kind.decide(cell.state, command, new TurnView(world, chain.commandId));
+      const outcome = cell.kind.decide(cell.state, command, new TurnView(context, chain.commandId));
       if (isRefusal(outcome)) refusal = outcome;
       else {
         const conflict = outcome.claims === undefined ? undefined : claims.conflict(outcome.claims);
-        if (conflict === undefined) draft = this.#draft(cell, outcome, chain);
+        if (conflict === undefined) prepared = this.#prepare(cell, outcome, chain);
         else {
           refusal = { refuse: conflict.row };
           conflictPending = conflict.pending;
@@ -88,12 +88,12 @@ export class Turns {
     }
     supervision.succeeded(cell.kind.kind, cell.id);
     if (refusal !== undefined) this.#refused(cell, chain, refusal, conflictPending);
-    else if (draft !== undefined) this.#apply(cell, chain, draft);
+    else if (prepared !== undefined) this.#apply(cell, chain, prepared);
   }
 
   /** An instance that threw is replayed, once its wait is over and everything it wrote is on disk. */
   #revive(cell: Cell, command: object, chain: Chain): boolean {
-    const { supervision, journal, inbox } = this.#options;
+    const { supervision, journal, mailboxes } = this.#options;
     try {
       supervision.check(cell.kind.kind, cell.id);
       if (cell.gate !== undefined) throw new GatewayError('Quarantined', undefined, 1);
@@ -107,21 +107,21 @@ export class Turns {
       this.#takeWaiter(cell, chain)?.settle(undefined, error);
       const { entry } = chain;
       chain.entry = undefined;
-      if (entry !== undefined) inbox.back(entry);
+      if (entry !== undefined) mailboxes.back(entry);
       return false;
     }
   }
 
-  #draft(cell: Cell, outcome: Outcome<unknown>, chain: Chain): Draft {
-    const { journal, inbox } = this.#options;
+  #prepare(cell: Cell, outcome: Outcome<unknown>, chain: Chain): PreparedTurn {
+    const { journal, mailboxes } = this.#options;
     const waiter = chain.waiter ?? cell.waiting?.get(chain.commandId);
-    return draftOf({ cell, outcome, chain, waiter, journal, nextMailSeq: () => inbox.nextSeq() });
+    return prepareTurn({ cell, outcome, chain, waiter, journal, nextMailSeq: () => mailboxes.nextSeq() });
   }
 
   #refused(cell: Cell, chain: Chain, refusal: Refusal, conflictPending: boolean): void {
     if (chain.entry !== undefined) {
       this.messagesRefused += 1;
-      this.#apply(cell, chain, this.#draft(cell, NOTHING, { ...chain, waiter: undefined }), refusal);
+      this.#apply(cell, chain, this.#prepare(cell, NOTHING, { ...chain, waiter: undefined }), refusal);
       return;
     }
     const waiter = this.#takeWaiter(cell, chain);
@@ -140,42 +140,42 @@ export class Turns {
     return waiter;
   }
 
-  #apply(cell: Cell, chain: Chain, draft: Draft, refusal?: Refusal): void {
+  #apply(cell: Cell, chain: Chain, prepared: PreparedTurn, refusal?: Refusal): void {
     const { commit, claims } = this.#options;
-    const { outcome } = draft;
+    const { outcome } = prepared;
     const group = commit.open;
-    cell.state = draft.state;
-    cell.seq = draft.seq;
-    cell.tail += draft.events;
-    cell.remember(draft.ring, draft.timers);
-    for (const operation of draft.operations) group.operations.push(operation);
+    cell.state = prepared.state;
+    cell.seq = prepared.seq;
+    cell.tail += prepared.events;
+    cell.remember(prepared.ring, prepared.timers);
+    for (const operation of prepared.operations) group.operations.push(operation);
     if (outcome.claims !== undefined) claims.write(outcome.claims, group);
-    const wrote = draft.operations.length > 0 || (outcome.claims?.length ?? 0) > 0;
+    const wrote = prepared.operations.length > 0 || (outcome.claims?.length ?? 0) > 0;
     const snapshotBytes = wrote && cell.tail >= cell.kind.limits.snapshotEvery ? this.snapshot(cell) : 0;
     if (wrote) {
       group.writtenBy(cell);
-      this.#addEffects(group, draft);
+      this.#addEffects(group, prepared);
     }
-    if (draft.entry !== undefined) {
-      const { entry } = draft;
+    if (prepared.entry !== undefined) {
+      const { entry } = prepared;
       group.effects.push(() => this.#options.onEntryDone(entry));
       chain.entry = undefined;
     }
-    this.#answer(cell, chain, draft, refusal);
-    if (outcome.next !== undefined) this.#calls.start(cell, chain, outcome.next);
-    if (wrote) commit.wrote(1, draft.sizeBytes + snapshotBytes);
+    this.#answer(cell, chain, prepared, refusal);
+    if (outcome.next !== undefined) this.#portCalls.start(cell, chain, outcome.next);
+    if (wrote) commit.wrote(1, prepared.sizeBytes + snapshotBytes);
   }
 
-  #addEffects(group: Group, draft: Draft): void {
-    const { inbox, onTimerStored } = this.#options;
-    for (const row of draft.mail) group.effects.push(() => inbox.mail(row));
-    for (const [, dueMs] of draft.timers) {
+  #addEffects(group: CommitGroup, prepared: PreparedTurn): void {
+    const { mailboxes, onTimerStored } = this.#options;
+    for (const row of prepared.mail) group.effects.push(() => mailboxes.mail(row));
+    for (const [, dueMs] of prepared.timers) {
       if (dueMs !== null) group.effects.push(() => onTimerStored(dueMs));
     }
   }
 
-  #answer(cell: Cell, chain: Chain, draft: Draft, refusal: Refusal | undefined): void {
-    const { outcome } = draft;
+  #answer(cell: Cell, chain: Chain, prepared: PreparedTurn, refusal: Refusal | undefined): void {
+    const { outcome } = prepared;
     for (const answer of outcome.answers ?? []) {
       const own = answer.commandId === chain.commandId;
       const waiter = own ? this.#takeWaiter(cell, chain) : cell.waiting?.get(answer.commandId);

@@ -6,12 +6,12 @@ import type { PendingCount } from './cell.ts';
 import { Claims } from './claims.ts';
 import { Deliveries } from './deliveries.ts';
 import { GroupCommit } from './group-commit.ts';
-import { ReservedTicks } from './id-generator.ts';
+import { IdGenerator } from './id-generator.ts';
 import { type Journal, JournalTooNew } from './journal/port.ts';
-import { Inbox } from './mailbox.ts';
+import { Mailboxes } from './mailbox.ts';
 import { Passivation } from './passivation.ts';
 import type { Ports } from './ports.ts';
-import type { RuntimeLimits, Schedule, World } from './runtime-context.ts';
+import type { RuntimeContext, RuntimeLimits, Schedule } from './runtime-context.ts';
 import { type BugReport, Supervision } from './supervision.ts';
 import { Timers } from './timers.ts';
 import { Turns } from './turns.ts';
@@ -30,12 +30,12 @@ export interface WiringOptions {
 }
 
 export interface Wiring {
-  readonly world: World;
+  readonly context: RuntimeContext;
   readonly commit: GroupCommit;
   readonly claims: Claims;
   readonly supervision: Supervision;
-  readonly residency: Passivation;
-  readonly inbox: Inbox;
+  readonly passivation: Passivation;
+  readonly mailboxes: Mailboxes;
   readonly timers: Timers;
   readonly turns: Turns;
   readonly deliveries: Deliveries;
@@ -45,7 +45,7 @@ export interface Wiring {
 }
 
 /** Actors looked at in one turn of the event loop, when idle ones are let go. */
-const SWEEP_LOOKS = 500;
+const SWEEP_ACTORS = 500;
 /** Keys of the journal's metadata that the runtime owns. */
 const TICK_FLOOR = 'tickFloor';
 const KIND_VERSIONS = 'kindVersions';
@@ -53,29 +53,29 @@ const KIND_VERSIONS = 'kindVersions';
 export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
   const { kinds, journal, schedule, clock, ports, onBug } = options;
   const versions = checkVersions(kinds, journal);
-  const ticks = new ReservedTicks(storedFloor(journal), (floor) => {
+  const ids = new IdGenerator(storedFloor(journal), (floor) => {
     commit.open.operations.push({ op: 'meta', key: TICK_FLOOR, row: journal.pack(floor) });
     commit.wrote(0, 0);
   });
   const { settings, randomBytes } = options;
-  const world: World = { clock, randomBytes, settings, ticks };
+  const context: RuntimeContext = { clock, randomBytes, settings, ids };
   const claims = new Claims(journal);
-  const supervision = new Supervision(world, onBug);
+  const supervision = new Supervision(context, onBug);
   const commit: GroupCommit = new GroupCommit({
     journal,
     schedule,
     limits,
     onCommitted: (group) => {
       claims.committed(group);
-      inbox.resume();
+      mailboxes.resume();
     },
     onFatal: (error) => {
       stop();
-      for (const cell of residency.cells()) cell.abandon('JournalUnavailable');
+      for (const cell of passivation.cells()) cell.abandon('JournalUnavailable');
       options.onFatal(error);
     },
   });
-  const residency: Passivation = new Passivation(kinds, {
+  const passivation: Passivation = new Passivation(kinds, {
     journal,
     clock,
     liveActorsMax: limits.liveActorsMax,
@@ -84,38 +84,38 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
       if (sizeBytes > 0) commit.wrote(1, sizeBytes);
     },
   });
-  const nextCommandId = commandIds(ticks.next(clock()));
+  const nextCommandId = commandIds(ids.next(clock()));
   const deliveries: Deliveries = new Deliveries({
     journal,
-    world,
+    context,
     limits,
     commit,
-    residency,
+    passivation,
     supervision,
-    inbox: () => inbox,
+    mailboxes: () => mailboxes,
     timers: () => timers,
     turns: () => turns,
     nextCommandId,
   });
-  const roomy = () => !commit.failed && commit.backlog < 2 * limits.groupCommandsMax;
-  const inbox: Inbox = new Inbox({ journal, schedule, deliver: deliveries.deliver, roomy });
-  const timers: Timers = new Timers({ journal, schedule, clock, due: (row) => inbox.timer(row) });
+  const hasCapacity = () => !commit.failed && commit.backlog < 2 * limits.groupCommandsMax;
+  const mailboxes: Mailboxes = new Mailboxes({ journal, schedule, deliver: deliveries.deliver, hasCapacity });
+  const timers: Timers = new Timers({ journal, schedule, clock, due: (row) => mailboxes.timer(row) });
   const turns: Turns = new Turns({
     journal,
-    world,
+    context,
     limits,
     ports,
     commit,
     claims,
     supervision,
-    inbox,
+    mailboxes,
     onEntryDone: deliveries.done,
     onEntryFailed: deliveries.failed,
     onTimerStored: (dueMs) => timers.stored(dueMs),
   });
-  const stopSweep = sweepEvery(limits.sweepMs, schedule, residency);
+  const stopSweep = sweepEvery(limits.sweepMs, schedule, passivation);
   const stop = () => {
-    inbox.stop();
+    mailboxes.stop();
     timers.stop();
     stopSweep();
   };
@@ -123,10 +123,10 @@ export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
     commit.open.operations.push({ op: 'meta', key: KIND_VERSIONS, row: journal.pack(versions) });
     commit.wrote(0, 0);
   }
-  inbox.start();
+  mailboxes.start();
   timers.start();
   const count = { pending: 0 };
-  const parts = { world, commit, claims, supervision, residency, inbox, timers, turns, deliveries };
+  const parts = { context, commit, claims, supervision, passivation, mailboxes, timers, turns, deliveries };
   return { ...parts, count, nextCommandId, stop };
 }
 
@@ -140,12 +140,12 @@ function commandIds(boot: bigint): () => string {
   };
 }
 
-function sweepEvery(sweepMs: number, schedule: Schedule, residency: Passivation): () => void {
+function sweepEvery(sweepMs: number, schedule: Schedule, passivation: Passivation): () => void {
   let stopped = false;
   let cancel = () => {};
   const sweep = () => {
     if (stopped) return;
-    if (residency.sweep(SWEEP_LOOKS)) schedule.immediate(sweep);
+    if (passivation.sweep(SWEEP_ACTORS)) schedule.immediate(sweep);
     else cancel = schedule.timer(sweepMs, sweep);
   };
   cancel = schedule.timer(sweepMs, sweep);

@@ -37,7 +37,7 @@ function turn(nowMs = 5_000): Turn {
     nowMs,
     commandId: 'c1',
     settings: new LiveSettings(),
-    tick: () => now,
+    newId: () => now,
     randomBytes: (length) => new Uint8Array(length),
   };
 }
@@ -129,7 +129,7 @@ t.test(
   'app: closing and opening again, or another key and the first one back, let no old session in',
   async (t) => {
     const open = decide(registered(), administer({ ...OPEN, mcpPublicKey: KEY })).state;
-    const session = turn().tick();
+    const session = turn().newId();
     const indexEntry = (state: AppState) => parseIndexEntry(formatIndexEntry(state));
     const owner = { userId: OWNER, publicKey: null };
     const explicit = { userId: '102', publicKey: KEY };

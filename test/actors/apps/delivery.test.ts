@@ -30,7 +30,7 @@ function turnAt(nowMs: number): Turn {
     nowMs,
     commandId: 'c1',
     settings: new LiveSettings(),
-    tick: () => '9000',
+    newId: () => '9000',
     randomBytes: (length) => new Uint8Array(length),
   };
 }

@@ -1,13 +1,13 @@
 /** What a group of writes keeps alive, and for how long. */
 import t from 'tap';
-import { Group } from '../../../src/actors/runtime/commit-group.ts';
+import { CommitGroup } from '../../../src/actors/runtime/commit-group.ts';
 
 interface Writer {
-  dirty: Group | undefined;
+  dirty: CommitGroup | undefined;
 }
 
 t.test('group: who wrote remembers it until it is on disk, and then nothing is kept', (t) => {
-  const [early, late] = [new Group(), new Group()];
+  const [early, late] = [new CommitGroup(), new CommitGroup()];
   const [one, both]: Writer[] = [{ dirty: undefined }, { dirty: undefined }];
   if (one === undefined || both === undefined) throw new Error('no writers');
   early.writtenBy(one);

@@ -3,9 +3,9 @@ import { deepStrictEqual } from 'node:assert/strict';
 import fc from 'fast-check';
 import t from 'tap';
 import {
-  type DueTimers,
   dueOf,
   restoredTimers,
+  type TimerList,
   timerPairs,
   withTimer,
 } from '../../../src/actors/runtime/timer-list.ts';
@@ -18,7 +18,7 @@ t.test('due timers: set, moved and removed as in a Map, and nothing is left of t
   const property = () =>
     fc.assert(
       fc.property(fc.array(change, { maxLength: 40 }), name, (changes, wanted) => {
-        let timers: DueTimers | undefined;
+        let timers: TimerList | undefined;
         const map = new Map<string, number>();
         for (const [changed, dueMs] of changes) {
           const given = timers;

@@ -106,7 +106,7 @@ export const account = defineActor<AccountState, AccountCommand, AccountEvent, o
       case 'store':
         return { events: [command.value as AccountEvent], reply: 'stored' };
       case 'stamp':
-        return { reply: turn.tick() };
+        return { reply: turn.newId() };
       case 'refuse':
         return refuse('Forbidden');
     }

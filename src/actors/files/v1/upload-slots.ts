@@ -126,7 +126,7 @@ function grant(
   if (slots.some((slot) => slot.uploadId === facts.uploadId)) return refuse('CRC32AlreadyUsed');
   const { uploadId } = facts;
   const slot: UploadSlot = {
-    uploadKey: turn.tick(),
+    uploadKey: turn.newId(),
     userId,
     uploadId,
     grantedMs: turn.nowMs,

@@ -157,7 +157,7 @@ function open(state: DraftState, command: OpenDraft, turn: Turn): Outcome<DraftE
   if (facts.sizeBytes !== null && facts.sizeBytes < 1) return refuse('EmptyFile');
   if ((facts.sizeBytes ?? 0) > fileSizeMaxBytes(turn.settings)) return refuse('MaxFileSize');
   if (state.phase !== 'free') return { reply: null };
-  const uploadKey = `draft-${turn.tick()}`;
+  const uploadKey = `draft-${turn.newId()}`;
   const expiresMs = turn.nowMs + OPENING_MS;
   return {
     events: [{ type: 'draftOpened', facts, uploadKey, expiresMs }],
