@@ -22,7 +22,7 @@ export function startEventStreams(
     clock: Date.now,
     schedule: nodeSchedule,
     random: Math.random,
-    lives: ({ userId, sessionId }) => sessionLives(actors, userId, sessionId),
+    isSessionValid: ({ userId, sessionId }) => sessionLives(actors, userId, sessionId),
   });
   // However a session ends (logout, close_sessions, a block, a key that goes, its time), the name of its token is given
   // up in the same commit: its streams end before anybody hears that it did.

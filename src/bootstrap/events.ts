@@ -8,8 +8,8 @@ import type { Configuration } from '../domain/config/configuration.ts';
 import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
 import type { ModuleClient } from '../io/modules/client.ts';
-import { EventFeed } from '../io/modules/event-poller.ts';
-import { createEventIntake, type EventIntake } from '../io/modules/event-push.ts';
+import { EventPoller } from '../io/modules/event-poller.ts';
+import { createEventPush, type EventPush } from '../io/modules/event-push.ts';
 import { createModuleKeys, type ModuleKeys } from '../io/modules/module-keys.ts';
 import type { Log } from '../io/observability/log.ts';
 import type { PartCounters } from '../io/observability/metrics.ts';
@@ -22,7 +22,7 @@ import { eventModulesOf } from './modules.ts';
 
 export interface EventDelivery {
   readonly log: JournalEventLog;
-  readonly intake: EventIntake;
+  readonly intake: EventPush;
   /** Of the modules that may call the internal listener. */
   readonly keys: ModuleKeys;
   /** Drained before `stop`. */
@@ -52,12 +52,12 @@ export async function startEventDelivery(options: EventDeliveryOptions): Promise
   const log = await openEventLog({ ...world, newEpoch: () => randomBytes(8).toString('hex') });
   const inbox = new EventInbox({ ...world, log });
   const keys = createModuleKeys(new Map(eventModules.map(({ name, key }) => [name, key])));
-  const intake = createEventIntake(inbox, keys);
+  const intake = createEventPush(inbox, keys);
   const feeds = eventModules
     .filter(({ poll }) => poll)
     .map(({ name, url }) => {
       const own = { module: name, url, project, modules, inbox, administration, schedule: nodeSchedule };
-      return new EventFeed({ ...own, newRequestId, random: Math.random, log: options.log });
+      return new EventPoller({ ...own, newRequestId, random: Math.random, log: options.log });
     });
   return {
     log,
@@ -77,7 +77,7 @@ export async function startEventDelivery(options: EventDeliveryOptions): Promise
 }
 
 /** Figures of the same kind added up; which module fails stands in the log. */
-function sumOf(counters: readonly ReturnType<EventFeed['counters']>[]): PartCounters {
+function sumOf(counters: readonly ReturnType<EventPoller['counters']>[]): PartCounters {
   const sum = { polls: 0, pollFailures: 0, pagesRefused: 0, feedsFailing: 0 };
   for (const { polls, pollFailures, pagesRefused, failing } of counters) {
     sum.polls += polls;

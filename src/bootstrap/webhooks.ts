@@ -9,7 +9,7 @@ import type { SettingsReader } from '../domain/settings/settings.ts';
 import type { ApiKeyCipher } from '../io/apps/api-keys.ts';
 import type { Log } from '../io/observability/log.ts';
 import type { PartCounters } from '../io/observability/metrics.ts';
-import { WebhookEngine } from '../io/webhooks/dispatcher.ts';
+import { WebhookDispatcher } from '../io/webhooks/dispatcher.ts';
 import { WebhookOwnerApi } from '../io/webhooks/owner-api.ts';
 import { createWebhookSender } from '../io/webhooks/sender.ts';
 import { createResolver } from '../io/webhooks/ssrf-guard.ts';
@@ -45,14 +45,14 @@ export interface WebhookOptions {
 
 /** The port is there before the actors, the rest after them. */
 export function openWebhooks(options: WebhookOptions): WebhookOpening {
-  let engine: WebhookEngine | undefined;
+  let dispatcher: WebhookDispatcher | undefined;
   let opened: (log: EventLog) => void = () => {};
   const eventLog = new Promise<EventLog>((resolve) => {
     opened = resolve;
   });
   return {
     port: {
-      changed: (appId) => engine?.changed(appId),
+      changed: (appId) => dispatcher?.changed(appId),
       async tell({ type, ownerId, data }) {
         try {
           await (await eventLog).publish({ type, userId: ownerId, data });
@@ -65,17 +65,17 @@ export function openWebhooks(options: WebhookOptions): WebhookOpening {
     },
     start(parts) {
       opened(parts.events.log);
-      const started = startEngine(options, parts);
-      engine = started.engine;
+      const started = startDispatcher(options, parts);
+      dispatcher = started.dispatcher;
       return started.delivery;
     },
   };
 }
 
-function startEngine(
+function startDispatcher(
   { configuration, settings, log }: WebhookOptions,
   { actors, cipher, events }: WebhookParts,
-): { engine: WebhookEngine; delivery: WebhookDelivery } {
+): { dispatcher: WebhookDispatcher; delivery: WebhookDelivery } {
   const { production, webhookAllow: allow } = configuration;
   const elapsed = () => performance.now();
   const sender = createWebhookSender({
@@ -84,7 +84,7 @@ function startEngine(
     clock: Date.now,
     elapsed,
   });
-  const engine = new WebhookEngine({
+  const dispatcher = new WebhookDispatcher({
     actors,
     administration: actors.administration,
     log: events.log,
@@ -95,14 +95,14 @@ function startEngine(
     onBug: (error, appId) => log.error({ err: error, appId }, 'a webhook failed by a bug; it is tried again'),
   });
   // In the background: a start does not wait for thousands of applications.
-  engine.start().catch((error: unknown) => log.error({ err: error }, 'webhooks did not start'));
+  dispatcher.start().catch((error: unknown) => log.error({ err: error }, 'webhooks did not start'));
   const delivery: WebhookDelivery = {
-    ownerApi: new WebhookOwnerApi(engine, events.log, sender),
-    counters: () => flatten(engine.counters()),
+    ownerApi: new WebhookOwnerApi(dispatcher, events.log, sender),
+    counters: () => flatten(dispatcher.counters()),
     async stop() {
-      await engine.stop(STOP_MS);
+      await dispatcher.stop(STOP_MS);
       await sender.close();
     },
   };
-  return { engine, delivery };
+  return { dispatcher, delivery };
 }

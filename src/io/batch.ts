@@ -7,13 +7,13 @@
  */
 
 /** Of one batch in one turn. What comes beyond it is not held back: thousands of ready sockets must not wait for each other. */
-export const TURN_BATCH_MAX = 256;
+export const TICK_BATCH_MAX = 256;
 
-export type Row = 'work' | 'send';
+export type BatchPhase = 'work' | 'send';
 
 /** The end of the turn, two appointments for all batches. */
-export class Turn {
-  readonly #later: (act: () => void) => unknown;
+export class LoopTick {
+  readonly #defer: (act: () => void) => unknown;
   readonly #work = () => this.#flush('work');
   readonly #send = () => {
     this.#planned = false;
@@ -21,17 +21,17 @@ export class Turn {
     if (this.#due.work.length > 0) this.#plan();
     this.#flush('send');
   };
-  readonly #due: Record<Row, (() => void)[]> = { work: [], send: [] };
+  readonly #due: Record<BatchPhase, (() => void)[]> = { work: [], send: [] };
   #planned = false;
 
   /** `later` runs what it is given when the loop has taken what is there, in order, with the microtasks of each behind it. */
-  constructor(later: (act: () => void) => unknown = (act) => setImmediate(act)) {
-    this.#later = later;
+  constructor(defer: (act: () => void) => unknown = (act) => setImmediate(act)) {
+    this.#defer = defer;
   }
 
   /** `flush` may not throw. */
-  atEnd(row: Row, flush: () => void): void {
-    this.#due[row].push(flush);
+  atEnd(phase: BatchPhase, flush: () => void): void {
+    this.#due[phase].push(flush);
     if (!this.#planned) this.#plan();
   }
 
@@ -42,41 +42,41 @@ export class Turn {
    */
   #plan(): void {
     this.#planned = true;
-    this.#later(this.#work);
-    this.#later(this.#send);
+    this.#defer(this.#work);
+    this.#defer(this.#send);
   }
 
-  #flush(row: Row): void {
-    const due = this.#due[row];
-    this.#due[row] = [];
+  #flush(phase: BatchPhase): void {
+    const due = this.#due[phase];
+    this.#due[phase] = [];
     for (const flush of due) flush();
   }
 }
 
-const TURN = new Turn();
+const LOOP_TICK = new LoopTick();
 
-export class TurnBatch<Item> {
-  readonly #row: Row;
+export class TickBatch<Item> {
+  readonly #phase: BatchPhase;
   readonly #run: (item: Item) => void;
-  readonly #turn: Turn;
+  readonly #tick: LoopTick;
   readonly #flush = () => this.#empty();
   #items: Item[] = [];
 
   /** `run` is called once for each item, in their order; a throw of one is thrown for itself when the others have run. */
-  constructor(row: Row, run: (item: Item) => void, turn: Turn = TURN) {
-    this.#row = row;
+  constructor(phase: BatchPhase, run: (item: Item) => void, tick: LoopTick = LOOP_TICK) {
+    this.#phase = phase;
     this.#run = run;
-    this.#turn = turn;
+    this.#tick = tick;
   }
 
   /** Runs it at the end of this turn, or at once when the batch is full. */
   add(item: Item): void {
-    if (this.#items.length >= TURN_BATCH_MAX) {
+    if (this.#items.length >= TICK_BATCH_MAX) {
       this.#run(item);
       return;
     }
     this.#items.push(item);
-    if (this.#items.length === 1) this.#turn.atEnd(this.#row, this.#flush);
+    if (this.#items.length === 1) this.#tick.atEnd(this.#phase, this.#flush);
   }
 
   #empty(): void {

@@ -7,7 +7,7 @@ import t from 'tap';
 import { ERRORS } from '../../src/domain/errors.ts';
 import { LiveSettings } from '../../src/domain/settings/settings.ts';
 import type { FileRemovals } from '../../src/io/files/storage/removals.ts';
-import type { EventIntake } from '../../src/io/modules/event-push.ts';
+import type { EventPush } from '../../src/io/modules/event-push.ts';
 import { createMetrics } from '../../src/io/observability/metrics.ts';
 import { createRoutes, type RouteParts } from '../../src/io/routes/index.ts';
 import { createInternalRoutes } from '../../src/io/routes/internal.ts';
@@ -62,7 +62,7 @@ function routeNames(): string[] {
   const facts = () => {
     throw new Error('not called');
   };
-  const internal = createInternalRoutes(createMetrics(), facts, {} as EventIntake, {} as FileRemovals);
+  const internal = createInternalRoutes(createMetrics(), facts, {} as EventPush, {} as FileRemovals);
   const names = createRoutes(parts).map((route) => `${route.method} ${route.path}`);
   return [...names, ...internal.map((route) => `${route.method} internal ${route.path}`)];
 }

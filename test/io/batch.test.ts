@@ -1,12 +1,12 @@
 import t from 'tap';
-import { TURN_BATCH_MAX, Turn, TurnBatch } from '../../src/io/batch.ts';
+import { LoopTick, TICK_BATCH_MAX, TickBatch } from '../../src/io/batch.ts';
 
 /** The end of a turn comes when the test says so. */
 function loop() {
   const planned: (() => void)[] = [];
   return {
     planned,
-    turn: new Turn((act) => void planned.push(act)),
+    tick: new LoopTick((act) => void planned.push(act)),
     end: () => {
       for (const act of planned.splice(0)) act();
     },
@@ -17,8 +17,8 @@ t.test(
   'items of one turn run together at its end, in their order, with one appointment for each row',
   async (t) => {
     const ran: number[] = [];
-    const { turn, planned, end } = loop();
-    const batch = new TurnBatch<number>('send', (item) => void ran.push(item), turn);
+    const { tick, planned, end } = loop();
+    const batch = new TickBatch<number>('send', (item) => void ran.push(item), tick);
     for (const item of [1, 2, 3]) batch.add(item);
     t.same(ran, [], 'nothing before the end');
     t.equal(planned.length, 2);
@@ -31,17 +31,17 @@ t.test(
   },
 );
 
-for (const row of ['work', 'send'] as const)
-  t.test(`an item of the row ${row} that comes while its batch runs waits for the next turn`, async (t) => {
+for (const phase of ['work', 'send'] as const)
+  t.test(`an item of the row ${phase} that comes while its batch runs waits for the next turn`, async (t) => {
     const ran: string[] = [];
-    const { turn, planned, end } = loop();
-    const batch: TurnBatch<string> = new TurnBatch(
-      row,
+    const { tick, planned, end } = loop();
+    const batch: TickBatch<string> = new TickBatch(
+      phase,
       (item) => {
         ran.push(item);
         if (item === 'first') batch.add('second');
       },
-      turn,
+      tick,
     );
     batch.add('first');
     end();
@@ -52,16 +52,16 @@ for (const row of ['work', 'send'] as const)
   });
 
 t.test('what work comes to by kept promises leaves in the same turn of the real loop', async (t) => {
-  const turn = new Turn();
+  const tick = new LoopTick();
   const ran: string[] = [];
-  const send = new TurnBatch<string>('send', (item) => void ran.push(`sent ${item}`), turn);
-  const work = new TurnBatch<string>(
+  const send = new TickBatch<string>('send', (item) => void ran.push(`sent ${item}`), tick);
+  const work = new TickBatch<string>(
     'work',
     (item) => {
       const result = Promise.resolve(item).then((value) => value);
       void result.then((value) => send.add(value));
     },
-    turn,
+    tick,
   );
   work.add('one');
   work.add('two');
@@ -77,12 +77,12 @@ t.test('what work comes to by kept promises leaves in the same turn of the real 
 
 t.test('what comes beyond the bound of a turn runs at once and the others still at its end', async (t) => {
   const ran: number[] = [];
-  const { turn, end } = loop();
-  const batch = new TurnBatch<number>('send', (item) => void ran.push(item), turn);
-  for (let item = 0; item <= TURN_BATCH_MAX; item += 1) batch.add(item);
-  t.same(ran, [TURN_BATCH_MAX]);
+  const { tick, end } = loop();
+  const batch = new TickBatch<number>('send', (item) => void ran.push(item), tick);
+  for (let item = 0; item <= TICK_BATCH_MAX; item += 1) batch.add(item);
+  t.same(ran, [TICK_BATCH_MAX]);
   end();
-  t.equal(ran.length, TURN_BATCH_MAX + 1);
+  t.equal(ran.length, TICK_BATCH_MAX + 1);
   t.equal(ran[1], 0);
 });
 
@@ -90,15 +90,15 @@ t.test(
   'what arrived is worked on before what leaves is sent, and what it comes to leaves in the same turn',
   async (t) => {
     const ran: string[] = [];
-    const { turn, planned, end } = loop();
-    const send = new TurnBatch<string>('send', (item) => void ran.push(`sent ${item}`), turn);
-    const work = new TurnBatch<string>(
+    const { tick, planned, end } = loop();
+    const send = new TickBatch<string>('send', (item) => void ran.push(`sent ${item}`), tick);
+    const work = new TickBatch<string>(
       'work',
       (item) => {
         ran.push(`worked on ${item}`);
         send.add(item);
       },
-      turn,
+      tick,
     );
     send.add('an old one');
     work.add('one');
@@ -114,14 +114,14 @@ t.test(
   'an item that throws does not keep the others from running, and shows as an unhandled bug',
   async (t) => {
     const ran: number[] = [];
-    const { turn, end } = loop();
-    const batch = new TurnBatch<number>(
+    const { tick, end } = loop();
+    const batch = new TickBatch<number>(
       'send',
       (item) => {
         if (item === 2) throw new Error('a bug');
         ran.push(item);
       },
-      turn,
+      tick,
     );
     for (const item of [1, 2, 3]) batch.add(item);
     const bugs: unknown[] = [];

@@ -3,7 +3,7 @@
  * attempt of a GET whose connection failed before any of the answer came, and exactly one ending.
  */
 import { performance } from 'node:perf_hooks';
-import type { Attempt, Connection } from './connection.ts';
+import type { Connection, ConnectionRequest } from './connection.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import type { ResponseHead } from './response-head.ts';
 import type { ModuleError, ModuleRequest, ModuleResult } from './types.ts';
@@ -15,7 +15,7 @@ const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 const NOTHING = Buffer.alloc(0);
 
-export interface ExchangeOptions {
+export interface AttemptOptions {
   readonly pool: ConnectionPool;
   readonly request: ModuleRequest;
   /** Head and body of the request. */
@@ -27,12 +27,12 @@ export interface ExchangeOptions {
   readonly ended: (result: ModuleResult, isSent: boolean) => void;
 }
 
-export class Exchange implements Attempt {
+export class Attempt implements ConnectionRequest {
   readonly opening: string;
   readonly encoding: 'latin1' | 'utf8';
   readonly toHead: boolean;
   readonly body = undefined;
-  readonly #options: ExchangeOptions;
+  readonly #options: AttemptOptions;
   readonly #startMs = performance.now();
   readonly #timer: NodeJS.Timeout;
   readonly #abort = () => this.#stop('Aborted', 'aborted by the caller');
@@ -46,7 +46,7 @@ export class Exchange implements Attempt {
   #more: Buffer[] | undefined;
   #sizeBytes = 0;
 
-  constructor(options: ExchangeOptions) {
+  constructor(options: AttemptOptions) {
     const { request, opening } = options;
     this.#options = options;
     this.opening = opening;
@@ -147,6 +147,6 @@ export function contentTypeOf({ contentType }: ResponseHead): string {
   return HEADER_VALUE.test(contentType) ? contentType : '';
 }
 
-function expire(exchange: Exchange): void {
+function expire(exchange: Attempt): void {
   exchange.expired();
 }

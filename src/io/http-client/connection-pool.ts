@@ -3,7 +3,13 @@
  * the order of arrival; how many may wait is for the client to say. A connection that fails to open fails the request
  * that has waited longest, so that none waits for a module that is down.
  */
-import { type Address, type Attempt, Connection, type ConnectionOwner, type Phase } from './connection.ts';
+import {
+  type Address,
+  Connection,
+  type ConnectionOwner,
+  type ConnectionRequest,
+  type Phase,
+} from './connection.ts';
 
 /** Between two looks for connections that have been idle for too long, in milliseconds. */
 const SWEEP_MS = 1_000;
@@ -16,7 +22,7 @@ export class ConnectionPool implements ConnectionOwner {
   readonly nowMs: () => number;
   readonly #connections = new Set<Connection>();
   readonly #idle: Connection[] = [];
-  readonly #waiting = new Set<Attempt>();
+  readonly #waiting = new Set<ConnectionRequest>();
   #connecting = 0;
   #busy = 0;
   #sweeper: NodeJS.Timeout | undefined;
@@ -41,7 +47,7 @@ export class ConnectionPool implements ConnectionOwner {
     return this.#busy + this.#waiting.size;
   }
 
-  submit(attempt: Attempt): void {
+  submit(attempt: ConnectionRequest): void {
     if (this.#closed) {
       attempt.onBroken('client closed', false);
       return;
@@ -55,7 +61,7 @@ export class ConnectionPool implements ConnectionOwner {
   }
 
   /** Takes back a request that waits. */
-  drop(attempt: Attempt): void {
+  drop(attempt: ConnectionRequest): void {
     this.#waiting.delete(attempt);
   }
 
@@ -92,12 +98,12 @@ export class ConnectionPool implements ConnectionOwner {
     this.#open();
   }
 
-  #carry(connection: Connection, attempt: Attempt): void {
+  #carry(connection: Connection, attempt: ConnectionRequest): void {
     this.#busy += 1;
     connection.carry(attempt);
   }
 
-  #longestWaiting(): Attempt | undefined {
+  #longestWaiting(): ConnectionRequest | undefined {
     if (this.#waiting.size === 0) return undefined;
     const { value } = this.#waiting.values().next();
     if (value !== undefined) this.#waiting.delete(value);

@@ -4,7 +4,7 @@
  */
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { TurnBatch } from '../batch.ts';
+import { TickBatch } from '../batch.ts';
 import type { RequestBody } from './request-body.ts';
 import type { ResponseHead } from './response-head.ts';
 import { KEEP_ALIVE_MS, ResponseParser, type ResponseSink } from './response-parser.ts';
@@ -19,10 +19,10 @@ const WAITING_BYTES = 64 * 1024;
 const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
 
 /** The requests of a turn of the loop go out together. */
-const OPENINGS = new TurnBatch<Connection>('send', (connection) => connection.sendOpening());
+const OPENINGS = new TickBatch<Connection>('send', (connection) => connection.sendOpening());
 
 /** What a connection carries: a request, and who hears of its answer. */
-export interface Attempt {
+export interface ConnectionRequest {
   /** The head of the request, and a body that is at hand. */
   readonly opening: string;
   readonly encoding: 'latin1' | 'utf8';
@@ -63,7 +63,7 @@ export class Connection implements ResponseSink {
   readonly #parser = new ResponseParser(this);
   readonly #connectTimer: NodeJS.Timeout;
   #phase: Phase = 'connecting';
-  #attempt: Attempt | undefined;
+  #request: ConnectionRequest | undefined;
   /** Its opening waits for the end of the turn. */
   #unsent = false;
   #answerBegan = false;
@@ -77,16 +77,16 @@ export class Connection implements ResponseSink {
     this.#socket = open(address, (size) => this.#read(size));
     this.#connectTimer = setTimeout(() => this.#break('connect timeout'), CONNECT_TIMEOUT_MS);
     this.#socket.once(address.isTls ? 'secureConnect' : 'connect', () => this.#connected());
-    this.#socket.on('drain', () => this.#attempt?.body?.drained());
+    this.#socket.on('drain', () => this.#request?.body?.drained());
     this.#socket.on('end', () => this.#ended());
     this.#socket.on('error', (error) => this.#break('code' in error ? String(error.code) : error.name));
     this.#socket.on('close', () => this.#break('closed'));
   }
 
   /** Takes the request, which leaves at the end of the turn; only while it is free. */
-  carry(attempt: Attempt): void {
+  carry(attempt: ConnectionRequest): void {
     this.#phase = 'busy';
-    this.#attempt = attempt;
+    this.#request = attempt;
     this.#answerBegan = false;
     this.#parser.begin(attempt.toHead);
     this.#unsent = true;
@@ -96,7 +96,7 @@ export class Connection implements ResponseSink {
 
   /** Writes the request that it carries, unless that was given up or the connection broke meanwhile. */
   sendOpening(): void {
-    const attempt = this.#attempt;
+    const attempt = this.#request;
     if (attempt === undefined || !this.#unsent) return;
     this.#unsent = false;
     this.#socket.write(attempt.opening, attempt.encoding);
@@ -119,8 +119,8 @@ export class Connection implements ResponseSink {
 
   /** Gives up what it carries: nothing more is told of it. */
   destroy(): void {
-    this.#attempt?.body?.discard();
-    this.#attempt = undefined;
+    this.#request?.body?.discard();
+    this.#request = undefined;
     this.#break('destroyed');
   }
 
@@ -130,11 +130,11 @@ export class Connection implements ResponseSink {
   }
 
   onHead(head: ResponseHead): void {
-    this.#attempt?.onHead(head);
+    this.#request?.onHead(head);
   }
 
   onData(bytes: Buffer): void {
-    this.#attempt?.onData(bytes);
+    this.#request?.onData(bytes);
   }
 
   #connected(): void {
@@ -157,7 +157,7 @@ export class Connection implements ResponseSink {
   }
 
   #take(size: number): void {
-    if (this.#attempt === undefined || this.#unsent) {
+    if (this.#request === undefined || this.#unsent) {
       this.#break('bytes without a request');
       return;
     }
@@ -172,17 +172,17 @@ export class Connection implements ResponseSink {
   /** The module closed its side. */
   #ended(): void {
     if (this.#gone) return;
-    if (this.#attempt !== undefined && this.#parser.closed() === 'complete') this.#complete(false);
+    if (this.#request !== undefined && this.#parser.closed() === 'complete') this.#complete(false);
     else this.#break(this.#answerBegan ? this.#parser.fault : 'closed');
   }
 
   /** `isClean`: nothing came behind the answer. What it would be read as is anybody's guess. */
   #complete(isClean: boolean): void {
-    const attempt = this.#attempt;
+    const attempt = this.#request;
     if (attempt === undefined) return;
     const { keepAliveMs } = this.#parser;
     const isWhole = attempt.body === undefined || attempt.body.isComplete;
-    this.#attempt = undefined;
+    this.#request = undefined;
     attempt.body?.discard();
     if (isClean && isWhole && keepAliveMs > 0 && !attempt.toHead) {
       this.resume();
@@ -196,8 +196,8 @@ export class Connection implements ResponseSink {
     this.#gone = true;
     clearTimeout(this.#connectTimer);
     this.#socket.destroy();
-    const attempt = this.#attempt;
-    this.#attempt = undefined;
+    const attempt = this.#request;
+    this.#request = undefined;
     attempt?.body?.discard();
     this.#owner.lost(this, this.#phase, reason);
     attempt?.onBroken(reason, this.#answerBegan);

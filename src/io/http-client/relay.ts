@@ -6,11 +6,11 @@ import type { RefusedBy } from '../../domain/limits/bounds.ts';
 import type { Holder } from '../../domain/limits/holders.ts';
 import type { ShareRefusal } from '../../domain/limits/shares.ts';
 import type { GatheringBody } from '../http/stream.ts';
-import { type CallVerdict, PROBE_MS, verdictOf } from '../modules/breaker.ts';
+import { type CallResult, callResultOf, PROBE_MS } from '../modules/breaker.ts';
 import { answerFault, contentTypeOf } from './attempt.ts';
-import type { Attempt, Connection } from './connection.ts';
+import type { Connection, ConnectionRequest } from './connection.ts';
 import type { ConnectionPool } from './connection-pool.ts';
-import type { LineMember, RelayLine } from './relay-queue.ts';
+import type { QueuedRelay, RelayQueue } from './relay-queue.ts';
 import { RequestBody } from './request-body.ts';
 import type { ResponseHead } from './response-head.ts';
 import type { ModuleError } from './types.ts';
@@ -53,13 +53,13 @@ export const NO_FLOW: RelayFlow = {
 
 export interface RelayPermit {
   readonly isProbe: boolean;
-  /** Once, with the verdict for the breaker: of a probe when the answer begins, of others at the end. */
-  readonly settle: (verdict: CallVerdict) => void;
+  /** Once, with the result for the breaker: of a probe when the answer begins, of others at the end. */
+  readonly settle: (result: CallResult) => void;
 }
 
 export interface RelayOptions {
   readonly pool: ConnectionPool;
-  readonly line: RelayLine;
+  readonly queue: RelayQueue;
   readonly holder: Holder;
   readonly listener: RelayListener;
   /** The head of the request. */
@@ -80,7 +80,7 @@ const GATHER_BYTES = 64 * 1024;
 /** No number beyond can be passed on (RFC 9110 15). */
 const STATUS_MAX = 599;
 
-export class Relay implements RelayFlow, Attempt, LineMember {
+export class Relay implements RelayFlow, ConnectionRequest, QueuedRelay {
   readonly opening: string;
   readonly encoding = 'latin1';
   readonly toHead: boolean;
@@ -119,7 +119,7 @@ export class Relay implements RelayFlow, Attempt, LineMember {
 
   /** Takes its place in the line; the refusal when its caller has no share left. */
   begin(): ShareRefusal | undefined {
-    const refusal = this.#options.line.enter(this);
+    const refusal = this.#options.queue.enter(this);
     if (refusal === undefined) return undefined;
     this.#over = true;
     clearTimeout(this.#timer);
@@ -136,7 +136,7 @@ export class Relay implements RelayFlow, Attempt, LineMember {
   #ready(): void {
     this.#isGathering = false;
     this.#progress();
-    this.#options.line.ready(this);
+    this.#options.queue.ready(this);
   }
 
   go(): void {
@@ -228,24 +228,24 @@ export class Relay implements RelayFlow, Attempt, LineMember {
   }
 
   #fail(error: ModuleError, isSent = true): void {
-    this.#finish(verdictOf(error, isSent));
+    this.#finish(callResultOf(error, isSent));
     this.#options.finished(error);
     this.#options.listener.failed(error);
   }
 
-  #finish(verdict: CallVerdict): void {
+  #finish(result: CallResult): void {
     this.#over = true;
     this.#connection = undefined;
     this.body?.discard();
     clearTimeout(this.#timer);
-    this.#settle(verdict);
-    this.#options.line.leave(this);
+    this.#settle(result);
+    this.#options.queue.leave(this);
   }
 
-  #settle(verdict: CallVerdict): void {
+  #settle(result: CallResult): void {
     if (this.#settled) return;
     this.#settled = true;
     clearTimeout(this.#probeTimer);
-    this.#permit?.settle(verdict);
+    this.#permit?.settle(result);
   }
 }

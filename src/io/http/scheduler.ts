@@ -2,7 +2,7 @@
  * Runs the handlers at the end of the turn in which their requests became whole, and behind them writes what they came
  * to. Why not one request after the other: docs/decisions/0066.
  */
-import { TurnBatch } from '../batch.ts';
+import { TickBatch } from '../batch.ts';
 import type { Exchange } from './exchange.ts';
 import type { AnyRoute } from './route.ts';
 
@@ -19,8 +19,8 @@ export interface HandlingListener {
 
 export class RequestScheduler {
   readonly #listener: HandlingListener;
-  readonly #handlers = new TurnBatch<Exchange>('work', (exchange) => this.run(exchange));
-  readonly #answers = new TurnBatch<Exchange>('send', (exchange) => this.#conclude(exchange));
+  readonly #handlers = new TickBatch<Exchange>('work', (exchange) => this.run(exchange));
+  readonly #answers = new TickBatch<Exchange>('send', (exchange) => this.#conclude(exchange));
 
   constructor(listener: HandlingListener) {
     this.#listener = listener;

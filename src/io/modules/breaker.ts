@@ -20,13 +20,13 @@ const ENDPOINTS_MAX = 10_000;
  * `failed`: the module refused, reset or cut the call. `timedOut`: it did not answer in time, which a caller can provoke.
  * `released`: the call ended without telling anything about the endpoint (the caller left, or it never went out).
  */
-export type CallVerdict = 'worked' | 'failed' | 'timedOut' | 'released';
+export type CallResult = 'worked' | 'failed' | 'timedOut' | 'released';
 
 /**
  * Any whole answer shows that the endpoint lives, an error status and one that is too large too. `isSent`: the call had a
  * connection; time in a line of the gateway's own is no failure of the module.
  */
-export function verdictOf(error: ModuleError | undefined, isSent: boolean): CallVerdict {
+export function callResultOf(error: ModuleError | undefined, isSent: boolean): CallResult {
   if (error === undefined || error === 'ModuleAnswerTooLarge') return 'worked';
   if (error === 'ModuleFailed') return 'failed';
   return error === 'ModuleTimedOut' && isSent ? 'timedOut' : 'released';
@@ -57,7 +57,7 @@ interface Failing {
 export interface Breakers {
   /** Undefined while the endpoint's breaker is open. `isWhole`: all of the request is here, so it may be a probe. */
   enter(endpoint: string, network: string, isWhole: boolean): Permit | undefined;
-  settle(permit: Permit, verdict: CallVerdict): void;
+  settle(permit: Permit, result: CallResult): void;
   /** Would every call be refused now? */
   refuses(endpoint: string): boolean;
   /** Endpoints that are answered without a call now. */
@@ -100,11 +100,11 @@ export function createBreakers(clock: Clock): Breakers {
       return { endpoint, network, probe: true, epoch: entry.epoch };
     },
 
-    settle(permit, verdict) {
+    settle(permit, result) {
       const entry = failing.get(permit.endpoint);
       if (permit.probe && entry !== undefined) entry.probing = false;
-      if (verdict === 'released') return;
-      if (verdict === 'worked') {
+      if (result === 'released') return;
+      if (result === 'worked') {
         // An answer that left before the breaker opened says nothing about now; the probe does.
         if (entry !== undefined && (permit.probe || permit.epoch === entry.epoch))
           failing.delete(permit.endpoint);
@@ -112,7 +112,7 @@ export function createBreakers(clock: Clock): Breakers {
       }
       const failed = note(permit.endpoint);
       if (!permit.probe && permit.epoch < failed.epoch) return;
-      count(failed, permit.network, verdict);
+      count(failed, permit.network, result);
       if (!permit.probe && !isRunOver(failed)) return;
       failed.isOpen = true;
       failed.openUntilMs = clock() + BREAKER_OPEN_MS;
@@ -134,8 +134,8 @@ export function createBreakers(clock: Clock): Breakers {
   };
 }
 
-function count(entry: Failing, network: string, verdict: 'failed' | 'timedOut'): void {
-  if (verdict === 'failed') {
+function count(entry: Failing, network: string, result: 'failed' | 'timedOut'): void {
+  if (result === 'failed') {
     entry.failures += 1;
     return;
   }

@@ -9,7 +9,7 @@ import { type Holder, NO_HOLDER } from '../../domain/limits/holders.ts';
 import type { SharedBounds } from '../../domain/limits/shared-bounds.ts';
 import { Lease, type ShareRefusal } from '../../domain/limits/shares.ts';
 import type { Clock } from '../../domain/time.ts';
-import { Exchange } from '../http-client/attempt.ts';
+import { Attempt } from '../http-client/attempt.ts';
 import { ConnectionPool } from '../http-client/connection-pool.ts';
 import {
   NO_FLOW,
@@ -18,7 +18,7 @@ import {
   type RelayListener,
   type RelayPermit,
 } from '../http-client/relay.ts';
-import { RelayLine } from '../http-client/relay-queue.ts';
+import { RelayQueue } from '../http-client/relay-queue.ts';
 import { requestHead } from '../http-client/request-head.ts';
 import type {
   ModuleCounters,
@@ -27,7 +27,7 @@ import type {
   ModuleResult,
   RelayRequest,
 } from '../http-client/types.ts';
-import { type Breakers, createBreakers, PROBE_MS, verdictOf } from './breaker.ts';
+import { type Breakers, callResultOf, createBreakers, PROBE_MS } from './breaker.ts';
 
 /** Connections per origin, as many again for relayed calls; one request at a time on each. */
 export const CONNECTIONS_PER_ORIGIN = 128;
@@ -74,7 +74,7 @@ class PooledClient implements ModuleClient {
   readonly #pools = new Map<string, ConnectionPool>();
   /** Connections of their own: slow readers of long answers must not hold up tool calls. */
   readonly #relayPools = new Map<string, ConnectionPool>();
-  readonly #lines = new Map<string, RelayLine>();
+  readonly #queues = new Map<string, RelayQueue>();
   readonly #counts: CallCounts = {
     calls: 0,
     answered: 0,
@@ -120,12 +120,12 @@ class PooledClient implements ModuleClient {
     return new Promise((resolve) => {
       const ended = (result: ModuleResult, isSent: boolean) => {
         lease.release();
-        this.#breakers.settle(permit, verdictOf(result.ok ? undefined : result.error, isSent));
+        this.#breakers.settle(permit, callResultOf(result.ok ? undefined : result.error, isSent));
         this.#count(result.ok ? undefined : result.error);
         resolve(result);
       };
       const opening = body === undefined ? head : head + body;
-      new Exchange({ pool, request, opening, timeoutMs, repeated: this.#repeated, ended }).begin();
+      new Attempt({ pool, request, opening, timeoutMs, repeated: this.#repeated, ended }).begin();
     });
   }
 
@@ -141,7 +141,7 @@ class PooledClient implements ModuleClient {
     if (opening === undefined) return this.#refuseRelay('ModuleFailed', listener);
     const relay = new Relay({
       pool,
-      line: this.#line(origin),
+      queue: this.#queueOf(origin),
       holder,
       listener,
       opening,
@@ -162,7 +162,7 @@ class PooledClient implements ModuleClient {
     return (
       permit && {
         isProbe: permit.probe,
-        settle: (verdict) => this.#breakers.settle(permit, verdict),
+        settle: (result) => this.#breakers.settle(permit, result),
       }
     );
   }
@@ -198,15 +198,15 @@ class PooledClient implements ModuleClient {
     return pool;
   }
 
-  #line(origin: string): RelayLine {
-    const known = this.#lines.get(origin);
+  #queueOf(origin: string): RelayQueue {
+    const known = this.#queues.get(origin);
     if (known !== undefined) return known;
-    const line = new RelayLine({
+    const line = new RelayQueue({
       calls: this.#bounds.of('relayedCalls', origin),
       waiting: this.#bounds.of('relayedWaiting', origin),
       connections: this.#bounds.of('relayedConnections', origin),
     });
-    this.#lines.set(origin, line);
+    this.#queues.set(origin, line);
     return line;
   }
 

@@ -33,7 +33,7 @@ export const PAGE_EVENTS = 500;
 export const PAGE_EVENTS_MAX = 20_000;
 const CURSOR = 'eventFeed:';
 
-export interface EventFeedOptions {
+export interface EventPollerOptions {
   readonly module: string;
   /** Base address of the module. */
   readonly url: string;
@@ -49,8 +49,8 @@ export interface EventFeedOptions {
 }
 
 /** Polls until it is stopped. */
-export class EventFeed {
-  readonly #options: EventFeedOptions;
+export class EventPoller {
+  readonly #options: EventPollerOptions;
   readonly #endpoint: Endpoint;
   #cursor: string;
   #limit = PAGE_EVENTS;
@@ -61,7 +61,7 @@ export class EventFeed {
   readonly #stopping = new AbortController();
   readonly #counts = { polls: 0, pollFailures: 0, pagesRefused: 0 };
 
-  constructor(options: EventFeedOptions) {
+  constructor(options: EventPollerOptions) {
     this.#options = options;
     const { module, url, administration } = options;
     const parsed = parseEndpoint(`${module}:/events`, new Map([[module, url]]));
@@ -89,13 +89,13 @@ export class EventFeed {
   }
 
   readonly #poll = (): void => {
-    this.#running = this.#turn().then((waitMs) => {
+    this.#running = this.#pollOnce().then((waitMs) => {
       if (!this.#stopping.signal.aborted) this.#cancel = this.#options.schedule.timer(waitMs, this.#poll);
     });
   };
 
   /** One page; milliseconds until the next. */
-  async #turn(): Promise<number> {
+  async #pollOnce(): Promise<number> {
     const { module, log } = this.#options;
     this.#counts.polls += 1;
     try {

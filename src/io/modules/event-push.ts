@@ -13,13 +13,13 @@ export const EVENTS_PER_REQUEST_MAX = 1_000;
 /** Body of one request. */
 export const EVENTS_BODY_MAX_BYTES = 4 * 1024 * 1024;
 
-export interface EventIntake {
+export interface EventPush {
   /** Throws `AccessDenied`, `InvalidInput`, `BodyTooLarge`; rejects as `EventInbox.accept` does. */
   push(key: string | undefined, body: Buffer): Promise<Intake>;
   counters(): { readonly refusedKey: number; readonly refusedInput: number };
 }
 
-export function createEventIntake(inbox: Pick<EventInbox, 'accept'>, keys: ModuleKeys): EventIntake {
+export function createEventPush(inbox: Pick<EventInbox, 'accept'>, keys: ModuleKeys): EventPush {
   const refused = { refusedKey: 0, refusedInput: 0 };
   const judgeWith = (opened: ReadonlySet<string>) => (name: unknown, path: string) => {
     const known = requireModule(name, path, keys.knows);

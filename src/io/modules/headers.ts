@@ -24,10 +24,10 @@ export interface CallFacts {
 
 const VALUE_CHARACTERS_MAX = 512;
 const PLAIN = /^[\x20-\x7e]+$/;
-/** Names of clients' headers whose verdict is remembered: a few come with every call. */
+/** Names of clients' headers whose lower-case form is remembered: a few come with every call. */
 const NAMES_KNOWN_MAX = 1_000;
 const NAME_KNOWN_CHARACTERS_MAX = 64;
-const travellingNames = new Map<string, string>();
+const forwardedNames = new Map<string, string>();
 
 /** Written by the gateway alone. */
 const GATEWAY_NAMES: ReadonlySet<string> = new Set([
@@ -126,7 +126,7 @@ export function forwardedHeaders(
   const named = namedByConnection(headers);
   const kept: Record<string, string> = {};
   for (const [name, value] of headers) {
-    const key = travellingName(name);
+    const key = forwardedName(name);
     if (key !== '' && isSafe(value) && named?.has(canonical(name)) !== true) kept[key] = value;
   }
   return kept;
@@ -145,16 +145,16 @@ function namedByConnection(
 }
 
 /** Lower case; '' for a name that no module gets from a client. */
-function travellingName(name: string): string {
-  const known = travellingNames.get(name);
+function forwardedName(name: string): string {
+  const known = forwardedNames.get(name);
   if (known !== undefined) return known;
   const key = canonical(name);
   const stays =
     GATEWAY_NAMES.has(key) || HOP_BY_HOP.has(key) || NOT_FORWARDED.has(key) || PREFIXES_KEPT_BACK.test(key);
-  const verdict = stays ? '' : name.toLowerCase();
-  if (travellingNames.size < NAMES_KNOWN_MAX && name.length <= NAME_KNOWN_CHARACTERS_MAX)
-    travellingNames.set(name, verdict);
-  return verdict;
+  const forwarded = stays ? '' : name.toLowerCase();
+  if (forwardedNames.size < NAMES_KNOWN_MAX && name.length <= NAME_KNOWN_CHARACTERS_MAX)
+    forwardedNames.set(name, forwarded);
+  return forwarded;
 }
 
 /** `Via` of a proxied call: the hops before, as the client names them, and the gateway (RFC 9110 7.6.3 asks for it). */

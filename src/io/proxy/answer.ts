@@ -100,12 +100,12 @@ export class ProxiedCall implements RelayListener, OutgoingSource {
   start(out: OutgoingBody): void {
     this.#out = out;
     if (this.#failed) out.cut();
-    else this.#goOn();
+    else this.#continue();
   }
 
   drained(): void {
     this.#waiting = false;
-    this.#goOn();
+    this.#continue();
   }
 
   lost(): void {
@@ -143,7 +143,7 @@ export class ProxiedCall implements RelayListener, OutgoingSource {
   }
 
   /** Hands on what was held, then lets the module go on or ends the answer. */
-  #goOn(): void {
+  #continue(): void {
     if (this.#held.length > 0) {
       const bytes = Buffer.concat(this.#held, this.#heldBytes);
       this.#held = [];

@@ -5,7 +5,7 @@
 import { integer, object } from '../../domain/schema.ts';
 import { type FileRemovals, REMOVALS_BODY_MAX_BYTES } from '../files/storage/removals.ts';
 import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
-import { EVENTS_BODY_MAX_BYTES, type EventIntake } from '../modules/event-push.ts';
+import { EVENTS_BODY_MAX_BYTES, type EventPush } from '../modules/event-push.ts';
 import type { Metrics, PartCounters } from '../observability/metrics.ts';
 import type { HealthFacts } from './info.ts';
 
@@ -18,7 +18,7 @@ export interface InternalFacts extends HealthFacts {
 export function createInternalRoutes(
   metrics: Metrics,
   facts: () => InternalFacts,
-  intake: EventIntake,
+  intake: EventPush,
   removals: Pick<FileRemovals, 'remove'>,
 ): AnyRoute[] {
   return [

@@ -1,6 +1,6 @@
 /** What is counted of the event streams, as the metrics show it. */
 import type { ByeReason } from './frames.ts';
-import type { Crowding } from './registry.ts';
+import type { StreamRefusal } from './registry.ts';
 
 /** Totals since the start. */
 export interface StreamCounters {
@@ -18,7 +18,7 @@ export interface StreamCounters {
   /** Closed by the transport: the client did not read. */
   stall: number;
   readonly ended: Record<ByeReason, number>;
-  readonly refused: Record<Crowding | 'stopping', number>;
+  readonly refused: Record<StreamRefusal | 'stopping', number>;
 }
 
 export interface HubCounters extends StreamCounters {

@@ -7,7 +7,7 @@ import type { Schedule } from '../../actors/runtime/runtime-context.ts';
 import { type EventLog, missedAfter } from '../../domain/events/events.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { StreamCounters } from './counters.ts';
-import { beatFrame, NOTHING_FRAME, resetFrame } from './frames.ts';
+import { EMPTY_FRAME, heartbeatFrame, resetFrame } from './frames.ts';
 import type { StreamRegistry } from './registry.ts';
 import { Replay } from './replay.ts';
 import { FrameRing, type RingBounds } from './ring.ts';
@@ -39,7 +39,7 @@ export class Fanout {
   readonly #blocked = new Set<EventStream>();
   #pumping = false;
   #stopped = false;
-  #beat: { readonly sequence: number; readonly bytes: Buffer } | undefined;
+  #heartbeatFrame: { readonly sequence: number; readonly bytes: Buffer } | undefined;
   readonly #stopReading: () => void;
 
   constructor(options: FanoutOptions) {
@@ -69,7 +69,7 @@ export class Fanout {
   /** The stream reads the log until it has come to the ring. */
   catchUp(stream: EventStream): void {
     stream.behind = true;
-    if (stream.blocked || stream.over) return;
+    if (stream.blocked || stream.isOver) return;
     this.#replay.add(stream);
     this.#pump();
   }
@@ -92,7 +92,7 @@ export class Fanout {
     counts.bytes += bytes.length;
     counts.writes += 1;
     stream.send(bytes, clock());
-    if (stream.blocked && !stream.over) this.#blocked.add(stream);
+    if (stream.blocked && !stream.isOver) this.#blocked.add(stream);
   }
 
   /** The socket takes bytes again. */
@@ -103,17 +103,17 @@ export class Fanout {
   }
 
   /** A blocked stream must not be written to, or the transport would never close it (events.md item 2). */
-  beat(stream: EventStream): void {
+  heartbeat(stream: EventStream): void {
     if (stream.blocked) return;
     if (stream.behind || stream.reset || stream.next > 0) {
-      this.send(stream, NOTHING_FRAME, 0);
+      this.send(stream, EMPTY_FRAME, 0);
       return;
     }
     const { newest } = this.ring;
-    if (this.#beat?.sequence !== newest) {
-      this.#beat = { sequence: newest, bytes: beatFrame(this.#options.log.epoch, newest) };
+    if (this.#heartbeatFrame?.sequence !== newest) {
+      this.#heartbeatFrame = { sequence: newest, bytes: heartbeatFrame(this.#options.log.epoch, newest) };
     }
-    this.send(stream, this.#beat.bytes, 0);
+    this.send(stream, this.#heartbeatFrame.bytes, 0);
   }
 
   forget(stream: EventStream): void {
@@ -122,7 +122,7 @@ export class Fanout {
   }
 
   #enqueue(stream: EventStream): void {
-    if (stream.queued || stream.blocked || stream.over || (stream.next === 0 && !stream.reset)) return;
+    if (stream.queued || stream.blocked || stream.isOver || (stream.next === 0 && !stream.reset)) return;
     stream.queued = true;
     this.#due.push(stream);
     this.#pump();
@@ -132,10 +132,10 @@ export class Fanout {
   #pump(): void {
     if (this.#pumping || this.#stopped) return;
     this.#pumping = true;
-    this.#options.schedule.immediate(() => this.#turn());
+    this.#options.schedule.immediate(() => this.#serveSlice());
   }
 
-  #turn(): void {
+  #serveSlice(): void {
     this.#pumping = false;
     if (this.#stopped) return;
     const { log } = this.#options;
@@ -145,7 +145,7 @@ export class Fanout {
       const stream = this.#due[this.#dueAt];
       if (stream === undefined) continue;
       stream.queued = false;
-      if (!stream.over && !stream.blocked) this.#serve(stream);
+      if (!stream.isOver && !stream.blocked) this.#serve(stream);
     }
     if (this.#dueAt === this.#due.length) {
       this.#due = [];
@@ -176,14 +176,14 @@ export class Fanout {
   #takeIn(): void {
     const { log, registry, onLag } = this.#options;
     const { ring } = this;
-    if (missedAfter(log, ring.newest) > 0) this.#tellLoss();
+    if (missedAfter(log, ring.newest) > 0) this.#markReset();
     const before = ring.newest;
     let firstForAll = 0;
     const touched: Channel[] = [];
     for (const event of log.page(before, INTAKE_EVENTS)) {
       if (!ring.append(event, before)) break;
       if (event.userId === undefined) firstForAll ||= event.sequence;
-      else this.#touch(event.userId, event.sequence, touched);
+      else this.#markChannel(event.userId, event.sequence, touched);
     }
     if (firstForAll > 0) for (const stream of registry.all) this.#mark(stream, firstForAll);
     for (const channel of touched) {
@@ -193,7 +193,7 @@ export class Fanout {
     for (const stream of this.#blocked) if (stream.next > 0 && stream.next <= ring.floor) onLag(stream);
   }
 
-  #touch(userId: string, sequence: number, touched: Channel[]): void {
+  #markChannel(userId: string, sequence: number, touched: Channel[]): void {
     const channel = this.#options.registry.channelOf(userId);
     if (channel === undefined) return;
     channel.newest = sequence;
@@ -209,7 +209,7 @@ export class Fanout {
   }
 
   /** Events left the log before they were read: every stream that lived on them is told. */
-  #tellLoss(): void {
+  #markReset(): void {
     const { log, registry } = this.#options;
     this.ring.skipTo(log.oldest - 1);
     for (const stream of registry.all) {

@@ -43,17 +43,17 @@ export const HELLO_FRAME = `retry: ${RETRY_MS}\n: stream of events\n`;
  * The place from which the stream goes on. An id without data is kept by the client and shown to nobody, so that one
  * that is cut before its first event misses none. Never before a reset: who reads this has no need to be told.
  */
-export function placeFrame(epoch: string, sequence: number): string {
+export function positionFrame(epoch: string, sequence: number): string {
   return `id: ${cursorText(epoch, sequence)}\n\n`;
 }
 
 /** A comment that shows both sides that the other is there, and the place that the client has reached. */
-export function beatFrame(epoch: string, sequence: number): Buffer {
+export function heartbeatFrame(epoch: string, sequence: number): Buffer {
   return Buffer.from(`: beat\nid: ${cursorText(epoch, sequence)}\n\n`);
 }
 
 /** A comment that changes nothing, for a stream that has to be written to. */
-export const NOTHING_FRAME = Buffer.from(':\n\n');
+export const EMPTY_FRAME = Buffer.from(':\n\n');
 
 /** What the client asked for is not there any more, or never was: from `newest` on it misses nothing again. */
 export function resetFrame(epoch: string, oldest: number, newest: number): string {

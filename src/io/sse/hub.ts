@@ -7,7 +7,6 @@ import { type EventLog, missedAfter } from '../../domain/events/events.ts';
 import type { SharedBounds } from '../../domain/limits/shared-bounds.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { type Clock, SECOND_MS } from '../../domain/time.ts';
-import { HeartbeatWheel } from './beats.ts';
 import { type HubCounters, newStreamCounters, type StreamCounters } from './counters.ts';
 import { Fanout, SLICE_STREAMS } from './fanout.ts';
 import {
@@ -15,16 +14,17 @@ import {
   byeFrame,
   HELLO_FRAME,
   parseCursor,
-  placeFrame,
+  positionFrame,
   RETRY_MS,
   resetFrame,
 } from './frames.ts';
+import { HeartbeatWheel } from './heartbeat-wheel.ts';
 import { StreamRegistry } from './registry.ts';
 import { RING_BOUNDS, type RingBounds } from './ring.ts';
 import { EventStream, type StreamOrigin } from './stream.ts';
 
 /** events.md: a comment every 20 s ± 20 %, a life of 600 s × 0.8 to 1. */
-const BEAT_MS = 20 * SECOND_MS;
+const HEARTBEAT_MS = 20 * SECOND_MS;
 const LIFETIME_MS = 600 * SECOND_MS;
 /** A socket that took nothing for so long was closed for it (the transport waits 8 to 11 s). */
 const STALL_MS = 5 * SECOND_MS;
@@ -38,7 +38,7 @@ export interface HubOptions {
   /** At least 0, below 1. */
   readonly random: () => number;
   /** Is the session still alive? Asked at each heartbeat. */
-  readonly lives: (origin: StreamOrigin) => boolean;
+  readonly isSessionValid: (origin: StreamOrigin) => boolean;
   readonly ring?: RingBounds;
 }
 
@@ -46,10 +46,10 @@ export class StreamHub {
   readonly #options: HubOptions;
   readonly #registry: StreamRegistry;
   readonly #fanout: Fanout;
-  readonly #beats: HeartbeatWheel;
+  readonly #heartbeats: HeartbeatWheel;
   readonly #counts: StreamCounters = newStreamCounters();
   #closed = false;
-  #stopBeating: () => void;
+  #stopHeartbeats: () => void;
 
   constructor(options: HubOptions) {
     this.#options = options;
@@ -61,8 +61,8 @@ export class StreamHub {
       counts: this.#counts,
       onLag: (stream) => this.#drop(stream),
     });
-    this.#beats = new HeartbeatWheel(options.clock());
-    this.#stopBeating = this.#armBeats();
+    this.#heartbeats = new HeartbeatWheel(options.clock());
+    this.#stopHeartbeats = this.#armHeartbeats();
   }
 
   /** A stream that joins when its answer starts; undefined: a bound refuses it, or the hub is stopping. */
@@ -93,7 +93,7 @@ export class StreamHub {
   async drain(): Promise<number> {
     this.#closed = true;
     this.#fanout.stop();
-    this.#stopBeating();
+    this.#stopHeartbeats();
     while (this.#registry.all.size > 0) {
       let left = SLICE_STREAMS;
       for (const stream of this.#registry.all) {
@@ -114,17 +114,17 @@ export class StreamHub {
 
   #open(stream: EventStream): void {
     const { log, clock } = this.#options;
-    for (const oldest of this.#registry.surplus(stream.origin.sessionId)) {
+    for (const oldest of this.#registry.overflow(stream.origin.sessionId)) {
       this.#end(oldest, 'evicted', this.#between(30, 60) * SECOND_MS);
     }
     this.#registry.add(stream);
     this.#counts.opened += 1;
     const nowMs = clock();
     stream.endsMs = nowMs + LIFETIME_MS * this.#between(0.8, 1);
-    this.#beats.arm(stream, nowMs, BEAT_MS * this.#between(0.8, 1.2));
+    this.#heartbeats.arm(stream, nowMs, HEARTBEAT_MS * this.#between(0.8, 1.2));
     const { newest, floor } = this.#fanout.ring;
     const sent = stream.origin.lastEventId;
-    const asked = sent === undefined ? newest : this.#placeOf(sent);
+    const asked = sent === undefined ? newest : this.#positionOf(sent);
     stream.through = asked ?? newest;
     if (asked === undefined) {
       this.#counts.resets += 1;
@@ -132,7 +132,7 @@ export class StreamHub {
       return;
     }
     if (sent !== undefined) this.#counts.resumed += 1;
-    this.#fanout.send(stream, HELLO_FRAME + placeFrame(log.epoch, asked), 0);
+    this.#fanout.send(stream, HELLO_FRAME + positionFrame(log.epoch, asked), 0);
     if (asked < floor) {
       this.#registry.chargeReplay(stream.origin.sessionId, floor - asked);
       this.#fanout.catchUp(stream);
@@ -140,7 +140,7 @@ export class StreamHub {
   }
 
   /** Undefined: unknown, too old, or of another log. */
-  #placeOf(lastEventId: string): number | undefined {
+  #positionOf(lastEventId: string): number | undefined {
     const { log } = this.#options;
     const cursor = parseCursor(lastEventId);
     if (cursor === undefined || cursor.epoch !== log.epoch) return undefined;
@@ -172,27 +172,27 @@ export class StreamHub {
     return this.#registry.remove(stream);
   }
 
-  #armBeats(): () => void {
+  #armHeartbeats(): () => void {
     return this.#options.schedule.timer(SECOND_MS, () => {
-      this.#stopBeating = this.#armBeats();
-      this.#beatSlice(this.#beats.due(this.#options.clock()), 0);
+      this.#stopHeartbeats = this.#armHeartbeats();
+      this.#heartbeatSlice(this.#heartbeats.due(this.#options.clock()), 0);
     });
   }
 
-  #beatSlice(due: readonly EventStream[], from: number): void {
+  #heartbeatSlice(due: readonly EventStream[], from: number): void {
     if (this.#closed) return;
     const until = from + SLICE_STREAMS;
-    for (const stream of due.slice(from, until)) if (!stream.over) this.#beat(stream);
-    if (until < due.length) this.#options.schedule.immediate(() => this.#beatSlice(due, until));
+    for (const stream of due.slice(from, until)) if (!stream.isOver) this.#heartbeat(stream);
+    if (until < due.length) this.#options.schedule.immediate(() => this.#heartbeatSlice(due, until));
   }
 
-  #beat(stream: EventStream): void {
+  #heartbeat(stream: EventStream): void {
     const nowMs = this.#options.clock();
-    if (!this.#options.lives(stream.origin)) this.#end(stream, 'session', RETRY_MS);
+    if (!this.#options.isSessionValid(stream.origin)) this.#end(stream, 'session', RETRY_MS);
     else if (nowMs >= stream.endsMs) this.#end(stream, 'lifetime', this.#between(0.2, 1) * SECOND_MS);
     else {
-      this.#beats.arm(stream, nowMs, BEAT_MS * this.#between(0.8, 1.2));
-      this.#fanout.beat(stream);
+      this.#heartbeats.arm(stream, nowMs, HEARTBEAT_MS * this.#between(0.8, 1.2));
+      this.#fanout.heartbeat(stream);
     }
   }
 

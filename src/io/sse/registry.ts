@@ -16,9 +16,9 @@ const REPLAY_EVENTS = 100_000;
 const REPLAY_CONNECTS = 4;
 
 /** The bound that a new stream met. */
-export type Crowding = 'node' | 'user' | 'address' | 'connects';
+export type StreamRefusal = 'node' | 'user' | 'address' | 'connects';
 
-const CROWDING = { maximum: 'node', user: 'user', network: 'address', session: 'user' } as const;
+const REFUSAL_OF = { maximum: 'node', user: 'user', network: 'address', session: 'user' } as const;
 
 export class StreamRegistry {
   readonly all = new Set<EventStream>();
@@ -44,7 +44,7 @@ export class StreamRegistry {
   }
 
   /** The lease of one more stream, or the bound that refuses it. Counts the attempt. */
-  take({ sessionId, holder }: StreamOrigin, nowMs: number): Lease | Crowding {
+  take({ sessionId, holder }: StreamOrigin, nowMs: number): Lease | StreamRefusal {
     const window = Math.floor(nowMs / CONNECTS_WINDOW_MS);
     if (window !== this.#connectsWindow) {
       this.#connectsWindow = window;
@@ -55,7 +55,7 @@ export class StreamRegistry {
     if (connects > CONNECTS_MAX) return 'connects';
     // Without its session: of that one the oldest stream is closed instead.
     const lease = this.#bound.take({ ...holder, session: undefined });
-    return lease instanceof Lease ? lease : CROWDING[lease.refusedBy];
+    return lease instanceof Lease ? lease : REFUSAL_OF[lease.refusedBy];
   }
 
   /** The session has so many events of the log read again: it may do so at a pace that leaves room for others. */
@@ -65,10 +65,10 @@ export class StreamRegistry {
   }
 
   /** The streams that have to give way to one more of this session. */
-  surplus(sessionId: string): EventStream[] {
+  overflow(sessionId: string): EventStream[] {
     const streams = this.#sessions.get(sessionId);
-    const surplus = (streams?.size ?? 0) + 1 - this.#settings.get('SseStreamsPerSession');
-    return surplus > 0 ? [...(streams ?? [])].slice(0, surplus) : [];
+    const overflow = (streams?.size ?? 0) + 1 - this.#settings.get('SseStreamsPerSession');
+    return overflow > 0 ? [...(streams ?? [])].slice(0, overflow) : [];
   }
 
   add(stream: EventStream): void {

@@ -5,7 +5,7 @@
  */
 import type { EventLog, StoredEvent } from '../../domain/events/events.ts';
 import { missedAfter } from '../../domain/events/events.ts';
-import { eventFrame, NOTHING_FRAME, WRITE_BYTES_MAX } from './frames.ts';
+import { EMPTY_FRAME, eventFrame, WRITE_BYTES_MAX } from './frames.ts';
 import type { FrameRing } from './ring.ts';
 import type { EventStream } from './stream.ts';
 
@@ -85,8 +85,8 @@ export class Replay {
     }
     stream.through = through;
     if (parts.length > 0)
-      send(stream, parts.length === 1 ? (parts[0] ?? NOTHING_FRAME) : Buffer.concat(parts), parts.length);
-    if (stream.over) return;
+      send(stream, parts.length === 1 ? (parts[0] ?? EMPTY_FRAME) : Buffer.concat(parts), parts.length);
+    if (stream.isOver) return;
     if (through >= ring.floor) this.#leave(stream, false);
     else if (stream.blocked) this.#waiting.delete(stream);
   }

@@ -54,7 +54,7 @@ export class EventStream implements OutgoingSource {
   blockedSinceMs = 0;
   /** End of its life, Unix milliseconds. */
   endsMs = 0;
-  over = false;
+  isOver = false;
 
   constructor(origin: StreamOrigin, lease: Lease, events: StreamEvents) {
     this.origin = origin;
@@ -73,25 +73,25 @@ export class EventStream implements OutgoingSource {
 
   drained(): void {
     this.blockedSinceMs = 0;
-    if (!this.over) this.#events.drained(this);
+    if (!this.isOver) this.#events.drained(this);
   }
 
   lost(): void {
-    if (this.over) return;
-    this.over = true;
+    if (this.isOver) return;
+    this.isOver = true;
     this.#out = undefined;
     this.#events.lost(this);
   }
 
   /** Hands bytes to the socket, which has to be free. */
   send(bytes: Uint8Array | string, nowMs: number): void {
-    if (this.#out?.send(bytes) === false && !this.over) this.blockedSinceMs = nowMs;
+    if (this.#out?.send(bytes) === false && !this.isOver) this.blockedSinceMs = nowMs;
   }
 
   /** Says goodbye and ends; a socket that takes nothing is cut instead. The hub has let go of the stream before. */
   finish(goodbye: string | undefined): void {
     const out = this.#out;
-    this.over = true;
+    this.isOver = true;
     this.#out = undefined;
     if (this.blocked || goodbye === undefined) {
       out?.cut();

@@ -7,7 +7,7 @@
 /** Events listed for one application; of more the log is read. */
 const LISTED_MAX = 256;
 
-export class Pending {
+export class Backlog {
   /** Nothing before it is left; null when nothing waits. */
   #from: number | null = null;
   /** Ascending. All that may be for the application, up to `#knownTo` or, where the list is open, up to now. */

@@ -6,7 +6,7 @@
 import type { Administration } from '../../actors/runtime/administration.ts';
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
 import { SECOND_MS } from '../../domain/time.ts';
-import type { Directory } from './subscriptions.ts';
+import type { Subscriptions } from './subscriptions.ts';
 
 const META_KEY = 'webhooks';
 const INTERVAL_MS = 30 * SECOND_MS;
@@ -14,11 +14,11 @@ const INTERVAL_MS = 30 * SECOND_MS;
 export interface CheckpointOptions {
   readonly administration: Pick<Administration, 'metaGet' | 'metaPut'>;
   readonly schedule: Pick<Schedule, 'timer'>;
-  readonly directory: Directory;
+  readonly subscriptions: Subscriptions;
   /** Up to here every event has found its applications. */
   readonly routed: () => number;
   /** An application could not be read: it may have events before any position. */
-  readonly held: () => boolean;
+  readonly isHeld: () => boolean;
   readonly onError: (error: unknown) => void;
 }
 
@@ -55,11 +55,11 @@ export class Checkpoint {
 
   /** Applications that are behind keep their own place on disk: one that fails for days holds nothing back. */
   async write(): Promise<void> {
-    const { directory, routed, held, administration } = this.#options;
-    if (held()) return;
+    const { subscriptions, routed, isHeld, administration } = this.#options;
+    if (isHeld()) return;
     let position = routed();
-    for (const { pending, view } of directory.all()) {
-      if (pending.from !== null && !view.behind) position = Math.min(position, pending.from);
+    for (const { backlog, view } of subscriptions.all()) {
+      if (backlog.from !== null && !view.behind) position = Math.min(position, backlog.from);
     }
     if (this.#position !== undefined && position <= this.#position) return;
     this.#position = position;

@@ -33,7 +33,7 @@ export class HostConcurrency {
   readonly #begin: (appId: string, release: () => void) => void;
   readonly #hosts = new Map<string, Host>();
   /** Hosts with somebody waiting and a place left, the next one first. */
-  readonly #turns: Record<Health, Set<Host>> = { healthy: new Set(), failing: new Set() };
+  readonly #rotation: Record<Health, Set<Host>> = { healthy: new Set(), failing: new Set() };
   readonly #inFlight: Record<Health, number> = { healthy: 0, failing: 0 };
   #pumping = false;
 
@@ -61,14 +61,14 @@ export class HostConcurrency {
       this.#hosts.set(hostName, host);
     }
     host.waiting[health].push(appId);
-    this.#enter(host);
+    this.#enqueue(host);
     this.#pump();
   }
 
-  #enter(host: Host): void {
+  #enqueue(host: Host): void {
     if (host.inFlight >= this.#limits.perHostMax) return;
-    if (host.waiting.healthy.length > 0) this.#turns.healthy.add(host);
-    if (host.waiting.failing.length > 0) this.#turns.failing.add(host);
+    if (host.waiting.healthy.length > 0) this.#rotation.healthy.add(host);
+    if (host.waiting.failing.length > 0) this.#rotation.failing.add(host);
   }
 
   #pump(): void {
@@ -82,40 +82,40 @@ export class HostConcurrency {
     const { inFlightMax, failingMax, failingMin } = this.#limits;
     const { healthy, failing } = this.#inFlight;
     if (healthy + failing >= inFlightMax) return undefined;
-    const failingWaits = this.#turns.failing.size > 0 && failing < failingMax;
+    const failingWaits = this.#rotation.failing.size > 0 && failing < failingMax;
     if (failingWaits && failing < failingMin) return 'failing';
     const kept = failingMin - Math.min(failing, failingMin);
-    if (this.#turns.healthy.size > 0 && healthy + failing + kept < inFlightMax) return 'healthy';
+    if (this.#rotation.healthy.size > 0 && healthy + failing + kept < inFlightMax) return 'healthy';
     return failingWaits ? 'failing' : undefined;
   }
 
   #start(health: Health): void {
-    const [host] = this.#turns[health];
+    const [host] = this.#rotation[health];
     if (host === undefined) return;
     // Taken out and put back behind the others.
-    this.#turns[health].delete(host);
+    this.#rotation[health].delete(host);
     const appId = host.waiting[health].shift();
     if (appId === undefined) return;
     host.inFlight += 1;
     this.#inFlight[health] += 1;
     if (host.inFlight >= this.#limits.perHostMax) {
-      this.#turns.healthy.delete(host);
-      this.#turns.failing.delete(host);
-    } else this.#enter(host);
+      this.#rotation.healthy.delete(host);
+      this.#rotation.failing.delete(host);
+    } else this.#enqueue(host);
     let held = true;
     this.#begin(appId, () => {
       if (!held) return;
       held = false;
-      this.#leave(host, health);
+      this.#release(host, health);
     });
   }
 
-  #leave(host: Host, health: Health): void {
+  #release(host: Host, health: Health): void {
     host.inFlight -= 1;
     this.#inFlight[health] -= 1;
     const { healthy, failing } = host.waiting;
     if (host.inFlight === 0 && healthy.length + failing.length === 0) this.#hosts.delete(host.name);
-    else this.#enter(host);
+    else this.#enqueue(host);
     this.#pump();
   }
 }

@@ -10,16 +10,16 @@ import type { Clock } from '../../domain/time.ts';
 import { bodyOf, webhookIdOf } from '../../domain/webhooks/batch.ts';
 import type { AttemptResult, OpenDelivery, Resend } from '../../domain/webhooks/types.ts';
 import type { ApiKeyCipher } from '../apps/api-keys.ts';
-import type { Scanner, ScanResult } from './log-scanner.ts';
+import type { LogScanner, ScanResult } from './log-scanner.ts';
 import type { WebhookSender } from './sender.ts';
 import { type DeliveryKeys, openKeys } from './signature.ts';
-import type { Directory, Subscription } from './subscriptions.ts';
+import type { Subscription, Subscriptions } from './subscriptions.ts';
 
 export interface DeliveryWorkerOptions {
   readonly actors: ActorSystem;
   readonly log: EventLog;
-  readonly directory: Directory;
-  readonly scanner: Scanner;
+  readonly subscriptions: Subscriptions;
+  readonly scanner: LogScanner;
   readonly sender: WebhookSender;
   readonly cipher: ApiKeyCipher;
   readonly clock: Clock;
@@ -47,7 +47,7 @@ export class DeliveryWorker {
   }
 
   /** At most one delivery. Rejects when an actor refuses: then nothing was lost and the turn may be repeated. */
-  async turn(entry: Subscription): Promise<void> {
+  async run(entry: Subscription): Promise<void> {
     const { clock } = this.#options;
     const view = await this.refresh(entry);
     if (view === undefined || view.state === 'disabled') return;
@@ -60,7 +60,10 @@ export class DeliveryWorker {
   async refresh(entry: Subscription): Promise<WebhookView | undefined> {
     const { actors } = this.#options;
     const { appId } = entry.view;
-    return this.#took(entry, await actors.query<WebhookView | undefined>(app, appId, { type: 'webhook' }));
+    return this.#applyView(
+      entry,
+      await actors.query<WebhookView | undefined>(app, appId, { type: 'webhook' }),
+    );
   }
 
   /** Those that are valid now; undefined where the application is gone. */
@@ -71,26 +74,26 @@ export class DeliveryWorker {
     return openKeys(keys, cipher);
   }
 
-  #took(entry: Subscription, view: WebhookView | null | undefined): WebhookView | undefined {
-    const { directory } = this.#options;
+  #applyView(entry: Subscription, view: WebhookView | null | undefined): WebhookView | undefined {
+    const { subscriptions } = this.#options;
     if (view === null || view === undefined) {
-      directory.delete(entry.view.appId);
+      subscriptions.delete(entry.view.appId);
       return undefined;
     }
-    directory.set(view);
+    subscriptions.set(view);
     return view;
   }
 
   async #ask(entry: Subscription, command: object): Promise<WebhookView | undefined> {
     const { actors } = this.#options;
-    return this.#took(entry, await actors.ask<WebhookView | null>(app, entry.view.appId, command));
+    return this.#applyView(entry, await actors.ask<WebhookView | null>(app, entry.view.appId, command));
   }
 
   async #prepare(entry: Subscription): Promise<Plan | undefined> {
     const { open, resends } = entry.view;
     if (open !== null) return this.#reopen(entry, open);
     const [resend] = resends;
-    const { from } = entry.pending;
+    const { from } = entry.backlog;
     const live = from !== null;
     if (resend !== undefined && (!live || entry.lastSource === 'live'))
       return this.#planResend(entry, resend);
@@ -105,7 +108,7 @@ export class DeliveryWorker {
     await this.#ask(entry, { type: 'dropDelivery', webhookId: open.webhookId });
     if (open.source === 'live') {
       const first = (open.sequences[0] ?? 1) - 1;
-      entry.pending.readFrom(Math.min(entry.pending.from ?? first, entry.view.cursor?.sequence ?? first));
+      entry.backlog.readFrom(Math.min(entry.backlog.from ?? first, entry.view.cursor?.sequence ?? first));
     }
     return undefined;
   }
@@ -124,7 +127,7 @@ export class DeliveryWorker {
       return delivery === undefined ? undefined : { delivery, events, scanned, reopened: false };
     }
     this.#advance(entry, scanned);
-    if (entry.pending.from !== null || !entry.view.behind) return undefined;
+    if (entry.backlog.from !== null || !entry.view.behind) return undefined;
     const cursor = { tick: tick ?? entry.view.cursor?.tick ?? '0', sequence: scanned };
     await this.#ask(entry, { type: 'caughtUp', cursor });
     return undefined;
@@ -133,9 +136,9 @@ export class DeliveryWorker {
   /** From the list of the application where there is one, else from the log. */
   async #next(entry: Subscription, from: number, position: number): Promise<ScanResult> {
     const { scanner } = this.#options;
-    const { pending, view } = entry;
-    const listed = pending.after(from);
-    const { unread } = pending;
+    const { backlog, view } = entry;
+    const listed = backlog.after(from);
+    const { unread } = backlog;
     if (listed.length > 0) return scanner.pick(entry, listed, view.limit, unread ?? position);
     if (unread === undefined) return { events: [], scanned: position, tick: undefined };
     return scanner.scan(entry, Math.max(unread, from), position, view.limit);
@@ -143,9 +146,9 @@ export class DeliveryWorker {
 
   /** Nothing of the application is left before `scanned`. */
   #advance(entry: Subscription, scanned: number): void {
-    const { pending } = entry;
-    if (pending.unread !== undefined && scanned >= this.#options.position()) pending.caughtUp();
-    pending.advance(scanned);
+    const { backlog } = entry;
+    if (backlog.unread !== undefined && scanned >= this.#options.position()) backlog.caughtUp();
+    backlog.advance(scanned);
   }
 
   async #planResend(entry: Subscription, resend: Resend): Promise<Plan | undefined> {
@@ -211,6 +214,6 @@ export class DeliveryWorker {
     if ((view.cursor?.sequence ?? 0) < last) return;
     this.#advance(entry, scanned);
     // One more turn writes down that nothing waits.
-    if (view.behind) entry.pending.keep(scanned);
+    if (view.behind) entry.backlog.keep(scanned);
   }
 }

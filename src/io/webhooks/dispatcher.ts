@@ -10,12 +10,12 @@ import { routeOf } from '../../domain/webhooks/routing.ts';
 import { Checkpoint } from './checkpoint.ts';
 import { CONCURRENCY_LIMITS, type ConcurrencyLimits, HostConcurrency } from './concurrency.ts';
 import { DeliveryWorker, type DeliveryWorkerOptions } from './delivery-worker.ts';
-import { Roll } from './loader.ts';
-import { Scanner } from './log-scanner.ts';
+import { SubscriptionLoader } from './loader.ts';
+import { LogScanner } from './log-scanner.ts';
 import { oldestUndeliveredMs, type WebhookCounters, WebhookStatistics } from './metrics.ts';
-import { Directory, type Subscription } from './subscriptions.ts';
+import { type Subscription, Subscriptions } from './subscriptions.ts';
 
-export interface EngineOptions
+export interface DispatcherOptions
   extends Pick<DeliveryWorkerOptions, 'actors' | 'log' | 'sender' | 'cipher' | 'clock'> {
   readonly administration: Pick<Administration, 'ids' | 'metaGet' | 'metaPut'>;
   readonly schedule: Schedule;
@@ -28,14 +28,14 @@ const PAGE_EVENTS = 500;
 const DEFERRED_MS = 5 * SECOND_MS;
 const DEFERRED_MAX_MS = MINUTE_MS;
 
-export class WebhookEngine {
-  readonly directory = new Directory();
-  readonly scanner: Scanner;
+export class WebhookDispatcher {
+  readonly subscriptions = new Subscriptions();
+  readonly scanner: LogScanner;
   readonly worker: DeliveryWorker;
-  readonly #options: EngineOptions;
+  readonly #options: DispatcherOptions;
   readonly #concurrency: HostConcurrency;
   readonly #checkpoint: Checkpoint;
-  readonly #roll: Roll;
+  readonly #loader: SubscriptionLoader;
   readonly #statistics = new WebhookStatistics();
   #position = 0;
   #routing = false;
@@ -44,32 +44,32 @@ export class WebhookEngine {
   #unsubscribe: (() => void) | undefined;
   #running = 0;
 
-  constructor(options: EngineOptions) {
+  constructor(options: DispatcherOptions) {
     this.#options = options;
     const { actors, log, onBug, concurrency = CONCURRENCY_LIMITS } = options;
-    this.scanner = new Scanner(log, actors);
-    this.#concurrency = new HostConcurrency(concurrency, (appId, release) => this.#begin(appId, release));
+    this.scanner = new LogScanner(log, actors);
+    this.#concurrency = new HostConcurrency(concurrency, (appId, release) => this.#run(appId, release));
     this.worker = new DeliveryWorker({
       ...options,
-      directory: this.directory,
+      subscriptions: this.subscriptions,
       scanner: this.scanner,
       position: () => this.#position,
       checkpoint: () => this.#checkpoint.position ?? 0,
       onAttempt: (result, events) => this.#statistics.attempted(result, events),
     });
-    this.#roll = new Roll({
+    this.#loader = new SubscriptionLoader({
       ...options,
-      directory: this.directory,
+      subscriptions: this.subscriptions,
       scanner: this.scanner,
-      onEntered: (entry) => {
-        if (this.#started) this.#ready(entry);
+      onLoaded: (entry) => {
+        if (this.#started) this.#schedule(entry);
       },
     });
     this.#checkpoint = new Checkpoint({
       ...options,
-      directory: this.directory,
+      subscriptions: this.subscriptions,
       routed: () => this.#position,
-      held: () => this.#roll.unread > 0,
+      isHeld: () => this.#loader.unread > 0,
       onError: (error) => {
         if (!(error instanceof GatewayError)) onBug(error, '');
       },
@@ -82,11 +82,11 @@ export class WebhookEngine {
     this.#position = this.#checkpoint.position ?? log.newest;
     // Before any application relies on it.
     await this.#checkpoint.write();
-    await this.#roll.readAll();
+    await this.#loader.readAll();
     if (this.#stopped) return;
     this.#started = true;
     this.#unsubscribe = log.subscribe(() => this.#wake());
-    for (const entry of this.directory.all()) this.#ready(entry);
+    for (const entry of this.subscriptions.all()) this.#schedule(entry);
     this.#wake();
   }
 
@@ -96,8 +96,8 @@ export class WebhookEngine {
     this.#stopped = true;
     this.#unsubscribe?.();
     this.#checkpoint.stop();
-    this.#roll.stop();
-    this.directory.release();
+    this.#loader.stop();
+    this.subscriptions.release();
     let over = false;
     const cancel = schedule.timer(withinMs, () => {
       over = true;
@@ -109,12 +109,12 @@ export class WebhookEngine {
 
   /** The application is not what it was. */
   changed(appId: string): void {
-    this.#roll.changed(appId);
+    this.#loader.changed(appId);
   }
 
   /** Runs a test delivery of the owner in a moment when nothing else of the application is under way. */
   async exclusively<T>(appId: string, work: (entry: Subscription) => Promise<T>): Promise<T> {
-    const entry = this.directory.get(appId);
+    const entry = this.subscriptions.get(appId);
     if (entry === undefined || this.#stopped) throw new GatewayError('WebhookDisabled');
     if (entry.busy) await new Promise<void>((resolve) => entry.waiters.push(resolve));
     if (this.#stopped) throw new GatewayError('Stopping');
@@ -124,18 +124,18 @@ export class WebhookEngine {
       return await work(entry);
     } finally {
       this.#running -= 1;
-      this.#rest(entry);
+      this.#finishRun(entry);
     }
   }
 
   /** When the oldest event that waits for the application was accepted; undefined when none waits. */
   oldestUndeliveredMs(appId: string): number | undefined {
-    return oldestUndeliveredMs(this.directory.get(appId), this.#options.log);
+    return oldestUndeliveredMs(this.subscriptions.get(appId), this.#options.log);
   }
 
   counters(): WebhookCounters {
     const { log, clock } = this.#options;
-    return this.#statistics.counters(this.directory, this.#concurrency, log, clock());
+    return this.#statistics.counters(this.subscriptions, this.#concurrency, log, clock());
   }
 
   /** New events are readable: one look for all that came in this turn of the event loop. */
@@ -153,10 +153,10 @@ export class WebhookEngine {
       const { sequence } = event;
       this.#position = sequence;
       this.scanner.remember(event);
-      for (const entry of this.directory.candidates(event)) {
+      for (const entry of this.subscriptions.candidates(event)) {
         if (routeOf(event, entry.subscriber) === 'no') continue;
         if (sequence <= (entry.view.cursor?.sequence ?? 0)) continue;
-        if (entry.pending.offer(sequence)) this.#ready(entry);
+        if (entry.backlog.offer(sequence)) this.#schedule(entry);
       }
     }
     if (page.length === 0) return;
@@ -165,31 +165,31 @@ export class WebhookEngine {
   }
 
   /** The application waits for a place, or for its time; nothing happens while it has one. */
-  #ready(entry: Subscription): void {
+  #schedule(entry: Subscription): void {
     const { view } = entry;
-    const work = entry.pending.from !== null || view.open !== null || view.resends.length > 0;
+    const work = entry.backlog.from !== null || view.open !== null || view.resends.length > 0;
     if (entry.busy || this.#stopped || !work || view.state === 'disabled') return;
     entry.cancelTimer?.();
     entry.cancelTimer = undefined;
     const waitMs = (view.retryAtMs ?? 0) - this.#options.clock();
     if (waitMs > 0) {
-      this.#later(entry, waitMs);
+      this.#scheduleIn(entry, waitMs);
       return;
     }
     entry.busy = true;
     this.#concurrency.add(view.appId, entry.host, view.state === 'failing');
   }
 
-  #later(entry: Subscription, waitMs: number): void {
+  #scheduleIn(entry: Subscription, waitMs: number): void {
     entry.cancelTimer?.();
     entry.cancelTimer = this.#options.schedule.timer(Math.min(waitMs, HOUR_MS), () => {
       entry.cancelTimer = undefined;
-      if (this.directory.get(entry.view.appId) === entry) this.#ready(entry);
+      if (this.subscriptions.get(entry.view.appId) === entry) this.#schedule(entry);
     });
   }
 
-  #begin(appId: string, release: () => void): void {
-    const entry = this.directory.get(appId);
+  #run(appId: string, release: () => void): void {
+    const entry = this.subscriptions.get(appId);
     if (entry === undefined || this.#stopped) {
       if (entry !== undefined) entry.busy = false;
       release();
@@ -197,7 +197,7 @@ export class WebhookEngine {
     }
     this.#running += 1;
     this.worker
-      .turn(entry)
+      .run(entry)
       .then(
         () => {
           entry.deferrals = 0;
@@ -213,13 +213,13 @@ export class WebhookEngine {
       .then((waitMs) => {
         this.#running -= 1;
         release();
-        this.#rest(entry, waitMs);
+        this.#finishRun(entry, waitMs);
       })
       .catch((error: unknown) => this.#options.onBug(error, appId));
   }
 
   /** A turn is over. Tests of the owner come first, then whatever is left to do. */
-  #rest(entry: Subscription, waitMs?: number): void {
+  #finishRun(entry: Subscription, waitMs?: number): void {
     const waiter = entry.waiters.shift();
     if (waiter !== undefined) {
       waiter();
@@ -227,8 +227,8 @@ export class WebhookEngine {
     }
     entry.busy = false;
     this.#checkpoint.moved();
-    if (this.directory.get(entry.view.appId) !== entry) return;
-    if (waitMs === undefined) this.#ready(entry);
-    else this.#later(entry, waitMs);
+    if (this.subscriptions.get(entry.view.appId) !== entry) return;
+    if (waitMs === undefined) this.#schedule(entry);
+    else this.#scheduleIn(entry, waitMs);
   }
 }

@@ -9,28 +9,28 @@ import type { Administration } from '../../actors/runtime/administration.ts';
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { MINUTE_MS } from '../../domain/time.ts';
-import type { Scanner } from './log-scanner.ts';
-import type { Directory, Subscription } from './subscriptions.ts';
+import type { LogScanner } from './log-scanner.ts';
+import type { Subscription, Subscriptions } from './subscriptions.ts';
 
 /** Applications read in one turn of the event loop. */
-const LOAD_APPS = 200;
+const APPS_PER_TICK = 200;
 
-export interface RollOptions {
+export interface LoaderOptions {
   readonly actors: ActorSystem;
   readonly administration: Pick<Administration, 'ids'>;
   readonly schedule: Schedule;
-  readonly directory: Directory;
-  readonly scanner: Scanner;
-  readonly onEntered: (entry: Subscription) => void;
+  readonly subscriptions: Subscriptions;
+  readonly scanner: LogScanner;
+  readonly onLoaded: (entry: Subscription) => void;
   readonly onBug: (error: unknown, appId: string) => void;
 }
 
-export class Roll {
-  readonly #options: RollOptions;
+export class SubscriptionLoader {
+  readonly #options: LoaderOptions;
   readonly #unread = new Set<string>();
   #stopped = false;
 
-  constructor(options: RollOptions) {
+  constructor(options: LoaderOptions) {
     this.#options = options;
   }
 
@@ -46,9 +46,9 @@ export class Roll {
   async readAll(): Promise<void> {
     const { administration, schedule } = this.#options;
     for (let after = '', more = true; more && !this.#stopped; ) {
-      const ids = administration.ids('app', after, LOAD_APPS);
+      const ids = administration.ids('app', after, APPS_PER_TICK);
       for (const appId of ids) await this.#read(appId);
-      more = ids.length === LOAD_APPS;
+      more = ids.length === APPS_PER_TICK;
       after = ids.at(-1) ?? '';
       await new Promise<void>((resolve) => schedule.immediate(resolve));
     }
@@ -60,7 +60,7 @@ export class Roll {
   }
 
   async #read(appId: string): Promise<void> {
-    const { actors, directory, schedule } = this.#options;
+    const { actors, subscriptions, schedule } = this.#options;
     let view: WebhookView | undefined;
     try {
       view = await actors.query<WebhookView | undefined>(app, appId, { type: 'webhook' });
@@ -71,17 +71,17 @@ export class Roll {
       return;
     }
     const late = this.#unread.delete(appId);
-    if (view === undefined) directory.delete(appId);
-    else this.#enter(view, late);
+    if (view === undefined) subscriptions.delete(appId);
+    else this.#add(view, late);
   }
 
   /** Who could not be read meanwhile was not found by the events that came. */
-  #enter(view: WebhookView, late: boolean): void {
-    const { directory, scanner, onEntered } = this.#options;
-    const entry = directory.set(view);
-    if ((view.behind || late) && entry.pending.from === null) {
-      entry.pending.readFrom(view.cursor?.sequence ?? scanner.positionAt(view.sinceMs));
+  #add(view: WebhookView, late: boolean): void {
+    const { subscriptions, scanner, onLoaded } = this.#options;
+    const entry = subscriptions.set(view);
+    if ((view.behind || late) && entry.backlog.from === null) {
+      entry.backlog.readFrom(view.cursor?.sequence ?? scanner.positionAt(view.sinceMs));
     }
-    onEntered(entry);
+    onLoaded(entry);
   }
 }

@@ -10,7 +10,7 @@ import type { EventLog, StoredEvent } from '../../domain/events/events.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import { batchLength } from '../../domain/webhooks/batch.ts';
 import { allowedBy, type Consent, routeOf } from '../../domain/webhooks/routing.ts';
-import { isCrowded, type Subscription } from './subscriptions.ts';
+import { isParticipantListFull, type Subscription } from './subscriptions.ts';
 
 /** Events looked at in one go; further ones in the application's next turn. */
 const SCAN_EVENTS_MAX = 2_000;
@@ -29,7 +29,7 @@ export interface ScanResult {
   readonly tick: string | undefined;
 }
 
-export class Scanner {
+export class LogScanner {
   readonly #log: EventLog;
   readonly #actors: ActorSystem;
   readonly #recent = new Map<number, StoredEvent>();
@@ -149,7 +149,7 @@ export class Scanner {
     const route = routeOf(event, subscriber);
     if (route !== 'consent' || event.userId === undefined) return route === 'yes';
     const named = event.appId === subscriber.appId;
-    if (!named && !isCrowded(entry) && !entry.participants.has(event.userId)) return false;
+    if (!named && !isParticipantListFull(entry) && !entry.participants.has(event.userId)) return false;
     return allowedBy(await this.#consent(event.userId, subscriber.appId), event, subscriber);
   }
 

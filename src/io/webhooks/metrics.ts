@@ -4,7 +4,7 @@ import { SECOND_MS } from '../../domain/time.ts';
 import { classify } from '../../domain/webhooks/outcome.ts';
 import type { AttemptResult } from '../../domain/webhooks/types.ts';
 import type { HostConcurrency } from './concurrency.ts';
-import type { Directory, Subscription } from './subscriptions.ts';
+import type { Subscription, Subscriptions } from './subscriptions.ts';
 
 export interface WebhookCounters {
   readonly applications: number;
@@ -44,7 +44,7 @@ export class WebhookStatistics {
   }
 
   counters(
-    directory: Directory,
+    subscriptions: Subscriptions,
     concurrency: HostConcurrency,
     log: EventLog,
     nowMs: number,
@@ -53,15 +53,15 @@ export class WebhookStatistics {
     let failing = 0;
     let disabled = 0;
     let oldestMs = nowMs;
-    for (const entry of directory.all()) {
+    for (const entry of subscriptions.all()) {
       if (entry.view.state === 'failing') failing += 1;
       if (entry.view.state === 'disabled') disabled += 1;
-      if (entry.pending.from === null) continue;
+      if (entry.backlog.from === null) continue;
       pending += 1;
       oldestMs = Math.min(oldestMs, oldestUndeliveredMs(entry, log) ?? nowMs);
     }
     return {
-      applications: directory.size,
+      applications: subscriptions.size,
       pending,
       failing,
       disabled,
@@ -78,7 +78,7 @@ export class WebhookStatistics {
 
 /** When the oldest event that waits for the application was accepted; undefined when none waits. */
 export function oldestUndeliveredMs(entry: Subscription | undefined, log: EventLog): number | undefined {
-  if (entry === undefined || entry.pending.from === null) return undefined;
-  const [listed] = entry.pending.after(entry.pending.from);
-  return log.page(listed === undefined ? entry.pending.from : listed - 1, 1)[0]?.acceptedMs;
+  if (entry === undefined || entry.backlog.from === null) return undefined;
+  const [listed] = entry.backlog.after(entry.backlog.from);
+  return log.page(listed === undefined ? entry.backlog.from : listed - 1, 1)[0]?.acceptedMs;
 }

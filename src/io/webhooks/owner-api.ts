@@ -26,7 +26,7 @@ import { classify } from '../../domain/webhooks/outcome.ts';
 import { RESEND_EVENTS_MAX, RESEND_SPAN_MAX_MS, type Resend } from '../../domain/webhooks/types.ts';
 import { type AccountCall, askOptions } from '../accounts/account.ts';
 import { type AppItem, appItem, requireOwnApp } from '../apps/apps.ts';
-import type { WebhookEngine } from './dispatcher.ts';
+import type { WebhookDispatcher } from './dispatcher.ts';
 import type { WebhookSender } from './sender.ts';
 
 const failureClasses = ['blocked_address', 'unresolved', 'unreachable', 'timed_out', 'broken'] as const;
@@ -96,21 +96,21 @@ export type ResendRequest =
 const PINGS_MAX = 8;
 
 export class WebhookOwnerApi {
-  readonly #engine: WebhookEngine;
+  readonly #dispatcher: WebhookDispatcher;
   readonly #log: EventLog;
   readonly #sender: WebhookSender;
   #pings = 0;
   #counting = false;
 
-  constructor(engine: WebhookEngine, log: EventLog, sender: WebhookSender) {
-    this.#engine = engine;
+  constructor(dispatcher: WebhookDispatcher, log: EventLog, sender: WebhookSender) {
+    this.#dispatcher = dispatcher;
     this.#log = log;
     this.#sender = sender;
   }
 
   /** Whole seconds that the oldest event of the application waits; null when none does. */
   oldestUndeliveredSeconds(appId: string, nowMs: number): number | null {
-    const sinceMs = this.#engine.oldestUndeliveredMs(appId);
+    const sinceMs = this.#dispatcher.oldestUndeliveredMs(appId);
     return sinceMs === undefined ? null : Math.max(0, Math.round((nowMs - sinceMs) / SECOND_MS));
   }
 
@@ -168,11 +168,11 @@ export class WebhookOwnerApi {
     if (this.#pings >= PINGS_MAX) throw new GatewayError('Overloaded');
     this.#pings += 1;
     try {
-      return await this.#engine.exclusively(appId, async ({ view: { url } }) => {
+      return await this.#dispatcher.exclusively(appId, async ({ view: { url } }) => {
         const webhookId = `ping_${randomBytes(20).toString('base64url')}`;
         const tick = String(BigInt(call.nowMs) << 20n);
         const event = { module: OWN_MODULE, tick, type: 'ping', data: { appId, utc: toIso(call.nowMs) } };
-        const apiKeys = await this.#engine.worker.apiKeys(appId);
+        const apiKeys = await this.#dispatcher.worker.apiKeys(appId);
         if (apiKeys === undefined) throw new GatewayError('NotFound', 'no such application');
         const body = JSON.stringify(event);
         const result = await this.#sender.send({ url, webhookId, body, apiKeys, resent: false });
@@ -223,8 +223,8 @@ export class WebhookOwnerApi {
   ): Promise<{ after: number; until: number; sequences: null; events: number }> {
     if (fromMs > toMs || toMs - fromMs > RESEND_SPAN_MAX_MS)
       throw new GatewayError('InvalidInput', 'from, to: expected a range of at most 14 days');
-    const { directory, scanner } = this.#engine;
-    const entry = directory.get(id);
+    const { subscriptions, scanner } = this.#dispatcher;
+    const entry = subscriptions.get(id);
     if (entry === undefined) throw new GatewayError('WebhookDisabled');
     if (this.#counting) throw new GatewayError('Overloaded', 'another range is being looked through');
     this.#counting = true;

@@ -8,7 +8,7 @@ import { readRetryAfter } from '../../domain/webhooks/outcome.ts';
 import { judgeWebhookUrl, type WebhookRules } from '../../domain/webhooks/target.ts';
 import { ANSWER_KEPT_MAX, type AttemptResult, type FailureClass } from '../../domain/webhooks/types.ts';
 import { type DeliveryKeys, deliveryHeaders } from './signature.ts';
-import { BlockedAddress, guardedLookup, type Resolve, Unresolved } from './ssrf-guard.ts';
+import { BlockedAddress, createGuardedLookup, type Resolve, Unresolved } from './ssrf-guard.ts';
 
 /** Connecting, TLS, headers and body together (spec 6.2 rule 6). */
 const DEADLINE_MS = 5_000;
@@ -59,7 +59,7 @@ interface Client {
 async function openClient({ rules, resolve, deadlineMs = DEADLINE_MS }: SenderOptions): Promise<Client> {
   const { Agent, buildConnector, request } = await import('undici');
   const connect = buildConnector({
-    lookup: guardedLookup(resolve, rules),
+    lookup: createGuardedLookup(resolve, rules),
     timeout: deadlineMs,
     allowH2: false,
   });
@@ -87,14 +87,14 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
     delivery: OutgoingDelivery,
     signal: AbortSignal,
   ): Promise<Answer> => {
-    const verdict = judgeWebhookUrl(delivery.url, rules());
+    const decision = judgeWebhookUrl(delivery.url, rules());
     // Also the only judge of an IP literal: no look-up happens for one.
-    if (!verdict.ok) throw new NotConnected(new BlockedAddress());
+    if (!decision.ok) throw new NotConnected(new BlockedAddress());
     const { webhookId, apiKeys, resent } = delivery;
     const body = Buffer.from(delivery.body);
     const content = { webhookId, timestamp: Math.floor(clock() / 1000), body };
     const headers = deliveryHeaders(apiKeys, content, resent);
-    const answer = await request(verdict.url, { dispatcher: agent, method: 'POST', headers, body, signal });
+    const answer = await request(decision.url, { dispatcher: agent, method: 'POST', headers, body, signal });
     const retryAfter = answer.headers['retry-after'];
     const readable = answer.headers['content-encoding'] === undefined;
     const bytes = await firstBytes(answer.body);

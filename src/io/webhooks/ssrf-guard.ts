@@ -60,7 +60,7 @@ export function createResolver(elapsed: () => number): Resolve {
  * A look-up for `connect`: one forbidden address among those of a name forbids the name. What it gives back is what
  * the socket connects to; nothing is asked a second time.
  */
-export function guardedLookup(resolve: Resolve, rules: () => WebhookRules): LookupFunction {
+export function createGuardedLookup(resolve: Resolve, rules: () => WebhookRules): LookupFunction {
   return (hostname, options, callback) => {
     resolve(hostname).then(
       (addresses) => {

@@ -6,7 +6,7 @@ import type { WebhookView } from '../../actors/apps/app-state.ts';
 import { PARTICIPANTS_MAX } from '../../domain/apps.ts';
 import type { StoredEvent } from '../../domain/events/events.ts';
 import type { Subscriber } from '../../domain/webhooks/routing.ts';
-import { Pending } from './backlog.ts';
+import { Backlog } from './backlog.ts';
 
 export interface Subscription {
   view: WebhookView;
@@ -14,7 +14,7 @@ export interface Subscription {
   /** `host:port`, the lane it waits in. */
   host: string;
   participants: ReadonlySet<string>;
-  readonly pending: Pending;
+  readonly backlog: Backlog;
   /** It waits for a place or has one. */
   busy: boolean;
   /** Turns in a row that an actor refused. */
@@ -26,12 +26,12 @@ export interface Subscription {
   readonly waiters: (() => void)[];
 }
 
-export class Directory {
+export class Subscriptions {
   readonly #all = new Map<string, Subscription>();
   readonly #byOwner = new Map<string, Set<Subscription>>();
   readonly #byParticipant = new Map<string, Set<Subscription>>();
   /** Too many people for a list: any event about a person may be theirs. */
-  readonly #crowded = new Set<Subscription>();
+  readonly #unlisted = new Set<Subscription>();
 
   get size(): number {
     return this.#all.size;
@@ -51,7 +51,7 @@ export class Directory {
     const facts = factsOf(view, known);
     const entry: Subscription = known ?? {
       ...facts,
-      pending: new Pending(),
+      backlog: new Backlog(),
       busy: false,
       deferrals: 0,
       lastSource: 'live',
@@ -94,19 +94,19 @@ export class Directory {
     if (named !== undefined) yield named;
     yield* this.#byOwner.get(userId) ?? [];
     yield* this.#byParticipant.get(userId) ?? [];
-    yield* this.#crowded;
+    yield* this.#unlisted;
   }
 
   #link(entry: Subscription): void {
     add(this.#byOwner, entry.view.ownerId, entry);
     for (const userId of entry.participants) add(this.#byParticipant, userId, entry);
-    if (isCrowded(entry)) this.#crowded.add(entry);
+    if (isParticipantListFull(entry)) this.#unlisted.add(entry);
   }
 
   #unlink(entry: Subscription): void {
     remove(this.#byOwner, entry.view.ownerId, entry);
     for (const userId of entry.participants) remove(this.#byParticipant, userId, entry);
-    this.#crowded.delete(entry);
+    this.#unlisted.delete(entry);
   }
 }
 
@@ -117,7 +117,7 @@ function release(entry: Subscription): void {
 }
 
 /** The list of participants ends somewhere: from then on it says of nobody that they did not join. */
-export function isCrowded({ participants }: Pick<Subscription, 'participants'>): boolean {
+export function isParticipantListFull({ participants }: Pick<Subscription, 'participants'>): boolean {
   return participants.size >= PARTICIPANTS_MAX;
 }
 

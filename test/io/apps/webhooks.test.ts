@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap';
 import { DAY_MS, HOUR_MS, MINUTE_MS, toIso } from '../../../src/domain/time.ts';
 import { createAppWebhookRoutes } from '../../../src/io/routes/app-webhooks.ts';
-import { WebhookEngine } from '../../../src/io/webhooks/dispatcher.ts';
+import { WebhookDispatcher } from '../../../src/io/webhooks/dispatcher.ts';
 import { WebhookOwnerApi } from '../../../src/io/webhooks/owner-api.ts';
 import { type Answer, cookie } from '../../support/account.ts';
 import { CIPHER, SHOP, startAdmin } from '../../support/admin.ts';
@@ -24,7 +24,7 @@ interface Listed {
 
 async function start(t: Test) {
   const receivers = new TestReceivers();
-  let engine: WebhookEngine | undefined;
+  let dispatcher: WebhookDispatcher | undefined;
   let ownerApi: WebhookOwnerApi | undefined;
   const late = <T extends object>(value: () => T | undefined) =>
     new Proxy({} as T, {
@@ -40,13 +40,13 @@ async function start(t: Test) {
       oldestUndeliveredSeconds: (id, nowMs) => ownerApi?.oldestUndeliveredSeconds(id, nowMs) ?? null,
     },
     webhookPort: {
-      changed: (appId) => engine?.changed(appId),
+      changed: (appId) => dispatcher?.changed(appId),
       tell: async () => ({ ok: true, value: null }),
     },
   });
   const { actors } = fixture;
   const log = new MemoryEventLog(actors.clock.read);
-  engine = new WebhookEngine({
+  dispatcher = new WebhookDispatcher({
     actors: actors.system,
     administration: actors.system.administration,
     log,
@@ -56,8 +56,8 @@ async function start(t: Test) {
     schedule: { immediate: (task) => setImmediate(task), timer: actors.clock.timer },
     onBug: (error) => t.fail(String(error)),
   });
-  await engine.start();
-  ownerApi = new WebhookOwnerApi(engine, log, receivers);
+  await dispatcher.start();
+  ownerApi = new WebhookOwnerApi(dispatcher, log, receivers);
   t.teardown(() => fixture.stop());
   const appId = await fixture.register({ ...SHOP, webhookUrl: 'https://shop.example/hook' });
   const { owner } = fixture;

@@ -3,22 +3,22 @@ import fc from 'fast-check';
 import t from 'tap';
 import type { Holder } from '../../../src/domain/limits/holders.ts';
 import type { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
-import { type LineMember, RelayLine } from '../../../src/io/http-client/relay-queue.ts';
+import { type QueuedRelay, RelayQueue } from '../../../src/io/http-client/relay-queue.ts';
 import { freshBounds } from '../../support/actors/bounds.ts';
 import { runs } from '../../support/depth.ts';
 
 const MAXIMA = { relayedCalls: 400, relayedWaiting: 400, relayedConnections: 8 };
 
-class Call implements LineMember {
+class Call implements QueuedRelay {
   readonly holder: Holder;
   readonly name: string;
   isWhole: boolean;
   state: 'new' | 'gathering' | 'running' | 'over' = 'new';
-  readonly #line: RelayLine;
+  readonly #line: RelayQueue;
   /** Its body is here at once. */
   readonly #arrives: boolean;
 
-  constructor(line: RelayLine, holder: Holder, name: string, body: 'whole' | 'unfinished') {
+  constructor(line: RelayQueue, holder: Holder, name: string, body: 'whole' | 'unfinished') {
     this.#line = line;
     this.holder = holder;
     this.name = name;
@@ -43,7 +43,7 @@ class Call implements LineMember {
 
 function start(maxima = MAXIMA) {
   const bounds: SharedBounds = freshBounds(maxima);
-  const line = new RelayLine({
+  const line = new RelayQueue({
     calls: bounds.of('relayedCalls', 'm'),
     waiting: bounds.of('relayedWaiting', 'm'),
     connections: bounds.of('relayedConnections', 'm'),

@@ -5,12 +5,12 @@ import {
   BREAKER_FAILURES_MAX,
   BREAKER_OPEN_MS,
   BREAKER_UNANSWERED_MAX,
-  type CallVerdict,
+  type CallResult,
   createBreakers,
 } from '../../../src/io/modules/breaker.ts';
 import { runs } from '../../support/depth.ts';
 
-type Outcome = readonly [verdict: CallVerdict, network: string];
+type Outcome = readonly [verdict: CallResult, network: string];
 
 function after(outcomes: readonly Outcome[]): boolean {
   const breakers = createBreakers(() => 0);
@@ -92,7 +92,7 @@ function modelOpens(run: readonly Outcome[]): boolean {
 
 t.test('breakers: any history ends as in the model', async (t) => {
   const outcome = fc.tuple(
-    fc.constantFrom<CallVerdict>('worked', 'failed', 'timedOut', 'timedOut', 'timedOut', 'released'),
+    fc.constantFrom<CallResult>('worked', 'failed', 'timedOut', 'timedOut', 'timedOut', 'released'),
     fc.constantFrom('a', 'a', 'a', 'b'),
   );
   fc.assert(

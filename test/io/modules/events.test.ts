@@ -9,13 +9,13 @@ import type { IncomingEvent } from '../../../src/domain/events/intake.ts';
 import { createModuleClient } from '../../../src/io/modules/client.ts';
 import {
   EAGER_POLLS,
-  EventFeed,
+  EventPoller,
   PAGE_EVENTS,
   POLL_BACKOFF_MAX_MS,
   POLL_EAGER_MS,
   POLL_MS,
 } from '../../../src/io/modules/event-poller.ts';
-import { createEventIntake, EVENTS_BODY_MAX_BYTES } from '../../../src/io/modules/event-push.ts';
+import { createEventPush, EVENTS_BODY_MAX_BYTES } from '../../../src/io/modules/event-push.ts';
 import { createModuleKeys } from '../../../src/io/modules/module-keys.ts';
 import { createMetrics } from '../../../src/io/observability/metrics.ts';
 import { createInternalRoutes } from '../../../src/io/routes/internal.ts';
@@ -50,7 +50,7 @@ async function startIntake(t: Test) {
     ['chat', CHAT_KEY],
     ['core', undefined],
   ]);
-  const intake = createEventIntake(inbox, createModuleKeys(keys));
+  const intake = createEventPush(inbox, createModuleKeys(keys));
   const noRemovals = { remove: () => Promise.reject(new Error('not asked')) };
   const facts = () => {
     throw new Error('not asked');
@@ -154,7 +154,7 @@ function startFeed(t: Test, url: string, actors = createTestActors({ kinds: [] }
   const modules = createModuleClient({ clock: actors.clock.read, bounds: freshBounds() });
   const waits: { delayMs: number; run: () => void }[] = [];
   let waiting: (() => void) | undefined;
-  const feed = new EventFeed({
+  const feed = new EventPoller({
     module: 'wallet',
     url,
     project: 'test',

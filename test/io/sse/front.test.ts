@@ -41,7 +41,7 @@ function start(t: Test, settings: Partial<Record<SettingName, SettingValue>> = {
         clock: Date.now,
         schedule: nodeSchedule,
         random: Math.random,
-        lives: ({ userId, sessionId }) => sessionLives(actors.system, userId, sessionId),
+        isSessionValid: ({ userId, sessionId }) => sessionLives(actors.system, userId, sessionId),
       });
       hub = own;
       actors.system.onRelease('sidHash', (_, owner) => own.sessionEnded(parseSessionOwner(owner).sessionId));

@@ -22,7 +22,7 @@ function start(options: Partial<HubOptions> = {}, log = new MemoryLog()) {
     clock: world.clock,
     schedule: world.schedule,
     random: () => numbers.next,
-    lives: ({ sessionId }) => !dead.has(sessionId),
+    isSessionValid: ({ sessionId }) => !dead.has(sessionId),
     ...options,
   });
   let sessions = 0;

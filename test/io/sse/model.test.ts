@@ -93,7 +93,7 @@ class Gateway {
       clock: this.world.clock,
       schedule: this.world.schedule,
       random: () => 0.5,
-      lives: () => true,
+      isSessionValid: () => true,
       // Small, so that most runs overrun it.
       ring: { framesMax: 6, sizeBytesMax: 2_000 },
     });

@@ -81,7 +81,7 @@ t.test('delivery: what piled up goes out in batches of at most 100; maxBatch 1 n
   await rig.settle();
   open();
   await rig.settle();
-  while (rig.engine.counters().pending > 0) await rig.settle();
+  while (rig.dispatcher.counters().pending > 0) await rig.settle();
   const sizes = (appId: string) =>
     rig.receivers.got.filter(({ url }) => url === URL_OF(appId)).map(({ body }) => numbersOf(body).length);
   t.same(sizes('77'), [1, 100, 30]);
@@ -154,7 +154,7 @@ t.test('routing: other people, other applications, filters and the gateway itsel
   await rig.settle();
   t.same(rig.receivers.numbers(URL_OF('78')), [1, 6, 9]);
   t.notOk(rig.receivers.got.some(({ url }) => url === URL_OF('79')));
-  t.equal(rig.engine.counters().pending, 0);
+  t.equal(rig.dispatcher.counters().pending, 0);
 });
 
 t.test(
@@ -224,13 +224,13 @@ t.test(
       lastTick: '0',
       webhook: { state: 'failing' },
     });
-    t.ok((rig.engine.oldestUndeliveredMs('77') ?? 0) <= startMs, 'the admin sees how long it waits');
+    t.ok((rig.dispatcher.oldestUndeliveredMs('77') ?? 0) <= startMs, 'the admin sees how long it waits');
     rig.receivers.answer = () => 200;
     await rig.actors.advance(2 * HOUR_MS);
     t.same(rig.receivers.numbers(), [1, 2]);
     t.match(await rig.view('77'), { webhook: { state: 'active', failures: 0 }, lastTick: '1002' });
     t.equal(rig.notices.at(-1)?.type, 'WebhookRecovered');
-    t.equal(rig.engine.oldestUndeliveredMs('77'), undefined);
+    t.equal(rig.dispatcher.oldestUndeliveredMs('77'), undefined);
   },
 );
 
@@ -382,7 +382,7 @@ t.test(
     await rig.settle();
     await rig.actors.advance(HOUR_MS);
     t.equal(rig.receivers.got.length, 3);
-    t.equal(rig.engine.directory.size, 0);
+    t.equal(rig.dispatcher.subscriptions.size, 0);
     t.same(await rig.lines('77'), [], 'the log of a removed application is emptied');
     rig.receivers.answer = () => 200;
     await approve(rig, '78', { disabled: false });

@@ -14,7 +14,7 @@ import type { EventLog, OwnEvent, StoredEvent } from '../../../src/domain/events
 import type { AttemptResult, WebhookNotice } from '../../../src/domain/webhooks/types.ts';
 import { createApiKeyCipher } from '../../../src/io/apps/api-keys.ts';
 import { CONCURRENCY_LIMITS, type ConcurrencyLimits } from '../../../src/io/webhooks/concurrency.ts';
-import { WebhookEngine } from '../../../src/io/webhooks/dispatcher.ts';
+import { WebhookDispatcher } from '../../../src/io/webhooks/dispatcher.ts';
 import type { OutgoingDelivery, WebhookSender } from '../../../src/io/webhooks/sender.ts';
 import { createTestActors, type ManualClock, type TestActors } from '../actors/actors.ts';
 
@@ -147,7 +147,7 @@ export interface Rig {
   readonly clock: ManualClock;
   readonly log: MemoryEventLog;
   readonly receivers: TestReceivers;
-  readonly engine: WebhookEngine;
+  readonly dispatcher: WebhookDispatcher;
   readonly notices: WebhookNotice[];
   /** Bugs that the engine has reported. */
   readonly faults: unknown[];
@@ -210,7 +210,7 @@ const UNSENT: AttemptResult = {
 };
 
 /** The engine of one run of the process; one that was killed learns no answer and does nothing more. */
-function engineOf(run: Run): WebhookEngine {
+function engineOf(run: Run): WebhookDispatcher {
   const { actors, log, receivers, faults, concurrency, isAlive, quarantined, fault } = run;
   const { administration } = actors.system;
   const ahead = {
@@ -219,7 +219,7 @@ function engineOf(run: Run): WebhookEngine {
     metaPut: administration.metaPut.bind(administration),
   };
   let attempts = 0;
-  return new WebhookEngine({
+  return new WebhookDispatcher({
     actors: guarded(actors.system, quarantined),
     administration: fault === 'earlyCheckpoint' ? ahead : administration,
     log,
@@ -269,9 +269,9 @@ function configureCommand(
 export async function createRig(options: RigOptions = {}): Promise<Rig> {
   const notices: WebhookNotice[] = [];
   const faults: unknown[] = [];
-  let engine: WebhookEngine | undefined;
+  let dispatcher: WebhookDispatcher | undefined;
   const webhooks: WebhookPort = {
-    changed: (appId) => engine?.changed(appId),
+    changed: (appId) => dispatcher?.changed(appId),
     tell: async (notice) => {
       notices.push(notice);
       return { ok: true, value: null };
@@ -294,7 +294,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
     const started = run;
     const { concurrency = CONCURRENCY_LIMITS } = options;
     const isAlive = () => started === run;
-    engine = engineOf({
+    dispatcher = engineOf({
       actors,
       log,
       receivers,
@@ -304,7 +304,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
       quarantined,
       fault: options.fault,
     });
-    await engine.start();
+    await dispatcher.start();
     await settle();
   };
   await start();
@@ -317,9 +317,9 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
     notices,
     faults,
     quarantined,
-    get engine() {
-      if (engine === undefined) throw new Error('the engine runs');
-      return engine;
+    get dispatcher() {
+      if (dispatcher === undefined) throw new Error('the engine runs');
+      return dispatcher;
     },
     async register(appId, patch = {}) {
       await actors.system.tell(app, appId, configureCommand(appId, patch));

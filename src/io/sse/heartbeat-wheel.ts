@@ -32,7 +32,7 @@ export class HeartbeatWheel {
     const steps = Math.min(second - this.#second, SLOTS);
     for (let step = 1; step <= steps; step += 1) {
       const slot = (this.#second + step) % SLOTS;
-      for (const stream of this.#slots[slot] ?? []) if (!stream.over) due.push(stream);
+      for (const stream of this.#slots[slot] ?? []) if (!stream.isOver) due.push(stream);
       this.#slots[slot] = [];
     }
     this.#second = second;
