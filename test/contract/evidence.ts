@@ -5,12 +5,12 @@ export const GAPS: readonly Gap[] = [
   {
     section: '8.1',
     sentence: 'Connection | connection id',
-    gap: 'The transport of this build does not name a connection. The connections of one address share a pool: one quota for each that the address opened in this window or had open before, closed ones included ([0119](decisions/0119-a-connection-quota-for-each-connection-that-was-opened.md)). One connection alone stops at 10, and one request on each of 25 passes; but a busy connection may use the quotas of its neighbours. The reported limit is always that of one connection, and the scope of the address bounds all of them together. Where the transport names the port of the peer, a connection has exactly one quota. Behind a trusted proxy the scope of the address alone counts.',
+    gap: 'The transport does not identify a connection. The connections of one address share a pool: one quota for each that the address opened in this window or had open before, closed ones included ([0119](decisions/0119-a-connection-quota-for-each-connection-that-was-opened.md)). One connection alone stops at 10, and one request on each of 25 passes, but a busy connection may use the quotas of the others. The reported limit is that of one connection; the address scope bounds all of them. Where the transport names the port of the peer, a connection has exactly one quota. Behind a trusted proxy only the address scope counts.',
   },
   {
     section: '6.2',
     sentence: 'Events are delivered in chronological order by time tick.',
-    gap: 'Each event of a module waits 500 ms for events with older ticks from other modules (`EventReorderMilliseconds`; 0 gives the order of arrival at once). One that comes later still goes next and is counted.',
+    gap: 'Each event of a module waits 500 ms for events with older ticks from other modules (`EventReorderMilliseconds`; 0 gives the order of arrival at once). A later one is delivered next and counted.',
   },
   {
     section: 'Intro',
@@ -20,7 +20,7 @@ export const GAPS: readonly Gap[] = [
   {
     section: '2.7',
     sentence: 'Holds buffered chunks in memory.',
-    gap: 'Chunks lie in files of the gateway until the upload is complete, so that an upload survives a restart; memory holds the parts that are arriving.',
+    gap: 'Chunks are stored in files until the upload is complete, so that an upload survives a restart. Memory holds the parts that are arriving.',
   },
 ];
 

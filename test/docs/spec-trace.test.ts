@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import t from 'tap';
-import { specTracePage } from '../../tools/print-spec-trace.ts';
+import { knownGapsPage, specTracePage } from '../../tools/print-spec-trace.ts';
 import { CHAPTERS, testOf } from '../contract/chapters.ts';
 import { citationFaults, namedTestFaults, uncited } from '../contract/coverage.ts';
 import { GAPS, INTRODUCTIONS, OTHER_TESTS } from '../contract/evidence.ts';
@@ -25,6 +25,7 @@ function sourceOf(file: string): string | undefined {
 
 t.test('spec trace: the page is what the chapters say', async (t) => {
   t.equal(readFileSync('docs/SPEC-TRACE.md', 'utf8'), specTracePage());
+  t.equal(readFileSync('docs/known-gaps.md', 'utf8'), knownGapsPage());
 });
 
 t.test('spec trace: what is cited stands in its section, word for word', async (t) => {

@@ -1,4 +1,4 @@
-/** `npm run tour` and the curl page, run as a reader would: against the real program. */
+/** `npm run tour` and docs/tour.md, run as a reader would: against the real program. */
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
@@ -116,12 +116,11 @@ t.test('tour: a 429 is waited out as long as Retry-After says, and no longer tha
 const missing = ['bash', 'curl'].filter((tool) => spawnSync(tool, ['--version']).error !== undefined);
 const skip = missing.length === 0 ? false : `needs ${missing.join(' and ')}`;
 
-t.test('README: every block of the curl tour runs, and the path ends at the balance', { skip }, async (t) => {
+t.test('tour page: every block runs, and both uploads come back unchanged', { skip }, async (t) => {
   const gateway = await launch({ args: ['--sandbox'] });
   t.teardown(() => gateway.stop());
-  const page = await readFile(new URL('../../../README.md', import.meta.url), 'utf8');
-  const [, section = ''] = /^### The same with curl\n([\s\S]*?)^## /m.exec(page) ?? [];
-  const blocks = [...section.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block);
+  const page = await readFile(new URL('../../../docs/tour.md', import.meta.url), 'utf8');
+  const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block);
   t.equal(blocks.length, 8);
   const script = ['set -euo pipefail', ...blocks].join('\n');
   const folder = await mkdtemp(join(tmpdir(), 'tour-'));
