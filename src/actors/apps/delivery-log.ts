@@ -58,7 +58,7 @@ export const deliveryLog = defineActor<LogState, LogCommand, LogEvent, LogQuery>
         ? { reply: null }
         : {
             events: [{ type: 'expired', beforeMs: Number.MAX_SAFE_INTEGER }],
-            timers: [{ name: EXPIRE, dueMs: null, command: {} }],
+            timers: [{ name: EXPIRE, dueMs: null }],
             reply: null,
           };
     }

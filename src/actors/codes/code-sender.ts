@@ -99,7 +99,7 @@ function ended(
   const { timer, expiresMs, failures } = command;
   const overtaken = (waiting[timer] ?? 0) > expiresMs;
   if (result.ok || overtaken) {
-    const timers = overtaken ? [] : [{ name: timer, dueMs: null, command: {} }];
+    const timers = overtaken ? [] : [{ name: timer, dueMs: null }];
     return { events: [{ type: 'codeSettled', timer, expiresMs }], timers, reply: null };
   }
   const dueMs = turn.nowMs + Math.min(RETRY_FIRST_MS * 2 ** failures, RETRY_MAX_MS);

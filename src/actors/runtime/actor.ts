@@ -7,6 +7,7 @@ import type { ErrorName } from '../../domain/errors.ts';
 import type { ScopeCode } from '../../domain/limits/quotas.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Ports } from './ports.ts';
+import type { AnyProtocol, ReplyOf, Tagged, Typed, TypeIn } from './protocol.ts';
 
 /** Everything a turn may know of the world. No clock and no randomness of its own. */
 export interface Turn {
@@ -60,11 +61,9 @@ export interface Message {
 }
 
 /** A named timer of this actor; setting the same name again replaces it, `dueMs: null` cancels it. */
-export interface Timer {
-  readonly name: string;
-  readonly dueMs: number | null;
-  readonly command: object;
-}
+export type Timer =
+  | { readonly name: string; readonly dueMs: number; readonly command: object }
+  | { readonly name: string; readonly dueMs: null };
 
 /** The reply comes from a later turn of this actor that lists `commandId` in its `answers`. */
 export class Later {
@@ -87,7 +86,7 @@ export interface AuditRecord {
   readonly fields: Readonly<Record<string, string | number | boolean | null>>;
 }
 
-export interface Outcome<Event> {
+export interface Outcome<Event, Reply = unknown> {
   /** Committed before anything below leaves. */
   readonly events?: readonly Event[];
   readonly claims?: readonly Claim[];
@@ -95,10 +94,12 @@ export interface Outcome<Event> {
   readonly timers?: readonly Timer[];
   readonly audit?: readonly AuditRecord[];
   /** Undefined with `next`: the turn that decides the command of `next` answers in its place. */
-  readonly reply?: unknown;
+  readonly reply?: Reply | Later;
   readonly answers?: readonly Answer[];
   /** Slow work. Starts after the commit; what it resolves with comes back as a command. It never rejects. */
   readonly next?: (ports: Ports) => Promise<object>;
+  /** A volatile notification: called once after the commit, lost in a crash, followed by no turn. */
+  readonly notify?: (ports: Ports) => void;
 }
 
 export interface ActorLimits {
@@ -114,8 +115,10 @@ export interface ActorLimits {
  * One kind of actor. `Volatile` is state that is never written: limiter windows, last-seen times. It starts anew
  * whenever the actor is loaded.
  */
-export interface ActorKind<State, Command extends object, Event, Query, Volatile = undefined> {
+export interface ActorKind<State, Command extends object, Event, Query, Volatile = undefined, P = undefined> {
   readonly kind: string;
+  /** Never set: carries the protocol to the types of `ask`, `now`, `query` and `tell`. */
+  readonly protocol?: P;
   /** Version of the rows written. A newer one on disk refuses to start; older ones pass through `upcast`. */
   readonly version: number;
   readonly limits: ActorLimits;
@@ -140,7 +143,13 @@ export interface ActorKind<State, Command extends object, Event, Query, Volatile
 }
 
 /** Any kind, for the places that hold all of them. Method parameters are bivariant, so every kind fits. */
-export type AnyKind = ActorKind<unknown, object, unknown, unknown, unknown>;
+export type AnyKind = ActorKind<unknown, object, unknown, unknown, unknown, unknown>;
+
+/** A kind, or a reference to one, that takes the commands of `P`. */
+export type KindOf<P extends AnyProtocol> = AnyKind & { readonly protocol?: P };
+
+/** A kind without a protocol: any object is a command, and the caller names the reply. */
+export type UntypedKind = AnyKind & { readonly protocol?: undefined };
 
 export interface AskOptions {
   /** Repeats with the same key within the actor's ring of 64 get the first reply again. */
@@ -152,18 +161,35 @@ export interface AskOptions {
   readonly fingerprint?: string;
 }
 
-/** The door to all actors. Refusals reject (ask, query) or throw (now) as `GatewayError`. */
+/** Public API of the actor system. Refusals reject (ask, query) or throw (now) as `GatewayError`. */
 export interface ActorSystem {
   /** Durable command: resolves when the commit that holds its events is on disk. */
-  ask<Reply>(kind: AnyKind, id: string, command: object, options?: AskOptions): Promise<Reply>;
+  ask<P extends AnyProtocol, T extends TypeIn<P['replies']>>(
+    kind: KindOf<P>,
+    id: string,
+    command: Tagged<P['command'], T>,
+    options?: AskOptions,
+  ): Promise<P['replies'][T]>;
+  ask<Reply>(kind: UntypedKind, id: string, command: object, options?: AskOptions): Promise<Reply>;
   /** Volatile command: synchronous, nothing written. */
-  now<Reply>(kind: AnyKind, id: string, command: object): Reply;
+  now<P extends AnyProtocol, T extends TypeIn<P['volatileReplies']>>(
+    kind: KindOf<P>,
+    id: string,
+    command: Tagged<P['volatileCommand'], T>,
+  ): P['volatileReplies'][T];
+  now<Reply>(kind: UntypedKind, id: string, command: object): Reply;
   /** Answered at once, or after the commit that is pending for this actor. Creates nothing. */
-  query<Reply>(kind: AnyKind, id: string, query: object): Reply | Promise<Reply>;
+  query<P extends AnyProtocol, T extends TypeIn<P['results']>>(
+    kind: KindOf<P>,
+    id: string,
+    query: Tagged<P['query'], T>,
+  ): P['results'][T] | Promise<P['results'][T]>;
+  query<Reply>(kind: UntypedKind, id: string, query: object): Reply | Promise<Reply>;
   /** Is there a first reply for this Idempotency-Key, so that an `ask` with it repeats nothing? Creates nothing. */
   remembers(kind: AnyKind, id: string, idempotencyKey: string): boolean;
   /** A durable message from outside: resolves when its mailbox row is on disk. */
-  tell(kind: AnyKind, id: string, command: object): Promise<void>;
+  tell<P extends AnyProtocol>(kind: KindOf<P>, id: string, command: P['command']): Promise<void>;
+  tell(kind: UntypedKind, id: string, command: object): Promise<void>;
   /** Owner of a name, with the group that is being committed taken into account. */
   lookup(index: IndexName, key: string): string | undefined;
   /** Names in an index that are on disk: live sessions, for example. */
@@ -201,9 +227,76 @@ export function isRefusal(value: unknown): value is Refusal {
   return typeof value === 'object' && value !== null && 'refuse' in value;
 }
 
-/** Types a kind's definition where it stands. */
+/** One handler for each command type; each returns the reply that the protocol declares for it. */
+export type Handlers<State, P extends AnyProtocol, Event> = {
+  readonly [T in P['command']['type']]: (
+    state: State,
+    command: Extract<P['command'], { readonly type: T }>,
+    turn: Turn,
+  ) => Outcome<Event, ReplyOf<P['replies'], T>> | Refusal;
+};
+
+export type QueryHandlers<State, P extends AnyProtocol, Volatile> = {
+  readonly [T in P['query']['type']]: (
+    state: State,
+    query: Extract<P['query'], { readonly type: T }>,
+    volatile: Volatile,
+  ) => ReplyOf<P['results'], T> | Refusal;
+};
+
+export type VolatileHandlers<State, P extends AnyProtocol, Volatile> = {
+  readonly [T in P['volatileCommand']['type']]: (
+    state: State,
+    volatile: Volatile,
+    command: Extract<P['volatileCommand'], { readonly type: T }>,
+    turn: Turn,
+  ) => ReplyOf<P['volatileReplies'], T> | Refusal;
+};
+
+type Definition<State, P extends AnyProtocol, Event, Volatile> = Omit<
+  ActorKind<State, P['command'], Event, P['query'], Volatile>,
+  'decide' | 'query' | 'decideNow' | 'frees' | 'protocol'
+> & {
+  readonly decide: Handlers<State, P, Event>;
+  readonly query?: QueryHandlers<State, P, Volatile>;
+  readonly decideNow?: VolatileHandlers<State, P, Volatile>;
+  /** Commands that free space: they are served when the storage quota is used up. */
+  readonly frees?: (command: P['command']) => boolean;
+};
+
+/** Defines a kind by tables of handlers, or, without a protocol, by functions. */
+export function defineActor<State, P extends AnyProtocol, Event, Volatile = undefined>(
+  definition: Definition<State, P, Event, Volatile>,
+): ActorKind<State, P['command'], Event, P['query'], Volatile, P>;
 export function defineActor<State, Command extends object, Event, Query, Volatile = undefined>(
   kind: ActorKind<State, Command, Event, Query, Volatile>,
-): ActorKind<State, Command, Event, Query, Volatile> {
-  return kind;
+): ActorKind<State, Command, Event, Query, Volatile>;
+export function defineActor(definition: object): object {
+  const { kind, decide, query, decideNow } = definition as Record<string, unknown>;
+  if (typeof decide === 'function') return definition;
+  const decideBy = tableOf(decide);
+  const queryBy = tableOf(query);
+  const decideNowBy = tableOf(decideNow);
+  return {
+    ...definition,
+    decide: (state: unknown, command: Typed, turn: Turn) =>
+      handlerOf(decideBy, kind, command)(state, command, turn),
+    query: (state: unknown, asked: Typed, volatile: unknown) =>
+      handlerOf(queryBy, kind, asked)(state, asked, volatile),
+    decideNow: (state: unknown, volatile: unknown, command: Typed, turn: Turn) =>
+      handlerOf(decideNowBy, kind, command)(state, volatile, command, turn),
+  };
+}
+
+type Handler = (...parameters: readonly unknown[]) => unknown;
+
+/** A Map, so that no name of Object.prototype is a command. */
+function tableOf(handlers: unknown): ReadonlyMap<string, Handler> {
+  return new Map(Object.entries((handlers ?? {}) as Record<string, Handler>));
+}
+
+function handlerOf(handlers: ReadonlyMap<string, Handler>, kind: unknown, { type }: Typed): Handler {
+  const handler = handlers.get(type);
+  if (handler === undefined) throw new TypeError(`${String(kind)} has no command ${type}`);
+  return handler;
 }

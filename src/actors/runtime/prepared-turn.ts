@@ -102,14 +102,16 @@ function changeTimers(
   pack: (value: unknown) => unknown,
 ): void {
   const { kind, id } = cell;
-  for (const { name, dueMs, command } of wanted) {
+  for (const timer of wanted) {
+    const { name, dueMs } = timer;
     checkName('the name of a timer', name, ID_MAX_BYTES);
     const present = presentDue(cell, changes, name);
     if (present !== null) {
       operations.push({ op: 'timerRemove', key: { dueMs: present, kind: kind.kind, id, name } });
     } else if (dueMs === null) continue;
-    if (dueMs !== null) {
-      operations.push({ op: 'timer', key: { dueMs, kind: kind.kind, id, name }, row: pack(command) });
+    if (timer.dueMs !== null) {
+      const key = { dueMs: timer.dueMs, kind: kind.kind, id, name };
+      operations.push({ op: 'timer', key, row: pack(timer.command) });
     }
     changes.push([name, dueMs]);
   }

@@ -4,7 +4,14 @@
  */
 import { GatewayError } from '../../domain/errors.ts';
 import type { AuditRecord, IndexName } from './actor.ts';
-import { type ActorSystem, type AnyKind, type AskOptions, isRefusal } from './actor.ts';
+import {
+  type ActorSystem,
+  type AnyKind,
+  type AskOptions,
+  isRefusal,
+  type KindOf,
+  type UntypedKind,
+} from './actor.ts';
 import { Administration } from './administration.ts';
 import { Admission } from './admission.ts';
 import { retainAudit } from './audit-retention.ts';
@@ -12,6 +19,7 @@ import { AskWaiter, Cell } from './cell.ts';
 import type { Claims } from './claims.ts';
 import { requireSame } from './idempotency.ts';
 import { checkName, ID_MAX_BYTES, IDEMPOTENCY_KEY_MAX_BYTES, isName } from './journal/plain-data.ts';
+import type { AnyProtocol, Tagged, TypeIn } from './protocol.ts';
 import { DEFAULT_LIMITS, type RuntimeLimits, TurnView } from './runtime-context.ts';
 import { errorOf } from './turns.ts';
 import { type Wiring, type WiringOptions, wire } from './wiring.ts';
@@ -47,6 +55,13 @@ export class RunningSystem implements ActorSystem {
     this.#stopRetention = retainAudit({ administration: this.administration, ...options });
   }
 
+  ask<P extends AnyProtocol, T extends TypeIn<P['replies']>>(
+    kind: KindOf<P>,
+    id: string,
+    command: Tagged<P['command'], T>,
+    options?: AskOptions,
+  ): Promise<P['replies'][T]>;
+  ask<Reply>(kind: UntypedKind, id: string, command: object, options?: AskOptions): Promise<Reply>;
   ask<Reply>(kind: AnyKind, id: string, command: object, options?: AskOptions): Promise<Reply> {
     return new Promise<Reply>((resolve, reject) => {
       try {
@@ -74,6 +89,12 @@ export class RunningSystem implements ActorSystem {
     });
   }
 
+  now<P extends AnyProtocol, T extends TypeIn<P['volatileReplies']>>(
+    kind: KindOf<P>,
+    id: string,
+    command: Tagged<P['volatileCommand'], T>,
+  ): P['volatileReplies'][T];
+  now<Reply>(kind: UntypedKind, id: string, command: object): Reply;
   now<Reply>(kind: AnyKind, id: string, command: object): Reply {
     const cell = this.#admission.acquire(kind, id, command);
     const { context, supervision } = this.#wiring;
@@ -91,6 +112,12 @@ export class RunningSystem implements ActorSystem {
     return reply as Reply;
   }
 
+  query<P extends AnyProtocol, T extends TypeIn<P['results']>>(
+    kind: KindOf<P>,
+    id: string,
+    query: Tagged<P['query'], T>,
+  ): P['results'][T] | Promise<P['results'][T]>;
+  query<Reply>(kind: UntypedKind, id: string, query: object): Reply | Promise<Reply>;
   query<Reply>(kind: AnyKind, id: string, query: object): Reply | Promise<Reply> {
     const { passivation, supervision } = this.#wiring;
     let cell: Cell;
@@ -123,6 +150,8 @@ export class RunningSystem implements ActorSystem {
     return this.#admission.acquire(kind, id, {}).ring?.get(idempotencyKey) !== undefined;
   }
 
+  tell<P extends AnyProtocol>(kind: KindOf<P>, id: string, command: P['command']): Promise<void>;
+  tell(kind: UntypedKind, id: string, command: object): Promise<void>;
   tell(kind: AnyKind, id: string, command: object): Promise<void> {
     return new Promise<void>((resolve, reject) => {
       try {

@@ -162,8 +162,24 @@ export class Turns {
       chain.entry = undefined;
     }
     this.#answer(cell, chain, prepared, refusal);
+    if (outcome.notify !== undefined) this.#notify(cell, outcome.notify);
     if (outcome.next !== undefined) this.#portCalls.start(cell, chain, outcome.next);
     if (wrote) commit.wrote(1, prepared.sizeBytes + snapshotBytes);
+  }
+
+  /** After the commit. A notification that throws is reported; the turn stays as it is. */
+  #notify(cell: Cell, notify: NonNullable<Outcome<unknown>['notify']>): void {
+    const { supervision, ports } = this.#options;
+    const run = () => {
+      try {
+        notify(ports);
+      } catch (error) {
+        supervision.report(cell.kind.kind, cell.id, { type: 'notify' }, error);
+      }
+    };
+    const { gate } = cell;
+    if (gate === undefined) run();
+    else gate.effects.push(run);
   }
 
   #addEffects(group: CommitGroup, prepared: PreparedTurn): void {

@@ -232,7 +232,7 @@ t.test('admin keys: credentials are found by their id, apart from software keys'
     accountIds: () => t.fail('all accounts are looked at') as never,
     actors: {
       lookup: (index, name) => (index === 'credentialId' && name === 'c' ? '7:5:p' : undefined),
-      query: (_kind, userId) => (userId === '7' ? [key] : []) as never,
+      query: (_kind: object, userId: string) => (userId === '7' ? [key] : []) as never,
     },
   };
   t.same(await searchKeys(source, { ...EVERYTHING, publicKey: 'c' }), {

@@ -139,7 +139,7 @@ function decideSimple(state: LedgerState, command: Simple, nowMs: number) {
     }
     case 'cancel': {
       const { name } = command;
-      const timer = { name, dueMs: null, command: {} };
+      const timer = { name, dueMs: null };
       return { events: [{ type: 'cancelled', name }], timers: [timer] } satisfies Outcome<LedgerEvent>;
     }
     case 'settle': {

@@ -74,7 +74,7 @@ export function endUpload(
   return {
     events,
     send,
-    timers: [{ name: EXPIRY_TIMER, dueMs: null, command: {} }],
+    timers: [{ name: EXPIRY_TIMER, dueMs: null }],
     reply: waiter === undefined ? null : new Later(waiter),
   };
 }

@@ -106,7 +106,7 @@ function storeNew(
   }
   return {
     events: [event, { type: 'allStored', chunkNumber }, { type: 'waiterJoined', commandId: turn.commandId }],
-    timers: [{ name: EXPIRY_TIMER, dueMs: null, command: {} }],
+    timers: [{ name: EXPIRY_TIMER, dueMs: null }],
     send: [finishMessage(state.userId, active.uploadKey, turn.commandId)],
     reply: new Later(turn.commandId),
   };

@@ -59,7 +59,7 @@ export function giveUp(state: DraftState, answers: readonly Answer[] = []): Outc
   return {
     events: [{ type: 'draftGivenUp' }],
     send: [messageOf(state, 'removeDraft')],
-    timers: [{ name: EXPIRY, dueMs: null, command: {} }],
+    timers: [{ name: EXPIRY, dueMs: null }],
     answers,
     reply: null,
   };
@@ -163,8 +163,8 @@ function ended({ place, draft }: DraftState): Outcome<DraftEvent> {
         ? []
         : [{ index: 'draft', key: fileId, owner: null, replaces: place, onConflict: 'InternalError' }],
     timers: [
-      { name: EXPIRY, dueMs: null, command: {} },
-      { name: RETRY, dueMs: null, command: {} },
+      { name: EXPIRY, dueMs: null },
+      { name: RETRY, dueMs: null },
     ],
   };
 }

@@ -209,7 +209,7 @@ function messageAnswered(
     // Nothing was made, so nothing has to be removed.
     return {
       events: [{ type: 'draftEnded' }],
-      timers: [{ name: EXPIRY, dueMs: null, command: {} }],
+      timers: [{ name: EXPIRY, dueMs: null }],
       answers,
     };
   }
