@@ -1,11 +1,13 @@
 /** What every finished request leaves behind: its sample in the metrics and its line in the log. */
 import type { Configuration } from '../domain/config/configuration.ts';
 import type { FinishedRequest } from '../io/http/pipeline.ts';
-import { openLineSink } from '../io/observability/log.ts';
+import { type LineSink, openLineSink } from '../io/observability/log.ts';
 import type { Metrics } from '../io/observability/metrics.ts';
 import { createRequestLog } from '../io/observability/request-log.ts';
 
 export interface FinishedRequests {
+  /** Also for lines that are not of requests. */
+  readonly sink: LineSink;
   readonly observe: (record: FinishedRequest) => void;
   /** The lines that are still held are written. */
   close(): Promise<void>;
@@ -22,6 +24,7 @@ export function observeRequests(
     ...sink.counters(),
   }));
   return {
+    sink,
     observe(record) {
       metrics.observe(record);
       log?.(record);

@@ -82,7 +82,9 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const modules = createModuleClient({ clock: Date.now, bounds });
   const chatUrl = addresses.get('chat');
   const files = openFileTransport({ configuration, settings, modules, chatUrl, log });
-  const webhookOpening = openWebhooks({ configuration, settings, log });
+  const metrics = createMetrics();
+  const requests = observeRequests(configuration, metrics, Date.now);
+  const webhookOpening = openWebhooks({ configuration, settings, log, sink: requests.sink });
   const calls = { workers, modules, files, chatUrl, webhooks: webhookOpening.port };
   const actors = await startActors(configuration, settings, calls, options);
   whereThereIsRoom(() => folder.markJournal(), log);
@@ -95,7 +97,6 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const events = await startEventDelivery({ configuration, settings, bounds, actors, sandbox, modules, log });
   const webhooks = webhookOpening.start({ actors, cipher, events });
   const reload = createReload({ read: options.readAgain, configuration, catalogue, addresses, log });
-  const metrics = createMetrics();
   const parts: Parts = {
     configuration,
     options,
@@ -118,7 +119,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     bounds,
     metrics,
     dashboard: new Dashboard(),
-    requests: observeRequests(configuration, metrics, Date.now),
+    requests,
     ...listeners,
     sandbox,
   };

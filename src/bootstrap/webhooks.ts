@@ -7,8 +7,9 @@ import type { Configuration } from '../domain/config/configuration.ts';
 import type { EventLog } from '../domain/events/events.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
 import type { ApiKeyCipher } from '../io/apps/api-keys.ts';
-import type { Log } from '../io/observability/log.ts';
+import type { LineSink, Log } from '../io/observability/log.ts';
 import type { PartCounters } from '../io/observability/metrics.ts';
+import { createAttemptLog } from '../io/webhooks/attempt-log.ts';
 import { WebhookDispatcher } from '../io/webhooks/dispatcher.ts';
 import { WebhookOwnerApi } from '../io/webhooks/owner-api.ts';
 import { createWebhookSender } from '../io/webhooks/sender.ts';
@@ -41,6 +42,8 @@ export interface WebhookOptions {
   readonly configuration: Configuration;
   readonly settings: SettingsReader;
   readonly log: Log;
+  /** For the lines of attempts. */
+  readonly sink: LineSink;
 }
 
 /** The port is there before the actors, the rest after them. */
@@ -73,7 +76,7 @@ export function openWebhooks(options: WebhookOptions): WebhookOpening {
 }
 
 function startDispatcher(
-  { configuration, settings, log }: WebhookOptions,
+  { configuration, settings, log, sink }: WebhookOptions,
   { actors, cipher, events }: WebhookParts,
 ): { dispatcher: WebhookDispatcher; delivery: WebhookDelivery } {
   const { production, webhookAllow: allow } = configuration;
@@ -84,6 +87,7 @@ function startDispatcher(
     clock: Date.now,
     elapsed,
   });
+  const attemptLog = createAttemptLog(configuration.log.requests, sink, Date.now);
   const dispatcher = new WebhookDispatcher({
     actors,
     administration: actors.administration,
@@ -92,12 +96,13 @@ function startDispatcher(
     cipher,
     clock: Date.now,
     schedule: nodeSchedule,
+    attemptLog,
     onBug: (error, appId) => log.error({ err: error, appId }, 'a webhook failed by a bug; it is tried again'),
   });
   // In the background: a start does not wait for thousands of applications.
   dispatcher.start().catch((error: unknown) => log.error({ err: error }, 'webhooks did not start'));
   const delivery: WebhookDelivery = {
-    ownerApi: new WebhookOwnerApi(dispatcher, events.log, sender),
+    ownerApi: new WebhookOwnerApi(dispatcher, events.log, sender, attemptLog),
     counters: () => flatten(dispatcher.counters()),
     async stop() {
       await dispatcher.stop(STOP_MS);

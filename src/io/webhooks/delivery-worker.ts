@@ -10,6 +10,7 @@ import type { Clock } from '../../domain/time.ts';
 import { bodyOf, webhookIdOf } from '../../domain/webhooks/batch.ts';
 import type { AttemptResult, OpenDelivery, Resend } from '../../domain/webhooks/types.ts';
 import type { ApiKeyCipher } from '../apps/api-keys.ts';
+import type { AttemptLog } from './attempt-log.ts';
 import type { LogScanner, ScanResult } from './log-scanner.ts';
 import type { WebhookSender } from './sender.ts';
 import { type DeliveryKeys, openKeys } from './signature.ts';
@@ -28,6 +29,8 @@ export interface DeliveryWorkerOptions {
   /** The position that is on disk: applications that are not behind have nothing waiting before it. */
   readonly checkpoint: () => number;
   readonly onAttempt: (result: AttemptResult, events: number) => void;
+  /** Undefined: attempts are not logged. */
+  readonly attemptLog: AttemptLog | undefined;
 }
 
 interface Plan {
@@ -208,12 +211,40 @@ export class DeliveryWorker {
     const result = await sender.send({ url, webhookId, body: bodyOf(events), apiKeys, resent });
     onAttempt(result, events.length);
     const behind = scanned < checkpoint();
-    const view = await this.#ask(entry, { type: 'settleDelivery', webhookId, result, behind, reopened });
+    let view: WebhookView | undefined;
+    try {
+      view = await this.#ask(entry, { type: 'settleDelivery', webhookId, result, behind, reopened });
+    } finally {
+      this.#log(entry, delivery, result, view);
+    }
     if (view === undefined || source === 'resend') return;
     const last = sequences.at(-1) ?? 0;
     if ((view.cursor?.sequence ?? 0) < last) return;
     this.#advance(entry, scanned);
     // One more turn writes down that nothing waits.
     if (view.behind) entry.backlog.keep(scanned);
+  }
+
+  /** `view`: after the attempt; undefined when its result could not be stored. */
+  #log(
+    entry: Subscription,
+    delivery: OpenDelivery,
+    result: AttemptResult,
+    view: WebhookView | undefined,
+  ): void {
+    const { log, attemptLog } = this.#options;
+    const { webhookId, source, sequences, attempts } = delivery;
+    attemptLog?.({
+      appId: entry.view.appId,
+      webhookId,
+      source,
+      attempt: attempts + 1,
+      eventIds: [`${log.epoch}-${sequences[0] ?? 0}`, `${log.epoch}-${sequences.at(-1) ?? 0}`],
+      events: sequences.length,
+      host: entry.host,
+      result,
+      state: view?.state,
+      retryAtMs: view?.retryAtMs ?? null,
+    });
   }
 }

@@ -16,7 +16,7 @@ import { oldestUndeliveredMs, type WebhookCounters, WebhookStatistics } from './
 import { type Subscription, Subscriptions } from './subscriptions.ts';
 
 export interface DispatcherOptions
-  extends Pick<DeliveryWorkerOptions, 'actors' | 'log' | 'sender' | 'cipher' | 'clock'> {
+  extends Pick<DeliveryWorkerOptions, 'actors' | 'log' | 'sender' | 'cipher' | 'clock' | 'attemptLog'> {
   readonly administration: Pick<Administration, 'ids' | 'metaGet' | 'metaPut'>;
   readonly schedule: Schedule;
   readonly concurrency?: ConcurrencyLimits;

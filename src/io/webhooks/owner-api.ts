@@ -26,6 +26,7 @@ import { classify } from '../../domain/webhooks/outcome.ts';
 import { RESEND_EVENTS_MAX, RESEND_SPAN_MAX_MS, type Resend } from '../../domain/webhooks/types.ts';
 import { type AccountCall, askOptions } from '../accounts/account.ts';
 import { type AppItem, appItem, requireOwnApp } from '../apps/apps.ts';
+import type { AttemptLog } from './attempt-log.ts';
 import type { WebhookDispatcher } from './dispatcher.ts';
 import type { WebhookSender } from './sender.ts';
 
@@ -99,13 +100,20 @@ export class WebhookOwnerApi {
   readonly #dispatcher: WebhookDispatcher;
   readonly #log: EventLog;
   readonly #sender: WebhookSender;
+  readonly #attemptLog: AttemptLog | undefined;
   #pings = 0;
   #counting = false;
 
-  constructor(dispatcher: WebhookDispatcher, log: EventLog, sender: WebhookSender) {
+  constructor(
+    dispatcher: WebhookDispatcher,
+    log: EventLog,
+    sender: WebhookSender,
+    attemptLog: AttemptLog | undefined,
+  ) {
     this.#dispatcher = dispatcher;
     this.#log = log;
     this.#sender = sender;
+    this.#attemptLog = attemptLog;
   }
 
   /** Whole seconds that the oldest event of the application waits; null when none does. */
@@ -168,7 +176,7 @@ export class WebhookOwnerApi {
     if (this.#pings >= PINGS_MAX) throw new GatewayError('Overloaded');
     this.#pings += 1;
     try {
-      return await this.#dispatcher.exclusively(appId, async ({ view: { url } }) => {
+      return await this.#dispatcher.exclusively(appId, async ({ view: { url, state }, host }) => {
         const webhookId = `ping_${randomBytes(20).toString('base64url')}`;
         const tick = String(BigInt(call.nowMs) << 20n);
         const event = { module: OWN_MODULE, tick, type: 'ping', data: { appId, utc: toIso(call.nowMs) } };
@@ -176,6 +184,18 @@ export class WebhookOwnerApi {
         if (apiKeys === undefined) throw new GatewayError('NotFound', 'no such application');
         const body = JSON.stringify(event);
         const result = await this.#sender.send({ url, webhookId, body, apiKeys, resent: false });
+        this.#attemptLog?.({
+          appId,
+          webhookId,
+          source: 'ping',
+          attempt: 1,
+          eventIds: undefined,
+          events: 1,
+          host,
+          result,
+          state,
+          retryAtMs: null,
+        });
         await call.actors.ask(app, appId, { type: 'logPing', webhookId, tick, result });
         const { status, failure, elapsedMs, answer } = result;
         const delivered = classify(result) === 'delivered';

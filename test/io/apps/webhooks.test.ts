@@ -2,6 +2,7 @@
 import t, { type Test } from 'tap';
 import { DAY_MS, HOUR_MS, MINUTE_MS, toIso } from '../../../src/domain/time.ts';
 import { createAppWebhookRoutes } from '../../../src/io/routes/app-webhooks.ts';
+import type { LoggedAttempt } from '../../../src/io/webhooks/attempt-log.ts';
 import { WebhookDispatcher } from '../../../src/io/webhooks/dispatcher.ts';
 import { WebhookOwnerApi } from '../../../src/io/webhooks/owner-api.ts';
 import { type Answer, cookie } from '../../support/account.ts';
@@ -24,6 +25,7 @@ interface Listed {
 
 async function start(t: Test) {
   const receivers = new TestReceivers();
+  const attempts: LoggedAttempt[] = [];
   let dispatcher: WebhookDispatcher | undefined;
   let ownerApi: WebhookOwnerApi | undefined;
   const late = <T extends object>(value: () => T | undefined) =>
@@ -54,10 +56,11 @@ async function start(t: Test) {
     cipher: CIPHER,
     clock: actors.clock.read,
     schedule: { immediate: (task) => setImmediate(task), timer: actors.clock.timer },
+    attemptLog: undefined,
     onBug: (error) => t.fail(String(error)),
   });
   await dispatcher.start();
-  ownerApi = new WebhookOwnerApi(dispatcher, log, receivers);
+  ownerApi = new WebhookOwnerApi(dispatcher, log, receivers, (attempt) => attempts.push(attempt));
   t.teardown(() => fixture.stop());
   const appId = await fixture.register({ ...SHOP, webhookUrl: 'https://shop.example/hook' });
   const { owner } = fixture;
@@ -69,7 +72,7 @@ async function start(t: Test) {
     for (let n = 0; n < count; n += 1) log.append({ userId: owner.userId });
     for (let n = 0; n < 5; n += 1) await actors.settle();
   };
-  return { ...fixture, receivers, log, appId, send, deliveries, append };
+  return { ...fixture, receivers, attempts, log, appId, send, deliveries, append };
 }
 
 function refused(t: Test, { status, error }: Answer, expected: number, text: RegExp): void {
@@ -197,7 +200,7 @@ t.test(
 t.test(
   'ping: a signed test event now, with the answer; no counter, no state, also of a disabled webhook',
   async (t) => {
-    const { append, deliveries, receivers, send, get, appId, owner } = await start(t);
+    const { append, deliveries, receivers, attempts, send, get, appId, owner } = await start(t);
     receivers.answer = () => 410;
     await append();
     receivers.answer = () => ({ status: 201, answer: 'pong' });
@@ -229,6 +232,10 @@ t.test(
         ['ping', 'failed'],
       ],
     );
+    t.match(attempts, [
+      { appId, source: 'ping', attempt: 1, eventIds: undefined, result: { status: 201 }, retryAtMs: null },
+      { appId, source: 'ping', attempt: 1, result: { failure: 'blocked_address' }, state: 'disabled' },
+    ]);
     refused(
       t,
       await send('resend', { webhookId: (await deliveries()).items[1]?.webhookId }),

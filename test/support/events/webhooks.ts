@@ -13,6 +13,7 @@ import { GatewayError } from '../../../src/domain/errors.ts';
 import type { EventLog, OwnEvent, StoredEvent } from '../../../src/domain/events/events.ts';
 import type { AttemptResult, WebhookNotice } from '../../../src/domain/webhooks/types.ts';
 import { createApiKeyCipher } from '../../../src/io/apps/api-keys.ts';
+import type { AttemptLog, LoggedAttempt } from '../../../src/io/webhooks/attempt-log.ts';
 import { CONCURRENCY_LIMITS, type ConcurrencyLimits } from '../../../src/io/webhooks/concurrency.ts';
 import { WebhookDispatcher } from '../../../src/io/webhooks/dispatcher.ts';
 import type { OutgoingDelivery, WebhookSender } from '../../../src/io/webhooks/sender.ts';
@@ -149,8 +150,10 @@ export interface Rig {
   readonly receivers: TestReceivers;
   readonly dispatcher: WebhookDispatcher;
   readonly notices: WebhookNotice[];
-  /** Bugs that the engine has reported. */
+  /** Bugs that the dispatcher has reported. */
   readonly faults: unknown[];
+  /** What the attempts left in the log. */
+  readonly attempts: LoggedAttempt[];
   /** Applications that answer nobody. */
   readonly quarantined: Set<string>;
   /** Registers an application with a webhook. */
@@ -178,6 +181,7 @@ interface Run {
   readonly log: MemoryEventLog;
   readonly receivers: TestReceivers;
   readonly faults: unknown[];
+  readonly attemptLog: AttemptLog;
   readonly concurrency: ConcurrencyLimits;
   readonly isAlive: () => boolean;
   readonly quarantined: ReadonlySet<string>;
@@ -211,7 +215,7 @@ const UNSENT: AttemptResult = {
 
 /** The engine of one run of the process; one that was killed learns no answer and does nothing more. */
 function engineOf(run: Run): WebhookDispatcher {
-  const { actors, log, receivers, faults, concurrency, isAlive, quarantined, fault } = run;
+  const { actors, log, receivers, faults, attemptLog, concurrency, isAlive, quarantined, fault } = run;
   const { administration } = actors.system;
   const ahead = {
     ids: administration.ids.bind(administration),
@@ -240,6 +244,7 @@ function engineOf(run: Run): WebhookDispatcher {
       close: async () => {},
     },
     concurrency,
+    attemptLog,
     onBug: (error) => faults.push(error),
   });
 }
@@ -269,6 +274,7 @@ function configureCommand(
 export async function createRig(options: RigOptions = {}): Promise<Rig> {
   const notices: WebhookNotice[] = [];
   const faults: unknown[] = [];
+  const attempts: LoggedAttempt[] = [];
   let dispatcher: WebhookDispatcher | undefined;
   const webhooks: WebhookPort = {
     changed: (appId) => dispatcher?.changed(appId),
@@ -299,6 +305,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
       log,
       receivers,
       faults,
+      attemptLog: (attempt) => attempts.push(attempt),
       concurrency,
       isAlive,
       quarantined,
@@ -316,6 +323,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
     receivers,
     notices,
     faults,
+    attempts,
     quarantined,
     get dispatcher() {
       if (dispatcher === undefined) throw new Error('the engine runs');
