@@ -4,7 +4,7 @@
  *
  * Process-wide sizes must stand before the first ES module is loaded: loading one already uses libuv's pool, and
  * uWebSockets.js reads its header limit when it is imported. The program is required, not imported: its files are then
- * read one after another on this thread, which takes less time than libuv's pool (docs/decisions/0073).
+ * read one after another on this thread, which takes less time than libuv's pool (docs/optimizations.md).
  */
 /** Exit code of a wrong configuration (`EX_CONFIG` of sysexits.h); the program's table of them is not loaded yet. */
 const EXIT_CONFIGURATION = 78;

@@ -31,7 +31,7 @@ import { folderFault, makeFolder } from './data-directory.ts';
 
 /**
  * Apart from the threads that verify logins: a disk that hangs holds whoever writes to it. One hashes and writes 1.6 GB/s
- * (docs/decisions/0040).
+ * (docs/optimizations.md).
  */
 const THREADS = 1;
 /** 60 uploads of v1 and some thousand streams of v2, four tasks each. */

@@ -1,6 +1,6 @@
 /**
  * Builders of JSON Schema, for schema.ts alone. Typed as typebox's builders, so that `Static` reads them; written here
- * because those come in 300 modules, and nothing else of them is used (docs/decisions/0073).
+ * because those come in 300 modules, and nothing else of them is used (docs/optimizations.md).
  */
 import type Type from 'typebox';
 

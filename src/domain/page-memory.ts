@@ -7,7 +7,7 @@
 
 /**
  * Zeros at first. JavaScript cannot ask for an alignment, but V8 maps pages of their own for an `ArrayBuffer` that may
- * grow, even where it may grow by nothing. It takes whole pages, whatever its length (docs/decisions/0081).
+ * grow, even where it may grow by nothing. It takes whole pages, whatever its length (docs/optimizations.md).
  */
 export function pageMemory(sizeBytes: number): Buffer {
   return Buffer.from(new ArrayBuffer(sizeBytes, { maxByteLength: sizeBytes }), 0, sizeBytes);

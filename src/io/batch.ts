@@ -3,7 +3,7 @@
  * A send wakes its receiver on another core, which costs as much as the rest of a small request: the first of a row pays
  * for all of them, because the receiver is awake by the second. And a row of the same work finds its code in the
  * processor's caches. The loop's poll phase comes first, its check phase (`setImmediate`) right behind it, so nothing
- * waits longer than for what arrived with it. Source: docs/decisions/0066.
+ * waits longer than for what arrived with it. Source: docs/optimizations.md.
  */
 
 /** Of one batch in one turn. What comes beyond it is not held back: thousands of ready sockets must not wait for each other. */

@@ -1,7 +1,7 @@
 /**
  * CRC-32 (IEEE 802.3, reflected polynomial 0xEDB88320) of file bytes, and writing them: a thread that has the bytes at
- * hand anyway writes them too, so that neither the main thread nor libuv's pool copies them (docs/decisions/0040). The
- * only importer of crc-32 and @node-rs/crc32 (docs/decisions/0075).
+ * hand anyway writes them too, so that neither the main thread nor libuv's pool copies them (docs/optimizations.md). The
+ * only importer of crc-32 and @node-rs/crc32 (docs/optimizations.md).
  */
 import { readSync, writeSync } from 'node:fs';
 import { createRequire } from 'node:module';

@@ -12,7 +12,7 @@ export const PUBLIC_KEY_BYTES = 32;
 export const SIGNATURE_BYTES = 64;
 
 /**
- * Imported keys kept by each thread. A repeated key verifies 17 % faster (docs/decisions/0001); about 1 KB each.
+ * Imported keys kept by each thread. A repeated key verifies 17 % faster (docs/optimizations.md); about 1 KB each.
  * Only keys that have verified something enter, so strangers cannot push out the agents that come back.
  */
 export const KEYS_CACHED_MAX = 2_048;

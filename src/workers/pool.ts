@@ -3,7 +3,7 @@
  * bound, and what happens when a thread dies.
  *
  * Tasks wait here, not in Piscina: those that wait when a thread falls free share one message to it, which is what
- * makes many small tasks affordable (docs/decisions/0001). A running task is never aborted: terminating a thread that
+ * makes many small tasks affordable (docs/optimizations.md). A running task is never aborted: terminating a thread that
  * runs native code can take the process with it.
  */
 import { Piscina } from 'piscina';

@@ -32,7 +32,7 @@ export interface WorkerTasks {
   verifyRegistration: { input: RegistrationTask; output: RegistrationVerdict };
   /** A browser's answer to login_options with one of the owner's credentials. */
   verifyAuthentication: { input: AuthenticationTask; output: AuthenticationVerdict };
-  /** Writes file bytes and answers their CRC-32. The slab is shared, not copied (docs/decisions/0040). */
+  /** Writes file bytes and answers their CRC-32. The slab is shared, not copied (docs/optimizations.md). */
   writeBuffer: { input: WriteBufferTask; output: WriteBufferResult };
   /** CRC-32 of bytes that are in a file already; undefined when the file is shorter. */
   hashRange: { input: HashRangeTask; output: number | undefined };
@@ -65,7 +65,7 @@ export type TaskResult =
 
 /**
  * Short byte strings travel as one-byte strings: cloning a small Buffer would copy the whole 8 KB slab it lies in, and
- * exact copies cost twice as much (docs/decisions/0001).
+ * exact copies cost twice as much (docs/optimizations.md).
  */
 const TASKS: { readonly [N in TaskName]: TaskRow<N, unknown> } = {
   verifyEd25519: row<'verifyEd25519', readonly [string, string, string]>({

@@ -1,6 +1,6 @@
 /**
  * The Idempotency-Key with which an application was registered, kept with the sealed API key for an hour: a repeat gets
- * the key again, also when the first answer was lost with the process (decision 0124).
+ * the key again, also when the first answer was lost with the process (decision 0125).
  */
 import type { SealedKey } from '../../domain/apps.ts';
 import { HOUR_MS } from '../../domain/time.ts';

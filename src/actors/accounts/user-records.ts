@@ -1,7 +1,7 @@
 /**
  * Records of an account as memory keeps them: written out field by field, so that all are of one shape without room to
  * spare, and with texts that others hold already. Decoded from a row, a session takes half as much again
- * (docs/decisions/0070).
+ * (docs/optimizations.md).
  */
 import type { UserKey } from '../../domain/keys.ts';
 import { shared } from '../runtime/journal/shared-texts.ts';

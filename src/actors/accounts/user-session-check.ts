@@ -31,7 +31,7 @@ export interface EnterSession {
   readonly hash: string;
   /**
    * Scope `s` counts the session and its user, `p` its key: sessions with proof together, those of each proofless login type in a
-   * window of their own (decision 0012). Absent: nothing is counted.
+   * window of their own (decision 0105). Absent: nothing is counted.
    */
   readonly charge?: { readonly scope: ScopeCode; readonly cost: number } | undefined;
   readonly adminPublicKeys: ReadonlySet<string>;

@@ -210,7 +210,7 @@ function opened(state: UserState, session: SessionRecord, as: 'login' | 'sign_up
 
 /**
  * Field by field: spread, many states would each be of a shape of their own, twice the size and slow to read
- * (docs/decisions/0070).
+ * (docs/optimizations.md).
  */
 function changed(state: UserState, change: Partial<UserState>): UserState {
   const copy: UserState = {

@@ -1,7 +1,7 @@
 /**
  * How often each address was counted in one window. Every request asks twice, and among many addresses what a question
  * costs is the memory it touches: a Map reads the text of the key, its bucket and its entry, each a miss of the caches
- * (docs/decisions/0077). IPv4 addresses lie as pairs of numbers in one flat table; all other texts are in a Map.
+ * (docs/optimizations.md). IPv4 addresses lie as pairs of numbers in one flat table; all other texts are in a Map.
  */
 import { randomInt } from 'node:crypto';
 

@@ -29,7 +29,7 @@ export interface Bound {
   readonly summary: string;
 }
 
-/** A connection that is silent, slow or idle is closed by then (decision 0020). */
+/** A connection that is silent, slow or idle is closed by then (decision 0104). */
 export const SILENT_LIFE_SECONDS = 12;
 
 /** No network of several shares holds more of a bound than this part, however many shares it has. */

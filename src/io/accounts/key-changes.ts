@@ -56,7 +56,7 @@ export function removeUserKey(
   return change<RemovedKey>(context, { type: 'removeKey' }, keyId, ownerId);
 }
 
-/** An admin adds a software key to an account: a claim, whose holder has proved nothing (docs/decisions/0123). */
+/** An admin adds a software key to an account: a claim, whose holder has proved nothing (docs/decisions/0010). */
 export async function claimKey(
   context: Context,
   ownerId: string,

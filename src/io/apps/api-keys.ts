@@ -1,6 +1,6 @@
 /**
  * The secret in the journal's metadata. API keys of applications are made here, shown once, kept sealed (AES-256-GCM)
- * under it or under `Secrets.sealKey`, and opened only to be sent to the receiver (decisions 0015, 0099). Keys for other
+ * under it or under `Secrets.sealKey`, and opened only to be sent to the receiver (decision 0015). Keys for other
  * uses are derived from the secret.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';

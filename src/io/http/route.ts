@@ -86,7 +86,7 @@ export interface RequestLimiter {
   noteOwn(verdict: Verdict, detail: string): void;
   /** Each use of a capability code, by its hash: counted as an unproven key is, shown as `i`. Throws `AccessRateLimit`. */
   chargeCode(hash: string): void;
-  /** `X-RateLimit` shows the scope of this refusal (docs/decisions/0120); of other rows nothing. */
+  /** `X-RateLimit` shows the scope of this refusal (docs/decisions/0119); of other rows nothing. */
   noteRefusal(error: GatewayError, holder: Holder): void;
   /** One failed login with an unknown key from this address (auth.md A12). Throws `AccessRateLimit` over the budget. */
   chargeUnknownKey(): void;

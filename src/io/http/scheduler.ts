@@ -1,6 +1,6 @@
 /**
  * Runs the handlers at the end of the turn in which their requests became whole, and behind them writes what they came
- * to. Why not one request after the other: docs/decisions/0066.
+ * to. Why not one request after the other: docs/optimizations.md.
  */
 import { TickBatch } from '../batch.ts';
 import type { Exchange } from './exchange.ts';

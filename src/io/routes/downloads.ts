@@ -162,7 +162,7 @@ function refuseWithoutSession({ settings }: RouteContext): void {
 
 /**
  * Who asks for a raw id: the user whose access the chat module is to check, or null for anybody, where the settings let
- * anybody in. A login that proved no key is as good as none here (decision 0095). Throws `SessionNotFound`.
+ * anybody in. A login that proved no key is as good as none here (decision 0094). Throws `SessionNotFound`.
  */
 function readerOf(context: RouteContext): string | null {
   const { session, settings } = context;

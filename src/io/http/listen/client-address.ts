@@ -20,7 +20,7 @@ export interface ResolvedClient {
   readonly forwarded: boolean;
   /**
    * The peer is a proxy that passes on its client's bytes, so the client could put a PROXY protocol header of its own
-   * before a later request: the connection carries this one alone (docs/decisions/0098).
+   * before a later request: the connection carries this one alone (docs/decisions/0090).
    */
   readonly alone: boolean;
 }

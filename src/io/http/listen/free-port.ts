@@ -43,7 +43,7 @@ export interface ReservedPort {
 
 /**
  * Tries all of them at once, so that two that are the same are refused. A given port is let go of: whoever connects to it
- * during a start is to be refused (docs/decisions/0113). One that the system picked stays taken; nobody knows it yet.
+ * during a start is to be refused (docs/decisions/0114). One that the system picked stays taken; nobody knows it yet.
  * Rejects with `ListenError`.
  */
 export async function reservePorts(

@@ -1,0 +1,106 @@
+/** Links between pages, and the pages that comments cite: each leads to a file, a heading or a decision that exists. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import t from 'tap';
+
+const DECISIONS = 'docs/decisions';
+
+function filesOf(folders: readonly string[], ending: RegExp): string[] {
+  return folders.flatMap((folder) =>
+    readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && ending.test(entry.name))
+      .map((entry) => join(entry.parentPath, entry.name))
+      .filter((path) => !path.includes('node_modules')),
+  );
+}
+
+/** Anchors of a page, as GitHub makes them from headings. */
+function anchorsOf(page: string): Set<string> {
+  const headings = [...page.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => heading);
+  return new Set(
+    headings.map((heading) =>
+      heading
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N} _-]/gu, '')
+        .replaceAll(' ', '-'),
+    ),
+  );
+}
+
+type Read = (path: string) => string | undefined;
+
+function read(path: string): string | undefined {
+  if (!existsSync(path)) return undefined;
+  return path.endsWith('.md') ? readFileSync(path, 'utf8') : '';
+}
+
+/** Links of one page to other files that lead nowhere. */
+function linkFaults(path: string, page: string, read: Read): string[] {
+  const faults: string[] = [];
+  const prose = page.replace(/^```[\s\S]*?^```$/gm, '');
+  for (const [, target = ''] of prose.matchAll(/\]\(([^)\s]+)\)/g)) {
+    if (/^(https?|mailto):/.test(target)) continue;
+    const [file = '', anchor] = target.split('#');
+    const found = file === '' ? page : read(join(dirname(path), file));
+    if (found === undefined) faults.push(`${path}: ${target} does not exist`);
+    else if (anchor !== undefined && !anchorsOf(found).has(anchor))
+      faults.push(`${path}: ${target} has no such heading`);
+  }
+  return faults;
+}
+
+/** Pages and decisions that a text cites by path or by number, and that do not exist. */
+function citationFaults(path: string, text: string, pages: readonly string[]): string[] {
+  const numbers = new Set(pages.map((page) => /decisions\/(\d{4})/.exec(page)?.[1]));
+  const cited = [...text.matchAll(/\bdecisions?[ /](\d{4})\b/g)].map(([, number = '']) => number);
+  const paths = [...text.matchAll(/\bdocs\/[A-Za-z0-9/_-]+\.md\b/g)].map(([page]) => page);
+  return [
+    ...cited.filter((number) => !numbers.has(number)).map((number) => `${path}: decision ${number}`),
+    ...paths.filter((page) => !pages.includes(page)).map((page) => `${path}: ${page}`),
+  ];
+}
+
+const pages = [...filesOf(['docs', 'bench'], /\.md$/), 'README.md', 'CHANGELOG.md', 'CONTRIBUTING.md'];
+const SELF = 'test/docs/links.test.ts';
+
+t.test('links: every link of a page leads to a file and a heading', async (t) => {
+  t.same(
+    pages.flatMap((path) => linkFaults(path, readFileSync(path, 'utf8'), read)),
+    [],
+  );
+});
+
+t.test('links: every decision and page that is cited exists', async (t) => {
+  const sources = filesOf(['src', 'test', 'bench', 'tools'], /\.(ts|cts|js|html|css)$/);
+  const citing = [...sources, ...pages, '.taprc'].filter((path) => path !== SELF);
+  t.same(
+    citing.flatMap((path) => citationFaults(path, readFileSync(path, 'utf8'), pages)),
+    [],
+  );
+});
+
+t.test('links: every decision has the four parts, its number, and a row of the index', async (t) => {
+  const index = readFileSync(join(DECISIONS, 'README.md'), 'utf8');
+  for (const path of pages.filter((page) => page.startsWith(`${DECISIONS}/0`))) {
+    const text = readFileSync(path, 'utf8');
+    const [, number = '', title = ''] = /^# (\d{4}) (.+)$/m.exec(text) ?? [];
+    t.ok(path.startsWith(`${DECISIONS}/${number}-`) && number !== '', path);
+    const parts = [...text.matchAll(/^\*\*(\w+)\.?\*\*/gm)].map(([, part]) => part);
+    t.same(parts, ['Context', 'Choice', 'Price', 'Reopen'], path);
+    t.ok(index.includes(`| ${title} |`), `${path}: its title is in the index`);
+  }
+});
+
+t.test('links: planted faults are found', async (t) => {
+  const page = '# One Thing\n[a](b.md) [c](#one-thing) [d](#two) [e](f.md#g) [h](https://i.example/)\n';
+  const planted: Read = (path) => (path === 'docs/f.md' ? '# G' : undefined);
+  t.same(linkFaults('docs/a.md', page, planted), [
+    'docs/a.md: b.md does not exist',
+    'docs/a.md: #two has no such heading',
+  ]);
+  const text = 'decision 0001, docs/decisions/0002, docs/a.md and docs/b.md';
+  t.same(citationFaults('x', text, ['docs/a.md', 'docs/decisions/0002-two.md']), [
+    'x: decision 0001',
+    'x: docs/b.md',
+  ]);
+});
