@@ -2,7 +2,7 @@
 import type { Test } from 'tap';
 import type { World } from './world.ts';
 
-/** Word for word from one section of docs/SPECIFICATION.md, without its Markdown; parts are joined by ` … `. */
+/** Word for word from one section of docs/specification.md, without its Markdown; parts are joined by ` … `. */
 export interface Citation {
   readonly section: string;
   readonly sentence: string;

@@ -1,4 +1,4 @@
-/** The text of the contract, docs/SPECIFICATION.md: its sections, and the sentences of each as a check cites them. */
+/** The text of the contract, docs/specification.md: its sections, and the sentences of each as a check cites them. */
 import { readFileSync } from 'node:fs';
 
 export interface Section {
@@ -17,7 +17,7 @@ export interface Sentence {
   readonly at: number;
 }
 
-const PATH = 'docs/SPECIFICATION.md';
+const PATH = 'docs/specification.md';
 const HEADING = /^#{2,3} (\d+(?:\.\d+)?)\.? (.+)$/;
 const HEAD_OF_TABLE = /^\|[-|\s:]+\|$/;
 /** Where one sentence ends and the next begins. */
