@@ -5,7 +5,8 @@ import {
   type SettingName,
   type SettingValue,
 } from '../../domain/settings/settings.ts';
-import { defineActor, refuse } from '../runtime/actor.ts';
+import { defineActor, type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
+import type { Protocol } from '../runtime/protocol.ts';
 
 /** The only instance. */
 export const SETTINGS_ID = 'all';
@@ -33,29 +34,49 @@ export interface SettingsQuery {
   readonly type: 'values';
 }
 
-export const settings = defineActor<SettingsState, ChangeSetting, SettingChanged, SettingsQuery>({
+/** The reply to `change`. */
+export interface ChangedSetting {
+  readonly name: SettingName;
+  readonly value: SettingValue;
+  readonly before: SettingValue;
+}
+
+export type SettingsProtocol = Protocol<
+  ChangeSetting,
+  { readonly change: ChangedSetting },
+  SettingsQuery,
+  { readonly values: SettingsState['values'] }
+>;
+
+export const settings = defineActor<SettingsState, SettingsProtocol, SettingChanged>({
   kind: 'settings',
   version: 1,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
   initial: () => ({ values: {} }),
-  decide(_state, command, turn) {
-    if (!isSettingName(command.name)) return refuse('InvalidInput', 'name: unknown setting');
-    const check = checkSetting(command.name, command.value);
-    if (!check.ok) return refuse('InvalidInput', `value: ${check.message}`);
-    const before = turn.settings.get(command.name);
-    return {
-      events: [{ type: 'changed', name: command.name, value: check.value }],
-      audit: [
-        {
-          utcMs: turn.nowMs,
-          event: 'settingChanged',
-          userId: command.by,
-          fields: { name: command.name, before, after: check.value, address: command.address },
-        },
-      ],
-      reply: { name: command.name, value: check.value, before },
-    };
-  },
+  decide: { change },
   evolve: (state, event) => ({ values: { ...state.values, [event.name]: event.value } }),
-  query: (state) => state.values,
+  query: { values: ({ values }) => values },
 });
+
+function change(
+  _state: SettingsState,
+  command: ChangeSetting,
+  turn: Turn,
+): Outcome<SettingChanged, ChangedSetting> | Refusal {
+  if (!isSettingName(command.name)) return refuse('InvalidInput', 'name: unknown setting');
+  const check = checkSetting(command.name, command.value);
+  if (!check.ok) return refuse('InvalidInput', `value: ${check.message}`);
+  const before = turn.settings.get(command.name);
+  return {
+    events: [{ type: 'changed', name: command.name, value: check.value }],
+    audit: [
+      {
+        utcMs: turn.nowMs,
+        event: 'settingChanged',
+        userId: command.by,
+        fields: { name: command.name, before, after: check.value, address: command.address },
+      },
+    ],
+    reply: { name: command.name, value: check.value, before },
+  };
+}

@@ -1,6 +1,7 @@
 /** Who works in the admin panel: roles by account; one actor in all. Keys of the configuration stand beside it. */
 import { ROLES, type Role } from '../../domain/roles.ts';
-import { defineActor, refuse } from '../runtime/actor.ts';
+import { defineActor, type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
+import type { Protocol } from '../runtime/protocol.ts';
 
 /** The only instance. */
 export const STAFF_ID = 'all';
@@ -35,43 +36,56 @@ export interface StaffQuery {
   readonly type: 'roles';
 }
 
-export const staff = defineActor<StaffState, SetRole, RoleSet, StaffQuery>({
+/** The reply to `setRole`. */
+export interface StaffRole {
+  readonly userId: string;
+  readonly role: Role | null;
+}
+
+export type StaffProtocol = Protocol<
+  SetRole,
+  { readonly setRole: StaffRole },
+  StaffQuery,
+  { readonly roles: StaffState['roles'] }
+>;
+
+export const staff = defineActor<StaffState, StaffProtocol, RoleSet>({
   kind: 'staff',
   version: 1,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
   initial: () => ({ roles: {} }),
-  decide({ roles }, command, turn) {
-    const { userId, role } = command;
-    const before = roles[userId] ?? null;
-    const admins = Object.keys(roles).filter((id) => roles[id] === 'admin');
-    if (role !== null && !ROLES.includes(role))
-      return refuse('InvalidInput', 'role: viewer, support or admin');
-    const { first } = command;
-    if (first !== undefined && admins.some((id) => !first.blocked.includes(id)))
-      return refuse('SetupLinkOver');
-    // The first admin names the own account: the set-up link is what proves the right to it.
-    if (first === undefined && userId === command.by)
-      return refuse('InvalidInput', 'userId: your own role is for another admin to change');
-    const isLast = before === 'admin' && role !== 'admin' && admins.length === 1;
-    if (isLast && !command.hasKeys) return refuse('InvalidInput', 'userId: the last admin cannot step down');
-    if (before === null && Object.keys(roles).length >= STAFF_MAX)
-      return refuse('InvalidInput', `userId: at most ${STAFF_MAX} accounts have a role`);
-    return {
-      events: [{ type: 'roleSet', userId, role }],
-      audit: [
-        {
-          utcMs: turn.nowMs,
-          event: 'roleChanged',
-          userId: command.by,
-          fields: { subject: userId, before, after: role, address: command.address },
-        },
-      ],
-      reply: { userId, role },
-    };
-  },
+  decide: { setRole },
   evolve({ roles }, { userId, role }) {
     const { [userId]: _, ...others } = roles;
     return { roles: role === null ? others : { ...others, [userId]: role } };
   },
-  query: ({ roles }) => roles,
+  query: { roles: ({ roles }) => roles },
 });
+
+function setRole({ roles }: StaffState, command: SetRole, turn: Turn): Outcome<RoleSet, StaffRole> | Refusal {
+  const { userId, role } = command;
+  const before = roles[userId] ?? null;
+  const admins = Object.keys(roles).filter((id) => roles[id] === 'admin');
+  if (role !== null && !ROLES.includes(role)) return refuse('InvalidInput', 'role: viewer, support or admin');
+  const { first } = command;
+  if (first !== undefined && admins.some((id) => !first.blocked.includes(id))) return refuse('SetupLinkOver');
+  // The first admin names the own account: the set-up link is what proves the right to it.
+  if (first === undefined && userId === command.by)
+    return refuse('InvalidInput', 'userId: your own role is for another admin to change');
+  const isLast = before === 'admin' && role !== 'admin' && admins.length === 1;
+  if (isLast && !command.hasKeys) return refuse('InvalidInput', 'userId: the last admin cannot step down');
+  if (before === null && Object.keys(roles).length >= STAFF_MAX)
+    return refuse('InvalidInput', `userId: at most ${STAFF_MAX} accounts have a role`);
+  return {
+    events: [{ type: 'roleSet', userId, role }],
+    audit: [
+      {
+        utcMs: turn.nowMs,
+        event: 'roleChanged',
+        userId: command.by,
+        fields: { subject: userId, before, after: role, address: command.address },
+      },
+    ],
+    reply: { userId, role },
+  };
+}

@@ -5,6 +5,7 @@
  */
 import { type AttemptRecord, LOG_ATTEMPTS_MAX, LOG_KEEP_MS } from '../../domain/webhooks/types.ts';
 import { defineActor, type Message, type Outcome, type Turn } from '../runtime/actor.ts';
+import type { Protocol } from '../runtime/protocol.ts';
 
 /** Lines of one page. */
 export const PAGE_LINES = 100;
@@ -40,7 +41,14 @@ export interface LogQuery {
   readonly nowMs: number;
 }
 
-export const deliveryLog = defineActor<LogState, LogCommand, LogEvent, LogQuery>({
+export type LogProtocol = Protocol<
+  LogCommand,
+  { readonly append: null; readonly expire: null; readonly clear: null },
+  LogQuery,
+  { readonly lines: readonly LogLine[] }
+>;
+
+export const deliveryLog = defineActor<LogState, LogProtocol, LogEvent>({
   kind: 'deliveryLog',
   version: 1,
   limits: { mailbox: 256, snapshotEvery: PAGE_LINES, idleMs: 10_000 },
@@ -49,33 +57,38 @@ export const deliveryLog = defineActor<LogState, LogCommand, LogEvent, LogQuery>
     if (event.type === 'appended') return { lines: event.anew ? [event.line] : [...lines, event.line] };
     return { lines: lines.filter(({ utcMs }) => utcMs >= event.beforeMs) };
   },
-  frees: (command) => (command as LogCommand).type !== 'append',
+  frees: ({ type }) => type !== 'append',
 
-  decide(state, command, turn): Outcome<LogEvent> {
-    if (command.type === 'append') return append(state, command.line, turn);
-    if (command.type === 'clear') {
-      return state.lines.length === 0
+  decide: {
+    append: (state, { line }, turn) => append(state, line, turn),
+    clear: ({ lines }) =>
+      lines.length === 0
         ? { reply: null }
         : {
             events: [{ type: 'expired', beforeMs: Number.MAX_SAFE_INTEGER }],
             timers: [{ name: EXPIRE, dueMs: null }],
             reply: null,
-          };
-    }
-    const beforeMs = turn.nowMs - LOG_KEEP_MS;
-    const left = state.lines.find(({ utcMs }) => utcMs >= beforeMs);
-    const again =
-      left === undefined
-        ? []
-        : [{ name: EXPIRE, dueMs: left.utcMs + LOG_KEEP_MS + 1, command: { type: 'expire' } }];
-    return { events: [{ type: 'expired', beforeMs }], timers: again, reply: null };
+          },
+    expire: (state, _command, turn) => expire(state, turn),
   },
 
-  query: ({ lines }, { nowMs }) => lines.filter(({ utcMs }) => utcMs >= nowMs - LOG_KEEP_MS),
+  query: {
+    lines: ({ lines }, { nowMs }) => lines.filter(({ utcMs }) => utcMs >= nowMs - LOG_KEEP_MS),
+  },
 });
 
+function expire({ lines }: LogState, turn: Turn): Outcome<LogEvent, null> {
+  const beforeMs = turn.nowMs - LOG_KEEP_MS;
+  const left = lines.find(({ utcMs }) => utcMs >= beforeMs);
+  const again =
+    left === undefined
+      ? []
+      : [{ name: EXPIRE, dueMs: left.utcMs + LOG_KEEP_MS + 1, command: { type: 'expire' } }];
+  return { events: [{ type: 'expired', beforeMs }], timers: again, reply: null };
+}
+
 /** A line that came before, after a crash of the reader, is there already. */
-function append({ lines }: LogState, line: LogLine, turn: Turn): Outcome<LogEvent> {
+function append({ lines }: LogState, line: LogLine, turn: Turn): Outcome<LogEvent, null> {
   const last = lines.at(-1);
   if (last !== undefined && last.number >= line.number) return { reply: null };
   const anew = last !== undefined && roundOf(last.number) !== roundOf(line.number);

@@ -8,6 +8,7 @@ import { contactKey } from '../../domain/contacts.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import { defineActor, type Message, type Outcome, type Turn } from '../runtime/actor.ts';
 import type { CodeMessage, PortResult } from '../runtime/ports.ts';
+import type { Protocol } from '../runtime/protocol.ts';
 import type { OpenCode } from './state.ts';
 
 const SENDERS = 16;
@@ -41,7 +42,12 @@ type CodeSenderEvent =
   /** Delivered, given up, or overtaken by a newer one. */
   | { readonly type: 'codeSettled'; readonly timer: string; readonly expiresMs: number };
 
-export const codeSender = defineActor<CodeSenderState, CodeSenderCommand, CodeSenderEvent, never>({
+export type SenderProtocol = Protocol<
+  CodeSenderCommand,
+  { readonly deliverCode: null; readonly codeDelivered: null }
+>;
+
+export const codeSender = defineActor<CodeSenderState, SenderProtocol, CodeSenderEvent>({
   kind: 'codeCourier',
   version: 1,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
@@ -51,10 +57,9 @@ export const codeSender = defineActor<CodeSenderState, CodeSenderCommand, CodeSe
     const { [timer]: endMs, ...others } = waiting;
     return endMs === undefined || endMs > expiresMs ? { waiting } : { waiting: others };
   },
-  decide(state, command, turn) {
-    return command.type === 'deliverCode'
-      ? deliver(command, turn)
-      : ended(state, command.command, command.result, turn);
+  decide: {
+    deliverCode: (_state, command, turn) => deliver(command, turn),
+    codeDelivered: (state, { command, result }, turn) => ended(state, command, result, turn),
   },
 });
 
@@ -75,7 +80,7 @@ export function senderOf(code: OpenCode): Message {
   return { toKind: 'codeCourier', toId: String(hash.readUInt8(0) % SENDERS), command };
 }
 
-function deliver(command: DeliverCode, turn: Turn): Outcome<CodeSenderEvent> {
+function deliver(command: DeliverCode, turn: Turn): Outcome<CodeSenderEvent, null> {
   if (turn.nowMs >= command.expiresMs) return giveUp(command, turn);
   const { channel, address, seed } = command;
   return {
@@ -95,7 +100,7 @@ function ended(
   command: DeliverCode,
   result: PortResult<null>,
   turn: Turn,
-): Outcome<CodeSenderEvent> {
+): Outcome<CodeSenderEvent, null> {
   const { timer, expiresMs, failures } = command;
   const overtaken = (waiting[timer] ?? 0) > expiresMs;
   if (result.ok || overtaken) {
@@ -112,7 +117,10 @@ function ended(
   };
 }
 
-function giveUp({ holder, channel, timer, expiresMs }: DeliverCode, turn: Turn): Outcome<CodeSenderEvent> {
+function giveUp(
+  { holder, channel, timer, expiresMs }: DeliverCode,
+  turn: Turn,
+): Outcome<CodeSenderEvent, null> {
   return {
     events: [{ type: 'codeSettled', timer, expiresMs }],
     audit: [{ utcMs: turn.nowMs, event: 'code_undelivered', userId: holder, fields: { channel } }],

@@ -17,6 +17,7 @@ import {
   type Turn,
 } from '../runtime/actor.ts';
 import type { PortResult } from '../runtime/ports.ts';
+import type { Protocol } from '../runtime/protocol.ts';
 import { senderOf } from './code-sender.ts';
 import {
   CODE_LIFE_MS,
@@ -88,25 +89,29 @@ export interface WrongCode {
   readonly row: 'InvalidCode' | 'ChallengeExpired';
 }
 
-export const oneTimeCodes = defineActor<OneTimeCodesState, CodeCommand, CodeEvent, never>({
+export type CodeProtocol = Protocol<
+  CodeCommand,
+  {
+    readonly issueCode: IssuedCode;
+    readonly redeemCode: RedeemedCode | WrongCode;
+    readonly codeCompared: RedeemedCode | WrongCode;
+  }
+>;
+
+export const oneTimeCodes = defineActor<OneTimeCodesState, CodeProtocol, CodeEvent>({
   kind: 'codeDesk',
   version: 1,
   limits: { mailbox: 256, snapshotEvery: 200, idleMs: 600_000 },
   initial: initialCodes,
   evolve: evolveCodes,
-  decide(state, command, turn) {
-    switch (command.type) {
-      case 'issueCode':
-        return issue(state, command, turn);
-      case 'redeemCode':
-        return redeem(state, command, turn);
-      case 'codeCompared':
-        return compared(state, command, turn);
-    }
-  },
+  decide: { issueCode: issue, redeemCode: redeem, codeCompared: compared },
 });
 
-function issue(state: OneTimeCodesState, command: IssueCode, turn: Turn): Outcome<CodeEvent> | Refusal {
+function issue(
+  state: OneTimeCodesState,
+  command: IssueCode,
+  turn: Turn,
+): Outcome<CodeEvent, IssuedCode> | Refusal {
   const waitMs = waitOf(state, command, turn);
   if (waitMs > 0) return refuse('AccessRateLimit', undefined, Math.ceil(waitMs / SECOND_MS), 'i');
   const { channel, address, sessionId, holder, networks, known, origin } = command;
@@ -172,7 +177,11 @@ function capWait(sendings: readonly { readonly utcMs: number }[], max: number, n
 }
 
 /** The try is on disk before the comparison begins: no crash and no crowd gets a sixth one. */
-function redeem(state: OneTimeCodesState, command: RedeemCode, turn: Turn): Outcome<CodeEvent> | Refusal {
+function redeem(
+  state: OneTimeCodesState,
+  command: RedeemCode,
+  turn: Turn,
+): Outcome<CodeEvent, RedeemedCode | WrongCode> | Refusal {
   const code = openCode(state, command, turn);
   if (code === undefined || code.tries >= CODE_TRIES_MAX) return refuse('ChallengeExpired');
   const { seed } = code;
@@ -191,7 +200,7 @@ function compared(
   state: OneTimeCodesState,
   { command, attempt, result }: CodeCompared,
   turn: Turn,
-): Outcome<CodeEvent> | Refusal {
+): Outcome<CodeEvent, RedeemedCode | WrongCode> | Refusal {
   const code = openCode(state, command, turn);
   if (code === undefined) return refuse('ChallengeExpired');
   if (!result.ok) return refuse(result.error);
@@ -221,7 +230,7 @@ function wrong(
   { origin }: RedeemCode,
   row: WrongCode['row'],
   turn: Turn,
-): Outcome<CodeEvent> {
+): Outcome<CodeEvent, WrongCode> {
   const { holder, channel } = code;
   const send: Message[] =
     holder === null

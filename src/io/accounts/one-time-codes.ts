@@ -8,7 +8,6 @@ import { user } from '../../actors/accounts/user.ts';
 import type { CodeLoggedIn, CodeLogin } from '../../actors/accounts/user-codes.ts';
 import {
   type IssueCode,
-  type IssuedCode,
   ONE_TIME_CODES_ID,
   oneTimeCodes,
   type RedeemCode,
@@ -59,7 +58,7 @@ export async function requestCode(context: RouteContext, contact: Contact | unde
     holder,
     origin: originOf(context),
   };
-  const { id, expiresMs } = await actors.ask<IssuedCode>(oneTimeCodes, ONE_TIME_CODES_ID, command);
+  const { id, expiresMs } = await actors.ask(oneTimeCodes, ONE_TIME_CODES_ID, command);
   return {
     challengeId: id,
     expiresUtc: toIso(expiresMs),
@@ -113,7 +112,7 @@ async function redeem(context: RouteContext, id: number, code: string): Promise<
   };
   let answer: RedeemedCode | WrongCode;
   try {
-    answer = await actors.ask<RedeemedCode | WrongCode>(oneTimeCodes, ONE_TIME_CODES_ID, command);
+    answer = await actors.ask(oneTimeCodes, ONE_TIME_CODES_ID, command);
   } catch (error) {
     if (error instanceof GatewayError && error.row === 'ChallengeExpired')
       auditRefusal(context, null, 'ChallengeExpired');

@@ -26,7 +26,7 @@ export interface SettingView {
 
 /** Lays an admin's earlier changes over the values of this start's file. */
 export async function restoreSettings(actors: ActorSystem, live: LiveSettings): Promise<void> {
-  const values = await actors.query<Partial<Record<SettingName, SettingValue>>>(settings, SETTINGS_ID, {
+  const values = await actors.query(settings, SETTINGS_ID, {
     type: 'values',
   });
   for (const name of SETTING_NAMES) {
@@ -44,7 +44,7 @@ export async function changeSetting(
   live: LiveSettings,
   change: { name: string; value: unknown; by: string; address: string },
 ): Promise<SettingView> {
-  const accepted = await actors.ask<{ name: SettingName; value: SettingValue }>(settings, SETTINGS_ID, {
+  const accepted = await actors.ask(settings, SETTINGS_ID, {
     type: 'change',
     ...change,
   });

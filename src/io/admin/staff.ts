@@ -25,7 +25,7 @@ export class LiveStaff {
   }
 
   async restore(): Promise<void> {
-    const roles = await this.#actors.query<Record<string, Role>>(staff, STAFF_ID, { type: 'roles' });
+    const roles = await this.#actors.query(staff, STAFF_ID, { type: 'roles' });
     for (const [userId, role] of Object.entries(roles)) this.#roles.set(userId, role);
   }
 
@@ -82,7 +82,7 @@ export class LiveStaff {
   /** Durable first, then effective at once. Fails with `InvalidInput`, `SetupLinkOver`. */
   async set(change: Omit<SetRole, 'type' | 'hasKeys'>): Promise<{ userId: string; role: Role | null }> {
     const command: SetRole = { type: 'setRole', hasKeys: this.#adminPublicKeys.size > 0, ...change };
-    const answer = await this.#actors.ask<{ userId: string; role: Role | null }>(staff, STAFF_ID, command);
+    const answer = await this.#actors.ask(staff, STAFF_ID, command);
     if (answer.role === null) this.#roles.delete(answer.userId);
     else this.#roles.set(answer.userId, answer.role);
     return answer;

@@ -3,13 +3,8 @@
  * upload belongs to the account whose session opened it; to anybody else its id is unknown.
  */
 
-import { type UploadStatus, upload } from '../../actors/files/v1/upload.ts';
-import {
-  type GrantUpload,
-  UPLOAD_SLOTS_ID,
-  type UploadSlot,
-  uploadSlots,
-} from '../../actors/files/v1/upload-slots.ts';
+import { upload } from '../../actors/files/v1/upload.ts';
+import { type GrantUpload, UPLOAD_SLOTS_ID, uploadSlots } from '../../actors/files/v1/upload-slots.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { toUnsignedCrc32 } from '../../domain/files/files.ts';
@@ -108,7 +103,7 @@ const initUpload = defineRoute({
     const networks = isLoopback(client.address) && !site.production ? [] : networksOf(client.address);
     const command = { ...readInit(body, session.userId), networks };
     try {
-      return await actors.ask<number>(uploadSlots, UPLOAD_SLOTS_ID, command);
+      return await actors.ask(uploadSlots, UPLOAD_SLOTS_ID, command);
     } catch (error) {
       if (error instanceof GatewayError && error.row === 'TooManyDownloads')
         bounds.of('uploadSlots').countRefusal(error.detail === undefined ? 'maximum' : 'network');
@@ -190,8 +185,8 @@ const cancelUpload = defineRoute({
   result: nothing(),
   errors: ['InvalidID'],
   async handle({ query, session, actors }) {
-    const command = { type: 'cancelUpload', uploadId: readUploadId(query.uploadId) };
-    return await actors.ask<null>(upload, session.userId, command);
+    const command = { type: 'cancelUpload' as const, uploadId: readUploadId(query.uploadId) };
+    return await actors.ask(upload, session.userId, command);
   },
 });
 
@@ -210,16 +205,16 @@ const uploadStatus = defineRoute({
   result: statusResult,
   errors: ['InvalidID'],
   async handle({ query, session, actors, settings, nowMs }) {
-    const asked = { type: 'status', uploadId: readUploadId(query.uploadId), nowMs, settings };
-    const { expiresMs, ...status } = await actors.query<UploadStatus>(upload, session.userId, asked);
+    const asked = { type: 'status' as const, uploadId: readUploadId(query.uploadId), nowMs, settings };
+    const { expiresMs, ...status } = await actors.query(upload, session.userId, asked);
     return { ...status, expiresUtc: toIso(expiresMs) };
   },
 });
 
 /** Uploads past their time make room before a new one is judged (spec 3), whether or not their timers have run. */
 async function endExpired(actors: ActorSystem, settings: SettingsReader, nowMs: number): Promise<void> {
-  const query = { type: 'stale', nowMs, settings };
-  const stale = await actors.query<readonly UploadSlot[]>(uploadSlots, UPLOAD_SLOTS_ID, query);
+  const query = { type: 'stale' as const, nowMs, settings };
+  const stale = await actors.query(uploadSlots, UPLOAD_SLOTS_ID, query);
   await Promise.all(
     stale.map(({ userId, uploadKey }) =>
       actors.ask(upload, userId, { type: 'expireUpload', uploadKey, waits: true }),

@@ -216,7 +216,7 @@ export class WebhookOwnerApi {
 
   async #lines({ actors, nowMs }: AccountCall, appId: string): Promise<LogLine[]> {
     const pages = Array.from({ length: PAGES }, (_, page) =>
-      actors.query<LogLine[]>(deliveryLog, logPageId(appId, page), { type: 'lines', nowMs }),
+      actors.query(deliveryLog, logPageId(appId, page), { type: 'lines', nowMs }),
     );
     return (await Promise.all(pages)).flat().toSorted((one, other) => one.number - other.number);
   }

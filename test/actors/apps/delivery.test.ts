@@ -2,13 +2,7 @@
 import t from 'tap';
 import { type AppCommand, app } from '../../../src/actors/apps/app.ts';
 import { type AppEvent, type AppState, evolveApp, webhookOf } from '../../../src/actors/apps/app-state.ts';
-import {
-  deliveryLog,
-  type LogLine,
-  logPageId,
-  PAGE_LINES,
-  PAGES,
-} from '../../../src/actors/apps/delivery-log.ts';
+import { deliveryLog, logPageId, PAGE_LINES, PAGES } from '../../../src/actors/apps/delivery-log.ts';
 import { isRefusal, type Outcome, type Turn } from '../../../src/actors/runtime/actor.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { DAY_MS } from '../../../src/domain/time.ts';
@@ -178,7 +172,7 @@ t.test(
     const { clock } = actors;
     const lines = async () => {
       const pages = Array.from({ length: PAGES + 2 }, (_, page) =>
-        actors.system.query<LogLine[]>(deliveryLog, logPageId('77', page), {
+        actors.system.query(deliveryLog, logPageId('77', page), {
           type: 'lines',
           nowMs: clock.nowMs,
         }),
@@ -198,7 +192,7 @@ t.test(
         number,
         utcMs: clock.nowMs,
         attempt: 1,
-        outcome: 'delivered',
+        outcome: 'delivered' as const,
       };
       await actors.system.ask(deliveryLog, logPageId('77', page), { type: 'append', line });
     };

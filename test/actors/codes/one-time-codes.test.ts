@@ -17,7 +17,7 @@ import { GatewayError } from '../../../src/domain/errors.ts';
 import { networksOf } from '../../../src/domain/limits/networks.ts';
 import { LiveSettings, type SettingName } from '../../../src/domain/settings/settings.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/domain/time.ts';
-import { createTestActors, type TestActors } from '../../support/actors/actors.ts';
+import { createTestActors, type TestActors, untyped } from '../../support/actors/actors.ts';
 import { type ChatFixture, startChat, wrongCode } from '../../support/codes.ts';
 import { runs } from '../../support/depth.ts';
 
@@ -40,7 +40,7 @@ function startCodes(values: Partial<Record<SettingName, number>> = {}): CodesFix
   const actors = createTestActors({ kinds: KINDS, ports: { workers, codes: chat.port }, settings });
   const ask = async <Reply>(command: object): Promise<Reply | string> => {
     try {
-      const reply = await actors.system.ask<Reply>(oneTimeCodes, ONE_TIME_CODES_ID, command);
+      const reply = await actors.system.ask<Reply>(untyped(oneTimeCodes), ONE_TIME_CODES_ID, command);
       await actors.settle();
       return reply;
     } catch (error) {
@@ -321,7 +321,7 @@ t.test('couriers: an older code that ends late neither stops nor follows a newer
   const workers = { run: async () => ({ ok: false, error: 'InternalError' }) as const };
   const actors = createTestActors({ kinds: KINDS, ports: { workers, codes } });
   const command = {
-    type: 'issueCode',
+    type: 'issueCode' as const,
     ...phone(1),
     networks: [],
     known: false,

@@ -3,15 +3,17 @@
  * pieces, takeovers, failures of module and disk, crashes and waiting, and after every step the same answers, the same
  * kept bytes, and files that agree with their messages.
  */
+
 import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import t from 'tap';
-import { type DraftView, draft, type OpenedDraft } from '../../../src/actors/files/v2/draft.ts';
+import { draft, type OpenedDraft } from '../../../src/actors/files/v2/draft.ts';
 import type { UploadedFile } from '../../../src/actors/files/v2/draft-ending.ts';
 import { placeOf } from '../../../src/actors/files/v2/draft-state.ts';
 import type { StreamBegun } from '../../../src/actors/files/v2/draft-streams.ts';
 import { type ErrorName, GatewayError } from '../../../src/domain/errors.ts';
 import { HOUR_MS, MINUTE_MS } from '../../../src/domain/time.ts';
+import { untyped } from '../../support/actors/actors.ts';
 import { runs } from '../../support/depth.ts';
 import { createDraftWorld, type DraftWorld, type Mode } from '../../support/files/draft-world.ts';
 
@@ -170,7 +172,7 @@ class Run {
     const open = this.#open;
     const offsetBytes = offset < 0 ? (open?.kept ?? 0) : offset;
     const fileId = open?.fileId ?? '999';
-    const command = { type: 'beginStream', ownerId: OWNER, fileId, offsetBytes, appends, keeps };
+    const command = { type: 'beginStream' as const, ownerId: OWNER, fileId, offsetBytes, appends, keeps };
     const { reply, row } = await this.#ask<StreamBegun>(command);
     if (open === undefined) {
       expect('begin without a draft', row, 'InvalidID');
@@ -273,8 +275,8 @@ class Run {
     expect(`bugs after ${after}`, actors.bugs.length, 0);
     const open = this.#open;
     if (open !== undefined) {
-      const query = { type: 'draft', ownerId: OWNER, fileId: open.fileId };
-      const view = await actors.system.query<DraftView>(draft, PLACE, query);
+      const query = { type: 'draft' as const, ownerId: OWNER, fileId: open.fileId };
+      const view = await actors.system.query(draft, PLACE, query);
       expect(`kept after ${after}`, view.receivedBytes, open.kept);
       expect(`phase after ${after}`, view.phase, open.running ? 'receiving' : 'pending');
       expect(`index after ${after}`, actors.system.lookup('draft', open.fileId), PLACE);
@@ -303,7 +305,7 @@ class Run {
 
   async #ask<Reply>(command: object): Promise<{ reply?: Reply; row?: ErrorName }> {
     try {
-      return { reply: await this.#world.actors.system.ask<Reply>(draft, PLACE, command) };
+      return { reply: await this.#world.actors.system.ask<Reply>(untyped(draft), PLACE, command) };
     } catch (error) {
       if (error instanceof GatewayError) return { row: error.row };
       throw error;

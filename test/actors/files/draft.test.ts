@@ -7,7 +7,6 @@ import {
   type OpenDraft,
   type OpenedDraft,
 } from '../../../src/actors/files/v2/draft.ts';
-import type { UploadedFile } from '../../../src/actors/files/v2/draft-ending.ts';
 import { placeOf } from '../../../src/actors/files/v2/draft-state.ts';
 import type { StreamBegun } from '../../../src/actors/files/v2/draft-streams.ts';
 import type { ErrorName } from '../../../src/domain/errors.ts';
@@ -31,7 +30,7 @@ const FACTS: OpenDraft = {
 };
 
 async function open(world: DraftWorld, facts: Partial<OpenDraft> = {}): Promise<OpenedDraft> {
-  const opened = await world.actors.system.ask<OpenedDraft | null>(draft, PLACE, { ...FACTS, ...facts });
+  const opened = await world.actors.system.ask(draft, PLACE, { ...FACTS, ...facts });
   if (opened === null) throw new Error('the place is taken');
   return opened;
 }
@@ -42,14 +41,14 @@ async function begin(
   at: { offsetBytes?: number; appends?: boolean; keeps?: boolean } = {},
 ): Promise<StreamBegun> {
   const command = {
-    type: 'beginStream',
+    type: 'beginStream' as const,
     ownerId: OWNER,
     fileId,
     offsetBytes: 0,
     appends: false,
     keeps: false,
   };
-  return await world.actors.system.ask<StreamBegun>(draft, PLACE, { ...command, ...at });
+  return await world.actors.system.ask(draft, PLACE, { ...command, ...at });
 }
 
 function streamOf(begun: StreamBegun): number {
@@ -58,12 +57,18 @@ function streamOf(begun: StreamBegun): number {
 }
 
 async function finish(world: DraftWorld, fileId: string, stream: number, bytes: Uint8Array = BYTES) {
-  const command = { type: 'finishBody', fileId, stream, sizeBytes: bytes.length, crc32: crc32(bytes) };
-  return await world.actors.system.ask<UploadedFile>(draft, PLACE, command);
+  const command = {
+    type: 'finishBody' as const,
+    fileId,
+    stream,
+    sizeBytes: bytes.length,
+    crc32: crc32(bytes),
+  };
+  return await world.actors.system.ask(draft, PLACE, command);
 }
 
 function view(world: DraftWorld, fileId: string): DraftView | Promise<DraftView> {
-  return world.actors.system.query<DraftView>(draft, PLACE, { type: 'draft', ownerId: OWNER, fileId });
+  return world.actors.system.query(draft, PLACE, { type: 'draft', ownerId: OWNER, fileId });
 }
 
 async function refused(promise: Promise<unknown>): Promise<ErrorName | undefined> {
@@ -167,7 +172,7 @@ t.test(
 t.test('draft: a foreign or unknown file is 1305, like one that is not there', async (t) => {
   const world = createDraftWorld();
   const { fileId } = await open(world);
-  const command = { type: 'beginStream', fileId, offsetBytes: 0, appends: false, keeps: false };
+  const command = { type: 'beginStream' as const, fileId, offsetBytes: 0, appends: false, keeps: false };
   const foreign = world.actors.system.ask(draft, PLACE, { ...command, ownerId: '502' });
   t.equal(await refused(foreign), 'InvalidID');
   t.equal(await refused(begin(world, '77')), 'InvalidID');
@@ -214,7 +219,7 @@ t.test('draft: a newer stream makes every word of the older one void', async (t)
   t.ok(newer > older);
   world.disk.write(fileId, 0, BYTES);
   t.equal(await refused(finish(world, fileId, older)), 'UploadConflict');
-  const kept = { type: 'keepBytes', fileId, stream: older, receivedBytes: 5, crc32: 1, more: false };
+  const kept = { type: 'keepBytes' as const, fileId, stream: older, receivedBytes: 5, crc32: 1, more: false };
   t.equal(await refused(world.actors.system.ask(draft, PLACE, kept)), 'UploadConflict');
   await world.actors.system.ask(draft, PLACE, { type: 'endStream', fileId, stream: older });
   t.match(await view(world, fileId), { phase: 'receiving', receivedBytes: 0 }, 'its end ends nothing');
@@ -236,7 +241,7 @@ t.test('draft: kept bytes are gone on from at their end alone, or written anew f
   const { fileId } = await open(world, { sizeBytes: BYTES.length });
   const first = streamOf(await begin(world, fileId, { keeps: true }));
   world.disk.write(fileId, 0, BYTES.subarray(0, 10));
-  const kept = { type: 'keepBytes', fileId, stream: first, receivedBytes: 10, more: false };
+  const kept = { type: 'keepBytes' as const, fileId, stream: first, receivedBytes: 10, more: false };
   await world.actors.system.ask(draft, PLACE, { ...kept, crc32: crc32(BYTES.subarray(0, 10)) });
   t.match(await view(world, fileId), { phase: 'pending', receivedBytes: 10, keeps: true });
   for (const offsetBytes of [0, 9, 11]) {
@@ -256,7 +261,14 @@ t.test('draft: kept bytes that a crash took are noticed by their checksum: from 
   const { fileId } = await open(world);
   const stream = streamOf(await begin(world, fileId, { keeps: true }));
   world.disk.write(fileId, 0, BYTES);
-  const kept = { type: 'keepBytes', fileId, stream, receivedBytes: BYTES.length, crc32: CRC32, more: false };
+  const kept = {
+    type: 'keepBytes' as const,
+    fileId,
+    stream,
+    receivedBytes: BYTES.length,
+    crc32: CRC32,
+    more: false,
+  };
   await world.actors.system.ask(draft, PLACE, kept);
   world.disk.write(fileId, 3, Buffer.from('\0'));
   await world.actors.restart();

@@ -2,12 +2,14 @@
  * v1 uploads, actors only: the order of refusals, the life cycle, what the desk and the uploader's actor each own, and
  * what a crash at every step leaves.
  */
+
 import t, { type Test } from 'tap';
 import { upload } from '../../../src/actors/files/v1/upload.ts';
 import { UPLOAD_SLOTS_ID, uploadSlots } from '../../../src/actors/files/v1/upload-slots.ts';
 import { networksOf } from '../../../src/domain/limits/networks.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { MINUTE_MS, SECOND_MS } from '../../../src/domain/time.ts';
+import { untyped } from '../../support/actors/actors.ts';
 import {
   createUploadActors,
   SampleFile,
@@ -52,7 +54,7 @@ t.test('upload: one that is open ends when its owner is blocked, and nobody else
   const uploads = createUploadActors();
   const { actors, world } = uploads;
   const [file, other] = [new SampleFile(1, 4), new SampleFile(2, 4)];
-  const drop = (userId: string) => actors.system.ask(upload, userId, { type: 'dropUpload' });
+  const drop = (userId: string) => actors.system.ask(untyped(upload), userId, { type: 'dropUpload' });
   await drop(ADA);
   await uploads.init(ADA, file);
   await uploads.part(ADA, file, 0);
@@ -149,7 +151,7 @@ t.test('upload: parts refuse 1305, 1306, 1308; a foreign id is like an unknown o
   await uploads.part(ADA, file, 0);
   await rejectsWith(t, uploads.part(ADA, file, 0, 7), 'ChecksumError');
   t.equal(uploads.world.parts.get(`${ADA}/1001`)?.get(0), file.crcOf(0), 'what is stored is not touched');
-  t.notOk(uploads.actors.system.exists(upload as never, BOB), 'asking creates nothing');
+  t.notOk(uploads.actors.system.exists(upload, BOB), 'asking creates nothing');
 });
 
 t.test('upload: a full-file mismatch is 1308 and ends it', async (t) => {
@@ -244,7 +246,7 @@ t.test('upload: inactive ones expire; a stored chunk prolongs, a refused one doe
   await uploads.actors.advance(30 * SECOND_MS);
   await uploads.part(ADA, file, 0);
   await rejectsWith(t, uploads.part(ADA, file, 7, 1), 'InvalidPart');
-  const status = await uploads.actors.system.query<{ expiresMs: number }>(upload as never, ADA, {
+  const status = await uploads.actors.system.query(upload, ADA, {
     type: 'status',
     uploadId: file.uploadId,
     nowMs: uploads.actors.clock.nowMs,
@@ -264,22 +266,18 @@ t.test('upload: past its time it is gone before its timer has run, and makes roo
   const file = new SampleFile(1, 1);
   await uploads.init(ADA, file);
   const stale = () =>
-    uploads.actors.system.query<{ userId: string; uploadKey: string }[]>(
-      uploadSlots as never,
-      UPLOAD_SLOTS_ID,
-      {
-        type: 'stale',
-        nowMs: uploads.actors.clock.nowMs,
-        settings: uploads.actors.settings,
-      },
-    );
+    uploads.actors.system.query(uploadSlots, UPLOAD_SLOTS_ID, {
+      type: 'stale',
+      nowMs: uploads.actors.clock.nowMs,
+      settings: uploads.actors.settings,
+    });
   uploads.actors.clock.nowMs += 599 * SECOND_MS;
   t.same(await stale(), []);
   uploads.actors.settings.set('UploadInactivitySeconds', 599);
   await rejectsWith(t, uploads.part(ADA, file, 0), 'InvalidID');
   await rejectsWith(t, uploads.init(ADA, file), 'AlreadyDownload');
   for (const { userId, uploadKey } of await stale())
-    await uploads.actors.system.ask(upload as never, userId, {
+    await uploads.actors.system.ask(upload, userId, {
       type: 'expireUpload',
       uploadKey,
       waits: true,
@@ -421,9 +419,9 @@ t.test('upload: after an unclean start chunks that are not there are missing aga
   part?.delete(2);
   const [slot] = await uploads.slots();
   const check = (rehash: boolean) =>
-    uploads.actors.system.ask(upload as never, ADA, {
+    uploads.actors.system.ask(upload, ADA, {
       type: 'checkUpload',
-      uploadKey: slot?.uploadKey,
+      uploadKey: slot?.uploadKey ?? '',
       rehash,
     });
   t.equal(await check(false), 0, 'a clean stop needs no look');

@@ -2,7 +2,7 @@
  * A working actor system for unit tests: the memory journal, a clock that the test moves, randomness from a seed.
  * Time stands still until `advance`; commits happen by themselves.
  */
-import type { AnyKind } from '../../../src/actors/runtime/actor.ts';
+import type { AnyKind, UntypedKind } from '../../../src/actors/runtime/actor.ts';
 import { MemoryJournal } from '../../../src/actors/runtime/journal/memory.ts';
 import type { Ports } from '../../../src/actors/runtime/ports.ts';
 import type { RuntimeLimits, Schedule } from '../../../src/actors/runtime/runtime-context.ts';
@@ -157,4 +157,9 @@ export function createTestActors(options: TestActorsOptions): TestActors {
       await settle();
     },
   };
+}
+
+/** The kind without its protocol, for helpers that pass on any command. */
+export function untyped(kind: AnyKind): UntypedKind {
+  return kind as UntypedKind;
 }

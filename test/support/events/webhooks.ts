@@ -250,9 +250,9 @@ function engineOf(run: Run): WebhookDispatcher {
 }
 
 async function linesOf({ system, clock }: TestActors, appId: string): Promise<LogLine[]> {
-  const query = { type: 'lines', nowMs: clock.nowMs };
+  const query = { type: 'lines' as const, nowMs: clock.nowMs };
   const pages = Array.from({ length: PAGES }, (_, page) =>
-    system.query<LogLine[]>(deliveryLog, logPageId(appId, page), query),
+    system.query(deliveryLog, logPageId(appId, page), query),
   );
   return (await Promise.all(pages)).flat().toSorted((one, other) => one.number - other.number);
 }

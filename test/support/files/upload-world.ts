@@ -3,7 +3,6 @@
  * test may set, and a check that nothing is left over or missing.
  */
 import CRC32 from 'crc-32';
-import type { PartPlace } from '../../../src/actors/files/v1/upload.ts';
 import { upload } from '../../../src/actors/files/v1/upload.ts';
 import type { StoredChunk } from '../../../src/actors/files/v1/upload-parts.ts';
 import { UPLOAD_SLOTS_ID, type UploadSlot, uploadSlots } from '../../../src/actors/files/v1/upload-slots.ts';
@@ -186,16 +185,16 @@ export function createUploadActors(options: Partial<TestActorsOptions> = {}): Up
       }),
     async part(userId, file, chunkNumber, crc32 = file.crcOf(chunkNumber)) {
       const { uploadId } = file;
-      const command = { type: 'findPlace', uploadId, chunkNumber, crc32 };
-      const place = actors.system.now<PartPlace>(upload as never, userId, command);
+      const command = { type: 'findPlace' as const, uploadId, chunkNumber, crc32 };
+      const place = actors.system.now(upload, userId, command);
       if (!place.known) world.parts.get(`${userId}/${place.fileId}`)?.set(chunkNumber, crc32);
-      return await ask<StoredChunk>(upload, userId, { type: 'storeChunk', uploadId, chunkNumber, crc32 });
+      return await ask(upload, userId, { type: 'storeChunk', uploadId, chunkNumber, crc32 });
     },
     cancel: (userId, uploadId) => ask(upload, userId, { type: 'cancelUpload', uploadId }),
     async sweep() {
       for (const name of world.parts.keys()) {
         const [userId = '', fileId = ''] = name.split('/');
-        const wanted = await actors.system.query<readonly string[]>(upload as never, userId, {
+        const wanted = await actors.system.query(upload, userId, {
           type: 'fileIds',
         });
         if (!wanted.includes(fileId)) world.parts.delete(name);
@@ -203,7 +202,7 @@ export function createUploadActors(options: Partial<TestActorsOptions> = {}): Up
     },
     check: (userId, uploadKey) => ask(upload, userId, { type: 'checkUpload', uploadKey, rehash: true }),
     slots: async () =>
-      await actors.system.query<readonly UploadSlot[]>(uploadSlots as never, UPLOAD_SLOTS_ID, {
+      await actors.system.query(uploadSlots as never, UPLOAD_SLOTS_ID, {
         type: 'slots',
       }),
   };

@@ -24,7 +24,7 @@ export interface UploadChecked {
 export function checkUpload(
   { userId, current }: UploadState,
   { uploadKey, rehash }: CheckUpload,
-): Outcome<UploadEvent> {
+): Outcome<UploadEvent, number> {
   if (current?.uploadKey !== uploadKey || current.phase !== 'open') return { reply: 0 };
   return {
     next: async ({ files }): Promise<UploadChecked> => {
@@ -44,7 +44,7 @@ export function uploadChecked(
   { current }: UploadState,
   { uploadKey, lost }: UploadChecked,
   turn: Turn,
-): Outcome<UploadEvent> {
+): Outcome<UploadEvent, number> {
   if (current?.uploadKey !== uploadKey || current.phase !== 'open' || lost.length === 0) return { reply: 0 };
   return { events: [{ type: 'chunksLost', chunks: lost, utcMs: turn.nowMs }], reply: lost.length };
 }

@@ -58,11 +58,23 @@ export function cleanUpMessage(userId: string, uploadKey: string): Message {
 
 /** `waiter` is answered when the slot is free. */
 export function endUpload(
+  state: UploadState,
+  upload: Upload,
+  ending: UploadEnding,
+  waiter: string,
+): Outcome<UploadEvent, never>;
+export function endUpload(
+  state: UploadState,
+  upload: Upload,
+  ending: UploadEnding,
+  waiter?: string,
+): Outcome<UploadEvent, null>;
+export function endUpload(
   { userId }: UploadState,
   { uploadKey, fileId }: Upload,
   ending: UploadEnding,
   waiter?: string,
-): Outcome<UploadEvent> {
+): Outcome<UploadEvent, null> {
   const events: UploadEvent[] = [{ type: 'uploadEnded', ending }];
   const free: FreeSlot = { type: 'freeSlot', uploadKey, userId };
   const send: Message[] = [{ toKind: 'uploadDesk', toId: UPLOAD_SLOTS_ID, command: free }];
@@ -83,7 +95,7 @@ export function expireUpload(
   state: UploadState,
   { uploadKey, waits }: ExpireUpload,
   turn: Turn,
-): Outcome<UploadEvent> {
+): Outcome<UploadEvent, null> {
   const { current } = state;
   if (current?.uploadKey !== uploadKey || current.phase === 'completing') return { reply: null };
   if (current.phase === 'leaving') {
@@ -99,7 +111,7 @@ export function expireUpload(
 }
 
 /** One that completes is refused by the chat module's port, which asks whether the user is blocked. */
-export function dropUpload(state: UploadState): Outcome<UploadEvent> {
+export function dropUpload(state: UploadState): Outcome<UploadEvent, null> {
   const { current } = state;
   return current?.phase === 'open' ? endUpload(state, current, 'cancelled') : {};
 }
@@ -108,7 +120,7 @@ export function slotFreed(
   { current }: UploadState,
   { uploadKey }: SlotFreed,
   turn: Turn,
-): Outcome<UploadEvent> {
+): Outcome<UploadEvent, null> {
   if (current?.uploadKey !== uploadKey || current.phase !== 'leaving') return {};
   return {
     events: [{ type: 'uploadLeft', utcMs: turn.nowMs }],
@@ -126,7 +138,10 @@ function isErrorName(ending: UploadEnding | null): ending is ErrorName {
 }
 
 /** Writes nothing by itself: after a crash the message or the timer comes again. */
-export function cleanUp({ userId, leftovers }: UploadState, { uploadKey }: CleanUp): Outcome<UploadEvent> {
+export function cleanUp(
+  { userId, leftovers }: UploadState,
+  { uploadKey }: CleanUp,
+): Outcome<UploadEvent, null> {
   const leftover = leftovers.find((one) => one.uploadKey === uploadKey);
   if (leftover === undefined) return {};
   return {
@@ -155,7 +170,7 @@ export function cleanedUp(
   { leftovers }: UploadState,
   { uploadKey, clean }: CleanedUp,
   turn: Turn,
-): Outcome<UploadEvent> {
+): Outcome<UploadEvent, null> {
   const leftover = leftovers.find((one) => one.uploadKey === uploadKey);
   if (leftover === undefined) return {};
   if (clean) return { events: [{ type: 'cleaned', uploadKey }] };

@@ -38,7 +38,7 @@ export function openUpload(
   { userId, current, leftovers }: UploadState,
   command: OpenUpload,
   turn: Turn,
-): Outcome<UploadEvent> {
+): Outcome<UploadEvent, null> {
   const { uploadKey } = command;
   if (current !== null) {
     const error = current.uploadKey === uploadKey ? null : 'AlreadyDownload';
@@ -83,7 +83,7 @@ export function prepared(
   state: UploadState,
   { command, error, fileId, tried }: Prepared,
   turn: Turn,
-): Outcome<UploadEvent> {
+): Outcome<UploadEvent, null> {
   const { uploadKey, uploadId, sizeBytes } = command;
   if (error !== null || fileId === null) {
     const send: Message[] = [tellSlots(command, error ?? 'InternalError')];

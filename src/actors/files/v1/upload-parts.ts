@@ -63,7 +63,7 @@ export function storeChunk(
   state: UploadState,
   command: StoreChunk,
   turn: Turn,
-): Outcome<UploadEvent> | Refusal {
+): Outcome<UploadEvent, StoredChunk> | Refusal {
   const { uploadId, chunkNumber, crc32 } = command;
   const active = activeUpload(state, uploadId, turn);
   if (active === undefined) return remembered(state, command, turn);
@@ -77,7 +77,11 @@ export function storeChunk(
 }
 
 /** The part that finished an upload, sent again. */
-function remembered(state: UploadState, command: StoreChunk, turn: Turn): Outcome<UploadEvent> | Refusal {
+function remembered(
+  state: UploadState,
+  command: StoreChunk,
+  turn: Turn,
+): Outcome<UploadEvent, StoredChunk> | Refusal {
   const finished = finishedBy(state, command, turn.nowMs);
   if (finished === undefined) return refuse('InvalidID');
   if (finished.leaving) return waitForEnd(state, turn);
@@ -85,7 +89,10 @@ function remembered(state: UploadState, command: StoreChunk, turn: Turn): Outcom
   return { reply: { chunkNumber, fileId: finished.fileId } satisfies StoredChunk };
 }
 
-function waitForEnd({ current }: UploadState, { commandId }: Turn): Outcome<UploadEvent> | Refusal {
+function waitForEnd(
+  { current }: UploadState,
+  { commandId }: Turn,
+): Outcome<UploadEvent, StoredChunk> | Refusal {
   if ((current?.waiters.length ?? 0) >= WAITERS_MAX) return refuse('Overloaded');
   return { events: [{ type: 'waiterJoined', commandId }], reply: new Later(commandId) };
 }
@@ -95,7 +102,7 @@ function storeNew(
   active: Upload,
   { chunkNumber, crc32 }: StoreChunk,
   turn: Turn,
-): Outcome<UploadEvent> {
+): Outcome<UploadEvent, StoredChunk> {
   const event: UploadEvent = { type: 'chunkStored', chunkNumber, crc32, utcMs: turn.nowMs };
   const { current } = evolveUpload(state, event);
   if (current === null || missingChunks(current).length > 0)
@@ -129,7 +136,7 @@ export function finishUpload(
   { userId, current }: UploadState,
   { uploadKey, storedBy }: FinishUpload,
   turn: Turn,
-): Outcome<UploadEvent> {
+): Outcome<UploadEvent, null> {
   if (current?.uploadKey !== uploadKey || current.phase !== 'completing') return {};
   const restarted = runOf(storedBy) !== runOf(turn.commandId);
   return { next: (ports) => publish(userId, current, restarted, ports) };
@@ -172,7 +179,7 @@ export function published(
   state: UploadState,
   { uploadKey, lost, error }: Published,
   turn: Turn,
-): Outcome<UploadEvent> {
+): Outcome<UploadEvent, null> {
   const { userId, current } = state;
   if (current?.uploadKey !== uploadKey || current.phase !== 'completing') return {};
   if (lost.length > 0) {

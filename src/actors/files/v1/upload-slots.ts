@@ -22,6 +22,7 @@ import {
   refuse,
   type Turn,
 } from '../../runtime/actor.ts';
+import type { Protocol } from '../../runtime/protocol.ts';
 import type { UploadFacts } from './upload-state.ts';
 
 const FULL_SHARE = 'too many uploads of one network at the same time';
@@ -77,12 +78,14 @@ type UploadSlotsEvent =
   | { readonly type: 'slotGranted'; readonly slot: UploadSlot }
   | { readonly type: 'slotFreed'; readonly uploadKey: string };
 
-export const uploadSlots = defineActor<
-  UploadSlotsState,
+export type UploadSlotsProtocol = Protocol<
   UploadSlotsCommand,
-  UploadSlotsEvent,
-  UploadSlotsQuery
->({
+  { readonly grantUpload: number; readonly freeSlot: null },
+  UploadSlotsQuery,
+  { readonly slots: readonly UploadSlot[]; readonly stale: readonly UploadSlot[] }
+>;
+
+export const uploadSlots = defineActor<UploadSlotsState, UploadSlotsProtocol, UploadSlotsEvent>({
   kind: 'uploadDesk',
   version: 1,
   limits: { mailbox: 256, snapshotEvery: 200, idleMs: 600_000 },
@@ -91,20 +94,13 @@ export const uploadSlots = defineActor<
     if (event.type === 'slotGranted') return { slots: [...slots, event.slot] };
     return { slots: slots.filter(({ uploadKey }) => uploadKey !== event.uploadKey) };
   },
-  decide(state, command, turn) {
-    switch (command.type) {
-      case 'grantUpload':
-        return grant(state, command, turn);
-      case 'uploadPrepared':
-        return prepared(state, command);
-      case 'freeSlot':
-        return free(state, command);
-    }
-  },
-  query({ slots }, query): readonly UploadSlot[] {
-    if (query.type === 'slots') return slots;
-    const inactivityMs = query.settings.get('UploadInactivitySeconds') * SECOND_MS;
-    return slots.filter(({ grantedMs }) => query.nowMs >= grantedMs + inactivityMs);
+  decide: { grantUpload: grant, uploadPrepared: prepared, freeSlot: free },
+  query: {
+    slots: ({ slots }) => slots,
+    stale({ slots }, { nowMs, settings }) {
+      const inactivityMs = settings.get('UploadInactivitySeconds') * SECOND_MS;
+      return slots.filter(({ grantedMs }) => nowMs >= grantedMs + inactivityMs);
+    },
   },
 });
 
@@ -113,7 +109,7 @@ function grant(
   { slots }: UploadSlotsState,
   command: GrantUpload,
   turn: Turn,
-): Outcome<UploadSlotsEvent> | Refusal {
+): Outcome<UploadSlotsEvent, number> | Refusal {
   const { type: _type, userId, networks = [], ...facts } = command;
   const fault = fileNameFault(facts.name, turn.settings.get('FileBlockedExtensions'));
   if (fault !== undefined) return refuse('InvalidFileName', fault);
@@ -156,7 +152,7 @@ function hasItsShare(slots: readonly UploadSlot[], { name, shares }: Network, tu
 function prepared(
   { slots }: UploadSlotsState,
   { uploadKey, asker, error }: UploadPrepared,
-): Outcome<UploadSlotsEvent> {
+): Outcome<UploadSlotsEvent, null> {
   const slot = slots.find((one) => one.uploadKey === uploadKey);
   if (error === null) return { answers: [{ commandId: asker, reply: slot?.uploadId ?? null }] };
   const answers: Answer[] = [{ commandId: asker, refusal: { refuse: error } }];
@@ -164,13 +160,13 @@ function prepared(
 }
 
 /** The uploader's actor hears of it every time, also when the message came twice. */
-function free({ slots }: UploadSlotsState, { uploadKey, userId }: FreeSlot): Outcome<UploadSlotsEvent> {
+function free({ slots }: UploadSlotsState, { uploadKey, userId }: FreeSlot): Outcome<UploadSlotsEvent, null> {
   const slot = slots.find((one) => one.uploadKey === uploadKey);
   const send: Message[] = [{ toKind: 'upload', toId: userId, command: { type: 'slotFreed', uploadKey } }];
   return { ...(slot === undefined ? {} : freed(slot)), send };
 }
 
-function freed({ uploadKey, uploadId, userId }: UploadSlot): Outcome<UploadSlotsEvent> {
+function freed({ uploadKey, uploadId, userId }: UploadSlot): Outcome<UploadSlotsEvent, null> {
   const claim: Claim = {
     index: 'crc32',
     key: String(uploadId),

@@ -6,6 +6,7 @@
 import { chunkOffsetBytes, chunkSizeBytes } from '../../../domain/files/files.ts';
 import type { SettingsReader } from '../../../domain/settings/settings.ts';
 import { defineActor, type Outcome, type Refusal, refuse, type Turn } from '../../runtime/actor.ts';
+import type { Protocol } from '../../runtime/protocol.ts';
 import { type CheckUpload, checkUpload, type UploadChecked, uploadChecked } from './upload-check.ts';
 import {
   type CleanedUp,
@@ -27,6 +28,7 @@ import {
   type Published,
   published,
   type StoreChunk,
+  type StoredChunk,
   storeChunk,
 } from './upload-parts.ts';
 import {
@@ -96,57 +98,56 @@ export interface UploadStatus {
   readonly expiresMs: number;
 }
 
-export const upload = defineActor<UploadState, UploadCommand, UploadEvent, UploadQuery>({
+export type UploadProtocol = Protocol<
+  UploadCommand,
+  {
+    readonly storeChunk: StoredChunk;
+    readonly cancelUpload: null;
+    readonly expireUpload: null;
+    readonly checkUpload: number;
+    readonly uploadChecked: number;
+  },
+  UploadQuery,
+  { readonly status: UploadStatus; readonly fileIds: readonly string[] },
+  FindPlace,
+  { readonly findPlace: PartPlace }
+>;
+
+export const upload = defineActor<UploadState, UploadProtocol, UploadEvent>({
   kind: 'upload',
   version: 1,
   limits: { mailbox: 256, snapshotEvery: 200, idleMs: 60_000 },
   initial: (userId) => ({ userId, current: null, finished: [], leftovers: [] }),
   evolve: evolveUpload,
-  decide(state, command, turn) {
-    switch (command.type) {
-      case 'openUpload':
-        return openUpload(state, command, turn);
-      case 'prepared':
-        return prepared(state, command, turn);
-      case 'storeChunk':
-        return storeChunk(state, command, turn);
-      case 'finishUpload':
-        return finishUpload(state, command, turn);
-      case 'published':
-        return published(state, command, turn);
-      case 'cancelUpload':
-        return cancel(state, command, turn);
-      case 'expireUpload':
-        return expireUpload(state, command, turn);
-      case 'dropUpload':
-        return dropUpload(state);
-      case 'slotFreed':
-        return slotFreed(state, command, turn);
-      case 'cleanUp':
-        return cleanUp(state, command);
-      case 'cleanedUp':
-        return cleanedUp(state, command, turn);
-      case 'checkUpload':
-        return checkUpload(state, command);
-      case 'uploadChecked':
-        return uploadChecked(state, command, turn);
-    }
+  decide: {
+    openUpload,
+    prepared,
+    storeChunk,
+    finishUpload,
+    published,
+    cancelUpload: cancel,
+    expireUpload,
+    dropUpload,
+    slotFreed,
+    cleanUp,
+    cleanedUp,
+    checkUpload,
+    uploadChecked,
   },
-  decideNow: (state, _volatile, command, turn) => placeOf(state, command as FindPlace, turn),
-
-  query(state, query): UploadStatus | readonly string[] | Refusal {
-    switch (query.type) {
-      case 'status':
-        return statusOf(state, query);
-      case 'fileIds':
-        return state.current === null || state.current.phase === 'leaving' ? [] : [state.current.fileId];
-    }
+  decideNow: { findPlace: (state, _volatile, command, turn) => placeOf(state, command, turn) },
+  query: {
+    status: statusOf,
+    fileIds: ({ current }) => (current === null || current.phase === 'leaving' ? [] : [current.fileId]),
   },
-  frees: (command) => 'type' in command && command.type === 'cancelUpload',
+  frees: ({ type }) => type === 'cancelUpload',
 });
 
 /** One that is completing has finished for its owner: there is nothing left to cancel. */
-function cancel(state: UploadState, { uploadId }: CancelUpload, turn: Turn): Outcome<UploadEvent> | Refusal {
+function cancel(
+  state: UploadState,
+  { uploadId }: CancelUpload,
+  turn: Turn,
+): Outcome<UploadEvent, null> | Refusal {
   const active = activeUpload(state, uploadId, turn);
   return active?.phase === 'open'
     ? endUpload(state, active, 'cancelled', turn.commandId)

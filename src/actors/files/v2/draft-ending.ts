@@ -55,17 +55,16 @@ export function messageOf(state: DraftState, type: 'completeDraft' | 'removeDraf
 }
 
 /** Message and bytes are to go. A caller who waits for the completion is told `answers`. */
-export function giveUp(state: DraftState, answers: readonly Answer[] = []): Outcome<DraftEvent> {
+export function giveUp(state: DraftState, answers: readonly Answer[] = []): Outcome<DraftEvent, never> {
   return {
     events: [{ type: 'draftGivenUp' }],
     send: [messageOf(state, 'removeDraft')],
     timers: [{ name: EXPIRY, dueMs: null }],
     answers,
-    reply: null,
   };
 }
 
-export function completeDraft(state: DraftState, { uploadKey }: CompleteDraft): Outcome<DraftEvent> {
+export function completeDraft(state: DraftState, { uploadKey }: CompleteDraft): Outcome<DraftEvent, null> {
   const { draft, phase } = state;
   if (phase !== 'completing' || draft?.uploadKey !== uploadKey) return { reply: null };
   return {
@@ -91,7 +90,7 @@ export function draftCompleted(
   state: DraftState,
   { uploadKey, result }: DraftCompleted,
   turn: Turn,
-): Outcome<DraftEvent> {
+): Outcome<DraftEvent, null> {
   const { draft, phase } = state;
   if (phase !== 'completing' || draft === null || draft.uploadKey !== uploadKey) return { reply: null };
   const { waiter, fileId, ownerId, receivedBytes, crc32 } = draft;
@@ -115,7 +114,7 @@ export function draftCompleted(
   };
 }
 
-export function removeDraft(state: DraftState, { uploadKey }: RemoveDraft): Outcome<DraftEvent> {
+export function removeDraft(state: DraftState, { uploadKey }: RemoveDraft): Outcome<DraftEvent, null> {
   const { draft, phase } = state;
   if (phase !== 'removing' || draft?.uploadKey !== uploadKey) return { reply: null };
   return {
@@ -141,7 +140,7 @@ export function draftRemoved(
   state: DraftState,
   { uploadKey, removed }: DraftRemoved,
   turn: Turn,
-): Outcome<DraftEvent> {
+): Outcome<DraftEvent, null> {
   const { draft, phase } = state;
   if (phase !== 'removing' || draft === null || draft.uploadKey !== uploadKey) return { reply: null };
   if (removed) return { ...ended(state), reply: null };
@@ -154,7 +153,7 @@ export function draftRemoved(
 }
 
 /** The place is free again, and the file id names no draft any more. */
-function ended({ place, draft }: DraftState): Outcome<DraftEvent> {
+function ended({ place, draft }: DraftState): Outcome<DraftEvent, never> {
   const fileId = draft?.fileId ?? null;
   return {
     events: [{ type: 'draftEnded' }],

@@ -5,7 +5,7 @@
 import { type FileKey, fileSizeMaxBytes } from '../../../domain/files/files.ts';
 import { Later, type Outcome, type Refusal, refuse, type Turn } from '../../runtime/actor.ts';
 import type { PortResult, Ports } from '../../runtime/ports.ts';
-import { giveUp, messageOf } from './draft-ending.ts';
+import { giveUp, messageOf, type UploadedFile } from './draft-ending.ts';
 import type { Draft, DraftEvent, DraftState } from './draft-state.ts';
 
 export interface BeginStream {
@@ -82,7 +82,10 @@ export function openDraftOf(
   return isOpen && draft?.ownerId === ownerId && draft.fileId === fileId ? draft : undefined;
 }
 
-export function beginStream(state: DraftState, command: BeginStream): Outcome<DraftEvent> | Refusal {
+export function beginStream(
+  state: DraftState,
+  command: BeginStream,
+): Outcome<DraftEvent, StreamBegun> | Refusal {
   const draft = openDraftOf(state, command);
   if (draft === undefined) return refuse('InvalidID');
   const { uploadKey, receivedBytes: keptBytes } = draft;
@@ -122,7 +125,10 @@ async function prepare(
   return created.ok ? { ok: true, value: [] } : created;
 }
 
-export function prefixChecked(state: DraftState, checked: PrefixChecked): Outcome<DraftEvent> | Refusal {
+export function prefixChecked(
+  state: DraftState,
+  checked: PrefixChecked,
+): Outcome<DraftEvent, StreamBegun> | Refusal {
   const { command, uploadKey, stream, keptBytes, result } = checked;
   const draft = openDraftOf(state, command);
   if (draft === undefined || draft.uploadKey !== uploadKey) return refuse('InvalidID');
@@ -148,7 +154,7 @@ export function prefixChecked(state: DraftState, checked: PrefixChecked): Outcom
   return { events: [{ type: 'streamBegun', offsetBytes, crc32, keeps }], reply };
 }
 
-export function keepBytes(state: DraftState, command: KeepBytes): Outcome<DraftEvent> | Refusal {
+export function keepBytes(state: DraftState, command: KeepBytes): Outcome<DraftEvent, null> | Refusal {
   const fault = faultOf(state, command);
   if (fault !== undefined) return fault;
   const { receivedBytes, crc32, more } = command;
@@ -159,7 +165,7 @@ export function finishBody(
   state: DraftState,
   command: FinishBody,
   turn: Turn,
-): Outcome<DraftEvent> | Refusal {
+): Outcome<DraftEvent, UploadedFile> | Refusal {
   const fault = faultOf(state, command);
   if (fault !== undefined) return fault;
   const { sizeBytes, crc32 } = command;
@@ -186,8 +192,8 @@ export function sizeRefusal(
 }
 
 /** Its word counts no more: then there is nothing to end. */
-export function endStream(state: DraftState, command: EndStream): Outcome<DraftEvent> {
-  return faultOf(state, command) === undefined ? giveUp(state) : { reply: null };
+export function endStream(state: DraftState, command: EndStream): Outcome<DraftEvent, null> {
+  return faultOf(state, command) === undefined ? { ...giveUp(state), reply: null } : { reply: null };
 }
 
 function faultOf({ phase, draft, stream }: DraftState, command: FromStream): Refusal | undefined {

@@ -7,6 +7,7 @@ import { fileNameFault, fileSizeMaxBytes, mayHaveMessage } from '../../../domain
 import { MINUTE_MS, SECOND_MS } from '../../../domain/time.ts';
 import { defineActor, type Outcome, type Refusal, refuse, type Turn } from '../../runtime/actor.ts';
 import type { PendingFile, PortResult, Ports } from '../../runtime/ports.ts';
+import type { Protocol } from '../../runtime/protocol.ts';
 import {
   type CompleteDraft,
   completeDraft,
@@ -19,6 +20,7 @@ import {
   messageOf,
   type RemoveDraft,
   removeDraft,
+  type UploadedFile,
 } from './draft-ending.ts';
 import {
   type DraftEvent,
@@ -35,6 +37,7 @@ import {
   keepBytes,
   openDraftOf,
   prefixChecked,
+  type StreamBegun,
   type StreamCommand,
 } from './draft-streams.ts';
 
@@ -102,55 +105,65 @@ export interface DraftView {
   readonly keeps: boolean;
 }
 
-export const draft = defineActor<DraftState, DraftCommand, DraftEvent, DraftQuery>({
+export type DraftProtocol = Protocol<
+  DraftCommand,
+  {
+    readonly openDraft: OpenedDraft | null;
+    readonly messageAnswered: OpenedDraft | null;
+    readonly beginStream: StreamBegun;
+    readonly prefixChecked: StreamBegun;
+    readonly keepBytes: null;
+    readonly finishBody: UploadedFile;
+    readonly endStream: null;
+    readonly dropDraft: null;
+  },
+  DraftQuery,
+  { readonly draft: DraftView; readonly part: string | null },
+  IsFree,
+  { readonly isFree: boolean }
+>;
+
+export const draft = defineActor<DraftState, DraftProtocol, DraftEvent>({
   kind: 'draft',
   version: 1,
   limits: { mailbox: 64, snapshotEvery: 50, idleMs: 60_000 },
   initial: freePlace,
   evolve: evolveDraft,
-  decide(state, command, turn) {
-    switch (command.type) {
-      case 'openDraft':
-        return open(state, command, turn);
-      case 'messageAnswered':
-        return messageAnswered(state, command, turn);
-      case 'beginStream':
-        return beginStream(state, command);
-      case 'prefixChecked':
-        return prefixChecked(state, command);
-      case 'keepBytes':
-        return keepBytes(state, command);
-      case 'finishBody':
-        return finishBody(state, command, turn);
-      case 'endStream':
-        return endStream(state, command);
-      case 'dropDraft':
-        return openDraftOf(state, command) === undefined ? refuse('InvalidID') : giveUp(state);
-      case 'expireDraft':
-        return expire(state, command, turn);
-      case 'completeDraft':
-        return completeDraft(state, command);
-      case 'draftCompleted':
-        return draftCompleted(state, command, turn);
-      case 'removeDraft':
-        return removeDraft(state, command);
-      case 'draftRemoved':
-        return draftRemoved(state, command, turn);
-    }
+  decide: {
+    openDraft: open,
+    messageAnswered,
+    beginStream,
+    prefixChecked,
+    keepBytes,
+    finishBody,
+    endStream,
+    dropDraft: (state, command) =>
+      openDraftOf(state, command) === undefined ? refuse('InvalidID') : { ...giveUp(state), reply: null },
+    expireDraft: expire,
+    completeDraft,
+    draftCompleted,
+    removeDraft,
+    draftRemoved,
   },
-  query(state, query): DraftView | Refusal | string | null {
-    if (query.type === 'part') return state.draft?.fileId ?? null;
-    const found = openDraftOf(state, query);
-    if (found === undefined) return refuse('InvalidID');
-    const { receivedBytes, sizeBytes, expiresMs, keeps } = found;
-    return { phase: state.phase, receivedBytes, sizeBytes, expiresMs, keeps };
+  query: {
+    part: (state) => state.draft?.fileId ?? null,
+    draft(state, query) {
+      const found = openDraftOf(state, query);
+      if (found === undefined) return refuse('InvalidID');
+      const { receivedBytes, sizeBytes, expiresMs, keeps } = found;
+      return { phase: state.phase, receivedBytes, sizeBytes, expiresMs, keeps };
+    },
   },
-  decideNow: ({ phase }) => phase === 'free',
-  frees: (command) => 'type' in command && (command.type === 'dropDraft' || command.type === 'endStream'),
+  decideNow: { isFree: ({ phase }) => phase === 'free' },
+  frees: ({ type }) => type === 'dropDraft' || type === 'endStream',
 });
 
 /** In the order of refusals: 1309, 1301, room on the disk (1013), then the module (files.md). */
-function open(state: DraftState, command: OpenDraft, turn: Turn): Outcome<DraftEvent> | Refusal {
+function open(
+  state: DraftState,
+  command: OpenDraft,
+  turn: Turn,
+): Outcome<DraftEvent, OpenedDraft | null> | Refusal {
   const { type: _type, ...facts } = command;
   const fault = fileNameFault(facts.name, turn.settings.get('FileBlockedExtensions'));
   if (fault !== undefined) return refuse('InvalidFileName', fault);
@@ -200,7 +213,7 @@ function messageAnswered(
   state: DraftState,
   { uploadKey, tried, result }: MessageAnswered,
   turn: Turn,
-): Outcome<DraftEvent> | Refusal {
+): Outcome<DraftEvent, OpenedDraft | null> | Refusal {
   // Expired in the meantime: the removal names the message by its key.
   if (state.phase !== 'opening' || state.draft?.uploadKey !== uploadKey) return refuse('ChartApiFileError');
   if (!result.ok) {
@@ -224,7 +237,7 @@ function messageAnswered(
   };
 }
 
-function expire(state: DraftState, { uploadKey }: ExpireDraft, turn: Turn): Outcome<DraftEvent> {
+function expire(state: DraftState, { uploadKey }: ExpireDraft, turn: Turn): Outcome<DraftEvent, null> {
   if (state.draft?.uploadKey !== uploadKey || state.phase === 'removing') return { reply: null };
   if (state.phase !== 'completing') return giveUp(state);
   // Its message to itself is under way, or was buried as a failure: once more, all of it may be repeated.

@@ -4,7 +4,7 @@
  */
 
 import { upload } from '../../../actors/files/v1/upload.ts';
-import { UPLOAD_SLOTS_ID, type UploadSlot, uploadSlots } from '../../../actors/files/v1/upload-slots.ts';
+import { UPLOAD_SLOTS_ID, uploadSlots } from '../../../actors/files/v1/upload-slots.ts';
 import type { ActorSystem } from '../../../actors/runtime/actor.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import type { FileKey } from '../../../domain/files/files.ts';
@@ -96,11 +96,11 @@ export class FileRemovals {
   async #uploading(files: readonly FileKey[]): Promise<ReadonlySet<string>> {
     const { actors } = this.#options;
     const owners = new Set(files.map(({ owner }) => owner));
-    const slots = await actors.query<readonly UploadSlot[]>(uploadSlots, UPLOAD_SLOTS_ID, { type: 'slots' });
+    const slots = await actors.query(uploadSlots, UPLOAD_SLOTS_ID, { type: 'slots' });
     const held = await Promise.all(
       slots
         .filter(({ userId }) => owners.has(userId))
-        .map(({ userId }) => actors.query<readonly string[]>(upload, userId, { type: 'fileIds' })),
+        .map(({ userId }) => actors.query(upload, userId, { type: 'fileIds' })),
     );
     return new Set(held.flat());
   }

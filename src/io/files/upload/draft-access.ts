@@ -75,7 +75,7 @@ export async function openDraft(call: DraftCall): Promise<OpenedDraft> {
     placeOf(ownerId, slot),
   );
   const { idempotencyKey: key } = options;
-  const ask = (place: string) => actors.ask<OpenedDraft | null>(draft, place, command, options);
+  const ask = (place: string) => actors.ask(draft, place, command, options);
   if (key !== undefined) {
     for (const place of places) {
       const first = actors.remembers(draft, place, key) ? await ask(place) : null;
@@ -84,7 +84,7 @@ export async function openDraft(call: DraftCall): Promise<OpenedDraft> {
   }
   for (const place of places) {
     // Asked in the same breath: nobody can take it in between.
-    if (!actors.now<boolean>(draft, place, { type: 'isFree' } satisfies IsFree)) continue;
+    if (!actors.now(draft, place, { type: 'isFree' } satisfies IsFree)) continue;
     const opened = await ask(place);
     if (opened !== null) return opened;
   }
@@ -110,7 +110,7 @@ export async function viewDraft(
   actors: ActorSystem,
   { place, ownerId, fileId }: DraftPlace,
 ): Promise<DraftView> {
-  return await actors.query<DraftView>(draft, place, { type: 'draft', ownerId, fileId });
+  return await actors.query(draft, place, { type: 'draft', ownerId, fileId });
 }
 
 /** McpBasic has proved no key, and an McpApp session reaches what has `appScope` alone (spec 5.1): neither uploads. */

@@ -6,12 +6,7 @@
 
 import { upload } from '../../../actors/files/v1/upload.ts';
 import type { CheckUpload } from '../../../actors/files/v1/upload-check.ts';
-import {
-  type FreeSlot,
-  UPLOAD_SLOTS_ID,
-  type UploadSlot,
-  uploadSlots,
-} from '../../../actors/files/v1/upload-slots.ts';
+import { type FreeSlot, UPLOAD_SLOTS_ID, uploadSlots } from '../../../actors/files/v1/upload-slots.ts';
 import type { ActorSystem } from '../../../actors/runtime/actor.ts';
 import type { Administration } from '../../../actors/runtime/administration.ts';
 import { GatewayError } from '../../../domain/errors.ts';
@@ -39,15 +34,15 @@ export async function recoverUploads(options: RecoveryOptions): Promise<Recovery
   const { actors, administration, storage } = options;
   const clean = administration.metaGet(META_KEY) === true;
   await administration.metaPut(META_KEY, false);
-  const slots = await actors.query<readonly UploadSlot[]>(uploadSlots, UPLOAD_SLOTS_ID, { type: 'slots' });
+  const slots = await actors.query(uploadSlots, UPLOAD_SLOTS_ID, { type: 'slots' });
   const lost = await Promise.all(
     slots.map(({ userId, uploadKey }) => {
       const command: CheckUpload = { type: 'checkUpload', uploadKey, rehash: !clean };
-      return actors.ask<number>(upload, userId, command);
+      return actors.ask(upload, userId, command);
     }),
   );
   const open = await Promise.all(
-    slots.map(({ userId }) => actors.query<readonly string[]>(upload, userId, { type: 'fileIds' })),
+    slots.map(({ userId }) => actors.query(upload, userId, { type: 'fileIds' })),
   );
   // Ended, or never told to anybody: messages under way free them too, but the first request must find them free.
   const ended = slots.filter((_, at) => open[at]?.length === 0);

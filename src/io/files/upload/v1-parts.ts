@@ -122,12 +122,12 @@ export class PartUploads {
 
 function placeOf({ actors, userId, uploadId, chunkNumber, crc32 }: PartRequest): PartPlace {
   const command: FindPlace = { type: 'findPlace', uploadId, chunkNumber, crc32 };
-  return actors.now<PartPlace>(upload, userId, command);
+  return actors.now(upload, userId, command);
 }
 
 function tell({ actors, userId, uploadId, chunkNumber, crc32 }: PartRequest): Promise<StoredChunk> {
   const command: StoreChunk = { type: 'storeChunk', uploadId, chunkNumber, crc32 };
-  return actors.ask<StoredChunk>(upload, userId, command);
+  return actors.ask(upload, userId, command);
 }
 
 function short(sizeBytes: number): GatewayError {

@@ -144,8 +144,8 @@ export class DraftUploads {
     const { ownerId, fileId, place } = target;
     const { offsetBytes, appends, keeps } = plan;
     const { actors } = this.#parts;
-    const begin = { type: 'beginStream', ownerId, fileId, offsetBytes, appends, keeps };
-    const begun = await actors.ask<StreamBegun>(draft, place, begin);
+    const begin = { type: 'beginStream' as const, ownerId, fileId, offsetBytes, appends, keeps };
+    const begun = await actors.ask(draft, place, begin);
     if (!begun.begun) return { end: 'elsewhere', offsetBytes: begun.offsetBytes };
     const word = { fileId, stream: begun.stream };
     const keep = async (receivedBytes: number, crc32: number): Promise<UploadOutcome> => {
@@ -162,8 +162,8 @@ export class DraftUploads {
     }
     const { ended, sizeBytes, crc32 } = taken;
     if (ended === 'complete' && completes(plan, bounds, sizeBytes)) {
-      const finish = { type: 'finishBody', ...word, sizeBytes, crc32 };
-      return { end: 'complete', file: await actors.ask<UploadedFile>(draft, place, finish) };
+      const finish = { type: 'finishBody' as const, ...word, sizeBytes, crc32 };
+      return { end: 'complete', file: await actors.ask(draft, place, finish) };
     }
     if (keeps) await keep(sizeBytes, crc32);
     else if (ended === 'lost') await actors.ask(draft, place, { type: 'endStream', ...word });

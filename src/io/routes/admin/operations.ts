@@ -1,6 +1,6 @@
 /** Admin JSON of what is going on: the live dashboard, uploads, events, actors that failed and their dead letters. */
 
-import { UPLOAD_SLOTS_ID, type UploadSlot, uploadSlots } from '../../../actors/files/v1/upload-slots.ts';
+import { UPLOAD_SLOTS_ID, uploadSlots } from '../../../actors/files/v1/upload-slots.ts';
 import type { Administration } from '../../../actors/runtime/administration.ts';
 import type { AuditEvent } from '../../../domain/audit.ts';
 import { GatewayError } from '../../../domain/errors.ts';
@@ -101,7 +101,7 @@ const uploadsRoute = defineRoute({
   docs: { description: 'Buffered ones; streams of the second transport are in the live dashboard.' },
   result: array(object({ uploadId: integer(), userId: idText(), startedUtc: utcText() })),
   async handle({ actors }) {
-    const slots = await actors.query<readonly UploadSlot[]>(uploadSlots, UPLOAD_SLOTS_ID, { type: 'slots' });
+    const slots = await actors.query(uploadSlots, UPLOAD_SLOTS_ID, { type: 'slots' });
     return slots.map(({ uploadId, userId, grantedMs }) => ({
       uploadId,
       userId,
