@@ -1,4 +1,4 @@
-/** Puts the webhooks together (spec 6.2): the sender with its guard, the engine over the event log, the owners' desk. */
+/** Composes webhook delivery (spec 6.2): sender with SSRF guard, dispatcher over the event log, owner API. */
 
 import type { WebhookPort } from '../actors/runtime/ports.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
@@ -16,13 +16,13 @@ import { createWebhookSender } from '../io/webhooks/sender.ts';
 import { createResolver } from '../io/webhooks/ssrf-guard.ts';
 import { flatten } from './metrics.ts';
 
-/** What is under way at a stop gets so long: the deadline of a delivery and a moment to write down its outcome. */
+/** Time for deliveries in flight at a stop: the deadline of one plus the commit of its result. */
 const STOP_MS = 5_500;
 
 export interface WebhookDelivery {
   readonly ownerApi: WebhookOwnerApi;
   counters(): PartCounters;
-  /** To be awaited before the event log and the actors stop. */
+  /** Must resolve before the event log and the actors stop. */
   stop(): Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export interface WebhookParts {
 
 export interface WebhookOpening {
   readonly port: WebhookPort;
-  /** Begins to deliver. Until then what actors tell waits. */
+  /** Starts delivery. Notifications of actors wait until then. */
   start(parts: WebhookParts): WebhookDelivery;
 }
 
@@ -46,7 +46,7 @@ export interface WebhookOptions {
   readonly sink: LineSink;
 }
 
-/** The port is there before the actors, the rest after them. */
+/** The port exists before the actors, the dispatcher after them. */
 export function openWebhooks(options: WebhookOptions): WebhookOpening {
   let dispatcher: WebhookDispatcher | undefined;
   let opened: (log: EventLog) => void = () => {};
@@ -61,7 +61,7 @@ export function openWebhooks(options: WebhookOptions): WebhookOpening {
           await (await eventLog).publish({ type, userId: ownerId, data });
           return { ok: true, value: null };
         } catch (error) {
-          options.log.warn({ err: error, type }, 'an owner was not told about a webhook');
+          options.log.warn({ err: error, type }, 'webhook notification was not published');
           return { ok: false, error: 'JournalUnavailable' };
         }
       },
@@ -97,9 +97,10 @@ function startDispatcher(
     clock: Date.now,
     schedule: nodeSchedule,
     attemptLog,
-    onBug: (error, appId) => log.error({ err: error, appId }, 'a webhook failed by a bug; it is tried again'),
+    onBug: (error, appId) =>
+      log.error({ err: error, appId }, 'webhook run failed unexpectedly; it will be retried'),
   });
-  // In the background: a start does not wait for thousands of applications.
+  // Runs in the background: a start does not wait until thousands of applications are loaded.
   dispatcher.start().catch((error: unknown) => log.error({ err: error }, 'webhooks did not start'));
   const delivery: WebhookDelivery = {
     ownerApi: new WebhookOwnerApi(dispatcher, events.log, sender, attemptLog),

@@ -1,44 +1,40 @@
 /**
- * Work of one turn of the event loop, done in rows at its end: first what arrived (`work`), then what leaves (`send`).
- * A send wakes its receiver on another core, which costs as much as the rest of a small request: the first of a row pays
- * for all of them, because the receiver is awake by the second. And a row of the same work finds its code in the
- * processor's caches. The loop's poll phase comes first, its check phase (`setImmediate`) right behind it, so nothing
- * waits longer than for what arrived with it. Source: docs/optimizations.md.
+ * Batches work at the end of an event-loop tick: first received items (`work`), then writes (`send`). One wake-up of the
+ * receiving core then serves many writes. Measurements: docs/optimizations.md.
  */
 
-/** Of one batch in one turn. What comes beyond it is not held back: thousands of ready sockets must not wait for each other. */
+/** Items of one batch in one tick. Further items run at once: thousands of ready sockets must not wait for each other. */
 export const TICK_BATCH_MAX = 256;
 
 export type BatchPhase = 'work' | 'send';
 
-/** The end of the turn, two appointments for all batches. */
+/** Runs all batches at the end of the tick, in two `setImmediate` callbacks. */
 export class LoopTick {
   readonly #defer: (act: () => void) => unknown;
   readonly #work = () => this.#flush('work');
   readonly #send = () => {
     this.#planned = false;
-    // What came while the work ran, or behind it, is the next turn's.
+    // Work that arrived meanwhile belongs to the next tick.
     if (this.#due.work.length > 0) this.#plan();
     this.#flush('send');
   };
   readonly #due: Record<BatchPhase, (() => void)[]> = { work: [], send: [] };
   #planned = false;
 
-  /** `later` runs what it is given when the loop has taken what is there, in order, with the microtasks of each behind it. */
+  /** `defer` runs its callbacks after the poll phase, in order, each followed by its microtasks. */
   constructor(defer: (act: () => void) => unknown = (act) => setImmediate(act)) {
     this.#defer = defer;
   }
 
-  /** `flush` may not throw. */
+  /** `flush` must not throw. */
   atEnd(phase: BatchPhase, flush: () => void): void {
     this.#due[phase].push(flush);
     if (!this.#planned) this.#plan();
   }
 
   /**
-   * An appointment for each row, both in the same check phase: between them run the microtasks, so that what a handler
-   * comes to by promises that are kept already still leaves in this turn. A turn later its client could be gone: one
-   * that closes its side behind its request is read as gone by then.
+   * Both callbacks run in the same check phase with microtasks between them, so an answer that depends only on resolved
+   * promises is sent in this tick. One tick later a client that half-closes after its request would count as gone.
    */
   #plan(): void {
     this.#planned = true;
@@ -62,14 +58,14 @@ export class TickBatch<Item> {
   readonly #flush = () => this.#empty();
   #items: Item[] = [];
 
-  /** `run` is called once for each item, in their order; a throw of one is thrown for itself when the others have run. */
+  /** Calls `run` once for each item in order. An error of one item is rethrown after the others have run. */
   constructor(phase: BatchPhase, run: (item: Item) => void, tick: LoopTick = LOOP_TICK) {
     this.#phase = phase;
     this.#run = run;
     this.#tick = tick;
   }
 
-  /** Runs it at the end of this turn, or at once when the batch is full. */
+  /** Runs the item at the end of this tick, or at once when the batch is full. */
   add(item: Item): void {
     if (this.#items.length >= TICK_BATCH_MAX) {
       this.#run(item);
@@ -86,7 +82,7 @@ export class TickBatch<Item> {
       try {
         this.#run(item);
       } catch (error) {
-        // A bug must show, but nobody else's request may suffer from it.
+        // A bug must surface, but must not affect other requests.
         queueMicrotask(() => {
           throw error;
         });

@@ -1,6 +1,6 @@
 /**
- * One call whose answer is collected, up to the cap: one deadline over waiting, connecting, headers and body, one more
- * attempt of a GET whose connection failed before any of the answer came, and exactly one ending.
+ * One call whose answer is buffered up to a cap. One deadline covers queue, connect, headers and body; a GET is repeated
+ * once when its connection fails before the answer begins. Ends exactly once.
  */
 import { performance } from 'node:perf_hooks';
 import type { Connection, ConnectionRequest } from './connection.ts';
@@ -8,7 +8,7 @@ import type { ConnectionPool } from './connection-pool.ts';
 import type { ResponseHead } from './response-head.ts';
 import type { ModuleError, ModuleRequest, ModuleResult } from './types.ts';
 
-/** Largest answer that is taken from a backend, in bytes. Source: mcp.md. */
+/** Largest answer of a module, in bytes (docs/modules.md). */
 export const ANSWER_MAX_BYTES = 4 * 1024 * 1024;
 
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
@@ -21,9 +21,9 @@ export interface AttemptOptions {
   /** Head and body of the request. */
   readonly opening: string;
   readonly repeated: () => void;
-  /** At most so long, where the request allows more. */
+  /** Upper bound on the request's own time-out. */
   readonly timeoutMs: number;
-  /** Once. `isSent`: it had a connection; until then its time is that of a line of the gateway's own. */
+  /** Called once. `isSent`: it had a connection; before that, time is spent in the gateway's own queue. */
   readonly ended: (result: ModuleResult, isSent: boolean) => void;
 }
 
@@ -109,7 +109,7 @@ export class Attempt implements ConnectionRequest {
     this.#options.pool.submit(this);
   }
 
-  /** Ends the call from outside, wherever it is: the connection that it holds is of no more use. */
+  /** Ends the call in any phase; its connection cannot be used again. */
   #stop(error: ModuleError, reason: string): void {
     if (this.#over) return;
     if (this.#connection === undefined) this.#options.pool.drop(this);
@@ -134,19 +134,19 @@ export class Attempt implements ConnectionRequest {
   }
 }
 
-/** What no answer of a module may be: a redirect, which nobody follows, or packed. */
+/** Faults of a module's answer: a redirect, which is never followed, or a content coding. */
 export function answerFault({ status, contentEncoding }: ResponseHead): string | undefined {
   if (REDIRECTS.has(status)) return `redirect ${status}`;
-  // None was asked for, and nothing is ever unpacked here: a small answer must not become a large one.
+  // None was requested, and none is decoded: a small answer must not expand into a large one.
   if (contentEncoding === '' || contentEncoding.toLowerCase() === 'identity') return undefined;
   return 'content-encoding';
 }
 
-/** '' for one that must not be copied into a header. */
+/** '' for a value that must not be copied into a header. */
 export function contentTypeOf({ contentType }: ResponseHead): string {
   return HEADER_VALUE.test(contentType) ? contentType : '';
 }
 
-function expire(exchange: Attempt): void {
-  exchange.expired();
+function expire(attempt: Attempt): void {
+  attempt.expired();
 }

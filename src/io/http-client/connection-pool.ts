@@ -1,7 +1,6 @@
 /**
- * The connections to one origin: kept alive, bounded in number, the one used last first. Requests that find none wait in
- * the order of arrival; how many may wait is for the client to say. A connection that fails to open fails the request
- * that has waited longest, so that none waits for a module that is down.
+ * Keep-alive connections to one origin, bounded in number, most recently used first. Requests queue in order of arrival.
+ * A failed connect fails the oldest queued request, so that none waits for a module that is down.
  */
 import {
   type Address,
@@ -11,7 +10,7 @@ import {
   type Phase,
 } from './connection.ts';
 
-/** Between two looks for connections that have been idle for too long, in milliseconds. */
+/** Interval of the sweep for idle connections, in milliseconds. */
 const SWEEP_MS = 1_000;
 
 export class ConnectionPool implements ConnectionOwner {
@@ -28,7 +27,7 @@ export class ConnectionPool implements ConnectionOwner {
   #sweeper: NodeJS.Timeout | undefined;
   #closed = false;
 
-  /** `origin`: scheme, host and port. `nowMs`: a clock that never goes back. */
+  /** `origin`: scheme, host and port. `nowMs`: a monotonic clock. */
   constructor(origin: string, connectionsMax: number, nowMs: () => number) {
     const { host, hostname, port, protocol } = new URL(origin);
     const isTls = protocol === 'https:';
@@ -42,7 +41,7 @@ export class ConnectionPool implements ConnectionOwner {
     this.nowMs = nowMs;
   }
 
-  /** Requests under way or waiting. */
+  /** Requests in flight or queued. */
   get pending(): number {
     return this.#busy + this.#waiting.size;
   }
@@ -60,7 +59,7 @@ export class ConnectionPool implements ConnectionOwner {
     }
   }
 
-  /** Takes back a request that waits. */
+  /** Removes a queued request. */
   drop(attempt: ConnectionRequest): void {
     this.#waiting.delete(attempt);
   }
@@ -118,7 +117,7 @@ export class ConnectionPool implements ConnectionOwner {
     }
   }
 
-  /** As many as requests wait for one. */
+  /** Opens one connection for each queued request, up to the bound. */
   #open(): void {
     while (
       !this.#closed &&

@@ -1,6 +1,6 @@
 /**
- * One connection to a module: one request at a time, its answer read by the parser. The socket's bytes come by `onread`
- * in one buffer that all connections share, without a stream in between; whoever keeps some of them copies them.
+ * One connection to a module: one request at a time, its answer read by the parser. `onread` delivers the socket's bytes
+ * in one buffer shared by all connections; a consumer copies what it keeps.
  */
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -9,33 +9,33 @@ import type { RequestBody } from './request-body.ts';
 import type { ResponseHead } from './response-head.ts';
 import { KEEP_ALIVE_MS, ResponseParser, type ResponseSink } from './response-parser.ts';
 
-/** A module that does not take a connection within this is down, whatever the time-out of the call. */
+/** A module that accepts no connection within this time is down, independent of the call's time-out. */
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Until the kernel asks whether an idle peer is still there. */
+/** Delay of the kernel's keep-alive probe on an idle connection. */
 const TCP_KEEP_ALIVE_MS = 60_000;
-/** Of a request's body, before the client is asked to wait. */
+/** Buffered bytes of a request's body before back-pressure applies to the client. */
 const WAITING_BYTES = 64 * 1024;
-/** Reads are synchronous: what is in it has been taken when the next one begins. */
+/** Reads are synchronous: its content is consumed before the next read begins. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
 
-/** The requests of a turn of the loop go out together. */
+/** Requests of one event-loop tick are sent together. */
 const OPENINGS = new TickBatch<Connection>('send', (connection) => connection.sendOpening());
 
-/** What a connection carries: a request, and who hears of its answer. */
+/** A request on a connection, with the callbacks for its answer. */
 export interface ConnectionRequest {
-  /** The head of the request, and a body that is at hand. */
+  /** The head of the request, and a body that is already buffered. */
   readonly opening: string;
   readonly encoding: 'latin1' | 'utf8';
   /** HEAD: the answer has no body, whatever it declares. */
   readonly toHead: boolean;
-  /** A body that comes as the client sends it. */
+  /** A body that is streamed from the client. */
   readonly body: RequestBody | undefined;
   onBegin(connection: Connection): void;
   onHead(head: ResponseHead): void;
-  /** Valid during the call alone. */
+  /** The bytes are valid during this call only. */
   onData(bytes: Buffer): void;
   onEnd(): void;
-  /** Nothing follows. `answerBegan`: bytes of an answer had come. */
+  /** Final callback. `answerBegan`: bytes of an answer had arrived. */
   onBroken(reason: string, answerBegan: boolean): void;
 }
 
@@ -48,12 +48,12 @@ export interface Address {
 
 export type Phase = 'connecting' | 'idle' | 'busy';
 
-/** Who keeps the connections. */
+/** The pool, as its connections see it. */
 export interface ConnectionOwner {
   nowMs(): number;
-  /** It can take a request; `phase` is what it was in before. */
+  /** The connection is free; `phase` is its previous phase. */
   free(connection: Connection, phase: Phase): void;
-  /** It is no more. */
+  /** The connection is closed. */
   lost(connection: Connection, phase: Phase, reason: string): void;
 }
 
@@ -64,12 +64,12 @@ export class Connection implements ResponseSink {
   readonly #connectTimer: NodeJS.Timeout;
   #phase: Phase = 'connecting';
   #request: ConnectionRequest | undefined;
-  /** Its opening waits for the end of the turn. */
+  /** The request is written at the end of the event-loop tick. */
   #unsent = false;
   #answerBegan = false;
   #paused = false;
   #gone = false;
-  /** On the owner's clock: a request after it might meet a module that is just closing. */
+  /** On the owner's clock: a later request might race with the module closing the connection. */
   idleUntilMs = 0;
 
   constructor(owner: ConnectionOwner, address: Address) {
@@ -83,7 +83,7 @@ export class Connection implements ResponseSink {
     this.#socket.on('close', () => this.#break('closed'));
   }
 
-  /** Takes the request, which leaves at the end of the turn; only while it is free. */
+  /** Accepts a request, which is written at the end of the tick; only while the connection is free. */
   carry(attempt: ConnectionRequest): void {
     this.#phase = 'busy';
     this.#request = attempt;
@@ -94,7 +94,7 @@ export class Connection implements ResponseSink {
     OPENINGS.add(this);
   }
 
-  /** Writes the request that it carries, unless that was given up or the connection broke meanwhile. */
+  /** Writes the request, unless it was aborted or the connection broke meanwhile. */
   sendOpening(): void {
     const attempt = this.#request;
     if (attempt === undefined || !this.#unsent) return;
@@ -104,8 +104,8 @@ export class Connection implements ResponseSink {
   }
 
   /**
-   * One more piece may still come: reading stops when it has. Not the stream's own `pause`, which a `resume` of the same
-   * turn undoes later, so that what nobody takes would go on coming.
+   * Reading stops after at most one more piece. The stream's own `pause` is not used: a `resume` in the same tick would
+   * undo it later.
    */
   pause(): void {
     this.#paused = true;
@@ -117,14 +117,14 @@ export class Connection implements ResponseSink {
     this.#socket.resume();
   }
 
-  /** Gives up what it carries: nothing more is told of it. */
+  /** Aborts the request without any further callback. */
   destroy(): void {
     this.#request?.body?.discard();
     this.#request = undefined;
     this.#break('destroyed');
   }
 
-  /** Breaks what it carries, with this reason. */
+  /** Fails the request with this reason. */
   fail(reason: string): void {
     this.#break(reason);
   }
@@ -150,7 +150,7 @@ export class Connection implements ResponseSink {
     this.#owner.free(this, phase);
   }
 
-  /** False: no more for now. */
+  /** False stops reading. */
   #read(size: number): boolean {
     if (!this.#gone) this.#take(size);
     return !this.#paused;
@@ -163,7 +163,7 @@ export class Connection implements ResponseSink {
     }
     this.#answerBegan = true;
     const progress = this.#parser.read(READ_BUFFER, size);
-    // Whoever heard of it may have given it up.
+    // A callback may have aborted the request.
     if (this.#gone || progress === 'more') return;
     if (progress === 'complete') this.#complete(this.#parser.position === size);
     else this.#break(this.#parser.fault);
@@ -176,7 +176,7 @@ export class Connection implements ResponseSink {
     else this.#break(this.#answerBegan ? this.#parser.fault : 'closed');
   }
 
-  /** `isClean`: nothing came behind the answer. What it would be read as is anybody's guess. */
+  /** `isClean`: no bytes follow the answer. With such bytes the connection cannot be used again. */
   #complete(isClean: boolean): void {
     const attempt = this.#request;
     if (attempt === undefined) return;
@@ -211,7 +211,7 @@ function open({ hostname, port, isTls }: Address, callback: (size: number) => bo
     highWaterMark: WAITING_BYTES,
     onread: { buffer: READ_BUFFER, callback },
   };
-  // SNI takes no addresses (RFC 6066 3).
+  // SNI allows no IP addresses (RFC 6066 3).
   const names = isIP(hostname) === 0 ? { servername: hostname } : {};
   const socket = isTls
     ? connectTls({ ...options, ...names, ALPNProtocols: ['http/1.1'] })

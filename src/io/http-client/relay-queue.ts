@@ -1,31 +1,31 @@
 /**
- * The order in which relayed calls get the connections to one module. A call is admitted within its caller's shares, then
- * its body is gathered, and only when enough of it is here it takes a connection: whole calls go first.
+ * Assigns the connections to one module to relayed calls. A call is admitted within its caller's shares, its body is
+ * buffered, and only then it takes a connection; calls with a complete body go first (decision 0102).
  */
 import type { Holder } from '../../domain/limits/holders.ts';
 import { Lease, type SharedBound, type ShareRefusal } from '../../domain/limits/shares.ts';
 
 export interface QueuedRelay {
   readonly holder: Holder;
-  /** All of its body is here, or it has none. */
+  /** Its body is complete, or it has none. */
   readonly isWhole: boolean;
-  /** It is admitted: its body may be read. Calls `RelayQueue.ready` when enough of it is here, at once or later. */
+  /** Called on admission: its body may be read. Calls `RelayQueue.ready` when enough of it is buffered. */
   gather(): void;
-  /** It has a connection to take. */
+  /** A connection is assigned. */
   go(): void;
 }
 
 export interface RelayQueueBounds {
-  /** Admitted calls, whose bodies are read. */
+  /** Admitted calls, whose bodies are being read. */
   readonly calls: SharedBound;
-  /** Calls that wait to be admitted, their bodies unread. */
+  /** Calls that wait for admission, their bodies unread. */
   readonly waiting: SharedBound;
   /** Connections in use. */
   readonly connections: SharedBound;
 }
 
 interface QueueEntry {
-  /** Of `calls`, or of `waiting` until it is admitted. */
+  /** A lease of `waiting` until admission, then of `calls`. */
   lease: Lease;
   isAdmitted: boolean;
   connection: Lease | undefined;
@@ -34,7 +34,7 @@ interface QueueEntry {
 export class RelayQueue {
   readonly #bounds: RelayQueueBounds;
   readonly #entries = new Map<QueuedRelay, QueueEntry>();
-  /** In the order of arrival, as the two others. */
+  /** In order of arrival, as `#whole` and `#partial`. */
   readonly #waiting = new Set<QueuedRelay>();
   readonly #whole = new Set<QueuedRelay>();
   readonly #partial = new Set<QueuedRelay>();
@@ -43,7 +43,7 @@ export class RelayQueue {
     this.#bounds = bounds;
   }
 
-  /** Admits the call or has it wait; the refusal when its caller has as many waiting as it may. */
+  /** Admits or queues the call; returns the refusal when its caller's share of the queue is exhausted. */
   enter(member: QueuedRelay): ShareRefusal | undefined {
     const { calls, waiting } = this.#bounds;
     const admitted = calls.fits(member.holder) ? calls.take(member.holder) : undefined;
@@ -59,49 +59,49 @@ export class RelayQueue {
     return undefined;
   }
 
-  /** Enough of the body is here for a connection. */
+  /** Enough of the body is buffered for a connection. */
   ready(member: QueuedRelay): void {
     if (!this.#entries.has(member)) return;
     (member.isWhole ? this.#whole : this.#partial).add(member);
     this.#assign();
   }
 
-  /** The call is over, wherever it was. */
+  /** Removes the call in any phase. */
   leave(member: QueuedRelay): void {
-    const place = this.#entries.get(member);
-    if (place === undefined) return;
+    const entry = this.#entries.get(member);
+    if (entry === undefined) return;
     this.#entries.delete(member);
-    for (const line of [this.#waiting, this.#whole, this.#partial]) line.delete(member);
-    place.lease.release();
-    place.connection?.release();
-    if (place.isAdmitted) this.#admit();
+    for (const queue of [this.#waiting, this.#whole, this.#partial]) queue.delete(member);
+    entry.lease.release();
+    entry.connection?.release();
+    if (entry.isAdmitted) this.#admit();
     this.#assign();
   }
 
-  /** The first in line whose caller has a share left. */
+  /** Admits queued calls in order, skipping callers whose share is exhausted. */
   #admit(): void {
     const { calls } = this.#bounds;
     for (const member of this.#waiting) {
-      const place = this.#entries.get(member);
+      const entry = this.#entries.get(member);
       const lease = calls.fits(member.holder) ? calls.take(member.holder) : undefined;
-      if (place === undefined || !(lease instanceof Lease)) continue;
+      if (entry === undefined || !(lease instanceof Lease)) continue;
       this.#waiting.delete(member);
-      place.lease.release();
-      place.lease = lease;
-      place.isAdmitted = true;
+      entry.lease.release();
+      entry.lease = lease;
+      entry.isAdmitted = true;
       member.gather();
     }
   }
 
   #assign(): void {
     const { connections } = this.#bounds;
-    for (const line of [this.#whole, this.#partial]) {
-      for (const member of line) {
-        const place = this.#entries.get(member);
+    for (const queue of [this.#whole, this.#partial]) {
+      for (const member of queue) {
+        const entry = this.#entries.get(member);
         const lease = connections.fits(member.holder) ? connections.take(member.holder) : undefined;
-        if (place === undefined || !(lease instanceof Lease)) continue;
-        line.delete(member);
-        place.connection = lease;
+        if (entry === undefined || !(lease instanceof Lease)) continue;
+        queue.delete(member);
+        entry.connection = lease;
         member.go();
       }
     }

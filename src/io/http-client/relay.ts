@@ -1,6 +1,6 @@
 /**
- * One relayed call: the answer of a module goes to a listener piece by piece, at the listener's pace, and how it ends is
- * told once. A time-out counts from the last byte that went either way, so that a long body is not a late one.
+ * One relayed call: streams a module's answer to a listener with back-pressure and reports its end once. The time-out
+ * counts from the last byte in either direction, so that a long body does not time out (decision 0056).
  */
 import type { RefusedBy } from '../../domain/limits/bounds.ts';
 import type { Holder } from '../../domain/limits/holders.ts';
@@ -15,36 +15,36 @@ import { RequestBody } from './request-body.ts';
 import type { ResponseHead } from './response-head.ts';
 import type { ModuleError } from './types.ts';
 
-/** What a module says before the bytes of its answer. */
+/** Status and headers of a module's answer. */
 export interface AnswerHead {
   readonly status: number;
   /** '' when the module sent none, or one that must not be copied into a header. */
   readonly contentType: string;
-  /** All of them as they came: not fit for an answer before `answerHeaders` has seen them. */
+  /** All headers, unfiltered; `answerHeaders` selects those that may be sent to a client. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
-/** `head` comes at most once and first; then pieces; then one of `ended` and `failed`, or `failed` alone. */
+/** Order of calls: `head` at most once, then `data`, then either `ended` or `failed`; or `failed` alone. */
 export interface RelayListener {
   head(head: AnswerHead): void;
-  /** The bytes are the listener's from here on. */
+  /** The listener owns the bytes. */
   data(bytes: Buffer): void;
   /** The answer is complete. */
   ended(): void;
-  /** `refusedBy`: of `AccessRateLimit`, whose share is used up. */
+  /** `refusedBy`: with `AccessRateLimit`, the exhausted share. */
   failed(error: ModuleError, refusedBy?: RefusedBy): void;
 }
 
-/** What a listener may do to the call. */
+/** Flow control of a call by its listener. */
 export interface RelayFlow {
-  /** Asks the module to wait; pieces that are here already may still come. */
+  /** Applies back-pressure; pieces that have arrived may still be delivered. */
   pause(): void;
   resume(): void;
-  /** The client is gone: the listener hears `failed('Aborted')`. */
+  /** The client disconnected: the listener receives `failed('Aborted')`. */
   stop(): void;
 }
 
-/** Of a call that never was. */
+/** For a call that was refused at once. */
 export const NO_FLOW: RelayFlow = {
   pause: () => undefined,
   resume: () => undefined,
@@ -53,7 +53,7 @@ export const NO_FLOW: RelayFlow = {
 
 export interface RelayPermit {
   readonly isProbe: boolean;
-  /** Once, with the result for the breaker: of a probe when the answer begins, of others at the end. */
+  /** Called once with the result for the breaker: for a probe when the answer begins, otherwise at the end. */
   readonly settle: (result: CallResult) => void;
 }
 
@@ -67,17 +67,17 @@ export interface RelayOptions {
   readonly toHead: boolean;
   readonly body: GatheringBody | undefined;
   readonly timeoutMs: number;
-  /** Nothing of it was sent twice: a GET whose connection failed goes out once more. */
+  /** A GET that was not repeated yet: it is sent again once when its connection fails. */
   readonly repeatable: boolean;
   readonly repeated: () => void;
-  /** Asked when the call is to go out; undefined: the breaker is open. */
+  /** Called before the call is sent; undefined while the breaker is open. */
   readonly permit: (isWhole: boolean) => RelayPermit | undefined;
   readonly finished: (error: ModuleError | undefined) => void;
 }
 
-/** So much of a body is here, or all of it, before the call takes a connection. */
+/** Bytes of a body that are buffered before the call takes a connection (decision 0102). */
 const GATHER_BYTES = 64 * 1024;
-/** No number beyond can be passed on (RFC 9110 15). */
+/** Larger status codes cannot be forwarded (RFC 9110 15). */
 const STATUS_MAX = 599;
 
 export class Relay implements RelayFlow, ConnectionRequest, QueuedRelay {
@@ -89,11 +89,11 @@ export class Relay implements RelayFlow, ConnectionRequest, QueuedRelay {
   readonly #timer: NodeJS.Timeout;
   #probeTimer: NodeJS.Timeout | undefined;
   #permit: RelayPermit | undefined;
-  /** Its body is being read, and there is no connection yet. */
+  /** Its body is being buffered; it has no connection yet. */
   #isGathering = false;
   #connection: Connection | undefined;
   #repeatable: boolean;
-  /** The client does not take the answer. */
+  /** The client does not read the answer. */
   #paused = false;
   #settled = false;
   #over = false;
@@ -117,7 +117,7 @@ export class Relay implements RelayFlow, ConnectionRequest, QueuedRelay {
     return this.body === undefined || this.body.isWhole;
   }
 
-  /** Takes its place in the line; the refusal when its caller has no share left. */
+  /** Enters the queue; returns the refusal when its caller's share is exhausted. */
   begin(): ShareRefusal | undefined {
     const refusal = this.#options.queue.enter(this);
     if (refusal === undefined) return undefined;
@@ -146,7 +146,7 @@ export class Relay implements RelayFlow, ConnectionRequest, QueuedRelay {
       this.#fail('ModuleUnavailable');
       return;
     }
-    // Whatever the caller allows: others wait for what it finds.
+    // Independent of the caller's time-out: other calls depend on the probe's result.
     if (this.#permit.isProbe) this.#probeTimer = setTimeout(() => this.#stop('ModuleTimedOut'), PROBE_MS);
     this.#options.pool.submit(this);
   }
@@ -204,13 +204,13 @@ export class Relay implements RelayFlow, ConnectionRequest, QueuedRelay {
   }
 
   #progress(): void {
-    // A timer that was cleared would start again.
+    // `refresh` would restart a cleared timer.
     if (!this.#over) this.#timer.refresh();
   }
 
-  /** Nothing moved for the whole time-out. Whose silence it is decides: a client's may not count against the module. */
+  /** No progress for the whole time-out. A client's silence must not count against the module. */
   #silent(): void {
-    // A client that sends too little is refused by the floor of bodies.
+    // A client that sends too slowly is refused by the minimum rate of bodies.
     if (this.#isGathering) this.#progress();
     else if (this.#permit === undefined) this.#stop('Overloaded');
     else if (this.#paused) this.#stop('Aborted');
@@ -218,7 +218,7 @@ export class Relay implements RelayFlow, ConnectionRequest, QueuedRelay {
     else this.#stop('ModuleTimedOut');
   }
 
-  /** Ends the call from outside, wherever it is. */
+  /** Ends the call in any phase. */
   #stop(error: ModuleError): void {
     if (this.#over) return;
     const isSent = this.#connection !== undefined;

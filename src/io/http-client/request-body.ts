@@ -1,21 +1,21 @@
-/** The body of a client's request on its way to a module, at the module's pace. */
+/** Streams the body of a client's request to a module, with back-pressure from the module. */
 import type { GatheringBody, IncomingSink } from '../http/stream.ts';
 
-/** The module's connection: false when it wants no more before it has drained. */
+/** Writes to the module's connection; false until it has drained. */
 export type Write = (bytes: Buffer) => boolean;
 
 export interface RequestBodyEvents {
-  /** A piece came, or the module took what waited. */
+  /** A piece arrived, or the module's connection drained. */
   progress(): void;
-  /** The client is gone, or what it sent is not what it declared. */
+  /** The client disconnected, or the body differs from its declared length. */
   lost(): void;
 }
 
 const CHUNKS_END = Buffer.from('0\r\n\r\n');
 
 /**
- * Reads nothing until the module's connection is there: until then the body stays within the bound on bodies in flight.
- * A client that leaves in mid-body leaves the module a cut request, never a shorter one.
+ * Reads nothing before the module's connection is assigned, so the bound on bodies in flight holds. When a client
+ * disconnects in mid-body, the module sees an incomplete request, never a shorter complete one.
  */
 export class RequestBody implements IncomingSink {
   readonly #incoming: GatheringBody;
@@ -24,7 +24,7 @@ export class RequestBody implements IncomingSink {
   #left: number;
   #isFull = false;
   #isOver = false;
-  /** The module has all of it. */
+  /** The whole body has been written to the module. */
   isComplete = false;
 
   constructor(incoming: GatheringBody, events: RequestBodyEvents) {
@@ -37,17 +37,17 @@ export class RequestBody implements IncomingSink {
     return this.#incoming.declaredBytes ?? 'chunked';
   }
 
-  /** The module takes what there is, and the next piece has not come. */
+  /** The module accepts bytes and the next piece has not arrived. */
   get waitsForClient(): boolean {
     return this.#write !== undefined && !this.#isFull && !this.#isOver;
   }
 
-  /** All of it is here: the module can have it at once. */
+  /** The whole body is buffered. */
   get isWhole(): boolean {
     return this.#incoming.ended;
   }
 
-  /** Reads on until so many bytes wait, or all are here, and calls `ready`; a client that is gone is `lost`. */
+  /** Buffers up to `sizeBytes` or the whole body, then calls `ready`; calls `lost` when the client disconnects. */
   gather(sizeBytes: number, ready: () => void): void {
     if (this.#isOver) return;
     this.#incoming.gather(sizeBytes, (found) => {
@@ -70,7 +70,7 @@ export class RequestBody implements IncomingSink {
     this.#incoming.resume();
   }
 
-  /** Nobody takes the rest. */
+  /** Discards the rest of the body. */
   discard(): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -83,7 +83,7 @@ export class RequestBody implements IncomingSink {
     const isSized = this.size !== 'chunked';
     this.#left -= bytes.length;
     if (isSized && this.#left < 0) this.#lose();
-    // A copy in any case: the piece is gone when this returns.
+    // Copied in any case: the piece is valid during this call only.
     else if (this.#write?.(isSized ? Buffer.from(bytes) : chunkOf(bytes)) === false) {
       this.#isFull = true;
       this.#incoming.pause();
@@ -112,7 +112,7 @@ export class RequestBody implements IncomingSink {
   }
 }
 
-/** Size, bytes and line end in one piece, so that they leave together. */
+/** Chunk size, bytes and line end in one buffer, for a single write. */
 function chunkOf(bytes: Uint8Array): Buffer {
   const size = `${bytes.length.toString(16)}\r\n`;
   const chunk = Buffer.allocUnsafe(size.length + bytes.length + 2);

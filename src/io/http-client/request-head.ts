@@ -1,6 +1,6 @@
 /**
- * The head of a request to a module, and with it the one place in which header values reach that wire: what could end a
- * line or a request stays out, whoever asked for it.
+ * Composes the head of a request to a module. Only this code writes header values to a module's connection; it refuses
+ * every value that could end a line or a request.
  */
 import type { Target } from '../modules/endpoint.ts';
 import { isHopByHop } from '../modules/headers.ts';
@@ -14,18 +14,18 @@ export interface RequestLine {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Bytes of the body; `chunked` when nobody knows them; undefined without a body. */
+/** Bytes of the body; `chunked` for an unknown length; undefined without a body. */
 export type BodySize = number | 'chunked' | undefined;
 
 const TARGET = /^\/[\x21-\x7e]*$/;
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const VALUE = /^[\t\x20-\x7e]*$/;
-/** What stands before the value of a header; '' for one that does not travel. The same few come with every call. */
+/** Cache of the text before a header's value; '' for a header that is not forwarded. */
 const beginnings = new Map<string, string>();
 const BEGINNINGS_MAX = 1_000;
 const NAME_KNOWN_CHARACTERS_MAX = 64;
 
-/** ASCII, up to and with the empty line. Undefined when something of it cannot be written. */
+/** ASCII, up to and with the empty line. Undefined when a part of it cannot be written safely. */
 export function requestHead(
   { method, url, headers }: RequestLine,
   host: string,
@@ -43,19 +43,19 @@ export function requestHead(
     if (value === undefined || beginning === undefined || !VALUE.test(value)) return undefined;
     head += beginning + value;
   }
-  // No content coding is asked for: what would come packed is never unpacked here.
+  // No content coding is requested, because none is decoded.
   return `${head}\r\naccept-encoding: identity${framing(method, size)}\r\n\r\n`;
 }
 
 function framing(method: Method, size: BodySize): string {
   if (size === 'chunked') return '\r\ntransfer-encoding: chunked';
-  // Where a body would be usual its absence is said (RFC 9110 8.6).
+  // Methods with a usual body declare its absence (RFC 9110 8.6).
   const saysNone = method === 'POST' || method === 'PUT' || method === 'PATCH';
   if (size === undefined && !saysNone) return '';
   return `\r\ncontent-length: ${size ?? 0}`;
 }
 
-/** Undefined for what is no name. */
+/** Undefined for an invalid name. */
 function beginningOf(name: string): string | undefined {
   const known = beginnings.get(name);
   if (known !== undefined) return known;

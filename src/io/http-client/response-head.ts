@@ -1,6 +1,5 @@
 /**
- * The head of a module's answer (RFC 9112 4 and 5): status line and fields, read strictly. What readers could understand
- * in two ways is refused and never repaired.
+ * Parses the head of a module's answer strictly (RFC 9112 4 and 5). Ambiguous input is refused, never repaired.
  */
 import type { ResponseFault } from './response-section.ts';
 
@@ -9,12 +8,12 @@ export const FIELDS_MAX = 256;
 
 const TAB = 0x09;
 const SPACE = 0x20;
-/** Where the minor version stands in `HTTP/1.1 200`, and where that ends. */
+/** Offset of the minor version in `HTTP/1.1 200`, and length of that prefix. */
 const MINOR_AT = 7;
 const STATUS_BYTES = 12;
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const LENGTH = /^[0-9]{1,15}$/;
-/** Names as modules spell them, by their lower case: the same few come with every answer. */
+/** Cache from a name as spelled to its lower case. */
 const namesKnown = new Map<string, string>();
 const NAMES_KNOWN_MAX = 1_000;
 const NAME_KNOWN_CHARACTERS_MAX = 64;
@@ -23,7 +22,7 @@ export class ResponseHead {
   readonly status: number;
   /** HTTP/1.1; 1.0 otherwise. */
   readonly isCurrent: boolean;
-  /** Lower-case name, value, name, value … in the order of arrival. */
+  /** Lower-case name, value, name, value … in order of arrival. */
   readonly fields: string[] = [];
   /** Declared bytes of the body; undefined without a declaration. */
   contentLength: number | undefined;
@@ -39,7 +38,7 @@ export class ResponseHead {
     this.isCurrent = isCurrent;
   }
 
-  /** All fields by name; those that came more than once as lists. */
+  /** All fields by name; repeated ones as lists. */
   headers(): Record<string, string | string[]> {
     const headers: Record<string, string | string[]> = Object.create(null);
     for (let at = 0; at < this.fields.length; at += 2) {
@@ -54,19 +53,19 @@ export class ResponseHead {
   }
 }
 
-/** The head whose lines are `text`, the empty one too, or what is wrong with it. */
+/** Parses `text`, which includes the final empty line; returns the fault of an invalid head. */
 export function readHead(text: string): ResponseHead | ResponseFault {
   const end = text.indexOf('\r\n');
   const status = statusOf(text);
   const minor = text.charCodeAt(MINOR_AT) - 0x30;
-  // The words behind the status may be missing, and often are.
+  // The reason phrase is optional.
   const isEnded = end === STATUS_BYTES || text.charCodeAt(STATUS_BYTES) === SPACE;
   const isLine = (minor === 0 || minor === 1) && text.charCodeAt(MINOR_AT + 1) === SPACE && isEnded;
   if (!isLine || status < 100) return 'status line';
   const head = new ResponseHead(status, minor === 1);
   const fault = readFields(text, end + 2, head);
   if (fault !== undefined) return fault;
-  // Who reads the one and who reads the other would find different ends of it (RFC 9112 6.3).
+  // Both headers at once allow request smuggling (RFC 9112 6.3).
   if (head.isChunked && (head.contentLength !== undefined || !head.isCurrent)) return 'transfer-encoding';
   return head;
 }
@@ -82,7 +81,7 @@ function statusOf(text: string): number {
   return status;
 }
 
-/** Trailers count for nothing; they are held to the same rules all the same. */
+/** Trailers are ignored, but must be valid. */
 export function trailerFault(text: string): ResponseFault | undefined {
   return readFields(text, 0, undefined) === undefined ? undefined : 'trailer';
 }
@@ -94,7 +93,7 @@ function readFields(text: string, from: number, head: ResponseHead | undefined):
     const end = text.indexOf('\r\n', at);
     if (end === at) return undefined;
     const colon = text.indexOf(':', at);
-    // A space before the colon, or in front for a folded line, is in no name.
+    // A space before the colon, or a folded line, makes the name invalid.
     const name = colon < 0 || colon > end ? undefined : nameOf(text.slice(at, colon));
     if (name === undefined) return 'field';
     const value = trimmed(text, colon + 1, end);
@@ -110,7 +109,7 @@ function take(head: ResponseHead, name: string, value: string): ResponseFault | 
   head.fields.push(name, value);
   switch (name) {
     case 'content-length':
-      // Twice the same is refused as well: somebody put two messages together.
+      // Two equal values are refused too: they show merged messages.
       if (head.contentLength !== undefined || !LENGTH.test(value)) return 'content-length';
       head.contentLength = Number(value);
       return undefined;
@@ -135,7 +134,7 @@ function take(head: ResponseHead, name: string, value: string): ResponseFault | 
   }
 }
 
-/** Framing behind the body it would frame (RFC 9110 6.5.1). */
+/** Framing fields are not allowed in trailers (RFC 9110 6.5.1). */
 function framingFault(name: string): ResponseFault | undefined {
   return name === 'content-length' || name === 'transfer-encoding' ? 'trailer' : undefined;
 }
@@ -149,7 +148,7 @@ function nameOf(spelled: string): string | undefined {
   if (known !== undefined) return known;
   if (!NAME.test(spelled)) return undefined;
   const name = spelled.toLowerCase();
-  // Copied: a part of a text keeps the whole of it in memory.
+  // Copied: a slice would keep the whole text in memory.
   if (namesKnown.size < NAMES_KNOWN_MAX && name.length <= NAME_KNOWN_CHARACTERS_MAX)
     namesKnown.set(copyOf(spelled), copyOf(name));
   return name;

@@ -1,19 +1,19 @@
 /**
- * One answer of a module after the other, from the bytes of a connection (RFC 9112): where each begins and ends, and
- * whether the connection is good for another. The same bytes give the same answer however they are cut up.
+ * Parses the answers of a module from the bytes of a connection (RFC 9112), and whether the connection may be kept. The
+ * result does not depend on how the bytes are split.
  */
 import { ResponseHead, readHead, trailerFault } from './response-head.ts';
 import { type ResponseFault, Section } from './response-section.ts';
 
-/** Gets the parts of an answer while the parser reads. */
+/** Receives an answer while it is parsed. */
 export interface ResponseSink {
-  /** The final head; interim ones (1xx) are passed over. */
+  /** The final head; interim ones (1xx) are skipped. */
   onHead(head: ResponseHead): void;
-  /** Valid during the call alone. Never empty. */
+  /** Valid during this call only. Never empty. */
   onData(bytes: Buffer): void;
 }
 
-/** `more`: the answer goes on. `complete`: the bytes up to `position` were it. `broken`: see `fault`. */
+/** `more`: incomplete. `complete`: the answer ends at `position`. `broken`: `fault` names the error. */
 export type Progress = 'more' | 'complete' | 'broken';
 
 type Part =
@@ -35,12 +35,12 @@ const CR = 0x0d;
 const SEMICOLON = 0x3b;
 /** 2^52 - 1 bytes at most: exact as a number. */
 const CHUNK_DIGITS_MAX = 13;
-/** Bytes behind the size of one chunk. Source: none asks for more; each of them costs and says nothing. */
+/** Bytes of one chunk extension. They are ignored, and no known module sends any. */
 const CHUNK_EXTENSION_MAX_BYTES = 256;
 
-/** Kept idle without a word from the module, in milliseconds. */
+/** Idle time of a connection without `Keep-Alive: timeout`, in milliseconds. */
 export const KEEP_ALIVE_MS = 4_000;
-/** What a module promises in `Keep-Alive: timeout` is taken for so much less, as a request needs its time to arrive. */
+/** Subtracted from `Keep-Alive: timeout`, because a request needs time to arrive. */
 const KEEP_ALIVE_MARGIN_MS = 2_000;
 const KEEP_ALIVE_MAX_MS = 600_000;
 
@@ -51,17 +51,17 @@ export class ResponseParser {
   #toHead = false;
   #left = 0;
   #digits = 0;
-  /** Where reading stopped: behind the answer when it is complete. */
+  /** Where reading stopped: after the answer when it is complete. */
   position = 0;
   fault: ResponseFault = 'status line';
-  /** How long the connection may wait for its next request, in milliseconds; 0: it is not good for another. */
+  /** How long the connection may stay idle, in milliseconds; 0: it must be closed. */
   keepAliveMs = 0;
 
   constructor(sink: ResponseSink) {
     this.#sink = sink;
   }
 
-  /** Before the bytes of an answer. `toHead`: the request was HEAD, so the answer has no body. */
+  /** Starts an answer. `toHead`: the request was HEAD, so the answer has no body. */
   begin(toHead: boolean): void {
     this.#toHead = toHead;
     this.#part = 'head';
@@ -75,7 +75,7 @@ export class ResponseParser {
       if (this.#part === 'over') return 'complete';
       this.#step(bytes, size);
     }
-    // An answer without a body is over with its head.
+    // An answer without a body ends with its head.
     if (this.#part === 'over') return 'complete';
     return this.#part === 'broken' ? 'broken' : 'more';
   }
@@ -134,7 +134,7 @@ export class ResponseParser {
     this.keepAliveMs = keepAliveOf(head);
     if (this.#toHead || status === 204 || status === 304) {
       this.#part = 'over';
-      // A body that may not be there might come all the same.
+      // A forbidden body may follow, so the connection is not kept.
       if (status === 204 && (isChunked || (contentLength ?? 0) > 0)) this.keepAliveMs = 0;
     } else if (isChunked) {
       this.#part = 'chunkSize';

@@ -1,6 +1,6 @@
 /**
- * The lines before and after the body of a module's answer: finds where they end, however their bytes are cut up, and
- * that they hold no control characters, bare line ends among them.
+ * Collects the header or trailer lines of a module's answer, however the bytes are split. Refuses control characters and
+ * bare line ends.
  */
 
 /** Bytes of one section: the heads of an answer (interim ones with the final one), or its trailers. */
@@ -13,7 +13,7 @@ const SPACE = 0x20;
 const DEL = 0x7f;
 const PREFIX = Buffer.from('HTTP/1.');
 
-/** What is wrong with an answer; for the log. */
+/** The fault of an answer, for the log. */
 export type ResponseFault =
   | 'status line'
   | 'head too large'
@@ -27,31 +27,31 @@ export type ResponseFault =
   | 'trailer'
   | 'cut in half';
 
-/** Collects the lines up to and with an empty one. */
+/** Collects lines up to and including an empty one. */
 export class Section {
   #isHead = true;
-  /** Bytes of the section that came in earlier pieces, with those of interim heads before it. */
+  /** Bytes of the section in earlier pieces, including interim heads. */
   #bytes = 0;
-  /** Bytes of the line that is not over, of them. */
+  /** Bytes of the incomplete line among them. */
   #lineBytes = 0;
-  /** The last byte was one, whose LF is still to come. */
+  /** The last byte was a CR; its LF is still missing. */
   #afterCr = false;
   #held: Buffer | undefined;
   #heldBytes = 0;
   text = '';
   fault: ResponseFault = 'line end';
 
-  /** `goesOn`: after an interim head, whose bytes count with those that follow. */
-  begin(isHead: boolean, goesOn: boolean): void {
+  /** `continues`: after an interim head, whose bytes count towards the bound. */
+  begin(isHead: boolean, continues: boolean): void {
     this.#isHead = isHead;
-    if (!goesOn) this.#bytes = 0;
+    if (!continues) this.#bytes = 0;
     this.#lineBytes = 0;
     this.#afterCr = false;
     this.#held = undefined;
     this.#heldBytes = 0;
   }
 
-  /** Where the section ends in `bytes`, its lines in `text`; -1 when there is more to come, -2 with a fault. */
+  /** End of the section in `bytes`, with its lines in `text`; -1 while incomplete, -2 with a fault. */
   read(bytes: Buffer, from: number, to: number): number {
     const stop = Math.min(to, from + SECTION_MAX_BYTES - this.#bytes);
     let lineStart = from - this.#lineBytes;
@@ -104,7 +104,7 @@ export class Section {
     this.#bytes += to - from;
   }
 
-  /** What speaks another protocol is told by its first bytes. */
+  /** Another protocol is detected by its first bytes. */
   #hasPrefix(bytes: Buffer, from: number, stop: number): boolean {
     const done = this.#heldBytes;
     const end = Math.min(stop - from, PREFIX.length - done);

@@ -1,4 +1,4 @@
-/** What a call to a backend module is: the request, the answer, and the ways to fail. */
+/** A call to a backend module: request, answer and failures. */
 
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { RefusedBy } from '../../domain/limits/bounds.ts';
@@ -8,25 +8,25 @@ import type { RequestLine } from './request-head.ts';
 
 export interface ModuleRequest extends RequestLine {
   readonly body?: string | undefined;
-  /** Over everything: waiting, connecting, headers, body, and the repeated attempt of a GET. */
+  /** For all phases: queue, connect, headers, body, and the repeated attempt of a GET. */
   readonly timeoutMs: number;
-  /** Names the breaker: one per tool, resource or proxied path. */
+  /** Key of the breaker: one for each tool, resource or proxied path. */
   readonly endpoint: string;
-  /** Whose share of the module's calls it takes; the gateway's own calls have none. */
+  /** The caller whose share of the module's calls is used; absent for the gateway's own calls. */
   readonly holder?: Holder;
   readonly signal?: AbortSignal;
-  /** Gets the means to give the call up, once it is under way; lighter than a signal where a call is all it stops. */
+  /** Receives a function that aborts the call; cheaper than a signal for a single call. */
   readonly onBegin?: (stop: () => void) => void;
 }
 
-/** A call whose bodies are never held whole. */
+/** A call whose bodies are streamed, never buffered whole. */
 export interface RelayRequest extends RequestLine {
-  /** Names the breaker. */
+  /** Key of the breaker. */
   readonly endpoint: string;
   readonly body: GatheringBody | undefined;
-  /** Whose shares of the module the call takes; the gateway's own calls have none. */
+  /** The caller whose shares of the module are used; absent for the gateway's own calls. */
   readonly holder?: Holder;
-  /** Between two bytes, in either direction, and before the first one. */
+  /** Maximum silence between two bytes in either direction, and before the first one. */
   readonly timeoutMs: number;
 }
 
@@ -34,15 +34,15 @@ export interface ModuleAnswer {
   readonly status: number;
   /** '' when the module sent none, or one that must not be copied into a header. */
   readonly contentType: string;
-  /** At most `ANSWER_MAX_BYTES`, as it came. */
+  /** At most `ANSWER_MAX_BYTES`, unchanged. */
   readonly body: Buffer;
 }
 
 /**
- * - `ModuleFailed`: connection refused, broken or cut, no HTTP, a redirect, a content coding nobody asked for.
+ * - `ModuleFailed`: connection refused, broken or cut, no HTTP, a redirect, an unrequested content coding.
  * - `ModuleUnavailable`: the breaker is open, or the client is closed. `Overloaded`: too many calls to that origin;
  *   `AccessRateLimit`: too many of them are this caller's.
- * - `Aborted`: the caller's signal; nobody waits for an answer, so it is no row of the error table.
+ * - `Aborted`: the caller's signal. No answer is expected, so the error table has no entry.
  */
 export type ModuleError =
   | Extract<
@@ -61,9 +61,9 @@ export type ModuleResult =
   | {
       readonly ok: false;
       readonly error: ModuleError;
-      /** For the log: never shown to a caller. */
+      /** For the log only; never sent to a caller. */
       readonly reason: string;
-      /** Of `AccessRateLimit`: whose share is used up. */
+      /** With `AccessRateLimit`: the exhausted share. */
       readonly refusedBy?: RefusedBy;
       readonly elapsedMs: number;
     };
@@ -72,14 +72,14 @@ export interface ModuleCounters {
   readonly calls: number;
   readonly answered: number;
   readonly retried: number;
-  /** Calls under way or waiting, all origins. */
+  /** Calls in flight or queued, all origins. */
   readonly pending: number;
   readonly failed: Readonly<Record<ModuleError, number>>;
   /** Endpoints whose breaker is open now. */
   readonly breakersOpen: readonly string[];
 }
 
-/** What a caller is told whose share of a module's calls is used up. */
+/** The error for a caller whose share of a module's calls is exhausted. */
 export function tooManyCalls(refusedBy?: RefusedBy): GatewayError {
   const scope = refusedBy === 'network' ? 'i' : undefined;
   return new GatewayError('AccessRateLimit', 'too many calls to the module at the same time', 1, scope);

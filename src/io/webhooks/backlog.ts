@@ -1,16 +1,15 @@
 /**
- * What waits for one application: from where on, and which events, as long as they are few. With the list an
- * application that has its own events among those of thousands of others reads those alone; without it, after a start
- * or a long failure, it reads the log.
+ * The undelivered events of one application: a start position, and a bounded list of sequences. While the list is
+ * complete only these events are read; after a start or a long failure the log is scanned instead.
  */
 
-/** Events listed for one application; of more the log is read. */
+/** Sequences listed for one application; beyond it the log is scanned. */
 const LISTED_MAX = 256;
 
 export class Backlog {
-  /** Nothing before it is left; null when nothing waits. */
+  /** Everything up to it is delivered; null when there is no backlog. */
   #from: number | null = null;
-  /** Ascending. All that may be for the application, up to `#knownTo` or, where the list is open, up to now. */
+  /** Ascending. All candidate events up to `#knownTo` or, while the list is open, up to now. */
   #listed: number[] = [];
   #open = true;
   #knownTo = 0;
@@ -19,12 +18,12 @@ export class Backlog {
     return this.#from;
   }
 
-  /** The log has to be read behind this position. Undefined: the list tells all. */
+  /** The log must be scanned after this position. Undefined: the list is complete. */
   get unread(): number | undefined {
     return this.#open ? undefined : Math.max(this.#knownTo, this.#from ?? 0);
   }
 
-  /** Whatever stands behind the position may be for the application. */
+  /** Any event after the position may be for the application. */
   readFrom(position: number): void {
     this.#from = position;
     this.#listed = [];
@@ -32,37 +31,37 @@ export class Backlog {
     this.#knownTo = position;
   }
 
-  /** A new event may be for the application. True when nothing waited before. */
+  /** Adds an event that may be for the application. True when the backlog was empty. */
   offer(sequence: number): boolean {
-    const waits = this.#from !== null;
+    const hadBacklog = this.#from !== null;
     this.#from ??= sequence - 1;
-    if (!this.#open) return !waits;
+    if (!this.#open) return !hadBacklog;
     if (this.#listed.length < LISTED_MAX) this.#listed.push(sequence);
     else {
       this.#open = false;
       this.#knownTo = sequence - 1;
     }
-    return !waits;
+    return !hadBacklog;
   }
 
-  /** Listed events behind a position. */
+  /** Listed events after a position. */
   after(position: number): number[] {
     return this.#listed.filter((sequence) => sequence > position);
   }
 
-  /** The log was read to its end: from here on new events are listed. */
+  /** The log was scanned to its end: new events are listed from now on. */
   caughtUp(): void {
     this.#listed = [];
     this.#open = true;
   }
 
-  /** Nothing up to the position is left. */
+  /** Everything up to the position is delivered. */
   advance(position: number): void {
     this.#listed = this.after(position);
     this.#from = this.#listed.length > 0 || !this.#open ? position : null;
   }
 
-  /** Another look although nothing may wait. */
+  /** Requests one more run although the backlog may be empty. */
   keep(position: number): void {
     this.#from ??= position;
   }

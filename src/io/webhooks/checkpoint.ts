@@ -1,7 +1,6 @@
 /**
- * The position of the event log up to which nothing waits for any application that is not marked as behind: written
- * down now and then, so that a start need not look through the log for idle applications, and idle applications need
- * not write a place of their own.
+ * The log position up to which applications that are not marked as behind have no backlog. It is stored periodically,
+ * so that a start does not scan the log for idle applications and these store no cursor of their own.
  */
 import type { Administration } from '../../actors/runtime/administration.ts';
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
@@ -15,9 +14,9 @@ export interface CheckpointOptions {
   readonly administration: Pick<Administration, 'metaGet' | 'metaPut'>;
   readonly schedule: Pick<Schedule, 'timer'>;
   readonly subscriptions: Subscriptions;
-  /** Up to here every event has found its applications. */
+  /** Events up to this position have been routed. */
   readonly routed: () => number;
-  /** An application could not be read: it may have events before any position. */
+  /** True while an application could not be loaded: it may have a backlog before any position. */
   readonly isHeld: () => boolean;
   readonly onError: (error: unknown) => void;
 }
@@ -34,12 +33,12 @@ export class Checkpoint {
     this.#position = typeof stored === 'number' ? stored : undefined;
   }
 
-  /** Undefined before the first one. Never smaller than what is on disk. */
+  /** Undefined before the first checkpoint. Never smaller than the stored one. */
   get position(): number | undefined {
     return this.#position;
   }
 
-  /** Something moved: written in a while, together with what moves until then. */
+  /** Schedules a write; changes until then are written together. */
   moved(): void {
     if (this.#cancel !== undefined || this.#stopped) return;
     this.#cancel = this.#options.schedule.timer(INTERVAL_MS, () => {
@@ -53,7 +52,7 @@ export class Checkpoint {
     this.#cancel?.();
   }
 
-  /** Applications that are behind keep their own place on disk: one that fails for days holds nothing back. */
+  /** Applications that are behind store their own cursor, so one that fails for days does not hold the checkpoint. */
   async write(): Promise<void> {
     const { subscriptions, routed, isHeld, administration } = this.#options;
     if (isHeld()) return;

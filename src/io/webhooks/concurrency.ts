@@ -1,17 +1,17 @@
 /**
- * Who may deliver next: places in all and for each host, given out in turn over the hosts. Applications whose receiver
- * failed have places of their own, so that many dead receivers hold up none that is alive, and none is forgotten.
+ * Bounds concurrent deliveries, in total and per host, and assigns slots round-robin over the hosts. Failing receivers
+ * have a quota of their own: many dead receivers delay no healthy one, and a minimum keeps them from starving.
  */
 
 export interface ConcurrencyLimits {
   readonly inFlightMax: number;
   readonly perHostMax: number;
-  /** Of the places, those that failing receivers may hold at most, and those kept for them. */
+  /** Slots that failing receivers may hold at most, and slots reserved for them. */
   readonly failingMax: number;
   readonly failingMin: number;
 }
 
-/** events.md "Isolation". */
+/** One dead host holds at most 8 of 128 slots, all failing ones together half of them. */
 export const CONCURRENCY_LIMITS: ConcurrencyLimits = {
   inFlightMax: 128,
   perHostMax: 8,
@@ -29,10 +29,10 @@ interface Host {
 
 export class HostConcurrency {
   readonly #limits: ConcurrencyLimits;
-  /** Begins a delivery; `release` is called when it is over. */
+  /** Starts a delivery, which calls `release` at its end. */
   readonly #begin: (appId: string, release: () => void) => void;
   readonly #hosts = new Map<string, Host>();
-  /** Hosts with somebody waiting and a place left, the next one first. */
+  /** Hosts with a waiting application and a free slot, in round-robin order. */
   readonly #rotation: Record<Health, Set<Host>> = { healthy: new Set(), failing: new Set() };
   readonly #inFlight: Record<Health, number> = { healthy: 0, failing: 0 };
   #pumping = false;
@@ -52,7 +52,7 @@ export class HostConcurrency {
     return sum;
   }
 
-  /** The application waits for a place; the caller sees to it that it waits once. */
+  /** Queues the application for a slot. The caller must not queue it twice. */
   add(appId: string, hostName: string, failing: boolean): void {
     const health: Health = failing ? 'failing' : 'healthy';
     let host = this.#hosts.get(hostName);
@@ -92,7 +92,7 @@ export class HostConcurrency {
   #start(health: Health): void {
     const [host] = this.#rotation[health];
     if (host === undefined) return;
-    // Taken out and put back behind the others.
+    // Moves the host to the end of the rotation.
     this.#rotation[health].delete(host);
     const appId = host.waiting[health].shift();
     if (appId === undefined) return;

@@ -1,6 +1,6 @@
 /**
- * One turn of one application: what is to be sent next, the POST, what became of it. The delivery is on disk before it
- * goes out and its outcome before the next one begins, so a crash anywhere repeats at most what was under way.
+ * Performs one delivery of one application: selects the events, sends the POST, stores the result. The delivery is
+ * stored before it is sent and its result before the next one begins, so a crash repeats at most one delivery.
  */
 import { app } from '../../actors/apps/app.ts';
 import type { AppState, WebhookView } from '../../actors/apps/app-state.ts';
@@ -24,9 +24,9 @@ export interface DeliveryWorkerOptions {
   readonly sender: WebhookSender;
   readonly cipher: ApiKeyCipher;
   readonly clock: Clock;
-  /** Up to here every event has found its applications. */
+  /** Events up to this position have been routed. */
   readonly position: () => number;
-  /** The position that is on disk: applications that are not behind have nothing waiting before it. */
+  /** The stored checkpoint: applications that are not behind have no backlog before it. */
   readonly checkpoint: () => number;
   readonly onAttempt: (result: AttemptResult, events: number) => void;
   /** Undefined: attempts are not logged. */
@@ -36,9 +36,9 @@ export interface DeliveryWorkerOptions {
 interface Plan {
   readonly delivery: OpenDelivery;
   readonly events: readonly StoredEvent[];
-  /** With this delivery the application has all events up to here. */
+  /** After this delivery the application has all its events up to here. */
   readonly scanned: number;
-  /** It was found open: it may have gone out before. */
+  /** It was open already, so it may have been sent before. */
   readonly reopened: boolean;
 }
 
@@ -49,7 +49,7 @@ export class DeliveryWorker {
     this.#options = options;
   }
 
-  /** At most one delivery. Rejects when an actor refuses: then nothing was lost and the turn may be repeated. */
+  /** Performs at most one delivery. Rejects when an actor refuses; no state is lost and the run may be repeated. */
   async run(entry: Subscription): Promise<void> {
     const { clock } = this.#options;
     const view = await this.refresh(entry);
@@ -59,7 +59,7 @@ export class DeliveryWorker {
     if (plan !== undefined) await this.#deliver(entry, plan);
   }
 
-  /** What the application is now; undefined when it gets no webhooks any more. */
+  /** Reads the current state; undefined when the application has no webhook any more. */
   async refresh(entry: Subscription): Promise<WebhookView | undefined> {
     const { actors } = this.#options;
     const { appId } = entry.view;
@@ -69,7 +69,7 @@ export class DeliveryWorker {
     );
   }
 
-  /** Those that are valid now; undefined where the application is gone. */
+  /** The keys that are valid now; undefined when the application was removed. */
   async apiKeys(appId: string): Promise<DeliveryKeys | undefined> {
     const { actors, clock, cipher } = this.#options;
     const query = { type: 'keys', nowMs: clock() };
@@ -103,7 +103,7 @@ export class DeliveryWorker {
     return live ? this.#planLive(entry, from) : undefined;
   }
 
-  /** Identical bytes and id, as long as all of it may still be sent. */
+  /** Repeats the same id and bytes while all of its events may still be sent. */
   async #reopen(entry: Subscription, open: OpenDelivery): Promise<Plan | undefined> {
     const events = await this.#options.scanner.load(entry, open.sequences);
     if (events !== undefined)
@@ -136,7 +136,7 @@ export class DeliveryWorker {
     return undefined;
   }
 
-  /** From the list of the application where there is one, else from the log. */
+  /** Reads from the backlog's list while it is complete, otherwise from the log. */
   async #next(entry: Subscription, from: number, position: number): Promise<ScanResult> {
     const { scanner } = this.#options;
     const { backlog, view } = entry;
@@ -147,7 +147,7 @@ export class DeliveryWorker {
     return scanner.scan(entry, Math.max(unread, from), position, view.limit);
   }
 
-  /** Nothing of the application is left before `scanned`. */
+  /** All events of the application up to `scanned` are delivered. */
   #advance(entry: Subscription, scanned: number): void {
     const { backlog } = entry;
     if (backlog.unread !== undefined && scanned >= this.#options.position()) backlog.caughtUp();
@@ -179,7 +179,7 @@ export class DeliveryWorker {
     return undefined;
   }
 
-  /** Undefined when the application no longer takes it. */
+  /** Undefined when the application does not accept the delivery any more. */
   async #open(
     entry: Subscription,
     events: readonly StoredEvent[],
@@ -204,7 +204,7 @@ export class DeliveryWorker {
     const { appId, url } = entry.view;
     const { webhookId, source, sequences } = delivery;
     const apiKeys = await this.apiKeys(appId);
-    // Removed between two looks.
+    // The application was removed meanwhile.
     if (apiKeys === undefined) return;
     entry.lastSource = source;
     const resent = source === 'resend';
@@ -221,7 +221,7 @@ export class DeliveryWorker {
     const last = sequences.at(-1) ?? 0;
     if ((view.cursor?.sequence ?? 0) < last) return;
     this.#advance(entry, scanned);
-    // One more turn writes down that nothing waits.
+    // One more run stores that the backlog is empty.
     if (view.behind) entry.backlog.keep(scanned);
   }
 

@@ -1,6 +1,6 @@
 /**
- * Delivers the event log to the applications. Reads the log once for all of them, wakes those that an event may be for,
- * and sees to places, waiting times and the checkpoint. An idle application costs a few hundred bytes and no work.
+ * Delivers the event log to the webhooks of applications (spec 6.2). Reads the log once for all of them, schedules those
+ * that an event may be for, and manages slots, retry timers and the checkpoint. An idle application costs no work.
  */
 import type { Administration } from '../../actors/runtime/administration.ts';
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
@@ -24,7 +24,7 @@ export interface DispatcherOptions
 }
 
 const PAGE_EVENTS = 500;
-/** After a turn that an actor refused (overloaded, quarantined, the disk is full); twice as long each further time. */
+/** Delay after a run that an actor refused (overload, quarantine, full disk); doubled each further time. */
 const DEFERRED_MS = 5 * SECOND_MS;
 const DEFERRED_MAX_MS = MINUTE_MS;
 
@@ -76,11 +76,11 @@ export class WebhookDispatcher {
     });
   }
 
-  /** Reads all applications and goes on where the last run stopped. */
+  /** Loads all applications and resumes at the stored checkpoint. */
   async start(): Promise<void> {
     const { log } = this.#options;
     this.#position = this.#checkpoint.position ?? log.newest;
-    // Before any application relies on it.
+    // Stored before any application relies on it.
     await this.#checkpoint.write();
     await this.#loader.readAll();
     if (this.#stopped) return;
@@ -90,7 +90,7 @@ export class WebhookDispatcher {
     this.#wake();
   }
 
-  /** No new delivery; resolves when none is under way, or when the time is over. */
+  /** Starts no new delivery; resolves when none is in flight or the time is over. */
   async stop(withinMs: number): Promise<void> {
     const { schedule } = this.#options;
     this.#stopped = true;
@@ -107,12 +107,12 @@ export class WebhookDispatcher {
     if (this.#started) await this.#checkpoint.write();
   }
 
-  /** The application is not what it was. */
+  /** The application's state has changed. */
   changed(appId: string): void {
     this.#loader.changed(appId);
   }
 
-  /** Runs a test delivery of the owner in a moment when nothing else of the application is under way. */
+  /** Runs a test delivery of the owner while no other delivery of the application is in flight. */
   async exclusively<T>(appId: string, work: (entry: Subscription) => Promise<T>): Promise<T> {
     const entry = this.subscriptions.get(appId);
     if (entry === undefined || this.#stopped) throw new GatewayError('WebhookDisabled');
@@ -128,7 +128,7 @@ export class WebhookDispatcher {
     }
   }
 
-  /** When the oldest event that waits for the application was accepted; undefined when none waits. */
+  /** When the oldest undelivered event was accepted, Unix milliseconds; undefined without a backlog. */
   oldestUndeliveredMs(appId: string): number | undefined {
     return oldestUndeliveredMs(this.subscriptions.get(appId), this.#options.log);
   }
@@ -138,7 +138,7 @@ export class WebhookDispatcher {
     return this.#statistics.counters(this.subscriptions, this.#concurrency, log, clock());
   }
 
-  /** New events are readable: one look for all that came in this turn of the event loop. */
+  /** Schedules routing once for all events that arrive in this event-loop tick. */
   #wake(): void {
     if (this.#routing || this.#stopped) return;
     this.#routing = true;
@@ -164,7 +164,7 @@ export class WebhookDispatcher {
     this.#wake();
   }
 
-  /** The application waits for a place, or for its time; nothing happens while it has one. */
+  /** Queues the application for a slot or sets its retry timer; does nothing while it has a slot. */
   #schedule(entry: Subscription): void {
     const { view } = entry;
     const work = entry.backlog.from !== null || view.open !== null || view.resends.length > 0;
@@ -218,7 +218,7 @@ export class WebhookDispatcher {
       .catch((error: unknown) => this.#options.onBug(error, appId));
   }
 
-  /** A turn is over. Tests of the owner come first, then whatever is left to do. */
+  /** Ends a run. Waiting test deliveries come first, then the rest of the backlog. */
   #finishRun(entry: Subscription, waitMs?: number): void {
     const waiter = entry.waiters.shift();
     if (waiter !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * Reads applications into the directory: all of them at the start, one when it changed. One that does not answer
- * (quarantined) is asked again while the others go on; until it has answered the checkpoint stays where it is.
+ * Loads subscriptions from the application actors: all at the start, one after a change. A quarantined application is
+ * retried each minute without delaying the others; until it is loaded the checkpoint does not advance.
  */
 import { app } from '../../actors/apps/app.ts';
 import type { WebhookView } from '../../actors/apps/app-state.ts';
@@ -12,7 +12,7 @@ import { MINUTE_MS } from '../../domain/time.ts';
 import type { LogScanner } from './log-scanner.ts';
 import type { Subscription, Subscriptions } from './subscriptions.ts';
 
-/** Applications read in one turn of the event loop. */
+/** Applications loaded in one event-loop tick. */
 const APPS_PER_TICK = 200;
 
 export interface LoaderOptions {
@@ -34,7 +34,7 @@ export class SubscriptionLoader {
     this.#options = options;
   }
 
-  /** Applications that did not answer yet. */
+  /** Applications that are not loaded yet. */
   get unread(): number {
     return this.#unread.size;
   }
@@ -54,7 +54,7 @@ export class SubscriptionLoader {
     }
   }
 
-  /** The application is not what it was. */
+  /** The application's state has changed. */
   changed(appId: string): void {
     if (!this.#stopped) this.#read(appId).catch((error: unknown) => this.#options.onBug(error, appId));
   }
@@ -75,7 +75,7 @@ export class SubscriptionLoader {
     else this.#add(view, late);
   }
 
-  /** Who could not be read meanwhile was not found by the events that came. */
+  /** Events were not routed to an application while it was not loaded, so its backlog starts at its cursor. */
   #add(view: WebhookView, late: boolean): void {
     const { subscriptions, scanner, onLoaded } = this.#options;
     const entry = subscriptions.set(view);

@@ -1,6 +1,6 @@
 /**
- * Reads the event log on behalf of one application: which events are its own, what people allowed it, where a moment is
- * in the log. People are asked at every reading, so that who takes the access back is obeyed from the next delivery on.
+ * Reads the event log for one application: selects its events, checks the consent of users, and maps a time to a
+ * position. Consent is checked at each read, so that a revocation takes effect with the next delivery.
  */
 
 import { user } from '../../actors/accounts/user.ts';
@@ -12,20 +12,20 @@ import { batchLength } from '../../domain/webhooks/batch.ts';
 import { allowedBy, type Consent, routeOf } from '../../domain/webhooks/routing.ts';
 import { isParticipantListFull, type Subscription } from './subscriptions.ts';
 
-/** Events looked at in one go; further ones in the application's next turn. */
+/** Events examined in one run; the next run continues. */
 const SCAN_EVENTS_MAX = 2_000;
 const PAGE_EVENTS = 100;
-/** The newest events are kept, so many and so many characters of them. */
+/** Bounds of the cache of newest events, in events and characters. */
 const RECENT_EVENTS_MAX = 4_096;
 const RECENT_LENGTH_MAX = 16 * 1024 * 1024;
-/** Events are a little out of the order of their acceptance (reorder window of the intake). */
+/** The intake's reorder window stores events slightly out of the order of acceptance. */
 const ORDER_SLACK_MS = 60 * SECOND_MS;
 
 export interface ScanResult {
   readonly events: readonly StoredEvent[];
-  /** All events of the application up to here are in `events`. */
+  /** `events` holds all events of the application up to here. */
   readonly scanned: number;
-  /** Tick of the event at `scanned`; undefined when none was looked at. */
+  /** Tick of the event at `scanned`; undefined when none was examined. */
   readonly tick: string | undefined;
 }
 
@@ -53,7 +53,7 @@ export class LogScanner {
         if (event.sequence > until) return { events: found, scanned: until, tick };
         if (await this.allows(entry, event)) {
           found.push(event);
-          // The first event that does not fit any more is left for the next delivery.
+          // The first event that does not fit starts the next delivery.
           if (batchLength(found, limit) < found.length) {
             found.pop();
             return { events: found, scanned, tick };
@@ -68,7 +68,7 @@ export class LogScanner {
     return { events: found, scanned, tick };
   }
 
-  /** The events at these positions; undefined when one is gone or may no longer be sent. */
+  /** The events at these positions; undefined when one has left the log or may not be sent any more. */
   async load(entry: Subscription, sequences: readonly number[]): Promise<readonly StoredEvent[] | undefined> {
     const events: StoredEvent[] = [];
     for (const sequence of sequences) {
@@ -79,7 +79,7 @@ export class LogScanner {
     return events;
   }
 
-  /** As `scan`, of these events alone; `scanned` is `end` when all of them were looked at. */
+  /** As `scan`, for these events only; `scanned` is `end` when all of them were examined. */
   async pick(
     entry: Subscription,
     sequences: readonly number[],
@@ -99,7 +99,7 @@ export class LogScanner {
     return { events: found, scanned: end, tick: found.at(-1)?.tick };
   }
 
-  /** A new event: those that wait for it will ask soon. */
+  /** Caches a new event, which its subscribers read next. */
   remember(event: StoredEvent): void {
     this.#recent.set(event.sequence, event);
     this.#recentLength += event.wire.length;
@@ -118,8 +118,8 @@ export class LogScanner {
   }
 
   /**
-   * Events of the application that were accepted in a range of time, up to position `until`: the first, the last, how
-   * many; counting stops at `max`. Undefined when there are none.
+   * First, last and number of the application's events accepted in a time range, up to position `until`. Counting stops
+   * at `max`. Undefined when there are none.
    */
   async between(
     entry: Subscription,
@@ -159,11 +159,11 @@ export class LogScanner {
     if (access === undefined) return { grantedMs: null, revoked: false };
     const { source, grantedMs, revokedMs } = access;
     if (revokedMs !== null) return { grantedMs: null, revoked: true };
-    // A key that logs in for an application is no word of the person about events.
+    // A login with a delegated key is not the user's consent to receive events.
     return { grantedMs: source === 'login' ? null : grantedMs, revoked: false };
   }
 
-  /** A position behind which are all events that were accepted at `sinceMs` or later; few earlier ones. */
+  /** A position before all events that were accepted at `sinceMs` or later, and after most earlier ones. */
   positionAt(sinceMs: number): number {
     let low = Math.max(0, this.#log.oldest - 1);
     let high = this.#log.newest;

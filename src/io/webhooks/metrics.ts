@@ -1,4 +1,4 @@
-/** Figures of the webhooks, for metrics, the health page and the admin panel. */
+/** Counters and gauges of webhooks, for metrics, the health page and the admin panel. */
 import type { EventLog } from '../../domain/events/events.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import { classify } from '../../domain/webhooks/outcome.ts';
@@ -8,19 +8,19 @@ import type { Subscription, Subscriptions } from './subscriptions.ts';
 
 export interface WebhookCounters {
   readonly applications: number;
-  /** Applications for which events wait. */
+  /** Applications with a backlog. */
   readonly pending: number;
   readonly failing: number;
   readonly disabled: number;
   readonly inFlight: number;
-  /** Applications that wait for a place. */
+  /** Applications that wait for a slot. */
   readonly waiting: number;
   readonly delivered: number;
   readonly deliveredEvents: number;
   readonly failed: number;
-  /** Turns that an actor refused; they were repeated. */
+  /** Runs that an actor refused; they are repeated. */
   readonly deferred: number;
-  /** Of the event that waits longest, over all applications; 0 when none waits. */
+  /** Age of the oldest undelivered event over all applications; 0 without one. */
   readonly oldestUndeliveredSeconds: number;
 }
 
@@ -76,7 +76,7 @@ export class WebhookStatistics {
   }
 }
 
-/** When the oldest event that waits for the application was accepted; undefined when none waits. */
+/** When the oldest undelivered event was accepted, Unix milliseconds; undefined without a backlog. */
 export function oldestUndeliveredMs(entry: Subscription | undefined, log: EventLog): number | undefined {
   if (entry === undefined || entry.backlog.from === null) return undefined;
   const [listed] = entry.backlog.after(entry.backlog.from);

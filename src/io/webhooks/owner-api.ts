@@ -1,6 +1,6 @@
 /**
- * What owners and admins do with webhooks: the list of deliveries, having them repeated, a test, putting a disabled one
- * back to work. One implementation for all who ask, with the schemas that they print.
+ * Operations of owners and admins on webhooks: list deliveries, resend, ping, re-enable. One implementation and one set
+ * of schemas for REST, MCP tools and the admin panel.
  */
 import { randomBytes } from 'node:crypto';
 import { app } from '../../actors/apps/app.ts';
@@ -89,7 +89,7 @@ export const pingSchema = named(
 export type DeliveryList = Static<typeof deliveriesSchema>;
 export type PingResult = Static<typeof pingSchema>;
 
-/** What is to be sent again. */
+/** Selects what is sent again. */
 export type ResendRequest =
   | { readonly webhookId: string }
   | { readonly fromMs: number; readonly toMs: number };
@@ -116,13 +116,13 @@ export class WebhookOwnerApi {
     this.#attemptLog = attemptLog;
   }
 
-  /** Whole seconds that the oldest event of the application waits; null when none does. */
+  /** Age of the oldest undelivered event in whole seconds; null without a backlog. */
   oldestUndeliveredSeconds(appId: string, nowMs: number): number | null {
     const sinceMs = this.#dispatcher.oldestUndeliveredMs(appId);
     return sinceMs === undefined ? null : Math.max(0, Math.round((nowMs - sinceMs) / SECOND_MS));
   }
 
-  /** Attempts after number `after`; without it the newest ones. Ascending. */
+  /** Attempts after number `after`, or the newest ones without it. Ascending. */
   async deliveries(
     call: AccountCall,
     appId: string,
@@ -148,7 +148,7 @@ export class WebhookOwnerApi {
     };
   }
 
-  /** The cursor stays where it is; what goes out again is marked with `webhook-resend: true`. */
+  /** The cursor does not move; repeated requests carry `webhook-resend: true`. */
   async resend(
     call: AccountCall,
     appId: string,
@@ -169,7 +169,7 @@ export class WebhookOwnerApi {
     return { resendId: resend.resendId, events: resend.events };
   }
 
-  /** Sends a test event now and tells what the receiver said. Changes no state and no counter. */
+  /** Sends a test event now and returns the receiver's answer. Changes no state and no counter. */
   async ping(call: AccountCall, appId: string): Promise<PingResult> {
     const { webhookUrl } = await requireOwnApp(call, appId);
     if (webhookUrl === null) throw new GatewayError('WebhookDisabled', 'it has no webhookUrl');
@@ -206,7 +206,7 @@ export class WebhookOwnerApi {
     }
   }
 
-  /** From the cursor on, at once. `dropParked`: the list of parked events is emptied. */
+  /** Resumes at the cursor at once. `dropParked` empties the list of parked events. */
   async enable(call: AccountCall, appId: string, dropParked: boolean): Promise<AppItem> {
     await requireOwnApp(call, appId);
     const { userId } = call.session;
@@ -236,7 +236,7 @@ export class WebhookOwnerApi {
     return { after: first - 1, until: sequences.at(-1) ?? first, sequences, events: sequences.length };
   }
 
-  /** Of what was delivered already: later events come by themselves. */
+  /** Selects events up to the cursor only; later ones are delivered anyway. */
   async #eventsBetween(
     { id }: AppView,
     { fromMs, toMs }: { fromMs: number; toMs: number },
@@ -246,7 +246,7 @@ export class WebhookOwnerApi {
     const { subscriptions, scanner } = this.#dispatcher;
     const entry = subscriptions.get(id);
     if (entry === undefined) throw new GatewayError('WebhookDisabled');
-    if (this.#counting) throw new GatewayError('Overloaded', 'another range is being looked through');
+    if (this.#counting) throw new GatewayError('Overloaded', 'another range is being counted');
     this.#counting = true;
     try {
       const until = entry.view.cursor?.sequence ?? 0;

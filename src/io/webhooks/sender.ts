@@ -1,6 +1,6 @@
 /**
- * Sends one delivery to its receiver: one POST, one deadline over everything, a bounded look at the answer. Never
- * rejects; never follows a redirect, uses no proxy of the environment, asks for no content coding.
+ * Sends one delivery: one POST, one deadline for all phases, a bounded read of the answer. Never rejects. Follows no
+ * redirect, uses no proxy from the environment and requests no content coding.
  */
 import type { Agent, request } from 'undici';
 import type { Clock } from '../../domain/time.ts';
@@ -10,11 +10,11 @@ import { ANSWER_KEPT_MAX, type AttemptResult, type FailureClass } from '../../do
 import { type DeliveryKeys, deliveryHeaders } from './signature.ts';
 import { BlockedAddress, createGuardedLookup, type Resolve, Unresolved } from './ssrf-guard.ts';
 
-/** Connecting, TLS, headers and body together (spec 6.2 rule 6). */
+/** For connect, TLS, headers and body together (spec 6.2 rule 6). */
 const DEADLINE_MS = 5_000;
-/** Bytes of an answer that are read; the connection is cut behind them. */
+/** Bytes read of an answer; then the connection is closed. */
 const ANSWER_READ_MAX_BYTES = 16 * 1024;
-/** Connections to one receiver: as many as deliveries may be under way. */
+/** Connections to one receiver: the bound on deliveries in flight to one host. */
 const CONNECTIONS_PER_ORIGIN = 8;
 
 export interface OutgoingDelivery {
@@ -22,7 +22,7 @@ export interface OutgoingDelivery {
   readonly webhookId: string;
   readonly body: string;
   readonly apiKeys: DeliveryKeys;
-  /** A repetition that the owner asked for. */
+  /** A resend that the owner requested. */
   readonly resent: boolean;
 }
 
@@ -40,7 +40,7 @@ export interface SenderOptions {
   readonly deadlineMs?: number;
 }
 
-/** The connection could not be made: nothing of the request was sent. */
+/** Connecting failed: no byte of the request was sent. */
 class NotConnected extends Error {
   constructor(cause: unknown) {
     super('not connected', { cause });
@@ -55,7 +55,7 @@ interface Client {
   readonly request: typeof request;
 }
 
-/** Takes a tenth of a second, most of it for reading the library's files. */
+/** Takes about 0.1 s, mostly for loading undici. */
 async function openClient({ rules, resolve, deadlineMs = DEADLINE_MS }: SenderOptions): Promise<Client> {
   const { Agent, buildConnector, request } = await import('undici');
   const connect = buildConnector({
@@ -80,7 +80,7 @@ async function openClient({ rules, resolve, deadlineMs = DEADLINE_MS }: SenderOp
 
 export function createWebhookSender(options: SenderOptions): WebhookSender {
   const { rules, clock, elapsed, deadlineMs = DEADLINE_MS } = options;
-  // With the first delivery, so that a start does not wait for the library.
+  // Opened with the first delivery, so that a start does not wait for undici.
   let opened: Promise<Client> | undefined;
   const attempt = async (
     { agent, request }: Client,
@@ -88,7 +88,7 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
     signal: AbortSignal,
   ): Promise<Answer> => {
     const decision = judgeWebhookUrl(delivery.url, rules());
-    // Also the only judge of an IP literal: no look-up happens for one.
+    // The only check of an IP literal: no look-up happens for one.
     if (!decision.ok) throw new NotConnected(new BlockedAddress());
     const { webhookId, apiKeys, resent } = delivery;
     const body = Buffer.from(delivery.body);
@@ -107,7 +107,7 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
   return {
     async send(delivery) {
       opened ??= openClient(options);
-      // Before the deadline begins: the time that loading takes is not the receiver's.
+      // Loading the client does not count towards the deadline.
       const client = await opened;
       const startMs = elapsed();
       const deadline = new AbortController();
@@ -131,7 +131,7 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
   };
 }
 
-/** What is beyond is not read: leaving the loop destroys the connection. */
+/** Leaving the loop destroys the connection, so no more bytes are read. */
 async function firstBytes(body: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let sizeBytes = 0;
@@ -143,7 +143,7 @@ async function firstBytes(body: AsyncIterable<Uint8Array>): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** The class alone is kept: a message may tell the address behind a name. */
+/** Only the class is kept: an error message may reveal a resolved address. */
 function failureOf(error: unknown): { failure: FailureClass; sent: boolean } {
   if (!(error instanceof NotConnected)) return { failure: 'broken', sent: true };
   const { cause } = error;

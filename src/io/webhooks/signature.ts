@@ -1,16 +1,16 @@
 /**
- * The headers of a delivery: `X-API-Key` (spec 5.4) and those of Standard Webhooks 1.0, signed with HMAC-SHA256. The
- * secret is the API key as it was shown, its characters taken as bytes.
+ * Headers of a delivery: `X-API-Key` (spec 5.4) and those of Standard Webhooks 1.0, signed with HMAC-SHA256. The secret
+ * is the ASCII text of the API key.
  */
 import { createHmac } from 'node:crypto';
 import { type AppKey, sentKeyOf } from '../../domain/apps.ts';
 import type { ApiKeyCipher } from '../apps/api-keys.ts';
 
-/** API keys of one application in clear text. */
+/** API keys of one application in plain text. */
 export interface DeliveryKeys {
-  /** What `X-API-Key` carries. */
+  /** The value of `X-API-Key`. */
   readonly sent: string;
-  /** Each of them signs, the newest first. */
+  /** Keys that sign, the newest first. */
   readonly signing: readonly string[];
 }
 
@@ -28,8 +28,8 @@ export function signatureOf(apiKey: string, { webhookId, timestamp, body }: Sign
 }
 
 /**
- * `keys`: those that are valid now, the newest first. One whose seal key was lost is left out; throws when that is all of
- * them. Undefined: there are none, the application is gone.
+ * Decrypts `keys`, the newest first. A key whose seal key was lost is left out; throws when none can be opened. Undefined
+ * for an empty list: the application was removed.
  */
 export function openKeys(keys: readonly AppKey[], cipher: ApiKeyCipher): DeliveryKeys | undefined {
   const [newest] = keys;

@@ -1,6 +1,6 @@
 /**
- * The guard of every connection to a receiver (events.md "SSRF guard"): names are resolved here, every address is
- * judged, and the connection goes to a judged address. No answer and no log line says what a name stands for.
+ * SSRF guard of connections to webhook receivers: resolves the name, checks every address, and connects to a checked
+ * address. No answer and no log line reveals what a name resolved to.
  */
 import { promises as dns } from 'node:dns';
 import type { LookupFunction } from 'node:net';
@@ -32,12 +32,12 @@ export class Unresolved extends Error {
 
 const QUERY_TIMEOUT_MS = 1_500;
 const QUERY_TRIES = 2;
-/** The name servers of the system are read anew after this. */
+/** The system's list of name servers is read again after this time. */
 const RESOLVER_LIFE_MS = 60_000;
 
 /**
- * The name servers of the system, asked without threads: `getaddrinfo` holds a thread of the pool that commits share,
- * for as long as a receiver's name server likes. Decision 0054.
+ * Resolves through the system's name servers without `getaddrinfo`, which would hold a thread of the pool that commits
+ * share while a receiver's name server delays. Decision 0054.
  */
 export function createResolver(elapsed: () => number): Resolve {
   let resolver: dns.Resolver | undefined;
@@ -57,17 +57,17 @@ export function createResolver(elapsed: () => number): Resolve {
 }
 
 /**
- * A look-up for `connect`: one forbidden address among those of a name forbids the name. What it gives back is what
- * the socket connects to; nothing is asked a second time.
+ * A look-up for `connect`: one forbidden address of a name blocks the name. The socket connects to the returned address;
+ * no second look-up happens (DNS rebinding).
  */
 export function createGuardedLookup(resolve: Resolve, rules: () => WebhookRules): LookupFunction {
   return (hostname, options, callback) => {
     resolve(hostname).then(
       (addresses) => {
-        const judged = rules();
+        const current = rules();
         const [first] = addresses;
         if (first === undefined) callback(new Unresolved(), '');
-        else if (!addresses.every((address) => mayConnect(address, judged)))
+        else if (!addresses.every((address) => mayConnect(address, current)))
           callback(new BlockedAddress(), '');
         else if (options.all === true) callback(null, addresses.map(withFamily));
         else callback(null, first, withFamily(first).family);

@@ -1,6 +1,6 @@
 /**
- * The applications that get webhooks, in memory: what they want, whom they may hear of, and from where on events wait
- * for them. A new event finds its applications here without asking any of them, so that idle ones cost nothing.
+ * In-memory index of the applications with a webhook: filters, participants and backlog. A new event finds its candidate
+ * applications here without a query to any actor, so idle applications cost nothing.
  */
 import type { WebhookView } from '../../actors/apps/app-state.ts';
 import { PARTICIPANTS_MAX } from '../../domain/apps.ts';
@@ -11,18 +11,18 @@ import { Backlog } from './backlog.ts';
 export interface Subscription {
   view: WebhookView;
   subscriber: Subscriber;
-  /** `host:port`, the lane it waits in. */
+  /** `host:port`, the key of its concurrency limit. */
   host: string;
   participants: ReadonlySet<string>;
   readonly backlog: Backlog;
-  /** It waits for a place or has one. */
+  /** It waits for a slot or holds one. */
   busy: boolean;
-  /** Turns in a row that an actor refused. */
+  /** Consecutive runs that an actor refused. */
   deferrals: number;
-  /** Live deliveries and resends take turns. */
+  /** Live deliveries and resends alternate. */
   lastSource: 'live' | 'resend';
   cancelTimer: (() => void) | undefined;
-  /** Tests of the owner that wait for their turn. */
+  /** Test deliveries of the owner that wait for the current run. */
   readonly waiters: (() => void)[];
 }
 
@@ -30,7 +30,7 @@ export class Subscriptions {
   readonly #all = new Map<string, Subscription>();
   readonly #byOwner = new Map<string, Set<Subscription>>();
   readonly #byParticipant = new Map<string, Set<Subscription>>();
-  /** Too many people for a list: any event about a person may be theirs. */
+  /** Applications whose list of participants is full: any event of a user may be theirs. */
   readonly #unlisted = new Set<Subscription>();
 
   get size(): number {
@@ -45,7 +45,7 @@ export class Subscriptions {
     return this.#all.values();
   }
 
-  /** Adds the application or takes over what changed. */
+  /** Adds or updates the application. */
   set(view: WebhookView): Subscription {
     const known = this.#all.get(view.appId);
     const facts = factsOf(view, known);
@@ -78,12 +78,12 @@ export class Subscriptions {
     release(entry);
   }
 
-  /** The end: nothing waits any more. The places of the applications stay, for the checkpoint. */
+  /** Cancels all timers and wakes all waiters. Positions are kept for the checkpoint. */
   release(): void {
     for (const entry of this.#all.values()) release(entry);
   }
 
-  /** Every application that the event may be for; whether it is, routing says. */
+  /** Every application that the event may be for; `routeOf` decides. */
   *candidates(event: StoredEvent): Iterable<Subscription> {
     const { userId, appId } = event;
     if (userId === undefined) {
@@ -110,13 +110,13 @@ export class Subscriptions {
   }
 }
 
-/** Who waited finds out for themselves. */
+/** Wakes all waiters; each checks the state again. */
 function release(entry: Subscription): void {
   entry.cancelTimer?.();
   for (const wake of entry.waiters.splice(0)) wake();
 }
 
-/** The list of participants ends somewhere: from then on it says of nobody that they did not join. */
+/** A full list of participants is incomplete: absence from it proves nothing. */
 export function isParticipantListFull({ participants }: Pick<Subscription, 'participants'>): boolean {
   return participants.size >= PARTICIPANTS_MAX;
 }
