@@ -1,6 +1,6 @@
 /**
  * Assigns the connections to one module to relayed calls. A call is admitted within its caller's shares, its body is
- * buffered, and only then it takes a connection; calls with a complete body go first (decision 0102).
+ * buffered, and only then it takes a connection; calls with a complete body go first (decision 0056).
  */
 import type { Holder } from '../../domain/limits/holders.ts';
 import { Lease, type SharedBound, type ShareRefusal } from '../../domain/limits/shares.ts';

@@ -75,7 +75,7 @@ export interface RelayOptions {
   readonly finished: (error: ModuleError | undefined) => void;
 }
 
-/** Bytes of a body that are buffered before the call takes a connection (decision 0102). */
+/** Bytes of a body that are buffered before the call takes a connection (decision 0056). */
 const GATHER_BYTES = 64 * 1024;
 /** Larger status codes cannot be forwarded (RFC 9110 15). */
 const STATUS_MAX = 599;

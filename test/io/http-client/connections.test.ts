@@ -424,8 +424,8 @@ t.test('TLS: a module whose certificate nobody vouches for is not spoken to; oth
   // Trust is the process's own and read at its start.
   const script = `
     import { createModuleClient } from ${moduleUrl('io/modules/client.js')};
-    import { LiveSettings } from ${moduleUrl('domain/settings.js')};
-    import { SharedBounds } from ${moduleUrl('domain/shared-bounds.js')};
+    import { LiveSettings } from ${moduleUrl('domain/settings/settings.js')};
+    import { SharedBounds } from ${moduleUrl('domain/limits/shared-bounds.js')};
     const bounds = new SharedBounds(new LiveSettings());
     const client = createModuleClient({ clock: () => 0, bounds });
     const url = new URL(${JSON.stringify(url)});
