@@ -1,4 +1,4 @@
-/** Applications on the real program: registered, approved, used by an agent, closed; over kill -9, with their secrets. */
+/** Applications on the program: registered, approved, used by an agent, closed; over kill -9, with their secrets. */
 import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
@@ -24,7 +24,7 @@ const SETTINGS = {
   McpApiRPSLimit: 1000,
 };
 
-/** Everything that the program has written: its files and its output. */
+/** Everything that the program wrote: its files and its output. */
 function written({ dataPath, output }: RunningGateway): Buffer[] {
   const files = readdirSync(dataPath, { recursive: true }).map((name) => join(dataPath, String(name)));
   const texts = files.filter((file) => statSync(file).isFile()).map((file) => readFileSync(file));
@@ -32,7 +32,7 @@ function written({ dataPath, output }: RunningGateway): Buffer[] {
 }
 
 t.test(
-  'apps: approved, used by an agent and closed again, over kill -9; the API key is nowhere in clear',
+  'apps: an application is approved, used by an agent and closed, over kill -9; its API key is nowhere in clear text',
   async (t) => {
     const adminKey = newKey();
     const configuration = { Settings: SETTINGS, Admin: { publicKeys: [adminKey.publicKey] } };
@@ -88,7 +88,7 @@ t.test(
     const texts = written(gateway);
     t.ok(
       texts.some((text) => text.includes('https://shop.example')),
-      'what was registered is in the files',
+      'the registered address is in the files',
     );
     for (const secret of secrets) {
       t.match(secret, /^ghk_[A-Za-z0-9_-]{43}$/);

@@ -1,6 +1,6 @@
 /**
- * `check` reads a whole journal. What it does not find reads as it was written: pages of zeros and flipped bits all over
- * a file, each either found or without any effect.
+ * `check` reads a whole journal. Zeroed pages and flipped bits across the file are either found or change nothing that
+ * is read.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -23,11 +23,11 @@ import { launch, runToEnd } from '../../tools/launch.ts';
 import { seededNumbers } from '../support/actors/actors.ts';
 import { count, depth } from '../support/depth.ts';
 
-/** Longer than tap's 30 s: each damage takes a process. */
+/** Longer than tap's 30 s: each damage needs a process of its own. */
 t.setTimeout(300_000);
 
 const PAGE = 4096;
-/** Places damaged in each of the two ways at full depth; `node build/test/e2e/check.test.js 500` looks at more. */
+/** Positions damaged in each of the two ways at full depth; `node build/test/e2e/check.test.js 500` damages more. */
 const PLACES = Number(process.argv[2] ?? count(12));
 const STEP_BYTES = 64 * 1024;
 const ACTORS = 60;
@@ -43,7 +43,7 @@ function commit(journal: DiskJournal, group: readonly Operation[]): Promise<void
   });
 }
 
-/** Rows of every kind, of actors one group each, some larger than a page. */
+/** Rows of every table, one group for each actor, some larger than a page. */
 async function fill(directory: string): Promise<void> {
   const journal = await openJournal({ directory, stepBytes: STEP_BYTES });
   for (let at = 1; at <= ACTORS; at += 1) {
@@ -67,7 +67,7 @@ async function fill(directory: string): Promise<void> {
   await journal.close();
 }
 
-/** All rows that have a checksum or a meaning, as one number. */
+/** One hash over all rows that are read. */
 async function digest(directory: string): Promise<string> {
   const environment = open({ path: directory, noSubdir: false, maxDbs: 32, readOnly: true });
   const hash = createHash('sha256');
@@ -84,7 +84,7 @@ async function digest(directory: string): Promise<string> {
   return hash.digest('hex');
 }
 
-/** Copies of the original with one place changed; those that are not found must read as the original. */
+/** Damages copies of the original at one position each; returns the damages without a finding that change what is read. */
 async function unseen(kind: string, damage: (file: Buffer, at: number) => string): Promise<string[]> {
   const whole = await digest(original);
   const file = readFileSync(join(original, 'data.mdb'));
@@ -115,13 +115,13 @@ function pagesOf(directory: string): number {
 
 t.before(() => fill(original));
 
-t.test('check: a sound journal has no findings, and says how many rows were read', async (t) => {
+t.test('check: an intact journal has no findings, and the number of rows read is printed', async (t) => {
   const { code, stdout, stderr } = await check(original);
   t.equal(code, 0, stderr);
   t.match(stdout, /: [0-9]{3} rows in 24 tables, 0 findings\n$/);
 });
 
-t.test('check: no page of zeros reads as something else', async (t) => {
+t.test('check: no zeroed page changes what is read without a finding', async (t) => {
   const pages = pagesOf(original);
   const missed = await unseen('zeros', (file, at) => {
     const page = 2 + Math.floor((at * (pages - 2)) / PLACES);
@@ -131,7 +131,7 @@ t.test('check: no page of zeros reads as something else', async (t) => {
   t.same(missed, []);
 });
 
-t.test('check: no flipped bit reads as something else', async (t) => {
+t.test('check: no flipped bit changes what is read without a finding', async (t) => {
   const seed = Number(process.argv[3] ?? depth.seed);
   const next = seededNumbers(seed);
   const pages = pagesOf(original);
@@ -144,7 +144,7 @@ t.test('check: no flipped bit reads as something else', async (t) => {
   t.same(missed, []);
 });
 
-t.test('check: a damaged row is named, by its table and key, beside the sound ones', async (t) => {
+t.test('check: damaged and missing rows are reported by table and key', async (t) => {
   const directory = join(root, 'row');
   mkdirSync(directory);
   copyFileSync(join(original, 'data.mdb'), join(directory, 'data.mdb'));
@@ -161,7 +161,7 @@ t.test('check: a damaged row is named, by its table and key, beside the sound on
   t.match(stdout, /2 findings/);
 });
 
-t.test('check: beside a running gateway it reads the same, and the gateway goes on', async (t) => {
+t.test('check: runs beside a serving gateway with the same result and without disturbing it', async (t) => {
   const gateway = await launch({ dataPath: join(root, 'served') });
   const { code, stdout } = await check(gateway.dataPath);
   t.equal(code, 0, stdout);
@@ -176,7 +176,7 @@ t.test('check: a folder without a journal is 70, an unknown option 64', async (t
 });
 
 t.test(
-  'check --use-older-commit: goes on from the good meta page, once, and keeps what it overwrote',
+  'check --use-older-commit: reverts to the intact meta page, once, and keeps a copy of the overwritten one',
   async (t) => {
     const directory = join(root, 'older');
     cpSync(join(root, 'served'), directory, { recursive: true });
@@ -216,7 +216,7 @@ t.test(
   },
 );
 
-t.test('backup: a journal with a damaged row or page gives no copy that counts as one', async (t) => {
+t.test('backup: a journal with a damaged row or page yields no valid backup', async (t) => {
   const directory = join(root, 'row');
   const row = await runToEnd(['backup', join(root, 'copy-row'), '--data', directory]);
   t.match(row, {
@@ -228,7 +228,7 @@ t.test('backup: a journal with a damaged row or page gives no copy that counts a
 });
 
 t.test(
-  'start after a signal: the pages are looked at first; a damaged one is a sentence, and no signal',
+  'start after a crash: pages are verified first; a damaged page ends the start with one sentence, not a signal',
   async (t) => {
     const dataPath = join(root, 'killed');
     const gateway = await launch({ dataPath });
@@ -240,7 +240,7 @@ t.test(
     await again.exited;
     const file = join(dataPath, 'data.mdb');
     const bytes = readFileSync(file);
-    // The root of all tables: nothing can be read without it.
+    // The root page of all tables: without it no row can be read.
     const [first, second] = readHead(file).pages;
     const { page } = first.transaction > second.transaction ? first : second;
     const rootPage = Number(bytes.readBigUInt64LE(page * PAGE + 136));
@@ -255,7 +255,7 @@ t.test(
   },
 );
 
-t.test('start after a stop: nothing is looked at', async (t) => {
+t.test('start after a stop: no page is verified', async (t) => {
   const dataPath = join(root, 'stopped');
   const gateway = await launch({ dataPath });
   t.equal((await gateway.stop()).code, 0);

@@ -1,4 +1,4 @@
-/** Starts on journals that are cut, emptied, foreign, overwritten or gone: one sentence and 70, never a signal. */
+/** Starts on journals that are cut, emptied, foreign, overwritten or missing: one sentence and 70, never a signal. */
 import { spawnSync } from 'node:child_process';
 import {
   cpSync,
@@ -25,7 +25,7 @@ interface Folder {
   readonly journal: string;
 }
 
-/** A folder that a gateway has served and left. */
+/** A data folder after a run and a clean stop of a gateway. */
 async function served(path: string): Promise<Folder> {
   mkdirSync(path, { recursive: true });
   const gateway = await launch({ dataPath: path });
@@ -90,7 +90,7 @@ const DAMAGES: readonly (readonly [name: string, damage: (file: string) => void,
   ['a foreign file', (file) => writeFileSync(file, 'x'.repeat(100_000)), /both meta pages are bad/],
 ];
 
-t.test('damaged journal: every damage of its head ends a start with 70 and one sentence', async (t) => {
+t.test('damaged journal: a start on a damaged header ends with 70 and one sentence', async (t) => {
   const good = await served(`${t.testdir({ data: {} })}/data`);
   for (const [at, [name, damage, says]] of DAMAGES.entries()) {
     const path = `${good.path}-${at}`;
@@ -107,7 +107,7 @@ t.test('damaged journal: every damage of its head ends a start with 70 and one s
   }
 });
 
-t.test('damaged journal: only room that was made ahead is cut off, it serves', async (t) => {
+t.test('damaged journal: a journal cut within its unused preallocated pages is served', async (t) => {
   const { path, journal } = await served(`${t.testdir({ data: {} })}/data`);
   const { pages, sizeBytes } = readHead(journal);
   const usedBytes = (Math.max(...pages.map(({ lastPage }) => Number(lastPage))) + 1) * PAGE;
@@ -119,7 +119,7 @@ t.test('damaged journal: only room that was made ahead is cut off, it serves', a
 });
 
 t.test(
-  'gone journal: a folder that had one needs --new-journal, which a present one refuses with 64',
+  'missing journal: a start needs --new-journal, which is refused with 64 if the journal is present',
   async (t) => {
     const { path, journal } = await served(`${t.testdir({ data: {} })}/data`);
     const present = await runToEnd(['--data', path, '--new-journal', ...PORTS]);
@@ -154,12 +154,15 @@ t.test(
   },
 );
 
-t.test('first start: killed before the journal has its name, the next one begins by itself', async (t) => {
-  const path = `${t.testdir({ data: {} })}/data`;
-  // What a kill in the middle leaves behind: the unmarked lock file and a journal in the making.
-  writeFileSync(join(path, 'gatehouse.lock'), '');
-  writeFileSync(join(path, 'new.mdb'), 'half');
-  const gateway = await launch({ dataPath: path });
-  t.ok(existsSync(join(path, 'data.mdb')) && statSync(join(path, 'data.mdb')).size > 0);
-  t.same(await gateway.stop(), { code: 0, signal: null });
-});
+t.test(
+  'first start: after a kill before the journal has its name, the next start creates a journal',
+  async (t) => {
+    const path = `${t.testdir({ data: {} })}/data`;
+    // A kill during creation leaves the unmarked lock file and an incomplete journal.
+    writeFileSync(join(path, 'gatehouse.lock'), '');
+    writeFileSync(join(path, 'new.mdb'), 'half');
+    const gateway = await launch({ dataPath: path });
+    t.ok(existsSync(join(path, 'data.mdb')) && statSync(join(path, 'data.mdb')).size > 0);
+    t.same(await gateway.stop(), { code: 0, signal: null });
+  },
+);

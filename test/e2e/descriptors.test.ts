@@ -1,4 +1,4 @@
-/** The real program without descriptors left: what is connected is served, and it says before that it may come to this. */
+/** The program out of file descriptors: open connections are served, and a warning is logged at the start. */
 import { Agent, get } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import t from 'tap';
@@ -6,7 +6,7 @@ import { launch } from '../../tools/launch.ts';
 
 const DESCRIPTORS = 160;
 
-t.test('descriptors: /health is 200 on an open connection when there are none left', async (t) => {
+t.test('descriptors: /health is 200 on an open connection when no descriptor is left', async (t) => {
   const settings = { ConnectionsMax: 1_000, ConnectionsPerNetworkPercent: 0, IpRPSLimit: 0, ApiRPSLimit: 0 };
   const gateway = await launch({
     shell: `ulimit -n ${DESCRIPTORS}`,
@@ -27,7 +27,7 @@ t.test('descriptors: /health is 200 on an open connection when there are none le
     sockets.push(socket);
     await new Promise<void>((resolve) => socket.once('connect', resolve).once('error', () => resolve()));
   }
-  // Three looks in one connection, over more than the second after which resident memory is looked up again.
+  // Three reads on one connection, over more than the one second for which resident memory is cached.
   const untilMs = performance.now() + 1_200;
   const statuses = new Set<number | undefined>();
   while (performance.now() < untilMs) statuses.add(await health());

@@ -1,4 +1,4 @@
-/** Events through the real program: kill -9 while modules push, the stand-in modules, a copy of the journal. */
+/** Events through the program: kill -9 while modules push, the sandbox modules, a backup of the journal. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ function scratch(t: Test): string {
   return folder;
 }
 
-/** Folder of the copy that `gatehouse backup` makes, which a running gateway does not notice. */
+/** Folder of the copy that `gatehouse backup` writes beside a running gateway. */
 async function copyOf(t: Test, dataPath: string): Promise<string> {
   const target = join(scratch(t), 'copy');
   const { code, stderr } = await runToEnd(['backup', target, '--data', dataPath]);
@@ -49,7 +49,7 @@ const figuresOf = async (gateway: RunningGateway) => {
   return health.parts.events;
 };
 
-/** Asks until it holds; every answer comes from the program, the test's time-out is the bound. */
+/** Polls the program until the condition holds; the test's time-out is the bound. */
 async function until(gateway: RunningGateway, holds: (figures: Record<string, number>) => boolean) {
   for (;;) {
     const figures = await figuresOf(gateway);
@@ -57,7 +57,7 @@ async function until(gateway: RunningGateway, holds: (figures: Record<string, nu
   }
 }
 
-t.test('events: kill -9 while modules push; none lost, none twice', async (t) => {
+t.test('events: no event is lost or duplicated by kill -9 while modules push', async (t) => {
   const dataPath = join(scratch(t), 'data');
   const configuration = { Modules: { wallet: { url: 'http://127.0.0.1:9', key: KEY } } };
   const sent: number[] = [];
@@ -97,7 +97,7 @@ t.test('events: kill -9 while modules push; none lost, none twice', async (t) =>
   t.equal(
     (await push(gateway, `{"events":[${again.join(',')}]}`)).status,
     200,
-    'what had no answer is sent again',
+    'unanswered events are sent again',
   );
   await until(gateway, ({ waiting }) => waiting === 0);
   const copy = await copyOf(t, dataPath);
@@ -122,7 +122,7 @@ t.test('events: kill -9 while modules push; none lost, none twice', async (t) =>
   await after.close();
 });
 
-t.test('events: what people do with the stand-in modules is in the log within five seconds', async (t) => {
+t.test('events: user actions in the sandbox modules are in the event log within five seconds', async (t) => {
   const gateway = await launch({ args: ['--sandbox'] });
   t.teardown(() => gateway.stop());
   const person = await signUp(gateway.url);

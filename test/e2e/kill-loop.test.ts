@@ -9,12 +9,12 @@ import { runKillLoop } from '../../tools/kill-loop.ts';
 import { count, depth } from '../support/depth.ts';
 
 const KILLS = 20;
-/** From the second on each loses what was acknowledged since the one before; the first loss that is seen ends the loop. */
+/** From the second kill on, acknowledged writes since the previous kill are lost; the first detected loss ends the loop. */
 const PLANTED_KILLS = 10;
 
 t.setTimeout(240_000);
 
-t.test('kill -9 loop: every acknowledged write is there once after each kill', async (t) => {
+t.test('kill -9 loop: every acknowledged write is present exactly once after each kill', async (t) => {
   const kills = count(KILLS);
   const report = await runKillLoop({
     kills,
@@ -29,7 +29,7 @@ t.test('kill -9 loop: every acknowledged write is there once after each kill', a
   t.ok(report.sessions >= kills, 'and logging in');
 });
 
-/** After each kill the journal is what it was after the kill before: the writes between were acknowledged and not written. */
+/** Restores after each kill the journal of the previous kill: writes in between were acknowledged and are lost. */
 function loseWrites(): (dataPath: string) => void {
   let before: Buffer | undefined;
   return (dataPath) => {

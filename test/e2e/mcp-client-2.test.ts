@@ -1,6 +1,6 @@
 /**
- * The second official client in both of its negotiation modes: the plain handshake, and the one that asks
- * `server/discover` first and has to fall back. Against /mcp with fakes behind it, then against the real program.
+ * The second official client in both of its negotiation modes: the plain handshake, and the one that calls
+ * `server/discover` first and has to fall back. Against /mcp with fake ports, then against the program.
  */
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import t, { type Test } from 'tap';
@@ -11,7 +11,7 @@ import { startMcp, TOKENS } from '../support/mcp.ts';
 
 const MODES = ['legacy', 'auto'] as const;
 const PROTOCOL_VERSION = '2024-11-05';
-/** Tools that a session sees; the others need a code. */
+/** Tools that are listed for a session; the others need a code. */
 const OPEN_TOOLS = Object.keys(BUILT_IN.tools).filter(
   (name) => BUILT_IN.tools[name]?.capabilityModule === undefined,
 );
@@ -34,7 +34,7 @@ async function connect(
 
 const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
 
-/** The number of a refusal. */
+/** The error code of a refusal. */
 async function codeOf(call: Promise<unknown>): Promise<unknown> {
   try {
     return await call;

@@ -1,4 +1,4 @@
-/** What an agent sees when a module fails: the real program, the real sandbox, its faults. */
+/** Results that an agent gets when a module fails: the program, the sandbox and its faults. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ interface Agent {
   call(name: string, values?: object): Promise<Answer>;
 }
 
-/** A fresh account whose key is allowed for MCP and logged in. */
+/** A new account with a McpVerified session of its key. */
 async function agentOf({ url }: RunningGateway): Promise<{ userId: string; bearer: string }> {
   const person = await signUp(url);
   await updateKey(url, person, { mcpAccess: true });
@@ -52,7 +52,7 @@ function outcomeOf(answer: Answer): string {
   return `${result?.['isError'] === undefined ? 'ok' : 'isError'} ${JSON.stringify(result?.['content'])}`;
 }
 
-/** One program for the whole file: each test leaves its module well. */
+/** One program for the whole file: each test resets the fault of its module. */
 const gateway = await launch({ args: ['--sandbox'], configuration: CONFIGURATION });
 t.teardown(() => gateway.stop());
 
@@ -108,7 +108,7 @@ t.test('module slow: -32000 at the time-out of the tool', async (t) => {
 });
 
 t.test(
-  'answer cut off: the agent repeats the transfer under its number, and the money moves once',
+  'answer cut off: the agent repeats the transfer with the same externalId, and the money moves once',
   async (t) => {
     const [agent, other] = [await enrol(), await enrol()];
     await other.call('wallet_get_info');
@@ -125,7 +125,7 @@ t.test(
 );
 
 t.test(
-  'kill -9 while agents pay: each payment, repeated under its number until acknowledged, moves money once',
+  'kill -9 while agents pay: each payment, repeated with its externalId until acknowledged, moves money once',
   async (t) => {
     const Settings = { PubKeyApiRPSLimit: 10_000, ApiRPSLimit: 10_000, IpRPSLimit: 10_000 };
     const dataPath = await mkdtemp(join(tmpdir(), 'gatehouse-'));
@@ -147,7 +147,7 @@ t.test(
       if (!outcomeOf(answer).startsWith('ok ')) throw new Error(answer.text);
       acknowledged += 1;
     };
-    /** Pays numbers `from`, `from + 8`, … until there are enough; returns the first that was not acknowledged. */
+    /** Pays with externalIds `from`, `from + 8`, … until enough; returns the first that was not acknowledged. */
     const pay = async (from: number, until: number): Promise<number> => {
       let next = from;
       try {
@@ -167,7 +167,7 @@ t.test(
       await paid.exited;
       paid = await start();
     }
-    // Those that a kill interrupted may have been booked: once more, and every payment has been acknowledged.
+    // Payments interrupted by a kill may have been booked: repeat them until every payment is acknowledged.
     await Promise.all(next.map(payOne));
     await paid.kill();
     paid = await start();

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import t, { type Test } from 'tap';
 import { launch, plainEnvironment } from '../../tools/launch.ts';
 
-/** A test that starts a gateway, says where it is, and goes on for ever. */
+/** A test process that starts a gateway, prints its address and never ends. */
 async function startOwner(t: Test): Promise<{ port: number; pid: number; kill: () => Promise<unknown> }> {
   const script = `import { launch } from ${JSON.stringify(new URL('../../tools/launch.js', import.meta.url))};
 const { url, process: { pid } } = await launch({ args: ['--sandbox'], dataPath: ${JSON.stringify(`${t.testdir({})}/data`)} });
@@ -48,12 +48,12 @@ t.test('orphans: a gateway ends when the process that started it is killed', asy
   });
   t.equal(await knock(port), true);
   await kill();
-  // The time-out of the test is the bound: a gateway that stays goes on listening.
+  // The time-out of the test is the bound: an orphaned gateway keeps listening.
   while (await knock(port));
-  t.equal(await knock(port), false, 'nobody listens any more');
+  t.equal(await knock(port), false, 'the port is closed');
 });
 
-t.test('orphans: the tie holds no program back, and no stop is a kill', async (t) => {
+t.test('orphans: a program tied to its test process still stops cleanly on SIGTERM', async (t) => {
   const gateway = await launch();
   t.same(await gateway.stop(), { code: 0, signal: null });
 });

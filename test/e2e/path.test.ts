@@ -1,11 +1,11 @@
-/** The whole path on the real program: sign-up, MCP access, agent login, a tool call; and the same over kill -9. */
+/** The whole path on the program: sign-up, MCP access, agent login, a tool call; and the same over kill -9. */
 import t from 'tap';
 import { callTool, expectOk, mcpLogin, newKey, request, rpc, signUp, updateKey } from '../../tools/agent.ts';
 import { launch, type RunningGateway } from '../../tools/launch.ts';
 
 t.setTimeout(120_000);
 
-/** The limits of a test run are raised, never bypassed. */
+/** Limits are raised for the test, never bypassed. */
 const SETTINGS = {
   ApiRPSLimit: 1000,
   IpRPSLimit: 1000,
@@ -73,7 +73,7 @@ t.test(
 );
 
 t.test(
-  'whole path: REST calls reach the wallet with the cookie and with the bearer, and nobody else',
+  'whole path: REST calls reach the wallet with a session cookie or a bearer, and not without',
   async (t) => {
     const gateway = await launch({ configuration: { Settings: SETTINGS }, args: ['--sandbox'] });
     t.teardown(() => gateway.stop());
@@ -97,7 +97,7 @@ t.test(
 );
 
 t.test(
-  'whole path: the code of a payment order opens the tools of the payer, without a login, and no others',
+  'whole path: the code of a payment order opens the tools of the payer without a login, and no other tools',
   async (t) => {
     const gateway = await launch({ configuration: { Settings: SETTINGS }, args: ['--sandbox'] });
     t.teardown(() => gateway.stop());
@@ -121,7 +121,7 @@ t.test(
 );
 
 t.test(
-  'whole path: an invite code opens its chat to a device without a login, which writes what the owner reads',
+  'whole path: an invite code opens its chat to a device without a login, and the owner reads its message',
   async (t) => {
     const gateway = await launch({ configuration: { Settings: SETTINGS }, args: ['--sandbox'] });
     t.teardown(() => gateway.stop());
@@ -185,7 +185,7 @@ t.test(
 );
 
 t.test(
-  'limits: with the default settings the eleventh mcp_login of a key in a window is refused, with the time to wait',
+  'limits: with the default settings the eleventh mcp_login of a key in a window is refused with Retry-After',
   async (t) => {
     const gateway = await launch({ configuration: { Settings: { ApiRPSLimit: 0, IpRPSLimit: 0 } } });
     t.teardown(() => gateway.stop());
@@ -198,7 +198,7 @@ t.test(
     }
     t.ok(
       statuses.every((status) => status === 401),
-      'an unknown key is refused as such before',
+      'an unknown key is 401 before the limit',
     );
     t.equal(refused.status, 429);
     t.match(refused.json, { error: { code: 1002, message: 'Access rate limit' } });
@@ -209,7 +209,7 @@ t.test(
 );
 
 t.test(
-  'settings: an admin change takes effect at once and survives a restart; others are refused',
+  'settings: an admin change takes effect at once and survives a restart; other users are refused',
   async (t) => {
     const admin = newKey();
     const configuration = { Settings: SETTINGS, Admin: { publicKeys: [admin.publicKey] } };

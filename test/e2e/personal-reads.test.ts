@@ -1,5 +1,5 @@
 /**
- * The real program in production mode: what a public key alone opens, by tool, resource and REST, before and after reloads
+ * The program in production mode: access with a public key alone, by tool, resource and REST, before and after reloads
  * of `McpBasicPersonalReads`.
  */
 import { writeFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ import { launch, type RunningGateway } from '../../tools/launch.ts';
 
 t.setTimeout(120_000);
 
-/** Raised, never bypassed. */
+/** Limits are raised for the test, never bypassed. */
 const Settings = {
   ApiRPSLimit: 1000,
   IpRPSLimit: 1000,
@@ -43,7 +43,7 @@ async function basicBearer({ url }: RunningGateway, { key }: Person): Promise<st
   return String(expectOk('mcp_login', login).json['result']?.['sessionId']);
 }
 
-/** Is the balance listed, called, read and proxied? All four must say the same. */
+/** Whether the balance can be listed, called, read and proxied; all four must agree. */
 async function balanceIsOpen({ url }: RunningGateway, bearer: string): Promise<boolean | string> {
   const message = (method: string, params: object = {}) => ({ jsonrpc: '2.0', id: 1, method, params });
   const listed = await rpc(url, bearer, message('tools/list'));
@@ -108,7 +108,7 @@ t.test('production: a start with McpBasicPersonalReads true warns, by the enviro
   t.equal(await balanceIsOpen(gateway, await basicBearer(gateway, await agentOf(gateway))), true);
 });
 
-t.test('elsewhere: McpBasic reads balances unless the configuration says otherwise', async (t) => {
+t.test('outside production: McpBasic reads balances unless the configuration forbids it', async (t) => {
   for (const [given, expected] of [
     [{}, true],
     [{ McpBasicPersonalReads: false }, false],

@@ -1,4 +1,4 @@
-/** Plain EventSource clients over restarts of the real program: a closed port keeps them, an answer of 503 would not. */
+/** Plain EventSource clients over restarts of the program: they retry a closed port; an answer of 503 would end them. */
 import t from 'tap';
 import { runRestartLoop } from '../../tools/restart-loop.ts';
 
@@ -7,7 +7,7 @@ t.setTimeout(120_000);
 const CLIENTS = 50;
 const RESTARTS = 2;
 
-t.test('restarts: 50 plain EventSource clients are back after a stop and after a kill -9', async (t) => {
+t.test('restarts: 50 plain EventSource clients reconnect after a stop and after a kill -9', async (t) => {
   const report = await runRestartLoop({
     clients: CLIENTS,
     restarts: RESTARTS,

@@ -1,4 +1,4 @@
-/** `Secrets.sealKey` as the operator meets it: starts with the key, without it, with another one, with a list. */
+/** `Secrets.sealKey` on the command line: starts with the key, without it, with another one, with a list. */
 import t from 'tap';
 import { launch, runToEnd } from '../../tools/launch.ts';
 

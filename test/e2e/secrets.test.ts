@@ -1,6 +1,6 @@
 /**
- * Canaries: secrets of every kind go through the real program, in good requests and in bad ones, and then stand in no
- * log line, no refusal, no health page and no metrics. Also that its log is one JSON object a line.
+ * Canaries: secrets of every kind are sent to the program, in valid and in invalid requests, and then appear in no
+ * log line, refusal, health page or metric. The log is one JSON object a line.
  */
 import { randomBytes } from 'node:crypto';
 import { request as sendHttp } from 'node:http';
@@ -16,10 +16,10 @@ const Settings = {
   PubKeyApiRPSLimit: 1000,
 };
 
-/** Looks like what modules give out; opens nothing. */
+/** Has the form of a module's code and is not valid. */
 const canary = (word: string) => `canary-${word}-${randomBytes(9).toString('base64url')}`;
 
-/** A body that `fetch` would not send: control characters in the user agent. */
+/** A raw request that `fetch` refuses to send: control characters in the user agent. */
 function sendAs(url: string, agent: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const outgoing = sendHttp(url, { headers: { 'user-agent': agent } }, (answer) => {
@@ -35,7 +35,7 @@ async function pagesOf(gateway: RunningGateway): Promise<string> {
   return pages.map(({ text }) => text).join('\n');
 }
 
-/** Secrets that the gateway makes for a person: the key of an application, the code of a file. */
+/** Secrets that the gateway creates for a user: the key of an application, the code of a file. */
 async function madeFor(url: string, cookie: string): Promise<{ apiKey: string; fileCode: string }> {
   const headers = { Cookie: cookie };
   const body = { name: 'Shop', url: 'https://shop.example' };
@@ -50,7 +50,7 @@ async function madeFor(url: string, cookie: string): Promise<{ apiKey: string; f
 
 type Options = Parameters<typeof request>[1];
 
-/** Codes in paths: of routes that take them, of routes that take an id in their place, of modules, and of no route. */
+/** Codes in paths: of routes that expect them, of routes that expect an id, of modules, and of unknown routes. */
 function secretPaths(
   { fileCode, path, bearer }: Readonly<Record<'fileCode' | 'path' | 'bearer', string>>,
   cookie: string,
@@ -135,7 +135,7 @@ t.test('canaries: no secret in the log, in refusals, in /health or in /metrics',
   t.match(pages, /gatehouse_log_lines/);
   await gateway.stop();
   const { stdout, stderr } = gateway.output();
-  // What a caller sent in its arguments may come back to the caller that sent it, from the module.
+  // A module may return the arguments of a call to its caller.
   const { argument, query, path, ...hidden } = secrets;
   const texts = refusals.map(({ text }) => text).join('\n');
   for (const [name, value] of Object.entries(secrets)) {
@@ -152,10 +152,10 @@ t.test('canaries: no secret in the log, in refusals, in /health or in /metrics',
 });
 
 t.test(
-  'log: hostile paths and user agents leave one JSON object a line, with what happened to them',
+  'log: hostile paths and user agents are logged as one JSON object a line, with the outcome',
   async (t) => {
     const gateway = await launch({ args: ['--sandbox'] });
-    // One after the other: the lines stand in the order in which requests end.
+    // One after the other: lines are logged in the order in which requests end.
     const sent = [
       await sendAs(`${gateway.url}/health?%0d%0a`, 'plain'),
       await sendAs(`${gateway.url}/%0d%0a%1b%5b31m`, `caf\u00e9 \u009b31m "quoted" \\`),

@@ -4,12 +4,12 @@ import { expectOk, mcpLogin, newKey, request, signUp, updateKey } from '../../to
 import { launch } from '../../tools/launch.ts';
 import { connectRaw, requestText } from '../support/http.ts';
 
-/** To a proxy one body of 1,035 bytes; uWebSockets.js ends it behind 442. */
+/** One body of 1,035 bytes to a proxy; uWebSockets.js ends it after 442 bytes. */
 const TRICK = `1;a\r\nA\r\n400\r\n${'x'.repeat(434)}\r\n0\r\n\r\n`;
 const CHUNKED = { 'Transfer-Encoding': 'chunked', 'Content-Type': 'application/json' };
 
 t.test(
-  'smuggling: behind POST /mcp and a push of events: no log line, no counter, no audit record',
+  'smuggling: a request hidden behind POST /mcp or an event push leaves no log line, counter or audit record',
   async (t) => {
     const adminKey = newKey();
     const gateway = await launch({
@@ -52,7 +52,7 @@ t.test(
     t.notMatch(gateway.output().stderr, 'hidden-request', 'nor logged');
     await request(`${gateway.url}/wallet/v1/hidden`, { headers: own });
     await gateway.said(/hidden-request/);
-    // Records of reads are written with the next commit.
+    // Audit records of reads are written with the next commit.
     let records = '';
     while (!records.includes('rest.call')) records = await audit();
     t.equal(records.split('rest.call').length - 1, 1, 'nor recorded: sent by itself it is, once');

@@ -1,4 +1,4 @@
-/** The ports during a start of the real program: refused until everything is ready, then served. */
+/** The ports during a start of the program: connections are refused until everything is ready. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
@@ -73,26 +73,29 @@ function knock(port: number): Promise<string> {
   });
 }
 
-t.test('start: both ports refuse connections until it prints that it listens, and then serve', async (t) => {
-  const start = await hold(t);
-  t.equal(await knock(start.port), 'ECONNREFUSED', 'public');
-  t.equal(await knock(start.internalPort), 'ECONNREFUSED', 'internal');
-  start.goOn();
-  await start.said(/^listening /m);
-  for (const port of [start.port, start.internalPort])
-    t.equal((await fetch(`http://127.0.0.1:${port}/health`)).status, 200);
-  start.child.kill('SIGTERM');
-  t.same(await start.exited, { code: 0, signal: null });
-});
+t.test(
+  'start: both ports refuse connections until the program prints that it listens, and then serve',
+  async (t) => {
+    const start = await hold(t);
+    t.equal(await knock(start.port), 'ECONNREFUSED', 'public');
+    t.equal(await knock(start.internalPort), 'ECONNREFUSED', 'internal');
+    start.goOn();
+    await start.said(/^listening /m);
+    for (const port of [start.port, start.internalPort])
+      t.equal((await fetch(`http://127.0.0.1:${port}/health`)).status, 200);
+    start.child.kill('SIGTERM');
+    t.same(await start.exited, { code: 0, signal: null });
+  },
+);
 
-t.test('start: SIGTERM in the middle of it ends it at once with 0', async (t) => {
+t.test('start: SIGTERM during a start ends the program at once with 0', async (t) => {
   const start = await hold(t);
   start.child.kill('SIGTERM');
   t.same(await start.exited, { code: 0, signal: null });
   t.notMatch(start.output(), /listening/);
 });
 
-t.test('start: a port that another program takes in the middle of it ends it with 69', async (t) => {
+t.test('start: a port that another program takes during a start ends the program with 69', async (t) => {
   const start = await hold(t);
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(start.port, '127.0.0.1', resolve));
@@ -102,11 +105,14 @@ t.test('start: a port that another program takes in the middle of it ends it wit
   t.match(start.output(), new RegExp(`cannot listen on 127.0.0.1:${start.port}: the port is taken`));
 });
 
-t.test('start: one port for both listeners is refused with 69 before the data folder is made', async (t) => {
-  const port = String(await findFreePort('127.0.0.1', 0));
-  const data = `${t.testdir({})}/data`;
-  const { code, stderr } = await runToEnd(['--data', data, '--port', port, '--internal-port', port]);
-  t.equal(code, 69);
-  t.match(stderr, /the port is taken/);
-  t.notOk(existsSync(data));
-});
+t.test(
+  'start: one port for both listeners is refused with 69 before the data folder is created',
+  async (t) => {
+    const port = String(await findFreePort('127.0.0.1', 0));
+    const data = `${t.testdir({})}/data`;
+    const { code, stderr } = await runToEnd(['--data', data, '--port', port, '--internal-port', port]);
+    t.equal(code, 69);
+    t.match(stderr, /the port is taken/);
+    t.notOk(existsSync(data));
+  },
+);

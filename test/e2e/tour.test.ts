@@ -1,4 +1,4 @@
-/** `npm run tour` and docs/tour.md, run as a reader would: against the real program. */
+/** `npm run tour` and the blocks of docs/tour.md, run against the program. */
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
@@ -44,7 +44,7 @@ async function serve(test: Test, handle: RequestListener): Promise<string> {
 }
 
 t.test(
-  'tour: its own gateway, kill -9 in the middle: all steps come out, no secret is printed',
+  'tour: all steps succeed on a gateway of its own, over a kill -9, and no secret is printed',
   async (t) => {
     const { code, stdout, stderr } = await run(process.execPath, [TOUR]);
     t.equal(code, 0, stdout.slice(-2_000) + stderr);
@@ -69,7 +69,7 @@ t.test('tour: against a running gateway', async (t) => {
   t.match(stdout, /All 28 steps/);
 });
 
-t.test('tour: ends with 1 at the first step that is wrong, and says which', async (t) => {
+t.test('tour: the first failed step ends the tour with 1 and is named', async (t) => {
   const broken = await serve(t, (_request, response) =>
     response.writeHead(500).end('{"error":{"code":1000}}'),
   );
@@ -84,7 +84,7 @@ t.test('tour: ends with 1 at the first step that is wrong, and says which', asyn
   t.equal((await run(process.execPath, [TOUR, '--target', html])).code, 1);
 });
 
-t.test('tour: ends with 1 when nobody answers, with 64 for a wrong option', async (t) => {
+t.test('tour: ends with 1 when no gateway answers, with 64 for a wrong option', async (t) => {
   const url = await serve(t, (request) => request.socket.destroy());
   const silent = await run(process.execPath, [TOUR, '--target', url]);
   t.equal(silent.code, 1);
@@ -96,7 +96,7 @@ t.test('tour: ends with 1 when nobody answers, with 64 for a wrong option', asyn
   }
 });
 
-t.test('tour: a 429 is waited out as long as Retry-After says, and no longer than that', async (t) => {
+t.test('tour: a 429 is retried after its Retry-After; a 429 without the header is a failure', async (t) => {
   const arrivalsMs: number[] = [];
   const url = await serve(t, (_request, response) => {
     arrivalsMs.push(performance.now());

@@ -1,4 +1,4 @@
-/** TLS of the program itself: which handshakes it takes, a certificate that changes while it serves, HSTS, Host names. */
+/** TLS of the program: accepted handshakes, a certificate replaced at run time, HSTS, Host names. */
 import { X509Certificate } from 'node:crypto';
 import { renameSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
@@ -11,7 +11,7 @@ import { type Certificate, makeCertificate } from '../support/certificate.ts';
 const TIMEOUT_MS = 120_000;
 t.setTimeout(TIMEOUT_MS);
 
-/** Connections that clients open beside a change of the certificate, and how many at a time. */
+/** Connections that clients open during a change of the certificate, and how many at a time. */
 const CONNECTIONS = 800;
 const AT_A_TIME = 8;
 
@@ -22,7 +22,7 @@ interface Files {
   readonly key: string;
 }
 
-/** As tools that renew certificates do: written beside and moved over. */
+/** Replaces a file as renewal tools do: writes a temporary file and renames it. */
 function put({ cert, key }: Files, { certificate, key: secret }: Certificate): void {
   for (const [path, text] of [
     [cert, certificate],
@@ -49,7 +49,7 @@ async function start(t: Test, configuration: object): Promise<RunningGateway> {
 const portOf = (url: string) => Number(new URL(url).port);
 const printOf = ({ certificate }: Certificate) => new X509Certificate(certificate).fingerprint256;
 
-/** What a handshake comes to: the version and suite, or the code of the refusal. */
+/** Result of a handshake: version and suite, or the error code. */
 function handshake(port: number, options: tls.ConnectionOptions): Promise<string> {
   return new Promise((resolve) => {
     const socket = tls.connect({ port, host: '127.0.0.1', rejectUnauthorized: false, ...options }, () => {
@@ -60,7 +60,7 @@ function handshake(port: number, options: tls.ConnectionOptions): Promise<string
   });
 }
 
-/** Fingerprint of the certificate that a new connection is served with, once it was answered on it. */
+/** Fingerprint of the certificate of a new connection, after one answered request. */
 function served(port: number): Promise<string> {
   return new Promise((resolve, reject) => {
     const options = { port, host: '127.0.0.1', path: '/health?plain=1', rejectUnauthorized: false };
@@ -93,7 +93,7 @@ function get(url: string, headers: Record<string, string> = {}) {
   );
 }
 
-t.test('TLS: version 1.3, and 1.2 with forward secrecy alone', async (t) => {
+t.test('TLS: version 1.3, and 1.2 only with forward secrecy', async (t) => {
   const gateway = await start(t, { Listen: { tls: filesIn(t, makeCertificate('rsa')) } });
   const port = portOf(gateway.url);
   const legacy = 'DEFAULT@SECLEVEL=0';
@@ -119,7 +119,7 @@ t.test('TLS: version 1.3, and 1.2 with forward secrecy alone', async (t) => {
     t.match(await only(version), /^ERR_SSL_\S*(PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL)$/, version);
 });
 
-t.test('TLS: SIGHUP serves a new certificate, open connections go on, no new one is lost', async (t) => {
+t.test('TLS: SIGHUP serves a new certificate, keeps open connections and loses no new one', async (t) => {
   const [first, second] = [makeCertificate(), makeCertificate('rsa')];
   const files = filesIn(t, first);
   const gateway = await start(t, { Listen: { tls: files }, Settings: NO_LIMITS });
@@ -149,7 +149,7 @@ t.test('TLS: SIGHUP serves a new certificate, open connections go on, no new one
         put(files, second);
         gateway.process.kill('SIGHUP');
       }
-      // Idle ones are closed after 10 s.
+      // Idle connections are closed after 10 s.
       if (left % 50 === 0) await onKept();
       const print = await served(port).catch((error: Error) => `failed: ${error.message}`);
       if (print.startsWith('failed')) failures.push(print);
@@ -162,7 +162,7 @@ t.test('TLS: SIGHUP serves a new certificate, open connections go on, no new one
   t.ok((prints.get(printOf(first)) ?? 0) > 0, 'the first certificate before');
   t.ok((prints.get(printOf(second)) ?? 0) > 0, 'the second one after');
   t.equal(await served(port), printOf(second));
-  t.equal(await onKept(), `200 ${printOf(first)}`, 'the open connection goes on with the one it began with');
+  t.equal(await onKept(), `200 ${printOf(first)}`, 'the open connection keeps its first certificate');
   for (const [name, bad] of Object.entries({
     'of another key': { certificate: makeCertificate().certificate, key: second.key },
     'of a key of the same type': { certificate: makeCertificate('rsa').certificate, key: second.key },
@@ -181,7 +181,7 @@ t.test('TLS: SIGHUP serves a new certificate, open connections go on, no new one
   t.equal((await gateway.stop()).code, 0);
 });
 
-t.test('HSTS: in production with TLS of its own, on every answer, and nowhere else', async (t) => {
+t.test('HSTS: sent on every answer in production with TLS of its own, and never otherwise', async (t) => {
   const files = filesIn(t, makeCertificate());
   const cases = [
     { Production: true, tls: true, value: 'max-age=31536000' },
@@ -207,7 +207,7 @@ t.test('HSTS: in production with TLS of its own, on every answer, and nowhere el
   }
 });
 
-t.test('internal listener: a Host that somebody else could resolve is 403 with 1103', async (t) => {
+t.test('internal listener: a Host name that external DNS could resolve is 403 with 1103', async (t) => {
   const allowHosts = ['metrics.internal.example', 'Gate-1'];
   const gateway = await start(t, { Internal: { allowHosts }, Settings: NO_LIMITS });
   const ask = (host: string, path = '/metrics') => get(`${gateway.internal}${path}`, { Host: host });

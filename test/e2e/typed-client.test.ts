@@ -1,6 +1,6 @@
 /**
- * A typed client that is generated from the description of the API: it compiles, and executes every operation once against
- * the program. Whatever is answered - status, header fields, body - is what the description says.
+ * A typed client generated from the API description compiles and executes every operation once against the program.
+ * Status, header fields and body of every answer match the description.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -58,7 +58,7 @@ const gateway = await launch({
 });
 t.teardown(() => gateway.stop());
 
-/** Fields of every message, and those that a page's origin or a file's type bring. */
+/** Header fields of every response, and those that depend on the origin or on the type of a file. */
 const TRANSPORT =
   /^(date|connection|keep-alive|transfer-encoding|content-(type|length|encoding|security-policy)|x-content-type-options|cache-control|vary|x-accel-buffering)$/;
 const HELLO_CRC32 = 907_060_870;
@@ -79,7 +79,7 @@ interface Step {
   readonly as?: As;
   readonly call?: (world: World) => Call | Promise<Call>;
   readonly keep?: (world: World, result: Json) => void;
-  /** Where no success is to be had here. */
+  /** Expected status of an operation that cannot succeed in this test. */
   readonly status?: number;
 }
 
@@ -175,7 +175,7 @@ const STEPS: readonly Step[] = [
   {
     id: 'post_auth_v1_app_resend',
     call: ids(({ appId }) => ({ appId, from: new Date(Date.now() - 60_000).toISOString() })),
-    // Nothing but the ping was delivered.
+    // Only the ping was delivered.
     status: 404,
   },
   {
@@ -230,16 +230,16 @@ const STEPS: readonly Step[] = [
     id: `post_ProxyAdmin_api_user_keys_${name}`,
     call: ids(({ other, keyId }) => ({ userId: other.userId, keyId })),
   })),
-  // Nothing has failed here, and this program's set-up link was never given.
+  // No delivery failed, and the set-up link of this program is unknown.
   { id: 'post_ProxyAdmin_api_actors_reset', call: nameless, status: 404 },
   { id: 'post_ProxyAdmin_api_actors_skip', call: nameless, status: 404 },
   { id: 'post_ProxyAdmin_api_claim', status: 410 },
   { id: 'post_auth_v1_close_sessions', call: ids(() => ({ others: true })) },
 ];
-/** Ends the session of all others. */
+/** Ends the session that all other operations use. */
 const LAST: Step = { id: 'post_auth_v1_logout' };
 
-/** An endless answer is read until its first bytes. */
+/** Reads an endless answer up to its first bytes. */
 async function readFirst(input: string, init: RequestInit): Promise<Response> {
   const response = await fetch(input, init);
   if (!/event-stream/.test(response.headers.get('content-type') ?? '')) return response;
@@ -250,7 +250,7 @@ async function readFirst(input: string, init: RequestInit): Promise<Response> {
 }
 
 t.test(
-  'typed client: compiles, executes every operation once, and meets what the description says',
+  'typed client: compiles, executes every operation once, and every answer matches the API description',
   async (t) => {
     const { json } = await request(`${gateway.url}/docs/openapi.json`);
     const description = json as unknown as Description;
@@ -265,7 +265,7 @@ t.test(
     t.match(
       refused.complaints,
       /calls\.ts.*number.*is not assignable to type 'string'/,
-      'and finds what is planted',
+      'and finds the planted faults',
     );
     const operations = new Map(operationsOf(description).map((each) => [each.operationId, each]));
     const person = await signUp(gateway.url, admin);
@@ -303,7 +303,7 @@ t.test(
   },
 );
 
-/** What of an answer the description does not say. */
+/** Differences between an answer and the description. */
 function undescribed(
   { components }: Description,
   operation: Operation,
