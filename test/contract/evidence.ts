@@ -4,22 +4,22 @@ import type { Citation, Gap, OtherTest } from './check.ts';
 export const GAPS: readonly Gap[] = [
   {
     section: '8.1',
-    sentence: 'Connection | connection id',
+    sentence: 'Connection | id of the connection',
     gap: 'The transport does not identify a connection. The connections of one address share a pool: one quota for each that the address opened in this window or had open before, closed ones included ([0119](decisions/0119-rate-limiter-is-synchronous-and-names-the-scope.md)). One connection alone stops at 10, and one request on each of 25 passes, but a busy connection may use the quotas of the others. The reported limit is that of one connection; the address scope bounds all of them. Where the transport names the port of the peer, a connection has exactly one quota. Behind a trusted proxy only the address scope counts.',
   },
   {
     section: '6.2',
-    sentence: 'Events are delivered in chronological order by time tick.',
+    sentence: 'The order of delivery is the order of ticks.',
     gap: 'Each event of a module waits 500 ms for events with older ticks from other modules (`EventReorderMilliseconds`; 0 gives the order of arrival at once). A later one is delivered next and counted.',
   },
   {
     section: 'Intro',
-    sentence: 'an authentication and reverse-proxy gateway that sits in front of backend modules.',
+    sentence: 'a gateway for authentication and reverse proxying, placed in front of backend modules.',
     gap: 'WebSocket upgrades are refused, trailers are dropped, and an answer of a module that ends with its connection (neither `Content-Length` nor chunked) cannot be told from a cut one.',
   },
   {
     section: '2.7',
-    sentence: 'Holds buffered chunks in memory.',
+    sentence: 'The chunks are buffered in memory.',
     gap: 'Chunks are stored in files until the upload is complete, so that an upload survives a restart. Memory holds the parts that are arriving.',
   },
 ];
@@ -28,55 +28,55 @@ export const OTHER_TESTS: readonly OtherTest[] = [
   {
     section: '2.2',
     sentence:
-      'Internally a key has: an identifier, an owner user id, the public key (Ed25519, 32 bytes), an optional FIDO2 public key in CBOR format … and a flags bitmask.',
+      'The record of a key has: id, user id of the owner, public key (Ed25519, 32 bytes), for FIDO2 the public key in CBOR, … and a bitmask of flags.',
     shows: 'the records of software keys after any history of keys, blocks and restarts',
     test: ['test/actors/accounts/user-model.test.ts', 'account: any history of keys'],
   },
   {
     section: '2.2',
-    sentence: 'The flag bits are named PasswordKey, UserKey, Fido2Key, McpAccess, CardDav, Deleted.',
+    sentence: 'The flags are PasswordKey, UserKey, Fido2Key, McpAccess, CardDav, Deleted.',
     shows: 'six bits by these names, and the kind of key that they tell',
     test: ['test/domain/tables.test.ts', 'keys: six flag bits by the names of spec 2.2'],
   },
   {
     section: '2.2',
-    sentence: 'A FIDO2 enrolment keeps both the credential id and the CBOR attestation key.',
+    sentence: 'Enrollment of a FIDO2 key stores the credential id and the attested key in CBOR.',
     shows: 'after restarts keys are found by credential id and their logins verify with the kept key',
     test: ['test/io/accounts/passkeys.test.ts', 'passkeys: any history of enrolments'],
   },
   {
     section: '2.2',
-    sentence: 'A software key keeps only the Ed25519 public key.',
+    sentence: 'For a software key the Ed25519 public key is all that is stored.',
     shows: 'any history of keys, logins and restarts with public keys alone',
     test: ['test/actors/accounts/user-model.test.ts', 'account: any history of keys'],
   },
   {
     section: '2.3',
-    sentence: 'HTTPS required in production.',
+    sentence: 'Must be HTTPS in production.',
     shows: 'plain http registers only without production',
     test: ['test/domain/webhooks/target.test.ts', 'plain http only without production'],
   },
   {
     section: '2.8',
-    sentence: 'timestampDriftTolerance | Clock drift tolerance, milliseconds.',
+    sentence: 'timestampDriftTolerance | Tolerated clock drift in milliseconds.',
     shows: 'a challenge is taken until its end and the leeway, and not a millisecond longer',
     test: ['test/io/accounts/challenges.test.ts', 'challenge: is taken until its end and the leeway'],
   },
   {
     section: '3',
-    sentence: 'A pending chat file message is created. A buffer is reserved.',
+    sentence: 'The chat has a pending file message. Buffer space is reserved.',
     shows: 'message and slot are there before the answer; a step that fails gives both back',
     test: ['test/actors/files/upload.test.ts', 'upload: a failing step of init gives everything back'],
   },
   {
     section: '3',
-    sentence: 'v1 upload | open | inactivity | | expired | Cleaned up before new uploads are accepted.',
+    sentence: 'v1 upload | open | no activity | | expired | It is removed before another upload is taken.',
     shows: 'an inactive upload ends, and one that is past its time makes room when it is asked for',
     test: ['test/actors/files/upload.test.ts', 'upload: past its time it is gone before its timer has run'],
   },
   {
     section: '3',
-    sentence: 'v2 draft | (none) | create_draft | | pending | A pending chat file message exists.',
+    sentence: 'v2 draft | (none) | create_draft | | pending | The chat has a pending file message.',
     shows: 'the chat module has the pending message when the draft is pending',
     test: [
       'test/actors/files/draft.test.ts',
@@ -85,7 +85,7 @@ export const OTHER_TESTS: readonly OtherTest[] = [
   },
   {
     section: '7.2',
-    sentence: '401 | Account not found | Key resolved but its owning account is missing',
+    sentence: '401 | Account not found | The account of the key does not exist',
     shows: 'a known key whose account is missing',
     test: [
       'test/io/accounts/mcp-login.test.ts',
@@ -94,19 +94,19 @@ export const OTHER_TESTS: readonly OtherTest[] = [
   },
   {
     section: '8.2',
-    sentence: 'It is keyed by a configurable string',
+    sentence: 'A configurable string is its key,',
     shows: 'the key decides who shares a quota',
     test: ['test/io/files/throttle.test.ts', 'the key decides who shares'],
   },
   {
     section: '8.3',
-    sentence: 'Upload sessions that stay inactive expire.',
+    sentence: 'An upload without activity expires.',
     shows: 'an upload without a chunk for so long ends; a stored chunk prolongs it',
     test: ['test/actors/files/upload.test.ts', 'upload: inactive ones expire'],
   },
   {
     section: '8.4',
-    sentence: 'FIDO2 timestamp drift tolerance: configurable in milliseconds.',
+    sentence: 'The clock drift tolerated for FIDO2: configured in milliseconds.',
     shows: 'a challenge is taken until its end and the leeway, and not a millisecond longer',
     test: ['test/io/accounts/challenges.test.ts', 'challenge: is taken until its end and the leeway'],
   },
@@ -117,12 +117,19 @@ export const INTRODUCTIONS: readonly Citation[] = [
   {
     section: 'Intro',
     sentence:
-      'This document covers the whole service: … It covers the MCP JSON-RPC endpoint, key and login handling, the file transport used for chat attachments, outbound webhooks, rate and bandwidth limiting, health endpoints and the configuration that the interface fixes. … Conventions:',
+      'Gatehouse is … This page specifies the MCP endpoint, keys and login, file transport, webhooks, rate and bandwidth limits, health routes, and the configuration that belongs to the interface. … Conventions:',
   },
-  { section: '2.3', sentence: 'Flags and counters on an app:' },
-  { section: '2.4', sentence: 'Example argument shape:' },
-  { section: '4.3', sentence: 'See below … register_key rules:' },
-  { section: '5.1', sentence: 'McpVerified signing rule:' },
+  {
+    section: '2.3',
+    sentence:
+      'Further state of an application: McpEnabled (it may be used by McpApp logins), its approval status, the counters success_count and failed_count of deliveries, and last_tick, the cursor at the last event that was delivered.',
+  },
+  {
+    section: '2.4',
+    sentence: 'For example, currency is an optional string argument of wallet_get_balance (a currency code).',
+  },
+  { section: '4.3', sentence: 'Rules below … Left open … Rules of register_key:' },
+  { section: '5.1', sentence: 'Signature of McpVerified:' },
   { section: '5.3', sentence: 'Key types:' },
-  { section: '6.2', sentence: 'Per application,' },
+  { section: '6.2', sentence: 'For each application,' },
 ];

@@ -20,13 +20,18 @@ export interface Sentence {
 const PATH = 'docs/specification.md';
 const HEADING = /^#{2,3} (\d+(?:\.\d+)?)\.? (.+)$/;
 const HEAD_OF_TABLE = /^\|[-|\s:]+\|$/;
+const READING = /^\s*> /;
 /** Where one sentence ends and the next begins. */
 const SENTENCE_END = /(?<=\.)(?<!\be\.g\.)\s+(?=[A-Z0-9/])/;
 
-/** The lines of a section without their Markdown; heads of tables say nothing by themselves. */
+/**
+ * The lines of a section without their Markdown. Heads of tables say nothing by themselves; quoted paragraphs are
+ * readings and extensions, whose tests are in docs/IMPLEMENTATION.md.
+ */
 function plainLines(lines: readonly string[]): string[] {
   return lines
-    .filter((line, at) => !HEAD_OF_TABLE.test(line) && !HEAD_OF_TABLE.test(lines[at + 1] ?? ''))
+    .filter((line) => !READING.test(line))
+    .filter((line, at, all) => !HEAD_OF_TABLE.test(line) && !HEAD_OF_TABLE.test(all[at + 1] ?? ''))
     .map((line) =>
       line
         .replace(/^(\d+\.|[-*]) /, '')

@@ -75,7 +75,9 @@ Before all. The base is \`here\`.
 | \`a\` | The first. Always there. |
 | b | |
 
-What it is: not shown.
+> A reading: it is not part of the contract.
+
+Left open: what it is.
 `;
 
 t.test('spec trace: sections and sentences are read without their Markdown', async (t) => {
@@ -102,8 +104,8 @@ t.test('spec trace: sections and sentences are read without their Markdown', asy
       [
         '1.1',
         'Part',
-        'Part a | The first. Always there. b | What it is: not shown.',
-        ['a | The first.', 'Always there.', 'b |', 'What it is: not shown.'],
+        'Part a | The first. Always there. b | Left open: what it is.',
+        ['a | The first.', 'Always there.', 'b |', 'Left open: what it is.'],
       ],
     ],
   );

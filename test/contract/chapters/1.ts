@@ -46,7 +46,7 @@ export function firstEvent(
 const CONVENTIONS: readonly Check[] = [
   {
     section: 'Intro',
-    sentence: 'successful JSON responses use the envelope { "result": <payload> }.',
+    sentence: 'a JSON answer of a successful request is { "result": <payload> }.',
     shows: 'a success is an object with `result` and nothing else',
     async run(t, world) {
       const person = await world.person();
@@ -59,7 +59,7 @@ const CONVENTIONS: readonly Check[] = [
   },
   {
     section: 'Intro',
-    sentence: 'Failed ones use { "error": { "code": <int>, "message": <string> } }.',
+    sentence: 'A failed request is answered with { "error": { "code": <int>, "message": <string> } }.',
     shows: 'a failure is an object with `error`, an integer code and a message',
     async run(t, world) {
       const answers = [
@@ -78,7 +78,7 @@ const CONVENTIONS: readonly Check[] = [
   },
   {
     section: 'Intro',
-    sentence: 'Property names are camelCase on the wire unless a name is given otherwise.',
+    sentence: 'Property names are camelCase, except where this page writes another form.',
     shows: 'every property name of nine answers is camelCase, or one that the contract gives',
     async run(t, world) {
       const { person, auth, login } = await world.agent();
@@ -96,7 +96,7 @@ const CONVENTIONS: readonly Check[] = [
   },
   {
     section: 'Intro',
-    sentence: 'Identifiers of 64-bit integer type are often carried as decimal strings.',
+    sentence: 'A 64-bit integer id is usually a decimal string.',
     shows: 'ids of keys, users and applications are strings of digits',
     async run(t, world) {
       const person = await world.person();
@@ -113,7 +113,7 @@ const SERVICE: readonly Check[] = [
   {
     section: '1',
     sentence:
-      'The service is a single public entry point for a set of backend modules (a wallet module, a chat module, a payments module, a markets module and customer-specific core modules).',
+      'All backend modules (wallet, chat, payments, markets, and core modules of a customer) are reached through one public entry point.',
     shows: 'calls to wallet, chat, payments, markets and core all go through one address',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -127,7 +127,7 @@ const SERVICE: readonly Check[] = [
   {
     section: '1',
     sentence:
-      'Authenticates clients: browser sessions (challenge-response, passkeys, hardware keys, phone/e-mail login) and programmatic MCP sessions.',
+      'Authentication: browser sessions (challenge and response, passkeys, hardware keys, codes by phone or e-mail) and sessions of programs for MCP.',
     shows: 'a challenge, a phone code, an e-mail code and mcp_login each open a session',
     async run(t, world) {
       const person = await world.mcpPerson();
@@ -149,7 +149,7 @@ const SERVICE: readonly Check[] = [
   {
     section: '1',
     sentence:
-      'Exposes an MCP (Model Context Protocol) server over JSON-RPC 2.0 at POST /mcp, so AI assistants can log in, list tools and resources, and call them.',
+      'An MCP (Model Context Protocol) server, JSON-RPC 2.0 at POST /mcp: an assistant logs in, lists tools and resources, and uses them.',
     shows: 'an agent logs in, lists tools and resources, calls one and reads one',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -164,7 +164,7 @@ const SERVICE: readonly Check[] = [
   {
     section: '1',
     sentence:
-      'Each tool call is forwarded to a backend REST endpoint and passes through the same authentication, rate-limit and audit steps as ordinary REST calls.',
+      'A tool call becomes a request to a REST endpoint of a backend, with the authentication, rate limits and audit of any REST call.',
     shows:
       'tool and REST call name the same user to the module, carry X-RateLimit, leave an audit record; neither works without a session',
     async run(t, world) {
@@ -184,7 +184,7 @@ const SERVICE: readonly Check[] = [
   {
     section: '1',
     sentence:
-      'Manages per-user public keys (software Ed25519 keys and FIDO2 hardware keys), including the flags that allow MCP and contact-sync access.',
+      'Public keys of each user (Ed25519 software keys, FIDO2 hardware keys), with flags that permit MCP and contact synchronization.',
     shows: 'a key has mcpAccess and cardDavAccess, false at first, set apart from each other',
     async run(t, world) {
       const person = await world.person();
@@ -202,7 +202,7 @@ const SERVICE: readonly Check[] = [
   {
     section: '1',
     sentence:
-      'Transports file bytes for chat attachments (buffered chunk upload v1, streaming upload v2, session and code-based download). Bytes are stored by the service; file metadata, access checks and attachment lifecycle belong to the chat module.',
+      'The bytes of chat attachments: upload in buffered chunks (v1), upload as a stream (v2), download by session or by code. The service stores bytes; metadata, access and life of an attachment are decided by the chat module.',
     shows: 'a file comes back by session and by code; the chat module refuses its id to another user',
     async run(t, world) {
       const person = await world.person();
@@ -217,7 +217,7 @@ const SERVICE: readonly Check[] = [
   {
     section: '1',
     sentence:
-      'Delivers platform events to registered applications as outbound HTTP POST webhooks, and to browsers in real time over a server-sent connection.',
+      'Platform events: as webhooks (HTTP POST) to registered applications, and to browsers over a server-sent connection as they happen.',
     shows: 'one event of a module arrives as a webhook and on the stream of a browser',
     async run(t, world) {
       const person = await world.person();
@@ -236,7 +236,7 @@ const SERVICE: readonly Check[] = [
   {
     section: '1',
     sentence:
-      'Applies a fixed-window HTTP rate limiter in several scopes and a separate bandwidth limiter for file streams.',
+      'A rate limiter for HTTP with fixed windows in several scopes, and a bandwidth limiter of its own for file streams.',
     shows: 'requests name scope and rest of their window; a download leaves the request quota as a call does',
     async run(t, world) {
       const person = await world.person();
@@ -249,7 +249,7 @@ const SERVICE: readonly Check[] = [
   {
     section: '1',
     sentence:
-      'Serves health and info endpoints, an admin panel at /ProxyAdmin, and an interactive API explorer at /docs/swagger/.',
+      'Routes for health and information, the admin panel /ProxyAdmin, and the interactive API explorer /docs/swagger/.',
     shows: 'health and info answer JSON; the panel and the explorer are pages',
     async run(t, world) {
       t.equal((await world.get('/health')).at('status'), 'healthy');

@@ -36,7 +36,7 @@ const EVENT: readonly Check[] = [
   {
     section: '2.6',
     sentence:
-      'module | string | Source module, e.g. wallet, chat, core. … tick | string (int64) | Event time tick. … type | string | Event type name. … data | object | Shape depends on the source event.',
+      'module | string | The module that sent it, such as wallet, chat, core. … tick | string (int64) | Time of the event in ticks. … type | string | Name of the event type. … data | object | Its fields depend on the event.',
     shows: 'an event has module, tick, type and data, and no other field',
     async run(t, world) {
       const { owner } = await hooked(world, 'shape');
@@ -47,7 +47,7 @@ const EVENT: readonly Check[] = [
   },
   {
     section: '2.6',
-    sentence: 'Routing-only fields (crmId, subject) are not sent.',
+    sentence: 'The fields crmId and subject serve routing and are left out.',
     shows: 'crmId and subject of an event do not arrive',
     async run(t, world) {
       const { owner } = await hooked(world, 'routing');
@@ -59,7 +59,7 @@ const EVENT: readonly Check[] = [
   {
     section: '2.6',
     sentence:
-      'For wallet events data is a transaction event with these fields: … id | string (int64) | … tick | string (int64) | … currency | string | Currency code. … amount | decimal number | Already scaled by the currency precision. … fee | decimal number | Same scaling. … externalId | string (int64) | … appId | string (int64) | … partnerInfo | string or null | … tag | string or null | … dateTime | string | ISO 8601 UTC.',
+      'data of a wallet event is a transaction event: … id | string (int64) | … tick | string (int64) | … currency | string | Code of the currency. … amount | decimal number | With the precision of the currency applied. … fee | decimal number | Scaled likewise. … externalId | string (int64) | … appId | string (int64) | … partnerInfo | string or null | … tag | string or null | … dateTime | string | ISO 8601, UTC.',
     shows: 'a transfer arrives with the twelve fields and their types',
     async run(t, world) {
       const { owner } = await hooked(world, 'wallet');
@@ -81,7 +81,7 @@ const EVENT: readonly Check[] = [
   {
     section: '2.6',
     sentence:
-      'txType | integer | Numeric enumeration value. … state | integer | Numeric enumeration value. … Enumerated fields are sent as numbers, not names.',
+      'txType | integer | Number of the type. … state | integer | Number of the state. … Enumerations appear as numbers and not as names.',
     shows: 'txType and state of a transfer are integers',
     async run(t, world) {
       const { data } = (await eventOf(world, 'wallet', 'TxInWallet')) as { data: Record<string, unknown> };
@@ -93,7 +93,7 @@ const EVENT: readonly Check[] = [
 const UPLOAD: readonly Check[] = [
   {
     section: '2.7',
-    sentence: 'v1 upload session: identified by uploadId (an integer equal to the declared full-file CRC32).',
+    sentence: 'A v1 upload has the id uploadId, an integer: the CRC-32 that was declared for the whole file.',
     shows: 'init_upload answers the CRC32 as an integer',
     async run(t, world) {
       const { auth } = await world.person();
@@ -103,7 +103,7 @@ const UPLOAD: readonly Check[] = [
   },
   {
     section: '2.7',
-    sentence: 'One active session per user,',
+    sentence: 'A user has one active upload,',
     shows: 'a second upload of the same user is refused, that of another user is not',
     async run(t, world) {
       const [one, other] = [await world.person(), await world.person()];
@@ -115,7 +115,7 @@ const UPLOAD: readonly Check[] = [
   {
     section: '2.7',
     sentence:
-      'v2 draft: a pending chat file message created first. Its identifier is the file id. An obfuscated file code is issued with it.',
+      'A v2 draft is a pending file message in the chat, created before the bytes. The id of the file identifies it. The draft has a file code, from which the id cannot be read.',
     shows: 'create_draft issues a file id and a code that does not contain it',
     async run(t, world) {
       const { auth } = await world.person();
@@ -127,7 +127,7 @@ const UPLOAD: readonly Check[] = [
   },
   {
     section: '2.7',
-    sentence: 'File id for chat attachments equals the chat message identifier.',
+    sentence: "An attachment's file id is the id of its chat message.",
     shows: 'the chat lists messages whose ids are the file ids of v1 and v2',
     async run(t, world) {
       const { auth, person } = await world.agent();
@@ -147,7 +147,7 @@ const UPLOAD: readonly Check[] = [
 const OTHER: readonly Check[] = [
   {
     section: '2.9',
-    sentence: 'See section 8 for the rate-limit and file settings and their defaults.',
+    sentence: 'Settings of rate limits and files, with defaults, are in section 8.',
     shows: 'the admin panel lists every setting of section 8 with its default',
     async run(t, world) {
       const { auth } = await world.admin();

@@ -10,7 +10,7 @@ const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 const SESSION: readonly Check[] = [
   {
     section: '2.1',
-    sentence: 'sessionId | string | Opaque bearer token for /mcp.',
+    sentence: 'sessionId | string | The bearer token of /mcp; its content has no meaning to clients.',
     shows: 'sessionId of a login opens a tool call as bearer',
     async run(t, world) {
       const { login, auth } = await world.agent();
@@ -22,7 +22,7 @@ const SESSION: readonly Check[] = [
   },
   {
     section: '2.1',
-    sentence: 'loginType | string | One of McpBasic, McpVerified, McpApp.',
+    sentence: 'loginType | string | McpBasic, McpVerified or McpApp.',
     shows: 'loginType names each of the three logins',
     async run(t, world) {
       for (const type of ['McpBasic', 'McpVerified'] as const)
@@ -32,7 +32,7 @@ const SESSION: readonly Check[] = [
   },
   {
     section: '2.1',
-    sentence: 'expiresUtc | string | UTC timestamp, ISO 8601.',
+    sentence: 'expiresUtc | string | ISO 8601 time in UTC.',
     shows: 'expiresUtc is an ISO 8601 instant in the future',
     async run(t, world) {
       const expiresUtc = (await world.agent()).login.textAt('result.expiresUtc');
@@ -42,7 +42,7 @@ const SESSION: readonly Check[] = [
   },
   {
     section: '2.1',
-    sentence: 'appId | string or null | Null unless loginType is McpApp.',
+    sentence: 'appId | string or null | Only set for loginType McpApp.',
     shows: 'appId is null, and the id of the application for McpApp',
     async run(t, world) {
       t.equal((await world.agent()).login.at('result.appId'), null);
@@ -53,7 +53,7 @@ const SESSION: readonly Check[] = [
   },
   {
     section: '2.1',
-    sentence: 'A session of this kind is programmatic. It carries no browser sid cookie.',
+    sentence: 'Such a session belongs to a program. It has no sid cookie.',
     shows: 'mcp_login sets no cookie, and its sessionId is no browser session',
     async run(t, world) {
       const { login } = await world.agent();
@@ -64,7 +64,7 @@ const SESSION: readonly Check[] = [
   },
   {
     section: '2.1',
-    sentence: 'Backend modules may refuse side-effecting browser-only flows for such sessions.',
+    sentence: 'A backend module may deny it operations that are meant for browsers and have side effects.',
     shows: 'the module reads the kind of a session in X-Scopes',
     async run(t, world) {
       const { auth, person } = await world.agent();
@@ -83,7 +83,7 @@ const KEY: readonly Check[] = [
   {
     section: '2.2',
     sentence:
-      'Returned by GET /auth/v1/keys/user_keys (array of these): … id | int64 (string) | Key identifier. … utcCreate | timestamp | Creation time. … mcpAccess | boolean | Key may be used for MCP login. … cardDavAccess | boolean | Key may be used for contact-sync access.',
+      'GET /auth/v1/keys/user_keys returns an array of: … id | int64 (string) | Id of the key. … utcCreate | timestamp | When the key was created. … mcpAccess | boolean | Whether the key may log in for MCP. … cardDavAccess | boolean | Whether the key may be used for contact synchronization.',
     shows: 'a key has the seven fields',
     async run(t, world) {
       const [key] = await keysOf(world, (await world.person()).auth);
@@ -94,7 +94,7 @@ const KEY: readonly Check[] = [
   },
   {
     section: '2.2',
-    sentence: 'publicKey | string | base64url. For FIDO2 keys it holds the credential id.',
+    sentence: 'publicKey | string | In base64url. A FIDO2 key has its credential id here.',
     shows: 'publicKey is the key that was sent, or the credential id',
     async run(t, world) {
       const person = await world.person();
@@ -123,7 +123,7 @@ const KEY: readonly Check[] = [
   },
   {
     section: '2.2',
-    sentence: 'current | boolean | True for the key used by the current session.',
+    sentence: 'current | boolean | Whether the current session uses this key.',
     shows: 'current is true for the key of the asking session alone',
     async run(t, world) {
       const person = await world.person();
@@ -139,7 +139,7 @@ const KEY: readonly Check[] = [
   },
   {
     section: '2.2',
-    sentence: 'Software keys and FIDO2 keys live in one collection and are distinguished by the flag bits.',
+    sentence: 'Software and FIDO2 keys share one collection; flags tell them apart.',
     shows: 'one list holds both kinds, and a FIDO2 key never logs in to MCP by its id',
     async run(t, world) {
       const person = await world.person();
@@ -154,7 +154,7 @@ const KEY: readonly Check[] = [
   },
   {
     section: '2.2',
-    sentence: 'a FIDO2 signature counter (reserved, not advanced)',
+    sentence: 'a FIDO2 signature counter (reserved and never advanced),',
     shows: 'an authenticator logs in with counters 5, 5 and 3',
     async run(t, world) {
       const passkey = makePasskey();
@@ -170,7 +170,7 @@ const SHOP = { name: 'Shop', url: 'https://shop.example' };
 const APP: readonly Check[] = [
   {
     section: '2.3',
-    sentence: 'name | string | Display name. … url | string | Application address.',
+    sentence: 'name | string | Name to display. … url | string | Address of the application.',
     shows: 'an application comes back with the fields that were sent',
     async run(t, world) {
       const owner = await world.person();
@@ -186,7 +186,7 @@ const APP: readonly Check[] = [
   },
   {
     section: '2.3',
-    sentence: 'webhookUrl | string | Target of webhook POSTs.',
+    sentence: 'webhookUrl | string | Where webhooks are posted.',
     shows: 'an address that is none, or has a user in it, is 400',
     async run(t, world) {
       const owner = await world.person();
@@ -196,7 +196,8 @@ const APP: readonly Check[] = [
   },
   {
     section: '2.3',
-    sentence: 'currencies | array of string | Currency codes, at most 20. Null means unchanged on update.',
+    sentence:
+      'currencies | array of string | Up to 20 currency codes. An update with null leaves it as it is.',
     shows: '20 currencies are taken, 21 are 400, null leaves them',
     async run(t, world) {
       const owner = await world.person();
@@ -210,7 +211,7 @@ const APP: readonly Check[] = [
   {
     section: '2.3',
     sentence:
-      'netTypes | array of byte | Network/contract type values, at most 30. Null means unchanged on update.',
+      'netTypes | array of byte | Up to 30 values of network or contract types. An update with null leaves it as it is.',
     shows: '30 bytes are taken, 31 or 256 are 400, null leaves them',
     async run(t, world) {
       const owner = await world.person();
@@ -225,7 +226,7 @@ const APP: readonly Check[] = [
   {
     section: '2.3',
     sentence:
-      'McpEnabled (app may be used for McpApp login), an approval status, a delivery success counter (success_count), a failure counter (failed_count) and a cursor (last_tick) for the last delivered event.',
+      'Further state of an application: McpEnabled (it may be used by McpApp logins), its approval status, the counters success_count and failed_count of deliveries, and last_tick, the cursor at the last event that was delivered.',
     shows: 'a new application is neither enabled nor approved, and its counters are 0',
     async run(t, world) {
       const owner = await world.person();
@@ -237,7 +238,7 @@ const APP: readonly Check[] = [
   },
   {
     section: '2.3',
-    sentence: 'The registration body has no tariffGroup field.',
+    sentence: 'Registration takes no field tariffGroup.',
     shows: 'tariffGroup does not become a field of the application',
     async run(t, world) {
       const answer = await world.app(await world.person(), { ...SHOP, tariffGroup: 1 });
@@ -293,7 +294,7 @@ const TOOL: readonly Check[] = [
   ),
   {
     section: '2.4',
-    sentence: 'Chat (anonymous capability) | the chat_anon_* family',
+    sentence: 'Chat (anonymous capability) | all tools named chat_anon_*',
     shows: 'the catalogue has tools named chat_anon_…',
     async run(t, world) {
       const names = await world.toolNames({});
@@ -302,7 +303,7 @@ const TOOL: readonly Check[] = [
   },
   {
     section: '2.4',
-    sentence: '(names exact; the list visible to a session depends on its login type)',
+    sentence: 'The built-in tools, with exact names (a session sees those of its login type):',
     shows: 'a McpBasic session lists fewer tools than a McpVerified one, a McpApp session other ones',
     async run(t, world) {
       const [basic, verified] = [await world.agent('McpBasic'), await world.agent()];
@@ -319,7 +320,7 @@ const TOOL: readonly Check[] = [
   },
   {
     section: '2.4',
-    sentence: 'wallet_get_balance takes an optional currency string (currency code).',
+    sentence: 'For example, currency is an optional string argument of wallet_get_balance (a currency code).',
     shows: 'with currency one balance, without it all of them',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -334,7 +335,7 @@ const TOOL: readonly Check[] = [
 const APP_ARGUMENTS: readonly Check[] = [
   {
     section: '2.4',
-    sentence: 'The full argument schemas are whatever tools/list returns at runtime.',
+    sentence: 'tools/list returns the complete schemas of arguments at run time.',
     shows: 'tools and routes of applications name the same argument, appId; the former id is still read',
     async run(t, world) {
       const { auth, person } = await world.agent();

@@ -24,7 +24,7 @@ async function asked(world: World, headers: Record<string, string>, name: string
 const TOOLS: readonly Check[] = [
   {
     section: '2.5',
-    sentence: 'Custom tools are declared in static configuration under Config.McpTools, keyed by tool name.',
+    sentence: 'Config.McpTools in the static configuration declares custom tools by name.',
     shows: 'tools of the configuration are listed by their keys',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -35,7 +35,7 @@ const TOOLS: readonly Check[] = [
   },
   {
     section: '2.5',
-    sentence: 'endpoint | Backend URL to which the call is forwarded.',
+    sentence: 'endpoint | URL of the backend that receives the call.',
     shows: 'the call arrives at the endpoint, and its JSON comes back unchanged',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -49,7 +49,7 @@ const TOOLS: readonly Check[] = [
   {
     section: '2.5',
     sentence:
-      'The gateway adds the headers X-Crm, X-Scopes, X-KeyType, X-Project and, for McpApp sessions, X-MCP-App-Id.',
+      "The request has the gateway's headers X-Crm, X-Scopes, X-KeyType, X-Project, and X-MCP-App-Id in an McpApp session.",
     shows:
       'the module gets user, scope, key type and project; the application for McpApp alone; never the client’s own',
     async run(t, world) {
@@ -70,7 +70,7 @@ const TOOLS: readonly Check[] = [
   },
   {
     section: '2.5',
-    sentence: 'method | GET or POST. For GET all arguments become query parameters.',
+    sentence: 'method | GET or POST. A GET sends every argument in the query.',
     shows: 'a GET carries its arguments in the query and has no body',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -81,7 +81,7 @@ const TOOLS: readonly Check[] = [
   },
   {
     section: '2.5',
-    sentence: 'For POST they form the JSON body.',
+    sentence: 'A POST sends them as a JSON body.',
     shows: 'a POST carries its arguments as JSON',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -92,7 +92,7 @@ const TOOLS: readonly Check[] = [
   },
   {
     section: '2.5',
-    sentence: 'description | Free text shown to clients. … inputSchema | JSON Schema of the arguments.',
+    sentence: 'description | Text for clients. … inputSchema | The JSON Schema for arguments.',
     shows: 'description and schema are listed as they were written, and the schema is enforced',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -107,7 +107,7 @@ const TOOLS: readonly Check[] = [
   },
   {
     section: '2.5',
-    sentence: 'restricted | Array of login types denied for the tool, e.g. McpBasic.',
+    sentence: 'restricted | Login types that may not use the tool, such as McpBasic.',
     shows: 'a McpBasic session neither lists nor calls a tool restricted to it: -32001',
     async run(t, world) {
       const { auth } = await world.agent('McpBasic');
@@ -120,7 +120,7 @@ const TOOLS: readonly Check[] = [
   },
   {
     section: '2.5',
-    sentence: 'appScope | Boolean, default false. True allows McpApp sessions to call the tool.',
+    sentence: 'appScope | Boolean; false by default. If true, McpApp sessions may use the tool.',
     shows: 'a McpApp session calls the tool with appScope and no other: -32001',
     async run(t, world) {
       const { auth } = await world.appAgent();
@@ -132,7 +132,7 @@ const TOOLS: readonly Check[] = [
   },
   {
     section: '2.5',
-    sentence: 'queryParams | Names of arguments sent in the query string instead of the body for POST.',
+    sentence: 'queryParams | Arguments that a POST sends in the query, not in the body.',
     shows: 'the named argument is in the query, the others in the body',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -143,7 +143,7 @@ const TOOLS: readonly Check[] = [
   },
   {
     section: '2.5',
-    sentence: 'bodyRootProperty | Name of an argument whose value replaces the whole request body.',
+    sentence: 'bodyRootProperty | The argument that becomes the entire body.',
     shows: 'the value of the argument is the body',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -154,7 +154,7 @@ const TOOLS: readonly Check[] = [
   },
   {
     section: '2.5',
-    sentence: 'bodyRootProperty | Name of an argument whose value replaces the whole request body.',
+    sentence: 'bodyRootProperty | The argument that becomes the entire body.',
     shows: 'left out, the body is {}; arguments that have no place then are an isError that names them',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -169,7 +169,7 @@ const TOOLS: readonly Check[] = [
   },
   {
     section: '2.5',
-    sentence: 'capabilityModule | chat or wallet. If set, the tool is callable only in capability mode.',
+    sentence: 'capabilityModule | chat or wallet. Makes the tool available in capability mode only.',
     shows: 'a session does not see the tool: -32001; a code of the family does',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -182,8 +182,7 @@ const TOOLS: readonly Check[] = [
   },
   {
     section: '2.5',
-    sentence:
-      'capabilityCodeBodyProperty | In capability mode, the body field into which the capability code is injected.',
+    sentence: 'capabilityCodeBodyProperty | The body field that receives the code in capability mode.',
     shows: 'the body holds the code in the named field',
     async run(t, world) {
       const code = await paymentCode(world);
@@ -196,7 +195,7 @@ const TOOLS: readonly Check[] = [
 const RESOURCES: readonly Check[] = [
   {
     section: '2.5',
-    sentence: 'Custom resources are declared under Config.McpResources, keyed by resource URI.',
+    sentence: 'Config.McpResources declares custom resources by URI.',
     shows: 'resources of the configuration are listed by their URIs',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -207,7 +206,7 @@ const RESOURCES: readonly Check[] = [
   {
     section: '2.5',
     sentence:
-      'Resource fields: endpoint, name, description, mimeType, restricted, appScope, sessionScope, capabilityModule, plus an optional fixed queryString.',
+      'A resource has endpoint, name, description, mimeType, restricted, appScope, sessionScope, capabilityModule, and possibly a constant queryString.',
     shows:
       'a resource is read from its endpoint with the fixed query; name, description and mimeType are listed',
     async run(t, world) {
@@ -226,7 +225,8 @@ const RESOURCES: readonly Check[] = [
   },
   {
     section: '2.5',
-    sentence: 'restricted, appScope, sessionScope, capabilityModule',
+    sentence:
+      'A resource has endpoint, name, description, mimeType, restricted, appScope, sessionScope, capabilityModule, and possibly a constant queryString.',
     shows: 'resources are visible by login type, application and code as tools are',
     async run(t, world) {
       const visible = async (headers: Record<string, string>) =>
@@ -246,7 +246,7 @@ const RESOURCES: readonly Check[] = [
   {
     section: '2.5',
     sentence:
-      'Resource URIs are stable and use a platform-specific scheme of the form <scheme>://<module>/<name>.',
+      'The URI of a resource does not change; it has the form <scheme>://<module>/<name> with a scheme of the platform.',
     shows: 'every URI has the form, and two lists have the same ones',
     async run(t, world) {
       const { auth } = await world.agent();

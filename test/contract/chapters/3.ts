@@ -23,7 +23,7 @@ const KEYS: readonly Check[] = [
   {
     section: '3',
     sentence:
-      'User key | active | remove_key | key belongs to caller | deleted (soft: the Deleted flag is added) | Record is kept.',
+      'User key | active | remove_key | the caller owns the key | deleted (soft: flag Deleted) | The record stays.',
     shows:
       'a removed key is listed no more and logs in no more, an admin still finds its record; a foreign one stays',
     async run(t, world) {
@@ -44,7 +44,7 @@ const KEYS: readonly Check[] = [
   {
     section: '3',
     sentence:
-      'User key | active | update_key | key belongs to caller | active | mcpAccess and cardDavAccess are set as supplied.',
+      'User key | active | update_key | the caller owns the key | active | mcpAccess and cardDavAccess get the given values.',
     shows: 'supplied flags are set, left out ones stay, a foreign key is 404',
     async run(t, world) {
       const [person, other] = [await world.person(), await world.person()];
@@ -58,7 +58,8 @@ const KEYS: readonly Check[] = [
   },
   {
     section: '3',
-    sentence: 'MCP login types are three fixed modes, not a lifecycle: McpBasic, McpVerified, McpApp.',
+    sentence:
+      'McpBasic, McpVerified and McpApp are fixed login types; a session does not change from one to another.',
     shows: 'a McpBasic session stays what it is after a McpVerified login of the same key',
     async run(t, world) {
       const person = await world.mcpPerson();
@@ -76,7 +77,7 @@ const V1: readonly Check[] = [
   {
     section: '3',
     sentence:
-      'v1 upload | (none) | init_upload | valid name, size greater than zero and within cap, no other active session for the user … CRC32 not used by an active session | open',
+      'v1 upload | (none) | init_upload | the name is valid, the size is above zero and not above the cap, the user has no active upload, … no active upload has this CRC-32 | open',
     shows:
       'a bad name, a size of zero, a size over the cap, a second one of the user and a CRC32 in use do not open one',
     async run(t, world) {
@@ -94,7 +95,7 @@ const V1: readonly Check[] = [
   {
     section: '3',
     sentence:
-      'v1 upload | open | upload_part (non-final) | chunk number in range, chunk size not above 256 KB, chunk CRC32 matches | open | Chunk is accepted. Returns chunk number with null file id and code.',
+      'v1 upload | open | upload_part, chunks missing | the chunk number is in range, the chunk has at most 256 KB, its CRC-32 is right | open | The chunk is taken. The answer has its number, and null for file id and code.',
     shows: 'a chunk that is not the last missing one answers its number and two nulls',
     async run(t, world) {
       const { auth } = await world.person();
@@ -107,7 +108,7 @@ const V1: readonly Check[] = [
   {
     section: '3',
     sentence:
-      'v1 upload | open | upload_part (last missing chunk) | full-file CRC32 matches | complete | Bytes are written to storage. The pending chat message is completed. Returns file id and file code. The buffer is returned.',
+      'v1 upload | open | upload_part, last missing chunk | the CRC-32 of the file is right | complete | Storage has the bytes. The pending message is completed. The answer has file id and code. Buffer space is freed.',
     shows:
       'the last missing chunk answers id and code; the message is in the chat, and a next upload may begin',
     async run(t, world) {
@@ -133,7 +134,7 @@ const V1: readonly Check[] = [
   },
   {
     section: '3',
-    sentence: 'v1 upload | open | cancel_upload | | cancelled | Buffer released.',
+    sentence: 'v1 upload | open | cancel_upload | | cancelled | Buffer space is freed.',
     shows: 'a cancelled upload takes no chunk, and a next one may begin',
     async run(t, world) {
       const { auth } = await world.person();
@@ -164,7 +165,7 @@ const V2: readonly Check[] = [
   {
     section: '3',
     sentence:
-      'v2 draft | pending | stream_upload succeeds | body within size cap | complete | HTTP 200, empty body. The chat message is completed.',
+      'v2 draft | pending | stream_upload is done | the body is not above the size cap | complete | Answer 200 without a body. The message is completed.',
     shows: 'a draft cannot be fetched; after the stream the file and its message are there',
     async run(t, world) {
       const { auth, person } = await world.agent();
@@ -186,7 +187,7 @@ const V2: readonly Check[] = [
   {
     section: '3',
     sentence:
-      'v2 draft | pending | stream_upload fails or client disconnects | | removed (attempted) | The stored bytes and the pending chat message are deleted.',
+      'v2 draft | pending | stream_upload fails, or the client goes | | removed (as far as possible) | Stored bytes and pending message are removed.',
     shows:
       'after a broken and after a refused stream the draft takes nothing: 1305, and its code opens nothing',
     async run(t, world) {

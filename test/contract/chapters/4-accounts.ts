@@ -31,7 +31,7 @@ const KEY: readonly Check[] = [
   {
     section: '4.3',
     sentence:
-      'All under /auth/v1/keys/. These are the only key endpoints. There are no FIDO2-specific endpoints.',
+      'Keys have four routes below /auth/v1/keys/. There is no other key route. FIDO2 has no routes of its own.',
     shows: 'the description of the API has four paths under /auth/v1/keys/ and none with fido2 in it',
     async run(t, world) {
       const paths = Object.keys((await world.get('/docs/openapi.json')).at('paths') as object);
@@ -47,7 +47,7 @@ const KEY: readonly Check[] = [
   },
   {
     section: '4.3',
-    sentence: 'challengeId comes from a preceding login-options or register-options call.',
+    sentence: 'login-options or register-options, called before, gives the challengeId.',
     shows: 'both kinds of challenge enrol, once; an unknown id is 401',
     async run(t, world) {
       for (const kind of ['register', 'login'] as const) {
@@ -62,7 +62,7 @@ const KEY: readonly Check[] = [
   {
     section: '4.3',
     sentence:
-      'credential is the browser credential-creation result for FIDO2 and is validated against the stored challenge options.',
+      'credential is what the browser returned when it created a FIDO2 credential; it is verified against the options of the challenge.',
     shows: 'a credential of the challenge enrols; one made for another challenge is 401',
     async run(t, world) {
       const { url } = world.gateway;
@@ -74,7 +74,7 @@ const KEY: readonly Check[] = [
   {
     section: '4.3',
     sentence:
-      'POST /auth/v1/keys/register_key | JSON { challengeId: int64, code: string, credential?: attestation object, publicKey?: base64url string, passKeyFlag?: boolean } … publicKey (base64url Ed25519) is sent for a software key.',
+      'POST /auth/v1/keys/register_key | JSON { challengeId: int64, code: string, credential?: attestation object, publicKey?: base64url string, passKeyFlag?: boolean } … A software key is sent as publicKey (Ed25519, base64url).',
     shows: 'a software key enrols; without a key, and with half of one, 400',
     async run(t, world) {
       const person = await world.person();
@@ -87,7 +87,7 @@ const KEY: readonly Check[] = [
   {
     section: '4.3',
     sentence:
-      'passKeyFlag true marks a password-derived key and automatically replaces older password-derived keys.',
+      'With passKeyFlag the key counts as derived from a password, and older keys of that kind are replaced.',
     shows: 'a second password key takes the place of the first; the user key stays',
     async run(t, world) {
       const person = await world.person();
@@ -147,7 +147,7 @@ const KEY: readonly Check[] = [
   {
     section: '4.3',
     sentence:
-      'Cross-user key listing is an admin-panel function (/ProxyAdmin/UserKeys), not part of the public API.',
+      'Keys of all users are listed in the admin panel (/ProxyAdmin/UserKeys); the public API does not list them.',
     shows: 'the page is there; keys of others are for an admin, 403 for a user',
     async run(t, world) {
       const page = await world.get('/ProxyAdmin/UserKeys');
@@ -164,7 +164,7 @@ const KEY: readonly Check[] = [
 const BROWSER: readonly Check[] = [
   {
     section: '4.4',
-    sentence: 'GET /auth/v1/register_options | Returns a registration challenge.',
+    sentence: 'GET /auth/v1/register_options | A challenge for a registration.',
     shows: 'two calls give two challenges',
     async run(t, world) {
       const one = await passkeyOptions(world.gateway.url, 'register');
@@ -176,7 +176,8 @@ const BROWSER: readonly Check[] = [
   },
   {
     section: '4.4',
-    sentence: 'GET/POST /auth/v1/login_options and POST /auth/v1/login | Challenge-response browser login.',
+    sentence:
+      'GET/POST /auth/v1/login_options and POST /auth/v1/login | Login of a browser by challenge and response.',
     shows: 'options by GET and by POST; an answered challenge sets sid, a wrong answer is 401',
     async run(t, world) {
       const person = await world.person();
@@ -194,7 +195,7 @@ const BROWSER: readonly Check[] = [
   {
     section: '4.4',
     sentence:
-      'POST /auth/v1/login_phone | Body { phone: string }. Sends a one-time code. Needs the chat module for delivery.',
+      'POST /auth/v1/login_phone | { phone: string }. A one-time code is sent. The chat module delivers it.',
     shows: 'the code arrives and logs in; a phone that is none is 400',
     async run(t, world) {
       const phone = '+491709999999';
@@ -221,7 +222,7 @@ const BROWSER: readonly Check[] = [
   },
   {
     section: '4.4',
-    sentence: 'GET /auth/v1/info | Version, available authentication methods, non-sensitive configuration.',
+    sentence: 'GET /auth/v1/info | The version, ways to log in, and the public part of the configuration.',
     shows: 'version, the methods of this gateway, and nothing of its secrets',
     async run(t, world) {
       const answer = await world.get('/auth/v1/info');
@@ -233,7 +234,7 @@ const BROWSER: readonly Check[] = [
   {
     section: '4.4',
     sentence:
-      'GET /health | Overall status (database connectivity, memory, active sessions). A plain form returns { "status": "healthy" }.',
+      'GET /health | State of the whole (database, memory, sessions). The plain form is { "status": "healthy" }.',
     shows: 'health has database, memory and sessions; its plain form is the one word',
     async run(t, world) {
       const answer = await world.get('/health');
@@ -249,7 +250,7 @@ const SHOP = { name: 'Shop', url: 'https://shop.example', currencies: ['DEMO'], 
 const APPS: readonly Check[] = [
   {
     section: '4.5',
-    sentence: 'POST /auth/v1/app/upsert_usr_app. Requires a browser session cookie.',
+    sentence: 'The route is POST /auth/v1/app/upsert_usr_app. It needs the cookie of a browser session.',
     shows: 'a cookie registers; no session and a bearer are 401',
     async run(t, world) {
       const { auth, person } = await world.agent();
@@ -260,7 +261,7 @@ const APPS: readonly Check[] = [
   },
   {
     section: '4.5',
-    sentence: 'Body: { name, url, webhookUrl, currencies: [string], netTypes: [integer] }.',
+    sentence: 'The body is { name, url, webhookUrl, currencies: [string], netTypes: [integer] }.',
     shows: 'fields of another type are 400, and nothing is registered',
     async run(t, world) {
       const owner = await world.person();
@@ -278,7 +279,7 @@ const APPS: readonly Check[] = [
   },
   {
     section: '4.5',
-    sentence: 'Null or omitted fields mean unchanged for an existing app.',
+    sentence: 'For an application that exists, a field that is null or left out stays as it was.',
     shows: 'an update with nulls and without fields changes the one field that it names',
     async run(t, world) {
       const owner = await world.person();
@@ -297,7 +298,7 @@ const APPS: readonly Check[] = [
 const REGISTRATION: readonly Check[] = [
   {
     section: '4.5',
-    sentence: 'Response body: not shown.',
+    sentence: 'Left open: the body of the answer.',
     shows:
       'the first answer has id and API key; a repeat with its Idempotency-Key is the same to the byte and registers nothing, other content is 422',
     async run(t, world) {

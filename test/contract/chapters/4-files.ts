@@ -26,7 +26,7 @@ const PERSONAL = ['0', '-5', undefined];
 const V1: readonly Check[] = [
   {
     section: '4.6',
-    sentence: 'File transport v1 (session cookie sid required)',
+    sentence: 'File transport v1 (needs the session cookie sid)',
     shows: 'each v1 route is 401, code 1101, without the cookie and with a bearer',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -42,7 +42,7 @@ const V1: readonly Check[] = [
   {
     section: '4.6',
     sentence:
-      'POST /auth/v1/file/init_upload | JSON { FileName: string, FileSize: integer, CRC32: integer, ChatId: string (int64), Message?: string, LinkedMessageId?: string (int64) } | { result: <integer uploadId> }. The id equals the declared CRC32.',
+      'POST /auth/v1/file/init_upload | JSON { FileName: string, FileSize: integer, CRC32: integer, ChatId: string (int64), Message?: string, LinkedMessageId?: string (int64) } | { result: <integer uploadId> }. It is the CRC-32 that was declared.',
     shows:
       'a file with a message and a linked message opens an upload named by its CRC32; wrong types are 400',
     async run(t, world) {
@@ -85,7 +85,7 @@ const V1: readonly Check[] = [
   {
     section: '4.6',
     sentence:
-      'POST /auth/v1/file/upload_part | Query uploadId, chunkNumber (zero-based), chunkCrc32. Body is raw application/octet-stream (not multipart).',
+      'POST /auth/v1/file/upload_part | Query uploadId, chunkNumber (from zero), chunkCrc32. The body is application/octet-stream, raw and not multipart.',
     shows: 'chunks are counted from 0; a form is refused with 415, a missing query field with 4xx',
     async run(t, world) {
       const { auth } = await world.person();
@@ -104,7 +104,7 @@ const V1: readonly Check[] = [
   {
     section: '4.6',
     sentence:
-      '{ result: { chunkNumber, fileId, fileCode } }. fileId and fileCode are null until the last missing chunk arrives.',
+      '{ result: { chunkNumber, fileId, fileCode } }. Before the last missing chunk, fileId and fileCode are null.',
     shows: 'two nulls until the last missing chunk, in any order; then a file id and its code',
     async run(t, world) {
       const { auth } = await world.person();
@@ -123,7 +123,7 @@ const V1: readonly Check[] = [
   },
   {
     section: '4.6',
-    sentence: 'POST /auth/v1/file/cancel_upload | Query uploadId | Empty success.',
+    sentence: 'POST /auth/v1/file/cancel_upload | Query uploadId | Success without content.',
     shows: 'a cancellation succeeds with nothing in it; an id that is none is 1305',
     async run(t, world) {
       const { auth } = await world.person();
@@ -137,7 +137,7 @@ const V1: readonly Check[] = [
   {
     section: '4.6',
     sentence:
-      'GET /auth/v1/file/{fileId} | Optional query part_number (zero-based, 256 KB chunks) | File bytes. Chunk mode adds headers X-Chunk-CRC32, X-File-Part, Cache-Control.',
+      'GET /auth/v1/file/{fileId} | Query part_number, optional (chunks of 256 KB, from zero) | The bytes. A chunk has the headers X-Chunk-CRC32, X-File-Part, Cache-Control.',
     shows: 'the whole file, and each chunk with the three headers; a chunk beyond the end is refused',
     async run(t, world) {
       const person = await world.person();
@@ -155,7 +155,7 @@ const V1: readonly Check[] = [
   },
   {
     section: '4.6',
-    sentence: 'HEAD /auth/v1/file/{fileId} | | Headers only.',
+    sentence: 'HEAD /auth/v1/file/{fileId} | | The headers alone.',
     shows: 'HEAD has the headers of GET and no body',
     async run(t, world) {
       const person = await world.person();
@@ -169,7 +169,7 @@ const V1: readonly Check[] = [
 const V1_RULES: readonly Check[] = [
   {
     section: '4.6',
-    sentence: 'Chunk size is fixed at 256 KB except for the last chunk.',
+    sentence: 'Every chunk has 256 KB; the last one may be shorter.',
     shows: 'a first chunk with a byte less is refused, as is one with a byte more',
     async run(t, world) {
       const { auth } = await world.person();
@@ -184,7 +184,7 @@ const V1_RULES: readonly Check[] = [
   },
   {
     section: '4.6',
-    sentence: 'ChatId greater than 0 means a normal conversation and the caller must be a member.',
+    sentence: 'A ChatId above 0 names a conversation, of which the caller must be a member.',
     shows: 'a member uploads to the chat, another user is refused',
     async run(t, world) {
       const { auth, person } = await world.agent();
@@ -198,7 +198,7 @@ const V1_RULES: readonly Check[] = [
   {
     section: '4.6',
     sentence:
-      'ChatId of 0 or less, or omitted, means a file without a conversation (for example an avatar or app logo). The gateway then resolves or creates a per-user personal-storage chat and uses it.',
+      "A ChatId of 0 or below, or none, is a file without conversation (an avatar, the logo of an application). It goes to the chat for the user's personal storage, which is created when needed.",
     shows: '0, -5 and no ChatId store a file that its owner reads and another user does not',
     async run(t, world) {
       const [person, other] = [await world.person(), await world.person()];
@@ -212,7 +212,7 @@ const V1_RULES: readonly Check[] = [
   {
     section: '4.6',
     sentence:
-      'X-Chunk-CRC32 is the full-file CRC32 from chat metadata. X-File-Part is whole-file or part-N/total.',
+      'X-Chunk-CRC32 is the CRC-32 of the whole file, from the metadata of the chat. The values of X-File-Part are whole-file and part-N/total.',
     shows: 'the CRC32 of the file in both modes; whole-file, part-0/2 and part-1/2',
     async run(t, world) {
       const person = await world.person();
@@ -227,7 +227,7 @@ const V1_RULES: readonly Check[] = [
   },
   {
     section: '4.6',
-    sentence: 'The download always needs a valid session and checks access through chat file metadata.',
+    sentence: "A download needs a session in every case, and access by the chat's metadata of the file.",
     shows: 'without a session 401; who joins the chat reads the file, who is not in it does not',
     async run(t, world) {
       const { auth, person } = await world.agent();
@@ -246,7 +246,7 @@ const V1_RULES: readonly Check[] = [
   },
   {
     section: '4.6',
-    sentence: 'No separate completion call exists. The last accepted chunk completes the upload.',
+    sentence: 'There is no call to complete an upload. The upload is complete with its last chunk.',
     shows: 'the file is there right after the answer to its last chunk',
     async run(t, world) {
       const person = await world.person();
@@ -261,7 +261,7 @@ const V2: readonly Check[] = [
   {
     section: '4.7',
     sentence:
-      'POST /auth/v2/file/create_draft | Query fileName, fileSize, chatId, message, linkedMessageId, crc32 (optional string stored on the pending message) | { result: "<fileId>:<fileCode>" }',
+      'POST /auth/v2/file/create_draft | Query fileName, fileSize, chatId, message, linkedMessageId, crc32 (optional string, kept with the pending message) | { result: "<fileId>:<fileCode>" }',
     shows: 'one text of id, colon and code; no session is 401, a bad name 1309',
     async run(t, world) {
       const { auth, person } = await world.agent();
@@ -284,7 +284,7 @@ const V2: readonly Check[] = [
   {
     section: '4.7',
     sentence:
-      'POST /auth/v2/file/stream_upload/{fileId} | Raw application/octet-stream body; optional Range header | HTTP 200, empty body',
+      'POST /auth/v2/file/stream_upload/{fileId} | The raw body, application/octet-stream; Range is optional | 200 without a body',
     shows: 'a whole body and a body with Range are 200 without a body; a draft of another user is 1305',
     async run(t, world) {
       const [person, other] = [await world.person(), await world.person()];
@@ -304,7 +304,7 @@ const V2: readonly Check[] = [
   {
     section: '4.7',
     sentence:
-      'GET or HEAD /auth/v2/file/{id_or_code} | Optional Range, If-None-Match, If-Match | Bytes; supports 206 Partial Content, Accept-Ranges: bytes, ETag',
+      'GET or HEAD /auth/v2/file/{id_or_code} | Range, If-None-Match, If-Match, all optional | The bytes; 206 Partial Content, Accept-Ranges: bytes and ETag are supported',
     shows: 'a range is 206, a known tag 304, another tag 412; HEAD has the headers alone',
     async run(t, world) {
       const { fileCode, bytes } = await uploadV2(world, await world.person(), smallFile());
@@ -329,7 +329,7 @@ const V2: readonly Check[] = [
 const V2_RULES: readonly Check[] = [
   {
     section: '4.7',
-    sentence: 'create_draft applies the same personal-storage fallback as v1 when chatId is 0 or less.',
+    sentence: 'With a chatId of 0 or below, create_draft uses personal storage as v1 does.',
     shows: '0, -5 and no chatId store a file that its owner reads and another user does not',
     async run(t, world) {
       const [person, other] = [await world.person(), await world.person()];
@@ -350,7 +350,7 @@ const V2_RULES: readonly Check[] = [
   {
     section: '4.7',
     sentence:
-      'id_or_code is either an obfuscated file code (always accepted) or a raw numeric file id. A raw id is always accepted for authenticated users and accepted for anonymous users only when FileDownloadByIdEnabled is true.',
+      'id_or_code is a file code, which always works, or the id of a file as a number. An id always works for users who are authenticated; for anonymous users it works if FileDownloadByIdEnabled is true.',
     shows: 'code and id with a session, the code alone without one; the id too once the setting is 1',
     async run(t, world) {
       const person = await world.person();
@@ -368,7 +368,7 @@ const V2_RULES: readonly Check[] = [
   {
     section: '4.7',
     sentence:
-      'By default code-based downloads need no session. When FileDownloadAuthRequired is true every v2 download needs a session.',
+      'A download by code needs no session by default. With FileDownloadAuthRequired each v2 download needs one.',
     shows: 'the setting makes a code 401 without a session, and leaves it with one',
     async run(t, world) {
       const person = await world.person();
@@ -383,7 +383,7 @@ const V2_RULES: readonly Check[] = [
   },
   {
     section: '4.7',
-    sentence: 'By default code-based downloads need no session.',
+    sentence: 'A download by code needs no session by default.',
     shows: 'a bearer that has ended does no harm to a download by code; to one by id it is 401',
     async run(t, world) {
       const person = await world.mcpPerson();
@@ -398,8 +398,7 @@ const V2_RULES: readonly Check[] = [
   },
   {
     section: '4.7',
-    sentence:
-      "Authenticated raw-id downloads are access-checked in the chat module with the caller's user id.",
+    sentence: 'For an id, the chat module checks whether the authenticated user may read the file.',
     shows: 'a member reads by id, another user gets 404',
     async run(t, world) {
       const { auth, person } = await world.agent();
@@ -412,7 +411,7 @@ const V2_RULES: readonly Check[] = [
   },
   {
     section: '4.7',
-    sentence: 'A streaming upload body above FileMaxSizeBytes is rejected with HTTP 413.',
+    sentence: 'A streamed body larger than FileMaxSizeBytes is answered with 413.',
     shows: 'with a cap of 2,000 bytes a body of 2,001 is 413, one of 2,000 is taken',
     async run(t, world) {
       const { auth } = await world.person();

@@ -19,7 +19,7 @@ const ENDPOINT: readonly Check[] = [
   {
     section: '4.1',
     sentence:
-      'POST /mcp. Content type application/json. Body is a JSON-RPC 2.0 request { jsonrpc: "2.0", id, method, params }.',
+      'The route is POST /mcp. The content type is application/json. A body is one JSON-RPC 2.0 request, { jsonrpc: "2.0", id, method, params }.',
     shows: 'the answer has jsonrpc 2.0 and the id as it was sent; another content type is 415',
     async run(t, world) {
       for (const id of [7, 'seven']) {
@@ -37,7 +37,7 @@ const ENDPOINT: readonly Check[] = [
   },
   {
     section: '4.1',
-    sentence: 'Header Authorization: Bearer <sessionId>.',
+    sentence: 'Authorization: Bearer <sessionId>.',
     shows: 'a bearer opens its tools; a wrong one is -32001',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -49,7 +49,7 @@ const ENDPOINT: readonly Check[] = [
   {
     section: '4.1',
     sentence:
-      'Capability code (see section 5): query code, header X-MCP-Code, or params.arguments.code / params.code.',
+      'A capability code (section 5): code in the query, X-MCP-Code, params.arguments.code or params.code.',
     shows: 'a code counts in each of the four places',
     async run(t, world) {
       const code = await paymentCode(world);
@@ -70,7 +70,7 @@ const ENDPOINT: readonly Check[] = [
   {
     section: '4.1',
     sentence:
-      'Device id for chat-family codes: header X-Device-Guid, query device_guid, or params.arguments.device_guid (UUID).',
+      'For codes of the chat family a device id, a UUID: X-Device-Guid, device_guid in the query, or params.arguments.device_guid.',
     shows: 'a device id counts in each of the three places; without one, and with no UUID, -32602',
     async run(t, world) {
       const code = await inviteCode(world);
@@ -92,7 +92,7 @@ const ENDPOINT: readonly Check[] = [
   {
     section: '4.1',
     sentence:
-      'initialize | protocolVersion (string), capabilities (object), clientInfo {name, version} | { protocolVersion, capabilities: { tools: {}, resources: {} }, serverInfo: { name, version } }. The response carries header Mcp-Session-Id. No authentication is needed.',
+      'initialize | protocolVersion (string), capabilities (object), clientInfo {name, version} | { protocolVersion, capabilities: { tools: {}, resources: {} }, serverInfo: { name, version } }. The answer has the header Mcp-Session-Id. Authentication is not required.',
     shows: 'initialize without a session answers the shape and Mcp-Session-Id',
     async run(t, world) {
       const answer = await world.rpc({}, 'initialize', HELLO);
@@ -106,7 +106,7 @@ const ENDPOINT: readonly Check[] = [
   },
   {
     section: '4.1',
-    sentence: 'notifications/initialized | none | HTTP 200, empty body.',
+    sentence: 'notifications/initialized | none | 200 without a body.',
     shows: 'notifications/initialized is 200 without a body',
     async run(t, world) {
       const answer = await world.post('/mcp', {}, { jsonrpc: '2.0', method: 'notifications/initialized' });
@@ -116,7 +116,7 @@ const ENDPOINT: readonly Check[] = [
   {
     section: '4.1',
     sentence:
-      'tools/list | none | { tools: [ <tool> ] }. Unauthenticated callers get the full advertised catalogue. Authenticated callers get only the tools their session may call.',
+      'tools/list | none | { tools: [ <tool> ] }. Without authentication it is the whole advertised catalog. With authentication it is what the session may call.',
     shows:
       'without a session every tool is listed; with one no listed tool is refused, and the others are -32001',
     async run(t, world) {
@@ -135,7 +135,7 @@ const ENDPOINT: readonly Check[] = [
   {
     section: '4.1',
     sentence:
-      'tools/call | name (string, required), arguments (object) | { content: [ { type: "text", text: <string> } ], isError?: true }.',
+      'tools/call | name (string, required), arguments (object) | { content: [ { type: "text", text: <string> } ], isError?: true }. text holds the JSON of the backend, unchanged, as a string.',
     shows: 'no name is -32602; arguments that are left out or null are none, another type is refused',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -157,7 +157,8 @@ const ENDPOINT: readonly Check[] = [
   },
   {
     section: '4.1',
-    sentence: 'text is the backend JSON returned unchanged, as a string.',
+    sentence:
+      '{ content: [ { type: "text", text: <string> } ], isError?: true }. text holds the JSON of the backend, unchanged, as a string.',
     shows: 'the text of a tool is the body of the REST call, to the byte',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -170,8 +171,7 @@ const ENDPOINT: readonly Check[] = [
   },
   {
     section: '4.1',
-    sentence:
-      'When the backend returns an error envelope, isError is true and the result is still a JSON-RPC result.',
+    sentence: 'An error envelope of the backend sets isError, and the answer remains a JSON-RPC result.',
     shows: 'a refusal of the module is a result with isError and its envelope as text',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -183,7 +183,7 @@ const ENDPOINT: readonly Check[] = [
   },
   {
     section: '4.1',
-    sentence: 'resources/list | none | List of resources visible to the caller.',
+    sentence: 'resources/list | none | The resources that the caller may see.',
     shows: 'every listed resource can be read, and a code lists other ones than a session',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -196,7 +196,7 @@ const ENDPOINT: readonly Check[] = [
   },
   {
     section: '4.1',
-    sentence: 'resources/list | none | List of resources visible to the caller.',
+    sentence: 'resources/list | none | The resources that the caller may see.',
     shows: 'without a session those are listed that are read without one, and no other one is read',
     async run(t, world) {
       const [open, all] = [
@@ -212,7 +212,7 @@ const ENDPOINT: readonly Check[] = [
   {
     section: '4.1',
     sentence:
-      'resources/read | uri (string) | { contents: [ { text, mimeType } ] }. isError: true is set for backend errors.',
+      'resources/read | uri (string) | { contents: [ { text, mimeType } ] }. An error of the backend sets isError: true.',
     shows: 'a resource has text and mimeType; with a failing backend isError is true',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -229,7 +229,7 @@ const ENDPOINT: readonly Check[] = [
   },
   {
     section: '4.1',
-    sentence: 'JSON-RPC level failures use the error field (codes in section 7).',
+    sentence: 'A failure of JSON-RPC is in the field error; section 7 lists the codes.',
     shows: 'an unknown method is in the error field, without a result',
     async run(t, world) {
       const answer = await world.rpc({}, 'nothing/here');
@@ -243,7 +243,7 @@ const LOGIN: readonly Check[] = [
   {
     section: '4.2',
     sentence:
-      'POST /auth/v1/mcp_login. No body. Input is headers only. Success returns { result: { sessionId, loginType, expiresUtc, appId } }.',
+      'The route is POST /auth/v1/mcp_login. It has no body. Everything is in headers. A login returns { result: { sessionId, loginType, expiresUtc, appId } }.',
     shows: 'headers alone log in: the four fields',
     async run(t, world) {
       const { login } = await world.agent();
@@ -279,7 +279,7 @@ const LOGIN: readonly Check[] = [
   },
   {
     section: '4.2',
-    sentence: 'X-PublicKey | base64url, 32 bytes (Ed25519 public key)',
+    sentence: 'X-PublicKey | Ed25519 public key, 32 bytes in base64url',
     shows: '31 and 33 bytes, and no base64url, are 400',
     async run(t, world) {
       for (const wrong of [Buffer.alloc(31, 1), Buffer.alloc(33, 1)])
@@ -289,7 +289,7 @@ const LOGIN: readonly Check[] = [
   },
   {
     section: '4.2',
-    sentence: 'X-Timestamp | Unix seconds as an integer string',
+    sentence: 'X-Timestamp | Unix time in seconds, a decimal integer',
     shows: 'a fraction, a word and an ISO date are 400',
     async run(t, world) {
       const headers = verifiedHeaders((await world.mcpPerson()).key);
@@ -299,7 +299,7 @@ const LOGIN: readonly Check[] = [
   },
   {
     section: '4.2',
-    sentence: 'X-Signature | base64url Ed25519 signature, 64 bytes',
+    sentence: 'X-Signature | Ed25519 signature, 64 bytes in base64url',
     shows: '63 and 65 bytes are 400',
     async run(t, world) {
       const headers = verifiedHeaders(newKey());
@@ -311,7 +311,7 @@ const LOGIN: readonly Check[] = [
   },
   {
     section: '4.2',
-    sentence: 'X-App-Id | Identifier (time tick) of a registered user application',
+    sentence: 'X-App-Id | Id (a tick) of an application that is registered',
     shows: 'no number is 400; an id of no application is 401 Access denied',
     async run(t, world) {
       const { publicKey } = (await world.mcpPerson()).key;

@@ -12,7 +12,7 @@ export const CHECKS: readonly Check[] = [
   {
     section: '4.8',
     sentence:
-      'LocalFileStoragePath: if set, bytes are stored at {LocalFileStoragePath}/{owner}/{fileId}. … If LocalFileStoragePath is set, it is used instead of HTTP file servers.',
+      'LocalFileStoragePath: a folder, where bytes are at {LocalFileStoragePath}/{owner}/{fileId}. … LocalFileStoragePath wins over HTTP file servers.',
     shows: 'the bytes are in the file {owner}/{fileId} of the folder, and no server got any',
     apart: true,
     async run(t) {
@@ -34,7 +34,7 @@ export const CHECKS: readonly Check[] = [
   },
   {
     section: '4.8',
-    sentence: 'The directory must be writable.',
+    sentence: 'It must be possible to write there.',
     shows: 'a start with a path that cannot be a directory ends, and names the setting',
     apart: true,
     async run(t) {
@@ -51,7 +51,7 @@ export const CHECKS: readonly Check[] = [
   {
     section: '4.8',
     sentence:
-      'FileServers: map from numeric threshold (key) to { Host }. The first backend whose threshold is lower than the generated file id is used.',
+      'FileServers: an object from thresholds (numbers as keys) to { Host }. A new file id uses the first server whose threshold is below the id.',
     shows: 'a file goes to the server whose threshold is below its id, none to one whose threshold is above',
     apart: true,
     async run(t) {

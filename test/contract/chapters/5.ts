@@ -30,7 +30,7 @@ async function refused(world: World, headers: Headers): Promise<unknown[]> {
 const LEVELS: readonly Check[] = [
   {
     section: '5.1',
-    sentence: 'McpBasic | Limited read access to a curated tool list. No proof of key possession.',
+    sentence: 'McpBasic | Reads a short list of tools. Possession of the key is not proven.',
     shows: 'the public key alone logs in; the session lists reads, and a transfer is -32001',
     async run(t, world) {
       const { auth } = await world.agent('McpBasic');
@@ -45,7 +45,7 @@ const LEVELS: readonly Check[] = [
   },
   {
     section: '5.1',
-    sentence: 'McpVerified | Full personal access. Proven by an Ed25519 signature.',
+    sentence: 'McpVerified | All that the account may do. An Ed25519 signature proves the key.',
     shows: 'a signed session moves money; a signature of another key is 401 Invalid signature',
     async run(t, world) {
       const [{ auth }, receiver] = [
@@ -62,7 +62,7 @@ const LEVELS: readonly Check[] = [
   },
   {
     section: '5.1',
-    sentence: 'McpApp | Delegated access scoped to one registered application.',
+    sentence: 'McpApp | Acts through one registered application, within its scope.',
     shows: 'the session names its application and reaches the tools that are open to applications',
     async run(t, world) {
       const { auth, login, appId } = await world.appAgent();
@@ -76,7 +76,7 @@ const LEVELS: readonly Check[] = [
   {
     section: '5.1',
     sentence:
-      'the signed message is the 8-byte little-endian int64 of the Unix timestamp (the same value as X-Timestamp), not its decimal text. The signature is Ed25519 and is sent base64url-encoded without padding.',
+      'the message is the Unix time of X-Timestamp as an int64 in 8 bytes, little-endian; its decimal text is not signed. The Ed25519 signature is sent in base64url without padding.',
     shows: 'little-endian bytes log in; decimal text, big-endian bytes and another second are 401',
     async run(t, world) {
       const { key } = await world.mcpPerson();
@@ -99,7 +99,7 @@ const LEVELS: readonly Check[] = [
 const RULES: readonly Check[] = [
   {
     section: '5.1',
-    sentence: 'Malformed key, signature, timestamp or app id gives 400.',
+    sentence: 'A key, signature, timestamp or application id that cannot be read is answered with 400.',
     shows: 'each of the four headers, malformed, is 400 Invalid input format',
     async run(t, world) {
       const good = verifiedHeaders((await world.mcpPerson()).key);
@@ -109,7 +109,7 @@ const RULES: readonly Check[] = [
   },
   {
     section: '5.1',
-    sentence: 'The timestamp must lie within plus or minus 5 minutes of server UTC time.',
+    sentence: "The timestamp differs from the server's UTC time by 5 minutes at most.",
     shows: '4 minutes off either way log in, 6 minutes are 401 Challenge expired',
     async run(t, world) {
       const { key } = await world.mcpPerson();
@@ -121,7 +121,7 @@ const RULES: readonly Check[] = [
   },
   {
     section: '5.1',
-    sentence: 'The public key must be a known user key of a user account.',
+    sentence: 'An account has the public key among its user keys.',
     shows: 'an unknown key is 401 Session not found',
     async run(t, world) {
       t.same(await refused(world, verifiedHeaders(newKey())), [401, 'Session not found']);
@@ -130,7 +130,7 @@ const RULES: readonly Check[] = [
   },
   {
     section: '5.1',
-    sentence: 'The key must have the McpAccess flag.',
+    sentence: 'The flag McpAccess of the key is set.',
     shows: 'a key without it is 401 Access denied; once it is set the login succeeds',
     async run(t, world) {
       const person = await world.person();
@@ -141,7 +141,7 @@ const RULES: readonly Check[] = [
   },
   {
     section: '5.1',
-    sentence: 'The owning user must not be blocked.',
+    sentence: 'The account of the key is not blocked.',
     shows: 'after an admin blocks the user, the login is 401 Access denied and the session is closed',
     async run(t, world) {
       const { person, auth } = await world.agent('McpVerified', await world.mcpPerson());
@@ -155,7 +155,7 @@ const RULES: readonly Check[] = [
   {
     section: '5.1',
     sentence:
-      'McpApp: the app must have McpEnabled and be approved. The key must belong to the app owner or be the explicit key configured for that app.',
+      'For McpApp the application has McpEnabled and is approved. Its owner has the key, or the key is the one that is configured for the application.',
     shows: 'not approved, not enabled and a foreign key are 401 Access denied; the explicit key logs in',
     async run(t, world) {
       const [owner, other] = [await world.mcpPerson(), await world.mcpPerson()];
@@ -178,7 +178,7 @@ const RULES: readonly Check[] = [
   {
     section: '5.1',
     sentence:
-      'Enrolment sequence for an agent: register the public key for a user (register_key or admin panel), set mcpAccess true with update_key, call mcp_login, then call /mcp with the bearer session id. … Using the session: send Authorization: Bearer <sessionId> on /mcp.',
+      'To enroll an agent: register its public key for a user (register_key or the admin panel), set mcpAccess with update_key, then mcp_login, then /mcp with the session id as bearer. … To use a session: /mcp takes Authorization: Bearer <sessionId>.',
     shows: 'the four steps end with a balance',
     async run(t, world) {
       const person = await world.person();
@@ -190,7 +190,7 @@ const RULES: readonly Check[] = [
   },
   {
     section: '5.1',
-    sentence: 'register the public key for a user (register_key or admin panel)',
+    sentence: 'register its public key for a user (register_key or the admin panel),',
     shows: 'a key that an admin adds logs in to MCP once mcpAccess is set',
     async run(t, world) {
       const [person, { auth }, key] = [await world.person(), await world.admin(), newKey()];
@@ -205,7 +205,7 @@ const RULES: readonly Check[] = [
   },
   {
     section: '5.1',
-    sentence: 'Re-login or the close_sessions tool rotates or ends sessions.',
+    sentence: 'A new login, or the tool close_sessions, replaces or ends sessions.',
     shows: 'a login that brings the bearer of its key ends that session; one without leaves the others',
     async run(t, world) {
       const person = await world.mcpPerson();
@@ -225,7 +225,7 @@ const RULES: readonly Check[] = [
   },
   {
     section: '5.1',
-    sentence: 'Re-login or the close_sessions tool rotates or ends sessions.',
+    sentence: 'A new login, or the tool close_sessions, replaces or ends sessions.',
     shows: 'the close_sessions tool ends the other session at once',
     async run(t, world) {
       const person = await world.mcpPerson();
@@ -241,7 +241,7 @@ const CODES: readonly Check[] = [
   {
     section: '5.2',
     sentence:
-      'For public code-based flows there is no login. The caller supplies a capability code (query code, header X-MCP-Code, or argument code).',
+      'Public flows that work with a code need no login. The caller sends the capability code (code in the query, X-MCP-Code, or the argument code).',
     shows: 'a code alone reads a payment order; a wrong code is -32602',
     async run(t, world) {
       const code = await paymentCode(world);
@@ -253,7 +253,7 @@ const CODES: readonly Check[] = [
   },
   {
     section: '5.2',
-    sentence: 'Chat-family codes also need a device UUID (see 4.1).',
+    sentence: 'A code of the chat family needs a device UUID besides (4.1).',
     shows: 'an invite code without a device is -32602, with one its tools are listed',
     async run(t, world) {
       const headers = { 'X-MCP-Code': await inviteCode(world) };
@@ -265,7 +265,7 @@ const CODES: readonly Check[] = [
   {
     section: '5.2',
     sentence:
-      'Only tools and resources whose capabilityModule matches the family of the resolved code are visible: chat for invite codes, wallet for payment-order codes. Session-scoped tools are invisible.',
+      'The caller sees the tools and resources whose capabilityModule is the family of the code: chat for invitations, wallet for payment orders. Tools that need a session are not visible.',
     shows: 'each family lists its own tools; those of the other one and of sessions are -32001',
     async run(t, world) {
       const wallet = { 'X-MCP-Code': await paymentCode(world) };
@@ -284,7 +284,7 @@ const CODES: readonly Check[] = [
 const BROWSER: readonly Check[] = [
   {
     section: '5.3',
-    sentence: 'Browser sessions use the sid cookie. File v1 endpoints require it.',
+    sentence: 'The cookie sid names a browser session. File transport v1 needs it.',
     shows: 'the cookie opens own keys and v1 files; another value is 401, code 1101',
     async run(t, world) {
       const { auth } = await world.person();
@@ -298,8 +298,7 @@ const BROWSER: readonly Check[] = [
   },
   {
     section: '5.3',
-    sentence:
-      'Browser login is challenge-response through the login-options and login endpoints, or phone login.',
+    sentence: 'A browser logs in by challenge and response (login-options, then login), or by phone.',
     shows: 'a signed challenge and a phone code each open a session of the account',
     async run(t, world) {
       const person = await world.person();
@@ -316,7 +315,7 @@ const BROWSER: readonly Check[] = [
   {
     section: '5.3',
     sentence:
-      'software Ed25519 keys and FIDO2 hardware keys (attestation and assertion verified by the server against the FIDO2 configuration of 2.8).',
+      'Ed25519 software keys, and FIDO2 hardware keys, whose attestations and assertions the server verifies with the configuration of 2.8.',
     shows: 'an authenticator enrols and logs in; another origin and another relying party are 401',
     async run(t, world) {
       const { url } = world.gateway;
@@ -334,7 +333,7 @@ const BROWSER: readonly Check[] = [
 const WEBHOOK: readonly Check[] = [
   {
     section: '5.4',
-    sentence: 'Each webhook delivery carries header X-API-Key: <APP_API_KEY>. The receiver validates it.',
+    sentence: 'A webhook has the header X-API-Key: <APP_API_KEY>. Its receiver checks it.',
     shows: 'two applications get their own keys, as their registrations told them',
     async run(t, world) {
       for (const path of ['key-one', 'key-two']) {
@@ -350,7 +349,7 @@ const WEBHOOK: readonly Check[] = [
   },
   {
     section: '5.4',
-    sentence: 'The receiver validates it.',
+    sentence: 'Its receiver checks it.',
     shows: 'after rotate_key deliveries carry the former key until the owner finishes, then the new one',
     async run(t, world) {
       const { owner, appId, apiKey } = await hooked(world, 'rotated');

@@ -43,7 +43,7 @@ async function appUntil(
 const CHANNELS: readonly Check[] = [
   {
     section: '6.1',
-    sentence: 'Backend modules emit events. The gateway collects them by polling or direct push',
+    sentence: 'Events come from backend modules. Modules push them or the gateway polls,',
     shows: 'an event that a module pushed and one of a polled module both arrive',
     async run(t, world) {
       const { owner } = await hooked(world, 'collected');
@@ -57,7 +57,7 @@ const CHANNELS: readonly Check[] = [
   {
     section: '6.1',
     sentence:
-      'then sends them to browsers over a real-time server-sent connection and to registered applications as webhooks.',
+      'then they go to browsers over a server-sent connection in real time, and to registered applications as webhooks.',
     shows: 'the same event is on the stream of its user and in the webhook of the application',
     async run(t, world) {
       const { owner } = await hooked(world, 'channels');
@@ -74,7 +74,7 @@ const DELIVERY: readonly Check[] = [
   {
     section: '6.2',
     sentence:
-      'For each application that has a webhookUrl, the gateway sends POST to that URL with Content-Type: application/json, header X-API-Key, and a JSON body of the shape in 2.6.',
+      'An application with a webhookUrl gets a POST there, with Content-Type: application/json, the header X-API-Key, and a JSON body as in 2.6.',
     shows: 'POST, application/json, X-API-Key and the event; an application without webhookUrl gets nothing',
     async run(t, world) {
       const { owner, apiKey } = await hooked(world, 'post');
@@ -92,7 +92,7 @@ const DELIVERY: readonly Check[] = [
   },
   {
     section: '6.2',
-    sentence: 'Several events may be combined in one delivery.',
+    sentence: 'A delivery may hold several events.',
     shows: 'twenty events of one push arrive in fewer than twenty deliveries, each of them once',
     async run(t, world) {
       const { owner } = await hooked(world, 'combined');
@@ -105,7 +105,7 @@ const DELIVERY: readonly Check[] = [
   },
   {
     section: '6.2',
-    sentence: 'Events are delivered in chronological order by time tick.',
+    sentence: 'The order of delivery is the order of ticks.',
     shows: 'events that are pushed from the last to the first arrive from the first to the last',
     async run(t, world) {
       const { owner } = await hooked(world, 'ordered');
@@ -119,7 +119,7 @@ const DELIVERY: readonly Check[] = [
   {
     section: '6.2',
     sentence:
-      'A failed delivery is retried on the next poll cycle. … success_count and failed_count are updated on each delivery, and last_tick records the last delivered event so none is skipped.',
+      'What failed is delivered again in the next cycle. … a delivery updates success_count or failed_count, and last_tick keeps the last event that was delivered, so that no event is skipped.',
     shows:
       'after a 500 the same event comes again, before the next one; failed_count 1, success_count and last_tick follow',
     apart: true,
@@ -147,7 +147,7 @@ const DELIVERY: readonly Check[] = [
   },
   {
     section: '6.2',
-    sentence: 'Receivers should answer within about 5 seconds.',
+    sentence: 'A receiver has about 5 seconds to answer.',
     shows: 'a receiver that does not answer is a failed delivery after 5 to 10 seconds',
     apart: true,
     async run(t, world) {
@@ -163,7 +163,7 @@ const DELIVERY: readonly Check[] = [
   },
   {
     section: '6.2',
-    sentence: 'Applications may limit events by the currencies and netTypes lists.',
+    sentence: 'currencies and netTypes restrict the events of an application.',
     shows:
       'events of another currency or network type do not arrive, those of the lists and without either do',
     async run(t, world) {
@@ -189,12 +189,12 @@ const DELIVERY: readonly Check[] = [
 
 /** What a user does, and the event that follows. */
 const TYPES: readonly (readonly [type: string, module: string, meaning: string])[] = [
-  ['TxInWallet', 'wallet', 'Incoming deposit or transfer'],
-  ['SwapChanged', 'wallet', 'Swap state changed'],
-  ['ExchangeChanged', 'wallet', 'Exchange transaction state changed'],
-  ['OrderChanged', 'wallet', 'Order state changed'],
-  ['TransferCompleted', 'wallet', 'Internal or external transfer finished'],
-  ['NewChatMessage', 'chat', 'New chat message'],
+  ['TxInWallet', 'wallet', 'A deposit or transfer came in'],
+  ['SwapChanged', 'wallet', 'A swap has another state'],
+  ['ExchangeChanged', 'wallet', 'An exchange transaction has another state'],
+  ['OrderChanged', 'wallet', 'An order has another state'],
+  ['TransferCompleted', 'wallet', 'A transfer, internal or external, is finished'],
+  ['NewChatMessage', 'chat', 'A chat has a new message'],
 ];
 
 /** Does all of it once, with one application that gets the events. */
@@ -230,7 +230,7 @@ const EVENT_TYPES: readonly Check[] = [
   ),
   {
     section: '6.3',
-    sentence: 'Custom core modules can publish their own types under module core.',
+    sentence: 'Core modules of a customer may have types of their own, with the module core.',
     shows: 'an unknown type arrives under module core; under another module the push is refused',
     async run(t, world) {
       const { owner } = await hooked(world, 'custom');
@@ -245,7 +245,7 @@ const EVENT_TYPES: readonly Check[] = [
 const NOTIFICATIONS: readonly Check[] = [
   {
     section: '6.4',
-    sentence: 'The only notification handled on /mcp is notifications/initialized.',
+    sentence: '/mcp handles one notification, notifications/initialized.',
     shows: 'it is 200 without a body; another notification does nothing and gets no error',
     async run(t, world) {
       const { auth } = await world.agent();

@@ -22,7 +22,7 @@ const LOGINS_MAX = 50;
 const ENVELOPE: readonly Check[] = [
   {
     section: '7.1',
-    sentence: 'REST errors use { error: { code, message } }.',
+    sentence: 'A REST error is { error: { code, message } }.',
     shows: '400, 401, 404, 405, 413 and 415 have one form, on every kind of route',
     async run(t, world) {
       const person = await world.person();
@@ -46,8 +46,7 @@ const ENVELOPE: readonly Check[] = [
   },
   {
     section: '7.1',
-    sentence:
-      'A tool call whose backend returns an error is returned as a JSON-RPC result with isError: true, not as a JSON-RPC error.',
+    sentence: "An error of a tool's backend is a JSON-RPC result with isError: true and no JSON-RPC error.",
     shows: 'an envelope and a bare 500 of the module are both a result with isError',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -90,7 +89,7 @@ const NOW = () => Math.floor(Date.now() / 1_000);
 
 const LOGIN: readonly Check[] = [
   refusedLogin(
-    '400 | Invalid input format | Malformed key, signature, timestamp or app id',
+    '400 | Invalid input format | Key, signature, timestamp or application id cannot be read',
     'each header by itself, malformed',
     async (world) => {
       const good = verifiedHeaders((await world.mcpPerson()).key);
@@ -99,7 +98,7 @@ const LOGIN: readonly Check[] = [
     },
   ),
   refusedLogin(
-    '401 | Session not found | Public key is not among the eligible user keys',
+    '401 | Session not found | No eligible user key equals the public key',
     'an unknown key, and one that was removed',
     async (world) => {
       const { key, auth, keyId } = await world.mcpPerson();
@@ -108,7 +107,7 @@ const LOGIN: readonly Check[] = [
     },
   ),
   refusedLogin(
-    '401 | Access denied | Key lacks McpAccess, user blocked, app not approved, or key not authorised for the app',
+    '401 | Access denied | The key has no McpAccess, the user is blocked, the application is not approved, or the key is not authorized for it',
     'the four conditions, one by one',
     async (world) => {
       const [owner, other, blocked] = await Promise.all([
@@ -133,7 +132,7 @@ const LOGIN: readonly Check[] = [
     },
   ),
   refusedLogin(
-    '401 | Challenge expired | Timestamp outside the 5-minute window',
+    '401 | Challenge expired | The timestamp is more than 5 minutes off',
     'signed six minutes ago, and six minutes ahead',
     async (world) => {
       const { key } = await world.mcpPerson();
@@ -141,7 +140,7 @@ const LOGIN: readonly Check[] = [
     },
   ),
   refusedLogin(
-    '401 | Invalid signature | Signature fails to verify against X-PublicKey',
+    '401 | Invalid signature | X-PublicKey does not verify the signature',
     'the signature of another key',
     async (world) => {
       const { key } = await world.mcpPerson();
@@ -152,7 +151,7 @@ const LOGIN: readonly Check[] = [
   ),
   {
     section: '7.2',
-    sentence: '429 | Access rate limit | Per-key quota exhausted',
+    sentence: '429 | Access rate limit | The quota of the key is used up',
     shows: 'with a quota of one a second a key is refused in the end, another key is not',
     async run(t, world) {
       const [person, other] = [await world.mcpPerson(), await world.mcpPerson()];
@@ -170,7 +169,7 @@ const LOGIN: readonly Check[] = [
 const RPC: readonly Check[] = [
   {
     section: '7.3',
-    sentence: '-32601 | Method not found',
+    sentence: '-32601 | The method does not exist',
     shows: 'an unknown method, with a session and without',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -180,7 +179,8 @@ const RPC: readonly Check[] = [
   },
   {
     section: '7.3',
-    sentence: '-32602 | Invalid params: missing tool name, unknown tool, invalid capability code',
+    sentence:
+      '-32602 | Invalid parameters: no tool name, a tool that does not exist, a code that is not valid',
     shows: 'the three conditions, one by one',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -192,7 +192,7 @@ const RPC: readonly Check[] = [
   },
   {
     section: '7.3',
-    sentence: '-32001 | Unauthorized or forbidden for this session',
+    sentence: '-32001 | The session may not do this, or there is none',
     shows: 'no session, a wrong one, and one of a type that is denied',
     async run(t, world) {
       const basic = await world.agent('McpBasic');
@@ -202,7 +202,7 @@ const RPC: readonly Check[] = [
   },
   {
     section: '7.3',
-    sentence: '-32002 | Resource URI not found',
+    sentence: '-32002 | No resource has this URI',
     shows: 'a URI that is no resource',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -212,7 +212,7 @@ const RPC: readonly Check[] = [
   },
   {
     section: '7.3',
-    sentence: '-32000 | Tool execution error, or capability module unavailable',
+    sentence: '-32000 | The tool failed, or the module of the capability is not available',
     shows: 'a module that breaks its connection, and a payments module that cannot say what a code is',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -255,10 +255,10 @@ function oneUploadTooMany(world: World): Promise<Answer> {
 /** Every place where the contract has the number. They come first: uploads that stay open count. */
 const SIXTY: readonly Check[] = (
   [
-    ['2.7', 'at most 60 active sessions server-wide.'],
-    ['3', 'fewer than 60 sessions,'],
-    ['7.4', '1303 | TooManyDownloads | The server already has 60 active v1 upload sessions'],
-    ['8.3', 'Maximum 60 concurrent v1 upload sessions.'],
+    ['2.7', 'the server 60.'],
+    ['3', 'the server has fewer than 60,'],
+    ['7.4', '1303 | TooManyDownloads | The server has 60 active v1 uploads'],
+    ['8.3', 'At most 60 v1 uploads are active.'],
   ] as const
 ).map(([section, sentence]) => ({
   section,
@@ -272,7 +272,7 @@ const SIXTY: readonly Check[] = (
 const CODES: readonly Check[] = [
   {
     section: '7.4',
-    sentence: '1101 | SessionNotFound | No valid session where one is required',
+    sentence: '1101 | SessionNotFound | A session is needed, and none is valid',
     shows: 'no session and a wrong one, on own routes and on a proxied one',
     async run(t, world) {
       for (const path of ['/auth/v1/keys/user_keys', '/auth/v1/sessions', '/core/v1/things/list'])
@@ -282,7 +282,7 @@ const CODES: readonly Check[] = [
   },
   {
     section: '7.4',
-    sentence: '1301 | MaxFileSize | File size is zero or above the 20 MB limit',
+    sentence: '1301 | MaxFileSize | The file is empty or above the limit of 20 MB',
     shows: 'a size of zero and one of 20 MB and a byte, for both transports; 20 MB open',
     async run(t, world) {
       const { auth } = await world.person();
@@ -299,7 +299,7 @@ const CODES: readonly Check[] = [
   {
     section: '7.4',
     sentence:
-      '1302 | AlreadyDownload | The user already has an active v1 upload session … 1304 | CRC32AlreadyUsed | The declared CRC32 is used by an active v1 session',
+      '1302 | AlreadyDownload | The user has an active v1 upload … 1304 | CRC32AlreadyUsed | An active v1 upload has the declared CRC-32',
     shows: 'a second upload of the user is 1302, the same CRC32 of another user 1304',
     async run(t, world) {
       const [one, other] = [await world.person(), await world.person()];
@@ -315,7 +315,7 @@ const CODES: readonly Check[] = [
   {
     section: '7.4',
     sentence:
-      '1305 | InvalidID | Upload id invalid or no longer active … 1306 | InvalidPart | Chunk number outside the expected range … 1307 | WrongPart | Chunk body larger than the expected chunk size',
+      '1305 | InvalidID | No active upload has the id … 1306 | InvalidPart | The file has no chunk of this number … 1307 | WrongPart | The body is larger than the chunk should be',
     shows: 'an unknown and a cancelled id; a chunk number past the end; a chunk with a byte more',
     async run(t, world) {
       const { auth } = await world.person();
@@ -333,7 +333,8 @@ const CODES: readonly Check[] = [
   },
   {
     section: '7.4',
-    sentence: '1308 | ChecksumError | Chunk CRC32 mismatch (a full-file mismatch also rejects the call)',
+    sentence:
+      '1308 | ChecksumError | The CRC-32 of the chunk differs (or that of the file: the call is refused too)',
     shows: 'a chunk with another CRC32, and a file with another one than was declared',
     async run(t, world) {
       const { auth } = await world.person();
@@ -347,7 +348,7 @@ const CODES: readonly Check[] = [
   },
   {
     section: '7.4',
-    sentence: '1309 | InvalidFileName | File name failed validation',
+    sentence: '1309 | InvalidFileName | The file name is not valid',
     shows: 'paths, control characters and an empty name, for both transports',
     async run(t, world) {
       const { auth } = await world.person();
@@ -360,7 +361,8 @@ const CODES: readonly Check[] = [
   },
   {
     section: '7.4',
-    sentence: '1310 | ChartApiFileError | The chat service failed to create or complete the file message',
+    sentence:
+      '1310 | ChartApiFileError | The chat module could not create or complete the message of the file',
     shows: 'with a chat module that fails, init_upload, create_draft and the last chunk are 1310',
     async run(t, world) {
       const [one, other] = [await world.person(), await world.person()];
@@ -377,7 +379,7 @@ const CODES: readonly Check[] = [
   },
   {
     section: '4.6',
-    sentence: 'If that fails, a gateway or file error is returned.',
+    sentence: 'Where that is not possible, the answer is an error of the gateway or of files.',
     shows: 'without a personal chat an upload is 1310, and nothing stays open',
     async run(t, world) {
       const { auth } = await world.person();
@@ -390,7 +392,7 @@ const CODES: readonly Check[] = [
   },
   {
     section: '7.4',
-    sentence: 'Other HTTP outcomes: 413 for an oversized v2 streaming body.',
+    sentence: 'Besides these: 413 for a v2 body that is too large.',
     shows: 'a body of more bytes than FileMaxSizeBytes is 413',
     async run(t, world) {
       const { auth } = await world.person();

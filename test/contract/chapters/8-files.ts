@@ -88,7 +88,7 @@ const BANDWIDTH: readonly Check[] = [
   {
     section: '8.2',
     sentence:
-      'Independent of the HTTP limiter. … measured in bytes per second, refilled every second, and used by v2 file upload and download streams.',
+      'The bandwidth limiter is apart from the HTTP limiter. … quotas are bytes per second, refilled each second, and streams of v2 uploads and downloads use it.',
     shows:
       'at 100,000 bytes/s as many bytes take over half a second up and down, and count as single requests',
     async run(t, world) {
@@ -102,7 +102,7 @@ const BANDWIDTH: readonly Check[] = [
   {
     section: '8.3',
     sentence:
-      'FileDownloadBytesPerSecond | 5242880 | Shared v2 download quota. 0 disables throttling. … FileUploadBytesPerSecond | 2097152 | Shared v2 upload quota. 0 disables throttling.',
+      'FileDownloadBytesPerSecond | 5242880 | The quota that v2 downloads share. 0 is no quota. … FileUploadBytesPerSecond | 2097152 | The quota that v2 uploads share. 0 is no quota.',
     shows: 'two users at once are slower than one alone; with 0 the same file is there at once',
     async run(t, world) {
       const { free, throttled, shared } = await figures(world);
@@ -114,7 +114,7 @@ const BANDWIDTH: readonly Check[] = [
   },
   {
     section: '4.7',
-    sentence: 'Upload and download streams are throttled by the bandwidth limiter.',
+    sentence: 'The bandwidth limiter slows streams of uploads and downloads.',
     shows: 'with a quota both directions take longer than without',
     async run(t, world) {
       const { free, throttled } = await figures(world);
@@ -126,7 +126,7 @@ const BANDWIDTH: readonly Check[] = [
 const FILES: readonly Check[] = [
   {
     section: '8.3',
-    sentence: 'FileMaxSizeBytes | 20971520 | Upload size cap. Clamped by a hard cap of 100 MiB.',
+    sentence: 'FileMaxSizeBytes | 20971520 | The largest upload. It cannot exceed 100 MiB.',
     shows: 'with 200 MiB a file of 100 MiB opens, one of a byte more is 1301',
     async run(t, world) {
       const { auth } = await world.person();
@@ -141,7 +141,7 @@ const FILES: readonly Check[] = [
   },
   {
     section: '8.3',
-    sentence: 'FileBlockedExtensions | empty | Semicolon-separated denied extensions (string value).',
+    sentence: 'FileBlockedExtensions | empty | Extensions that are refused, a string with semicolons.',
     shows: 'with exe;bat both are 1309 in both transports, a text is taken',
     async run(t, world) {
       const { auth } = await world.person();
@@ -157,7 +157,7 @@ const FILES: readonly Check[] = [
   {
     section: '8.3',
     sentence:
-      'FileDownloadByIdEnabled | 0 | Allows anonymous raw-id v2 downloads. … FileDownloadAuthRequired | 0 | Requires a session for every v2 download.',
+      'FileDownloadByIdEnabled | 0 | If set, anonymous v2 downloads by id are allowed. … FileDownloadAuthRequired | 0 | If set, no v2 download works without a session.',
     shows: 'by default a code opens and an id does not; the settings turn both round',
     async run(t, world) {
       const { fileId, fileCode } = await uploadV2(world, await world.person(), smallFile());
@@ -176,7 +176,7 @@ const FILES: readonly Check[] = [
   },
   {
     section: '8.3',
-    sentence: 'Other constants: chunk size 256 KB. … One active v1 session per user.',
+    sentence: 'Constants: a chunk has 256 KB. … A user has one.',
     shows: 'info tells the size of a chunk, and a chunk of it is taken; a second upload of the user is 1302',
     async run(t, world) {
       t.equal((await world.get('/auth/v1/info')).at('result.limits.chunkBytes'), CHUNK_BYTES);
@@ -194,7 +194,7 @@ const FILES: readonly Check[] = [
 const OTHER: readonly Check[] = [
   {
     section: '8.4',
-    sentence: 'Application registration: at most 20 currencies and 30 network types.',
+    sentence: 'Applications: up to 20 currencies, up to 30 network types.',
     shows: '20 and 30 register, one more of either is 400',
     async run(t, world) {
       const owner = await world.person();
@@ -208,7 +208,7 @@ const OTHER: readonly Check[] = [
   },
   {
     section: '8.4',
-    sentence: 'MCP login timestamp window: plus or minus 5 minutes.',
+    sentence: 'The timestamp of an MCP login: 5 minutes either way.',
     shows: '290 seconds off either way log in, 310 are refused',
     async run(t, world) {
       const { key } = await world.mcpPerson();
@@ -224,7 +224,7 @@ const OTHER: readonly Check[] = [
   },
   {
     section: '8.4',
-    sentence: 'Maximum active keys per user is set by ActiveKeysLimit.',
+    sentence: 'ActiveKeysLimit is the largest number of active keys of a user.',
     shows: 'with a limit of 2 a third key is refused, until one is removed',
     async run(t, world) {
       const person = await world.person();

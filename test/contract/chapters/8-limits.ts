@@ -54,7 +54,7 @@ const WINDOW: readonly Check[] = [
   {
     section: '8.1',
     sentence:
-      'Quota per window is rps * RateLimitWindowSeconds. Exceeding it gives HTTP 429 with code 1002. … Connection | connection id | 2 | 10 | ApiRPSLimit (7)',
+      'The quota of a window is rps * RateLimitWindowSeconds. A request above it is answered with 429 and code 1002. … Connection | id of the connection | 2 | 10 | ApiRPSLimit (7)',
     shows: 'of one connection ten requests pass in a window and the eleventh is 429, code 1002, scope c',
     async run(t, world) {
       const agent = oneConnection();
@@ -69,7 +69,7 @@ const WINDOW: readonly Check[] = [
   },
   {
     section: '8.1',
-    sentence: 'Connection | connection id | 2 | 10 | ApiRPSLimit (7)',
+    sentence: 'Connection | id of the connection | 2 | 10 | ApiRPSLimit (7)',
     shows: 'one request on each of 25 connections passes, one connection after the other and all at once',
     async run(t, world) {
       const inTurn: number[] = [];
@@ -81,7 +81,7 @@ const WINDOW: readonly Check[] = [
   {
     section: '8.1',
     sentence:
-      'IP | client IPv4 | 12 | 60 | IpRPSLimit (23) … Requests without a session are checked by connection, then IP.',
+      'IP | IPv4 address of the client | 12 | 60 | IpRPSLimit (23) … A request without a session counts for its connection, then for its IP.',
     shows:
       'of one address with ever new connections sixty pass in a window, the next is scope i; another address passes',
     async run(t, world) {
@@ -94,7 +94,7 @@ const WINDOW: readonly Check[] = [
   {
     section: '8.1',
     sentence:
-      'Public key | pkey header | 2 | 10 | PubKeyApiRPSLimit (10) … Routes flagged CheckPubKey add the public-key scope.',
+      'Public key | header pkey | 2 | 10 | PubKeyApiRPSLimit (10) … Routes with the flag CheckPubKey count for the public key too.',
     shows:
       'ten login options for one pkey pass, the eleventh is scope p; another key passes; get_info does not count it',
     async run(t, world) {
@@ -110,7 +110,7 @@ const WINDOW: readonly Check[] = [
   {
     section: '8.1',
     sentence:
-      'Session | session id | 3 | 15 | SessionApiRPSLimit (11) … Requests with a session use the session scope.',
+      'Session | id of the session | 3 | 15 | SessionApiRPSLimit (11) … A request with a session counts for the session.',
     shows:
       'fifteen requests of a session pass on one connection, the next is scope s, on another connection too',
     async run(t, world) {
@@ -127,7 +127,7 @@ const WINDOW: readonly Check[] = [
   {
     section: '8.1',
     sentence:
-      'MCP login | X-PublicKey | 2 | 10 | McpApiRPSLimit (16) … POST /auth/v1/mcp_login additionally uses the MCP scope.',
+      'MCP login | X-PublicKey | 2 | 10 | McpApiRPSLimit (16) … POST /auth/v1/mcp_login counts for the MCP scope as well.',
     shows: 'ten logins of a key pass, the eleventh is scope m; another key logs in',
     async run(t, world) {
       const [person, other] = [await world.mcpPerson(), await world.mcpPerson()];
@@ -140,7 +140,7 @@ const WINDOW: readonly Check[] = [
   },
   {
     section: '8.1',
-    sentence: '/mcp calls are limited per public key.',
+    sentence: 'Calls of /mcp count for the public key.',
     shows: 'two sessions of one key have ten calls together, the eleventh is scope p',
     async run(t, world) {
       const person = await world.mcpPerson();
@@ -157,7 +157,7 @@ const WINDOW: readonly Check[] = [
 const CODE: readonly Check[] = [
   {
     section: '7.4',
-    sentence: '1002 | AccessRateLimit | Rate quota exceeded (HTTP 429)',
+    sentence: '1002 | AccessRateLimit | A rate quota is used up (HTTP 429)',
     shows: 'over the quota a REST call and a message on /mcp are both 429 with code 1002',
     async run(t, world) {
       const rest = await untilRefused(() => ask(world, 15));
@@ -170,7 +170,7 @@ const CODE: readonly Check[] = [
 const FREE: readonly Check[] = [
   {
     section: '8.1',
-    sentence: 'Routes flagged NoRateLimit skip the limiter.',
+    sentence: 'Routes with the flag NoRateLimit are not limited.',
     shows: 'health answers seventy times on one connection, without X-RateLimit',
     async run(t, world) {
       await unlimited(world, '/health', t);
@@ -178,7 +178,7 @@ const FREE: readonly Check[] = [
   },
   {
     section: '8.1',
-    sentence: 'Static files served straight from the file cache are not limited.',
+    sentence: 'Neither are static files of the file cache.',
     shows: 'a page answers seventy times on one connection, without X-RateLimit',
     async run(t, world) {
       await unlimited(world, '/docs/swagger/', t);
@@ -200,7 +200,7 @@ const HEADERS: readonly Check[] = [
   {
     section: '8.1',
     sentence:
-      'Header on accepted and rejected requests: X-RateLimit: s=<scope>;l=<window quota>;r=<remaining>;t=<seconds to reset>. … A rejected request also carries Retry-After: <seconds>, which is the authoritative wait time.',
+      'Accepted and refused requests have the header X-RateLimit: s=<scope>;l=<window quota>;r=<remaining>;t=<seconds to reset>. … A refusal has Retry-After: <seconds> too, which decides how long to wait.',
     shows: 'both carry the header, the refused one Retry-After; who waits so long is served',
     apart: true,
     async run(t, world) {
@@ -219,7 +219,7 @@ const HEADERS: readonly Check[] = [
   },
   {
     section: '8.1',
-    sentence: 'Scope codes: c connection, i ip, p pkey, s session, m mcp.',
+    sentence: 'Its scopes: c connection, i ip, p pkey, s session, m mcp.',
     shows: 'refusals outside the five scopes have letters too: wrong codes and unknown keys i, a user s',
     async run(t, world) {
       const wrongCode = { 'X-MCP-Code': 'no-such-code' };
@@ -245,7 +245,7 @@ const HEADERS: readonly Check[] = [
   {
     section: '8.1',
     sentence:
-      'One shared fixed window applies to all scopes. … Window | | | 5 seconds default | RateLimitWindowSeconds (25) … The settings are changed in the admin panel at /ProxyAdmin/Settings.',
+      'All scopes share one fixed window. … Window | | | 5 seconds by default | RateLimitWindowSeconds (25) … /ProxyAdmin/Settings in the admin panel changes the settings.',
     shows:
       'the panel has a page of settings; after a change every scope counts in the new window, with the new quota',
     async run(t, world) {

@@ -6,7 +6,7 @@ import { smallFile, uploadV1, uploadV2 } from '../uploads.ts';
 export const CHECKS: readonly Check[] = [
   {
     section: '9',
-    sentence: 'MCP protocol version reported by initialize: 2024-11-05.',
+    sentence: 'initialize reports the MCP protocol version 2024-11-05.',
     shows: 'initialize answers 2024-11-05, whatever version it is asked for',
     async run(t, world) {
       for (const protocolVersion of ['2024-11-05', '2025-06-18', '1999-01-01']) {
@@ -19,7 +19,7 @@ export const CHECKS: readonly Check[] = [
   {
     section: '9',
     sentence:
-      'REST paths are versioned by path segment: /auth/v1/... and /auth/v2/... (file transport exists in both versions and both stay available).',
+      'The version of a REST path is a segment: /auth/v1/... and /auth/v2/... (both versions of the file transport remain).',
     shows: 'every described path under /auth has its version; a file of either transport is read by both',
     async run(t, world) {
       const { json } = await world.get('/docs/openapi.json');
@@ -39,8 +39,7 @@ export const CHECKS: readonly Check[] = [
   },
   {
     section: '9',
-    sentence:
-      'The service version is reported as version by get_info. It has the form <major>.<minor>.<patch>.',
+    sentence: 'get_info reports the version of the service in version. Its form is <major>.<minor>.<patch>.',
     shows: 'three numbers, the same in get_info, info and initialize',
     async run(t, world) {
       const version = (await world.get('/auth/v1/get_info')).textAt('result.version');
@@ -57,7 +56,7 @@ export const CHECKS: readonly Check[] = [
   },
   {
     section: '9',
-    sentence: 'The runtime tools/list result is the authoritative tool catalogue of the deployed version.',
+    sentence: 'tools/list at run time is the catalog that counts for the deployed version.',
     shows: 'what is listed is known to tools/call, what is not listed is -32602',
     async run(t, world) {
       const names = await world.toolNames({});
@@ -69,7 +68,7 @@ export const CHECKS: readonly Check[] = [
   },
   {
     section: '9',
-    sentence: 'Modules are versioned independently.',
+    sentence: 'The versions of modules are their own.',
     shows: 'the version of a module in a path goes to the module as it is, beside those of others',
     async run(t, world) {
       const { auth } = await world.agent();

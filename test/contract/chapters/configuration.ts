@@ -24,7 +24,7 @@ export function configuration(core: string): Record<string, unknown> {
 export const CHECKS: readonly Check[] = [
   {
     section: 'Intro',
-    sentence: 'The base address is {base_url}. Paths below are relative to it.',
+    sentence: 'All routes are below the base address {base_url}. This page gives paths relative to it.',
     shows: 'with a BaseUrl of the configuration info, the description and the printed address are under it',
     async run(t, world) {
       t.equal((await world.get('/auth/v1/info')).at('result.baseUrl'), ADDRESS);
@@ -35,7 +35,7 @@ export const CHECKS: readonly Check[] = [
   {
     section: '2.5',
     sentence:
-      'Custom tools are declared in static configuration under Config.McpTools … Custom resources are declared under Config.McpResources',
+      'Config.McpTools in the static configuration declares custom tools by name. … Config.McpResources declares custom resources by URI.',
     shows: 'a configuration with both under Config serves them',
     async run(t, world) {
       const { auth } = await world.agent();
@@ -46,7 +46,7 @@ export const CHECKS: readonly Check[] = [
   },
   {
     section: '2.8',
-    sentence: 'serverDomain | Relying-party domain. … serverName | Display name.',
+    sentence: 'serverDomain | Domain of the relying party. … serverName | Name that is displayed.',
     shows: 'the options of a registration carry both',
     async run(t, world) {
       const { answer } = await passkeyOptions(world.gateway.url, 'register');
@@ -55,7 +55,7 @@ export const CHECKS: readonly Check[] = [
   },
   {
     section: '2.8',
-    sentence: 'serverIcon | Icon URL shown by authenticators.',
+    sentence: 'serverIcon | URL of the icon for authenticators.',
     shows: 'the options of a registration carry the icon',
     async run(t, world) {
       const { answer } = await passkeyOptions(world.gateway.url, 'register');
@@ -64,7 +64,7 @@ export const CHECKS: readonly Check[] = [
   },
   {
     section: '2.8',
-    sentence: 'origins | Array of allowed origin URLs.',
+    sentence: 'origins | Origin URLs that are allowed, as an array.',
     shows: 'each configured origin enrols a key, another one is 401',
     async run(t, world) {
       const enrol = (origin: string) => registerPasskey(world.gateway.url, makePasskey(), { origin });
