@@ -1,24 +1,23 @@
 /**
- * What of a module's answer headers reaches the client of a proxied REST call: those of a list that speak of this one
- * answer, and the module's own `X-*`. Nothing of them weakens what the gateway says on its own origin.
+ * Selects the answer headers of a module that a proxied REST call forwards: a list of headers about this one answer, and
+ * the module's own `X-*`. None of them weakens the policies of the gateway's origin.
  */
 import type { HeaderList } from '../http/route.ts';
 import type { AnswerHead } from '../http-client/relay.ts';
 import { isGatewayHeader } from './headers.ts';
 
-/** Of which call it is the answer. */
+/** The call that was answered. */
 export interface AnsweredCall {
-  /** It was made with a session: no cache that several people share may keep the answer. */
+  /** The call had a session: no shared cache may store the answer. */
   readonly isPersonal: boolean;
-  /** What the module was asked, and the path under which the client asked for it. */
+  /** The URL at the module, and the path that the client requested. */
   readonly url: Pick<URL, 'href' | 'origin' | 'pathname'>;
   readonly rawPath: string;
 }
 
 /**
- * Speak of this answer alone. Framing, type, cookies, CORS, limits and whatever a browser or a cache would remember
- * beyond it (`Alt-Svc`, `NEL`, `Speculation-Rules`, `CDN-Cache-Control` …) are not here, so that a name nobody has
- * thought of stays back.
+ * An allow-list, so that unknown headers are dropped. It holds no framing, type, cookies, CORS or limits, and nothing that
+ * a browser or cache keeps beyond the answer (`Alt-Svc`, `NEL`, `Speculation-Rules`, `CDN-Cache-Control`).
  */
 const PASSED: ReadonlySet<string> = new Set([
   'accept-patch',
@@ -51,29 +50,29 @@ const PASSED: ReadonlySet<string> = new Set([
   'upload-offset',
   'vary',
 ]);
-/** A module's own: `_` is not in it, as many programs read `X_Crm` as `X-Crm`. */
+/** A module's own headers, without `_`: many servers read `X_Crm` as `X-Crm`. */
 const OWN_NAME = /^x-[a-z0-9-]+$/;
 /**
- * `X-*` that are not a module's: said by the gateway alone, orders to a web server or a cache in front of it (nginx
- * would serve the file that `X-Accel-Redirect` names), what names the software behind, and a secret of applications.
+ * `X-*` that are dropped: set by the gateway only, commands to a web server in front (nginx serves the file of
+ * `X-Accel-Redirect`), names of the software behind, and the API key of applications.
  */
 const OWN_KEPT_BACK =
   /^x-(?:ratelimit|content-type-options|api-key|forwarded|real-ip|accel|sendfile|lighttpd|litespeed|reproxy|powered-by|aspnet|permitted-cross-domain)/;
 const VALUE = /^[\t\x20-\x7e]*$/;
 /** Bytes of names and values together. */
 const HEADERS_MAX_BYTES = 16 * 1024;
-/** A page of a module would run on the gateway's origin, next to its cookies: it may do nothing. */
+/** A module's page would run on the gateway's origin with its cookies, so it may load and run nothing. */
 const POLICY = "default-src 'none'; sandbox";
-/** A cookie and a bearer say who asks: what one person's browser keeps is not for the next one at it. */
+/** Cookie and bearer token identify the caller: a browser's cache must not serve the next user of that browser. */
 const VARY = ['vary', 'Authorization, Cookie'] as const;
-/** A browser fetches or connects by these at once. */
+/** Link relations that make a browser fetch or connect at once. */
 const LOADING_LINK =
   /\b(?:preload|modulepreload|prefetch|prerender|preconnect|dns-prefetch|stylesheet|manifest|compression-dictionary)\b/i;
 const ABSOLUTE_LINK = /<\s*(?:[a-z][a-z0-9+.-]*:|[\\/]\s*[\\/])/i;
-/** Each part of it brings headers of its own, which some browsers obey. */
+/** Each part has headers of its own, which some browsers apply. */
 const PARTS_WITH_HEADERS = /^\s*multipart\/x-mixed-replace\b/i;
 
-/** End-to-end headers that are fit to be written; the others are left out. */
+/** The end-to-end headers that are forwarded; all others are dropped. */
 export function answerHeaders({ headers }: Pick<AnswerHead, 'headers'>, call: AnsweredCall): HeaderList {
   const named = new Set(
     textsOf(headers['connection']).flatMap((text) => text.toLowerCase().split(/[ \t,]+/)),
@@ -94,13 +93,13 @@ export function answerHeaders({ headers }: Pick<AnswerHead, 'headers'>, call: An
   return [...kept, ['Content-Security-Policy', policyOf(headers)]];
 }
 
-/** The module's type, but for the one whose parts could set cookies. */
+/** The module's content type, except the one whose parts could set cookies. */
 export function answerType(contentType: string): string | undefined {
   if (contentType === '') return undefined;
   return PARTS_WITH_HEADERS.test(contentType) ? 'application/octet-stream' : contentType;
 }
 
-/** Declared bytes of the answer; undefined without a readable declaration. */
+/** Declared bytes of the answer; undefined without a valid declaration. */
 export function declaredLength({ headers }: Pick<AnswerHead, 'headers'>): number | undefined {
   const [text = '', ...more] = textsOf(headers['content-length']);
   return more.length === 0 && /^[0-9]{1,15}$/.test(text) ? Number(text) : undefined;
@@ -112,7 +111,7 @@ function passes(name: string): boolean {
 
 /**
  * The gateway's policy and after it the module's, in one field: a page must satisfy every policy of the list (CSP3
- * 4.2.3), so a module can only forbid more. A quotation mark stays back: readers differ on a comma behind it.
+ * 4.2.3), so a module can only forbid more. A value with a quotation mark is dropped: parsers differ on a comma after it.
  */
 function policyOf(headers: AnswerHead['headers']): string {
   const own = textsOf(headers['content-security-policy']).filter(
@@ -126,16 +125,16 @@ function fitTexts(name: string, all: readonly string[], call: AnsweredCall): rea
   const texts = all.filter((text) => VALUE.test(text));
   if (name === 'link') return texts.filter((text) => !LOADING_LINK.test(text) && !ABSOLUTE_LINK.test(text));
   if (name === 'location' || name === 'content-location')
-    return texts.map((text) => pathAtTheGateway(text, call)).filter((path) => path !== undefined);
+    return texts.map((text) => gatewayPathOf(text, call)).filter((path) => path !== undefined);
   if (name === 'cache-control' && call.isPersonal) return [personalCaching(texts.join(','))];
   return texts;
 }
 
 /**
- * Where the client finds what a module's reference names: a path under `/{module}/` of the gateway. Undefined for all
- * else, other origins first: they would show the client an address inside, or send it anywhere in the gateway's name.
+ * Maps a module's reference to a path under `/{module}/` of the gateway. Undefined for anything else: another origin
+ * would reveal an internal address or redirect the client elsewhere in the gateway's name.
  */
-function pathAtTheGateway(reference: string, { url, rawPath }: AnsweredCall): string | undefined {
+function gatewayPathOf(reference: string, { url, rawPath }: AnsweredCall): string | undefined {
   if (!URL.canParse(reference, url.href)) return undefined;
   const { origin, pathname, search, hash } = new URL(reference, url.href);
   if (origin !== url.origin) return undefined;
@@ -146,8 +145,8 @@ function pathAtTheGateway(reference: string, { url, rawPath }: AnsweredCall): st
 }
 
 /**
- * `Cache-Control` of an answer to somebody: `private` and of the module's directives those that are known and leave it
- * so (RFC 9111 5.2.2). `private` or `no-cache` for some fields alone count for the whole; no directive, no storing.
+ * `Cache-Control` of an answer to a session: `private` and those known directives of the module that keep it private
+ * (RFC 9111 5.2.2). `private` or `no-cache` for single fields apply to the whole; without a directive, `no-store`.
  */
 function personalCaching(text: string): string {
   const kept = new Map<string, string>();
@@ -159,7 +158,7 @@ function personalCaching(text: string): string {
     if (name === 'no-store') return 'no-store';
     if (kept.has(name)) continue;
     if (name === 'max-age' || name === 'stale-while-revalidate' || name === 'stale-if-error')
-      // What is no number of seconds is stale at once (RFC 9111 4.2.1).
+      // An invalid number of seconds means stale at once (RFC 9111 4.2.1).
       kept.set(name, `${name}=${/^"?([0-9]{1,10})"?$/.exec(value ?? '')?.[1] ?? '0'}`);
     else if (/^(?:private|public|no-cache|must-revalidate|no-transform|immutable)$/.test(name))
       kept.set(name, name);

@@ -1,30 +1,30 @@
 /**
- * Circuit breakers of the backend endpoints (docs/modules.md): after a run of failures an endpoint answers at once for
- * 10 s, then a single probe decides. Only endpoints that fail are held, so memory does not grow with healthy ones.
+ * Circuit breakers of module endpoints (docs/modules.md): after a run of failures calls are refused for 10 s, then a
+ * single probe decides. Only failing endpoints are stored.
  */
 import type { Clock } from '../../domain/time.ts';
 import type { ModuleError } from '../http-client/types.ts';
 
-/** Failures in a row that open a breaker. Source: mcp.md. */
+/** Consecutive failures that open a breaker (docs/modules.md). */
 export const BREAKER_FAILURES_MAX = 5;
-/** Calls in a row without an answer that open a breaker whatever they failed of, and whoever made them. */
+/** Consecutive calls without an answer that open a breaker, for any failure and any caller. */
 export const BREAKER_UNANSWERED_MAX = 20;
-/** How long an open breaker answers by itself before it lets one probe through. Source: mcp.md. */
+/** How long an open breaker refuses calls before it allows one probe (docs/modules.md). */
 export const BREAKER_OPEN_MS = 10_000;
-/** A probe ends after so long, whatever the time-out of its call. */
+/** Upper bound on the time-out of a probe. */
 export const PROBE_MS = 5_000;
-/** Failing endpoints held at once; the one that failed first is forgotten when there are more. */
+/** Failing endpoints stored; beyond it the oldest entry is dropped. */
 const ENDPOINTS_MAX = 10_000;
 
 /**
- * `failed`: the module refused, reset or cut the call. `timedOut`: it did not answer in time, which a caller can provoke.
- * `released`: the call ended without telling anything about the endpoint (the caller left, or it never went out).
+ * `failed`: the module refused, reset or cut the call. `timedOut`: no answer in time, which a caller can provoke.
+ * `released`: the call says nothing about the endpoint (the caller left, or it was never sent).
  */
 export type CallResult = 'worked' | 'failed' | 'timedOut' | 'released';
 
 /**
- * Any whole answer shows that the endpoint lives, an error status and one that is too large too. `isSent`: the call had a
- * connection; time in a line of the gateway's own is no failure of the module.
+ * Any complete answer counts as success, including an error status and an answer over the cap. `isSent`: the call had a
+ * connection; time in the gateway's own queue is no failure of the module.
  */
 export function callResultOf(error: ModuleError | undefined, isSent: boolean): CallResult {
   if (error === undefined || error === 'ModuleAnswerTooLarge') return 'worked';
@@ -32,10 +32,10 @@ export function callResultOf(error: ModuleError | undefined, isSent: boolean): C
   return error === 'ModuleTimedOut' && isSent ? 'timedOut' : 'released';
 }
 
-/** Leave to call an endpoint. Hand it back with `Breakers.settle`, once. */
+/** Permission to call an endpoint. Must be returned with `Breakers.settle`, once. */
 export interface Permit {
   readonly endpoint: string;
-  /** Whose time-out it would be: the network of the caller; '' for the gateway itself. */
+  /** Network of the caller, to which a time-out is attributed; '' for the gateway itself. */
   readonly network: string;
   readonly probe: boolean;
   /** Failures of calls that began before the breaker last opened do not open it again. */
@@ -43,10 +43,10 @@ export interface Permit {
 }
 
 interface Failing {
-  /** In a row, of the module itself. */
+  /** Consecutive failures of the module itself. */
   failures: number;
   timeouts: number;
-  /** Of the first time-out; undefined without one, null when others had them too. */
+  /** Network of the first time-out; undefined without one, null with several networks. */
   network: string | null | undefined;
   isOpen: boolean;
   openUntilMs: number;
@@ -55,12 +55,12 @@ interface Failing {
 }
 
 export interface Breakers {
-  /** Undefined while the endpoint's breaker is open. `isWhole`: all of the request is here, so it may be a probe. */
+  /** Undefined while the endpoint's breaker is open. `isWhole`: the request is complete, so it may be a probe. */
   enter(endpoint: string, network: string, isWhole: boolean): Permit | undefined;
   settle(permit: Permit, result: CallResult): void;
-  /** Would every call be refused now? */
+  /** True while every call would be refused. */
   refuses(endpoint: string): boolean;
-  /** Endpoints that are answered without a call now. */
+  /** Endpoints whose breaker is open now. */
   open(): string[];
 }
 
@@ -105,7 +105,7 @@ export function createBreakers(clock: Clock): Breakers {
       if (permit.probe && entry !== undefined) entry.probing = false;
       if (result === 'released') return;
       if (result === 'worked') {
-        // An answer that left before the breaker opened says nothing about now; the probe does.
+        // An answer to a call from before the breaker opened does not close it; a probe does.
         if (entry !== undefined && (permit.probe || permit.epoch === entry.epoch))
           failing.delete(permit.endpoint);
         return;
@@ -144,7 +144,7 @@ function count(entry: Failing, network: string, result: 'failed' | 'timedOut'): 
   else if (entry.network !== network) entry.network = null;
 }
 
-/** Time-outs of one network count alone only when nothing else was answered either: that caller may be their cause. */
+/** Time-outs of a single network need the higher threshold, because one caller may provoke them. */
 function isRunOver({ failures, timeouts, network }: Failing): boolean {
   const ofModule = failures + (network === null ? timeouts : 0);
   return ofModule >= BREAKER_FAILURES_MAX || failures + timeouts >= BREAKER_UNANSWERED_MAX;

@@ -1,7 +1,6 @@
 /**
- * Files in the chat module: the pending message of an upload, its completion and its end, and what a download asks.
- * Owns the calls and what their failures mean; the bytes are none of its business. All of it is called for the gateway
- * itself (docs/modules.md "Files"), so that it can be repeated after a restart, when no session is at hand.
+ * Calls to the chat module about files: create, complete and cancel the message of an upload, and describe a file for a
+ * download. They are made for the gateway itself (docs/modules.md), so they can be repeated after a restart.
  */
 import type { ChatFilePort, CompleteFile, PendingFile, PortResult } from '../../actors/runtime/ports.ts';
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
@@ -22,22 +21,22 @@ const MEDIA_TYPE = /^[a-z0-9!#$&^_.+-]{1,63}\/[a-z0-9!#$&^_.+-]{1,63}(?:; ?chars
 /** A complete file as the chat module describes it. */
 export interface ChatFile {
   readonly fileId: string;
-  /** Whose bytes they are: the owner in the storage path. */
+  /** The owner in the storage path. */
   readonly ownerId: string;
   readonly name: string;
   readonly sizeBytes: number;
   /** Unsigned, of all bytes. */
   readonly crc32: number;
-  /** When the message was made, Unix milliseconds. */
+  /** Creation of the message, Unix milliseconds. */
   readonly sentMs: number;
-  /** Where the module knows it; a media type that fits a header. */
+  /** A valid media type, when the module knows it. */
   readonly contentType: string | undefined;
 }
 
 export interface ChatFiles extends ChatFilePort {
   /**
-   * With a reader only if that user may see it, with null for whoever holds the file's code. `FileNotFound`: unknown,
-   * pending or deleted. `Forbidden`: the reader is not in the file's chat. Else the module's failure.
+   * `readerId`: the user whose access is checked; null for the holder of the file's code. `FileNotFound`: unknown,
+   * pending or deleted. `Forbidden`: the reader is not in the file's chat. Otherwise the module's failure.
    */
   describe(fileId: string, readerId: string | null): Promise<PortResult<ChatFile>>;
 }
@@ -48,13 +47,13 @@ export interface ChatFilesOptions {
   readonly chatUrl: string;
   readonly project: string;
   readonly newRequestId: () => string;
-  /** Asked at every completion: a blocked user publishes nothing. */
+  /** Checked at every completion: a blocked user publishes nothing. */
   readonly isBlocked: (userId: string) => boolean | Promise<boolean>;
-  /** The beginning of a text file, whose bytes are published; undefined for others. */
+  /** The beginning of a text file, which is published with it; undefined for other files. */
   readonly textOf?: (file: FileKey) => Promise<string | undefined>;
 }
 
-/** The calls, where there is a chat module. */
+/** Undefined without a chat module. */
 export function chatFilesOf(
   chatUrl: string | undefined,
   options: Omit<ChatFilesOptions, 'chatUrl'>,
@@ -115,7 +114,7 @@ class ChatFileCalls implements ChatFiles {
     return file === undefined ? failed('ModuleFailed') : ok(file);
   }
 
-  /** Undefined when nobody can say: an account that is quarantined, a journal that fails. */
+  /** Undefined when the state is unknown: quarantined account or failing journal. */
   async #isBlocked(userId: string): Promise<boolean | undefined> {
     try {
       return await this.#options.isBlocked(userId);
@@ -173,12 +172,12 @@ function isSuccess(result: ModuleResult): result is Answered {
   return result.ok && result.answer.status >= 200 && result.answer.status < 300;
 }
 
-/** Some statuses say that the user may not post there; all else is a failed call (files.md "Order of refusals"). */
+/** Statuses that mean the user may not post there are `Forbidden`; all others are a failed call (spec 4.6). */
 function writeFailure(result: ModuleResult, forbidden: readonly number[]): ErrorName {
   return result.ok && forbidden.includes(result.answer.status) ? 'Forbidden' : 'ChartApiFileError';
 }
 
-/** The module has the chat, and not the message that the file is to answer. */
+/** The chat exists, but not the message to which the file is linked. */
 function isUnknownMessage(result: ModuleResult): boolean {
   if (!result.ok || result.answer.status !== 404) return false;
   const error = parsed(result.answer)?.['error'];
@@ -197,7 +196,7 @@ function resultOf(result: ModuleResult): Readonly<Record<string, unknown>> | und
   return isRecord(value) ? value : undefined;
 }
 
-/** Undefined when it is no JSON object: the module's fault, which the caller names. */
+/** Undefined when the answer is no JSON object. */
 function parsed(answer: ModuleAnswer): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(answer.body.toString('utf8'));

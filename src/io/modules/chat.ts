@@ -1,6 +1,6 @@
 /**
- * The chat module as the gateway itself uses it: delivery of one-time codes. Owns the key under which a code follows
- * from its seed, so that neither a code nor anything it could be guessed from stands among the actors' rows.
+ * Delivery of one-time codes through the chat module. Holds the secret that derives a code from its seed, so that the
+ * actors' state contains no code (decision 0014).
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Administration } from '../../actors/runtime/administration.ts';
@@ -17,7 +17,7 @@ const ENDPOINT = 'chat:/chat/v1/codes/deliver';
 const DELIVERY_TIMEOUT_MS = 10 * SECOND_MS;
 
 export interface CodePortOptions {
-  /** 32 bytes. Asked for at every use: the journal that holds it opens after the ports are made. */
+  /** 32 bytes. Read at each use: the journal that stores it opens after the ports are created. */
   readonly secret: () => Promise<Uint8Array>;
   readonly modules: Pick<ModuleClient, 'call'>;
   /** Base address of the chat module. */
@@ -26,7 +26,7 @@ export interface CodePortOptions {
   readonly newRequestId: () => string;
 }
 
-/** The secret of this journal; a new journal gets a new one, on disk before this resolves. */
+/** The secret of this journal. A new one is stored before this resolves. */
 export async function openCodeSecret(
   administration: Pick<Administration, 'metaGet' | 'metaPut'>,
 ): Promise<Uint8Array> {
@@ -43,7 +43,7 @@ export function codeOf(secret: Uint8Array, seed: string): string {
   return String(mac.readBigUInt64BE() % 10n ** BigInt(CODE_DIGITS)).padStart(CODE_DIGITS, '0');
 }
 
-/** The port, where there is a chat module. */
+/** Empty without a chat module. */
 export function codePorts(
   chatUrl: string | undefined,
   options: Omit<CodePortOptions, 'chatUrl'>,

@@ -1,8 +1,6 @@
 /**
- * The one HTTP client to the backend modules (mcp.md "Calls to the backends"): keep-alive pools, one deadline over
- * connecting, headers and body, a cap on the answer, breakers, and bounds on what may wait. A call resolves with a
- * result and never rejects. Redirects are not followed, no proxy of the environment is used, no content coding is
- * asked for, and a POST is never sent twice.
+ * HTTP client to the backend modules (docs/modules.md): keep-alive pools, one deadline, a cap on answers, breakers and
+ * bounded queues. A call never rejects. No redirects, no environment proxy, no content coding, no repeated POST.
  */
 import { performance } from 'node:perf_hooks';
 import { type Holder, NO_HOLDER } from '../../domain/limits/holders.ts';
@@ -29,29 +27,29 @@ import type {
 } from '../http-client/types.ts';
 import { type Breakers, callResultOf, createBreakers, PROBE_MS } from './breaker.ts';
 
-/** Connections per origin, as many again for relayed calls; one request at a time on each. */
+/** Connections per origin for calls, and as many for relayed calls; one request at a time on each. */
 export const CONNECTIONS_PER_ORIGIN = 128;
-/** Origins with a pool. They come from the static configuration, so this is a guard against a mistake, not a quota. */
+/** Origins with a pool. They come from the static configuration, so the bound only catches mistakes. */
 const ORIGINS_MAX = 1_024;
-/** Why a request never left: something of it cannot be written. The endpoint has no part in it. */
+/** Reason of a request that was not sent. The endpoint is not at fault. */
 const UNWRITABLE = 'the request cannot be written';
 
 export interface ModuleClient {
   call(request: ModuleRequest): Promise<ModuleResult>;
-  /** The answer goes to the listener as it comes. A refusal reaches it before this returns. */
+  /** Streams the answer to the listener. A refusal is reported before this returns. */
   relay(request: RelayRequest, listener: RelayListener): RelayFlow;
   counters(): ModuleCounters;
-  /** Ends the calls that are under way with `ModuleFailed` and closes all connections. */
+  /** Fails the calls in flight with `ModuleFailed` and closes all connections. */
   close(): Promise<void>;
 }
 
 export interface ModuleClientOptions {
-  /** For the breakers. Elapsed times come from the monotonic clock. */
+  /** For the breakers. Durations use the monotonic clock. */
   readonly clock: Clock;
-  /** Of the listener whose callers the calls are for: a holder belongs to its bounds. */
+  /** Bounds of the public listener, to which the callers' holders belong. */
   readonly bounds: SharedBounds;
   readonly connectionsPerOrigin?: number;
-  /** For how long connections are idle; milliseconds that never go back. */
+  /** Monotonic milliseconds, for idle connections. */
   readonly monotonicMs?: () => number;
 }
 
@@ -72,7 +70,7 @@ class PooledClient implements ModuleClient {
   readonly #bounds: SharedBounds;
   readonly #monotonicMs: () => number;
   readonly #pools = new Map<string, ConnectionPool>();
-  /** Connections of their own: slow readers of long answers must not hold up tool calls. */
+  /** Separate connections: slow readers of long answers must not delay tool calls. */
   readonly #relayPools = new Map<string, ConnectionPool>();
   readonly #queues = new Map<string, RelayQueue>();
   readonly #counts: CallCounts = {
@@ -187,7 +185,7 @@ class PooledClient implements ModuleClient {
     return [...this.#pools.values(), ...this.#relayPools.values()];
   }
 
-  /** The connections to an origin, or why there are none. */
+  /** The pool of an origin, or the error when there is none. */
   #poolFor(pools: Map<string, ConnectionPool>, origin: string): ConnectionPool | ModuleError {
     if (this.#closed) return 'ModuleUnavailable';
     const known = pools.get(origin);
@@ -201,13 +199,13 @@ class PooledClient implements ModuleClient {
   #queueOf(origin: string): RelayQueue {
     const known = this.#queues.get(origin);
     if (known !== undefined) return known;
-    const line = new RelayQueue({
+    const queue = new RelayQueue({
       calls: this.#bounds.of('relayedCalls', origin),
       waiting: this.#bounds.of('relayedWaiting', origin),
       connections: this.#bounds.of('relayedConnections', origin),
     });
-    this.#queues.set(origin, line);
-    return line;
+    this.#queues.set(origin, queue);
+    return queue;
   }
 
   readonly #repeated = (): void => {
@@ -231,12 +229,12 @@ class PooledClient implements ModuleClient {
   }
 }
 
-/** The widest bound met is everybody's, a share its caller's own. */
+/** A full total bound is an overload; an exhausted share is the caller's rate limit. */
 function shareError({ refusedBy }: ShareRefusal): ModuleError {
   return refusedBy === 'maximum' ? 'Overloaded' : 'AccessRateLimit';
 }
 
-/** By whom a time-out counts; '' for the gateway itself. */
+/** The network to which a time-out is attributed; '' for the gateway itself. */
 function networkOf({ networks }: Holder): string {
   return networks[0]?.name ?? '';
 }

@@ -1,7 +1,6 @@
 /**
- * Endpoints of tools, resources and proxied paths: from a reference and arguments to the one URL that is called. The
- * reference decides scheme, host and path; arguments can only ever become encoded values, so no caller can reach
- * another host or climb out of a path.
+ * Maps an endpoint reference and arguments to a URL. The reference decides scheme, host and path; arguments become encoded
+ * values only, so no caller can reach another host or leave the path.
  */
 
 /** Base addresses of the configured modules, by name. */
@@ -9,13 +8,13 @@ export type ModuleAddresses = ReadonlyMap<string, string>;
 
 /** A reference that was checked when the configuration was loaded. */
 export interface Endpoint {
-  /** The reference as configured; names the breaker. */
+  /** The reference as configured; key of the breaker. */
   readonly reference: string;
   /** Name of the configured module; null for a plain URL. */
   readonly module: string | null;
   /** Scheme, host and port. */
   readonly origin: string;
-  /** Path with `{name}` for arguments that stand in it, and no query. */
+  /** Path with `{name}` for its arguments, without a query. */
   readonly path: string;
   /** Query of the reference without `?`; '' when it has none. */
   readonly query: string;
@@ -27,7 +26,7 @@ export type EndpointResult =
   | { readonly ok: true; readonly endpoint: Endpoint }
   | { readonly ok: false; readonly fault: string };
 
-/** Where a request goes; a `URL` is one too. Its parts are encoded already. */
+/** The target of a request, already encoded; a `URL` fits. */
 export interface Target {
   readonly origin: string;
   readonly pathname: string;
@@ -43,7 +42,7 @@ const REFERENCE = /^([a-z][a-z0-9-]{0,31}):(\/(?!\/).*)$/;
 const PATH = /^(?:\/[A-Za-z0-9._~!$&'()*+,;=:@%{}-]*)+$/;
 const PLACEHOLDER = /\{([^{}]*)\}/g;
 const ARGUMENT_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
-/** Also one of parameters alone: a server that ignores these sees an empty segment. */
+/** Also a segment of parameters only, which is empty for a server that ignores parameters. */
 const EMPTY_SEGMENT = /\/(?:\/|(?:;|%3b))/i;
 /** Cannot be written as UTF-8, so it cannot be encoded. */
 const LONE_SURROGATE = /\p{Cs}/u;
@@ -52,8 +51,8 @@ const bases = new Map<string, Pick<Target, 'origin' | 'pathname'>>();
 const BASES_MAX = 1_000;
 
 /**
- * Reads `wallet:/wallet/v1/balance/get` (a configured module and a path) or an http(s) URL. The fault says what is
- * wrong with it.
+ * Parses `wallet:/wallet/v1/balance/get` (a configured module and a path) or an http(s) URL. `fault` describes an invalid
+ * reference.
  */
 export function parseEndpoint(reference: string, modules: ModuleAddresses): EndpointResult {
   const named = REFERENCE.exec(reference);
@@ -70,7 +69,7 @@ export function parseEndpoint(reference: string, modules: ModuleAddresses): Endp
   if (username !== '' || password !== '')
     return { ok: false, fault: 'must not hold a user name or password' };
   const path = rawPath === '' ? '/' : rawPath;
-  if (!PATH.test(path) || climbs(path)) return { ok: false, fault: 'has a path that is not plain' };
+  if (!PATH.test(path) || hasDotSegments(path)) return { ok: false, fault: 'has a path that is not plain' };
   if (/[^\x21-\x7e]/.test(query)) return { ok: false, fault: 'has a query that is not encoded' };
   const pathArguments = [...path.matchAll(PLACEHOLDER)].map(([, name = '']) => name);
   if (!pathArguments.every((name) => ARGUMENT_NAME.test(name)) || /[{}]/.test(path.replace(PLACEHOLDER, '')))
@@ -79,8 +78,8 @@ export function parseEndpoint(reference: string, modules: ModuleAddresses): Endp
 }
 
 /**
- * The URL of one call. Arguments named in the path are taken from `values`, the `query` values are added to the
- * reference's own query. `argument` of a refusal names the one that cannot stand where it should.
+ * The URL of one call. Path arguments come from `values`; `query` is appended to the reference's own query. `argument` of
+ * a refusal names the invalid one.
  */
 export function endpointUrl(
   endpoint: Endpoint,
@@ -92,7 +91,7 @@ export function endpointUrl(
     const segment = segmentOf(Object.hasOwn(values, name) ? values[name] : undefined);
     if (segment === undefined) return { ok: false, argument: name };
     path = path.replace(`{${name}}`, () => segment);
-    if (climbs(path)) return { ok: false, argument: name };
+    if (hasDotSegments(path)) return { ok: false, argument: name };
   }
   let search = endpoint.query === '' ? '' : `?${endpoint.query}`;
   for (const [name, value] of Object.entries(query)) {
@@ -105,14 +104,14 @@ export function endpointUrl(
   return { ok: true, url: { origin: endpoint.origin, pathname: path, search } };
 }
 
-/** Where a proxied call goes; enough of it to say where a reference in the answer leads. */
+/** The target of a proxied call, with the base for references in its answer. */
 export interface ProxiedTarget extends Target {
   readonly href: string;
 }
 
 /**
- * A path as modules compare it: without the parameters of its segments (RFC 3986 3.3). Java servers ignore `;x`, so a
- * rule that compares paths must ignore it too.
+ * A path without the parameters of its segments (RFC 3986 3.3). Java servers ignore `;x`, so rules that compare paths
+ * must ignore it too.
  */
 export function withoutParameters(path: string): string {
   return path.includes(';') ? path.replace(/;[^/]*/g, '') : path;
@@ -120,22 +119,22 @@ export function withoutParameters(path: string): string {
 
 /**
  * The URL of a proxied REST call: the client's path under the module's base address, untouched, parameters included.
- * Undefined for a path that is not plain, climbs, has an empty segment, or hides a separator behind an encoding.
+ * Undefined for a path with dot segments, an empty segment, an encoded separator or other unusual characters.
  */
 export function proxiedUrl(base: string, rawPath: string, rawQuery: string): ProxiedTarget | undefined {
-  if (!PATH.test(rawPath) || /[{}]/.test(rawPath) || climbs(rawPath) || EMPTY_SEGMENT.test(rawPath))
+  if (!PATH.test(rawPath) || /[{}]/.test(rawPath) || hasDotSegments(rawPath) || EMPTY_SEGMENT.test(rawPath))
     return undefined;
   if (/[^\x21-\x7e]/.test(rawQuery) || rawQuery.includes('#')) return undefined;
   if (rawPath.length + rawQuery.length > URL_MAX_CHARACTERS) return undefined;
   const query = rawQuery === '' ? '' : `?${rawQuery}`;
-  // What a URL would write otherwise than it came.
+  // Characters that `URL` would encode.
   if (/["'<>]/.test(query)) return new URL(`${base.replace(/\/+$/, '')}${rawPath}${query}`);
   const { origin, pathname } = parsedBase(base);
   const path = pathname + rawPath;
   return { origin, pathname: path, search: query, href: origin + path + query };
 }
 
-/** The address of a module, whose path does not end in a slash. The same few come with every call. */
+/** The address of a module, whose path does not end in a slash. Cached: the same few come with every call. */
 function parsedBase(base: string): Pick<Target, 'origin' | 'pathname'> {
   const known = bases.get(base);
   if (known !== undefined) return known;
@@ -146,21 +145,21 @@ function parsedBase(base: string): Pick<Target, 'origin' | 'pathname'> {
 }
 
 /** Dot segments in any spelling, encoded separators and control characters, and percent signs that encode nothing. */
-function climbs(path: string): boolean {
+function hasDotSegments(path: string): boolean {
   if (/%(?![0-9A-Fa-f]{2})/.test(path) || /%(?:2f|5c|[01][0-9a-f]|7f|25)/i.test(path)) return true;
   return path.split('/').some((segment) => /^(?:\.|%2e){1,2}(?:(?:;|%3b).*)?$/i.test(segment));
 }
 
-/** What may stand in a path segment: never empty, separators encoded. Whether it climbs shows in the whole path. */
+/** The encoded path segment of an argument; undefined when empty or unsafe. Dot segments are checked on the whole path. */
 function segmentOf(value: unknown): string | undefined {
   const text = typeof value === 'number' || typeof value === 'boolean' ? String(value) : value;
   if (typeof text !== 'string' || text === '' || LONE_SURROGATE.test(text)) return undefined;
-  // Some servers decode once more before they split: a separator or a control character has no business here.
+  // Some servers decode a second time before they split, so separators and control characters are refused.
   if (/[/\\%]|\p{Cc}/u.test(text)) return undefined;
   return encodeURIComponent(text);
 }
 
-/** Null and undefined are left out, a list repeats the name, an object travels as JSON. */
+/** Null and undefined are omitted, a list repeats the name, an object is sent as JSON. */
 function queryTexts(value: unknown): string[] {
   if (value === null || value === undefined) return [];
   if (Array.isArray(value)) return value.flatMap((item) => queryTexts(item));

@@ -1,8 +1,6 @@
 /**
- * Events of one module that is polled (config.md "Events from modules"): `GET {module}/events?after=<tick>&limit=`, page
- * after page. Owns how far the module has been read: the cursor is written together with the events of its page. A
- * page with an event that cannot be taken stops this module's feed, and it alone, until the module has mended it:
- * going on without the event would lose it.
+ * Polls the events of one module (docs/modules.md): `GET {module}/events?after=<tick>&limit=`. The cursor is stored
+ * together with the events of its page. An invalid page stops this module's polling until the module corrects it.
  */
 import type { EventInbox } from '../../actors/events/inbox.ts';
 import type { Administration } from '../../actors/runtime/administration.ts';
@@ -18,18 +16,18 @@ import type { ModuleClient } from './client.ts';
 import { type Endpoint, parseEndpoint } from './endpoint.ts';
 import { gatewayHeaders } from './headers.ts';
 
-/** Between two polls of a module that has nothing to tell. */
+/** Interval between polls without events. */
 export const POLL_MS = 500;
-/** Between two polls while it has: people who chat write again soon. */
+/** Interval while events arrive: a chat message is often followed by another. */
 export const POLL_EAGER_MS = 100;
-/** Polls in a row without an event until it is the longer wait again. */
+/** Consecutive empty polls until the longer interval applies again. */
 export const EAGER_POLLS = 50;
-/** Longest wait after failures in a row; ± 20 %. */
+/** Longest delay after consecutive failures; ± 20 %. */
 export const POLL_BACKOFF_MAX_MS = 30 * SECOND_MS;
 const POLL_TIMEOUT_MS = 10 * SECOND_MS;
-/** Events asked for at a time; halved while the answers are over the cap of the module client (4 MiB). */
+/** Events requested at a time; halved while answers exceed the cap of the module client (4 MiB). */
 export const PAGE_EVENTS = 500;
-/** Events of one answer: a page may be longer than asked for, because it never splits a tick. */
+/** Events of one answer: a page may exceed the requested limit, because it never splits a tick. */
 export const PAGE_EVENTS_MAX = 20_000;
 const CURSOR = 'eventFeed:';
 
@@ -72,7 +70,7 @@ export class EventPoller {
     this.#cancel = options.schedule.timer(0, this.#poll);
   }
 
-  /** The last tick that was taken. */
+  /** The last stored tick. */
   get cursor(): string {
     return this.#cursor;
   }
@@ -81,7 +79,7 @@ export class EventPoller {
     return { ...this.#counts, failing: this.#failures };
   }
 
-  /** Resolves when nothing of it is under way. */
+  /** Resolves when no poll is in flight. */
   stop(): Promise<void> {
     this.#stopping.abort();
     this.#cancel();
@@ -100,7 +98,7 @@ export class EventPoller {
     this.#counts.polls += 1;
     try {
       const waitMs = await this.#read();
-      if (this.#failures > 0) log.info({ module, failures: this.#failures }, 'events are read again');
+      if (this.#failures > 0) log.info({ module, failures: this.#failures }, 'event polling recovered');
       this.#failures = 0;
       return waitMs;
     } catch (error) {
@@ -110,7 +108,7 @@ export class EventPoller {
       this.#failures += 1;
       const { row, detail } = error;
       const facts = { module, after: this.#cursor, error: row, detail };
-      if (this.#failures === 1) log.warn(facts, 'events cannot be read; trying again with growing waits');
+      if (this.#failures === 1) log.warn(facts, 'event polling failed; it will be retried with backoff');
       const waitMs = Math.min(POLL_MS * 2 ** Math.min(this.#failures, 10), POLL_BACKOFF_MAX_MS);
       return waitMs * (0.8 + 0.4 * this.#options.random());
     }
@@ -121,7 +119,7 @@ export class EventPoller {
     const asked = this.#limit;
     const body = await this.#fetch();
     if (body === undefined) return 0;
-    // Slowly: a page that is too large again costs its whole transfer.
+    // Grows slowly: a page that is too large again costs its whole transfer.
     this.#limit = Math.min(PAGE_EVENTS, this.#limit + 1 + (this.#limit >> 3));
     const events = this.#eventsOf(body);
     if (events.length === 0) {
@@ -138,7 +136,7 @@ export class EventPoller {
     return events.length < asked ? POLL_EAGER_MS : 0;
   }
 
-  /** The answer's body; undefined when it was over the cap and a shorter page is to be asked for. */
+  /** The answer's body; undefined when it exceeded the cap and a shorter page must be requested. */
   async #fetch(): Promise<Buffer | undefined> {
     const { modules, project, newRequestId } = this.#options;
     const { origin, path, reference } = this.#endpoint;

@@ -1,6 +1,6 @@
 /**
- * Events that modules push (config.md "Events from modules"). Owns who may: a module's key opens that module's events
- * alone. A request is taken as a whole or refused as a whole, so that a module may simply send it again.
+ * Events that modules push (docs/modules.md). A module's key permits events of that module only. A request is accepted or
+ * refused as a whole, so that a module may repeat it.
  */
 import type { EventInbox, Intake } from '../../actors/events/inbox.ts';
 import { GatewayError } from '../../domain/errors.ts';

@@ -1,12 +1,12 @@
 /**
- * Headers on the way to a backend module: the gateway's own ones, which say who calls, and the rules for what of a
- * client's headers may travel on. The gateway's headers always replace the client's (mcp.md "Calls to the backends").
+ * Headers of calls to backend modules: the gateway's identity headers, and the rules for forwarding a client's headers.
+ * The gateway's headers always replace the client's (docs/modules.md).
  */
 import { GatewayError } from '../../domain/errors.ts';
 import { type SessionContext, scopesOf } from '../../domain/sessions.ts';
 import type { RouteContext } from '../http/route.ts';
 
-/** Who a backend call is made for. `nobody`: a public path or resource, no session and no code. */
+/** The caller of a module call. `anonymous`: a public path or resource, without session and code. */
 export type Caller =
   | { readonly kind: 'session'; readonly session: SessionContext }
   | { readonly kind: 'capability'; readonly family: 'chat' | 'wallet' }
@@ -16,7 +16,7 @@ export interface CallFacts {
   /** `Project` of the configuration. */
   readonly project: string;
   readonly requestId: string;
-  /** Address of the client, as limits count it; undefined for what the gateway asks for itself. */
+  /** Address of the client, as limits count it; undefined for the gateway's own calls. */
   readonly clientAddress?: string;
   /** W3C Trace Context, for the backend's span. */
   readonly traceparent?: string | undefined;
@@ -24,12 +24,12 @@ export interface CallFacts {
 
 const VALUE_CHARACTERS_MAX = 512;
 const PLAIN = /^[\x20-\x7e]+$/;
-/** Names of clients' headers whose lower-case form is remembered: a few come with every call. */
+/** Cached names of clients' headers; the same few come with every call. */
 const NAMES_KNOWN_MAX = 1_000;
 const NAME_KNOWN_CHARACTERS_MAX = 64;
 const forwardedNames = new Map<string, string>();
 
-/** Written by the gateway alone. */
+/** Set by the gateway only. */
 const GATEWAY_NAMES: ReadonlySet<string> = new Set([
   'x-crm',
   'x-scopes',
@@ -64,7 +64,7 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'accept-encoding',
 ]);
 
-/** Secrets between the client and the gateway, and statements about the client that only the gateway may make. */
+/** Credentials for the gateway, and facts about the client that only the gateway may state. */
 const NOT_FORWARDED: ReadonlySet<string> = new Set([
   'cookie',
   'authorization',
@@ -83,7 +83,7 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
   'x-cluster-client-ip',
   'true-client-ip',
   'cf-connecting-ip',
-  // A module that honours these would act on another method or path than the one that was judged here.
+  // A module that honours these would use another method or path than the one that was checked.
   'x-http-method-override',
   'x-http-method',
   'x-method-override',
@@ -91,17 +91,17 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
   'x-rewrite-url',
   'origin',
   'referer',
-  // Written anew: see `viaOf`.
+  // Replaced by `viaOf`.
   'via',
 ]);
 
-/** A pseudonym: no module needs the gateway's host. Clients are served in HTTP/1.1 alone. */
+/** A pseudonym instead of the gateway's host (RFC 9110 7.6.3). Clients use HTTP/1.1 only. */
 const VIA = '1.1 gatehouse';
 
-/** Fetch metadata and what proxies say of a client: nothing of it was checked here, so no module may rely on it. */
+/** Fetch metadata and proxies' statements about a client are unchecked, so no module may rely on them. */
 const PREFIXES_KEPT_BACK = /^(?:sec-|x-forwarded-)/;
 
-/** Many servers read `X_Crm` as `X-Crm`, so both spellings are one name here. */
+/** Many servers read `X_Crm` as `X-Crm`, so both spellings are one name. */
 function canonical(name: string): string {
   return /[A-Z_]/.test(name) ? name.toLowerCase().replaceAll('_', '-') : name;
 }
@@ -144,7 +144,7 @@ function namedByConnection(
   return named;
 }
 
-/** Lower case; '' for a name that no module gets from a client. */
+/** Lower case; '' for a name that is not forwarded. */
 function forwardedName(name: string): string {
   const known = forwardedNames.get(name);
   if (known !== undefined) return known;
@@ -157,7 +157,7 @@ function forwardedName(name: string): string {
   return forwarded;
 }
 
-/** `Via` of a proxied call: the hops before, as the client names them, and the gateway (RFC 9110 7.6.3 asks for it). */
+/** `Via` of a proxied call: the client's hops and the gateway (RFC 9110 7.6.3). */
 export function viaOf(headers: readonly (readonly [name: string, value: string])[]): string {
   const hops = headers.filter(([name, value]) => name.toLowerCase() === 'via' && isSafe(value));
   if (hops.length === 0) return VIA;
@@ -165,7 +165,7 @@ export function viaOf(headers: readonly (readonly [name: string, value: string])
   return isSafe(via) ? via : VIA;
 }
 
-/** The facts of a call that is made for this request. */
+/** The facts of a module call for this request. */
 export function factsOf({
   site,
   requestId,
@@ -176,8 +176,8 @@ export function factsOf({
 }
 
 /**
- * The gateway's headers of one call. Throws `InvalidInput` that names the header when a value could break it: the
- * request id comes from outside, the project from the configuration.
+ * The gateway's headers of one call. Throws `InvalidInput` with the header's name for an unsafe value, because values may
+ * come from a client or the configuration.
  */
 export function gatewayHeaders(caller: Caller, facts: CallFacts): Record<string, string> {
   const headers: Record<string, string> = {
@@ -203,7 +203,7 @@ export function gatewayHeaders(caller: Caller, facts: CallFacts): Record<string,
   return headers;
 }
 
-/** Visible ASCII, spaces inside only, nothing that could end the line or the header. */
+/** Visible ASCII with inner spaces only: nothing that could end the line or the header. */
 function isSafe(value: string): boolean {
   const { length } = value;
   return (

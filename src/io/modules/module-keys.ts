@@ -1,17 +1,17 @@
-/** Who calls the internal listener: a module shows itself by its `X-Module-Key`, which opens what is that module's alone. */
+/** Authenticates modules at the internal listener by `X-Module-Key`. A key permits its own module's operations only. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { GatewayError } from '../../domain/errors.ts';
 
 export interface ModuleKeys {
   /** A configured module, with a key or without. */
   knows(name: string): boolean;
-  /** Names of the modules whose key this is. Throws `AccessDenied` (401) when it is the key of none. */
+  /** Names of the modules with this key. Throws `AccessDenied` (401) for an unknown key. */
   openedBy(key: string | undefined): ReadonlySet<string>;
 }
 
-/** `keys`: the configured modules by name, with their key where they have one. */
+/** `keys`: the configured modules by name, with their optional key. */
 export function createModuleKeys(keys: ReadonlyMap<string, string | undefined>): ModuleKeys {
-  // Digests have one length, so that the time of a comparison tells nothing, not even the length of a key.
+  // Digests have one length, so the time of a comparison reveals not even the length of a key.
   const digests = [...keys].flatMap(([name, key]) =>
     key === undefined ? [] : [[name, digestOf(key)] as const],
   );

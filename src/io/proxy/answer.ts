@@ -1,7 +1,6 @@
 /**
- * One proxied call: from a module's answer to the client's. A short answer leaves whole; a long one, or one whose length
- * nobody knows, leaves as it comes, at the client's pace. One that breaks off cuts the connection, so that nobody takes
- * a part for the whole.
+ * Forwards a module's answer to the client of a proxied call. A short answer is sent whole; a long one, or one of unknown
+ * length, is streamed with back-pressure. An incomplete answer closes the connection, so it never looks complete.
  */
 
 import { GatewayError } from '../../domain/errors.ts';
@@ -12,23 +11,23 @@ import type { AnswerHead, RelayFlow, RelayListener } from '../http-client/relay.
 import { type ModuleError, tooManyCalls } from '../http-client/types.ts';
 import { type AnsweredCall, answerHeaders, answerType, declaredLength } from '../modules/answer-headers.ts';
 
-/** An answer up to this is held and leaves in one piece; of a longer one no more than this waits for the client. */
+/** Answers up to this size are sent in one piece; of longer ones at most this is buffered. */
 const HELD_BYTES_MAX = 64 * 1024;
 const NO_BODY = new Set([204, 304]);
 
-/** How the call ended: the module's status, a failure, or the client's leave. */
+/** The end of a call: the module's status, or a failure, such as a disconnect of the client. */
 export type ProxiedEnding =
   | { readonly kind: 'answered'; readonly status: number }
   | { readonly kind: 'failed'; readonly error: ModuleError };
 
 export interface ProxiedCallOptions extends AnsweredCall {
   readonly isHead: boolean;
-  /** Once, when the module is through with it. */
+  /** Called once, at the end of the module's answer. */
   readonly onEnded: (ending: ProxiedEnding) => void;
 }
 
 export class ProxiedCall implements RelayListener, OutgoingSource {
-  /** The answer; rejects with the row of the table when there is none. */
+  /** The answer; rejects with an entry of the error table. */
   readonly reply: Promise<Reply>;
   readonly #options: ProxiedCallOptions;
   #resolve: (reply: Reply) => void = () => undefined;
@@ -53,7 +52,7 @@ export class ProxiedCall implements RelayListener, OutgoingSource {
     });
   }
 
-  /** The means to slow the module down or give it up. */
+  /** Sets the flow control of the module's call. */
   attach(flow: RelayFlow): void {
     this.#flow = flow;
   }
@@ -63,7 +62,7 @@ export class ProxiedCall implements RelayListener, OutgoingSource {
     if (this.#isBodiless(head)) return;
     const length = declaredLength(head);
     if (length === undefined) {
-      // A short answer without a length is often complete within this turn of the loop.
+      // A short answer without a length is often complete within this event-loop tick.
       setImmediate(() => this.#open());
     } else if (length > HELD_BYTES_MAX) this.#open();
   }
@@ -92,7 +91,7 @@ export class ProxiedCall implements RelayListener, OutgoingSource {
     this.#failed = true;
     this.#held = [];
     this.#options.onEnded({ kind: 'failed', error });
-    // After an abort nobody reads the answer.
+    // After an abort the answer is not read.
     if (!this.#opened) this.#reject(refusalOf(error, refusedBy));
     else this.#out?.cut();
   }
@@ -117,7 +116,7 @@ export class ProxiedCall implements RelayListener, OutgoingSource {
     return this.#options.isHead || NO_BODY.has(status);
   }
 
-  /** The answer leaves from now on as it comes. */
+  /** Switches to streaming. */
   #open(): void {
     const head = this.#head;
     if (this.#ended || this.#failed || this.#opened || head === undefined) return;
@@ -142,7 +141,7 @@ export class ProxiedCall implements RelayListener, OutgoingSource {
     return new Reply(head.status, body, contentType, answerHeaders(head, this.#options), asHead);
   }
 
-  /** Hands on what was held, then lets the module go on or ends the answer. */
+  /** Sends the buffered bytes, then resumes the module or ends the answer. */
   #continue(): void {
     if (this.#held.length > 0) {
       const bytes = Buffer.concat(this.#held, this.#heldBytes);

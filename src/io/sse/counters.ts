@@ -1,19 +1,19 @@
-/** What is counted of the event streams, as the metrics show it. */
+/** Counters and gauges of event streams, as the metrics export them. */
 import type { ByeReason } from './frames.ts';
 import type { StreamRefusal } from './registry.ts';
 
 /** Totals since the start. */
 export interface StreamCounters {
   opened: number;
-  /** Opened with a place that is still in the log. */
+  /** Opened with a `Last-Event-ID` that is still in the log. */
   resumed: number;
-  /** Told that events are missing. */
+  /** Sent a `reset` event, because events are missing. */
   resets: number;
-  /** Events handed to clients, the writes they took, and all bytes. */
+  /** Events sent to clients, writes, and bytes. */
   frames: number;
   writes: number;
   bytes: number;
-  /** Dropped: what was due had left the ring while the socket took nothing. */
+  /** Dropped: due frames left the ring while the socket was blocked. */
   lag: number;
   /** Closed by the transport: the client did not read. */
   stall: number;
@@ -23,9 +23,9 @@ export interface StreamCounters {
 
 export interface HubCounters extends StreamCounters {
   readonly streams: number;
-  /** Streams whose socket takes nothing now. */
+  /** Streams whose socket is blocked now. */
   readonly blocked: number;
-  /** Streams that wait for their turn to read the log. */
+  /** Streams that wait for a replay of the log. */
   readonly behind: number;
   readonly ringFrames: number;
   readonly ringBytes: number;

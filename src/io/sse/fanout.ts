@@ -1,7 +1,6 @@
 /**
- * From the log to the sockets: takes new events into the ring, marks who they are for, and writes in slices. The next
- * events are taken only when everybody who can take bytes has those before: a client that keeps up is never overrun by
- * a burst, and the log is the only queue.
+ * Moves events from the log to the sockets: fills the ring, marks the recipients, writes in slices. New events are taken
+ * only after all writable streams have the previous ones, so a burst never overruns a client (decision 0052).
  */
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
 import { type EventLog, missedAfter } from '../../domain/events/events.ts';
@@ -13,9 +12,9 @@ import { Replay } from './replay.ts';
 import { FrameRing, type RingBounds } from './ring.ts';
 import type { Channel, EventStream } from './stream.ts';
 
-/** Clients that are written to before other work gets its turn. */
+/** Streams written to before other work of the event loop runs. */
 export const SLICE_STREAMS = 500;
-/** Events that are taken from the log at once. */
+/** Events taken from the log at once. */
 const INTAKE_EVENTS = 256;
 
 export interface FanoutOptions {
@@ -25,7 +24,7 @@ export interface FanoutOptions {
   readonly bounds: RingBounds;
   readonly registry: StreamRegistry;
   readonly counts: StreamCounters;
-  /** What was due to it has left the ring while its socket took nothing. */
+  /** Called when due frames left the ring while the stream's socket was blocked. */
   readonly onLag: (stream: EventStream) => void;
 }
 
@@ -33,7 +32,7 @@ export class Fanout {
   readonly ring: FrameRing;
   readonly #options: FanoutOptions;
   readonly #replay: Replay;
-  /** Streams that something is due to; those before `#dueAt` had their turn. */
+  /** Streams with due frames; those before `#dueAt` have been served. */
   #due: EventStream[] = [];
   #dueAt = 0;
   readonly #blocked = new Set<EventStream>();
@@ -45,7 +44,7 @@ export class Fanout {
   constructor(options: FanoutOptions) {
     const { log, bounds } = options;
     this.#options = options;
-    // What came last before the start is in the ring again: who reconnects after a restart needs no reading.
+    // The newest events are loaded into the ring: clients that reconnect after a restart need no replay.
     this.ring = new FrameRing(log.epoch, Math.max(0, log.newest - bounds.framesMax, log.oldest - 1), bounds);
     for (const event of log.page(this.ring.newest, bounds.framesMax)) this.ring.append(event, event.sequence);
     this.#replay = new Replay({
@@ -66,7 +65,7 @@ export class Fanout {
     return { blocked: this.#blocked.size, behind: this.#replay.size };
   }
 
-  /** The stream reads the log until it has come to the ring. */
+  /** The stream replays the log until it reaches the ring. */
   catchUp(stream: EventStream): void {
     stream.behind = true;
     if (stream.blocked || stream.isOver) return;
@@ -74,18 +73,18 @@ export class Fanout {
     this.#pump();
   }
 
-  /** From `through` on the ring has everything, or the stream has to be told that it is gone. */
+  /** The ring holds everything after `through`; otherwise the stream gets a `reset` event. */
   goLive(stream: EventStream): void {
     const { userId } = stream.origin;
     stream.next = stream.reset ? 0 : this.ring.nextFor(userId, stream.through);
-    // Events of its user that came while the user had no stream.
+    // Events of the user from before the user's first stream.
     if (stream.next > 0 && stream.channel !== undefined) {
       stream.channel.newest = Math.max(stream.channel.newest, this.ring.newestOf(userId));
     }
     this.#enqueue(stream);
   }
 
-  /** The socket has to be free. */
+  /** The socket must not be blocked. */
   send(stream: EventStream, bytes: Buffer | string, frames: number): void {
     const { counts, clock } = this.#options;
     counts.frames += frames;
@@ -95,14 +94,14 @@ export class Fanout {
     if (stream.blocked && !stream.isOver) this.#blocked.add(stream);
   }
 
-  /** The socket takes bytes again. */
+  /** The socket is writable again. */
   drained(stream: EventStream): void {
     this.#blocked.delete(stream);
     if (stream.behind) this.catchUp(stream);
     else this.#enqueue(stream);
   }
 
-  /** A blocked stream must not be written to, or the transport would never close it (events.md item 2). */
+  /** Skips blocked streams: each write would restart the 10 s timer after which uWebSockets.js closes a stalled client. */
   heartbeat(stream: EventStream): void {
     if (stream.blocked) return;
     if (stream.behind || stream.reset || stream.next > 0) {
@@ -128,7 +127,7 @@ export class Fanout {
     this.#pump();
   }
 
-  /** Works on from the next turn of the event loop: a cork within another response's handler does nothing. */
+  /** Continues in the next event-loop tick: a cork within another response's handler has no effect. */
   #pump(): void {
     if (this.#pumping || this.#stopped) return;
     this.#pumping = true;
@@ -172,7 +171,7 @@ export class Fanout {
     this.#enqueue(stream);
   }
 
-  /** New events into the ring, as many as leave those before the page in it; then everybody concerned is marked. */
+  /** Appends new events to the ring without evicting frames before this page, then marks the recipients. */
   #takeIn(): void {
     const { log, registry, onLag } = this.#options;
     const { ring } = this;
@@ -208,7 +207,7 @@ export class Fanout {
     this.#enqueue(stream);
   }
 
-  /** Events left the log before they were read: every stream that lived on them is told. */
+  /** Events left the log before they were read: every live stream gets a `reset` event. */
   #markReset(): void {
     const { log, registry } = this.#options;
     this.ring.skipTo(log.oldest - 1);

@@ -1,11 +1,11 @@
 /**
- * When each stream is due for its heartbeat: a wheel of seconds, one timer for all of them. Streams that ended meanwhile
- * are met once more and left out.
+ * Timer wheel for the heartbeats of event streams: slots of one second, one timer for all streams. Ended streams are
+ * skipped when their slot is due.
  */
 import { SECOND_MS } from '../../domain/time.ts';
 import type { EventStream } from './stream.ts';
 
-/** Seconds that the wheel spans; a heartbeat is due within 24. */
+/** Seconds in the wheel; a heartbeat is due within 24. */
 const SLOTS = 32;
 
 export class HeartbeatWheel {
@@ -23,10 +23,10 @@ export class HeartbeatWheel {
     this.#slots[Math.max(this.#second + 1, Math.min(second, latest)) % SLOTS]?.push(stream);
   }
 
-  /** Takes what is due by now out of the wheel. A clock that was set forward brings every stream once. */
+  /** Removes and returns the streams that are due. After a forward jump of the clock each stream is due once. */
   due(nowMs: number): EventStream[] {
     const second = Math.floor(nowMs / SECOND_MS);
-    // A clock that was set back must not silence the wheel.
+    // A clock that was set back must not stop the wheel.
     if (second < this.#second) this.#second = second;
     const due: EventStream[] = [];
     const steps = Math.min(second - this.#second, SLOTS);

@@ -1,6 +1,6 @@
 /**
- * The event streams of the browsers, from the first byte to the goodbye: who is let in and from which place of the log,
- * the heartbeat at which a stream's session is asked for again, and how streams end. What they carry is the fan-out's.
+ * Life cycle of event streams: admission, start position, heartbeat with a session check, and the end. The fan-out sends
+ * the events.
  */
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
 import { type EventLog, missedAfter } from '../../domain/events/events.ts';
@@ -23,10 +23,10 @@ import { StreamRegistry } from './registry.ts';
 import { RING_BOUNDS, type RingBounds } from './ring.ts';
 import { EventStream, type StreamOrigin } from './stream.ts';
 
-/** events.md: a comment every 20 s ± 20 %, a life of 600 s × 0.8 to 1. */
+/** A heartbeat every 20 s ± 20 %, a lifetime of 600 s × 0.8 to 1 (docs/event-streams.md). */
 const HEARTBEAT_MS = 20 * SECOND_MS;
 const LIFETIME_MS = 600 * SECOND_MS;
-/** A socket that took nothing for so long was closed for it (the transport waits 8 to 11 s). */
+/** A socket that was blocked for this time was closed as stalled (the transport waits 8 to 11 s). */
 const STALL_MS = 5 * SECOND_MS;
 
 export interface HubOptions {
@@ -37,7 +37,7 @@ export interface HubOptions {
   readonly schedule: Schedule;
   /** At least 0, below 1. */
   readonly random: () => number;
-  /** Is the session still alive? Asked at each heartbeat. */
+  /** Whether the session is still valid; checked at each heartbeat. */
   readonly isSessionValid: (origin: StreamOrigin) => boolean;
   readonly ring?: RingBounds;
 }
@@ -65,7 +65,7 @@ export class StreamHub {
     this.#stopHeartbeats = this.#armHeartbeats();
   }
 
-  /** A stream that joins when its answer starts; undefined: a bound refuses it, or the hub is stopping. */
+  /** A stream that starts with its answer; undefined when a bound refuses it or the hub is stopping. */
   admit(origin: StreamOrigin): EventStream | undefined {
     const lease = this.#closed ? 'stopping' : this.#registry.take(origin, this.#options.clock());
     if (typeof lease === 'string') {
@@ -79,17 +79,17 @@ export class StreamHub {
     });
   }
 
-  /** How long a client that finds no room shall wait. Milliseconds. */
+  /** Reconnect delay on overload. Milliseconds. */
   overloadRetryMs(): number {
     return this.#between(5, 20) * SECOND_MS;
   }
 
-  /** The session is over: its streams end at once. */
+  /** Ends the streams of an ended session at once. */
   sessionEnded(sessionId: string): void {
     for (const stream of this.#registry.streamsOf(sessionId)) this.#end(stream, 'session', RETRY_MS);
   }
 
-  /** Ends every stream, in slices, and lets none in. Resolves when the last one has its goodbye; with what is left: 0. */
+  /** Refuses new streams and ends all open ones in slices. Resolves with the number of remaining streams: 0. */
   async drain(): Promise<number> {
     this.#closed = true;
     this.#fanout.stop();
@@ -139,7 +139,7 @@ export class StreamHub {
     } else this.#fanout.goLive(stream);
   }
 
-  /** Undefined: unknown, too old, or of another log. */
+  /** Undefined: unknown, too old, or of another epoch. */
   #positionOf(lastEventId: string): number | undefined {
     const { log } = this.#options;
     const cursor = parseCursor(lastEventId);
@@ -154,7 +154,7 @@ export class StreamHub {
     this.#forget(stream);
   }
 
-  /** It comes back and reads the log. */
+  /** Closes a lagging stream; the client reconnects and replays the log. */
   #drop(stream: EventStream): void {
     this.#counts.lag += 1;
     this.#forget(stream);

@@ -1,6 +1,6 @@
 /**
- * The open streams, found by user and by session, and the bounds on them: of one session (the oldest stream is closed),
- * of one user, of one network, of the node, and how often one session may connect. Memory follows the open streams.
+ * Open streams by user and by session, and their bounds: per session (the oldest stream is closed), user, network and
+ * node, and the connect rate per session. Memory is proportional to the open streams.
  */
 
 import { Lease, type SharedBound } from '../../domain/limits/shares.ts';
@@ -8,14 +8,14 @@ import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import type { Channel, EventStream, StreamOrigin } from './stream.ts';
 
-/** A session that connects more often than this within one window is told to wait: a client in a loop. */
+/** Connects of one session within one window; more are refused, because the client reconnects in a loop. */
 const CONNECTS_MAX = 40;
 const CONNECTS_WINDOW_MS = 10 * SECOND_MS;
-/** Reading so many events of the log again (some 0.15 s of the main thread) counts as so many connects. */
+/** A replay of so many events (about 0.15 s of the main thread) counts as so many connects. */
 const REPLAY_EVENTS = 100_000;
 const REPLAY_CONNECTS = 4;
 
-/** The bound that a new stream met. */
+/** The bound that refuses a new stream. */
 export type StreamRefusal = 'node' | 'user' | 'address' | 'connects';
 
 const REFUSAL_OF = { maximum: 'node', user: 'user', network: 'address', session: 'user' } as const;
@@ -53,18 +53,18 @@ export class StreamRegistry {
     const connects = (this.#connects.get(sessionId) ?? 0) + 1;
     this.#connects.set(sessionId, connects);
     if (connects > CONNECTS_MAX) return 'connects';
-    // Without its session: of that one the oldest stream is closed instead.
+    // Without the session's bound: there the oldest stream is closed instead.
     const lease = this.#bound.take({ ...holder, session: undefined });
     return lease instanceof Lease ? lease : REFUSAL_OF[lease.refusedBy];
   }
 
-  /** The session has so many events of the log read again: it may do so at a pace that leaves room for others. */
+  /** Charges a replay to the session's connect rate. */
   chargeReplay(sessionId: string, events: number): void {
     const cost = Math.ceil(events / REPLAY_EVENTS) * REPLAY_CONNECTS;
     this.#connects.set(sessionId, (this.#connects.get(sessionId) ?? 0) + cost);
   }
 
-  /** The streams that have to give way to one more of this session. */
+  /** The streams that must be closed before another one of this session opens. */
   overflow(sessionId: string): EventStream[] {
     const streams = this.#sessions.get(sessionId);
     const overflow = (streams?.size ?? 0) + 1 - this.#settings.get('SseStreamsPerSession');
@@ -82,7 +82,7 @@ export class StreamRegistry {
     this.all.add(stream);
   }
 
-  /** False when it was not there. Its lease ends in either case. */
+  /** False for an unknown stream. The lease is released in either case. */
   remove(stream: EventStream): boolean {
     stream.lease.release();
     if (!this.all.delete(stream)) return false;

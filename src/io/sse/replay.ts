@@ -1,7 +1,6 @@
 /**
- * Streams that stand behind the ring and read the log. One page a step goes to all streams that it concerns, the one
- * farthest back decides which: a thousand clients that come back together cost one reading. A step is short, so that a
- * long backlog blocks nobody.
+ * Replays the log to streams that are behind the ring. Each step reads one page, at the position farthest back, for all
+ * streams: a thousand clients that reconnect together cost one read. Steps are short, so they block no other work.
  */
 import type { EventLog, StoredEvent } from '../../domain/events/events.ts';
 import { missedAfter } from '../../domain/events/events.ts';
@@ -9,9 +8,9 @@ import { EMPTY_FRAME, eventFrame, WRITE_BYTES_MAX } from './frames.ts';
 import type { FrameRing } from './ring.ts';
 import type { EventStream } from './stream.ts';
 
-/** Events of the log that are read in one step: some 0.5 ms. */
+/** Events read in one step, about 0.5 ms. */
 const PAGE_EVENTS = 128;
-/** Streams that are written to in one step. */
+/** Streams written to in one step. */
 const STREAMS_A_STEP = 100;
 
 export interface ReplayOptions {
@@ -19,7 +18,7 @@ export interface ReplayOptions {
   readonly ring: FrameRing;
   /** Sends and counts. */
   readonly send: (stream: EventStream, bytes: Buffer, frames: number) => void;
-  /** The stream has reached the ring, or has to be told that it cannot: the live side takes it. */
+  /** The stream has reached the ring or needs a `reset` event; the fan-out continues it. */
   readonly handOver: (stream: EventStream) => void;
 }
 
@@ -31,7 +30,7 @@ export class Replay {
     this.#options = options;
   }
 
-  /** Streams whose turn is to come. Those whose socket takes nothing are not among them. */
+  /** Streams that wait for a step, without blocked ones. */
   get size(): number {
     return this.#waiting.size;
   }
@@ -64,7 +63,7 @@ export class Replay {
     }
   }
 
-  /** What of the page is for this stream, as much as one write takes. */
+  /** Sends the events of the page that are for this stream, up to one write. */
   #take(stream: EventStream, page: readonly StoredEvent[], last: number, encoded: Map<number, Buffer>): void {
     const { log, ring, send } = this.#options;
     const { userId } = stream.origin;

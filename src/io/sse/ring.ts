@@ -1,6 +1,6 @@
 /**
- * The newest events of the log as encoded frames, in one ring for all clients: each event is encoded once, whoever gets
- * it, and no client has a queue of its own. Bounded in frames and bytes; what leaves it is still in the log.
+ * Ring of the newest events as encoded frames, shared by all clients: each event is encoded once and no client has a
+ * queue. Bounded in frames and bytes; evicted events remain in the log.
  */
 import type { StoredEvent } from '../../domain/events/events.ts';
 import { eventFrame, WRITE_BYTES_MAX } from './frames.ts';
@@ -10,28 +10,28 @@ export interface RingBounds {
   readonly sizeBytesMax: number;
 }
 
-/** Enough for a second at 4,000 events/s; a client that is farther behind reads the log. */
+/** One second at 4,000 events/s; a client that is farther behind replays the log. */
 export const RING_BOUNDS: RingBounds = { framesMax: 4_096, sizeBytesMax: 8 * 1024 * 1024 };
 
 export interface Frame {
   readonly sequence: number;
-  /** Undefined: for everybody. */
+  /** Undefined: for all users. */
   readonly userId: string | undefined;
   readonly bytes: Buffer;
 }
 
-/** What goes out in one write. */
+/** The bytes of one write. */
 export interface Piece {
-  /** Undefined when nothing is due. A frame that fills more than one write comes alone and whole. */
+  /** Undefined when no frame is due. A frame larger than one write is sent alone and whole. */
   readonly bytes: Buffer | undefined;
   readonly frames: number;
   /** The next frame that is due after these; 0: none. */
   readonly next: number;
 }
 
-/** Frames come from the ring's own memory in pieces of this size. */
+/** Size of the blocks from which frames are allocated. */
 const ROOM_BYTES = 64 * 1024;
-/** What Node makes for itself alone; shorter buffers are cut from a pool. */
+/** Buffers from this size on are not allocated from Node's pool. */
 const POOLED_BYTES = Buffer.poolSize >>> 1;
 
 const NOTHING: Piece = { bytes: undefined, frames: 0, next: 0 };
@@ -40,21 +40,21 @@ export class FrameRing {
   readonly #epoch: string;
   readonly #bounds: RingBounds;
   readonly #slots: (Frame | undefined)[];
-  /** Positions count up for ever; a frame stands in the slot of its position modulo the size. */
+  /** Positions only grow; a frame is stored in the slot of its position modulo the size. */
   #start = 0;
   #end = 0;
   #sizeBytes = 0;
-  /** Room for the next frames. */
+  /** Free part of the current block. */
   #room = Buffer.alloc(0);
-  /** The newest event that is not in the ring any more, or was before its first. */
+  /** The newest event before the first one in the ring. */
   floor: number;
-  /** The newest event that went through the ring. */
+  /** The newest event that was appended. */
   newest: number;
-  /** The newest event for everybody in it; 0: none yet. */
+  /** The newest event for all users; 0: none yet. */
   #newestBroadcast = 0;
   #shared: { readonly from: number; readonly end: number; readonly piece: Piece } | undefined;
 
-  /** `after`: the ring holds what follows this place of the log. */
+  /** `after`: the ring starts after this position of the log. */
   constructor(epoch: string, after: number, bounds: RingBounds = RING_BOUNDS) {
     this.#epoch = epoch;
     this.#bounds = bounds;
@@ -67,7 +67,7 @@ export class FrameRing {
     return { frames: this.#end - this.#start, sizeBytes: this.#sizeBytes };
   }
 
-  /** Older frames give way, but none after `keepAfter`: false when there is no room without that. */
+  /** Evicts older frames, but none after `keepAfter`; false when there is no room otherwise. */
   append(event: StoredEvent, keepAfter: number): boolean {
     const bytes = eventFrame(this.#epoch, event);
     const { framesMax, sizeBytesMax } = this.#bounds;
@@ -89,14 +89,14 @@ export class FrameRing {
     return true;
   }
 
-  /** Everything up to `sequence` is forgotten: the log itself does not have it any more. */
+  /** Evicts everything up to `sequence`, which has left the log. */
   skipTo(sequence: number): void {
     while (this.#end > this.#start) this.#evict();
     this.floor = Math.max(this.floor, sequence);
     this.newest = this.floor;
   }
 
-  /** The first frame after a place that is for this user; 0: none. */
+  /** The first frame after a position that is for this user; 0: none. */
   nextFor(userId: string, after: number): number {
     for (let at = this.#positionAfter(after); at < this.#end; at += 1) {
       const frame = this.#at(at);
@@ -105,7 +105,7 @@ export class FrameRing {
     return 0;
   }
 
-  /** The newest frame of this user alone; 0: none. */
+  /** The newest frame for this user only; 0: none. */
   newestOf(userId: string): number {
     for (let at = this.#end - 1; at >= this.#start; at -= 1) {
       const frame = this.#at(at);
@@ -115,8 +115,8 @@ export class FrameRing {
   }
 
   /**
-   * What is due to a user from the frame `from` on, as much as one write takes. `newestOwn`: the newest event of the
-   * user's own, 0 for none; where it is older than `from`, all clients at that place share one piece.
+   * The due frames of a user from `from` on, up to one write. `newestOwn`: the user's newest own event, 0 for none; when
+   * it is older than `from`, all clients at that position share one piece.
    */
   collect(userId: string, newestOwn: number, from: number): Piece {
     if (newestOwn < from) return this.#collectShared(from);
@@ -146,8 +146,8 @@ export class FrameRing {
   }
 
   /**
-   * The frame in memory of the ring's own. One from Node's pool would keep 8 KiB alive, whatever else was in it; frames
-   * side by side leave in the order in which they came, and their memory with them.
+   * Copies the frame into the ring's own block. A buffer of Node's pool would keep 8 KiB alive; blocks of adjacent frames
+   * are freed in order of eviction.
    */
   #own(bytes: Buffer): Buffer {
     if (bytes.length >= POOLED_BYTES) return bytes;
@@ -173,7 +173,7 @@ export class FrameRing {
     return frame;
   }
 
-  /** By halves: sequences rise, but not by one. */
+  /** Binary search: sequences are ascending, but have gaps. */
   #positionAfter(sequence: number): number {
     let low = this.#start;
     let high = this.#end;
@@ -186,7 +186,7 @@ export class FrameRing {
   }
 }
 
-/** One piece of many frames; a single one is not copied. */
+/** Joins frames to one piece; a single frame is not copied. */
 function pieceOf(parts: readonly Buffer[], next: number): Piece {
   const [first] = parts;
   if (first === undefined) return NOTHING;

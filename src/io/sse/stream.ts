@@ -1,22 +1,22 @@
 /**
- * One client: where it stands in the log and whether its socket takes bytes. It holds no events: what is due to it is
- * taken from the ring, or from the log while it is behind the ring. The hub decides; this is what it decides about.
+ * State of one client: its position in the log and whether its socket is blocked. It holds no events; due frames come from
+ * the ring, or from the log while the stream is behind the ring.
  */
 import type { Holder } from '../../domain/limits/holders.ts';
 import type { Lease } from '../../domain/limits/shares.ts';
 import type { OutgoingBody, OutgoingSource } from '../http/stream.ts';
 
-/** Who holds the stream, and from where. */
+/** User, session and start position of a stream. */
 export interface StreamOrigin {
   readonly userId: string;
   readonly sessionId: string;
-  /** Whose share of the bound of streams it takes. */
+  /** The holder whose share of streams it uses. */
   readonly holder: Holder;
   /** `Last-Event-ID` as sent; undefined: from now on. */
   readonly lastEventId: string | undefined;
 }
 
-/** What the hub hears of a stream. */
+/** Callbacks of a stream to the hub. */
 export interface StreamEvents {
   started(stream: EventStream): void;
   drained(stream: EventStream): void;
@@ -27,32 +27,32 @@ export interface StreamEvents {
 export interface Channel {
   readonly userId: string;
   readonly streams: Set<EventStream>;
-  /** The newest event of this user alone since the first of the streams came; 0: none. */
+  /** The newest event for this user only since the first stream opened; 0: none. */
   newest: number;
-  /** The first one of the events that are being handed round; 0: none. */
+  /** The first of the events that are being distributed; 0: none. */
   first: number;
 }
 
 export class EventStream implements OutgoingSource {
   readonly origin: StreamOrigin;
-  /** Its place among all streams. */
+  /** Its share of the bound of streams. */
   readonly lease: Lease;
   readonly #events: StreamEvents;
   #out: OutgoingBody | undefined;
   channel: Channel | undefined;
-  /** Everything up to this place was sent or is not for this user. Kept up to date only while `behind`. */
+  /** Events up to this position were sent or are not for this user. Maintained only while `behind`. */
   through = 0;
-  /** The first frame of the ring that is due; 0: none, the client has everything. */
+  /** The first due frame of the ring; 0: none, the client is up to date. */
   next = 0;
-  /** Reads the log, because the ring does not reach back to where it stands. */
+  /** Replays the log, because the ring starts after its position. */
   behind = false;
-  /** What it asked for left the log: it is told so before anything else. */
+  /** The requested events left the log: a `reset` event is sent first. */
   reset = false;
-  /** In the queue of those that something is due to. */
+  /** Queued for its due frames. */
   queued = false;
-  /** Since when the socket takes nothing, Unix milliseconds; 0: it does. */
+  /** Since when the socket is blocked, Unix milliseconds; 0: it is writable. */
   blockedSinceMs = 0;
-  /** End of its life, Unix milliseconds. */
+  /** End of its lifetime, Unix milliseconds. */
   endsMs = 0;
   isOver = false;
 
@@ -83,12 +83,12 @@ export class EventStream implements OutgoingSource {
     this.#events.lost(this);
   }
 
-  /** Hands bytes to the socket, which has to be free. */
+  /** Writes bytes to the socket, which must not be blocked. */
   send(bytes: Uint8Array | string, nowMs: number): void {
     if (this.#out?.send(bytes) === false && !this.isOver) this.blockedSinceMs = nowMs;
   }
 
-  /** Says goodbye and ends; a socket that takes nothing is cut instead. The hub has let go of the stream before. */
+  /** Sends the `bye` event and ends; a blocked socket is closed instead. The hub has removed the stream before. */
   finish(goodbye: string | undefined): void {
     const out = this.#out;
     this.isOver = true;

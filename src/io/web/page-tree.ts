@@ -1,13 +1,13 @@
 /**
- * The files of the built-in pages and of a folder given by `StaticPath`, as the file cache takes them. Scripts and
- * styles are served under the hash of them all, so that an address never changes its content and nothing is asked twice.
+ * Lists the files of the built-in pages and of the `StaticPath` folder for the file cache. Scripts and styles are served
+ * under a common hash, so that they can be cached permanently.
  */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { extname, join, sep } from 'node:path';
 import type { CachedFile } from './file-cache.ts';
 
-/** Stands in a page where the address of the scripts and styles goes. */
+/** Placeholder in a page for the base path of scripts and styles. */
 const ASSETS = '{{assets}}';
 const FOLDER_FILES_MAX = 2_000;
 const FOLDER_BYTES_MAX = 64 * 1024 * 1024;
@@ -28,17 +28,17 @@ export const ADMIN_PAGES = [
   'Health',
 ] as const;
 
-/** Where each page is served. */
+/** The paths of each page. */
 const PAGES: Readonly<Record<string, readonly string[]>> = {
   'home/index.html': ['/'],
   'admin/index.html': ['/ProxyAdmin', '/ProxyAdmin/', ...ADMIN_PAGES.map((name) => `/ProxyAdmin/${name}`)],
   'docs/index.html': ['/docs/swagger', '/docs/swagger/'],
 };
 
-/** A library's file and the name it is served by, below the assets. */
+/** A file of a library and its name below the assets. */
 export interface VendorFile {
   readonly name: string;
-  /** Where it is on disk. */
+  /** Path on disk. */
   readonly file: string;
 }
 
@@ -50,7 +50,7 @@ export class FolderUnfit extends Error {
   }
 }
 
-/** The built-in pages from the folder that holds them. `homePage` false: something else is served at `/`. */
+/** The built-in pages from the folder that holds them. `homePage` false: `/` is served by other files. */
 export function builtInFiles(
   folder: string,
   vendor: readonly VendorFile[],
@@ -78,7 +78,7 @@ export function builtInFiles(
   return files;
 }
 
-/** A folder as it is: `index.html` at `/`, the rest under its names. Throws `FolderUnfit`. */
+/** A folder unchanged: `index.html` at `/`, other files at their names. Throws `FolderUnfit`. */
 export function folderFiles(folder: string, taken: ReadonlySet<string>): CachedFile[] {
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw new FolderUnfit('is not a folder');
   const names = listFiles(folder);
@@ -93,7 +93,7 @@ export function folderFiles(folder: string, taken: ReadonlySet<string>): CachedF
   });
 }
 
-/** Names below the folder with `/` between their parts, in order. Links and hidden files are left out. */
+/** Sorted relative paths with `/`. Symbolic links and hidden files are left out. */
 function listFiles(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
