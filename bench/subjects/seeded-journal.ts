@@ -6,7 +6,7 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { user } from '../../src/actors/accounts/user.ts';
-import type { SignedUp, SignUp } from '../../src/actors/accounts/user-sign-up.ts';
+import type { SignUp } from '../../src/actors/accounts/user-sign-up.ts';
 import { KINDS } from '../../src/actors/kinds.ts';
 import type { Ports, WorkerPort } from '../../src/actors/runtime/ports.ts';
 import { nodeSchedule } from '../../src/actors/runtime/runtime-context.ts';
@@ -92,7 +92,7 @@ async function signUps(
         challenge: { id: randomInt(2 ** 47), endsMs: Date.now() },
         origin: ORIGIN,
       };
-      const { token } = await actors.ask<SignedUp>(user, userId, command);
+      const { token } = await actors.ask(user, userId, command);
       sessions.push({ userId, cookie: `sid=${token}` });
       if (sessions.length % PROGRESS_EVERY === 0) progress(sessions.length);
     }

@@ -1,7 +1,7 @@
 /** What a turn of the user actor does, put together from parts: events, claims, timers, messages, audit records. */
 import type { AuditEvent } from '../domain/audit.ts';
 import type { UserEvent, UserState } from './accounts/user-state.ts';
-import type { AuditRecord, Claim, Message, Outcome, Timer, Turn } from './runtime/actor.ts';
+import type { AuditRecord, Claim, Later, Message, Outcome, Timer, Turn } from './runtime/actor.ts';
 
 /** Where a request came from. */
 export interface Origin {
@@ -21,7 +21,7 @@ export interface Change {
 }
 
 /** The parts in their order; `reply` goes out when they are on disk. */
-export function outcome(changes: readonly Change[], reply: unknown): Outcome<UserEvent> {
+export function outcome<Reply>(changes: readonly Change[], reply: Reply | Later): Outcome<UserEvent, Reply> {
   const { events, claims, timers, send, audit } = merged(changes);
   // Spread, every outcome would be of a shape of its own, and whatever reads it slow.
   return { events, claims, timers, send, audit, reply };

@@ -2,7 +2,7 @@
 
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type AccountView, user } from '../actors/accounts/user.ts';
+import { user } from '../actors/accounts/user.ts';
 import type { ActorSystem } from '../actors/runtime/actor.ts';
 import type { Ports, WorkerPort } from '../actors/runtime/ports.ts';
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
@@ -110,7 +110,7 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
     newRequestId,
     isBlocked: async (userId) => {
       const actors = await actorsThere;
-      return (await actors.query<AccountView>(user, userId, { type: 'account' })).blocked;
+      return (await actors.query(user, userId, { type: 'account' })).blocked;
     },
     textOf: (file) => textBeginning(storage, file),
   });

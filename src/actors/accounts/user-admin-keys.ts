@@ -34,7 +34,7 @@ export function decideAdminKey(
   state: UserState,
   command: AdminKeyCommand,
   turn: Turn,
-): Outcome<UserEvent> | Refusal {
+): Outcome<UserEvent, ClaimedKey> | Refusal {
   if (command.type === 'claimKeyVerified') return command.finding ?? judgeClaim(state, command.command, turn);
   const judged = judgeClaim(state, command, turn);
   if (isRefusal(judged)) return judged;
@@ -49,7 +49,11 @@ export function decideAdminKey(
 }
 
 /** Without a proof it is a claim: it takes no key from anybody, and a proof takes it away (auth.md A9). */
-function judgeClaim(state: UserState, command: ClaimKey, turn: Turn): Outcome<UserEvent> | Refusal {
+function judgeClaim(
+  state: UserState,
+  command: ClaimKey,
+  turn: Turn,
+): Outcome<UserEvent, ClaimedKey> | Refusal {
   if (state.createdMs === null) return refuse('NotFound', 'no such user');
   if (softwareKey(state, command.publicKey) !== undefined) return refuse('KeyAlreadyRegistered');
   const enrolment = enrol(state, turn, { ...command, passKeyFlag: false, proven: false });

@@ -36,26 +36,23 @@ export interface RevokedAppAccess {
 
 export const NO_APP = 'no such application';
 
-type Decision = Outcome<UserEvent> | Refusal;
+type Decision<Reply> = Outcome<UserEvent, Reply> | Refusal;
 
-export function decideAppAccess(state: UserState, command: AppAccessCommand, turn: Turn): Decision {
-  switch (command.type) {
-    case 'revokeAppAccess':
-      return decideRevoke(state, command, turn);
-    case 'grantAppAccess':
-      return decideGrant(state, command, turn);
-    case 'appClosed': {
-      const { appId, tick } = command;
-      const ended = sessionsOfApp(state, appId).filter(({ id }) => BigInt(id) < BigInt(tick));
-      return outcome([endSessions(state, ended)], null);
-    }
-    case 'appGone': {
-      const { appId } = command;
-      const known = accessOf(state, appId) !== undefined;
-      const dropped: UserEvent[] = known ? [{ type: 'appAccessDropped', appId }] : [];
-      return outcome([{ events: dropped }, endSessions(state, sessionsOfApp(state, appId))], null);
-    }
-  }
+export function appClosed(
+  state: UserState,
+  { appId, tick }: Extract<AppAccessCommand, { type: 'appClosed' }>,
+): Outcome<UserEvent, null> {
+  const ended = sessionsOfApp(state, appId).filter(({ id }) => BigInt(id) < BigInt(tick));
+  return outcome([endSessions(state, ended)], null);
+}
+
+export function appGone(
+  state: UserState,
+  { appId }: Extract<AppAccessCommand, { type: 'appGone' }>,
+): Outcome<UserEvent, null> {
+  const known = accessOf(state, appId) !== undefined;
+  const dropped: UserEvent[] = known ? [{ type: 'appAccessDropped', appId }] : [];
+  return outcome([{ events: dropped }, endSessions(state, sessionsOfApp(state, appId))], null);
 }
 
 export function accessOf(state: UserState, appId: string): AppAccess | undefined {
@@ -91,7 +88,11 @@ export function sessionsOfApp(state: UserState, appId: string): SessionRecord[] 
   return state.sessions.filter((session) => session.appId === appId);
 }
 
-function decideRevoke(state: UserState, { appId, origin }: RevokeAppAccess, turn: Turn): Decision {
+export function revokeAppAccess(
+  state: UserState,
+  { appId, origin }: RevokeAppAccess,
+  turn: Turn,
+): Decision<RevokedAppAccess> {
   const access = accessOf(state, appId);
   if (access === undefined || access.revokedMs !== null) return refuse('NotFound', NO_APP);
   const ended = sessionsOfApp(state, appId);
@@ -107,11 +108,11 @@ function decideRevoke(state: UserState, { appId, origin }: RevokeAppAccess, turn
 }
 
 /** An application that takes no sessions cannot be told from one that is not there. */
-function decideGrant(
+export function grantAppAccess(
   state: UserState,
   { appId, indexEntry, origin }: Extract<AppAccessCommand, { type: 'grantAppAccess' }>,
   turn: Turn,
-): Decision {
+): Decision<AppAccess> {
   const present = accessOf(state, appId);
   const own = owns(state, indexEntry);
   const known = own ? state.apps.some((entry) => entry.appId === appId) : indexEntry?.openedTick != null;

@@ -50,7 +50,10 @@ export function requestTimers({ appId, request }: AppEntry, isRemoved = false): 
   return [{ name: `request:${appId}`, dueMs: isRemoved ? null : request.endsMs, command }];
 }
 
-export function decideForget(state: UserState, appId: string): Outcome<UserEvent> {
+export function forgetAppRequest(
+  state: UserState,
+  { appId }: { readonly appId: string },
+): Outcome<UserEvent, null> {
   const isKept = state.apps.some((entry) => entry.appId === appId && entry.request !== undefined);
   return isKept ? { events: [{ type: 'appRequestForgotten', appId }] } : {};
 }

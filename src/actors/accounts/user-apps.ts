@@ -11,7 +11,7 @@ import {
   sameUrl,
 } from '../../domain/apps.ts';
 import { SECOND_MS } from '../../domain/time.ts';
-import type { ConfigureApp } from '../apps/app.ts';
+import type { ConfigureApp, SettledApp } from '../apps/app.ts';
 import { type Change, type Origin, outcome } from '../change.ts';
 import {
   isRefusal,
@@ -23,15 +23,8 @@ import {
   type Timer,
   type Turn,
 } from '../runtime/actor.ts';
+import { type AppAccessCommand, NO_APP, type RevokedAppAccess, sessionsOfApp } from './user-app-access.ts';
 import {
-  type AppAccessCommand,
-  decideAppAccess,
-  NO_APP,
-  type RevokedAppAccess,
-  sessionsOfApp,
-} from './user-app-access.ts';
-import {
-  decideForget,
   type KeptEntry,
   type RequestKey,
   registeredWith,
@@ -67,31 +60,26 @@ export type AppsCommand =
 
 export type RemovedApp = RevokedAppAccess;
 
-type Decision = Outcome<UserEvent> | Refusal;
+type Decision<Reply> = Outcome<UserEvent, Reply> | Refusal;
 
 /** An application answers its account within milliseconds. */
 const ANSWER_TIMEOUT_MS = 10 * SECOND_MS;
 
-export function decideApps(state: UserState, command: AppsCommand, turn: Turn): Decision {
-  switch (command.type) {
-    case 'upsertApp':
-      return decideUpsert(state, command, turn);
-    case 'removeApp':
-      return decideRemove(state, command.appId, command.origin, turn);
-    case 'appSettled': {
-      const { commandId, reply } = command;
-      return { answers: [{ commandId, reply }], timers: [{ ...overdue(turn, commandId), dueMs: null }] };
-    }
-    case 'appOverdue':
-      return { answers: [{ commandId: command.commandId, refusal: refuse('Quarantined') }] };
-    case 'forgetAppRequest':
-      return decideForget(state, command.appId);
-    default:
-      return decideAppAccess(state, command, turn);
-  }
+export function appSettled(
+  _state: UserState,
+  { commandId, reply }: Extract<AppsCommand, { type: 'appSettled' }>,
+): Outcome<UserEvent, null> {
+  return { answers: [{ commandId, reply }], timers: [{ name: overdueTimer(commandId), dueMs: null }] };
 }
 
-function decideUpsert(state: UserState, command: UpsertApp, turn: Turn): Decision {
+export function appOverdue(
+  _state: UserState,
+  { commandId }: Extract<AppsCommand, { type: 'appOverdue' }>,
+): Outcome<UserEvent, null> {
+  return { answers: [{ commandId, refusal: refuse('Quarantined') }] };
+}
+
+export function upsertApp(state: UserState, command: UpsertApp, turn: Turn): Decision<SettledApp> {
   const { patch, key, request, origin } = command;
   const first = request === undefined ? undefined : registeredWith(state, request.key, turn.nowMs);
   if (first !== undefined) return decideRepeat(state, first, command, turn);
@@ -115,7 +103,12 @@ function decideUpsert(state: UserState, command: UpsertApp, turn: Turn): Decisio
 }
 
 /** The first answer was lost: the application answers once more, and nothing of it changes. */
-function decideRepeat(state: UserState, entry: KeptEntry, command: UpsertApp, turn: Turn): Decision {
+function decideRepeat(
+  state: UserState,
+  entry: KeptEntry,
+  command: UpsertApp,
+  turn: Turn,
+): Decision<SettledApp> {
   const { patch, request, origin } = command;
   if (request?.fingerprint !== entry.request.fingerprint) return refuse('IdempotencyKeyReused');
   const { apiKey: key } = entry.request;
@@ -159,17 +152,25 @@ function newEntry(
   return { appId: turn.newId(), name, url, ...requestOf(request, key, turn) };
 }
 
+function overdueTimer(commandId: string): string {
+  return `app:${commandId}`;
+}
+
 /** Ends the wait of a command that an application does not answer. What was asked is done all the same, later. */
 function overdue(turn: Turn, commandId: string): Timer {
   return {
-    name: `app:${commandId}`,
+    name: overdueTimer(commandId),
     dueMs: turn.nowMs + ANSWER_TIMEOUT_MS,
     command: { type: 'appOverdue', commandId },
   };
 }
 
 /** The account lets go of it in this turn, the application itself in its own; then the caller is answered. */
-function decideRemove(state: UserState, appId: string, origin: Origin, turn: Turn): Decision {
+export function removeApp(
+  state: UserState,
+  { appId, origin }: Extract<AppsCommand, { type: 'removeApp' }>,
+  turn: Turn,
+): Decision<RemovedApp> {
   const entry = state.apps.find((each) => each.appId === appId);
   if (entry === undefined) return refuse('NotFound', NO_APP);
   const ended = sessionsOfApp(state, appId);
@@ -180,5 +181,5 @@ function decideRemove(state: UserState, appId: string, origin: Origin, turn: Tur
     send: [{ toKind: 'app', toId: appId, command: remove }],
     timers: [overdue(turn, turn.commandId), ...requestTimers(entry, true)],
   };
-  return outcome([change, endSessions(state, ended)], new Later(turn.commandId));
+  return outcome<RemovedApp>([change, endSessions(state, ended)], new Later(turn.commandId));
 }

@@ -33,17 +33,20 @@ export interface CodeLoggedIn {
   readonly expiresMs: number;
 }
 
-export function decideCodes(
+export function codeRefused(
   state: UserState,
-  command: CodeLoginCommand,
+  { error, origin }: Extract<CodeLoginCommand, { type: 'codeRefused' }>,
   turn: Turn,
-): Outcome<UserEvent> | Refusal {
-  if (command.type === 'codeLogin') return login(state, command, turn);
+): Outcome<UserEvent, null> {
   if (state.createdMs === null) return { reply: null };
-  return { events: [logged(command.error, command.origin, turn)], reply: null };
+  return { events: [logged(error, origin, turn)], reply: null };
 }
 
-function login(state: UserState, command: CodeLogin, turn: Turn): Outcome<UserEvent> | Refusal {
+export function codeLogin(
+  state: UserState,
+  command: CodeLogin,
+  turn: Turn,
+): Outcome<UserEvent, CodeLoggedIn> | Refusal {
   const { channel, origin, previous } = command;
   if (state.blocked) return blocked(state, command, turn);
   const newAccount = state.createdMs === null;
@@ -85,7 +88,11 @@ function creation(state: UserState, { channel, address, handle }: CodeLogin, tur
   };
 }
 
-function blocked(state: UserState, { channel, origin }: CodeLogin, turn: Turn): Outcome<UserEvent> {
+function blocked(
+  state: UserState,
+  { channel, origin }: CodeLogin,
+  turn: Turn,
+): Outcome<UserEvent, CodeLoggedIn> {
   const fields = { channel, loginType: null, error: ERRORS.AccessDenied.message };
   return {
     events: [logged('AccessDenied', origin, turn)],

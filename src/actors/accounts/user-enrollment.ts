@@ -92,7 +92,7 @@ export function decideEnrolment(
   state: UserState,
   command: EnrolmentCommand,
   turn: Turn,
-): Outcome<UserEvent> | Refusal {
+): Outcome<UserEvent, AddedKey> | Refusal {
   if (command.type === 'addKeyVerified') return command.finding ?? judgeAdding(state, command.command, turn);
   const { proof } = command;
   const judged = proof ? changingSession(state, command, turn) : judgeAdding(state, command, turn);
@@ -164,7 +164,7 @@ function indexOf(key: UserKey): IndexName {
  * The whole decision on a new key, given that it is sound. Taken before the verification too, to refuse early, but not
  * where a proof was sent: whether a key is registered is told only to who has it (auth.md A12).
  */
-function judgeAdding(state: UserState, command: AddKey, turn: Turn): Outcome<UserEvent> | Refusal {
+function judgeAdding(state: UserState, command: AddKey, turn: Turn): Outcome<UserEvent, AddedKey> | Refusal {
   const session = changingSession(state, command, turn);
   if (isRefusal(session)) return session;
   const own = softwareKey(state, command.publicKey);
@@ -207,7 +207,7 @@ function prove(
   session: SessionRecord,
   command: AddKey,
   turn: Turn,
-): Outcome<UserEvent> {
+): Outcome<UserEvent, AddedKey> {
   const before = keyOwner({ userId: state.userId, keyId: key.id, proven: false });
   const claim: Claim = {
     index: 'publicKey',

@@ -50,22 +50,11 @@ export interface UpdatedKey {
   readonly sessionsClosed: number;
 }
 
-export function decideKey(state: UserState, command: KeyCommand, turn: Turn): Outcome<UserEvent> | Refusal {
-  switch (command.type) {
-    case 'updateKey':
-      return decideUpdate(state, command, turn);
-    case 'removeKey':
-      return decideRemove(state, command, turn);
-    case 'loseKey':
-      return decideLoss(state, command.keyId, turn);
-  }
-}
-
-function decideUpdate(
+export function updateKey(
   state: UserState,
   command: Extract<KeyCommand, { type: 'updateKey' }>,
   turn: Turn,
-): Outcome<UserEvent> | Refusal {
+): Outcome<UserEvent, UpdatedKey> | Refusal {
   const session = changerOf(state, command, turn);
   if (isRefusal(session)) return session;
   const key = findById(state.keys, command.keyId);
@@ -90,11 +79,11 @@ function decideUpdate(
   );
 }
 
-function decideRemove(
+export function removeKey(
   state: UserState,
   command: Extract<KeyCommand, { type: 'removeKey' }>,
   turn: Turn,
-): Outcome<UserEvent> | Refusal {
+): Outcome<UserEvent, RemovedKey> | Refusal {
   const session = changerOf(state, command, turn);
   if (isRefusal(session)) return session;
   const key = findById(state.keys, command.keyId);
@@ -135,7 +124,11 @@ function recorded(
 }
 
 /** Somebody proved to have a key that this user only claimed. Its name has moved already. */
-function decideLoss(state: UserState, keyId: string, turn: Turn): Outcome<UserEvent> {
+export function loseKey(
+  state: UserState,
+  { keyId }: Extract<KeyCommand, { type: 'loseKey' }>,
+  turn: Turn,
+): Outcome<UserEvent, null> {
   const key = findById(state.keys, keyId);
   if (!isActive(key)) return { reply: null };
   const ended = sessionsOfKey(state, keyId);

@@ -86,7 +86,7 @@ export function decideLogin(
   state: UserState,
   command: LoginCommand,
   turn: Turn,
-): Outcome<UserEvent> | Refusal {
+): Outcome<UserEvent, LoggedIn> | Refusal {
   const login = command.type === 'loginVerified' ? command.command : command;
   const spent = login.type === 'login' ? refusedChallenge(state, login.challenge, turn) : undefined;
   if (spent !== undefined) return spent;
@@ -94,7 +94,11 @@ export function decideLogin(
   return beginLogin(state, login, turn);
 }
 
-function beginLogin(state: UserState, command: Login | McpLogin, turn: Turn): Outcome<UserEvent> | Refusal {
+function beginLogin(
+  state: UserState,
+  command: Login | McpLogin,
+  turn: Turn,
+): Outcome<UserEvent, LoggedIn> | Refusal {
   const key = eligibleKey(state, command);
   if (typeof key === 'string') return refused(state, command, key, turn);
   const verify = verification(state, command, key);
@@ -124,7 +128,7 @@ function endLogin(
   command: Login | McpLogin,
   result: Finding | CredentialUse | undefined,
   turn: Turn,
-): Outcome<UserEvent> | Refusal {
+): Outcome<UserEvent, LoggedIn> | Refusal {
   const key = eligibleKey(state, command);
   if (typeof key === 'string') return refused(state, command, key, turn);
   if (!isFinding(result)) return completeLogin(state, command, key, result, turn);
@@ -154,7 +158,7 @@ function completeLogin(
   key: UserKey,
   use: CredentialUse | undefined,
   turn: Turn,
-): Outcome<UserEvent> {
+): Outcome<UserEvent, LoggedIn> {
   const loginType = command.type === 'mcpLogin' ? command.loginType : null;
   const appId = command.type === 'mcpLogin' ? command.appId : null;
   const previous = command.type === 'login' ? command.previous : undefined;
@@ -236,7 +240,7 @@ function refused(
   command: Login | McpLogin,
   row: ErrorName,
   turn: Turn,
-): Outcome<UserEvent> | Refusal {
+): Outcome<UserEvent, LoggedIn> | Refusal {
   if (row === 'AccountNotFound' || row === 'SessionNotFound') return refuse(row);
   if (command.type === 'mcpLogin' && command.crowded === true) return refuse(row);
   const loginType = command.type === 'mcpLogin' ? command.loginType : null;

@@ -50,7 +50,7 @@ export function decidePasskey(
   state: UserState,
   command: PasskeyCommand,
   turn: Turn,
-): Outcome<UserEvent> | Refusal {
+): Outcome<UserEvent, AddedKey> | Refusal {
   if (command.type === 'addPasskeyVerified') {
     const { result } = command;
     return isFinding(result) ? result : judgeAdding(state, command.command, result, turn);
@@ -99,7 +99,7 @@ function judgeAdding(
   command: AddPasskey,
   credential: EnrolledCredential | undefined,
   turn: Turn,
-): Outcome<UserEvent> | Refusal {
+): Outcome<UserEvent, AddedKey> | Refusal {
   const session = changingSession(state, command, turn);
   if (isRefusal(session)) return session;
   const enrolment = enrol(state, turn, newPasskey(command.offer, credential, command));

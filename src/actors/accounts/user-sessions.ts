@@ -30,6 +30,12 @@ export type SessionCommand =
   | { readonly type: 'setBlocked'; readonly blocked: boolean; readonly origin: Origin }
   | { readonly type: 'sweep' };
 
+/** The reply to `setBlocked`. */
+export interface BlockedAccount {
+  readonly blocked: boolean;
+  readonly sessionsClosed: number;
+}
+
 export interface ClosedSessions {
   readonly sessionsClosed: number;
   readonly currentClosed: boolean;
@@ -111,39 +117,31 @@ export function sessionsOfKey(state: UserState, keyId: string, kind?: SessionKin
   );
 }
 
-export function decideSession(
+export function endSession(
   state: UserState,
-  command: SessionCommand,
+  { sessionId, origin }: Extract<SessionCommand, { type: 'endSession' }>,
   turn: Turn,
-): Outcome<UserEvent> | Refusal {
-  switch (command.type) {
-    case 'endSession': {
-      const session = findById(state.sessions, command.sessionId);
-      if (session === undefined) return { reply: 0 };
-      const ended = endSessions(state, [session]);
-      return outcome([ended, audited(state, turn, 'logout', command.origin, { sessionId: session.id })], 1);
-    }
-    case 'closeSessions':
-      return decideClose(state, command, turn);
-    case 'touchSession': {
-      const session = findById(state.sessions, command.sessionId);
-      if (session === undefined || command.seenMs - session.lastSeenMs < TOUCH_INTERVAL_MS)
-        return { reply: null };
-      const touched: UserEvent = { type: 'sessionTouched', sessionId: session.id, utcMs: command.seenMs };
-      return { events: [touched], reply: null };
-    }
-    case 'setBlocked':
-      return decideBlock(state, command, turn);
-    case 'sweep':
-      return decideSweep(state, turn);
-  }
+): Outcome<UserEvent, number> {
+  const session = findById(state.sessions, sessionId);
+  if (session === undefined) return { reply: 0 };
+  const ended = endSessions(state, [session]);
+  return outcome([ended, audited(state, turn, 'logout', origin, { sessionId: session.id })], 1);
 }
 
-function decideClose(
+export function touchSession(
+  state: UserState,
+  { sessionId, seenMs }: Extract<SessionCommand, { type: 'touchSession' }>,
+): Outcome<UserEvent, null> {
+  const session = findById(state.sessions, sessionId);
+  if (session === undefined || seenMs - session.lastSeenMs < TOUCH_INTERVAL_MS) return { reply: null };
+  return { events: [{ type: 'sessionTouched', sessionId: session.id, utcMs: seenMs }], reply: null };
+}
+
+export function closeSessions(
   state: UserState,
   command: Extract<SessionCommand, { type: 'closeSessions' }>,
   turn: Turn,
-): Outcome<UserEvent> | Refusal {
+): Outcome<UserEvent, ClosedSessions> | Refusal {
   const { sessionIds, others, currentSessionId } = command;
   const chosen: SessionRecord[] = [];
   if (sessionIds === undefined) {
@@ -166,14 +164,14 @@ function decideClose(
 }
 
 /** Blocking ends every session before the answer is sent (auth.md A5). */
-function decideBlock(
+export function setBlocked(
   state: UserState,
   command: Extract<SessionCommand, { type: 'setBlocked' }>,
   turn: Turn,
-): Outcome<UserEvent> | Refusal {
+): Outcome<UserEvent, BlockedAccount> | Refusal {
   if (state.createdMs === null) return refuse('NotFound', 'no such user');
   const sessions = command.blocked ? state.sessions : [];
-  const reply = { blocked: command.blocked, sessionsClosed: sessions.length };
+  const reply: BlockedAccount = { blocked: command.blocked, sessionsClosed: sessions.length };
   if (state.blocked === command.blocked) return { reply };
   const name = command.blocked ? 'user_blocked' : 'user_unblocked';
   return outcome(
@@ -187,7 +185,11 @@ function decideBlock(
   );
 }
 
-function decideSweep(state: UserState, turn: Turn): Outcome<UserEvent> {
+export function sweep(
+  state: UserState,
+  _command: Extract<SessionCommand, { type: 'sweep' }>,
+  turn: Turn,
+): Outcome<UserEvent, null> {
   const expired = state.sessions.filter((session) => isExpired(session, turn));
   const ended = endSessions(state, expired);
   const left = state.sessions.filter((session) => !expired.includes(session));

@@ -55,13 +55,13 @@ export function decideSignUp(
   state: UserState,
   command: SignUpCommand,
   turn: Turn,
-): Outcome<UserEvent> | Refusal {
+): Outcome<UserEvent, SignedUp> | Refusal {
   if (command.type === 'signUp') return beginSignUp(state, command, turn);
   const { result } = command;
   return isFinding(result) ? result : createAccount(state, command.command, result, turn);
 }
 
-function beginSignUp(state: UserState, command: SignUp, turn: Turn): Outcome<UserEvent> | Refusal {
+function beginSignUp(state: UserState, command: SignUp, turn: Turn): Outcome<UserEvent, SignedUp> | Refusal {
   if (command.offer !== undefined) {
     const judged = createAccount(state, command, undefined, turn);
     if (isRefusal(judged)) return judged;
@@ -86,7 +86,7 @@ function createAccount(
   command: SignUp,
   credential: EnrolledCredential | undefined,
   turn: Turn,
-): Outcome<UserEvent> | Refusal {
+): Outcome<UserEvent, SignedUp> | Refusal {
   // The challenge made it, or another one of which the same id was derived.
   if (state.createdMs !== null) return refuse('ChallengeExpired');
   const offered =

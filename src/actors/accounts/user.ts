@@ -2,31 +2,66 @@
  * The user actor: one account with its keys, sessions, login log and limiter windows. Gives every command to the file
  * that decides it and answers what may be asked of an account.
  */
+
+import type { SealedKey } from '../../domain/apps.ts';
 import type { UserKey } from '../../domain/keys.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
+import type { SettledApp } from '../apps/app.ts';
 import { defineActor } from '../runtime/actor.ts';
+import type { Protocol } from '../runtime/protocol.ts';
 import { keptLog, type LogEntry } from './login-log.ts';
 import { endOf } from './session-expiry.ts';
-import { type AdminKeyCommand, decideAdminKey } from './user-admin-keys.ts';
-import { accessOf } from './user-app-access.ts';
-import { registeredWith } from './user-app-request.ts';
-import { type AppsCommand, decideApps } from './user-apps.ts';
-import { type CodeLoginCommand, decideCodes } from './user-codes.ts';
-import { activeKeys, decideEnrolment, type EnrolmentCommand } from './user-enrollment.ts';
-import { decideKey, type KeyCommand } from './user-keys.ts';
-import { decideLogin, type LoginCommand } from './user-login.ts';
+import { type AdminKeyCommand, type ClaimedKey, decideAdminKey } from './user-admin-keys.ts';
+import {
+  accessOf,
+  appClosed,
+  appGone,
+  grantAppAccess,
+  type RevokedAppAccess,
+  revokeAppAccess,
+} from './user-app-access.ts';
+import { forgetAppRequest, registeredWith } from './user-app-request.ts';
+import {
+  type AppsCommand,
+  appOverdue,
+  appSettled,
+  type RemovedApp,
+  removeApp,
+  upsertApp,
+} from './user-apps.ts';
+import { type CodeLoggedIn, type CodeLoginCommand, codeLogin, codeRefused } from './user-codes.ts';
+import { type AddedKey, activeKeys, decideEnrolment, type EnrolmentCommand } from './user-enrollment.ts';
+import {
+  type KeyCommand,
+  loseKey,
+  type RemovedKey,
+  removeKey,
+  type UpdatedKey,
+  updateKey,
+} from './user-keys.ts';
+import { decideLogin, type LoggedIn, type LoginCommand } from './user-login.ts';
 import { decidePasskey, type PasskeyCommand } from './user-passkeys.ts';
 import {
   type CheckSession,
   checkSession,
+  type EnteredSession,
   type EnterSession,
   enterSession,
   initialVolatile,
   lastSeen,
   type UserVolatile,
 } from './user-session-check.ts';
-import { decideSession, type SessionCommand } from './user-sessions.ts';
-import { decideSignUp, type SignUpCommand } from './user-sign-up.ts';
+import {
+  type BlockedAccount,
+  type ClosedSessions,
+  closeSessions,
+  endSession,
+  type SessionCommand,
+  setBlocked,
+  sweep,
+  touchSession,
+} from './user-sessions.ts';
+import { decideSignUp, type SignedUp, type SignUpCommand } from './user-sign-up.ts';
 import {
   type AppAccess,
   type AppEntry,
@@ -101,7 +136,57 @@ function frees(command: UserCommand): boolean {
   }
 }
 
-export const user = defineActor<UserState, UserCommand, UserEvent, UserQuery, UserVolatile>({
+/** Replies by command type. A command that a turn continues with has the reply of the one that began. */
+interface UserReplies {
+  readonly signUp: SignedUp;
+  readonly signUpVerified: SignedUp;
+  readonly login: LoggedIn;
+  readonly mcpLogin: LoggedIn;
+  readonly loginVerified: LoggedIn;
+  readonly codeLogin: CodeLoggedIn;
+  readonly addKey: AddedKey;
+  readonly addKeyVerified: AddedKey;
+  readonly addPasskey: AddedKey;
+  readonly addPasskeyVerified: AddedKey;
+  readonly claimKey: ClaimedKey;
+  readonly claimKeyVerified: ClaimedKey;
+  readonly updateKey: UpdatedKey;
+  readonly removeKey: RemovedKey;
+  readonly upsertApp: SettledApp;
+  readonly removeApp: RemovedApp;
+  readonly revokeAppAccess: RevokedAppAccess;
+  readonly grantAppAccess: AppAccess;
+  readonly endSession: number;
+  readonly closeSessions: ClosedSessions;
+  readonly touchSession: null;
+  readonly setBlocked: BlockedAccount;
+  readonly sweep: null;
+}
+
+interface UserResults {
+  readonly account: AccountView;
+  readonly appAccess: AppAccess | undefined;
+  readonly issuedKey: SealedKey | undefined;
+  readonly keys: readonly UserKey[];
+  readonly sessions: readonly SessionRecord[];
+  readonly logins: readonly LogEntry[];
+}
+
+interface UserVolatileReplies {
+  readonly enterSession: EnteredSession | undefined;
+  readonly checkSession: boolean;
+}
+
+export type UserProtocol = Protocol<
+  UserCommand,
+  UserReplies,
+  UserQuery,
+  UserResults,
+  EnterSession | CheckSession,
+  UserVolatileReplies
+>;
+
+export const user = defineActor<UserState, UserProtocol, UserEvent, UserVolatile>({
   kind: 'user',
   version: 5,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
@@ -110,73 +195,50 @@ export const user = defineActor<UserState, UserCommand, UserEvent, UserQuery, Us
   initial: initialUser,
   volatile: initialVolatile,
   evolve: evolveUser,
-  frees: (command) => frees(command as UserCommand),
+  frees,
 
-  decide(state, command, turn) {
-    switch (command.type) {
-      case 'signUp':
-      case 'signUpVerified':
-        return decideSignUp(state, command, turn);
-      case 'login':
-      case 'mcpLogin':
-      case 'loginVerified':
-        return decideLogin(state, command, turn);
-      case 'codeLogin':
-      case 'codeRefused':
-        return decideCodes(state, command, turn);
-      case 'addKey':
-      case 'addKeyVerified':
-        return decideEnrolment(state, command, turn);
-      case 'addPasskey':
-      case 'addPasskeyVerified':
-        return decidePasskey(state, command, turn);
-      case 'claimKey':
-      case 'claimKeyVerified':
-        return decideAdminKey(state, command, turn);
-      case 'updateKey':
-      case 'removeKey':
-      case 'loseKey':
-        return decideKey(state, command, turn);
-      case 'upsertApp':
-      case 'removeApp':
-      case 'revokeAppAccess':
-      case 'grantAppAccess':
-      case 'appSettled':
-      case 'appOverdue':
-      case 'forgetAppRequest':
-      case 'appClosed':
-      case 'appGone':
-        return decideApps(state, command, turn);
-      case 'endSession':
-      case 'closeSessions':
-      case 'touchSession':
-      case 'setBlocked':
-      case 'sweep':
-        return decideSession(state, command, turn);
-    }
+  decide: {
+    signUp: decideSignUp,
+    signUpVerified: decideSignUp,
+    login: decideLogin,
+    mcpLogin: decideLogin,
+    loginVerified: decideLogin,
+    codeLogin,
+    codeRefused,
+    addKey: decideEnrolment,
+    addKeyVerified: decideEnrolment,
+    addPasskey: decidePasskey,
+    addPasskeyVerified: decidePasskey,
+    claimKey: decideAdminKey,
+    claimKeyVerified: decideAdminKey,
+    updateKey,
+    removeKey,
+    loseKey,
+    upsertApp,
+    removeApp,
+    revokeAppAccess,
+    grantAppAccess,
+    appSettled,
+    appOverdue,
+    forgetAppRequest,
+    appClosed,
+    appGone,
+    endSession,
+    closeSessions,
+    touchSession,
+    setBlocked,
+    sweep,
   },
 
-  decideNow(state, volatile, sent, turn) {
-    const command = sent as EnterSession | CheckSession;
-    if (command.type === 'checkSession') return checkSession(state, volatile, command, turn);
-    return enterSession(state, volatile, command, turn);
-  },
+  decideNow: { enterSession, checkSession },
 
-  query(state, query, volatile) {
-    switch (query.type) {
-      case 'account':
-        return accountOf(state);
-      case 'appAccess':
-        return accessOf(state, query.appId);
-      case 'issuedKey':
-        return registeredWith(state, query.key, query.nowMs)?.request.apiKey;
-      case 'keys':
-        return query.removed === true ? state.keys : activeKeys(state);
-      case 'sessions':
-        return liveSessions(state, query.nowMs, query.settings, volatile);
-      case 'logins':
-        return keptLog(state.log).toReversed() satisfies LogEntry[];
-    }
+  query: {
+    account: accountOf,
+    appAccess: (state, { appId }) => accessOf(state, appId),
+    issuedKey: (state, { key, nowMs }) => registeredWith(state, key, nowMs)?.request.apiKey,
+    keys: (state, { removed }) => (removed === true ? state.keys : activeKeys(state)),
+    sessions: (state, { nowMs, settings }, volatile) => liveSessions(state, nowMs, settings, volatile),
+    logins: ({ log }) => keptLog(log).toReversed(),
   },
 });
 

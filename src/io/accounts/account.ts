@@ -4,10 +4,8 @@
  */
 
 import { hash } from 'node:crypto';
-import type { LogEntry } from '../../actors/accounts/login-log.ts';
 import { user } from '../../actors/accounts/user.ts';
 import type { ClosedSessions } from '../../actors/accounts/user-sessions.ts';
-import type { SessionRecord } from '../../actors/accounts/user-state.ts';
 import type { Origin } from '../../actors/change.ts';
 import type { ActorSystem, AskOptions } from '../../actors/runtime/actor.ts';
 import { GatewayError } from '../../domain/errors.ts';
@@ -142,8 +140,8 @@ export async function listSessions({
   session,
   nowMs,
 }: AccountCall): Promise<SessionItem[]> {
-  const query = { type: 'sessions', nowMs, settings };
-  const records = await actors.query<SessionRecord[]>(user, session.userId, query);
+  const query = { type: 'sessions' as const, nowMs, settings };
+  const records = await actors.query(user, session.userId, query);
   return records.map((record) => ({
     id: record.id,
     kind: record.kind,
@@ -161,7 +159,7 @@ export async function listSessions({
 
 /** The last logins and refused attempts, the newest first. */
 export async function listLogins({ actors, session }: AccountCall): Promise<LoginItem[]> {
-  const entries = await actors.query<LogEntry[]>(user, session.userId, { type: 'logins' });
+  const entries = await actors.query(user, session.userId, { type: 'logins' });
   return entries.map(({ utcMs, id, ...entry }) => ({ id, utc: toIso(utcMs), ...entry }));
 }
 
@@ -170,7 +168,7 @@ export async function listLogins({ actors, session }: AccountCall): Promise<Logi
  * it neither the name, which a person gave, nor the last use.
  */
 export async function listKeys({ actors, session }: AccountCall): Promise<UserKeyItem[]> {
-  const keys = await actors.query<UserKey[]>(user, session.userId, { type: 'keys' });
+  const keys = await actors.query(user, session.userId, { type: 'keys' });
   const items = keys.map((key) => userKeyItem(key, session.keyId));
   if (session.proven) return items;
   return items.filter(({ current }) => current).map(({ name: _, lastUsedUtc: __, ...item }) => item);
@@ -182,18 +180,13 @@ export async function closeSessions(call: AccountCall, request: CloseSessions): 
   if (sessionIds !== undefined && others !== undefined)
     throw new GatewayError('InvalidInput', 'sessionIds and others exclude each other');
   const command = {
-    type: 'closeSessions',
+    type: 'closeSessions' as const,
     currentSessionId: call.session.id,
     ...(sessionIds === undefined ? {} : { sessionIds }),
     ...(others === undefined ? {} : { others }),
     origin: call.origin,
   };
-  return call.actors.ask<ClosedSessions>(
-    user,
-    call.session.userId,
-    command,
-    askOptions('close_sessions', call),
-  );
+  return call.actors.ask(user, call.session.userId, command, askOptions('close_sessions', call));
 }
 
 /**

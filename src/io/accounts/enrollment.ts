@@ -133,7 +133,7 @@ async function registerPasskey(
   const add = async ({ id, userId }: SessionContext, ceremony: Ceremony, challenge?: UsedChallenge) => {
     const answered = challenge === undefined ? {} : { challenge };
     const command: AddPasskey = { type: 'addPasskey', sessionId: id, ...answered, ...parts(ceremony) };
-    return actors.ask<AddedKey>(user, userId, command, askOptions('register_key', context));
+    return actors.ask(user, userId, command, askOptions('register_key', context));
   };
   if (session !== undefined && isRepeat(context, session))
     return joined(session, await add(session, NO_CEREMONY));
@@ -146,7 +146,7 @@ async function registerPasskey(
     if (session !== undefined) return joined(session, await add(session, ceremony, used));
     const { newHandle: handle } = challenge;
     const command: SignUp = { type: 'signUp', handle, challenge: used, ...parts(ceremony) };
-    return welcome(await actors.ask<SignedUp>(user, challenge.newUserId, command));
+    return welcome(await actors.ask(user, challenge.newUserId, command));
   });
 }
 
@@ -185,7 +185,7 @@ async function join(
       ...shared(context, request, publicKey),
       ...answered,
     };
-    return context.actors.ask<AddedKey>(user, session.userId, command, askOptions('register_key', context));
+    return context.actors.ask(user, session.userId, command, askOptions('register_key', context));
   });
   return joined(session, added);
 }
@@ -209,7 +209,7 @@ async function found(
       proof,
       ...shared(context, request, publicKey),
     };
-    return context.actors.ask<SignedUp>(user, challenge.newUserId, command);
+    return context.actors.ask(user, challenge.newUserId, command);
   });
   return welcome(signedUp);
 }

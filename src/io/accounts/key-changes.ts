@@ -4,9 +4,10 @@
  */
 
 import { user } from '../../actors/accounts/user.ts';
-import type { ClaimedKey, ClaimKey } from '../../actors/accounts/user-admin-keys.ts';
+import type { ClaimKey } from '../../actors/accounts/user-admin-keys.ts';
 import type { RemovedKey, UpdatedKey } from '../../actors/accounts/user-keys.ts';
-import type { ActorSystem } from '../../actors/runtime/actor.ts';
+import type { Origin } from '../../actors/change.ts';
+import type { ActorSystem, AskOptions } from '../../actors/runtime/actor.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { KeyFlag, type UserKey, withFlag } from '../../domain/keys.ts';
 import { readId } from '../../domain/schema.ts';
@@ -44,7 +45,9 @@ export function setKeyAccess(
     ...(mcpAccess === undefined ? {} : { mcpAccess }),
     ...(cardDavAccess === undefined ? {} : { cardDavAccess }),
   };
-  return change<UpdatedKey>(context, { type: 'updateKey', ...flags }, keyId, ownerId);
+  return change(context, 'updateKey', keyId, ownerId, (userId, target, options) =>
+    context.actors.ask(user, userId, { type: 'updateKey', ...flags, ...target }, options),
+  );
 }
 
 /** Removes a key and ends its sessions before it resolves (auth.md A5). `ownerId` and refusals as above. */
@@ -53,7 +56,9 @@ export function removeUserKey(
   keyId: string | number,
   ownerId?: string,
 ): Promise<RemovedKey> {
-  return change<RemovedKey>(context, { type: 'removeKey' }, keyId, ownerId);
+  return change(context, 'removeKey', keyId, ownerId, (userId, target, options) =>
+    context.actors.ask(user, userId, { type: 'removeKey', ...target }, options),
+  );
 }
 
 /** An admin adds a software key to an account: a claim, whose holder has proved nothing (docs/decisions/0010). */
@@ -80,7 +85,7 @@ export async function claimKey(
       origin: { ...originOf(context), by: context.session.userId },
     };
     const options = askOptions('admin_claimKey', context);
-    const { key } = await actors.ask<ClaimedKey>(user, ownerId, command, options);
+    const { key } = await actors.ask(user, ownerId, command, options);
     return key;
   });
 }
@@ -90,14 +95,22 @@ function holderIn(actors: ActorSystem, publicKey: string): Pick<ClaimKey, 'holde
   return holder === undefined ? {} : { holder };
 }
 
+/** Which key is changed, and by whom. */
+interface ChangeTarget {
+  readonly keyId: string;
+  readonly sessionId: string | null;
+  readonly origin: Origin;
+}
+
 function change<Result>(
   context: Context,
-  command: { readonly type: 'updateKey' | 'removeKey' },
+  type: 'updateKey' | 'removeKey',
   sentKeyId: string | number,
   ownerId: string | undefined,
+  ask: (userId: string, target: ChangeTarget, options: AskOptions) => Promise<Result>,
 ): Promise<Result> {
-  const { actors, session } = context;
-  const operation = ownerId === undefined ? command.type : `admin_${command.type}`;
+  const { session } = context;
+  const operation = ownerId === undefined ? type : `admin_${type}`;
   return auditingKeyRefusals(context, operation, async () => {
     const keyId = readId(sentKeyId);
     if (keyId === undefined) throw new GatewayError('KeyNotFound');
@@ -105,8 +118,8 @@ function change<Result>(
     const by = ownerId === undefined ? {} : { by: session.userId };
     const userId = ownerId ?? session.userId;
     const sessionId = userId === session.userId ? session.id : null;
-    const full = { ...command, keyId, sessionId, origin: { ...originOf(context), ...by } };
-    return actors.ask<Result>(user, userId, full, askOptions(operation, context));
+    const target = { keyId, sessionId, origin: { ...originOf(context), ...by } };
+    return ask(userId, target, askOptions(operation, context));
   });
 }
 

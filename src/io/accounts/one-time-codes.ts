@@ -3,7 +3,6 @@
  * an account has the address shows nowhere: neither in the answer nor in the work that is done for it.
  */
 
-import type { LogEntry } from '../../actors/accounts/login-log.ts';
 import { user } from '../../actors/accounts/user.ts';
 import type { CodeLoggedIn, CodeLogin } from '../../actors/accounts/user-codes.ts';
 import {
@@ -69,7 +68,7 @@ export async function requestCode(context: RouteContext, contact: Contact | unde
 
 /** Did the account let somebody in from there before? Asked of an account that is not there as well: the same work. */
 async function isKnown({ actors }: RouteContext, holder: string | null, network: string): Promise<boolean> {
-  const logins = await actors.query<LogEntry[]>(user, holder ?? NO_USER_ID, { type: 'logins' });
+  const logins = await actors.query(user, holder ?? NO_USER_ID, { type: 'logins' });
   return logins.some(({ ok, ip }) => ok && networkOf(ip) === network);
 }
 
@@ -96,9 +95,9 @@ export async function codeLogin(
     handle: newHandle,
     ...circumstances(context),
   };
-  if (userId !== undefined) return context.actors.ask<CodeLoggedIn>(user, userId, command);
+  if (userId !== undefined) return context.actors.ask(user, userId, command);
   // Only the right code tells whether there is an account, so it is used up by then.
-  return countingSignUps(context, () => context.actors.ask<CodeLoggedIn>(user, newUserId, command));
+  return countingSignUps(context, () => context.actors.ask(user, newUserId, command));
 }
 
 async function redeem(context: RouteContext, id: number, code: string): Promise<RedeemedCode> {

@@ -90,9 +90,9 @@ function namedAccounts({ actors }: KeySource, search: KeySearch): readonly strin
 }
 
 async function keysOf({ actors }: KeySource, userId: string, search: KeySearch): Promise<UserKey[]> {
-  const query = { type: 'keys', removed: search.deleted };
+  const query = { type: 'keys' as const, removed: search.deleted };
   try {
-    const keys = await actors.query<readonly UserKey[]>(user, userId, query);
+    const keys = await actors.query(user, userId, query);
     return keys.filter((key) => fits(key, userId, search));
   } catch (error) {
     const isDamaged = error instanceof GatewayError && error.row === 'Quarantined';

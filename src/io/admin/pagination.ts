@@ -28,7 +28,7 @@ export function requireFresh({ nowMs, session }: RouteContext<unknown, unknown, 
 
 /** Throws `NotFound` for an account that was never opened. */
 export async function requireAccount(actors: ActorSystem, userId: string): Promise<AccountView> {
-  const account = await actors.query<AccountView>(user, userId, { type: 'account' });
+  const account = await actors.query(user, userId, { type: 'account' });
   if (!account.exists) throw new GatewayError('NotFound', 'no such user');
   return account;
 }

@@ -1,7 +1,7 @@
 /** Roles as the gate asks for them at every request, and the one-time link that makes the first admin. */
 import { hash, timingSafeEqual } from 'node:crypto';
 import { parseKeyOwner } from '../../actors/accounts/owners.ts';
-import { type AccountView, user } from '../../actors/accounts/user.ts';
+import { user } from '../../actors/accounts/user.ts';
 import { type SetRole, STAFF_ID, staff } from '../../actors/admin/staff.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import { GatewayError } from '../../domain/errors.ts';
@@ -53,7 +53,7 @@ export class LiveStaff {
     const admins = [...this.#roles].filter(([, role]) => role === 'admin').map(([userId]) => userId);
     const blocked: string[] = [];
     for (const userId of [...admins, ...this.#keyHolders()]) {
-      const view = await this.#actors.query<AccountView | undefined>(user, userId, { type: 'account' });
+      const view = await this.#actors.query(user, userId, { type: 'account' });
       if (view?.blocked === true) blocked.push(userId);
     }
     return blocked;

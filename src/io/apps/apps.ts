@@ -151,21 +151,21 @@ export async function listAppAccess(call: AccountCall): Promise<AppAccessItem[]>
 
 /** Takes an application's access back and ends its sessions; `NotFound` for one that has none. */
 export async function revokeAppAccess(call: AccountCall, appId: string): Promise<RevokedAppAccess> {
-  const command = { type: 'revokeAppAccess', appId, origin: call.origin };
+  const command = { type: 'revokeAppAccess' as const, appId, origin: call.origin };
   const options = askOptions('revoke_app_access', call);
-  return call.actors.ask<RevokedAppAccess>(user, call.session.userId, command, options);
+  return call.actors.ask(user, call.session.userId, command, options);
 }
 
 /** Lets an application act for the account; `NotFound` for one that takes no sessions. */
 export async function grantAppAccess(call: AccountCall, appId: string): Promise<AppAccessItem> {
   const command = {
-    type: 'grantAppAccess',
+    type: 'grantAppAccess' as const,
     appId,
     indexEntry: indexEntryOf(call.actors, appId),
     origin: call.origin,
   };
   const options = askOptions('grant_app_access', call);
-  const access = await call.actors.ask<AppAccess>(user, call.session.userId, command, options);
+  const access = await call.actors.ask(user, call.session.userId, command, options);
   const item = await accessItem(call.actors, access);
   if (item === undefined) throw new GatewayError('NotFound', 'no such application');
   return item;
@@ -179,7 +179,7 @@ function shown(view: AppView, { session }: AccountCall): AppItem {
 }
 
 async function accountOf({ actors, session }: AccountCall): Promise<AccountView> {
-  return actors.query<AccountView>(user, session.userId, { type: 'account' });
+  return actors.query(user, session.userId, { type: 'account' });
 }
 
 async function accessItem(

@@ -2,7 +2,7 @@
 
 import { parseSessionOwner, type SessionOwner, sessionIndex } from '../../actors/accounts/owners.ts';
 import { user } from '../../actors/accounts/user.ts';
-import type { CheckSession, EnteredSession, EnterSession } from '../../actors/accounts/user-session-check.ts';
+import type { CheckSession, EnterSession } from '../../actors/accounts/user-session-check.ts';
 import { type AppIndexEntry, isSessionValid, parseIndexEntry } from '../../actors/apps/app-access-index.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import { GatewayError } from '../../domain/errors.ts';
@@ -46,7 +46,7 @@ function isOpen(actors: ActorSystem, session: SessionContext): boolean {
  */
 export function sessionLives(actors: ActorSystem, userId: string, sessionId: string): boolean {
   try {
-    return actors.now<boolean>(user, userId, { type: 'checkSession', sessionId } satisfies CheckSession);
+    return actors.now(user, userId, { type: 'checkSession', sessionId } satisfies CheckSession);
   } catch (error) {
     if (error instanceof GatewayError) return true;
     throw error;
@@ -85,7 +85,7 @@ export function createSessionGate(options: SessionGateOptions): SessionGate {
         role: roleOf?.(userId),
         charge,
       };
-      const entered = actors.now<EnteredSession | undefined>(user, userId, command);
+      const entered = actors.now(user, userId, command);
       if (entered === undefined || !isOpen(actors, entered.session)) {
         known.delete(hash);
         return undefined;

@@ -4,8 +4,7 @@
  */
 
 import { user } from '../../actors/accounts/user.ts';
-import type { RemovedApp } from '../../actors/accounts/user-apps.ts';
-import { app, type SettledApp } from '../../actors/apps/app.ts';
+import { app } from '../../actors/apps/app.ts';
 import {
   APP_NAME_LENGTH_MAX,
   APP_NAMES,
@@ -15,7 +14,6 @@ import {
   CURRENCIES_MAX,
   isWebUrl,
   NET_TYPES_MAX,
-  type SealedKey,
 } from '../../domain/apps.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { ID_EXAMPLE } from '../../domain/examples.ts';
@@ -141,22 +139,21 @@ function upsertRoute(cipher: ApiKeyCipher): AnyRoute {
       const options = askOptions('upsert_usr_app', context);
       const { idempotencyKey: key, fingerprint = '' } = options;
       const command = {
-        type: 'upsertApp',
+        type: 'upsertApp' as const,
         ...(appId === undefined ? {} : { appId }),
         patch,
         key: issued.sealed,
         ...(key === undefined ? {} : { request: { key, fingerprint } }),
         origin: originOf(context),
       };
-      const settled = await actors.ask<SettledApp>(user, session.userId, command, options);
+      const settled = await actors.ask(user, session.userId, command, options);
       const item = appItem(settled.app);
       if (settled.keyId === issued.sealed.keyId) return { ...item, apiKey: issued.apiKey };
       // An application that was there before shows no key, unless this is a repeat of its registration.
-      const query = { type: 'issuedKey', key, nowMs };
       const first =
         key === undefined
           ? undefined
-          : await actors.query<SealedKey | undefined>(user, session.userId, query);
+          : await actors.query(user, session.userId, { type: 'issuedKey', key, nowMs });
       const apiKey = first === undefined ? undefined : cipher.tryOpen(first);
       return { ...item, ...(apiKey === undefined ? {} : { apiKey }) };
     },
@@ -193,8 +190,12 @@ const removeRoute = defineRoute({
   idempotent: true,
   handle(context) {
     const { actors, session, body } = context;
-    const command = { type: 'removeApp', appId: requireId(body.appId, 'appId'), origin: originOf(context) };
-    return actors.ask<RemovedApp>(user, session.userId, command, askOptions('app_remove', context));
+    const command = {
+      type: 'removeApp' as const,
+      appId: requireId(body.appId, 'appId'),
+      origin: originOf(context),
+    };
+    return actors.ask(user, session.userId, command, askOptions('app_remove', context));
   },
 });
 

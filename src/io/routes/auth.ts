@@ -1,6 +1,6 @@
 /** Challenges and browser login (spec 4.4; shapes in auth.md). Sign-up is register_key without a session (keys.ts). */
 
-import { type AccountView, user } from '../../actors/accounts/user.ts';
+import { user } from '../../actors/accounts/user.ts';
 import type { CodeLoggedIn } from '../../actors/accounts/user-codes.ts';
 import type { LoggedIn, Login } from '../../actors/accounts/user-login.ts';
 import type { Challenge } from '../../domain/challenges.ts';
@@ -85,9 +85,7 @@ export const registerOptions = defineRoute({
     const { site, session, settings, query, actors } = context;
     const opened = openChallenge(context, 'register');
     const account =
-      session === undefined
-        ? undefined
-        : await actors.query<AccountView>(user, session.userId, { type: 'account' });
+      session === undefined ? undefined : await actors.query(user, session.userId, { type: 'account' });
     const options = creationOptions(site, opened, settings.get('ChallengeSeconds') * SECOND_MS, {
       handle: account?.handle ?? opened.newHandle,
       name: query.name,
@@ -240,7 +238,7 @@ async function run(context: RouteContext<unknown, Static<typeof loginBody>>): Pr
       challenge: usedOf(context, challenge),
       ...circumstances(context),
     };
-    return context.actors.ask<LoggedIn>(user, holder.userId, command);
+    return context.actors.ask(user, holder.userId, command);
   });
 }
 
@@ -262,7 +260,7 @@ async function passkeyLogin(
       challenge: usedOf(context, challenge),
       ...circumstances(context),
     };
-    return context.actors.ask<LoggedIn>(user, holder.userId, command);
+    return context.actors.ask(user, holder.userId, command);
   });
 }
 

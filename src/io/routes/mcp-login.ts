@@ -141,7 +141,7 @@ async function attempt(
         ? {}
         : { proof: { message: mcpLoginMessage(proof.unixSeconds), signature: proof.signature } }),
     };
-    return context.actors.ask<LoggedIn>(user, holder.userId, command);
+    return context.actors.ask(user, holder.userId, command);
   });
 }
 

@@ -92,7 +92,7 @@ export const logout = defineRoute({
   errors: ['SessionNotFound'],
   async handle(context) {
     const { actors, session, site } = context;
-    const command = { type: 'endSession', sessionId: session.id, origin: originOf(context) };
+    const command = { type: 'endSession' as const, sessionId: session.id, origin: originOf(context) };
     await actors.ask(user, session.userId, command);
     return Reply.result(null, clearSid(site.secureCookies));
   },

@@ -4,7 +4,6 @@
  */
 
 import { user } from '../../actors/accounts/user.ts';
-import type { AppAccess } from '../../actors/accounts/user-state.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { EventLog, StoredEvent } from '../../domain/events/events.ts';
 import { SECOND_MS } from '../../domain/time.ts';
@@ -154,8 +153,8 @@ export class LogScanner {
   }
 
   async #consent(userId: string, appId: string): Promise<Consent> {
-    const query = { type: 'appAccess', appId };
-    const access = await this.#actors.query<AppAccess | undefined>(user, userId, query);
+    const query = { type: 'appAccess' as const, appId };
+    const access = await this.#actors.query(user, userId, query);
     if (access === undefined) return { grantedMs: null, revoked: false };
     const { source, grantedMs, revokedMs } = access;
     if (revokedMs !== null) return { grantedMs: null, revoked: true };

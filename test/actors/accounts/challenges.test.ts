@@ -11,7 +11,7 @@ import { GatewayError } from '../../../src/domain/errors.ts';
 import { browserMessage } from '../../../src/domain/proofs.ts';
 import { SECOND_MS } from '../../../src/domain/time.ts';
 import { inlineWorkers, type Key, makeKey, signText } from '../../support/account.ts';
-import { createTestActors } from '../../support/actors/actors.ts';
+import { createTestActors, untyped } from '../../support/actors/actors.ts';
 
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
 const USER = '101';
@@ -26,7 +26,7 @@ function proofOf(key: Key) {
 /** One account that the challenge 1 created. */
 async function start() {
   const actors = createTestActors({ kinds: KINDS, ports: inlineWorkers() });
-  const ask = <T>(command: object) => actors.system.ask<T>(user, USER, command);
+  const ask = <T>(command: object) => actors.system.ask<T>(untyped(user), USER, command);
   const challenge = (id: number): UsedChallenge => ({ id, endsMs: actors.clock.nowMs + LIFE_MS });
   const key = makeKey();
   const signUp = (founding: Key, used: UsedChallenge) =>
@@ -41,7 +41,7 @@ async function start() {
     });
   const { key: item } = await signUp(key, challenge(1));
   const sessions = () =>
-    actors.system.query<SessionRecord[]>(user, USER, {
+    actors.system.query<SessionRecord[]>(untyped(user), USER, {
       type: 'sessions',
       nowMs: actors.clock.nowMs,
       settings: actors.settings,

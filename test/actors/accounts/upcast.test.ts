@@ -14,7 +14,7 @@ import { KeyFlag, type UserKey } from '../../../src/domain/keys.ts';
 import { browserMessage } from '../../../src/domain/proofs.ts';
 import { DAY_MS } from '../../../src/domain/time.ts';
 import { inlineWorkers, makeKey, signText } from '../../support/account.ts';
-import { createTestActors, type TestActors } from '../../support/actors/actors.ts';
+import { createTestActors, type TestActors, untyped } from '../../support/actors/actors.ts';
 
 interface Written {
   readonly events: readonly unknown[];
@@ -59,7 +59,7 @@ t.test(
       for (const snapshot of [true, false]) {
         const note = `shape ${index + 1}, ${snapshot ? 'snapshot' : 'events'}`;
         const actors = await planted('user', '7', written, snapshot);
-        const query = <T>(body: object) => actors.system.query<T>(user, '7', body);
+        const query = <T>(body: object) => actors.system.query<T>(untyped(user), '7', body);
         const account = await query<object>({ type: 'account' });
         const apps = index === 3 ? [{ appId: '70', name: 'Shop', url: 'https://shop.example' }] : [];
         const access = index === 3 ? [{ appId: '70', source: 'registration', revokedMs: null }] : [];
@@ -75,7 +75,7 @@ t.test(
           ['99', '100'],
           `${note}: in the order of their opening`,
         );
-        const command = { type: 'setBlocked', blocked: true, origin: ORIGIN };
+        const command = { type: 'setBlocked' as const, blocked: true, origin: ORIGIN };
         await actors.system.ask(user, '7', command);
         await actors.restart();
         t.match(
@@ -98,7 +98,7 @@ t.test('accounts of version 1: a contact that was linked is kept', async (t) => 
     // Whoever has a contact may remove the last key although the setting protects it.
     actors.settings.set('LastKeyProtection', 1);
     actors.clock.nowMs = 8;
-    const command = { type: 'removeKey', keyId: '12', sessionId: '100', origin: ORIGIN };
+    const command = { type: 'removeKey' as const, keyId: '12', sessionId: '100', origin: ORIGIN };
     t.match(await actors.system.ask(user, '7', command), { keyId: '12' });
   }
 });
@@ -145,7 +145,7 @@ t.test('accounts of version 2: keys that stood by their id are found, and change
     );
   await commit(rows);
   const idsOf = async () =>
-    (await actors.system.query<UserKey[]>(user, '7', { type: 'keys' })).map(({ id }) => id);
+    (await actors.system.query<UserKey[]>(untyped(user), '7', { type: 'keys' })).map(({ id }) => id);
   t.same(await idsOf(), ['12', '13'], 'the removed one is kept and not shown');
   await actors.restart();
   await commit([
@@ -198,7 +198,7 @@ t.test('accounts of version 3: knew no used challenges, and keep them from now o
     );
     const signature = Buffer.from(signText(key, `p\n${key.publicKey}`), 'base64url');
     const login = (challengeId: number) =>
-      actors.system.ask<LoggedIn>(user, '7', {
+      actors.system.ask<LoggedIn>(untyped(user), '7', {
         type: 'login',
         keyId: '12',
         publicKey: key.publicKey,
@@ -206,7 +206,7 @@ t.test('accounts of version 3: knew no used challenges, and keep them from now o
         challenge: { id: challengeId, endsMs: clock.nowMs + 1_000 },
         origin: ORIGIN,
       });
-    t.equal((await system.query<AccountView>(user, '7', { type: 'account' })).createdMs, 1, note);
+    t.equal((await system.query<AccountView>(untyped(user), '7', { type: 'account' })).createdMs, 1, note);
     t.ok((await login(5)).token, note);
     await actors.restart();
     await t.rejects(login(5), { message: 'Challenge expired' }, note);
@@ -228,12 +228,12 @@ t.test('accounts of version 4: registrations have no Idempotency-Key, new ones k
     const patch = { name: 'Other', url: 'https://other.example' };
     const request = { key: 'once', fingerprint: 'f' };
     const issued = () =>
-      actors.system.query<object>(user, '7', { type: 'issuedKey', key: 'once', nowMs: clock.nowMs });
+      actors.system.query<object>(untyped(user), '7', { type: 'issuedKey', key: 'once', nowMs: clock.nowMs });
     t.equal(await issued(), undefined, note);
     await system.ask(user, '7', { type: 'upsertApp', patch, key, request, origin: ORIGIN });
     await actors.restart();
     t.same(await issued(), key, `${note}: both versions in one journal`);
-    const { apps } = await actors.system.query<AccountView>(user, '7', { type: 'account' });
+    const { apps } = await actors.system.query<AccountView>(untyped(user), '7', { type: 'account' });
     t.match(apps, [entry, { ...patch, request: { ...request, apiKey: key } }], note);
     t.same(actors.bugs, []);
   }

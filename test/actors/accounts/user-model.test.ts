@@ -16,7 +16,7 @@ import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { SECOND_MS } from '../../../src/domain/time.ts';
 import { createSessionGate } from '../../../src/io/http/session-lookup.ts';
 import { inlineWorkers, type Key, makeKey, mcpProof, signText } from '../../support/account.ts';
-import { createTestActors, START_MS, type TestActors } from '../../support/actors/actors.ts';
+import { createTestActors, START_MS, type TestActors, untyped } from '../../support/actors/actors.ts';
 import { count, runs } from '../../support/depth.ts';
 
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'model' };
@@ -210,7 +210,7 @@ class Pair {
 
   async ask<T>(userId: string, command: object): Promise<T | string> {
     try {
-      return await this.actors.system.ask<T>(user, userId, command);
+      return await this.actors.system.ask<T>(untyped(user), userId, command);
     } catch (error) {
       if (error instanceof GatewayError) return error.row;
       throw error;
@@ -261,7 +261,7 @@ class Pair {
   sessionsOf(userId: string): Promise<SessionRecord[]> {
     const { clock, settings, system } = this.actors;
     const query = { type: 'sessions', nowMs: clock.nowMs, settings };
-    return Promise.resolve(system.query<SessionRecord[]>(user, userId, query));
+    return Promise.resolve(system.query<SessionRecord[]>(untyped(user), userId, query));
   }
 
   /** What went wrong in the real thing, or '' where it did what the model says. */
@@ -434,7 +434,7 @@ class Pair {
   async compare(): Promise<void> {
     const { system, clock } = this.actors;
     for (const userId of USERS) {
-      const keys = await system.query<UserKey[]>(user, userId, { type: 'keys' });
+      const keys = await system.query<UserKey[]>(untyped(user), userId, { type: 'keys' });
       const seen = keys.map((key) => ({
         id: key.id,
         publicKey: key.publicKey,

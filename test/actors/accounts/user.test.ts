@@ -16,7 +16,7 @@ import { LiveSettings, type SettingName, type SettingValue } from '../../../src/
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../../src/domain/time.ts';
 import { createSessionGate } from '../../../src/io/http/session-lookup.ts';
 import { inlineWorkers, makeKey, signText } from '../../support/account.ts';
-import { createTestActors } from '../../support/actors/actors.ts';
+import { createTestActors, untyped } from '../../support/actors/actors.ts';
 import { runs } from '../../support/depth.ts';
 
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
@@ -41,7 +41,7 @@ async function start({ settings = {}, admin = false, sweepMs = DAY_MS }: StartOp
   const key = makeKey();
   const signature = Buffer.from(signText(key, `p\n${key.publicKey}`), 'base64url');
   const proof = { message: browserMessage('p\n', key.publicKey), signature };
-  const ask = <T>(command: object) => actors.system.ask<T>(user, USER, command);
+  const ask = <T>(command: object) => actors.system.ask<T>(untyped(user), USER, command);
   const { publicKey } = key;
   const common = { publicKey, proof, origin: ORIGIN };
   const signedUp = await ask<SignedUp>({ type: 'signUp', ...common, passKeyFlag: false, handle: 'h' });
@@ -54,7 +54,7 @@ async function start({ settings = {}, admin = false, sweepMs = DAY_MS }: StartOp
       adminPublicKeys: new Set(admin ? [publicKey] : []),
       onTouchFailed: (error) => failures.push(error),
     });
-  const [root] = await actors.system.query<SessionRecord[]>(user, USER, {
+  const [root] = await actors.system.query<SessionRecord[]>(untyped(user), USER, {
     type: 'sessions',
     nowMs: actors.clock.nowMs,
     settings: actors.settings,
@@ -83,7 +83,7 @@ async function start({ settings = {}, admin = false, sweepMs = DAY_MS }: StartOp
       gate().enter(token, kind, scope === undefined ? undefined : { scope, cost }, CLIENT),
     sessions: () =>
       Promise.resolve(
-        actors.system.query<SessionRecord[]>(user, USER, {
+        actors.system.query<SessionRecord[]>(untyped(user), USER, {
           type: 'sessions',
           nowMs: actors.clock.nowMs,
           settings: actors.settings,
@@ -448,7 +448,7 @@ t.test('login log: bounded, and refusals cannot flush the successes', async (t) 
   for (let count = 0; count < LOG_ACCEPTED_MAX + 5; count += 1) await mcpLogin('McpBasic');
   for (let count = 0; count < LOG_REFUSED_MAX + 5; count += 1)
     await t.rejects(ask(bad), new GatewayError('InvalidSignature'));
-  const log = await actors.system.query<LogEntry[]>(user, USER, { type: 'logins' });
+  const log = await actors.system.query<LogEntry[]>(untyped(user), USER, { type: 'logins' });
   t.equal(log.filter((entry) => entry.ok).length, LOG_ACCEPTED_MAX);
   t.equal(log.filter((entry) => !entry.ok).length, LOG_REFUSED_MAX);
   t.match(log[0], { event: 'login', ok: false, error: 'Invalid signature', kind: 'browser', keyId });

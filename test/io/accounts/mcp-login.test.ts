@@ -1,7 +1,6 @@
 /** mcp_login: every row of spec 7.2, in the order of auth.md, and what it never does. */
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
-import type { LogEntry } from '../../../src/actors/accounts/login-log.ts';
 import { user } from '../../../src/actors/accounts/user.ts';
 import { mcpLoginMessage, parseUnixSeconds } from '../../../src/domain/proofs.ts';
 import { toIso } from '../../../src/domain/time.ts';
@@ -36,7 +35,7 @@ async function start(t: Test, options: Parameters<typeof startAccounts>[0] = {})
   const block = () =>
     fixture.actors.system.ask(user, owner.userId, { type: 'setBlocked', blocked: true, origin: ORIGIN });
   const update = (body: object) => fixture.post('/auth/v1/keys/update_key', body, cookie(owner.sid));
-  const log = () => fixture.actors.system.query<LogEntry[]>(user, owner.userId, { type: 'logins' });
+  const log = () => fixture.actors.system.query(user, owner.userId, { type: 'logins' });
   return { ...fixture, owner, agent, agentId, block, update, log };
 }
 

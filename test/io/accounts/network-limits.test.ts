@@ -1,6 +1,5 @@
 /** Limits that a caller multiplied by many networks, keys or accounts: logins of a flooded key, accounts of one network. */
 import t, { type Test } from 'tap';
-import type { LogEntry } from '../../../src/actors/accounts/login-log.ts';
 import { user } from '../../../src/actors/accounts/user.ts';
 import { DAY_MS, SECOND_MS } from '../../../src/domain/time.ts';
 import { type Answer, type Key, makeKey, mcpProof, signText, startAccounts } from '../../support/account.ts';
@@ -32,7 +31,7 @@ async function flooded(t: Test, rps = 2) {
     const proof = mcpProof(key, NOW_SECONDS);
     return mcpLogin({ ...proof, 'X-PublicKey': agent.publicKey, ...from(address) });
   };
-  const log = () => fixture.actors.system.query<LogEntry[]>(user, owner.userId, { type: 'logins' });
+  const log = () => fixture.actors.system.query(user, owner.userId, { type: 'logins' });
   return { ...fixture, agent, login, log };
 }
 

@@ -1,6 +1,5 @@
 /** login_phone, login_email and login with a code (auth.md A13) over the pipeline, with real actors and one clock. */
 import t, { type Test } from 'tap';
-import type { LogEntry } from '../../../src/actors/accounts/login-log.ts';
 import { user } from '../../../src/actors/accounts/user.ts';
 import { type Answer, cookie, makeKey, mcpProof, sidOf, startAccounts } from '../../support/account.ts';
 import { type ChatFixture, startChat, wrongCode } from '../../support/codes.ts';
@@ -327,7 +326,7 @@ t.test('login log: a wrong code is shown to the owner of the number', async (t) 
   await actors.advance(60_000);
   await enter((await ask()).challengeId, wrongCode(chat.last().code));
   await actors.settle();
-  const [latest] = await actors.system.query<LogEntry[]>(user, userId, { type: 'logins' });
+  const [latest] = await actors.system.query(user, userId, { type: 'logins' });
   t.match(latest, { event: 'login', ok: false, error: 'Invalid code', keyId: null });
 });
 

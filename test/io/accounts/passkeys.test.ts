@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
-import { type AccountView, user } from '../../../src/actors/accounts/user.ts';
+import { user } from '../../../src/actors/accounts/user.ts';
 import { BROWSER_SESSIONS_MAX } from '../../../src/domain/sessions.ts';
 import {
   type AuthenticationJson,
@@ -393,7 +393,7 @@ t.test('counters: 5, 5, 3 all log in; those that went back are in the login log'
   const events = (result as { event: string; ok: boolean }[]).map(({ event }) => event);
   t.same(events, ['counter_regressed', 'login', 'counter_regressed', 'login', 'login', 'sign_up']);
   const { userId } = signedUp.result as { userId: string };
-  const { keys } = await actors.system.query<AccountView>(user, userId, { type: 'account' });
+  const { keys } = await actors.system.query(user, userId, { type: 'account' });
   t.match(keys, [{ signatureCounter: 0, counterReported: 5 }]);
 });
 
@@ -603,7 +603,7 @@ t.test(
         }
       }
       for (const [who, { userId }] of people.entries()) {
-        const { keys } = await actors.system.query<AccountView>(user, userId, { type: 'account' });
+        const { keys } = await actors.system.query(user, userId, { type: 'account' });
         const counters = new Map(keys.map((key) => [key.publicKey, key.counterReported]));
         for (const { passkey, owner, counter } of references)
           t.equal(counters.get(passkey.id), owner === who ? counter : undefined);
@@ -652,7 +652,7 @@ t.test(
       }
       const held: string[] = [];
       for (const userId of userIds) {
-        const { keys } = await actors.system.query<AccountView>(user, userId, { type: 'account' });
+        const { keys } = await actors.system.query(user, userId, { type: 'account' });
         for (const key of keys) {
           if (!passkeys.some(({ id }) => id === key.publicKey)) continue;
           held.push(key.publicKey);

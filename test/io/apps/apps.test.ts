@@ -1,6 +1,6 @@
 /** Applications from the outside: registration, refusals, API keys, removal, and what every owner can see. */
 import t, { type Test } from 'tap';
-import { type AccountView, user } from '../../../src/actors/accounts/user.ts';
+import { user } from '../../../src/actors/accounts/user.ts';
 import { app } from '../../../src/actors/apps/app.ts';
 import { RING_SIZE } from '../../../src/actors/runtime/idempotency.ts';
 import { APPS_MAX, type AppKey, type SealedKey } from '../../../src/domain/apps.ts';
@@ -365,7 +365,7 @@ t.test('apps: an Idempotency-Key shows the API key for an hour, also after a res
   const { send, owner, list, actors } = await start(t);
   const register = async () => appOf(t, await send(owner, 'upsert_usr_app', SHOP, ONCE));
   const requests = async () => {
-    const { apps } = await actors.system.query<AccountView>(user, owner.userId, { type: 'account' });
+    const { apps } = await actors.system.query(user, owner.userId, { type: 'account' });
     return apps.filter(({ request }) => request !== undefined).length;
   };
   const { apiKey, ...rest } = await register();
@@ -402,7 +402,7 @@ t.test('apps: other Idempotency-Keys push no API key out, and an account keeps 2
   t.equal((await list()).length, APPS_MAX);
   const removed = (await list())[1]?.id;
   await send(owner, 'remove', { id: removed });
-  const { apps } = await actors.system.query<AccountView>(user, owner.userId, { type: 'account' });
+  const { apps } = await actors.system.query(user, owner.userId, { type: 'account' });
   t.equal(apps.filter(({ request }) => request !== undefined).length, APPS_MAX - 1);
   await actors.advance(HOUR_MS);
   t.same(actors.bugs, [], 'no timer of a removed application is left');
@@ -416,8 +416,14 @@ t.test('apps: whenever the process dies, a repeat with its Idempotency-Key gets 
     const register = (body: object) => send(account, 'upsert_usr_app', body, ONCE);
     const { sealed: key } = CIPHER.issue();
     const options = askOptions('upsert_usr_app', { idempotencyKey: 'k1', body: SHOP });
-    const request = { key: options.idempotencyKey, fingerprint: options.fingerprint };
-    const command = { type: 'upsertApp', patch: SHOP, key, request, origin: { ip: '', userAgent: '' } };
+    const request = { key: options.idempotencyKey ?? '', fingerprint: options.fingerprint ?? '' };
+    const command = {
+      type: 'upsertApp' as const,
+      patch: SHOP,
+      key,
+      request,
+      origin: { ip: '', userAgent: '' },
+    };
     const answered = actors.system.ask(user, account.userId, command, options).then(
       () => seen.add('answered'),
       () => seen.add('refused'),
@@ -430,7 +436,10 @@ t.test('apps: whenever the process dies, a repeat with its Idempotency-Key gets 
     const other = before.length === 0 ? undefined : await register({ ...SHOP, netTypes: [1] });
     if (other !== undefined) refused(t, other, 422, /reused/, `other content after ${turns} turns`);
     const { id, apiKey } = appOf(t, await register(SHOP));
-    const keys = await actors.system.query<AppKey[]>(app, id, { type: 'keys', nowMs: actors.clock.nowMs });
+    const keys = await actors.system.query<AppKey[]>(app, id, {
+      type: 'keys' as const,
+      nowMs: actors.clock.nowMs,
+    });
     t.same(
       keys.map((key) => CIPHER.open(key)),
       [apiKey],
@@ -457,7 +466,10 @@ t.test('apps: after a rotation two API keys are valid for 24 hours, then one', a
   const { upsert, send, owner, actors } = await start(t);
   const { id, apiKey: first } = appOf(t, await upsert(SHOP));
   const valid = async () => {
-    const keys = await actors.system.query<AppKey[]>(app, id, { type: 'keys', nowMs: actors.clock.nowMs });
+    const keys = await actors.system.query<AppKey[]>(app, id, {
+      type: 'keys' as const,
+      nowMs: actors.clock.nowMs,
+    });
     return keys.map((key) => CIPHER.open(key));
   };
   t.same(await valid(), [first]);
@@ -541,7 +553,7 @@ t.test(
     for (let turns = 0; turns < 12; turns += 1) {
       const account = await signUp();
       const { sealed: key } = CIPHER.issue();
-      const command = { type: 'upsertApp', patch: SHOP, key, origin: { ip: '', userAgent: '' } };
+      const command = { type: 'upsertApp' as const, patch: SHOP, key, origin: { ip: '', userAgent: '' } };
       const asked = actors.system.ask(user, account.userId, command).then(
         () => seen.add('answered'),
         () => seen.add('refused'),
@@ -571,7 +583,7 @@ t.test('apps: a removal under way is carried out after a crash', async (t) => {
   const { owner, upsert, list, actors } = await start(t);
   for (let turns = 0; turns < 8; turns += 1) {
     const { id: appId } = appOf(t, await upsert(SHOP));
-    const command = { type: 'removeApp', appId, origin: { ip: '', userAgent: '' } };
+    const command = { type: 'removeApp' as const, appId, origin: { ip: '', userAgent: '' } };
     actors.system.ask(user, owner.userId, command).catch(() => undefined);
     for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     await actors.restart();
@@ -598,7 +610,7 @@ t.test(
       ],
     });
     const command = {
-      type: 'upsertApp',
+      type: 'upsertApp' as const,
       patch: SHOP,
       key: CIPHER.issue().sealed,
       origin: { ip: '', userAgent: '' },

@@ -1,7 +1,6 @@
 /** Admin JSON of accounts: users and their block, sessions of one user. */
 
-import { type AccountView, user } from '../../../actors/accounts/user.ts';
-import type { SessionRecord } from '../../../actors/accounts/user-state.ts';
+import { user } from '../../../actors/accounts/user.ts';
 import type { ActorSystem } from '../../../actors/runtime/actor.ts';
 import type { Administration } from '../../../actors/runtime/administration.ts';
 import { GatewayError } from '../../../domain/errors.ts';
@@ -97,8 +96,8 @@ function blockRoute(staff: StaffParts['staff']): AnyRoute {
       if (session.role !== 'admin' && staff.effectiveRoleOf(userId) !== undefined)
         throw new GatewayError('Forbidden', 'userId: accounts with a role are for admins to block');
       const origin = { ...originOf(context), by: session.userId };
-      const command = { type: 'setBlocked', blocked, origin };
-      const reply = await actors.ask<{ blocked: boolean; sessionsClosed: number }>(user, userId, command);
+      const command = { type: 'setBlocked' as const, blocked, origin };
+      const reply = await actors.ask(user, userId, command);
       return { userId, ...reply };
     },
   });
@@ -129,9 +128,9 @@ async function viewUser(
   nowMs: number,
   id: string,
 ): Promise<Static<typeof userItem> | undefined> {
-  const { createdMs, blocked, keys, apps } = await actors.query<AccountView>(user, id, { type: 'account' });
+  const { createdMs, blocked, keys, apps } = await actors.query(user, id, { type: 'account' });
   if (createdMs === null) return undefined;
-  const sessions = await actors.query<SessionRecord[]>(user, id, { type: 'sessions', nowMs, settings });
+  const sessions = await actors.query(user, id, { type: 'sessions' as const, nowMs, settings });
   return {
     id,
     createdUtc: toIso(createdMs),
