@@ -39,7 +39,7 @@ const OWNERS: Record<string, string[]> = {
   koffi: ['src/io/http/listen/listening-sockets.ts', 'src/bootstrap/data-directory.ts'],
   undici: ['src/io/webhooks/sender.ts', 'src/io/files/storage/storage-server.ts'],
   pino: ['src/io/observability/log.ts'],
-  'prom-client': ['src/io/observability/metrics.ts'],
+  'prom-client': ['src/io/observability/metrics.ts', 'src/io/observability/process-metrics.ts'],
   'jsonc-parser': ['src/config/load.ts'],
 };
 

@@ -1,26 +1,34 @@
-/** Figures of a gateway's internal listener, out of its `/metrics`. */
+/** Metrics of a gateway's internal listener. */
+import type { MetricLabels, MetricName } from '../../src/io/observability/metric-table.ts';
 import { expectOk, request } from '../../tools/agent.ts';
+import { metricValue } from '../../tools/metric-value.ts';
 import type { ProcessCost } from './process-cost.ts';
 
 const SECOND_MS = 1_000;
 
-/** The value of each named series without labels; NaN where there is none. Throws where nobody answers. */
-export async function readMetrics(internal: string, names: readonly string[]): Promise<number[]> {
-  const { text } = expectOk('metrics', await request(`${internal}/metrics`));
-  return names.map((name) => Number(new RegExp(`^${name} ([0-9.e+-]+)$`, 'm').exec(text)?.[1]));
+/** NaN for a series that is not there. Rejects when the listener does not answer. */
+export async function readMetric<Name extends MetricName>(
+  internal: string,
+  name: Name,
+  labels: MetricLabels<Name>,
+): Promise<number> {
+  return metricValue(await metricsText(internal), name, labels);
 }
 
-/** p99 of the event loop's delay since the last look, in milliseconds; the sampling interval of 10 ms is in it. */
+async function metricsText(internal: string): Promise<string> {
+  return expectOk('metrics', await request(`${internal}/metrics`)).text;
+}
+
+/** p99 of the event loop's delay since the last scrape, in milliseconds, the sampling interval of 10 ms included. */
 export async function eventLoopP99Ms(internal: string): Promise<number> {
-  const [seconds = Number.NaN] = await readMetrics(internal, ['gatehouse_nodejs_eventloop_lag_p99_seconds']);
-  return seconds * SECOND_MS;
+  return (await readMetric(internal, 'gatehouse_nodejs_eventloop_lag_p99_seconds', {})) * SECOND_MS;
 }
 
-/** What a gateway elsewhere says of its own process. */
+/** Cost of a gateway on another machine, as it reports it. */
 export async function remoteCost(internal: string): Promise<ProcessCost> {
-  const [cpuSeconds = Number.NaN, rssBytes = Number.NaN] = await readMetrics(internal, [
-    'gatehouse_process_cpu_seconds_total',
-    'gatehouse_process_resident_memory_bytes',
-  ]);
-  return { cpuMs: cpuSeconds * SECOND_MS, rssBytes };
+  const text = await metricsText(internal);
+  return {
+    cpuMs: metricValue(text, 'gatehouse_process_cpu_seconds_total', {}) * SECOND_MS,
+    rssBytes: metricValue(text, 'gatehouse_process_resident_memory_bytes', {}),
+  };
 }

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkCookies } from '../load/requests.ts';
 import type { Subject } from '../measure/measure.ts';
+import { readMetric } from '../measure/metrics.ts';
 import { costOf } from '../measure/process-cost.ts';
 import { median } from '../measure/statistics.ts';
 import type { Figure } from '../report/targets.ts';
@@ -139,8 +140,8 @@ function subjectOf(bench: Bench, { url, pids, cookies, size }: Crowd): Subject {
 }
 
 async function passivatedBy({ internal }: Crowd): Promise<number> {
-  const text = await (await fetch(`${internal}/metrics`)).text();
-  return Number(/^gatehouse_actors\{kind="passivated"\} (\d+)$/m.exec(text)?.[1] ?? Number.NaN);
+  if (internal === undefined) return Number.NaN;
+  return await readMetric(internal, 'gatehouse_actor_passivations_total', {});
 }
 
 /** Resident memory in bytes: all, and that of no file (a journal's pages can be let go of at any time). */

@@ -12,13 +12,23 @@ import { EventPoller } from '../io/modules/event-poller.ts';
 import { createEventPush, type EventPush } from '../io/modules/event-push.ts';
 import { createModuleKeys, type ModuleKeys } from '../io/modules/module-keys.ts';
 import type { Log } from '../io/observability/log.ts';
-import type { PartCounters } from '../io/observability/metrics.ts';
 import { newRequestId } from '../io/observability/request-ids.ts';
 import type { StreamHub } from '../io/sse/hub.ts';
 import type { SupervisedSandbox } from '../sandbox/supervisor.ts';
 import { startEventStreams } from './event-streams.ts';
-import { flatten } from './metrics.ts';
 import { eventModulesOf } from './modules.ts';
+
+interface FeedCounters {
+  readonly polls: number;
+  readonly pollFailures: number;
+  readonly pagesRefused: number;
+  readonly feedsFailing: number;
+}
+
+export type EventCounters = ReturnType<JournalEventLog['counters']> &
+  ReturnType<EventInbox['counters']> &
+  ReturnType<EventPush['counters']> &
+  FeedCounters;
 
 export interface EventDelivery {
   readonly log: JournalEventLog;
@@ -27,7 +37,7 @@ export interface EventDelivery {
   readonly keys: ModuleKeys;
   /** Drained before `stop`. */
   readonly streams: StreamHub;
-  counters(): PartCounters;
+  counters(): EventCounters;
   /** To be awaited before the actors stop. */
   stop(): Promise<void>;
 }
@@ -64,7 +74,9 @@ export async function startEventDelivery(options: EventDeliveryOptions): Promise
     intake,
     keys,
     counters: () => ({
-      ...flatten({ ...log.counters(), ...inbox.counters(), ...intake.counters() }),
+      ...log.counters(),
+      ...inbox.counters(),
+      ...intake.counters(),
       ...sumOf(feeds.map((feed) => feed.counters())),
     }),
     streams: startEventStreams(actors, settings, options.bounds, log),
@@ -76,8 +88,8 @@ export async function startEventDelivery(options: EventDeliveryOptions): Promise
   };
 }
 
-/** Figures of the same kind added up; which module fails stands in the log. */
-function sumOf(counters: readonly ReturnType<EventPoller['counters']>[]): PartCounters {
+/** Sums over all feeds; the log names the module that fails. */
+function sumOf(counters: readonly ReturnType<EventPoller['counters']>[]): FeedCounters {
   const sum = { polls: 0, pollFailures: 0, pagesRefused: 0, feedsFailing: 0 };
   for (const { polls, pollFailures, pagesRefused, failing } of counters) {
     sum.polls += polls;

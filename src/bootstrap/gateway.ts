@@ -18,10 +18,10 @@ import { type HeldFolder, holdFolder } from './data-directory.ts';
 import { openDrafts } from './drafts.ts';
 import { startEventDelivery } from './events.ts';
 import { openFileTransport } from './files.ts';
-import { observeRequests } from './finished-requests.ts';
 import { createPipelines, type Parts, type Pipelines } from './http.ts';
 import { checkJournal, checkPages } from './journal.ts';
 import { reserveListeners } from './listeners.ts';
+import { observeRequests } from './metrics.ts';
 import {
   moduleAddresses,
   openCatalogue,

@@ -28,9 +28,9 @@ import type { SupervisedSandbox } from '../sandbox/supervisor.ts';
 import type { WorkerPool } from '../workers/pool.ts';
 import type { EventDelivery } from './events.ts';
 import type { FileTransport } from './files.ts';
-import type { FinishedRequests } from './finished-requests.ts';
 import type { AssemblyOptions } from './gateway.ts';
-import { countersOf } from './metrics.ts';
+import { type FinishedRequests, readMetrics } from './metrics.ts';
+import { countersOf } from './part-counters.ts';
 import { internalSite } from './site.ts';
 import type { OpenedStaff } from './staff.ts';
 import { openPages } from './static-pages.ts';
@@ -126,14 +126,15 @@ export function createPipelines(parts: Parts): Pipelines {
     { site, proxyProtocol: configuration.listen.proxyProtocol },
     parts.bounds,
   );
-  const read = countersOf(parts, publicPipeline);
+  const read = () => readMetrics(parts, publicPipeline);
   dashboard.read(read);
-  for (const [name, source] of Object.entries(read)) metrics.source(name, `Figures of ${name}.`, source);
+  metrics.sample(read);
+  const counters = countersOf(parts, publicPipeline);
   const internalFacts = () => ({
     ...facts(),
     version: options.version,
     uptimeSeconds: Math.round((performance.now() - startedMs) / 1000),
-    parts: Object.fromEntries(Object.entries(read).map(([name, source]) => [name, source()])),
+    parts: Object.fromEntries(Object.entries(counters).map(([name, source]) => [name, source()])),
   });
   const { storage, directory } = parts.files;
   const keys = parts.events.keys;

@@ -1,18 +1,25 @@
-/** The figures of every part for metrics and the internal health page, flattened to one number per name. */
+/** Readings of the metric table from the parts of the gateway, and what every finished request leaves behind. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Limiter } from '../actors/limits/limiter.ts';
+import type { ScopeCounters } from '../actors/limits/limiter-counters.ts';
 import { DATA_FILE } from '../actors/runtime/journal/file.ts';
 import type { RunningSystem } from '../actors/runtime/system.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
+import type { BoundName } from '../domain/limits/bounds.ts';
 import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
-import type { Pipeline } from '../io/http/pipeline.ts';
+import type { DownloadCounters } from '../io/files/download/downloads.ts';
+import type { FinishedRequest, Pipeline } from '../io/http/pipeline.ts';
 import type { Server } from '../io/http/server.ts';
 import type { ModuleClient } from '../io/modules/client.ts';
-import type { PartCounters } from '../io/observability/metrics.ts';
+import { type LineSink, openLineSink } from '../io/observability/log.ts';
+import type { MetricReadings } from '../io/observability/metric-table.ts';
+import type { Metrics } from '../io/observability/metrics.ts';
+import { createRequestLog } from '../io/observability/request-log.ts';
 import type { DraftParts } from '../io/routes/files-v2.ts';
-import type { StreamHub } from '../io/sse/hub.ts';
+import type { WebhookCounters } from '../io/webhooks/metrics.ts';
 import type { WorkerPool } from '../workers/pool.ts';
+import type { EventDelivery } from './events.ts';
 import type { FileTransport } from './files.ts';
 
 export interface MetricSources {
@@ -25,52 +32,269 @@ export interface MetricSources {
   readonly files: FileTransport;
   readonly drafts: DraftParts;
   readonly publicServer: Server;
-  readonly events: { readonly streams: StreamHub; counters(): PartCounters };
-  readonly webhooks: { counters(): PartCounters };
+  readonly events: Pick<EventDelivery, 'streams' | 'counters'>;
+  readonly webhooks: { counters(): WebhookCounters };
+  readonly requests: FinishedRequests;
 }
 
-/** Nested counters as `outer_inner`; anything that is no number is left out. */
-export function flatten(counters: object, prefix = ''): PartCounters {
-  const figures: Record<string, number> = {};
-  for (const [name, value] of Object.entries(counters)) {
-    const key = prefix === '' ? name : `${prefix}_${name}`;
-    if (typeof value === 'number') figures[key] = value;
-    else if (Array.isArray(value)) figures[key] = value.length;
-    else if (typeof value === 'object' && value !== null) Object.assign(figures, flatten(value, key));
-  }
-  return figures;
-}
-
-/** Browsers' and agents' sessions, and the journal's file with the room that was made ahead of need. */
-function gatewayFigures({ actors, configuration }: MetricSources): PartCounters {
-  const file = join(configuration.dataPath, DATA_FILE);
+/** One snapshot of all parts: a metric that is left out, or that is not declared, does not compile. */
+export function readMetrics(sources: MetricSources, pipeline: Pipeline): MetricReadings {
   return {
-    browserSessions: actors.count('sidHash'),
-    mcpSessions: actors.count('sessionHash'),
-    journalFileBytes: statSync(file, { throwIfNoEntry: false })?.size ?? 0,
+    ...actorReadings(sources),
+    ...workerReadings(sources),
+    ...moduleReadings(sources),
+    ...storageReadings(sources),
+    ...uploadReadings(sources),
+    ...downloadReadings(sources),
+    ...limitReadings(sources),
+    ...httpReadings(sources, pipeline),
+    ...eventReadings(sources),
+    ...streamReadings(sources),
+    ...webhookReadings(sources),
   };
 }
 
-/** Of each bound what is held now and how often a share of it, or all of it, was used up. */
-function boundFigures(bounds: SharedBounds): PartCounters {
-  const rows = bounds.report().map(({ name, held, refused }) => [name, { held, refused }] as const);
-  return flatten(Object.fromEntries(rows));
+/** Size of the journal's file, with the room made ahead of need. */
+export function journalFileBytes({ dataPath }: Configuration): number {
+  return statSync(join(dataPath, DATA_FILE), { throwIfNoEntry: false })?.size ?? 0;
 }
 
-export function countersOf(parts: MetricSources, pipeline: Pipeline): Record<string, () => PartCounters> {
+function actorReadings({ actors, configuration }: MetricSources) {
+  const counters = actors.counters();
   return {
-    gateway: () => gatewayFigures(parts),
-    actors: () => flatten(parts.actors.counters()),
-    workers: () => flatten(parts.workers.counters()),
-    modules: () => flatten(parts.modules.counters()),
-    files: () => flatten(parts.files.counters()),
-    drafts: () => flatten(parts.drafts.uploads.counters()),
-    bounds: () => boundFigures(parts.bounds),
-    limiter: () => flatten(parts.limiter.counters()),
-    connections: () => flatten(parts.publicServer.counters()),
-    events: () => parts.events.counters(),
-    streams: () => flatten(parts.events.streams.counters()),
-    webhooks: () => parts.webhooks.counters(),
-    requests: () => flatten(pipeline.counters()),
+    gatehouse_sessions: { browser: actors.count('sidHash'), mcp: actors.count('sessionHash') },
+    gatehouse_actor_commands_pending: counters.pending,
+    gatehouse_actor_turns_total: counters.turns,
+    gatehouse_actor_commands_refused_total: counters.refused,
+    gatehouse_actor_messages_delivered_total: counters.delivered,
+    gatehouse_actor_messages_refused_total: counters.messagesRefused,
+    gatehouse_actor_messages_dead_lettered_total: counters.deadLettered,
+    gatehouse_mailbox_messages_pending: counters.mailboxPending,
+    gatehouse_actor_timers_running: counters.timersUnderWay,
+    gatehouse_actors_resident: counters.live,
+    gatehouse_actor_passivations_total: counters.passivated,
+    gatehouse_actor_bugs_total: counters.bugs,
+    gatehouse_actor_quarantines_total: counters.quarantines,
+    gatehouse_audit_records_dropped_total: counters.auditDropped,
+    gatehouse_journal_file_bytes: journalFileBytes(configuration),
+    gatehouse_journal_commit_backlog: counters.backlog,
+    gatehouse_journal_commits_total: counters.groups,
+    gatehouse_journal_commands_total: counters.commands,
+    gatehouse_journal_damaged_records: counters.damagedRows,
+  } satisfies Partial<MetricReadings>;
+}
+
+function workerReadings({ workers, files }: MetricSources) {
+  const gateway = workers.counters();
+  const hashing = files.counters().workers;
+  const tasks = ({ completed, failed, overloaded }: typeof gateway) => ({ completed, failed, overloaded });
+  return {
+    gatehouse_worker_tasks_total: { gateway: tasks(gateway), files: tasks(hashing) },
+    gatehouse_worker_batches_total: { gateway: gateway.batches, files: hashing.batches },
+    gatehouse_worker_threads_lost_total: { gateway: gateway.threadsLost, files: hashing.threadsLost },
+    gatehouse_worker_tasks_pending: { gateway: gateway.pending, files: hashing.pending },
+  } satisfies Partial<MetricReadings>;
+}
+
+function moduleReadings({ modules }: MetricSources) {
+  const { calls, answered, failed, retried, pending, breakersOpen } = modules.counters();
+  return {
+    gatehouse_module_calls_total: calls,
+    gatehouse_module_calls_finished_total: { answered, ...failed },
+    gatehouse_module_retries_total: retried,
+    gatehouse_module_calls_pending: pending,
+    gatehouse_module_breakers_open: breakersOpen.length,
+  } satisfies Partial<MetricReadings>;
+}
+
+function storageReadings({ files }: MetricSources) {
+  const { storage, directory } = files.counters();
+  return {
+    gatehouse_storage_leases: storage.leases,
+    gatehouse_storage_reserved_bytes: storage.reservedBytes,
+    gatehouse_storage_files_published_total: storage.published,
+    gatehouse_storage_files_removed_total: storage.removed,
+    gatehouse_storage_failures_total: { failed: storage.failed, full: storage.full },
+    gatehouse_storage_files_open: storage.open,
+    gatehouse_file_cache_entries: directory.entries,
+    gatehouse_file_cache_hits_total: directory.remembered,
+    gatehouse_file_cache_misses_total: directory.asked,
+  } satisfies Partial<MetricReadings>;
+}
+
+function uploadReadings({ files, drafts }: MetricSources) {
+  const { bandwidth, uploads, v1Parts } = files.counters();
+  const { streams, open } = drafts.uploads.counters();
+  return {
+    gatehouse_throttle_streams: bandwidth.streams,
+    gatehouse_throttle_streams_waiting: bandwidth.waiting,
+    gatehouse_throttle_quotas: bandwidth.quotas,
+    gatehouse_throttle_callers: bandwidth.persons,
+    gatehouse_throttle_charged_bytes_total: bandwidth.chargedBytes,
+    gatehouse_uploads_active: uploads.active,
+    gatehouse_upload_received_bytes_total: uploads.receivedBytes,
+    gatehouse_upload_overflow_bytes_total: uploads.surplusBytes,
+    gatehouse_uploads_lost_total: uploads.lost,
+    gatehouse_upload_buffers_lent: uploads.sharedBuffers.lent,
+    gatehouse_upload_buffers_allocated: uploads.sharedBuffers.made,
+    gatehouse_upload_buffers_missed_total: uploads.sharedBuffers.missed,
+    gatehouse_upload_prebuffered_bytes: { memory: uploads.held.memoryBytes, file: uploads.held.fileBytes },
+    gatehouse_upload_prebuffered_file_bytes_total: uploads.held.spilledBytes,
+    gatehouse_upload_v1_uploads_receiving: v1Parts.uploads,
+    gatehouse_upload_v1_chunks_receiving: v1Parts.chunks,
+    gatehouse_drafts_open: open,
+    gatehouse_draft_streams: streams,
+  } satisfies Partial<MetricReadings>;
+}
+
+function downloadReadings({ files }: MetricSources) {
+  const { v1Downloads, v2Downloads } = files.counters();
+  const byVersion = <T>(read: (counters: DownloadCounters) => T) => ({
+    v1: read(v1Downloads),
+    v2: read(v2Downloads),
+  });
+  return {
+    gatehouse_download_buffers: byVersion(({ buffers: { large, small } }) => ({ large, small })),
+    gatehouse_download_answers_buffered: byVersion(({ buffers }) => buffers.answers),
+    gatehouse_downloads_refused_total: byVersion(({ buffers }) => buffers.refused),
+    gatehouse_downloads_total: byVersion(({ whole, streamed }) => ({ whole, streamed })),
+    gatehouse_downloads_broken_total: byVersion(({ broken }) => broken),
+  } satisfies Partial<MetricReadings>;
+}
+
+function limitReadings({ bounds, limiter }: MetricSources) {
+  const report = bounds.report();
+  const byBound = <T>(read: (row: (typeof report)[number]) => T) =>
+    Object.fromEntries(report.map((row) => [row.name, read(row)])) as Record<BoundName, T>;
+  const { c, i, p, m, s, provenKey, unknownKey, keyProof, signUp } = limiter.counters();
+  return {
+    gatehouse_bound_held: byBound(({ held }) => held),
+    gatehouse_bound_refusals_total: byBound(({ refused }) => refused),
+    gatehouse_limiter_decisions_total: {
+      connection: decisions(c),
+      address: decisions(i),
+      key: decisions(p),
+      login: decisions(m),
+      session: decisions(s),
+      proven_key: decisions(provenKey),
+      unknown_key: decisions(unknownKey),
+      key_proof: decisions(keyProof),
+      sign_up: decisions(signUp),
+    },
+  } satisfies Partial<MetricReadings>;
+}
+
+function decisions({ nearLimit, ...counters }: Readonly<ScopeCounters>) {
+  return { ...counters, near_limit: nearLimit };
+}
+
+function httpReadings({ publicServer, requests }: MetricSources, pipeline: Pipeline) {
+  const connections = publicServer.counters();
+  const counters = pipeline.counters();
+  const { written, dropped } = requests.sink.counters();
+  return {
+    gatehouse_connections_open: connections.open,
+    gatehouse_connections_opened_total: connections.openedTotal,
+    gatehouse_connections_refused_total: connections.refusedTotal,
+    gatehouse_connections_rejected_total: {
+      smuggling: counters.smuggledTotal,
+      proxy_header: counters.proxyHeadersRefusedTotal,
+    },
+    gatehouse_http_requests_in_flight: counters.requestsInFlight,
+    gatehouse_http_request_bodies_in_flight_bytes: counters.bodyBytesInFlight,
+    gatehouse_http_requests_refused_total: {
+      requests: counters.overloadedRequestsTotal,
+      body_bytes: counters.overloadedBodiesTotal,
+      stopping: counters.stoppingTotal,
+    },
+    gatehouse_log_lines_total: { written, dropped },
+  } satisfies Partial<MetricReadings>;
+}
+
+function eventReadings({ events }: MetricSources) {
+  const counters = events.counters();
+  return {
+    gatehouse_event_log_events: counters.rows,
+    gatehouse_event_log_bytes: counters.sizeBytes,
+    gatehouse_event_log_newest_sequence: counters.newest,
+    gatehouse_events_accepted_total: counters.accepted,
+    gatehouse_events_published_total: counters.own,
+    gatehouse_events_duplicate_total: counters.duplicates,
+    gatehouse_events_late_total: counters.late,
+    gatehouse_events_trimmed_total: counters.trimmed,
+    gatehouse_events_waiting: counters.waiting,
+    gatehouse_events_waiting_bytes: counters.waitingBytes,
+    gatehouse_event_batches_refused_total: {
+      overloaded: counters.overloaded,
+      storage_full: counters.storageFull,
+      module_key: counters.refusedKey,
+      input: counters.refusedInput,
+    },
+    gatehouse_event_polls_total: counters.polls,
+    gatehouse_event_poll_failures_total: counters.pollFailures,
+    gatehouse_event_pages_refused_total: counters.pagesRefused,
+    gatehouse_event_feeds_failing: counters.feedsFailing,
+  } satisfies Partial<MetricReadings>;
+}
+
+function streamReadings({ events }: MetricSources) {
+  const counters = events.streams.counters();
+  const { lag, stall, ended } = counters;
+  return {
+    gatehouse_streams_open: counters.streams,
+    gatehouse_streams_blocked: counters.blocked,
+    gatehouse_streams_behind: counters.behind,
+    gatehouse_streams_opened_total: counters.opened,
+    gatehouse_streams_resumed_total: counters.resumed,
+    gatehouse_stream_resets_total: counters.resets,
+    gatehouse_streams_ended_total: { ...ended, lag, stall },
+    gatehouse_streams_refused_total: counters.refused,
+    gatehouse_stream_frames_total: counters.frames,
+    gatehouse_stream_writes_total: counters.writes,
+    gatehouse_stream_sent_bytes_total: counters.bytes,
+    gatehouse_stream_ring_frames: counters.ringFrames,
+    gatehouse_stream_ring_bytes: counters.ringBytes,
+  } satisfies Partial<MetricReadings>;
+}
+
+function webhookReadings({ webhooks }: MetricSources) {
+  const counters = webhooks.counters();
+  return {
+    gatehouse_webhook_applications: counters.applications,
+    gatehouse_webhook_applications_pending: counters.pending,
+    gatehouse_webhook_applications_failing: counters.failing,
+    gatehouse_webhook_applications_disabled: counters.disabled,
+    gatehouse_webhook_applications_waiting: counters.waiting,
+    gatehouse_webhook_attempts_in_flight: counters.inFlight,
+    gatehouse_webhook_attempts_total: { delivered: counters.delivered, failed: counters.failed },
+    gatehouse_webhook_events_delivered_total: counters.deliveredEvents,
+    gatehouse_webhook_turns_deferred_total: counters.deferred,
+    gatehouse_webhook_oldest_pending_seconds: counters.oldestUndeliveredSeconds,
+  } satisfies Partial<MetricReadings>;
+}
+
+/** What every finished request leaves behind: its sample in the metrics and its line in the log. */
+export interface FinishedRequests {
+  /** Also for lines that are not of requests. */
+  readonly sink: LineSink;
+  readonly observe: (record: FinishedRequest) => void;
+  /** Writes the lines that are still held. */
+  close(): Promise<void>;
+}
+
+export function observeRequests(
+  configuration: Configuration,
+  metrics: Metrics,
+  clock: () => number,
+): FinishedRequests {
+  const sink = openLineSink();
+  const log = createRequestLog(configuration.log.requests, sink, clock);
+  return {
+    sink,
+    observe(record) {
+      metrics.observe(record);
+      log?.(record);
+    },
+    close: () => sink.close(),
   };
 }

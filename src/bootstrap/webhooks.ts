@@ -8,20 +8,19 @@ import type { EventLog } from '../domain/events/events.ts';
 import type { SettingsReader } from '../domain/settings/settings.ts';
 import type { ApiKeyCipher } from '../io/apps/api-keys.ts';
 import type { LineSink, Log } from '../io/observability/log.ts';
-import type { PartCounters } from '../io/observability/metrics.ts';
 import { createAttemptLog } from '../io/webhooks/attempt-log.ts';
 import { WebhookDispatcher } from '../io/webhooks/dispatcher.ts';
+import type { WebhookCounters } from '../io/webhooks/metrics.ts';
 import { WebhookOwnerApi } from '../io/webhooks/owner-api.ts';
 import { createWebhookSender } from '../io/webhooks/sender.ts';
 import { createResolver } from '../io/webhooks/ssrf-guard.ts';
-import { flatten } from './metrics.ts';
 
 /** Time for deliveries in flight at a stop: the deadline of one plus the commit of its result. */
 const STOP_MS = 5_500;
 
 export interface WebhookDelivery {
   readonly ownerApi: WebhookOwnerApi;
-  counters(): PartCounters;
+  counters(): WebhookCounters;
   /** Must resolve before the event log and the actors stop. */
   stop(): Promise<void>;
 }
@@ -104,7 +103,7 @@ function startDispatcher(
   dispatcher.start().catch((error: unknown) => log.error({ err: error }, 'webhooks did not start'));
   const delivery: WebhookDelivery = {
     ownerApi: new WebhookOwnerApi(dispatcher, events.log, sender, attemptLog),
-    counters: () => flatten(dispatcher.counters()),
+    counters: () => dispatcher.counters(),
     async stop() {
       await dispatcher.stop(STOP_MS);
       await sender.close();

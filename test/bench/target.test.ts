@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { readMetrics } from '../../bench/measure/metrics.ts';
+import { readMetric } from '../../bench/measure/metrics.ts';
 import { type BenchReport, loadOf } from '../../bench/report/report.ts';
 import { leave, patiently } from '../../bench/subjects/guests.ts';
 import { cookieOf, expectOk, logIn, mcpLogin, request, signUp, updateKey } from '../../tools/agent.ts';
@@ -80,10 +80,10 @@ t.test(
       t.type(round.rssBytes, 'number');
     }
     t.same(
-      await readMetrics(gateway.internal, [
-        'gatehouse_gateway{kind="browserSessions"}'.replaceAll(/[{}]/g, '\\$&'),
-        'gatehouse_gateway{kind="mcpSessions"}'.replaceAll(/[{}]/g, '\\$&'),
-      ]),
+      [
+        await readMetric(gateway.internal, 'gatehouse_sessions', { scope: 'browser' }),
+        await readMetric(gateway.internal, 'gatehouse_sessions', { scope: 'mcp' }),
+      ],
       [0, 0],
       'no session of the run is left',
     );

@@ -80,7 +80,7 @@ t.test(
     );
     t.match(outcomeOf(await agent.call('wallet_get_info')), /^ok /);
     const { text } = await request(`${gateway.internal}/metrics`);
-    t.match(text, /modules_breakersOpen|breakers/i, 'the breaker shows in the metrics');
+    t.match(text, /^gatehouse_module_breakers_open [1-9]/m, 'the breaker shows in the metrics');
   },
 );
 

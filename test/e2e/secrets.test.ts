@@ -132,7 +132,7 @@ t.test('canaries: no secret in the log, in refusals, in /health or in /metrics',
   t.ok(refusals.length > 10);
 
   const pages = await pagesOf(gateway);
-  t.match(pages, /gatehouse_log_lines/);
+  t.match(pages, /gatehouse_log_lines_total/);
   await gateway.stop();
   const { stdout, stderr } = gateway.output();
   // A module may return the arguments of a call to its caller.

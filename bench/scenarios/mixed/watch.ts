@@ -1,4 +1,5 @@
 /** The gateway over the time of a mixed load: processor, memory and journal, once a second. */
+import { readMetric } from '../../measure/metrics.ts';
 import { costOf } from '../../measure/process-cost.ts';
 import { median } from '../../measure/statistics.ts';
 
@@ -47,12 +48,9 @@ export class Watch {
   }
 }
 
-/** The file with the room that was made ahead; NaN where nobody answers. */
-async function journalBytesOf(internal: string): Promise<number> {
-  const answer = await fetch(`${internal}/metrics`).catch((error: unknown) => error);
-  if (!(answer instanceof Response)) return Number.NaN;
-  const text = await answer.text();
-  return Number(/^gatehouse_gateway\{kind="journalFileBytes"\} (\d+)$/m.exec(text)?.[1] ?? Number.NaN);
+/** The file with the room that was made ahead; NaN when the listener does not answer. */
+function journalBytesOf(internal: string): Promise<number> {
+  return readMetric(internal, 'gatehouse_journal_file_bytes', {}).catch(() => Number.NaN);
 }
 
 export interface Growth {

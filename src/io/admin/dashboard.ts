@@ -1,23 +1,24 @@
 /**
- * The live dashboard's figures: what finished since the last look, counted only while somebody looks, and sent as
- * server-sent events. One ticker for all who look.
+ * Samples of the live dashboard: what finished since the last sample, sent as server-sent events. Requests are counted
+ * only while a dashboard is open; one timer serves all of them.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { FinishedRequest } from '../http/finished.ts';
 import { type OutgoingBody, type OutgoingSource, StreamReply } from '../http/stream.ts';
 import { residentMemory } from '../observability/machine.ts';
-import type { CallObservation, PartCounters } from '../observability/metrics.ts';
+import type { MetricReadings } from '../observability/metric-table.ts';
+import type { CallObservation } from '../observability/metrics.ts';
 
-/** A look every so often. */
+/** Interval between samples. */
 export const SAMPLE_INTERVAL_MS = 2_000;
-/** Who looks on, at most. */
+/** Open dashboards, at most. */
 const WATCHERS_MAX = 50;
-/** Routes and tools that a look names: the busiest. */
+/** Routes and tools in a sample: the busiest. */
 const NAMES_MAX = 12;
-/** Upper bounds of latency classes in milliseconds, 12 % apart: 0.05 ms to about 60 s. */
+/** Upper bounds of latency buckets in milliseconds, 12 % apart: 0.05 ms to about 60 s. */
 const BUCKETS = Array.from({ length: 124 }, (_, index) => 0.05 * 1.12 ** index);
 const RESOLUTION_MS = 10;
-/** A stream ends after so many looks, and its page comes back: a role that was taken away shows then. */
+/** Samples of one stream. The page then opens a new one, which checks the role again. */
 const SAMPLES_MAX = 300;
 
 interface CallCounts {
@@ -25,7 +26,7 @@ interface CallCounts {
   errors: number;
 }
 
-/** What one look shows. */
+/** One sample. */
 export interface DashboardSample {
   readonly utcMs: number;
   readonly seconds: number;
@@ -38,14 +39,14 @@ export interface DashboardSample {
   readonly rssBytes: number;
   readonly routes: readonly { name: string; count: number; errors: number }[];
   readonly tools: readonly { name: string; count: number; errors: number }[];
-  /** Of every part, as in /metrics. */
-  readonly parts: Readonly<Record<string, PartCounters>>;
+  /** The readings of /metrics. */
+  readonly metrics: Partial<MetricReadings>;
 }
 
 export class Dashboard {
   readonly #watchers = new Set<Watcher>();
   readonly #delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
-  #parts: Readonly<Record<string, () => PartCounters>> = {};
+  #read: () => Partial<MetricReadings> = () => ({});
   readonly #rss = residentMemory(() => performance.now());
   #timer: NodeJS.Timeout | undefined;
   #buckets = new Uint32Array(BUCKETS.length);
@@ -53,9 +54,9 @@ export class Dashboard {
   #tools = new Map<string, CallCounts>();
   #startedMs = 0;
 
-  /** Where the figures of the parts come from. */
-  read(parts: Readonly<Record<string, () => PartCounters>>): void {
-    this.#parts = parts;
+  /** `read` is called for each sample. */
+  read(read: () => Partial<MetricReadings>): void {
+    this.#read = read;
   }
 
   observe({ method, route, status, milliseconds }: FinishedRequest): void {
@@ -70,7 +71,7 @@ export class Dashboard {
     if (this.#watchers.size > 0 && name !== '') count(this.#tools, name, outcome !== 'ok');
   };
 
-  /** A stream of looks, or undefined when too many look on. It ends when `alive` says no. */
+  /** A stream of samples; undefined when too many dashboards are open. It ends when `alive` returns false. */
   watch(alive: () => boolean): StreamReply | undefined {
     if (this.#watchers.size >= WATCHERS_MAX) return undefined;
     const watcher = new Watcher(alive, () => this.#leave(watcher));
@@ -85,7 +86,7 @@ export class Dashboard {
     );
   }
 
-  /** Ends all streams; the gateway stops. */
+  /** Ends all streams. */
   close(): void {
     for (const watcher of [...this.#watchers]) watcher.end();
   }
@@ -127,7 +128,7 @@ export class Dashboard {
       rssBytes: this.#rss(),
       routes: busiest(this.#routes),
       tools: busiest(this.#tools),
-      parts: Object.fromEntries(Object.entries(this.#parts).map(([name, read]) => [name, read()])),
+      metrics: this.#read(),
     };
   }
 
@@ -150,7 +151,7 @@ export class Dashboard {
   }
 }
 
-/** One who looks on. A look that finds the last one still on its way is left out: they all say the same thing. */
+/** One open dashboard. A sample is left out while the one before is still being sent. */
 class Watcher {
   readonly #isAlive: () => boolean;
   readonly #onLeave: () => void;

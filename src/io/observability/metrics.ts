@@ -1,6 +1,9 @@
 /** Prometheus metrics of the internal listener. Counters of the parts are read when scraped, not pushed. */
-import { collectDefaultMetrics, Gauge, type Metric, Counter as PromCounter, Registry } from 'prom-client';
+import { type Metric, Registry } from 'prom-client';
 import { Counter, Histogram, LabelCache, type LabelledSeries, MetricFamily } from './counters.ts';
+import type { Label, MetricDefinition } from './metric-definition.ts';
+import { type MetricLabels, type MetricReadings, OBSERVED_METRICS, SAMPLED_METRICS } from './metric-table.ts';
+import { registerProcessMetrics } from './process-metrics.ts';
 
 /** One finished request, as the HTTP front reports it. */
 export interface RequestObservation {
@@ -13,7 +16,7 @@ export interface RequestObservation {
 /** One finished tool call, resource read or proxied REST call, refused ones included. */
 export interface CallObservation {
   readonly event: string;
-  /** Of the catalogue or a module; '' for a name that callers made up. */
+  /** Of the catalog or a module; '' for a name that callers made up. */
   readonly name: string;
   readonly outcome: string;
   readonly elapsedMs: number;
@@ -23,87 +26,142 @@ export interface CallObservation {
 
 export type CallObserver = (call: CallObservation) => void;
 
-/** Figures by name, as parts keep them: `{ allowed: 3, refused: 1 }`. */
-export type PartCounters = Readonly<Record<string, number>>;
-
 export interface Metrics {
   observe(request: RequestObservation): void;
   readonly observeCall: CallObserver;
-  /** A family of figures that is read at every scrape: one sample per name, under the label `kind`. */
-  source(name: string, help: string, read: () => PartCounters): void;
+  /** `read` is called at each scrape. */
+  sample(read: () => MetricReadings): void;
   /** The text exposition format and its content type. */
   render(): Promise<{ contentType: string; body: string }>;
 }
 
-/** Seconds; from the cost of an in-memory answer to the clients' own patience. */
+/** Seconds; from the cost of an in-memory answer to the longest time-out of clients. */
 const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 /** Different (route, method, status) series kept; routes are a fixed table, so this is only a net. */
 const SERIES_MAX = 5_000;
 
+type ObservedName = keyof typeof OBSERVED_METRICS;
+type NamesOf<Type extends string> = {
+  [Name in ObservedName]: (typeof OBSERVED_METRICS)[Name]['type'] extends Type ? Name : never;
+}[ObservedName];
+
 export function createMetrics(): Metrics {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry, prefix: 'gatehouse_' });
-  const requests = counterFamily(registry, {
-    name: 'gatehouse_http_requests_total',
-    help: 'Requests by route, method and status.',
-    labelNames: ['route', 'method', 'status'],
-  });
-  const seconds = histogramFamily(registry, {
-    name: 'gatehouse_http_request_seconds',
-    help: 'Time from the last byte of the request to the answer.',
-    labelNames: ['route', 'method'],
-    bounds: LATENCY_BUCKETS,
-  });
+  registerProcessMetrics(registry);
+  const requests = observedCounter(registry, 'gatehouse_http_requests_total');
+  const seconds = observedHistogram(registry, 'gatehouse_http_request_duration_seconds');
   const series = new LabelCache(SERIES_MAX, (route: string, method: string, status: number) => ({
-    requests: requests(route, method, String(status)),
-    seconds: seconds(route, method),
+    requests: requests({ route, method, status: String(status) }),
+    seconds: seconds({ route, method }),
   }));
+  const observeCall = createCallObserver(registry);
+  const readings = registerSampled(registry);
   return {
-    observeCall: createCallObserver(registry),
+    observeCall,
     observe({ route, method, status, milliseconds }) {
       const found = series.get(route, method, status);
       if (found === undefined) return;
       found.requests.value += 1;
       found.seconds.observe(milliseconds / 1000);
     },
-    source(name, help, read) {
-      new Gauge({
-        name: `gatehouse_${name}`,
-        help,
-        labelNames: ['kind'],
-        registers: [registry],
-        collect() {
-          for (const [kind, value] of Object.entries(read())) this.set({ kind }, value);
-        },
-      });
+    sample: (read) => {
+      readings.read = read;
     },
-    render: async () => ({ contentType: registry.contentType, body: await registry.metrics() }),
+    async render() {
+      readings.current = readings.read?.();
+      return { contentType: registry.contentType, body: await registry.metrics() };
+    },
   };
 }
 
 /** Counts by name and outcome; the gateway's own time and the modules' in histograms of their own. */
 function createCallObserver(registry: Registry): CallObserver {
-  const calls = counterFamily(registry, {
-    name: 'gatehouse_calls_total',
-    help: 'Tool calls, resource reads and proxied REST calls by name and outcome.',
-    labelNames: ['event', 'name', 'outcome'],
-  });
-  const secondsOf = (name: string, help: string) =>
-    histogramFamily(registry, { name, help, labelNames: ['event'], bounds: LATENCY_BUCKETS });
-  const gateway = secondsOf('gatehouse_call_gateway_seconds', 'Time of a call without that of its module.');
-  const backend = secondsOf('gatehouse_call_backend_seconds', 'Time that modules took for a call.');
+  const calls = observedCounter(registry, 'gatehouse_calls_total');
+  const gateway = observedHistogram(registry, 'gatehouse_call_gateway_duration_seconds');
+  const module = observedHistogram(registry, 'gatehouse_call_module_duration_seconds');
   const series = new LabelCache(SERIES_MAX, (event: string, outcome: string, name: string) => ({
-    calls: calls(event, name, outcome),
-    gateway: gateway(event),
-    backend: backend(event),
+    calls: calls({ event, name, outcome }),
+    gateway: gateway({ event }),
+    module: module({ event }),
   }));
   return ({ event, name, outcome, elapsedMs, backendMs }) => {
     const found = series.get(event, outcome, name);
     if (found === undefined) return;
     found.calls.value += 1;
     found.gateway.observe(Math.max(0, elapsedMs - (backendMs ?? 0)) / 1000);
-    if (backendMs !== undefined) found.backend.observe(backendMs / 1000);
+    if (backendMs !== undefined) found.module.observe(backendMs / 1000);
   };
+}
+
+function observedCounter<Name extends NamesOf<'counter'>>(registry: Registry, name: Name) {
+  const options = optionsOf(name);
+  const family = counterFamily(registry, options);
+  return (labels: MetricLabels<Name>) => family(...valuesOf(options, labels));
+}
+
+function observedHistogram<Name extends NamesOf<'histogram'>>(registry: Registry, name: Name) {
+  const options = { ...optionsOf(name), bounds: LATENCY_BUCKETS };
+  const family = histogramFamily(registry, options);
+  return (labels: MetricLabels<Name>) => family(...valuesOf(options, labels));
+}
+
+function optionsOf(name: ObservedName): FamilyOptions {
+  const { help, labels }: MetricDefinition = OBSERVED_METRICS[name];
+  return { name, help, labelNames: labels.map((label) => label.name) };
+}
+
+function valuesOf({ labelNames }: FamilyOptions, labels: Readonly<Record<string, string>>): string[] {
+  return labelNames.map((name) => labels[name] ?? '');
+}
+
+/** One snapshot of all parts for each scrape. */
+interface Readings {
+  read?: () => MetricReadings;
+  current?: MetricReadings | undefined;
+}
+
+function registerSampled(registry: Registry): Readings {
+  const readings: Readings = {};
+  for (const [name, definition] of Object.entries<MetricDefinition>(SAMPLED_METRICS)) {
+    const { type, help, labels } = definition;
+    register(registry, { name, help, type }, () => {
+      const reading = readings.current?.[name as keyof MetricReadings];
+      return reading === undefined ? [] : seriesOf(reading, labels, {});
+    });
+  }
+  return readings;
+}
+
+type AnyReading = number | { readonly [value: string]: AnyReading };
+
+/** Each number of a reading with its labels, in the order of the definition. */
+function seriesOf(
+  reading: AnyReading,
+  [label, ...rest]: readonly Label[],
+  labels: Readonly<Record<string, string>>,
+): Sample[] {
+  if (typeof reading === 'number') return [{ labels, value: reading }];
+  return Object.entries(reading).flatMap(([value, inner]) =>
+    seriesOf(inner, rest, label === undefined ? labels : { ...labels, [label.name]: value }),
+  );
+}
+
+interface Sample {
+  readonly metricName?: string;
+  readonly labels: Readonly<Record<string, string | number>>;
+  readonly value: number;
+}
+
+interface Head {
+  readonly name: string;
+  readonly help: string;
+  readonly type: string;
+}
+
+/** The registry asks a metric for its name and its values alone, which its type does not say. */
+function register(registry: Registry, head: Head, read: () => Sample[]): void {
+  const get = async () => ({ ...head, aggregator: 'sum', values: read() });
+  registry.registerMetric({ name: head.name, get } as unknown as Metric);
 }
 
 export interface FamilyOptions {
@@ -112,56 +170,46 @@ export interface FamilyOptions {
   readonly labelNames: readonly string[];
 }
 
-/** A family of counters; the labels of a series, told once, stand in the order of `labelNames`. */
+/** A family of counters; the labels of a series stand in the order of `labelNames`. */
 export function counterFamily(registry: Registry, options: FamilyOptions): (...labels: string[]) => Counter {
-  const family = new MetricFamily(options.labelNames, () => new Counter());
-  new PromCounter({
-    ...options,
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const { labels, value: counts } of family.all()) this.inc(labels, counts.value);
-    },
-  });
+  const { name, help, labelNames } = options;
+  const family = new MetricFamily(labelNames, () => new Counter());
+  register(registry, { name, help, type: 'counter' }, () =>
+    [...family.all()].map(({ labels, value }) => ({ labels, value: value.value })),
+  );
   return (...labels) => family.of(labels);
 }
 
-/** A family of histograms with the classes `bounds`. */
+/** A family of histograms with the buckets `bounds`. */
 export function histogramFamily(
   registry: Registry,
   options: FamilyOptions & { readonly bounds: readonly number[] },
 ): (...labels: string[]) => Histogram {
   const { name, help, labelNames, bounds } = options;
   const family = new MetricFamily(labelNames, () => new Histogram(bounds));
-  const read = async () => ({
-    name,
-    help,
-    type: 'histogram',
-    aggregator: 'sum',
-    values: [...family.all()].flatMap((series) => samples(name, bounds, series)),
-  });
-  // The registry asks a metric for its name and its values alone, which its type does not say.
-  registry.registerMetric({ name, get: read } as unknown as Metric);
+  register(registry, { name, help, type: 'histogram' }, () =>
+    [...family.all()].flatMap((series) => histogramSamples(name, bounds, series)),
+  );
   return (...labels) => family.of(labels);
 }
 
-function samples(
+function histogramSamples(
   name: string,
   bounds: readonly number[],
-  { labels, value: counts }: LabelledSeries<Histogram>,
-) {
-  const upTo = counts.cumulative();
-  const all = upTo.at(-1) ?? 0;
+  { labels, value }: LabelledSeries<Histogram>,
+): Sample[] {
+  const cumulative = value.cumulative();
+  const all = cumulative.at(-1) ?? 0;
   // Nothing was observed: the series has not begun.
   if (all === 0) return [];
-  const buckets = upTo.map((value, at) => ({
+  const buckets = cumulative.map((count, at) => ({
     metricName: `${name}_bucket`,
     labels: { le: bounds[at] ?? '+Inf', ...labels },
-    value,
+    value: count,
   }));
   return [
     ...buckets,
-    { metricName: `${name}_sum`, labels, value: counts.sum },
+    { metricName: `${name}_sum`, labels, value: value.sum },
     { metricName: `${name}_count`, labels, value: all },
   ];
 }

@@ -6,8 +6,11 @@ import { integer, object } from '../../domain/schema.ts';
 import { type FileRemovals, REMOVALS_BODY_MAX_BYTES } from '../files/storage/removals.ts';
 import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
 import { EVENTS_BODY_MAX_BYTES, type EventPush } from '../modules/event-push.ts';
-import type { Metrics, PartCounters } from '../observability/metrics.ts';
+import type { Metrics } from '../observability/metrics.ts';
 import type { HealthFacts } from './info.ts';
+
+/** Counters by name, as a part keeps them: `{ accepted: 3, late: 1 }`. */
+export type PartCounters = Readonly<Record<string, number>>;
 
 export interface InternalFacts extends HealthFacts {
   readonly uptimeSeconds: number;
@@ -38,7 +41,7 @@ export function createInternalRoutes(
     defineRoute({
       method: 'GET',
       path: '/health',
-      summary: 'Health with the figures of every part',
+      summary: 'Health with the counters of every part',
       group: 'internal',
       auth: 'none',
       limits: ['NoRateLimit'],

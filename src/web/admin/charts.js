@@ -1,28 +1,34 @@
 /**
- * The table of the dashboard: tiles and charts, each with the figures that it reads. The page and the tests walk it, so
- * it imports nothing.
- *
- * A figure is named by its place in a look: `requests`, or `connections.open` for one of a part, as in /metrics. `as`
- * says what is shown of it: `now` as it is, `perSecond` what was counted since the look before, `growth` what a count
- * since the start has grown by, both divided by the seconds between the looks. Several figures are added up.
+ * Tiles and charts of the dashboard with the values that they show, walked by the page and the tests. A value is named
+ * by its field of a sample (`requests`) or by its metric and labels (`gatehouse_sessions.browser`); several are summed.
+ * `as`: `now` as it is, `perSecond` counted since the sample before, `growth` the increase of a counter, per second.
  */
 const MEGABYTE = 1024 * 1024;
 
-/** Every count of refusals. `keyProof` is left out: who is refused a proof is counted by the scope that asked for it. */
-const REFUSED = ['c', 'i', 'p', 'm', 's', 'provenKey', 'unknownKey', 'signUp'].map(
-  (scope) => `limiter.${scope}_limited`,
-);
+const limited = (scope) => `gatehouse_limiter_decisions_total.${scope}.limited`;
 
-const now = (figures, more) => ({ figures: [figures].flat(), as: 'now', ...more });
-const perSecond = (figure, more) => ({ figures: [figure], as: 'perSecond', ...more });
-const growth = (figures, more) => ({ figures: [figures].flat(), as: 'growth', ...more });
+/** All scopes but `key_proof`: its refusals are counted by the scope that asked for the proof. */
+const REFUSED = [
+  'connection',
+  'address',
+  'key',
+  'login',
+  'session',
+  'proven_key',
+  'unknown_key',
+  'sign_up',
+].map(limited);
+
+const now = (names, more) => ({ names: [names].flat(), as: 'now', ...more });
+const perSecond = (name, more) => ({ names: [name], as: 'perSecond', ...more });
+const growth = (names, more) => ({ names: [names].flat(), as: 'growth', ...more });
 
 export const TILES = [
   { title: 'Requests / s', ...perSecond('requests', { digits: 1 }) },
   { title: 'Latency p99', ...now('p99', { digits: 1, unit: 'ms' }) },
   { title: 'Refused by limits', ...now(REFUSED, { digits: 0 }) },
-  { title: 'Connections', ...now('connections.open', { digits: 0 }) },
-  { title: 'In flight', ...now('requests.requestsInFlight', { digits: 0 }) },
+  { title: 'Connections', ...now('gatehouse_connections_open', { digits: 0 }) },
+  { title: 'In flight', ...now('gatehouse_http_requests_in_flight', { digits: 0 }) },
   { title: 'Memory', ...now('rssBytes', { unit: 'bytes' }) },
 ];
 
@@ -43,32 +49,32 @@ export const CHARTS = [
     title: 'Refused by limits a second',
     series: [
       growth(REFUSED, { label: 'all' }),
-      growth('limiter.c_limited', { label: 'connection', color: '--good' }),
-      growth('limiter.i_limited', { label: 'address', color: '--warn' }),
-      growth(['limiter.p_limited', 'limiter.provenKey_limited'], { label: 'key', color: '--bad' }),
-      growth('limiter.s_limited', { label: 'session', color: '--ink' }),
-      growth('limiter.m_limited', { label: 'login', color: '--ink-soft' }),
+      growth(limited('connection'), { label: 'connection', color: '--good' }),
+      growth(limited('address'), { label: 'address', color: '--warn' }),
+      growth(['key', 'proven_key'].map(limited), { label: 'key', color: '--bad' }),
+      growth(limited('session'), { label: 'session', color: '--ink' }),
+      growth(limited('login'), { label: 'login', color: '--ink-soft' }),
     ],
   },
   {
     title: 'Sessions',
     series: [
-      now('gateway.browserSessions', { label: 'browsers' }),
-      now('gateway.mcpSessions', { label: 'agents', color: '--good' }),
+      now('gatehouse_sessions.browser', { label: 'browsers' }),
+      now('gatehouse_sessions.mcp', { label: 'agents', color: '--good' }),
     ],
   },
   {
     title: 'Connections and streams',
     series: [
-      now('connections.open', { label: 'connections' }),
-      now('streams.streams', { label: 'event streams', color: '--good' }),
+      now('gatehouse_connections_open', { label: 'connections' }),
+      now('gatehouse_streams_open', { label: 'event streams', color: '--good' }),
     ],
   },
   {
     title: 'Files, MB a second',
     series: [
-      growth('files.uploads_receivedBytes', { label: 'received', scale: MEGABYTE }),
-      growth('files.bandwidth_chargedBytes', {
+      growth('gatehouse_upload_received_bytes_total', { label: 'received', scale: MEGABYTE }),
+      growth('gatehouse_throttle_charged_bytes_total', {
         label: 'through the limiter',
         color: '--good',
         scale: MEGABYTE,
@@ -78,15 +84,15 @@ export const CHARTS = [
   {
     title: 'Uploads',
     series: [
-      now('files.uploads_active', { label: 'receiving' }),
-      now('files.bandwidth_waiting', { label: 'waiting for bandwidth', color: '--warn' }),
+      now('gatehouse_uploads_active', { label: 'receiving' }),
+      now('gatehouse_throttle_streams_waiting', { label: 'waiting for bandwidth', color: '--warn' }),
     ],
   },
   {
     title: 'Webhooks',
     series: [
-      growth('webhooks.delivered', { label: 'delivered a second' }),
-      now('webhooks.pending', { label: 'applications that wait', color: '--warn' }),
+      growth('gatehouse_webhook_attempts_total.delivered', { label: 'delivered a second' }),
+      now('gatehouse_webhook_applications_pending', { label: 'applications that wait', color: '--warn' }),
     ],
   },
   { title: 'Event loop delay p99, ms', series: [now('loopDelayP99', { label: 'delay' })] },
@@ -94,23 +100,24 @@ export const CHARTS = [
     title: 'Memory and journal, MB',
     series: [
       now('rssBytes', { label: 'memory', scale: MEGABYTE }),
-      now('gateway.journalFileBytes', { label: 'journal', color: '--good', scale: MEGABYTE }),
+      now('gatehouse_journal_file_bytes', { label: 'journal', color: '--good', scale: MEGABYTE }),
     ],
   },
 ];
 
-/** Undefined for a name that the gateway does not have; null for one that has no value now. */
-export function figureOf(look, name) {
-  const [part, ...rest] = name.split('.');
-  return rest.length === 0 ? look[part] : look.parts[part]?.[rest.join('.')];
+/** Undefined for an unknown name; null for one that has no value now. */
+export function readingOf(sample, name) {
+  const [first, ...labels] = name.split('.');
+  if (!first.startsWith('gatehouse_')) return sample[first];
+  return labels.reduce((reading, label) => reading?.[label], sample.metrics[first]);
 }
 
-/** What a tile or a line shows at a look; `before`: the look before it, undefined at the first. */
-export function read({ figures, as, scale = 1 }, look, before) {
-  const sum = (of) => figures.reduce((total, name) => total + figureOf(of, name), 0);
-  if (figures.some((name) => figureOf(look, name) === undefined)) return undefined;
-  if (figures.some((name) => figureOf(look, name) === null)) return null;
-  if (as === 'now') return sum(look) / scale;
-  if (as === 'perSecond') return sum(look) / look.seconds / scale;
-  return before === undefined ? 0 : Math.max(0, sum(look) - sum(before)) / look.seconds / scale;
+/** The value of a tile or a line in a sample; `before`: the sample before, undefined at the first. */
+export function read({ names, as, scale = 1 }, sample, before) {
+  const sum = (of) => names.reduce((total, name) => total + readingOf(of, name), 0);
+  if (names.some((name) => readingOf(sample, name) === undefined)) return undefined;
+  if (names.some((name) => readingOf(sample, name) === null)) return null;
+  if (as === 'now') return sum(sample) / scale;
+  if (as === 'perSecond') return sum(sample) / sample.seconds / scale;
+  return before === undefined ? 0 : Math.max(0, sum(sample) - sum(before)) / sample.seconds / scale;
 }

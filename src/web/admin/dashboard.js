@@ -6,7 +6,7 @@ import { CHARTS, read, TILES } from './charts.js';
 const KEPT = 150;
 const SHOWN_SECONDS = 300;
 
-/** Looks as they arrive, the newest last. `isLost`: the stream broke and is being opened again. */
+/** Samples as they arrive, the newest last. `isLost`: the stream broke and is being opened again. */
 function useSamples() {
   const [samples, setSamples] = useState([]);
   const [isLost, setLost] = useState(false);
@@ -23,7 +23,7 @@ function useSamples() {
   return { samples, isLost };
 }
 
-/** What each tile and each line of a chart shows in a sample. */
+/** Values of each tile and of each line of a chart in a sample. */
 const shownOf = (sample, before) => ({
   tiles: TILES.map((tile) => read(tile, sample, before)),
   charts: CHARTS.map(({ series }) => series.map((each) => read(each, sample, before))),
@@ -41,7 +41,7 @@ export function DashboardPage() {
           <div class="grid">
             <${Busiest} title="Busiest routes" rows=${last.routes} sample=${last} />
             <${Busiest} title="Busiest tools" rows=${last.tools} sample=${last} />
-            <${Parts} sample=${last} />
+            <${Metrics} sample=${last} />
           </div>`
     }`;
 }
@@ -61,8 +61,8 @@ function tileText({ digits, unit }, value) {
   return unit === undefined ? value.toFixed(digits) : `${value.toFixed(digits)} ${unit}`;
 }
 
-/** The page's colours come from its tokens, so that a chart follows light and dark. */
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+/** Colors are design tokens of the page, so that charts follow light and dark mode. */
+const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 function Chart({ title, samples, at, series }) {
   const box = useRef(null);
@@ -71,8 +71,8 @@ function Chart({ title, samples, at, series }) {
     const draw = () => {
       plot.current?.destroy();
       const axis = {
-        stroke: colour('--ink-soft'),
-        grid: { stroke: colour('--line'), width: 1 },
+        stroke: token('--ink-soft'),
+        grid: { stroke: token('--line'), width: 1 },
         ticks: { show: false },
         font: '12px system-ui',
       };
@@ -94,7 +94,7 @@ function Chart({ title, samples, at, series }) {
             {},
             ...series.map(({ label, color = '--accent' }) => ({
               label,
-              stroke: colour(color),
+              stroke: token(color),
               width: 2,
             })),
           ],
@@ -151,9 +151,15 @@ function Busiest({ title, rows, sample }) {
   </section>`;
 }
 
-/** Everything that /metrics has, part by part. */
-function Parts({ sample }) {
+/** `[labels, value]` of each number of a reading. */
+const valuesOf = (reading, labels = []) =>
+  typeof reading === 'number'
+    ? [[labels.join(', '), reading]]
+    : Object.entries(reading).flatMap(([label, inner]) => valuesOf(inner, [...labels, label]));
+
+/** All readings of /metrics. */
+function Metrics({ sample }) {
   return html`<section class="card"><header><h2>All metrics</h2></header>
-    ${Object.entries(sample.parts).map(([part, values]) => html`<details key=${part}><summary>${part}</summary><dl class="facts small">${Object.entries(values).map(([name, value]) => html`<dt key=${name}>${name}</dt><dd>${value}</dd>`)}</dl></details>`)}
+    ${Object.entries(sample.metrics).map(([name, reading]) => html`<details key=${name}><summary class="mono">${name}</summary><dl class="facts small">${valuesOf(reading).map(([labels, value]) => html`<dt key=${labels}>${labels === '' ? 'value' : labels}</dt><dd>${value}</dd>`)}</dl></details>`)}
   </section>`;
 }

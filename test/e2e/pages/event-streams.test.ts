@@ -10,6 +10,7 @@ import type { BrowserContext, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { type Person, request, signUp } from '../../../tools/agent.ts';
 import { launch, type RunningGateway } from '../../../tools/launch.ts';
+import { metricValue } from '../../../tools/metric-value.ts';
 import { startBrowser } from '../../support/pages/browser.ts';
 
 const KEY = 'the-key-of-the-core-module';
@@ -143,7 +144,7 @@ async function push(person: Person, count = 1): Promise<number> {
 
 async function streams(): Promise<number> {
   const text = await (await fetch(`${gateway.internal}/metrics`)).text();
-  return Number(/^gatehouse_streams\{kind="streams"\} ([0-9]+)$/m.exec(text)?.[1]);
+  return metricValue(text, 'gatehouse_streams_open', {});
 }
 
 const until = (page: Page, condition: string) =>

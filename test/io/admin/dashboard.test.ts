@@ -1,4 +1,4 @@
-/** The live dashboard's figures, and the admin routes of what is going on. */
+/** Samples of the live dashboard, and the admin routes of uploads, events and actors. */
 import http from 'node:http';
 import t from 'tap';
 import type { StoredEvent } from '../../../src/domain/events/events.ts';
@@ -12,11 +12,11 @@ function finished(route: string, status: number, milliseconds: number): Finished
   return { method: 'GET', route, status, milliseconds } as FinishedRequest;
 }
 
-/** A stream that is read by nobody but the test. */
-function watching(live: Dashboard, alive = () => true) {
+/** A stream whose frames the test keeps. */
+function watching(dashboard: Dashboard, alive = () => true) {
   const sent: string[] = [];
   let ended = false;
-  const reply = live.watch(alive);
+  const reply = dashboard.watch(alive);
   const out: OutgoingBody = {
     send: (bytes) => {
       sent.push(String(bytes));
@@ -32,30 +32,30 @@ function watching(live: Dashboard, alive = () => true) {
   return { reply, sent, isEnded: () => ended };
 }
 
-t.test('figures: counted while somebody looks, by route and tool, with percentiles', (t) => {
-  const live = new Dashboard();
-  live.read({ limiter: () => ({ refused: 3 }) });
-  live.observe(finished('/early', 200, 1));
-  watching(live);
-  for (let each = 0; each < 98; each += 1) live.observe(finished('/fast', 200, 1));
-  live.observe(finished('/slow', 500, 400));
-  live.observe(finished('/slow', 429, 400));
-  live.observeCall({
+t.test('dashboard: counts while one is open, by route and tool, with percentiles', (t) => {
+  const dashboard = new Dashboard();
+  dashboard.read(() => ({ gatehouse_sessions: { browser: 3, mcp: 0 } }));
+  dashboard.observe(finished('/early', 200, 1));
+  watching(dashboard);
+  for (let each = 0; each < 98; each += 1) dashboard.observe(finished('/fast', 200, 1));
+  dashboard.observe(finished('/slow', 500, 400));
+  dashboard.observe(finished('/slow', 429, 400));
+  dashboard.observeCall({
     event: 'toolCall',
     name: 'sessions',
     outcome: 'ok',
     elapsedMs: 1,
     backendMs: undefined,
   });
-  live.observeCall({
+  dashboard.observeCall({
     event: 'toolCall',
     name: 'sessions',
     outcome: 'ToolFailed',
     elapsedMs: 1,
     backendMs: 1,
   });
-  const look: DashboardSample = live.sample(Date.now());
-  t.match(look, {
+  const sample: DashboardSample = dashboard.sample(Date.now());
+  t.match(sample, {
     requests: 100,
     errors: 1,
     routes: [
@@ -63,27 +63,27 @@ t.test('figures: counted while somebody looks, by route and tool, with percentil
       { name: 'GET /slow', count: 2, errors: 1 },
     ],
     tools: [{ name: 'sessions', count: 2, errors: 1 }],
-    parts: { limiter: { refused: 3 } },
+    metrics: { gatehouse_sessions: { browser: 3, mcp: 0 } },
   });
-  t.ok((look.p50 ?? 0) >= 1 && (look.p50 ?? 0) < 1.13, 'within its class of 12 %');
-  t.ok((look.p99 ?? 0) >= 400 && (look.p99 ?? 0) < 450);
-  live.close();
+  t.ok((sample.p50 ?? 0) >= 1 && (sample.p50 ?? 0) < 1.13, 'within its bucket of 12 %');
+  t.ok((sample.p99 ?? 0) >= 400 && (sample.p99 ?? 0) < 450);
+  dashboard.close();
   t.end();
 });
 
-t.test('figures: at most 50 look on, and whoever left makes room', (t) => {
-  const live = new Dashboard();
-  const watchers = Array.from({ length: 50 }, () => watching(live));
+t.test('dashboard: at most 50 are open, and one that is closed makes room', (t) => {
+  const dashboard = new Dashboard();
+  const watchers = Array.from({ length: 50 }, () => watching(dashboard));
   t.equal(
-    live.watch(() => true),
+    dashboard.watch(() => true),
     undefined,
   );
   watchers[0]?.reply?.source.lost();
   t.not(
-    live.watch(() => true),
+    dashboard.watch(() => true),
     undefined,
   );
-  live.close();
+  dashboard.close();
   t.ok(
     watchers.slice(1).every(({ isEnded }) => isEnded()),
     'a stop ends them all',

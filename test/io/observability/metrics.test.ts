@@ -28,8 +28,8 @@ t.test(
       'gatehouse_calls_total{event="mcp.tool",name="wallet_get_balance",outcome="ok"} 2',
       'gatehouse_calls_total{event="mcp.tool",name="wallet_get_info",outcome="error"} 1',
     ]);
-    t.match(body, /^gatehouse_call_backend_seconds_count\{event="mcp.tool"\} 3$/m);
-    t.match(body, /^gatehouse_call_gateway_seconds_count\{event="mcp.tool"\} 6$/m);
+    t.match(body, /^gatehouse_call_module_duration_seconds_count\{event="mcp.tool"\} 3$/m);
+    t.match(body, /^gatehouse_call_gateway_duration_seconds_count\{event="mcp.tool"\} 6$/m);
   },
 );
 
@@ -64,7 +64,7 @@ t.test(
       backendMs: 2990,
     });
     const slow = (await metrics.render()).body;
-    t.match(slow, /^gatehouse_call_gateway_seconds_bucket\{le="0.05",event="rest.call"\} 3$/m);
-    t.match(slow, /^gatehouse_call_backend_seconds_bucket\{le="1",event="rest.call"\} 1$/m);
+    t.match(slow, /^gatehouse_call_gateway_duration_seconds_bucket\{le="0.05",event="rest.call"\} 3$/m);
+    t.match(slow, /^gatehouse_call_module_duration_seconds_bucket\{le="1",event="rest.call"\} 1$/m);
   },
 );

@@ -1,0 +1,50 @@
+/** The counters of every part for the internal health page, flattened to one number per name. */
+import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
+import type { Pipeline } from '../io/http/pipeline.ts';
+import type { PartCounters } from '../io/routes/internal.ts';
+import { journalFileBytes, type MetricSources } from './metrics.ts';
+
+/** Nested counters as `outer_inner`; anything that is no number is left out. */
+function flatten(counters: object, prefix = ''): PartCounters {
+  const flat: Record<string, number> = {};
+  for (const [name, value] of Object.entries(counters)) {
+    const key = prefix === '' ? name : `${prefix}_${name}`;
+    if (typeof value === 'number') flat[key] = value;
+    else if (Array.isArray(value)) flat[key] = value.length;
+    else if (typeof value === 'object' && value !== null) Object.assign(flat, flatten(value, key));
+  }
+  return flat;
+}
+
+/** Sessions of browsers and agents, and the journal's file with the room that was made ahead of need. */
+function gatewayCounters({ actors, configuration }: MetricSources): PartCounters {
+  return {
+    browserSessions: actors.count('sidHash'),
+    mcpSessions: actors.count('sessionHash'),
+    journalFileBytes: journalFileBytes(configuration),
+  };
+}
+
+/** What is held of each bound now, and how often it or a share of it was used up. */
+function boundCounters(bounds: SharedBounds): PartCounters {
+  const rows = bounds.report().map(({ name, held, refused }) => [name, { held, refused }] as const);
+  return flatten(Object.fromEntries(rows));
+}
+
+export function countersOf(parts: MetricSources, pipeline: Pipeline): Record<string, () => PartCounters> {
+  return {
+    gateway: () => gatewayCounters(parts),
+    actors: () => flatten(parts.actors.counters()),
+    workers: () => flatten(parts.workers.counters()),
+    modules: () => flatten(parts.modules.counters()),
+    files: () => flatten(parts.files.counters()),
+    drafts: () => flatten(parts.drafts.uploads.counters()),
+    bounds: () => boundCounters(parts.bounds),
+    limiter: () => flatten(parts.limiter.counters()),
+    connections: () => flatten(parts.publicServer.counters()),
+    events: () => flatten(parts.events.counters()),
+    streams: () => flatten(parts.events.streams.counters()),
+    webhooks: () => flatten(parts.webhooks.counters()),
+    requests: () => flatten(pipeline.counters()),
+  };
+}

@@ -1,0 +1,39 @@
+/**
+ * Writes docs/METRICS.md from the table of metrics, so that the page cannot drift. The suite compares the file with
+ * what this prints.
+ *
+ *     npx tsc -p . && node build/tools/print-metrics.js
+ */
+import { writeFileSync } from 'node:fs';
+import type { MetricDefinition } from '../src/io/observability/metric-definition.ts';
+import { OBSERVED_METRICS, SAMPLED_METRICS } from '../src/io/observability/metric-table.ts';
+import { PROCESS_METRICS } from '../src/io/observability/process-metrics.ts';
+
+function rowsOf(table: Readonly<Record<string, MetricDefinition>>): string[] {
+  return Object.entries(table).map(([name, { type, unit, labels, help }]) => {
+    const shown = labels.map(({ name: label, values }) =>
+      values === null ? `\`${label}\`` : `\`${label}\`: ${values.join(', ')}`,
+    );
+    return `| \`${name}\` | ${type} | ${unit} | ${shown.join('<br>')} | ${help} |`;
+  });
+}
+
+function section(title: string, table: Readonly<Record<string, MetricDefinition>>): string[] {
+  const head = ['| Metric | Type | Unit | Labels | Meaning |', '|---|---|---|---|---|'];
+  return [`## ${title}`, '', ...head, ...rowsOf(table), ''];
+}
+
+/** The whole page. */
+export function metricsPage(): string {
+  return [
+    '# Metrics',
+    '',
+    'Generated from `src/io/observability/metric-table.ts` by `node build/tools/print-metrics.js`. The internal listener serves all of them at `/metrics` in the text format of Prometheus. Counters start at 0 with the process. Labels without values here take theirs from another table: routes, tools, modules, kinds of actors.',
+    '',
+    ...section('Requests and calls', OBSERVED_METRICS),
+    ...section('Parts of the gateway', SAMPLED_METRICS),
+    ...section('Process', PROCESS_METRICS),
+  ].join('\n');
+}
+
+if (process.argv[1]?.endsWith('print-metrics.js')) writeFileSync('docs/METRICS.md', metricsPage());
