@@ -104,7 +104,7 @@ export const app = defineActor<AppState, AppCommand, AppEvent, AppQuery>({
     if (isDeliveryCommand(command)) return decideDelivery(state, command, turn);
     const decision = decideApp(state, command, turn);
     if (isRefusal(decision) || (decision.events ?? []).length === 0) return decision;
-    return { ...decision, next: async ({ webhooks }) => tellWebhooks(webhooks?.changed(state.id)) };
+    return { ...decision, notify: ({ webhooks }) => webhooks?.changed(state.id) };
   },
 
   upcast: upcastApp,
@@ -133,10 +133,6 @@ function decideApp(state: AppState, command: Exclude<AppCommand, DeliveryCommand
     case 'enableWebhook':
       return decideWebhook(state, command, turn);
   }
-}
-
-function tellWebhooks(_told: unknown): DeliveryCommand {
-  return { type: 'told' };
 }
 
 function decideConfigure(state: AppState, command: ConfigureApp, turn: Turn): Decision {
