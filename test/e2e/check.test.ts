@@ -67,7 +67,7 @@ async function fill(directory: string): Promise<void> {
   await journal.close();
 }
 
-/** One hash over all rows that are read. */
+/** SHA-256 over all rows, apart from the owner record. */
 async function digest(directory: string): Promise<string> {
   const environment = open({ path: directory, noSubdir: false, maxDbs: 32, readOnly: true });
   const hash = createHash('sha256');

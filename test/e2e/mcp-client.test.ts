@@ -1,6 +1,6 @@
 /**
- * The official client against the real program: a person signs up, allows the key, an agent logs in by signature and
- * uses every tool of the catalogue on the sandbox, moves money, loses its session, and gets a custom tool by reload.
+ * The official client against the program: a user signs up and enables the key, an agent logs in by signature and
+ * uses every tool of the catalog on the sandbox, moves money, loses its session, and gets a custom tool by reload.
  */
 import { writeFileSync } from 'node:fs';
 import http from 'node:http';
@@ -25,7 +25,7 @@ import { launch, type RunningGateway } from '../../tools/launch.ts';
 
 t.setTimeout(120_000);
 
-/** Raised, never bypassed. */
+/** Limits are raised for the test, never bypassed. */
 const Settings = {
   ApiRPSLimit: 1000,
   IpRPSLimit: 1000,
@@ -59,7 +59,7 @@ async function connect(t: Test, gateway: RunningGateway, bearer: string): Promis
   return client;
 }
 
-/** The text of a call, parsed; the test fails when it is an error. */
+/** The parsed text of a tool result; fails the test if it is an error. */
 async function resultOf(t: Test, client: Client, name: string, values: object = {}) {
   const answer = (await client.callTool({ name, arguments: { ...values } })) as CallToolResult;
   const [item] = answer.content;
@@ -68,7 +68,7 @@ async function resultOf(t: Test, client: Client, name: string, values: object = 
   return JSON.parse(text).result;
 }
 
-/** The error of a call that must fail. */
+/** The error of a call that is expected to fail. */
 async function errorOf(t: Test, client: Client, name: string, values: object = {}) {
   const answer = (await client.callTool({ name, arguments: { ...values } })) as CallToolResult;
   const [item] = answer.content;
@@ -77,7 +77,7 @@ async function errorOf(t: Test, client: Client, name: string, values: object = {
   return JSON.parse(text).error;
 }
 
-/** Every wallet tool once, and the refusals that must move nothing. */
+/** Calls every wallet tool once, and the refused calls that must move no money. */
 async function moveMoney(t: Test, client: Client, receiver: Client, toUserId: string): Promise<void> {
   const wallet = await resultOf(t, client, 'wallet_get_info');
   const { currency, withdrawMin } = wallet.currencies[0];
@@ -167,7 +167,7 @@ t.test('official client: every gateway and wallet tool on the real program, as M
   await t.rejects(client.callTool({ name: 'user_keys' }), { code: -32001 }, 'and ends with the last call');
 });
 
-t.test('official client: McpBasic reads what is curated and moves nothing', async (t) => {
+t.test('official client: McpBasic reads the curated tools and moves no money', async (t) => {
   const gateway = await launch({ configuration: { Settings }, args: ['--sandbox'] });
   t.teardown(() => gateway.stop());
   const client = await connect(t, gateway, await basicBearer(gateway, await newPerson(gateway)));
@@ -179,7 +179,7 @@ t.test('official client: McpBasic reads what is curated and moves nothing', asyn
     await t.rejects(client.callTool({ name }), { code: -32001 }, name);
 });
 
-/** Outcomes of the reloads in the audit log, the oldest first. */
+/** Results of the reloads in the audit log, oldest first. */
 async function reloadsOf(gateway: RunningGateway, admin: Person): Promise<string[]> {
   const headers = { Cookie: admin.cookie };
   const answer = await request(`${gateway.url}/ProxyAdmin/api/audit?after=0&limit=1000`, { headers });
@@ -188,7 +188,7 @@ async function reloadsOf(gateway: RunningGateway, admin: Person): Promise<string
 }
 
 t.test(
-  'custom tools: from the configuration, swapped by SIGHUP and by an admin, kept when the new file has faults',
+  'custom tools: loaded from the configuration, swapped by SIGHUP and by an admin, kept if the new file has faults',
   async (t) => {
     const asked: string[] = [];
     const adminKey = newKey();

@@ -1,4 +1,4 @@
-/** The program as its operator meets it: flags, exit codes, what a start prints, keygen, signals, backup. */
+/** The command line of the program: flags, exit codes, output of a start, keygen, signals, backup. */
 
 import { existsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -11,7 +11,7 @@ t.setTimeout(240_000);
 
 const OTHER_VERSION = fileURLToPath(new URL('../support/other-version.cjs', import.meta.url));
 
-t.test('program: unusable flags end with 64 and one line that says why', async (t) => {
+t.test('program: an invalid flag ends with 64 and one line with the reason', async (t) => {
   const run = await runToEnd(['--prot', '1']);
   t.equal(run.code, 64);
   t.match(run.stderr, /--prot/);
@@ -20,7 +20,7 @@ t.test('program: unusable flags end with 64 and one line that says why', async (
   t.equal((await runToEnd(['no-such-command'])).code, 64);
 });
 
-t.test('program: --help and -h print how it is used and end with 0, whatever else is asked', async (t) => {
+t.test('program: --help and -h print the usage and end with 0, beside any other flag', async (t) => {
   for (const args of [['--help'], ['-h'], ['backup', '--help'], ['--check-config', '--help']]) {
     const run = await runToEnd(args);
     t.equal(run.code, 0, args.join(' '));
@@ -30,7 +30,7 @@ t.test('program: --help and -h print how it is used and end with 0, whatever els
   }
 });
 
-t.test('program: a Node that it does not run on ends the start with 78 and one sentence', async (t) => {
+t.test('program: an unsupported Node version ends the start with 78 and one sentence', async (t) => {
   const startOn = (version: string) =>
     runToEnd(['--help'], { NODE_OPTIONS: `--require ${OTHER_VERSION}`, NODE_VERSION_SAID: version });
   for (const version of ['v18.20.8', 'v20.19.9', 'v21.7.3', 'v22.12.9', 'v24.1.0']) {
@@ -42,7 +42,7 @@ t.test('program: a Node that it does not run on ends the start with 78 and one s
     t.equal((await startOn(version)).code, 0, version);
 });
 
-t.test('program: a wrong configuration ends with 78 and names every fault with its path', async (t) => {
+t.test('program: an invalid configuration ends with 78 and names every fault with its path', async (t) => {
   const folder = t.testdir();
   const file = `${folder}/bad.json`;
   const tool = { endpoint: 'wallet:/x', method: 'PUT', description: '', inputSchema: { type: 'array' } };
@@ -66,7 +66,7 @@ t.test('program: a wrong configuration ends with 78 and names every fault with i
   }
 });
 
-t.test('program: faults of custom tools end with 78, all at once', async (t) => {
+t.test('program: faults of custom tools end with 78 and are all listed', async (t) => {
   const folder = t.testdir();
   const file = `${folder}/tools.json`;
   writeFileSync(
@@ -95,7 +95,7 @@ t.test('program: faults of custom tools end with 78, all at once', async (t) => 
 });
 
 t.test(
-  'program: values that no schema can judge end with 78, beside the faults of shape and of custom tools',
+  'program: values that fail checks beyond the schema end with 78, beside faults of schema and custom tools',
   async (t) => {
     const folder = t.testdir();
     const file = `${folder}/values.json`;
@@ -138,12 +138,12 @@ t.test(
     t.notMatch(
       run.stderr,
       /TrustedProxies\.3|TrustedProxies\.4|AllowedOrigins\.1/,
-      'what is right is not named',
+      'valid values are not named',
     );
   },
 );
 
-t.test('program: --check-config of a good file ends with 0 and starts nothing', async (t) => {
+t.test('program: --check-config of a valid file ends with 0 and starts nothing', async (t) => {
   const file = `${t.testdir()}/good.json`;
   writeFileSync(file, '{ "Project": "shop" /* fine */ }');
   const run = await runToEnd(['--check-config', '--config', file]);
@@ -151,7 +151,7 @@ t.test('program: --check-config of a good file ends with 0 and starts nothing', 
   t.equal(run.stderr, '');
 });
 
-t.test('program: reachable from elsewhere outside production, it warns of webhooks to itself', async (t) => {
+t.test('program: a public listener outside production warns about webhooks to private ranges', async (t) => {
   const open = await launch({ configuration: { Listen: { host: '0.0.0.0' } } });
   t.teardown(() => open.stop());
   await open.said(/webhooks may go to these ranges/);
@@ -160,7 +160,7 @@ t.test('program: reachable from elsewhere outside production, it warns of webhoo
   t.notMatch(shut.output().stderr, /webhooks may go/);
 });
 
-t.test('program: a taken port ends with 69 and one clear line', async (t) => {
+t.test('program: a port in use ends with 69 and one line', async (t) => {
   const blocker = createServer();
   await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve));
   t.teardown(() => blocker.close());
@@ -177,7 +177,7 @@ t.test('program: a taken port ends with 69 and one clear line', async (t) => {
   }
 });
 
-t.test('program: a data path that cannot be made ends with 78', async (t) => {
+t.test('program: a data path that cannot be created ends with 78', async (t) => {
   const file = `${t.testdir()}/file`;
   writeFileSync(file, '');
   const run = await runToEnd(['--data', `${file}/data`, '--port', '0', '--internal-port', '0']);
@@ -185,7 +185,7 @@ t.test('program: a data path that cannot be made ends with 78', async (t) => {
   t.match(run.stderr, /DataPath/);
 });
 
-t.test('program: certificates that cannot be used end with 78 and name their key', async (t) => {
+t.test('program: unusable certificates end with 78 and name their configuration key', async (t) => {
   const folder = t.testdir({ 'cert.pem': 'not a certificate', 'key.pem': 'nor a key' });
   const check = async (tls: object) => {
     writeFileSync(`${folder}/tls.json`, JSON.stringify({ Listen: { tls } }));
@@ -199,7 +199,7 @@ t.test('program: certificates that cannot be used end with 78 and name their key
   t.match(wrong.stderr, /Listen\.tls: /);
 });
 
-t.test('program: a damaged journal ends with 70, a folder in use too, each with one line', async (t) => {
+t.test('program: a damaged journal and a data folder in use end with 70 and one line', async (t) => {
   const folder = t.testdir({ 'data.mdb': 'x'.repeat(100_000) });
   const ports = ['--port', '0', '--internal-port', '0'];
   const damaged = await runToEnd(['--data', folder, ...ports]);
@@ -213,21 +213,24 @@ t.test('program: a damaged journal ends with 70, a folder in use too, each with 
   t.match(second.stderr, /in use by another process/);
 });
 
-t.test('program: a damaged sandbox log and a backup of nothing end with 70 and one line', async (t) => {
-  const folder = t.testdir({ sandbox: { 'log.jsonl': 'damaged\n{}\n' } });
-  for (const args of [
-    ['--data', folder, '--port', '0', '--internal-port', '0'],
-    ['backup', `${folder}/copy`, '--data', `${folder}/none`],
-  ]) {
-    const run = await runToEnd(args);
-    t.equal(run.code, 70, args.join(' '));
-    t.match(run.stderr, /^gatehouse: .*(damaged|holds no journal)/);
-    t.equal(run.stderr.trim().split('\n').length, 1);
-  }
-  t.equal(existsSync(`${folder}/none`), false, 'a backup creates no data folder');
-});
+t.test(
+  'program: a damaged sandbox log and a backup without a journal end with 70 and one line',
+  async (t) => {
+    const folder = t.testdir({ sandbox: { 'log.jsonl': 'damaged\n{}\n' } });
+    for (const args of [
+      ['--data', folder, '--port', '0', '--internal-port', '0'],
+      ['backup', `${folder}/copy`, '--data', `${folder}/none`],
+    ]) {
+      const run = await runToEnd(args);
+      t.equal(run.code, 70, args.join(' '));
+      t.match(run.stderr, /^gatehouse: .*(damaged|holds no journal)/);
+      t.equal(run.stderr.trim().split('\n').length, 1);
+    }
+    t.equal(existsSync(`${folder}/none`), false, 'a backup creates no data folder');
+  },
+);
 
-t.test('program: SIGHUP takes new tools and keeps the old ones when a row is faulty', async (t) => {
+t.test('program: SIGHUP loads new tools and keeps the old ones if a definition is faulty', async (t) => {
   const folder = t.testdir();
   const file = `${folder}/tools.json`;
   const tool = {
@@ -293,7 +296,7 @@ t.test('program: tools under Config, and SIGHUP names changed keys that need a r
   t.notMatch(gateway.output().stderr, key, 'names alone');
 });
 
-t.test('program: the first line says where it listens, and SIGTERM ends it with 0', async (t) => {
+t.test('program: the first line says where it listens, and SIGTERM ends the program with 0', async (t) => {
   const gateway = await launch();
   t.match(
     gateway.output().stdout.split('\n')[0],

@@ -1,4 +1,4 @@
-/** Webhooks on the real program: a module pushes events, a receiver on loopback fails, the process is killed in between. */
+/** Webhooks on the program: a module pushes events, a receiver on loopback fails, the process is killed in between. */
 import { rmSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -34,7 +34,7 @@ interface Receiver {
   readonly received: Received[];
   /** Status of the next answer; 'hang': none. */
   answer: (body: string) => number | 'hang';
-  /** Resolves when the receiver has taken an event with this number. */
+  /** Resolves when the receiver has accepted an event with this number. */
   took(n: number): Promise<void>;
 }
 
@@ -101,11 +101,11 @@ interface Rotation {
   readonly receiver: Awaited<ReturnType<typeof startReceiver>>;
   readonly id: string;
   readonly apiKey: string;
-  /** Kills the gateway and starts it again. */
+  /** Kills and restarts the gateway. */
   readonly again: () => Promise<void>;
 }
 
-/** X-API-Key stays the former key until the owner ends that; until then both keys sign. */
+/** X-API-Key stays the former key until the owner ends the rotation; until then both keys sign. */
 async function checkRotation(t: Test, { send, receiver, id, apiKey, again }: Rotation): Promise<void> {
   const newKey = String((await send('/auth/v1/app/rotate_key', { id }))['apiKey']);
   const ping = async () => {
@@ -147,7 +147,7 @@ t.test(
     const created = await send('/auth/v1/app/upsert_usr_app', registration);
     const id = String(created['id']);
     const apiKey = String(created['apiKey']);
-    // Fails at random, now and then without an answer; by a sequence that repeats with every run.
+    // Fails at random, sometimes without an answer; the sequence is the same in every run.
     let attempts = 0;
     receiver.answer = () => {
       attempts += 1;
@@ -183,7 +183,7 @@ t.test(
     t.same(
       inOrder,
       Array.from({ length: n }, (_, index) => index + 1),
-      'each once, in order, none of others',
+      'each once, in order, no foreign event',
     );
     const deliveries = await send(`/auth/v1/app/deliveries?id=${id}`);
     t.ok(Number((deliveries['items'] as Json)['length']) > 0);
@@ -199,7 +199,7 @@ t.test(
 );
 
 t.test(
-  'webhooks: a receiver that hangs is given up, the owner is told over the event stream, a stop waits for nobody',
+  'webhooks: a hanging receiver times out, its owner gets an event on the stream, and a stop does not wait',
   async (t) => {
     const receiver = await startReceiver(t);
     const gateway = await launch({ configuration: CONFIGURATION });

@@ -1,4 +1,4 @@
-/** Downloads at their limits, with the real program: clients that never read, and a stop in the middle. */
+/** Limits of downloads, with the program: clients that never read, and a stop during a download. */
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import t from 'tap';
@@ -8,7 +8,7 @@ import { uploadAll } from '../../../tools/upload-client.ts';
 
 t.setTimeout(120_000);
 
-/** Clients that never read, what they may cost in all, and until when they are gone. */
+/** Number of clients that never read, their memory in all, and the time until they are closed. */
 const STALLED = { clients: 200, rssBytesMax: 120 * 1024 * 1024, goneMsMax: 20_000 } as const;
 const SETTINGS = {
   ApiRPSLimit: 0,
@@ -24,19 +24,19 @@ interface Health {
   readonly parts: { readonly files: Readonly<Record<string, number>> };
 }
 
-/** What the gateway says of itself: memory, and answers that hold buffers for downloads. */
+/** From /health: resident memory, and answers that hold download buffers. */
 async function healthOf({ internal }: RunningGateway): Promise<{ rssBytes: number; lent: number }> {
   const { rssBytes, parts } = (await (await fetch(`${internal}/health`)).json()) as Health;
   return { rssBytes, lent: parts.files['v2Downloads_buffers_answers'] ?? 0 };
 }
 
-/** Of a new person; its address by code. */
+/** Uploads a file of a new user; returns its URL by code. */
 async function uploaded({ url }: RunningGateway, bytes: Buffer): Promise<string> {
   const { cookie } = await signUp(url);
   return `${url}/auth/v2/file/${(await uploadAll({ url, cookie }, bytes)).fileCode}`;
 }
 
-t.test('clients that never read cost what is bounded, are closed, and hold nobody up', async (t) => {
+t.test('clients that never read use bounded memory, are closed, and delay no other client', async (t) => {
   const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: SETTINGS } });
   t.teardown(() => gateway.stop());
   const address = await uploaded(gateway, randomBytes(20 * 1024 * 1024));
@@ -59,7 +59,7 @@ t.test('clients that never read cost what is bounded, are closed, and hold nobod
     mostLent = Math.max(mostLent, lent);
     mostRssBytes = Math.max(mostRssBytes, rssBytes - before.rssBytes);
     const short = await fetch(address, { headers: { range: 'bytes=0-99' } });
-    t.equal((await short.arrayBuffer()).byteLength, 100, 'somebody else is served');
+    t.equal((await short.arrayBuffer()).byteLength, 100, 'another client is served');
     over = (mostLent === STALLED.clients && lent === 0) || performance.now() - startMs > STALLED.goneMsMax;
     if (!over) await new Promise((resolve) => setTimeout(resolve, 500));
   }
@@ -68,7 +68,7 @@ t.test('clients that never read cost what is bounded, are closed, and hold nobod
   t.ok(mostRssBytes < STALLED.rssBytesMax, `${Math.round(mostRssBytes / 1024)} KiB more memory`);
 });
 
-t.test('a stop lets a download that has begun come to its end', async (t) => {
+t.test('a stop lets a running download complete', async (t) => {
   const settings = { ...SETTINGS, FileDownloadBytesPerSecond: 1024 * 1024 };
   const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: settings } });
   t.teardown(() => gateway.stop());

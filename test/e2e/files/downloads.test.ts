@@ -1,6 +1,6 @@
 /**
- * Downloads of the real program with the real sandbox: who may fetch what, and until when; agents and people; storages of
- * this machine and far away. The table of ranges is test/io/routes/downloads.test.ts.
+ * Downloads of the program with the sandbox: access rules and revocation, agents and users, local storage and storage
+ * servers. Ranges are tested in test/io/routes/downloads.test.ts.
  */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ const SETTINGS = {
   FileUploadBytesPerSecond: 0,
   FileDownloadBytesPerSecond: 0,
 };
-/** What the chat module said is good for two seconds; the rest is the machine's. Milliseconds. */
+/** Answers of the chat module are cached for two seconds; the rest allows for a slow machine. Milliseconds. */
 const REVOKED_MS_MAX = 6_000;
 
 const admin = newKey();
@@ -60,7 +60,7 @@ async function upload({ cookie }: Person, bytes: Buffer, fields: object = {}, ur
 
 const codeOf = ({ json }: Awaited<ReturnType<typeof initUpload>>) => Number(json['error']?.['code'] ?? 0);
 
-/** Asks until the file is no longer given; how long that took, and the refusal. */
+/** Repeats a download until it is refused; returns the time taken and the refusal. */
 async function untilRefused(path: string, headers: Record<string, string>) {
   const startMs = performance.now();
   for (;;) {
@@ -70,7 +70,7 @@ async function untilRefused(path: string, headers: Record<string, string>) {
   }
 }
 
-t.test('members of the chat fetch a file, others do not, and who leaves does not any more', async (t) => {
+t.test('chat members fetch a file; other users and former members are refused', async (t) => {
   const [owner, member, outsider] = [
     await signUp(gateway.url),
     await signUp(gateway.url),
@@ -102,7 +102,7 @@ t.test('members of the chat fetch a file, others do not, and who leaves does not
   t.same((await untilRefused(file.byId, { Cookie: owner.cookie })).refusal, [404, 1311]);
 });
 
-t.test('agents: a verified one fetches by id, one that proved nothing only by code', async (t) => {
+t.test('agents: a McpVerified session fetches by id, a McpBasic session only by code', async (t) => {
   const person = await signUp(gateway.url);
   await updateKey(gateway.url, person, { mcpAccess: true });
   const file = await upload(person, randomBytes(1_000));
@@ -114,13 +114,13 @@ t.test('agents: a verified one fetches by id, one that proved nothing only by co
   const weak = { Authorization: `Bearer ${basic.json['result']?.['sessionId']}` };
   t.same((await get(file.byId, weak)).refusal, [401, 1101]);
   t.equal((await get(file.byCode, weak)).status, 200);
-  const both = { Authorization: 'Bearer nobody', Cookie: person.cookie };
-  t.same((await get(file.byId, both)).refusal, [401, 1101], 'a bearer decides, the cookie is not looked at');
+  const both = { Authorization: 'Bearer unknown', Cookie: person.cookie };
+  t.same((await get(file.byId, both)).refusal, [401, 1101], 'the bearer decides, the cookie is ignored');
   t.equal((await get(file.byCode, both)).status, 200, 'a code needs neither');
   t.same((await get(`/auth/v1/file/${file.fileId}`, bearer)).refusal, [401, 1101], 'v1 is for the cookie');
 });
 
-t.test('a user who is blocked fetches nothing more', async (t) => {
+t.test('a blocked user is refused every download', async (t) => {
   const person = await signUp(gateway.url);
   const file = await upload(person, randomBytes(1_000));
   t.equal((await get(file.byId, { Cookie: person.cookie })).status, 200);
@@ -135,7 +135,7 @@ t.test('a user who is blocked fetches nothing more', async (t) => {
   t.equal(blocked.status, 200, blocked.text);
   t.same((await get(file.byId, { Cookie: person.cookie })).refusal, [401, 1101]);
   t.same((await get(`/auth/v1/file/${file.fileId}`, { Cookie: person.cookie })).refusal, [401, 1101]);
-  // A message between two actors frees the slot and the checksum right after the answer; the upload's own limit is 600 s.
+  // The slot and the checksum are freed by an actor message after the answer; an abandoned upload would keep them 600 s.
   const startMs = performance.now();
   let code = 0;
   do code = await initUpload({ url: gateway.url, cookie }, unfinished).then(codeOf);
@@ -143,7 +143,7 @@ t.test('a user who is blocked fetches nothing more', async (t) => {
   t.equal(code, 0, 'what the user had begun makes room for others');
 });
 
-t.test('a chat module that is down is 502 or 503, and bytes that are not there are 404', async (t) => {
+t.test('a chat module that is down is 502 or 503, and missing bytes are 404', async (t) => {
   const person = await signUp(gateway.url);
   const file = await upload(person, randomBytes(1_000));
   const fault = (mode: string) =>
@@ -153,7 +153,7 @@ t.test('a chat module that is down is 502 or 503, and bytes that are not there a
   t.match(String(status), /^50[23]$/);
   t.equal(headers.get('etag'), null);
   await fault('ok');
-  // A message whose bytes never came here.
+  // A message without bytes in this gateway.
   const asGateway = async (path: string, body: object) =>
     (await request(`${gateway.sandbox}/chat/v1/${path}`, { body })).json['result'];
   const { userId } = person;
@@ -164,7 +164,7 @@ t.test('a chat module that is down is 502 or 503, and bytes that are not there a
   t.same((await get(`/auth/v2/file/${fileId}`, { Cookie: person.cookie })).refusal, [404, 1311]);
 });
 
-/** As the chat module asks the internal listener; the stand-in's key opens it. */
+/** A request to the internal listener with the key of the sandbox's chat module. */
 async function removeFiles(from: RunningGateway, files: readonly object[]) {
   const key = readFileSync(join(from.dataPath, 'sandbox/module-key'), 'utf8').trim();
   const headers = { 'X-Module-Key': key };
@@ -172,7 +172,7 @@ async function removeFiles(from: RunningGateway, files: readonly object[]) {
   return [answer.status, answer.json['result'] ?? answer.json['error']?.['code']];
 }
 
-t.test('removed files are 404 at once, and uploads under way go on', async (t) => {
+t.test('removed files are 404 at once, and open uploads continue', async (t) => {
   const [person, other] = [await signUp(gateway.url), await signUp(gateway.url)];
   const bytes = randomBytes(300_000);
   const file = await upload(person, bytes);
@@ -205,7 +205,7 @@ t.test('removed files are 404 at once, and uploads under way go on', async (t) =
   t.same(await removeFiles(gateway, asked), [200, { removed: 1 }], 'once it is whole it may go');
 });
 
-t.test('far away: files of a storage server come whole, in ranges, and to HEAD', async (t) => {
+t.test('storage server: its files are served whole, in ranges, and to HEAD', async (t) => {
   const server = await MemoryStorageServer.start(t);
   const far = await launch({
     args: ['--sandbox'],

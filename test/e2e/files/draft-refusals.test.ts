@@ -1,4 +1,4 @@
-/** v2 uploads against the real program: a body that is too large is told so, whatever the client. */
+/** v2 uploads against the program: every client receives the 413 for a body that is too large. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -64,7 +64,7 @@ const SENDERS: Readonly<Record<string, Sender>> = {
   ...(existsSync('/usr/bin/curl') ? { curl: viaCurl } : {}),
 };
 
-t.test('413 with 1301 arrives at every try, declared and chunked', async (t) => {
+t.test('413 with 1301 reaches the client in every attempt, declared and chunked', async (t) => {
   const gateway = await launch({
     args: ['--sandbox'],
     configuration: { Settings: { ...FREE_LIMITS, FileMaxSizeBytes: CAP } },

@@ -1,4 +1,4 @@
-/** v2 uploads against the real program: kill -9 at every stage, resume after it, bounded memory. */
+/** v2 uploads against the program: kill -9 at every stage, resumption, bounded memory. */
 import t from 'tap';
 import { eventLoopP99Ms } from '../../../bench/measure/metrics.ts';
 import { costOf } from '../../../bench/measure/process-cost.ts';
@@ -13,7 +13,7 @@ t.setTimeout(120_000);
 const KILLS = 5;
 const MEGABYTE = 1024 * 1024;
 
-t.test('kill -9 loop: every upload is complete or goes on after each kill', async (t) => {
+t.test('kill -9 loop: every upload is complete or resumable after each kill', async (t) => {
   const kills = count(KILLS);
   const report = await runDraftKillLoop({
     kills,
@@ -27,7 +27,7 @@ t.test('kill -9 loop: every upload is complete or goes on after each kill', asyn
   t.ok(report.acknowledged >= kills, 'the clients were uploading');
 });
 
-/** Pieces of one buffer, so that the client's memory stays out of the figures. */
+/** A body of slices of one buffer, so that the client's memory stays out of the measurement. */
 function bodyOf(sizeBytes: number): ReadableStream<Uint8Array> {
   const piece = new Uint8Array(256 * 1024).fill(7);
   let left = sizeBytes;
@@ -89,42 +89,45 @@ t.test('memory stays bounded: 60 streams at once, then 100 MiB through one', asy
   }
 });
 
-t.test('a stop ends a piece at what is counted, and it goes on after the restart', async (t) => {
-  const dataPath = `${t.testdir()}/data`;
-  const Settings = { ...FREE_LIMITS, FileUploadBytesPerSecond: 500_000 };
-  const first = await launch({ args: ['--sandbox'], dataPath, configuration: { Settings } });
-  const { cookie } = await signUp(first.url);
-  const fileId = await createDraft(first.url, cookie);
-  const path = `/auth/v2/file/stream_upload/${fileId}`;
-  const headers = { Cookie: cookie, 'Upload-Complete': '?1' };
-  const body = Buffer.alloc(8 * MEGABYTE, 5);
-  const broken = fetch(first.url + path, { method: 'POST', headers, body });
-  for (let taken = 0; taken === 0; ) {
-    const { parts } = (await (await fetch(`${first.internal}/health`)).json()) as {
-      parts: { files: Record<string, number> };
-    };
-    taken = parts.files['uploads_receivedBytes'] ?? 0;
-  }
-  const startMs = performance.now();
-  first.process.kill('SIGTERM');
-  const answer = await broken;
-  t.equal(answer.status, 503);
-  t.equal(((await answer.json()) as { error: { code: number } }).error.code, 1014);
-  t.equal((await first.exited).code, 0);
-  t.ok(performance.now() - startMs < 8_000, 'without waiting for an upload of 16 s');
-  const second = await launch({
-    args: ['--sandbox'],
-    dataPath,
-    configuration: { Settings: { ...Settings, FileUploadBytesPerSecond: 0 } },
-  });
-  t.teardown(() => second.stop());
-  const told = await fetch(second.url + path, { method: 'HEAD', headers: { Cookie: cookie } });
-  const offset = Number(told.headers.get('Upload-Offset'));
-  t.ok(offset > 0 && offset <= body.length, `on from ${offset}`);
-  const rest = await fetch(second.url + path, {
-    method: 'PATCH',
-    headers: { ...headers, 'Upload-Offset': String(offset) },
-    body: body.subarray(offset),
-  });
-  t.equal(rest.status, 200);
-});
+t.test(
+  'a stop ends a stream at its counted bytes, and the upload resumes there after the restart',
+  async (t) => {
+    const dataPath = `${t.testdir()}/data`;
+    const Settings = { ...FREE_LIMITS, FileUploadBytesPerSecond: 500_000 };
+    const first = await launch({ args: ['--sandbox'], dataPath, configuration: { Settings } });
+    const { cookie } = await signUp(first.url);
+    const fileId = await createDraft(first.url, cookie);
+    const path = `/auth/v2/file/stream_upload/${fileId}`;
+    const headers = { Cookie: cookie, 'Upload-Complete': '?1' };
+    const body = Buffer.alloc(8 * MEGABYTE, 5);
+    const broken = fetch(first.url + path, { method: 'POST', headers, body });
+    for (let taken = 0; taken === 0; ) {
+      const { parts } = (await (await fetch(`${first.internal}/health`)).json()) as {
+        parts: { files: Record<string, number> };
+      };
+      taken = parts.files['uploads_receivedBytes'] ?? 0;
+    }
+    const startMs = performance.now();
+    first.process.kill('SIGTERM');
+    const answer = await broken;
+    t.equal(answer.status, 503);
+    t.equal(((await answer.json()) as { error: { code: number } }).error.code, 1014);
+    t.equal((await first.exited).code, 0);
+    t.ok(performance.now() - startMs < 8_000, 'without waiting for an upload of 16 s');
+    const second = await launch({
+      args: ['--sandbox'],
+      dataPath,
+      configuration: { Settings: { ...Settings, FileUploadBytesPerSecond: 0 } },
+    });
+    t.teardown(() => second.stop());
+    const told = await fetch(second.url + path, { method: 'HEAD', headers: { Cookie: cookie } });
+    const offset = Number(told.headers.get('Upload-Offset'));
+    t.ok(offset > 0 && offset <= body.length, `on from ${offset}`);
+    const rest = await fetch(second.url + path, {
+      method: 'PATCH',
+      headers: { ...headers, 'Upload-Offset': String(offset) },
+      body: body.subarray(offset),
+    });
+    t.equal(rest.status, 200);
+  },
+);

@@ -1,4 +1,4 @@
-/** The real program with its files on a storage server: both versions, ranges, and a server that goes away. */
+/** The program with its files on a storage server: both transports, ranges, and a server that fails. */
 import { randomBytes } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ async function send(
   return { status: response.status, text: await response.text() };
 }
 
-/** By v1; the code of the file. */
+/** Uploads by v1; returns the code of the file. */
 async function uploadChunks({ url }: RunningGateway, person: Person, bytes: Buffer): Promise<string> {
   const crc32 = crcOf(bytes);
   const body = { FileName: 'a.bin', FileSize: bytes.length, CRC32: crc32 };
@@ -39,7 +39,7 @@ async function uploadChunks({ url }: RunningGateway, person: Person, bytes: Buff
   return String(code);
 }
 
-/** By v2; the answer to the stream and the code of the file. */
+/** Uploads by v2; returns the answer to the stream and the code of the file. */
 async function uploadStream({ url }: RunningGateway, person: Person, bytes: Buffer) {
   const address = `${url}/auth/v2/file/create_draft?fileName=b.bin&fileSize=${bytes.length}`;
   const headers = { Cookie: person.cookie };
@@ -54,7 +54,7 @@ async function fetchFile({ url }: RunningGateway, code: string | undefined, rang
   return { status: response.status, bytes: Buffer.from(await response.arrayBuffer()) };
 }
 
-t.test('storage server: files go there and come back, and its failures are told', async (t) => {
+t.test('storage server: files are stored there and read back, and its failures are reported', async (t) => {
   const server = await MemoryStorageServer.start(t);
   const gateway = await launch({
     args: ['--sandbox'],

@@ -1,4 +1,4 @@
-/** kill -9 during part, completion, publish and chat completion: the file is whole with its message, or neither is there. */
+/** kill -9 during part, completion, publish and chat completion: file and message both exist, or neither does. */
 import { randomBytes } from 'node:crypto';
 import {
   closeSync,
@@ -22,55 +22,61 @@ t.setTimeout(240_000);
 
 const KILLS = 8;
 
-t.test('kill -9 loop of uploads: complete or absent, message consistent, slot free', async (t) => {
-  const kills = count(KILLS);
-  const report = await runChunkKillLoop({
-    kills,
-    dataPath: `${t.testdir()}/data`,
-    clients: 6,
-    seed: depth.seed,
-  });
-  t.comment(JSON.stringify(report));
-  t.same(report.faults, []);
-  t.equal(report.kills, kills);
-  t.ok(report.completed > kills, 'people were uploading');
-});
+t.test(
+  'kill -9 loop of uploads: each file is complete or absent, its message consistent, its slot free',
+  async (t) => {
+    const kills = count(KILLS);
+    const report = await runChunkKillLoop({
+      kills,
+      dataPath: `${t.testdir()}/data`,
+      clients: 6,
+      seed: depth.seed,
+    });
+    t.comment(JSON.stringify(report));
+    t.same(report.faults, []);
+    t.equal(report.kills, kills);
+    t.ok(report.completed > kills, 'people were uploading');
+  },
+);
 
-t.test('restart: an open upload goes on; what a crash of the machine took is missing again', async (t) => {
-  const dataPath = `${t.testdir()}/data`;
-  const start = () => launch({ dataPath, args: ['--sandbox'] });
-  let gateway = await start();
-  const { cookie, userId } = await signUp(gateway.url);
-  const at = () => ({ url: gateway.url, cookie });
-  const bytes = randomBytes(4 * 256 * 1024 + 9);
-  await initUpload(at(), bytes);
-  await uploadPart(at(), bytes, 0);
-  await uploadPart(at(), bytes, 2);
-  const folder = join(dataPath, 'files', userId);
-  const [part = ''] = readdirSync(folder);
-  const missing = async () => (await uploadStatus(at(), crc32(bytes))).json['result']?.['missing'];
-  t.match(part, /^[0-9]+\.part$/);
-  t.equal((await gateway.stop()).code, 0);
-  gateway = await start();
-  t.same(await missing(), [1, 3, 4], 'after a stop in order');
-  t.match(gateway.output().stderr, /"clean":true/);
-  await uploadPart(at(), bytes, 1);
-  await gateway.kill();
-  damage(join(folder, part), 256 * 1024 + 77);
-  mkdirSync(join(dataPath, 'files', '7'));
-  writeFileSync(join(dataPath, 'files', '7', '8.part'), 'of nobody');
-  writeFileSync(join(folder, '9.part'), 'of nothing');
-  gateway = await start();
-  t.same(await missing(), [1, 3, 4], 'the damaged chunk is missing');
-  t.same(readdirSync(folder), [part], 'parts of nothing are gone');
-  t.notOk(existsSync(join(dataPath, 'files', '7', '8.part')));
-  t.match(gateway.output().stderr, /"clean":false,"uploads":1,"chunksLost":1,"partsSwept":2/);
-  for (const chunk of [4, 3]) await uploadPart(at(), bytes, chunk);
-  const last = await uploadPart(at(), bytes, 1);
-  const fileId = String(last.json['result']?.['fileId']);
-  t.ok(readFileSync(join(folder, fileId)).equals(bytes));
-  await gateway.stop();
-});
+t.test(
+  'restart: an open upload continues; chunks damaged by a crash of the machine are missing again',
+  async (t) => {
+    const dataPath = `${t.testdir()}/data`;
+    const start = () => launch({ dataPath, args: ['--sandbox'] });
+    let gateway = await start();
+    const { cookie, userId } = await signUp(gateway.url);
+    const at = () => ({ url: gateway.url, cookie });
+    const bytes = randomBytes(4 * 256 * 1024 + 9);
+    await initUpload(at(), bytes);
+    await uploadPart(at(), bytes, 0);
+    await uploadPart(at(), bytes, 2);
+    const folder = join(dataPath, 'files', userId);
+    const [part = ''] = readdirSync(folder);
+    const missing = async () => (await uploadStatus(at(), crc32(bytes))).json['result']?.['missing'];
+    t.match(part, /^[0-9]+\.part$/);
+    t.equal((await gateway.stop()).code, 0);
+    gateway = await start();
+    t.same(await missing(), [1, 3, 4], 'after a clean stop');
+    t.match(gateway.output().stderr, /"clean":true/);
+    await uploadPart(at(), bytes, 1);
+    await gateway.kill();
+    damage(join(folder, part), 256 * 1024 + 77);
+    mkdirSync(join(dataPath, 'files', '7'));
+    writeFileSync(join(dataPath, 'files', '7', '8.part'), 'no owner');
+    writeFileSync(join(folder, '9.part'), 'no upload');
+    gateway = await start();
+    t.same(await missing(), [1, 3, 4], 'the damaged chunk is missing');
+    t.same(readdirSync(folder), [part], 'parts without an upload are removed');
+    t.notOk(existsSync(join(dataPath, 'files', '7', '8.part')));
+    t.match(gateway.output().stderr, /"clean":false,"uploads":1,"chunksLost":1,"partsSwept":2/);
+    for (const chunk of [4, 3]) await uploadPart(at(), bytes, chunk);
+    const last = await uploadPart(at(), bytes, 1);
+    const fileId = String(last.json['result']?.['fileId']);
+    t.ok(readFileSync(join(folder, fileId)).equals(bytes));
+    await gateway.stop();
+  },
+);
 
 function damage(path: string, position: number): void {
   const file = openSync(path, 'r+');

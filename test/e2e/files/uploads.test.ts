@@ -1,4 +1,4 @@
-/** Buffered uploads of the real program with the real sandbox: every refusal with its status and code, and what is left. */
+/** Buffered uploads (v1) of the program with the sandbox: every refusal with status and code, and the data it leaves. */
 import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
@@ -38,7 +38,7 @@ async function someone(): Promise<Someone> {
   return { ...person, url: gateway.url };
 }
 
-/** `[status, code]`. */
+/** Status and error code of a response. */
 const refusalOf = ({ status, json }: Answer): [number, unknown] => [status, json['error']?.['code']];
 
 async function chat(userId: string, path: string, body?: object) {
@@ -54,13 +54,13 @@ async function fault(mode: string): Promise<void> {
   await request(`${gateway.sandbox}/sandbox/v1/fault`, { body: { module: 'chat', mode } });
 }
 
-/** Names in the folder of this user's bytes: file ids, and `….part`. */
+/** File names in the user's storage folder: file ids, and `….part`. */
 function stored({ userId }: Person): string[] {
   const folder = join(gateway.dataPath, 'files', userId);
   return existsSync(folder) ? readdirSync(folder) : [];
 }
 
-/** Files that the chat module's log holds as pending, neither completed nor given up. */
+/** Files pending in the log of the chat module: neither completed nor deleted. */
 function pendingMessages(): string[] {
   const lines = readFileSync(join(gateway.dataPath, 'sandbox', 'log.jsonl'), 'utf8')
     .trim()
@@ -74,7 +74,7 @@ function pendingMessages(): string[] {
   return [...pending];
 }
 
-/** Cleaning up follows the answer, the module's part of it 2 s later where the module was down. */
+/** Cleanup runs after the answer, and in the module 2 s later if the module was down. */
 const CLEANING_MS = 15_000;
 
 async function until(holds: () => boolean): Promise<boolean> {
@@ -84,45 +84,48 @@ async function until(holds: () => boolean): Promise<boolean> {
 }
 const bystander = someone();
 
-t.test('upload: parts in any order and at once; the file, its message and its code are there', async (t) => {
-  const ada = await someone();
-  const bytes = randomBytes(20 * CHUNK + 77);
-  const opened = await initUpload(ada, bytes, {
-    FileName: 'größe 😀.txt',
-    Message: 'look',
-    CRC32: crc32(bytes) | 0,
-  });
-  t.same(opened.json, { result: crc32(bytes) }, 'a negative CRC-32 is read as unsigned');
-  t.match(opened.headers.get('x-ratelimit'), /^s=s;/);
-  const order = [...chunksOf(bytes).keys()].reverse();
-  const first = await uploadPart(ada, bytes, order[0] ?? 0);
-  t.same(first.json, { result: { chunkNumber: 20, fileId: null, fileCode: null } });
-  t.equal(first.headers.get('x-ratelimit'), null, 'parts are not counted');
-  t.same((await uploadPart(ada, bytes, 20)).json, first.json, 'again: the same answer');
-  const status = await uploadStatus(ada, crc32(bytes));
-  const missing = Array.from({ length: 20 }, (_, at) => at);
-  const expected = { uploadId: crc32(bytes), chunkCount: 21, missing, expiresUtc: /^20.*Z$/ };
-  t.match(status.json, { result: expected });
-  t.equal(stored(ada).length, 1);
-  const answers = await Promise.all(order.slice(1).map((at) => uploadPart(ada, bytes, at)));
-  t.ok(answers.every(({ status }) => status === 200));
-  const last = answers.find(({ json }) => json['result']?.['fileId'] !== null);
-  const result = last?.json['result'] ?? {};
-  const { fileId, fileCode, chunkNumber } = result as Record<string, unknown>;
-  t.match(fileCode, /^[A-Za-z0-9_-]{22}$/);
-  t.same(stored(ada), [fileId]);
-  t.ok(readFileSync(join(gateway.dataPath, 'files', ada.userId, String(fileId))).equals(bytes));
-  const info = await chat(ada.userId, `files/info?fileId=${fileId}`);
-  t.match(info, { name: 'größe 😀.txt', sizeBytes: bytes.length, crc32: crc32(bytes), text: 'look' });
-  t.match(await chat(ada.userId, `chats/info?chatId=${info['chatId']}`), { kind: 'personal' });
-  const again = await uploadPart(ada, bytes, Number(chunkNumber));
-  t.same(again.json, last?.json, 'the finishing part again');
-  const other = (Number(chunkNumber) + 1) % 21;
-  t.same(refusalOf(await uploadPart(ada, bytes, other)), [404, 1305]);
-  t.same(refusalOf(await uploadStatus(ada, crc32(bytes))), [404, 1305]);
-});
+t.test(
+  'upload: parts arrive in any order and in parallel; the file, its message and its code exist',
+  async (t) => {
+    const ada = await someone();
+    const bytes = randomBytes(20 * CHUNK + 77);
+    const opened = await initUpload(ada, bytes, {
+      FileName: 'größe 😀.txt',
+      Message: 'look',
+      CRC32: crc32(bytes) | 0,
+    });
+    t.same(opened.json, { result: crc32(bytes) }, 'a negative CRC-32 is read as unsigned');
+    t.match(opened.headers.get('x-ratelimit'), /^s=s;/);
+    const order = [...chunksOf(bytes).keys()].reverse();
+    const first = await uploadPart(ada, bytes, order[0] ?? 0);
+    t.same(first.json, { result: { chunkNumber: 20, fileId: null, fileCode: null } });
+    t.equal(first.headers.get('x-ratelimit'), null, 'parts are not counted');
+    t.same((await uploadPart(ada, bytes, 20)).json, first.json, 'again: the same answer');
+    const status = await uploadStatus(ada, crc32(bytes));
+    const missing = Array.from({ length: 20 }, (_, at) => at);
+    const expected = { uploadId: crc32(bytes), chunkCount: 21, missing, expiresUtc: /^20.*Z$/ };
+    t.match(status.json, { result: expected });
+    t.equal(stored(ada).length, 1);
+    const answers = await Promise.all(order.slice(1).map((at) => uploadPart(ada, bytes, at)));
+    t.ok(answers.every(({ status }) => status === 200));
+    const last = answers.find(({ json }) => json['result']?.['fileId'] !== null);
+    const result = last?.json['result'] ?? {};
+    const { fileId, fileCode, chunkNumber } = result as Record<string, unknown>;
+    t.match(fileCode, /^[A-Za-z0-9_-]{22}$/);
+    t.same(stored(ada), [fileId]);
+    t.ok(readFileSync(join(gateway.dataPath, 'files', ada.userId, String(fileId))).equals(bytes));
+    const info = await chat(ada.userId, `files/info?fileId=${fileId}`);
+    t.match(info, { name: 'größe 😀.txt', sizeBytes: bytes.length, crc32: crc32(bytes), text: 'look' });
+    t.match(await chat(ada.userId, `chats/info?chatId=${info['chatId']}`), { kind: 'personal' });
+    const again = await uploadPart(ada, bytes, Number(chunkNumber));
+    t.same(again.json, last?.json, 'the finishing part again');
+    const other = (Number(chunkNumber) + 1) % 21;
+    t.same(refusalOf(await uploadPart(ada, bytes, other)), [404, 1305]);
+    t.same(refusalOf(await uploadStatus(ada, crc32(bytes))), [404, 1305]);
+  },
+);
 
-t.test('init: 1309 for names, 1301 for sizes, 400 for what is no request', async (t) => {
+t.test('init: 1309 for names, 1301 for sizes, 400 for malformed requests', async (t) => {
   const ada = await someone();
   const bytes = randomBytes(10);
   const names = [
@@ -164,7 +167,7 @@ t.test('init: 1309 for names, 1301 for sizes, 400 for what is no request', async
 });
 
 t.test(
-  'init: a chat of others and an unknown one are 403, an unknown linked message 404, one’s own takes the file',
+  'init: a foreign or unknown chat is 403, an unknown linked message 404, the user’s own chats get the file',
   async (t) => {
     const [ada, bob] = [await someone(), await someone()];
     const bytes = randomBytes(1000);
@@ -198,7 +201,7 @@ t.test(
   },
 );
 
-t.test('init: 1302 for a second one, 1304 for a CRC-32 in use, 1303 for the 61st', async (t) => {
+t.test('init: 1302 for a second upload, 1304 for a CRC-32 in use, 1303 for the 61st upload', async (t) => {
   const people = await Promise.all(Array.from({ length: 61 }, () => someone()));
   const [ada, bob] = people as [Someone, Someone];
   const bytes = randomBytes(1000);
@@ -225,7 +228,7 @@ t.test('init: 1302 for a second one, 1304 for a CRC-32 in use, 1303 for the 61st
   t.equal(await until(() => pendingMessages().length === 1), true);
 });
 
-t.test('part: 1305 for what is unknown or another’s, 1306 for what is no chunk of it', async (t) => {
+t.test('part: 1305 for an unknown or foreign upload, 1306 for a chunk number outside of it', async (t) => {
   const [ada, bob] = [await someone(), await someone()];
   const bytes = randomBytes(2 * CHUNK);
   const uploadId = crc32(bytes);
@@ -249,37 +252,44 @@ t.test('part: 1305 for what is unknown or another’s, 1306 for what is no chunk
   t.equal((await uploadPart(ada, bytes, 1)).status, 200);
 });
 
-t.test('part: 1307 for a long or a short one, 1308 for a wrong one, which may be sent again', async (t) => {
-  const ada = await someone();
-  const bytes = randomBytes(2 * CHUNK + 5);
-  await initUpload(ada, bytes);
-  const uploadId = crc32(bytes);
-  const [first = bytes, , last = bytes] = chunksOf(bytes);
-  const long = Buffer.concat([first, Buffer.from('!')]);
-  const as = (chunkNumber: number, sent: Uint8Array) => ({ uploadId, chunkNumber, chunkCrc32: crc32(sent) });
-  t.same(refusalOf(await sendPart(ada, as(0, long), long)), [413, 1307], '256 KB and a byte');
-  t.same(refusalOf(await sendPart(ada, as(2, first), first)), [413, 1307], 'longer than the last one');
-  const short = first.subarray(1);
-  t.same(refusalOf(await sendPart(ada, as(0, short), short)), [400, 1307]);
-  t.same(refusalOf(await sendPart(ada, as(0, first), new Uint8Array(0))), [400, 1307], 'no body');
-  t.same(refusalOf(await sendPart(ada, { ...as(0, first), chunkCrc32: 7 }, first)), [422, 1308]);
-  const head = `POST /auth/v1/file/upload_part?${queryOf(as(0, first))} HTTP/1.1\r\nHost: localhost\r\nCookie: ${ada.cookie}\r\n`;
-  const chunked = Buffer.concat([
-    Buffer.from(`${head}Transfer-Encoding: chunked\r\n\r\n${long.length.toString(16)}\r\n`),
-    long,
-    Buffer.from('\r\n0\r\n\r\n'),
-  ]);
-  t.match(await raw(chunked), /^HTTP\/1\.1 413[\s\S]*"code":1307/, 'chunked, nothing declared');
-  t.equal((await uploadPart(ada, bytes, 0)).status, 200);
-  t.same(refusalOf(await sendPart(ada, { ...as(0, first), chunkCrc32: 7 }, first)), [422, 1308], 'stored');
-  t.equal((await uploadPart(ada, bytes, 1)).status, 200);
-  t.equal((await uploadPart(ada, bytes, 2)).status, 200);
-  t.equal(last.length, 5);
-  const [fileId = ''] = stored(ada);
-  t.ok(readFileSync(join(gateway.dataPath, 'files', ada.userId, fileId)).equals(bytes));
-});
+t.test(
+  'part: 1307 for a chunk of wrong length, 1308 for a wrong CRC-32, after which it may be sent again',
+  async (t) => {
+    const ada = await someone();
+    const bytes = randomBytes(2 * CHUNK + 5);
+    await initUpload(ada, bytes);
+    const uploadId = crc32(bytes);
+    const [first = bytes, , last = bytes] = chunksOf(bytes);
+    const long = Buffer.concat([first, Buffer.from('!')]);
+    const as = (chunkNumber: number, sent: Uint8Array) => ({
+      uploadId,
+      chunkNumber,
+      chunkCrc32: crc32(sent),
+    });
+    t.same(refusalOf(await sendPart(ada, as(0, long), long)), [413, 1307], '256 KB and a byte');
+    t.same(refusalOf(await sendPart(ada, as(2, first), first)), [413, 1307], 'longer than the last one');
+    const short = first.subarray(1);
+    t.same(refusalOf(await sendPart(ada, as(0, short), short)), [400, 1307]);
+    t.same(refusalOf(await sendPart(ada, as(0, first), new Uint8Array(0))), [400, 1307], 'no body');
+    t.same(refusalOf(await sendPart(ada, { ...as(0, first), chunkCrc32: 7 }, first)), [422, 1308]);
+    const head = `POST /auth/v1/file/upload_part?${queryOf(as(0, first))} HTTP/1.1\r\nHost: localhost\r\nCookie: ${ada.cookie}\r\n`;
+    const chunked = Buffer.concat([
+      Buffer.from(`${head}Transfer-Encoding: chunked\r\n\r\n${long.length.toString(16)}\r\n`),
+      long,
+      Buffer.from('\r\n0\r\n\r\n'),
+    ]);
+    t.match(await raw(chunked), /^HTTP\/1\.1 413[\s\S]*"code":1307/, 'chunked, nothing declared');
+    t.equal((await uploadPart(ada, bytes, 0)).status, 200);
+    t.same(refusalOf(await sendPart(ada, { ...as(0, first), chunkCrc32: 7 }, first)), [422, 1308], 'stored');
+    t.equal((await uploadPart(ada, bytes, 1)).status, 200);
+    t.equal((await uploadPart(ada, bytes, 2)).status, 200);
+    t.equal(last.length, 5);
+    const [fileId = ''] = stored(ada);
+    t.ok(readFileSync(join(gateway.dataPath, 'files', ada.userId, fileId)).equals(bytes));
+  },
+);
 
-t.test('part: a form and a coded body are 415; nothing is stored, and the upload goes on', async (t) => {
+t.test('part: a form and an encoded body are 415; nothing is stored, and the upload continues', async (t) => {
   const ada = await someone();
   const bytes = randomBytes(CHUNK + 5);
   await initUpload(ada, bytes);
@@ -301,7 +311,7 @@ t.test('part: a form and a coded body are 415; nothing is stored, and the upload
   t.match((await uploadPart(ada, bytes, 1)).json['result'], { fileId: /^\d+$/ });
 });
 
-/** Sends bytes on a socket of their own; resolves with what comes until the answer is whole or the other side closes. */
+/** Sends bytes on a new socket; resolves with the received text at a complete answer or at the end of the connection. */
 function raw(bytes: Uint8Array, then: (socket: Socket) => void = () => undefined): Promise<string> {
   return new Promise((resolve) => {
     const { hostname, port } = new URL(gateway.url);
@@ -321,7 +331,7 @@ function raw(bytes: Uint8Array, then: (socket: Socket) => void = () => undefined
   });
 }
 
-t.test('a foreign page cannot upload with somebody’s cookie', async (t) => {
+t.test('a page of another origin cannot upload with a user’s cookie', async (t) => {
   const ada = await someone();
   const headers = { Cookie: ada.cookie, Origin: 'https://evil.example' };
   for (const path of ['upload_part?uploadId=1&chunkNumber=0&chunkCrc32=0', 'cancel_upload?uploadId=1'])
@@ -333,7 +343,7 @@ t.test('a foreign page cannot upload with somebody’s cookie', async (t) => {
   t.same(refusalOf(await request(`${gateway.url}/auth/v1/file/init_upload`, { headers, body })), [403, 1103]);
 });
 
-t.test('part: FIN and RST in mid-body leave nothing behind, the chunk may be sent again', async (t) => {
+t.test('part: FIN and RST in mid-body store nothing, and the chunk may be sent again', async (t) => {
   const ada = await someone();
   const bytes = randomBytes(CHUNK + 100);
   await initUpload(ada, bytes);
@@ -346,13 +356,13 @@ t.test('part: FIN and RST in mid-body leave nothing behind, the chunk may be sen
     await raw(half, (socket) => socket.resetAndDestroy());
   }
   t.match((await uploadStatus(ada, crc32(bytes))).json, { result: { missing: [0, 1] } });
-  // Longer than it said: the rest begins another request, which is none.
+  // Longer than its Content-Length: the rest is parsed as another, malformed request.
   t.match(await raw(Buffer.concat([Buffer.from(head), first, Buffer.from('more')])), /^HTTP\/1\.1 200/);
   t.match((await uploadStatus(ada, crc32(bytes))).json, { result: { missing: [1] } });
   t.match((await uploadPart(ada, bytes, 1)).json, { result: { fileId: String } });
 });
 
-t.test('last part: a full-file mismatch is 1308, ends the upload and removes everything', async (t) => {
+t.test('last part: a full-file mismatch is 1308, ends the upload and removes all its data', async (t) => {
   const ada = await someone();
   const bytes = randomBytes(CHUNK + 1);
   t.equal((await initUpload(ada, bytes, { CRC32: 0 })).text, '{"result":0}', '0 is a CRC-32');
@@ -369,7 +379,7 @@ t.test('last part: a full-file mismatch is 1308, ends the upload and removes eve
   await cancelUpload(ada, crc32(bytes));
 });
 
-t.test('module down at init or completion: 1310, nothing stays, the slot is free', async (t) => {
+t.test('module down at init or completion: 1310, no data is left, and the slot is free', async (t) => {
   const ada = await someone();
   const bytes = randomBytes(1000);
   for (const mode of ['error', 'cut']) {
@@ -387,7 +397,7 @@ t.test('module down at init or completion: 1310, nothing stays, the slot is free
   }
 });
 
-t.test('a sender who left the chat: 403 at completion, nothing stays', async (t) => {
+t.test('a sender who left the chat: 403 at completion, and no data is left', async (t) => {
   const [ada, bob] = [await someone(), await someone()];
   const bytes = randomBytes(1000);
   await chat(bob.userId, 'chats/list');
@@ -399,6 +409,6 @@ t.test('a sender who left the chat: 403 at completion, nothing stays', async (t)
   t.same((await chat(ada.userId, `messages/list?chatId=${ChatId}`))['messages'], []);
 });
 
-t.test('at the end no message is pending that belongs to nothing', async (t) => {
-  t.ok(await until(() => pendingMessages().length === 1), 'the one upload that is open');
+t.test('at the end every pending message belongs to an open upload', async (t) => {
+  t.ok(await until(() => pendingMessages().length === 1), 'the only open upload');
 });

@@ -1,4 +1,4 @@
-/** The page of keys in the admin panel, in a real browser against the real program: search, add, change, remove. */
+/** The keys page of the admin panel in a browser against the program: search, add, change, remove. */
 import type { Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { type Answer, newKey, type Person, request, signUp } from '../../../tools/agent.ts';
@@ -52,7 +52,7 @@ t.test('admin keys: searched, added, changed and removed in the panel', async (t
   );
 });
 
-/** By keyboard alone; a refusal stands in the dialog, and what was typed stays. */
+/** By keyboard only; a refusal is shown in the dialog, and typed input stays. */
 async function addKey(t: Test, { page, violations, picture }: OpenPage, person: Person): Promise<void> {
   const { keyboard } = page;
   const dialog = page.getByRole('dialog', { name: 'Add a key' });
@@ -85,7 +85,7 @@ async function addKey(t: Test, { page, violations, picture }: OpenPage, person: 
   await picture('keys-added');
 }
 
-/** Nothing is sent before it is saved; Escape forgets what was chosen. */
+/** Nothing is sent before it is saved; Escape discards the choice. */
 async function changeKey(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
   const row = rowOf(page, agent.publicKey);
   const button = row.getByRole('button', { name: 'Change' });
@@ -114,7 +114,7 @@ async function changeKey(t: Test, { page, violations, picture }: OpenPage): Prom
   await page.keyboard.press('Escape');
 }
 
-/** The access of a passkey is stored, and the panel says that it opens nothing. */
+/** The access of a passkey is stored, and the panel says that it has no effect. */
 async function changePasskey(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
   const row = page.getByRole('row').filter({ hasText: 'current' });
   const dialog = page.getByRole('dialog', { name: 'Key permissions' });
@@ -200,7 +200,7 @@ async function removeKey(t: Test, { page, violations, picture }: OpenPage, perso
   t.same(
     events.filter((event) => event.endsWith('_by_admin')),
     ['key_removed_by_admin', 'key_changed_by_admin', 'key_added_by_admin'],
-    'the person reads of it',
+    'the user sees the change',
   );
 }
 
@@ -237,7 +237,7 @@ async function searchKeys(t: Test, { page, violations, picture }: OpenPage, pers
   });
 }
 
-/** A viewer sees no button that changes a key. */
+/** A viewer gets no button that changes a key. */
 async function readAsViewer(t: Test, adminPage: Page): Promise<void> {
   const viewer = await signUp(gateway.url);
   const staff = JSON.stringify({ userId: viewer.userId, role: 'viewer' });

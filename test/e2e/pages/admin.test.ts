@@ -1,4 +1,4 @@
-/** The admin panel in a real browser against the real program: set-up, every page, what a second admin sees. */
+/** The admin panel in a browser against the program: set-up, every page, the view of a second admin. */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -54,7 +54,7 @@ t.test('admin: the set-up link makes an admin once, and every page of the panel 
   await t.test('deliveries', (t) => seeDeliveries(t, admin));
   await t.test('roles', (t) => changeRole(t, admin));
   await t.test('audit', (t) => filterAudit(t, admin));
-  // Clicked through faster than a session may: the page waits for the next window by itself.
+  // The clicks exceed the session's quota: the page waits for the next window by itself.
   t.same(
     complaints().filter((text) => !/429|400|503/.test(text)),
     [],
@@ -64,7 +64,7 @@ t.test('admin: the set-up link makes an admin once, and every page of the panel 
   await again.page.getByRole('alert').getByText('Set-up link is over').waitFor();
 });
 
-/** The receiver has a delivery before the attempt is on disk. */
+/** Polls the page, since the receiver gets a delivery before the attempt is stored. */
 async function refreshUntil(page: Page, shown: Locator): Promise<void> {
   while (!(await shown.isVisible())) {
     const answered = page.waitForResponse(/api\/deliveries/);
@@ -73,7 +73,7 @@ async function refreshUntil(page: Page, shown: Locator): Promise<void> {
   }
 }
 
-/** An application is approved, its deliveries are seen, and one is sent again. */
+/** Approves an application, shows its deliveries and sends one again. */
 async function seeDeliveries(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
   const heard: string[] = [];
   let first: () => void = () => undefined;
@@ -101,7 +101,7 @@ async function seeDeliveries(t: Test, { page, violations, picture }: OpenPage): 
   await arrived;
   await linkTo(page, 'Applications').click();
   const row = page.getByRole('row', { name: /Shop/ });
-  // Over the limit once: the page sends it again when the refusal says so.
+  // Over the limit once: the page repeats the request after Retry-After.
   let sent = 0;
   await page.route('**/api/apps/update', async (route) => {
     sent += 1;
@@ -126,7 +126,7 @@ async function seeDeliveries(t: Test, { page, violations, picture }: OpenPage): 
   t.equal(heard[0], heard[1], 'the same webhook-id');
 }
 
-/** Nothing is sent before the dialog is confirmed: not by a select, not by Escape, not by Cancel. */
+/** No request is sent before the dialog is confirmed: not by a select, Escape or Cancel. */
 async function changeRole(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
   const person = await signUp(gateway.url);
   const sent: unknown[] = [];
@@ -138,7 +138,7 @@ async function changeRole(t: Test, { page, violations, picture }: OpenPage): Pro
   const row = page.getByRole('row', { name: new RegExp(person.userId) });
   await page.getByText('yours', { exact: true }).waitFor();
   t.equal(await page.getByRole('row').filter({ hasText: 'yours' }).getByText('Change').count(), 0);
-  t.equal(await page.getByRole('table').getByRole('combobox').count(), 0, 'no select stands in the table');
+  t.equal(await page.getByRole('table').getByRole('combobox').count(), 0, 'the table has no select');
   const change = row.getByRole('button', { name: 'Change' });
   const dialog = page.getByRole('dialog', { name: `Role of account ${person.userId}` });
   await change.click();
@@ -158,7 +158,7 @@ async function changeRole(t: Test, { page, violations, picture }: OpenPage): Pro
   t.equal(
     await page.evaluate("document.activeElement.textContent.includes('Change')"),
     true,
-    'focus is back',
+    'focus returns',
   );
   await change.click();
   await dialog.getByLabel('New role').selectOption('support');
@@ -167,11 +167,7 @@ async function changeRole(t: Test, { page, violations, picture }: OpenPage): Pro
   t.same(sent, [], 'nothing was sent so far');
   t.equal(await row.getByText('none', { exact: true }).count(), 1);
   await change.click();
-  t.equal(
-    await dialog.getByLabel('New role').inputValue(),
-    '',
-    'what was chosen and not confirmed is forgotten',
-  );
+  t.equal(await dialog.getByLabel('New role').inputValue(), '', 'an unconfirmed choice is discarded');
   await dialog.getByLabel('New role').selectOption('viewer');
   await dialog.getByRole('button', { name: 'Assign the role viewer' }).click();
   await dialog.waitFor({ state: 'hidden' });
@@ -234,7 +230,7 @@ async function changeSetting(t: Test, { page, violations, picture }: OpenPage): 
   await picture('admin-settings');
   const bounds = page.getByRole('region', { name: 'Shared bounds' });
   t.match(await bounds.getByRole('row', { name: /^requests/ }).innerText(), /20,000/);
-  // Another admin changes it meanwhile: here with the session of this browser, from beside the page.
+  // Another admin changes the setting meanwhile; simulated by a direct request with this browser's session.
   await field.fill('60');
   await page.evaluate(
     `fetch('/ProxyAdmin/api/settings', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ name: 'ApiRPSLimit', value: 70 }) })`,
@@ -246,7 +242,7 @@ async function changeSetting(t: Test, { page, violations, picture }: OpenPage): 
   t.equal(await field.inputValue(), '60');
 }
 
-t.test('admin: an account without a role is told so, and gets no figure', async (t) => {
+t.test('admin: an account without a role sees that it has none, and every API is 403', async (t) => {
   const { page, complaints, violations } = await openPage(t, browser, HOME, { passkeys: true });
   await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
   await page.getByRole('heading', { name: 'Connect an agent' }).waitFor();
@@ -263,13 +259,13 @@ t.test('admin: an account without a role is told so, and gets no figure', async 
   );
 });
 
-t.test('admin: the panel at 360 pixels, and the door without a session', async (t) => {
+t.test('admin: the panel at 360 pixels, and the login page without a session', async (t) => {
   const { page, complaints, violations, picture } = await openPage(t, browser, `${PANEL}Settings`, {
     widthPixels: 360,
   });
   await page.getByRole('heading', { name: 'Log in to the admin panel' }).waitFor();
   t.same(await violations(), []);
   t.ok(Number(await page.evaluate('document.documentElement.scrollWidth')) <= 360);
-  await picture('admin-door-narrow');
+  await picture('admin-login-narrow');
   t.same(complaints(), []);
 });

@@ -1,4 +1,4 @@
-/** Each tile and each line of the dashboard, read from its page, beside a number that the test has caused. */
+/** Each tile and each line of the dashboard, compared with numbers that the test has caused. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync, statSync } from 'node:fs';
@@ -39,7 +39,7 @@ interface Table {
 
 const TABLE = (await import(pathToFileURL(resolve('src/web/admin/charts.js')).href)) as Table;
 const MEGABYTE = 1024 * 1024;
-/** Quotas of a window of five seconds: far from what the page needs, near enough to be used up. */
+/** Quotas of a five-second window: above the needs of the page, low enough to be used up. */
 const SETTINGS = {
   ApiRPSLimit: 40,
   IpRPSLimit: 80,
@@ -60,7 +60,7 @@ const AGENTS = 2;
 const CALLS = 10;
 const TOOL_CALLS = 2;
 const BALANCE = '/wallet/v1/balance/get?currency=DEMO';
-/** Longer than two looks, shorter than the time-out of a module. */
+/** Longer than two samples, shorter than the time-out of a module. */
 const SLOW_MS = 4_500;
 /** The latency classes are 12 % wide. */
 const CLASS_WIDTH = 1.13;
@@ -79,7 +79,7 @@ const { page } = await openPage(t, browser, await printedLink(gateway), { passke
 await becomeAdmin(page);
 const dashboard = await ShownDashboard.keep(page);
 
-/** Waits for a look whose tiles and lines say this much, and holds the last one against it. */
+/** Waits for a sample with these tiles and lines, and compares the last sample with them. */
 async function shows(
   t: Test,
   lines: Readonly<Record<string, number>>,
@@ -92,7 +92,7 @@ async function shows(
   t.match(looks.at(-1), { lines, tiles });
 }
 
-/** Waits until the rates since a look add up to this much, and one look longer. */
+/** Waits until the rates since a sample add up to these counts, and one sample longer. */
 async function counts(t: Test, from: number, wanted: Readonly<Record<string, number>>): Promise<void> {
   const sums = (looks: readonly ShownSample[]) =>
     Object.fromEntries(Object.keys(wanted).map((name) => [name, countedBy(looks, name)]));
@@ -146,7 +146,7 @@ t.test('dashboard: connections', async (t) => {
   const sockets = Array.from({ length: SOCKETS }, () => connect(port, '127.0.0.1'));
   await Promise.all(sockets.map((socket) => once(socket, 'connect')));
   const openOf = ({ lines }: ShownSample) => lines['Connections and streams: connections'] ?? 0;
-  // Beside those of the browser and of what this file has asked.
+  // In addition to the connections of the browser and of this file's requests.
   const areOpen = (look: ShownSample) => openOf(look) >= SOCKETS && openOf(look) < 2 * SOCKETS;
   const looks = await dashboard.since(from, (looks) => looks.some(areOpen));
   for (const socket of sockets) socket.destroy();
@@ -203,7 +203,7 @@ async function upload(cookie: string): Promise<void> {
   if (answer.status !== 200) throw new Error(`stream_upload: ${answer.status}`);
 }
 
-t.test('dashboard: what is under way, and what came of it', async (t) => {
+t.test('dashboard: calls, uploads and deliveries in flight, and their results', async (t) => {
   const [person, owner] = [await signUp(url), await signUp(url)];
   const release = await holdDeliveries(t, owner);
   const from = await dashboard.count();
@@ -276,7 +276,7 @@ t.test('dashboard: requests, errors, latency and the busiest', async (t) => {
   t.ok(looks.some(({ lines }) => (lines['Latency, ms: p50'] ?? 0) > 0));
 });
 
-/** Asks until so many requests were refused by a limit. */
+/** Sends requests until so many were refused by a limit. */
 async function untilRefused(ask: () => Promise<number | undefined>): Promise<void> {
   for (let refused = 0; refused < REFUSALS; ) if ((await ask()) === 429) refused += 1;
 }
@@ -317,7 +317,7 @@ t.test('dashboard: three refusals by each scope of the limiter', async (t) => {
 t.test('dashboard: memory, the journal, and how late the event loop was', async (t) => {
   const { pid } = gateway.process;
   const from = await dashboard.count();
-  // So many that one of two looks has more of them than a p99 leaves out.
+  // Enough that one of two samples has more of them than its p99 ignores.
   for (let halt = 0; halt < HALTS; halt += 1) {
     process.kill(Number(pid), 'SIGSTOP');
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, HALT_MS);

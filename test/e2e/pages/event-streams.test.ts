@@ -1,6 +1,6 @@
 /**
- * Events in a real browser, against the real program: two tabs and one stream, through restarts, network cuts, the end
- * of the leading tab and the end of the session, with no gap and no duplicate.
+ * Events in a browser against the program: two tabs share one stream, through restarts, network cuts, the end of the
+ * leading tab and the end of the session, with no gap and no duplicate.
  */
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, connect as dial, type Server, type Socket } from 'node:net';
@@ -48,7 +48,7 @@ writeFileSync(
    });`,
 );
 
-/** A way to the gateway that can be cut, and that stays where it is when the gateway starts anew. */
+/** A TCP relay to the gateway that can be cut, and keeps its address when the gateway restarts. */
 class Line {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -88,7 +88,7 @@ class Line {
     });
   }
 
-  /** Every connection breaks, and new ones do until it is mended. */
+  /** Breaks every connection, and new ones until the relay is repaired. */
   break(): void {
     this.cut = true;
     for (const socket of this.#sockets) socket.destroy();
@@ -121,7 +121,7 @@ let gateway = await start();
 t.teardown(() => gateway.stop());
 
 let pushed = 0;
-/** Events for one user; the number of the last one. */
+/** Pushes events for one user; returns the number of the last one. */
 async function push(person: Person, count = 1): Promise<number> {
   const events = Array.from({ length: count }, () => {
     pushed += 1;
@@ -181,7 +181,7 @@ async function visit(t: Test, script?: string): Promise<Visitor> {
 }
 
 t.test(
-  'browser events: two tabs, one stream, through cuts, restarts and the end of the leader',
+  'browser events: two tabs share one stream, through cuts, restarts and the end of the leader',
   async (t) => {
     const { person, tab } = await visit(t);
     const first = await tab();
@@ -226,7 +226,7 @@ t.test(
   },
 );
 
-t.test('browser events: a tab that was away reads what it missed by itself', async (t) => {
+t.test('browser events: a tab that was disconnected reads its missed events by itself', async (t) => {
   const { person, tab } = await visit(t);
   const [leader, other] = [await tab(), await tab()];
   await live(leader);
@@ -246,7 +246,7 @@ t.test('browser events: a tab that was away reads what it missed by itself', asy
   t.equal(open, 1, 'the stream of its own is closed again');
 });
 
-t.test('browser events: log-out ends it in every tab, and nobody asks again', async (t) => {
+t.test('browser events: log-out ends the stream in every tab, and no tab reconnects', async (t) => {
   const { person, tab } = await visit(t);
   const [first, second] = [await tab(), await tab()];
   await live(first);
@@ -273,7 +273,7 @@ t.test('browser events: without Web Locks each tab has a stream of its own', asy
   for (const page of [first, second]) t.same(await seen(page), range(from, last));
 });
 
-t.test('browser events: a place that left the log resets the page once', async (t) => {
+t.test('browser events: a position that is no longer in the log resets the page once', async (t) => {
   const { tab } = await visit(
     t,
     "window.fetch = ((own) => (url, how) => own(String(url).includes('last_event_id') ? url : url + '?last_event_id=gone-1', how))(window.fetch)",

@@ -1,4 +1,4 @@
-/** The API explorer in a real browser against the real program. */
+/** The API explorer in a browser against the program. */
 
 import type { Locator, Page } from 'playwright-core';
 import t from 'tap';
@@ -49,12 +49,12 @@ t.test('explorer: every route is listed, and the helper logs an agent in', async
 
   const route = page.locator('.opblock', { hasText: '/wallet' }).or(page.locator('#operations-mcp-post_mcp'));
   t.ok((await route.count()) > 0, 'the way to MCP is among them');
-  // What Swagger UI itself draws is its own; the parts around it are ours.
+  // Elements of Swagger UI itself are excluded; the page around it is checked.
   t.same(await violations('#explorer'), []);
   t.same(complaints(), []);
 });
 
-/** The block of an operation, opened. */
+/** Opens the block of an operation. */
 async function open(page: Page, group: string, id: string): Promise<Locator> {
   const block = page.locator(`#operations-${group}-${id}`);
   if (!(await block.isVisible())) await page.locator(`h3#operations-tag-${group}`).click();
@@ -63,7 +63,7 @@ async function open(page: Page, group: string, id: string): Promise<Locator> {
   return block;
 }
 
-/** Fills the form in and sends it; what was answered, as the page shows it. */
+/** Fills in the form and sends it; returns the answer as the page shows it. */
 async function execute(block: Locator, fields: Record<string, string>, body?: string | Buffer) {
   for (const [name, value] of Object.entries(fields))
     await block.locator(`tr[data-param-name="${name}"] input`).fill(value);
@@ -156,26 +156,29 @@ t.test('explorer: runs /mcp, mcp_login of every type, and both uploads', async (
   t.same(complaints(), []);
 });
 
-t.test('explorer: an operation stands still at 390 px, and follows the colours of the system', async (t) => {
-  const url = `${HOME}/docs/swagger/`;
-  const { page, complaints, picture } = await openPage(t, browser, url, { widthPixels: 390 });
-  const block = await open(page, 'mcp', 'post_mcp');
-  await execute(block, {}, JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }));
-  t.equal(await page.evaluate('document.documentElement.scrollWidth'), 390);
-  await picture('explorer-narrow');
-  const light = 'getComputedStyle(document.querySelector(".opblock-body .parameter__name")).color';
-  await page.locator('html:not(.dark-mode)').waitFor();
-  const before = await page.evaluate(light);
-  await page.emulateMedia({ colorScheme: 'dark' });
-  await page.locator('html.dark-mode').waitFor();
-  t.not(await page.evaluate(light), before);
-  t.same(await contrastFaults(page), [], 'dark');
-  await page.emulateMedia({ colorScheme: 'light' });
-  await page.locator('html:not(.dark-mode)').waitFor();
-  t.same(complaints(), []);
-});
+t.test(
+  'explorer: an operation does not move at 390 px, and follows the color scheme of the system',
+  async (t) => {
+    const url = `${HOME}/docs/swagger/`;
+    const { page, complaints, picture } = await openPage(t, browser, url, { widthPixels: 390 });
+    const block = await open(page, 'mcp', 'post_mcp');
+    await execute(block, {}, JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }));
+    t.equal(await page.evaluate('document.documentElement.scrollWidth'), 390);
+    await picture('explorer-narrow');
+    const light = 'getComputedStyle(document.querySelector(".opblock-body .parameter__name")).color';
+    await page.locator('html:not(.dark-mode)').waitFor();
+    const before = await page.evaluate(light);
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.locator('html.dark-mode').waitFor();
+    t.not(await page.evaluate(light), before);
+    t.same(await contrastFaults(page), [], 'dark');
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.locator('html:not(.dark-mode)').waitFor();
+    t.same(complaints(), []);
+  },
+);
 
-/** As much of an element of the page as is asked here. */
+/** The part of a page element that these tests read. */
 interface Shown {
   readonly childNodes: Iterable<{ readonly nodeType: number; readonly textContent: string | null }>;
   readonly parentElement: Shown | null;
@@ -189,7 +192,7 @@ interface Screen {
   getComputedStyle(element: Shown): { readonly color: string; readonly backgroundColor: string };
 }
 
-/** Texts of the operation whose contrast with what is behind them is below 3 to 1. */
+/** Texts of the operation whose contrast with their background is below 3:1. */
 async function contrastFaults(page: Page): Promise<string[]> {
   return page.evaluate(() => {
     const screen = globalThis as unknown as Screen;

@@ -1,4 +1,4 @@
-/** The home page in a real browser against the real program with its default limits: what a new user does first. */
+/** The home page in a browser against the program with its default limits: the first steps of a new user. */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
@@ -14,7 +14,7 @@ const gateway = await launch();
 t.teardown(() => gateway.stop());
 const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
 
-/** The link to a part of the page. */
+/** The link to a section of the page. */
 const part = (page: Page, name: string) =>
   page.getByRole('navigation', { name: 'Parts' }).getByRole('link', { name });
 
@@ -66,63 +66,66 @@ t.test('home: from nothing to an agent that called a tool in three clicks', asyn
   t.equal(
     await page.evaluate("sessionStorage.getItem('gatehouse-agent')"),
     null,
-    'nothing for who comes next',
+    'nothing is left for the next user',
   );
-  t.same(complaints(), []);
-});
-
-t.test('home: a tool that is not read-only asks first, and sends what it has shown', async (t) => {
-  const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
-  await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
-  await page.getByRole('button', { name: 'Create an agent' }).click();
-  await page.getByText('The agent has a key and a session').waitFor();
-  const calls: unknown[] = [];
-  page.on('request', (request) => {
-    const body = request.url().endsWith('/mcp') ? request.postDataJSON() : undefined;
-    if (body?.method === 'tools/call') calls.push(body.params);
-  });
-  await part(page, 'Try tools').click();
-  await page.getByLabel('Search').fill('wallet_internal_transfer');
-  await page.getByRole('button', { name: 'wallet_internal_transfer' }).click();
-  for (const field of await page
-    .locator('form .stack > div, form > div')
-    .locator('input, select, textarea')
-    .all())
-    if ((await field.getAttribute('required')) !== null) await field.fill('7');
-  const call = page.getByRole('button', { name: 'Call wallet_internal_transfer' });
-  const dialog = page.getByRole('dialog', { name: 'Call wallet_internal_transfer?' });
-  await call.click();
-  const shown = dialog.getByLabel('Request');
-  await shown.waitFor();
-  const request = JSON.parse((await shown.textContent()) ?? '');
-  t.equal(request.name, 'wallet_internal_transfer');
-  t.ok(Object.keys(request.arguments).length > 0);
-  t.equal(
-    await page.evaluate('document.activeElement.textContent'),
-    'Cancel',
-    'the safe button has the focus',
-  );
-  t.same(await violations(), []);
-  await picture('tool-question');
-  await page.setViewportSize({ width: 390, height: 844 });
-  await picture('tool-question-narrow');
-  await page.setViewportSize({ width: 1280, height: 900 });
-  await page.keyboard.press('Escape');
-  await dialog.waitFor({ state: 'hidden' });
-  await call.click();
-  await dialog.getByRole('button', { name: 'Cancel' }).click();
-  await dialog.waitFor({ state: 'hidden' });
-  t.same(calls, [], 'nothing was sent so far');
-  await call.click();
-  await dialog.getByRole('button', { name: 'Call it' }).click();
-  await page.getByRole('region', { name: 'Answer' }).waitFor();
-  t.same(calls, [request], 'what was shown, once');
-  await dialog.waitFor({ state: 'hidden' });
   t.same(complaints(), []);
 });
 
 t.test(
-  'home: a file goes up with a pause in it and comes back the same, and its message is a live event',
+  'home: a tool that is not read-only asks first, and sends the arguments that it has shown',
+  async (t) => {
+    const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
+    await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
+    await page.getByRole('button', { name: 'Create an agent' }).click();
+    await page.getByText('The agent has a key and a session').waitFor();
+    const calls: unknown[] = [];
+    page.on('request', (request) => {
+      const body = request.url().endsWith('/mcp') ? request.postDataJSON() : undefined;
+      if (body?.method === 'tools/call') calls.push(body.params);
+    });
+    await part(page, 'Try tools').click();
+    await page.getByLabel('Search').fill('wallet_internal_transfer');
+    await page.getByRole('button', { name: 'wallet_internal_transfer' }).click();
+    for (const field of await page
+      .locator('form .stack > div, form > div')
+      .locator('input, select, textarea')
+      .all())
+      if ((await field.getAttribute('required')) !== null) await field.fill('7');
+    const call = page.getByRole('button', { name: 'Call wallet_internal_transfer' });
+    const dialog = page.getByRole('dialog', { name: 'Call wallet_internal_transfer?' });
+    await call.click();
+    const shown = dialog.getByLabel('Request');
+    await shown.waitFor();
+    const request = JSON.parse((await shown.textContent()) ?? '');
+    t.equal(request.name, 'wallet_internal_transfer');
+    t.ok(Object.keys(request.arguments).length > 0);
+    t.equal(
+      await page.evaluate('document.activeElement.textContent'),
+      'Cancel',
+      'the safe button has the focus',
+    );
+    t.same(await violations(), []);
+    await picture('tool-question');
+    await page.setViewportSize({ width: 390, height: 844 });
+    await picture('tool-question-narrow');
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'hidden' });
+    await call.click();
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    t.same(calls, [], 'nothing was sent so far');
+    await call.click();
+    await dialog.getByRole('button', { name: 'Call it' }).click();
+    await page.getByRole('region', { name: 'Answer' }).waitFor();
+    t.same(calls, [request], 'what was shown, once');
+    await dialog.waitFor({ state: 'hidden' });
+    t.same(complaints(), []);
+  },
+);
+
+t.test(
+  'home: a file uploads with a pause and downloads unchanged, and its message arrives as a live event',
   async (t) => {
     const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
     await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
@@ -157,7 +160,7 @@ t.test(
   },
 );
 
-t.test('home: markup in a name is text, and what was typed survives a refusal', async (t) => {
+t.test('home: markup in a name is shown as text, and typed input survives a refusal', async (t) => {
   const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
   const markup = '<img src=x onerror=alert(1)>';
   await page.getByLabel('Key name').fill(markup);
@@ -196,7 +199,7 @@ t.test('home: markup in a name is text, and what was typed survives a refusal', 
 });
 
 t.test(
-  'home: a session that ends elsewhere leads back to the door, and a key of the browser in again',
+  'home: a session that ends elsewhere leads to the login page, and a key of the browser logs in again',
   async (t) => {
     const { page, complaints } = await openPage(t, browser, HOME);
     await page.getByRole('button', { name: 'Use this browser only' }).click();
@@ -213,33 +216,30 @@ t.test(
   },
 );
 
-t.test(
-  'home: a session that ends in mid-edit, and a network that goes, lose nothing that was typed',
-  async (t) => {
-    const { page, complaints, violations, picture } = await openPage(t, browser, HOME);
-    await page.getByRole('button', { name: 'Use this browser only' }).click();
-    await part(page, 'Applications').click();
-    await page.getByRole('button', { name: 'Register an application' }).click();
-    await page.getByLabel('Name').fill('Half typed');
-    await page.getByLabel('Address').fill('https://half.example');
-    await page.context().setOffline(true);
-    await page.getByRole('button', { name: 'Save' }).click();
-    await page.getByRole('alert').getByText('The gateway does not answer').waitFor();
-    await page.context().setOffline(false);
-    await page.context().clearCookies();
-    await page.getByRole('button', { name: 'Save' }).click();
-    await page.getByRole('heading', { name: 'Your session has ended' }).waitFor();
-    await picture('session-over');
-    t.same(await violations(), []);
-    await page.getByRole('button', { name: "Log in with this browser's key" }).click();
-    await page.getByRole('heading', { name: 'Your session has ended' }).waitFor({ state: 'hidden' });
-    t.equal(await page.getByLabel('Name').inputValue(), 'Half typed');
-    await page.getByRole('button', { name: 'Save' }).click();
-    await page.getByText('It is shown once').waitFor();
-    const others = complaints().filter((text) => !/401|ERR_INTERNET_DISCONNECTED/.test(text));
-    t.same(others, []);
-  },
-);
+t.test('home: typed input survives the end of the session and a network failure', async (t) => {
+  const { page, complaints, violations, picture } = await openPage(t, browser, HOME);
+  await page.getByRole('button', { name: 'Use this browser only' }).click();
+  await part(page, 'Applications').click();
+  await page.getByRole('button', { name: 'Register an application' }).click();
+  await page.getByLabel('Name').fill('Half typed');
+  await page.getByLabel('Address').fill('https://half.example');
+  await page.context().setOffline(true);
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('alert').getByText('The gateway does not answer').waitFor();
+  await page.context().setOffline(false);
+  await page.context().clearCookies();
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('heading', { name: 'Your session has ended' }).waitFor();
+  await picture('session-over');
+  t.same(await violations(), []);
+  await page.getByRole('button', { name: "Log in with this browser's key" }).click();
+  await page.getByRole('heading', { name: 'Your session has ended' }).waitFor({ state: 'hidden' });
+  t.equal(await page.getByLabel('Name').inputValue(), 'Half typed');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('It is shown once').waitFor();
+  const others = complaints().filter((text) => !/401|ERR_INTERNET_DISCONNECTED/.test(text));
+  t.same(others, []);
+});
 
 t.test('home: usable at 360 pixels and by keyboard alone', async (t) => {
   const { page, violations, picture, complaints } = await openPage(t, browser, HOME, { widthPixels: 360 });

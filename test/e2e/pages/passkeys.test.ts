@@ -1,4 +1,4 @@
-/** Passkeys in a real browser, with its virtual authenticators, against the real program. */
+/** Passkeys in a browser with virtual authenticators, against the program. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,7 +15,7 @@ import {
   U2F,
 } from '../../support/pages/passkey-page.ts';
 
-/** The limits of a test run are raised, never bypassed. */
+/** Limits are raised for the test, never bypassed. */
 const SETTINGS = {
   ApiRPSLimit: 1000,
   IpRPSLimit: 1000,
@@ -68,28 +68,31 @@ t.test('browser: sign-up with a passkey, log-out, log-in', async (t) => {
   t.match(keys.result, [{ keyType: 'FIDO2', current: true, publicKey: keyOf(signedUp).publicKey }]);
 });
 
-t.test('browser: a second passkey on another authenticator; the first one is not made twice', async (t) => {
-  const page = await open(t);
-  const first = await page.plugIn();
-  const signedUp = await page.register();
-  t.equal(signedUp.status, 200);
-  t.match(await page.register(), { thrown: 'InvalidStateError' }, 'the authenticator is excluded');
-  await page.unplug(first);
-  await page.plugIn();
-  const added = await page.register();
-  t.match(added, { status: 200, result: { newAccount: false, key: { current: false } } });
-  t.match(await page.login(), {
-    status: 200,
-    result: { userId: signedUp.result?.['userId'], keyId: keyOf(added).id },
-  });
-  const keys = await page.send('/auth/v1/keys/user_keys');
-  t.match(keys.result, [
-    { id: keyOf(signedUp).id, current: false },
-    { id: keyOf(added).id, current: true },
-  ]);
-});
+t.test(
+  'browser: a second passkey needs another authenticator; the first authenticator is excluded',
+  async (t) => {
+    const page = await open(t);
+    const first = await page.plugIn();
+    const signedUp = await page.register();
+    t.equal(signedUp.status, 200);
+    t.match(await page.register(), { thrown: 'InvalidStateError' }, 'the authenticator is excluded');
+    await page.unplug(first);
+    await page.plugIn();
+    const added = await page.register();
+    t.match(added, { status: 200, result: { newAccount: false, key: { current: false } } });
+    t.match(await page.login(), {
+      status: 200,
+      result: { userId: signedUp.result?.['userId'], keyId: keyOf(added).id },
+    });
+    const keys = await page.send('/auth/v1/keys/user_keys');
+    t.match(keys.result, [
+      { id: keyOf(signedUp).id, current: false },
+      { id: keyOf(added).id, current: true },
+    ]);
+  },
+);
 
-t.test('browser: a conditional get, as autofill makes it, logs in', async (t) => {
+t.test('browser: a conditional get, as used by autofill, logs in', async (t) => {
   const page = await open(t);
   await page.plugIn();
   const signedUp = await page.register();
@@ -111,7 +114,7 @@ t.test('browser: a U2F key signs up and logs in with the id that the client reme
     t.match(await page.login({ credentialIds: [publicKey] }), { status: 200, result: { keyId: id } }, times);
 });
 
-t.test('browser: user verification that was shown at enrolment is asked for at login', async (t) => {
+t.test('browser: user verification given at enrollment is required at login', async (t) => {
   const page = await open(t);
   const authenticatorId = await page.plugIn();
   t.equal((await page.register()).status, 200);
@@ -127,9 +130,9 @@ t.test('browser: user verification that was shown at enrolment is asked for at l
   const loose = await open(t);
   await loose.plugIn({ ...PLATFORM, hasUserVerification: false, isUserVerified: false });
   const signedUp = await loose.register();
-  t.equal(signedUp.status, 200, 'enrolled without it');
+  t.equal(signedUp.status, 200, 'enrolled without verification');
   const credentialIds = [keyOf(signedUp).publicKey];
-  t.equal((await loose.login({ credentialIds })).status, 200, 'and logs in without it');
+  t.equal((await loose.login({ credentialIds })).status, 200, 'and logs in without verification');
 });
 
 t.test('browser: forged signatures and missing presence are refused, and the log says so', async (t) => {
@@ -147,7 +150,7 @@ t.test('browser: forged signatures and missing presence are refused, and the log
   t.equal((await page.login()).status, 200);
 });
 
-t.test('browser: a removed key neither stays in nor comes back', async (t) => {
+t.test('browser: a removed key loses its session and cannot log in', async (t) => {
   const page = await open(t);
   await page.plugIn();
   const { id: keyId } = keyOf(await page.register());
@@ -155,12 +158,12 @@ t.test('browser: a removed key neither stays in nor comes back', async (t) => {
     status: 200,
     result: { keyId, sessionsClosed: 1 },
   });
-  t.equal(await page.sid(), undefined, 'the cookie was taken back');
+  t.equal(await page.sid(), undefined, 'the cookie is cleared');
   refused(t, await page.send('/auth/v1/keys/user_keys'), 401, 1101, 'the session ended');
   refused(t, await page.login(), 401, 1101, 'the browser still has the passkey');
 });
 
-t.test('browser: an assertion is good once, and for its own challenge', async (t) => {
+t.test('browser: an assertion is valid once, and only for its own challenge', async (t) => {
   const page = await open(t);
   await page.plugIn();
   t.equal((await page.register()).status, 200);
@@ -175,7 +178,7 @@ t.test('browser: an assertion is good once, and for its own challenge', async (t
   t.same(answers.map(({ status }) => status).sort(), [200, 401, 401], 'three tabs, one challenge');
 });
 
-t.test('browser: a passkey outlives kill -9 of the gateway', async (t) => {
+t.test('browser: a passkey survives kill -9 of the gateway', async (t) => {
   const dataPath = join(t.testdir(), 'data');
   let own = await launch({ dataPath, configuration: { Settings: SETTINGS } });
   t.teardown(() => own.stop());
@@ -196,7 +199,7 @@ t.test('browser: a passkey outlives kill -9 of the gateway', async (t) => {
   t.match(await page.login(), { status: 200, result: { keyId, keyType: 'FIDO2' } });
 });
 
-t.test('browser: the page in a frame of another site logs nobody in', async (t) => {
+t.test('browser: the page in a frame of another site cannot log in', async (t) => {
   const page = await open(t);
   await page.plugIn();
   t.equal((await page.register()).status, 200);
