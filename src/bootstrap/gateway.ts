@@ -22,13 +22,7 @@ import { createPipelines, type Parts, type Pipelines } from './http.ts';
 import { checkJournal, checkPages } from './journal.ts';
 import { reserveListeners } from './listeners.ts';
 import { observeRequests } from './metrics.ts';
-import {
-  moduleAddresses,
-  openCatalogue,
-  publicPaths,
-  startStandIns,
-  warnOfPersonalReads,
-} from './modules.ts';
+import { moduleAddresses, openCatalog, publicPaths, startStandIns, warnOfPersonalReads } from './modules.ts';
 import { addressOf, resolveSite } from './site.ts';
 import { openStaff } from './staff.ts';
 import { openWebhooks } from './webhooks.ts';
@@ -57,7 +51,7 @@ export interface Assembly {
   readonly home: string;
   /** Where the first admin enrols; undefined when there is one. */
   readonly setupAddress: string | undefined;
-  /** Reads again what may change while it runs: catalogue and certificate. Faults are logged, the old ones stay. */
+  /** Reads again what may change while it runs: catalog and certificate. Faults are logged, the old ones stay. */
   reread(): void;
   stop(): Promise<void>;
 }
@@ -72,8 +66,8 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const folder = await openFolder(configuration.dataPath, options.newJournal, log);
   const sandbox = await startStandIns(configuration, log);
   const addresses = moduleAddresses(configuration, sandbox);
-  const catalogue = openCatalogue(configuration, addresses);
-  warnOfPersonalReads(catalogue.current, configuration.production, log);
+  const catalog = openCatalog(configuration, addresses);
+  warnOfPersonalReads(catalog.current, configuration.production, log);
   const workers = createWorkerPool({
     threads: configuration.workerThreads || Math.max(1, availableParallelism() - 1),
     queueMax: WORKER_QUEUE_MAX,
@@ -96,7 +90,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   await files.recover(actors);
   const events = await startEventDelivery({ configuration, settings, bounds, actors, sandbox, modules, log });
   const webhooks = webhookOpening.start({ actors, cipher, events });
-  const reload = createReload({ read: options.readAgain, configuration, catalogue, addresses, log });
+  const reload = createReload({ read: options.readAgain, configuration, catalog, addresses, log });
   const parts: Parts = {
     configuration,
     options,
@@ -114,7 +108,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     ...staff,
     moduleAddresses: addresses,
     publicPaths: publicPaths(configuration),
-    catalogue,
+    catalog,
     reload,
     bounds,
     metrics,

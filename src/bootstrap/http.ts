@@ -11,10 +11,10 @@ import type { ApiKeyCipher } from '../io/apps/api-keys.ts';
 import type { FileCodes } from '../io/files/download/file-code.ts';
 import { FileRemovals } from '../io/files/storage/removals.ts';
 import { createPipeline, type Pipeline } from '../io/http/pipeline.ts';
-import type { AnyRoute, SessionGate } from '../io/http/route.ts';
+import type { AnyRoute, SessionLookup } from '../io/http/route.ts';
 import type { Server } from '../io/http/server.ts';
-import { createSessionGate } from '../io/http/session-lookup.ts';
-import type { LiveCatalogue } from '../io/mcp/catalog.ts';
+import { createSessionLookup } from '../io/http/session-lookup.ts';
+import type { LiveCatalog } from '../io/mcp/catalog.ts';
 import type { ModuleClient } from '../io/modules/client.ts';
 import type { Log } from '../io/observability/log.ts';
 import { residentMemory } from '../io/observability/machine.ts';
@@ -52,7 +52,7 @@ export interface Parts extends OpenedStaff {
   readonly site: Site;
   readonly moduleAddresses: ReadonlyMap<string, string>;
   readonly publicPaths: ReadonlyMap<string, readonly string[]>;
-  readonly catalogue: LiveCatalogue;
+  readonly catalog: LiveCatalog;
   readonly reload: Reload;
   readonly limiter: Limiter;
   readonly bounds: SharedBounds;
@@ -91,7 +91,7 @@ export function createPipelines(parts: Parts): Pipelines {
       routes,
       actors,
       settings,
-      gate,
+      sessionLookup: gate,
       ...listener,
       limiter,
       bounds,
@@ -148,8 +148,8 @@ export function createPipelines(parts: Parts): Pipelines {
   return { public: publicPipeline, internal: internalPipeline };
 }
 
-function gateOf({ actors, site, staff, options }: Parts): SessionGate {
-  return createSessionGate({
+function gateOf({ actors, site, staff, options }: Parts): SessionLookup {
+  return createSessionLookup({
     actors,
     clock: Date.now,
     adminPublicKeys: site.adminPublicKeys,

@@ -1,4 +1,4 @@
-/** Where modules are and which tools they give: configured modules, the sandbox for the others, the catalogue. */
+/** Where modules are and which tools they give: configured modules, the sandbox for the others, the catalog. */
 
 import { nodeSchedule } from '../actors/runtime/runtime-context.ts';
 import { isRecord } from '../config/environment.ts';
@@ -7,7 +7,7 @@ import type { AccessPolicy } from '../domain/access.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import { customRows, doubledRows, placeInFile } from '../domain/custom-rows.ts';
 import type { Fault } from '../domain/schema.ts';
-import { type Catalogue, type CatalogueResult, LiveCatalogue, loadCatalogue } from '../io/mcp/catalog.ts';
+import { type Catalog, type CatalogResult, LiveCatalog, loadCatalog } from '../io/mcp/catalog.ts';
 import { BUILT_IN } from '../io/mcp/tools/built-in.ts';
 import type { Log } from '../io/observability/log.ts';
 import { SANDBOX_MODULES, type SandboxModuleName } from '../sandbox/modules.ts';
@@ -15,21 +15,21 @@ import { type SupervisedSandbox, superviseSandbox } from '../sandbox/supervisor.
 import { JournalUnusable } from './data-directory.ts';
 
 /** Faults of the custom tools and resources of a file as written, before anything is started. */
-export function checkCatalogue(file: unknown, sandbox: boolean): readonly Fault[] {
+export function checkCatalog(file: unknown, sandbox: boolean): readonly Fault[] {
   if (!isRecord(file)) return [];
   const modules = isRecord(file['Modules']) ? Object.keys(file['Modules']) : [];
   const names = [...modules, ...(sandbox ? SANDBOX_MODULES : [])];
   const rows = { tools: customRows(file, 'McpTools'), resources: customRows(file, 'McpResources') };
   // Nothing is called: any address shows whether a row names a module that will be there, under any policy.
   const addresses = new Map(names.map((name) => [name, 'http://127.0.0.1:1']));
-  const loaded = loadCatalogue(BUILT_IN, rows, addresses, { personalReads: false });
+  const loaded = loadCatalog(BUILT_IN, rows, addresses, { personalReads: false });
   const faults = loaded.ok ? [] : loaded.faults;
   const placed = faults.map(({ path, message }) => ({ path: placeInFile(file, path), message }));
   return [...doubledRows(file), ...placed].map(readable);
 }
 
-/** What keeps a catalogue from being served, by the path of the key in the file. */
-export function faultsOf(result: CatalogueResult): readonly Fault[] {
+/** What keeps a catalog from being served, by the path of the key in the file. */
+export function faultsOf(result: CatalogResult): readonly Fault[] {
   return result.ok ? [] : result.faults.map(readable);
 }
 
@@ -57,30 +57,30 @@ export function accessPolicy({ mcpBasicPersonalReads }: Configuration, productio
 }
 
 /** In production mode a public key, which is no secret, should open public data alone (decision 0094). */
-export function warnOfPersonalReads({ policy }: Catalogue, production: boolean, log: Log): void {
+export function warnOfPersonalReads({ policy }: Catalog, production: boolean, log: Log): void {
   if (!production || !policy.personalReads) return;
   log.warn(
     'McpBasicPersonalReads is true in production mode: a public key alone reads balances, history and addresses',
   );
 }
 
-function catalogueOf(
+function catalogOf(
   configuration: Configuration,
   addresses: ReadonlyMap<string, string>,
   production: boolean,
-): CatalogueResult {
+): CatalogResult {
   const rows = { tools: configuration.mcpTools, resources: configuration.mcpResources };
-  return loadCatalogue(BUILT_IN, rows, addresses, accessPolicy(configuration, production));
+  return loadCatalog(BUILT_IN, rows, addresses, accessPolicy(configuration, production));
 }
 
 /** Of a configuration that was checked at its reading: a fault is a bug. */
-export function openCatalogue(
+export function openCatalog(
   configuration: Configuration,
   addresses: ReadonlyMap<string, string>,
-): LiveCatalogue {
-  const loaded = catalogueOf(configuration, addresses, configuration.production);
-  if (!loaded.ok) throw new Error(`the catalogue was checked before: ${JSON.stringify(faultsOf(loaded))}`);
-  return new LiveCatalogue(loaded.catalogue);
+): LiveCatalog {
+  const loaded = catalogOf(configuration, addresses, configuration.production);
+  if (!loaded.ok) throw new Error(`the catalog was checked before: ${JSON.stringify(faultsOf(loaded))}`);
+  return new LiveCatalog(loaded.catalog);
 }
 
 /** What only a start reads, and a reload keeps to. */
@@ -90,16 +90,16 @@ export interface Started {
   readonly production: boolean;
 }
 
-/** Puts the catalogue of a configuration that was read again in place; its faults when the old one stays. */
-export function reloadCatalogue(
-  catalogue: LiveCatalogue,
+/** Puts the catalog of a configuration that was read again in place; its faults when the old one stays. */
+export function reloadCatalog(
+  catalog: LiveCatalog,
   configuration: Configuration,
   { addresses, production }: Started,
 ): readonly Fault[] {
   const faults = newModules(configuration, addresses);
   if (faults.length > 0) return faults;
-  const result = catalogueOf(configuration, addresses, production);
-  catalogue.reload(result);
+  const result = catalogOf(configuration, addresses, production);
+  catalog.reload(result);
   return faultsOf(result);
 }
 

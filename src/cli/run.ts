@@ -4,7 +4,7 @@ import { DamagedRow, JournalTooNew } from '../actors/runtime/journal/port.ts';
 import { FolderInUse, FolderUnusable, JournalUnusable } from '../bootstrap/data-directory.ts';
 import { type Assembly, assemble } from '../bootstrap/gateway.ts';
 import { backUp, checkData, goBackACommit, JournalPresent, JournalSound } from '../bootstrap/journal.ts';
-import { checkCatalogue } from '../bootstrap/modules.ts';
+import { checkCatalog } from '../bootstrap/modules.ts';
 import { checkTls } from '../bootstrap/tls.ts';
 import { exposureWarnings, productionFaults } from '../config/exposure.ts';
 import {
@@ -102,7 +102,7 @@ export async function run(args: readonly string[]): Promise<void> {
 /** Schema, values, certificates and custom tools are judged together, so that nobody mends them in two rounds. */
 function load(flags: Flags): ConfigurationResult {
   const production = (file: unknown, sandbox: boolean) => productionFaults(file, sandbox && !flags.sandbox);
-  return loadConfiguration(flags, processEnvironment(), [checkTls, checkCatalogue, production]);
+  return loadConfiguration(flags, processEnvironment(), [checkTls, checkCatalog, production]);
 }
 
 function loadOrEnd(flags: Flags): Configuration {

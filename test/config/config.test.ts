@@ -1,7 +1,7 @@
 /** Configuration: precedence, faults all at once, secrets, flags. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
-import { checkCatalogue } from '../../src/bootstrap/modules.ts';
+import { checkCatalog } from '../../src/bootstrap/modules.ts';
 import { twinName, twins } from '../../src/config/environment.ts';
 import { type Flags, loadConfiguration, parseFlags } from '../../src/config/load.ts';
 import { keysForRestart } from '../../src/domain/config/changes.ts';
@@ -176,7 +176,7 @@ const TOOL = {
 
 t.test('configuration: custom tools and resources under Config, as spec 2.5 writes them', async (t) => {
   const resource = { endpoint: 'http://127.0.0.1:1/y', name: 'y' };
-  const load = (content: unknown) => loadConfiguration(file(t, content), {}, [checkCatalogue]);
+  const load = (content: unknown) => loadConfiguration(file(t, content), {}, [checkCatalog]);
   const under = load({ Config: { McpTools: { one: TOOL }, McpResources: { 'test://y': resource } } });
   t.ok(under.ok);
   if (under.ok)
@@ -190,7 +190,7 @@ t.test('configuration: custom tools and resources under Config, as spec 2.5 writ
 
 t.test('configuration: faults under Config have the path of their key', async (t) => {
   const faults = (content: unknown) => {
-    const result = loadConfiguration(file(t, content), {}, [checkCatalogue]);
+    const result = loadConfiguration(file(t, content), {}, [checkCatalog]);
     return result.ok ? [] : result.faults.map(({ path }) => path);
   };
   const faulty = { ...TOOL, method: 'PUT' };

@@ -81,7 +81,7 @@ for (const mode of MODES) {
     t.equal(await codeOf(client.readResource({ uri: 'test://nope' })), -32002);
   });
 
-  t.test(`client 2, ${mode}: without a login it sees the whole catalogue and calls nothing`, async (t) => {
+  t.test(`client 2, ${mode}: without a login it sees the whole catalog and calls nothing`, async (t) => {
     const mcp = await startMcp();
     t.teardown(() => mcp.close());
     const { client } = await connect(t, mcp.http.url, mode);

@@ -254,7 +254,7 @@ t.test('program: SIGHUP loads new tools and keeps the old ones if a definition i
     return await names();
   };
   t.same(await names(), ['first']);
-  t.same(await reload({ McpTools: { second: tool } }, /catalogue reloaded/), ['second']);
+  t.same(await reload({ McpTools: { second: tool } }, /catalog reloaded/), ['second']);
   t.same(await reload({ McpTools: { third: { ...tool, method: 'PUT' } } }, /McpTools\.third\.method/), [
     'second',
   ]);
@@ -284,7 +284,7 @@ t.test('program: tools under Config, and SIGHUP names changed keys that need a r
     Modules: { core: { url: 'http://127.0.0.1:1', key } },
   });
   gateway.process.kill('SIGHUP');
-  await gateway.said(/catalogue reloaded/);
+  await gateway.said(/catalog reloaded/);
   t.same(await names(), ['second'], 'tools are taken all the same');
   const warning = gateway
     .output()

@@ -14,7 +14,7 @@ import { LiveSettings, type SettingName, type SettingValue } from '../../src/dom
 import type { Site } from '../../src/domain/site.ts';
 import type { Challenges } from '../../src/io/accounts/challenges.ts';
 import type { AnyRoute } from '../../src/io/http/route.ts';
-import { createSessionGate } from '../../src/io/http/session-lookup.ts';
+import { createSessionLookup } from '../../src/io/http/session-lookup.ts';
 import * as authRoutes from '../../src/io/routes/auth.ts';
 import { loginEmail, loginPhone } from '../../src/io/routes/codes.ts';
 import * as keyRoutes from '../../src/io/routes/keys.ts';
@@ -191,7 +191,7 @@ export function startAccounts(options: AccountFixtureOptions = {}): AccountFixtu
     settings,
     actors: system,
     site: { authMethods: authMethods(codes !== undefined), ...options.site },
-    gate: createSessionGate({
+    gate: createSessionLookup({
       actors: system,
       clock: actors.clock.read,
       adminPublicKeys,

@@ -4,7 +4,7 @@ import type { Site } from '../../src/domain/site.ts';
 import { Dashboard } from '../../src/io/admin/dashboard.ts';
 import { LiveStaff, type SetupLink } from '../../src/io/admin/staff.ts';
 import { createApiKeyCipher } from '../../src/io/apps/api-keys.ts';
-import { type CatalogueResult, LiveCatalogue, loadCatalogue } from '../../src/io/mcp/catalog.ts';
+import { type CatalogResult, LiveCatalog, loadCatalog } from '../../src/io/mcp/catalog.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import type { AdminAppParts } from '../../src/io/routes/admin/apps.ts';
 import type { Reload } from '../../src/io/routes/admin/catalog.ts';
@@ -31,7 +31,7 @@ const NO_WEBHOOKS = {
 };
 
 export const CIPHER = createApiKeyCipher(Buffer.alloc(32, 7));
-const BUILT = loadCatalogue(BUILT_IN, { tools: {}, resources: {} }, new Map(), { personalReads: true });
+const BUILT = loadCatalog(BUILT_IN, { tools: {}, resources: {} }, new Map(), { personalReads: true });
 export const SHOP = { name: 'Shop', url: 'https://shop.example' };
 
 export interface AdminFixture extends AccountFixture {
@@ -73,7 +73,7 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
         ...createAdminRoutes({
           settings: new LiveSettings(),
           administration: actors.system.administration,
-          catalogue: catalogueOf(BUILT),
+          catalog: catalogOf(BUILT),
           staff,
           dashboard: new Dashboard(),
           eventLog: options.eventLog ?? { newest: 0, page: () => [] },
@@ -113,7 +113,7 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
   };
 }
 
-function catalogueOf(result: CatalogueResult): LiveCatalogue {
+function catalogOf(result: CatalogResult): LiveCatalog {
   if (!result.ok) throw new Error(JSON.stringify(result.faults));
-  return new LiveCatalogue(result.catalogue);
+  return new LiveCatalog(result.catalog);
 }

@@ -17,7 +17,7 @@ import {
   type Pipeline,
   type PipelineOptions,
 } from '../../src/io/http/pipeline.ts';
-import type { AnyRoute, SessionGate } from '../../src/io/http/route.ts';
+import type { AnyRoute, SessionLookup } from '../../src/io/http/route.ts';
 import { createServer, type RequestHandler, type Server, type TlsFiles } from '../../src/io/http/server.ts';
 
 /** A moment in the middle of nothing, at the start of a 5 s window and of a minute. */
@@ -41,7 +41,7 @@ export interface HttpFixtureOptions {
   /** First values, or the live ones that actors share. */
   readonly settings?: Partial<Record<SettingName, SettingValue>> | LiveSettings;
   readonly site?: Partial<Site>;
-  readonly gate?: SessionGate;
+  readonly gate?: SessionLookup;
   readonly actors?: ActorSystem;
   readonly pipeline?: Partial<PipelineOptions>;
   /** The clock, where actors share it. */
@@ -65,7 +65,7 @@ export interface HttpFixture {
 }
 
 /** A gate that knows no session. */
-export const NO_SESSIONS: SessionGate = { enter: () => undefined };
+export const NO_SESSIONS: SessionLookup = { authenticate: () => undefined };
 
 export function makeSite(port: number, changes: Partial<Site> = {}): Site {
   const origins = [`http://localhost:${port}`, `http://127.0.0.1:${port}`];
@@ -121,7 +121,7 @@ export function startHttp(options: HttpFixtureOptions): HttpFixture {
     routes: options.routes,
     actors: options.actors ?? noActors(),
     settings,
-    gate: options.gate ?? NO_SESSIONS,
+    sessionLookup: options.gate ?? NO_SESSIONS,
     site: makeSite(server.port, options.site),
     limiter,
     bounds,

@@ -8,10 +8,10 @@ import type { ActorSystem, AuditRecord } from '../../src/actors/runtime/actor.ts
 import { judge } from '../../src/domain/limits/quotas.ts';
 import { isProvenLogin, type LoginType, type SessionContext } from '../../src/domain/sessions.ts';
 import type { SettingName, SettingValue } from '../../src/domain/settings/settings.ts';
-import type { SessionGate } from '../../src/io/http/route.ts';
+import type { SessionLookup } from '../../src/io/http/route.ts';
 import type { NextTurn } from '../../src/io/mcp/batch.ts';
 import { CapabilityCodes } from '../../src/io/mcp/capability.ts';
-import { type ConfiguredRows, LiveCatalogue, loadCatalogue } from '../../src/io/mcp/catalog.ts';
+import { type ConfiguredRows, LiveCatalog, loadCatalog } from '../../src/io/mcp/catalog.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES, type GatewayServices } from '../../src/io/mcp/tools/gateway.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
@@ -71,7 +71,7 @@ export interface McpFixture {
   readonly audit: AuditRecord[];
   /** What the gate was asked to charge, in order. */
   readonly charged: { token: string; cost: number }[];
-  readonly catalogue: LiveCatalogue;
+  readonly catalog: LiveCatalog;
   /** POST /mcp with a JSON body as it stands. */
   post(body: string, headers?: Record<string, string>): Promise<McpAnswer>;
   /** One request of id 1; its whole answer parsed. */
@@ -131,17 +131,17 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
   const bounds = options.pipeline?.bounds ?? freshBounds();
   const modules = createModuleClient({ clock: () => fixture.time.nowMs, bounds });
   const configured = options.configured?.(backendUrl) ?? { tools: {}, resources: {} };
-  const loaded = loadCatalogue(BUILT_IN, configured, new Map([['wallet', backendUrl]]), {
+  const loaded = loadCatalog(BUILT_IN, configured, new Map([['wallet', backendUrl]]), {
     personalReads: options.personalReads ?? true,
   });
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
-  const catalogue = new LiveCatalogue(loaded.catalogue);
+  const catalog = new LiveCatalog(loaded.catalog);
   const audit: AuditRecord[] = [];
   const charged: McpFixture['charged'] = [];
   const fixture = startHttp({
     routes: createMcpRoutes(
       {
-        catalogue,
+        catalog,
         modules,
         gateway: options.gateway ?? GATEWAY_SERVICES,
         onCall: options.onCall,
@@ -171,7 +171,7 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
     asked,
     audit,
     charged,
-    catalogue,
+    catalog,
     post,
     async rpc(method, params, token, headers = {}) {
       const message = { jsonrpc: '2.0', id: 1, method, ...(params === undefined ? {} : { params }) };
@@ -189,10 +189,10 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
   };
 }
 
-function gateOf({ sessionQuota }: McpFixtureOptions, charged: McpFixture['charged']): SessionGate {
+function gateOf({ sessionQuota }: McpFixtureOptions, charged: McpFixture['charged']): SessionLookup {
   let used = 0;
   return {
-    enter(token, kind, charge) {
+    authenticate(token, kind, charge) {
       const session = SESSIONS[token];
       if (session === undefined || kind !== 'mcp') return undefined;
       const cost = charge?.cost ?? 0;

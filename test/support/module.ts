@@ -6,8 +6,8 @@ import { judge } from '../../src/domain/limits/quotas.ts';
 import { SharedBounds } from '../../src/domain/limits/shared-bounds.ts';
 import type { SessionContext } from '../../src/domain/sessions.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings/settings.ts';
-import type { SessionGate } from '../../src/io/http/route.ts';
-import { type Catalogue, loadCatalogue } from '../../src/io/mcp/catalog.ts';
+import type { SessionLookup } from '../../src/io/http/route.ts';
+import { type Catalog, loadCatalog } from '../../src/io/mcp/catalog.ts';
 import type { ToolRow } from '../../src/io/mcp/tool.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
 import type { CallObserver } from '../../src/io/observability/metrics.ts';
@@ -92,7 +92,7 @@ export async function startProxy(options: ProxyFixtureOptions = {}): Promise<Pro
         ['chat', address],
         ['wallet', address],
       ]),
-      catalogue: catalogueOf(address, options.personalReads ?? true),
+      catalog: catalogOf(address, options.personalReads ?? true),
       publicPaths: new Map([['core', options.publicPaths ?? []]]),
       onCall: options.onCall,
       ...(options.proxyTimeoutMs === undefined ? {} : { proxyTimeoutMs: options.proxyTimeoutMs }),
@@ -149,8 +149,8 @@ const OPENING: ToolRow = {
 };
 
 /** `news` is open to McpBasic, `order` and the resource to McpApp. */
-function catalogueOf(address: string, personalReads: boolean): { readonly current: Catalogue } {
-  const loaded = loadCatalogue(
+function catalogOf(address: string, personalReads: boolean): { readonly current: Catalog } {
+  const loaded = loadCatalog(
     { tools: { balance: BALANCE, open: OPENING }, resources: {} },
     {
       tools: {
@@ -179,11 +179,11 @@ function catalogueOf(address: string, personalReads: boolean): { readonly curren
     { personalReads },
   );
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
-  return { current: loaded.catalogue };
+  return { current: loaded.catalog };
 }
 
-const GATE: SessionGate = {
-  enter(token, kind, charge) {
+const GATE: SessionLookup = {
+  authenticate(token, kind, charge) {
     const session = SESSIONS[`${kind} ${token}`];
     if (session === undefined) return undefined;
     return { session, verdict: judge(charge?.scope ?? 's', 15, charge?.cost ?? 0, 3, charge?.cost ?? 0) };

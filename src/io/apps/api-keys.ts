@@ -29,7 +29,7 @@ export interface IssuedKey {
 
 export interface ApiKeyCipher {
   issue(): IssuedKey;
-  /** The clear text of a sealed key. Throws when it was sealed by another vault or was changed. */
+  /** The clear text of a sealed key. Throws when it was sealed by another cipher or was changed. */
   open(key: SealedKey): string;
   /** The same; undefined where `open` throws. */
   tryOpen(key: SealedKey): string | undefined;
@@ -53,7 +53,7 @@ export interface SealOptions {
 const UNSEALED: SealOptions = { sealKeys: [], sealKeyLost: false };
 
 /**
- * The vault of this journal; a new journal gets a new secret, on disk before this resolves. Rejects with
+ * The API-key cipher of this journal; a new journal gets a new secret, on disk before this resolves. Rejects with
  * `SealKeyUnusable`.
  */
 export async function openApiKeyCipher(
@@ -100,7 +100,8 @@ async function openDataKeys(
 
 /** `secret`: 32 bytes; API keys are sealed under the first of `dataKeys` where there is one, and opened with any. */
 export function createApiKeyCipher(secret: Uint8Array, dataKeys: readonly Uint8Array[] = []): ApiKeyCipher {
-  if (secret.length !== SECRET_BYTES) throw new RangeError(`the secret of a vault has ${SECRET_BYTES} bytes`);
+  if (secret.length !== SECRET_BYTES)
+    throw new RangeError(`the secret of an API-key cipher has ${SECRET_BYTES} bytes`);
   const [sealing = secret] = dataKeys;
   // Those of before the seal key was configured are sealed under the secret.
   const tryOpen = ({ keyId, sealed }: SealedKey) => openAny([...dataKeys, secret], keyId, sealed);

@@ -80,7 +80,7 @@ function findSession(exchange: Exchange, route: AnyRoute, bearer: boolean, count
   const entered =
     token === undefined
       ? undefined
-      : exchange.gate.enter(token, bearer ? 'mcp' : 'browser', charge, exchange.client);
+      : exchange.sessionLookup.authenticate(token, bearer ? 'mcp' : 'browser', charge, exchange.client);
   if (entered !== undefined) {
     exchange.session = entered.session;
     exchange.limiter.noteSession(entered.verdict);

@@ -19,7 +19,7 @@ import type { InFlightRequest } from './in-flight.ts';
 import type { ResolvedClient } from './listen/client-address.ts';
 import type { AnswerFacts } from './reply.ts';
 import { type IncomingHead, NO_VALUES } from './request.ts';
-import type { AnyRoute, ClientFacts, HeaderList, Reply, RouteContext, SessionGate } from './route.ts';
+import type { AnyRoute, ClientFacts, HeaderList, Reply, RouteContext, SessionLookup } from './route.ts';
 import { type HttpResponse, remotePortOf } from './server.ts';
 import type { Services } from './services.ts';
 import type { StreamReply } from './stream.ts';
@@ -117,8 +117,8 @@ export class Exchange implements RouteContext, InFlightRequest {
   get repeatedHeaders(): ReadonlySet<string> {
     return this.head.repeatedHeaders;
   }
-  get gate(): SessionGate {
-    return this.services.gate;
+  get sessionLookup(): SessionLookup {
+    return this.services.sessionLookup;
   }
   get actors(): ActorSystem {
     return this.services.actors;

@@ -41,24 +41,24 @@ export interface ClientFacts {
 }
 
 /** What a live session answers at the door. */
-export interface Entered {
+export interface AuthenticatedSession {
   readonly session: SessionContext;
   /** Absent when the scope is off. */
   readonly verdict: Verdict | undefined;
 }
 
 /** The way from a token to its session. Synchronous: the owner is an actor in this process. */
-export interface SessionGate {
+export interface SessionLookup {
   /**
    * Looks the token up, checks that its session lives, notes that it was seen and charges the scope, all at once.
    * Undefined for an unknown, expired or ended session, which is charged nothing.
    */
-  enter(
+  authenticate(
     token: string,
     kind: SessionKind,
     charge: { scope: ScopeCode; cost: number } | undefined,
     client: ClientFacts,
-  ): Entered | undefined;
+  ): AuthenticatedSession | undefined;
 }
 
 /** Limits that a route charges by itself. Each call notes its verdict for the `X-RateLimit` header of the answer. */
@@ -121,7 +121,7 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   readonly nowMs: number;
   readonly idempotencyKey: string | undefined;
   readonly limiter: RequestLimiter;
-  readonly gate: SessionGate;
+  readonly sessionLookup: SessionLookup;
   readonly actors: ActorSystem;
   readonly settings: SettingsReader;
   readonly site: Site;

@@ -7,12 +7,12 @@ import type { Site } from '../../domain/site.ts';
 import type { Challenges } from '../accounts/challenges.ts';
 import type { OpenBodies } from './body/open-bodies.ts';
 import type { InFlight } from './in-flight.ts';
-import type { SessionGate } from './route.ts';
+import type { SessionLookup } from './route.ts';
 
 export interface Services {
   readonly actors: ActorSystem;
   readonly settings: SettingsReader;
-  readonly gate: SessionGate;
+  readonly sessionLookup: SessionLookup;
   readonly site: Site;
   readonly limiter: Limiter;
   readonly bounds: SharedBounds;

@@ -10,7 +10,7 @@ import { hashToken } from '../../domain/ids.ts';
 import type { Role } from '../../domain/roles.ts';
 import type { SessionContext, SessionKind } from '../../domain/sessions.ts';
 import type { Clock } from '../../domain/time.ts';
-import type { SessionGate } from './route.ts';
+import type { SessionLookup } from './route.ts';
 
 /**
  * Owners of sessions of one kind that are held beside the index: reading that costs more than the rest of an entry.
@@ -18,7 +18,7 @@ import type { SessionGate } from './route.ts';
  */
 const OWNERS_KNOWN_MAX = 200_000;
 
-export interface SessionGateOptions {
+export interface SessionLookupOptions {
   readonly actors: ActorSystem;
   readonly clock: Clock;
   /** base64url keys whose holders are admins. */
@@ -64,12 +64,12 @@ function ownerIn(actors: ActorSystem, kind: SessionKind, hash: string): SessionO
   return found === undefined ? undefined : parseSessionOwner(found);
 }
 
-export function createSessionGate(options: SessionGateOptions): SessionGate {
+export function createSessionLookup(options: SessionLookupOptions): SessionLookup {
   const { actors, clock, adminPublicKeys, onTouchFailed, roleOf } = options;
   // A session never changes its owner, and the owner is asked every time whether it lives: nothing here can be stale.
   const owners = { browser: new Map<string, SessionOwner>(), mcp: new Map<string, SessionOwner>() };
   return {
-    enter(token, kind, charge) {
+    authenticate(token, kind, charge) {
       const hash = hashToken(token);
       if (hash === undefined) return undefined;
       const known = owners[kind];

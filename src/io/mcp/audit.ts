@@ -18,7 +18,7 @@ export const NAME_MAX = 64;
 const REST_NAME_MAX = 256;
 
 /** Who asks, on which request. */
-export interface Asking {
+export interface RequestContext {
   readonly context: RouteContext;
   readonly caller: Caller;
   /** With a caller of the kind `capability`: what was brought instead of a session. */
@@ -55,12 +55,12 @@ export function recordOf(event: CallRecord['event'], name: unknown, observe?: Ca
   return { event, name: shown, startedMs: performance.now(), observe };
 }
 
-export function audit(asking: Asking, record: CallRecord, outcome: CallOutcome): void {
-  const { actors, client } = asking.context;
-  const made = auditRecord(asking, record, outcome);
+export function audit(requestContext: RequestContext, record: CallRecord, outcome: CallOutcome): void {
+  const { actors, client } = requestContext.context;
+  const made = auditRecord(requestContext, record, outcome);
   observed(record, outcome);
   // What anybody can bring about without a session or a code may not fill the log.
-  if (asking.caller.kind === 'anonymous') actors.auditRefusal(made, client.address);
+  if (requestContext.caller.kind === 'anonymous') actors.auditRefusal(made, client.address);
   else actors.audit(made);
 }
 
@@ -69,7 +69,11 @@ function observed({ event, name, startedMs, backendMs, observe }: CallRecord, ou
 }
 
 /** Time, user, key, login type, app, name, outcome, milliseconds, request id; arguments never. */
-function auditRecord({ context, caller }: Asking, record: CallRecord, outcome: CallOutcome): AuditRecord {
+function auditRecord(
+  { context, caller }: RequestContext,
+  record: CallRecord,
+  outcome: CallOutcome,
+): AuditRecord {
   const session = caller.kind === 'session' ? caller.session : undefined;
   return {
     utcMs: context.nowMs,
@@ -88,13 +92,13 @@ function auditRecord({ context, caller }: Asking, record: CallRecord, outcome: C
 }
 
 /** A destructive call leaves this on disk before it goes out; false when the client left meanwhile. */
-export async function auditAttempt(asking: Asking, record: CallRecord): Promise<boolean> {
+export async function auditAttempt(requestContext: RequestContext, record: CallRecord): Promise<boolean> {
   let gone = false;
-  asking.context.onAbort(() => {
+  requestContext.context.onAbort(() => {
     gone = true;
   });
-  await asking.context.actors.auditFirst(auditRecord(asking, record, 'attempt'));
-  if (gone) audit(asking, record, 'cancelled');
+  await requestContext.context.actors.auditFirst(auditRecord(requestContext, record, 'attempt'));
+  if (gone) audit(requestContext, record, 'cancelled');
   return !gone;
 }
 
@@ -107,20 +111,20 @@ export function auditRefused(request: RpcRequest, context: RouteContext, observe
 
 /** A refusal of nobody in particular: recorded within a budget. */
 export function auditDenied(context: RouteContext, record: CallRecord): void {
-  const asking: Asking = { context, caller: { kind: 'anonymous' } };
+  const requestContext: RequestContext = { context, caller: { kind: 'anonymous' } };
   observed(record, 'denied');
-  context.actors.auditRefusal(auditRecord(asking, record, 'denied'), context.client.address);
+  context.actors.auditRefusal(auditRecord(requestContext, record, 'denied'), context.client.address);
 }
 
 /** The refusal of one call, with its record. To be thrown. */
 export function refused(
-  asking: Asking,
+  requestContext: RequestContext,
   record: CallRecord,
   outcome: CallOutcome,
   error: ErrorName,
   detail: string,
 ): GatewayError {
-  audit(asking, record, outcome);
+  audit(requestContext, record, outcome);
   return new GatewayError(error, detail);
 }
 

@@ -45,7 +45,7 @@ export class CapabilityCodes {
     this.#options = options;
   }
 
-  /** The family without asking anybody; undefined when that takes `resolve`. */
+  /** The family where it is cached; undefined where `resolve` is needed. */
   remembered(code: string, nowMs: number): CapabilityFamily | undefined {
     const found = this.#known.get(code);
     if (found === undefined || nowMs < found.untilMs) return found?.family;

@@ -1,6 +1,6 @@
 /**
- * The catalogue that is served: built-in and configured rows, compiled, with the answers of tools/list and
- * resources/list of every class of caller ready as JSON. A reload puts a whole new catalogue in place or none.
+ * The catalog that is served: built-in and configured rows, compiled, with the answers of tools/list and
+ * resources/list of every class of caller ready as JSON. A reload puts a whole new catalog in place or none.
  */
 import {
   type AccessPolicy,
@@ -49,7 +49,7 @@ export interface ResourceEntry {
   readonly mimeType: string;
 }
 
-export interface Catalogue {
+export interface Catalog {
   readonly tools: ReadonlyMap<string, ToolEntry>;
   readonly resources: ReadonlyMap<string, ResourceEntry>;
   /** The result of tools/list. */
@@ -71,17 +71,17 @@ export interface ConfiguredRows {
   readonly resources: unknown;
 }
 
-export type CatalogueResult =
-  | { readonly ok: true; readonly catalogue: Catalogue }
+export type CatalogResult =
+  | { readonly ok: true; readonly catalog: Catalog }
   | { readonly ok: false; readonly faults: Fault[] };
 
-/** Builds a catalogue, or names every fault of the configured rows with its path (`/McpTools/<name>/…`). */
-export function loadCatalogue(
+/** Builds a catalog, or names every fault of the configured rows with its path (`/McpTools/<name>/…`). */
+export function loadCatalog(
   builtIn: BuiltInRows,
   configured: ConfiguredRows,
   modules: ModuleAddresses,
   policy: AccessPolicy,
-): CatalogueResult {
+): CatalogResult {
   const faults: Fault[] = [];
   const tools = new Map<string, ToolEntry>();
   const resources = new Map<string, ResourceEntry>();
@@ -109,25 +109,25 @@ export function loadCatalogue(
   }
   return faults.length > 0
     ? { ok: false, faults }
-    : { ok: true, catalogue: assemble(tools, resources, policy) };
+    : { ok: true, catalog: assemble(tools, resources, policy) };
 }
 
-/** The catalogue in use. Whoever reads `current` sees one whole catalogue, before a reload or after it. */
-export class LiveCatalogue {
-  #current: Catalogue;
+/** The catalog in use. Whoever reads `current` sees one whole catalog, before a reload or after it. */
+export class LiveCatalog {
+  #current: Catalog;
 
-  constructor(first: Catalogue) {
+  constructor(first: Catalog) {
     this.#current = first;
   }
 
-  get current(): Catalogue {
+  get current(): Catalog {
     return this.#current;
   }
 
-  /** Swaps when the new rows are without fault; otherwise the old catalogue stays and the faults come back. */
-  reload(result: CatalogueResult): readonly Fault[] {
+  /** Swaps when the new rows are without fault; otherwise the old catalog stays and the faults come back. */
+  reload(result: CatalogResult): readonly Fault[] {
     if (!result.ok) return result.faults;
-    this.#current = result.catalogue;
+    this.#current = result.catalog;
     return [];
   }
 }
@@ -188,7 +188,7 @@ function assemble(
   tools: ReadonlyMap<string, ToolEntry>,
   resources: ReadonlyMap<string, ResourceEntry>,
   policy: AccessPolicy,
-): Catalogue {
+): Catalog {
   const toolJson = [...tools.values()].map((entry) => ({ entry, json: JSON.stringify(toolItem(entry)) }));
   const resourceJson = [...resources.values()].map((entry) => ({
     entry,

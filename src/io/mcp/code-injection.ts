@@ -3,7 +3,7 @@
  * (spec 2.5 `capabilityCodeBodyProperty`; mcp.md). With a session the arguments are what they are.
  */
 import type { Target } from '../modules/endpoint.ts';
-import type { Asking } from './audit.ts';
+import type { RequestContext } from './audit.ts';
 import type { ToolEntry } from './catalog.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
 import { unplaced } from './outgoing.ts';
@@ -17,7 +17,11 @@ export interface TakenArguments {
   readonly fault?: string;
 }
 
-export function argumentsOf(entry: ToolEntry, given: JsonObject, { capability }: Asking): TakenArguments {
+export function argumentsOf(
+  entry: ToolEntry,
+  given: JsonObject,
+  { capability }: RequestContext,
+): TakenArguments {
   if (capability === undefined) return { checked: given, sent: given };
   const { code: _code, device_guid: _device, ...own } = given;
   const { bodyRootProperty: root, capabilityCodeBodyProperty: property, inputSchema } = entry.row;
@@ -39,7 +43,7 @@ export function argumentsOf(entry: ToolEntry, given: JsonObject, { capability }:
 }
 
 /** Resources have no arguments; the code that opens one goes with the query, as for tools with GET. */
-export function withCodeInQuery(url: Target | undefined, { capability }: Asking): Target | undefined {
+export function withCodeInQuery(url: Target | undefined, { capability }: RequestContext): Target | undefined {
   if (url === undefined || capability === undefined) return url;
   const { origin, pathname, search } = url;
   const joint = search === '' ? '?' : '&';

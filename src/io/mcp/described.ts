@@ -17,7 +17,7 @@ import {
   unknown,
 } from '../../domain/schema.ts';
 import type { RouteDocs, RouteExample } from '../http/openapi/route-docs.ts';
-import { PROTOCOL_VERSION } from './methods.ts';
+import { PROTOCOL_VERSION } from './dispatcher.ts';
 import { BATCH_MAX } from './rpc.ts';
 import type { ToolRow } from './tool.ts';
 

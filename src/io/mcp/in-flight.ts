@@ -3,7 +3,7 @@
  * bearer session that made it (mcp.md); clients that share a bearer are told apart by the `Mcp-Session-Id` they send,
  * because each of them counts its ids from zero.
  */
-import type { Asking } from './audit.ts';
+import type { RequestContext } from './audit.ts';
 
 /** One of them. */
 export interface CallInFlight {
@@ -59,7 +59,7 @@ function keyOf(scope: string, id: string): string {
 }
 
 /** The calls that a cancellation of this caller can name. */
-export function callScope({ context, caller, capability }: Asking): string | undefined {
+export function callScope({ context, caller, capability }: RequestContext): string | undefined {
   const mcpSessionId = context.header('mcp-session-id');
   if (caller.kind === 'session') return cancelScope(caller.session.id, mcpSessionId);
   return capability === undefined ? undefined : capabilityScope(capability, mcpSessionId);

@@ -1,7 +1,7 @@
 /** From the arguments of a tool to the request that its backend gets (spec 2.5: method, queryParams, bodyRootProperty). */
 import { type Endpoint, endpointUrl, type Target } from '../modules/endpoint.ts';
 import { factsOf, gatewayHeaders } from '../modules/headers.ts';
-import { type Asking, NAME_MAX } from './audit.ts';
+import { NAME_MAX, type RequestContext } from './audit.ts';
 import type { ToolEntry } from './catalog.ts';
 import { type JsonObject, NAMED_MAX } from './input-schema.ts';
 
@@ -52,7 +52,7 @@ export function backendRequest(entry: ToolEntry, values: JsonObject): Outgoing {
 
 /** The gateway's headers; nothing of the client's own travels on. */
 export function backendHeaders(
-  { context, caller, capability }: Asking,
+  { context, caller, capability }: RequestContext,
   hasBody: boolean,
 ): Record<string, string> {
   const headers = gatewayHeaders(caller, factsOf(context));

@@ -1,5 +1,5 @@
 /**
- * The rows of the catalogue: tools and resources, built-in and configured ones in the same form (spec 2.5), and the
+ * The rows of the catalog: tools and resources, built-in and configured ones in the same form (spec 2.5), and the
  * gate they pass when they are loaded. The gate reports all faults at once.
  */
 import { CAPABILITY_FAMILIES, type ResourceAccess, type ToolAccess } from '../../domain/access.ts';

@@ -4,7 +4,7 @@ import type { LiveSettings } from '../../domain/settings/settings.ts';
 import type { ApiKeyCipher } from '../apps/api-keys.ts';
 import type { AnyRoute } from '../http/route.ts';
 import { CapabilityCodes } from '../mcp/capability.ts';
-import type { LiveCatalogue } from '../mcp/catalog.ts';
+import type { LiveCatalog } from '../mcp/catalog.ts';
 import { GATEWAY_SERVICES } from '../mcp/tools/gateway.ts';
 import type { StreamHub } from '../sse/hub.ts';
 import type { WebhookOwnerApi } from '../webhooks/owner-api.ts';
@@ -31,7 +31,7 @@ import { endSessions, loginLog, logout, sessions } from './sessions.ts';
 export interface RouteParts extends ProxyParts, StaffParts, WorkParts, Omit<DownloadParts, 'files'> {
   readonly files: DownloadParts['files'] & UploadRouteParts['files'];
   readonly settings: LiveSettings;
-  readonly catalogue: LiveCatalogue;
+  readonly catalog: LiveCatalog;
   readonly cipher: ApiKeyCipher;
   readonly events: { readonly streams: StreamHub };
   readonly administration: Administration;
@@ -66,7 +66,7 @@ export function createRoutes(parts: RouteParts): AnyRoute[] {
     ...createAppWebhookRoutes(parts.webhooks),
     mcpLogin,
     ...createMcpRoutes({
-      catalogue: parts.catalogue,
+      catalog: parts.catalog,
       modules: parts.modules,
       gateway: GATEWAY_SERVICES,
       codes: new CapabilityCodes(parts),

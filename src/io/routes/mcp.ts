@@ -8,11 +8,11 @@ import { errorRow, GatewayError } from '../../domain/errors.ts';
 import { readJson } from '../http/json.ts';
 import { errorReply } from '../http/reply.ts';
 import { type AnyRoute, defineRoute, type HeaderList, Reply, type RouteContext } from '../http/route.ts';
-import { type Admission, admit } from '../mcp/admission.ts';
+import { type Authentication, authenticate } from '../mcp/authenticate.ts';
 import { BatchAnswers, type NextTurn, nextTurn, SLICE_MESSAGES } from '../mcp/batch.ts';
 import { describeMcp } from '../mcp/described.ts';
+import { failureText, McpDispatcher, type McpOptions, type RpcText } from '../mcp/dispatcher.ts';
 import { EndedSessions } from '../mcp/ended-sessions.ts';
-import { failureText, McpDispatcher, type McpOptions, type RpcText } from '../mcp/methods.ts';
 import { errorEnvelope, type RpcBody, type RpcMessage, type RpcRequest, readRpc } from '../mcp/rpc.ts';
 import { BUILT_IN } from '../mcp/tools/built-in.ts';
 
@@ -24,7 +24,7 @@ const METHODS = 'POST, DELETE';
 /** The routes of /mcp. `giveBack`: what lets others have a turn of the loop within a batch. */
 export function createMcpRoutes(options: McpOptions, giveBack: NextTurn = nextTurn): AnyRoute[] {
   const ended = new EndedSessions();
-  const transport = new Transport(new McpDispatcher(options), ended, giveBack);
+  const transport = new McpHttpHandler(new McpDispatcher(options), ended, giveBack);
   const own = { path: '/mcp', group: 'mcp', auth: 'none', limits: ['Self'], refusal } as const;
   return [
     defineRoute({
@@ -49,7 +49,7 @@ export function createMcpRoutes(options: McpOptions, giveBack: NextTurn = nextTu
       },
       errors: ['MethodNotAllowed', 'AccessRateLimit'],
       handle: (context) => {
-        admit(context, 1);
+        authenticate(context, 1);
         return errorReply(new GatewayError('MethodNotAllowed'), [['Allow', METHODS]]);
       },
     }),
@@ -66,7 +66,7 @@ export function createMcpRoutes(options: McpOptions, giveBack: NextTurn = nextTu
       },
       errors: ['MethodNotAllowed', 'AccessRateLimit'],
       handle: (context) => {
-        admit(context, 1);
+        authenticate(context, 1);
         const sessionId = context.header('mcp-session-id');
         if (sessionId !== undefined) {
           ended.end(sessionId);
@@ -78,24 +78,24 @@ export function createMcpRoutes(options: McpOptions, giveBack: NextTurn = nextTu
   ];
 }
 
-class Transport {
-  readonly #methods: McpDispatcher;
+class McpHttpHandler {
+  readonly #dispatcher: McpDispatcher;
   readonly #ended: EndedSessions;
   readonly #nextTurn: NextTurn;
 
   constructor(methods: McpDispatcher, ended: EndedSessions, nextTurn: NextTurn) {
-    this.#methods = methods;
+    this.#dispatcher = methods;
     this.#ended = ended;
     this.#nextTurn = nextTurn;
   }
 
   post(context: RouteContext): Reply | Promise<Reply> {
     if (!JSON_TYPE.test(context.header('content-type') ?? '')) {
-      admit(context, 1);
+      authenticate(context, 1);
       throw new GatewayError('UnsupportedMediaType', 'Content-Type must be application/json');
     }
     if (this.#ended.has(context.header('mcp-session-id'))) {
-      admit(context, 1);
+      authenticate(context, 1);
       context.error = 'NotFound';
       return json(
         404,
@@ -103,9 +103,9 @@ class Transport {
       );
     }
     const body = readBody(context.rawBody);
-    let admission: Admission;
+    let admission: Authentication;
     try {
-      admission = admit(context, body.kind === 'batch' ? body.messages.length : 1);
+      admission = authenticate(context, body.kind === 'batch' ? body.messages.length : 1);
     } catch (error) {
       return failure(error, body.kind === 'single' ? idOf(body.message) : undefined, context);
     }
@@ -118,9 +118,9 @@ class Transport {
       : this.#batch(body.messages, context, admission);
   }
 
-  #single(message: RpcMessage, context: RouteContext, admission: Admission): Reply | Promise<Reply> {
+  #single(message: RpcMessage, context: RouteContext, admission: Authentication): Reply | Promise<Reply> {
     if (message.kind === 'silent') {
-      this.#methods.hear(message, context, admission);
+      this.#dispatcher.onNotification(message, context, admission);
       return Reply.empty();
     }
     if (message.kind === 'fault') {
@@ -128,7 +128,7 @@ class Transport {
       return ok(errorEnvelope(message.id, message.error, message.detail));
     }
     try {
-      const answer = this.#methods.answer(message, context, admission);
+      const answer = this.#dispatcher.answer(message, context, admission);
       if (answer instanceof Promise) return answer.then(ok, (error) => failure(error, message.id, context));
       return message.method === 'initialize' ? json(200, answer, sessionHeader()) : ok(answer);
     } catch (error) {
@@ -136,7 +136,11 @@ class Transport {
     }
   }
 
-  async #batch(messages: readonly RpcMessage[], context: RouteContext, admission: Admission): Promise<Reply> {
+  async #batch(
+    messages: readonly RpcMessage[],
+    context: RouteContext,
+    admission: Authentication,
+  ): Promise<Reply> {
     const due = messages.filter((message) => message.kind !== 'silent');
     const answers = new BatchAnswers(due.map(({ id }) => id));
     let isGone = false;
@@ -146,7 +150,7 @@ class Transport {
     for (const [index, message] of messages.entries()) {
       if (index > 0 && index % SLICE_MESSAGES === 0) await this.#nextTurn();
       if (isGone) break;
-      if (message.kind === 'silent') this.#methods.hear(message, context, admission);
+      if (message.kind === 'silent') this.#dispatcher.onNotification(message, context, admission);
       else if (message.kind === 'fault')
         answers.add(message.id, errorEnvelope(message.id, message.error, message.detail));
       else if (answers.isFull) answers.addTooLarge(message.id);
@@ -158,10 +162,14 @@ class Transport {
     return json(200, whole, begun ? sessionHeader() : []);
   }
 
-  #answerOf(message: RpcRequest, context: RouteContext, admission: Admission): RpcText | Promise<RpcText> {
+  #answerOf(
+    message: RpcRequest,
+    context: RouteContext,
+    admission: Authentication,
+  ): RpcText | Promise<RpcText> {
     const failed = (error: unknown) => failureText(error, message.id, context);
     try {
-      const answer = this.#methods.answer(message, context, admission);
+      const answer = this.#dispatcher.answer(message, context, admission);
       return answer instanceof Promise ? answer.catch(failed) : answer;
     } catch (error) {
       return failed(error);

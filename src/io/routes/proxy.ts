@@ -11,16 +11,16 @@ import type { RouteDocs } from '../http/openapi/route-docs.ts';
 import { type AnyRoute, defineRoute, type Reply, type RouteContext } from '../http/route.ts';
 import type { RelayRequest } from '../http-client/types.ts';
 import {
-  type Asking,
   audit,
   auditAttempt,
   auditDenied,
   type CallOutcome,
   type CallRecord,
   outcomeOf,
+  type RequestContext,
   recordOf,
 } from '../mcp/audit.ts';
-import type { Catalogue } from '../mcp/catalog.ts';
+import type { Catalog } from '../mcp/catalog.ts';
 import { TIMEOUT_MS } from '../mcp/tool.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import { type ProxiedTarget, proxiedUrl, withoutParameters } from '../modules/endpoint.ts';
@@ -45,7 +45,7 @@ export interface ProxyParts {
   /** Path prefixes by module name that need no session (`Modules.<name>.public`). */
   readonly publicPaths: ReadonlyMap<string, readonly string[]>;
   /** What bounds sessions that may not do everything. */
-  readonly catalogue: { readonly current: Catalogue };
+  readonly catalog: { readonly current: Catalog };
   /** Longest silence of a module in milliseconds; the time-out of tools unless given. */
   readonly proxyTimeoutMs?: number;
   /** Told of every call and every refusal. */
@@ -166,7 +166,7 @@ function callerOf(parts: ProxyParts, context: RouteContext): Caller | undefined 
   const asSession: Caller = { kind: 'session', session };
   if (isWithinReach(parts, context, session)) return asSession;
   if (!isPublic(parts, rawPath)) return undefined;
-  const mayBeNamed = session.proven || parts.catalogue.current.policy.personalReads;
+  const mayBeNamed = session.proven || parts.catalog.current.policy.personalReads;
   return mayBeNamed ? asSession : { kind: 'anonymous' };
 }
 
@@ -175,7 +175,7 @@ function callerOf(parts: ProxyParts, context: RouteContext): Caller | undefined 
  * resource of theirs would ask of the module, by its very path. All other sessions reach all.
  */
 function isWithinReach(
-  { catalogue }: ProxyParts,
+  { catalog }: ProxyParts,
   { method, rawPath }: RouteContext,
   session: SessionContext,
 ): boolean {
@@ -183,7 +183,7 @@ function isWithinReach(
   if (caller === undefined || caller === 'McpVerified') return true;
   const reference = referenceOf(rawPath);
   const reads = method === 'GET' || method === 'HEAD';
-  const { tools, resources } = catalogue.current;
+  const { tools, resources } = catalog.current;
   for (const { row, callers } of tools.values()) {
     const isSame = row.endpoint === reference && row.method === (reads ? 'GET' : method);
     if (isSame && callers.has(caller)) return true;
@@ -202,15 +202,15 @@ function callOf({ onCall }: ProxyParts, { method, rawPath }: RouteContext): Call
 async function forward(parts: ProxyParts, context: RouteContext, asked: Caller): Promise<Reply> {
   const { session } = context;
   // The record names the session, also where the module gets no account.
-  const asking: Asking = {
+  const requestContext: RequestContext = {
     context,
     caller: session === undefined ? { kind: 'anonymous' } : { kind: 'session', session },
   };
   const record = callOf(parts, context);
-  const request = requestOf(parts, asking, asked, record);
+  const request = requestOf(parts, requestContext, asked, record);
   // Which calls destroy something is the module's knowledge: each one that may change anything is taken for one.
   const changes = request.method !== 'GET' && request.method !== 'HEAD';
-  if (changes && !(await auditAttempt(asking, record))) throw new GatewayError('ModuleFailed');
+  if (changes && !(await auditAttempt(requestContext, record))) throw new GatewayError('ModuleFailed');
   const startedMs = performance.now();
   const call = new ProxiedCall({
     isHead: request.method === 'HEAD',
@@ -219,7 +219,7 @@ async function forward(parts: ProxyParts, context: RouteContext, asked: Caller):
     rawPath: context.rawPath,
     onEnded(ending) {
       record.backendMs = performance.now() - startedMs;
-      audit(asking, record, endingOutcome(ending));
+      audit(requestContext, record, endingOutcome(ending));
       // An answer that broke off has a status of success in the log, and this beside it.
       if (ending.kind === 'failed' && ending.error !== 'Aborted') context.error = ending.error;
     },
@@ -238,14 +238,14 @@ function endingOutcome(ending: ProxiedEnding): CallOutcome {
 /** Throws `InvalidInput` for what no module is asked: an upgrade, a path that is not plain, a GET with a body. */
 function requestOf(
   parts: ProxyParts,
-  asking: Asking,
+  requestContext: RequestContext,
   asked: Caller,
   record: CallRecord,
 ): Omit<RelayRequest, 'body'> & { readonly url: ProxiedTarget } {
-  const { context } = asking;
+  const { context } = requestContext;
   const { rawPath, incoming } = context;
   const refuse = (detail: string): never => {
-    audit(asking, record, 'invalid');
+    audit(requestContext, record, 'invalid');
     throw new GatewayError('InvalidInput', detail);
   };
   const method = context.method as RelayRequest['method'];

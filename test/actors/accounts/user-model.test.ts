@@ -14,7 +14,7 @@ import { hasFlag, KeyFlag, keyTypeOf, type UserKey } from '../../../src/domain/k
 import { browserMessage, mcpLoginMessage } from '../../../src/domain/proofs.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { SECOND_MS } from '../../../src/domain/time.ts';
-import { createSessionGate } from '../../../src/io/http/session-lookup.ts';
+import { createSessionLookup } from '../../../src/io/http/session-lookup.ts';
 import { inlineWorkers, type Key, makeKey, mcpProof, signText } from '../../support/account.ts';
 import { createTestActors, START_MS, type TestActors, untyped } from '../../support/actors/actors.ts';
 import { count, runs } from '../../support/depth.ts';
@@ -449,7 +449,7 @@ class Pair {
       }));
       same(byId(seen), byId(expected));
     }
-    const gate = createSessionGate({
+    const gate = createSessionLookup({
       actors: system,
       clock: clock.read,
       adminPublicKeys: new Set(),
@@ -458,10 +458,13 @@ class Pair {
       },
     });
     for (const session of this.model.sessions) {
-      const entered = gate.enter(session.token, session.kind, undefined, { address: '', userAgent: '' });
+      const entered = gate.authenticate(session.token, session.kind, undefined, {
+        address: '',
+        userAgent: '',
+      });
       same(entered?.session.keyId, session.live ? session.key.id : undefined);
       const wrong = session.kind === 'browser' ? 'mcp' : 'browser';
-      same(gate.enter(session.token, wrong, undefined, { address: '', userAgent: '' }), undefined);
+      same(gate.authenticate(session.token, wrong, undefined, { address: '', userAgent: '' }), undefined);
     }
   }
 }

@@ -14,7 +14,7 @@ import { browserMessage } from '../../../src/domain/proofs.ts';
 import { BROWSER_SESSIONS_MAX, MCP_SESSIONS_MAX } from '../../../src/domain/sessions.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../../src/domain/settings/settings.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../../src/domain/time.ts';
-import { createSessionGate } from '../../../src/io/http/session-lookup.ts';
+import { createSessionLookup } from '../../../src/io/http/session-lookup.ts';
 import { inlineWorkers, makeKey, signText } from '../../support/account.ts';
 import { createTestActors, untyped } from '../../support/actors/actors.ts';
 import { runs } from '../../support/depth.ts';
@@ -48,7 +48,7 @@ async function start({ settings = {}, admin = false, sweepMs = DAY_MS }: StartOp
   const keyId = signedUp.key.id;
   const failures: unknown[] = [];
   const gate = () =>
-    createSessionGate({
+    createSessionLookup({
       actors: actors.system,
       clock: actors.clock.read,
       adminPublicKeys: new Set(admin ? [publicKey] : []),
@@ -80,7 +80,7 @@ async function start({ settings = {}, admin = false, sweepMs = DAY_MS }: StartOp
         ...(loginType === 'McpVerified' ? { proof } : {}),
       }),
     enter: (token: string, kind: 'browser' | 'mcp', scope?: 's' | 'p', cost = 1) =>
-      gate().enter(token, kind, scope === undefined ? undefined : { scope, cost }, CLIENT),
+      gate().authenticate(token, kind, scope === undefined ? undefined : { scope, cost }, CLIENT),
     sessions: () =>
       Promise.resolve(
         actors.system.query<SessionRecord[]>(untyped(user), USER, {
@@ -403,13 +403,13 @@ t.test('admin: the holder of a proven admin key is one, a mere claim is not enou
     origin: ORIGIN,
   };
   await plain.ask(claim);
-  const gate = createSessionGate({
+  const gate = createSessionLookup({
     actors: plain.actors.system,
     clock: plain.actors.clock.read,
     adminPublicKeys: new Set([adminKey]),
     onTouchFailed: (error) => t.fail(String(error)),
   });
-  t.equal(gate.enter(plain.rootToken, 'browser', undefined, CLIENT)?.session.role, undefined);
+  t.equal(gate.authenticate(plain.rootToken, 'browser', undefined, CLIENT)?.session.role, undefined);
 });
 
 t.test('key: a removed one is kept with the flag Deleted added, its signature counter still 0', async (t) => {

@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import t from 'tap';
-import { createSessionGate } from '../../../src/io/http/session-lookup.ts';
+import { createSessionLookup } from '../../../src/io/http/session-lookup.ts';
 import { type Account, type Answer, cookie, type Key, makeKey } from '../../support/account.ts';
 import { type AdminFixture, startAdmin } from '../../support/admin.ts';
 import { count, runs } from '../../support/depth.ts';
@@ -280,7 +280,7 @@ class Run {
   /** Everything that can be seen from outside. Nothing has settled: what a step ended is over at once. */
   async #compare(note: string): Promise<void> {
     const { get, actors } = this.#fixture;
-    const gate = createSessionGate({
+    const gate = createSessionLookup({
       actors: actors.system,
       clock: actors.clock.read,
       adminPublicKeys: new Set(),
@@ -288,7 +288,7 @@ class Run {
     });
     const client = { address: '', userAgent: '' };
     for (const { token, live, app, who } of this.model.sessions) {
-      const entered = gate.enter(token, 'mcp', undefined, client);
+      const entered = gate.authenticate(token, 'mcp', undefined, client);
       expect(`${note}: a session of ${app.name} for ${who}`, entered !== undefined, live);
       if (entered !== undefined) expect('acts for', entered.session.userId, this.#people[who]?.userId);
     }

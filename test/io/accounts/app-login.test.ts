@@ -3,7 +3,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import { CapabilityCodes } from '../../../src/io/mcp/capability.ts';
-import { LiveCatalogue, loadCatalogue } from '../../../src/io/mcp/catalog.ts';
+import { LiveCatalog, loadCatalog } from '../../../src/io/mcp/catalog.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES } from '../../../src/io/mcp/tools/gateway.ts';
 import { createModuleClient } from '../../../src/io/modules/client.ts';
@@ -40,14 +40,14 @@ async function start(t: Test, personalReads = true) {
   });
   await new Promise<void>((resolve) => wallet.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(wallet.address() as AddressInfo).port}`;
-  const loaded = loadCatalogue(BUILT_IN, { tools: {}, resources: {} }, new Map([['wallet', url]]), {
+  const loaded = loadCatalog(BUILT_IN, { tools: {}, resources: {} }, new Map([['wallet', url]]), {
     personalReads,
   });
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
-  const catalogue = new LiveCatalogue(loaded.catalogue);
+  const catalog = new LiveCatalog(loaded.catalog);
   const modules = createModuleClient({ clock: () => START_MS, bounds: freshBounds() });
   const routes = createMcpRoutes({
-    catalogue,
+    catalog,
     modules,
     gateway: GATEWAY_SERVICES,
     codes: new CapabilityCodes({ modules, moduleAddresses: new Map() }),
@@ -76,7 +76,7 @@ async function start(t: Test, personalReads = true) {
     post(`/auth/v1/app/${path}`, body, cookie(account.sid));
   const access = async (account: Account) =>
     (await get('/auth/v1/app/access', cookie(account.sid))).result as Item[];
-  return { ...fixture, heard, catalogue, agent, agentId, appId, login, rpc, isAlive, asPerson, access };
+  return { ...fixture, heard, catalog, agent, agentId, appId, login, rpc, isAlive, asPerson, access };
 }
 
 function tokenOf(answer: Answer): string {
@@ -180,11 +180,11 @@ t.test('McpApp: X-MCP-App-Id goes out for McpApp sessions only', async (t) => {
   t.notOk(Object.hasOwn(heard[0] ?? {}, 'x-mcp-app-id'));
 });
 
-t.test('McpApp: list and call agree over the whole catalogue', async (t) => {
-  const { login, agent, rpc, catalogue } = await start(t);
+t.test('McpApp: list and call agree over the whole catalog', async (t) => {
+  const { login, agent, rpc, catalog } = await start(t);
   const token = tokenOf(await login(agent));
   const listed = new Set((await rpc(token, 'tools/list')).result?.tools?.map(({ name }) => name));
-  const { tools } = catalogue.current;
+  const { tools } = catalog.current;
   t.ok(listed.size > 0 && listed.size < tools.size);
   for (const [name, { row }] of tools) {
     const open =

@@ -4,7 +4,7 @@ import t, { type Test } from 'tap';
 import { user } from '../../../src/actors/accounts/user.ts';
 import { mcpLoginMessage, parseUnixSeconds } from '../../../src/domain/proofs.ts';
 import { toIso } from '../../../src/domain/time.ts';
-import { createSessionGate } from '../../../src/io/http/session-lookup.ts';
+import { createSessionLookup } from '../../../src/io/http/session-lookup.ts';
 import {
   type Answer,
   cookie,
@@ -92,7 +92,7 @@ t.test(
   'mcp_login: with the bearer of a session of the same key that session ends, other bearers end none',
   async (t) => {
     const { mcpLogin, agent, owner, signUp, allowAgent, actors } = await start(t);
-    const gate = createSessionGate({
+    const gate = createSessionLookup({
       actors: actors.system,
       clock: () => START_MS,
       adminPublicKeys: new Set(),
@@ -104,7 +104,7 @@ t.test(
       return ((await mcpLogin({ ...headers, ...bearer })).result as { sessionId: string }).sessionId;
     };
     const lives = (token: string) =>
-      gate.enter(token, 'mcp', undefined, { address: '', userAgent: '' }) !== undefined;
+      gate.authenticate(token, 'mcp', undefined, { address: '', userAgent: '' }) !== undefined;
     const first = await login();
     const second = await login(first);
     t.notOk(lives(first), 'the old one is over once the new one is answered');

@@ -626,7 +626,7 @@ t.test(
   },
 );
 
-t.test('vault: a key opens in its own vault only, and unchanged only', async (t) => {
+t.test('API-key cipher: a key opens in its own cipher only, and unchanged only', async (t) => {
   const { apiKey, sealed } = CIPHER.issue();
   t.equal(CIPHER.open(sealed), apiKey);
   t.notOk(JSON.stringify(sealed).includes(apiKey.slice(4)));
@@ -639,29 +639,32 @@ t.test('vault: a key opens in its own vault only, and unchanged only', async (t)
   t.equal(createApiKeyCipher(Buffer.alloc(32, 8)).tryOpen(sealed), undefined);
 });
 
-t.test('vault: a delivery does without a key that cannot be opened, as long as one opens', async (t) => {
-  const lost = createApiKeyCipher(Buffer.alloc(32, 8));
-  const key = ({ sealed }: { sealed: SealedKey }): AppKey => ({ ...sealed, createdMs: 1, expiresMs: null });
-  const [mine, other, newer] = [CIPHER.issue(), lost.issue(), CIPHER.issue()];
-  const open = (...keys: AppKey[]) => openKeys(keys, CIPHER);
-  const both = { sent: mine.apiKey, signing: [newer.apiKey, mine.apiKey] };
-  t.same(open(key(newer), key(mine)), both);
-  t.same(open(key(mine), key(other)), { sent: mine.apiKey, signing: [mine.apiKey] }, 'the former is lost');
-  t.same(open(key(other), key(mine)), { sent: mine.apiKey, signing: [mine.apiKey] }, 'the new one is');
-  const signsOnly: AppKey = { ...key(mine), signsOnly: true };
-  t.same(open(key(newer), signsOnly), { ...both, sent: newer.apiKey }, 'a key that only signs is not sent');
-  t.same(
-    open(key(other), signsOnly),
-    { sent: mine.apiKey, signing: [mine.apiKey] },
-    'unless there is no other',
-  );
-  t.equal(open(), undefined, 'no key: the application is gone');
-  t.throws(() => open(key(other)), /not configured/);
-});
+t.test(
+  'API-key cipher: a delivery does without a key that cannot be opened, as long as one opens',
+  async (t) => {
+    const lost = createApiKeyCipher(Buffer.alloc(32, 8));
+    const key = ({ sealed }: { sealed: SealedKey }): AppKey => ({ ...sealed, createdMs: 1, expiresMs: null });
+    const [mine, other, newer] = [CIPHER.issue(), lost.issue(), CIPHER.issue()];
+    const open = (...keys: AppKey[]) => openKeys(keys, CIPHER);
+    const both = { sent: mine.apiKey, signing: [newer.apiKey, mine.apiKey] };
+    t.same(open(key(newer), key(mine)), both);
+    t.same(open(key(mine), key(other)), { sent: mine.apiKey, signing: [mine.apiKey] }, 'the former is lost');
+    t.same(open(key(other), key(mine)), { sent: mine.apiKey, signing: [mine.apiKey] }, 'the new one is');
+    const signsOnly: AppKey = { ...key(mine), signsOnly: true };
+    t.same(open(key(newer), signsOnly), { ...both, sent: newer.apiKey }, 'a key that only signs is not sent');
+    t.same(
+      open(key(other), signsOnly),
+      { sent: mine.apiKey, signing: [mine.apiKey] },
+      'unless there is no other',
+    );
+    t.equal(open(), undefined, 'no key: the application is gone');
+    t.throws(() => open(key(other)), /not configured/);
+  },
+);
 
 const NOT_ALL = 'opens not all that is sealed in this journal: the key that sealed it must be in the list';
 
-t.test('vault: with a seal key the journal alone opens no API key', async (t) => {
+t.test('API-key cipher: with a seal key the journal alone opens no API key', async (t) => {
   const { actors } = await start(t);
   const open = (...sealKeys: string[]) =>
     openApiKeyCipher(actors.system.administration, { sealKeys, sealKeyLost: false });
@@ -674,7 +677,11 @@ t.test('vault: with a seal key the journal alone opens no API key', async (t) =>
   t.equal(cipher.open(before.sealed), before.apiKey, 'what the secret of the journal sealed still opens');
   const first = cipher.issue();
   t.equal(cipher.open(first.sealed), first.apiKey);
-  t.throws(() => plain.open(first.sealed), /not configured/, 'a vault of the journal alone does not open it');
+  t.throws(
+    () => plain.open(first.sealed),
+    /not configured/,
+    'a cipher of the journal alone does not open it',
+  );
   t.strictSame(cipher.deriveKey('file code', 16), plain.deriveKey('file code', 16), 'file codes stay');
   const rows = JSON.stringify(actors.system.administration.metaGet('sealedDataKeys'));
   for (const form of ['hex', 'base64url', 'base64'] as const)
@@ -710,7 +717,7 @@ t.test('vault: with a seal key the journal alone opens no API key', async (t) =>
   t.equal((await open(three, two)).open(first.sealed), first.apiKey, 'a key that is found again opens all');
 });
 
-t.test('vault: its secret is made once and found again after a restart', async (t) => {
+t.test('API-key cipher: its secret is made once and found again after a restart', async (t) => {
   const { actors } = await start(t);
   const first = await openApiKeyCipher(actors.system.administration);
   const { apiKey, sealed } = first.issue();

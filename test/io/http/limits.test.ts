@@ -9,7 +9,7 @@ import {
   createRangeCheck,
   readAddress,
 } from '../../../src/io/http/listen/client-address.ts';
-import { type AnyRoute, defineRoute, type SessionGate } from '../../../src/io/http/route.ts';
+import { type AnyRoute, defineRoute, type SessionLookup } from '../../../src/io/http/route.ts';
 import {
   connectRaw,
   type HttpFixture,
@@ -94,8 +94,8 @@ const ROUTES: AnyRoute[] = [
 /** Starts with quotas of spec 8.1 and a gate that owns a window for its one session `alice`. */
 function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}): HttpFixture {
   const window = new WindowCounter();
-  const gate: SessionGate = {
-    enter(token, _kind, charge) {
+  const gate: SessionLookup = {
+    authenticate(token, _kind, charge) {
       if (token !== 'alice') return undefined;
       const { settings, time } = fixture;
       const rps = settings.get('SessionApiRPSLimit');

@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap';
 import { object, text } from '../../../src/domain/schema.ts';
 import type { SessionContext } from '../../../src/domain/sessions.ts';
-import { type AnyRoute, defineRoute, type SessionGate } from '../../../src/io/http/route.ts';
+import { type AnyRoute, defineRoute, type SessionLookup } from '../../../src/io/http/route.ts';
 import { type HttpFixture, requestText, sendRaw, startHttp } from '../../support/http.ts';
 
 const plain = { group: 'test', limits: [], errors: [], summary: 'test' } as const;
@@ -19,8 +19,8 @@ const SESSION: SessionContext = {
   createdMs: 0,
   expiresMs: 1,
 };
-const GATE: SessionGate = {
-  enter: (token) => (token === 'alice' ? { session: SESSION, verdict: undefined } : undefined),
+const GATE: SessionLookup = {
+  authenticate: (token) => (token === 'alice' ? { session: SESSION, verdict: undefined } : undefined),
 };
 const COOKIE = { Cookie: 'sid=alice' };
 const JSON_TYPE = { 'Content-Type': 'application/json' };

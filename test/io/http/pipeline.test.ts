@@ -4,7 +4,7 @@ import { GatewayError } from '../../../src/domain/errors.ts';
 import { boolean, int64, integer, object, optional, text } from '../../../src/domain/schema.ts';
 import type { SessionContext } from '../../../src/domain/sessions.ts';
 import { BODY_BYTES_MAX } from '../../../src/io/http/body/intake.ts';
-import { type AnyRoute, defineRoute, Reply, type SessionGate } from '../../../src/io/http/route.ts';
+import { type AnyRoute, defineRoute, Reply, type SessionLookup } from '../../../src/io/http/route.ts';
 import { connectRaw, type HttpFixture, requestText, sendRaw, startHttp } from '../../support/http.ts';
 
 const plain = { group: 'test', limits: [], errors: [], summary: 'test' } as const;
@@ -24,8 +24,8 @@ const SESSION: SessionContext = {
 };
 
 /** Knows the cookie `alice`, the admin `root` and the bearer `agent`. */
-const GATE: SessionGate = {
-  enter(token, kind, charge) {
+const GATE: SessionLookup = {
+  authenticate(token, kind, charge) {
     const known = kind === 'browser' ? ['alice', 'root'] : ['agent'];
     if (!known.includes(token)) return undefined;
     const verdict =

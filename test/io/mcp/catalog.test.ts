@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { type AccessPolicy, CALLER_CLASSES, type CallerClass } from '../../../src/domain/access.ts';
-import { type ConfiguredRows, LiveCatalogue, loadCatalogue } from '../../../src/io/mcp/catalog.ts';
+import { type ConfiguredRows, LiveCatalog, loadCatalog } from '../../../src/io/mcp/catalog.ts';
 import { compileInputSchema } from '../../../src/io/mcp/input-schema.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES, type GatewayServices } from '../../../src/io/mcp/tools/gateway.ts';
@@ -19,7 +19,7 @@ const OPEN: AccessPolicy = { personalReads: true };
 const CLOSED: AccessPolicy = { personalReads: false };
 
 const load = (rows: Partial<ConfiguredRows>, policy = OPEN) =>
-  loadCatalogue(BUILT_IN, { tools: undefined, resources: undefined, ...rows }, MODULES, policy);
+  loadCatalog(BUILT_IN, { tools: undefined, resources: undefined, ...rows }, MODULES, policy);
 
 const bad = (schema: unknown) => ({ ...ROW, inputSchema: schema });
 const FAULTY = {
@@ -106,11 +106,11 @@ const EVERY_ACCESS = [
 );
 
 t.test(
-  'tools/list and resources/list: the built-in catalogue of every class is as it was (UPDATE_SNAPSHOT=1 renews it)',
+  'tools/list and resources/list: the built-in catalog of every class is as it was (UPDATE_SNAPSHOT=1 renews it)',
   async (t) => {
     const loaded = load({});
-    if (!loaded.ok) throw new Error('the built-in catalogue does not load');
-    const { toolLists, resourceLists, tools } = loaded.catalogue;
+    if (!loaded.ok) throw new Error('the built-in catalog does not load');
+    const { toolLists, resourceLists, tools } = loaded.catalog;
     const names = (caller: CallerClass) =>
       JSON.parse(String(toolLists[caller])).tools.map((one: { name: string }) => one.name);
     const uris = (caller: CallerClass) =>
@@ -179,12 +179,12 @@ t.test(
     const loaded = load({ tools: { plain: ROW }, resources: { 'test://static-text': RESOURCE } });
     if (!loaded.ok) throw new Error('does not load');
     for (const caller of CALLER_CLASSES) {
-      const lists = `${loaded.catalogue.toolLists[caller]}${loaded.catalogue.resourceLists[caller]}`;
+      const lists = `${loaded.catalog.toolLists[caller]}${loaded.catalog.resourceLists[caller]}`;
       t.notMatch(lists, /null/);
     }
-    for (const one of JSON.parse(String(loaded.catalogue.toolLists.anonymous)).tools)
+    for (const one of JSON.parse(String(loaded.catalog.toolLists.anonymous)).tools)
       t.equal(one.inputSchema.type, 'object');
-    for (const one of JSON.parse(String(loaded.catalogue.resourceLists.McpVerified)).resources)
+    for (const one of JSON.parse(String(loaded.catalog.resourceLists.McpVerified)).resources)
       t.match(one, { uri: /:/, name: /./ });
   },
 );
@@ -253,7 +253,7 @@ for (const policy of [OPEN, CLOSED]) {
     `list and call agree: every tool for every caller; without session or code all is listed and every call -32001 (${shown})`,
     async (t) => {
       const mcp = await startEveryRow(t, policy);
-      const { tools } = mcp.catalogue.current;
+      const { tools } = mcp.catalog.current;
       for (const [caller, headers] of Object.entries(CALLERS)) {
         const list = await mcp.rpc('tools/list', {}, undefined, headers);
         const listed = new Set(list.result?.tools?.map(({ name }) => name));
@@ -281,7 +281,7 @@ for (const policy of [OPEN, CLOSED]) {
     `list and read agree: every resource for every caller, without a session the public ones alone (${shown})`,
     async (t) => {
       const mcp = await startEveryRow(t, policy);
-      const { resources } = mcp.catalogue.current;
+      const { resources } = mcp.catalog.current;
       for (const [caller, headers] of Object.entries(CALLERS)) {
         const list = await mcp.rpc('resources/list', {}, undefined, headers);
         const listed = new Set(list.result?.resources?.map(({ uri }) => uri));
@@ -326,8 +326,8 @@ const PERSONAL_TOOLS = [
 
 function servedTo(caller: CallerClass, policy: AccessPolicy): string[] {
   const loaded = load({}, policy);
-  if (!loaded.ok) throw new Error('the built-in catalogue does not load');
-  const { tools, resources } = loaded.catalogue;
+  if (!loaded.ok) throw new Error('the built-in catalog does not load');
+  const { tools, resources } = loaded.catalog;
   return [
     ...[...tools.values()].filter(({ callers }) => callers.has(caller)).map(({ name }) => name),
     ...[...resources.values()].filter(({ readers }) => readers.has(caller)).map(({ uri }) => uri),
@@ -357,8 +357,8 @@ t.test('proof: configured rows cannot ask for it, they say in `restricted` whom 
   t.match(faulty, { ok: false, faults: [{ path: '/McpTools/one/proof' }] });
   const loaded = load({ tools: { one: ROW, two: { ...ROW, restricted: ['McpBasic'] } } }, CLOSED);
   if (!loaded.ok) throw new Error('does not load');
-  t.equal(loaded.catalogue.tools.get('one')?.callers.has('McpBasic'), true);
-  t.equal(loaded.catalogue.tools.get('two')?.callers.has('McpBasic'), false);
+  t.equal(loaded.catalog.tools.get('one')?.callers.has('McpBasic'), true);
+  t.equal(loaded.catalog.tools.get('two')?.callers.has('McpBasic'), false);
 });
 
 t.test('without proof: a refusal names the way in, where there is one', async (t) => {
@@ -473,14 +473,14 @@ t.test('load gate: takes schemas of JSON Schema 2020-12 as they are and lists th
   };
   const loaded = load({ tools: { 'a/b.c_d-1': { ...ROW, inputSchema: schema } } });
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
-  const listed = JSON.parse(String(loaded.catalogue.toolLists.anonymous)).tools.at(-1);
+  const listed = JSON.parse(String(loaded.catalog.toolLists.anonymous)).tools.at(-1);
   t.strictSame(listed, { name: 'a/b.c_d-1', description: 'x', inputSchema: schema });
 });
 
-t.test('reload: swaps whole catalogues, keeps the old one when the new has a fault', async (t) => {
+t.test('reload: swaps whole catalogs, keeps the old one when the new has a fault', async (t) => {
   const first = load({ tools: { one: ROW } });
   if (!first.ok) throw new Error('does not load');
-  const live = new LiveCatalogue(first.catalogue);
+  const live = new LiveCatalog(first.catalog);
   t.ok(live.reload(load({ tools: { two: ROW, 'bad name': ROW } })).length > 0);
   t.ok(live.current.tools.has('one'));
   t.strictSame(live.reload(load({ tools: { two: ROW } })), []);
@@ -489,11 +489,11 @@ t.test('reload: swaps whole catalogues, keeps the old one when the new has a fau
 });
 
 t.test('built-in tools of a module that is not configured: listed, and -32000 when called', async (t) => {
-  const loaded = loadCatalogue(BUILT_IN, { tools: {}, resources: {} }, new Map(), OPEN);
+  const loaded = loadCatalog(BUILT_IN, { tools: {}, resources: {} }, new Map(), OPEN);
   if (!loaded.ok) throw new Error('does not load');
   const mcp = await startMcp();
   t.teardown(() => mcp.close());
-  mcp.catalogue.reload(loaded);
+  mcp.catalog.reload(loaded);
   const answer = await mcp.rpc('tools/call', { name: 'wallet_get_balance' }, TOKENS.McpVerified);
   t.match(answer.error, { code: -32000, message: 'Module unavailable' });
   const read = await mcp.rpc('resources/read', { uri: 'gatehouse://wallet/balance' }, TOKENS.McpVerified);

@@ -74,7 +74,7 @@ t.test('official client: failures reach it as what they are', async (t) => {
   t.strictSame(faults, []);
 });
 
-t.test('official client without a login: connects and sees the whole catalogue, calls nothing', async (t) => {
+t.test('official client without a login: connects and sees the whole catalog, calls nothing', async (t) => {
   const { client } = await connect(t, {});
   t.equal((await client.listTools()).tools.length, Object.keys(BUILT_IN.tools).length);
   await t.rejects(client.callTool({ name: 'wallet_get_balance' }), { code: -32001 });

@@ -4,7 +4,7 @@ import { SCOPE_SETTINGS } from '../../../src/domain/limits/quotas.ts';
 import type { SessionContext } from '../../../src/domain/sessions.ts';
 import { LiveSettings, SETTINGS } from '../../../src/domain/settings/settings.ts';
 import { MINUTE_MS } from '../../../src/domain/time.ts';
-import type { SessionGate } from '../../../src/io/http/route.ts';
+import type { SessionLookup } from '../../../src/io/http/route.ts';
 import { createAdminSettingRoutes } from '../../../src/io/routes/admin/settings.ts';
 import { createHealthRoute, getInfo, type HealthFacts, info } from '../../../src/io/routes/info.ts';
 import { requestText, START_MS, sendRaw, startHttp } from '../../support/http.ts';
@@ -26,8 +26,8 @@ const ADMIN: SessionContext = {
 };
 const { role: _, ...ALICE } = ADMIN;
 /** Knows the admin `root` and the user `alice`. */
-const GATE: SessionGate = {
-  enter: (token) =>
+const GATE: SessionLookup = {
+  authenticate: (token) =>
     token === 'root' || token === 'alice'
       ? { session: token === 'root' ? ADMIN : ALICE, verdict: undefined }
       : undefined,

@@ -19,7 +19,7 @@ import type { Pace } from '../../../src/io/files/download/sender.ts';
 import { LocalStorage } from '../../../src/io/files/storage/local.ts';
 import type { FileStorage } from '../../../src/io/files/storage/port.ts';
 import type { StreamOwner } from '../../../src/io/files/stream-owner.ts';
-import type { SessionGate } from '../../../src/io/http/route.ts';
+import type { SessionLookup } from '../../../src/io/http/route.ts';
 import type { ChatFile } from '../../../src/io/modules/chat-files.ts';
 import { createDownloadRoutes } from '../../../src/io/routes/downloads.ts';
 import { type HttpFixture, NO_LIMITS, startHttp } from '../http.ts';
@@ -118,8 +118,8 @@ export async function startDownloads(
     onFault: (message, error) => faults.push([message, error]),
   });
   const codes = createFileCodes(Buffer.alloc(16, 5));
-  const gate: SessionGate = {
-    enter(token, kind) {
+  const gate: SessionLookup = {
+    authenticate(token, kind) {
       const session = ended.has(token) ? undefined : SESSIONS[`${kind} ${token}`];
       return session === undefined ? undefined : { session, verdict: undefined };
     },

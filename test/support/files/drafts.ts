@@ -17,7 +17,7 @@ import type { FileStorage } from '../../../src/io/files/storage/port.ts';
 import { Throttle } from '../../../src/io/files/throttle.ts';
 import { Receiver } from '../../../src/io/files/upload/receiver.ts';
 import { DraftUploads } from '../../../src/io/files/upload/v2-stream.ts';
-import type { SessionGate } from '../../../src/io/http/route.ts';
+import type { SessionLookup } from '../../../src/io/http/route.ts';
 import { createDraftRoutes } from '../../../src/io/routes/files-v2.ts';
 import { inlineWorkers } from '../account.ts';
 import { createTestActors, type TestActors } from '../actors/actors.ts';
@@ -43,8 +43,8 @@ const SESSIONS: Readonly<Record<string, SessionContext>> = {
 export const PERSON_HEADERS = { Cookie: 'sid=person' };
 export const OTHER_HEADERS = { Cookie: 'sid=other' };
 
-const gate: SessionGate = {
-  enter(token, kind) {
+const gate: SessionLookup = {
+  authenticate(token, kind) {
     const session = SESSIONS[`${kind} ${token}`];
     return session === undefined ? undefined : { session, verdict: undefined };
   },

@@ -1,5 +1,5 @@
 /**
- * All that the catalogue holds without configuration: the groups of tools, and the resources. The gateway's own
+ * All that the catalog holds without configuration: the groups of tools, and the resources. The gateway's own
  * resources are public facts; those of a module need a session like the tools do.
  */
 import type { BuiltInRows } from '../catalog.ts';

@@ -1,22 +1,22 @@
-/** Admin JSON of the catalogue: the custom tools and resources of the configuration file, read again on demand. */
+/** Admin JSON of the catalog: the custom tools and resources of the configuration file, read again on demand. */
 import { errorRow } from '../../../domain/errors.ts';
 import { type Fault, integer, object } from '../../../domain/schema.ts';
 import { requireFresh } from '../../admin/pagination.ts';
 import { errorBody } from '../../http/reply.ts';
 import { type AnyRoute, defineRoute, Reply } from '../../http/route.ts';
-import type { Catalogue } from '../../mcp/catalog.ts';
+import type { Catalog } from '../../mcp/catalog.ts';
 import { requestIdsOf } from '../../observability/audit-fields.ts';
 
-/** Reads the configuration file again. No faults: a new catalogue is served. Else the old one stays. */
+/** Reads the configuration file again. No faults: a new catalog is served. Else the old one stays. */
 export type Reload = () => readonly Fault[];
 
-export interface CataloguePart {
-  readonly catalogue: { readonly current: Catalogue };
+export interface CatalogPart {
+  readonly catalog: { readonly current: Catalog };
   readonly reload: Reload;
 }
 
 /** The faults stand in the envelope beside code and message: an admin mends all of them in one round. */
-export function createAdminCatalogueRoute(parts: CataloguePart): AnyRoute {
+export function createAdminCatalogRoute(parts: CatalogPart): AnyRoute {
   return defineRoute({
     method: 'POST',
     path: '/ProxyAdmin/api/reload',
@@ -45,7 +45,7 @@ export function createAdminCatalogueRoute(parts: CataloguePart): AnyRoute {
           ...requestIdsOf(context),
         },
       });
-      const { tools, resources } = parts.catalogue.current;
+      const { tools, resources } = parts.catalog.current;
       if (faults.length === 0) return { tools: tools.size, resources: resources.size };
       context.error = 'ConfigurationRefused';
       const error = { ...errorBody('ConfigurationRefused'), faults };

@@ -4,7 +4,7 @@ import type { AnyRoute } from '../../http/route.ts';
 import type { HealthFacts } from '../info.ts';
 import { createAdminAccountRoutes } from './accounts.ts';
 import { type AdminAppParts, createAdminAppRoutes } from './apps.ts';
-import { type CataloguePart, createAdminCatalogueRoute } from './catalog.ts';
+import { type CatalogPart, createAdminCatalogRoute } from './catalog.ts';
 import { createAdminKeyRoutes } from './keys.ts';
 import { createAdminWorkRoutes, type WorkParts } from './operations.ts';
 import { createAdminRecordRoutes } from './records.ts';
@@ -12,7 +12,7 @@ import { createAdminSettingRoutes } from './settings.ts';
 import { createAdminStaffRoutes, type StaffParts } from './staff.ts';
 import { type AdminDeliveryParts, createAdminDeliveryRoutes } from './webhooks.ts';
 
-export interface AdminParts extends StaffParts, WorkParts, CataloguePart, AdminAppParts, AdminDeliveryParts {
+export interface AdminParts extends StaffParts, WorkParts, CatalogPart, AdminAppParts, AdminDeliveryParts {
   readonly webhooks: AdminAppParts['webhooks'] & AdminDeliveryParts['webhooks'];
   readonly settings: LiveSettings;
   readonly health: () => HealthFacts;
@@ -28,6 +28,6 @@ export function createAdminRoutes(parts: AdminParts): AnyRoute[] {
     ...createAdminRecordRoutes(parts),
     ...createAdminStaffRoutes(parts),
     ...createAdminWorkRoutes(parts),
-    createAdminCatalogueRoute(parts),
+    createAdminCatalogRoute(parts),
   ];
 }

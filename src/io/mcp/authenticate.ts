@@ -9,20 +9,20 @@ import type { SessionContext } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { readBearer } from '../http/request.ts';
 import type { RouteContext } from '../http/route.ts';
-import type { Asking } from './audit.ts';
+import type { RequestContext } from './audit.ts';
 import { type CapabilityCodes, invalidCode } from './capability.ts';
-import { presentedCode, presentedDevice } from './presented.ts';
+import { codeCredential, deviceCredential } from './credentials.ts';
 import type { RpcRequest } from './rpc.ts';
 
 /** Who a request says it is, before any message is looked at. */
-export type Admission =
+export type Authentication =
   | { readonly kind: 'session'; readonly session: SessionContext }
   /** A bearer came that opens nothing. It is never treated as absent. */
   | { readonly kind: 'unknown' }
   | { readonly kind: 'none' };
 
-const UNKNOWN: Admission = { kind: 'unknown' };
-const NONE: Admission = { kind: 'none' };
+const UNKNOWN: Authentication = { kind: 'unknown' };
+const NONE: Authentication = { kind: 'none' };
 const ANONYMOUS: Caller = { kind: 'anonymous' };
 
 /** Requests per second of the scopes that a message is counted in. */
@@ -34,7 +34,7 @@ const FORWARDED_SCOPES = ['IpRPSLimit'] as const;
  * Finds the session behind the bearer and charges `cost`, the number of messages. Throws `AccessRateLimit`, and
  * `InvalidRequest` for more messages than a whole window allows: waiting would not help. Those cost one.
  */
-export function admit(context: RouteContext, cost: number): Admission {
+export function authenticate(context: RouteContext, cost: number): Authentication {
   const authorization = context.header('authorization');
   if (authorization === undefined) {
     chargeOpen(context, cost);
@@ -43,7 +43,10 @@ export function admit(context: RouteContext, cost: number): Admission {
   const token = readBearer(authorization);
   const max = messagesMax(context.settings, KEY_SCOPE);
   const charge = { scope: 'p', cost: cost > max ? 1 : cost } as const;
-  const entered = token === undefined ? undefined : context.gate.enter(token, 'mcp', charge, context.client);
+  const entered =
+    token === undefined
+      ? undefined
+      : context.sessionLookup.authenticate(token, 'mcp', charge, context.client);
   if (entered === undefined) {
     chargeOpen(context, cost);
     return UNKNOWN;
@@ -83,16 +86,16 @@ function requireFit(cost: number, max: number): void {
  * Who asks in one message. Throws for a bearer that opens nothing; rejects for a code that opens nothing, for one that
  * cannot be checked now, and for a chat code without a device id.
  */
-export function askingOf(
+export function requestContextOf(
   request: RpcRequest,
   context: RouteContext,
-  admission: Admission,
+  admission: Authentication,
   codes: CapabilityCodes,
-): Asking | Promise<Asking> {
+): RequestContext | Promise<RequestContext> {
   if (admission.kind === 'session') return { context, caller: admission };
   if (admission.kind === 'unknown')
     throw new GatewayError('Unauthorized', 'session not found or expired, log in again');
-  const code = presentedCode(request.params, context);
+  const code = codeCredential(request.params, context);
   if (code.kind === 'none') return { context, caller: ANONYMOUS };
   return withCode(request, context, code.kind === 'value' ? code.value : undefined, codes);
 }
@@ -106,7 +109,7 @@ async function withCode(
   context: RouteContext,
   code: string | undefined,
   codes: CapabilityCodes,
-): Promise<Asking> {
+): Promise<RequestContext> {
   const { limiter, nowMs } = context;
   const known = code === undefined ? undefined : codes.remembered(code, nowMs);
   if (known === undefined) limiter.checkUnknownKeys();
@@ -119,7 +122,7 @@ async function withCode(
   }
   const caller: Caller = { kind: 'capability', family };
   if (family !== 'chat') return { context, caller, capability: { code } };
-  const device = presentedDevice(request.params, context);
+  const device = deviceCredential(request.params, context);
   if (device.kind === 'value') return { context, caller, capability: { code, deviceGuid: device.value } };
   throw new GatewayError('InvalidParams', 'device id is missing or malformed: send a UUID as X-Device-Guid');
 }

@@ -13,16 +13,16 @@ import type { CallObserver } from '../observability/metrics.ts';
 import { errorText, isErrorAnswer, resourceResult, toolResult } from './answer.ts';
 import { faultOf } from './argument-check.ts';
 import {
-  type Asking,
   audit,
   auditAttempt,
   type CallRecord,
   NAME_MAX,
   outcomeOf,
+  type RequestContext,
   recordOf,
   refused,
 } from './audit.ts';
-import type { Catalogue, ResourceEntry, ToolEntry } from './catalog.ts';
+import type { Catalog, ResourceEntry, ToolEntry } from './catalog.ts';
 import { argumentsOf, withCodeInQuery } from './code-injection.ts';
 import { type CallInFlight, type CallsInFlight, callScope } from './in-flight.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
@@ -32,8 +32,8 @@ import { TIMEOUT_MS } from './tool.ts';
 import { ToolLimits } from './tool-limits.ts';
 import type { GatewayCall, GatewayServices } from './tools/gateway.ts';
 
-export interface CallOptions {
-  readonly catalogue: { readonly current: Catalogue };
+export interface ToolCallOptions {
+  readonly catalog: { readonly current: Catalog };
   readonly modules: ModuleClient;
   readonly gateway: GatewayServices;
   readonly inFlight: CallsInFlight;
@@ -43,60 +43,71 @@ export interface CallOptions {
 /** JSON-RPC text of the answer. */
 type Answer = string | Promise<string>;
 
-export class Calls {
-  readonly #options: CallOptions;
+export class ToolCalls {
+  readonly #options: ToolCallOptions;
   readonly #limits = new ToolLimits();
   /** Names that callers make up are no labels. */
   readonly observe: CallObserver = (call) => {
-    const { tools, resources } = this.#options.catalogue.current;
+    const { tools, resources } = this.#options.catalog.current;
     const known = tools.has(call.name) || resources.has(call.name);
     this.#options.onCall?.(known ? call : { ...call, name: '' });
   };
 
-  constructor(options: CallOptions) {
+  constructor(options: ToolCallOptions) {
     this.#options = options;
   }
 
   /** tools/call. Throws the row of the refusal. */
-  callTool(request: RpcRequest, asking: Asking): Answer {
+  callTool(request: RpcRequest, requestContext: RequestContext): Answer {
     const { name, arguments: given } = request.params;
     const record = recordOf('mcp.tool', name, this.observe);
     if (typeof name !== 'string' || name === '')
-      throw refused(asking, record, 'unknown', 'InvalidParams', 'name of the tool is missing');
-    const entry = this.#options.catalogue.current.tools.get(name);
+      throw refused(requestContext, record, 'unknown', 'InvalidParams', 'name of the tool is missing');
+    const entry = this.#options.catalog.current.tools.get(name);
     if (entry === undefined)
-      throw refused(asking, record, 'unknown', 'InvalidParams', `unknown tool ${quoted(name)}`);
-    this.#authorize(asking, record, entry.callers, 'tool');
+      throw refused(requestContext, record, 'unknown', 'InvalidParams', `unknown tool ${quoted(name)}`);
+    this.#authorize(requestContext, record, entry.callers, 'tool');
     // Null counts as none: clients of languages without optional fields send it.
     if (given !== undefined && given !== null && !isObject(given))
-      throw refused(asking, record, 'invalid', 'InvalidParams', 'arguments must be an object');
-    this.#limit(entry, asking, record);
+      throw refused(requestContext, record, 'invalid', 'InvalidParams', 'arguments must be an object');
+    this.#limit(entry, requestContext, record);
     const named = readFormerNames(entry.row.formerNames ?? NO_NAMES, given ?? NO_ARGUMENTS);
-    if (!named.ok) return this.#mend(asking, record, request.id, named.fault);
-    const taken = argumentsOf(entry, named.fields, asking);
+    if (!named.ok) return this.#argumentError(requestContext, record, request.id, named.fault);
+    const taken = argumentsOf(entry, named.fields, requestContext);
     const fault = taken.fault ?? faultOf(entry, taken.checked, request);
-    if (fault !== undefined) return this.#mend(asking, record, request.id, fault);
-    const go = this.#wayOf(entry, taken.sent, request.id, asking, record);
+    if (fault !== undefined) return this.#argumentError(requestContext, record, request.id, fault);
+    const go = this.#wayOf(entry, taken.sent, request.id, requestContext, record);
     return entry.row.annotations?.destructiveHint === true
-      ? this.#traced(go, request.id, asking, record)
+      ? this.#traced(go, request.id, requestContext, record)
       : go();
   }
 
   /** What carries the call out once nothing stands against it. */
-  #wayOf(entry: ToolEntry, values: JsonObject, id: string, asking: Asking, record: CallRecord): () => Answer {
+  #wayOf(
+    entry: ToolEntry,
+    values: JsonObject,
+    id: string,
+    requestContext: RequestContext,
+    record: CallRecord,
+  ): () => Answer {
     const { endpoint } = entry;
-    if (endpoint === null) return () => this.#serve(entry, values, id, asking, record);
+    if (endpoint === null) return () => this.#serve(entry, values, id, requestContext, record);
     const outgoing = backendRequest(entry, values);
     if (outgoing.ok)
-      return () => this.#forward(endpoint, outgoing, entry.timeoutMs, id, asking, record, toolResult);
-    const answer = this.#mend(asking, record, id, outgoing.fault);
+      return () => this.#forward(endpoint, outgoing, entry.timeoutMs, id, requestContext, record, toolResult);
+    const answer = this.#argumentError(requestContext, record, id, outgoing.fault);
     return () => answer;
   }
 
   /** A destructive call leaves a record on disk before it goes out; without one it does not go out. */
-  async #traced(go: () => Answer, id: string, asking: Asking, record: CallRecord): Promise<string> {
+  async #traced(
+    go: () => Answer,
+    id: string,
+    requestContext: RequestContext,
+    record: CallRecord,
+  ): Promise<string> {
     try {
-      if (!(await auditAttempt(asking, record))) return errorEnvelope(id, 'ToolFailed', 'cancelled');
+      if (!(await auditAttempt(requestContext, record))) return errorEnvelope(id, 'ToolFailed', 'cancelled');
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       return errorEnvelope(id, error.row, error.detail);
@@ -105,79 +116,102 @@ export class Calls {
   }
 
   /** resources/read. Throws the row of the refusal. */
-  readResource(request: RpcRequest, asking: Asking): Answer {
+  readResource(request: RpcRequest, requestContext: RequestContext): Answer {
     const { uri } = request.params;
     const record = recordOf('mcp.resource', uri, this.observe);
     if (typeof uri !== 'string' || uri === '')
-      throw refused(asking, record, 'unknown', 'InvalidParams', 'uri of the resource is missing');
-    const entry = this.#options.catalogue.current.resources.get(uri);
-    if (entry === undefined) throw refused(asking, record, 'unknown', 'ResourceNotFound', quoted(uri));
-    this.#authorize(asking, record, entry.readers, 'resource');
+      throw refused(requestContext, record, 'unknown', 'InvalidParams', 'uri of the resource is missing');
+    const entry = this.#options.catalog.current.resources.get(uri);
+    if (entry === undefined)
+      throw refused(requestContext, record, 'unknown', 'ResourceNotFound', quoted(uri));
+    this.#authorize(requestContext, record, entry.readers, 'resource');
     const wrap = (text: string, isError: boolean) => resourceResult(uri, entry.mimeType, text, isError);
-    if (entry.endpoint === null) return this.#serveResource(entry, request.id, asking, record, wrap);
-    const url = withCodeInQuery(entry.url, asking);
+    if (entry.endpoint === null) return this.#serveResource(entry, request.id, requestContext, record, wrap);
+    const url = withCodeInQuery(entry.url, requestContext);
     const outgoing: Outgoing = { ok: true, method: 'GET', url, body: undefined };
-    return this.#forward(entry.endpoint, outgoing, TIMEOUT_MS, request.id, asking, record, wrap);
+    return this.#forward(entry.endpoint, outgoing, TIMEOUT_MS, request.id, requestContext, record, wrap);
   }
 
   #authorize(
-    asking: Asking,
+    requestContext: RequestContext,
     record: CallRecord,
     allowed: ReadonlySet<CallerClass>,
     what: 'tool' | 'resource',
   ): void {
-    const caller = callerClass(asking.caller);
+    const caller = callerClass(requestContext.caller);
     if (allowed.has(caller)) return;
     const detail =
       caller === 'anonymous'
         ? 'log in with POST /auth/v1/mcp_login and send Authorization: Bearer <sessionId>'
         : `this ${what} is not open to ${caller}${provenAlone(caller, allowed)}`;
-    throw refused(asking, record, 'denied', 'Unauthorized', detail);
+    throw refused(requestContext, record, 'denied', 'Unauthorized', detail);
   }
 
-  #limit(entry: ToolEntry, asking: Asking, record: CallRecord): void {
+  #limit(entry: ToolEntry, requestContext: RequestContext, record: CallRecord): void {
     const { rateLimit } = entry.row;
-    const { context, caller, capability } = asking;
+    const { context, caller, capability } = requestContext;
     const holder = caller.kind === 'session' ? caller.session.userId : capability?.code;
     if (rateLimit === undefined || holder === undefined) return;
     const windowSeconds = context.settings.get('RateLimitWindowSeconds');
     const verdict = this.#limits.hit(entry.name, holder, rateLimit.rps, windowSeconds, context.nowMs);
-    if (!verdict.allowed) audit(asking, record, 'limited');
+    if (!verdict.allowed) audit(requestContext, record, 'limited');
     context.limiter.noteOwn(verdict, `tool ${entry.name}`);
   }
 
   /** A mistake in the arguments: a result that a model can read and mend (mcp.md). */
-  #mend(asking: Asking, record: CallRecord, id: string, fault: string): string {
-    audit(asking, record, 'invalid');
+  #argumentError(requestContext: RequestContext, record: CallRecord, id: string, fault: string): string {
+    audit(requestContext, record, 'invalid');
     return resultEnvelope(id, toolResult(errorText('InvalidInput', fault), true));
   }
 
   /** A tool of the gateway itself; its text is the body of its REST twin. */
-  #serve(entry: ToolEntry, values: JsonObject, id: string, asking: Asking, record: CallRecord): Answer {
+  #serve(
+    entry: ToolEntry,
+    values: JsonObject,
+    id: string,
+    requestContext: RequestContext,
+    record: CallRecord,
+  ): Answer {
     const tool = this.#options.gateway.tools[entry.name];
-    if (tool === undefined || asking.caller.kind !== 'session')
+    if (tool === undefined || requestContext.caller.kind !== 'session')
       throw new Error(`no function for the gateway tool ${entry.name}`);
-    const call: GatewayCall = { context: asking.context, session: asking.caller.session, arguments: values };
-    return this.#settle(tool(call), id, asking, record, toolResult);
+    const call: GatewayCall = {
+      context: requestContext.context,
+      session: requestContext.caller.session,
+      arguments: values,
+    };
+    return this.#settle(tool(call), id, requestContext, record, toolResult);
   }
 
-  #serveResource(entry: ResourceEntry, id: string, asking: Asking, record: CallRecord, wrap: Wrap): Answer {
+  #serveResource(
+    entry: ResourceEntry,
+    id: string,
+    requestContext: RequestContext,
+    record: CallRecord,
+    wrap: Wrap,
+  ): Answer {
     const resource = this.#options.gateway.resources[entry.uri];
     if (resource === undefined) throw new Error(`no function for the gateway resource ${entry.uri}`);
-    return this.#settle(Promise.resolve(resource(asking.context)), id, asking, record, wrap);
+    return this.#settle(Promise.resolve(resource(requestContext.context)), id, requestContext, record, wrap);
   }
 
-  async #settle(value: Promise<unknown>, id: string, asking: Asking, record: CallRecord, wrap: Wrap) {
+  async #settle(
+    value: Promise<unknown>,
+    id: string,
+    requestContext: RequestContext,
+    record: CallRecord,
+    wrap: Wrap,
+  ) {
     try {
       const text = JSON.stringify({ result: await value });
-      audit(asking, record, 'ok');
+      audit(requestContext, record, 'ok');
       return resultEnvelope(id, wrap(text, false));
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       // A bound or the storage: the same as a module that is down.
       const failed = errorRow(error.row).status >= 500;
-      audit(asking, record, failed ? 'failed' : 'error');
-      if (failed) asking.context.error = error.row;
+      audit(requestContext, record, failed ? 'failed' : 'error');
+      if (failed) requestContext.context.error = error.row;
       if (failed) return errorEnvelope(id, error.row, error.detail, error.retryAfterSeconds);
       return resultEnvelope(id, wrap(errorText(error.row, error.detail), true));
     }
@@ -188,23 +222,23 @@ export class Calls {
     outgoing: Extract<Outgoing, { ok: true }>,
     timeoutMs: number,
     id: string,
-    asking: Asking,
+    requestContext: RequestContext,
     record: CallRecord,
     wrap: Wrap,
   ): Answer {
     if (endpoint === undefined || outgoing.url === undefined) {
-      audit(asking, record, 'failed');
-      asking.context.error = 'ModuleUnavailable';
+      audit(requestContext, record, 'failed');
+      requestContext.context.error = 'ModuleUnavailable';
       return errorEnvelope(id, 'ModuleUnavailable');
     }
-    const { context } = asking;
+    const { context } = requestContext;
     const { inFlight } = this.#options;
-    const scope = callScope(asking);
+    const scope = callScope(requestContext);
     let call: CallInFlight | undefined;
     const request: ModuleRequest = {
       method: outgoing.method,
       url: outgoing.url,
-      headers: backendHeaders(asking, outgoing.body !== undefined),
+      headers: backendHeaders(requestContext, outgoing.body !== undefined),
       body: outgoing.body,
       timeoutMs,
       endpoint: endpoint.reference,
@@ -217,23 +251,29 @@ export class Calls {
     return this.#options.modules.call(request).then((result) => {
       record.backendMs = result.elapsedMs;
       if (call !== undefined) inFlight.done(call);
-      return this.#answer(result, id, asking, record, wrap);
+      return this.#answer(result, id, requestContext, record, wrap);
     });
   }
 
-  #answer(result: ModuleResult, id: string, asking: Asking, record: CallRecord, wrap: Wrap): string {
+  #answer(
+    result: ModuleResult,
+    id: string,
+    requestContext: RequestContext,
+    record: CallRecord,
+    wrap: Wrap,
+  ): string {
     if (result.ok) {
       const { status, body } = result.answer;
       const text = body.toString('utf8');
       const isError = isErrorAnswer(status, text);
-      audit(asking, record, isError ? 'error' : 'ok');
+      audit(requestContext, record, isError ? 'error' : 'ok');
       return resultEnvelope(id, wrap(text, isError));
     }
     const { error } = result;
-    audit(asking, record, outcomeOf(error));
+    audit(requestContext, record, outcomeOf(error));
     if (error === 'Aborted') return errorEnvelope(id, 'ToolFailed', 'cancelled');
     if (error === 'AccessRateLimit') throw tooManyCalls(result.refusedBy);
-    asking.context.error = error;
+    requestContext.context.error = error;
     if (error === 'ModuleAnswerTooLarge')
       return resultEnvelope(id, wrap(errorText('ModuleAnswerTooLarge', 'ask for less at once'), true));
     return errorEnvelope(id, error);

@@ -9,17 +9,17 @@ import { isObject, type JsonObject } from './input-schema.ts';
 const CODE = /^[\x21-\x7e]{1,256}$/;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-export type Presented =
+export type Credential =
   | { readonly kind: 'none' }
   | { readonly kind: 'unfit' }
   | { readonly kind: 'value'; readonly value: string };
 
-const NONE: Presented = { kind: 'none' };
-const UNFIT: Presented = { kind: 'unfit' };
+const NONE: Credential = { kind: 'none' };
+const UNFIT: Credential = { kind: 'unfit' };
 
 /** Query `code`, header `X-MCP-Code`, `params.arguments.code` or `params.code`. */
-export function presentedCode(params: JsonObject, context: RouteContext): Presented {
-  return presented(
+export function codeCredential(params: JsonObject, context: RouteContext): Credential {
+  return credential(
     [
       fromQuery(context, 'code'),
       fromHeader(context, 'x-mcp-code'),
@@ -31,17 +31,17 @@ export function presentedCode(params: JsonObject, context: RouteContext): Presen
 }
 
 /** Header `X-Device-Guid`, query `device_guid` or `params.arguments.device_guid`; in lower case. */
-export function presentedDevice(params: JsonObject, context: RouteContext): Presented {
+export function deviceCredential(params: JsonObject, context: RouteContext): Credential {
   const places = [
     fromHeader(context, 'x-device-guid'),
     fromQuery(context, 'device_guid'),
     fromArguments(params, 'device_guid'),
   ];
-  const found = presented(places, UUID);
+  const found = credential(places, UUID);
   return found.kind === 'value' ? { kind: 'value', value: found.value.toLowerCase() } : found;
 }
 
-function presented(places: readonly unknown[], pattern: RegExp): Presented {
+function credential(places: readonly unknown[], pattern: RegExp): Credential {
   const first = places.find((value) => value !== undefined);
   if (first === undefined) return NONE;
   return typeof first === 'string' && pattern.test(first) ? { kind: 'value', value: first } : UNFIT;

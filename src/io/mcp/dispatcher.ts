@@ -4,14 +4,14 @@ import { GatewayError } from '../../domain/errors.ts';
 import type { RouteContext } from '../http/route.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import type { CallObserver } from '../observability/metrics.ts';
-import { type Admission, askingOf } from './admission.ts';
-import { type Asking, auditRefused } from './audit.ts';
-import { Calls } from './call.ts';
+import { auditRefused, type RequestContext } from './audit.ts';
+import { type Authentication, requestContextOf } from './authenticate.ts';
 import type { CapabilityCodes } from './capability.ts';
-import type { Catalogue } from './catalog.ts';
+import type { Catalog } from './catalog.ts';
+import { codeCredential, deviceCredential } from './credentials.ts';
 import { CallsInFlight, cancelScope, capabilityScope } from './in-flight.ts';
-import { presentedCode, presentedDevice } from './presented.ts';
 import { errorEnvelope, paramText, type RpcMessage, type RpcRequest, resultEnvelope } from './rpc.ts';
+import { ToolCalls } from './tool-calls.ts';
 import type { GatewayServices } from './tools/gateway.ts';
 
 /** The version that is always reported (spec 9), whatever a client asks for. */
@@ -19,7 +19,7 @@ export const PROTOCOL_VERSION = '2024-11-05';
 
 export interface McpOptions {
   /** `current` is read once per message, so a reload never shows half. */
-  readonly catalogue: { readonly current: Catalogue };
+  readonly catalog: { readonly current: Catalog };
   readonly modules: ModuleClient;
   readonly gateway: GatewayServices;
   readonly codes: CapabilityCodes;
@@ -33,19 +33,19 @@ type Answer = RpcText | Promise<RpcText>;
 type Silent = Extract<RpcMessage, { kind: 'silent' }>;
 
 export class McpDispatcher {
-  readonly #catalogue: McpOptions['catalogue'];
+  readonly #catalog: McpOptions['catalog'];
   readonly #inFlight = new CallsInFlight();
-  readonly #calls: Calls;
+  readonly #calls: ToolCalls;
   readonly #codes: CapabilityCodes;
 
   constructor(options: McpOptions) {
-    this.#catalogue = options.catalogue;
+    this.#catalog = options.catalog;
     this.#codes = options.codes;
-    this.#calls = new Calls({ ...options, inFlight: this.#inFlight });
+    this.#calls = new ToolCalls({ ...options, inFlight: this.#inFlight });
   }
 
   /** Throws the row of a refusal. */
-  answer(request: RpcRequest, context: RouteContext, admission: Admission): Answer {
+  answer(request: RpcRequest, context: RouteContext, admission: Authentication): Answer {
     switch (request.method) {
       case 'initialize':
         return resultEnvelope(request.id, initialized(context));
@@ -54,48 +54,54 @@ export class McpDispatcher {
       case 'tools/list':
       case 'resources/list':
       case 'resources/templates/list':
-        return after(askingOf(request, context, admission, this.#codes), (asking) =>
-          this.#list(request, asking),
+        return after(requestContextOf(request, context, admission, this.#codes), (requestContext) =>
+          this.#list(request, requestContext),
         );
       case 'tools/call':
       case 'resources/read':
-        return after(this.#asking(request, context, admission), (asking) => this.#call(request, asking));
+        return after(this.#requestContext(request, context, admission), (requestContext) =>
+          this.#call(request, requestContext),
+        );
       default:
         throw new GatewayError('MethodNotFound');
     }
   }
 
   /** A message that gets no answer. Only a cancellation says anything, and only to the session's own calls. */
-  hear(message: Silent, context: RouteContext, admission: Admission): void {
+  onNotification(message: Silent, context: RouteContext, admission: Authentication): void {
     if (message.method !== 'notifications/cancelled') return;
     const id = paramText(message, 'requestId');
-    const scope = scopeHeard(context, admission);
+    const scope = cancellationScope(context, admission);
     if (id !== undefined && scope !== undefined) this.#inFlight.cancel(scope, id);
   }
 
-  #list(request: RpcRequest, { caller }: Asking): RpcText {
+  #list(request: RpcRequest, { caller }: RequestContext): RpcText {
     // Asked for because resources are served; there are no templates.
     if (request.method === 'resources/templates/list')
       return resultEnvelope(request.id, '{"resourceTemplates":[]}');
-    const { toolLists, resourceLists } = this.#catalogue.current;
+    const { toolLists, resourceLists } = this.#catalog.current;
     const lists = request.method === 'tools/list' ? toolLists : resourceLists;
     return lists[callerClass(caller)].answer(request.id);
   }
 
-  #call(request: RpcRequest, asking: Asking): Answer {
+  #call(request: RpcRequest, requestContext: RequestContext): Answer {
     return request.method === 'tools/call'
-      ? this.#calls.callTool(request, asking)
-      : this.#calls.readResource(request, asking);
+      ? this.#calls.callTool(request, requestContext)
+      : this.#calls.readResource(request, requestContext);
   }
 
-  #asking(request: RpcRequest, context: RouteContext, admission: Admission): Asking | Promise<Asking> {
+  #requestContext(
+    request: RpcRequest,
+    context: RouteContext,
+    admission: Authentication,
+  ): RequestContext | Promise<RequestContext> {
     const refuse = (error: unknown): never => {
       auditRefused(request, context, this.#calls.observe);
       throw error;
     };
     try {
-      const asking = askingOf(request, context, admission, this.#codes);
-      return asking instanceof Promise ? asking.catch(refuse) : asking;
+      const requestContext = requestContextOf(request, context, admission, this.#codes);
+      return requestContext instanceof Promise ? requestContext.catch(refuse) : requestContext;
     } catch (error) {
       return refuse(error);
     }
@@ -103,11 +109,11 @@ export class McpDispatcher {
 }
 
 /** A code in the transport's own places; its call is under way, so the code was good. */
-function scopeHeard(context: RouteContext, admission: Admission): string | undefined {
+function cancellationScope(context: RouteContext, admission: Authentication): string | undefined {
   const mcpSessionId = context.header('mcp-session-id');
   if (admission.kind === 'session') return cancelScope(admission.session.id, mcpSessionId);
-  const code = presentedCode({}, context);
-  const device = presentedDevice({}, context);
+  const code = codeCredential({}, context);
+  const device = deviceCredential({}, context);
   if (admission.kind === 'unknown' || code.kind !== 'value') return undefined;
   return capabilityScope(
     { code: code.value, ...(device.kind === 'value' ? { deviceGuid: device.value } : {}) },
@@ -115,8 +121,11 @@ function scopeHeard(context: RouteContext, admission: Admission): string | undef
   );
 }
 
-function after(asking: Asking | Promise<Asking>, then: (asking: Asking) => Answer): Answer {
-  return asking instanceof Promise ? asking.then(then) : then(asking);
+function after(
+  requestContext: RequestContext | Promise<RequestContext>,
+  then: (requestContext: RequestContext) => Answer,
+): Answer {
+  return requestContext instanceof Promise ? requestContext.then(then) : then(requestContext);
 }
 
 /** The error of one message. Anything but a row of the table is a bug and goes on to the pipeline. */
