@@ -1,0 +1,42 @@
+/**
+ * Which test files run in one process. A process costs up to a second of processor time before its first test, most of
+ * it for loading modules, so files that load the same modules share one (decision 0074).
+ */
+
+/** Name of a suite, and what the paths of its files below `test/` begin with. The longest beginning decides. */
+export const SUITES: Readonly<Record<string, readonly string[]>> = {
+  'actors-runtime': ['actors/runtime/'],
+  'actors-state': ['actors/'],
+  'bench-programs': [
+    'bench/baseline',
+    'bench/main',
+    'bench/neighbours',
+    'bench/page',
+    'bench/run',
+    'bench/target',
+  ],
+  'bench-units': ['bench/'],
+  contract: ['contract/'],
+  domain: ['config/', 'domain/', 'support/', 'workers/'],
+  'e2e-agents': ['e2e/mcp', 'e2e/modules', 'e2e/path', 'e2e/personal-reads', 'e2e/typed-client'],
+  'e2e-events': ['e2e/events', 'e2e/restarts', 'e2e/webhooks'],
+  'e2e-files': ['e2e/files/'],
+  'e2e-journal': ['e2e/check', 'e2e/damaged-journal', 'e2e/seal-key'],
+  'e2e-kills': ['e2e/challenges', 'e2e/codes', 'e2e/apps', 'e2e/kill-loop'],
+  'e2e-pages': ['e2e/pages/'],
+  'e2e-program': ['e2e/'],
+  'io-accounts': ['io/accounts/', 'io/admin/', 'io/apps/'],
+  'io-files': ['io/files/'],
+  'io-http': ['io/http/'],
+  'io-mcp': ['io/http-client/', 'io/mcp/', 'io/modules/', 'io/proxy/', 'io/routes/'],
+  'io-streams': ['io/'],
+  project: ['bootstrap/', 'docs/', 'sandbox/', 'tidy'],
+};
+
+/** `path`: of a test file below `test/`. Undefined where no suite takes it. */
+export function suiteOf(path: string): string | undefined {
+  const fitting = Object.entries(SUITES).flatMap(([name, beginnings]) =>
+    beginnings.filter((each) => path.startsWith(each)).map((each) => ({ name, length: each.length })),
+  );
+  return fitting.sort((a, b) => b.length - a.length)[0]?.name;
+}
