@@ -22,7 +22,7 @@ export async function runSuite(name: string): Promise<void> {
   delete process.env['NODE_OPTIONS'];
   const files = testFiles().filter((path) => suiteOf(path) === name);
   for (const path of files) {
-    void t.test(`${path} is loaded`, async (loading) => {
+    await t.test(`${path} is loaded`, async (loading) => {
       await import(pathToFileURL(`${BUILT_TESTS}${path}`).href);
       // A file's own time-out holds for its tests, not for those of the next file.
       t.setTimeout(0);
