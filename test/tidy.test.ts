@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { missingFromLock, withoutIntegrity } from '../tools/complete-lock.ts';
+import { SUITES, suiteOf } from './suites/table.ts';
 
 type Sources = ReadonlyMap<string, string>;
 
@@ -277,6 +278,23 @@ t.test(
     t.same(withoutIntegrity(planted), Object.keys(planted).slice(1, 6), 'planted violations are found');
   },
 );
+
+t.test('tidy: every test file belongs to a suite, and every suite has its file', async (t) => {
+  const paths = [...sources.keys()].filter(
+    (path) => path.endsWith('.test.ts') && !path.startsWith('test/suites/'),
+  );
+  const suites = new Map(paths.map((path) => [path, suiteOf(path.slice('test/'.length))]));
+  t.same(
+    paths.filter((path) => suites.get(path) === undefined),
+    [],
+  );
+  t.same([...new Set(suites.values())].sort(), Object.keys(SUITES).sort(), 'no suite is empty');
+  const started = [...sources].filter(([path]) => /^test\/suites\/.*\.test\.ts$/.test(path));
+  t.same(
+    started.map(([, source]) => /runSuite\('([^']+)'\)/.exec(source)?.[1]).sort(),
+    Object.keys(SUITES).sort(),
+  );
+});
 
 t.test('tidy: every dependency is pinned exactly', async (t) => {
   const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as Record<string, Record<string, string>>;

@@ -120,7 +120,7 @@ export function createPipelines(parts: Parts): Pipelines {
     administration: actors.administration,
     health: facts,
   });
-  const pages = compressedPages(configuration, api, options.log);
+  const pages = openPages(configuration, api);
   const publicPipeline = pipelineOf(
     [...api, ...pages.routes],
     { site, proxyProtocol: configuration.listen.proxyProtocol },
@@ -156,12 +156,6 @@ function gateOf({ actors, site, staff, options }: Parts): SessionLookup {
     roleOf: (userId) => staff.roleOf(userId),
     onTouchFailed: (error) => options.log.error({ err: error }, 'the last use of a session was not written'),
   });
-}
-
-function compressedPages(configuration: Configuration, api: readonly AnyRoute[], log: Log) {
-  const pages = openPages(configuration, api);
-  pages.compress().catch((error: unknown) => log.error({ err: error }, 'a page was not compressed'));
-  return pages;
 }
 
 /** The first admin request through a proxy that is not trusted: the others say nothing new. */

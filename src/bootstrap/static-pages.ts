@@ -22,8 +22,6 @@ const VENDOR = [
 
 export interface Pages {
   readonly routes: readonly AnyRoute[];
-  /** Makes the compressed forms in the background. */
-  compress(): Promise<void>;
 }
 
 /** Reads all pages. `api`: the routes that no file may hide. Throws `FolderUnusable` for an unfit `StaticPath`. */
@@ -35,13 +33,7 @@ export function openPages({ staticPath }: Configuration, api: readonly AnyRoute[
   const taken = new Set([...api, ...builtIn.routes].map(({ path }) => path));
   // Whoever brings pages of their own brings their policy as well, in a meta element.
   const own = new FileCache(readFolder(staticPath, taken), '');
-  return {
-    routes: [...builtIn.routes, ...own.routes],
-    async compress() {
-      await builtIn.compress();
-      await own.compress();
-    },
-  };
+  return { routes: [...builtIn.routes, ...own.routes] };
 }
 
 function readFolder(path: string, taken: ReadonlySet<string>): CachedFile[] {

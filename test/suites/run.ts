@@ -13,20 +13,22 @@ function testFiles(): string[] {
     .sort();
 }
 
-/**
- * Each file is loaded within a test of its own, so that its tests run before the next file is loaded and the report is
- * not closed while a file loads.
- */
+type Teardown = () => unknown;
+
+/** Runs the files one after the other. What a file gives to `t.teardown` of the report runs when its tests have run. */
 export async function runSuite(name: string): Promise<void> {
   // The loader that tap gives to its processes costs each program that a test starts half a second.
   delete process.env['NODE_OPTIONS'];
-  const files = testFiles().filter((path) => suiteOf(path) === name);
-  for (const path of files) {
-    await t.test(`${path} is loaded`, async (loading) => {
-      await import(pathToFileURL(`${BUILT_TESTS}${path}`).href);
-      // A file's own time-out holds for its tests, not for those of the next file.
-      t.setTimeout(0);
-      loading.pass();
-    });
+  const teardowns: Teardown[] = [];
+  t.teardown = (teardown: Teardown) => void teardowns.push(teardown);
+  const jobs = t.jobs;
+  for (const path of testFiles()) {
+    if (suiteOf(path) !== name) continue;
+    await import(pathToFileURL(`${BUILT_TESTS}${path}`).href);
+    // A file's own time-out and jobs hold for its tests, not for those of the next file.
+    t.setTimeout(0);
+    await t.test(`${path}: every test has run`, async (end) => end.pass());
+    t.jobs = jobs;
+    for (let teardown = teardowns.pop(); teardown !== undefined; teardown = teardowns.pop()) await teardown();
   }
 }

@@ -1,12 +1,14 @@
 /**
  * Which test files run in one process. A process costs up to a second of processor time before its first test, most of
- * it for loading modules, so files that load the same modules share one (decision 0074).
+ * it for loading modules, so files that load the same modules share one (decision 0126).
  */
 
 /** Name of a suite, and what the paths of its files below `test/` begin with. The longest beginning decides. */
 export const SUITES: Readonly<Record<string, readonly string[]>> = {
+  'actors-accounts': ['actors/accounts/', 'actors/apps/', 'actors/codes/'],
+  'actors-files': ['actors/'],
+  'actors-journal': ['actors/runtime/journal/'],
   'actors-runtime': ['actors/runtime/'],
-  'actors-state': ['actors/'],
   'bench-programs': [
     'bench/baseline',
     'bench/main',
@@ -22,7 +24,8 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
   'e2e-events': ['e2e/events', 'e2e/restarts', 'e2e/webhooks'],
   'e2e-files': ['e2e/files/'],
   'e2e-journal': ['e2e/check', 'e2e/damaged-journal', 'e2e/seal-key'],
-  'e2e-kills': ['e2e/challenges', 'e2e/codes', 'e2e/apps', 'e2e/kill-loop'],
+  'e2e-accounts': ['e2e/apps', 'e2e/challenges', 'e2e/codes', 'e2e/secrets', 'e2e/tour', 'e2e/transport'],
+  'e2e-kills': ['e2e/files/upload-kills', 'e2e/kill-loop'],
   'e2e-pages': ['e2e/pages/'],
   'e2e-program': ['e2e/'],
   'io-accounts': ['io/accounts/', 'io/admin/', 'io/apps/'],

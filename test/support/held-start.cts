@@ -11,12 +11,12 @@ Object.assign(Server.prototype, {
   listen(this: object, ...args: unknown[]) {
     const [path] = args;
     if (typeof path !== 'string' || !path.startsWith('\0gatehouse-')) return listen.apply(this, args);
-    process.stderr.write('held\n');
     const stayAlive = setInterval(() => undefined, 1_000);
     process.once('SIGUSR2', () => {
       clearInterval(stayAlive);
       listen.apply(this, args);
     });
+    process.stderr.write('held\n');
     return this;
   },
 });

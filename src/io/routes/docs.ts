@@ -42,10 +42,7 @@ export function createDocsRoutes(routes: readonly AnyRoute[]): AnyRoute[] {
   const describe = (site: Site): CachedBody => {
     const facts = { title: `${site.project} gateway`, version: site.version, baseUrl: site.baseUrl };
     const text = JSON.stringify(describeApi([...routes, ...own], facts));
-    const made = new CachedBody(Buffer.from(text), 'application/json', [['Cache-Control', 'no-cache']]);
-    // The first who asks has it as it is; without its compressed forms everybody does.
-    made.compress().catch(() => undefined);
-    return made;
+    return new CachedBody(Buffer.from(text), 'application/json', [['Cache-Control', 'no-cache']]);
   };
   return own;
 }

@@ -1,12 +1,12 @@
-/** A body served from memory, with its compressed forms and its ETag. */
+/** A body that is served from memory, with its compressed forms and its tag. */
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { type HeaderList, Reply } from '../http/route.ts';
 
-/** Below this size compression saves less than its headers cost. */
+/** Below this a compressed form costs more in fields than it saves. */
 const COMPRESS_BYTES_MIN = 512;
-/** Of 11: the last two levels take ten times as long for 3 % (1.7 MB of script: 0.4 s against 4 s). */
+/** Of 11: the last two steps take ten times as long for 3 % (1.7 MB of script: 0.4 s against 4 s). */
 const BROTLI_QUALITY = 9;
 
 export class CachedBody {
@@ -14,20 +14,29 @@ export class CachedBody {
   readonly #contentType: string;
   readonly #etag: string;
   readonly #fields: HeaderList;
+  readonly #isCompressible: boolean;
+  #isCompressing = false;
   #brotli: Buffer | undefined;
   #gzip: Buffer | undefined;
 
-  /** `fields`: headers of every answer, besides ETag and `Vary`. */
-  constructor(bytes: Buffer, contentType: string, fields: HeaderList) {
+  /** `fields`: of every answer, beside the tag and `Vary`. `isCompressible` false: the bytes are compressed already. */
+  constructor(bytes: Buffer, contentType: string, fields: HeaderList, isCompressible = true) {
+    this.#isCompressible = isCompressible;
     this.#bytes = bytes;
     this.#contentType = contentType;
     this.#etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`;
     this.#fields = [['ETag', this.#etag], ['Vary', 'Accept-Encoding'], ...fields];
   }
 
-  /** Compresses the body. Until then the plain bytes are served. */
-  async compress(): Promise<void> {
-    if (this.#bytes.length < COMPRESS_BYTES_MIN) return;
+  /** Begins the compressed forms at the first request that takes one, so that a start compresses nothing. */
+  #compress(): void {
+    if (this.#isCompressing || this.#bytes.length < COMPRESS_BYTES_MIN || !this.#isCompressible) return;
+    this.#isCompressing = true;
+    // A failure leaves the plain bytes, which are always right.
+    this.#makeForms().catch(() => undefined);
+  }
+
+  async #makeForms(): Promise<void> {
     const params = {
       [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY,
       [constants.BROTLI_PARAM_SIZE_HINT]: this.#bytes.length,
@@ -37,15 +46,18 @@ export class CachedBody {
   }
 
   /**
-   * The smallest form that the client accepts. Conditions are checked first (RFC 9110 13.1.2); the ETag is of the content.
+   * The smallest form that the client takes. Conditions first (RFC 9110 13.1.2): the tag names the content, not its form.
    */
   reply(header: (name: string) => string | undefined): Reply {
     const known = header('if-none-match');
     if (known !== undefined && isKnown(known, this.#etag))
       return new Reply(304, null, undefined, this.#fields);
     const accepted = header('accept-encoding') ?? '';
-    if (this.#brotli !== undefined && accepts(accepted, 'br')) return this.#encoded(this.#brotli, 'br');
-    if (this.#gzip !== undefined && accepts(accepted, 'gzip')) return this.#encoded(this.#gzip, 'gzip');
+    const takesBrotli = accepts(accepted, 'br');
+    const takesGzip = accepts(accepted, 'gzip');
+    if (takesBrotli || takesGzip) this.#compress();
+    if (this.#brotli !== undefined && takesBrotli) return this.#encoded(this.#brotli, 'br');
+    if (this.#gzip !== undefined && takesGzip) return this.#encoded(this.#gzip, 'gzip');
     return new Reply(200, this.#bytes, this.#contentType, this.#fields);
   }
 

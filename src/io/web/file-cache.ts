@@ -1,6 +1,6 @@
 /**
- * Files served from memory: pages, scripts, styles. They are read once at start, compressed once in the background, and
- * exempt from rate limits (spec 8.1 rule 6).
+ * Files that the gateway serves from memory: pages, scripts, styles. Read once at start, compressed once in the
+ * background, answered without the limiter (spec 8.1 rule 6).
  */
 import { extname } from 'node:path';
 import { type AnyRoute, defineRoute } from '../http/route.ts';
@@ -22,37 +22,29 @@ const TYPES: Readonly<Record<string, string>> = {
 const COMPRESSED = new Set(['.png', '.ico', '.woff2']);
 
 /**
- * Allows this origin's own scripts, styles and pictures only. The pages use no inline script or style, so injected markup
- * cannot run.
+ * Nothing but this origin's own scripts, styles and pictures (auth.md "Admin panel"). The pages use no inline script or
+ * style, so markup that gets into them as text could not run even if it were not escaped.
  */
 export const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
   "manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 export interface CachedFile {
-  /** The path it is served at, with a leading `/`. */
+  /** The path it is served under, beginning with `/`. */
   readonly path: string;
   readonly bytes: Buffer;
-  /** The path contains a hash of the content, so it may be cached for a year. */
+  /** The address names this very content: it may be kept for a year without asking. */
   readonly immutable: boolean;
-  /** Served to the addresses of `Admin.allow` only. */
+  /** Served to the addresses of `Admin.allow` alone. */
   readonly adminOnly?: true;
 }
 
 export class FileCache {
   readonly routes: readonly AnyRoute[];
-  readonly #bodies: readonly CachedBody[];
 
-  /** `policy`: the `Content-Security-Policy` of pages; '' for none. */
+  /** `policy`: what pages are sent as `Content-Security-Policy`; '' for none. */
   constructor(files: readonly CachedFile[], policy: string = PAGE_POLICY) {
-    const cached = files.map((file) => ({ file, body: bodyOf(file, policy) }));
-    this.#bodies = cached.filter(({ file }) => !COMPRESSED.has(extname(file.path))).map(({ body }) => body);
-    this.routes = cached.map(({ file, body }) => routeOf(file, body));
-  }
-
-  /** Compresses one file after the other. Until then the plain bytes are served. */
-  async compress(): Promise<void> {
-    for (const body of this.#bodies) await body.compress();
+    this.routes = files.map((file) => routeOf(file, bodyOf(file, policy)));
   }
 }
 
@@ -67,7 +59,7 @@ function bodyOf(file: CachedFile, policy: string): CachedBody {
     fields.push(['Content-Security-Policy', policy], ['X-Frame-Options', 'DENY']);
     fields.push(['Cross-Origin-Opener-Policy', 'same-origin']);
   }
-  return new CachedBody(file.bytes, contentType, fields);
+  return new CachedBody(file.bytes, contentType, fields, !COMPRESSED.has(extname(file.path)));
 }
 
 function routeOf(file: CachedFile, body: CachedBody): AnyRoute {

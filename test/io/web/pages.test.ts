@@ -29,6 +29,14 @@ async function fetched(url: string, headers: Record<string, string> = {}, method
   return { status: statusCode, headers: got, body: Buffer.from(await body.arrayBuffer()) };
 }
 
+/** The same, asked until it comes compressed: the first request begins that. Small files never are. */
+async function compressed(url: string, headers: Record<string, string>) {
+  let answer = await fetched(url, headers);
+  while (answer.headers['content-encoding'] === undefined && answer.body.length >= 512)
+    answer = await fetched(url, headers);
+  return answer;
+}
+
 t.test('a file is served in the smallest form that the client takes, and says which', async (t) => {
   const cache = cacheOf();
   const { url, close } = startHttp({ routes: [...cache.routes] });
@@ -36,11 +44,10 @@ t.test('a file is served in the smallest form that the client takes, and says wh
   const early = await fetched(`${url}/web/1/main.js`, { 'accept-encoding': 'br, gzip' });
   t.equal(early.headers['content-encoding'], undefined, 'before the compressed forms are there');
   t.same(early.body, script);
-  await cache.compress();
-  const brotli = await fetched(`${url}/web/1/main.js`, { 'accept-encoding': 'gzip, deflate, br' });
+  const brotli = await compressed(`${url}/web/1/main.js`, { 'accept-encoding': 'gzip, deflate, br' });
   t.equal(brotli.headers['content-encoding'], 'br');
   t.same(brotliDecompressSync(brotli.body), script);
-  const gzip = await fetched(`${url}/web/1/main.js`, { 'accept-encoding': 'GZIP;q=0.5, br;q=0' });
+  const gzip = await compressed(`${url}/web/1/main.js`, { 'accept-encoding': 'GZIP;q=0.5, br;q=0' });
   t.equal(gzip.headers['content-encoding'], 'gzip');
   t.same(gunzipSync(gzip.body), script);
   for (const field of ['identity', 'br;q=0.0, gzip;q=0', '*']) {
@@ -126,7 +133,6 @@ t.test('the built-in pages name only files that are served, under one address fo
 
 t.test('the first load of home and of the admin panel stays under 150 KB', async (t) => {
   const pages = openPages({ staticPath: undefined } as Configuration, []);
-  await pages.compress();
   const { url, close } = startHttp({ routes: [...pages.routes] });
   t.teardown(close);
   const names = /(?:src|href)="(\/web\/[^"]+)"|from\s*'(\.[^']+)'|import\s*'(\.[^']+)'/g;
@@ -135,7 +141,7 @@ t.test('the first load of home and of the admin panel stays under 150 KB', async
     const waiting = [path];
     for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
       if (sizes.has(next)) continue;
-      const { body, headers } = await fetched(url + next, { 'accept-encoding': 'br' });
+      const { body, headers } = await compressed(url + next, { 'accept-encoding': 'br' });
       sizes.set(next, body.length);
       if (next.includes('/vendor/')) continue;
       const text = String(headers['content-encoding'] === 'br' ? brotliDecompressSync(body) : body);
