@@ -1,12 +1,12 @@
-/** A body that is served from memory, with its compressed forms and its tag. */
+/** A body served from memory, with its compressed forms and its ETag. */
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { type HeaderList, Reply } from '../http/route.ts';
 
-/** Below this a compressed form costs more in fields than it saves. */
+/** Below this size compression saves less than its headers cost. */
 const COMPRESS_BYTES_MIN = 512;
-/** Of 11: the last two steps take ten times as long for 3 % (1.7 MB of script: 0.4 s against 4 s). */
+/** Of 11: the last two levels take ten times as long for 3 % (1.7 MB of script: 0.4 s against 4 s). */
 const BROTLI_QUALITY = 9;
 
 export class CachedBody {
@@ -46,7 +46,7 @@ export class CachedBody {
   }
 
   /**
-   * The smallest form that the client takes. Conditions first (RFC 9110 13.1.2): the tag names the content, not its form.
+   * The smallest form that the client accepts. Conditions are checked first (RFC 9110 13.1.2); the ETag is of the content.
    */
   reply(header: (name: string) => string | undefined): Reply {
     const known = header('if-none-match');

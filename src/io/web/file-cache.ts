@@ -1,6 +1,6 @@
 /**
- * Files that the gateway serves from memory: pages, scripts, styles. Read once at start, compressed once in the
- * background, answered without the limiter (spec 8.1 rule 6).
+ * Files served from memory: pages, scripts, styles. They are read once at start, compressed once in the background, and
+ * exempt from rate limits (spec 8.1 rule 6).
  */
 import { extname } from 'node:path';
 import { type AnyRoute, defineRoute } from '../http/route.ts';
@@ -22,20 +22,20 @@ const TYPES: Readonly<Record<string, string>> = {
 const COMPRESSED = new Set(['.png', '.ico', '.woff2']);
 
 /**
- * Nothing but this origin's own scripts, styles and pictures (auth.md "Admin panel"). The pages use no inline script or
- * style, so markup that gets into them as text could not run even if it were not escaped.
+ * Allows this origin's own scripts, styles and pictures only. The pages use no inline script or style, so injected markup
+ * cannot run.
  */
 export const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
   "manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 export interface CachedFile {
-  /** The path it is served under, beginning with `/`. */
+  /** The path it is served at, with a leading `/`. */
   readonly path: string;
   readonly bytes: Buffer;
-  /** The address names this very content: it may be kept for a year without asking. */
+  /** The path contains a hash of the content, so it may be cached for a year. */
   readonly immutable: boolean;
-  /** Served to the addresses of `Admin.allow` alone. */
+  /** Served to the addresses of `Admin.allow` only. */
   readonly adminOnly?: true;
 }
 
