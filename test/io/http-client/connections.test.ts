@@ -47,7 +47,7 @@ const closing = (socket: Socket | undefined) =>
     else socket.once('close', () => resolve());
   });
 
-/** A relayed call whose listener keeps what it is told. */
+/** A relayed call whose listener records its callbacks. */
 function relayed(
   client: ReturnType<typeof createModuleClient>,
   url: string,
@@ -97,7 +97,7 @@ t.test('connections: one on which more came than the answer is never used again'
   t.equal(module.sockets.length, 2);
 });
 
-t.test('connections: one on which bytes come that nobody asked for is closed', async (t) => {
+t.test('connections: one that receives unrequested bytes is closed', async (t) => {
   const module = await startRawModule(t, (_text, socket) => socket.write(OK));
   const client = clientOf(t);
   await client.call(request(module.url));
@@ -403,7 +403,7 @@ t.test('request head: nothing that could end a line or a request is written', as
   );
 });
 
-t.test('TLS: a module whose certificate nobody vouches for is not spoken to; others are', async (t) => {
+t.test('TLS: a module with an untrusted certificate gets no request; a trusted one does', async (t) => {
   const { certificate, key } = makeCertificate();
   const seen: string[] = [];
   const server = createHttpsServer({ cert: certificate, key }, (request, response) => {

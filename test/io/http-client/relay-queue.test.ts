@@ -60,7 +60,7 @@ function start(maxima = MAXIMA) {
 }
 
 t.test(
-  'relay line: unfinished bodies take no connection, whole calls of another user go at once',
+  'relay queue: unfinished bodies take no connection, whole calls of another user go at once',
   async (t) => {
     const { enter, held } = start();
     const slow = Array.from({ length: 156 }, () => enter('slow', '192.0.2.1', 'unfinished'));
@@ -71,7 +71,7 @@ t.test(
   },
 );
 
-t.test('relay line: whole calls go before those of which a part is here', async (t) => {
+t.test('relay queue: whole calls go before those of which a part is here', async (t) => {
   const { line, enter } = start({ ...MAXIMA, relayedConnections: 2 });
   const first = enter('a', '192.0.2.1').call;
   const second = enter('b', '192.0.2.2').call;
@@ -88,7 +88,7 @@ t.test('relay line: whole calls go before those of which a part is here', async 
   t.equal(partial.state, 'running');
 });
 
-t.test('relay line: a free share goes to the first in line that may have it', async (t) => {
+t.test('relay queue: a free share goes to the first in line that may have it', async (t) => {
   const { enter } = start();
   const running = Array.from({ length: 32 }, () => enter('a', '192.0.2.1', 'unfinished').call);
   const [next, later] = [
@@ -103,7 +103,7 @@ t.test('relay line: a free share goes to the first in line that may have it', as
   t.equal(later.state, 'over', 'one that left is not admitted');
 });
 
-t.test('relay line: one network holds half of the connections, another one gets the rest', async (t) => {
+t.test('relay queue: one network holds half of the connections, another one gets the rest', async (t) => {
   const { enter } = start();
   const one = Array.from({ length: 8 }, (_, at) => enter(`a${at}`, '192.0.2.1').call);
   t.equal(one.filter(({ state }) => state === 'running').length, 4);
@@ -113,7 +113,7 @@ t.test('relay line: one network holds half of the connections, another one gets 
   t.equal(one.filter(({ state }) => state === 'running').length, 4, 'its next one follows');
 });
 
-t.test('relay line: any history keeps to the shares, starves nobody and gives everything back', async (t) => {
+t.test('relay queue: any history keeps the shares, starves no caller and releases every lease', async (t) => {
   const step = fc.record({
     user: fc.constantFrom('a', 'b', 'c'),
     network: fc.constantFrom('192.0.2.1', '192.0.2.2', '2001:db8::1'),

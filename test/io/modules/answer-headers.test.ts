@@ -44,7 +44,7 @@ t.test('policy: a module adds to the policy of the gateway and never replaces it
   t.end();
 });
 
-t.test('answer headers: what reaches beyond the answer stays back, and so does a name nobody knows', (t) => {
+t.test('answer headers: those with an effect beyond the answer and unknown names are dropped', (t) => {
   const names = [
     ...['nel', 'report-to', 'reporting-endpoints', 'speculation-rules', 'use-as-dictionary', 'set-login'],
     ...['available-dictionary', 'origin-agent-cluster', 'alt-svc', 'clear-site-data', 'expect-ct'],
@@ -145,7 +145,7 @@ t.test('links: relative ones pass; absolute ones and those that a browser loads 
   t.end();
 });
 
-t.test('caching: an answer to somebody is private, whatever the module says', (t) => {
+t.test('caching: an answer to a session is private, whatever the module sends', (t) => {
   const cases: Record<string, string> = {
     public: 'private',
     'public, max-age=60': 'private, max-age=60',
@@ -173,7 +173,7 @@ t.test('caching: an answer to somebody is private, whatever the module says', (t
   t.end();
 });
 
-t.test('Location: a path of the module is told as the client finds it, all else is kept back', (t) => {
+t.test('Location: a path of the module is mapped to the gateway's path, all else is dropped', (t) => {
   const cases: Record<string, string | undefined> = {
     '/base/core/v1/thing/7?b=2#c': '/core/v1/thing/7?b=2#c',
     '/core/v1/thing/7': '/core/v1/thing/7',

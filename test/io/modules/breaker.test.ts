@@ -74,7 +74,7 @@ t.test(
     t.equal(probe?.probe, true);
     t.equal(breakers.enter('e', 'b', true), undefined, 'one at a time');
     if (probe !== undefined) breakers.settle(probe, 'timedOut');
-    t.equal(breakers.refuses('e'), true, 'a probe that times out opens it again, whoever made it');
+    t.equal(breakers.refuses('e'), true, 'a probe that times out opens it again, for any caller');
     nowMs += BREAKER_OPEN_MS;
     const second = breakers.enter('e', 'b', true);
     if (second !== undefined) breakers.settle(second, 'worked');

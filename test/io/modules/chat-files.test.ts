@@ -1,4 +1,4 @@
-/** The gateway's own calls about files, against the stand-in chat module: success, repeats, and every kind of failure. */
+/** The gateway's own calls about files, against the sandbox's chat module: success, repeats, and every kind of failure. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -78,7 +78,7 @@ t.test('chat files: created, completed, described; each call may be repeated', a
 });
 
 t.test(
-  'chat files: without a chat in the personal one, of unknown size; nobody else may read it',
+  'chat files: without a chat in the personal one, of unknown size; no other user may read it',
   async (t) => {
     const { files, ask } = await opened(t);
     const created = await files.create({ ...FILE, chatId: null, sizeBytes: null });
@@ -92,7 +92,7 @@ t.test(
   },
 );
 
-t.test('chat files: strangers, blocked users and unknown chats are Forbidden', async (t) => {
+t.test('chat files: users outside the chat, blocked users and unknown chats are Forbidden', async (t) => {
   const { files, ask, blocked } = await opened(t);
   await ask('8', 'chats/list');
   const { result: group } = await ask('7', 'chats/create', { name: 'Climbing', memberIds: ['8'] });
@@ -103,7 +103,7 @@ t.test('chat files: strangers, blocked users and unknown chats are Forbidden', a
   const complete = { fileId: created.ok ? created.value.fileId : '', userId: '8', sizeBytes: 5, crc32: 1 };
   blocked.add('8');
   t.same(await files.complete(complete), refused('Forbidden'), 'blocked');
-  t.same(await files.complete({ ...complete, userId: '13' }), refused('ChartApiFileError'), 'nobody can say');
+  t.same(await files.complete({ ...complete, userId: '13' }), refused('ChartApiFileError'), 'unknown state');
   blocked.clear();
   await ask('8', 'chats/leave', { chatId });
   t.same(await files.complete(complete), refused('Forbidden'), 'has left');
@@ -118,7 +118,7 @@ t.test('chat files: a linked message that is not in the chat is LinkedMessageNot
   t.same(
     await files.create({ ...FILE, userId: '9', chatId: String(other['id']), linkedMessageId: '3' }),
     refused('Forbidden'),
-    'strangers are not told about messages',
+    'users outside the chat learn nothing about messages',
   );
   t.same(await files.create({ ...FILE, chatId: '99', linkedMessageId: '3' }), refused('Forbidden'));
 });

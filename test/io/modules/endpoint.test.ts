@@ -127,7 +127,11 @@ t.test('endpoint: a path argument stays one segment, or is refused by name', asy
   for (const id of ['..;x', '.;', '..;', '..;a=b;c']) t.equal(urlOf(reference, { id }), 'refused: id', id);
   t.equal(urlOf(reference, { id: '...;x' }), 'http://10.0.0.5:9000/files/...%3Bx/get');
   t.equal(urlOf('wallet:/files/.{id}/get', { id: '.' }), 'refused: id', 'together with what is configured');
-  t.equal(urlOf('wallet:/x/{constructor}'), 'refused: constructor', 'nothing inherited stands in a path');
+  t.equal(
+    urlOf('wallet:/x/{constructor}'),
+    'refused: constructor',
+    'no inherited property fills a path argument',
+  );
 });
 
 t.test('endpoint: whatever the arguments are, host and path shape do not change', async (t) => {

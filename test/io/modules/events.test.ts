@@ -195,7 +195,7 @@ function startFeed(t: Test, url: string, actors = createTestActors({ kinds: [] }
   return { feed, inbox, cursors, turn };
 }
 
-t.test('event feed: reads page after page, the cursor goes with the events', async (t) => {
+t.test('event poller: reads page after page, the cursor goes with the events', async (t) => {
   const ticks = Array.from({ length: PAGE_EVENTS + 2 }, (_, index) => index + 1);
   const { polls, url } = await startModule(t, ({ after, limit }, response) => {
     const page = ticks.filter((tick) => tick > Number(after)).slice(0, limit);
@@ -219,7 +219,7 @@ t.test('event feed: reads page after page, the cursor goes with the events', asy
   ]);
 });
 
-t.test('event feed: after a crash it asks on from the last page that is on disk', async (t) => {
+t.test('event poller: after a crash it asks on from the last page that is on disk', async (t) => {
   const actors = createTestActors({ kinds: [] });
   const openInbox = async () => {
     const { administration } = actors.system;
@@ -251,7 +251,7 @@ t.test('event feed: after a crash it asks on from the last page that is on disk'
   );
 });
 
-t.test('event feed: waits longer and longer for a module that fails, and goes on where it was', async (t) => {
+t.test('event poller: backs off while a module fails, then continues at its cursor', async (t) => {
   let broken: string | number | undefined = 500;
   const { polls, url } = await startModule(t, (_, response) => {
     if (broken === undefined) response.end(`{"result":${batch(event('wallet', 9))}}`);
@@ -285,7 +285,7 @@ t.test('event feed: waits longer and longer for a module that fails, and goes on
   t.ok(polls.every(({ after }) => after === '0'));
 });
 
-t.test('event feed: asks for shorter pages while the answers are too large', async (t) => {
+t.test('event poller: asks for shorter pages while the answers are too large', async (t) => {
   const filler = 'x'.repeat(60_000);
   const large = (tick: number) =>
     `{"module":"wallet","tick":${tick},"type":"x","data":{"id":${tick},"filler":"${filler}"}}`;
@@ -302,15 +302,18 @@ t.test('event feed: asks for shorter pages while the answers are too large', asy
   t.equal(feed.counters().pollFailures, 0, 'that is no failure');
 });
 
-t.test('event feed: a module that is down is asked rarely, and stopping does not wait for it', async (t) => {
-  const { url } = await startModule(t, () => {});
-  const { feed, turn } = startFeed(t, url);
-  const hanging = turn();
-  await feed.stop();
-  t.equal(feed.counters().pollFailures, 0);
-  void hanging;
-  const down = startFeed(t, 'http://127.0.0.1:1');
-  t.equal(await down.turn(), 2 * POLL_MS);
-  for (let poll = 0; poll < 9; poll += 1) await down.turn();
-  t.match(down.feed.counters(), { pollFailures: 10, failing: 10 });
-});
+t.test(
+  'event poller: a module that is down is asked rarely, and stopping does not wait for it',
+  async (t) => {
+    const { url } = await startModule(t, () => {});
+    const { feed, turn } = startFeed(t, url);
+    const hanging = turn();
+    await feed.stop();
+    t.equal(feed.counters().pollFailures, 0);
+    void hanging;
+    const down = startFeed(t, 'http://127.0.0.1:1');
+    t.equal(await down.turn(), 2 * POLL_MS);
+    for (let poll = 0; poll < 9; poll += 1) await down.turn();
+    t.match(down.feed.counters(), { pollFailures: 10, failing: 10 });
+  },
+);

@@ -1,4 +1,4 @@
-/** Bodies of proxied requests against the clocks: a module that is slow costs nobody the answer, a client that is does. */
+/** Time-outs of proxied request bodies: a slow module does not fail a request, a slow client does. */
 import type http from 'node:http';
 import t, { type Test } from 'tap';
 import { IncomingStream } from '../../../src/io/http/body/incoming.ts';
@@ -213,7 +213,7 @@ t.test(
     t.same(held.told, [], 'also where the wait was over before the second was');
     held.body.resume();
     for (let passed = 0; passed < 12; passed += 1) held.second(1);
-    t.same(held.told, ['lost', 'slow'], 'the count goes on behind it');
+    t.same(held.told, ['lost', 'slow'], 'the count continues after it');
     for (const { body } of [steady, held]) body.discard();
     body.discard();
     t.end();
@@ -225,7 +225,7 @@ t.test(
   (t) => {
     const { body, second, last, rearmed } = bodyOf(true);
     second(1);
-    t.equal(rearmed.pauses, 1, 'kept until somebody reads');
+    t.equal(rearmed.pauses, 1, 'kept until it is read');
     last();
     for (let passed = 0; passed < 12; passed += 1) second(0);
     t.equal(rearmed.pauses, 4, 'every 4 s');

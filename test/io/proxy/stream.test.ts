@@ -114,7 +114,7 @@ t.test('streams: a client that does not read holds the module back', async (t) =
   t.ok(taken < BETWEEN_BYTES_MAX, `${taken} bytes were taken from the module`);
   socket.on('data', () => undefined).resume();
   while (poured() < taken + 64 * MIB) await setImmediate();
-  t.pass('it goes on when the client reads');
+  t.pass('it continues when the client reads');
 });
 
 t.test('streams: a module that does not read holds the client back', async (t) => {
@@ -139,7 +139,7 @@ t.test('streams: a module that does not read holds the client back', async (t) =
   t.ok(taken < BETWEEN_BYTES_MAX, `${taken} bytes were taken from the client`);
   take();
   while (received < taken + 64 * MIB) await setImmediate();
-  t.pass('it goes on when the module reads');
+  t.pass('it continues when the module reads');
 });
 
 t.test('streams: an answer that breaks off cuts the connection, sized or chunked', async (t) => {
@@ -392,7 +392,7 @@ t.test(
   },
 );
 
-t.test('streams: a long answer that nobody reads holds up no tool call', async (t) => {
+t.test('streams: a long answer that is not read delays no tool call', async (t) => {
   const backend = http.createServer(({ url }, response) => {
     if (url === '/call') response.end('{}');
     else pour(response.writeHead(200));

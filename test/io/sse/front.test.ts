@@ -235,7 +235,7 @@ t.test('authority: every way a session ends closes its streams before its answer
   t.equal(hub.counters().ended.session, 8);
 });
 
-t.test('authority: another session of the same user goes on', async (t) => {
+t.test('authority: another session of the same user continues', async (t) => {
   const { accounts, log, open } = start(t);
   const alice = await accounts.signUp();
   const login = await accounts.login(alice.key);
@@ -304,7 +304,7 @@ t.test('limits: the oldest stream of a session gives way, an address and the nod
   t.equal(hub.counters().refused.user, 1, 'one user has a quarter');
 });
 
-t.test('limits: a client that reconnects in a loop is told to wait', async (t) => {
+t.test('limits: a client that reconnects in a loop gets a longer retry delay', async (t) => {
   const { accounts, hub, port } = start(t);
   const alice = await accounts.signUp();
   let told: EventClient | undefined;
@@ -334,7 +334,7 @@ t.test('front: HEAD is the head alone, HTTP/1.0 is refused, another method has n
   t.equal((await sendRaw(port, requestText('DELETE', '/auth/v1/events', cookie(sid)))).status, 405);
 });
 
-t.test('stop: streams say goodbye, a late one is told to come back', async (t) => {
+t.test('stop: streams end with a bye event, a late one gets a retry delay', async (t) => {
   const { accounts, hub, open, port } = start(t);
   const alice = await accounts.signUp();
   const streams = [await open(alice), await open(alice)];

@@ -174,7 +174,7 @@ t.test('replay: short steps, one reading for all who return together', async (t)
     world.turn();
     turns += 1;
   }
-  t.ok(turns > 100, `${turns} turns: nobody waited long for one of them`);
+  t.ok(turns > 100, `${turns} ticks: none of them was long`);
   t.ok(log.pages <= turns + 2, `${log.pages} readings for 90 clients`);
   world.settle();
   for (const socket of sockets) t.equal(socket.reader.events.length, 1_999);
@@ -209,13 +209,13 @@ t.test(
     t.match(
       live.reader.events,
       [{ type: 'reset', id: 'e1-10050' }],
-      'what it is told to have reached is not sent besides',
+      'the position of its reset is not sent again',
     );
     t.equal(hub.counters().resets, 3);
   },
 );
 
-t.test('replay: a session that asks for the whole log again and again is told to wait', async (t) => {
+t.test('replay: a session that requests the whole log repeatedly is refused for a while', async (t) => {
   const log = new MemoryLog();
   for (let n = 0; n < 6_000; n += 1) log.add('1');
   const { world, tryConnect } = start({}, log);

@@ -1,6 +1,6 @@
 /**
  * The fan-out against a model: whatever order appends, disconnects, slow readers, overruns of the ring, retention and
- * restarts come in, every client sees exactly its events in order, or is told where it lost the thread.
+ * restarts come in, every client receives exactly its events in order, or a reset event.
  */
 import fc from 'fast-check';
 import t from 'tap';
@@ -114,7 +114,7 @@ class Gateway {
     const asked = { ...origin, lastEventId: lastEventId === '' ? undefined : lastEventId };
     let stream = this.hub.admit(asked);
     if (stream === undefined) {
-      // A session that connects and replays too often is told to wait: this one comes again when it may.
+      // A session that connects and replays too often is refused; the client retries later.
       this.world.nowMs += CONNECTS_WINDOW_MS;
       stream = this.hub.admit(asked);
     }
@@ -210,7 +210,7 @@ t.test('fan-out: every client sees exactly its events in order, or a reset', asy
       }
       delivered += gateway.hub.counters().frames;
       const { blocked, behind } = gateway.hub.counters();
-      if (blocked + behind !== 0) throw new Error('somebody still waits');
+      if (blocked + behind !== 0) throw new Error('a stream still waits');
     }),
     runs(4_000),
   );

@@ -67,7 +67,7 @@ async function receiver(
   return found;
 }
 
-/** A TCP server that says what it is told, or nothing. */
+/** A TCP server that sends a given answer, or none. */
 async function silent(t: Test, onConnect: (socket: Socket) => void): Promise<number> {
   const sockets = new Set<Socket>();
   const server = createTcpServer((socket) => {
@@ -203,7 +203,7 @@ t.test(
   },
 );
 
-t.test('receiver: nobody listens: the request was not sent', async (t) => {
+t.test('receiver: refused connection: the request was not sent', async (t) => {
   const server = createTcpServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;

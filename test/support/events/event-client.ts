@@ -1,4 +1,4 @@
-/** A client of event streams on a raw socket: it reads when it is told to, and sees every byte. */
+/** A client of event streams on a raw socket: it reads on demand and sees every byte. */
 import net from 'node:net';
 import { EventReader } from './streams.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Webhooks over a test's actors: an event log in memory, receivers that a test scripts, and the engine between them.
+ * Webhooks over a test's actors: an event log in memory, receivers that a test scripts, and the dispatcher between them.
  * Time stands still until the test moves it; nothing touches a socket.
  */
 import { createHash, randomUUID } from 'node:crypto';
@@ -88,7 +88,7 @@ export class MemoryEventLog implements EventLog {
     this.#events.splice(0, count);
   }
 
-  /** The engine of a run that was killed reads no more. */
+  /** The dispatcher of a run that was killed reads no more. */
   forget(): void {
     this.#listeners.clear();
   }
@@ -154,7 +154,7 @@ export interface Rig {
   readonly faults: unknown[];
   /** What the attempts left in the log. */
   readonly attempts: LoggedAttempt[];
-  /** Applications that answer nobody. */
+  /** Applications that are quarantined. */
   readonly quarantined: Set<string>;
   /** Registers an application with a webhook. */
   register(appId: string, patch?: AppPatch & { readonly ownerId?: string }): Promise<void>;
@@ -167,7 +167,7 @@ export interface Rig {
   settle(): Promise<void>;
 }
 
-/** Faults that a test must notice: see where the engine is made. */
+/** Faults that a test must notice: see where the dispatcher is created. */
 export type RigFault = 'settlesUnsent' | 'newIds' | 'earlyCheckpoint';
 
 export interface RigOptions {
@@ -188,7 +188,7 @@ interface Run {
   readonly fault: RigFault | undefined;
 }
 
-/** The actors, of which those in quarantine answer nobody. */
+/** The actors, with a set of quarantined applications. */
 function guarded(system: TestActors['system'], quarantined: ReadonlySet<string>): TestActors['system'] {
   return new Proxy(system, {
     get(_target, name) {
@@ -213,7 +213,7 @@ const UNSENT: AttemptResult = {
   answer: '',
 };
 
-/** The engine of one run of the process; one that was killed learns no answer and does nothing more. */
+/** The dispatcher of one run of the process; after a kill it gets no answer and does no work. */
 function engineOf(run: Run): WebhookDispatcher {
   const { actors, log, receivers, faults, attemptLog, concurrency, isAlive, quarantined, fault } = run;
   const { administration } = actors.system;
@@ -326,7 +326,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
     attempts,
     quarantined,
     get dispatcher() {
-      if (dispatcher === undefined) throw new Error('the engine runs');
+      if (dispatcher === undefined) throw new Error('the dispatcher runs');
       return dispatcher;
     },
     async register(appId, patch = {}) {
