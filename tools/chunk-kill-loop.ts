@@ -1,6 +1,6 @@
 /**
  * The kill -9 loop for buffered uploads: people upload small files through HTTP while the real program is killed, mostly
- * around completions. While it is dead the disk tells how far each upload had come; after the restart the client goes on
+ * around completions. While it is dead the disk tells how far each upload had come; after the restart the client resumes
  * as a client would, and then every file is whole with its message, or neither is there. Loopback only.
  */
 import { randomBytes } from 'node:crypto';

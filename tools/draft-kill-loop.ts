@@ -207,7 +207,7 @@ function sha256(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** Parts and pending messages that nobody will ever end. */
+/** Parts and pending messages that will never be completed. */
 function checkRest(dataPath: string, writers: readonly Writer[], report: DraftKillReport): void {
   for (const { person } of writers) {
     const folder = join(dataPath, 'files', person.userId);

@@ -1,6 +1,6 @@
 /**
- * The part of the tour that carries files: up in chunks and down again, up in one stream that breaks off and goes on, down
- * in a stream that breaks off and goes on, and by code without a session.
+ * The part of the tour that carries files: up in chunks and down again, up in one stream that breaks off and resumes, down
+ * in a stream that breaks off and resumes, and by code without a session.
  */
 import { randomBytes } from 'node:crypto';
 import { request } from 'node:http';
@@ -73,7 +73,7 @@ async function upInChunks(guide: Guide, headers: Record<string, string>, bytes: 
     if (text(answer.json, 'result', 'fileId') === '') fail('no fileId with the last chunk');
   });
   const fileId = text(last.json, 'result', 'fileId');
-  guide.good(`file ${fileId}, with a code for whoever has no account`);
+  guide.good(`file ${fileId}, with a code for people without an account`);
   return { fileId, fileCode: text(last.json, 'result', 'fileCode'), crc32: uploadId };
 }
 
@@ -104,7 +104,7 @@ async function upInOneStream(guide: Guide, { cookie }: Person, bytes: Buffer): P
 }
 
 async function downInPieces(guide: Guide, { fileId, fileCode }: KeptFile, bytes: Buffer): Promise<void> {
-  guide.title('A download that broke off goes on where it stopped, if the file is still the same');
+  guide.title('An interrupted download resumes where it stopped, if the file is unchanged');
   const path = `/auth/v2/file/${fileCode}`;
   const shows = ['Content-Range', 'ETag'];
   const range = { Range: `bytes=0-${BREAK_BYTES - 1}` };
@@ -125,7 +125,7 @@ async function brokenUpload(guide: Guide, path: string, cookie: string, bytes: B
   for (const runsMs of BREAK_AFTER_MS) {
     await breakOff(guide.urlOf(path), cookie, bytes, runsMs);
     guide.note(`POST ${path} with Upload-Complete: ?1: the connection was cut after ${BREAK_BYTES} bytes`);
-    guide.title('How far did it get? From there the upload goes on');
+    guide.title('How far did it get? The upload resumes there');
     const offsetBytes = await keptBytes(guide, path, { Cookie: cookie });
     if (offsetBytes > 0) return offsetBytes;
   }

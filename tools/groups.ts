@@ -5,7 +5,7 @@ import { type Expectation, type Guide, StepFailed } from './guide.ts';
 import { CURRENCY, callTool, type Learning, listOf, text, toolJson } from './steps.ts';
 
 const PAIR = 'GATE-DEMO';
-/** A card number that tests use everywhere; the stand-in terminal takes it. */
+/** A card number that tests use everywhere; the sandbox's terminal accepts it. */
 const CARD = { cardNumber: '4242 4242 4242 4242', expiry: '09/31', cvc: '123' };
 
 /** With the session of a person who has demo money. */
@@ -38,7 +38,7 @@ async function payments(guide: Guide, bearer: string): Promise<void> {
     field(answer, 'code'),
   ]);
   const headers = { 'X-MCP-Code': field(order, 'code') };
-  guide.title('Payment gate: whoever holds the code pays, without an account');
+  guide.title('Payment gate: the holder of the code pays, without an account');
   await withCode(guide, headers, 'payment_order_info', {});
   const paid = await withCode(guide, headers, 'payment_pay_card', CARD);
   if (field(paid, 'state') !== 'completed') throw new StepFailed('the payment is not completed');

@@ -42,7 +42,7 @@ interface Writer {
 
 /** Shortest and longest time of writing before a kill. */
 const WRITING_MS = [30, 250] as const;
-/** Keys of one account: another one goes on then, since an account answers 64 challenges in their life. */
+/** Keys of one account: then another one continues, since an account answers 64 challenges in their life. */
 const KEYS_MAX = 60;
 const CONFIGURATION = {
   Settings: {

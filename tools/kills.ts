@@ -23,7 +23,7 @@ export interface KillReport {
   readonly faults: string[];
 }
 
-/** What goes on until one kill. Neither promise rejects: a fault goes into the report. */
+/** The load until one kill. Neither promise rejects: a fault is reported. */
 export interface Work {
   /** From here on the delay before the kill is counted. */
   readonly ripe: Promise<unknown>;
@@ -38,7 +38,7 @@ export interface KilledClients {
   work(gateway: RunningGateway, kill: number): Promise<Work>;
   /** The program is gone, and its folder lies still. */
   look?(): void;
-  /** Goes on after the restart as clients would, and says what is broken; what it throws is broken too. */
+  /** Continues after the restart as clients would, and returns the faults; an exception is a fault too. */
   check(gateway: RunningGateway): Promise<void>;
   /** After the last check. */
   end?(): void;

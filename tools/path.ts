@@ -62,7 +62,7 @@ export async function pathOfAnAgent(guide: Guide): Promise<Agent> {
 
 /** The same cookie, the same bearer and the same money after kill -9. */
 export async function afterRestart(guide: Guide, agent: Agent): Promise<void> {
-  guide.title('The same bearer goes on working, and the money is where it was');
+  guide.title('The same bearer still works, and the balance is unchanged');
   const balance = await balanceOf(guide, agent.bearer);
   if (balance !== agent.balance) throw new StepFailed(`the balance was ${agent.balance} and is ${balance}`);
   guide.good(`still ${balance} ${CURRENCY}`);

@@ -1,5 +1,5 @@
 /**
- * Loaded into a child with --require: it ends as soon as nobody holds the other end of descriptor 3. So a test, or a
+ * Loaded into a child with --require: it ends as soon as the other end of descriptor 3 is closed. So a test, or a
  * tool, that is killed leaves no program behind. A worker thread loads it too, and has nothing to do.
  */
 const { Socket } = require('node:net') as typeof import('node:net');

@@ -32,7 +32,7 @@ async function tourOf(target: string): Promise<number> {
   return guide.steps;
 }
 
-/** Its own gateway: free ports, a temporary data folder, the stand-in modules. */
+/** Its own gateway: free ports, a temporary data folder, the sandbox modules. */
 async function tourOfOwn(): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-tour-'));
   let gateway: RunningGateway | undefined;

@@ -45,7 +45,7 @@ export class Load {
         this.#counts.answered(status, body, sinceMs);
         this.#settled();
       },
-      // The lane connects again by itself.
+      // The connection loop reconnects by itself.
       lost: (kind: string, { asked, rested }: { readonly asked: boolean; readonly rested: boolean }) => {
         if (!rested) this.#counts.failed(kind);
         if (asked) this.#settled();

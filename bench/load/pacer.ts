@@ -21,7 +21,7 @@ export interface Pace {
   stop(): void;
 }
 
-/** The closed loop without a bound: whoever is free sends. */
+/** The closed loop without a bound: each free connection sends. */
 export const UNBOUNDED: Pace = {
   start: () => undefined,
   free: (loop) => loop.send(performance.now()),

@@ -1,4 +1,4 @@
-/** What the load generator is told and what it reports: plain data that crosses a process boundary. */
+/** Commands and reports of the load generator: plain data that crosses a process boundary. */
 
 export interface LoadPlan {
   readonly host: string;
@@ -58,7 +58,7 @@ export interface LoadReport {
   readonly generatorBusy: number;
 }
 
-/** What the process of the generator is told, one order at a time. */
+/** Commands to the generator process, one at a time. */
 export type LoadOrder =
   | { readonly kind: 'run'; readonly plan: LoadPlan }
   /** Answered with the number of the load. */

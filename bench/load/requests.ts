@@ -6,7 +6,7 @@ import { sessionOf } from '../subjects/gateway.ts';
 const ACCEPT = 'application/json, text/event-stream';
 
 /** One request in the generator's form for each session, and a text that is in every good answer and in no refusal. */
-export interface Ask {
+export interface RequestSet {
   readonly requests: readonly string[];
   readonly expect: string;
 }
@@ -26,28 +26,28 @@ function rpcBy(url: string, bearers: readonly string[], method: string, params: 
   );
 }
 
-export function listTools(url: string, bearers: readonly string[]): Ask {
+export function listTools(url: string, bearers: readonly string[]): RequestSet {
   return { requests: rpcBy(url, bearers, 'tools/list'), expect: '"wallet_get_balance"' };
 }
 
-export function callTool(url: string, bearers: readonly string[], name: string): Ask {
+export function callTool(url: string, bearers: readonly string[], name: string): RequestSet {
   // A refusal of any kind has no content, a tool's failure says isError.
   return { requests: rpcBy(url, bearers, 'tools/call', { name, arguments: {} }), expect: '"content"' };
 }
 
 /** Whose session is this? The answer names the user only when the cookie is that of a live session. */
-export function checkCookies(url: string, cookies: readonly string[]): Ask {
+export function checkCookies(url: string, cookies: readonly string[]): RequestSet {
   const requests = cookies.map((cookie) => rawRequest('GET', `${url}/auth/v1/info`, { Cookie: cookie }));
   return { requests, expect: '"session":{"userId":"' };
 }
 
 /** A method whose answer is a constant, and an error for a bearer that is not that of a live session. */
-export function checkBearers(url: string, bearers: readonly string[]): Ask {
+export function checkBearers(url: string, bearers: readonly string[]): RequestSet {
   return { requests: rpcBy(url, bearers, 'resources/templates/list'), expect: '{"resourceTemplates":[]}' };
 }
 
-/** A small answer to whoever has a session: project, version and time. */
-export function getInfo(url: string, cookies: readonly string[]): Ask {
+/** A small answer for a session: project, version and time. */
+export function getInfo(url: string, cookies: readonly string[]): RequestSet {
   const requests = cookies.map((cookie) => rawRequest('GET', `${url}/auth/v1/get_info`, { Cookie: cookie }));
   return { requests, expect: '"utcNow":"' };
 }

@@ -8,7 +8,7 @@ import type { LoadPlan } from './plan.ts';
 /** A server that closes connections is given this long before the next attempt. */
 const RECONNECT_MS = 20;
 
-/** Where the lanes of a load say what comes of their requests. */
+/** Callbacks of a connection loop with the results of its requests. */
 export interface ConnectionLoopEvents {
   sent(): void;
   /** `sinceMs`: when it was sent, or was due. `body` is valid only during the call. */
@@ -48,7 +48,7 @@ export class ConnectionLoop implements Sender {
     });
   }
 
-  /** Other requests from now on; `index` is the lane's own. */
+  /** Other requests from now on; `index` is that of the loop. */
   use(requests: readonly string[], index: number): void {
     this.#requests = requests;
     this.#next = index % requests.length;

@@ -52,7 +52,7 @@ export async function startServer(name: string, args: readonly string[] = []): P
   return { url, pid: child.pid ?? 0, stop: () => stopChild(child) };
 }
 
-/** Starts `bench/servers/<name>`, which verifies for as long as it is told to. */
+/** Starts `bench/servers/<name>`, which verifies for a given time. */
 export async function startVerifier(name = 'verify', args: readonly string[] = []): Promise<Verifier> {
   const worker = await startWorker('server', name, args);
   return {
@@ -88,7 +88,7 @@ export async function startWorker(
   };
 }
 
-/** Starts `bench/subjects/peers/<name>.js`, which does the same. It stands in the source: its packages are its own. */
+/** Starts `bench/subjects/peers/<name>.js`, which does the same. It is run from the source, with packages of its own. */
 export async function startPeer(name: string, args: readonly string[] = []): Promise<Server> {
   const { child, url } = await started(name, forkFile(`../../../bench/subjects/peers/${name}.js`, args));
   return { url, pid: child.pid ?? 0, stop: () => stopChild(child) };

@@ -7,7 +7,7 @@ import type { Progress } from '../cli/progress.ts';
 import { costOfAll, type ProcessCost } from './process-cost.ts';
 import { pairsOf, ratiosOf } from './ratios.ts';
 import { doubtOf, expectedRounds, goesOn, type RoundPlan, type RoundState } from './rounds.ts';
-import { median, type Spread } from './statistics.ts';
+import { type Interval, median } from './statistics.ts';
 
 /** One round of one subject. */
 export interface Sample {
@@ -49,12 +49,12 @@ export interface Ratio {
   readonly of: string;
   readonly against: string;
   /** Over the rounds, each of which compares two neighbours in time. */
-  readonly rate: Spread;
+  readonly rate: Interval;
   /**
    * The other's processor time for one answer over that of `of`: above 1 the other one works more. Work of others on
    * the machine moves it little, where it can halve the rates. Undefined where there is no /proc.
    */
-  readonly processorTime: Spread | undefined;
+  readonly processorTime: Interval | undefined;
 }
 
 export interface Comparison {

@@ -16,7 +16,7 @@ export function statOf(pid: number): readonly string[] | undefined {
   }
 }
 
-/** To a process, or to the group of one by its negative number. False where nobody is left. */
+/** To a process, or to the group of one by its negative number. False when no process is left. */
 export function signalled(pid: number, signal: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, signal);

@@ -1,6 +1,6 @@
 /** Which subjects are compared with each other, and what comes of it. */
 import type { ComparePlan, Measured, Ratio, Round, Subject } from './measure.ts';
-import { spreadOf } from './statistics.ts';
+import { intervalOfSample } from './statistics.ts';
 
 type Pairs = NonNullable<ComparePlan['pairs']>;
 
@@ -42,7 +42,7 @@ function ratioOf(one: Measured, other: Measured): Ratio {
   return {
     of: one.name,
     against: other.name,
-    rate: spreadOf(ofRounds((mine, theirs) => mine.ratePerSecond / theirs.ratePerSecond)),
-    processorTime: times.length === 0 ? undefined : spreadOf(times),
+    rate: intervalOfSample(ofRounds((mine, theirs) => mine.ratePerSecond / theirs.ratePerSecond)),
+    processorTime: times.length === 0 ? undefined : intervalOfSample(times),
   };
 }

@@ -1,7 +1,7 @@
-/** Medians and how sure they are. */
+/** Medians and their confidence intervals. */
 
-/** Of a sample, in its own unit. */
-export interface Spread {
+/** Median and interval of a sample, in its unit. */
+export interface Interval {
   readonly median: number;
   /** The interval that holds the true median with 95 %: `intervalOf`. */
   readonly from: number;
@@ -14,7 +14,7 @@ export interface Spread {
 /** The chance that the interval holds the true median. */
 export const CONFIDENCE = 0.95;
 
-export function spreadOf(values: readonly number[]): Spread {
+export function intervalOfSample(values: readonly number[]): Interval {
   const sorted = [...values].sort((a, b) => a - b);
   const { from, to } = intervalOf(sorted);
   const [lowest = Number.NaN] = sorted;
@@ -32,7 +32,7 @@ export function median(values: readonly number[]): number {
  * The interval of the median from order statistics, whatever the distribution: each value lies below the true median
  * with a chance of one half, so the k-th smallest and the k-th largest of n hold it between them with the chance
  * 1 - 2 P(Binomial(n, 1/2) < k); k is the largest one for which that is still `CONFIDENCE` (H. A. David and
- * H. N. Nagaraja, Order Statistics, 3rd edition, 7.1). Fewer than six values cannot say so much: their lowest and
+ * H. N. Nagaraja, Order Statistics, 3rd edition, 7.1). Fewer than six values give their lowest and
  * highest, which hold it with 1 - 2^(1 - n). NaN without values.
  *
  * Rounds that stop when the interval is narrow enough make it a little narrower than it claims.
@@ -57,7 +57,7 @@ export function rankOf(count: number): number {
 }
 
 /** Half of the interval over the median: 0.04 is plus or minus four percent. Infinite where nothing can be said. */
-export function uncertaintyOf({ median: middle, from, to }: Spread): number {
+export function uncertaintyOf({ median: middle, from, to }: Interval): number {
   const share = (to - from) / 2 / Math.abs(middle);
   return Number.isFinite(share) ? share : Number.POSITIVE_INFINITY;
 }

@@ -44,7 +44,7 @@ function scenarioLines(scenario: ScenarioReport): string[] {
   ];
 }
 
-/** Names again at the end what failed, where nobody must scroll for it. */
+/** Repeats the failures at the end of the output. */
 function failures(scenarios: readonly ScenarioReport[]): string[] {
   const failed = scenarios.filter(({ failure }) => failure !== undefined).map(({ name }) => name);
   return failed.length === 0 || scenarios.length === 1 ? [] : ['', `FAILED: ${failed.join(', ')}`];

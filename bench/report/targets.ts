@@ -1,6 +1,6 @@
-/** What a scenario must reach (design/quality.md), as data; and what a run says of it. */
+/** Targets of scenarios (docs/BENCHMARKS.md) as data, and the result of a run against them. */
 import type { Comparison, Ratio } from '../measure/measure.ts';
-import type { Spread } from '../measure/statistics.ts';
+import type { Interval } from '../measure/statistics.ts';
 
 /** A ratio to another subject of the same run, or a figure that the scenario takes. */
 export type Target = RatioTarget | FigureTarget;
@@ -110,7 +110,7 @@ function judged(
   what: string,
   by: string,
   wanted: Judged['wanted'],
-  spread: Pick<Spread, 'median' | 'from' | 'to'> | undefined,
+  spread: Pick<Interval, 'median' | 'from' | 'to'> | undefined,
 ): Judged {
   const { atLeast = Number.NEGATIVE_INFINITY, atMost = Number.POSITIVE_INFINITY } = wanted;
   const { reaches = Number.NEGATIVE_INFINITY } = wanted;

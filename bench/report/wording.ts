@@ -2,7 +2,7 @@
 
 import type { BenchOptions } from '../cli/options.ts';
 import { type Measured, processorTimeOf, type Ratio, roundsOf } from '../measure/measure.ts';
-import type { Spread } from '../measure/statistics.ts';
+import type { Interval } from '../measure/statistics.ts';
 import type { Participant } from '../subjects/participants.ts';
 import {
   type BenchReport,
@@ -173,7 +173,7 @@ export function verdictOf({ verdict, withinInterval }: Judged): string {
 }
 
 /** The median with its 95 % interval. */
-export function interval({ median, from, to }: Spread): string {
+export function interval({ median, from, to }: Interval): string {
   return Number.isFinite(median) ? `${ratio(median)} (${ratio(from)} to ${ratio(to)})` : '—';
 }
 

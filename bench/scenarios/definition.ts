@@ -115,7 +115,7 @@ export class Bench {
     if (faults.length > 0) throw faults[0];
   }
 
-  /** Whether this floor or peer takes part; the report says why not. Nobody does beside a target. */
+  /** Whether this floor or peer takes part; the report says why not. None runs with `--target`. */
   invite(id: ParticipantId): boolean {
     if (this.options.target !== undefined) return false;
     const participant = invite(id, this.options.peers);

@@ -4,7 +4,7 @@
  */
 import { startWorker } from '../measure/children.ts';
 import type { Comparison, Measured, Subject } from '../measure/measure.ts';
-import { spreadOf } from '../measure/statistics.ts';
+import { intervalOfSample } from '../measure/statistics.ts';
 import type { Figure } from '../report/targets.ts';
 import type { FillReport, LoopReport } from '../subjects/limiter-loops.ts';
 import type { Bench, Scenario } from './definition.ts';
@@ -81,7 +81,7 @@ function checkTime(name: string, measured: Measured | undefined): Figure {
     ({ cpuUsPerAnswer, ratePerSecond }) =>
       (cpuUsPerAnswer ?? Number.NaN) * 1_000 || SECOND_NS / ratePerSecond,
   );
-  const { median: value, from, to } = spreadOf(rounds);
+  const { median: value, from, to } = intervalOfSample(rounds);
   return { name, unit: 'ns', value, from, to };
 }
 

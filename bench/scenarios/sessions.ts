@@ -34,7 +34,7 @@ const PASSIVATED = 'sessions passivated while measuring';
 const TOO_SLOW =
   'Some sessions left memory before they were asked about: this machine took over a minute. Their checks read the journal, and the ratio is no verdict.';
 
-interface Crowd extends GatewayUnderLoad {
+interface LoadedGateway extends GatewayUnderLoad {
   readonly size: number;
   readonly cookies: readonly string[];
   readonly startMs: number;
@@ -48,7 +48,7 @@ export const sessions: Scenario = {
     { figure: START, atMost: 1_000, row: 'start to listening with an existing journal of 100,000 users' },
   ],
   async run(bench) {
-    const crowds: Crowd[] = [];
+    const crowds: LoadedGateway[] = [];
     for (const size of SIZES) crowds.push(await gather(bench, size));
     // The largest first: it takes longest, and the minute begins with it.
     const firstUses: Figure[] = [];
@@ -86,7 +86,7 @@ function nameOf(size: number): string {
   return `${LABEL}, ${size.toLocaleString('en')} sessions`;
 }
 
-async function gather(bench: Bench, size: number): Promise<Crowd> {
+async function gather(bench: Bench, size: number): Promise<LoadedGateway> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-sessions-'));
   bench.afterwards(async () => rmSync(folder, { recursive: true, force: true }));
   const dataPath = join(folder, 'data');
@@ -106,7 +106,7 @@ async function gather(bench: Bench, size: number): Promise<Crowd> {
 }
 
 /** Uses every session once: its account is replayed from the journal, and the use is written down. */
-async function enliven(bench: Bench, crowd: Crowd): Promise<Figure> {
+async function enliven(bench: Bench, crowd: LoadedGateway): Promise<Figure> {
   const { url, pids, cookies, size } = crowd;
   bench.announce(`${size.toLocaleString('en')} sessions come to life`);
   const cpuMs = () => costOf(pids[0] ?? 0)?.cpuMs ?? Number.NaN;
@@ -126,7 +126,7 @@ async function enliven(bench: Bench, crowd: Crowd): Promise<Figure> {
   return { name, unit: 'us', value: ((cpuMs() - before) * 1_000) / size };
 }
 
-function subjectOf(bench: Bench, { url, pids, cookies, size }: Crowd): Subject {
+function subjectOf(bench: Bench, { url, pids, cookies, size }: LoadedGateway): Subject {
   let round = 0;
   return bench.subject(nameOf(size), pids, () => {
     round += 1;
@@ -139,7 +139,7 @@ function subjectOf(bench: Bench, { url, pids, cookies, size }: Crowd): Subject {
   });
 }
 
-async function passivatedBy({ internal }: Crowd): Promise<number> {
+async function passivatedBy({ internal }: LoadedGateway): Promise<number> {
   if (internal === undefined) return Number.NaN;
   return await readMetric(internal, 'gatehouse_actor_passivations_total', {});
 }

@@ -14,7 +14,7 @@ import type { Figure } from '../report/targets.ts';
 import { gatewayUnderLoad } from '../subjects/gateway.ts';
 import { NCHAN_MODULE } from '../subjects/participants.ts';
 import { type Bench, rawRequest, type Scenario } from './definition.ts';
-import { Crowd, type FanoutServer } from './fan-out/fanout.ts';
+import { FanoutReaders, type FanoutServer } from './fan-out/fanout.ts';
 
 const MODULE_KEY = 'bench-module-key-0001';
 /** As the setting SseStreamsPerSession has it. */
@@ -81,20 +81,20 @@ export const sseFanout: Scenario = {
   },
 };
 
-function memoryOf(gateway: Crowd | undefined): Figure[] {
+function memoryOf(gateway: FanoutReaders | undefined): Figure[] {
   const bytes = gateway?.rssBytesPerConnection;
   return bytes === undefined ? [] : [{ name: RSS_FIGURE, unit: 'KiB', value: bytes / 1_024 }];
 }
 
 /** The gateway and whatever peers are installed, each with its readers connected. */
-async function gatherCrowds(bench: Bench, readers: number): Promise<Crowd[]> {
-  const crowds: Crowd[] = [];
+async function gatherCrowds(bench: Bench, readers: number): Promise<FanoutReaders[]> {
+  const crowds: FanoutReaders[] = [];
   const opens = [openGatehouse];
   if (bench.invite('better-sse')) opens.push(betterSse);
   if (bench.invite('nchan')) opens.push(nchan);
   for (const open of opens) {
     const server = await open(bench, readers);
-    const crowd = new Crowd(server);
+    const crowd = new FanoutReaders(server);
     bench.afterwards(() => crowd.leave());
     bench.announce(`${readers} readers come to ${server.name}`);
     await crowd.gather();

@@ -1,7 +1,7 @@
 /** The actor runtime in a process of its own: durable turns against raw LMDB puts, and volatile turns. No HTTP. */
 import { startWorker, type Worker } from '../measure/children.ts';
 import type { Subject } from '../measure/measure.ts';
-import { spreadOf } from '../measure/statistics.ts';
+import { intervalOfSample } from '../measure/statistics.ts';
 import type { TurnOrder } from '../subjects/servers/turns.ts';
 import type { TurnRound } from '../subjects/turn.ts';
 import type { Bench, Scenario } from './definition.ts';
@@ -27,7 +27,11 @@ export const turn: Scenario = {
     const subjects = await cast(bench);
     const comparison = await bench.compare(subjects);
     const volatile = comparison.subjects.find(({ name }) => name === VOLATILE)?.rounds ?? [];
-    const { median: value, from, to } = spreadOf(volatile.map(({ ratePerSecond }) => 1e6 / ratePerSecond));
+    const {
+      median: value,
+      from,
+      to,
+    } = intervalOfSample(volatile.map(({ ratePerSecond }) => 1e6 / ratePerSecond));
     return {
       comparison,
       notes: [],

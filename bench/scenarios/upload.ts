@@ -54,7 +54,7 @@ export const uploadV1: Scenario = {
       against: BARE_CHUNKS,
       by: 'rate',
       atLeast: 0.65,
-      row: 'v1 chunks alone against a bare handler that writes slabs in a worker',
+      row: 'v1 chunks alone against a bare handler that writes blocks in a worker',
     },
   ],
   defaults: DEFAULTS,

@@ -174,7 +174,7 @@ interface Arrived {
   readonly reached: number;
 }
 
-/** What has come since the last report, when all events are there or the patience is over. */
+/** What has come since the last report, when all events are there or the time-out has passed. */
 async function arrived(world: World, wanted: number, timeoutMs: number): Promise<Arrived> {
   const untilMs = nowMs() + timeoutMs;
   const latenciesMs: number[] = [];

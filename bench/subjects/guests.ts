@@ -1,5 +1,5 @@
 /**
- * Accounts at somebody's deployment: made one after the other, waiting as long as its limits say, and left behind
+ * Accounts at a given deployment: created one after the other, waiting as long as its limits say, and left behind
  * without keys and sessions. Only the public API, like anybody's.
  */
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,6 +1,6 @@
 /**
  * Whom the gateway is measured beside: one row each. A floor is what the work costs with nothing around it and always
- * takes part; a peer is somebody else's server and takes part with `--peers`, as far as it is installed.
+ * takes part; a peer is another project's server and takes part with `--peers`, as far as it is installed.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ export interface ParticipantRow {
   readonly install: string;
 }
 
-/** As it stands in the report. */
+/** As shown in the report. */
 export interface Participant {
   readonly name: string;
   readonly kind: 'peer' | 'floor';

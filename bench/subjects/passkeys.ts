@@ -61,7 +61,7 @@ export async function logInsPerSecond(
     if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
     if (underWay.size >= UNDER_WAY_MAX) await Promise.race(underWay);
     const passkey = passkeys[index % passkeys.length];
-    if (passkey === undefined) throw new Error('nobody to log in');
+    if (passkey === undefined) throw new Error('no passkey to log in');
     const login = logInWithPasskey(url, passkey).then((good) => {
       if (good) latencies.push(performance.now() - dueMs);
       else failures += 1;

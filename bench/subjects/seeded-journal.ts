@@ -47,7 +47,7 @@ export async function seedJournal(
   const actors = createActorSystem({
     kinds: KINDS,
     journal,
-    // Sign-up of a software key asks the workers and nobody else.
+    // Sign-up of a software key calls the workers only.
     ports: { workers: TRUSTING } as Partial<Ports> as Ports,
     settings,
     clock: Date.now,

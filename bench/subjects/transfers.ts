@@ -47,7 +47,7 @@ export function storedFiles(bench: Bench): string {
 /**
  * Rounds of whole files, each over new connections. With `cleanUp` a round is one file a stream, again and again until its
  * time is over, and what was stored goes after each of them, outside of the measured time: the same memory takes the
- * next one. Files that pile up would measure how fast the machine hands out memory that nobody has touched for a while.
+ * next one. Files that pile up would measure how fast the machine provides memory that was not used for a while.
  */
 export function transferSubject(
   bench: Bench,
@@ -83,7 +83,7 @@ export function transferSubject(
 }
 
 interface Transferred extends TransferReport {
-  /** Of the server; NaN where nobody tells. */
+  /** Of the server; NaN when unknown. */
   readonly cpuMs: number;
 }
 

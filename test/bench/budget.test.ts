@@ -1,4 +1,4 @@
-/** The time of scenarios: ten minutes for all of them, one table, and what a person is told. */
+/** The time of scenarios: ten minutes for all of them, one table, and the printed estimate. */
 import t from 'tap';
 import { endsOf, expectation, leftMs, SECONDS } from '../../bench/cli/budget.ts';
 import { parseOptions } from '../../bench/cli/options.ts';

@@ -1,4 +1,4 @@
-/** Processes of the suite that are gone: whoever asks them is told, and nothing else falls over. */
+/** Processes of the suite that are gone: each caller gets the error, and nothing else fails. */
 import t from 'tap';
 import { startGenerator, startVerifier } from '../../bench/measure/children.ts';
 

@@ -67,7 +67,7 @@ t.test('bare chunks: what was sent is in the file when the last chunk is answere
   t.equal(bytes, 3 * CHUNK_BYTES, 'all but the last chunk');
   const [file = ''] = readdirSync(folder);
   const stored = readFileSync(join(folder, file));
-  const piece = Buffer.alloc(CHUNK_BYTES, 'lane 0 of the bench; ');
+  const piece = Buffer.alloc(CHUNK_BYTES, 'stream 0 of the bench; ');
   t.ok(stored.equals(Buffer.concat([piece, piece, piece])));
 });
 

@@ -60,7 +60,7 @@ async function open(t: Test, plan: LoadPlan): Promise<Load> {
   return load;
 }
 
-t.test('load: one connection a lane for all rounds, everything answered at the end of each', async (t) => {
+t.test('load: one connection a loop for all rounds, everything answered at the end of each', async (t) => {
   let answered = 0;
   const server = await serve(t, (_request, response) => {
     // Later than the end of the round for some: it waits for them.
@@ -112,7 +112,7 @@ t.test('load: a connection closed while it rests is no error, earlier or unanswe
     while (server.connections() < before + 4) await new Promise((resolve) => setImmediate(resolve));
     const report = await load.round(20);
     t.ok(report.answers > 0);
-    t.equal(server.connections(), before + 4, 'each lane connected again, once');
+    t.equal(server.connections(), before + 4, 'each loop reconnected once');
     load.close();
     return report.errors;
   };

@@ -135,7 +135,7 @@ t.test(
 );
 
 t.test(
-  'mixed lanes: a connection is used again until it has idled for longer than clients allow',
+  'mixed connections: a connection is used again until it has idled for longer than clients allow',
   async (t) => {
     const seen = new Set<unknown>();
     const url = await serve(t, (request, response) => {

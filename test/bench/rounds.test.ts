@@ -54,7 +54,7 @@ t.test(
   },
 );
 
-t.test('rounds: nothing to compare, no more than asked for; nobody, none', async (t) => {
+t.test('rounds: nothing to compare, no more than requested; no subject, no round', async (t) => {
   t.equal(roundsOf(await compare([subject('A', (round) => round)], { least: 4, most: 300 })), 4);
   t.same(await compare([], { least: 4, most: 300 }), { subjects: [], ratios: [] });
 });

@@ -51,7 +51,7 @@ const good = scenario(
   },
 );
 const bad = scenario('bad', async (bench) => {
-  void Promise.reject(new Error('nobody waits'));
+  void Promise.reject(new Error('not awaited'));
   bench.afterwards(async () => {
     throw new Error('no broom');
   });
@@ -111,7 +111,7 @@ t.test('run: all go, the failed one is named, and each is cleaned up after', asy
     report.scenarios.map(({ name, failure }) => [name, failure]),
     [
       ['good', undefined],
-      ['bad', 'nobody waits; no luck: rain; no broom'],
+      ['bad', 'not awaited; no luck: rain; no broom'],
       ['last', undefined],
     ],
   );

@@ -38,7 +38,7 @@ t.test('asks: one request for each session, with its own credential and a JSON-R
   }
 });
 
-t.test('asks: what is expected stands in good answers and in no refusal', async (t) => {
+t.test('requests: the expected text is in good answers and in no refusal', async (t) => {
   const refusals = [
     '{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Access denied"}}',
     '{"error":{"code":1101,"message":"Session not found"}}',
@@ -65,7 +65,7 @@ t.test('limiter loops: every check does its whole work and lets the caller pass'
 });
 
 t.test(
-  'limiter loops: a slice that is too short for all addresses goes on with the others in the next',
+  'limiter loops: a slice that is too short for all addresses continues with the others in the next',
   async (t) => {
     const addresses = addressesOf(2_500);
     const charged: string[] = [];

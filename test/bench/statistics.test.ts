@@ -4,9 +4,9 @@ import t from 'tap';
 import {
   CONFIDENCE,
   intervalOf,
+  intervalOfSample,
   median,
   rankOf,
-  spreadOf,
   uncertaintyOf,
 } from '../../bench/measure/statistics.ts';
 import { runs } from '../support/depth.ts';
@@ -45,14 +45,14 @@ t.test(
   async () => {
     fc.assert(
       fc.property(VALUES, fc.double({ min: 0.001, max: 1_000, noNaN: true }), (values, factor) => {
-        const spread = spreadOf(values);
+        const spread = intervalOfSample(values);
         const ordered = [spread.lowest, spread.from, spread.median, spread.to, spread.highest];
         for (const [index, value] of ordered.entries()) {
           if (index > 0 && value < (ordered[index - 1] ?? Number.NaN)) return false;
         }
         if (!values.includes(spread.from) || !values.includes(spread.to)) return false;
-        const scaled = spreadOf(values.map((value) => value * factor));
-        const mirrored = spreadOf(values.map((value) => -value));
+        const scaled = intervalOfSample(values.map((value) => value * factor));
+        const mirrored = intervalOfSample(values.map((value) => -value));
         return (
           scaled.from === spread.from * factor &&
           scaled.to === spread.to * factor &&
@@ -70,7 +70,7 @@ t.test('interval: no order of the values changes it, and they stay as they are',
     fc.property(VALUES, (values) => {
       const before = [...values];
       const reversed = [...values].reverse();
-      const same = JSON.stringify(spreadOf(values)) === JSON.stringify(spreadOf(reversed));
+      const same = JSON.stringify(intervalOfSample(values)) === JSON.stringify(intervalOfSample(reversed));
       return same && values.every((value, index) => Object.is(value, before[index]));
     }),
     runs(),
@@ -96,10 +96,10 @@ t.test('interval: holds the true median of a skewed distribution as often as it 
 });
 
 t.test('statistics: nothing, one value, and an interval around nothing', async (t) => {
-  t.ok(Number.isNaN(spreadOf([]).median) && Number.isNaN(spreadOf([]).from));
-  t.same(spreadOf([3]), { median: 3, from: 3, to: 3, lowest: 3, highest: 3 });
+  t.ok(Number.isNaN(intervalOfSample([]).median) && Number.isNaN(intervalOfSample([]).from));
+  t.same(intervalOfSample([3]), { median: 3, from: 3, to: 3, lowest: 3, highest: 3 });
   t.equal(median([4, 1, 3, 2]), 2.5);
   t.equal(uncertaintyOf({ median: 2, from: 1.9, to: 2.1, lowest: 1, highest: 9 }).toFixed(3), '0.050');
-  t.equal(uncertaintyOf(spreadOf([])), Number.POSITIVE_INFINITY);
-  t.equal(uncertaintyOf(spreadOf([0, 0])), Number.POSITIVE_INFINITY);
+  t.equal(uncertaintyOf(intervalOfSample([])), Number.POSITIVE_INFINITY);
+  t.equal(uncertaintyOf(intervalOfSample([0, 0])), Number.POSITIVE_INFINITY);
 });

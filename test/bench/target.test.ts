@@ -1,4 +1,4 @@
-/** The suite against a gateway that somebody else started: bounded, readable, and gone afterwards. */
+/** The suite against a gateway that the suite did not start: bounded, readable, and gone afterwards. */
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

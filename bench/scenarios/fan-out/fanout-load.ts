@@ -7,7 +7,7 @@ import { performance } from 'node:perf_hooks';
 import { Latencies } from '../../load/latency.ts';
 import type { Latency } from '../../load/plan.ts';
 
-/** Stands in every message once, before the moment of its publication in microseconds of the monotonic clock. */
+/** Appears in every message once, before the moment of its publication in microseconds of the monotonic clock. */
 export const MARK = '"atUs":';
 const MARK_BYTES = Buffer.from(MARK);
 const BUFFER_BYTES = 256 * 1024;

@@ -20,7 +20,7 @@ export interface FanoutServer {
   publish(messages: readonly string[]): Promise<void>;
 }
 
-export interface CrowdRound {
+export interface FanoutRound {
   readonly durationMs: number;
   /** Messages that are published together. */
   readonly batch: number;
@@ -34,7 +34,7 @@ export function messageOf(sizeBytes: number): string {
   return `${head}${'x'.repeat(Math.max(0, sizeBytes - head.length - 2))}"}`;
 }
 
-export class Crowd {
+export class FanoutReaders {
   readonly server: FanoutServer;
   readonly #child: ChildProcess;
   /** Resident memory of the server for one more connection; undefined where there is no /proc. */
@@ -67,7 +67,7 @@ export class Crowd {
   rounds({
     warmupMs,
     ...options
-  }: CrowdRound & { readonly warmupMs: number }): Pick<Subject, 'warmUp' | 'round'> {
+  }: FanoutRound & { readonly warmupMs: number }): Pick<Subject, 'warmUp' | 'round'> {
     return {
       warmUp: () => this.round({ ...options, durationMs: warmupMs }),
       round: () => this.round(options),
@@ -75,7 +75,7 @@ export class Crowd {
   }
 
   /** Batch after batch for so long, each when the one before has arrived everywhere. */
-  async round({ durationMs, batch, sizeBytes, readers }: CrowdRound): Promise<Sample> {
+  async round({ durationMs, batch, sizeBytes, readers }: FanoutRound): Promise<Sample> {
     await this.#order({ do: 'begin' });
     const cpuBefore = this.#cpuMs();
     const startedMs = performance.now();

@@ -166,6 +166,6 @@ export function nowMs(): number {
 
 function turn<Item>(items: readonly Item[], count: number): Item {
   const item = items[count % items.length];
-  if (item === undefined) throw new Error('nobody takes part');
+  if (item === undefined) throw new Error('no participants');
   return item;
 }

@@ -43,11 +43,11 @@ function elapse(durationMs: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, durationMs));
 }
 
-/** One kind: its lanes, its pace, and what came of them. */
+/** The load of one kind: connections, pace and results. */
 class KindLoad {
   readonly #kind: MixedKind;
   readonly #ratePerSecond: number;
-  readonly #lanes: readonly KindConnections[];
+  readonly #connections: readonly KindConnections[];
   readonly #pacer: Pacer;
   readonly #errors: Record<string, number> = {};
   #latencies = new Latencies();
@@ -61,7 +61,7 @@ class KindLoad {
     this.#kind = kind;
     this.#ratePerSecond = ratePerSecond;
     const url = kind.listener === 'internal' ? (cast.internal ?? cast.url) : cast.url;
-    this.#lanes = Array.from(
+    this.#connections = Array.from(
       { length: kind.connections },
       () =>
         new KindConnections(
@@ -75,7 +75,7 @@ class KindLoad {
 
   start(): void {
     this.#pacer.start();
-    for (const connections of this.#lanes) connections.join(this.#pacer);
+    for (const connections of this.#connections) connections.join(this.#pacer);
   }
 
   /** The warm-up is over. Its failures stay: they say that the set-up is wrong. */
@@ -89,7 +89,7 @@ class KindLoad {
     const unsent = this.#pacer.unsent();
     this.#pacer.stop();
     if (unsent > 0) this.#errors['unsent'] = unsent;
-    await Promise.all(this.#lanes.map((connections) => connections.leave()));
+    await Promise.all(this.#connections.map((connections) => connections.leave()));
     const report: LoadReport = {
       answers: this.#answers,
       answersInAll: this.#answersInAll,
@@ -162,7 +162,7 @@ class KindConnections implements Sender {
     try {
       error = await this.#connection.use(this.#work);
     } catch (thrown) {
-      // Whoever refuses connections or cuts one has failed too, in a way of its own.
+      // A refused or cut connection is a failure as well.
       error =
         thrown instanceof Error ? String('code' in thrown ? thrown.code : thrown.message) : String(thrown);
     }

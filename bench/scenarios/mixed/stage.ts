@@ -1,4 +1,4 @@
-/** Where a mixed load takes place: the gateway with its stand-in modules, and everybody who takes part, made by the API. */
+/** Where a mixed load takes place: the gateway with its sandbox modules and all participants, created through the API. */
 import { expectOk, type Person, request } from '../../../tools/agent.ts';
 import { bearersOf } from '../../load/requests.ts';
 import { startServer } from '../../measure/children.ts';

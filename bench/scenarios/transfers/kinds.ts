@@ -36,7 +36,7 @@ const CHUNK_BYTES = 256 * 1024;
 const PIECE_BYTES = 1024 * 1024;
 
 /** Bytes of a stream: streams differ, because an upload id is the CRC-32 of the file. Made once. */
-const pieceOf = remembered((stream) => Buffer.alloc(PIECE_BYTES, `lane ${stream} of the bench; `));
+const pieceOf = remembered((stream) => Buffer.alloc(PIECE_BYTES, `stream ${stream} of the bench; `));
 
 /** The CRC-32 of each chunk of a stream's file, and of the whole. */
 const checksOf = remembered((stream, fileBytes) => {

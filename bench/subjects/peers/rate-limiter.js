@@ -11,7 +11,7 @@ const addresses = Array.from(
   { length: Number(count) },
   (_, index) => `10.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}`,
 );
-/** Slices are too short for all addresses: one goes on where the last one ended. */
+/** Slices are too short for all addresses: each continues where the last one ended. */
 let place = 0;
 
 async function loopFor(durationMs) {

@@ -1,5 +1,5 @@
 /**
- * The limiter alone in a process: `node limiter.js LOOP ADDRESSES` runs a loop for as long as it is told to
+ * The limiter alone in a process: `node limiter.js LOOP ADDRESSES` runs a loop for a given time
  * (`{durationMs}`), or fills one window (`{fill: CALLERS}`).
  */
 import { setFlagsFromString } from 'node:v8';

@@ -1,4 +1,4 @@
-/** The actor runtime alone in a process: `node turns.js [CHECKOUT]` measures rounds of turns as it is told to. */
+/** The actor runtime alone in a process: `node turns.js [CHECKOUT]` measures rounds of turns on command. */
 import { loadRuntime } from '../runtime.ts';
 import { rawPuts, type TurnRound, type TurnRoundOptions, turnsOf } from '../turn.ts';
 

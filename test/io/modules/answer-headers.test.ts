@@ -173,7 +173,7 @@ t.test('caching: an answer to a session is private, whatever the module sends', 
   t.end();
 });
 
-t.test('Location: a path of the module is mapped to the gateway's path, all else is dropped', (t) => {
+t.test('Location: a path of the module is mapped to its gateway path, all else is dropped', (t) => {
   const cases: Record<string, string | undefined> = {
     '/base/core/v1/thing/7?b=2#c': '/core/v1/thing/7?b=2#c',
     '/core/v1/thing/7': '/core/v1/thing/7',
