@@ -9,7 +9,7 @@ import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Ports } from './ports.ts';
 import type { AnyProtocol, ReplyOf, Tagged, Typed, TypeIn } from './protocol.ts';
 
-/** Everything a turn may know of the world. No clock and no randomness of its own. */
+/** Everything a turn may know of the outside. No clock and no randomness of its own. */
 export interface Turn {
   readonly nowMs: number;
   /** Id of the command under decision; name it in `answers` to reply to it from a later turn. */
@@ -198,7 +198,7 @@ export interface ActorSystem {
   exists(kind: AnyKind, id: string): boolean;
   /** An audit record that belongs to no turn; rides in the next group commit and is not awaited. */
   audit(record: AuditRecord): void;
-  /** A refusal of somebody without an account, recorded within a budget of `caller`, an address (auth.md A14). */
+  /** A refusal of an unauthenticated caller, recorded within the budget of `caller`, an address. */
   auditRefusal(record: AuditRecord, caller: string): void;
   /** An audit record, resolved when it is on disk: for what must leave a trace before it happens. */
   auditFirst(record: AuditRecord): Promise<void>;

@@ -130,7 +130,7 @@ export class Cell {
     this.waiting.set(commandId, waiter);
   }
 
-  /** There will be no later turns: everybody who waits for one is told why. */
+  /** There will be no later turns: every waiter is rejected with the reason. */
   abandon(row: ErrorName): void {
     const waiters = [...(this.waiting?.values() ?? [])];
     this.waiting = undefined;

@@ -1,7 +1,7 @@
 /** Writes of several turns on their way to the disk: what they are, who made them, and who waits for them. */
 import type { Operation } from './journal/port.ts';
 
-/** Somebody who waits for an answer. Settled exactly once. */
+/** A caller that waits for an answer. Settled exactly once. */
 export interface Waiter {
   settle(reply: unknown, error: Error | undefined): void;
 }
@@ -14,7 +14,7 @@ interface Writer {
 /** Writes of several turns that become durable together. */
 export class CommitGroup {
   readonly operations: Operation[] = [];
-  /** Somebody waits for it, or will. */
+  /** A caller waits for it, or will. */
   urgent = false;
   commands = 0;
   sizeBytes = 0;

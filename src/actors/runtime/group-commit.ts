@@ -7,7 +7,7 @@ import { CommitGroup } from './commit-group.ts';
 import type { Journal } from './journal/port.ts';
 import type { RuntimeLimits, Schedule } from './runtime-context.ts';
 
-/** Writes that nobody waits for start a commit of their own only after so long. Milliseconds. */
+/** Delay before unawaited writes start a commit of their own. Milliseconds. */
 const IDLE_WAIT_MS = 50;
 /** Looks at a commit before it has taken too long. */
 const LOOKS = 10;
@@ -72,13 +72,13 @@ export class GroupCommit {
     this.#scheduleStart();
   }
 
-  /** The same for writes that nobody waits for: they ride with the next group, or go after `PATIENT_MS`. */
+  /** The same for unawaited writes: they join the next group, or are committed after the delay above. */
   wroteUnawaited(commands: number, sizeBytes: number): void {
     if (this.#grow(commands, sizeBytes)) this.#scheduleStart();
     else this.#scheduleIdleCommit();
   }
 
-  /** Starts what is open now: somebody has come to wait for it. */
+  /** Starts the open group now: a caller waits for it. */
   hurry(): void {
     if (this.newestPending === undefined) return;
     this.#open.urgent = true;
@@ -190,7 +190,7 @@ export class GroupCommit {
     this.#options.onFatal(error);
   }
 
-  /** Takes no more writes; whoever still waits is told that the gateway stops. */
+  /** Takes no more writes; rejects every waiter with `Stopping`. */
   halt(): void {
     if (this.#failure === undefined) this.#end(new Error('closed'), new GatewayError('Stopping'));
   }

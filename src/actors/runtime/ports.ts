@@ -1,4 +1,4 @@
-/** What actors may ask of the world. Types only: io implements them, the entry plugs them in. */
+/** What actors may ask of the outside. Types only: io implements them, the entry plugs them in. */
 import type { Channel } from '../../domain/contacts.ts';
 import type { ErrorName } from '../../domain/errors.ts';
 import type { FileKey } from '../../domain/files/files.ts';
@@ -30,7 +30,7 @@ export interface CodeMessage {
   readonly seed: string;
 }
 
-/** A file that is on its way: a pending message of the chat module, seen by nobody (spec 3). */
+/** A file under upload: a pending message of the chat module, not visible yet (spec 3). */
 export interface PendingFile {
   /** The gateway's name of the upload, at most 64 characters: the same key again is the same file. */
   readonly uploadKey: string;

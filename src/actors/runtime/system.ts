@@ -1,5 +1,5 @@
 /**
- * The door to all actors. Owns how a caller's command, query or message reaches its actor and how the answer comes
+ * Public API of the actor system. Owns how a caller's command, query or message reaches its actor and how the answer comes
  * back, and how the whole comes to rest.
  */
 import { GatewayError } from '../../domain/errors.ts';

@@ -8,7 +8,7 @@ import { shared } from './journal/shared-texts.ts';
 /** `[name, dueMs, name, dueMs, …]`, each name once. */
 export type TimerList = readonly (string | number)[];
 
-/** Names up to this length are words of a kind, like `sweep`; longer ones have an id in them and are nobody else's. */
+/** Names up to this length are words of a kind, like `sweep`; longer ones contain an id and are unique. */
 const WORD_MAX = 12;
 
 /** When a timer is due, in Unix milliseconds; undefined for one that is not set. */

@@ -1,4 +1,4 @@
-/** The audit log stays within its bounds, and nobody without an account can push others' records out of it (A14). */
+/** The audit log stays within its bounds, and unauthenticated callers cannot push others' records out of it. */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -37,7 +37,7 @@ t.test('bounds: a full journal refuses growth and serves what frees space', asyn
   const error = await rejectsWith(t, deposit(system, '1'), 'StorageFull');
   t.equal(error.retryAfterSeconds, 60);
   t.equal(await system.ask(account, '1', { type: 'withdraw', amount: 2 }), 3);
-  t.equal(await balance(system, '1'), 3, 'reading goes on');
+  t.equal(await balance(system, '1'), 3, 'reads are still served');
   journal.setFull(false);
   t.equal(await deposit(system, '1'), 4);
   t.equal(system.counters().refused.storage, 1);

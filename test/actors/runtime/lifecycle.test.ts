@@ -67,7 +67,7 @@ t.test('journal lost: a commit that takes over 10 s counts as failed', async (t)
   t.match(fatal, [{ message: 'a commit took over 10000 ms' }]);
 });
 
-t.test('journal: a commit in a process that was halted for a minute goes on', async (t) => {
+t.test('journal: a commit survives a suspension of the process for a minute', async (t) => {
   const commits: (() => void)[] = [];
   const { clock, fatal, system } = createTimedSystem((run) => commits.push(run));
   const kept = deposit(system, '1', 3);
@@ -80,7 +80,7 @@ t.test('journal: a commit in a process that was halted for a minute goes on', as
   t.equal(await kept, 3);
   const laterMs = clock.nowMs + 20_000;
   while (clock.fireNext(laterMs));
-  t.same(fatal, [], 'and nobody looks at it any more');
+  t.same(fatal, [], 'and its timer has ended');
 });
 
 t.test('snapshots: every 50 events the rows are replaced, nothing is lost', async (t) => {
@@ -207,24 +207,27 @@ t.test('drain: mail that was not delivered is delivered by the next run', async 
   t.same(((await actors.system.query(account, '1', {})) as AccountState).received, ['kept']);
 });
 
-t.test('close: what was under way reaches the disk first; who waits for later work is told', async (t) => {
-  const actors = createTestActors({ kinds: [account] });
-  const { system } = actors;
-  let finish = () => {};
-  const work = system.ask(account, '2', {
-    type: 'work',
-    task: () =>
-      new Promise((resolve) => {
-        finish = () => resolve({ type: 'deposit', amount: 1 });
-      }),
-  });
-  const last = deposit(system, '1');
-  const closed = system.close();
-  t.equal(await last, 1);
-  await closed;
-  await rejectsWith(t, work, 'Stopping');
-  finish();
-  await actors.settle();
-  t.equal(system.counters().pending, 0);
-  await rejectsWith(t, deposit(system, '1'), 'JournalUnavailable');
-});
+t.test(
+  'close: pending writes reach the disk first; callers that wait for later turns are rejected',
+  async (t) => {
+    const actors = createTestActors({ kinds: [account] });
+    const { system } = actors;
+    let finish = () => {};
+    const work = system.ask(account, '2', {
+      type: 'work',
+      task: () =>
+        new Promise((resolve) => {
+          finish = () => resolve({ type: 'deposit', amount: 1 });
+        }),
+    });
+    const last = deposit(system, '1');
+    const closed = system.close();
+    t.equal(await last, 1);
+    await closed;
+    await rejectsWith(t, work, 'Stopping');
+    finish();
+    await actors.settle();
+    t.equal(system.counters().pending, 0);
+    await rejectsWith(t, deposit(system, '1'), 'JournalUnavailable');
+  },
+);

@@ -183,7 +183,7 @@ t.test(
     const before = system.counters().groups;
     for (const event of ['login', 'logout'] as const) system.audit(record(event));
     await actors.settle();
-    t.same(events(), [], 'nobody waits for them');
+    t.same(events(), [], 'no caller waits for them');
     await actors.advance(50);
     t.same(events(), ['login', 'logout']);
     t.equal(system.counters().groups, before + 1);

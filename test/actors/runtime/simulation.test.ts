@@ -35,7 +35,7 @@ const without = (op: Operation['op']) => (group: readonly Operation[]) =>
 
 const FAULTS: Record<string, MemoryJournalOptions> = {
   'a damaged row that is read as it is': { ignoresChecksums: true },
-  'a former owner that goes on writing': { ignoresOwner: true },
+  'a former owner that keeps writing': { ignoresOwner: true },
   'a journal that is opened without its end': { ignoresLength: true },
   'an acknowledgement before the write': { acknowledgesEarly: true },
   'no deduplication': {

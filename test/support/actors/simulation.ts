@@ -256,7 +256,7 @@ class Simulation {
     else this.#crash(() => this.#startOnCutFile());
   }
 
-  /** Another process opens the journal; the one that had it goes on as long as it can. */
+  /** Another process opens the journal; the former owner continues as long as it can. */
   #secondOwner(): void {
     this.#trace('second owner');
     this.#former.push(this.#system);

@@ -91,7 +91,7 @@ export class JournalAudit {
   }
 }
 
-/** Where a merge stands in one ring. */
+/** Position of a merge in one ring. */
 class Head {
   row: AuditRow | undefined;
   readonly #ring: StoredRing;

@@ -1,7 +1,7 @@
-/** Damaged rows that were read: each is told of and counted once, however often it is read. */
+/** Damaged rows that were read: each is reported and counted once, however often it is read. */
 import type { DamagedRow } from './port.ts';
 
-/** Rows that are remembered; beyond them none is told of. */
+/** Rows that are remembered; beyond them none is reported. */
 const ROWS_MAX = 10_000;
 
 export class DamageReport {

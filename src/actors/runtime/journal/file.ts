@@ -1,6 +1,6 @@
 /**
  * The engine's files before the engine sees them: is one an LMDB data file at all (the engine takes the process with it
- * when it opens something else), may nobody but the owner read them, and do their names outlast a power cut.
+ * when it opens something else), may only the owner read them, and do their names outlast a power cut.
  */
 import {
   closeSync,
@@ -79,7 +79,7 @@ export async function makeJournalFiles(
   rmSync(join(directory, NEW_LOCK_FILE), { force: true });
   // One that is there stays closed: closing it again would drop the locks that this process holds on it.
   if (!existsSync(join(directory, LOCK_FILE))) makeLockFile(join(directory, LOCK_FILE));
-  // At every start, whoever made the file: the run that did may have been killed before it came to this.
+  // At every start: the run that created the file may have been killed before this step.
   syncToDisk(directory);
 }
 

@@ -233,7 +233,7 @@ export class DiskJournal implements Journal {
     return this.#tables.meta.get(key);
   }
 
-  /** A consistent copy into an empty directory while everything goes on; `compact` leaves free pages out. */
+  /** A consistent copy into an empty directory while the gateway keeps running; `compact` leaves free pages out. */
   async backup(directory: string, compact: boolean): Promise<void> {
     makeFolders(resolve(directory));
     await this.#root.backup(directory, compact);

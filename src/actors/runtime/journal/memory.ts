@@ -25,7 +25,7 @@ export interface MemoryJournalOptions {
   readonly acknowledgesEarly?: boolean;
   /** Planted fault: damaged rows are read as they are. */
   readonly ignoresChecksums?: boolean;
-  /** Planted fault: a process goes on writing after another one has opened the journal. */
+  /** Planted fault: a process keeps writing after another one has opened the journal. */
   readonly ignoresOwner?: boolean;
   /** Planted fault: a journal that was cut off is opened. */
   readonly ignoresLength?: boolean;

@@ -1,5 +1,5 @@
 /**
- * Goes on from the older of the two newest commits where the meta page of one cannot be read. The pages of that commit
+ * Continues from the older of the two newest commits where the meta page of one cannot be read. The pages of that commit
  * are whole: the engine takes pages that it freed into use only two commits later.
  */
 import { closeSync, fsyncSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { syncToDisk } from './file.ts';
 import { META_AT, META_PAGE_BYTES, type MetaPage, readHead } from './meta-pages.ts';
 
 export interface OlderCommit {
-  /** The commit that the journal goes on from. */
+  /** The commit that the journal continues from. */
   readonly transaction: bigint;
   /** Where the page that was overwritten is kept. */
   readonly kept: string;
@@ -25,7 +25,7 @@ export function badPageOf(file: string): { readonly good: MetaPage; readonly bad
 
 /**
  * Writes the good meta page in place of the bad one, as the commit before it, so that the engine chooses the good one.
- * What stood there is kept in a file beside the journal. Nobody else may have the journal open.
+ * The replaced bytes are kept in a file beside the journal. No other process may have the journal open.
  */
 export function useOlderCommit(file: string, good: MetaPage, bad: MetaPage, nowMs: number): OlderCommit {
   const at = bad.page * META_PAGE_BYTES;

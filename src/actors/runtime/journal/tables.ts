@@ -19,7 +19,7 @@ export interface OpenTables {
   readonly databases: readonly Database[];
 }
 
-/** `onDamage` is told of every damaged row that is read, each time. */
+/** `onDamage` is called for every damaged row that is read, each time. */
 export function openTables(
   root: RootDatabase,
   packr: Packr,

@@ -361,7 +361,7 @@ t.test('journals: any mix of audit records, bounds and trims leaves the same pag
   t.same(differing.slice(0, 1), []);
 });
 
-t.test('journal lmdb: is there after a restart and goes on counting', async (t) => {
+t.test('journal lmdb: is there after a restart and continues counting', async (t) => {
   const directory = scratch(t);
   const first = await onDisk(t, directory);
   await commit(first, [

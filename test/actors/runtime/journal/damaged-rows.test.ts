@@ -312,7 +312,7 @@ t.test('index: a damaged name answers 503, others are found, and it cannot be cl
   await t.rejects(system.ask(account, 'a', { type: 'claim', name: 'k' }), new GatewayError('Quarantined'));
 });
 
-t.test('event: a damaged one is skipped, and the log goes on behind it', async (t) => {
+t.test('event: a damaged one is skipped, and the log continues behind it', async (t) => {
   const { journal, found } = await damaged(
     t,
     (journal) => [1, 2, 3, 4].map((sequence) => event(journal, sequence)),

@@ -21,7 +21,7 @@ const FAULT_SEED = 1;
 const skip = straceMissing();
 t.setTimeout(240_000);
 
-/** Its trace stays for whoever looks into a failure. */
+/** Its trace is kept for the analysis of a failure. */
 function scratch(t: Test): string {
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-power-cut-'));
   t.teardown(() => {
