@@ -59,7 +59,7 @@ export class Dashboard {
     this.#read = read;
   }
 
-  observe({ method, route, status, milliseconds }: FinishedRequest): void {
+  observe({ method, route, status, durationMs: milliseconds }: FinishedRequest): void {
     if (this.#watchers.size === 0) return;
     const at = BUCKETS.findIndex((bound) => milliseconds <= bound);
     const index = at < 0 ? BUCKETS.length - 1 : at;

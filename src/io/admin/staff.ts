@@ -59,11 +59,11 @@ export class LiveStaff {
     return blocked;
   }
 
-  /** Somebody can get in: an account with the role that is not blocked, or a key of the configuration. */
+  /** True when an account with the role is not blocked, or the configuration has a key. */
   async hasAdmin(): Promise<boolean> {
     const blocked = await this.#blockedAdmins();
     const holders = this.#keyHolders();
-    // A key that nobody has signed up with yet is a way in for whoever holds it.
+    // A key without an account is a way in, too: its holder can sign up.
     if (this.#adminPublicKeys.size > holders.length) return true;
     const admins = [...this.#roles].filter(([, role]) => role === 'admin').map(([userId]) => userId);
     return [...admins, ...holders].some((userId) => !blocked.includes(userId));

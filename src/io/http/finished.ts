@@ -13,10 +13,10 @@ export interface FinishedRequest {
   /** 0 when the client went away before the answer. */
   readonly status: number;
   readonly error: ErrorName | undefined;
-  readonly milliseconds: number;
+  readonly durationMs: number;
   /** Bytes of the answer's body. */
-  readonly sizeBytes: number;
-  readonly address: string;
+  readonly responseBytes: number;
+  readonly clientAddress: string;
   readonly userAgent: string;
   readonly userId: string | undefined;
   readonly requestId: string;
@@ -38,9 +38,9 @@ export function recordOf(exchange: Exchange, elapsedMs: number): FinishedRequest
     path: pathShown(route, head.path),
     status: exchange.status,
     error: exchange.error,
-    milliseconds: elapsedMs - exchange.startedMs,
-    sizeBytes: exchange.sentBytes,
-    address: client.address,
+    durationMs: elapsedMs - exchange.startedMs,
+    responseBytes: exchange.sentBytes,
+    clientAddress: client.address,
     userAgent: client.userAgent,
     userId: exchange.session?.userId,
     requestId: exchange.requestId,

@@ -1,6 +1,6 @@
 /**
- * Counters and histograms that cost an addition each. The metrics library looks a series up by its labels at every
- * observation; here whoever counts holds the series, and metrics.ts shows the library all of them when scraped.
+ * Counters and histograms that cost an addition each: the caller holds the series, so that no observation looks up
+ * labels (docs/decisions/0063). metrics.ts hands all series to prom-client when scraped.
  */
 
 /** A number of things that happened. */

@@ -1,10 +1,10 @@
-/** What the process asks the machine about itself. */
+/** Memory and descriptor limit of the process, as the system reports them. */
 import { readFileSync } from 'node:fs';
 import { SECOND_MS } from '../../domain/time.ts';
 
 /**
- * Resident memory in bytes, looked up once a second at most. Looking takes a descriptor: when there is none, the last
- * figure stays, and /health goes on to answer.
+ * Resident memory in bytes, read at most once a second. Reading takes a descriptor: when there is none, the last value
+ * stays and /health still answers.
  */
 export function residentMemory(
   elapsed: () => number,
@@ -18,7 +18,7 @@ export function residentMemory(
     try {
       bytes = read();
     } catch {
-      // Out of descriptors or memory; the figure is a second older than it says.
+      // Out of descriptors or memory: the last value stays.
     }
     return bytes;
   };

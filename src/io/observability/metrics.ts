@@ -10,7 +10,7 @@ export interface RequestObservation {
   readonly route: string;
   readonly method: string;
   readonly status: number;
-  readonly milliseconds: number;
+  readonly durationMs: number;
 }
 
 /** One finished tool call, resource read or proxied REST call, refused ones included. */
@@ -58,7 +58,7 @@ export function createMetrics(): Metrics {
   const readings = registerSampled(registry);
   return {
     observeCall,
-    observe({ route, method, status, milliseconds }) {
+    observe({ route, method, status, durationMs: milliseconds }) {
       const found = series.get(route, method, status);
       if (found === undefined) return;
       found.requests.value += 1;

@@ -16,7 +16,7 @@ const AGENT_CHARACTERS_MAX = 192;
 const METHOD_CHARACTERS_MAX = 16;
 const SHORT_CHARACTERS_MAX = 64;
 
-/** Printable ASCII that stands in JSON as it is. */
+/** Printable ASCII that JSON does not escape. */
 const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 /** What `JSON.stringify` leaves alone and a terminal or another parser may not: DEL, C1, everything beyond ASCII. */
 const BEYOND_ASCII = /[\x7f-\uffff]/g;
@@ -44,7 +44,7 @@ export function requestLine(record: FinishedRequest, time: string): string {
   const routeText = shown(route, PATH_CHARACTERS_MAX);
   // A path without parameters is its route.
   const pathText = path === route ? routeText : shown(path, PATH_CHARACTERS_MAX);
-  return `{"level":"${level}","time":"${time}","msg":"request","method":${shown(record.method, METHOD_CHARACTERS_MAX)},"route":${routeText},"path":${pathText},"status":${status}${error === undefined ? '' : `,"error":"${error}"`},"milliseconds":${rounded(record.milliseconds)},"bytes":${record.sizeBytes},"address":${shown(record.address, SHORT_CHARACTERS_MAX)},"userAgent":${shown(record.userAgent, AGENT_CHARACTERS_MAX)}${userId === undefined ? '' : `,"userId":${shown(userId, SHORT_CHARACTERS_MAX)}`},"requestId":${shown(record.requestId, SHORT_CHARACTERS_MAX)}${clientRequestId === undefined ? '' : `,"clientRequestId":${shown(clientRequestId, SHORT_CHARACTERS_MAX)}`}${traceparent === undefined ? '' : `,"traceparent":${shown(traceparent, SHORT_CHARACTERS_MAX)}`}}\n`;
+  return `{"level":"${level}","time":"${time}","msg":"request","method":${shown(record.method, METHOD_CHARACTERS_MAX)},"route":${routeText},"path":${pathText},"status":${status}${error === undefined ? '' : `,"error":"${error}"`},"durationMs":${rounded(record.durationMs)},"responseBytes":${record.responseBytes},"clientAddress":${shown(record.clientAddress, SHORT_CHARACTERS_MAX)},"userAgent":${shown(record.userAgent, AGENT_CHARACTERS_MAX)}${userId === undefined ? '' : `,"userId":${shown(userId, SHORT_CHARACTERS_MAX)}`},"requestId":${shown(record.requestId, SHORT_CHARACTERS_MAX)}${clientRequestId === undefined ? '' : `,"clientRequestId":${shown(clientRequestId, SHORT_CHARACTERS_MAX)}`}${traceparent === undefined ? '' : `,"traceparent":${shown(traceparent, SHORT_CHARACTERS_MAX)}`}}\n`;
 }
 
 function isRefused({ status, error }: FinishedRequest): boolean {
@@ -74,6 +74,6 @@ function rounded(milliseconds: number): string {
   const microseconds = Math.round(milliseconds * 1_000);
   const whole = Math.floor(microseconds / 1_000);
   const rest = THOUSANDTHS[microseconds - whole * 1_000];
-  // Not of this size, or negative: nobody measures that.
+  // Too large for microseconds, or negative.
   return rest === undefined || whole < 0 ? String(microseconds / 1_000) : `${whole}${rest}`;
 }

@@ -160,7 +160,7 @@ t.test(
   },
 );
 
-t.test('admin: a block of nobody, of oneself, or without its fields is refused', async (t) => {
+t.test('admin: a block without an account, of oneself, or without its fields is refused', async (t) => {
   const { change, admin, ask } = await start(t);
   refused(t, await change('users/block', { userId: '1', blocked: true }), 404, /Not found/);
   refused(t, await change('users/block', { userId: admin.userId, blocked: true }), 400, /lock you out/);

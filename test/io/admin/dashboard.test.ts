@@ -9,7 +9,7 @@ import { cookie } from '../../support/account.ts';
 import { startAdmin } from '../../support/admin.ts';
 
 function finished(route: string, status: number, milliseconds: number): FinishedRequest {
-  return { method: 'GET', route, status, milliseconds } as FinishedRequest;
+  return { method: 'GET', route, status, durationMs: milliseconds } as FinishedRequest;
 }
 
 /** A stream whose frames the test keeps. */

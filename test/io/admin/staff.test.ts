@@ -108,7 +108,7 @@ t.test('staff: support cannot block the staff; blocked admins leave the way to t
   await t.rejects(staff.setFirst(other.userId, '::1'), /Set-up link is over/);
   const origin = { ip: '::1', userAgent: '', by: admin.userId };
   await fixture.actors.system.ask(user, admin.userId, { type: 'setBlocked', blocked: true, origin });
-  t.notOk(await staff.hasAdmin(), 'nobody can get in: a start prints the link again');
+  t.notOk(await staff.hasAdmin(), 'no admin can log in: a start prints the link again');
   await staff.setFirst(owner.userId, '::1');
   t.equal(staff.roleOf(owner.userId), 'admin');
 });

@@ -417,14 +417,14 @@ t.test('limits: X-Forwarded-For counts from trusted proxies alone, from the righ
     'nobody is trusted: the header is air',
   );
   t.equal(
-    direct.finished.every(({ address }) => address === '127.0.0.1'),
+    direct.finished.every(({ clientAddress: address }) => address === '127.0.0.1'),
     true,
   );
   const proxied = start(t, { pipeline: { trustedProxies: ['127.0.0.0/8', '10.0.0.0/8'] } });
   const spoofed = (index: number) => `192.0.2.${index}, 198.51.100.7, 10.1.1.1`;
   t.equal(await rotate(proxied.port, spoofed), 60, 'the quota of the address that the proxy saw');
   t.equal(
-    proxied.finished.every(({ address }) => address === '198.51.100.7'),
+    proxied.finished.every(({ clientAddress: address }) => address === '198.51.100.7'),
     true,
   );
   t.equal(await rotate(proxied.port, (index) => `198.51.100.${100 + index}`), 80, 'real clients are apart');

@@ -355,7 +355,7 @@ t.test('a streamed answer arrives whole, of known length and chunked, at a slow 
     t.equal(sha(await readSlowly(port, path)), sha(bytes), `${path}, slowly`);
   }
   t.same(
-    finished.map(({ sizeBytes }) => sizeBytes),
+    finished.map(({ responseBytes: sizeBytes }) => sizeBytes),
     [bytes.length, bytes.length, 0, bytes.length, bytes.length],
   );
   t.same(bugs, []);

@@ -15,7 +15,7 @@ const observed = fc.tuple(
 );
 
 t.test(
-  'tallies: a scrape of counters and histograms is the text that the library makes of the same values',
+  'counters: a scrape of counters and histograms is the text that the library makes of the same values',
   async (t) => {
     await fc.assert(
       fc.asyncProperty(fc.array(observed, { maxLength: 40 }), async (values) => {
@@ -41,13 +41,13 @@ t.test(
   },
 );
 
-t.test('tallies: a histogram that was asked for and never observed is not shown', async (t) => {
+t.test('counters: a histogram that was asked for and never observed is not shown', async (t) => {
   const registry = new Registry();
   histogramFamily(registry, { name: 'seconds', help: 'Times.', labelNames: ['x'], bounds })('a');
   t.equal(await registry.metrics(), '# HELP seconds Times.\n# TYPE seconds histogram\n');
 });
 
-t.test('tallies: three keys find what was made for them; beyond the bound nothing is made', (t) => {
+t.test('counters: three keys find what was made for them; beyond the bound nothing is made', (t) => {
   const made: string[] = [];
   const kept = new LabelCache(2, (a: string, b: string, c: number) => {
     made.push(`${a} ${b} ${c}`);

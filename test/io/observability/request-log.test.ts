@@ -23,9 +23,9 @@ const RECORD: FinishedRequest = {
   path: '/auth/v1/info',
   status: 200,
   error: undefined,
-  milliseconds: 0.123456,
-  sizeBytes: 42,
-  address: '127.0.0.1',
+  durationMs: 0.123456,
+  responseBytes: 42,
+  clientAddress: '127.0.0.1',
   userAgent: 'curl/8',
   userId: undefined,
   requestId: 'r-1',
@@ -78,13 +78,13 @@ function startLogged() {
 t.test('request log: a duration is the number of its microseconds, whatever its size', (t) => {
   fc.assert(
     fc.property(fc.oneof(fc.double({ min: -1, max: 1e9, noNaN: true }), fc.integer({ max: 1e6 })), (ms) => {
-      const { milliseconds } = JSON.parse(requestLine({ ...RECORD, milliseconds: ms }, TIME));
-      return milliseconds === Math.round(ms * 1000) / 1000 || milliseconds + Math.round(ms * 1000) === 0;
+      const { durationMs } = JSON.parse(requestLine({ ...RECORD, durationMs: ms }, TIME));
+      return durationMs === Math.round(ms * 1000) / 1000 || durationMs + Math.round(ms * 1000) === 0;
     }),
     runs(),
   );
-  t.match(requestLine({ ...RECORD, milliseconds: 12 }, TIME), '"milliseconds":12,');
-  t.match(requestLine({ ...RECORD, milliseconds: 0.1004 }, TIME), '"milliseconds":0.1,');
+  t.match(requestLine({ ...RECORD, durationMs: 12 }, TIME), '"durationMs":12,');
+  t.match(requestLine({ ...RECORD, durationMs: 0.1004 }, TIME), '"durationMs":0.1,');
   t.end();
 });
 
@@ -97,9 +97,9 @@ t.test('request log: a line holds every field, absent ones are left out', async 
     route: '/auth/v1/info',
     path: '/auth/v1/info',
     status: 200,
-    milliseconds: 0.123,
-    bytes: 42,
-    address: '127.0.0.1',
+    durationMs: 0.123,
+    responseBytes: 42,
+    clientAddress: '127.0.0.1',
     userAgent: 'curl/8',
     requestId: 'r-1',
   });
@@ -186,7 +186,7 @@ t.test(
         route: '/plain/:id',
         path: '/plain/1',
         status: 200,
-        bytes: 13,
+        responseBytes: 13,
         userAgent: /^evil[^\x20-\x7e]2JA+\.\.\.$/,
       },
       { route: '/files/:code', path: '/files/:code', status: 200 },

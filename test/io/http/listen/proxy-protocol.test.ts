@@ -82,14 +82,15 @@ async function settle({ port }: HttpFixture): Promise<void> {
     await sendRaw(port, withHeader(LOCAL, requestText('GET', '/open?settle')));
 }
 
-const seen = ({ finished }: HttpFixture) => finished.map(({ path, address }) => `${path} ${address}`);
+const seen = ({ finished }: HttpFixture) =>
+  finished.map(({ path, clientAddress: address }) => `${path} ${address}`);
 
 t.test('PROXY protocol: a header counts with Listen.proxyProtocol and from a trusted peer', async (t) => {
   const fixture = start(t, FROM_PROXY);
   for (const header of [headerOf('203.0.113.5'), V6, LOCAL, Buffer.alloc(0)])
     t.equal((await sendRaw(fixture.port, withHeader(header, requestText('GET', '/open')))).status, 200);
   t.same(
-    fixture.finished.map(({ address }) => address),
+    fixture.finished.map(({ clientAddress: address }) => address),
     ['203.0.113.5', '2001:db8::9', '127.0.0.1', '127.0.0.1'],
   );
   t.equal(fixture.pipeline.counters().proxyHeadersRefusedTotal, 0);
@@ -128,7 +129,7 @@ t.test('PROXY protocol: a header that is not wanted ends the connection, and not
     t.equal(await kept.ended(), '', `${name}: also later on a connection`);
     t.equal(fixture.pipeline.counters().proxyHeadersRefusedTotal, 3, name);
     t.same(
-      fixture.finished.map(({ status, address }) => [status, address]),
+      fixture.finished.map(({ status, clientAddress: address }) => [status, address]),
       [0, 0, 200, 0].map((status) => [status, '127.0.0.1']),
       `${name}: the log names the peer`,
     );
@@ -137,7 +138,7 @@ t.test('PROXY protocol: a header that is not wanted ends the connection, and not
       200,
       'LOCAL',
     );
-    t.equal(fixture.finished.at(-1)?.address, '127.0.0.1', `${name}: LOCAL names nobody`);
+    t.equal(fixture.finished.at(-1)?.clientAddress, '127.0.0.1', `${name}: LOCAL names nobody`);
   }
 });
 
