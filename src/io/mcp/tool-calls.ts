@@ -60,226 +60,198 @@ export class ToolCalls {
   /** tools/call. Throws the row of the refusal. */
   callTool(request: RpcRequest, requestContext: RequestContext): Answer {
     const { name, arguments: given } = request.params;
-    const record = recordOf('mcp.tool', name, this.observe);
+    const call = toolCall(request.id, requestContext, recordOf('mcp.tool', name, this.observe));
     if (typeof name !== 'string' || name === '')
-      throw refused(requestContext, record, 'unknown', 'InvalidParams', 'name of the tool is missing');
+      throw refused(call, call.record, 'unknown', 'InvalidParams', 'name of the tool is missing');
     const entry = this.#options.catalog.current.tools.get(name);
     if (entry === undefined)
-      throw refused(requestContext, record, 'unknown', 'InvalidParams', `unknown tool ${quoted(name)}`);
-    this.#authorize(requestContext, record, entry.callers, 'tool');
+      throw refused(call, call.record, 'unknown', 'InvalidParams', `unknown tool ${quoted(name)}`);
+    this.#authorize(call, entry.callers, 'tool');
     // Null counts as none: clients of languages without optional fields send it.
     if (given !== undefined && given !== null && !isObject(given))
-      throw refused(requestContext, record, 'invalid', 'InvalidParams', 'arguments must be an object');
-    this.#limit(entry, requestContext, record);
+      throw refused(call, call.record, 'invalid', 'InvalidParams', 'arguments must be an object');
+    this.#limit(entry, call);
     const named = readFormerNames(entry.row.formerNames ?? NO_NAMES, given ?? NO_ARGUMENTS);
-    if (!named.ok) return this.#argumentError(requestContext, record, request.id, named.fault);
-    const taken = argumentsOf(entry, named.fields, requestContext);
+    if (!named.ok) return this.#argumentError(call, named.fault);
+    const taken = argumentsOf(entry, named.fields, call);
     const fault = taken.fault ?? faultOf(entry, taken.checked, request);
-    if (fault !== undefined) return this.#argumentError(requestContext, record, request.id, fault);
-    const go = this.#wayOf(entry, taken.sent, request.id, requestContext, record);
+    if (fault !== undefined) return this.#argumentError(call, fault);
+    const { endpoint } = entry;
+    const outgoing = endpoint === null ? undefined : backendRequest(entry, taken.sent);
+    if (outgoing?.ok === false) return this.#argumentError(call, outgoing.fault);
     return entry.row.annotations?.destructiveHint === true
-      ? this.#traced(go, request.id, requestContext, record)
-      : go();
+      ? this.#traced(entry, taken.sent, outgoing, call)
+      : this.#execute(entry, taken.sent, outgoing, call);
   }
 
-  /** What carries the call out once nothing stands against it. */
-  #wayOf(
-    entry: ToolEntry,
-    values: JsonObject,
-    id: string,
-    requestContext: RequestContext,
-    record: CallRecord,
-  ): () => Answer {
-    const { endpoint } = entry;
-    if (endpoint === null) return () => this.#serve(entry, values, id, requestContext, record);
-    const outgoing = backendRequest(entry, values);
-    if (outgoing.ok)
-      return () => this.#forward(endpoint, outgoing, entry.timeoutMs, id, requestContext, record, toolResult);
-    const answer = this.#argumentError(requestContext, record, id, outgoing.fault);
-    return () => answer;
+  /** `outgoing`: the request to the backend; undefined for a tool of the gateway itself. */
+  #execute(entry: ToolEntry, values: JsonObject, outgoing: Sendable | undefined, call: ToolCall): Answer {
+    if (outgoing === undefined || entry.endpoint === null) return this.#serve(entry, values, call);
+    return this.#forward(entry.endpoint, outgoing, entry.timeoutMs, call, toolResult);
   }
 
   /** A destructive call leaves a record on disk before it goes out; without one it does not go out. */
   async #traced(
-    go: () => Answer,
-    id: string,
-    requestContext: RequestContext,
-    record: CallRecord,
+    entry: ToolEntry,
+    values: JsonObject,
+    outgoing: Sendable | undefined,
+    call: ToolCall,
   ): Promise<string> {
     try {
-      if (!(await auditAttempt(requestContext, record))) return errorEnvelope(id, 'ToolFailed', 'cancelled');
+      if (!(await auditAttempt(call, call.record))) return errorEnvelope(call.id, 'ToolFailed', 'cancelled');
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
-      return errorEnvelope(id, error.row, error.detail);
+      return errorEnvelope(call.id, error.row, error.detail);
     }
-    return go();
+    return this.#execute(entry, values, outgoing, call);
   }
 
   /** resources/read. Throws the row of the refusal. */
   readResource(request: RpcRequest, requestContext: RequestContext): Answer {
     const { uri } = request.params;
-    const record = recordOf('mcp.resource', uri, this.observe);
+    const call = toolCall(request.id, requestContext, recordOf('mcp.resource', uri, this.observe));
     if (typeof uri !== 'string' || uri === '')
-      throw refused(requestContext, record, 'unknown', 'InvalidParams', 'uri of the resource is missing');
+      throw refused(call, call.record, 'unknown', 'InvalidParams', 'uri of the resource is missing');
     const entry = this.#options.catalog.current.resources.get(uri);
-    if (entry === undefined)
-      throw refused(requestContext, record, 'unknown', 'ResourceNotFound', quoted(uri));
-    this.#authorize(requestContext, record, entry.readers, 'resource');
+    if (entry === undefined) throw refused(call, call.record, 'unknown', 'ResourceNotFound', quoted(uri));
+    this.#authorize(call, entry.readers, 'resource');
     const wrap = (text: string, isError: boolean) => resourceResult(uri, entry.mimeType, text, isError);
-    if (entry.endpoint === null) return this.#serveResource(entry, request.id, requestContext, record, wrap);
-    const url = withCodeInQuery(entry.url, requestContext);
+    if (entry.endpoint === null) return this.#serveResource(entry, call, wrap);
+    const url = withCodeInQuery(entry.url, call);
     const outgoing: Outgoing = { ok: true, method: 'GET', url, body: undefined };
-    return this.#forward(entry.endpoint, outgoing, TIMEOUT_MS, request.id, requestContext, record, wrap);
+    return this.#forward(entry.endpoint, outgoing, TIMEOUT_MS, call, wrap);
   }
 
-  #authorize(
-    requestContext: RequestContext,
-    record: CallRecord,
-    allowed: ReadonlySet<CallerClass>,
-    what: 'tool' | 'resource',
-  ): void {
-    const caller = callerClass(requestContext.caller);
+  #authorize(call: ToolCall, allowed: ReadonlySet<CallerClass>, what: 'tool' | 'resource'): void {
+    const caller = callerClass(call.caller);
     if (allowed.has(caller)) return;
     const detail =
       caller === 'anonymous'
         ? 'log in with POST /auth/v1/mcp_login and send Authorization: Bearer <sessionId>'
         : `this ${what} is not open to ${caller}${provenAlone(caller, allowed)}`;
-    throw refused(requestContext, record, 'denied', 'Unauthorized', detail);
+    throw refused(call, call.record, 'denied', 'Unauthorized', detail);
   }
 
-  #limit(entry: ToolEntry, requestContext: RequestContext, record: CallRecord): void {
+  #limit(entry: ToolEntry, call: ToolCall): void {
     const { rateLimit } = entry.row;
-    const { context, caller, capability } = requestContext;
+    const { context, caller, capability } = call;
     const holder = caller.kind === 'session' ? caller.session.userId : capability?.code;
     if (rateLimit === undefined || holder === undefined) return;
     const windowSeconds = context.settings.get('RateLimitWindowSeconds');
     const verdict = this.#limits.hit(entry.name, holder, rateLimit.rps, windowSeconds, context.nowMs);
-    if (!verdict.allowed) audit(requestContext, record, 'limited');
+    if (!verdict.allowed) audit(call, call.record, 'limited');
     context.limiter.noteOwn(verdict, `tool ${entry.name}`);
   }
 
   /** A mistake in the arguments: a result that a model can read and mend (mcp.md). */
-  #argumentError(requestContext: RequestContext, record: CallRecord, id: string, fault: string): string {
-    audit(requestContext, record, 'invalid');
-    return resultEnvelope(id, toolResult(errorText('InvalidInput', fault), true));
+  #argumentError(call: ToolCall, fault: string): string {
+    audit(call, call.record, 'invalid');
+    return resultEnvelope(call.id, toolResult(errorText('InvalidInput', fault), true));
   }
 
   /** A tool of the gateway itself; its text is the body of its REST twin. */
-  #serve(
-    entry: ToolEntry,
-    values: JsonObject,
-    id: string,
-    requestContext: RequestContext,
-    record: CallRecord,
-  ): Answer {
+  #serve(entry: ToolEntry, values: JsonObject, call: ToolCall): Answer {
     const tool = this.#options.gateway.tools[entry.name];
-    if (tool === undefined || requestContext.caller.kind !== 'session')
+    if (tool === undefined || call.caller.kind !== 'session')
       throw new Error(`no function for the gateway tool ${entry.name}`);
-    const call: GatewayCall = {
-      context: requestContext.context,
-      session: requestContext.caller.session,
+    const gatewayCall: GatewayCall = {
+      context: call.context,
+      session: call.caller.session,
       arguments: values,
     };
-    return this.#settle(tool(call), id, requestContext, record, toolResult);
+    return this.#settle(tool(gatewayCall), call, toolResult);
   }
 
-  #serveResource(
-    entry: ResourceEntry,
-    id: string,
-    requestContext: RequestContext,
-    record: CallRecord,
-    wrap: Wrap,
-  ): Answer {
+  #serveResource(entry: ResourceEntry, call: ToolCall, wrap: Wrap): Answer {
     const resource = this.#options.gateway.resources[entry.uri];
     if (resource === undefined) throw new Error(`no function for the gateway resource ${entry.uri}`);
-    return this.#settle(Promise.resolve(resource(requestContext.context)), id, requestContext, record, wrap);
+    return this.#settle(Promise.resolve(resource(call.context)), call, wrap);
   }
 
-  async #settle(
-    value: Promise<unknown>,
-    id: string,
-    requestContext: RequestContext,
-    record: CallRecord,
-    wrap: Wrap,
-  ) {
+  async #settle(value: Promise<unknown>, call: ToolCall, wrap: Wrap) {
     try {
       const text = JSON.stringify({ result: await value });
-      audit(requestContext, record, 'ok');
-      return resultEnvelope(id, wrap(text, false));
+      audit(call, call.record, 'ok');
+      return resultEnvelope(call.id, wrap(text, false));
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       // A bound or the storage: the same as a module that is down.
       const failed = errorRow(error.row).status >= 500;
-      audit(requestContext, record, failed ? 'failed' : 'error');
-      if (failed) requestContext.context.error = error.row;
-      if (failed) return errorEnvelope(id, error.row, error.detail, error.retryAfterSeconds);
-      return resultEnvelope(id, wrap(errorText(error.row, error.detail), true));
+      audit(call, call.record, failed ? 'failed' : 'error');
+      if (failed) call.context.error = error.row;
+      if (failed) return errorEnvelope(call.id, error.row, error.detail, error.retryAfterSeconds);
+      return resultEnvelope(call.id, wrap(errorText(error.row, error.detail), true));
     }
   }
 
   #forward(
     endpoint: Endpoint | undefined,
-    outgoing: Extract<Outgoing, { ok: true }>,
+    outgoing: Sendable,
     timeoutMs: number,
-    id: string,
-    requestContext: RequestContext,
-    record: CallRecord,
+    call: ToolCall,
     wrap: Wrap,
   ): Answer {
     if (endpoint === undefined || outgoing.url === undefined) {
-      audit(requestContext, record, 'failed');
-      requestContext.context.error = 'ModuleUnavailable';
-      return errorEnvelope(id, 'ModuleUnavailable');
+      audit(call, call.record, 'failed');
+      call.context.error = 'ModuleUnavailable';
+      return errorEnvelope(call.id, 'ModuleUnavailable');
     }
-    const { context } = requestContext;
+    const { context } = call;
     const { inFlight } = this.#options;
-    const scope = callScope(requestContext);
-    let call: CallInFlight | undefined;
+    const scope = callScope(call);
+    let flight: CallInFlight | undefined;
     const request: ModuleRequest = {
       method: outgoing.method,
       url: outgoing.url,
-      headers: backendHeaders(requestContext, outgoing.body !== undefined),
+      headers: backendHeaders(call, outgoing.body !== undefined),
       body: outgoing.body,
       timeoutMs,
       endpoint: endpoint.reference,
       holder: context.holder,
       onBegin(giveUp) {
-        if (scope !== undefined) call = inFlight.begin(scope, id, giveUp);
+        if (scope !== undefined) flight = inFlight.begin(scope, call.id, giveUp);
         context.onAbort(giveUp);
       },
     };
     return this.#options.modules.call(request).then((result) => {
-      record.backendMs = result.elapsedMs;
-      if (call !== undefined) inFlight.done(call);
-      return this.#answer(result, id, requestContext, record, wrap);
+      call.record.backendMs = result.elapsedMs;
+      if (flight !== undefined) inFlight.done(flight);
+      return this.#answer(result, call, wrap);
     });
   }
 
-  #answer(
-    result: ModuleResult,
-    id: string,
-    requestContext: RequestContext,
-    record: CallRecord,
-    wrap: Wrap,
-  ): string {
+  #answer(result: ModuleResult, call: ToolCall, wrap: Wrap): string {
     if (result.ok) {
       const { status, body } = result.answer;
       const text = body.toString('utf8');
       const isError = isErrorAnswer(status, text);
-      audit(requestContext, record, isError ? 'error' : 'ok');
-      return resultEnvelope(id, wrap(text, isError));
+      audit(call, call.record, isError ? 'error' : 'ok');
+      return resultEnvelope(call.id, wrap(text, isError));
     }
     const { error } = result;
-    audit(requestContext, record, outcomeOf(error));
-    if (error === 'Aborted') return errorEnvelope(id, 'ToolFailed', 'cancelled');
+    audit(call, call.record, outcomeOf(error));
+    if (error === 'Aborted') return errorEnvelope(call.id, 'ToolFailed', 'cancelled');
     if (error === 'AccessRateLimit') throw tooManyCalls(result.refusedBy);
-    requestContext.context.error = error;
+    call.context.error = error;
     if (error === 'ModuleAnswerTooLarge')
-      return resultEnvelope(id, wrap(errorText('ModuleAnswerTooLarge', 'ask for less at once'), true));
-    return errorEnvelope(id, error);
+      return resultEnvelope(call.id, wrap(errorText('ModuleAnswerTooLarge', 'ask for less at once'), true));
+    return errorEnvelope(call.id, error);
   }
 }
 
+/** One tools/call or resources/read: who asks, the id of the message, and what its audit record will hold. */
+interface ToolCall extends RequestContext {
+  readonly id: string;
+  readonly record: CallRecord;
+}
+
+function toolCall(id: string, { context, caller, capability }: RequestContext, record: CallRecord): ToolCall {
+  return capability === undefined
+    ? { id, context, caller, record }
+    : { id, context, caller, capability, record };
+}
+
+type Sendable = Extract<Outgoing, { ok: true }>;
 type Wrap = (text: string, isError: boolean) => string;
 
 const NO_NAMES: FormerNames = Object.freeze({});
