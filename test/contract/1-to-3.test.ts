@@ -1,4 +1,4 @@
-/** The service as a client of the contract sees it: conventions, sections 1 to 3. */
+/** Contract checks of the conventions and of sections 1 to 3. */
 import t from 'tap';
 import { CHECKS as SERVICE } from './chapters/1.ts';
 import { CHECKS as EVENTS } from './chapters/2-events.ts';

@@ -1,4 +1,4 @@
-/** The service as a client of the contract sees it: sections 4 and 5. */
+/** Contract checks of sections 4 and 5. */
 import t from 'tap';
 import { CHECKS as ACCOUNTS } from './chapters/4-accounts.ts';
 import { CHECKS as FILES } from './chapters/4-files.ts';

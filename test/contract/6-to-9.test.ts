@@ -1,4 +1,4 @@
-/** The service as a client of the contract sees it: sections 6 to 9, but for the HTTP rate limiter. */
+/** Contract checks of sections 6 to 9, except the HTTP rate limiter. */
 import t from 'tap';
 import { CHECKS as EVENTS } from './chapters/6.ts';
 import { CHECKS as ERRORS } from './chapters/7.ts';

@@ -1,4 +1,4 @@
-/** The other ends of the gateway: a backend module and a webhook receiver that keep what they were sent. */
+/** Peers of the gateway: a backend module and a webhook receiver that record their requests. */
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -12,16 +12,16 @@ export interface Asked {
 export interface Given {
   readonly status?: number;
   readonly body?: string;
-  /** No answer: the connection stays open, or is cut. */
+  /** Without an answer the connection stays open or is cut. */
   readonly none?: 'hang' | 'cut';
 }
 
-/** An HTTP server on loopback that answers with what `answer` gives and keeps every request. */
+/** HTTP server on loopback that responds with `answer` and records every request. */
 export class Backend {
   readonly asked: Asked[] = [];
-  /** Replace it to answer in another way. */
+  /** Replaceable default answer. */
   answer: (asked: Asked) => Given = () => ({ body: '{"result":"fine"}' });
-  /** The answers to one path, in place of `answer`. */
+  /** Answers to single paths, in place of `answer`. */
   readonly answersOf = new Map<string, (asked: Asked) => Given>();
   readonly #server: Server;
   readonly #waiting = new Set<() => void>();
@@ -55,7 +55,7 @@ export class Backend {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** The first request that fits, of those that came and those that come. */
+  /** The first matching request, past or future. */
   until(fits: (asked: Asked) => boolean): Promise<Asked> {
     return new Promise((resolve) => {
       const look = () => {
@@ -69,7 +69,7 @@ export class Backend {
     });
   }
 
-  /** The request that came last. */
+  /** The last request. */
   get last(): Asked {
     const asked = this.asked.at(-1);
     if (asked === undefined) throw new Error('the module was not asked');

@@ -1,4 +1,4 @@
-/** The chapters of the contract client, in the order of the contract. */
+/** Chapters of the contract client, in the order of the contract. */
 
 import { CHECKS as SERVICE } from './chapters/1.ts';
 import { CHECKS as EVENT_RECORDS } from './chapters/2-events.ts';
@@ -18,7 +18,7 @@ import { CHECKS as VERSIONS } from './chapters/9.ts';
 import { CHECKS as CONFIGURATION } from './chapters/configuration.ts';
 import type { Chapter } from './check.ts';
 
-/** Chapters that share a test share its gateways; starting one takes longer than most chapters. */
+/** Chapters of one test file share its gateways: a start takes longer than most chapters. */
 export const CHAPTERS: readonly Chapter[] = [
   { file: '1', test: '1-to-3', checks: SERVICE },
   { file: '2-records', test: '1-to-3', checks: RECORDS },
@@ -38,7 +38,7 @@ export const CHAPTERS: readonly Chapter[] = [
   { file: 'configuration', test: 'gateways', checks: CONFIGURATION },
 ];
 
-/** The test that runs a chapter. */
+/** The test file that runs a chapter. */
 export function testOf({ test }: Chapter): string {
   return `test/contract/${test}.test.ts`;
 }

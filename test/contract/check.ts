@@ -1,37 +1,37 @@
-/** The forms in which a sentence of the contract is accounted for: a check of the client, or why there is none. */
+/** Evidence for a sentence of the contract: a check of the client, or the reason for having none. */
 import type { Test } from 'tap';
 import type { World } from './world.ts';
 
-/** Word for word from one section of docs/specification.md, without its Markdown; parts are joined by ` … `. */
+/** Quoted from one section of docs/specification.md, without Markdown; parts are joined by ` … `. */
 export interface Citation {
   readonly section: string;
   readonly sentence: string;
 }
 
 export interface Check extends Citation {
-  /** What the client sees, in a few words; with the section it names the test. */
+  /** The observation of the client, in a few words; section and observation are the title of the test. */
   readonly shows: string;
-  /** Waits long and shares nothing with the other checks: it runs beside them. */
+  /** Waits long and shares no state with other checks: runs in parallel with them. */
   readonly apart?: true;
   readonly run: (t: Test, world: World) => Promise<void>;
 }
 
-/** A part of a section that the service does not do, or does in another way. */
+/** A part of a section that the service does not implement, or implements differently. */
 export interface Gap extends Citation {
   readonly gap: string;
 }
 
-/** Nothing that a client can see from outside, or only after hours: a test of another kind shows it. */
+/** A sentence that no client can observe, or only after hours: shown by a test of another kind. */
 export interface OtherTest extends Citation {
   readonly shows: string;
-  /** File and a part of the name of the test. */
+  /** File, and a part of the test's title. */
   readonly test: readonly [file: string, name: string];
 }
 
 export interface Chapter {
-  /** File of `chapters/`, without its ending. */
+  /** File in `chapters/`, without extension. */
   readonly file: string;
-  /** The test that runs it: a file beside `chapters/`, without its endings. */
+  /** The test file that runs it, beside `chapters/`, without extensions. */
   readonly test: string;
   readonly checks: readonly Check[];
 }

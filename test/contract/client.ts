@@ -1,6 +1,6 @@
 /**
- * An HTTP client of the contract tests: node:http over real sockets, nothing of the program. It may choose its own
- * loopback address, so that the limits of one check do not reach another one.
+ * HTTP client of the contract tests: node:http over real sockets, without code of the program. It can use a loopback
+ * address of its own, so that checks do not share address limits.
  */
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
 
@@ -14,11 +14,11 @@ export interface Sending {
   readonly bytes?: Uint8Array;
   /** Loopback address that the request comes from. */
   readonly from?: string | undefined;
-  /** Connections to use; a new one unless given. */
+  /** Agent with the connections to use; by default a new connection. */
   readonly agent?: Agent | undefined;
 }
 
-/** One answer. `at` and its kin read the JSON body by a path such as `result.0.id`. */
+/** One answer. `at` and similar methods read the JSON body by a path such as `result.0.id`. */
 export class Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -34,7 +34,7 @@ export class Answer {
     return this.bytes.toString('utf8');
   }
 
-  /** The parsed body; undefined where it is no JSON. */
+  /** The parsed body; undefined if it is not JSON. */
   get json(): unknown {
     try {
       return JSON.parse(this.text);
@@ -44,7 +44,7 @@ export class Answer {
     }
   }
 
-  /** A header as one string, empty where it is absent. */
+  /** A header as one string, empty if absent. */
   header(name: string): string {
     return String(this.headers[name.toLowerCase()] ?? '');
   }
@@ -78,7 +78,7 @@ export function read(value: unknown, path: string): unknown {
   return found;
 }
 
-/** Sends one request and reads the whole answer. Rejects when the connection breaks. */
+/** Sends one request and reads the whole answer. Rejects if the connection breaks. */
 export function send(method: string, url: string, sending: Sending = {}): Promise<Answer> {
   const { json, bytes, from, agent = false } = sending;
   const body =
@@ -103,7 +103,7 @@ export function send(method: string, url: string, sending: Sending = {}): Promis
   });
 }
 
-/** One kept-alive connection. */
+/** Agent with one keep-alive connection. */
 export function oneConnection(): Agent {
   return new Agent({ keepAlive: true, maxSockets: 1 });
 }

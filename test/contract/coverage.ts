@@ -1,10 +1,10 @@
-/** Which sentences of the contract are accounted for, and what is wrong with citations and named tests. */
+/** Finds sentences of the contract without evidence, and faults of citations and of named tests. */
 import type { Citation, OtherTest } from './check.ts';
 import type { Section, Sentence } from './specification.ts';
 
 const PARTS = ' … ';
 
-/** Sections, as a citation names them. */
+/** Sections by the id that citations use. */
 export type Sections = readonly Section[];
 
 interface Span {
@@ -12,7 +12,7 @@ interface Span {
   readonly to: number;
 }
 
-/** Where each part of a citation stands in the text of its section; every place of a part that stands there twice. */
+/** Spans of each part of a citation in the text of its section; all spans of a part that occurs more than once. */
 function spansOf(text: string, sentence: string): Span[] {
   return sentence.split(PARTS).flatMap((part) => {
     const spans: Span[] = [];
@@ -22,13 +22,13 @@ function spansOf(text: string, sentence: string): Span[] {
   });
 }
 
-/** Place of a citation in its section, to sort by. */
+/** Position of a citation in its section, for sorting. */
 export function placeOf(sections: Sections, { section, sentence }: Citation): number {
   const text = sections.find(({ id }) => id === section)?.text ?? '';
   return Math.min(...spansOf(text, sentence).map(({ from }) => from));
 }
 
-/** Citations of sections that are none, and of words that do not stand in their section. */
+/** Citations of unknown sections, and of words that are not in their section. */
 export function citationFaults(sections: Sections, citations: readonly Citation[]): string[] {
   return citations.flatMap(({ section, sentence }) => {
     const text = sections.find(({ id }) => id === section)?.text;
@@ -40,22 +40,22 @@ export function citationFaults(sections: Sections, citations: readonly Citation[
   });
 }
 
-/** It announces what follows, or says that the contract leaves something open. */
+/** A sentence that introduces a list, or says that the contract leaves something open. */
 function promisesNothing({ text }: Sentence): boolean {
   return text.endsWith(':') || text.startsWith('Left open: ');
 }
 
-/** Stands for the words that are cited. */
+/** Placeholder for cited words. */
 const CITED = '‥';
 
-/** What of a sentence no span has. */
+/** The part of a sentence that no span covers. */
 function rest({ text, at }: Sentence, spans: readonly Span[]): string {
   const isCited = (place: number) => spans.some(({ from, to }) => from <= place && place < to);
   const letters = text.split('').map((letter, index) => (isCited(at + index) ? CITED : letter));
   return letters.join('').replace(/‥+/g, CITED).trim();
 }
 
-/** Sentences with words that no citation has. Marks between citations say nothing. */
+/** Sentences with uncited words. Punctuation between citations is ignored. */
 export function uncited(sections: Sections, citations: readonly Citation[]): string[] {
   return sections.flatMap(({ id, text, sentences }) => {
     const spans = citations
@@ -69,7 +69,7 @@ export function uncited(sections: Sections, citations: readonly Citation[]): str
   });
 }
 
-/** Named tests that do not exist. `read` gives the source of a file. */
+/** Named tests that do not exist. `read` returns the source of a file. */
 export function namedTestFaults(
   tests: readonly OtherTest[],
   read: (file: string) => string | undefined,

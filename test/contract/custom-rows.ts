@@ -1,11 +1,11 @@
-/** Tools and resources of a configuration, with the fields that section 2.5 names. */
+/** Tools and resources of a configuration, with the fields of spec 2.5. */
 const SCHEMA = {
   type: 'object',
   properties: { a: { type: 'string' }, b: { type: 'integer' }, payload: { type: 'object' } },
 };
 export const TOOL = { description: 'A tool of the contract.', inputSchema: SCHEMA };
 
-/** Rows as 2.5 names their fields. */
+/** Definitions with the field names of spec 2.5. */
 export function customRows(core: string): Record<string, unknown> {
   const endpoint = `${core}/core/v1/custom/do`;
   return {

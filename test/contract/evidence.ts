@@ -1,4 +1,4 @@
-/** The sentences of the contract that no check of the client shows: gaps, what other tests show, what promises nothing. */
+/** Sentences of the contract without a check of the client: gaps, evidence of other tests, and introductions. */
 import type { Citation, Gap, OtherTest } from './check.ts';
 
 export const GAPS: readonly Gap[] = [
@@ -29,13 +29,13 @@ export const OTHER_TESTS: readonly OtherTest[] = [
     section: '2.2',
     sentence:
       'The record of a key has: id, user id of the owner, public key (Ed25519, 32 bytes), for FIDO2 the public key in CBOR, … and a bitmask of flags.',
-    shows: 'the records of software keys after any history of keys, blocks and restarts',
+    shows: 'the records of software keys are correct after any history of keys, blocks and restarts',
     test: ['test/actors/accounts/user-model.test.ts', 'account: any history of keys'],
   },
   {
     section: '2.2',
     sentence: 'The flags are PasswordKey, UserKey, Fido2Key, McpAccess, CardDav, Deleted.',
-    shows: 'six bits by these names, and the kind of key that they tell',
+    shows: 'six bits have these names and determine the type of a key',
     test: ['test/domain/tables.test.ts', 'keys: six flag bits by the names of spec 2.2'],
   },
   {
@@ -47,31 +47,31 @@ export const OTHER_TESTS: readonly OtherTest[] = [
   {
     section: '2.2',
     sentence: 'For a software key the Ed25519 public key is all that is stored.',
-    shows: 'any history of keys, logins and restarts with public keys alone',
+    shows: 'logins verify after any history of keys and restarts, with public keys only',
     test: ['test/actors/accounts/user-model.test.ts', 'account: any history of keys'],
   },
   {
     section: '2.3',
     sentence: 'Must be HTTPS in production.',
-    shows: 'plain http registers only without production',
+    shows: 'plain http is accepted only outside production',
     test: ['test/domain/webhooks/target.test.ts', 'plain http only without production'],
   },
   {
     section: '2.8',
     sentence: 'timestampDriftTolerance | Tolerated clock drift in milliseconds.',
-    shows: 'a challenge is taken until its end and the leeway, and not a millisecond longer',
+    shows: 'a challenge is valid until its expiry plus the tolerance, and not a millisecond longer',
     test: ['test/io/accounts/challenges.test.ts', 'challenge: is taken until its end and the leeway'],
   },
   {
     section: '3',
     sentence: 'The chat has a pending file message. Buffer space is reserved.',
-    shows: 'message and slot are there before the answer; a step that fails gives both back',
+    shows: 'message and slot exist before the answer; a failed step releases both',
     test: ['test/actors/files/upload.test.ts', 'upload: a failing step of init gives everything back'],
   },
   {
     section: '3',
     sentence: 'v1 upload | open | no activity | | expired | It is removed before another upload is taken.',
-    shows: 'an inactive upload ends, and one that is past its time makes room when it is asked for',
+    shows: 'an inactive upload ends, and an expired one releases its slot on demand',
     test: ['test/actors/files/upload.test.ts', 'upload: past its time it is gone before its timer has run'],
   },
   {
@@ -95,24 +95,24 @@ export const OTHER_TESTS: readonly OtherTest[] = [
   {
     section: '8.2',
     sentence: 'A configurable string is its key,',
-    shows: 'the key decides who shares a quota',
+    shows: 'the key determines which transfers share a quota',
     test: ['test/io/files/throttle.test.ts', 'the key decides who shares'],
   },
   {
     section: '8.3',
     sentence: 'An upload without activity expires.',
-    shows: 'an upload without a chunk for so long ends; a stored chunk prolongs it',
+    shows: 'an upload without a chunk for this time ends; a stored chunk restarts the time',
     test: ['test/actors/files/upload.test.ts', 'upload: inactive ones expire'],
   },
   {
     section: '8.4',
     sentence: 'The clock drift tolerated for FIDO2: configured in milliseconds.',
-    shows: 'a challenge is taken until its end and the leeway, and not a millisecond longer',
+    shows: 'a challenge is valid until its expiry plus the tolerance, and not a millisecond longer',
     test: ['test/io/accounts/challenges.test.ts', 'challenge: is taken until its end and the leeway'],
   },
 ];
 
-/** Words that introduce others, or point at them. */
+/** Sentences that only introduce or refer to others. */
 export const INTRODUCTIONS: readonly Citation[] = [
   {
     section: 'Intro',

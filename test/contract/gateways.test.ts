@@ -1,4 +1,4 @@
-/** The service as a client of the contract sees it: what needs gateways with another configuration. */
+/** Contract checks that need gateways with other configurations. */
 import t from 'tap';
 import { CHECKS as STORAGE } from './chapters/4-storage.ts';
 import { CHECKS as LIMITS } from './chapters/8-limits.ts';

@@ -1,9 +1,9 @@
-/** Runs the checks of a chapter against one gateway: a test for each, named by section and by what it shows. */
+/** Runs the checks of a chapter against one gateway: one test each, named by section and observation. */
 import type { Test } from 'tap';
 import type { Check } from './check.ts';
 import { World, type WorldOptions } from './world.ts';
 
-/** A check that hangs is a failure, not the end of the run. Milliseconds. */
+/** Time limit of one check, so that a hanging check fails alone. Milliseconds. */
 const CHECK_TIMEOUT_MS = 60_000;
 
 export async function runChecks(
@@ -18,7 +18,7 @@ export async function runChecks(
       run(test, world),
     );
   const apart = checks.filter((check) => check.apart);
-  // Those that run beside, and one of the others at a time.
+  // The checks marked `apart` run in parallel, the others one at a time.
   t.jobs = apart.length + 1;
   const beside = Promise.all(apart.map(test));
   for (const check of checks) if (!check.apart) await test(check);

@@ -1,19 +1,19 @@
-/** The text of the contract, docs/specification.md: its sections, and the sentences of each as a check cites them. */
+/** The text of the contract, docs/specification.md: its sections, and their sentences in the form that checks cite. */
 import { readFileSync } from 'node:fs';
 
 export interface Section {
-  /** `4.2`; `Intro` is what stands before section 1. */
+  /** Number such as `4.2`; `Intro` is the text before section 1. */
   readonly id: string;
   readonly title: string;
-  /** The title and what follows, without the Markdown of lists, tables and code; ` | ` parts the cells of a table. */
+  /** Title and text without the Markdown of lists, tables and code; ` | ` separates the cells of a table. */
   readonly text: string;
   readonly sentences: readonly Sentence[];
 }
 
-/** A sentence of a paragraph, of a list item or of a row of a table; a row begins with its first cell. */
+/** A sentence of a paragraph, of a list item or of a table row; each sentence of a row begins with its first cell. */
 export interface Sentence {
   readonly text: string;
-  /** Place of its first character in the text of the section. */
+  /** Offset of its first character in the text of the section. */
   readonly at: number;
 }
 
@@ -21,7 +21,7 @@ const PATH = 'docs/specification.md';
 const HEADING = /^#{2,3} (\d+(?:\.\d+)?)\.? (.+)$/;
 const HEAD_OF_TABLE = /^\|[-|\s:]+\|$/;
 const READING = /^\s*> /;
-/** Where one sentence ends and the next begins. */
+/** The boundary between two sentences. */
 const SENTENCE_END = /(?<=\.)(?<!\be\.g\.)\s+(?=[A-Z0-9/])/;
 
 /**
@@ -43,7 +43,7 @@ function plainLines(lines: readonly string[]): string[] {
     .filter((line) => line !== '');
 }
 
-/** `lines` stand in the text of their section one behind the other, from `start` on. */
+/** Sentences of `lines`, which are consecutive in the text of their section from `start` on. */
 function sentencesOf(lines: readonly string[], start: number): Sentence[] {
   let at = start;
   return lines.flatMap((line) =>
@@ -55,7 +55,7 @@ function sentencesOf(lines: readonly string[], start: number): Sentence[] {
   );
 }
 
-/** Every section that has a sentence, in the order of the page. */
+/** All sections with at least one sentence, in the order of the page. */
 export function readSections(markdown: string): Section[] {
   const found: { id: string; title: string; lines: string[] }[] = [
     { id: 'Intro', title: 'Conventions', lines: [] },

@@ -1,6 +1,6 @@
 /**
- * What a client needs and the contract does not show: the shapes of a browser login, of a phone login, of events that
- * modules push, of the admin panel and of the sandbox. From docs/passkeys.md, docs/modules.md and the description under /docs/openapi.json.
+ * Formats that a client needs and the contract does not define: browser login, phone login, events that modules push,
+ * the admin panel and the sandbox. From docs/passkeys.md, docs/modules.md and /docs/openapi.json.
  */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { create, get, type Making, type Passkey } from '../../tools/authenticator.ts';
@@ -16,7 +16,7 @@ export interface Person {
   readonly key: SoftwareKey;
   readonly keyId: string;
   readonly userId: string;
-  /** The header of the browser session. */
+  /** The header with the session cookie. */
   readonly auth: Headers;
 }
 
@@ -31,7 +31,7 @@ export function signed({ secret }: SoftwareKey, message: Uint8Array): string {
   return sign(null, message, secret).toString('base64url');
 }
 
-/** 200 or an error that names the step. */
+/** Throws an error that names the step, unless the status is 200. */
 export function expectOk(step: string, answer: Answer): Answer {
   if (answer.status !== 200) throw new Error(`${step}: HTTP ${answer.status} ${answer.text}`);
   return answer;
@@ -42,7 +42,7 @@ export function sessionOf(answer: Answer): Headers {
   return { Cookie: cookie };
 }
 
-/** The challenge of a registration or a login, and the body that answers it with a software key. */
+/** Requests a challenge for a registration or a login; returns the body that answers it with a software key. */
 export async function ceremony(
   url: string,
   kind: 'register' | 'login',
@@ -55,7 +55,7 @@ export async function ceremony(
   return { challengeId: options.at('result.challengeId'), code, publicKey: key.publicKey };
 }
 
-/** A new account whose first key is `key`. */
+/** Creates an account with `key` as its first key. */
 export async function signUp(url: string, key: SoftwareKey = newKey()): Promise<Person> {
   const json = await ceremony(url, 'register', key);
   const answer = expectOk('sign-up', await send('POST', `${url}/auth/v1/keys/register_key`, { json }));
@@ -63,18 +63,18 @@ export async function signUp(url: string, key: SoftwareKey = newKey()): Promise<
   return { key, keyId: answer.textAt('result.key.id'), userId: answer.textAt('result.userId'), auth };
 }
 
-/** Another browser session of the same key. */
+/** Opens another browser session of the same key. */
 export async function logIn(url: string, key: SoftwareKey): Promise<Answer> {
   return await send('POST', `${url}/auth/v1/login`, { json: await ceremony(url, 'login', key) });
 }
 
-/** Hands events over as a module does. */
+/** Pushes events as a module does. */
 export async function pushEvents(internal: string, key: string, events: readonly object[]): Promise<Answer> {
   const headers = { 'X-Module-Key': key };
   return await send('POST', `${internal}/internal/v1/events`, { headers, json: { events } });
 }
 
-/** Makes a module of the sandbox fail until it is `ok` again. */
+/** Sets the fault of a sandbox module; `ok` ends it. */
 export async function sandboxFault(
   sandbox: string,
   module: string,
@@ -83,7 +83,7 @@ export async function sandboxFault(
   expectOk('fault', await send('POST', `${sandbox}/sandbox/v1/fault`, { json: { module, mode } }));
 }
 
-/** The one-time code that the chat module of the sandbox was asked to deliver. */
+/** The one-time code that the gateway sent to the sandbox's chat module. */
 export async function deliveredCode(sandbox: string, address: string): Promise<string> {
   const endMs = performance.now() + 20_000;
   while (performance.now() < endMs) {
@@ -97,7 +97,7 @@ export async function deliveredCode(sandbox: string, address: string): Promise<s
   throw new Error(`no code for ${address}`);
 }
 
-/** Options of a ceremony with an authenticator, as the browser gets them. */
+/** Options of a WebAuthn ceremony, as sent to the browser. */
 export interface PasskeyOptions {
   readonly challengeId: unknown;
   readonly code: string;
@@ -120,12 +120,12 @@ export async function passkeyOptions(
   };
 }
 
-/** The page that a gateway without `BaseUrl` takes for its own. */
+/** The origin of a gateway without `BaseUrl`. */
 function originOf(url: string): string {
   return `http://localhost:${new URL(url).port}`;
 }
 
-/** Registers an authenticator's key: a new account, or with `headers` a further key. */
+/** Registers a passkey: for a new account, or with `headers` as another key of the account. */
 export async function registerPasskey(
   url: string,
   passkey: Passkey,

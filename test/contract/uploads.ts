@@ -1,4 +1,4 @@
-/** Uploads of both file transports with the words of 4.6 and 4.7. */
+/** Uploads through both file transports (spec 4.6, 4.7). */
 import { randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { type Answer, type Headers, queryOf } from './client.ts';
@@ -17,7 +17,7 @@ export function smallFile(length = 1_000): Buffer {
   return randomBytes(length);
 }
 
-/** CRC-32 as the contract carries it: an unsigned integer. */
+/** CRC-32 in the form of the contract: an unsigned integer. */
 export function crcOf(bytes: Uint8Array): number {
   return crc32(bytes);
 }
@@ -32,7 +32,7 @@ export function initUpload(
   return world.post('/auth/v1/file/init_upload', auth, body);
 }
 
-/** One chunk; `query` replaces what follows from the bytes. */
+/** Uploads one chunk; `query` overrides the values derived from the bytes. */
 export function uploadPart(
   world: World,
   auth: Headers,
@@ -91,7 +91,7 @@ export function streamUpload(
   });
 }
 
-/** The two halves of what create_draft answered. */
+/** File id and file code from the answer of create_draft. */
 export function draftOf(answer: Answer): { fileId: string; fileCode: string } {
   const [fileId = '', fileCode = ''] = expectOk('create_draft', answer).textAt('result').split(':');
   return { fileId, fileCode };

@@ -1,6 +1,6 @@
 /**
- * What a check works with: one running gateway with the modules of the sandbox, a `core` module and a webhook receiver
- * of the test, an admin, and the requests of the contract.
+ * Environment of a check: one running gateway with the sandbox modules, a `core` module and a webhook receiver of the
+ * test, an admin, and the requests of the contract.
  */
 import { type LaunchOptions, launch, type RunningGateway } from '../../tools/launch.ts';
 import { Backend } from './backend.ts';
@@ -11,7 +11,7 @@ import { expectOk, logIn, newKey, type Person, pushEvents, signed, signUp } from
 export const MODULE_KEY = 'contract-module-key-0123456789';
 export const PROJECT = 'contract';
 
-/** Limits of a test run are raised, never bypassed; the checks of chapter 8 run with the defaults. */
+/** Limits are raised for the tests, never bypassed; the checks of chapter 8 use the defaults. */
 const RAISED = {
   ApiRPSLimit: 1_000,
   IpRPSLimit: 1_000,
@@ -23,9 +23,9 @@ const RAISED = {
 };
 
 export interface WorldOptions {
-  /** Keys beside those of every gateway, in place of the custom rows; it may name the address of the core module. */
+  /** Additional configuration keys, in place of the custom tools and resources; may use the address of the core module. */
   readonly configuration?: (core: string) => Record<string, unknown>;
-  /** Settings; without it the limits are raised. */
+  /** Settings; by default the limits are raised. */
   readonly settings?: Record<string, unknown>;
   readonly launch?: LaunchOptions;
 }
@@ -33,7 +33,7 @@ export interface WorldOptions {
 export interface McpAgent {
   readonly person: Person;
   readonly login: Answer;
-  /** The header of the bearer session. */
+  /** The header with the bearer. */
   readonly auth: Headers;
 }
 
@@ -100,7 +100,7 @@ export class World {
     return send('GET', this.gateway.url + path, { headers, ...sending });
   }
 
-  /** A POST with a JSON body; without one nothing is sent. */
+  /** A POST with a JSON body, or with an empty one. */
   post(path: string, headers: Headers = {}, json?: unknown, sending: Sending = {}): Promise<Answer> {
     return send('POST', this.gateway.url + path, { headers, json, ...sending });
   }
@@ -109,7 +109,7 @@ export class World {
     return send(method, this.gateway.url + path, sending);
   }
 
-  /** A new account with a browser session. */
+  /** Creates an account with a browser session. */
   person(): Promise<Person> {
     return signUp(this.gateway.url);
   }
@@ -120,7 +120,7 @@ export class World {
     return this.#admin;
   }
 
-  /** A further browser session of a person. */
+  /** Opens another browser session of a person. */
   loginAgain(person: Person): Promise<Answer> {
     return logIn(this.gateway.url, person.key);
   }
@@ -129,7 +129,7 @@ export class World {
     return await this.post('/auth/v1/keys/update_key', person.auth, { keyId: person.keyId, ...flags });
   }
 
-  /** A person whose key may be used for MCP. */
+  /** Creates a person whose key has mcpAccess. */
   async mcpPerson(): Promise<Person> {
     const person = await this.person();
     expectOk('update_key', await this.updateKey(person, { mcpAccess: true }));
@@ -140,7 +140,7 @@ export class World {
     return this.post('/auth/v1/mcp_login', headers, undefined, sending);
   }
 
-  /** A McpVerified session; `McpBasic` names the key alone. Without a person the same session for every check. */
+  /** A McpVerified session, or a McpBasic one. Without a person all checks share the session. */
   agent(type: 'McpVerified' | 'McpBasic' = 'McpVerified', person?: Person): Promise<McpAgent> {
     if (person !== undefined) return this.#login(type, person);
     const known = this.#agents.get(type) ?? this.mcpPerson().then((made) => this.#login(type, made));
@@ -148,7 +148,7 @@ export class World {
     return known;
   }
 
-  /** An approved application that may be used for McpApp, and its session, the same for every check. */
+  /** An approved application with mcpEnabled and its McpApp session, shared by all checks. */
   appAgent(): Promise<AppAgent> {
     this.#appAgent ??= this.#makeAppAgent();
     return this.#appAgent;
@@ -170,7 +170,7 @@ export class World {
     return { person, appId, login: expectOk('mcp_login', login), auth: bearerOf(login) };
   }
 
-  /** Registers an application or changes it. */
+  /** Registers or changes an application. */
   async app(owner: Person, body: object): Promise<Answer> {
     return await this.post('/auth/v1/app/upsert_usr_app', owner.auth, body);
   }
@@ -194,7 +194,7 @@ export class World {
     return this.rpc(headers, 'tools/call', { name, arguments: args });
   }
 
-  /** The JSON that a tool answered with. Throws when the call failed. */
+  /** The JSON result of a tool. Throws if the call fails. */
   async toolJson(headers: Headers, name: string, args: object = {}): Promise<unknown> {
     const answer = await this.tool(headers, name, args);
     if (answer.at('error') !== undefined || answer.at('result.isError') !== undefined)

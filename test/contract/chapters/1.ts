@@ -1,4 +1,4 @@
-/** Contract, conventions and section 1: what the service does. */
+/** Contract, conventions and section 1: purpose of the service. */
 import { request } from 'node:http';
 import type { Check } from '../check.ts';
 import { type Answer, read } from '../client.ts';
@@ -6,7 +6,7 @@ import { deliveredCode, expectOk, sessionOf } from '../unshown.ts';
 import { smallFile, uploadV1 } from '../uploads.ts';
 import { PROJECT, type World } from '../world.ts';
 
-/** Names that the contract gives in another form (2.3). */
+/** Names that are not camelCase in the contract (2.3). */
 const GIVEN_NAMES = ['success_count', 'failed_count', 'last_tick'];
 
 function namesIn(value: unknown): string[] {
@@ -15,7 +15,7 @@ function namesIn(value: unknown): string[] {
   return Object.entries(value).flatMap(([name, child]) => [name, ...namesIn(child)]);
 }
 
-/** The head of an event stream and its first event of a type. */
+/** Status and headers of an event stream, and its first event of a type. */
 export function firstEvent(
   world: World,
   cookie: string,
@@ -79,7 +79,7 @@ const CONVENTIONS: readonly Check[] = [
   {
     section: 'Intro',
     sentence: 'Property names are camelCase, except where this page writes another form.',
-    shows: 'every property name of nine answers is camelCase, or one that the contract gives',
+    shows: 'every property name of nine answers is camelCase or a name given in the contract',
     async run(t, world) {
       const { person, auth, login } = await world.agent();
       const app = await world.app(person, { name: 'Names', url: 'https://names.example' });
@@ -166,7 +166,7 @@ const SERVICE: readonly Check[] = [
     sentence:
       'A tool call becomes a request to a REST endpoint of a backend, with the authentication, rate limits and audit of any REST call.',
     shows:
-      'tool and REST call name the same user to the module, carry X-RateLimit, leave an audit record; neither works without a session',
+      'tool and REST call name the same user to the module, carry X-RateLimit and leave an audit record; neither works without a session',
     async run(t, world) {
       const { auth, person } = await world.agent();
       const tool = await world.tool(auth, 'wallet_get_balance', { currency: 'DEMO' });
@@ -185,7 +185,7 @@ const SERVICE: readonly Check[] = [
     section: '1',
     sentence:
       'Public keys of each user (Ed25519 software keys, FIDO2 hardware keys), with flags that permit MCP and contact synchronization.',
-    shows: 'a key has mcpAccess and cardDavAccess, false at first, set apart from each other',
+    shows: 'a key has mcpAccess and cardDavAccess, false by default, set independently',
     async run(t, world) {
       const person = await world.person();
       const flags = async () => {
@@ -237,7 +237,7 @@ const SERVICE: readonly Check[] = [
     section: '1',
     sentence:
       'A rate limiter for HTTP with fixed windows in several scopes, and a bandwidth limiter of its own for file streams.',
-    shows: 'requests name scope and rest of their window; a download leaves the request quota as a call does',
+    shows: 'answers name scope and remaining quota; a download counts as a request',
     async run(t, world) {
       const person = await world.person();
       const { fileCode } = await uploadV1(world, person, smallFile());

@@ -5,7 +5,7 @@ import { expectOk } from '../unshown.ts';
 import { crcOf, createDraft, draftOf, initUpload, smallFile, uploadV1, uploadV2 } from '../uploads.ts';
 import type { World } from '../world.ts';
 
-/** An application of a new person whose webhooks arrive under a path of their own. */
+/** Registers an application of a new person whose webhooks arrive under a path of its own. */
 export async function hooked(world: World, path: string, fields: object = {}) {
   const owner = await world.mcpPerson();
   const body = {
@@ -18,7 +18,7 @@ export async function hooked(world: World, path: string, fields: object = {}) {
   return { owner, appId: app.textAt('result.id'), apiKey: app.textAt('result.apiKey') };
 }
 
-/** The events that arrived under a path, in their order. */
+/** Events that arrived under a path, in order of arrival. */
 export function eventsAt(world: World, path: string): Record<string, unknown>[] {
   return world.hook.asked
     .filter(({ url }) => url === `/${path}`)
@@ -48,7 +48,7 @@ const EVENT: readonly Check[] = [
   {
     section: '2.6',
     sentence: 'The fields crmId and subject serve routing and are left out.',
-    shows: 'crmId and subject of an event do not arrive',
+    shows: 'crmId and subject of an event are not delivered',
     async run(t, world) {
       const { owner } = await hooked(world, 'routing');
       const event = { module: 'core', tick: '200', type: 'Routing', data: { n: 2 } };
@@ -94,7 +94,7 @@ const UPLOAD: readonly Check[] = [
   {
     section: '2.7',
     sentence: 'A v1 upload has the id uploadId, an integer: the CRC-32 that was declared for the whole file.',
-    shows: 'init_upload answers the CRC32 as an integer',
+    shows: 'init_upload returns the CRC32 as an integer',
     async run(t, world) {
       const { auth } = await world.person();
       const bytes = smallFile();
@@ -104,7 +104,7 @@ const UPLOAD: readonly Check[] = [
   {
     section: '2.7',
     sentence: 'A user has one active upload,',
-    shows: 'a second upload of the same user is refused, that of another user is not',
+    shows: 'a second upload of the same user is refused, an upload of another user is not',
     async run(t, world) {
       const [one, other] = [await world.person(), await world.person()];
       expectOk('first', await initUpload(world, one.auth, smallFile()));
@@ -116,7 +116,7 @@ const UPLOAD: readonly Check[] = [
     section: '2.7',
     sentence:
       'A v2 draft is a pending file message in the chat, created before the bytes. The id of the file identifies it. The draft has a file code, from which the id cannot be read.',
-    shows: 'create_draft issues a file id and a code that does not contain it',
+    shows: 'create_draft returns a file id and a code that does not contain it',
     async run(t, world) {
       const { auth } = await world.person();
       const draft = draftOf(await createDraft(world, auth, { fileName: 'a.txt', fileSize: 3, chatId: 0 }));
@@ -158,7 +158,7 @@ const OTHER: readonly Check[] = [
   },
 ];
 
-/** Section 8.1 and 8.3. */
+/** Settings of sections 8.1 and 8.3. */
 const DEFAULTS = {
   ApiRPSLimit: 2,
   IpRPSLimit: 12,

@@ -11,7 +11,7 @@ const SESSION: readonly Check[] = [
   {
     section: '2.1',
     sentence: 'sessionId | string | The bearer token of /mcp; its content has no meaning to clients.',
-    shows: 'sessionId of a login opens a tool call as bearer',
+    shows: 'the sessionId of a login is accepted as bearer of a tool call',
     async run(t, world) {
       const { login, auth } = await world.agent();
       t.type(login.at('result.sessionId'), 'string');
@@ -23,7 +23,7 @@ const SESSION: readonly Check[] = [
   {
     section: '2.1',
     sentence: 'loginType | string | McpBasic, McpVerified or McpApp.',
-    shows: 'loginType names each of the three logins',
+    shows: 'loginType names each of the three login types',
     async run(t, world) {
       for (const type of ['McpBasic', 'McpVerified'] as const)
         t.equal((await world.agent(type)).login.at('result.loginType'), type);
@@ -43,7 +43,7 @@ const SESSION: readonly Check[] = [
   {
     section: '2.1',
     sentence: 'appId | string or null | Only set for loginType McpApp.',
-    shows: 'appId is null, and the id of the application for McpApp',
+    shows: 'appId is null, or the id of the application for McpApp',
     async run(t, world) {
       t.equal((await world.agent()).login.at('result.appId'), null);
       t.equal((await world.agent('McpBasic')).login.at('result.appId'), null);
@@ -95,7 +95,7 @@ const KEY: readonly Check[] = [
   {
     section: '2.2',
     sentence: 'publicKey | string | In base64url. A FIDO2 key has its credential id here.',
-    shows: 'publicKey is the key that was sent, or the credential id',
+    shows: 'publicKey is the registered key, or the credential id',
     async run(t, world) {
       const person = await world.person();
       t.equal(read(await keysOf(world, person.auth), '0.publicKey'), person.key.publicKey);
@@ -107,7 +107,7 @@ const KEY: readonly Check[] = [
   {
     section: '2.2',
     sentence: 'keyType | enum | PasswordKey, UserKey, FIDO2, Unknown.',
-    shows: 'UserKey, PasswordKey and FIDO2 by the way of their registration',
+    shows: 'keyType is UserKey, PasswordKey or FIDO2, by registration',
     async run(t, world) {
       const person = await world.person();
       const json = await ceremony(world.gateway.url, 'register', newKey(), person.auth);
@@ -124,7 +124,7 @@ const KEY: readonly Check[] = [
   {
     section: '2.2',
     sentence: 'current | boolean | Whether the current session uses this key.',
-    shows: 'current is true for the key of the asking session alone',
+    shows: 'current is true only for the key of the requesting session',
     async run(t, world) {
       const person = await world.person();
       const second = newKey();
@@ -155,7 +155,7 @@ const KEY: readonly Check[] = [
   {
     section: '2.2',
     sentence: 'a FIDO2 signature counter (reserved and never advanced),',
-    shows: 'an authenticator logs in with counters 5, 5 and 3',
+    shows: 'an authenticator logs in with the counters 5, 5 and 3',
     async run(t, world) {
       const passkey = makePasskey();
       expectOk('passkey', await registerPasskey(world.gateway.url, passkey, { counter: 5 }));
@@ -171,7 +171,7 @@ const APP: readonly Check[] = [
   {
     section: '2.3',
     sentence: 'name | string | Name to display. … url | string | Address of the application.',
-    shows: 'an application comes back with the fields that were sent',
+    shows: 'an application is returned with the fields that were sent',
     async run(t, world) {
       const owner = await world.person();
       const body = {
@@ -187,7 +187,7 @@ const APP: readonly Check[] = [
   {
     section: '2.3',
     sentence: 'webhookUrl | string | Where webhooks are posted.',
-    shows: 'an address that is none, or has a user in it, is 400',
+    shows: 'an invalid URL, or one with a user name, is 400',
     async run(t, world) {
       const owner = await world.person();
       for (const webhookUrl of ['shop', 'ftp://shop.example/', 'https://me:you@shop.example/'])
@@ -198,7 +198,7 @@ const APP: readonly Check[] = [
     section: '2.3',
     sentence:
       'currencies | array of string | Up to 20 currency codes. An update with null leaves it as it is.',
-    shows: '20 currencies are taken, 21 are 400, null leaves them',
+    shows: '20 currencies are accepted, 21 are 400, null keeps them',
     async run(t, world) {
       const owner = await world.person();
       const currencies = Array.from({ length: 20 }, (_, at) => `C${at}`);
@@ -212,7 +212,7 @@ const APP: readonly Check[] = [
     section: '2.3',
     sentence:
       'netTypes | array of byte | Up to 30 values of network or contract types. An update with null leaves it as it is.',
-    shows: '30 bytes are taken, 31 or 256 are 400, null leaves them',
+    shows: '30 values are accepted, 31 values or the value 256 are 400, null keeps them',
     async run(t, world) {
       const owner = await world.person();
       const netTypes = Array.from({ length: 30 }, (_, at) => at);
@@ -247,7 +247,7 @@ const APP: readonly Check[] = [
   },
 ];
 
-/** Section 2.4, by group. */
+/** Tools of section 2.4, by group. */
 export const TOOL_GROUPS: Readonly<Record<string, string>> = {
   Gateway:
     'sessions, login_log, user_keys, get_usr_apps, get_app_info, list_app_access, revoke_app_access, close_sessions',
@@ -282,7 +282,7 @@ const TOOL: readonly Check[] = [
     ([group, names]): Check => ({
       section: '2.4',
       sentence: `${group} | ${names}`,
-      shows: `the catalogue has every tool of the group ${group}`,
+      shows: `the catalog has every tool of the group ${group}`,
       async run(t, world) {
         const listed = new Set(await world.toolNames({}));
         t.same(
@@ -295,7 +295,7 @@ const TOOL: readonly Check[] = [
   {
     section: '2.4',
     sentence: 'Chat (anonymous capability) | all tools named chat_anon_*',
-    shows: 'the catalogue has tools named chat_anon_…',
+    shows: 'the catalog has tools named chat_anon_…',
     async run(t, world) {
       const names = await world.toolNames({});
       t.ok(names.filter((name) => name.startsWith('chat_anon_')).length >= 2);
@@ -304,7 +304,7 @@ const TOOL: readonly Check[] = [
   {
     section: '2.4',
     sentence: 'The built-in tools, with exact names (a session sees those of its login type):',
-    shows: 'a McpBasic session lists fewer tools than a McpVerified one, a McpApp session other ones',
+    shows: 'a McpBasic session lists fewer tools than a McpVerified session, a McpApp session different ones',
     async run(t, world) {
       const [basic, verified] = [await world.agent('McpBasic'), await world.agent()];
       const [few, many] = [await world.toolNames(basic.auth), await world.toolNames(verified.auth)];
@@ -321,7 +321,7 @@ const TOOL: readonly Check[] = [
   {
     section: '2.4',
     sentence: 'For example, currency is an optional string argument of wallet_get_balance (a currency code).',
-    shows: 'with currency one balance, without it all of them',
+    shows: 'with currency one balance is returned, without it all',
     async run(t, world) {
       const { auth } = await world.agent();
       const one = await world.toolJson(auth, 'wallet_get_balance', { currency: 'DEMO' });
@@ -336,7 +336,8 @@ const APP_ARGUMENTS: readonly Check[] = [
   {
     section: '2.4',
     sentence: 'tools/list returns the complete schemas of arguments at run time.',
-    shows: 'tools and routes of applications name the same argument, appId; the former id is still read',
+    shows:
+      'tools and routes of applications take the same argument, appId; the former name id is still accepted',
     async run(t, world) {
       const { auth, person } = await world.agent();
       const app = expectOk('app', await world.app(person, { ...SHOP, name: 'Named' }));

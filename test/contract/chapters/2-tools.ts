@@ -8,7 +8,7 @@ import { PROJECT, type World } from '../world.ts';
 const ARGUMENTS = { a: 'x y', b: 7 };
 const URIS = ['plain', 'proved', 'app', 'open', 'code'].map((name) => `contract://core/${name}`);
 
-/** A code of a payment order of an agent. */
+/** Creates a payment order of an agent and returns its code. */
 export async function paymentCode(world: World): Promise<string> {
   const { auth } = await world.agent();
   const order = { currency: 'DEMO', amount: '3.00', description: 'lunch' };
@@ -36,7 +36,7 @@ const TOOLS: readonly Check[] = [
   {
     section: '2.5',
     sentence: 'endpoint | URL of the backend that receives the call.',
-    shows: 'the call arrives at the endpoint, and its JSON comes back unchanged',
+    shows: 'the call reaches the endpoint, and its JSON is returned unchanged',
     async run(t, world) {
       const { auth } = await world.agent();
       world.core.answer = () => ({ body: '{"result": {"n": 1.50}}' });
@@ -51,7 +51,7 @@ const TOOLS: readonly Check[] = [
     sentence:
       "The request has the gateway's headers X-Crm, X-Scopes, X-KeyType, X-Project, and X-MCP-App-Id in an McpApp session.",
     shows:
-      'the module gets user, scope, key type and project; the application for McpApp alone; never the client’s own',
+      'the module gets user, scope, key type and project, the application only for McpApp, and never the client’s own headers',
     async run(t, world) {
       const { auth, person } = await world.agent();
       const { headers } = await asked(world, { ...auth, 'X-Crm': '1', 'X-MCP-App-Id': '2' }, 'custom_get');
@@ -71,7 +71,7 @@ const TOOLS: readonly Check[] = [
   {
     section: '2.5',
     sentence: 'method | GET or POST. A GET sends every argument in the query.',
-    shows: 'a GET carries its arguments in the query and has no body',
+    shows: 'a GET has its arguments in the query and no body',
     async run(t, world) {
       const { auth } = await world.agent();
       const { method, url, body } = await asked(world, auth, 'custom_get');
@@ -82,7 +82,7 @@ const TOOLS: readonly Check[] = [
   {
     section: '2.5',
     sentence: 'A POST sends them as a JSON body.',
-    shows: 'a POST carries its arguments as JSON',
+    shows: 'a POST has its arguments in a JSON body',
     async run(t, world) {
       const { auth } = await world.agent();
       const { method, url, body, headers } = await asked(world, auth, 'custom_post');
@@ -93,7 +93,7 @@ const TOOLS: readonly Check[] = [
   {
     section: '2.5',
     sentence: 'description | Text for clients. … inputSchema | The JSON Schema for arguments.',
-    shows: 'description and schema are listed as they were written, and the schema is enforced',
+    shows: 'description and schema are listed unchanged, and the schema is enforced',
     async run(t, world) {
       const { auth } = await world.agent();
       const { listAt } = await world.lists(auth, 'tools');
@@ -108,7 +108,7 @@ const TOOLS: readonly Check[] = [
   {
     section: '2.5',
     sentence: 'restricted | Login types that may not use the tool, such as McpBasic.',
-    shows: 'a McpBasic session neither lists nor calls a tool restricted to it: -32001',
+    shows: 'a McpBasic session can neither list nor call a tool restricted for McpBasic: -32001',
     async run(t, world) {
       const { auth } = await world.agent('McpBasic');
       const names = await world.toolNames(auth);
@@ -121,7 +121,7 @@ const TOOLS: readonly Check[] = [
   {
     section: '2.5',
     sentence: 'appScope | Boolean; false by default. If true, McpApp sessions may use the tool.',
-    shows: 'a McpApp session calls the tool with appScope and no other: -32001',
+    shows: 'a McpApp session calls the tool with appScope; other tools are -32001',
     async run(t, world) {
       const { auth } = await world.appAgent();
       const names = (await world.toolNames(auth)).filter((name) => name.startsWith('custom_'));
@@ -155,7 +155,7 @@ const TOOLS: readonly Check[] = [
   {
     section: '2.5',
     sentence: 'bodyRootProperty | The argument that becomes the entire body.',
-    shows: 'left out, the body is {}; arguments that have no place then are an isError that names them',
+    shows: 'without the argument the body is {}; arguments without a target are an isError that names them',
     async run(t, world) {
       const { auth } = await world.agent();
       const { url, body } = await asked(world, auth, 'custom_root', { a: 'q' });
@@ -170,7 +170,7 @@ const TOOLS: readonly Check[] = [
   {
     section: '2.5',
     sentence: 'capabilityModule | chat or wallet. Makes the tool available in capability mode only.',
-    shows: 'a session does not see the tool: -32001; a code of the family does',
+    shows: 'the tool is -32001 for a session and callable with a code of the family',
     async run(t, world) {
       const { auth } = await world.agent();
       t.notOk((await world.toolNames(auth)).includes('custom_code'));
@@ -183,7 +183,7 @@ const TOOLS: readonly Check[] = [
   {
     section: '2.5',
     sentence: 'capabilityCodeBodyProperty | The body field that receives the code in capability mode.',
-    shows: 'the body holds the code in the named field',
+    shows: 'the body has the code in the named field',
     async run(t, world) {
       const code = await paymentCode(world);
       const { body } = await asked(world, { 'X-MCP-Code': code }, 'custom_code');
@@ -227,7 +227,7 @@ const RESOURCES: readonly Check[] = [
     section: '2.5',
     sentence:
       'A resource has endpoint, name, description, mimeType, restricted, appScope, sessionScope, capabilityModule, and possibly a constant queryString.',
-    shows: 'resources are visible by login type, application and code as tools are',
+    shows: 'resources are visible by login type, application and code, as tools are',
     async run(t, world) {
       const visible = async (headers: Record<string, string>) =>
         (await world.resourceUris(headers)).filter((uri) => uri.startsWith('contract://'));
@@ -247,7 +247,7 @@ const RESOURCES: readonly Check[] = [
     section: '2.5',
     sentence:
       'The URI of a resource does not change; it has the form <scheme>://<module>/<name> with a scheme of the platform.',
-    shows: 'every URI has the form, and two lists have the same ones',
+    shows: 'every URI has the form, and two lists are equal',
     async run(t, world) {
       const { auth } = await world.agent();
       const uris = await world.resourceUris(auth);

@@ -25,7 +25,7 @@ const KEYS: readonly Check[] = [
     sentence:
       'User key | active | remove_key | the caller owns the key | deleted (soft: flag Deleted) | The record stays.',
     shows:
-      'a removed key is listed no more and logs in no more, an admin still finds its record; a foreign one stays',
+      'a removed key is neither listed nor valid for login, an admin still finds its record; a foreign key is not removed',
     async run(t, world) {
       const [person, other] = [await world.mcpPerson(), await world.person()];
       const foreign = await world.post('/auth/v1/keys/remove_key', other.auth, { keyId: person.keyId });
@@ -45,7 +45,7 @@ const KEYS: readonly Check[] = [
     section: '3',
     sentence:
       'User key | active | update_key | the caller owns the key | active | mcpAccess and cardDavAccess get the given values.',
-    shows: 'supplied flags are set, left out ones stay, a foreign key is 404',
+    shows: 'supplied flags are set, omitted flags are kept, a foreign key is 404',
     async run(t, world) {
       const [person, other] = [await world.person(), await world.person()];
       expectOk('set', await world.updateKey(person, { mcpAccess: true, cardDavAccess: true }));
@@ -60,7 +60,7 @@ const KEYS: readonly Check[] = [
     section: '3',
     sentence:
       'McpBasic, McpVerified and McpApp are fixed login types; a session does not change from one to another.',
-    shows: 'a McpBasic session stays what it is after a McpVerified login of the same key',
+    shows: 'a McpBasic session stays McpBasic after a McpVerified login of the same key',
     async run(t, world) {
       const person = await world.mcpPerson();
       const basic = await world.agent('McpBasic', person);
@@ -79,7 +79,7 @@ const V1: readonly Check[] = [
     sentence:
       'v1 upload | (none) | init_upload | the name is valid, the size is above zero and not above the cap, the user has no active upload, … no active upload has this CRC-32 | open',
     shows:
-      'a bad name, a size of zero, a size over the cap, a second one of the user and a CRC32 in use do not open one',
+      'an invalid name, a size of zero or over the cap, a second upload of the user and a CRC32 in use are refused',
     async run(t, world) {
       const [one, other] = [await world.person(), await world.person()];
       const codes: unknown[] = [];
@@ -96,7 +96,7 @@ const V1: readonly Check[] = [
     section: '3',
     sentence:
       'v1 upload | open | upload_part, chunks missing | the chunk number is in range, the chunk has at most 256 KB, its CRC-32 is right | open | The chunk is taken. The answer has its number, and null for file id and code.',
-    shows: 'a chunk that is not the last missing one answers its number and two nulls',
+    shows: 'a chunk other than the last missing one returns its number and two nulls',
     async run(t, world) {
       const { auth } = await world.person();
       const bytes = smallFile(CHUNK_BYTES + 100);
@@ -110,7 +110,7 @@ const V1: readonly Check[] = [
     sentence:
       'v1 upload | open | upload_part, last missing chunk | the CRC-32 of the file is right | complete | Storage has the bytes. The pending message is completed. The answer has file id and code. Buffer space is freed.',
     shows:
-      'the last missing chunk answers id and code; the message is in the chat, and a next upload may begin',
+      'the last missing chunk returns id and code; the message is in the chat, and the next upload can open',
     async run(t, world) {
       const { auth, person } = await world.agent();
       const chatId = String(read(await world.toolJson(auth, 'chat_create', { name: 'Parts' }), 'result.id'));
@@ -135,7 +135,7 @@ const V1: readonly Check[] = [
   {
     section: '3',
     sentence: 'v1 upload | open | cancel_upload | | cancelled | Buffer space is freed.',
-    shows: 'a cancelled upload takes no chunk, and a next one may begin',
+    shows: 'a cancelled upload refuses chunks, and the next upload can open',
     async run(t, world) {
       const { auth } = await world.person();
       const bytes = smallFile();
@@ -147,7 +147,7 @@ const V1: readonly Check[] = [
   },
 ];
 
-/** Sends a part of a body and breaks the connection. */
+/** Sends a part of a body and closes the connection. */
 function breakOff(world: World, { auth }: Person, fileId: string): Promise<void> {
   const { port } = new URL(world.gateway.url);
   return new Promise((resolve) => {
@@ -166,7 +166,7 @@ const V2: readonly Check[] = [
     section: '3',
     sentence:
       'v2 draft | pending | stream_upload is done | the body is not above the size cap | complete | Answer 200 without a body. The message is completed.',
-    shows: 'a draft cannot be fetched; after the stream the file and its message are there',
+    shows: 'a draft cannot be fetched; after the stream the file and its message exist',
     async run(t, world) {
       const { auth, person } = await world.agent();
       const chatId = String(read(await world.toolJson(auth, 'chat_create', { name: 'Drafts' }), 'result.id'));
@@ -188,8 +188,7 @@ const V2: readonly Check[] = [
     section: '3',
     sentence:
       'v2 draft | pending | stream_upload fails, or the client goes | | removed (as far as possible) | Stored bytes and pending message are removed.',
-    shows:
-      'after a broken and after a refused stream the draft takes nothing: 1305, and its code opens nothing',
+    shows: 'after a broken or a refused stream the draft is 1305, and its code opens no file',
     async run(t, world) {
       const person = await world.person();
       const query = { fileName: 'a.bin', fileSize: 1_000, chatId: 0 };
@@ -199,7 +198,7 @@ const V2: readonly Check[] = [
       t.ok((await streamUpload(world, person.auth, refused.fileId, smallFile(1_001))).status >= 400);
       for (const { fileId, fileCode } of [refused, broken]) {
         let again = await streamUpload(world, person.auth, fileId, smallFile(1_001));
-        // The gateway sees the end of a connection a moment after its client.
+        // The gateway detects the end of a connection shortly after its client.
         while (again.status === 409) again = await streamUpload(world, person.auth, fileId, smallFile(1_001));
         t.equal((await streamUpload(world, person.auth, fileId, smallFile(1_000))).at('error.code'), 1305);
         t.equal((await world.get(`/auth/v2/file/${fileCode}`)).status, 404);

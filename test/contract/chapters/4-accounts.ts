@@ -32,7 +32,7 @@ const KEY: readonly Check[] = [
     section: '4.3',
     sentence:
       'Keys have four routes below /auth/v1/keys/. There is no other key route. FIDO2 has no routes of its own.',
-    shows: 'the description of the API has four paths under /auth/v1/keys/ and none with fido2 in it',
+    shows: 'the API description has four paths under /auth/v1/keys/ and none that contains fido2',
     async run(t, world) {
       const paths = Object.keys((await world.get('/docs/openapi.json')).at('paths') as object);
       t.same(paths.filter((path) => path.startsWith(KEYS)).sort(), [
@@ -48,7 +48,7 @@ const KEY: readonly Check[] = [
   {
     section: '4.3',
     sentence: 'login-options or register-options, called before, gives the challengeId.',
-    shows: 'both kinds of challenge enrol, once; an unknown id is 401',
+    shows: 'both kinds of challenge register a key, once; an unknown id is 401',
     async run(t, world) {
       for (const kind of ['register', 'login'] as const) {
         const json = await ceremony(world.gateway.url, kind, newKey());
@@ -63,7 +63,7 @@ const KEY: readonly Check[] = [
     section: '4.3',
     sentence:
       'credential is what the browser returned when it created a FIDO2 credential; it is verified against the options of the challenge.',
-    shows: 'a credential of the challenge enrols; one made for another challenge is 401',
+    shows: 'a credential for the challenge is registered; one for another challenge is 401',
     async run(t, world) {
       const { url } = world.gateway;
       t.equal((await registerPasskey(url, makePasskey())).status, 200);
@@ -75,7 +75,7 @@ const KEY: readonly Check[] = [
     section: '4.3',
     sentence:
       'POST /auth/v1/keys/register_key | JSON { challengeId: int64, code: string, credential?: attestation object, publicKey?: base64url string, passKeyFlag?: boolean } … A software key is sent as publicKey (Ed25519, base64url).',
-    shows: 'a software key enrols; without a key, and with half of one, 400',
+    shows: 'a software key is registered; a missing or incomplete key is 400',
     async run(t, world) {
       const person = await world.person();
       t.equal((await addKey(world, person, newKey())).status, 200);
@@ -88,7 +88,7 @@ const KEY: readonly Check[] = [
     section: '4.3',
     sentence:
       'With passKeyFlag the key counts as derived from a password, and older keys of that kind are replaced.',
-    shows: 'a second password key takes the place of the first; the user key stays',
+    shows: 'a second password key replaces the first; the user key stays',
     async run(t, world) {
       const person = await world.person();
       const [first, second] = [newKey(), newKey()];
@@ -104,7 +104,7 @@ const KEY: readonly Check[] = [
   {
     section: '4.3',
     sentence: 'GET /auth/v1/keys/user_keys | none | { result: [ <user key> ] }',
-    shows: 'own keys in an array; without a session 401, code 1101',
+    shows: 'the user’s keys are returned as an array; without a session it is 401, code 1101',
     async run(t, world) {
       const person = await world.person();
       const answer = await world.get(`${KEYS}/user_keys`, person.auth);
@@ -136,7 +136,7 @@ const KEY: readonly Check[] = [
     section: '4.3',
     sentence:
       'POST /auth/v1/keys/update_key | { keyId: string, mcpAccess?: boolean, cardDavAccess?: boolean }',
-    shows: 'each flag by itself; a flag that is no boolean is 400',
+    shows: 'each flag can be set alone; a flag that is not a boolean is 400',
     async run(t, world) {
       const person = await world.person();
       expectOk('cardDav', await world.updateKey(person, { cardDavAccess: true }));
@@ -148,7 +148,7 @@ const KEY: readonly Check[] = [
     section: '4.3',
     sentence:
       'Keys of all users are listed in the admin panel (/ProxyAdmin/UserKeys); the public API does not list them.',
-    shows: 'the page is there; keys of others are for an admin, 403 for a user',
+    shows: 'the page is served; an admin can read keys of other users, a user gets 403',
     async run(t, world) {
       const page = await world.get('/ProxyAdmin/UserKeys');
       t.equal(page.status, 200);
@@ -165,7 +165,7 @@ const BROWSER: readonly Check[] = [
   {
     section: '4.4',
     sentence: 'GET /auth/v1/register_options | A challenge for a registration.',
-    shows: 'two calls give two challenges',
+    shows: 'two calls return two challenges',
     async run(t, world) {
       const one = await passkeyOptions(world.gateway.url, 'register');
       const two = await passkeyOptions(world.gateway.url, 'register');
@@ -178,7 +178,7 @@ const BROWSER: readonly Check[] = [
     section: '4.4',
     sentence:
       'GET/POST /auth/v1/login_options and POST /auth/v1/login | Login of a browser by challenge and response.',
-    shows: 'options by GET and by POST; an answered challenge sets sid, a wrong answer is 401',
+    shows: 'options by GET and POST; a valid challenge answer sets sid, an invalid one is 401',
     async run(t, world) {
       const person = await world.person();
       t.equal((await world.post('/auth/v1/login_options', {}, {})).status, 200);
@@ -196,7 +196,7 @@ const BROWSER: readonly Check[] = [
     section: '4.4',
     sentence:
       'POST /auth/v1/login_phone | { phone: string }. A one-time code is sent. The chat module delivers it.',
-    shows: 'the code arrives and logs in; a phone that is none is 400',
+    shows: 'the code is delivered and logs in; an invalid phone number is 400',
     async run(t, world) {
       const phone = '+491709999999';
       const asked = expectOk('login_phone', await world.post('/auth/v1/login_phone', {}, { phone }));
@@ -211,7 +211,7 @@ const BROWSER: readonly Check[] = [
     section: '4.4',
     sentence:
       'GET /auth/v1/get_info | { result: { project: string, version: string, utcNow: ISO 8601 UTC } }',
-    shows: 'project, version and the time of now',
+    shows: 'get_info returns project, version and the current time',
     async run(t, world) {
       const answer = await world.get('/auth/v1/get_info');
       t.same(Object.keys(answer.at('result') as object).sort(), ['project', 'utcNow', 'version']);
@@ -223,7 +223,7 @@ const BROWSER: readonly Check[] = [
   {
     section: '4.4',
     sentence: 'GET /auth/v1/info | The version, ways to log in, and the public part of the configuration.',
-    shows: 'version, the methods of this gateway, and nothing of its secrets',
+    shows: 'info returns the version and the methods of this gateway, and no secret',
     async run(t, world) {
       const answer = await world.get('/auth/v1/info');
       t.match(answer.at('result.version'), /^\d+\.\d+\.\d+/);
@@ -235,7 +235,7 @@ const BROWSER: readonly Check[] = [
     section: '4.4',
     sentence:
       'GET /health | State of the whole (database, memory, sessions). The plain form is { "status": "healthy" }.',
-    shows: 'health has database, memory and sessions; its plain form is the one word',
+    shows: 'health returns database, memory and sessions; its plain form is one word',
     async run(t, world) {
       const answer = await world.get('/health');
       t.match(answer.json, { status: 'healthy' });
@@ -251,7 +251,7 @@ const APPS: readonly Check[] = [
   {
     section: '4.5',
     sentence: 'The route is POST /auth/v1/app/upsert_usr_app. It needs the cookie of a browser session.',
-    shows: 'a cookie registers; no session and a bearer are 401',
+    shows: 'registration needs the cookie; without a session or with a bearer it is 401',
     async run(t, world) {
       const { auth, person } = await world.agent();
       t.equal((await world.app(person, SHOP)).status, 200);
@@ -262,7 +262,7 @@ const APPS: readonly Check[] = [
   {
     section: '4.5',
     sentence: 'The body is { name, url, webhookUrl, currencies: [string], netTypes: [integer] }.',
-    shows: 'fields of another type are 400, and nothing is registered',
+    shows: 'fields of a wrong type are 400, and nothing is registered',
     async run(t, world) {
       const owner = await world.person();
       const wrong = [
@@ -280,7 +280,7 @@ const APPS: readonly Check[] = [
   {
     section: '4.5',
     sentence: 'For an application that exists, a field that is null or left out stays as it was.',
-    shows: 'an update with nulls and without fields changes the one field that it names',
+    shows: 'an update changes only the supplied field; null and omitted fields are kept',
     async run(t, world) {
       const owner = await world.person();
       const webhookUrl = `${world.hook.url}/unchanged`;
@@ -300,7 +300,7 @@ const REGISTRATION: readonly Check[] = [
     section: '4.5',
     sentence: 'Left open: the body of the answer.',
     shows:
-      'the first answer has id and API key; a repeat with its Idempotency-Key is the same to the byte and registers nothing, other content is 422',
+      'the first answer has id and API key; a repetition with its Idempotency-Key gets the same bytes and registers nothing, other content is 422',
     async run(t, world) {
       const owner = await world.person();
       const register = (body: object) =>

@@ -44,7 +44,7 @@ const V1: readonly Check[] = [
     sentence:
       'POST /auth/v1/file/init_upload | JSON { FileName: string, FileSize: integer, CRC32: integer, ChatId: string (int64), Message?: string, LinkedMessageId?: string (int64) } | { result: <integer uploadId> }. It is the CRC-32 that was declared.',
     shows:
-      'a file with a message and a linked message opens an upload named by its CRC32; wrong types are 400',
+      'a file with a message and a linked message opens an upload whose id is the CRC32; wrong types are 400',
     async run(t, world) {
       const { auth, person } = await world.agent();
       const chatId = await newChat(world, auth);
@@ -86,7 +86,7 @@ const V1: readonly Check[] = [
     section: '4.6',
     sentence:
       'POST /auth/v1/file/upload_part | Query uploadId, chunkNumber (from zero), chunkCrc32. The body is application/octet-stream, raw and not multipart.',
-    shows: 'chunks are counted from 0; a form is refused with 415, a missing query field with 4xx',
+    shows: 'chunks are numbered from 0; a form is 415, a missing query field is 4xx',
     async run(t, world) {
       const { auth } = await world.person();
       const bytes = smallFile();
@@ -105,7 +105,7 @@ const V1: readonly Check[] = [
     section: '4.6',
     sentence:
       '{ result: { chunkNumber, fileId, fileCode } }. Before the last missing chunk, fileId and fileCode are null.',
-    shows: 'two nulls until the last missing chunk, in any order; then a file id and its code',
+    shows: 'two nulls are returned until the last missing chunk, in any order; then a file id and its code',
     async run(t, world) {
       const { auth } = await world.person();
       const bytes = smallFile(2 * CHUNK_BYTES + 1);
@@ -124,7 +124,7 @@ const V1: readonly Check[] = [
   {
     section: '4.6',
     sentence: 'POST /auth/v1/file/cancel_upload | Query uploadId | Success without content.',
-    shows: 'a cancellation succeeds with nothing in it; an id that is none is 1305',
+    shows: 'a cancellation returns an empty success; an invalid id is 1305',
     async run(t, world) {
       const { auth } = await world.person();
       const bytes = smallFile();
@@ -138,7 +138,7 @@ const V1: readonly Check[] = [
     section: '4.6',
     sentence:
       'GET /auth/v1/file/{fileId} | Query part_number, optional (chunks of 256 KB, from zero) | The bytes. A chunk has the headers X-Chunk-CRC32, X-File-Part, Cache-Control.',
-    shows: 'the whole file, and each chunk with the three headers; a chunk beyond the end is refused',
+    shows: 'the whole file and each chunk have the three headers; a chunk past the end is refused',
     async run(t, world) {
       const person = await world.person();
       const { fileId, bytes } = await uploadV1(world, person, smallFile(CHUNK_BYTES + 5));
@@ -156,7 +156,7 @@ const V1: readonly Check[] = [
   {
     section: '4.6',
     sentence: 'HEAD /auth/v1/file/{fileId} | | The headers alone.',
-    shows: 'HEAD has the headers of GET and no body',
+    shows: 'HEAD returns the headers of GET and no body',
     async run(t, world) {
       const person = await world.person();
       const { fileId, bytes } = await uploadV1(world, person, smallFile());
@@ -170,7 +170,7 @@ const V1_RULES: readonly Check[] = [
   {
     section: '4.6',
     sentence: 'Every chunk has 256 KB; the last one may be shorter.',
-    shows: 'a first chunk with a byte less is refused, as is one with a byte more',
+    shows: 'a first chunk that is one byte shorter or longer is refused',
     async run(t, world) {
       const { auth } = await world.person();
       const bytes = smallFile(CHUNK_BYTES + 10);
@@ -199,7 +199,7 @@ const V1_RULES: readonly Check[] = [
     section: '4.6',
     sentence:
       "A ChatId of 0 or below, or none, is a file without conversation (an avatar, the logo of an application). It goes to the chat for the user's personal storage, which is created when needed.",
-    shows: '0, -5 and no ChatId store a file that its owner reads and another user does not',
+    shows: 'with ChatId 0, -5 or none, the stored file is readable by its owner only',
     async run(t, world) {
       const [person, other] = [await world.person(), await world.person()];
       for (const ChatId of PERSONAL) {
@@ -228,7 +228,7 @@ const V1_RULES: readonly Check[] = [
   {
     section: '4.6',
     sentence: "A download needs a session in every case, and access by the chat's metadata of the file.",
-    shows: 'without a session 401; who joins the chat reads the file, who is not in it does not',
+    shows: 'without a session it is 401; a user who joins the chat reads the file, other users do not',
     async run(t, world) {
       const { auth, person } = await world.agent();
       const other = await world.person();
@@ -239,7 +239,7 @@ const V1_RULES: readonly Check[] = [
       t.equal((await world.get(path, other.auth)).status, 404);
       await world.toolJson(auth, 'chat_add_member', { chatId, userId: other.userId });
       let given = await world.get(path, other.auth);
-      // What the chat module said of a file is good for two seconds.
+      // Answers of the chat module on a file are cached for two seconds.
       while (given.status === 404) given = await world.get(path, other.auth);
       t.ok(given.bytes.equals(bytes));
     },
@@ -247,7 +247,7 @@ const V1_RULES: readonly Check[] = [
   {
     section: '4.6',
     sentence: 'There is no call to complete an upload. The upload is complete with its last chunk.',
-    shows: 'the file is there right after the answer to its last chunk',
+    shows: 'the file can be read right after the answer to its last chunk',
     async run(t, world) {
       const person = await world.person();
       const { fileId, fileCode, bytes } = await uploadV1(world, person, smallFile(10));
@@ -262,7 +262,7 @@ const V2: readonly Check[] = [
     section: '4.7',
     sentence:
       'POST /auth/v2/file/create_draft | Query fileName, fileSize, chatId, message, linkedMessageId, crc32 (optional string, kept with the pending message) | { result: "<fileId>:<fileCode>" }',
-    shows: 'one text of id, colon and code; no session is 401, a bad name 1309',
+    shows: 'one text of id, colon and code is returned; no session is 401, an invalid name 1309',
     async run(t, world) {
       const { auth, person } = await world.agent();
       const chatId = await newChat(world, auth);
@@ -305,7 +305,7 @@ const V2: readonly Check[] = [
     section: '4.7',
     sentence:
       'GET or HEAD /auth/v2/file/{id_or_code} | Range, If-None-Match, If-Match, all optional | The bytes; 206 Partial Content, Accept-Ranges: bytes and ETag are supported',
-    shows: 'a range is 206, a known tag 304, another tag 412; HEAD has the headers alone',
+    shows: 'a range is 206, a matching ETag 304, another ETag 412; HEAD returns headers only',
     async run(t, world) {
       const { fileCode, bytes } = await uploadV2(world, await world.person(), smallFile());
       const path = `/auth/v2/file/${fileCode}`;
@@ -330,7 +330,7 @@ const V2_RULES: readonly Check[] = [
   {
     section: '4.7',
     sentence: 'With a chatId of 0 or below, create_draft uses personal storage as v1 does.',
-    shows: '0, -5 and no chatId store a file that its owner reads and another user does not',
+    shows: 'with chatId 0, -5 or none, the stored file is readable by its owner only',
     async run(t, world) {
       const [person, other] = [await world.person(), await world.person()];
       for (const chatId of PERSONAL) {
@@ -351,7 +351,8 @@ const V2_RULES: readonly Check[] = [
     section: '4.7',
     sentence:
       'id_or_code is a file code, which always works, or the id of a file as a number. An id always works for users who are authenticated; for anonymous users it works if FileDownloadByIdEnabled is true.',
-    shows: 'code and id with a session, the code alone without one; the id too once the setting is 1',
+    shows:
+      'with a session code and id are accepted, without one only the code; with the setting at 1 also the id',
     async run(t, world) {
       const person = await world.person();
       const { fileId, fileCode, bytes } = await uploadV2(world, person, smallFile());
@@ -369,7 +370,7 @@ const V2_RULES: readonly Check[] = [
     section: '4.7',
     sentence:
       'A download by code needs no session by default. With FileDownloadAuthRequired each v2 download needs one.',
-    shows: 'the setting makes a code 401 without a session, and leaves it with one',
+    shows: 'with the setting a code is 401 without a session, and still valid with one',
     async run(t, world) {
       const person = await world.person();
       const { fileCode } = await uploadV2(world, person, smallFile());
@@ -384,7 +385,7 @@ const V2_RULES: readonly Check[] = [
   {
     section: '4.7',
     sentence: 'A download by code needs no session by default.',
-    shows: 'a bearer that has ended does no harm to a download by code; to one by id it is 401',
+    shows: 'an expired bearer is ignored by a download by code; a download by id is 401',
     async run(t, world) {
       const person = await world.mcpPerson();
       const { auth } = await world.agent('McpVerified', person);
@@ -412,7 +413,7 @@ const V2_RULES: readonly Check[] = [
   {
     section: '4.7',
     sentence: 'A streamed body larger than FileMaxSizeBytes is answered with 413.',
-    shows: 'with a cap of 2,000 bytes a body of 2,001 is 413, one of 2,000 is taken',
+    shows: 'with a cap of 2,000 bytes a body of 2,001 is 413, one of 2,000 is accepted',
     async run(t, world) {
       const { auth } = await world.person();
       await world.setting('FileMaxSizeBytes', 2_000);

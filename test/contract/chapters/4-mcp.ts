@@ -8,7 +8,7 @@ import { paymentCode } from './2-tools.ts';
 
 const HELLO = { protocolVersion: '2024-11-05', capabilities: {}, clientInfo: { name: 'c', version: '1' } };
 
-/** A code that invites to a chat. */
+/** Creates an invite code of a chat. */
 export async function inviteCode(world: World): Promise<string> {
   const { auth } = await world.agent();
   await world.toolJson(auth, 'chat_create', { name: 'Invited' });
@@ -20,7 +20,7 @@ const ENDPOINT: readonly Check[] = [
     section: '4.1',
     sentence:
       'The route is POST /mcp. The content type is application/json. A body is one JSON-RPC 2.0 request, { jsonrpc: "2.0", id, method, params }.',
-    shows: 'the answer has jsonrpc 2.0 and the id as it was sent; another content type is 415',
+    shows: 'the answer has jsonrpc 2.0 and the id of the request; another content type is 415',
     async run(t, world) {
       for (const id of [7, 'seven']) {
         const answer = await world.post('/mcp', {}, { jsonrpc: '2.0', id, method: 'tools/list' });
@@ -38,7 +38,7 @@ const ENDPOINT: readonly Check[] = [
   {
     section: '4.1',
     sentence: 'Authorization: Bearer <sessionId>.',
-    shows: 'a bearer opens its tools; a wrong one is -32001',
+    shows: 'a valid bearer can call its tools; an invalid one is -32001',
     async run(t, world) {
       const { auth } = await world.agent();
       t.type((await world.tool(auth, 'wallet_get_balance')).at('result.content'), Array);
@@ -50,7 +50,7 @@ const ENDPOINT: readonly Check[] = [
     section: '4.1',
     sentence:
       'A capability code (section 5): code in the query, X-MCP-Code, params.arguments.code or params.code.',
-    shows: 'a code counts in each of the four places',
+    shows: 'a code is accepted in each of the four positions',
     async run(t, world) {
       const code = await paymentCode(world);
       const name = 'payment_order_info';
@@ -71,7 +71,7 @@ const ENDPOINT: readonly Check[] = [
     section: '4.1',
     sentence:
       'For codes of the chat family a device id, a UUID: X-Device-Guid, device_guid in the query, or params.arguments.device_guid.',
-    shows: 'a device id counts in each of the three places; without one, and with no UUID, -32602',
+    shows: 'a device id is accepted in each of the three positions; a missing or malformed one is -32602',
     async run(t, world) {
       const code = await inviteCode(world);
       const guid = randomUUID();
@@ -93,7 +93,7 @@ const ENDPOINT: readonly Check[] = [
     section: '4.1',
     sentence:
       'initialize | protocolVersion (string), capabilities (object), clientInfo {name, version} | { protocolVersion, capabilities: { tools: {}, resources: {} }, serverInfo: { name, version } }. The answer has the header Mcp-Session-Id. Authentication is not required.',
-    shows: 'initialize without a session answers the shape and Mcp-Session-Id',
+    shows: 'initialize without a session returns the fields and Mcp-Session-Id',
     async run(t, world) {
       const answer = await world.rpc({}, 'initialize', HELLO);
       t.match(answer.at('result'), {
@@ -118,7 +118,7 @@ const ENDPOINT: readonly Check[] = [
     sentence:
       'tools/list | none | { tools: [ <tool> ] }. Without authentication it is the whole advertised catalog. With authentication it is what the session may call.',
     shows:
-      'without a session every tool is listed; with one no listed tool is refused, and the others are -32001',
+      'without a session every tool is listed; with a session listed tools are callable and the others are -32001',
     async run(t, world) {
       const all = await world.toolNames({});
       const { auth } = await world.agent('McpBasic');
@@ -136,7 +136,7 @@ const ENDPOINT: readonly Check[] = [
     section: '4.1',
     sentence:
       'tools/call | name (string, required), arguments (object) | { content: [ { type: "text", text: <string> } ], isError?: true }. text holds the JSON of the backend, unchanged, as a string.',
-    shows: 'no name is -32602; arguments that are left out or null are none, another type is refused',
+    shows: 'a missing name is -32602; omitted or null arguments are empty, another type is refused',
     async run(t, world) {
       const { auth } = await world.agent();
       const call = (params: object) => world.rpc(auth, 'tools/call', params);
@@ -159,7 +159,7 @@ const ENDPOINT: readonly Check[] = [
     section: '4.1',
     sentence:
       '{ content: [ { type: "text", text: <string> } ], isError?: true }. text holds the JSON of the backend, unchanged, as a string.',
-    shows: 'the text of a tool is the body of the REST call, to the byte',
+    shows: 'the text of a tool is the body of the REST call, byte for byte',
     async run(t, world) {
       const { auth } = await world.agent();
       const tool = await world.tool(auth, 'wallet_get_balance', { currency: 'DEMO' });
@@ -172,7 +172,7 @@ const ENDPOINT: readonly Check[] = [
   {
     section: '4.1',
     sentence: 'An error envelope of the backend sets isError, and the answer remains a JSON-RPC result.',
-    shows: 'a refusal of the module is a result with isError and its envelope as text',
+    shows: 'an error of the module is a result with isError and its envelope as text',
     async run(t, world) {
       const { auth } = await world.agent();
       const answer = await world.tool(auth, 'wallet_get_balance', { currency: 'NONE' });
@@ -184,7 +184,7 @@ const ENDPOINT: readonly Check[] = [
   {
     section: '4.1',
     sentence: 'resources/list | none | The resources that the caller may see.',
-    shows: 'every listed resource can be read, and a code lists other ones than a session',
+    shows: 'every listed resource can be read, and a code lists different ones than a session',
     async run(t, world) {
       const { auth } = await world.agent();
       const uris = await world.resourceUris(auth);
@@ -197,7 +197,7 @@ const ENDPOINT: readonly Check[] = [
   {
     section: '4.1',
     sentence: 'resources/list | none | The resources that the caller may see.',
-    shows: 'without a session those are listed that are read without one, and no other one is read',
+    shows: 'without a session exactly the public resources are listed and readable',
     async run(t, world) {
       const [open, all] = [
         await world.resourceUris({}),
@@ -244,7 +244,7 @@ const LOGIN: readonly Check[] = [
     section: '4.2',
     sentence:
       'The route is POST /auth/v1/mcp_login. It has no body. Everything is in headers. A login returns { result: { sessionId, loginType, expiresUtc, appId } }.',
-    shows: 'headers alone log in: the four fields',
+    shows: 'a login needs headers only and returns the four fields',
     async run(t, world) {
       const { login } = await world.agent();
       t.match(login.at('result'), {
@@ -260,7 +260,7 @@ const LOGIN: readonly Check[] = [
     section: '4.2',
     sentence:
       'McpBasic | X-PublicKey … McpVerified | X-PublicKey, X-Timestamp, X-Signature … McpApp | X-PublicKey, X-App-Id',
-    shows: 'the headers that are sent decide the type; a part of them is 400',
+    shows: 'the headers determine the login type; an incomplete set is 400',
     async run(t, world) {
       const person = await world.mcpPerson();
       const all = verifiedHeaders(person.key);
@@ -280,7 +280,7 @@ const LOGIN: readonly Check[] = [
   {
     section: '4.2',
     sentence: 'X-PublicKey | Ed25519 public key, 32 bytes in base64url',
-    shows: '31 and 33 bytes, and no base64url, are 400',
+    shows: '31 or 33 bytes, or text that is not base64url, are 400',
     async run(t, world) {
       for (const wrong of [Buffer.alloc(31, 1), Buffer.alloc(33, 1)])
         t.equal((await world.mcpLogin({ 'X-PublicKey': wrong.toString('base64url') })).status, 400);
@@ -312,7 +312,7 @@ const LOGIN: readonly Check[] = [
   {
     section: '4.2',
     sentence: 'X-App-Id | Id (a tick) of an application that is registered',
-    shows: 'no number is 400; an id of no application is 401 Access denied',
+    shows: 'a value that is not a number is 400; an unknown application id is 401 Access denied',
     async run(t, world) {
       const { publicKey } = (await world.mcpPerson()).key;
       const login = (id: string) => world.mcpLogin({ 'X-PublicKey': publicKey, 'X-App-Id': id });

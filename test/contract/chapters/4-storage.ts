@@ -1,4 +1,4 @@
-/** Contract, section 4.8: where the bytes of files lie. Each check starts a gateway with the configuration that it names. */
+/** Contract, section 4.8: storage of file bytes. Each check starts a gateway with its own configuration. */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ export const CHECKS: readonly Check[] = [
     section: '4.8',
     sentence:
       'LocalFileStoragePath: a folder, where bytes are at {LocalFileStoragePath}/{owner}/{fileId}. … LocalFileStoragePath wins over HTTP file servers.',
-    shows: 'the bytes are in the file {owner}/{fileId} of the folder, and no server got any',
+    shows: 'the bytes are in the file {owner}/{fileId} of the folder, and no server received any',
     apart: true,
     async run(t) {
       const folder = mkdtempSync(join(tmpdir(), 'gatehouse-contract-'));
@@ -35,7 +35,7 @@ export const CHECKS: readonly Check[] = [
   {
     section: '4.8',
     sentence: 'It must be possible to write there.',
-    shows: 'a start with a path that cannot be a directory ends, and names the setting',
+    shows: 'a start with a path that cannot be a directory ends with an error that names the setting',
     apart: true,
     async run(t) {
       const folder = mkdtempSync(join(tmpdir(), 'gatehouse-contract-'));
@@ -52,7 +52,8 @@ export const CHECKS: readonly Check[] = [
     section: '4.8',
     sentence:
       'FileServers: an object from thresholds (numbers as keys) to { Host }. A new file id uses the first server whose threshold is below the id.',
-    shows: 'a file goes to the server whose threshold is below its id, none to one whose threshold is above',
+    shows:
+      'a file is stored on the server whose threshold is below its id, not on one whose threshold is above',
     apart: true,
     async run(t) {
       const [low, high] = [await MemoryStorageServer.start(t), await MemoryStorageServer.start(t)];

@@ -31,7 +31,7 @@ const LEVELS: readonly Check[] = [
   {
     section: '5.1',
     sentence: 'McpBasic | Reads a short list of tools. Possession of the key is not proven.',
-    shows: 'the public key alone logs in; the session lists reads, and a transfer is -32001',
+    shows: 'the public key alone logs in; the session lists read tools only, and a transfer is -32001',
     async run(t, world) {
       const { auth } = await world.agent('McpBasic');
       const names = await world.toolNames(auth);
@@ -100,7 +100,7 @@ const RULES: readonly Check[] = [
   {
     section: '5.1',
     sentence: 'A key, signature, timestamp or application id that cannot be read is answered with 400.',
-    shows: 'each of the four headers, malformed, is 400 Invalid input format',
+    shows: 'each of the four headers is 400 Invalid input format if malformed',
     async run(t, world) {
       const good = verifiedHeaders((await world.mcpPerson()).key);
       for (const name of ['X-PublicKey', 'X-Signature', 'X-Timestamp', 'X-App-Id'])
@@ -110,7 +110,7 @@ const RULES: readonly Check[] = [
   {
     section: '5.1',
     sentence: "The timestamp differs from the server's UTC time by 5 minutes at most.",
-    shows: '4 minutes off either way log in, 6 minutes are 401 Challenge expired',
+    shows: 'a clock 4 minutes early or late logs in, 6 minutes is 401 Challenge expired',
     async run(t, world) {
       const { key } = await world.mcpPerson();
       for (const off of [-240, 240])
@@ -131,7 +131,7 @@ const RULES: readonly Check[] = [
   {
     section: '5.1',
     sentence: 'The flag McpAccess of the key is set.',
-    shows: 'a key without it is 401 Access denied; once it is set the login succeeds',
+    shows: 'a key without mcpAccess is 401 Access denied; after it is set the login succeeds',
     async run(t, world) {
       const person = await world.person();
       t.same(await refused(world, verifiedHeaders(person.key)), [401, 'Access denied']);
@@ -156,7 +156,8 @@ const RULES: readonly Check[] = [
     section: '5.1',
     sentence:
       'For McpApp the application has McpEnabled and is approved. Its owner has the key, or the key is the one that is configured for the application.',
-    shows: 'not approved, not enabled and a foreign key are 401 Access denied; the explicit key logs in',
+    shows:
+      'an application that is not approved or not enabled, and a foreign key, are 401 Access denied; the explicit key logs in',
     async run(t, world) {
       const [owner, other] = [await world.mcpPerson(), await world.mcpPerson()];
       const app = await world.app(owner, { name: 'Rules', url: 'https://rules.example' });
@@ -179,7 +180,7 @@ const RULES: readonly Check[] = [
     section: '5.1',
     sentence:
       'To enroll an agent: register its public key for a user (register_key or the admin panel), set mcpAccess with update_key, then mcp_login, then /mcp with the session id as bearer. … To use a session: /mcp takes Authorization: Bearer <sessionId>.',
-    shows: 'the four steps end with a balance',
+    shows: 'the four steps return a balance',
     async run(t, world) {
       const person = await world.person();
       expectOk('update_key', await world.updateKey(person, { mcpAccess: true }));
@@ -206,7 +207,7 @@ const RULES: readonly Check[] = [
   {
     section: '5.1',
     sentence: 'A new login, or the tool close_sessions, replaces or ends sessions.',
-    shows: 'a login that brings the bearer of its key ends that session; one without leaves the others',
+    shows: 'a login with the bearer of its key ends that session; one without ends no session',
     async run(t, world) {
       const person = await world.mcpPerson();
       const [one, two] = [await world.agent('McpVerified', person), await world.agent('McpVerified', person)];
@@ -254,7 +255,7 @@ const CODES: readonly Check[] = [
   {
     section: '5.2',
     sentence: 'A code of the chat family needs a device UUID besides (4.1).',
-    shows: 'an invite code without a device is -32602, with one its tools are listed',
+    shows: 'an invite code without a device is -32602; with a device its tools are listed',
     async run(t, world) {
       const headers = { 'X-MCP-Code': await inviteCode(world) };
       t.equal((await world.rpc(headers, 'tools/list')).at('error.code'), -32602);
@@ -266,7 +267,7 @@ const CODES: readonly Check[] = [
     section: '5.2',
     sentence:
       'The caller sees the tools and resources whose capabilityModule is the family of the code: chat for invitations, wallet for payment orders. Tools that need a session are not visible.',
-    shows: 'each family lists its own tools; those of the other one and of sessions are -32001',
+    shows: 'each family lists its own tools; tools of the other family and of sessions are -32001',
     async run(t, world) {
       const wallet = { 'X-MCP-Code': await paymentCode(world) };
       const chat = { 'X-MCP-Code': await inviteCode(world), 'X-Device-Guid': DEVICE };
@@ -285,7 +286,7 @@ const BROWSER: readonly Check[] = [
   {
     section: '5.3',
     sentence: 'The cookie sid names a browser session. File transport v1 needs it.',
-    shows: 'the cookie opens own keys and v1 files; another value is 401, code 1101',
+    shows: 'the cookie opens the user’s keys and v1 files; another value is 401, code 1101',
     async run(t, world) {
       const { auth } = await world.person();
       t.match(auth['Cookie'], /^sid=./);
@@ -316,7 +317,7 @@ const BROWSER: readonly Check[] = [
     section: '5.3',
     sentence:
       'Ed25519 software keys, and FIDO2 hardware keys, whose attestations and assertions the server verifies with the configuration of 2.8.',
-    shows: 'an authenticator enrols and logs in; another origin and another relying party are 401',
+    shows: 'an authenticator registers and logs in; another origin and another relying party are 401',
     async run(t, world) {
       const { url } = world.gateway;
       const passkey = makePasskey();
@@ -334,7 +335,7 @@ const WEBHOOK: readonly Check[] = [
   {
     section: '5.4',
     sentence: 'A webhook has the header X-API-Key: <APP_API_KEY>. Its receiver checks it.',
-    shows: 'two applications get their own keys, as their registrations told them',
+    shows: 'deliveries to two applications carry the keys of their registrations',
     async run(t, world) {
       for (const path of ['key-one', 'key-two']) {
         const { owner, apiKey } = await hooked(world, path);
@@ -350,7 +351,8 @@ const WEBHOOK: readonly Check[] = [
   {
     section: '5.4',
     sentence: 'Its receiver checks it.',
-    shows: 'after rotate_key deliveries carry the former key until the owner finishes, then the new one',
+    shows:
+      'after rotate_key deliveries carry the former key until the owner ends the rotation, then the new one',
     async run(t, world) {
       const { owner, appId, apiKey } = await hooked(world, 'rotated');
       const keyOf = async (type: string) => {

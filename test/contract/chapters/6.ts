@@ -18,15 +18,15 @@ const event = (userId: string, n: number, more: object = {}) => ({
 const numbersAt = (world: World, path: string) =>
   eventsAt(world, path).map((each) => read(each, 'data.n') as number);
 
-/** Resolves when the receiver has an event with this number under the path. */
+/** Resolves when the receiver has this event under the path. */
 async function took(world: World, path: string, n: number): Promise<void> {
   await world.hook.until(() => numbersAt(world, path).includes(n));
 }
 
-/** Slow enough for the quotas of one address. */
+/** Slow enough for the quotas of one address. Milliseconds. */
 const POLL_MS = 250;
 
-/** The application as its owner sees it, once it fits. */
+/** Polls the application as its owner until it matches. */
 async function appUntil(
   world: World,
   auth: Record<string, string>,
@@ -44,7 +44,7 @@ const CHANNELS: readonly Check[] = [
   {
     section: '6.1',
     sentence: 'Events come from backend modules. Modules push them or the gateway polls,',
-    shows: 'an event that a module pushed and one of a polled module both arrive',
+    shows: 'an event of a pushing module and one of a polled module are both delivered',
     async run(t, world) {
       const { owner } = await hooked(world, 'collected');
       await world.pushed([event(owner.userId, 1)]);
@@ -93,7 +93,7 @@ const DELIVERY: readonly Check[] = [
   {
     section: '6.2',
     sentence: 'A delivery may hold several events.',
-    shows: 'twenty events of one push arrive in fewer than twenty deliveries, each of them once',
+    shows: 'twenty events of one push arrive once each, in fewer than twenty deliveries',
     async run(t, world) {
       const { owner } = await hooked(world, 'combined');
       const numbers = Array.from({ length: 20 }, (_, at) => 20 + at);
@@ -106,7 +106,7 @@ const DELIVERY: readonly Check[] = [
   {
     section: '6.2',
     sentence: 'The order of delivery is the order of ticks.',
-    shows: 'events that are pushed from the last to the first arrive from the first to the last',
+    shows: 'events pushed in reverse order arrive in order',
     async run(t, world) {
       const { owner } = await hooked(world, 'ordered');
       await world.setting('EventReorderMilliseconds', 1_000);
@@ -148,7 +148,7 @@ const DELIVERY: readonly Check[] = [
   {
     section: '6.2',
     sentence: 'A receiver has about 5 seconds to answer.',
-    shows: 'a receiver that does not answer is a failed delivery after 5 to 10 seconds',
+    shows: 'a delivery without an answer fails after 5 to 10 seconds',
     apart: true,
     async run(t, world) {
       const { owner } = await hooked(world, 'silent');
@@ -165,7 +165,7 @@ const DELIVERY: readonly Check[] = [
     section: '6.2',
     sentence: 'currencies and netTypes restrict the events of an application.',
     shows:
-      'events of another currency or network type do not arrive, those of the lists and without either do',
+      'events of other currencies or network types are filtered; those in the lists and those with neither field arrive',
     async run(t, world) {
       const { owner } = await hooked(world, 'filtered', { currencies: ['DEMO'], netTypes: [1] });
       const { userId } = owner;
@@ -187,7 +187,7 @@ const DELIVERY: readonly Check[] = [
   },
 ];
 
-/** What a user does, and the event that follows. */
+/** User actions, each with the event that it causes. */
 const TYPES: readonly (readonly [type: string, module: string, meaning: string])[] = [
   ['TxInWallet', 'wallet', 'A deposit or transfer came in'],
   ['SwapChanged', 'wallet', 'A swap has another state'],
@@ -197,7 +197,7 @@ const TYPES: readonly (readonly [type: string, module: string, meaning: string])
   ['NewChatMessage', 'chat', 'A chat has a new message'],
 ];
 
-/** Does all of it once, with one application that gets the events. */
+/** Performs all actions once, with one application that receives the events. */
 async function everyEvent(world: World): Promise<void> {
   const { owner } = await hooked(world, 'types');
   const { auth } = await world.agent('McpVerified', owner);
@@ -246,7 +246,7 @@ const NOTIFICATIONS: readonly Check[] = [
   {
     section: '6.4',
     sentence: '/mcp handles one notification, notifications/initialized.',
-    shows: 'it is 200 without a body; another notification does nothing and gets no error',
+    shows: 'it is 200 without a body; another notification has no effect and no error',
     async run(t, world) {
       const { auth } = await world.agent();
       for (const method of ['notifications/initialized', 'notifications/unknown']) {

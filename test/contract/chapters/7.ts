@@ -16,14 +16,14 @@ import {
 import { verifiedHeaders, type World } from '../world.ts';
 import { paymentCode } from './2-tools.ts';
 
-/** More than any quota of a login in one window. */
+/** More requests than any login quota of one window. */
 const LOGINS_MAX = 50;
 
 const ENVELOPE: readonly Check[] = [
   {
     section: '7.1',
     sentence: 'A REST error is { error: { code, message } }.',
-    shows: '400, 401, 404, 405, 413 and 415 have one form, on every kind of route',
+    shows: '400, 401, 404, 405, 413 and 415 have the same form on every kind of route',
     async run(t, world) {
       const person = await world.person();
       const big = Buffer.alloc(300_000, 32);
@@ -65,7 +65,7 @@ const ENVELOPE: readonly Check[] = [
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 
-/** A line of 7.2: status, message and the logins that get it. */
+/** A row of 7.2: status, message, and the logins that get them. */
 function refusedLogin(
   sentence: string,
   shows: string,
@@ -90,7 +90,7 @@ const NOW = () => Math.floor(Date.now() / 1_000);
 const LOGIN: readonly Check[] = [
   refusedLogin(
     '400 | Invalid input format | Key, signature, timestamp or application id cannot be read',
-    'each header by itself, malformed',
+    'each header alone, malformed',
     async (world) => {
       const good = verifiedHeaders((await world.mcpPerson()).key);
       const names = ['X-PublicKey', 'X-Signature', 'X-Timestamp', 'X-App-Id'];
@@ -99,7 +99,7 @@ const LOGIN: readonly Check[] = [
   ),
   refusedLogin(
     '401 | Session not found | No eligible user key equals the public key',
-    'an unknown key, and one that was removed',
+    'an unknown key, and a removed key',
     async (world) => {
       const { key, auth, keyId } = await world.mcpPerson();
       expectOk('remove', await world.post('/auth/v1/keys/remove_key', auth, { keyId }));
@@ -152,7 +152,7 @@ const LOGIN: readonly Check[] = [
   {
     section: '7.2',
     sentence: '429 | Access rate limit | The quota of the key is used up',
-    shows: 'with a quota of one a second a key is refused in the end, another key is not',
+    shows: 'with a quota of one a second a key is refused, another key is not',
     async run(t, world) {
       const [person, other] = [await world.mcpPerson(), await world.mcpPerson()];
       await world.setting('McpApiRPSLimit', 1);
@@ -193,7 +193,7 @@ const RPC: readonly Check[] = [
   {
     section: '7.3',
     sentence: '-32001 | The session may not do this, or there is none',
-    shows: 'no session, a wrong one, and one of a type that is denied',
+    shows: 'no session, an invalid one, and one of a denied type',
     async run(t, world) {
       const basic = await world.agent('McpBasic');
       for (const headers of [{}, { Authorization: 'Bearer nothing' }, basic.auth])
@@ -203,7 +203,7 @@ const RPC: readonly Check[] = [
   {
     section: '7.3',
     sentence: '-32002 | No resource has this URI',
-    shows: 'a URI that is no resource',
+    shows: 'a URI without a resource',
     async run(t, world) {
       const { auth } = await world.agent();
       for (const uri of ['contract://core/nothing', 'no uri'])
@@ -213,7 +213,7 @@ const RPC: readonly Check[] = [
   {
     section: '7.3',
     sentence: '-32000 | The tool failed, or the module of the capability is not available',
-    shows: 'a module that breaks its connection, and a payments module that cannot say what a code is',
+    shows: 'a module that breaks its connection, and a payments module that cannot look up a code',
     async run(t, world) {
       const { auth } = await world.agent();
       world.core.answer = () => ({ none: 'cut' });
@@ -228,10 +228,10 @@ const RPC: readonly Check[] = [
   },
 ];
 
-/** Upload sessions of the whole server (2.7). */
+/** Maximum of open upload sessions of the server (2.7). */
 const UPLOADS_MAX = 60;
 
-/** As many open uploads as the server takes, each of its own user; then one more, whose answer this is. */
+/** Opens the maximum of uploads, each of another user, then one more; returns its answer. */
 async function openSixtyOne(world: World): Promise<Answer> {
   const persons = await Promise.all(Array.from({ length: UPLOADS_MAX + 1 }, () => world.person()));
   const last = persons.pop();
@@ -245,14 +245,14 @@ async function openSixtyOne(world: World): Promise<Answer> {
 
 const tooMany = new WeakMap<World, Promise<Answer>>();
 
-/** Tried once for the checks of a world. */
+/** Performed once for all checks of a world. */
 function oneUploadTooMany(world: World): Promise<Answer> {
   const known = tooMany.get(world) ?? openSixtyOne(world);
   tooMany.set(world, known);
   return known;
 }
 
-/** Every place where the contract has the number. They come first: uploads that stay open count. */
+/** All sentences with this number. These checks run first: uploads left open by others would count. */
 const SIXTY: readonly Check[] = (
   [
     ['2.7', 'the server 60.'],
@@ -263,7 +263,7 @@ const SIXTY: readonly Check[] = (
 ).map(([section, sentence]) => ({
   section,
   sentence,
-  shows: 'sixty users have an upload open, and the one of the next user is 1303',
+  shows: 'with sixty open uploads of different users, the next one is 1303',
   async run(t, world) {
     t.equal((await oneUploadTooMany(world)).at('error.code'), 1303);
   },
@@ -273,7 +273,7 @@ const CODES: readonly Check[] = [
   {
     section: '7.4',
     sentence: '1101 | SessionNotFound | A session is needed, and none is valid',
-    shows: 'no session and a wrong one, on own routes and on a proxied one',
+    shows: 'no session and an invalid one, on gateway routes and on a proxied route',
     async run(t, world) {
       for (const path of ['/auth/v1/keys/user_keys', '/auth/v1/sessions', '/core/v1/things/list'])
         for (const headers of [{}, { Cookie: 'sid=nothing' }])
@@ -283,7 +283,7 @@ const CODES: readonly Check[] = [
   {
     section: '7.4',
     sentence: '1301 | MaxFileSize | The file is empty or above the limit of 20 MB',
-    shows: 'a size of zero and one of 20 MB and a byte, for both transports; 20 MB open',
+    shows: 'a size of zero and one of 20 MB and one byte, for both transports; 20 MB are accepted',
     async run(t, world) {
       const { auth } = await world.person();
       for (const FileSize of [0, 20_971_521]) {
@@ -316,7 +316,7 @@ const CODES: readonly Check[] = [
     section: '7.4',
     sentence:
       '1305 | InvalidID | No active upload has the id … 1306 | InvalidPart | The file has no chunk of this number … 1307 | WrongPart | The body is larger than the chunk should be',
-    shows: 'an unknown and a cancelled id; a chunk number past the end; a chunk with a byte more',
+    shows: 'an unknown and a cancelled id; a chunk number past the end; a chunk one byte too long',
     async run(t, world) {
       const { auth } = await world.person();
       const bytes = smallFile(CHUNK_BYTES + 9);
@@ -335,7 +335,7 @@ const CODES: readonly Check[] = [
     section: '7.4',
     sentence:
       '1308 | ChecksumError | The CRC-32 of the chunk differs (or that of the file: the call is refused too)',
-    shows: 'a chunk with another CRC32, and a file with another one than was declared',
+    shows: 'a chunk and a file whose CRC32 differs from the declared one',
     async run(t, world) {
       const { auth } = await world.person();
       const [bytes, declared] = [smallFile(), smallFile()];
@@ -380,7 +380,7 @@ const CODES: readonly Check[] = [
   {
     section: '4.6',
     sentence: 'Where that is not possible, the answer is an error of the gateway or of files.',
-    shows: 'without a personal chat an upload is 1310, and nothing stays open',
+    shows: 'without a personal chat an upload is 1310, and no upload stays open',
     async run(t, world) {
       const { auth } = await world.person();
       const [bytes, sandbox] = [smallFile(), String(world.gateway.sandbox)];

@@ -16,7 +16,7 @@ import {
 import { verifiedHeaders, type World } from '../world.ts';
 
 const MIB = 1_024 * 1_024;
-/** Bytes a second, and the size of a file. */
+/** Bytes a second, and bytes of a file. */
 const QUOTA = 100_000;
 
 interface Seconds {
@@ -27,9 +27,9 @@ interface Seconds {
 interface Figures {
   readonly free: Seconds;
   readonly throttled: Seconds;
-  /** The slower one of two users at once. */
+  /** The slower of two concurrent users. */
   readonly shared: Seconds;
-  /** Of the session whose streams were throttled. */
+  /** Requests counted for the session whose streams were throttled. */
   readonly requests: number;
 }
 
@@ -39,7 +39,7 @@ async function secondsOf(step: () => Promise<Answer>): Promise<number> {
   return (performance.now() - startMs) / 1_000;
 }
 
-/** Uploads a file and, at the same time, fetches one that is there. */
+/** Uploads a file and downloads a stored one at the same time. */
 async function streams(world: World, { auth }: Person, code: string, bytes: Buffer): Promise<Seconds> {
   const query = { fileName: 'a.bin', fileSize: bytes.length, chatId: 0 };
   const { fileId } = draftOf(await createDraft(world, auth, query));
@@ -77,7 +77,7 @@ async function measure(world: World): Promise<Figures> {
 
 const measured = new WeakMap<World, Promise<Figures>>();
 
-/** Measured once for the checks of a world. */
+/** Measured once for all checks of a world. */
 function figures(world: World): Promise<Figures> {
   const known = measured.get(world) ?? measure(world);
   measured.set(world, known);
@@ -90,12 +90,12 @@ const BANDWIDTH: readonly Check[] = [
     sentence:
       'The bandwidth limiter is apart from the HTTP limiter. … quotas are bytes per second, refilled each second, and streams of v2 uploads and downloads use it.',
     shows:
-      'at 100,000 bytes/s as many bytes take over half a second up and down, and count as single requests',
+      'at 100,000 bytes/s 100,000 bytes take over half a second in each direction, and count as single requests',
     async run(t, world) {
       const { throttled, requests } = await figures(world);
       for (const [direction, seconds] of Object.entries(throttled))
         t.ok(seconds > 0.5 && seconds < 10, `${direction} ${seconds} s`);
-      // A window that begins meanwhile counts from the start.
+      // A new window that begins meanwhile starts the count again.
       t.ok(requests <= 4, `${requests} requests`);
     },
   },
@@ -103,7 +103,7 @@ const BANDWIDTH: readonly Check[] = [
     section: '8.3',
     sentence:
       'FileDownloadBytesPerSecond | 5242880 | The quota that v2 downloads share. 0 is no quota. … FileUploadBytesPerSecond | 2097152 | The quota that v2 uploads share. 0 is no quota.',
-    shows: 'two users at once are slower than one alone; with 0 the same file is there at once',
+    shows: 'two concurrent users are slower than one; with 0 the same file is not throttled',
     async run(t, world) {
       const { free, throttled, shared } = await figures(world);
       for (const direction of ['up', 'down'] as const) {
@@ -127,7 +127,7 @@ const FILES: readonly Check[] = [
   {
     section: '8.3',
     sentence: 'FileMaxSizeBytes | 20971520 | The largest upload. It cannot exceed 100 MiB.',
-    shows: 'with 200 MiB a file of 100 MiB opens, one of a byte more is 1301',
+    shows: 'with 200 MiB a file of 100 MiB is accepted, one byte more is 1301',
     async run(t, world) {
       const { auth } = await world.person();
       const bytes = smallFile();
@@ -142,7 +142,7 @@ const FILES: readonly Check[] = [
   {
     section: '8.3',
     sentence: 'FileBlockedExtensions | empty | Extensions that are refused, a string with semicolons.',
-    shows: 'with exe;bat both are 1309 in both transports, a text is taken',
+    shows: 'with exe;bat both extensions are 1309 in both transports, a text file is accepted',
     async run(t, world) {
       const { auth } = await world.person();
       await world.setting('FileBlockedExtensions', 'exe;bat');
@@ -158,7 +158,7 @@ const FILES: readonly Check[] = [
     section: '8.3',
     sentence:
       'FileDownloadByIdEnabled | 0 | If set, anonymous v2 downloads by id are allowed. … FileDownloadAuthRequired | 0 | If set, no v2 download works without a session.',
-    shows: 'by default a code opens and an id does not; the settings turn both round',
+    shows: 'by default a code is accepted and an id is not; the settings reverse both',
     async run(t, world) {
       const { fileId, fileCode } = await uploadV2(world, await world.person(), smallFile());
       const statuses = async () => [
@@ -177,7 +177,8 @@ const FILES: readonly Check[] = [
   {
     section: '8.3',
     sentence: 'Constants: a chunk has 256 KB. … A user has one.',
-    shows: 'info tells the size of a chunk, and a chunk of it is taken; a second upload of the user is 1302',
+    shows:
+      'info returns the chunk size, and a chunk of this size is accepted; a second upload of the user is 1302',
     async run(t, world) {
       t.equal((await world.get('/auth/v1/info')).at('result.limits.chunkBytes'), CHUNK_BYTES);
       const { auth } = await world.person();
@@ -195,7 +196,7 @@ const OTHER: readonly Check[] = [
   {
     section: '8.4',
     sentence: 'Applications: up to 20 currencies, up to 30 network types.',
-    shows: '20 and 30 register, one more of either is 400',
+    shows: '20 currencies and 30 types are accepted, one more of either is 400',
     async run(t, world) {
       const owner = await world.person();
       const many = (length: number) => Array.from({ length }, (_, at) => at);
@@ -209,7 +210,7 @@ const OTHER: readonly Check[] = [
   {
     section: '8.4',
     sentence: 'The timestamp of an MCP login: 5 minutes either way.',
-    shows: '290 seconds off either way log in, 310 are refused',
+    shows: 'timestamps 290 seconds early or late log in, 310 seconds are refused',
     async run(t, world) {
       const { key } = await world.mcpPerson();
       const seconds = Math.floor(Date.now() / 1_000);
@@ -225,7 +226,7 @@ const OTHER: readonly Check[] = [
   {
     section: '8.4',
     sentence: 'ActiveKeysLimit is the largest number of active keys of a user.',
-    shows: 'with a limit of 2 a third key is refused, until one is removed',
+    shows: 'with a limit of 2 a third key is refused until one is removed',
     async run(t, world) {
       const person = await world.person();
       const add = async () => {

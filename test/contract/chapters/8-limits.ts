@@ -1,11 +1,11 @@
-/** Contract, section 8.1: the HTTP rate limiter, with its default settings. Each check comes from an address of its own. */
+/** Contract, section 8.1: the HTTP rate limiter with default settings. Each check uses an address of its own. */
 import type { Check } from '../check.ts';
 import { type Answer, type Headers, oneConnection, read, send } from '../client.ts';
 import { expectOk, newKey } from '../unshown.ts';
 import { verifiedHeaders, type World } from '../world.ts';
 
 const INFO = '/auth/v1/get_info';
-/** More than two quotas of any scope. */
+/** More requests than two quotas of any scope. */
 const REQUESTS_MAX = 150;
 
 interface Limit {
@@ -15,7 +15,7 @@ interface Limit {
   readonly seconds: number;
 }
 
-/** `X-RateLimit` of an answer. */
+/** Parses `X-RateLimit` of an answer. */
 function limitOf(answer: Answer): Limit {
   const [, scope = '', quota, remaining, seconds] =
     /^s=([a-z]);l=(\d+);r=(\d+);t=(\d+)$/.exec(answer.header('x-ratelimit')) ?? [];
@@ -23,19 +23,19 @@ function limitOf(answer: Answer): Limit {
 }
 
 interface Refused {
-  /** What was accepted in the window of the refusal. */
+  /** Requests accepted in the window of the refusal. */
   readonly accepted: readonly Answer[];
   readonly refusal: Answer;
 }
 
-/** One request after the other until one is refused. */
+/** Sends requests one after the other until one is refused. */
 async function untilRefused(ask: (sent: number) => Promise<Answer>): Promise<Refused> {
   let accepted: Answer[] = [];
   for (let sent = 0; sent < REQUESTS_MAX; sent += 1) {
     const answer = await ask(sent);
     if (answer.status === 429) return { accepted, refusal: answer };
     const before = accepted.at(-1);
-    // Longer to the reset than before: a window has begun.
+    // A longer time to the reset than before: a new window has begun.
     if (before !== undefined && limitOf(answer).seconds > limitOf(before).seconds) accepted = [];
     accepted.push(answer);
   }
@@ -55,7 +55,7 @@ const WINDOW: readonly Check[] = [
     section: '8.1',
     sentence:
       'The quota of a window is rps * RateLimitWindowSeconds. A request above it is answered with 429 and code 1002. … Connection | id of the connection | 2 | 10 | ApiRPSLimit (7)',
-    shows: 'of one connection ten requests pass in a window and the eleventh is 429, code 1002, scope c',
+    shows: 'on one connection ten requests pass in a window and the eleventh is 429, code 1002, scope c',
     async run(t, world) {
       const agent = oneConnection();
       t.teardown(() => agent.destroy());
@@ -83,7 +83,7 @@ const WINDOW: readonly Check[] = [
     sentence:
       'IP | IPv4 address of the client | 12 | 60 | IpRPSLimit (23) … A request without a session counts for its connection, then for its IP.',
     shows:
-      'of one address with ever new connections sixty pass in a window, the next is scope i; another address passes',
+      'from one address with new connections sixty requests pass in a window, the next is scope i; another address passes',
     async run(t, world) {
       const { accepted, refusal } = await untilRefused(() => ask(world, 3));
       t.equal(accepted.length, 60);
@@ -141,7 +141,7 @@ const WINDOW: readonly Check[] = [
   {
     section: '8.1',
     sentence: 'Calls of /mcp count for the public key.',
-    shows: 'two sessions of one key have ten calls together, the eleventh is scope p',
+    shows: 'two sessions of one key share ten calls, the eleventh is scope p',
     async run(t, world) {
       const person = await world.mcpPerson();
       const agents = [await world.agent('McpVerified', person), await world.agent('McpVerified', person)];
@@ -201,7 +201,7 @@ const HEADERS: readonly Check[] = [
     section: '8.1',
     sentence:
       'Accepted and refused requests have the header X-RateLimit: s=<scope>;l=<window quota>;r=<remaining>;t=<seconds to reset>. … A refusal has Retry-After: <seconds> too, which decides how long to wait.',
-    shows: 'both carry the header, the refused one Retry-After; who waits so long is served',
+    shows: 'both answers have the header, the refused one Retry-After; a request after that time is served',
     apart: true,
     async run(t, world) {
       const agent = oneConnection();
@@ -212,7 +212,7 @@ const HEADERS: readonly Check[] = [
       t.equal(accepted.at(-1)?.header('retry-after'), '');
       const seconds = Number(refusal.header('retry-after'));
       t.ok(seconds >= 1 && seconds <= 5, refusal.header('retry-after'));
-      // The wait itself is what is shown.
+      // The check shows the wait itself.
       await new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
       t.equal((await get()).status, 200);
     },
@@ -220,7 +220,8 @@ const HEADERS: readonly Check[] = [
   {
     section: '8.1',
     sentence: 'Its scopes: c connection, i ip, p pkey, s session, m mcp.',
-    shows: 'refusals outside the five scopes have letters too: wrong codes and unknown keys i, a user s',
+    shows:
+      'refusals outside the five scopes have a scope too: i for wrong codes and unknown keys, s for a user',
     async run(t, world) {
       const wrongCode = { 'X-MCP-Code': 'no-such-code' };
       const codes = await untilRefused(() =>
@@ -246,8 +247,7 @@ const HEADERS: readonly Check[] = [
     section: '8.1',
     sentence:
       'All scopes share one fixed window. … Window | | | 5 seconds by default | RateLimitWindowSeconds (25) … /ProxyAdmin/Settings in the admin panel changes the settings.',
-    shows:
-      'the panel has a page of settings; after a change every scope counts in the new window, with the new quota',
+    shows: 'the panel has a settings page; after a change every scope uses the new window and quota',
     async run(t, world) {
       t.match((await world.get('/ProxyAdmin/Settings')).header('content-type'), /^text\/html/);
       const { auth } = await world.admin();
@@ -275,7 +275,7 @@ const HEADERS: readonly Check[] = [
   },
 ];
 
-/** Setting ids of 8.1. */
+/** Setting ids of spec 8.1. */
 const IDS = {
   ApiRPSLimit: 7,
   PubKeyApiRPSLimit: 10,

@@ -7,7 +7,7 @@ export const CHECKS: readonly Check[] = [
   {
     section: '9',
     sentence: 'initialize reports the MCP protocol version 2024-11-05.',
-    shows: 'initialize answers 2024-11-05, whatever version it is asked for',
+    shows: 'initialize returns 2024-11-05 for every requested version',
     async run(t, world) {
       for (const protocolVersion of ['2024-11-05', '2025-06-18', '1999-01-01']) {
         const hello = { protocolVersion, capabilities: {}, clientInfo: { name: 'c', version: '1' } };
@@ -20,7 +20,8 @@ export const CHECKS: readonly Check[] = [
     section: '9',
     sentence:
       'The version of a REST path is a segment: /auth/v1/... and /auth/v2/... (both versions of the file transport remain).',
-    shows: 'every described path under /auth has its version; a file of either transport is read by both',
+    shows:
+      'every described path under /auth has its version; a file of either transport can be read through both',
     async run(t, world) {
       const { json } = await world.get('/docs/openapi.json');
       const paths = Object.keys((json as { paths: object }).paths).filter((path) => path.startsWith('/auth'));
@@ -57,7 +58,7 @@ export const CHECKS: readonly Check[] = [
   {
     section: '9',
     sentence: 'tools/list at run time is the catalog that counts for the deployed version.',
-    shows: 'what is listed is known to tools/call, what is not listed is -32602',
+    shows: 'tools/call accepts every listed name; an unlisted name is -32602',
     async run(t, world) {
       const names = await world.toolNames({});
       for (const name of names)
@@ -69,7 +70,7 @@ export const CHECKS: readonly Check[] = [
   {
     section: '9',
     sentence: 'The versions of modules are their own.',
-    shows: 'the version of a module in a path goes to the module as it is, beside those of others',
+    shows: 'the version in a module’s path is forwarded unchanged, independent of other modules',
     async run(t, world) {
       const { auth } = await world.agent();
       for (const version of ['v1', 'v2', 'v17']) {

@@ -1,4 +1,4 @@
-/** Contract, conventions, sections 2.5 and 2.8: what a configuration says, as the contract writes it. */
+/** Contract, conventions, sections 2.5 and 2.8: configuration keys with the names of the contract. */
 import { makePasskey } from '../../../tools/authenticator.ts';
 import type { Check } from '../check.ts';
 import { customRows } from '../custom-rows.ts';
@@ -7,7 +7,7 @@ import { passkeyOptions, registerPasskey } from '../unshown.ts';
 const ADDRESS = 'https://gate.example/entry';
 
 const ORIGINS = ['http://localhost:7777', 'http://localhost:8888'];
-/** Section 2.8. */
+/** Keys of section 2.8. */
 const FIDO2 = {
   serverDomain: 'localhost',
   serverName: 'Contract',
@@ -16,7 +16,7 @@ const FIDO2 = {
   origins: ORIGINS,
 };
 
-/** The configuration of the gateway that these checks need. */
+/** Configuration of the gateway for these checks. */
 export function configuration(core: string): Record<string, unknown> {
   return { BaseUrl: ADDRESS, Config: customRows(core), Fido2: FIDO2 };
 }
@@ -25,7 +25,7 @@ export const CHECKS: readonly Check[] = [
   {
     section: 'Intro',
     sentence: 'All routes are below the base address {base_url}. This page gives paths relative to it.',
-    shows: 'with a BaseUrl of the configuration info, the description and the printed address are under it',
+    shows: 'with a configured BaseUrl, info, the API description and the printed address are under it',
     async run(t, world) {
       t.equal((await world.get('/auth/v1/info')).at('result.baseUrl'), ADDRESS);
       t.equal((await world.get('/docs/openapi.json')).at('servers.0.url'), ADDRESS);
@@ -47,7 +47,7 @@ export const CHECKS: readonly Check[] = [
   {
     section: '2.8',
     sentence: 'serverDomain | Domain of the relying party. … serverName | Name that is displayed.',
-    shows: 'the options of a registration carry both',
+    shows: 'the registration options have both',
     async run(t, world) {
       const { answer } = await passkeyOptions(world.gateway.url, 'register');
       t.match(answer.at('result.options.rp'), { id: 'localhost', name: 'Contract' });
@@ -56,7 +56,7 @@ export const CHECKS: readonly Check[] = [
   {
     section: '2.8',
     sentence: 'serverIcon | URL of the icon for authenticators.',
-    shows: 'the options of a registration carry the icon',
+    shows: 'the registration options have the icon',
     async run(t, world) {
       const { answer } = await passkeyOptions(world.gateway.url, 'register');
       t.match(answer.text, /https:\/\/icons\.example\/icon\.png/);
@@ -65,7 +65,7 @@ export const CHECKS: readonly Check[] = [
   {
     section: '2.8',
     sentence: 'origins | Origin URLs that are allowed, as an array.',
-    shows: 'each configured origin enrols a key, another one is 401',
+    shows: 'a key can be registered from each configured origin; another origin is 401',
     async run(t, world) {
       const enrol = (origin: string) => registerPasskey(world.gateway.url, makePasskey(), { origin });
       for (const origin of ORIGINS) t.equal((await enrol(origin)).status, 200, origin);
