@@ -25,7 +25,7 @@ const READING = /^\s*> /;
 const SENTENCE_END = /(?<=\.)(?<!\be\.g\.)\s+(?=[A-Z0-9/])/;
 
 /**
- * The lines of a section without their Markdown. Heads of tables say nothing by themselves; quoted paragraphs are
+ * The lines of a section without their Markdown. Table headers are omitted; quoted paragraphs are
  * readings and extensions, whose tests are in docs/IMPLEMENTATION.md.
  */
 function plainLines(lines: readonly string[]): string[] {

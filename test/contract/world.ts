@@ -100,7 +100,7 @@ export class World {
     return send('GET', this.gateway.url + path, { headers, ...sending });
   }
 
-  /** A POST with a JSON body, or with an empty one. */
+  /** A POST with a JSON body; without `json` the body is empty. */
   post(path: string, headers: Headers = {}, json?: unknown, sending: Sending = {}): Promise<Answer> {
     return send('POST', this.gateway.url + path, { headers, json, ...sending });
   }
