@@ -2,6 +2,9 @@
 import type { AuditEvent } from '../domain/audit.ts';
 import type { UserEvent, UserState } from './accounts/user-state.ts';
 import type { AuditRecord, Claim, Later, Message, Outcome, Timer, Turn } from './runtime/actor.ts';
+import { messageTo, receiver } from './runtime/protocol.ts';
+
+const UPLOAD = receiver<{ readonly type: 'dropUpload' }>('upload');
 
 /** Where a request came from. */
 export interface Origin {
@@ -50,7 +53,7 @@ function append<T>(all: T[], more: readonly T[] | undefined): void {
 
 /** The account was blocked: its open v1 upload ends, so that the slot is free for others. */
 export function uploadDropped({ userId }: UserState): Change {
-  return { events: [], send: [{ toKind: 'upload', toId: userId, command: { type: 'dropUpload' } }] };
+  return { events: [], send: [messageTo(UPLOAD, userId, { type: 'dropUpload' })] };
 }
 
 /** An audit record alone. `fields` never hold a secret. */

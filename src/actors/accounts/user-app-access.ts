@@ -6,8 +6,11 @@ import { APP_ACCESS_MAX } from '../../domain/apps.ts';
 import { type AppIndexEntry, mayOpenSession } from '../apps/app-access-index.ts';
 import { audited, type Change, type Origin, outcome } from '../change.ts';
 import { type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
+import { messageTo, receiver } from '../runtime/protocol.ts';
 import { endSessions } from './user-sessions.ts';
 import type { AppAccess, SessionRecord, UserEvent, UserState } from './user-state.ts';
+
+const APP = receiver<{ readonly type: 'join'; readonly userId: string }>('app');
 
 export interface RevokeAppAccess {
   readonly type: 'revokeAppAccess';
@@ -128,9 +131,8 @@ export function grantAppAccess(
 
 /** `join`: an application of somebody else is to know whom it acts for, to tell them when it closes. */
 function granted(state: UserState, access: AppAccess, join: boolean): Change {
-  const command = { type: 'join', userId: state.userId };
   return {
     events: [{ type: 'appAccessGranted', access }],
-    send: join ? [{ toKind: 'app', toId: access.appId, command }] : [],
+    send: join ? [messageTo(APP, access.appId, { type: 'join', userId: state.userId })] : [],
   };
 }

@@ -11,7 +11,7 @@ import {
   sameUrl,
 } from '../../domain/apps.ts';
 import { SECOND_MS } from '../../domain/time.ts';
-import type { ConfigureApp, SettledApp } from '../apps/app.ts';
+import type { AppCommand, ConfigureApp, SettledApp } from '../apps/app.ts';
 import { type Change, type Origin, outcome } from '../change.ts';
 import {
   isRefusal,
@@ -23,6 +23,7 @@ import {
   type Timer,
   type Turn,
 } from '../runtime/actor.ts';
+import { messageTo, receiver } from '../runtime/protocol.ts';
 import { type AppAccessCommand, NO_APP, type RevokedAppAccess, sessionsOfApp } from './user-app-access.ts';
 import {
   type KeptEntry,
@@ -33,6 +34,10 @@ import {
 } from './user-app-request.ts';
 import { endSessions } from './user-sessions.ts';
 import type { AppEntry, UserEvent, UserState } from './user-state.ts';
+
+type RemoveMessage = Extract<AppCommand, { type: 'remove' }>;
+
+const APP = receiver<AppCommand>('app');
 
 /** Registers an application or changes one. The reply is the app actor's `SettledApp`. */
 export interface UpsertApp {
@@ -126,7 +131,7 @@ function configure(
   { commandId }: Turn,
 ): Message {
   const command: ConfigureApp = { type: 'configure', commandId, ownerId: userId, ...rest };
-  return { toKind: 'app', toId: appId, command };
+  return messageTo(APP, appId, command);
 }
 
 /** config.md "App registration". Undefined: none of the account's applications is meant, so a new one is. */
@@ -175,10 +180,16 @@ export function removeApp(
   if (entry === undefined) return refuse('NotFound', NO_APP);
   const ended = sessionsOfApp(state, appId);
   const reply: RemovedApp = { appId, sessionsClosed: ended.length };
-  const remove = { type: 'remove', commandId: turn.commandId, ownerId: state.userId, reply, origin };
+  const remove: RemoveMessage = {
+    type: 'remove',
+    commandId: turn.commandId,
+    ownerId: state.userId,
+    reply,
+    origin,
+  };
   const change: Change = {
     events: [{ type: 'appDropped', appId }],
-    send: [{ toKind: 'app', toId: appId, command: remove }],
+    send: [messageTo(APP, appId, remove)],
     timers: [overdue(turn, turn.commandId), ...requestTimers(entry, true)],
   };
   return outcome<RemovedApp>([change, endSessions(state, ended)], new Later(turn.commandId));

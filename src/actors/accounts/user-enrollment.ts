@@ -14,11 +14,14 @@ import {
   refuse,
   type Turn,
 } from '../runtime/actor.ts';
+import { messageTo, receiver } from '../runtime/protocol.ts';
 import { challengeUsed, type UsedChallenge } from './challenges.ts';
 import { type KeyOwner, keyOwner } from './owners.ts';
 import { changingSession, endSessions, sessionsOfKey } from './user-sessions.ts';
 import type { SessionRecord, UserEvent, UserState } from './user-state.ts';
 import { type Finding, type Proof, verifyEnrolment } from './verification.ts';
+
+const USER = receiver<{ readonly type: 'loseKey'; readonly keyId: string }>('user');
 
 /** What a new key is made of. A passkey's `publicKey` is its credential id, its parts come from the ceremony. */
 export interface NewKey {
@@ -140,9 +143,7 @@ export function enrol(state: UserState, turn: Turn, request: NewKey): Enrolment 
     onConflict: 'KeyAlreadyRegistered',
   };
   const send: Message[] =
-    holder === undefined
-      ? []
-      : [{ toKind: 'user', toId: holder.userId, command: { type: 'loseKey', keyId: holder.keyId } }];
+    holder === undefined ? [] : [messageTo(USER, holder.userId, { type: 'loseKey', keyId: holder.keyId })];
   const change = merged([
     ...replaced.map((old) => removal(state, old)),
     { events: [{ type: 'keyAdded', key }], claims: [claim], send },

@@ -9,6 +9,7 @@ import { type AppIndexEntry, formatIndexEntry } from '../apps/app-access-index.t
 import { audited, type Change, type Origin, outcome } from '../change.ts';
 import { type Message, type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import type { Ports } from '../runtime/ports.ts';
+import { messageTo, receiver } from '../runtime/protocol.ts';
 import { challengeUsed, refusedChallenge, type UsedChallenge } from './challenges.ts';
 import { findById } from './id-list.ts';
 import type { LogEntry } from './login-log.ts';
@@ -27,6 +28,12 @@ import {
   verifyAssertion,
   verifyProof,
 } from './verification.ts';
+
+const USER = receiver<{
+  readonly type: 'endSession';
+  readonly sessionId: string;
+  readonly origin: Origin;
+}>('user');
 
 /** Exactly one of `proof` and `assertion`. */
 export interface Login {
@@ -227,11 +234,7 @@ function sameIndexEntry(command: Login | McpLogin): Change {
 
 /** Ends a session of another user that came with a login. */
 export function endingElsewhere(previous: SessionOwner, origin: Origin): Message {
-  return {
-    toKind: 'user',
-    toId: previous.userId,
-    command: { type: 'endSession', sessionId: previous.sessionId, origin },
-  };
+  return messageTo(USER, previous.userId, { type: 'endSession', sessionId: previous.sessionId, origin });
 }
 
 /** A refusal that the owner can read in the login log. A key or account that is not there has no log. */

@@ -186,7 +186,7 @@ function decideRemove(
 ): Decision {
   const answer = settled(ownerId, commandId, reply);
   if (state.phase !== 'registered') return { send: [answer] };
-  const gone = { type: 'appGone', appId: state.id };
+  const gone = { type: 'appGone', appId: state.id } as const;
   return {
     events: [{ type: 'removed' }],
     claims: [

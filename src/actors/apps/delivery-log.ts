@@ -5,7 +5,9 @@
  */
 import { type AttemptRecord, LOG_ATTEMPTS_MAX, LOG_KEEP_MS } from '../../domain/webhooks/types.ts';
 import { defineActor, type Message, type Outcome, type Turn } from '../runtime/actor.ts';
-import type { Protocol } from '../runtime/protocol.ts';
+import { messageTo, type Protocol, receiver } from '../runtime/protocol.ts';
+
+const DELIVERY_LOG = receiver<LogCommand>('deliveryLog');
 
 /** Lines of one page. */
 export const PAGE_LINES = 100;
@@ -112,15 +114,13 @@ export function logPageId(appId: string, page: number): string {
 /** The message that carries a line into the log. */
 export function lineMessage(appId: string, line: LogLine): Message {
   const command: AppendLine = { type: 'append', line };
-  return { toKind: 'deliveryLog', toId: logPageId(appId, pageOf(line.number)), command };
+  return messageTo(DELIVERY_LOG, logPageId(appId, pageOf(line.number)), command);
 }
 
 /** Messages that empty the log of a removed application. */
 export function clearMessages(appId: string, lines: number): Message[] {
   const pages = Math.min(PAGES, Math.ceil(lines / PAGE_LINES));
-  return Array.from({ length: pages }, (_, page) => ({
-    toKind: 'deliveryLog',
-    toId: logPageId(appId, page),
-    command: { type: 'clear' },
-  }));
+  return Array.from({ length: pages }, (_, page) =>
+    messageTo(DELIVERY_LOG, logPageId(appId, page), { type: 'clear' }),
+  );
 }

@@ -12,6 +12,7 @@ import type {
   WebhookNotice,
 } from '../../domain/webhooks/types.ts';
 import type { AuditRecord, Message, Outcome, Turn } from '../runtime/actor.ts';
+import { messageTo, receiver } from '../runtime/protocol.ts';
 import { appRecord } from './app-change.ts';
 import {
   type AppEvent,
@@ -25,6 +26,8 @@ import { judge, noticesOf } from './attempt-outcome.ts';
 import type { DeliveryEvent } from './delivery-events.ts';
 import { lineMessage } from './delivery-log.ts';
 import type { DeliveryState } from './delivery-state.ts';
+
+const APP = receiver<DeliveryCommand>('app');
 
 export type DeliveryCommand =
   /** Before the first attempt. The reply is the `WebhookView` with the delivery in it, or without where it came too late. */
@@ -172,7 +175,7 @@ function settle(
 }
 
 function toOneself(state: AppState, notice: WebhookNotice): Message {
-  return { toKind: 'app', toId: state.id, command: { type: 'tell', notice } satisfies DeliveryCommand };
+  return messageTo(APP, state.id, { type: 'tell', notice });
 }
 
 function disabledRecord(state: AppState, after: DeliveryState, turn: Turn): AuditRecord {

@@ -8,8 +8,10 @@ import { contactKey } from '../../domain/contacts.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import { defineActor, type Message, type Outcome, type Turn } from '../runtime/actor.ts';
 import type { CodeMessage, PortResult } from '../runtime/ports.ts';
-import type { Protocol } from '../runtime/protocol.ts';
+import { messageTo, type Protocol, receiver } from '../runtime/protocol.ts';
 import type { OpenCode } from './state.ts';
+
+const SENDER = receiver<DeliverCode>('codeCourier');
 
 const SENDERS = 16;
 const RETRY_FIRST_MS = 2 * SECOND_MS;
@@ -77,7 +79,7 @@ export function senderOf(code: OpenCode): Message {
     expiresMs,
     failures: 0,
   };
-  return { toKind: 'codeCourier', toId: String(hash.readUInt8(0) % SENDERS), command };
+  return messageTo(SENDER, String(hash.readUInt8(0) % SENDERS), command);
 }
 
 function deliver(command: DeliverCode, turn: Turn): Outcome<CodeSenderEvent, null> {

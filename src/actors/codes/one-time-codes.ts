@@ -17,7 +17,7 @@ import {
   type Turn,
 } from '../runtime/actor.ts';
 import type { PortResult } from '../runtime/ports.ts';
-import type { Protocol } from '../runtime/protocol.ts';
+import { messageTo, type Protocol, receiver } from '../runtime/protocol.ts';
 import { senderOf } from './code-sender.ts';
 import {
   CODE_LIFE_MS,
@@ -30,6 +30,12 @@ import {
   RESEND_AFTER_MS,
   recentSendings,
 } from './state.ts';
+
+const USER = receiver<{
+  readonly type: 'codeRefused';
+  readonly error: WrongCode['row'];
+  readonly origin: Origin;
+}>('user');
 
 /** The one instance. */
 export const ONE_TIME_CODES_ID = 'all';
@@ -233,9 +239,7 @@ function wrong(
 ): Outcome<CodeEvent, WrongCode> {
   const { holder, channel } = code;
   const send: Message[] =
-    holder === null
-      ? []
-      : [{ toKind: 'user', toId: holder, command: { type: 'codeRefused', error: row, origin } }];
+    holder === null ? [] : [messageTo(USER, holder, { type: 'codeRefused', error: row, origin })];
   const fields = { ip: origin.ip, channel, loginType: null, error: ERRORS[row].message };
   return {
     send,

@@ -7,7 +7,8 @@ import { ERRORS, type ErrorName } from '../../../domain/errors.ts';
 import { MINUTE_MS, SECOND_MS } from '../../../domain/time.ts';
 import { type Answer, Later, type Message, type Outcome, type Turn } from '../../runtime/actor.ts';
 import type { Ports } from '../../runtime/ports.ts';
-import { type FreeSlot, UPLOAD_SLOTS_ID } from './upload-slots.ts';
+import { messageTo, receiver } from '../../runtime/protocol.ts';
+import { type FreeSlot, UPLOAD_SLOTS, UPLOAD_SLOTS_ID } from './upload-slots.ts';
 import {
   expiryMs,
   type Leftover,
@@ -16,6 +17,8 @@ import {
   type UploadEvent,
   type UploadState,
 } from './upload-state.ts';
+
+const UPLOAD = receiver<CleanUp>('upload');
 
 export const EXPIRY_TIMER = 'expiry';
 const RETRY_FIRST_MS = 2 * SECOND_MS;
@@ -53,7 +56,7 @@ export interface CleanedUp {
 
 export function cleanUpMessage(userId: string, uploadKey: string): Message {
   const command: CleanUp = { type: 'cleanUp', uploadKey };
-  return { toKind: 'upload', toId: userId, command };
+  return messageTo(UPLOAD, userId, command);
 }
 
 /** `waiter` is answered when the slot is free. */
@@ -77,7 +80,7 @@ export function endUpload(
 ): Outcome<UploadEvent, null> {
   const events: UploadEvent[] = [{ type: 'uploadEnded', ending }];
   const free: FreeSlot = { type: 'freeSlot', uploadKey, userId };
-  const send: Message[] = [{ toKind: 'uploadDesk', toId: UPLOAD_SLOTS_ID, command: free }];
+  const send: Message[] = [messageTo(UPLOAD_SLOTS, UPLOAD_SLOTS_ID, free)];
   if (waiter !== undefined) events.push({ type: 'waiterJoined', commandId: waiter });
   if (ending !== 'complete') {
     events.push({ type: 'leftBehind', uploadKey, fileId });

@@ -3,8 +3,9 @@ import type { ErrorName } from '../../../domain/errors.ts';
 import { mayHaveMessage } from '../../../domain/files/files.ts';
 import { type Message, type Outcome, runOf, type Timer, type Turn } from '../../runtime/actor.ts';
 import type { Ports } from '../../runtime/ports.ts';
+import { messageTo } from '../../runtime/protocol.ts';
 import { cleanUpMessage, EXPIRY_TIMER } from './upload-ending.ts';
-import { UPLOAD_SLOTS_ID, type UploadPrepared } from './upload-slots.ts';
+import { UPLOAD_SLOTS, UPLOAD_SLOTS_ID, type UploadPrepared } from './upload-slots.ts';
 import {
   evolveUpload,
   expiryMs,
@@ -117,5 +118,5 @@ export function expiryTimer({ current }: UploadState, turn: Turn): Timer[] {
 
 function tellSlots({ uploadKey, asker }: OpenUpload, error: ErrorName | null): Message {
   const command: UploadPrepared = { type: 'uploadPrepared', uploadKey, asker, error };
-  return { toKind: 'uploadDesk', toId: UPLOAD_SLOTS_ID, command };
+  return messageTo(UPLOAD_SLOTS, UPLOAD_SLOTS_ID, command);
 }

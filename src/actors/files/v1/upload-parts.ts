@@ -12,6 +12,7 @@ import {
   type Turn,
 } from '../../runtime/actor.ts';
 import type { Ports } from '../../runtime/ports.ts';
+import { messageTo, receiver } from '../../runtime/protocol.ts';
 import { lostChunks } from './upload-check.ts';
 import { EXPIRY_TIMER, endUpload } from './upload-ending.ts';
 import { expiryTimer } from './upload-opening.ts';
@@ -25,6 +26,8 @@ import {
   type UploadState,
   wholeCrc32,
 } from './upload-state.ts';
+
+const UPLOAD = receiver<FinishUpload>('upload');
 
 /** Callers that may wait for one completion. */
 const WAITERS_MAX = 16;
@@ -125,7 +128,7 @@ function noFileYet(chunkNumber: number): StoredChunk {
 
 function finishMessage(userId: string, uploadKey: string, storedBy: string): Message {
   const command: FinishUpload = { type: 'finishUpload', uploadKey, storedBy };
-  return { toKind: 'upload', toId: userId, command };
+  return messageTo(UPLOAD, userId, command);
 }
 
 /**

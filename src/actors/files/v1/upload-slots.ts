@@ -22,8 +22,17 @@ import {
   refuse,
   type Turn,
 } from '../../runtime/actor.ts';
-import type { Protocol } from '../../runtime/protocol.ts';
+import { messageTo, type Protocol, receiver } from '../../runtime/protocol.ts';
 import type { UploadFacts } from './upload-state.ts';
+
+/** The beginning of an upload; upload-opening.ts decides it. */
+interface OpenUpload extends UploadFacts {
+  readonly type: 'openUpload';
+  readonly asker: string;
+}
+
+const UPLOAD = receiver<OpenUpload | { readonly type: 'slotFreed'; readonly uploadKey: string }>('upload');
+export const UPLOAD_SLOTS = receiver<UploadSlotsCommand>('uploadDesk');
 
 const FULL_SHARE = 'too many uploads of one network at the same time';
 
@@ -134,11 +143,11 @@ function grant(
     owner: userId,
     onConflict: 'CRC32AlreadyUsed',
   };
-  const open = { type: 'openUpload', ...facts, uploadKey: slot.uploadKey, asker: turn.commandId };
+  const open: OpenUpload = { type: 'openUpload', ...facts, uploadKey: slot.uploadKey, asker: turn.commandId };
   return {
     events: [{ type: 'slotGranted', slot }],
     claims: [claim],
-    send: [{ toKind: 'upload', toId: userId, command: open }],
+    send: [messageTo(UPLOAD, userId, open)],
     reply: new Later(turn.commandId),
   };
 }
@@ -162,7 +171,7 @@ function prepared(
 /** The uploader's actor hears of it every time, also when the message came twice. */
 function free({ slots }: UploadSlotsState, { uploadKey, userId }: FreeSlot): Outcome<UploadSlotsEvent, null> {
   const slot = slots.find((one) => one.uploadKey === uploadKey);
-  const send: Message[] = [{ toKind: 'upload', toId: userId, command: { type: 'slotFreed', uploadKey } }];
+  const send: Message[] = [messageTo(UPLOAD, userId, { type: 'slotFreed', uploadKey })];
   return { ...(slot === undefined ? {} : freed(slot)), send };
 }
 

@@ -6,7 +6,10 @@ import { completionRefusal } from '../../../domain/files/files.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../domain/time.ts';
 import { type Answer, type Message, type Outcome, refuse, type Turn } from '../../runtime/actor.ts';
 import type { PortResult, Ports } from '../../runtime/ports.ts';
+import { messageTo, receiver } from '../../runtime/protocol.ts';
 import type { Draft, DraftEvent, DraftState } from './draft-state.ts';
+
+const DRAFT = receiver<CompleteDraft | RemoveDraft>('draft');
 
 /** The timer that ends a draft nobody completes. */
 export const EXPIRY = 'expiry';
@@ -51,7 +54,7 @@ const NO_STORAGE: PortResult<null> = { ok: false, error: 'FileStorageFailed' };
 const NO_MODULE: PortResult<null> = { ok: false, error: 'ChartApiFileError' };
 
 export function messageOf(state: DraftState, type: 'completeDraft' | 'removeDraft'): Message {
-  return { toKind: 'draft', toId: state.place, command: { type, uploadKey: state.draft?.uploadKey ?? '' } };
+  return messageTo(DRAFT, state.place, { type, uploadKey: state.draft?.uploadKey ?? '' });
 }
 
 /** Message and bytes are to go. A caller who waits for the completion is told `answers`. */
