@@ -97,7 +97,7 @@ async function unseen(kind: string, damage: (file: Buffer, at: number) => string
     writeFileSync(join(directory, 'data.mdb'), bytes);
     const { findings } = await checkJournalRows(directory, false, () => undefined);
     if (findings === 0 && (await digest(directory)) !== whole) missed.push(place);
-    t.notOk(existsSync(join(directory, 'gatehouse.lock')), 'nothing is left in the folder');
+    t.notOk(existsSync(join(directory, 'gatehouse.lock')), 'no lock file is left in the folder');
   }
   return missed;
 }

@@ -87,7 +87,7 @@ t.test('events: no event is lost or duplicated by kill -9 while modules push', a
     killed = true;
     await Promise.all(pushers);
     const left = await openJournal({ directory: dataPath });
-    t.ok(left.events.waiting(0, 1).length > 0, 'some were waiting when it was killed');
+    t.ok(left.events.waiting(0, 1).length > 0, 'some events were waiting at the kill');
     await left.close();
     gateway = await launch({ dataPath, configuration });
   }
@@ -106,7 +106,7 @@ t.test('events: no event is lost or duplicated by kill -9 while modules push', a
   t.equal(rows.length, sent.length);
   t.same(new Set(rows.map(([, tick]) => Number(tick))), new Set(sent));
   t.ok(rows.every(([, tick, , , , , , wire]) => wire.includes(`"amount":${tick}.50}`)));
-  t.equal(journal.meta(EVENT_EPOCH_KEY), undefined, 'the copy will be another log');
+  t.equal(journal.meta(EVENT_EPOCH_KEY), undefined, 'the copy has no log id yet');
   await journal.close();
   t.equal((await gateway.stop()).code, 0);
   const restored = await launch({ dataPath: copy, configuration });
@@ -118,7 +118,7 @@ t.test('events: no event is lost or duplicated by kill -9 while modules push', a
   await until(restored, ({ newest }) => newest === sent.length + 1);
   t.equal((await restored.stop()).code, 0);
   const after = await openJournal({ directory: copy });
-  t.match(after.meta(EVENT_EPOCH_KEY), /^[0-9a-f]{16}$/, 'and began another one when it was started');
+  t.match(after.meta(EVENT_EPOCH_KEY), /^[0-9a-f]{16}$/, 'the restored journal began a new log at its start');
   await after.close();
 });
 

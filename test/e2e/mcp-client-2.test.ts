@@ -67,7 +67,7 @@ for (const mode of MODES) {
     t.strictSame(faults, []);
   });
 
-  t.test(`client 2, ${mode}: refusals and failures reach it as what they are`, async (t) => {
+  t.test(`client 2, ${mode}: refusals are JSON-RPC errors and failures are tool errors`, async (t) => {
     const mcp = await startMcp({ backend: () => ({ status: 400, body: '{"error":{"code":2001}}' }) });
     t.teardown(() => mcp.close());
     const { client } = await connect(t, mcp.http.url, mode, bearer(TOKENS.McpBasic));
@@ -89,7 +89,7 @@ for (const mode of MODES) {
     t.equal(await codeOf(client.callTool({ name: 'wallet_get_balance' })), -32001);
   });
 
-  t.test(`client 2, ${mode}: a cancelled call is given up at the backend`, async (t) => {
+  t.test(`client 2, ${mode}: a cancelled call is aborted at the backend`, async (t) => {
     let reached: () => void = () => undefined;
     const arrived = new Promise<void>((resolve) => {
       reached = resolve;

@@ -118,7 +118,7 @@ async function moveMoney(t: Test, client: Client, receiver: Client, toUserId: st
   t.match(
     await errorOf(t, receiver, 'wallet_get_tx_info', { id: transactions[0].id }),
     {},
-    'not the other one’s',
+    'transactions of other users are not readable',
   );
   t.ok((await resultOf(t, client, 'wallet_list_addresses', { currency })).addresses.length > 0);
   const address = { currency, amount: withdrawMin, address: 'DE89370400440532013000' };
@@ -162,9 +162,9 @@ t.test('official client: every gateway and wallet tool on the real program, as M
     t.match(contents, [{ uri, mimeType: 'application/json', text: /^\{"result":/ }], uri);
   }
   t.ok(await resultOf(t, client, 'close_sessions', { others: true }));
-  t.ok(await resultOf(t, client, 'user_keys'), 'the closing session lives on');
+  t.ok(await resultOf(t, client, 'user_keys'), 'the requesting session stays open');
   t.ok(await resultOf(t, client, 'close_sessions'));
-  await t.rejects(client.callTool({ name: 'user_keys' }), { code: -32001 }, 'and ends with the last call');
+  await t.rejects(client.callTool({ name: 'user_keys' }), { code: -32001 }, 'and is closed by the last call');
 });
 
 t.test('official client: McpBasic reads the curated tools and moves no money', async (t) => {

@@ -59,7 +59,7 @@ t.test(
       args: ['--sandbox'],
     });
     const after = await callTool(gateway.url, bearer, 'wallet_get_balance');
-    t.same(after.json['result'], before.json['result'], 'the MCP session and the balance are what they were');
+    t.same(after.json['result'], before.json['result'], 'the MCP session and the balance are unchanged');
     const keys = await request(`${gateway.url}/auth/v1/keys/user_keys`, {
       headers: { Cookie: person.cookie },
     });
@@ -88,11 +88,15 @@ t.test(
     }
     t.match((await request(url)).json, { error: { code: 1101 } });
     const lie = { Cookie: person.cookie, 'X-Crm': '1', X_Crm: '1' };
-    t.equal((await request(url, { headers: lie })).text, text, 'whose wallet it is, the session says');
+    t.equal(
+      (await request(url, { headers: lie })).text,
+      text,
+      'the session decides the wallet, not the client’s headers',
+    );
     const { text: metrics } = await request(`${gateway.internal}/metrics`);
     t.match(metrics, /^gatehouse_calls_total\{event="rest.call",name="wallet",outcome="ok"\} 3$/m);
     const tool = await callTool(gateway.url, bearer, 'wallet_get_balance', { currency: 'DEMO' });
-    t.equal(String(tool.json['result']?.['content']?.['0']?.['text']), text, 'the tool says the same');
+    t.equal(String(tool.json['result']?.['content']?.['0']?.['text']), text, 'the tool returns the same');
   },
 );
 
@@ -230,7 +234,7 @@ t.test(
     await gateway.kill();
     gateway = await launch({ dataPath: gateway.dataPath, configuration });
     const again = await request(`${gateway.url}/auth/v1/sessions`, { headers: { Cookie: outsider.cookie } });
-    t.match(again.headers.get('x-ratelimit'), /^s=s;l=35;/, 'the change wins over the file after a restart');
+    t.match(again.headers.get('x-ratelimit'), /^s=s;l=35;/, 'the change overrides the file after a restart');
     await gateway.stop();
   },
 );

@@ -72,7 +72,7 @@ t.test('production: a public key alone reads public data; a reload opens and clo
   const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
   const verified = String(login.json['result']?.['sessionId']);
   t.equal(await balanceIsOpen(gateway, basic), false);
-  t.equal(await balanceIsOpen(gateway, verified), true, 'a signature opens it');
+  t.equal(await balanceIsOpen(gateway, verified), true, 'a McpVerified session reads it');
   t.match(await callTool(gateway.url, basic, 'market_get_rates'), { json: { result: { content: Array } } });
   const rates = `${gateway.url}/markets/v1/rates/list`;
   t.equal((await request(rates, { headers: { Authorization: `Bearer ${basic}` } })).status, 200);
@@ -89,7 +89,7 @@ t.test('production: a public key alone reads public data; a reload opens and clo
   t.equal(await reloaded({ McpBasicPersonalReads: true }), true);
   t.equal(warnings(), 1);
   t.equal(await reloaded({ McpBasicPersonalReads: false }), false);
-  t.equal(await reloaded({ Production: false }), false, 'production mode is that of the start');
+  t.equal(await reloaded({ Production: false }), false, 'production mode is fixed at the start');
   t.equal(warnings(), 1);
   writeFileSync(file, JSON.stringify({ ...configuration, McpBasicPersonalReads: true }));
   gateway.process.kill('SIGHUP');

@@ -285,15 +285,15 @@ t.test('program: tools under Config, and SIGHUP names changed keys that need a r
   });
   gateway.process.kill('SIGHUP');
   await gateway.said(/catalog reloaded/);
-  t.same(await names(), ['second'], 'tools are taken all the same');
+  t.same(await names(), ['second'], 'tools are loaded nevertheless');
   const warning = gateway
     .output()
     .stderr.split('\n')
     .filter((line) => line.includes('need a restart'))
     .map((line) => JSON.parse(line) as { keys: string[]; level: unknown });
   t.equal(warning.length, 1);
-  t.same(warning[0]?.keys.sort(), ['Modules.core.key', 'Project'], 'a flag gives the port of this start');
-  t.notMatch(gateway.output().stderr, key, 'names alone');
+  t.same(warning[0]?.keys.sort(), ['Modules.core.key', 'Project'], 'the port is set by a flag and not named');
+  t.notMatch(gateway.output().stderr, key, 'only names are logged');
 });
 
 t.test('program: the first line says where it listens, and SIGTERM ends the program with 0', async (t) => {

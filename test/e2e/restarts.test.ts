@@ -16,5 +16,5 @@ t.test('restarts: 50 plain EventSource clients reconnect after a stop and after 
   t.comment(JSON.stringify(report));
   t.same(report.faults, []);
   t.equal(report.open, CLIENTS);
-  t.equal(report.opened, CLIENTS * (RESTARTS + 1), 'each began once more after each restart');
+  t.equal(report.opened, CLIENTS * (RESTARTS + 1), 'each client reconnected once after each restart');
 });

@@ -36,5 +36,5 @@ t.test('seal key: a journal sealed under a key is served with that key alone', a
   t.equal((await changed.stop()).code, 0);
   t.equal((await (await start({ GATEHOUSE_TEST_SEAL: two })).stop()).code, 0, 'the new key alone');
   const lost = { Secrets: { sealKeyLost: true } };
-  t.equal((await (await start({}, lost)).stop()).code, 0, 'given up on purpose');
+  t.equal((await (await start({}, lost)).stop()).code, 0, 'sealed keys are abandoned by sealKeyLost');
 });

@@ -45,7 +45,7 @@ t.test(
     }
     const { text: metrics } = await request(`${gateway.internal}/metrics`);
     t.match(metrics, /route="\/mcp"/, 'the visible requests are counted');
-    t.notMatch(metrics, /route="\/:module/, 'the hidden ones are not');
+    t.notMatch(metrics, /route="\/:module/, 'the hidden requests are not counted');
     const headers = { Cookie: admin.cookie };
     const audit = async () =>
       (await request(`${gateway.url}/ProxyAdmin/api/audit?limit=1000`, { headers })).text;
@@ -55,6 +55,6 @@ t.test(
     // Audit records of reads are written with the next commit.
     let records = '';
     while (!records.includes('rest.call')) records = await audit();
-    t.equal(records.split('rest.call').length - 1, 1, 'nor recorded: sent by itself it is, once');
+    t.equal(records.split('rest.call').length - 1, 1, 'only the direct request is recorded, once');
   },
 );

@@ -57,7 +57,7 @@ t.test(
     t.match(stdout, /the file is whole: 120000 bytes were kept, 180000 came later/);
     t.match(stdout, /120000 and 180000 bytes are the file/);
     t.notMatch(stdout, /(?:"fileCode":"|v2\/file\/)(?!create_draft|stream_upload)[A-Za-z_-][A-Za-z0-9_-]{6}/);
-    t.notMatch(stdout, /"(?:sessionId|code)":"[A-Za-z0-9_-]{7}/, 'so are sessions and signatures in bodies');
+    t.notMatch(stdout, /"(?:sessionId|code)":"[A-Za-z0-9_-]{7}/, 'sessions and codes in bodies are cut');
   },
 );
 

@@ -159,8 +159,8 @@ t.test('TLS: SIGHUP serves a new certificate, keeps open connections and loses n
   await Promise.all(Array.from({ length: AT_A_TIME }, client));
   t.same(failures, [], `${CONNECTIONS} connections beside the change`);
   await gateway.said(/certificate renewed/);
-  t.ok((prints.get(printOf(first)) ?? 0) > 0, 'the first certificate before');
-  t.ok((prints.get(printOf(second)) ?? 0) > 0, 'the second one after');
+  t.ok((prints.get(printOf(first)) ?? 0) > 0, 'the first certificate is used before the change');
+  t.ok((prints.get(printOf(second)) ?? 0) > 0, 'the second certificate is used after the change');
   t.equal(await served(port), printOf(second));
   t.equal(await onKept(), `200 ${printOf(first)}`, 'the open connection keeps its first certificate');
   for (const [name, bad] of Object.entries({
@@ -177,7 +177,7 @@ t.test('TLS: SIGHUP serves a new certificate, keeps open connections and loses n
   put(files, first);
   gateway.process.kill('SIGHUP');
   await gateway.said(/certificate renewed[\s\S]*certificate renewed/);
-  t.equal(await served(port), printOf(first), 'a good one after bad ones is taken');
+  t.equal(await served(port), printOf(first), 'a valid certificate after invalid ones is loaded');
   t.equal((await gateway.stop()).code, 0);
 });
 

@@ -256,7 +256,7 @@ t.test(
     const description = json as unknown as Description;
     const client = await generateClient(description, gateway.url);
     t.teardown(() => client.remove());
-    t.equal(client.complaints, '', 'with a call of each example');
+    t.equal(client.complaints, '', 'compiles with a call of each example');
     const wrong = structuredClone(description);
     const body = wrong.paths['/auth/v1/login_phone']?.['post']?.requestBody?.content['application/json'];
     Object.assign(body ?? {}, { example: { phone: 7 } });
@@ -265,7 +265,7 @@ t.test(
     t.match(
       refused.complaints,
       /calls\.ts.*number.*is not assignable to type 'string'/,
-      'and finds the planted faults',
+      'the compiler finds the planted faults',
     );
     const operations = new Map(operationsOf(description).map((each) => [each.operationId, each]));
     const person = await signUp(gateway.url, admin);

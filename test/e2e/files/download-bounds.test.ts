@@ -63,7 +63,7 @@ t.test('clients that never read use bounded memory, are closed, and delay no oth
     over = (mostLent === STALLED.clients && lent === 0) || performance.now() - startMs > STALLED.goneMsMax;
     if (!over) await new Promise((resolve) => setTimeout(resolve, 500));
   }
-  t.equal(mostLent, STALLED.clients, 'all of them stood still');
+  t.equal(mostLent, STALLED.clients, 'all clients were stalled');
   t.equal((await healthOf(gateway)).lent, 0, `gone after ${Math.round(performance.now() - startMs)} ms`);
   t.ok(mostRssBytes < STALLED.rssBytesMax, `${Math.round(mostRssBytes / 1024)} KiB more memory`);
 });

@@ -92,7 +92,7 @@ t.test('chat members fetch a file; other users and former members are refused', 
   t.same((await get(file.byId, { Cookie: outsider.cookie })).refusal, [404, 1311]);
   t.same((await get(`/auth/v1/file/${file.fileId}`, { Cookie: outsider.cookie })).refusal, [404, 1311]);
   t.same((await get(file.byId)).refusal, [401, 1101]);
-  t.ok((await get(file.byCode)).bytes.equals(bytes), 'the code is for everybody');
+  t.ok((await get(file.byCode)).bytes.equals(bytes), 'the code is valid for every caller');
   await chat(member.userId, 'chats/leave', { chatId });
   const left = await untilRefused(file.byId, { Cookie: member.cookie });
   t.same(left.refusal, [404, 1311], `${Math.round(left.tookMs)} ms after leaving`);
@@ -140,7 +140,7 @@ t.test('a blocked user is refused every download', async (t) => {
   let code = 0;
   do code = await initUpload({ url: gateway.url, cookie }, unfinished).then(codeOf);
   while (code === 1304 && performance.now() - startMs < REVOKED_MS_MAX);
-  t.equal(code, 0, 'what the user had begun makes room for others');
+  t.equal(code, 0, 'the open upload of the blocked user is released');
 });
 
 t.test('a chat module that is down is 502 or 503, and missing bytes are 404', async (t) => {
@@ -176,7 +176,7 @@ t.test('removed files are 404 at once, and open uploads continue', async (t) => 
   const [person, other] = [await signUp(gateway.url), await signUp(gateway.url)];
   const bytes = randomBytes(300_000);
   const file = await upload(person, bytes);
-  t.equal((await get(file.byCode)).status, 200, 'described and open');
+  t.equal((await get(file.byCode)).status, 200, 'known and downloadable');
   const draft = await fetch(`${gateway.url}/auth/v2/file/create_draft?fileName=a.bin&fileSize=300000`, {
     method: 'POST',
     headers: { Cookie: person.cookie },
@@ -202,7 +202,7 @@ t.test('removed files are 404 at once, and open uploads continue', async (t) => 
   });
   t.equal(rest.status, 200, await rest.text());
   t.ok((await get(`/auth/v2/file/${draftId}`, { Cookie: person.cookie })).bytes.equals(bytes));
-  t.same(await removeFiles(gateway, asked), [200, { removed: 1 }], 'once it is whole it may go');
+  t.same(await removeFiles(gateway, asked), [200, { removed: 1 }], 'a complete file can be removed');
 });
 
 t.test('storage server: its files are served whole, in ranges, and to HEAD', async (t) => {

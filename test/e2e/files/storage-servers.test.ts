@@ -89,5 +89,5 @@ t.test('storage server: files are stored there and read back, and its failures a
   t.match(lost.text, /"code":1312/);
   await gateway.said(/PUT at http:[^"]*answered 500/);
   server.fault = 'none';
-  t.equal((await uploadStream(gateway, person, bytes)).status, 200, 'and then it works again');
+  t.equal((await uploadStream(gateway, person, bytes)).status, 200, 'uploads work again after the fault');
 });

@@ -99,7 +99,7 @@ t.test(
     const order = [...chunksOf(bytes).keys()].reverse();
     const first = await uploadPart(ada, bytes, order[0] ?? 0);
     t.same(first.json, { result: { chunkNumber: 20, fileId: null, fileCode: null } });
-    t.equal(first.headers.get('x-ratelimit'), null, 'parts are not counted');
+    t.equal(first.headers.get('x-ratelimit'), null, 'parts do not count as requests');
     t.same((await uploadPart(ada, bytes, 20)).json, first.json, 'again: the same answer');
     const status = await uploadStatus(ada, crc32(bytes));
     const missing = Array.from({ length: 20 }, (_, at) => at);
@@ -118,7 +118,7 @@ t.test(
     t.match(info, { name: 'größe 😀.txt', sizeBytes: bytes.length, crc32: crc32(bytes), text: 'look' });
     t.match(await chat(ada.userId, `chats/info?chatId=${info['chatId']}`), { kind: 'personal' });
     const again = await uploadPart(ada, bytes, Number(chunkNumber));
-    t.same(again.json, last?.json, 'the finishing part again');
+    t.same(again.json, last?.json, 'the last part repeated');
     const other = (Number(chunkNumber) + 1) % 21;
     t.same(refusalOf(await uploadPart(ada, bytes, other)), [404, 1305]);
     t.same(refusalOf(await uploadStatus(ada, crc32(bytes))), [404, 1305]);
@@ -221,7 +221,11 @@ t.test('init: 1302 for a second upload, 1304 for a CRC-32 in use, 1303 for the 6
   t.same(refusalOf(await initUpload(winner, bytes)), [409, 1302], 'before 1303');
   t.same((await cancelUpload(winner, crc32(bytes))).text, '{"result":null}');
   t.equal((await initUpload(last, bytes)).status, 200, 'the slot and the CRC-32 are free with the answer');
-  t.same(refusalOf(await cancelUpload(winner, crc32(bytes))), [404, 1305], 'the id is another’s now');
+  t.same(
+    refusalOf(await cancelUpload(winner, crc32(bytes))),
+    [404, 1305],
+    'the id belongs to another user now',
+  );
   await cancelUpload(last, crc32(bytes));
   for (const [at, one] of people.slice(2, 60).entries())
     await cancelUpload(one, String(opened[at]?.json['result']));
@@ -266,8 +270,8 @@ t.test(
       chunkNumber,
       chunkCrc32: crc32(sent),
     });
-    t.same(refusalOf(await sendPart(ada, as(0, long), long)), [413, 1307], '256 KB and a byte');
-    t.same(refusalOf(await sendPart(ada, as(2, first), first)), [413, 1307], 'longer than the last one');
+    t.same(refusalOf(await sendPart(ada, as(0, long), long)), [413, 1307], '256 KB and one byte');
+    t.same(refusalOf(await sendPart(ada, as(2, first), first)), [413, 1307], 'longer than the last chunk');
     const short = first.subarray(1);
     t.same(refusalOf(await sendPart(ada, as(0, short), short)), [400, 1307]);
     t.same(refusalOf(await sendPart(ada, as(0, first), new Uint8Array(0))), [400, 1307], 'no body');
@@ -278,7 +282,7 @@ t.test(
       long,
       Buffer.from('\r\n0\r\n\r\n'),
     ]);
-    t.match(await raw(chunked), /^HTTP\/1\.1 413[\s\S]*"code":1307/, 'chunked, nothing declared');
+    t.match(await raw(chunked), /^HTTP\/1\.1 413[\s\S]*"code":1307/, 'chunked, without a declared length');
     t.equal((await uploadPart(ada, bytes, 0)).status, 200);
     t.same(refusalOf(await sendPart(ada, { ...as(0, first), chunkCrc32: 7 }, first)), [422, 1308], 'stored');
     t.equal((await uploadPart(ada, bytes, 1)).status, 200);
@@ -389,7 +393,7 @@ t.test('module down at init or completion: 1310, no data is left, and the slot i
     t.equal((await initUpload(ada, bytes)).status, 200);
     await fault(mode);
     t.same(refusalOf(await uploadPart(ada, bytes, 0)), [502, 1310], mode);
-    t.ok(await until(() => stored(ada).length === 0), 'the bytes go while the module is down');
+    t.ok(await until(() => stored(ada).length === 0), 'the bytes are removed while the module is down');
     t.same(refusalOf(await uploadPart(ada, bytes, 0)), [404, 1305]);
     await fault('ok');
     t.equal((await initUpload(ada, bytes)).status, 200, 'the slot is free');

@@ -134,7 +134,7 @@ async function changePasskey(t: Test, { page, violations, picture }: OpenPage): 
 async function onPhone(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
   await page.setViewportSize(PHONE);
   const row = rowOf(page, agent.publicKey);
-  t.ok(await fits(page, PHONE.width), 'the list');
+  t.ok(await fits(page, PHONE.width), 'the list fits');
   t.same(await violations(), []);
   await picture('keys-narrow');
   for (const [name, open] of [
@@ -150,7 +150,7 @@ async function onPhone(t: Test, { page, violations, picture }: OpenPage): Promis
         '(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector("dialog[open]"))',
       ),
       0,
-      `the dialog to ${name} stands still`,
+      `the dialog to ${name} does not scroll`,
     );
     t.same(await violations(), [], name);
     await picture(`keys-narrow-${name}`);
@@ -172,7 +172,7 @@ async function removeKey(t: Test, { page, violations, picture }: OpenPage, perso
   for (const leave of [() => page.keyboard.press('Escape'), () => dialog.getByText('Cancel').click()]) {
     await button.click();
     await dialog.waitFor();
-    t.equal(await focused(page), 'Cancel', 'the safe button has the focus');
+    t.equal(await focused(page), 'Cancel', 'the cancel button has the focus');
     await leave();
     await dialog.waitFor({ state: 'hidden' });
     t.match(await focused(page), /Remove/, 'the focus is back');

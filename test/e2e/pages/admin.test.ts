@@ -146,7 +146,7 @@ async function changeRole(t: Test, { page, violations, picture }: OpenPage): Pro
   t.equal(
     await page.evaluate('document.activeElement.textContent'),
     'Cancel',
-    'the safe button has the focus',
+    'the cancel button has the focus',
   );
   await dialog.getByLabel('New role').selectOption('admin');
   await dialog.getByText(`Account ${person.userId} gets the role admin. It can change everything`).waitFor();
@@ -164,7 +164,7 @@ async function changeRole(t: Test, { page, violations, picture }: OpenPage): Pro
   await dialog.getByLabel('New role').selectOption('support');
   await dialog.getByRole('button', { name: 'Cancel' }).click();
   await dialog.waitFor({ state: 'hidden' });
-  t.same(sent, [], 'nothing was sent so far');
+  t.same(sent, [], 'nothing was sent');
   t.equal(await row.getByText('none', { exact: true }).count(), 1);
   await change.click();
   t.equal(await dialog.getByLabel('New role').inputValue(), '', 'an unconfirmed choice is discarded');
@@ -184,7 +184,7 @@ async function filterAudit(t: Test, { page, violations, picture }: OpenPage): Pr
   await page.getByLabel('What').selectOption('settingChanged');
   await page.getByRole('button', { name: 'Show', exact: true }).click();
   await page.getByText('End of the log').waitFor();
-  t.match(page.url(), /Audit\?event=settingChanged$/, 'the filter is the address');
+  t.match(page.url(), /Audit\?event=settingChanged$/, 'the filter is in the URL');
   t.same([...new Set(await page.locator('tbody code').allTextContents())], ['settingChanged']);
   t.same(await violations(), []);
   await picture('admin-audit-filtered');
@@ -222,7 +222,7 @@ async function changeSetting(t: Test, { page, violations, picture }: OpenPage): 
   await field.fill('-1');
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('alert').getByText(/value/).waitFor();
-  t.equal(await field.inputValue(), '-1', 'what was typed stays');
+  t.equal(await field.inputValue(), '-1', 'typed input stays');
   await field.fill('50');
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByText('ApiRPSLimit is changed').waitFor();

@@ -235,7 +235,7 @@ t.test('browser events: a tab that was disconnected reads its missed events by i
   await sawAll(other, await push(person, 2));
   await other.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))");
   await sawAll(leader, await push(person, 30));
-  t.same(await seen(other), range(from, from + 1), 'nothing comes in while it is away');
+  t.same(await seen(other), range(from, from + 1), 'no event arrives while the tab is hidden');
   await other.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))");
   await sawAll(other, pushed);
   const last = await push(person, 3);
@@ -301,5 +301,5 @@ t.test('browser events: a plain EventSource resumes over a cut without gap or du
   await sawAll(page, pushed);
   const last = await push(person, 10);
   await sawAll(page, last);
-  t.same(await seen(page), range(from, last), 'what came before its first event is there too');
+  t.same(await seen(page), range(from, last), 'events before its first one are read too');
 });

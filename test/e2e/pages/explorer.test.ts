@@ -48,7 +48,7 @@ t.test('explorer: every route is listed, and the helper logs an agent in', async
   await picture('explorer');
 
   const route = page.locator('.opblock', { hasText: '/wallet' }).or(page.locator('#operations-mcp-post_mcp'));
-  t.ok((await route.count()) > 0, 'the way to MCP is among them');
+  t.ok((await route.count()) > 0, 'the route of MCP is listed');
   // Elements of Swagger UI itself are excluded; the page around it is checked.
   t.same(await violations('#explorer'), []);
   t.same(complaints(), []);

@@ -49,11 +49,11 @@ t.test('home: from nothing to an agent that called a tool in three clicks', asyn
   const sentence = 'Agents cannot log in with a passkey. MCP access has no effect for this key.';
   await passkey.getByRole('button', { name: 'Allow agents (MCP)' }).click();
   await passkey.getByRole('button', { name: 'Forbid agents (MCP)' }).waitFor();
-  t.equal(await passkey.getByText('MCP, no effect', { exact: true }).count(), 1, 'shown as it is stored');
-  t.equal(await page.getByText(sentence).count(), 1, 'said of the passkey, not of the software key');
+  t.equal(await passkey.getByText('MCP, no effect', { exact: true }).count(), 1, 'shown as stored');
+  t.equal(await page.getByText(sentence).count(), 1, 'shown for the passkey, not for the software key');
   t.equal(await passkey.getByText(sentence).count(), 1);
   const described = passkey.getByRole('button', { description: sentence });
-  t.equal(await described.textContent(), 'Forbid agents (MCP)', 'read with the button');
+  t.equal(await described.textContent(), 'Forbid agents (MCP)', 'the description of the button');
   t.same(await violations(), []);
   await picture('keys');
 
@@ -102,7 +102,7 @@ t.test(
     t.equal(
       await page.evaluate('document.activeElement.textContent'),
       'Cancel',
-      'the safe button has the focus',
+      'the cancel button has the focus',
     );
     t.same(await violations(), []);
     await picture('tool-question');
@@ -114,11 +114,11 @@ t.test(
     await call.click();
     await dialog.getByRole('button', { name: 'Cancel' }).click();
     await dialog.waitFor({ state: 'hidden' });
-    t.same(calls, [], 'nothing was sent so far');
+    t.same(calls, [], 'nothing was sent');
     await call.click();
     await dialog.getByRole('button', { name: 'Call it' }).click();
     await page.getByRole('region', { name: 'Answer' }).waitFor();
-    t.same(calls, [request], 'what was shown, once');
+    t.same(calls, [request], 'the shown request, once');
     await dialog.waitFor({ state: 'hidden' });
     t.same(complaints(), []);
   },

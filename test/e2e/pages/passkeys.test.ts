@@ -248,5 +248,5 @@ t.test('browser: a page of Fido2.origins may log in across origins, another one 
   const outsider = await openPasskeyPage(browser, strange, target);
   t.teardown(() => outsider.close());
   await outsider.plugIn();
-  refused(t, await outsider.register(), 401, 1105, 'allowed to call, but no origin of passkeys');
+  refused(t, await outsider.register(), 401, 1105, 'allowed by CORS, but not in Fido2.origins');
 });
