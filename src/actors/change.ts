@@ -1,6 +1,6 @@
 /** What a turn of the user actor does, put together from parts: events, claims, timers, messages, audit records. */
 import type { AuditEvent } from '../domain/audit.ts';
-import type { UserEvent, UserState } from './accounts/user-state.ts';
+import type { UserEvent, UserState } from './accounts/user-types.ts';
 import type { AuditRecord, Claim, Later, Message, Outcome, Timer, Turn } from './runtime/actor.ts';
 import { messageTo, receiver } from './runtime/protocol.ts';
 

@@ -1,6 +1,6 @@
 /** Puts a gateway together from its configuration, and takes it down again in the right order. */
+
 import { availableParallelism } from 'node:os';
-import type { ConfigurationResult } from '../config/load.ts';
 import type { Configuration } from '../domain/config/configuration.ts';
 import { isNoRoom } from '../domain/disk-faults.ts';
 import { SharedBounds } from '../domain/limits/shared-bounds.ts';
@@ -23,6 +23,7 @@ import { checkJournal, checkPages } from './journal.ts';
 import { reserveListeners } from './listeners.ts';
 import { observeRequests } from './metrics.ts';
 import { moduleAddresses, openCatalog, publicPaths, startStandIns, warnOfPersonalReads } from './modules.ts';
+import type { AssemblyOptions } from './options.ts';
 import { addressOf, resolveSite } from './site.ts';
 import { openStaff } from './staff.ts';
 import { openWebhooks } from './webhooks.ts';
@@ -31,17 +32,6 @@ import { openWebhooks } from './webhooks.ts';
 const WORKER_QUEUE_MAX = 10_000;
 /** Requests under way at a stop get so long to end (events.md "Drain": 13 s in all). */
 const DRAIN_MS = 10_000;
-
-export interface AssemblyOptions {
-  readonly version: string;
-  readonly log: Log;
-  /** Reads the configuration again, for a reload. */
-  readonly readAgain: () => ConfigurationResult;
-  /** Begins with an empty journal where one has been. */
-  readonly newJournal: boolean;
-  /** The journal failed: every waiter has its answer. */
-  readonly onFatal: (error: Error) => void;
-}
 
 export interface Assembly {
   readonly url: string;

@@ -1,7 +1,7 @@
 /** Capability codes: whoever holds one may use what it stands for, without a login (spec 5.2). */
 import { randomBytes } from 'node:crypto';
+import type { ModuleCall } from './call-arguments.ts';
 import { SandboxError } from './errors.ts';
-import type { ModuleCall } from './module.ts';
 
 const CODE_BYTES = 16;
 const CODE = /^[A-Za-z0-9_-]{22}$/;

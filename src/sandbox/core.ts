@@ -3,18 +3,10 @@
  * behind no built-in tool and an event type of its own (spec 6.3): to one user, or to everybody.
  */
 import { toIso } from '../domain/time.ts';
+import type { ModuleCall } from './call-arguments.ts';
+import { boundOf, callerOf, limitOf, optionalId, pageOf, requiredText } from './call-arguments.ts';
 import { EventList } from './events.ts';
-import {
-  boundOf,
-  callerOf,
-  limitOf,
-  type ModuleCall,
-  type ModuleEndpoint,
-  optionalId,
-  pageOf,
-  requiredText,
-  type SandboxModule,
-} from './module.ts';
+import type { ModuleEndpoint, SandboxModule } from './module.ts';
 import type { SandboxRecord } from './record-log.ts';
 
 const TEXT_CHARACTERS_MAX = 1_000;

@@ -2,8 +2,9 @@
  * Events of one stand-in module, rebuilt from its records at start and served at `GET /events?after=&limit=`. `data` is
  * kept as JSON text: amounts are JSON numbers there (spec 2.6) and must keep their exact digits.
  */
+
+import { limitOf } from './call-arguments.ts';
 import { SandboxError } from './errors.ts';
-import { limitOf } from './module.ts';
 
 /** Events kept; older ones are gone, as they would be from a real module's outbox. */
 const EVENTS_MAX = 100_000;

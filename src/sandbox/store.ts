@@ -4,9 +4,10 @@
  */
 import { parseId, TickSource } from '../domain/ids.ts';
 import type { Clock } from '../domain/time.ts';
+import type { ModuleCall } from './call-arguments.ts';
 import type { ChatModule } from './chat/chat.ts';
 import { errorBody, SandboxError } from './errors.ts';
-import type { ModuleCall, ModuleEndpoint, SandboxModule } from './module.ts';
+import type { ModuleEndpoint, SandboxModule } from './module.ts';
 import { createModules } from './modules.ts';
 import { RecordLog, type SandboxRecord } from './record-log.ts';
 

@@ -1,5 +1,5 @@
 /** The lists of applications of one user: those that were registered, and those that may act for the user. Immutable. */
-import type { AppAccess, AppEntry, UserState } from './user-state.ts';
+import type { AppAccess, AppEntry, UserState } from './user-types.ts';
 
 type Lists = Pick<UserState, 'apps' | 'appsPlaced' | 'appAccess'>;
 

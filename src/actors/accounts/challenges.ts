@@ -2,19 +2,14 @@
  * Challenges that opened something in an account, kept until they are over: what makes one good once also over a restart
  * and for several processes (auth.md A4). One that a refused request used is known in memory alone.
  */
+
 import { SECOND_MS } from '../../domain/time.ts';
 import type { Change } from '../change.ts';
 import { type Refusal, refuse, type Turn } from '../runtime/actor.ts';
-import type { UserState } from './user-state.ts';
+import type { UsedChallenge, UserState } from './user-types.ts';
 
 /** Live ones that an account keeps. */
 export const USED_CHALLENGES_MAX = 64;
-
-export interface UsedChallenge {
-  readonly id: number;
-  /** Nothing takes it any more after this. */
-  readonly endsMs: number;
-}
 
 /** Undefined where the challenge may open something here; of a command that needs none as well. */
 export function refusedChallenge(

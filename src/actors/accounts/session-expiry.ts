@@ -3,7 +3,7 @@ import { BROWSER_SESSIONS_MAX, MCP_SESSIONS_MAX, TOUCH_INTERVAL_MS } from '../..
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import type { Turn } from '../runtime/actor.ts';
-import type { SessionRecord, UserState } from './user-state.ts';
+import type { SessionRecord, UserState } from './user-types.ts';
 
 /** Moment from which the session is refused. `seenMs` is its last use. */
 export function endOf(session: SessionRecord, seenMs: number, settings: SettingsReader): number {

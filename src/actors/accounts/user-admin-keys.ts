@@ -8,7 +8,7 @@ import { isRefusal, type Outcome, type Refusal, refuse, type Turn } from '../run
 import type { LogEntry, LogEventName } from './login-log.ts';
 import type { KeyOwner } from './owners.ts';
 import { type AddedKey, enrol, softwareKey } from './user-enrollment.ts';
-import type { UserEvent, UserState } from './user-state.ts';
+import type { UserEvent, UserState } from './user-types.ts';
 import { type Finding, verifyEnrolment } from './verification.ts';
 
 export interface ClaimKey {

@@ -8,7 +8,7 @@ import { audited, type Change, type Origin, outcome } from '../change.ts';
 import { type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import { messageTo, receiver } from '../runtime/protocol.ts';
 import { endSessions } from './user-sessions.ts';
-import type { AppAccess, SessionRecord, UserEvent, UserState } from './user-state.ts';
+import type { AppAccess, SessionRecord, UserEvent, UserState } from './user-types.ts';
 
 const APP = receiver<{ readonly type: 'join'; readonly userId: string }>('app');
 

@@ -2,24 +2,13 @@
  * The Idempotency-Key with which an application was registered, kept with the sealed API key for an hour: a repeat gets
  * the key again, also when the first answer was lost with the process (decision 0125).
  */
+
 import type { SealedKey } from '../../domain/apps.ts';
 import { HOUR_MS } from '../../domain/time.ts';
 import type { Outcome, Timer, Turn } from '../runtime/actor.ts';
-import type { AppEntry, UserEvent, UserState } from './user-state.ts';
+import type { AppEntry, AppRequest, RequestKey, UserEvent, UserState } from './user-types.ts';
 
 const KEEP_MS = HOUR_MS;
-
-/** As a repeat is recognised: the key, and what is the same for repeats of one body alone. */
-export interface RequestKey {
-  readonly key: string;
-  readonly fingerprint: string;
-}
-
-export interface AppRequest extends RequestKey {
-  readonly apiKey: SealedKey;
-  /** It is forgotten then. */
-  readonly endsMs: number;
-}
 
 export type KeptEntry = AppEntry & { readonly request: AppRequest };
 

@@ -25,15 +25,9 @@ import {
 } from '../runtime/actor.ts';
 import { messageTo, receiver } from '../runtime/protocol.ts';
 import { type AppAccessCommand, NO_APP, type RevokedAppAccess, sessionsOfApp } from './user-app-access.ts';
-import {
-  type KeptEntry,
-  type RequestKey,
-  registeredWith,
-  requestOf,
-  requestTimers,
-} from './user-app-request.ts';
+import { type KeptEntry, registeredWith, requestOf, requestTimers } from './user-app-request.ts';
 import { endSessions } from './user-sessions.ts';
-import type { AppEntry, UserEvent, UserState } from './user-state.ts';
+import type { AppEntry, RequestKey, UserEvent, UserState } from './user-types.ts';
 
 type RemoveMessage = Extract<AppCommand, { type: 'remove' }>;
 

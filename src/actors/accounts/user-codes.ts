@@ -7,7 +7,7 @@ import type { LogEntry } from './login-log.ts';
 import type { SessionOwner } from './owners.ts';
 import { endingElsewhere } from './user-login.ts';
 import { openSession } from './user-sessions.ts';
-import type { UserEvent, UserState } from './user-state.ts';
+import type { UserEvent, UserState } from './user-types.ts';
 
 export interface CodeLogin {
   readonly type: 'codeLogin';

@@ -15,10 +15,10 @@ import {
   type Turn,
 } from '../runtime/actor.ts';
 import { messageTo, receiver } from '../runtime/protocol.ts';
-import { challengeUsed, type UsedChallenge } from './challenges.ts';
+import { challengeUsed } from './challenges.ts';
 import { type KeyOwner, keyOwner } from './owners.ts';
 import { changingSession, endSessions, sessionsOfKey } from './user-sessions.ts';
-import type { SessionRecord, UserEvent, UserState } from './user-state.ts';
+import type { SessionRecord, UsedChallenge, UserEvent, UserState } from './user-types.ts';
 import { type Finding, type Proof, verifyEnrolment } from './verification.ts';
 
 const USER = receiver<{ readonly type: 'loseKey'; readonly keyId: string }>('user');

@@ -18,7 +18,7 @@ import { findById } from './id-list.ts';
 import { keyLogged } from './user-admin-keys.ts';
 import { activeKeys, isActive, removal } from './user-enrollment.ts';
 import { changerOf, endSessions, sessionsOfKey } from './user-sessions.ts';
-import type { UserEvent, UserState } from './user-state.ts';
+import type { UserEvent, UserState } from './user-types.ts';
 
 export type KeyCommand =
   | {

@@ -10,7 +10,7 @@ import { audited, type Change, type Origin, outcome } from '../change.ts';
 import { type Message, type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import type { Ports } from '../runtime/ports.ts';
 import { messageTo, receiver } from '../runtime/protocol.ts';
-import { challengeUsed, refusedChallenge, type UsedChallenge } from './challenges.ts';
+import { challengeUsed, refusedChallenge } from './challenges.ts';
 import { findById } from './id-list.ts';
 import type { LogEntry } from './login-log.ts';
 import type { SessionOwner } from './owners.ts';
@@ -18,7 +18,7 @@ import { admitsApp, firstLogin } from './user-app-access.ts';
 import { isActive } from './user-enrollment.ts';
 import { credentialUsed } from './user-passkeys.ts';
 import { type Opening, openSession } from './user-sessions.ts';
-import type { UserEvent, UserState } from './user-state.ts';
+import type { UsedChallenge, UserEvent, UserState } from './user-types.ts';
 import {
   type Assertion,
   type CredentialUse,

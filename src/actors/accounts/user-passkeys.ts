@@ -6,12 +6,12 @@ import type { UserKey } from '../../domain/keys.ts';
 import type { EnrolledCredential } from '../../workers/fido2.ts';
 import { audited, type Change, type Origin, outcome } from '../change.ts';
 import { isRefusal, type Outcome, type Refusal, type Turn } from '../runtime/actor.ts';
-import { challengeUsed, type UsedChallenge } from './challenges.ts';
+import { challengeUsed } from './challenges.ts';
 import type { KeyOwner } from './owners.ts';
 import { type AddedKey, enrol, type NewKey } from './user-enrollment.ts';
 import { entryOf } from './user-records.ts';
 import { changingSession } from './user-sessions.ts';
-import type { SessionRecord, UserEvent, UserState } from './user-state.ts';
+import type { SessionRecord, UsedChallenge, UserEvent, UserState } from './user-types.ts';
 import {
   type Attestation,
   type CredentialUse,

@@ -7,7 +7,7 @@ import type { UserKey } from '../../domain/keys.ts';
 import { shared } from '../runtime/journal/shared-texts.ts';
 import { findById } from './id-list.ts';
 import type { LogEntry, LogEventName } from './login-log.ts';
-import type { SessionRecord, UserState } from './user-state.ts';
+import type { SessionRecord, UserState } from './user-types.ts';
 
 /** Its key is known by the same text as the record of the key. */
 export function keptSession(session: SessionRecord, keys: UserState['keys']): SessionRecord {

@@ -21,7 +21,7 @@ import type { Turn } from '../runtime/actor.ts';
 import { findById, withRecord } from './id-list.ts';
 import { endOf } from './session-expiry.ts';
 import { activeKeys, isActive } from './user-enrollment.ts';
-import type { SessionRecord, UserState } from './user-state.ts';
+import type { SessionRecord, UserState } from './user-types.ts';
 
 export interface EnterSession {
   readonly type: 'enterSession';

@@ -7,11 +7,11 @@ import { type LoginType, type SessionKind, TOUCH_INTERVAL_MS } from '../../domai
 import { MINUTE_MS, SECOND_MS } from '../../domain/time.ts';
 import { audited, type Change, merged, type Origin, outcome, uploadDropped } from '../change.ts';
 import { type Claim, type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
-import { refusedChallenge, type UsedChallenge } from './challenges.ts';
+import { refusedChallenge } from './challenges.ts';
 import { findById } from './id-list.ts';
 import { sessionIndex, sessionOwner } from './owners.ts';
 import { endOf, isExpired, outdated } from './session-expiry.ts';
-import type { SessionRecord, UserEvent, UserState } from './user-state.ts';
+import type { SessionRecord, UsedChallenge, UserEvent, UserState } from './user-types.ts';
 
 export const SWEEP_TIMER = 'sweep';
 

@@ -4,12 +4,12 @@ import type { EnrolledCredential } from '../../workers/fido2.ts';
 import { audited, type Origin, outcome } from '../change.ts';
 import { isRefusal, type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import type { Ports } from '../runtime/ports.ts';
-import { challengeUsed, type UsedChallenge } from './challenges.ts';
+import { challengeUsed } from './challenges.ts';
 import type { KeyOwner } from './owners.ts';
 import { enrol } from './user-enrollment.ts';
 import { newPasskey, type PasskeyOffer } from './user-passkeys.ts';
 import { openSession } from './user-sessions.ts';
-import type { UserEvent, UserState } from './user-state.ts';
+import type { UsedChallenge, UserEvent, UserState } from './user-types.ts';
 import { type Finding, isFinding, type Proof, verifyAttestation, verifyEnrolment } from './verification.ts';
 
 /** A software key with a signature, or what an authenticator offers. */

@@ -6,9 +6,15 @@
  */
 import type { Contact } from '../../domain/contacts.ts';
 import type { UserKey } from '../../domain/keys.ts';
-import type { UsedChallenge } from './challenges.ts';
 import { withRecord } from './id-list.ts';
-import type { AppAccess, AppEntry, SessionRecord, UserEvent, UserState } from './user-state.ts';
+import type {
+  AppAccess,
+  AppEntry,
+  SessionRecord,
+  UsedChallenge,
+  UserEvent,
+  UserState,
+} from './user-types.ts';
 
 interface Row {
   version: number;

@@ -62,16 +62,8 @@ import {
   touchSession,
 } from './user-sessions.ts';
 import { decideSignUp, type SignedUp, type SignUpCommand } from './user-sign-up.ts';
-import {
-  type AppAccess,
-  type AppEntry,
-  evolveUser,
-  initialUser,
-  restoredUser,
-  type SessionRecord,
-  type UserEvent,
-  type UserState,
-} from './user-state.ts';
+import { evolveUser, initialUser, restoredUser } from './user-state.ts';
+import type { AppAccess, AppEntry, SessionRecord, UserEvent, UserState } from './user-types.ts';
 import { upcastUser } from './user-upcast.ts';
 
 export type UserCommand =

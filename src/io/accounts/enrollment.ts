@@ -3,11 +3,11 @@
  * without one it founds an account, by proof only. Owns the order of the checks.
  */
 import { timingSafeEqual } from 'node:crypto';
-import type { UsedChallenge } from '../../actors/accounts/challenges.ts';
 import { user } from '../../actors/accounts/user.ts';
 import type { AddedKey, AddKey } from '../../actors/accounts/user-enrollment.ts';
 import type { AddPasskey } from '../../actors/accounts/user-passkeys.ts';
 import type { SignedUp, SignUp } from '../../actors/accounts/user-sign-up.ts';
+import type { UsedChallenge } from '../../actors/accounts/user-types.ts';
 import type { Proof } from '../../actors/accounts/verification.ts';
 import type { Challenge } from '../../domain/challenges.ts';
 import { GatewayError } from '../../domain/errors.ts';

@@ -3,8 +3,8 @@
  * a key, records of refusals that no account can hold.
  */
 
-import type { UsedChallenge } from '../../actors/accounts/challenges.ts';
 import { type KeyOwner, parseKeyOwner, type SessionOwner } from '../../actors/accounts/owners.ts';
+import type { UsedChallenge } from '../../actors/accounts/user-types.ts';
 import type { Origin } from '../../actors/change.ts';
 import type { ActorSystem, AuditRecord } from '../../actors/runtime/actor.ts';
 import type { Challenge } from '../../domain/challenges.ts';

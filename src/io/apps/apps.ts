@@ -5,7 +5,7 @@
 
 import { type AccountView, user } from '../../actors/accounts/user.ts';
 import type { RevokedAppAccess } from '../../actors/accounts/user-app-access.ts';
-import type { AppAccess } from '../../actors/accounts/user-state.ts';
+import type { AppAccess } from '../../actors/accounts/user-types.ts';
 import { app } from '../../actors/apps/app.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { AppView } from '../../domain/apps.ts';

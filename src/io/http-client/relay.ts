@@ -5,7 +5,7 @@
 import type { RefusedBy } from '../../domain/limits/bounds.ts';
 import type { Holder } from '../../domain/limits/holders.ts';
 import type { ShareRefusal } from '../../domain/limits/shares.ts';
-import type { GatheringBody } from '../http/stream.ts';
+import type { GatheringBody } from '../http/body/incoming-body.ts';
 import { type CallResult, callResultOf, PROBE_MS } from '../modules/breaker.ts';
 import { answerFault, contentTypeOf } from './attempt.ts';
 import type { Connection, ConnectionRequest } from './connection.ts';

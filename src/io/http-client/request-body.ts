@@ -1,5 +1,5 @@
 /** Streams the body of a client's request to a module, with back-pressure from the module. */
-import type { GatheringBody, IncomingSink } from '../http/stream.ts';
+import type { GatheringBody, IncomingSink } from '../http/body/incoming-body.ts';
 
 /** Writes to the module's connection; false until it has drained. */
 export type Write = (bytes: Buffer) => boolean;

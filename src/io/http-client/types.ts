@@ -3,7 +3,7 @@
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { RefusedBy } from '../../domain/limits/bounds.ts';
 import type { Holder } from '../../domain/limits/holders.ts';
-import type { GatheringBody } from '../http/stream.ts';
+import type { GatheringBody } from '../http/body/incoming-body.ts';
 import type { RequestLine } from './request-head.ts';
 
 export interface ModuleRequest extends RequestLine {

@@ -14,8 +14,8 @@ import type { SessionContext, SessionKind } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Site } from '../../domain/site.ts';
 import type { Challenges } from '../accounts/challenges.ts';
+import type { GatheringBody } from './body/incoming-body.ts';
 import type { RouteDocs } from './openapi/route-docs.ts';
-import type { GatheringBody } from './stream.ts';
 
 /**
  * Which session a route takes (auth.md A7).

@@ -11,9 +11,14 @@ import {
   mayReadResource,
 } from '../../domain/access.ts';
 import type { CompiledSchema, Fault } from '../../domain/schema.ts';
-import { type Endpoint, type ModuleAddresses, parseEndpoint, type Target } from '../modules/endpoint.ts';
+import {
+  type Endpoint,
+  type ModuleAddresses,
+  parseEndpoint,
+  plainUrl,
+  type Target,
+} from '../modules/endpoint.ts';
 import { inputCheck, isObject } from './input-schema.ts';
-import { plainUrl } from './outgoing.ts';
 import { RepeatedResult } from './rpc.ts';
 import {
   type ResourceRow,

@@ -1,5 +1,5 @@
 /** From the arguments of a tool to the request that its backend gets (spec 2.5: method, queryParams, bodyRootProperty). */
-import { type Endpoint, endpointUrl, type Target } from '../modules/endpoint.ts';
+import { endpointUrl, type Target } from '../modules/endpoint.ts';
 import { factsOf, gatewayHeaders } from '../modules/headers.ts';
 import { NAME_MAX, type RequestContext } from './audit.ts';
 import type { ToolEntry } from './catalog.ts';
@@ -15,15 +15,6 @@ export type Outgoing =
     }
   /** Which arguments cannot be sent, and why. */
   | { readonly ok: false; readonly fault: string };
-
-/** The address of an endpoint without arguments: made once, it serves every call. */
-export function plainUrl(endpoint: Endpoint | null | undefined, queryString = ''): Target | undefined {
-  if (endpoint === null || endpoint === undefined || endpoint.pathArguments.length > 0) return undefined;
-  const made = endpointUrl(endpoint);
-  if (!made.ok || queryString === '') return made.ok ? made.url : undefined;
-  const own = made.url.search === '' ? '?' : `${made.url.search}&`;
-  return { ...made.url, search: `${own}${queryString}` };
-}
 
 /** GET: all arguments in the query. POST: a JSON body, but for the arguments that the row puts elsewhere. */
 export function backendRequest(entry: ToolEntry, values: JsonObject): Outgoing {

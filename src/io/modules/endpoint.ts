@@ -173,3 +173,12 @@ function longest(query: Readonly<Record<string, unknown>>): string {
   );
   return sizes.reduce((most, next) => (next[1] > most[1] ? next : most), ['', -1])[0];
 }
+
+/** The address of an endpoint without arguments: made once, it serves every call. */
+export function plainUrl(endpoint: Endpoint | null | undefined, queryString = ''): Target | undefined {
+  if (endpoint === null || endpoint === undefined || endpoint.pathArguments.length > 0) return undefined;
+  const made = endpointUrl(endpoint);
+  if (!made.ok || queryString === '') return made.ok ? made.url : undefined;
+  const own = made.url.search === '' ? '?' : `${made.url.search}&`;
+  return { ...made.url, search: `${own}${queryString}` };
+}

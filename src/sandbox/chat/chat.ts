@@ -4,15 +4,11 @@
  * chat of their own, from their first call on.
  */
 
+import type { ModuleCall } from '../call-arguments.ts';
+import { optionalId, requiredText } from '../call-arguments.ts';
 import { opened } from '../codes.ts';
 import { SandboxError } from '../errors.ts';
-import {
-  type ModuleCall,
-  type ModuleEndpoint,
-  optionalId,
-  requiredText,
-  type SandboxModule,
-} from '../module.ts';
+import type { ModuleEndpoint, SandboxModule } from '../module.ts';
 import type { SandboxRecord } from '../record-log.ts';
 import {
   cancelFile,

@@ -4,8 +4,9 @@
  * that a call whose answer was lost can be made again, and a message whose id it never learned be given up.
  */
 import { toIso } from '../../domain/time.ts';
+import type { ModuleCall } from '../call-arguments.ts';
+import { limitOf, optionalId, optionalText, requiredId, requiredText } from '../call-arguments.ts';
 import { SandboxError } from '../errors.ts';
-import { limitOf, type ModuleCall, optionalId, optionalText, requiredId, requiredText } from '../module.ts';
 import { eventIdsFor } from './messages.ts';
 import { type Chat, type Message, visible } from './model.ts';
 import { joined, memberOf, participantOf } from './participant.ts';

@@ -1,7 +1,8 @@
 /** Messages: sending, reading, changing and deleting them, from whatever seat. */
 
+import type { ModuleCall } from '../call-arguments.ts';
+import { boundOf, limitOf, optionalId, requiredText } from '../call-arguments.ts';
 import { SandboxError } from '../errors.ts';
-import { boundOf, limitOf, type ModuleCall, optionalId, requiredText } from '../module.ts';
 import { type Chat, isShown, type Message, unreadOf, usersOf, visible, wireMessage } from './model.ts';
 import { memberOf, type Participant, participantAt, participantIn } from './participant.ts';
 import type { MessageChanged, Read, Sent } from './records.ts';

@@ -3,9 +3,10 @@
  * from a seat is the same for both.
  */
 
+import type { ModuleCall } from '../call-arguments.ts';
+import { callerOf, optionalText, requiredId } from '../call-arguments.ts';
 import { opened } from '../codes.ts';
 import { SandboxError } from '../errors.ts';
-import { callerOf, type ModuleCall, optionalText, requiredId } from '../module.ts';
 import { type Chat, isShown, type Message } from './model.ts';
 import type { Joined, MemberAdded } from './records.ts';
 import type { ChatState } from './state.ts';

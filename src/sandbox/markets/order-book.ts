@@ -1,14 +1,16 @@
 /** Limit orders: held funds, matching by price and then by time, and the lists that their owners and rooms see. */
 import { toIso } from '../../domain/time.ts';
+import type { ModuleCall } from '../call-arguments.ts';
+import { boundOf, callerOf, limitOf, optionalId, pageOf, requiredId } from '../call-arguments.ts';
 import { SandboxError } from '../errors.ts';
-import { boundOf, callerOf, limitOf, type ModuleCall, optionalId, pageOf, requiredId } from '../module.ts';
 import { available } from '../wallet/account.ts';
 import { accountOf } from '../wallet/account-opening.ts';
 import { formatAmount, readAmount } from '../wallet/currencies.ts';
+import type { Order, OrderSide } from './order.ts';
 import { type Pair, readPair } from './pairs.ts';
 import type { OrderCancelled, Ordered } from './records.ts';
 import { joinedRoomOf } from './rooms.ts';
-import type { Markets, Order, OrderSide } from './state.ts';
+import type { Markets } from './state.ts';
 
 /** Open orders of one user, and of all. */
 const USER_ORDERS_MAX = 100;

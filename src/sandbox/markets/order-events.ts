@@ -5,7 +5,7 @@
 
 import type { ModuleEvent } from '../events.ts';
 import { eventOf, TxType } from '../wallet/account.ts';
-import type { Order } from './state.ts';
+import type { Order } from './order.ts';
 
 /** Numbers of `state` in these events. */
 const STATES = { open: 1, filled: 2, cancelled: 3 } as const;

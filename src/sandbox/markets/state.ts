@@ -5,30 +5,13 @@ import { Operations } from '../operations.ts';
 import { blank, type Transaction, TxType } from '../wallet/account.ts';
 import type { Currency } from '../wallet/currencies.ts';
 import type { Ledger } from '../wallet/ledger.ts';
+import type { Order, OrderState } from './order.ts';
 import { orderChanged } from './order-events.ts';
 import { PAIRS, type Pair } from './pairs.ts';
 import type { OrderCancelled, Ordered, RoomClosed, RoomCreated, RoomJoined, Swapped } from './records.ts';
 
 /** Trades kept for candles and the latest price. */
 const TRADES_MAX = 10_000;
-
-export type OrderSide = 'buy' | 'sell';
-export type OrderState = 'open' | 'filled' | 'cancelled';
-
-export interface Order {
-  readonly id: string;
-  readonly userId: string;
-  readonly pair: Pair;
-  readonly side: OrderSide;
-  /** Smallest units of the quote currency per lot. */
-  readonly price: bigint;
-  readonly lots: bigint;
-  readonly roomId: string | null;
-  readonly externalId: string | null;
-  readonly utcMs: number;
-  filledLots: bigint;
-  state: OrderState;
-}
 
 export interface Room {
   readonly id: string;

@@ -4,9 +4,10 @@
  */
 import { createHash } from 'node:crypto';
 import { toIso } from '../../domain/time.ts';
+import type { ModuleCall } from '../call-arguments.ts';
+import { requiredText } from '../call-arguments.ts';
 import { opened } from '../codes.ts';
 import { SandboxError } from '../errors.ts';
-import { type ModuleCall, requiredText } from '../module.ts';
 import { formatAmount } from '../wallet/currencies.ts';
 import { type Payment, type PaymentOrder, type Payments, stateOf, waitingPayment } from './state.ts';
 import { endPayment, paymentForm, startPayment } from './steps.ts';

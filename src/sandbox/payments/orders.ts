@@ -1,17 +1,17 @@
 /** The merchant's side of payments: opening payment orders, following them, confirming what arrived by bank transfer. */
 import { toIso } from '../../domain/time.ts';
-import { makeCode } from '../codes.ts';
-import { SandboxError } from '../errors.ts';
+import type { ModuleCall } from '../call-arguments.ts';
 import {
   boundOf,
   callerOf,
   limitOf,
-  type ModuleCall,
   optionalId,
   optionalText,
   pageOf,
   requiredId,
-} from '../module.ts';
+} from '../call-arguments.ts';
+import { makeCode } from '../codes.ts';
+import { SandboxError } from '../errors.ts';
 import { accountOf } from '../wallet/account-opening.ts';
 import { formatAmount, readAmount, readCurrency } from '../wallet/currencies.ts';
 import { type OrderCreated, type Payment, type PaymentOrder, type Payments, stateOf } from './state.ts';

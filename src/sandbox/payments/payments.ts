@@ -1,7 +1,8 @@
 /** The stand-in payments module: payment orders of merchants, and the gate where whoever holds their code pays. */
 import { toIso } from '../../domain/time.ts';
+import type { ModuleCall } from '../call-arguments.ts';
 import { opened } from '../codes.ts';
-import type { ModuleCall, ModuleEndpoint, SandboxModule } from '../module.ts';
+import type { ModuleEndpoint, SandboxModule } from '../module.ts';
 import type { SandboxRecord } from '../record-log.ts';
 import type { Ledger } from '../wallet/ledger.ts';
 import {

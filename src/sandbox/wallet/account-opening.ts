@@ -1,6 +1,7 @@
 /** The account of a call: opened, with its opening credits, at the sign-up of its user or by the first call. */
 
-import { callerOf, type ModuleCall } from '../module.ts';
+import type { ModuleCall } from '../call-arguments.ts';
+import { callerOf } from '../call-arguments.ts';
 import type { Account } from './account.ts';
 import { CURRENCIES } from './currencies.ts';
 import type { Ledger, Opened } from './ledger.ts';

@@ -1,7 +1,8 @@
 /** What moves money: transfers to other users and withdrawals. The caller's own number makes a repeated one harmless. */
 
+import type { ModuleCall } from '../call-arguments.ts';
+import { optionalId, optionalText, requiredId, requiredText } from '../call-arguments.ts';
 import { SandboxError } from '../errors.ts';
-import { type ModuleCall, optionalId, optionalText, requiredId, requiredText } from '../module.ts';
 import { type Account, available, type Transaction, TxType } from './account.ts';
 import { formatAmount, readAmount, readCurrency } from './currencies.ts';
 import type { Ledger, Transferred, Withdrawn } from './ledger.ts';

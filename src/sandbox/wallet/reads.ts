@@ -1,7 +1,8 @@
 /** What the wallet tells about an account: overview, balances, history, addresses. */
 import { toIso } from '../../domain/time.ts';
+import type { ModuleCall } from '../call-arguments.ts';
+import { boundOf, limitOf, pageOf, requiredId } from '../call-arguments.ts';
 import { SandboxError } from '../errors.ts';
-import { boundOf, limitOf, type ModuleCall, pageOf, requiredId } from '../module.ts';
 import { type Account, addressOf, available, INCOMING, type Transaction, TxState } from './account.ts';
 import { CURRENCIES, type Currency, formatAmount, readCurrency } from './currencies.ts';
 

@@ -3,7 +3,8 @@
  * its opening credits, when its user signs up, or by the first call.
  */
 
-import type { ModuleCall, ModuleEndpoint, SandboxModule } from '../module.ts';
+import type { ModuleCall } from '../call-arguments.ts';
+import type { ModuleEndpoint, SandboxModule } from '../module.ts';
 import type { SandboxRecord } from '../record-log.ts';
 import type { Account } from './account.ts';
 import { accountOf } from './account-opening.ts';

@@ -1,11 +1,11 @@
 /** Challenges that an account keeps once they opened something: single use over replays, snapshots and processes. */
 import t from 'tap';
-import { USED_CHALLENGES_MAX, type UsedChallenge } from '../../../src/actors/accounts/challenges.ts';
+import { USED_CHALLENGES_MAX } from '../../../src/actors/accounts/challenges.ts';
 import { user } from '../../../src/actors/accounts/user.ts';
 import type { AddedKey } from '../../../src/actors/accounts/user-enrollment.ts';
 import type { LoggedIn } from '../../../src/actors/accounts/user-login.ts';
 import type { SignedUp } from '../../../src/actors/accounts/user-sign-up.ts';
-import type { SessionRecord, UserState } from '../../../src/actors/accounts/user-state.ts';
+import type { SessionRecord, UsedChallenge, UserState } from '../../../src/actors/accounts/user-types.ts';
 import { KINDS } from '../../../src/actors/kinds.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { browserMessage } from '../../../src/domain/proofs.ts';

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { findById, withoutIds, withRecord } from '../../../src/actors/accounts/id-list.ts';
-import type { SessionRecord } from '../../../src/actors/accounts/user-state.ts';
+import type { SessionRecord } from '../../../src/actors/accounts/user-types.ts';
 import { runs } from '../../support/depth.ts';
 
 function session(id: string, keyId: string): SessionRecord {

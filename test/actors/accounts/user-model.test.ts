@@ -1,13 +1,12 @@
 /** The account against a reference that knows nothing of events, indexes or commits: any history, the same answers. */
 import fc from 'fast-check';
 import t from 'tap';
-import type { UsedChallenge } from '../../../src/actors/accounts/challenges.ts';
 import { parseKeyOwner } from '../../../src/actors/accounts/owners.ts';
 import { user } from '../../../src/actors/accounts/user.ts';
 import type { AddedKey } from '../../../src/actors/accounts/user-enrollment.ts';
 import type { LoggedIn } from '../../../src/actors/accounts/user-login.ts';
 import type { SignedUp } from '../../../src/actors/accounts/user-sign-up.ts';
-import type { SessionRecord } from '../../../src/actors/accounts/user-state.ts';
+import type { SessionRecord, UsedChallenge } from '../../../src/actors/accounts/user-types.ts';
 import { KINDS } from '../../../src/actors/kinds.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { hasFlag, KeyFlag, keyTypeOf, type UserKey } from '../../../src/domain/keys.ts';

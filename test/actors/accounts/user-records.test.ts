@@ -4,14 +4,8 @@ import { runInNewContext, Script } from 'node:vm';
 import { Packr } from 'msgpackr';
 import t from 'tap';
 import { contextOf } from '../../../src/actors/accounts/user-session-check.ts';
-import type { SessionRecord } from '../../../src/actors/accounts/user-state.ts';
-import {
-  evolveUser,
-  initialUser,
-  restoredUser,
-  type UserEvent,
-  type UserState,
-} from '../../../src/actors/accounts/user-state.ts';
+import { evolveUser, initialUser, restoredUser } from '../../../src/actors/accounts/user-state.ts';
+import type { SessionRecord, UserEvent, UserState } from '../../../src/actors/accounts/user-types.ts';
 import type { UserKey } from '../../../src/domain/keys.ts';
 
 setFlagsFromString('--allow-natives-syntax');

@@ -5,7 +5,7 @@ import { LOG_ACCEPTED_MAX, LOG_REFUSED_MAX, type LogEntry } from '../../../src/a
 import { user } from '../../../src/actors/accounts/user.ts';
 import type { LoggedIn } from '../../../src/actors/accounts/user-login.ts';
 import type { SignedUp } from '../../../src/actors/accounts/user-sign-up.ts';
-import type { SessionRecord } from '../../../src/actors/accounts/user-state.ts';
+import type { SessionRecord } from '../../../src/actors/accounts/user-types.ts';
 import { KINDS } from '../../../src/actors/kinds.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { hashToken } from '../../../src/domain/ids.ts';

@@ -1,5 +1,5 @@
 /** A request's body as the HTTP front hands it over, sent by the test piece by piece. */
-import type { Gathered, GatheringBody, IncomingSink } from '../../../src/io/http/stream.ts';
+import type { Gathered, GatheringBody, IncomingSink } from '../../../src/io/http/body/incoming-body.ts';
 
 export class FakeBody implements GatheringBody {
   readonly declaredBytes: number | undefined;

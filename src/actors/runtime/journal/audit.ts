@@ -4,7 +4,7 @@
  */
 import { STORED_RINGS, type StoredRing } from '../../../domain/audit.ts';
 import { type AuditRow, DamagedRow, type Operation } from './port.ts';
-import type { StoredTable } from './writer.ts';
+import type { StoredTable } from './reader.ts';
 
 export type AuditOperation = Extract<Operation, { op: 'audit' | 'auditTrim' }>;
 

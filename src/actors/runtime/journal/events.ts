@@ -3,7 +3,7 @@
  * arrival, and the identities of both. Owns their keys; which event gets which place is the event log's to say.
  */
 import { DamagedRow, type EventRow, type EventRows, type Operation, type Packed } from './port.ts';
-import type { StoredTable } from './writer.ts';
+import type { StoredTable } from './reader.ts';
 
 export interface EventTables {
   readonly events: StoredTable;

@@ -31,11 +31,12 @@ import {
   type Packed,
   type StoredActor,
 } from './port.ts';
+import type { StoredTable } from './reader.ts';
 import { JournalReader } from './reader.ts';
 import { createPackr, packRow } from './row-checksum.ts';
 import { JournalSpace, type TableStats } from './space.ts';
 import { openTables } from './tables.ts';
-import { JournalWriter, type StoredTable, type Tables } from './writer.ts';
+import { JournalWriter, type Tables } from './writer.ts';
 
 /** Commits between two looks at the space in use. */
 const MEASURE_COMMITS = 32;

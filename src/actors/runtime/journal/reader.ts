@@ -4,6 +4,7 @@
  */
 
 import { ownStrings } from './own-strings.ts';
+import type { Packed } from './port.ts';
 import {
   DamagedRow,
   type DeadKey,
@@ -160,4 +161,13 @@ function nextId(table: Table, kind: string, afterId: string): string | undefined
     return id === afterId ? undefined : id;
   }
   return undefined;
+}
+
+/** The part of a sub-database that reading and writing take. */
+export interface StoredTable extends Table {
+  put(key: Part[] | Part, row: Packed): void;
+  remove(key: Part[] | Part): void;
+  /** Rows on disk, and what they take. */
+  count(): number;
+  sizeBytes(): number;
 }

@@ -5,10 +5,10 @@ import type { IndexName } from '../actor.ts';
 import { auditTables } from './audit.ts';
 import { type EventTables, eventTables } from './events.ts';
 import { DamagedRow } from './port.ts';
-import type { Part } from './reader.ts';
+import type { Part, StoredTable } from './reader.ts';
 import { openRow, seal } from './row-checksum.ts';
 import { type TableStats, tableBytes } from './space.ts';
-import { INDEXES, type StoredTable, type Tables } from './writer.ts';
+import { INDEXES, type Tables } from './writer.ts';
 
 export interface OpenTables {
   readonly tables: Tables;

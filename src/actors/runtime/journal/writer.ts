@@ -2,11 +2,13 @@
  * Writes of the journal on disk: what each operation does to the rows. Owns the windows of the logs of which only
  * the newest rows are kept. Runs within one batch; the promise of the batch says whether all of it is on disk.
  */
+
 import type { IndexName } from '../actor.ts';
 import type { JournalAudit } from './audit.ts';
 import type { JournalEvents } from './events.ts';
 import type { Operation, Packed } from './port.ts';
-import { deadKey, mailKey, type Part, type Table, timerKey } from './reader.ts';
+import type { StoredTable } from './reader.ts';
+import { deadKey, mailKey, type Part, timerKey } from './reader.ts';
 
 /** Every index has a table of its own. */
 export const INDEXES: readonly IndexName[] = [
@@ -19,15 +21,6 @@ export const INDEXES: readonly IndexName[] = [
   'contact',
   'draft',
 ];
-
-/** The part of a sub-database that reading and writing take. */
-export interface StoredTable extends Table {
-  put(key: Part[] | Part, row: Packed): void;
-  remove(key: Part[] | Part): void;
-  /** Rows on disk, and what they take. */
-  count(): number;
-  sizeBytes(): number;
-}
 
 export interface Tables {
   readonly journal: StoredTable;

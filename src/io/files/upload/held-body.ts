@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { isNoRoom, systemCode } from '../../../domain/disk-faults.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import { pageMemory } from '../../../domain/page-memory.ts';
-import type { IncomingBody, IncomingSink } from '../../http/stream.ts';
+import type { IncomingBody, IncomingSink } from '../../http/body/incoming-body.ts';
 
 /** A chunk of v1 that came with its head needs no file. */
 const MEMORY_BYTES = 512 * 1024;

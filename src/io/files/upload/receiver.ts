@@ -7,7 +7,7 @@
  */
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { GatewayError } from '../../../domain/errors.ts';
-import type { IncomingBody } from '../../http/stream.ts';
+import type { IncomingBody } from '../../http/body/incoming-body.ts';
 import { type SharedBufferCounters, SharedBuffers } from './buffers.ts';
 import { HeldBody, type HeldTotals, type HoldBounds } from './held-body.ts';
 import { BodyWriter, type Received, type ReceiveOptions } from './reception.ts';

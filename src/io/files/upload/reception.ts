@@ -9,7 +9,7 @@ import { writeSync } from 'node:fs';
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { type ErrorName, GatewayError } from '../../../domain/errors.ts';
 import { combineCrc32 } from '../../../domain/files/crc32-combine.ts';
-import type { IncomingBody, IncomingSink } from '../../http/stream.ts';
+import type { IncomingBody, IncomingSink } from '../../http/body/incoming-body.ts';
 import type { PartLease } from '../storage/port.ts';
 import type { ThrottledStream } from '../throttle.ts';
 import type { SharedBuffer, SharedBuffers } from './buffers.ts';

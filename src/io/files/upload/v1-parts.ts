@@ -9,7 +9,7 @@ import type { StoreChunk, StoredChunk } from '../../../actors/files/v1/upload-pa
 import type { ActorSystem } from '../../../actors/runtime/actor.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import { CHUNK_BYTES } from '../../../domain/files/files.ts';
-import type { IncomingBody } from '../../http/stream.ts';
+import type { IncomingBody } from '../../http/body/incoming-body.ts';
 import type { FileStorage } from '../storage/port.ts';
 import type { Throttle, ThrottledStream } from '../throttle.ts';
 import { KeyedQueue } from './keyed-queue.ts';

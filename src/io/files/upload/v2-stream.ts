@@ -16,7 +16,7 @@ import { fileSizeMaxBytes } from '../../../domain/files/files.ts';
 import type { UploadPlan } from '../../../domain/files/upload-plan.ts';
 import type { SettingsReader } from '../../../domain/settings/settings.ts';
 import type { Clock } from '../../../domain/time.ts';
-import type { IncomingBody } from '../../http/stream.ts';
+import type { IncomingBody } from '../../http/body/incoming-body.ts';
 import type { FileStorage, PartLease } from '../storage/port.ts';
 import type { Throttle, Timer } from '../throttle.ts';
 import { type DraftPlace, viewDraft } from './draft-access.ts';

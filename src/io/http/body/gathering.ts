@@ -1,5 +1,5 @@
 /** Pieces of a body that arrived before its route reads: kept up to what somebody waits for. */
-import type { Gathered } from '../stream.ts';
+import type { Gathered } from './incoming-body.ts';
 
 export class Gathering {
   #pieces: Buffer[] = [];

@@ -4,8 +4,9 @@
  */
 
 import type { HttpResponse } from '../server.ts';
-import type { Gathered, GatheringBody, IncomingSink, RestOfBody } from '../stream.ts';
+import type { RestOfBody } from '../stream.ts';
 import { Gathering } from './gathering.ts';
+import type { Gathered, GatheringBody, IncomingSink } from './incoming-body.ts';
 import { BodyFloor, OPEN_BODIES, type OpenBodies, type OpenBody, REARM_TURNS } from './open-bodies.ts';
 
 /** A client that may send and does not, for so long, is gone (files.md "Upload cases that must hold"). */

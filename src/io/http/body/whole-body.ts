@@ -1,7 +1,8 @@
 /** The reader of bodies that a route takes whole: bounded by its sink, without a copy where one piece is all. */
 
 import type { HttpResponse } from '../server.ts';
-import type { IncomingSink, RestOfBody } from '../stream.ts';
+import type { RestOfBody } from '../stream.ts';
+import type { IncomingSink } from './incoming-body.ts';
 import { BodyFloor, type OpenBodies, type OpenBody, REARM_TURNS, rearm } from './open-bodies.ts';
 
 export interface BodySink {

@@ -1,0 +1,122 @@
+/** The state of an account and its events, as types. */
+
+import type { SealedKey } from '../../domain/apps.ts';
+
+import type { Contact } from '../../domain/contacts.ts';
+import type { UserKey } from '../../domain/keys.ts';
+import type { LoginType, SessionKind } from '../../domain/sessions.ts';
+import type { LogEntry } from './login-log.ts';
+
+export interface SessionRecord {
+  readonly id: string;
+  readonly kind: SessionKind;
+  readonly loginType: LoginType | null;
+  readonly keyId: string | null;
+  readonly appId: string | null;
+  /** Of an `McpApp` login alone, and only when it was signed: sessions from before this was written proved nothing. */
+  readonly signed?: true;
+  /** SHA-256 of the token, base64url. */
+  readonly hash: string;
+  readonly createdMs: number;
+  readonly lastSeenMs: number;
+  /** Absolute end. A browser session may end sooner, when it is idle. */
+  readonly expiresMs: number;
+  readonly ip: string;
+  readonly userAgent: string;
+}
+
+/** An application that the user registered. The rest of it is its own actor's. */
+export interface AppEntry {
+  readonly appId: string;
+  readonly name: string;
+  readonly url: string;
+  /** For an hour, of one that was registered with an Idempotency-Key. */
+  readonly request?: AppRequest;
+}
+
+export interface AppAccess {
+  readonly appId: string;
+  readonly grantedMs: number;
+  /** The user registered it, allowed it, or let a key log in for it: only the first two allow webhooks. */
+  readonly source: 'registration' | 'consent' | 'login';
+  /** When the user took the access back; null while it stands. */
+  readonly revokedMs: number | null;
+}
+
+export interface UserState {
+  readonly userId: string;
+  /** Null: there is no such account. */
+  readonly createdMs: number | null;
+  /** 32 random bytes in base64url: `user.id` of the authenticators, the same for the life of the account. */
+  readonly handle: string;
+  readonly blocked: boolean;
+  /** Where one-time codes are sent, of an account that came by one. */
+  readonly contact: Contact | null;
+  /** In the order of their adding, removed ones included (spec 3: the record is kept). */
+  readonly keys: readonly UserKey[];
+  /** In the order of their opening. */
+  readonly sessions: readonly SessionRecord[];
+  readonly log: readonly LogEntry[];
+  /** In the order of their use. Over ones go when another is added. */
+  readonly usedChallenges: readonly UsedChallenge[];
+  /** Applications that the user registered, in that order, and how many there ever were. */
+  readonly apps: readonly AppEntry[];
+  readonly appsPlaced: number;
+  /** Applications that may act for the user, and those that no longer may. */
+  readonly appAccess: readonly AppAccess[];
+  /** When the timer that clears expired sessions is due; null without one. */
+  readonly sweepDueMs: number | null;
+}
+
+export type UserEvent =
+  | {
+      readonly type: 'accountCreated';
+      readonly utcMs: number;
+      readonly handle: string;
+      readonly contact?: Contact;
+    }
+  /** Of version 1 alone: a contact of an account that was there already. */
+  | { readonly type: 'contactLinked'; readonly contact: Contact }
+  | { readonly type: 'keyAdded'; readonly key: UserKey }
+  | { readonly type: 'keyProven'; readonly keyId: string }
+  | { readonly type: 'keyFlagsSet'; readonly keyId: string; readonly flags: number }
+  | { readonly type: 'keyRemoved'; readonly keyId: string }
+  | {
+      readonly type: 'credentialUsed';
+      readonly keyId: string;
+      readonly counter: number;
+      readonly backedUp: boolean;
+    }
+  | { readonly type: 'sessionOpened'; readonly session: SessionRecord; readonly as: 'login' | 'sign_up' }
+  | { readonly type: 'sessionTouched'; readonly sessionId: string; readonly utcMs: number }
+  | { readonly type: 'sessionRebound'; readonly sessionId: string; readonly keyId: string }
+  | { readonly type: 'sessionsEnded'; readonly sessionIds: readonly string[] }
+  | { readonly type: 'logged'; readonly entry: LogEntry }
+  | { readonly type: 'challengeUsed'; readonly challenge: UsedChallenge; readonly utcMs: number }
+  /** A new application, or another name or address of a known one. */
+  | { readonly type: 'appPlaced'; readonly entry: AppEntry; readonly utcMs: number }
+  | { readonly type: 'appRequestForgotten'; readonly appId: string }
+  | { readonly type: 'appDropped'; readonly appId: string }
+  | { readonly type: 'appAccessGranted'; readonly access: AppAccess }
+  | { readonly type: 'appAccessRevoked'; readonly appId: string; readonly utcMs: number }
+  | { readonly type: 'appAccessDropped'; readonly appId: string }
+  | { readonly type: 'blockedSet'; readonly blocked: boolean }
+  | { readonly type: 'sweepScheduled'; readonly dueMs: number | null };
+
+export interface UsedChallenge {
+  readonly id: number;
+  /** Nothing takes it any more after this. */
+  readonly endsMs: number;
+}
+
+export interface AppRequest extends RequestKey {
+  readonly apiKey: SealedKey;
+  /** It is forgotten then. */
+  readonly endsMs: number;
+}
+
+/** As a repeat is recognised: the key, and what is the same for repeats of one body alone. */
+export interface RequestKey {
+  readonly key: string;
+  readonly fingerprint: string;
+}
