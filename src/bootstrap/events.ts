@@ -52,7 +52,7 @@ export interface EventDeliveryOptions {
   readonly log: Log;
 }
 
-/** Goes on where the last run stopped. */
+/** Continues where the last run stopped. */
 export async function startEventDelivery(options: EventDeliveryOptions): Promise<EventDelivery> {
   const { actors, settings, configuration, sandbox, modules } = options;
   const { administration } = actors;

@@ -30,7 +30,7 @@ import { createWorkerPool, type WorkerCounters } from '../workers/pool.ts';
 import { folderFault, makeFolder } from './data-directory.ts';
 
 /**
- * Apart from the threads that verify logins: a disk that hangs holds whoever writes to it. One hashes and writes 1.6 GB/s
+ * Separate from the threads that verify logins: a disk that hangs blocks the threads that write to it. One hashes and writes 1.6 GB/s
  * (docs/optimizations.md).
  */
 const THREADS = 1;
@@ -77,7 +77,7 @@ export interface FileTransport {
   readonly uploads: PartUploads;
   /** Right after the actors are there: who is blocked is asked of them. */
   join(actors: ActorSystem): void;
-  /** Before the first request: goes on with what an earlier run left. */
+  /** Before the first request: continues the work that an earlier run left. */
   recover(actors: RunningSystem): Promise<void>;
   /** Nothing is received any more; the next run need not look at the bytes. */
   finish(actors: RunningSystem): Promise<void>;

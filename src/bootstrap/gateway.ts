@@ -18,7 +18,7 @@ import { type HeldFolder, holdFolder } from './data-directory.ts';
 import { openDrafts } from './drafts.ts';
 import { startEventDelivery } from './events.ts';
 import { openFileTransport } from './files.ts';
-import { createPipelines, type Parts, type Pipelines } from './http.ts';
+import { createPipelines, type HttpDeps, type Pipelines } from './http.ts';
 import { checkJournal, checkPages } from './journal.ts';
 import { reserveListeners } from './listeners.ts';
 import { observeRequests } from './metrics.ts';
@@ -30,7 +30,7 @@ import { openWebhooks } from './webhooks.ts';
 
 /** Tasks waiting for or running on the worker threads. */
 const WORKER_QUEUE_MAX = 10_000;
-/** Requests under way at a stop get so long to end (events.md "Drain": 13 s in all). */
+/** Requests under way at a stop get so long to end (drain: 13 s in all). */
 const DRAIN_MS = 10_000;
 
 export interface Assembly {
@@ -81,7 +81,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const events = await startEventDelivery({ configuration, settings, bounds, actors, sandbox, modules, log });
   const webhooks = webhookOpening.start({ actors, cipher, events });
   const reload = createReload({ read: options.readAgain, configuration, catalog, addresses, log });
-  const parts: Parts = {
+  const parts: HttpDeps = {
     configuration,
     options,
     settings,
@@ -152,7 +152,7 @@ function whereThereIsRoom(mark: () => void, log: Log): void {
 }
 
 /** In the order in which parts need each other: nothing new, what runs to its end, then what it ran on. */
-async function takeDown(parts: Parts, pipelines: Pipelines): Promise<void> {
+async function takeDown(parts: HttpDeps, pipelines: Pipelines): Promise<void> {
   const {
     actors,
     events,

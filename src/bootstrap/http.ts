@@ -36,7 +36,7 @@ import type { OpenedStaff } from './staff.ts';
 import { openPages } from './static-pages.ts';
 import type { WebhookDelivery } from './webhooks.ts';
 
-export interface Parts extends OpenedStaff {
+export interface HttpDeps extends OpenedStaff {
   readonly configuration: Configuration;
   readonly options: AssemblyOptions;
   readonly settings: LiveSettings;
@@ -70,7 +70,7 @@ export interface Pipelines {
 }
 
 /** Builds both route tables and what serves them once the ports are open. */
-export function createPipelines(parts: Parts): Pipelines {
+export function createPipelines(parts: HttpDeps): Pipelines {
   const { configuration, options, settings, actors, limiter, metrics, publicServer } = parts;
   const { site, dashboard } = parts;
   const gate = gateOf(parts);
@@ -148,7 +148,7 @@ export function createPipelines(parts: Parts): Pipelines {
   return { public: publicPipeline, internal: internalPipeline };
 }
 
-function gateOf({ actors, site, staff, options }: Parts): SessionLookup {
+function gateOf({ actors, site, staff, options }: HttpDeps): SessionLookup {
   return createSessionLookup({
     actors,
     clock: Date.now,

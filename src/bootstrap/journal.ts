@@ -15,7 +15,7 @@ export class JournalPresent extends Error {}
 export class JournalSound extends Error {}
 
 /**
- * A consistent copy of the journal, read as a whole before it counts as one; the gateway that serves the journal goes on.
+ * A consistent copy of the journal, verified by reading it whole; the gateway that serves the journal keeps running.
  * Throws `FolderUnusable`, `JournalUnusable`.
  */
 export async function backUp(dataPath: string, target: string): Promise<void> {
@@ -60,8 +60,8 @@ export async function checkPages(dataPath: string): Promise<void> {
 }
 
 /**
- * Goes on from the older commit of a journal with one bad meta page. Returns what was done, in a sentence. Throws
- * `FolderInUse`, `JournalUnusable` where there is nothing to go on from, `JournalSound` where nothing has to be done.
+ * Reverts a journal with one bad meta page to the older commit. Returns what was done, in a sentence. Throws
+ * `FolderInUse`, `JournalUnusable` where no good commit exists, `JournalSound` where no repair is needed.
  */
 export async function goBackACommit(dataPath: string, nowMs: number): Promise<string> {
   requireJournal(dataPath);

@@ -44,7 +44,7 @@ function newModules(configuration: Configuration, addresses: ReadonlyMap<string,
     .map(([name]) => ({ path: `Modules.${name}`, message: 'a changed module needs a restart' }));
 }
 
-/** The modules that the sandbox stands in for: those it has and the configuration does not name. */
+/** The modules that the sandbox serves: those it has and the configuration does not name. */
 function sandboxNames(configuration: Configuration): SandboxModuleName[] {
   return configuration.sandbox
     ? SANDBOX_MODULES.filter((name) => configuration.modules[name] === undefined)

@@ -1,4 +1,4 @@
-/** Own hosts and origins of this deployment (config.md "Hosts and origins"), once the port is known. */
+/** Own hosts and origins of this deployment, once the port is known. */
 import type { Configuration } from '../domain/config/configuration.ts';
 import { isLoopback } from '../domain/limits/networks.ts';
 import { authMethods } from '../domain/sessions.ts';

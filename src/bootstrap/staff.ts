@@ -1,4 +1,4 @@
-/** The staff at start: roles from the journal, and a set-up link while nobody can get into the admin panel. */
+/** The staff at start: roles from the journal, and a set-up link while no account can open the admin panel. */
 import { randomBytes } from 'node:crypto';
 import type { ActorSystem } from '../actors/runtime/actor.ts';
 import type { Site } from '../domain/site.ts';

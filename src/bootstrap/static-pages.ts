@@ -31,7 +31,7 @@ export function openPages({ staticPath }: Configuration, api: readonly AnyRoute[
   );
   if (staticPath === undefined) return builtIn;
   const taken = new Set([...api, ...builtIn.routes].map(({ path }) => path));
-  // Whoever brings pages of their own brings their policy as well, in a meta element.
+  // Custom pages bring their own content security policy, in a meta element.
   const own = new FileCache(readFolder(staticPath, taken), '');
   return { routes: [...builtIn.routes, ...own.routes] };
 }

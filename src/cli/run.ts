@@ -23,7 +23,7 @@ import { createLog, type Log } from '../io/observability/log.ts';
 import { banner } from './banner.ts';
 import { generateKey } from './keygen.ts';
 
-/** Exit codes (config.md). */
+/** Exit codes. */
 const EXIT = { done: 0, usage: 64, portTaken: 69, storage: 70, configuration: 78 } as const;
 
 const { version: VERSION } = JSON.parse(
@@ -99,7 +99,7 @@ export async function run(args: readonly string[]): Promise<void> {
   }
 }
 
-/** Schema, values, certificates and custom tools are judged together, so that nobody mends them in two rounds. */
+/** Schema, values, certificates and custom tools are checked together, so that one start reports all errors. */
 function load(flags: Flags): ConfigurationResult {
   const production = (file: unknown, sandbox: boolean) => productionFaults(file, sandbox && !flags.sandbox);
   return loadConfiguration(flags, processEnvironment(), [checkTls, checkCatalog, production]);

@@ -98,7 +98,7 @@ export function processEnvironment(): Environment {
   return process.env;
 }
 
-/** Judges the file as written, faulty or not; `sandbox` says whether stand-in modules will be there. */
+/** Checks the file as written, valid or not; `sandbox`: whether sandbox modules will run. */
 export type FileCheck = (file: unknown, sandbox: boolean) => readonly Fault[];
 
 /**

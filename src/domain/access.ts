@@ -1,5 +1,5 @@
 /**
- * Who may see and call which tool, and see and read which resource (spec 2.5, 5.1, 5.2; mcp.md "Catalogue"). Pure:
+ * Who may see and call which tool, and see and read which resource (spec 2.5, 5.1, 5.2). Pure:
  * the catalogue asks it once per row and class when it is loaded, so that listing and calling cannot disagree.
  */
 import { isProvenLogin, type LoginType, type SessionContext } from './sessions.ts';
@@ -8,7 +8,7 @@ import { isProvenLogin, type LoginType, type SessionContext } from './sessions.t
 export type CapabilityFamily = 'chat' | 'wallet';
 export const CAPABILITY_FAMILIES: readonly CapabilityFamily[] = ['chat', 'wallet'];
 
-/** Who asks. `nobody`: neither a session nor a capability code. */
+/** Who calls. `anonymous`: neither a session nor a capability code. */
 export type Caller =
   | { readonly kind: 'session'; readonly session: SessionContext }
   | { readonly kind: 'capability'; readonly family: CapabilityFamily }
@@ -75,7 +75,7 @@ export function listsTool(access: ToolAccess, caller: CallerClass, policy: Acces
   return caller === 'anonymous' || mayCallTool(access, caller, policy);
 }
 
-/** What is listed is the same (mcp.md "Catalogue"). */
+/** What is listed is the same. */
 export function mayReadResource(access: ResourceAccess, caller: CallerClass, policy: AccessPolicy): boolean {
   const open = access.sessionScope === false && access.capabilityModule === undefined;
   if (caller === 'anonymous') return open;

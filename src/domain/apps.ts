@@ -21,7 +21,7 @@ export const NET_TYPES_MAX = 30;
 /** Characters of a name, and of an address. */
 export const APP_NAME_LENGTH_MAX = 64;
 export const APP_URL_LENGTH_MAX = 1_024;
-/** The former API key stays valid for so long after a rotation, unless the owner ends that (events.md "Headers"). */
+/** The former API key stays valid for so long after a rotation, unless the owner ends that. */
 export const KEY_OVERLAP_MS = 24 * 60 * 60 * 1_000;
 
 /** What the owner changes; a field that is not there stays as it is. */
@@ -36,7 +36,7 @@ export interface AppPatch {
   readonly maxBatch?: number;
 }
 
-/** An API key as it is stored: readable with the key of the vault alone. */
+/** An API key as stored: readable only with the key of the API-key cipher. */
 export interface SealedKey {
   readonly keyId: string;
   /** base64url. */

@@ -1,5 +1,5 @@
 /**
- * Challenges that are computed and not stored (auth.md A4). The id carries the end, randomness and a check value; all
+ * Challenges that are computed and not stored. The id carries the end, randomness and a check value; all
  * else is a MAC of it, bound to kind, user and session, so any process with the key can judge a challenge.
  */
 import { type BinaryToTextEncoding, createHmac, createSecretKey, type KeyObject } from 'node:crypto';

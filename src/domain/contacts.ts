@@ -1,12 +1,12 @@
 /**
- * Phone numbers and e-mail addresses that one-time codes go to (spec 4.4, auth.md A13): which texts are one, and the
+ * Phone numbers and e-mail addresses that one-time codes go to (spec 4.4): which texts are one, and the
  * one spelling under which an address is known.
  */
 
-export type Channel = 'phone' | 'email';
+export type ContactChannel = 'phone' | 'email';
 
 export interface Contact {
-  readonly channel: Channel;
+  readonly channel: ContactChannel;
   /** In its one spelling. */
   readonly address: string;
 }

@@ -32,7 +32,7 @@ export function doubledRows(file: RowSections): Fault[] {
   });
 }
 
-/** Where a row of `customRows` stands in the file, for the pointer of a fault that begins with its section. */
+/** Position of a row of `customRows` in the file, for the pointer of a fault that begins with its section. */
 export function placeInFile(file: RowSections, pointer: string): string {
   const [, section = '', name = ''] = pointer.split('/');
   const found = SECTIONS.find((one) => one === section);

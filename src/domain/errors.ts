@@ -38,11 +38,11 @@ export const ERRORS = {
   Quarantined: { code: 1012, status: 503, message: 'Temporarily unavailable', retryAfterSeconds: 30 },
   StorageFull: { code: 1013, status: 503, message: 'Storage full', retryAfterSeconds: 60 },
   Stopping: { code: 1014, status: 503, message: 'Stopping', retryAfterSeconds: 5 },
-  /** A backend's answer over the cap of 4 MiB (mcp.md). */
+  /** A backend's answer over the cap of 4 MiB. */
   ModuleAnswerTooLarge: { code: 1015, status: 502, message: 'Module answer too large' },
   /** The key of an earlier command came with another one: the first answer would be the wrong one for it. */
   IdempotencyKeyReused: { code: 1016, status: 422, message: 'Idempotency key reused' },
-  /** The configuration file that is to be read again has faults; what runs goes on as it was. */
+  /** The configuration file to reload has errors; the running configuration stays in force. */
   ConfigurationRefused: { code: 1017, status: 409, message: 'Configuration refused' },
   /** Less than 1 KiB/s over 10 s: an unfinished request holds what callers share. */
   BodyTooSlow: { code: 1019, status: 408, message: 'Request body too slow' },

@@ -1,5 +1,5 @@
 /**
- * Faults of a checked value in words that a reader of a form understands: a pattern is told by what it stands for, and
+ * Faults of a checked value in words that a reader of a form understands: a pattern is described by its meaning, and
  * a value that fits none of several schemas is one fault.
  */
 

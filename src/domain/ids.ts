@@ -48,7 +48,7 @@ export function parseId(value: unknown): string | undefined {
   return BigInt(value) <= ID_MAX ? value : undefined;
 }
 
-/** Strict canonical base64url (auth.md A2): one spelling per byte string, exact length where one is given. */
+/** Strict canonical base64url: one spelling per byte string, exact length where one is given. */
 export function decodeBase64url(text: string, byteLength?: number): Buffer | undefined {
   if (!/^[A-Za-z0-9_-]+$/.test(text)) return undefined;
   const bytes = Buffer.from(text, 'base64url');

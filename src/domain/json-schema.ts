@@ -24,7 +24,7 @@ function typed<Builder>(build: (...given: never[]) => object): Builder {
   return build as Builder;
 }
 
-/** Unknown body fields are ignored (config.md "Wire types"), so objects stay open unless `closed`. */
+/** Unknown body fields are ignored, so objects stay open unless `closed`. */
 export const object = typed<typeof Type.Object>((properties: Record<string, object>, options?: object) => {
   const required = Object.entries(properties).flatMap(([name, schema]) =>
     OMISSIBLE.has(schema) ? [] : [name],

@@ -12,7 +12,7 @@ export const KeyFlag = {
   Deleted: 32,
 } as const;
 
-/** COSE algorithms that authenticators are offered and may answer with, the preferred first (auth.md A10). */
+/** COSE algorithms that authenticators are offered and may answer with, the preferred first. */
 export const CREDENTIAL_ALGORITHMS: readonly number[] = [-8, -7, -257];
 
 export type KeyType = 'PasswordKey' | 'UserKey' | 'FIDO2' | 'Unknown';
@@ -25,19 +25,19 @@ export interface UserKey {
   readonly publicKey: string;
   /** FIDO2 only: the COSE public key in CBOR. */
   readonly fido2PublicKey?: Uint8Array;
-  /** FIDO2 only: enrolled with user verification, which every login must then show too (auth.md A16). */
+  /** FIDO2 only: enrolled with user verification, which every login must then show too. */
   readonly userVerified?: boolean;
   /** FIDO2 only: the credential is synchronised to other devices, as of its last use. */
   readonly backedUp?: boolean;
   /** FIDO2 only: how browsers reach the authenticator. */
   readonly transports?: readonly string[];
-  /** FIDO2 only: the highest counter reported. Nothing is refused by it: it feeds the login log (auth.md A11). */
+  /** FIDO2 only: the highest counter reported. Nothing is refused by it: it feeds the login log. */
   readonly counterReported?: number;
   /** Reserved by spec 2.2 and never advanced: authenticators that sync report counters that go backwards. */
   readonly signatureCounter: 0;
   readonly flags: number;
   readonly createdMs: number;
-  /** Registered with proof of possession; a claim by name only is unproven (auth.md A9). */
+  /** Registered with proof of possession; a claim by name only is unproven. */
   readonly proven: boolean;
   readonly name?: string;
   readonly lastUsedMs?: number;

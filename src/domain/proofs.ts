@@ -11,7 +11,7 @@ export const MCP_TIMESTAMP_WINDOW_SECONDS = 300n;
 
 const INT64_PATTERN = /^(?:0|-?[1-9][0-9]{0,18})$/;
 
-/** The first part of the signed text, up to and including the last line feed (auth.md "Requests and answers"). */
+/** The first part of the signed text, up to and including the last line feed. */
 export function signPrefix(
   kind: ChallengeKind,
   domain: string,

@@ -1,4 +1,4 @@
-/** Roles of accounts in the admin panel (auth.md "Admin panel"): each may do what the one before it may. */
+/** Roles of accounts in the admin panel: each may do what the one before it may. */
 
 export const ROLES = ['viewer', 'support', 'admin'] as const;
 /** `viewer` reads, `support` also blocks accounts and resends webhooks, `admin` does everything. */

@@ -133,8 +133,8 @@ export function readId(value: string | number): string | undefined {
 }
 
 /**
- * A schema of this program. Compiled when it is first asked, so that a start does not wait for the schemas of routes
- * that nobody has called yet; a test compiles them all.
+ * A schema of this program. Compiled on first use, so that a start does not wait for the schemas of unused routes;
+ * a test compiles them all.
  */
 export function compileSchema<S extends TSchema>(schema: S): CompiledSchema<Static<S>> {
   return compileWhenAsked(schema, () => compileJsonSchema<Static<S>>(schema));

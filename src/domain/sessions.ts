@@ -40,7 +40,7 @@ export function isProvenLogin(loginType: LoginType | null, signed: boolean): boo
   return loginType === null || loginType === 'McpVerified' || (loginType === 'McpApp' && signed);
 }
 
-/** Value of the `X-Scopes` header (mcp.md). */
+/** Value of the `X-Scopes` header. */
 export function scopesOf(session: SessionContext): string {
   return session.loginType ?? 'Browser';
 }
@@ -50,7 +50,7 @@ export function authMethods(codesDelivered: boolean): readonly string[] {
   return ['passkey', 'key', ...(codesDelivered ? ['phone', 'email'] : [])];
 }
 
-/** Browser sessions of one user; the oldest gives way (auth.md "Defaults"). */
+/** Browser sessions of one user; the oldest gives way. */
 export const BROWSER_SESSIONS_MAX = 50;
 /** MCP sessions of one key and login type, signed McpApp logins apart: what proves nothing never pushes out what does. */
 export const MCP_SESSIONS_MAX = 100;

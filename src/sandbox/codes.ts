@@ -1,4 +1,4 @@
-/** Capability codes: whoever holds one may use what it stands for, without a login (spec 5.2). */
+/** Capability codes: a holder of a code may use its resource without a login (spec 5.2). */
 import { randomBytes } from 'node:crypto';
 import type { ModuleCall } from './call-arguments.ts';
 import { SandboxError } from './errors.ts';

@@ -1,6 +1,6 @@
 /**
- * The stand-in core module: a notice board. It stands for the modules that only one customer has, with endpoints
- * behind no built-in tool and an event type of its own (spec 6.3): to one user, or to everybody.
+ * The sandbox core module: a notice board. An example of a customer-specific module, with endpoints behind no built-in
+ * tool and an event type of its own (spec 6.3), to one user or to all users.
  */
 import { toIso } from '../domain/time.ts';
 import type { ModuleCall } from './call-arguments.ts';

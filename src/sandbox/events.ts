@@ -1,5 +1,5 @@
 /**
- * Events of one stand-in module, rebuilt from its records at start and served at `GET /events?after=&limit=`. `data` is
+ * Events of one sandbox module, rebuilt from its records at start and served at `GET /events?after=&limit=`. `data` is
  * kept as JSON text: amounts are JSON numbers there (spec 2.6) and must keep their exact digits.
  */
 

@@ -17,17 +17,17 @@ export type FaultMode = (typeof FAULT_MODES)[number];
 export const SLOW_DELAY_MS = 35_000;
 const SLOW_DELAY_MAX_MS = 120_000;
 
-export interface Fault {
+export interface FaultSetting {
   readonly mode: FaultMode;
   readonly delayMs: number;
 }
 
-const HEALTHY: Fault = { mode: 'ok', delayMs: 0 };
+const HEALTHY: FaultSetting = { mode: 'ok', delayMs: 0 };
 
 export class Faults {
-  readonly #byModule = new Map<string, Fault>();
+  readonly #byModule = new Map<string, FaultSetting>();
 
-  of(module: string | undefined): Fault {
+  of(module: string | undefined): FaultSetting {
     return (module === undefined ? undefined : this.#byModule.get(module)) ?? HEALTHY;
   }
 

@@ -1,6 +1,6 @@
 /**
- * The key of the stand-in modules: whoever may read the data folder can push events as one of them, exactly as a real
- * module does. Made once, readable by its owner alone.
+ * The key of the sandbox modules. A process that can read the data folder can push events with it, as a real module does.
+ * Created once, readable by its owner only.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';

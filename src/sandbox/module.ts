@@ -1,6 +1,6 @@
 /**
- * What a stand-in module is: a table of endpoints over a state that changes only by applying records, live and on
- * replay alike; and the readers of its inputs, which refuse with the name of the field.
+ * Definition of a sandbox module: a table of endpoints over a state that changes only by applying records, live and on
+ * replay; and input readers, which name the field that they refuse.
  */
 import type { ModuleCall } from './call-arguments.ts';
 import type { EventList } from './events.ts';

@@ -1,4 +1,4 @@
-/** The stand-in modules together: they share the wallet's books, so that money never lives in two places. */
+/** The sandbox modules together: they share the wallet's books, so that money never lives in two places. */
 import { type ChatModule, createChat } from './chat/chat.ts';
 import { createCore } from './core.ts';
 import { createMarkets } from './markets/markets.ts';
@@ -7,7 +7,7 @@ import { createPayments } from './payments/payments.ts';
 import { Ledger } from './wallet/ledger.ts';
 import { createWallet } from './wallet/wallet.ts';
 
-/** Names of the stand-in modules. */
+/** Names of the sandbox modules. */
 export const SANDBOX_MODULES = ['wallet', 'chat', 'markets', 'payments', 'core'] as const;
 export type SandboxModuleName = (typeof SANDBOX_MODULES)[number];
 

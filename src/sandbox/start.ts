@@ -1,4 +1,4 @@
-/** Starts the stand-in modules in a thread of their own, so that their work never holds up the gateway's. */
+/** Starts the sandbox modules in a thread of their own, so that their work never holds up the gateway's. */
 import { Worker } from 'node:worker_threads';
 import { openModuleKey } from './module-key.ts';
 import { SANDBOX_MODULES, type SandboxModuleName } from './modules.ts';

@@ -1,6 +1,6 @@
 /**
- * The stand-in modules over one log: finds the endpoint, runs it, and lets the answer out when everything it may show
- * is on the disk.
+ * The sandbox modules over one log: finds the endpoint, runs it, and sends the answer when all data that it may show
+ * is on disk.
  */
 import { parseId, TickSource } from '../domain/ids.ts';
 import type { Clock } from '../domain/time.ts';

@@ -1,6 +1,6 @@
 /**
- * Keeps the stand-in modules served. A thread that ended (a full disk ends it, so that nothing unwritten is answered) is
- * started again on the same port, after waits that grow while it does not stay.
+ * Keeps the sandbox modules running. A thread that ended (a full disk ends it, so that no unwritten result is answered)
+ * is restarted on the same port, with growing delays while it keeps failing.
  */
 import { MINUTE_MS, SECOND_MS } from '../domain/time.ts';
 import { type RunningSandbox, type SandboxOptions, startSandbox } from './start.ts';
@@ -10,7 +10,7 @@ const WAIT_MAX_MS = MINUTE_MS;
 /** Who stayed for so long begins with the shortest wait again. */
 const STAYED_MS = MINUTE_MS;
 
-export interface Supervision {
+export interface SandboxSupervisorOptions {
   /** `startSandbox` unless given. */
   readonly start?: (options: SandboxOptions) => Promise<RunningSandbox>;
   /** Milliseconds, monotonic. */
@@ -29,7 +29,7 @@ export type SupervisedSandbox = Omit<RunningSandbox, 'crashed'>;
 /** Resolves when the modules listen; rejects when the first start fails. */
 export async function superviseSandbox(
   options: SandboxOptions,
-  supervision: Supervision,
+  supervision: SandboxSupervisorOptions,
 ): Promise<SupervisedSandbox> {
   const { start = startSandbox } = supervision;
   const supervisor = new Supervisor(options, await start(options), supervision);
@@ -46,7 +46,7 @@ export async function superviseSandbox(
 class Supervisor {
   readonly first: RunningSandbox;
   readonly #options: SandboxOptions;
-  readonly #supervision: Supervision;
+  readonly #supervision: SandboxSupervisorOptions;
   #current: RunningSandbox | undefined;
   #starting: Promise<void> = Promise.resolve();
   #startedMs = 0;
@@ -54,14 +54,14 @@ class Supervisor {
   #cancel: () => void = () => undefined;
   #closed = false;
 
-  constructor(options: SandboxOptions, first: RunningSandbox, supervision: Supervision) {
+  constructor(options: SandboxOptions, first: RunningSandbox, supervision: SandboxSupervisorOptions) {
     this.first = first;
     this.#options = { ...options, port: Number(new URL(first.url).port) };
     this.#supervision = supervision;
     this.#watch(first);
   }
 
-  /** While the modules are down nobody is told: the first call of the user opens the accounts too. */
+  /** Dropped while the modules are down: the first call of the user opens the accounts too. */
   signedUp(userId: string): void {
     this.#current?.signedUp(userId);
   }

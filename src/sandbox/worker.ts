@@ -12,7 +12,7 @@ export interface SandboxWorkerData {
   readonly port: number;
 }
 
-/** What the thread is told: that it shall end, or who has signed up at the gateway. */
+/** Messages to the thread: close, or a user who signed up at the gateway. */
 export type SandboxNotice = 'close' | { readonly signedUp: string };
 
 /** What the thread says, once. */

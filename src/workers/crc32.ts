@@ -15,9 +15,9 @@ const HASH_STEP_BYTES = 256 * 1024;
 const HASH_STEP = pageMemory(HASH_STEP_BYTES);
 
 export interface WriteBufferTask {
-  /** Shared with the thread, never copied. Nobody may touch it until the task has settled. */
+  /** Shared with the thread, never copied. Must not be modified until the task has settled. */
   readonly sharedBuffer: SharedArrayBuffer;
-  /** Bytes of the slab, from its beginning. */
+  /** Number of bytes, from the beginning of the buffer. */
   readonly length: number;
   readonly fd: number;
   /** Where in the file they go, in bytes. */
@@ -33,7 +33,7 @@ export interface SystemFault {
   readonly message: string;
 }
 
-/** Unsigned CRC-32 of the slab's bytes, or why they could not be written. */
+/** Unsigned CRC-32 of the buffer's bytes, or why they could not be written. */
 export type WriteBufferResult = number | SystemFault;
 
 export interface HashRangeTask {

@@ -1,8 +1,8 @@
 /**
- * Ed25519 verification and the check of a key at enrolment (auth.md A1). The only importer of @noble/ed25519.
+ * Ed25519 verification and the check of a key at enrollment. The only importer of @noble/ed25519.
  *
  * OpenSSL verifies about eleven times faster than the library does, but accepts forgeries for keys of small order, so
- * a guard stands in front of it. The library decides once, at enrolment, whether a key is usable at all.
+ * keys are checked first: the library decides once, at enrollment, whether a key is usable.
  */
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { Point } from '@noble/ed25519';
@@ -13,7 +13,7 @@ export const SIGNATURE_BYTES = 64;
 
 /**
  * Imported keys kept by each thread. A repeated key verifies 17 % faster (docs/optimizations.md); about 1 KB each.
- * Only keys that have verified something enter, so strangers cannot push out the agents that come back.
+ * Only keys that have verified something enter, so unauthenticated callers cannot evict the keys of active agents.
  */
 export const KEYS_CACHED_MAX = 2_048;
 

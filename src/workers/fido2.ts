@@ -1,6 +1,6 @@
 /**
  * WebAuthn ceremonies: verification of a registration and of an authentication. The only importer of
- * @simplewebauthn/server. Owns what the library leaves open: which keys may be enrolled (auth.md A1, A10), cross-origin
+ * @simplewebauthn/server. Owns what the library leaves open: which keys may be enrolled, cross-origin
  * answers, the owner's handle. Its messages print challenges, so none of them leaves this file.
  */
 import { createPublicKey } from 'node:crypto';
@@ -40,7 +40,7 @@ export interface EnrolledCredential {
 }
 
 /** `unsound`: the ceremony is good, but its key may not be enrolled. */
-export type RegistrationVerdict =
+export type RegistrationResult =
   | { readonly verdict: 'good'; readonly credential: EnrolledCredential }
   | { readonly verdict: 'bad' | 'unsound' };
 
@@ -58,7 +58,7 @@ export interface AuthenticationTask extends Ceremony {
   readonly userVerificationRequired: boolean;
 }
 
-export type AuthenticationVerdict =
+export type AuthenticationResult =
   | { readonly verdict: 'good'; readonly backedUp: boolean; readonly counter: number }
   | { readonly verdict: 'bad' };
 
@@ -81,10 +81,10 @@ function load(): Promise<readonly [Library, Helpers]> {
   return loaded;
 }
 
-/** Whatever the client sent, the answer is a verdict; only a defect of this program throws. */
-export async function verifyRegistration(task: RegistrationTask): Promise<RegistrationVerdict> {
+/** Any input of the client yields a result; only a defect of this program throws. */
+export async function verifyRegistration(task: RegistrationTask): Promise<RegistrationResult> {
   const [library, helpers] = await load();
-  return judged(async (): Promise<RegistrationVerdict> => {
+  return judged(async (): Promise<RegistrationResult> => {
     if (isCrossOrigin(task.clientDataJSON)) return BAD;
     const { credentialId: id, clientDataJSON, attestationObject } = task;
     const answer = await library.verifyRegistrationResponse({
@@ -114,9 +114,9 @@ export async function verifyRegistration(task: RegistrationTask): Promise<Regist
   });
 }
 
-export async function verifyAuthentication(task: AuthenticationTask): Promise<AuthenticationVerdict> {
+export async function verifyAuthentication(task: AuthenticationTask): Promise<AuthenticationResult> {
   const [library] = await load();
-  return judged(async (): Promise<AuthenticationVerdict> => {
+  return judged(async (): Promise<AuthenticationResult> => {
     const { credentialId: id, clientDataJSON, authenticatorData, signature, userHandle } = task;
     if (isCrossOrigin(clientDataJSON)) return BAD;
     if (userHandle !== undefined && userHandle !== task.ownerHandle) return BAD;
@@ -130,7 +130,7 @@ export async function verifyAuthentication(task: AuthenticationTask): Promise<Au
       },
       ...expectations(task),
       requireUserVerification: task.userVerificationRequired,
-      // Counter 0: a counter that does not advance is no refusal (auth.md A11).
+      // Counter 0: a counter that does not advance is no refusal.
       credential: { id, publicKey: Uint8Array.from(task.cosePublicKey), counter: 0 },
     });
     if (!verified) return BAD;

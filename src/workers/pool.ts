@@ -1,5 +1,5 @@
 /**
- * The typed door to the worker threads: the only importer of piscina. Owns the queue in front of the threads, its
+ * Typed API of the worker threads: the only importer of piscina. Owns the queue in front of the threads, its
  * bound, and what happens when a thread dies.
  *
  * Tasks wait here, not in Piscina: those that wait when a thread falls free share one message to it, which is what
@@ -166,7 +166,7 @@ class BatchQueue {
     const results = await this.#send(batch);
     this.#running -= batch.length;
     this.#batchesRunning -= 1;
-    for (const [index, { settle }] of batch.entries()) settle(this.#verdict(results?.[index]));
+    for (const [index, { settle }] of batch.entries()) settle(this.#result(results?.[index]));
     if (this.#waiting.length > 0) this.#flush();
     else if (this.#running === 0) this.#onIdle?.();
   }
@@ -181,7 +181,7 @@ class BatchQueue {
     }
   }
 
-  #verdict(result: TaskResult | undefined): WorkerResult<unknown> {
+  #result(result: TaskResult | undefined): WorkerResult<unknown> {
     if (result?.ok === true) {
       this.#completed += 1;
       return result;

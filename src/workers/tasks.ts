@@ -11,28 +11,28 @@ import {
 } from './crc32.ts';
 import { checkEd25519Key, verifyEd25519 } from './ed25519.ts';
 import {
+  type AuthenticationResult,
   type AuthenticationTask,
-  type AuthenticationVerdict,
+  type RegistrationResult,
   type RegistrationTask,
-  type RegistrationVerdict,
   verifyAuthentication,
   verifyRegistration,
 } from './fido2.ts';
 import { type Sha256RangeTask, sha256Range } from './sha256.ts';
 
 export interface WorkerTasks {
-  /** Guarded Ed25519 verification (auth.md A1). All three are raw bytes; wrong lengths are simply false. */
+  /** Guarded Ed25519 verification. All three are raw bytes; wrong lengths are simply false. */
   verifyEd25519: {
     input: { publicKey: Uint8Array; message: Uint8Array; signature: Uint8Array };
     output: boolean;
   };
   /** Is this a key that may be enrolled: on the curve, canonical, not small-order, torsion-free. */
   checkEd25519Key: { input: { publicKey: Uint8Array }; output: boolean };
-  /** A browser's answer to register_options, and whether its key may be enrolled (auth.md A1, A10). */
-  verifyRegistration: { input: RegistrationTask; output: RegistrationVerdict };
+  /** A browser's answer to register_options, and whether its key may be enrolled. */
+  verifyRegistration: { input: RegistrationTask; output: RegistrationResult };
   /** A browser's answer to login_options with one of the owner's credentials. */
-  verifyAuthentication: { input: AuthenticationTask; output: AuthenticationVerdict };
-  /** Writes file bytes and answers their CRC-32. The slab is shared, not copied (docs/optimizations.md). */
+  verifyAuthentication: { input: AuthenticationTask; output: AuthenticationResult };
+  /** Writes file bytes and answers their CRC-32. The buffer is shared, not copied (docs/optimizations.md). */
   writeBuffer: { input: WriteBufferTask; output: WriteBufferResult };
   /** CRC-32 of bytes that are in a file already; undefined when the file is shorter. */
   hashRange: { input: HashRangeTask; output: number | undefined };
@@ -64,7 +64,7 @@ export type TaskResult =
   | { readonly ok: false; readonly bug: string };
 
 /**
- * Short byte strings travel as one-byte strings: cloning a small Buffer would copy the whole 8 KB slab it lies in, and
+ * Short byte strings travel as one-byte strings: cloning a small Buffer would copy the whole 8 KB pool it is part of, and
  * exact copies cost twice as much (docs/optimizations.md).
  */
 const TASKS: { readonly [N in TaskName]: TaskRow<N, unknown> } = {

@@ -1,4 +1,4 @@
-/** The stand-in chat: groups, private chats, messages, files, guests by invite code; and what each refuses. */
+/** The sandbox chat: groups, private chats, messages, files, guests by invite code; and what each refuses. */
 import fc from 'fast-check';
 import t from 'tap';
 import { KeptTexts } from '../../src/sandbox/chat/kept-texts.ts';

@@ -1,4 +1,4 @@
-/** Events of the stand-in modules: every type of spec 6.3, the core module's own, and pages that never split a tick. */
+/** Events of the sandbox modules: every type of spec 6.3, the core module's own, and pages that never split a tick. */
 import t from 'tap';
 import { readEvents } from '../../src/domain/events/intake.ts';
 import { routeOf } from '../../src/domain/webhooks/routing.ts';

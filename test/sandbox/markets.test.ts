@@ -1,4 +1,4 @@
-/** The stand-in markets: swaps against the pool, the order book, rooms; and that no money appears or is lost. */
+/** The sandbox markets: swaps against the pool, the order book, rooms; and that no money appears or is lost. */
 import fc from 'fast-check';
 import t from 'tap';
 import type { SandboxStore } from '../../src/sandbox/store.ts';

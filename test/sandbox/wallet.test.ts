@@ -1,4 +1,4 @@
-/** The stand-in wallet and its log: exact money, refusals, and what a crash leaves behind. */
+/** The sandbox wallet and its log: exact money, refusals, and what a crash leaves behind. */
 import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import t from 'tap';

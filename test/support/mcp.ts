@@ -197,10 +197,10 @@ function gateOf({ sessionQuota }: McpFixtureOptions, charged: McpFixture['charge
       if (session === undefined || kind !== 'mcp') return undefined;
       const cost = charge?.cost ?? 0;
       charged.push({ token, cost });
-      if (sessionQuota === undefined) return { session, verdict: undefined };
+      if (sessionQuota === undefined) return { session, quotaResult: undefined };
       const verdict = judge('p', sessionQuota, used + cost, 3, cost);
       if (verdict.allowed) used += cost;
-      return { session, verdict };
+      return { session, quotaResult: verdict };
     },
   };
 }

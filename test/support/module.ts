@@ -186,6 +186,6 @@ const GATE: SessionLookup = {
   authenticate(token, kind, charge) {
     const session = SESSIONS[`${kind} ${token}`];
     if (session === undefined) return undefined;
-    return { session, verdict: judge(charge?.scope ?? 's', 15, charge?.cost ?? 0, 3, charge?.cost ?? 0) };
+    return { session, quotaResult: judge(charge?.scope ?? 's', 15, charge?.cost ?? 0, 3, charge?.cost ?? 0) };
   },
 };

@@ -4,7 +4,7 @@ import type { AppAccess, AppEntry, UserState } from './user-types.ts';
 type Lists = Pick<UserState, 'apps' | 'appsPlaced' | 'appAccess'>;
 
 /** Who registers an application lets it act for them. One that is there already gets another name or address. */
-export function placedApp({ apps, appsPlaced, appAccess }: Lists, entry: AppEntry, utcMs: number): Lists {
+export function withApp({ apps, appsPlaced, appAccess }: Lists, entry: AppEntry, utcMs: number): Lists {
   const place = apps.findIndex(({ appId }) => appId === entry.appId);
   if (place >= 0) return { apps: apps.with(place, entry), appsPlaced, appAccess };
   const { appId } = entry;

@@ -1,6 +1,6 @@
 /**
  * Challenges that opened something in an account, kept until they are over: what makes one good once also over a restart
- * and for several processes (auth.md A4). One that a refused request used is known in memory alone.
+ * and for several processes. One that a refused request used is known in memory alone.
  */
 
 import { SECOND_MS } from '../../domain/time.ts';

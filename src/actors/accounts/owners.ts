@@ -1,6 +1,6 @@
 /**
  * The values that the indexes of keys and sessions hold: who owns the name. A key's value says whether its holder
- * proved to have it, because proof beats claim (auth.md A9) and the taker cannot ask the holder within its turn.
+ * proved to have it, because proof beats claim and the taker cannot ask the holder within its turn.
  */
 import type { SessionKind } from '../../domain/sessions.ts';
 import type { IndexName } from '../runtime/actor.ts';
@@ -39,7 +39,7 @@ export function parseSessionOwner(value: string): SessionOwner {
   return { userId: value.slice(0, end), sessionId: value.slice(end + 1) };
 }
 
-/** Browser and MCP tokens are separate name spaces: a `sid` is never a bearer (auth.md A7). */
+/** Browser and MCP tokens are separate name spaces: a `sid` is never a bearer. */
 export function sessionIndex(kind: SessionKind): IndexName {
   return kind === 'browser' ? 'sidHash' : 'sessionHash';
 }

@@ -7,9 +7,9 @@ import { audited, type Change, type Origin, outcome } from '../change.ts';
 import { isRefusal, type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import type { LogEntry, LogEventName } from './login-log.ts';
 import type { KeyOwner } from './owners.ts';
-import { type AddedKey, enrol, softwareKey } from './user-enrollment.ts';
+import { type AddedKey, enroll, softwareKey } from './user-enrollment.ts';
 import type { UserEvent, UserState } from './user-types.ts';
-import { type Finding, verifyEnrolment } from './verification.ts';
+import { type Finding, verifyEnrollment } from './verification.ts';
 
 export interface ClaimKey {
   readonly type: 'claimKey';
@@ -43,12 +43,12 @@ export function decideAdminKey(
     next: async (ports) => ({
       type: 'claimKeyVerified',
       command,
-      finding: await verifyEnrolment(ports, publicKey, undefined),
+      finding: await verifyEnrollment(ports, publicKey, undefined),
     }),
   };
 }
 
-/** Without a proof it is a claim: it takes no key from anybody, and a proof takes it away (auth.md A9). */
+/** Without a proof it is a claim: it takes no key from anybody, and a proof takes it away. */
 function judgeClaim(
   state: UserState,
   command: ClaimKey,
@@ -56,7 +56,7 @@ function judgeClaim(
 ): Outcome<UserEvent, ClaimedKey> | Refusal {
   if (state.createdMs === null) return refuse('NotFound', 'no such user');
   if (softwareKey(state, command.publicKey) !== undefined) return refuse('KeyAlreadyRegistered');
-  const enrolment = enrol(state, turn, { ...command, passKeyFlag: false, proven: false });
+  const enrolment = enroll(state, turn, { ...command, passKeyFlag: false, proven: false });
   if (isRefusal(enrolment)) return enrolment;
   const { key, change } = enrolment;
   const fields = { keyId: key.id, publicKey: key.publicKey, flagsAfter: key.flags };
@@ -70,7 +70,7 @@ function judgeClaim(
   );
 }
 
-/** The owner reads in the login log that somebody else changed a key, not who or from where. */
+/** The login log shows the owner that an admin changed a key, but neither who nor from where. */
 export function keyLogged(event: LogEventName, keyId: string, turn: Turn): Change {
   const entry: LogEntry = {
     id: turn.newId(),

@@ -20,7 +20,7 @@ export interface RevokeAppAccess {
 
 export type AppAccessCommand =
   | RevokeAppAccess
-  /** The person allows an application; `door` is what the index says of it now. */
+  /** The user allows an application; `indexEntry` is its current entry in the access index. */
   | {
       readonly type: 'grantAppAccess';
       readonly appId: string;
@@ -65,7 +65,7 @@ export function accessOf(state: UserState, appId: string): AppAccess | undefined
 /**
  * May a key of this account log in for the application (spec 5.1 rule 6)? A person who took the access back is obeyed.
  */
-export function admitsApp(
+export function allowsApp(
   state: UserState,
   appId: string,
   indexEntry: AppIndexEntry | undefined,
@@ -77,7 +77,7 @@ export function admitsApp(
   return access.revokedMs === null;
 }
 
-/** The first login for somebody else's application puts it into the list that the person sees. */
+/** The first login for another user's application adds it to the user's list. */
 export function firstLogin(state: UserState, appId: string, turn: Turn): Change {
   if (accessOf(state, appId) !== undefined) return { events: [] };
   return granted(state, { appId, grantedMs: turn.nowMs, source: 'login', revokedMs: null }, true);
@@ -129,7 +129,7 @@ export function grantAppAccess(
   return outcome([change, audited(state, turn, 'app_access_granted', origin, { appId })], access);
 }
 
-/** `join`: an application of somebody else is to know whom it acts for, to tell them when it closes. */
+/** `join`: another user's application records the users that it acts for, to notify them when it closes. */
 function granted(state: UserState, access: AppAccess, join: boolean): Change {
   return {
     events: [{ type: 'appAccessGranted', access }],

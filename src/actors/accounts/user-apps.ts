@@ -36,7 +36,7 @@ const APP = receiver<AppCommand>('app');
 /** Registers an application or changes one. The reply is the app actor's `SettledApp`. */
 export interface UpsertApp {
   readonly type: 'upsertApp';
-  /** Absent: found by its address or name (config.md "App registration"). */
+  /** Absent: found by its address or name. */
   readonly appId?: string;
   readonly patch: AppPatch;
   /** For a new application. */
@@ -128,7 +128,7 @@ function configure(
   return messageTo(APP, appId, command);
 }
 
-/** config.md "App registration". Undefined: none of the account's applications is meant, so a new one is. */
+/** The application that the request means. Undefined: none of the account's, so a new one is created. */
 function targetOf(state: UserState, { appId, patch }: UpsertApp): AppEntry | Refusal | undefined {
   const { apps } = state;
   if (appId !== undefined) return apps.find((entry) => entry.appId === appId) ?? refuse('NotFound', NO_APP);

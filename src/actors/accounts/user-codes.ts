@@ -1,5 +1,5 @@
 /** Logins with a one-time code: sessions without a key, and the account that the first one of a contact creates. */
-import { type Channel, contactKey } from '../../domain/contacts.ts';
+import { type ContactChannel, contactKey } from '../../domain/contacts.ts';
 import { ERRORS, type ErrorName } from '../../domain/errors.ts';
 import { audited, type Change, type Origin, outcome } from '../change.ts';
 import { type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
@@ -11,11 +11,11 @@ import type { UserEvent, UserState } from './user-types.ts';
 
 export interface CodeLogin {
   readonly type: 'codeLogin';
-  readonly channel: Channel;
+  readonly channel: ContactChannel;
   readonly address: string;
   /** Authenticator handle of the account, where this login creates it. */
   readonly handle: string;
-  /** Session of a `sid` that came with the login: ended by it, whoever owns it (auth.md A6). */
+  /** Session of the `sid` sent with the login. The login ends it, regardless of its owner. */
   readonly previous?: SessionOwner;
   readonly origin: Origin;
 }

@@ -1,5 +1,5 @@
 /**
- * Enrolment of keys, and of software keys from end to end: the limit, the name in the index, takeover from an unproven holder, replacement of older
+ * Enrollment of keys, and of software keys from end to end: the limit, the name in the index, takeover from an unproven holder, replacement of older
  * password keys, proof for a key that was only claimed. All of it in one commit.
  */
 import { hasFlag, KeyFlag, type UserKey } from '../../domain/keys.ts';
@@ -19,7 +19,7 @@ import { challengeUsed } from './challenges.ts';
 import { type KeyOwner, keyOwner } from './owners.ts';
 import { changingSession, endSessions, sessionsOfKey } from './user-sessions.ts';
 import type { SessionRecord, UsedChallenge, UserEvent, UserState } from './user-types.ts';
-import { type Finding, type Proof, verifyEnrolment } from './verification.ts';
+import { type Finding, type Proof, verifyEnrollment } from './verification.ts';
 
 const USER = receiver<{ readonly type: 'loseKey'; readonly keyId: string }>('user');
 
@@ -46,7 +46,7 @@ export interface AddKey {
   readonly type: 'addKey';
   /** base64url of 32 bytes. */
   readonly publicKey: string;
-  /** Without one the key is a claim (auth.md A9). */
+  /** Without one the key is a claim. */
   readonly proof?: Proof;
   readonly passKeyFlag: boolean;
   readonly name?: string;
@@ -58,7 +58,7 @@ export interface AddKey {
   readonly origin: Origin;
 }
 
-export type EnrolmentCommand =
+export type EnrollmentCommand =
   | AddKey
   | { readonly type: 'addKeyVerified'; readonly command: AddKey; readonly finding: Finding | undefined };
 
@@ -70,7 +70,7 @@ export interface AddedKey {
   readonly expiresMs: number;
 }
 
-export interface Enrolment {
+export interface Enrollment {
   readonly change: Change;
   readonly key: UserKey;
   readonly replaced: readonly UserKey[];
@@ -84,16 +84,16 @@ export function activeKeys(state: UserState): UserKey[] {
   return state.keys.filter(isActive);
 }
 
-/** The user's own active software key with these bytes. FIDO2 records never match (auth.md A3). */
+/** The user's own active software key with these bytes. FIDO2 records never match. */
 export function softwareKey(state: UserState, publicKey: string): UserKey | undefined {
   return activeKeys(state).find(
     (key) => key.publicKey === publicKey && !hasFlag(key.flags, KeyFlag.Fido2Key),
   );
 }
 
-export function decideEnrolment(
+export function decideEnrollment(
   state: UserState,
-  command: EnrolmentCommand,
+  command: EnrollmentCommand,
   turn: Turn,
 ): Outcome<UserEvent, AddedKey> | Refusal {
   if (command.type === 'addKeyVerified') return command.finding ?? judgeAdding(state, command.command, turn);
@@ -105,16 +105,16 @@ export function decideEnrolment(
     next: async (ports) => ({
       type: 'addKeyVerified',
       command,
-      finding: await verifyEnrolment(ports, publicKey, proof),
+      finding: await verifyEnrollment(ports, publicKey, proof),
     }),
   };
 }
 
 /**
  * A new key: claims its name, takes it over from an unproven holder, replaces older password keys. The limits come
- * first, so that a full account learns nothing of other keys (auth.md A12).
+ * first, so that a full account learns nothing of other keys.
  */
-export function enrol(state: UserState, turn: Turn, request: NewKey): Enrolment | Refusal {
+export function enroll(state: UserState, turn: Turn, request: NewKey): Enrollment | Refusal {
   const { publicKey, passKeyFlag, name, holder, proven, passkey } = request;
   const active = activeKeys(state);
   const replaced = passKeyFlag ? active.filter((key) => hasFlag(key.flags, KeyFlag.PasswordKey)) : [];
@@ -156,14 +156,14 @@ function kindFlag({ passkey, passKeyFlag }: NewKey): number {
   return passKeyFlag ? KeyFlag.PasswordKey : KeyFlag.UserKey;
 }
 
-/** Software keys and credential ids are separate name spaces (auth.md A3). */
+/** Software keys and credential ids are separate name spaces. */
 function indexOf(key: UserKey): IndexName {
   return hasFlag(key.flags, KeyFlag.Fido2Key) ? 'credentialId' : 'publicKey';
 }
 
 /**
  * The whole decision on a new key, given that it is sound. Taken before the verification too, to refuse early, but not
- * where a proof was sent: whether a key is registered is told only to who has it (auth.md A12).
+ * where a proof was sent: whether a key is registered is revealed only to its holder.
  */
 function judgeAdding(state: UserState, command: AddKey, turn: Turn): Outcome<UserEvent, AddedKey> | Refusal {
   const session = changingSession(state, command, turn);
@@ -174,7 +174,7 @@ function judgeAdding(state: UserState, command: AddKey, turn: Turn): Outcome<Use
       return refuse('KeyAlreadyRegistered');
     return prove(state, own, session, command, turn);
   }
-  const enrolment = enrol(state, turn, { ...command, proven: command.proof !== undefined });
+  const enrolment = enroll(state, turn, { ...command, proven: command.proof !== undefined });
   if (isRefusal(enrolment)) return enrolment;
   const { key, replaced } = enrolment;
   const rebound = replaced.some((old) => old.id === session.keyId);

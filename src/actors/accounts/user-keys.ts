@@ -1,6 +1,6 @@
 /**
- * Keys of one user after their enrolment: flags, soft removal, loss to somebody who proved to have the key. Sessions
- * that a change forbids end in its commit, before the answer is sent (auth.md A5). The rules of an admin are the owner's.
+ * Keys of one user after their enrollment: flags, soft removal, loss to another user who proved possession. Sessions
+ * that a change forbids end in its commit, before the reply. The same rules apply to an admin.
  */
 
 import { ERRORS } from '../../domain/errors.ts';
@@ -88,7 +88,7 @@ export function removeKey(
   if (isRefusal(session)) return session;
   const key = findById(state.keys, command.keyId);
   if (!isActive(key)) return refuse('KeyNotFound');
-  // Ownership is the only condition of spec 3, so the rule is off unless an admin asks for it (auth.md A16).
+  // Ownership is the only condition of spec 3, so the rule is off unless an admin asks for it.
   // Who has a phone number or an e-mail address here gets in by a code.
   const last = activeKeys(state).length === 1 && state.contact === null;
   if (turn.settings.get('LastKeyProtection') === 1 && last)
@@ -123,7 +123,7 @@ function recorded(
   return [keyLogged(event, fields.keyId, turn), audited(state, turn, `admin_key_${what}`, origin, fields)];
 }
 
-/** Somebody proved to have a key that this user only claimed. Its name has moved already. */
+/** Another user proved possession of a key that this user only claimed. Its index entry has moved already. */
 export function loseKey(
   state: UserState,
   { keyId }: Extract<KeyCommand, { type: 'loseKey' }>,

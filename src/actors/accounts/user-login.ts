@@ -14,7 +14,7 @@ import { challengeUsed, refusedChallenge } from './challenges.ts';
 import { findById } from './id-list.ts';
 import type { LogEntry } from './login-log.ts';
 import type { SessionOwner } from './owners.ts';
-import { admitsApp, firstLogin } from './user-app-access.ts';
+import { allowsApp, firstLogin } from './user-app-access.ts';
 import { isActive } from './user-enrollment.ts';
 import { credentialUsed } from './user-passkeys.ts';
 import { type Opening, openSession } from './user-sessions.ts';
@@ -46,7 +46,7 @@ export interface Login {
   readonly assertion?: Assertion;
   /** What it answers. */
   readonly challenge: UsedChallenge;
-  /** Session of a `sid` that came with the login: ended by it, whoever owns it (auth.md A6). */
+  /** Session of the `sid` sent with the login. The login ends it, regardless of its owner. */
   readonly previous?: SessionOwner;
   readonly origin: Origin;
 }
@@ -142,7 +142,7 @@ function endLogin(
   return result.refuse === 'InvalidSignature' ? refused(state, command, result.refuse, turn) : result;
 }
 
-/** Rows of spec 7.2 in the order of auth.md: key, account, McpAccess, blocked, app. The signature comes after them. */
+/** Checks in this order: key, account, McpAccess, blocked, app (spec 7.2). The signature is verified after them. */
 function eligibleKey(state: UserState, command: Login | McpLogin): UserKey | ErrorName {
   if (state.createdMs === null) return 'AccountNotFound';
   const key = findById(state.keys, command.keyId);
@@ -150,11 +150,11 @@ function eligibleKey(state: UserState, command: Login | McpLogin): UserKey | Err
   if (!isActive(key) || key.publicKey !== command.publicKey) return 'SessionNotFound';
   if (hasFlag(key.flags, KeyFlag.Fido2Key) !== byCredential) return 'SessionNotFound';
   if (command.type === 'mcpLogin' && !hasFlag(key.flags, KeyFlag.McpAccess)) return 'AccessDenied';
-  // A claim names a key, and its real holder may be somebody else: the login would be to the account of the claimer.
+  // The holder of a claimed key may be another person, who would log in to the account of the claimer.
   if (command.type === 'login' && !key.proven) return 'AccessDenied';
   if (state.blocked) return 'AccessDenied';
   if (command.type === 'mcpLogin' && command.appId !== null) {
-    if (!admitsApp(state, command.appId, command.indexEntry, key.publicKey)) return 'AccessDenied';
+    if (!allowsApp(state, command.appId, command.indexEntry, key.publicKey)) return 'AccessDenied';
   }
   return key;
 }

@@ -1,5 +1,5 @@
 /**
- * Passkeys and hardware keys of one user: enrolment by a ceremony of the authenticator, and what a login tells of the
+ * Passkeys and hardware keys of one user: enrollment by a ceremony of the authenticator, and what a login tells of the
  * credential it used (counter, backup state).
  */
 import type { UserKey } from '../../domain/keys.ts';
@@ -8,7 +8,7 @@ import { audited, type Change, type Origin, outcome } from '../change.ts';
 import { isRefusal, type Outcome, type Refusal, type Turn } from '../runtime/actor.ts';
 import { challengeUsed } from './challenges.ts';
 import type { KeyOwner } from './owners.ts';
-import { type AddedKey, enrol, type NewKey } from './user-enrollment.ts';
+import { type AddedKey, enroll, type NewKey } from './user-enrollment.ts';
 import { entryOf } from './user-records.ts';
 import { changingSession } from './user-sessions.ts';
 import type { SessionRecord, UsedChallenge, UserEvent, UserState } from './user-types.ts';
@@ -102,7 +102,7 @@ function judgeAdding(
 ): Outcome<UserEvent, AddedKey> | Refusal {
   const session = changingSession(state, command, turn);
   if (isRefusal(session)) return session;
-  const enrolment = enrol(state, turn, newPasskey(command.offer, credential, command));
+  const enrolment = enroll(state, turn, newPasskey(command.offer, credential, command));
   if (isRefusal(enrolment)) return enrolment;
   const { change, key } = enrolment;
   const reply: AddedKey = { key, current: false, replaced: [], expiresMs: session.expiresMs };
@@ -113,7 +113,7 @@ function judgeAdding(
 
 /**
  * What a login tells of its credential. A counter that did not advance hints at a copy of the authenticator; synced
- * ones do that all the time, so it is written down and refuses nothing (auth.md A11). Authenticators without a counter
+ * ones do that all the time, so it is written down and refuses nothing. Authenticators without a counter
  * always say 0.
  */
 export function credentialUsed(key: UserKey, use: CredentialUse, session: SessionRecord, turn: Turn): Change {

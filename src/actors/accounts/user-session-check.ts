@@ -1,13 +1,13 @@
 /**
- * The door of a user's sessions, passed by every request with one: is the session alive, is its quota left, when was it
- * last seen. Owns the volatile side of the account (limiter windows, last uses), which starts anew when it is loaded.
+ * Session check of every request with a session: is it valid, is quota left, when was it last used. Owns the volatile
+ * state of the account (limiter windows, last uses), which is empty after the actor is loaded.
  */
 import { hasFlag, KeyFlag, keyTypeOf } from '../../domain/keys.ts';
 import {
   judge,
+  type QuotaResult,
   type ScopeCode,
   secondsToReset,
-  type Verdict,
   windowIndex,
 } from '../../domain/limits/quotas.ts';
 import type { Role } from '../../domain/roles.ts';
@@ -23,7 +23,7 @@ import { endOf } from './session-expiry.ts';
 import { activeKeys, isActive } from './user-enrollment.ts';
 import type { SessionRecord, UserState } from './user-types.ts';
 
-export interface EnterSession {
+export interface AuthenticateSession {
   readonly type: 'enterSession';
   readonly sessionId: string;
   readonly kind: SessionKind;
@@ -45,11 +45,11 @@ export interface CheckSession {
   readonly sessionId: string;
 }
 
-export interface EnteredSession {
+export interface CheckedSession {
   readonly session: SessionContext;
   /** That of the command, as the account keeps it. */
   readonly hash: string;
-  readonly verdict: Verdict | undefined;
+  readonly quotaResult: QuotaResult | undefined;
   /** The use should be written down (at most once a minute). */
   readonly touch: boolean;
 }
@@ -84,21 +84,26 @@ export function initialVolatile(): UserVolatile {
 }
 
 /** Undefined for a session that is not alive; it is charged nothing. */
-export function enterSession(
+export function authenticateSession(
   state: UserState,
   volatile: UserVolatile,
-  command: EnterSession,
+  command: AuthenticateSession,
   turn: Turn,
-): EnteredSession | undefined {
+): CheckedSession | undefined {
   const session = liveSession(state, volatile, command.sessionId, turn);
   if (session === undefined || session.kind !== command.kind || session.hash !== command.hash)
     return undefined;
   const context = contextOf(state, session, command);
   if (context === undefined) return undefined;
   const use = useOf(state, volatile, session);
-  const verdict =
+  const result =
     command.charge === undefined ? undefined : charged(volatile, use, context, command.charge, turn);
-  return { session: context, hash: session.hash, verdict, touch: noted(use, session, turn.nowMs) };
+  return {
+    session: context,
+    hash: session.hash,
+    quotaResult: result,
+    touch: noted(use, session, turn.nowMs),
+  };
 }
 
 export function checkSession(
@@ -131,7 +136,7 @@ export function lastSeen(volatile: UserVolatile, session: SessionRecord): number
 export function contextOf(
   state: UserState,
   session: SessionRecord,
-  { adminPublicKeys, role: given }: Pick<EnterSession, 'adminPublicKeys' | 'role'>,
+  { adminPublicKeys, role: given }: Pick<AuthenticateSession, 'adminPublicKeys' | 'role'>,
 ): SessionContext | undefined {
   const key = session.keyId === null ? null : findById(state.keys, session.keyId);
   if (key !== null && !isActive(key)) return undefined;
@@ -164,11 +169,11 @@ function charged(
   volatile: UserVolatile,
   use: Use,
   session: SessionContext,
-  { scope, cost }: NonNullable<EnterSession['charge']>,
+  { scope, cost }: NonNullable<AuthenticateSession['charge']>,
   { settings, nowMs }: Turn,
-): Verdict | undefined {
+): QuotaResult | undefined {
   const windowSeconds = settings.get('RateLimitWindowSeconds');
-  moveOn(volatile, use, windowIndex(nowMs, windowSeconds));
+  advanceWindow(volatile, use, windowIndex(nowMs, windowSeconds));
   const resetSeconds = secondsToReset(nowMs, windowSeconds);
   if (scope !== 'p') {
     const quota = settings.get('SessionApiRPSLimit') * windowSeconds;
@@ -177,12 +182,12 @@ function charged(
   }
   const quota = settings.get('PubKeyApiRPSLimit') * windowSeconds;
   if (quota === 0) return undefined;
-  const name = keyWindow(session) ?? '';
+  const name = unprovenKeyOf(session) ?? '';
   const used = (volatile.usedByKey?.get(name) ?? 0) + cost;
-  const verdict = judge('p', quota, used, resetSeconds, cost);
+  const result = judge('p', quota, used, resetSeconds, cost);
   volatile.usedByKey ??= new Map();
-  if (verdict.allowed) volatile.usedByKey.set(name, used);
-  return verdict;
+  if (result.allowed) volatile.usedByKey.set(name, used);
+  return result;
 }
 
 /** The session's window and its user's: the tighter one decides and is shown, a refusal counts in neither. */
@@ -193,20 +198,20 @@ function chargedSession(
   quotaOfUser: number,
   resetSeconds: number,
   cost: number,
-): Verdict | undefined {
+): QuotaResult | undefined {
   if (quota === 0 && quotaOfUser === 0) return undefined;
   const left = quota === 0 ? Number.POSITIVE_INFINITY : quota - use.used;
   const byUser = quotaOfUser > 0 && quotaOfUser - volatile.used < left;
-  const verdict = byUser
+  const result = byUser
     ? judge('s', quotaOfUser, volatile.used + cost, resetSeconds, cost)
     : judge('s', quota, use.used + cost, resetSeconds, cost);
-  if (!verdict.allowed) return verdict;
+  if (!result.allowed) return result;
   use.used += cost;
   volatile.used += cost;
-  return verdict;
+  return result;
 }
 
-function moveOn(volatile: UserVolatile, use: Use, window: number): void {
+function advanceWindow(volatile: UserVolatile, use: Use, window: number): void {
   if (use.window !== window) {
     use.window = window;
     use.used = 0;
@@ -218,7 +223,7 @@ function moveOn(volatile: UserVolatile, use: Use, window: number): void {
 }
 
 /** Who knows only the public key gets McpBasic or McpApp sessions with it: those may not spend what its holder has. */
-function keyWindow({ publicKey, loginType, proven }: SessionContext): string | null {
+function unprovenKeyOf({ publicKey, loginType, proven }: SessionContext): string | null {
   if (publicKey === null || proven) return publicKey;
   return `${publicKey} ${loginType}`;
 }

@@ -163,7 +163,7 @@ export function closeSessions(
   return outcome([endSessions(state, chosen), audit], reply);
 }
 
-/** Blocking ends every session before the answer is sent (auth.md A5). */
+/** Blocking ends every session before the answer is sent. */
 export function setBlocked(
   state: UserState,
   command: Extract<SessionCommand, { type: 'setBlocked' }>,

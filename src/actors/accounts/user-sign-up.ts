@@ -6,11 +6,11 @@ import { isRefusal, type Outcome, type Refusal, refuse, type Turn } from '../run
 import type { Ports } from '../runtime/ports.ts';
 import { challengeUsed } from './challenges.ts';
 import type { KeyOwner } from './owners.ts';
-import { enrol } from './user-enrollment.ts';
+import { enroll } from './user-enrollment.ts';
 import { newPasskey, type PasskeyOffer } from './user-passkeys.ts';
 import { openSession } from './user-sessions.ts';
 import type { UsedChallenge, UserEvent, UserState } from './user-types.ts';
-import { type Finding, isFinding, type Proof, verifyAttestation, verifyEnrolment } from './verification.ts';
+import { type Finding, isFinding, type Proof, verifyAttestation, verifyEnrollment } from './verification.ts';
 
 /** A software key with a signature, or what an authenticator offers. */
 type Evidence =
@@ -73,13 +73,13 @@ function beginSignUp(state: UserState, command: SignUp, turn: Turn): Outcome<Use
 
 function verify(ports: Ports, command: SignUp): Promise<Finding | EnrolledCredential | undefined> {
   return command.offer === undefined
-    ? verifyEnrolment(ports, Buffer.from(command.publicKey, 'base64url'), command.proof)
+    ? verifyEnrollment(ports, Buffer.from(command.publicKey, 'base64url'), command.proof)
     : verifyAttestation(ports, command.offer.attestation);
 }
 
 /**
- * Account, key and session in one commit. Taken before the verification of a passkey too, to refuse early. A software
- * key may come from a password, so that it is registered is told only to who signed with it (auth.md A12).
+ * Account, key and session in one commit. Also run before the verification of a passkey, to refuse early. A software
+ * key may be derived from a password, so only its holder learns that it is registered.
  */
 function createAccount(
   state: UserState,
@@ -93,7 +93,7 @@ function createAccount(
     command.offer === undefined
       ? { ...command, proven: true }
       : newPasskey(command.offer, credential, command);
-  const enrolment = enrol(state, turn, offered);
+  const enrolment = enroll(state, turn, offered);
   if (isRefusal(enrolment)) return enrolment;
   const { key, change } = enrolment;
   const request = {

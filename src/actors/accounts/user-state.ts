@@ -5,7 +5,7 @@
 
 import { KeyFlag, type UserKey, withFlag } from '../../domain/keys.ts';
 import { ownText } from '../runtime/journal/own-strings.ts';
-import { placedApp, withAccess } from './access-list.ts';
+import { withAccess, withApp } from './access-list.ts';
 import { withUsed } from './challenges.ts';
 import { findById, withoutIds, withRecord } from './id-list.ts';
 import { appended } from './login-log.ts';
@@ -78,7 +78,7 @@ export function evolveUser(state: UserState, event: UserEvent): UserState {
     case 'challengeUsed':
       return changed(state, { usedChallenges: withUsed(state.usedChallenges, event.challenge, event.utcMs) });
     case 'appPlaced':
-      return changed(state, placedApp(state, event.entry, event.utcMs));
+      return changed(state, withApp(state, event.entry, event.utcMs));
     case 'appRequestForgotten':
       return changed(state, { apps: withoutRequest(state.apps, event.appId) });
     case 'appDropped':

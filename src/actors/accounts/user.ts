@@ -30,7 +30,7 @@ import {
   upsertApp,
 } from './user-apps.ts';
 import { type CodeLoggedIn, type CodeLoginCommand, codeLogin, codeRefused } from './user-codes.ts';
-import { type AddedKey, activeKeys, decideEnrolment, type EnrolmentCommand } from './user-enrollment.ts';
+import { type AddedKey, activeKeys, decideEnrollment, type EnrollmentCommand } from './user-enrollment.ts';
 import {
   type KeyCommand,
   loseKey,
@@ -42,11 +42,11 @@ import {
 import { decideLogin, type LoggedIn, type LoginCommand } from './user-login.ts';
 import { decidePasskey, type PasskeyCommand } from './user-passkeys.ts';
 import {
+  type AuthenticateSession,
+  authenticateSession,
+  type CheckedSession,
   type CheckSession,
   checkSession,
-  type EnteredSession,
-  type EnterSession,
-  enterSession,
   initialVolatile,
   lastSeen,
   type UserVolatile,
@@ -70,7 +70,7 @@ export type UserCommand =
   | SignUpCommand
   | LoginCommand
   | CodeLoginCommand
-  | EnrolmentCommand
+  | EnrollmentCommand
   | PasskeyCommand
   | AdminKeyCommand
   | KeyCommand
@@ -165,7 +165,7 @@ interface UserResults {
 }
 
 interface UserVolatileReplies {
-  readonly enterSession: EnteredSession | undefined;
+  readonly enterSession: CheckedSession | undefined;
   readonly checkSession: boolean;
 }
 
@@ -174,7 +174,7 @@ export type UserProtocol = Protocol<
   UserReplies,
   UserQuery,
   UserResults,
-  EnterSession | CheckSession,
+  AuthenticateSession | CheckSession,
   UserVolatileReplies
 >;
 
@@ -197,8 +197,8 @@ export const user = defineActor<UserState, UserProtocol, UserEvent, UserVolatile
     loginVerified: decideLogin,
     codeLogin,
     codeRefused,
-    addKey: decideEnrolment,
-    addKeyVerified: decideEnrolment,
+    addKey: decideEnrollment,
+    addKeyVerified: decideEnrollment,
     addPasskey: decidePasskey,
     addPasskeyVerified: decidePasskey,
     claimKey: decideAdminKey,
@@ -222,7 +222,7 @@ export const user = defineActor<UserState, UserProtocol, UserEvent, UserVolatile
     sweep,
   },
 
-  decideNow: { enterSession, checkSession },
+  decideNow: { enterSession: authenticateSession, checkSession },
 
   query: {
     account: accountOf,

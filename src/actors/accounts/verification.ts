@@ -42,8 +42,8 @@ export async function verifyProof(
   return result.value ? undefined : { refuse: 'InvalidSignature' };
 }
 
-/** May the key be enrolled (auth.md A1), and, where a proof is given, does its holder have it? */
-export async function verifyEnrolment(
+/** May the key be enrolled, and, where a proof is given, does its holder have it? */
+export async function verifyEnrollment(
   ports: Ports,
   publicKey: Uint8Array,
   proof: Proof | undefined,
@@ -54,7 +54,7 @@ export async function verifyEnrolment(
   return proof === undefined ? undefined : verifyProof(ports, publicKey, proof);
 }
 
-/** Is the ceremony good, and may its key be enrolled (auth.md A1, A10)? */
+/** Is the ceremony good, and may its key be enrolled? */
 export async function verifyAttestation(
   ports: Ports,
   attestation: Attestation,

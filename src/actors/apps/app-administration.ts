@@ -13,7 +13,7 @@ export interface AdministerApp {
   readonly address: string;
 }
 
-/** Closing ends every McpApp session, another explicit key those of the former one (auth.md A5). */
+/** Closing ends every McpApp session, another explicit key those of the former one. */
 export function decideAdminister(
   state: AppState,
   { flags, by, address }: AdministerApp,

@@ -118,7 +118,7 @@ export function evolveApp(state: AppState, event: AppEvent): AppState {
     case 'joined':
       return { ...state, participants: [...state.participants, event.userId] };
     case 'removed':
-      // Keys, addresses and names of a removed application are nobody's business any more.
+      // Keys, addresses and names of a removed application are deleted.
       return { ...initialApp(state.id), phase: 'removed', ownerId: state.ownerId };
   }
 }

@@ -61,7 +61,7 @@ export type AppCommand =
       readonly reply: unknown;
       readonly origin: Origin;
     }
-  /** From an account of somebody else that it acts for from now on. */
+  /** From the account of another user that it acts for from now on. */
   | { readonly type: 'join'; readonly userId: string }
   | AppKeyCommand
   | AdministerApp

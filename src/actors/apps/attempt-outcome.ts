@@ -1,6 +1,6 @@
 /**
- * What an attempt does to an application's webhook: the events that follow from its outcome, and what the owner is told
- * of it (events.md "Order and poison").
+ * Effect of a delivery attempt on an application's webhook: the events that follow from its outcome, and the
+ * notices to the owner (spec 6.2).
  */
 import {
   afterRejection,
@@ -26,7 +26,7 @@ import type { AppState } from './app-state.ts';
 import type { DeliveryEvent } from './delivery-events.ts';
 import type { DeliveryState } from './delivery-state.ts';
 
-export interface Verdict {
+export interface AttemptDecision {
   readonly events: readonly DeliveryEvent[];
   readonly outcome: AttemptRecord['outcome'];
 }
@@ -40,7 +40,7 @@ export function judge(
   result: JudgedAttempt,
   behind: boolean,
   turn: Turn,
-): Verdict {
+): AttemptDecision {
   const { delivery } = state;
   const { nowMs } = turn;
   const outcome = classify(result);
@@ -81,7 +81,7 @@ function wait(
   failures: FailureRun,
   turn: Turn,
   rejected: boolean,
-): Verdict {
+): AttemptDecision {
   const step = delivery.step + 1;
   const chance = new DataView(turn.randomBytes(4).slice().buffer).getUint32(0) / 2 ** 32;
   const retryAtMs = turn.nowMs + backoffMs(step, chance, result.retryAfterMs);
@@ -100,7 +100,7 @@ function park(
   { status }: AttemptResult,
   failures: FailureRun,
   turn: Turn,
-): Verdict {
+): AttemptDecision {
   const { nowMs } = turn;
   const dropBeforeMs = nowMs - PARKED_KEEP_MS;
   if (state.delivery.parked.filter(({ utcMs }) => utcMs >= dropBeforeMs).length >= PARKED_MAX) {

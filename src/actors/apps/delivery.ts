@@ -1,7 +1,6 @@
 /**
- * Turns of an application's webhook: a delivery is written down before it goes out, and what came of it in one commit
- * with the cursor, the counters and the line of the delivery log. So a crash at any point skips nothing, and what may
- * go out twice has the same id and the same bytes.
+ * Commands of an application's webhook. A delivery is committed before it is sent; its outcome, the cursor, the counters
+ * and the line of the delivery log are one commit. A crash skips no event, and a repeated delivery has the same id and bytes.
  */
 import { classify } from '../../domain/webhooks/outcome.ts';
 import type {
@@ -143,11 +142,11 @@ function settle(
   turn: Turn,
 ): Decision {
   const { delivery } = state;
-  // While an admin has it disabled nobody looks for its events: they wait behind the cursor.
+  // While an admin has disabled it, its events are not searched: they wait behind the cursor.
   const attempt = { ...result, reopened };
-  const verdict = judge(state, open, attempt, behind || !isDeliverable(state), turn);
+  const judged = judge(state, open, attempt, behind || !isDeliverable(state), turn);
   const before = delivery.state;
-  const after = verdict.events.reduce<AppState>(evolveApp, state).delivery;
+  const after = judged.events.reduce<AppState>(evolveApp, state).delivery;
   const { webhookId, source, sequences, firstTick, lastTick, attempts } = open;
   const record: AttemptRecord = {
     ...result,
@@ -158,14 +157,14 @@ function settle(
     firstTick,
     lastTick,
     attempt: attempts + 1,
-    outcome: verdict.outcome,
+    outcome: judged.outcome,
   };
   const notices = noticesOf(state, after, open, result);
   const audit =
     after.state === 'disabled' && before !== 'disabled' ? [disabledRecord(state, after, turn)] : [];
   return changed(
     state,
-    [...verdict.events, { type: 'attemptLogged' }],
+    [...judged.events, { type: 'attemptLogged' }],
     [
       lineMessage(state.id, { ...record, number: delivery.attempts + 1 }),
       ...notices.map((notice) => toOneself(state, notice)),

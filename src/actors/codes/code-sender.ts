@@ -1,7 +1,7 @@
 /**
- * Couriers of one-time codes: a message from the code desk becomes a call to the chat module, tried again until it
- * succeeds or the code has expired. There are few of them, for addresses by their hash, so that a module that hangs
- * holds up neither the desk nor all messages; those of one address keep their order.
+ * Senders of one-time codes: each calls the chat module, and retries until the call succeeds or the code has expired.
+ * Addresses are spread over a few senders by hash, so that a module that hangs delays neither OneTimeCodes nor all
+ * codes; the codes of one address keep their order.
  */
 import { createHash } from 'node:crypto';
 import { contactKey } from '../../domain/contacts.ts';

@@ -1,9 +1,8 @@
 /**
- * One-time codes (auth.md A13), one instance for all: who may have one sent, which is the newest of an address, how
- * often it was tried. Durable, so that neither a restart nor a crash gives tries or messages back. A courier sends
- * the code; it gets it as a durable message.
+ * One-time codes (spec 4.4), one instance for all: caps on requests, the newest code of an address, tries used.
+ * Durable, so that neither a restart nor a crash resets tries or caps. The code goes to a CodeSender as a durable message.
  */
-import { type Channel, type Contact, contactKey } from '../../domain/contacts.ts';
+import { type Contact, type ContactChannel, contactKey } from '../../domain/contacts.ts';
 import { ERRORS } from '../../domain/errors.ts';
 import type { Network } from '../../domain/limits/networks.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../../domain/time.ts';
@@ -28,7 +27,7 @@ import {
   type OneTimeCodesState,
   type OpenCode,
   RESEND_AFTER_MS,
-  recentSendings,
+  recentlySent,
 } from './state.ts';
 
 const USER = receiver<{
@@ -82,7 +81,7 @@ export interface IssuedCode {
 /** A code that was right, once. */
 export interface RedeemedCode {
   readonly right: true;
-  readonly channel: Channel;
+  readonly channel: ContactChannel;
   readonly address: string;
   /** Id and authenticator handle of the account that this login creates when the contact has none. */
   readonly newUserId: string;
@@ -155,7 +154,7 @@ function issue(
 
 /** Milliseconds until the caps let this contact, this asker and this day have one more; 0 when they do now. */
 function waitOf(state: OneTimeCodesState, command: IssueCode, { nowMs, settings }: Turn): number {
-  const recent = recentSendings(state, nowMs);
+  const recent = recentlySent(state, nowMs);
   const contact = contactKey(command);
   const toContact = recent.filter(
     (sending) => sending.contact === contact && (sending.known ?? false) === command.known,

@@ -1,9 +1,8 @@
 /**
- * The state of the code desk: codes that may still be entered, what was sent within the hour, how many were sent today.
- * Durable and bounded by the daily cap. No code stands in it: a code is the HMAC of its seed under a key that the
- * actors never see.
+ * State of OneTimeCodes: codes that may still be entered, codes sent within the hour, the number sent today. Durable and
+ * bounded by the daily cap. It contains no code: a code is the HMAC of its seed under a key that the actors never see.
  */
-import { type Channel, contactKey } from '../../domain/contacts.ts';
+import { type ContactChannel, contactKey } from '../../domain/contacts.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../../domain/time.ts';
 
 export const CODE_LIFE_MS = 300 * SECOND_MS;
@@ -13,7 +12,7 @@ export const RESEND_AFTER_MS = 60 * SECOND_MS;
 export interface OpenCode {
   /** Random, below 2^53. */
   readonly id: number;
-  readonly channel: Channel;
+  readonly channel: ContactChannel;
   readonly address: string;
   /** 32 random bytes, base64url, of which the code is derived. */
   readonly seed: string;
@@ -28,13 +27,13 @@ export interface OpenCode {
   readonly known?: true;
 }
 
-export interface Sending {
+export interface SentCode {
   readonly utcMs: number;
   readonly contact: string;
   /** The narrowest network of the asking address (domain/limits/networks.ts), and the wider ones where it has any. */
   readonly network: string;
   readonly wider?: readonly string[];
-  /** Asked for from where the account was logged in to before; absent: it was not, or nobody looked. */
+  /** Requested from a network where the account has logged in before; absent: it has not, or it is unknown. */
   readonly known?: boolean;
 }
 
@@ -45,7 +44,7 @@ export function initialCodes(): OneTimeCodesState {
 export interface OneTimeCodesState {
   readonly open: readonly OpenCode[];
   /** Of the last hour, the oldest first. */
-  readonly sendings: readonly Sending[];
+  readonly sendings: readonly SentCode[];
   /** Days since 1970, UTC. */
   readonly day: number;
   readonly sentToday: number;
@@ -90,12 +89,12 @@ function issued(
   );
   return {
     open: [...others, code],
-    sendings: [...recentSendings(state, utcMs), { utcMs, contact, network, ...(wider && { wider }), known }],
+    sendings: [...recentlySent(state, utcMs), { utcMs, contact, network, ...(wider && { wider }), known }],
     day,
     sentToday: (day === state.day ? state.sentToday : 0) + 1,
   };
 }
 
-export function recentSendings(state: OneTimeCodesState, nowMs: number): readonly Sending[] {
+export function recentlySent(state: OneTimeCodesState, nowMs: number): readonly SentCode[] {
   return state.sendings.filter(({ utcMs }) => nowMs - utcMs < HOUR_MS);
 }

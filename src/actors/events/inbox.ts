@@ -54,7 +54,7 @@ export class EventInbox {
   #stopped = false;
   readonly #counts = { accepted: 0, duplicates: 0, late: 0, overloaded: 0, storageFull: 0 };
 
-  /** Goes on with what an earlier run accepted and did not release. */
+  /** Restores the events that an earlier run accepted but did not release. */
   constructor(options: EventInboxOptions) {
     this.#options = options;
     this.#restore();
@@ -84,7 +84,7 @@ export class EventInbox {
     return intake;
   }
 
-  /** Takes nothing more; what has been accepted goes on at the next start. */
+  /** Accepts no more events; those accepted are released after the next start. */
   stop(): void {
     this.#stopped = true;
     this.#cancelRelease?.();

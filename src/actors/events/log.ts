@@ -1,6 +1,6 @@
 /**
- * The log of events, its one writer: owns the places. A place is given away in memory and read only once its row is on
- * disk; a crash in between gives it away again, which nobody has seen. What comes in stands in event-inbox.ts.
+ * Event log and its only writer: assigns sequence numbers. A number is assigned in memory and readable only once its row
+ * is on disk; after a crash in between it is assigned again, and no reader has seen it. Incoming events: inbox.ts.
  */
 import { GatewayError } from '../../domain/errors.ts';
 import { type EventLog, OWN_MODULE, type OwnEvent, type StoredEvent } from '../../domain/events/events.ts';
@@ -24,8 +24,8 @@ export interface EventLogOptions {
   readonly bytesMax?: number;
 }
 
-/** An event that gets the next place. */
-export interface Entry {
+/** An event that gets the next sequence number. */
+export interface EventEntry {
   /** Under which it has waited; null when it never did. */
   readonly arrival: number | null;
   readonly row: Packed;
@@ -110,7 +110,7 @@ export class JournalEventLog implements EventLog {
   }
 
   /** Gives the entries the next places, in this order; resolves when they are on disk and readers have heard of it. */
-  append(entries: readonly Entry[], onDisk?: () => void): Promise<void> {
+  append(entries: readonly EventEntry[], onDisk?: () => void): Promise<void> {
     let sizeBytes = 0;
     const operations = entries.map((entry): Operation => {
       sizeBytes += entry.sizeBytes;

@@ -1,7 +1,7 @@
 /**
- * Puts events of all modules into the order of their ticks (spec 6.2 rule 3). An event waits for a while, so that an
- * earlier one that arrives after it can still go first. When its time is over it goes, and whatever is before it goes
- * with it: nobody waits longer than the window, however far in the future another module's ticks are.
+ * Orders events of all modules by tick (spec 6.2 rule 3). An event waits so that an earlier one that arrives later can
+ * still precede it. When its time is over, it is released with all events before it: no event waits longer than the
+ * window, however far in the future the ticks of another module are.
  */
 
 /** What the window needs to know of an event. */

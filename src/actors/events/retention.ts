@@ -1,5 +1,5 @@
 /**
- * Keeps the log of events within its days, its number and its bytes (events.md "One event log"): the oldest go, a slice at a time,
+ * Keeps the log of events within its days, its number and its bytes: the oldest go, a slice at a time,
  * so that other writes go on in between. The newest stays, because its place counts on.
  */
 import type { SettingsReader } from '../../domain/settings/settings.ts';

@@ -10,7 +10,7 @@ export function rowOf(event: IncomingEvent, acceptedMs: number): EventRow {
   return [module, tick, type, userId, appId, currency, netType, wire, acceptedMs, identity];
 }
 
-/** An event of the gateway itself: for one user, known by nothing, because nobody sends it twice. */
+/** An event of the gateway itself, for one user. It needs no identity, because it is never sent twice. */
 export function ownRow(tick: string, type: string, userId: string, wire: string, nowMs: number): EventRow {
   return [OWN_MODULE, tick, type, userId, null, null, null, wire, nowMs, null];
 }

@@ -12,7 +12,7 @@ const ROW_LAST = 2 ** ROW_BITS - 1;
 /** A count stops here, so that it and one more fit 32 bits: more requests than anybody can send in the longest window. */
 const COUNT_MAX = 2 ** 32 - 2;
 export const NO_IPV4 = -1;
-/** Nobody outside may know which addresses lie side by side: he could fill a row with them, which is searched in full. */
+/** The hash is seeded per process so that an attacker cannot choose addresses that collide. */
 const SEED = randomInt(2 ** 32);
 
 export class AddressCounters {

@@ -1,6 +1,6 @@
 /**
  * One quota of bytes per second: a token bucket with debts, whose income is shared evenly by persons first, then by the
- * streams of each (files.md "Bandwidth limiter"). A plain object of the main thread like the request limiter (decision
+ * streams of each. A plain object of the main thread like the request limiter (decision
  * 0021), without clock and timer: io/files/throttle.ts brings both.
  */
 import { SECOND_MS } from '../../domain/time.ts';

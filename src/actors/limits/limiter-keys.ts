@@ -3,7 +3,7 @@ import { SILENT_LIFE_SECONDS } from '../../domain/limits/bounds.ts';
 import { type Network, networksOf } from '../../domain/limits/networks.ts';
 import { AddressCounters, ipv4Bits, NO_IPV4 } from './address-counters.ts';
 
-export interface Caller {
+export interface CallerAddress {
   /** Canonical text. */
   readonly address: string;
   /** Port of the peer, where the HTTP server names it. */

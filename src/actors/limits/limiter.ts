@@ -3,7 +3,7 @@
  * events.md "Rate limiter"). Volatile by design: one owner on the main thread, synchronous turns, nothing written.
  * All scopes share one window; its maps are swapped at the boundary, so there is no timer and no sweep.
  */
-import { SCOPE_SETTINGS, type ScopeCode, type Verdict, windowIndex } from '../../domain/limits/quotas.ts';
+import { type QuotaResult, SCOPE_SETTINGS, type ScopeCode, windowIndex } from '../../domain/limits/quotas.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import { AddressCounters } from './address-counters.ts';
@@ -13,7 +13,13 @@ import {
   type LimiterCounters,
   type ScopeCounters,
 } from './limiter-counters.ts';
-import { type Caller, CallerNetworks, ConnectionOpens, chargeNetworks, sharedKey } from './limiter-keys.ts';
+import {
+  type CallerAddress,
+  CallerNetworks,
+  ConnectionOpens,
+  chargeNetworks,
+  sharedKey,
+} from './limiter-keys.ts';
 import { type Budgets, openBudgets } from './network-budgets.ts';
 import { KeyWindow } from './unknown-keys.ts';
 
@@ -32,7 +38,7 @@ export interface LimiterOptions {
 }
 
 /** Of a public key. */
-export interface KeyVerdict extends Verdict {
+export interface KeyQuotaResult extends QuotaResult {
   /** Others use the key up: the caller is let through if a signature proves that it holds it (`settleProof`). */
   readonly needsProof?: true;
 }
@@ -73,7 +79,7 @@ export class Limiter {
   }
 
   /** A request came that this scope is not charged for: the address still holds a connection. */
-  keepOpen({ address, forwarded }: Caller, nowMs: number): void {
+  keepOpen({ address, forwarded }: CallerAddress, nowMs: number): void {
     if (forwarded) return;
     this.#moveOn(nowMs);
     const wide = this.#networks.wideOf(address);
@@ -85,7 +91,11 @@ export class Limiter {
    * The connection scope. Undefined when it is off, in shadow mode, or not tracked any more in this window, and for a
    * client that a trusted proxy named: its connections are the proxy's (docs/decisions/0119).
    */
-  chargeConnection({ address, port, forwarded }: Caller, cost: number, nowMs: number): Verdict | undefined {
+  chargeConnection(
+    { address, port, forwarded }: CallerAddress,
+    cost: number,
+    nowMs: number,
+  ): QuotaResult | undefined {
     const quota = this.#quota('c', nowMs);
     if (quota === 0 || forwarded) return undefined;
     if (port !== undefined)
@@ -97,18 +107,18 @@ export class Limiter {
     }
     const limitOf = (name: string, shares: number) => quota * this.#connectionsOf(name, shares);
     const left = chargeNetworks(this.#connections, wide, cost, limitOf, this.#newSlot);
-    return this.#verdict('c', quota, left, cost, quota, nowMs);
+    return this.#result('c', quota, left, cost, quota, nowMs);
   }
 
   /** The address scope. When the keys are used up, new addresses share counters instead of going free. */
-  chargeAddress(address: string, cost: number, nowMs: number): Verdict | undefined {
+  chargeAddress(address: string, cost: number, nowMs: number): QuotaResult | undefined {
     const quota = this.#quota('i', nowMs);
     if (quota === 0) return undefined;
     const wide = this.#networks.wideOf(address);
     if (wide !== undefined) {
       const shareOf = (_name: string, shares: number) => quota * shares;
       const left = chargeNetworks(this.#addresses, wide, cost, shareOf, this.#newSlot);
-      return this.#verdict('i', quota, left, cost, quota, nowMs);
+      return this.#result('i', quota, left, cost, quota, nowMs);
     }
     const full = this.#keys >= this.#keysMax && this.#addresses.get(address) === undefined;
     return this.#count('i', this.#addresses, full ? sharedKey(address) : address, cost, quota, quota, nowMs);
@@ -125,7 +135,7 @@ export class Limiter {
     cost: number,
     nowMs: number,
     provable = false,
-  ): KeyVerdict | undefined {
+  ): KeyQuotaResult | undefined {
     const quota = this.#quota(scope, nowMs);
     if (quota === 0) return undefined;
     const network = this.#networks.narrowestOf(address);
@@ -138,25 +148,25 @@ export class Limiter {
     const { left, ownLeft } = charge;
     const crowded = left < 0 && ownLeft >= 0 && provable && !this.#isShadow(scope);
     if (!crowded || this.budgets.proofs.charge(address, nowMs)?.allowed === false)
-      return this.#verdict(scope, quota, left, cost, quota, nowMs);
+      return this.#result(scope, quota, left, cost, quota, nowMs);
     keys.chargeOwn(publicKey, network, cost);
     const resetSeconds = this.#secondsLeft(nowMs);
     return { allowed: true, scope, quota, remaining: ownLeft, resetSeconds, needsProof: true };
   }
 
-  /** What came of the proof that a verdict asked for: counted only now. Returns the verdict to show. */
-  settleProof(verdict: KeyVerdict, proven: boolean): Verdict {
-    const { scope, quota, remaining, resetSeconds } = verdict;
+  /** Result of the proof that was requested; the request is counted only now. Returns the result to show. */
+  settleProof(result: KeyQuotaResult, proven: boolean): QuotaResult {
+    const { scope, quota, remaining, resetSeconds } = result;
     countDecision(this.#counters[scope], proven ? remaining : -1, quota);
     return { allowed: proven, scope, quota, remaining: proven ? remaining : 0, resetSeconds };
   }
 
   /** Counts what a user actor decided for a session or its proven key. Undefined when the scope is in shadow mode. */
-  weigh(verdict: Verdict): Verdict | undefined {
-    const { scope, allowed, remaining, quota } = verdict;
+  weigh(result: QuotaResult): QuotaResult | undefined {
+    const { scope, allowed, remaining, quota } = result;
     const shadow = this.#isShadow(scope);
     countDecision(this.#counters[scope === 's' ? 's' : 'provenKey'], allowed ? remaining : -1, quota, shadow);
-    return shadow ? undefined : verdict;
+    return shadow ? undefined : result;
   }
 
   /** Requests per window of a scope; 0 when it is off. */
@@ -186,7 +196,7 @@ export class Limiter {
     quota: number,
     limit: number,
     nowMs: number,
-  ): Verdict | undefined {
+  ): QuotaResult | undefined {
     const before = counters.get(key);
     if (before === undefined && !this.#newSlot() && scope === 'c') {
       this.#counters.c.untracked += 1;
@@ -195,21 +205,21 @@ export class Limiter {
     const left = limit - (before ?? 0) - cost;
     if (left >= 0) counters.set(key, (before ?? 0) + cost);
     else if (before === undefined) counters.set(key, 0);
-    return this.#verdict(scope, quota, left, cost, limit, nowMs);
+    return this.#result(scope, quota, left, cost, limit, nowMs);
   }
 
   /**
    * `left` after `cost`, negative for a refusal, which shows what is left without it. In shadow mode a scope counts
    * and has no say, so it has no verdict either.
    */
-  #verdict(
+  #result(
     scope: OpenScope,
     quota: number,
     left: number,
     cost: number,
     limit: number,
     nowMs: number,
-  ): Verdict | undefined {
+  ): QuotaResult | undefined {
     const shadow = this.#isShadow(scope);
     countDecision(this.#counters[scope], left, limit, shadow);
     if (shadow) return undefined;

@@ -1,9 +1,9 @@
 /**
- * What one network may do in a fixed window outside the scopes of requests: fail with unknown keys (auth.md A12), have
+ * What one network may do in a fixed window outside the scopes of requests: fail with unknown keys, have
  * signatures checked, create accounts. Volatile, bounded, on the main thread, as the limiter is.
  */
 import type { Network } from '../../domain/limits/networks.ts';
-import { secondsToReset, type Verdict, windowIndex } from '../../domain/limits/quotas.ts';
+import { type QuotaResult, secondsToReset, windowIndex } from '../../domain/limits/quotas.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../domain/time.ts';
 import { countDecision, type LimiterCounters, type ScopeCounters } from './limiter-counters.ts';
@@ -33,17 +33,17 @@ export class NetworkBudget {
   }
 
   /** One more, which is not counted when it is refused. Undefined without a budget. */
-  charge(address: string, nowMs: number): Verdict | undefined {
-    const verdict = this.check(address, nowMs);
-    if (verdict === undefined) return undefined;
-    const { allowed, remaining, quota } = verdict;
+  charge(address: string, nowMs: number): QuotaResult | undefined {
+    const result = this.check(address, nowMs);
+    if (result === undefined) return undefined;
+    const { allowed, remaining, quota } = result;
     countDecision(this.#options.counters, allowed ? remaining : -1, quota);
     if (allowed) this.#count(address, 1);
-    return verdict;
+    return result;
   }
 
   /** The verdict that one more would get now; nothing is counted. */
-  check(address: string, nowMs: number): Verdict | undefined {
+  check(address: string, nowMs: number): QuotaResult | undefined {
     const { perShare, inAll = Number.POSITIVE_INFINITY, windowSeconds, networks } = this.#options;
     const quota = perShare();
     if (quota === 0) return undefined;
@@ -82,7 +82,7 @@ export class NetworkBudget {
   }
 }
 
-/** Signatures checked where others have used a public key up, each second (auth.md "mcp_login order"). */
+/** Signatures checked per second for public keys whose quota other callers have used up. */
 const PROOFS_PER_SHARE = 10;
 const PROOFS_IN_ALL = 100;
 

@@ -1,5 +1,5 @@
 /**
- * One window of public keys that nobody has proven (events.md "Rate limiter"): a caller's network stops at the quota of
+ * One window of public keys without proof of possession: a caller's network stops at the quota of
  * a key, all networks together at ten times it, so that one network cannot lock the owner of a key out.
  */
 

@@ -1,5 +1,5 @@
 /** What actors may ask of the outside. Types only: io implements them, the entry plugs them in. */
-import type { Channel } from '../../domain/contacts.ts';
+import type { ContactChannel } from '../../domain/contacts.ts';
 import type { ErrorName } from '../../domain/errors.ts';
 import type { FileKey } from '../../domain/files/files.ts';
 import type { WebhookNotice } from '../../domain/webhooks/types.ts';
@@ -24,7 +24,7 @@ export interface CodePort {
 }
 
 export interface CodeMessage {
-  readonly channel: Channel;
+  readonly channel: ContactChannel;
   readonly address: string;
   /** 32 random bytes, base64url. */
   readonly seed: string;

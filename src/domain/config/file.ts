@@ -1,5 +1,5 @@
 /**
- * The configuration file (config.md): its schema with every key and unit in words. Objects are closed: an unknown key is
+ * The configuration file: its schema with every key and unit in words. Objects are closed: an unknown key is
  * a fault, not a silent nothing.
  */
 import {

@@ -1,5 +1,5 @@
 /**
- * Events as modules hand them over (config.md "Events from modules"), pushed or polled: what is checked, what an event
+ * Events as modules hand them over, pushed or polled: what is checked, what an event
  * is known by, and the form in which it is sent on. `data` is cut out of the text as it stands, because parsing would
  * change amounts (spec 2.6: decimal numbers, exact); only what routing and filters need is read from it.
  */
@@ -110,7 +110,7 @@ export function requireModule(name: unknown, path: string, isKnown: (name: strin
   return name;
 }
 
-/** An object within a JSON text: where its members stand, each read only where somebody asks. */
+/** An object within a JSON text: the positions of its members, each parsed on demand. */
 class RawObject {
   readonly #text: string;
   readonly #members: ReadonlyMap<string, Span>;

@@ -24,7 +24,7 @@ export interface Validators {
   readonly sizeBytes: number;
 }
 
-export type Verdict =
+export type PreconditionResult =
   | { readonly status: 200 | 304 | 412 | 416 }
   | { readonly status: 206; readonly ranges: readonly ByteRange[] };
 
@@ -41,7 +41,11 @@ const LIST_END = /^[\t ,]*$/;
 const SEPARATOR = /[\t ]*(?:,|$)/y;
 
 /** `nowMs` is only for dates with two digits of a year. */
-export function judgeDownload(fields: ConditionalFields, file: Validators, nowMs: number): Verdict {
+export function judgeDownload(
+  fields: ConditionalFields,
+  file: Validators,
+  nowMs: number,
+): PreconditionResult {
   if (!meetsMatch(fields, file, nowMs)) return { status: 412 };
   if (isNotModified(fields, file, nowMs)) return { status: 304 };
   if (fields.range === undefined || !meetsIfRange(fields.ifRange, file, nowMs)) return { status: 200 };

@@ -13,19 +13,19 @@ export interface ByteRange {
 }
 
 /** `whole`: there is no usable `Range`, the file is sent as if none had come. `none`: well-formed, nothing to give (416). */
-export type RangeVerdict =
+export type RangeResult =
   | { readonly kind: 'whole' }
   | { readonly kind: 'none' }
   | { readonly kind: 'some'; readonly ranges: readonly ByteRange[] };
 
-const WHOLE: RangeVerdict = { kind: 'whole' };
+const WHOLE: RangeResult = { kind: 'whole' };
 const UNIT = /^bytes=/i;
 /** A number of so many digits is exact. */
 const EXACT_DIGITS = 15;
 const SPEC = /^([0-9]*)-([0-9]*)$/;
 
 /** `range`: the field's value. Ranges are clamped to the file and come in the order in which they were asked for. */
-export function readRanges(range: string | undefined, sizeBytes: number): RangeVerdict {
+export function readRanges(range: string | undefined, sizeBytes: number): RangeResult {
   if (range === undefined || sizeBytes === 0 || !UNIT.test(range)) return WHOLE;
   const specs = specsOf(range.slice('bytes='.length));
   if (specs.length === 0 || specs.length > RANGES_MAX) return WHOLE;
@@ -108,7 +108,7 @@ export function unsatisfiedRange(sizeBytes: number): string {
 }
 
 /** One stretch of a body: text that frames, or bytes of the file. */
-export type Piece =
+export type BodyPiece =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'file'; readonly first: number; readonly lengthBytes: number };
 
@@ -118,8 +118,8 @@ export function multipartPieces(
   sizeBytes: number,
   contentType: string,
   boundary: string,
-): { readonly pieces: readonly Piece[]; readonly lengthBytes: number } {
-  const pieces: Piece[] = [];
+): { readonly pieces: readonly BodyPiece[]; readonly lengthBytes: number } {
+  const pieces: BodyPiece[] = [];
   let before = '';
   for (const range of ranges) {
     const head = `--${boundary}\r\nContent-Type: ${contentType}\r\nContent-Range: ${contentRange(range, sizeBytes)}\r\n\r\n`;

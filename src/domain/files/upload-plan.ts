@@ -66,8 +66,8 @@ export const UPLOAD_FIELDS = [
 const FORM_FIELDS = ['content-type', 'content-encoding'] as const;
 
 /**
- * Why a body is not the bytes of a file as they stand, naming the field; undefined when it is. A form would be kept with
- * its boundaries, a compressed body as something that nobody sent. Any other type is what the file holds, or nothing.
+ * Why a body is not the plain bytes of a file, naming the header; undefined when it is. A form would be stored with its
+ * boundaries, a compressed body in its compressed form. Any other content type describes the file itself.
  */
 export function bodyFormFault(field: FieldReader, repeated: ReadonlySet<string>): string | undefined {
   const twice = FORM_FIELDS.find((name) => repeated.has(name));

@@ -23,7 +23,7 @@ export interface Bound {
   readonly user?: Amount;
   /** Of one IPv4 address or IPv6 /64; a /56 has 4 of them and a /48 has 16, within `WIDE_NETWORK_PART`. */
   readonly network: Amount;
-  /** What a caller is told when the maximum is reached. A share that is used up is `AccessRateLimit`, or `shareError`. */
+  /** Error when the maximum is reached. A share that is used up is `AccessRateLimit`, or `shareError`. */
   readonly error: ErrorName;
   readonly shareError?: ErrorName;
   readonly summary: string;

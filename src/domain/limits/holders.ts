@@ -8,7 +8,7 @@ const ACCOUNTS_KEPT = 10_000;
 const BOOKS_USUAL = 16;
 
 /** What one session, user or network holds, of every bound. */
-export interface Account {
+export interface ShareHolder {
   readonly kind: ShareKind;
   readonly name: string;
   readonly shares: number;
@@ -20,9 +20,9 @@ export interface Account {
 
 /** One caller as bounds see it, asked for at each request; the first lease is to be taken before anything else runs. */
 export interface Holder {
-  readonly session: Account | undefined;
-  readonly user: Account | undefined;
-  readonly networks: readonly Account[];
+  readonly session: ShareHolder | undefined;
+  readonly user: ShareHolder | undefined;
+  readonly networks: readonly ShareHolder[];
 }
 
 /** The gateway itself, which has no share and counts at the maximum alone. */
@@ -30,14 +30,14 @@ export const NO_HOLDER: Holder = { session: undefined, user: undefined, networks
 
 export class Holders {
   readonly #accounts = {
-    session: new Map<string, Account>(),
-    user: new Map<string, Account>(),
-    network: new Map<string, Account>(),
+    session: new Map<string, ShareHolder>(),
+    user: new Map<string, ShareHolder>(),
+    network: new Map<string, ShareHolder>(),
   };
   /** By session: a session that asks again from its address is the same caller. */
   #callers = new Map<string, { readonly address: string; readonly holder: Holder }>();
   /** Networks by address. */
-  #networks = new Map<string, readonly Account[]>();
+  #networks = new Map<string, readonly ShareHolder[]>();
   #sweepAt = ACCOUNTS_KEPT;
 
   /** `address`: canonical text. */
@@ -65,7 +65,7 @@ export class Holders {
     };
   }
 
-  #networksOf(address: string): readonly Account[] {
+  #networksOf(address: string): readonly ShareHolder[] {
     // One /64 has more addresses than memory: the accounts stay, what leads to them is found anew.
     if (this.#networks.size >= this.#sweepAt) this.#networks = new Map();
     const found = networksOf(address).map(({ name, shares }) => this.#account('network', name, shares));
@@ -73,10 +73,16 @@ export class Holders {
     return found;
   }
 
-  #account(kind: ShareKind, name: string, shares: number): Account {
+  #account(kind: ShareKind, name: string, shares: number): ShareHolder {
     const known = this.#accounts[kind].get(name);
     if (known !== undefined) return known;
-    const account: Account = { kind, name, shares, held: new Array<number>(BOOKS_USUAL).fill(0), leases: 0 };
+    const account: ShareHolder = {
+      kind,
+      name,
+      shares,
+      held: new Array<number>(BOOKS_USUAL).fill(0),
+      leases: 0,
+    };
     this.#accounts[kind].set(name, account);
     return account;
   }

@@ -24,7 +24,7 @@ export function areScopes(text: string): boolean {
   return items.every((item) => item.length <= 1 && SCOPE_CODES.includes(item));
 }
 
-export interface Verdict {
+export interface QuotaResult {
   readonly allowed: boolean;
   readonly scope: ScopeCode;
   /** Requests per window. */
@@ -52,14 +52,14 @@ export function judge(
   used: number,
   resetSeconds: number,
   cost = 1,
-): Verdict {
+): QuotaResult {
   const allowed = used <= quota;
   const remaining = Math.max(0, quota - (allowed ? used : used - cost));
   return { allowed, scope, quota, remaining, resetSeconds };
 }
 
 /** The verdict to show: a refusal first, else the one with the least remaining. */
-export function tightest(a: Verdict | undefined, b: Verdict | undefined): Verdict | undefined {
+export function tightest(a: QuotaResult | undefined, b: QuotaResult | undefined): QuotaResult | undefined {
   if (a === undefined || b === undefined) return a ?? b;
   if (a.allowed !== b.allowed) return a.allowed ? b : a;
   return b.remaining < a.remaining ? b : a;
@@ -70,15 +70,15 @@ export class WindowCounter {
   #window = -1;
   #used = 0;
 
-  hit(scope: ScopeCode, rps: number, windowSeconds: number, nowMs: number, cost = 1): Verdict {
+  hit(scope: ScopeCode, rps: number, windowSeconds: number, nowMs: number, cost = 1): QuotaResult {
     const window = windowIndex(nowMs, windowSeconds);
     if (window !== this.#window) {
       this.#window = window;
       this.#used = 0;
     }
     const quota = rps * windowSeconds;
-    const verdict = judge(scope, quota, this.#used + cost, secondsToReset(nowMs, windowSeconds), cost);
-    if (verdict.allowed) this.#used += cost;
-    return verdict;
+    const result = judge(scope, quota, this.#used + cost, secondsToReset(nowMs, windowSeconds), cost);
+    if (result.allowed) this.#used += cost;
+    return result;
   }
 }

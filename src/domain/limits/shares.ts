@@ -13,7 +13,7 @@ import {
   networkLimit,
   type RefusedBy,
 } from './bounds.ts';
-import type { Account, Holder } from './holders.ts';
+import type { Holder, ShareHolder } from './holders.ts';
 
 /** A caller over its share, or a full bound, may ask again after so many seconds. */
 const RETRY_SECONDS = 1;
@@ -27,7 +27,7 @@ export interface BoundCounters {
   readonly refused: Readonly<Record<RefusedBy, number>>;
 }
 
-/** A part of a bound that somebody holds. Given back once; more may be added to it. */
+/** A held part of a bound. Released once; it can grow. */
 export class Lease {
   readonly #book: SharedBound;
   #holder: Holder;
@@ -181,12 +181,12 @@ export class SharedBound {
     return this.#held + amount > limits.maximum ? 'maximum' : undefined;
   }
 
-  #isOver(account: Account | undefined, amount: number, share: number | undefined): boolean {
+  #isOver(account: ShareHolder | undefined, amount: number, share: number | undefined): boolean {
     return account !== undefined && share !== undefined && this.heldBy(account) + amount > share;
   }
 
   /** What the caller holds of it. */
-  heldBy(account: Account | undefined): number {
+  heldBy(account: ShareHolder | undefined): number {
     return account?.held[this.#index] ?? 0;
   }
 
@@ -197,7 +197,7 @@ export class SharedBound {
     for (const network of networks) this.#addTo(network, amount);
   }
 
-  #addTo(account: Account | undefined, amount: number): void {
+  #addTo(account: ShareHolder | undefined, amount: number): void {
     if (account !== undefined) account.held[this.#index] = this.heldBy(account) + amount;
   }
 }

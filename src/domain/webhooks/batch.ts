@@ -1,5 +1,5 @@
 /**
- * The body of a delivery (spec 6.2 rule 2, events.md "Body"): one event as the object it is, several as an array of
+ * The body of a delivery (spec 6.2 rule 2): one event as the object it is, several as an array of
  * such objects in their order. The same events always give the same bytes and the same id.
  */
 import { hash } from 'node:crypto';

@@ -1,4 +1,4 @@
-/** What an attempt means for an application (events.md "Order and poison", "Back-off", "Disable"). Pure rules. */
+/** What an attempt means for an application (spec 6.2). Pure rules. */
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../time.ts';
 import type { AttemptResult } from './types.ts';
 
@@ -18,7 +18,7 @@ export function classify({ status }: Pick<AttemptResult, 'status'>): OutcomeClas
   return status === GONE ? 'gone' : 'blocked';
 }
 
-/** Waiting times after the first, second, … failure in a row; the last one goes on. */
+/** Retry delays after the first, second, … consecutive failure; the last one repeats. */
 const STEPS_MS = [5 * SECOND_MS, 15 * SECOND_MS, MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS] as const;
 const JITTER = 0.2;
 

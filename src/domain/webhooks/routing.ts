@@ -1,5 +1,5 @@
 /**
- * Whose events an application gets (events.md "Routing"): those about its owner, about people who allowed it, those
+ * Whose events an application gets: those about its owner, about people who allowed it, those
  * that name it, and those that concern everybody. Pure: what people allowed is asked by the caller.
  */
 import { OWN_MODULE, type StoredEvent } from '../events/events.ts';
@@ -39,7 +39,7 @@ export function routeOf(event: RoutedEvent, app: Subscriber): 'yes' | 'no' | 'co
   return app.approved ? 'consent' : 'no';
 }
 
-/** For an event about somebody else than the owner. */
+/** For an event about a user other than the owner. */
 export function allowedBy(consent: Consent, event: RoutedEvent, app: Subscriber): boolean {
   if (consent.revoked) return false;
   if (event.appId === app.appId) return true;

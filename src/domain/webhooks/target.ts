@@ -1,6 +1,6 @@
 /**
- * Where webhooks may go (events.md "SSRF guard"). The judge of an address as it is registered, without DNS, and of an
- * IP address, for whoever connects: a name says nothing until it is resolved.
+ * SSRF rules for webhook targets: check of a URL at registration, without DNS, and check of each resolved IP address
+ * before a connection is opened.
  */
 import ipaddr from 'ipaddr.js';
 import { isWebUrl } from '../apps.ts';
@@ -14,7 +14,7 @@ export interface WebhookRules {
   readonly ports: string;
 }
 
-export type WebhookVerdict =
+export type TargetResult =
   | { readonly ok: true; readonly url: URL }
   /** `reason` is for the caller; it never says what a name stands for. */
   | { readonly ok: false; readonly reason: string };
@@ -41,7 +41,7 @@ const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3');
 const PLATFORM_ADDRESSES: ReadonlySet<string> = new Set(['168.63.129.16']);
 
 /** Syntax, scheme, IP literals and localhost names. URL parsing has folded 2130706433, 0x7f.1 and the like by then. */
-export function judgeWebhookUrl(text: string, rules: WebhookRules): WebhookVerdict {
+export function judgeWebhookUrl(text: string, rules: WebhookRules): TargetResult {
   if (!isWebUrl(text)) return refused('expected an http or https address');
   const url = new URL(text);
   if (url.username !== '' || url.password !== '') return refused('user name and password are not allowed');
@@ -106,6 +106,6 @@ export function isLoopbackName(host: string): boolean {
   return LOOPBACK_NAMES.has(host) || host.endsWith('.localhost');
 }
 
-function refused(reason: string): WebhookVerdict {
+function refused(reason: string): TargetResult {
   return { ok: false, reason };
 }

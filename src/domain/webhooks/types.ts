@@ -1,6 +1,6 @@
 /**
- * Webhook deliveries (spec 6.2, events.md "Webhooks") as all parts see them: bounds, what an attempt left behind, what
- * is told of an application's webhook. Types and figures only.
+ * Webhook deliveries (spec 6.2), types shared by all layers: bounds, records of attempts, status of an application's
+ * webhook. Types and constants only.
  */
 import { DAY_MS } from '../time.ts';
 

@@ -83,7 +83,7 @@ function findSession(exchange: Exchange, route: AnyRoute, bearer: boolean, count
       : exchange.sessionLookup.authenticate(token, bearer ? 'mcp' : 'browser', charge, exchange.client);
   if (entered !== undefined) {
     exchange.session = entered.session;
-    exchange.limiter.noteSession(entered.verdict);
+    exchange.limiter.noteSession(entered.quotaResult);
     return;
   }
   const optional = route.auth === 'optional' || route.auth === 'eitherOptional';

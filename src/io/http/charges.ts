@@ -1,14 +1,14 @@
 /** The limits of one request: what it was charged, and the verdict that its `X-RateLimit` header will show. */
 import type { Limiter } from '../../actors/limits/limiter.ts';
-import type { Caller } from '../../actors/limits/limiter-keys.ts';
+import type { CallerAddress } from '../../actors/limits/limiter-keys.ts';
 import { errorRow, GatewayError } from '../../domain/errors.ts';
 import type { Holder } from '../../domain/limits/holders.ts';
-import { tightest, type Verdict } from '../../domain/limits/quotas.ts';
+import { type QuotaResult, tightest } from '../../domain/limits/quotas.ts';
 import type { RequestLimiter } from './route.ts';
 
-export class RequestCharges implements RequestLimiter, Caller {
+export class RequestCharges implements RequestLimiter, CallerAddress {
   /** What the answer shows; undefined when nothing was charged. */
-  verdict: Verdict | undefined;
+  verdict: QuotaResult | undefined;
   readonly address: string;
   readonly port: number | undefined;
   readonly forwarded: boolean;
@@ -75,7 +75,7 @@ export class RequestCharges implements RequestLimiter, Caller {
     return () => verdict !== undefined && signUps.giveBack(this.address, this.#nowMs);
   }
 
-  noteSession(verdict: Verdict | undefined): void {
+  noteSession(verdict: QuotaResult | undefined): void {
     this.#limiter.keepOpen(this, this.#nowMs);
     if (verdict !== undefined) this.#show(this.#limiter.weigh(verdict));
   }
@@ -93,11 +93,11 @@ export class RequestCharges implements RequestLimiter, Caller {
     this.verdict = { allowed: false, scope: named, quota, remaining: 0, resetSeconds };
   }
 
-  noteOwn(verdict: Verdict, detail: string): void {
+  noteOwn(verdict: QuotaResult, detail: string): void {
     this.#show(verdict, detail);
   }
 
-  #show(verdict: Verdict | undefined, detail?: string): void {
+  #show(verdict: QuotaResult | undefined, detail?: string): void {
     this.verdict = tightest(this.verdict, verdict);
     if (verdict?.allowed === false) {
       throw new GatewayError('AccessRateLimit', detail, verdict.resetSeconds);
@@ -113,7 +113,7 @@ export class RequestCharges implements RequestLimiter, Caller {
   }
 
   /** A budget, not a window scope: it is shown only when it refuses. */
-  #refuseSpent(verdict: Verdict | undefined): void {
+  #refuseSpent(verdict: QuotaResult | undefined): void {
     if (verdict?.allowed === false) this.#show(verdict);
   }
 }

@@ -4,7 +4,7 @@
  */
 import { STATUS_CODES } from 'node:http';
 import { type ErrorName, errorRow, type GatewayError } from '../../domain/errors.ts';
-import type { Verdict } from '../../domain/limits/quotas.ts';
+import type { QuotaResult } from '../../domain/limits/quotas.ts';
 import { type HeaderList, Reply } from './route.ts';
 import type { HttpResponse } from './server.ts';
 
@@ -30,7 +30,7 @@ export interface AnswerFacts {
   readonly strictTransport: boolean;
   readonly cors: HeaderList;
   /** What `X-RateLimit` shows; undefined on requests that no limit met. */
-  readonly verdict: Verdict | undefined;
+  readonly verdict: QuotaResult | undefined;
   readonly windowSeconds: number;
   /** HEAD: the length is named, the body is not sent. */
   readonly headOnly: boolean;
@@ -85,7 +85,7 @@ function fieldLines(headers: HeaderList): string {
 }
 
 /** `X-RateLimit` (spec 8.1) and the fields of draft-ietf-httpapi-ratelimit-headers-10. Letters and numbers alone. */
-function limitLines({ scope, quota, remaining, resetSeconds }: Verdict, windowSeconds: number): string {
+function limitLines({ scope, quota, remaining, resetSeconds }: QuotaResult, windowSeconds: number): string {
   const left = `r=${remaining};t=${resetSeconds}`;
   return `\r\nX-RateLimit: s=${scope};l=${quota};${left}\r\nRateLimit-Policy: "${scope}";q=${quota};w=${windowSeconds}\r\nRateLimit: "${scope}";${left}`;
 }

@@ -6,7 +6,7 @@ import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { FormerNames } from '../../domain/former-names.ts';
 import type { Holder } from '../../domain/limits/holders.ts';
-import type { ScopeCode, Verdict } from '../../domain/limits/quotas.ts';
+import type { QuotaResult, ScopeCode } from '../../domain/limits/quotas.ts';
 import type { SharedBounds } from '../../domain/limits/shared-bounds.ts';
 import type { Role } from '../../domain/roles.ts';
 import type { Static, TSchema } from '../../domain/schema.ts';
@@ -44,7 +44,7 @@ export interface ClientFacts {
 export interface AuthenticatedSession {
   readonly session: SessionContext;
   /** Absent when the scope is off. */
-  readonly verdict: Verdict | undefined;
+  readonly quotaResult: QuotaResult | undefined;
 }
 
 /** The way from a token to its session. Synchronous: the owner is an actor in this process. */
@@ -81,9 +81,9 @@ export interface RequestLimiter {
   /** One account more of the caller's networks today. Throws `AccessRateLimit`; call the result if none was created. */
   chargeSignUp(): () => void;
   /** Notes what a user actor decided for a session. Throws `AccessRateLimit` when it is a refusal. */
-  noteSession(verdict: Verdict | undefined): void;
+  noteSession(verdict: QuotaResult | undefined): void;
   /** Notes the verdict of a limit outside the scopes, which `detail` names. Throws as above. */
-  noteOwn(verdict: Verdict, detail: string): void;
+  noteOwn(verdict: QuotaResult, detail: string): void;
   /** Each use of a capability code, by its hash: counted as an unproven key is, shown as `i`. Throws `AccessRateLimit`. */
   chargeCode(hash: string): void;
   /** `X-RateLimit` shows the scope of this refusal (docs/decisions/0119); of other rows nothing. */

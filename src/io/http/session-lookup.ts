@@ -2,7 +2,7 @@
 
 import { parseSessionOwner, type SessionOwner, sessionIndex } from '../../actors/accounts/owners.ts';
 import { user } from '../../actors/accounts/user.ts';
-import type { CheckSession, EnterSession } from '../../actors/accounts/user-session-check.ts';
+import type { AuthenticateSession, CheckSession } from '../../actors/accounts/user-session-check.ts';
 import { type AppIndexEntry, isSessionValid, parseIndexEntry } from '../../actors/apps/app-access-index.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import { GatewayError } from '../../domain/errors.ts';
@@ -76,7 +76,7 @@ export function createSessionLookup(options: SessionLookupOptions): SessionLooku
       const owner = known.get(hash) ?? ownerIn(actors, kind, hash);
       if (owner === undefined) return undefined;
       const { userId, sessionId } = owner;
-      const command: EnterSession = {
+      const command: AuthenticateSession = {
         type: 'enterSession',
         sessionId,
         kind,

@@ -51,7 +51,7 @@ export function authenticate(context: RouteContext, cost: number): Authenticatio
     chargeOpen(context, cost);
     return UNKNOWN;
   }
-  context.limiter.noteSession(entered.verdict);
+  context.limiter.noteSession(entered.quotaResult);
   requireFit(cost, max);
   context.identify(entered.session);
   return { kind: 'session', session: entered.session };

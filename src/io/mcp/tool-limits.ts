@@ -2,7 +2,7 @@
  * The limit that a row may carry of its own (`rateLimit`), counted per tool and user after authorization over the one
  * window of all limits. Maps are dropped at the window's end, so nothing is swept.
  */
-import { type Verdict, WindowCounter, windowIndex } from '../../domain/limits/quotas.ts';
+import { type QuotaResult, WindowCounter, windowIndex } from '../../domain/limits/quotas.ts';
 
 /** Pairs of tool and user in one window; those beyond share a counter. */
 const COUNTERS_MAX = 100_000;
@@ -12,7 +12,7 @@ export class ToolLimits {
   #window = -1;
   #counters = new Map<string, WindowCounter>();
 
-  hit(tool: string, userId: string, rps: number, windowSeconds: number, nowMs: number): Verdict {
+  hit(tool: string, userId: string, rps: number, windowSeconds: number, nowMs: number): QuotaResult {
     const window = windowIndex(nowMs, windowSeconds);
     if (window !== this.#window) {
       this.#window = window;

@@ -1,11 +1,10 @@
 /**
- * The stand-in chat module: chats, members, messages, files' metadata, anonymous members by invite code, and the
+ * The sandbox chat module: chats, members, messages, files' metadata, anonymous members by invite code, and the
  * delivery of one-time codes into an outbox that can be read. Every user is a member of the lobby and of a personal
  * chat of their own, from their first call on.
  */
 
-import type { ModuleCall } from '../call-arguments.ts';
-import { optionalId, requiredText } from '../call-arguments.ts';
+import { type ModuleCall, optionalId, requiredText } from '../call-arguments.ts';
 import { opened } from '../codes.ts';
 import { SandboxError } from '../errors.ts';
 import type { ModuleEndpoint, SandboxModule } from '../module.ts';
@@ -48,7 +47,7 @@ import {
   textOf,
   unread,
 } from './messages.ts';
-import { type Delivery, wireChat } from './model.ts';
+import { type CodeDelivery, wireChat } from './model.ts';
 import {
   codeHolder,
   deviceParticipant,
@@ -65,7 +64,7 @@ type Row = readonly ['GET' | 'POST', string, Handle];
 
 export interface ChatModule extends SandboxModule {
   /** What was "delivered", oldest first. */
-  outbox(): readonly Delivery[];
+  outbox(): readonly CodeDelivery[];
 }
 
 const FOR_USERS: readonly Row[] = [
@@ -99,7 +98,7 @@ const FOR_USERS: readonly Row[] = [
   ['GET', 'files/text', readTextFile],
 ];
 
-/** For whoever holds an invite code, told apart by device. */
+/** Endpoints for holders of an invite code, distinguished by device. */
 const FOR_HOLDERS: readonly Row[] = [
   ['GET', 'anon/info', anonymousInfo],
   ['GET', 'anon/members', (state, call) => listMembers(codeHolder(state, call).chat)],

@@ -4,18 +4,24 @@
  * that a call whose answer was lost can be made again, and a message whose id it never learned be given up.
  */
 import { toIso } from '../../domain/time.ts';
-import type { ModuleCall } from '../call-arguments.ts';
-import { limitOf, optionalId, optionalText, requiredId, requiredText } from '../call-arguments.ts';
+import {
+  limitOf,
+  type ModuleCall,
+  optionalId,
+  optionalText,
+  requiredId,
+  requiredText,
+} from '../call-arguments.ts';
 import { SandboxError } from '../errors.ts';
 import { eventIdsFor } from './messages.ts';
-import { type Chat, type Message, visible } from './model.ts';
+import { type Chat, type ChatMessage, visible } from './model.ts';
 import { joined, memberOf, participantOf } from './participant.ts';
 import type { FileCreated, FileEnded, UploadCancelled } from './records.ts';
 import type { ChatState } from './state.ts';
 
 const NAME_CHARACTERS_MAX = 255;
 const TEXT_CHARACTERS_MAX = 4_096;
-/** Of a text file; what is longer is cut by whoever hands it over. */
+/** Of a text file; the sender truncates longer text. */
 const CONTENT_CHARACTERS_MAX = 32_768;
 const KEY_CHARACTERS_MAX = 64;
 /** A checksum that the uploader declared, in whatever form. */
@@ -49,7 +55,7 @@ export function personalChat(state: ChatState, call: ModuleCall): object {
   return { chatId: state.personal.get(userId) };
 }
 
-/** A pending file: nobody sees it until its bytes have arrived. The same key again is the same file. */
+/** Creates a pending file, invisible until its bytes have arrived. The same key returns the same file. */
 export function createFile(state: ChatState, call: ModuleCall): object {
   const { chat, memberId } = participantOf(state, call, call.body['userId'], call.body['chatId']);
   const uploadKey = requiredText(call, 'uploadKey', KEY_CHARACTERS_MAX);
@@ -145,7 +151,7 @@ function end(call: ModuleCall, facts: Omit<FileEnded, 'module' | 'type' | 'tick'
 }
 
 /** A file in a chat of the caller. */
-function readableFile(state: ChatState, call: ModuleCall): Message {
+function readableFile(state: ChatState, call: ModuleCall): ChatMessage {
   const userId = memberOf(state, call);
   const message = state.messages.get(requiredId(call.query.get('fileId'), 'fileId'));
   const member = message !== undefined && state.chats.get(message.chatId)?.members.has(userId) === true;
@@ -153,7 +159,7 @@ function readableFile(state: ChatState, call: ModuleCall): Message {
   throw new SandboxError('UnknownFile');
 }
 
-function wireFile({ id, chatId, senderId, file, text, utcMs }: Message): object {
+function wireFile({ id, chatId, senderId, file, text, utcMs }: ChatMessage): object {
   return {
     fileId: id,
     chatId,

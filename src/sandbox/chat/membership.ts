@@ -1,7 +1,6 @@
 /** Chats and who is in them: lists, new chats, invitations, members who come and go, the end of a chat. */
 import { toIso } from '../../domain/time.ts';
-import type { ModuleCall } from '../call-arguments.ts';
-import { requiredId, requiredText } from '../call-arguments.ts';
+import { type ModuleCall, requiredId, requiredText } from '../call-arguments.ts';
 import { makeCode } from '../codes.ts';
 import { SandboxError } from '../errors.ts';
 import { type Chat, wireChat, wireMember } from './model.ts';

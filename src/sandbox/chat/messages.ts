@@ -1,16 +1,15 @@
-/** Messages: sending, reading, changing and deleting them, from whatever seat. */
+/** Messages: sending, reading, changing and deleting them, for every kind of participant. */
 
-import type { ModuleCall } from '../call-arguments.ts';
-import { boundOf, limitOf, optionalId, requiredText } from '../call-arguments.ts';
+import { boundOf, limitOf, type ModuleCall, optionalId, requiredText } from '../call-arguments.ts';
 import { SandboxError } from '../errors.ts';
-import { type Chat, isShown, type Message, unreadOf, usersOf, visible, wireMessage } from './model.ts';
+import { type Chat, type ChatMessage, isShown, unreadOf, usersOf, visible, wireMessage } from './model.ts';
 import { memberOf, type Participant, participantAt, participantIn } from './participant.ts';
 import type { MessageChanged, Read, Sent } from './records.ts';
 import type { ChatState } from './state.ts';
 
 const TEXT_CHARACTERS_MAX = 4_096;
 
-/** Newest first. `before` goes on with older ones (`next` of the page before), `after` keeps to newer ones. */
+/** Newest first. `before` continues with older ones (`next` of the page before), `after` keeps to newer ones. */
 export function listMessages(chat: Chat, call: ModuleCall): object {
   const limit = limitOf(call.query, 50, 200);
   const olderThan = boundOf(call, 'before');
@@ -91,7 +90,7 @@ export function markRead(state: ChatState, call: ModuleCall): object {
 }
 
 /** The sender alone rewrites a message. */
-export function edit(message: Message, memberId: string, call: ModuleCall): object {
+export function edit(message: ChatMessage, memberId: string, call: ModuleCall): object {
   const text = textOf(call);
   if (message.senderId !== memberId) throw new SandboxError('NotYourMessage');
   if (message.deleted) throw new SandboxError('MessageDeleted');
@@ -100,7 +99,7 @@ export function edit(message: Message, memberId: string, call: ModuleCall): obje
 }
 
 /** The sender, or the owner of the chat. */
-export function softDelete({ chat, memberId }: Participant, message: Message, call: ModuleCall): object {
+export function softDelete({ chat, memberId }: Participant, message: ChatMessage, call: ModuleCall): object {
   checkMayDelete(chat, memberId, message);
   if (!message.deleted) change(message.id, 'soft', call);
   return wireMessage(message);
@@ -113,7 +112,7 @@ export function hardDelete(state: ChatState, call: ModuleCall): object {
   return { id: message.id, chatId: chat.id };
 }
 
-/** Any member of a chat of several pins; in the lobby nobody does. */
+/** Every member of a group chat may pin; in the lobby pinning is refused. */
 export function pin(state: ChatState, call: ModuleCall): object {
   const { chat, message } = participantAt(state, call, call.body['messageId']);
   const pinned = call.body['pinned'] ?? true;
@@ -125,20 +124,20 @@ export function pin(state: ChatState, call: ModuleCall): object {
 }
 
 /** A message of this chat, for a device that knows only this one. */
-export function messageIn(state: ChatState, chat: Chat, id: string | undefined): Message {
+export function messageIn(state: ChatState, chat: Chat, id: string | undefined): ChatMessage {
   const message = state.messages.get(id ?? '');
   if (message === undefined || message.chatId !== chat.id || !isShown(message))
     throw new SandboxError('UnknownMessage');
   return message;
 }
 
-function keptMessage(state: ChatState, id: string): Message {
+function keptMessage(state: ChatState, id: string): ChatMessage {
   const message = state.messages.get(id);
   if (message === undefined) throw new Error('a kept message is missing');
   return message;
 }
 
-function checkMayDelete(chat: Chat, memberId: string, { senderId }: Message): void {
+function checkMayDelete(chat: Chat, memberId: string, { senderId }: ChatMessage): void {
   if (senderId !== memberId && chat.ownerId !== memberId) throw new SandboxError('NotYourMessage');
 }
 

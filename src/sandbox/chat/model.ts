@@ -3,20 +3,20 @@ import { toIso } from '../../domain/time.ts';
 
 /** The chat that everybody is in. Below all ticks, so it can never be another chat's id. */
 export const LOBBY_ID = '1';
-export interface Message {
+export interface ChatMessage {
   readonly id: string;
   readonly chatId: string;
   readonly senderId: string;
   readonly utcMs: number;
   readonly replyToId: string | null;
-  readonly file: ChatFile | null;
+  readonly file: MessageFile | null;
   text: string;
   editedMs: number | null;
   deleted: boolean;
   pinned: boolean;
 }
 
-export interface ChatFile {
+export interface MessageFile {
   readonly name: string;
   sizeBytes: number | null;
   crc32: number | null;
@@ -48,10 +48,10 @@ export interface Chat {
   /** Anonymous devices, the id that each has here. */
   readonly devices: Map<string, string>;
   /** Oldest first. */
-  messages: Message[];
+  messages: ChatMessage[];
 }
 
-export interface Delivery {
+export interface CodeDelivery {
   readonly id: string;
   readonly channel: string;
   readonly address: string;
@@ -72,13 +72,13 @@ export function newMember(id: string): Member {
   return { id, anonymous: false, name: null, archived: false, readUpToId: '0' };
 }
 
-/** A file whose bytes have not arrived yet is nobody's to see. */
-export function isShown({ file }: Message): boolean {
+/** A file is hidden until its bytes have arrived. */
+export function isShown({ file }: ChatMessage): boolean {
   return file === null || file.complete;
 }
 
 /** Messages that members see. */
-export function visible(chat: Chat): Message[] {
+export function visible(chat: Chat): ChatMessage[] {
   return chat.messages.filter(isShown);
 }
 
@@ -89,7 +89,7 @@ export function unreadOf(chat: Chat, memberId: string): number {
   ).length;
 }
 
-export function wireMessage(message: Message): object {
+export function wireMessage(message: ChatMessage): object {
   const { id, chatId, senderId, text, replyToId, file, deleted, pinned, editedMs, utcMs } = message;
   return {
     id,
@@ -105,7 +105,7 @@ export function wireMessage(message: Message): object {
   };
 }
 
-/** A chat as one of its members sees it; without a member as whoever holds its code. */
+/** A chat as one of its members sees it; without a member, as a holder of its code sees it. */
 export function wireChat(chat: Chat, memberId: string | undefined): object {
   const { id, name, kind, ownerId, members } = chat;
   const last = visible(chat).at(-1);

@@ -1,13 +1,12 @@
 /**
- * Who speaks in which chat: a user who is a member, or an anonymous device that holds the invite code. What can be done
- * from a seat is the same for both.
+ * Participant of a chat: a user who is a member, or an anonymous device that holds the invite code. Both have the same
+ * rights.
  */
 
-import type { ModuleCall } from '../call-arguments.ts';
-import { callerOf, optionalText, requiredId } from '../call-arguments.ts';
+import { callerOf, type ModuleCall, optionalText, requiredId } from '../call-arguments.ts';
 import { opened } from '../codes.ts';
 import { SandboxError } from '../errors.ts';
-import { type Chat, isShown, type Message } from './model.ts';
+import { type Chat, type ChatMessage, isShown } from './model.ts';
 import type { Joined, MemberAdded } from './records.ts';
 import type { ChatState } from './state.ts';
 
@@ -53,12 +52,12 @@ export function participantOf(
   return { chat, memberId };
 }
 
-/** The seat from which the caller sees a message, and the message. */
+/** The message, and the participant through which the caller sees it. */
 export function participantAt(
   state: ChatState,
   call: ModuleCall,
   messageId: unknown,
-): Participant & { message: Message } {
+): Participant & { message: ChatMessage } {
   const memberId = memberOf(state, call);
   const message = state.messages.get(requiredId(messageId, 'messageId'));
   const chat = message === undefined ? undefined : state.chats.get(message.chatId);
@@ -74,7 +73,7 @@ export function codeHolder(state: ChatState, call: ModuleCall): { chat: Chat; me
   return { chat, memberId: chat.devices.get(deviceOf(call)) };
 }
 
-/** The seat of a device, which joins with its first message. */
+/** The participant of a device, which joins with its first message. */
 export function deviceParticipant(state: ChatState, call: ModuleCall): Participant {
   const { chat, memberId } = codeHolder(state, call);
   if (memberId !== undefined) return { chat, memberId };
@@ -93,7 +92,7 @@ export function deviceParticipant(state: ChatState, call: ModuleCall): Participa
   return { chat, memberId: tick };
 }
 
-/** The seat of a device that has joined. */
+/** The participant of a device that has joined. */
 export function existingParticipant(state: ChatState, call: ModuleCall): Participant {
   const { chat, memberId } = codeHolder(state, call);
   if (memberId === undefined) throw new SandboxError('NotAMember');

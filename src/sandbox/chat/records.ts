@@ -1,4 +1,4 @@
-/** What the stand-in chat writes into the log. */
+/** Log records of the sandbox chat. */
 import type { SandboxRecord } from '../record-log.ts';
 
 export interface Joined extends SandboxRecord {

@@ -1,14 +1,14 @@
-/** Chats, members, messages and the outbox of the stand-in chat module, rebuilt by applying its records. */
+/** Chats, members, messages and the outbox of the sandbox chat module, rebuilt by applying its records. */
 import { toIso } from '../../domain/time.ts';
 import { EventList } from '../events.ts';
 import { KeptTexts } from './kept-texts.ts';
 import {
   type Chat,
-  type ChatFile,
-  type Delivery,
+  type ChatMessage,
+  type CodeDelivery,
   emptyChat,
   LOBBY_ID,
-  type Message,
+  type MessageFile,
   newMember,
   usersOf,
   wireMessage,
@@ -36,14 +36,14 @@ export class ChatState {
   /** User to personal chat: the users who have called. */
   readonly personal = new Map<string, string>();
   /** Every message that is kept, pending files too. */
-  readonly messages = new Map<string, Message>();
+  readonly messages = new Map<string, ChatMessage>();
   /** Groups by invite code. */
   readonly byCode = new Map<string, Chat>();
   /** Upload key to file; null where the upload was cancelled. */
   readonly uploads = new Map<string, string | null>();
   readonly texts = new KeptTexts();
   readonly events = new EventList('chat');
-  outbox: Delivery[] = [];
+  outbox: CodeDelivery[] = [];
 
   existing(chatId: string): Chat {
     const chat = this.chats.get(chatId);
@@ -153,7 +153,7 @@ export class ChatState {
 
   #send({ messageId: id, chatId, senderId, text, utcMs, replyToId, eventIds }: Sent): void {
     const facts = { id, chatId, senderId, utcMs, replyToId: replyToId ?? null, file: null };
-    const message: Message = { ...facts, text, editedMs: null, deleted: false, pinned: false };
+    const message: ChatMessage = { ...facts, text, editedMs: null, deleted: false, pinned: false };
     this.#keep(message);
     this.#tell(message, eventIds ?? [id]);
   }
@@ -162,7 +162,7 @@ export class ChatState {
     const { fileId: id, chatId, senderId, name, text, sizeBytes, utcMs } = record;
     const { uploadKey = null, replyToId = null, declaredCrc32 = null } = record;
     const ended = { crc32: null, complete: false };
-    const file: ChatFile = { name, sizeBytes, declaredCrc32, uploadKey, ...ended };
+    const file: MessageFile = { name, sizeBytes, declaredCrc32, uploadKey, ...ended };
     const facts = { id, chatId, senderId, utcMs, replyToId, file };
     this.#keep({ ...facts, text, editedMs: null, deleted: false, pinned: false });
     if (uploadKey !== null) this.#noteUpload(uploadKey, id);
@@ -202,7 +202,7 @@ export class ChatState {
     }
   }
 
-  #keep(message: Message): void {
+  #keep(message: ChatMessage): void {
     const chat = this.existing(message.chatId);
     chat.messages.push(message);
     this.messages.set(message.id, message);
@@ -211,7 +211,7 @@ export class ChatState {
     chat.messages = chat.messages.slice(-MESSAGES_MAX);
   }
 
-  #remove({ id, chatId }: Message): void {
+  #remove({ id, chatId }: ChatMessage): void {
     const chat = this.existing(chatId);
     chat.messages = chat.messages.filter((one) => one.id !== id);
     this.#forget(id);
@@ -223,7 +223,7 @@ export class ChatState {
   }
 
   /** One event for everybody in the lobby; one for each user of any other chat. */
-  #tell(message: Message, eventIds: readonly string[]): void {
+  #tell(message: ChatMessage, eventIds: readonly string[]): void {
     const chat = this.existing(message.chatId);
     const receivers = chat.kind === 'lobby' ? [null] : usersOf(chat);
     const data = JSON.stringify(wireMessage(message));

@@ -1,8 +1,7 @@
-/** The stand-in markets module: swaps against a pool, an order book, trading rooms and what is public about them. */
+/** The sandbox markets module: swaps against a pool, an order book, trading rooms and what is public about them. */
 
 import { toIso } from '../../domain/time.ts';
-import type { ModuleCall } from '../call-arguments.ts';
-import { optionalId } from '../call-arguments.ts';
+import { type ModuleCall, optionalId } from '../call-arguments.ts';
 import { SandboxError } from '../errors.ts';
 import type { ModuleEndpoint, SandboxModule } from '../module.ts';
 import type { SandboxRecord } from '../record-log.ts';

@@ -1,7 +1,14 @@
 /** Limit orders: held funds, matching by price and then by time, and the lists that their owners and rooms see. */
 import { toIso } from '../../domain/time.ts';
-import type { ModuleCall } from '../call-arguments.ts';
-import { boundOf, callerOf, limitOf, optionalId, pageOf, requiredId } from '../call-arguments.ts';
+import {
+  boundOf,
+  callerOf,
+  limitOf,
+  type ModuleCall,
+  optionalId,
+  pageOf,
+  requiredId,
+} from '../call-arguments.ts';
 import { SandboxError } from '../errors.ts';
 import { available } from '../wallet/account.ts';
 import { accountOf } from '../wallet/account-opening.ts';

@@ -1,5 +1,5 @@
 /**
- * Trading pairs of the stand-in markets. Orders come in whole lots, so that lots times price is exact in the smallest
+ * Trading pairs of the sandbox markets. Orders come in whole lots, so that lots times price is exact in the smallest
  * units of the quote currency; swaps go against a pool whose product of reserves never falls.
  */
 

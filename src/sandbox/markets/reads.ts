@@ -1,7 +1,6 @@
-/** What the stand-in markets tell to everybody: rates, quotes, candles, assets and networks. */
+/** Public reads of the sandbox markets: rates, quotes, candles, assets and networks. */
 import { toIso } from '../../domain/time.ts';
-import type { ModuleCall } from '../call-arguments.ts';
-import { limitOf } from '../call-arguments.ts';
+import { limitOf, type ModuleCall } from '../call-arguments.ts';
 import { SandboxError } from '../errors.ts';
 import { CURRENCIES, type Currency, formatAmount, readAmount, readCurrency } from '../wallet/currencies.ts';
 import { PAIRS, type Pair, pairOf, poolOutput, readPair, SWAP_FEE, SWAP_FEE_BASE } from './pairs.ts';

@@ -1,4 +1,4 @@
-/** What the stand-in markets write into the log. Amounts, prices and lots are decimal numbers of smallest units. */
+/** Log records of the sandbox markets. Amounts, prices and lots are decimal numbers of smallest units. */
 import type { SandboxRecord } from '../record-log.ts';
 
 export interface Swapped extends SandboxRecord {

@@ -1,7 +1,6 @@
 /** Trading rooms: who may see and join them, and the orders that only their members meet. */
 import { toIso } from '../../domain/time.ts';
-import type { ModuleCall } from '../call-arguments.ts';
-import { callerOf, limitOf, requiredId, requiredText } from '../call-arguments.ts';
+import { callerOf, limitOf, type ModuleCall, requiredId, requiredText } from '../call-arguments.ts';
 import { SandboxError } from '../errors.ts';
 import { readPair } from './pairs.ts';
 import type { RoomClosed, RoomCreated, RoomJoined } from './records.ts';

@@ -1,4 +1,4 @@
-/** Pools, orders, rooms and trades of the stand-in markets, rebuilt by applying their records to the wallet's books. */
+/** Pools, orders, rooms and trades of the sandbox markets, rebuilt by applying their records to the wallet's books. */
 
 import { EventList } from '../events.ts';
 import { Operations } from '../operations.ts';
@@ -56,7 +56,7 @@ export class Markets {
   readonly rooms = new Map<string, Room>();
   readonly swaps = new Map<string, Swap>();
   readonly operations = new Operations();
-  /** Oldest first; trades in rooms are nobody else's. */
+  /** Oldest first; trades in rooms are visible to their members only. */
   trades: Trade[] = [];
   readonly ledger: Ledger;
 

@@ -1,11 +1,10 @@
 /**
- * The payer's side of payments: what whoever holds the code of a payment order may do. One payment is under way at a
+ * The payer's side of payments: actions of a holder of the code of a payment order. One payment is under way at a
  * time; a declined or cancelled one leaves the order open for the next.
  */
 import { createHash } from 'node:crypto';
 import { toIso } from '../../domain/time.ts';
-import type { ModuleCall } from '../call-arguments.ts';
-import { requiredText } from '../call-arguments.ts';
+import { type ModuleCall, requiredText } from '../call-arguments.ts';
 import { opened } from '../codes.ts';
 import { SandboxError } from '../errors.ts';
 import { formatAmount } from '../wallet/currencies.ts';

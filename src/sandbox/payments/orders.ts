@@ -1,10 +1,10 @@
 /** The merchant's side of payments: opening payment orders, following them, confirming what arrived by bank transfer. */
 import { toIso } from '../../domain/time.ts';
-import type { ModuleCall } from '../call-arguments.ts';
 import {
   boundOf,
   callerOf,
   limitOf,
+  type ModuleCall,
   optionalId,
   optionalText,
   pageOf,

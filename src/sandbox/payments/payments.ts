@@ -1,4 +1,4 @@
-/** The stand-in payments module: payment orders of merchants, and the gate where whoever holds their code pays. */
+/** The sandbox payments module: payment orders of merchants, and the gate where a holder of their code pays. */
 import { toIso } from '../../domain/time.ts';
 import type { ModuleCall } from '../call-arguments.ts';
 import { opened } from '../codes.ts';

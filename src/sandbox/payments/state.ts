@@ -13,7 +13,7 @@ export interface OrderCreated extends SandboxRecord {
   readonly utcMs: number;
   readonly orderId: string;
   readonly merchantId: string;
-  /** What opens the order to whoever holds it. */
+  /** Capability code: gives its holder access to the order. */
   readonly code: string;
   readonly currency: string;
   /** Smallest units, decimal. */

@@ -1,7 +1,6 @@
 /** One payment: how it starts, how it ends, and how it shows. */
 import { toIso } from '../../domain/time.ts';
-import type { ModuleCall } from '../call-arguments.ts';
-import { optionalId } from '../call-arguments.ts';
+import { type ModuleCall, optionalId } from '../call-arguments.ts';
 import { formatAmount } from '../wallet/currencies.ts';
 import type { Payment, PaymentEnded, PaymentOrder, PaymentStarted, Payments } from './state.ts';
 import { feeOf, readTerminal } from './terminals.ts';

@@ -1,12 +1,11 @@
 /** The account of a call: opened, with its opening credits, at the sign-up of its user or by the first call. */
 
-import type { ModuleCall } from '../call-arguments.ts';
-import { callerOf } from '../call-arguments.ts';
-import type { Account } from './account.ts';
+import { callerOf, type ModuleCall } from '../call-arguments.ts';
+import type { WalletAccount } from './account.ts';
 import { CURRENCIES } from './currencies.ts';
 import type { Ledger, Opened } from './ledger.ts';
 
-export function accountOf(ledger: Ledger, call: ModuleCall): Account {
+export function accountOf(ledger: Ledger, call: ModuleCall): WalletAccount {
   const userId = callerOf(call);
   const known = ledger.account(userId);
   if (known !== undefined) return known;

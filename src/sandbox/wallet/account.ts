@@ -1,6 +1,6 @@
 /**
  * One account of the wallet: exact balances, what is held back for open orders, and its transactions in the forms that
- * the wire and the events show. Whoever changes one does it while applying a record.
+ * replies and events show. It changes only while a record is applied.
  */
 import { createHash } from 'node:crypto';
 import { toIso } from '../../domain/time.ts';
@@ -43,7 +43,7 @@ export interface Transaction {
   readonly utcMs: number;
 }
 
-export interface Account {
+export interface WalletAccount {
   readonly userId: string;
   readonly openedMs: number;
   /** Whole holdings, held ones included. */
@@ -56,7 +56,7 @@ export interface Account {
   readonly operations: Map<string, Transaction>;
 }
 
-export function available(account: Account, currency: Currency): bigint {
+export function available(account: WalletAccount, currency: Currency): bigint {
   return (account.balances.get(currency.code) ?? 0n) - (account.held.get(currency.code) ?? 0n);
 }
 
@@ -77,7 +77,7 @@ export function blank(id: string, currency: Currency, utcMs: number): Transactio
   return { id, currency, txType: 0, amount: 0n, fee: 0n, externalId: id, utcMs, ...none };
 }
 
-export function book(account: Account, change: bigint, transaction: Transaction): void {
+export function book(account: WalletAccount, change: bigint, transaction: Transaction): void {
   const { code } = transaction.currency;
   account.balances.set(code, (account.balances.get(code) ?? 0n) + change);
   account.transactions.push(transaction);

@@ -6,7 +6,6 @@
 import { EventList } from '../events.ts';
 import type { SandboxRecord } from '../record-log.ts';
 import {
-  type Account,
   addressOf,
   blank,
   book,
@@ -14,6 +13,7 @@ import {
   eventData,
   type Transaction,
   TxType,
+  type WalletAccount,
 } from './account.ts';
 import { CURRENCIES, type Currency, openingBalance } from './currencies.ts';
 
@@ -57,10 +57,10 @@ export type WalletRecord = Opened | Transferred | Withdrawn;
 
 export class Ledger {
   readonly events = new EventList('wallet');
-  readonly #accounts = new Map<string, Account>();
+  readonly #accounts = new Map<string, WalletAccount>();
   readonly #addresses = new Set<string>();
 
-  account(userId: string): Account | undefined {
+  account(userId: string): WalletAccount | undefined {
     return this.#accounts.get(userId);
   }
 
@@ -85,7 +85,7 @@ export class Ledger {
 
   #open(record: Opened): void {
     const { userId, utcMs } = record;
-    const account: Account = {
+    const account: WalletAccount = {
       userId,
       openedMs: utcMs,
       balances: new Map(),
@@ -148,7 +148,7 @@ export class Ledger {
   }
 
   /** The account that a record books on. */
-  existing(userId: string): Account {
+  existing(userId: string): WalletAccount {
     const account = this.#accounts.get(userId);
     if (account === undefined) throw new Error(`the log books on the unopened account ${userId}`);
     return account;

@@ -1,9 +1,8 @@
 /** What moves money: transfers to other users and withdrawals. The caller's own number makes a repeated one harmless. */
 
-import type { ModuleCall } from '../call-arguments.ts';
-import { optionalId, optionalText, requiredId, requiredText } from '../call-arguments.ts';
+import { type ModuleCall, optionalId, optionalText, requiredId, requiredText } from '../call-arguments.ts';
 import { SandboxError } from '../errors.ts';
-import { type Account, available, type Transaction, TxType } from './account.ts';
+import { available, type Transaction, TxType, type WalletAccount } from './account.ts';
 import { formatAmount, readAmount, readCurrency } from './currencies.ts';
 import type { Ledger, Transferred, Withdrawn } from './ledger.ts';
 import { wireForm } from './reads.ts';
@@ -11,7 +10,7 @@ import { wireForm } from './reads.ts';
 const NOTE_CHARACTERS_MAX = 256;
 const ADDRESS = /^[A-Za-z0-9][A-Za-z0-9:._-]{3,255}$/;
 
-export function transfer(account: Account, call: ModuleCall, ledger: Ledger): object {
+export function transfer(account: WalletAccount, call: ModuleCall, ledger: Ledger): object {
   const currency = readCurrency(call.body['currency']);
   const amount = readAmount(call.body['amount'], currency);
   const toUserId = requiredId(call.body['toUserId'], 'toUserId');
@@ -48,7 +47,7 @@ export function transfer(account: Account, call: ModuleCall, ledger: Ledger): ob
   return outcome(account, account.transactions.at(-1));
 }
 
-export function withdraw(account: Account, call: ModuleCall, ledger: Ledger): object {
+export function withdraw(account: WalletAccount, call: ModuleCall, ledger: Ledger): object {
   const currency = readCurrency(call.body['currency']);
   const amount = readAmount(call.body['amount'], currency);
   const address = requiredText(call, 'address', 256, 'BadAddress');
@@ -92,7 +91,7 @@ export function withdraw(account: Account, call: ModuleCall, ledger: Ledger): ob
 
 /** The operation that the caller's own number stands for already; refused when it was another one. */
 function repeated(
-  account: Account,
+  account: WalletAccount,
   externalId: string | null,
   wanted: Pick<Transaction, 'txType' | 'currency' | 'amount' | 'partnerInfo'>,
 ): Transaction | undefined {
@@ -108,7 +107,7 @@ function repeated(
 }
 
 /** A booked operation and what the account holds now. */
-function outcome(account: Account, transaction: Transaction | undefined): object {
+function outcome(account: WalletAccount, transaction: Transaction | undefined): object {
   if (transaction === undefined) throw new Error('a booked transaction is missing');
   const { currency } = transaction;
   const balance = formatAmount(account.balances.get(currency.code) ?? 0n, currency);

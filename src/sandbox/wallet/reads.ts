@@ -1,12 +1,11 @@
 /** What the wallet tells about an account: overview, balances, history, addresses. */
 import { toIso } from '../../domain/time.ts';
-import type { ModuleCall } from '../call-arguments.ts';
-import { boundOf, limitOf, pageOf, requiredId } from '../call-arguments.ts';
+import { boundOf, limitOf, type ModuleCall, pageOf, requiredId } from '../call-arguments.ts';
 import { SandboxError } from '../errors.ts';
-import { type Account, addressOf, available, INCOMING, type Transaction, TxState } from './account.ts';
+import { addressOf, available, INCOMING, type Transaction, TxState, type WalletAccount } from './account.ts';
 import { CURRENCIES, type Currency, formatAmount, readCurrency } from './currencies.ts';
 
-export function info(account: Account): object {
+export function info(account: WalletAccount): object {
   return {
     userId: account.userId,
     utcCreate: toIso(account.openedMs),
@@ -24,7 +23,7 @@ export function info(account: Account): object {
   };
 }
 
-export function balances(account: Account, call: ModuleCall): object {
+export function balances(account: WalletAccount, call: ModuleCall): object {
   const code = call.query.get('currency');
   const wanted = code === undefined ? [...CURRENCIES.values()] : [readCurrency(code)];
   return {
@@ -36,7 +35,7 @@ export function balances(account: Account, call: ModuleCall): object {
   };
 }
 
-function holdings(account: Account, currency: Currency): object {
+function holdings(account: WalletAccount, currency: Currency): object {
   return {
     balance: formatAmount(account.balances.get(currency.code) ?? 0n, currency),
     available: formatAmount(available(account, currency), currency),
@@ -44,8 +43,8 @@ function holdings(account: Account, currency: Currency): object {
   };
 }
 
-/** Newest first. `before` goes on with older ones (`next` of the page before), `after` keeps to newer ones. */
-export function history(account: Account, call: ModuleCall): object {
+/** Newest first. `before` continues with older ones (`next` of the page before), `after` keeps to newer ones. */
+export function history(account: WalletAccount, call: ModuleCall): object {
   const code = call.query.get('currency');
   const only = code === undefined ? undefined : readCurrency(code).code;
   const limit = limitOf(call.query, 20, 100);
@@ -63,14 +62,14 @@ export function history(account: Account, call: ModuleCall): object {
   return { transactions: items.map(wireForm), next };
 }
 
-export function transaction(account: Account, call: ModuleCall): object {
+export function transaction(account: WalletAccount, call: ModuleCall): object {
   const id = requiredId(call.query.get('id'), 'id');
   const found = account.transactions.find((candidate) => candidate.id === id);
   if (found === undefined) throw new SandboxError('UnknownTransaction');
   return wireForm(found);
 }
 
-export function addresses(account: Account, call: ModuleCall): object {
+export function addresses(account: WalletAccount, call: ModuleCall): object {
   const code = call.query.get('currency');
   const wanted = code === undefined ? [...CURRENCIES.values()] : [readCurrency(code)];
   return {

@@ -1,12 +1,12 @@
 /**
- * The stand-in wallet module: the seven endpoints behind the wallet tools (docs/modules.md). An account is opened, with
+ * The sandbox wallet module: the seven endpoints behind the wallet tools (docs/modules.md). An account is opened, with
  * its opening credits, when its user signs up, or by the first call.
  */
 
 import type { ModuleCall } from '../call-arguments.ts';
 import type { ModuleEndpoint, SandboxModule } from '../module.ts';
 import type { SandboxRecord } from '../record-log.ts';
-import type { Account } from './account.ts';
+import type { WalletAccount } from './account.ts';
 import { accountOf } from './account-opening.ts';
 import type { Ledger, WalletRecord } from './ledger.ts';
 import { transfer, withdraw } from './orders.ts';
@@ -16,7 +16,7 @@ export function createWallet(ledger: Ledger): SandboxModule {
   const endpoint = (
     method: 'GET' | 'POST',
     path: string,
-    handle: (account: Account, call: ModuleCall, ledger: Ledger) => object,
+    handle: (account: WalletAccount, call: ModuleCall, ledger: Ledger) => object,
   ): ModuleEndpoint => ({
     method,
     path,

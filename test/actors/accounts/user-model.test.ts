@@ -143,7 +143,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
 );
 
-/** The rules of auth.md, told once more in the plainest way. */
+/** Reference model of the account rules, in the simplest form. */
 class Model {
   readonly keys: ModelKey[] = [];
   readonly sessions: ModelSession[] = [];

@@ -232,20 +232,32 @@ t.test(
     const one = (await mcpLogin('McpBasic')).token;
     const two = (await mcpLogin('McpBasic')).token;
     for (let left = 4; left >= 0; left -= 1) {
-      const verdict = enter(rootToken, 'browser', 's')?.verdict;
+      const verdict = enter(rootToken, 'browser', 's')?.quotaResult;
       t.match(verdict, { allowed: true, scope: 's', quota: 5, remaining: left, resetSeconds: 5 });
     }
-    t.match(enter(rootToken, 'browser', 's')?.verdict, { allowed: false, remaining: 0 });
+    t.match(enter(rootToken, 'browser', 's')?.quotaResult, { allowed: false, remaining: 0 });
     t.ok(enter(rootToken, 'browser', 's')?.session, 'a refusal names the session all the same');
-    t.match(enter(one, 'mcp', 'p', 6)?.verdict, { allowed: true, scope: 'p', quota: 10, remaining: 4 });
-    t.match(enter(two, 'mcp', 'p', 5)?.verdict, { allowed: false, remaining: 4 }, 'shared by its sessions');
-    t.match(enter(two, 'mcp', 'p', 4)?.verdict, { allowed: true, remaining: 0 }, 'a refusal costs nothing');
+    t.match(enter(one, 'mcp', 'p', 6)?.quotaResult, { allowed: true, scope: 'p', quota: 10, remaining: 4 });
+    t.match(
+      enter(two, 'mcp', 'p', 5)?.quotaResult,
+      { allowed: false, remaining: 4 },
+      'shared by its sessions',
+    );
+    t.match(
+      enter(two, 'mcp', 'p', 4)?.quotaResult,
+      { allowed: true, remaining: 0 },
+      'a refusal costs nothing',
+    );
     await actors.advance(5 * SECOND_MS);
-    t.match(enter(rootToken, 'browser', 's')?.verdict, { allowed: true, remaining: 4 }, 'the next window');
+    t.match(
+      enter(rootToken, 'browser', 's')?.quotaResult,
+      { allowed: true, remaining: 4 },
+      'the next window',
+    );
     for (const name of ['SessionApiRPSLimit', 'UserApiRPSLimit', 'PubKeyApiRPSLimit'] as const)
       actors.settings.set(name, 0);
-    t.equal(enter(rootToken, 'browser', 's')?.verdict, undefined);
-    t.equal(enter(one, 'mcp', 'p')?.verdict, undefined);
+    t.equal(enter(rootToken, 'browser', 's')?.quotaResult, undefined);
+    t.equal(enter(one, 'mcp', 'p')?.quotaResult, undefined);
   },
 );
 
@@ -263,22 +275,26 @@ t.test(
     const tokens = [rootToken, (await login()).token, (await login()).token];
     let allowed = 0;
     for (const token of tokens)
-      for (let n = 0; n < 10; n += 1) if (enter(token, 'browser', 's')?.verdict?.allowed) allowed += 1;
+      for (let n = 0; n < 10; n += 1) if (enter(token, 'browser', 's')?.quotaResult?.allowed) allowed += 1;
     t.equal(allowed, 15, 'of the thirty that three sessions have');
     t.match(
-      enter(tokens[2] ?? '', 'browser', 's')?.verdict,
+      enter(tokens[2] ?? '', 'browser', 's')?.quotaResult,
       { allowed: false, scope: 's', quota: 15, remaining: 0 },
       'the window of the user is shown',
     );
     const agent = (await mcpLogin('McpVerified')).token;
-    t.match(enter(agent, 'mcp', 's')?.verdict, { allowed: false, quota: 15 }, 'an agent on REST too');
-    t.match(enter(agent, 'mcp', 'p')?.verdict, { allowed: true, scope: 'p' }, '/mcp is counted by key alone');
+    t.match(enter(agent, 'mcp', 's')?.quotaResult, { allowed: false, quota: 15 }, 'an agent on REST too');
+    t.match(
+      enter(agent, 'mcp', 'p')?.quotaResult,
+      { allowed: true, scope: 'p' },
+      '/mcp is counted by key alone',
+    );
     await actors.advance(5 * SECOND_MS);
-    t.match(enter(rootToken, 'browser', 's')?.verdict, { allowed: true, quota: 10, remaining: 9 });
+    t.match(enter(rootToken, 'browser', 's')?.quotaResult, { allowed: true, quota: 10, remaining: 9 });
     actors.settings.set('SessionApiRPSLimit', 0);
-    t.match(enter(rootToken, 'browser', 's')?.verdict, { allowed: true, quota: 15, remaining: 13 });
+    t.match(enter(rootToken, 'browser', 's')?.quotaResult, { allowed: true, quota: 15, remaining: 13 });
     actors.settings.set('UserApiRPSLimit', 0);
-    t.equal(enter(rootToken, 'browser', 's')?.verdict, undefined);
+    t.equal(enter(rootToken, 'browser', 's')?.quotaResult, undefined);
   },
 );
 
@@ -306,7 +322,7 @@ t.test('limits: windows of session and user agree with a reference over random r
           ...(session === 0 ? [] : [session - (used[of] ?? 0)]),
           ...(user === 0 ? [] : [user - used.reduce((sum, each) => sum + each, 0)]),
         ];
-        const verdict = enter(tokens[of] ?? '', 'browser', 's', cost)?.verdict;
+        const verdict = enter(tokens[of] ?? '', 'browser', 's', cost)?.quotaResult;
         if (lefts.length === 0) {
           if (verdict !== undefined) throw new Error('judged though both are off');
           continue;
@@ -332,11 +348,15 @@ t.test(
     const outsider = (await mcpLogin('McpBasic')).token;
     const holder = (await mcpLogin('McpVerified')).token;
     const second = (await mcpLogin('McpVerified')).token;
-    t.match(enter(outsider, 'mcp', 'p', 10)?.verdict, { allowed: true, scope: 'p', remaining: 0 });
-    t.match(enter(outsider, 'mcp', 'p')?.verdict, { allowed: false });
-    t.match(enter(holder, 'mcp', 'p')?.verdict, { allowed: true, scope: 'p', quota: 10, remaining: 9 });
-    t.match(enter(second, 'mcp', 'p', 9)?.verdict, { allowed: true, remaining: 0 }, 'proven ones share it');
-    t.match(enter(holder, 'mcp', 'p')?.verdict, { allowed: false });
+    t.match(enter(outsider, 'mcp', 'p', 10)?.quotaResult, { allowed: true, scope: 'p', remaining: 0 });
+    t.match(enter(outsider, 'mcp', 'p')?.quotaResult, { allowed: false });
+    t.match(enter(holder, 'mcp', 'p')?.quotaResult, { allowed: true, scope: 'p', quota: 10, remaining: 9 });
+    t.match(
+      enter(second, 'mcp', 'p', 9)?.quotaResult,
+      { allowed: true, remaining: 0 },
+      'proven ones share it',
+    );
+    t.match(enter(holder, 'mcp', 'p')?.quotaResult, { allowed: false });
   },
 );
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { Limiter } from '../../../src/actors/limits/limiter.ts';
-import { type Caller, SHARED_COUNTERS } from '../../../src/actors/limits/limiter-keys.ts';
+import { type CallerAddress, SHARED_COUNTERS } from '../../../src/actors/limits/limiter-keys.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../../src/domain/settings/settings.ts';
 import { runs } from '../../support/depth.ts';
 
@@ -17,7 +17,7 @@ function makeLimiter(
   return { live, limiter: new Limiter({ settings: live, connectionsOpen: () => 1, ...options }) };
 }
 
-function peer(address: string, port?: number): Caller {
+function peer(address: string, port?: number): CallerAddress {
   return { address, port, forwarded: false };
 }
 

@@ -103,7 +103,7 @@ function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}):
         charge === undefined
           ? undefined
           : window.hit(charge.scope, rps, settings.get('RateLimitWindowSeconds'), time.nowMs, charge.cost);
-      return { session: SESSION, verdict };
+      return { session: SESSION, quotaResult: verdict };
     },
   };
   const fixture = startHttp({ routes: ROUTES, gate, settings: {}, ...changes });

@@ -20,7 +20,7 @@ const SESSION: SessionContext = {
   expiresMs: 1,
 };
 const GATE: SessionLookup = {
-  authenticate: (token) => (token === 'alice' ? { session: SESSION, verdict: undefined } : undefined),
+  authenticate: (token) => (token === 'alice' ? { session: SESSION, quotaResult: undefined } : undefined),
 };
 const COOKIE = { Cookie: 'sid=alice' };
 const JSON_TYPE = { 'Content-Type': 'application/json' };

@@ -33,7 +33,7 @@ const GATE: SessionLookup = {
         ? undefined
         : { allowed: true, scope: charge.scope, quota: 15, remaining: 14, resetSeconds: 5 };
     const role = token === 'root' ? ({ role: 'admin' } as const) : {};
-    return { session: { ...SESSION, kind, ...role }, verdict };
+    return { session: { ...SESSION, kind, ...role }, quotaResult: verdict };
   },
 };
 

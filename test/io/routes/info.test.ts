@@ -29,7 +29,7 @@ const { role: _, ...ALICE } = ADMIN;
 const GATE: SessionLookup = {
   authenticate: (token) =>
     token === 'root' || token === 'alice'
-      ? { session: token === 'root' ? ADMIN : ALICE, verdict: undefined }
+      ? { session: token === 'root' ? ADMIN : ALICE, quotaResult: undefined }
       : undefined,
 };
 

@@ -121,7 +121,7 @@ export async function startDownloads(
   const gate: SessionLookup = {
     authenticate(token, kind) {
       const session = ended.has(token) ? undefined : SESSIONS[`${kind} ${token}`];
-      return session === undefined ? undefined : { session, verdict: undefined };
+      return session === undefined ? undefined : { session, quotaResult: undefined };
     },
   };
   const http = startHttp({

@@ -46,7 +46,7 @@ export const OTHER_HEADERS = { Cookie: 'sid=other' };
 const gate: SessionLookup = {
   authenticate(token, kind) {
     const session = SESSIONS[`${kind} ${token}`];
-    return session === undefined ? undefined : { session, verdict: undefined };
+    return session === undefined ? undefined : { session, quotaResult: undefined };
   },
 };
 

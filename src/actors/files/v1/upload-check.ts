@@ -1,6 +1,6 @@
 /**
- * What a restart has to look at before a v1 upload goes on: its room on the disk is held again, and after an unclean
- * start every stored chunk is hashed, as an acknowledged chunk was not synced to the disk (files.md v1).
+ * Check of a v1 upload after a restart, before it continues. Its disk space is reserved again. After an unclean start
+ * every stored chunk is hashed, because an acknowledged chunk was not synced to the disk.
  */
 import { chunkOffsetBytes, chunkSizeBytes, type FileKey } from '../../../domain/files/files.ts';
 import type { Outcome, Turn } from '../../runtime/actor.ts';

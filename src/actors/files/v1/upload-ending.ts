@@ -1,7 +1,7 @@
 /**
- * The end of a v1 upload: completed, cancelled, expired or failed. The desk frees the slot before anybody is answered, so
- * that whoever hears of the end may open the next one at once. Bytes and message of what was given up are removed by a
- * durable message to oneself, tried until both are gone; a new upload does not wait for that.
+ * End of a v1 upload: completed, cancelled, expired or failed. UploadSlots frees the slot before the reply, so that a
+ * client that learns of the end can open the next upload at once. Bytes and message of a failed upload are removed by a
+ * durable message to the same actor, retried until both are gone; a new upload does not wait for that.
  */
 import { ERRORS, type ErrorName } from '../../../domain/errors.ts';
 import { MINUTE_MS, SECOND_MS } from '../../../domain/time.ts';
@@ -24,7 +24,7 @@ export const EXPIRY_TIMER = 'expiry';
 const RETRY_FIRST_MS = 2 * SECOND_MS;
 const RETRY_MAX_MS = 5 * MINUTE_MS;
 
-/** Ends the upload if its time is over: a timer's, or of somebody who wants the slot and waits for the answer. */
+/** Ends an expired upload: sent by the timer, or by a caller who needs the slot and waits for the reply. */
 export interface ExpireUpload {
   readonly type: 'expireUpload';
   readonly uploadKey: string;
@@ -36,7 +36,7 @@ export interface DropUpload {
   readonly type: 'dropUpload';
 }
 
-/** Of the desk, durable. */
+/** Sent by UploadSlots, durable. */
 export interface SlotFreed {
   readonly type: 'slotFreed';
   readonly uploadKey: string;

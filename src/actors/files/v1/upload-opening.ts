@@ -1,4 +1,4 @@
-/** The beginning of a v1 upload: room on the disk, the pending message, an empty part; then the desk is told. */
+/** Opens a v1 upload: disk space, the pending message, an empty part file; then UploadSlots is notified. */
 import type { ErrorName } from '../../../domain/errors.ts';
 import { mayHaveMessage } from '../../../domain/files/files.ts';
 import { type Message, type Outcome, runOf, type Timer, type Turn } from '../../runtime/actor.ts';
@@ -15,10 +15,10 @@ import {
   type UploadState,
 } from './upload-state.ts';
 
-/** Of the desk, durable: a slot is granted. */
+/** Sent by UploadSlots, durable: a slot is granted. */
 export interface OpenUpload extends UploadFacts {
   readonly type: 'openUpload';
-  /** The command at the desk that waits. */
+  /** The waiting command at UploadSlots. */
   readonly asker: string;
 }
 
@@ -32,8 +32,8 @@ export interface Prepared {
 }
 
 /**
- * Writes nothing by itself: a crash before the world has answered has the desk's message delivered again. Then nobody
- * waits for the answer any more, so the upload is given up: its slot must not hold up the client, who asks anew.
+ * Commits nothing by itself: after a crash before the ports have answered, the message of UploadSlots is delivered again.
+ * No caller waits for the reply then, so the upload is abandoned: its slot must not block the client's next request.
  */
 export function openUpload(
   { userId, current, leftovers }: UploadState,
@@ -43,15 +43,15 @@ export function openUpload(
   const { uploadKey } = command;
   if (current !== null) {
     const error = current.uploadKey === uploadKey ? null : 'AlreadyDownload';
-    return { send: [tellSlots(command, error)] };
+    return { send: [notifySlots(command, error)] };
   }
   if (runOf(command.asker) !== runOf(turn.commandId)) {
     return {
       events: [{ type: 'leftBehind', uploadKey, fileId: null }],
-      send: [tellSlots(command, 'ChartApiFileError'), cleanUpMessage(userId, uploadKey)],
+      send: [notifySlots(command, 'ChartApiFileError'), cleanUpMessage(userId, uploadKey)],
     };
   }
-  if (leftovers.length >= LEFTOVERS_MAX) return { send: [tellSlots(command, 'ChartApiFileError')] };
+  if (leftovers.length >= LEFTOVERS_MAX) return { send: [notifySlots(command, 'ChartApiFileError')] };
   return { next: (ports) => prepare(userId, command, ports) };
 }
 
@@ -87,7 +87,7 @@ export function prepared(
 ): Outcome<UploadEvent, null> {
   const { uploadKey, uploadId, sizeBytes } = command;
   if (error !== null || fileId === null) {
-    const send: Message[] = [tellSlots(command, error ?? 'InternalError')];
+    const send: Message[] = [notifySlots(command, error ?? 'InternalError')];
     if (!tried) return { send };
     return {
       events: [{ type: 'leftBehind', uploadKey, fileId }],
@@ -105,7 +105,7 @@ export function prepared(
   return {
     events: [opened],
     timers: expiryTimer(evolveUpload(state, opened), turn),
-    send: [tellSlots(command, null)],
+    send: [notifySlots(command, null)],
   };
 }
 
@@ -116,7 +116,7 @@ export function expiryTimer({ current }: UploadState, turn: Turn): Timer[] {
   return [{ name: EXPIRY_TIMER, dueMs: expiryMs(current, turn), command }];
 }
 
-function tellSlots({ uploadKey, asker }: OpenUpload, error: ErrorName | null): Message {
+function notifySlots({ uploadKey, asker }: OpenUpload, error: ErrorName | null): Message {
   const command: UploadPrepared = { type: 'uploadPrepared', uploadKey, asker, error };
   return messageTo(UPLOAD_SLOTS, UPLOAD_SLOTS_ID, command);
 }

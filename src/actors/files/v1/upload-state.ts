@@ -9,14 +9,14 @@ import { chunkCount, chunkSizeBytes } from '../../../domain/files/files.ts';
 import { MINUTE_MS, SECOND_MS } from '../../../domain/time.ts';
 import type { Turn } from '../../runtime/actor.ts';
 
-/** A part that finished an upload, sent again within this, gets the same answer (files.md v1). */
+/** A part that finished an upload, sent again within this, gets the same answer (spec 4.6). */
 export const FINISHED_MEMORY_MS = 10 * MINUTE_MS;
 /** Finished uploads of one user that are remembered; the oldest go first. */
 const FINISHED_MAX = 64;
 /** Leftovers of one user; with so many the chat module does not answer, and nothing new is opened. */
 export const LEFTOVERS_MAX = 16;
 
-/** What the desk has granted. */
+/** The grant of UploadSlots. */
 export interface UploadFacts {
   /** The gateway's name of the upload: of the slot, the pending message, the held disk space. Rises with time. */
   readonly uploadKey: string;
@@ -30,12 +30,12 @@ export interface UploadFacts {
   readonly linkedMessageId: string | null;
 }
 
-/** How an upload ended, where it is not an error that the uploader is told. */
+/** How an upload ended; an error name is reported to the uploader. */
 export type UploadEnding = 'complete' | 'cancelled' | 'expired' | ErrorName;
 
 /**
  * - `open`: chunks may come. `completing`: all are there, bytes and message are being published.
- * - `leaving`: ended; those who wait are answered once the desk has freed the slot.
+ * - `leaving`: ended; waiting callers are answered once UploadSlots has freed the slot.
  */
 export interface Upload {
   readonly phase: 'open' | 'completing' | 'leaving';

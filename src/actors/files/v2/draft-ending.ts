@@ -11,7 +11,7 @@ import type { Draft, DraftEvent, DraftState } from './draft-state.ts';
 
 const DRAFT = receiver<CompleteDraft | RemoveDraft>('draft');
 
-/** The timer that ends a draft nobody completes. */
+/** The timer that ends a draft that is not completed in time. */
 export const EXPIRY = 'expiry';
 const RETRY = 'retry';
 const RETRY_FIRST_MS = 2 * SECOND_MS;
@@ -57,7 +57,7 @@ export function messageOf(state: DraftState, type: 'completeDraft' | 'removeDraf
   return messageTo(DRAFT, state.place, { type, uploadKey: state.draft?.uploadKey ?? '' });
 }
 
-/** Message and bytes are to go. A caller who waits for the completion is told `answers`. */
+/** Removes message and bytes. A caller who waits for the completion gets `answers`. */
 export function giveUp(state: DraftState, answers: readonly Answer[] = []): Outcome<DraftEvent, never> {
   return {
     events: [{ type: 'draftGivenUp' }],

@@ -71,7 +71,7 @@ export type DraftEvent =
       readonly type: 'bytesKept';
       readonly receivedBytes: number;
       readonly crc32: number;
-      /** The stream goes on. */
+      /** The stream continues. */
       readonly more: boolean;
     }
   | {

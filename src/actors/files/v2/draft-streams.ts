@@ -54,7 +54,7 @@ export interface KeepBytes extends FromStream {
   readonly type: 'keepBytes';
   readonly receivedBytes: number;
   readonly crc32: number;
-  /** The stream goes on. */
+  /** The stream continues. */
   readonly more: boolean;
 }
 
@@ -107,7 +107,7 @@ export function beginStream(
   };
 }
 
-/** A beginning starts an empty part; anything else goes on from bytes that are read once more: they were not synced. */
+/** Offset 0 starts an empty part file; any other offset re-reads the earlier bytes, which were not synced. */
 async function prepare(
   { files }: Ports,
   key: FileKey,

@@ -158,7 +158,7 @@ export const draft = defineActor<DraftState, DraftProtocol, DraftEvent>({
   frees: ({ type }) => type === 'dropDraft' || type === 'endStream',
 });
 
-/** In the order of refusals: 1309, 1301, room on the disk (1013), then the module (files.md). */
+/** In the order of refusals: 1309, 1301, room on the disk (1013), then the module. */
 function open(
   state: DraftState,
   command: OpenDraft,
@@ -240,7 +240,7 @@ function messageAnswered(
 function expire(state: DraftState, { uploadKey }: ExpireDraft, turn: Turn): Outcome<DraftEvent, null> {
   if (state.draft?.uploadKey !== uploadKey || state.phase === 'removing') return { reply: null };
   if (state.phase !== 'completing') return giveUp(state);
-  // Its message to itself is under way, or was buried as a failure: once more, all of it may be repeated.
+  // Its message to itself is under way or became a dead letter. Send it again: every step may be repeated.
   const dueMs = turn.nowMs + RETRY_INTERVAL_MS;
   return {
     send: [messageOf(state, 'completeDraft')],

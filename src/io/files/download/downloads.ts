@@ -6,10 +6,10 @@ import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../../../domain/errors.ts';
 import { type ConditionalFields, judgeDownload } from '../../../domain/files/preconditions.ts';
 import {
+  type BodyPiece,
   contentRange,
   lengthOf,
   multipartPieces,
-  type Piece,
   unsatisfiedRange,
 } from '../../../domain/files/ranges.ts';
 import { errorReply } from '../../http/reply.ts';
@@ -53,7 +53,7 @@ interface Content {
   readonly status: 200 | 206;
   readonly contentType: string;
   readonly headers: HeaderList;
-  readonly pieces: readonly Piece[];
+  readonly pieces: readonly BodyPiece[];
   readonly lengthBytes: number;
 }
 
@@ -173,7 +173,7 @@ function contentOf(
   const [first, second] = ranges ?? [];
   if (first === undefined) {
     const { first: start, lengthBytes } = part ?? { first: 0, lengthBytes: sizeBytes };
-    const pieces: Piece[] = [{ kind: 'file', first: start, lengthBytes }];
+    const pieces: BodyPiece[] = [{ kind: 'file', first: start, lengthBytes }];
     return { status: 200, contentType, headers, pieces, lengthBytes };
   }
   if (second === undefined) {

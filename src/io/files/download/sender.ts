@@ -4,7 +4,7 @@
  * allows, never more than its buffers in memory.
  */
 import { GatewayError } from '../../../domain/errors.ts';
-import type { Piece } from '../../../domain/files/ranges.ts';
+import type { BodyPiece } from '../../../domain/files/ranges.ts';
 import { SECOND_MS } from '../../../domain/time.ts';
 import type { OutgoingBody, OutgoingSource } from '../../http/stream.ts';
 import type { StoredFile } from '../storage/port.ts';
@@ -29,7 +29,7 @@ export type Pace = Pick<ThrottledStream, 'ask' | 'charge' | 'paid' | 'leave'>;
 export interface Sending {
   readonly file: StoredFile;
   /** Within the file. */
-  readonly pieces: readonly Piece[];
+  readonly pieces: readonly BodyPiece[];
   /** Of all pieces. */
   readonly lengthBytes: number;
   readonly pace: Pace;
@@ -205,7 +205,7 @@ function cutMemory(lengthBytes: number): Buffer {
  * The whole body at once, of a file that can be read within the call. In memory of its own: between this and the moment
  * when the answer is written other answers may be made.
  */
-export function readWhole(file: StoredFile, pieces: readonly Piece[], lengthBytes: number): Buffer {
+export function readWhole(file: StoredFile, pieces: readonly BodyPiece[], lengthBytes: number): Buffer {
   const target = cutMemory(lengthBytes);
   const place: Place = { piece: 0, offset: 0 };
   for (let at = 0; at < lengthBytes; ) {
@@ -218,7 +218,7 @@ export function readWhole(file: StoredFile, pieces: readonly Piece[], lengthByte
 
 /** The part of `target` that the piece at `place` fills: text is written at once, bytes of the file are to be read. */
 function stretchAt(
-  pieces: readonly Piece[],
+  pieces: readonly BodyPiece[],
   place: Place,
   target: Buffer,
 ): { readonly view: Buffer; readonly position: number | undefined } {

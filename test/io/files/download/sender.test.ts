@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { nodeSchedule } from '../../../../src/actors/runtime/runtime-context.ts';
 import { GatewayError } from '../../../../src/domain/errors.ts';
-import type { Piece } from '../../../../src/domain/files/ranges.ts';
+import type { BodyPiece } from '../../../../src/domain/files/ranges.ts';
 import { LiveSettings } from '../../../../src/domain/settings/settings.ts';
 import { LARGE_BYTES, SendBuffers, SMALL_BYTES } from '../../../../src/io/files/download/buffers.ts';
 import {
@@ -97,7 +97,7 @@ const noFault = (error: unknown) => {
   throw error;
 };
 
-function textOf(pieces: readonly Piece[], bytes: Buffer): Buffer {
+function textOf(pieces: readonly BodyPiece[], bytes: Buffer): Buffer {
   return Buffer.concat(
     pieces.map((piece) =>
       piece.kind === 'text'
@@ -110,7 +110,7 @@ function textOf(pieces: readonly Piece[], bytes: Buffer): Buffer {
 t.test('sender: any pieces come out byte for byte, streamed and whole, and all is given back', async (t) => {
   const bytes = randomBytes(300_000);
   const buffers = new SendBuffers();
-  const piece: fc.Arbitrary<Piece> = fc.oneof(
+  const piece: fc.Arbitrary<BodyPiece> = fc.oneof(
     fc.record({ kind: fc.constant('text' as const), text: fc.stringMatching(/^[ -~]{0,80}$/) }),
     fc.tuple(fc.nat(bytes.length), fc.nat(200_000)).map(([first, most]) => ({
       kind: 'file' as const,
@@ -154,7 +154,7 @@ t.test(
       const bytes = randomBytes(3 * MIB);
       const buffers = new SendBuffers({ largeMax });
       const { file, counts } = stored(bytes);
-      const pieces: Piece[] = [{ kind: 'file', first: 0, lengthBytes: bytes.length }];
+      const pieces: BodyPiece[] = [{ kind: 'file', first: 0, lengthBytes: bytes.length }];
       const sending = { file, pieces, lengthBytes: bytes.length, pace: FREE_PACE, buffers, onFault: noFault };
       const source = createFileSource(sending);
       const peer = socket(source, bytes.length, 1);
@@ -191,7 +191,7 @@ t.test('sender: the next piece is read while one is sent, and never two at once'
       return target.length;
     },
   });
-  const pieces: Piece[] = [{ kind: 'file', first: 0, lengthBytes: bytes.length }];
+  const pieces: BodyPiece[] = [{ kind: 'file', first: 0, lengthBytes: bytes.length }];
   const sending = { file, pieces, lengthBytes: bytes.length, pace: FREE_PACE, buffers, onFault: noFault };
   const source = createFileSource(sending);
   const got: Buffer[] = [];
@@ -225,7 +225,7 @@ t.test(
         return target.length;
       },
     });
-    const pieces: Piece[] = [{ kind: 'file', first: 0, lengthBytes: bytes.length }];
+    const pieces: BodyPiece[] = [{ kind: 'file', first: 0, lengthBytes: bytes.length }];
     const onFault = (error: unknown) => faults.push(error);
     const source = createFileSource({
       file,
@@ -247,7 +247,7 @@ t.test('sender: one that takes too long for a buffer is cut', async (t) => {
   const bytes = randomBytes(2 * LARGE_BYTES);
   const buffers = new SendBuffers();
   const { file, counts } = stored(bytes);
-  const pieces: Piece[] = [{ kind: 'file', first: 0, lengthBytes: bytes.length }];
+  const pieces: BodyPiece[] = [{ kind: 'file', first: 0, lengthBytes: bytes.length }];
   const sending = { file, pieces, lengthBytes: bytes.length, pace: FREE_PACE, buffers, onFault: noFault };
   const peer = socket(createFileSource({ ...sending, takeMs: 5 }), bytes.length, 1);
   await peer.done();
@@ -268,7 +268,7 @@ t.test(
     });
     let left = 0;
     const pace: Pace = { ...FREE_PACE, leave: () => (left += 1) };
-    const pieces: Piece[] = [{ kind: 'file', first: 0, lengthBytes: MIB }];
+    const pieces: BodyPiece[] = [{ kind: 'file', first: 0, lengthBytes: MIB }];
     const source = createFileSource({ file, pieces, lengthBytes: MIB, pace, buffers, onFault: noFault });
     const peer = socket(source, MIB);
     source.lost();
@@ -290,7 +290,7 @@ t.test('sender: leave to send that comes after the client left reads nothing', a
       go = given;
     },
   };
-  const pieces: Piece[] = [{ kind: 'file', first: 0, lengthBytes: MIB }];
+  const pieces: BodyPiece[] = [{ kind: 'file', first: 0, lengthBytes: MIB }];
   const source = createFileSource({ file, pieces, lengthBytes: MIB, pace, buffers, onFault: noFault });
   socket(source, MIB);
   source.lost();
@@ -300,7 +300,7 @@ t.test('sender: leave to send that comes after the client left reads nothing', a
 
 t.test('sender: a file that ends early or cannot be read is cut and told, never padded', async (t) => {
   const buffers = new SendBuffers();
-  const pieces: Piece[] = [{ kind: 'file', first: 0, lengthBytes: MIB }];
+  const pieces: BodyPiece[] = [{ kind: 'file', first: 0, lengthBytes: MIB }];
   const failing: Partial<StoredFile>[] = [
     { read: async () => 5 },
     { read: async () => Promise.reject(new GatewayError('FileStorageFailed')) },
