@@ -13,7 +13,7 @@ const META_KEY = 'vault';
 const DATA_KEYS_META_KEY = 'sealedDataKeys';
 /** Bound into a sealed data key where the id of an API key is bound into that one. */
 const DATA_KEY_ID = 'data key';
-/** One a change of the first seal key; beyond it the newest goes on. */
+/** One a change of the first seal key; beyond it the newest stays in use. */
 const DATA_KEYS_MAX = 64;
 const SECRET_BYTES = 32;
 const NONCE_BYTES = 12;

@@ -1,4 +1,4 @@
-/** What is told of a request once it is over: to the log and to the metrics. */
+/** What the log and the metrics receive about a request when it is over. */
 import type { ErrorName } from '../../domain/errors.ts';
 import type { Exchange } from './exchange.ts';
 import type { AnyRoute } from './route.ts';

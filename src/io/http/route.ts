@@ -40,7 +40,7 @@ export interface ClientFacts {
   readonly userAgent: string;
 }
 
-/** What a live session answers at the door. */
+/** What the lookup of a live session returns. */
 export interface AuthenticatedSession {
   readonly session: SessionContext;
   /** Absent when the scope is off. */
@@ -148,7 +148,7 @@ export class Reply {
   /** Null: no body at all, `Content-Length: 0`. */
   readonly body: string | Uint8Array | null;
   readonly contentType: string | undefined;
-  /** Of an answer to HEAD that was made elsewhere: the bytes that GET would have, undefined where nobody knows. */
+  /** Of an answer to HEAD that was made elsewhere: the bytes that GET would have, undefined where that is unknown. */
   readonly headLengthBytes: number | undefined;
   /** The answer to HEAD came from elsewhere; otherwise its length is that of `body`. */
   readonly isHead: boolean;

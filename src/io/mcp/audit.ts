@@ -31,7 +31,7 @@ export type CallOutcome =
   /** The backend answered, or answered with an error of its own. */
   | 'ok'
   | 'error'
-  /** Arguments that do not fit; a name that nobody knows; not open to this caller; the row's own limit. */
+  /** Arguments that do not fit; an unknown name; not open to this caller; the row's own limit. */
   | 'invalid'
   | 'unknown'
   | 'denied'
@@ -109,7 +109,7 @@ export function auditRefused(request: RpcRequest, context: RouteContext, observe
   auditDenied(context, recordOf(isTool ? 'mcp.tool' : 'mcp.resource', name, observe));
 }
 
-/** A refusal of nobody in particular: recorded within a budget. */
+/** A refusal of an unauthenticated caller: recorded within a budget. */
 export function auditDenied(context: RouteContext, record: CallRecord): void {
   const requestContext: RequestContext = { context, caller: { kind: 'anonymous' } };
   observed(record, 'denied');

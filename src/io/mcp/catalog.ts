@@ -117,7 +117,7 @@ export function loadCatalog(
     : { ok: true, catalog: assemble(tools, resources, policy) };
 }
 
-/** The catalog in use. Whoever reads `current` sees one whole catalog, before a reload or after it. */
+/** The catalog in use. A reader of `current` sees one whole catalog, before a reload or after it. */
 export class LiveCatalog {
   #current: Catalog;
 

@@ -128,7 +128,7 @@ function after(
   return requestContext instanceof Promise ? requestContext.then(then) : then(requestContext);
 }
 
-/** The error of one message. Anything but a row of the table is a bug and goes on to the pipeline. */
+/** The error of one message. Anything but a row of the table is a bug and is rethrown to the pipeline. */
 export function failureText(error: unknown, id: string | undefined, context: RouteContext): string {
   if (!(error instanceof GatewayError)) throw error;
   context.error = error.row;

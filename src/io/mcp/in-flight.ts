@@ -40,7 +40,7 @@ export class CallsInFlight {
   }
 }
 
-/** Scope of a session: nobody else's calls can be named with it. */
+/** Scope of a session: only its own calls can be named with it. */
 export function cancelScope(sessionId: string, mcpSessionId: string | undefined): string {
   return `${sessionId} ${mcpSessionId ?? ''}`;
 }

@@ -17,7 +17,7 @@ export interface DownloadParts {
   readonly files: { readonly directory: FileDirectory; readonly v1: Downloads; readonly v2: Downloads };
 }
 
-/** The bytes never change, and whoever has them was entitled to. */
+/** The bytes never change, and their holder was entitled to them. */
 const FOR_THE_READER: HeaderList = [['Cache-Control', 'private, max-age=31536000, immutable']];
 /** Nobody was asked for: a browser may keep it, but has to ask again whether the file is still open to it. */
 const FOR_ANYBODY: HeaderList = [['Cache-Control', 'private, no-cache']];
@@ -135,7 +135,7 @@ function createV2Route(parts: DownloadParts): AnyRoute {
     group: 'files',
     auth: 'eitherOptional',
     limits: [],
-    // A code opens its file for whoever holds it (spec 4.7 rule 2).
+    // A code opens its file for its holder (spec 4.7 rule 2).
     secretPath: true,
     bytes: BYTES,
     errors: ['SessionNotFound', ...ERRORS],
