@@ -192,7 +192,14 @@ t.test('pipeline: a plain value is answered in the success envelope with the sec
     'x-request-id': 'test-1',
   });
   t.match(finished, [
-    { method: 'GET', route: '/hello', status: 200, sizeBytes: 18, requestId: 'test-1', address: '127.0.0.1' },
+    {
+      method: 'GET',
+      route: '/hello',
+      status: 200,
+      responseBytes: 18,
+      requestId: 'test-1',
+      clientAddress: '127.0.0.1',
+    },
   ]);
 });
 

@@ -461,7 +461,7 @@ t.test('a long-lived answer keeps no field of its request, and what is told of i
       userAgent: 'a test',
       requestId: /^test-/,
       clientRequestId: 'of-the-client',
-      sizeBytes: 4,
+      responseBytes: 4,
     },
   ]);
 });
