@@ -13,6 +13,7 @@ import type { SettingsReader } from '../domain/settings/settings.ts';
 import { SendBuffers } from '../io/files/download/buffers.ts';
 import { type DownloadCounters, Downloads } from '../io/files/download/downloads.ts';
 import { FileDirectory, type FileDirectoryCounters } from '../io/files/download/file-cache.ts';
+import type { FileCodes } from '../io/files/download/file-code.ts';
 import { filePort } from '../io/files/storage/actor-port.ts';
 import { LocalStorage } from '../io/files/storage/local.ts';
 import type { FileStorage, StorageCounters } from '../io/files/storage/port.ts';
@@ -22,10 +23,12 @@ import { Receiver, type ReceiverCounters } from '../io/files/upload/receiver.ts'
 import { noteCleanStop, recoverUploads } from '../io/files/upload/recovery.ts';
 import { textBeginning } from '../io/files/upload/text-preview.ts';
 import { PartUploads } from '../io/files/upload/v1-parts.ts';
+import { DraftUploads } from '../io/files/upload/v2-stream.ts';
 import { type ChatFiles, chatFilesOf } from '../io/modules/chat-files.ts';
 import type { ModuleClient } from '../io/modules/client.ts';
 import type { Log } from '../io/observability/log.ts';
 import { newRequestId } from '../io/observability/request-ids.ts';
+import type { DraftParts } from '../io/routes/files-v2.ts';
 import { createWorkerPool, type WorkerCounters } from '../workers/pool.ts';
 import { folderFault, makeFolder } from './data-directory.ts';
 
@@ -159,6 +162,30 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
       await workers.close();
       await storage.close();
     },
+  };
+}
+
+export interface DraftOptions {
+  readonly actors: ActorSystem;
+  readonly settings: SettingsReader;
+  readonly files: FileTransport;
+  readonly fileCodes: FileCodes;
+}
+
+export function openDrafts({ actors, settings, files, fileCodes }: DraftOptions): DraftParts {
+  const { storage, receiver, throttle, workers } = files;
+  return {
+    uploads: new DraftUploads({
+      actors,
+      settings,
+      storage,
+      receiver,
+      throttle,
+      workers,
+      clock: Date.now,
+      timer: nodeSchedule.timer,
+    }),
+    codes: fileCodes,
   };
 }
 

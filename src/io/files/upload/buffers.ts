@@ -1,11 +1,11 @@
 /**
- * Memory through which uploads go: pieces that the main thread fills and a worker thread writes, without a copy between
- * them. Bounded for all uploads together; whoever gets none writes by itself (reception.ts).
+ * Shared memory of uploads: the main thread fills a buffer and a worker thread writes it, without a copy in between.
+ * Bounded for all uploads together. An upload that gets no buffer writes on the main thread (body-writer.ts).
  */
 
-/** Measured: 512 KB, four in flight, is the fastest (files.md "The shape that is fast"). */
+/** 512 KB with four in flight is the fastest of the measured sizes. */
 export const SHARED_BUFFER_BYTES = 512 * 1024;
-/** 56 MiB in all: with the bodies that are held, the 64 MiB that 60 uploads may take. */
+/** 56 MiB in all: with the prebuffered bodies, the 64 MiB that 60 uploads may take. */
 const SHARED_BUFFERS_MAX = 112;
 
 /** One piece, with a single owner from `take` to `giveBack`. */
@@ -48,8 +48,8 @@ export interface SharedBufferCounters {
 }
 
 /**
- * A slab that was made once is kept for good: shared memory that is let go is freed only when every thread that saw it
- * happens to collect, and V8 does not count it towards that. 60 uploads at once took 1.8 GB when idle slabs were let go.
+ * Buffers are never released: shared memory is freed only after every thread that saw it has collected garbage, and V8
+ * does not count it towards that. 60 parallel uploads took 1.8 GB when idle buffers were released.
  */
 export class SharedBuffers {
   readonly #max: number;
@@ -63,7 +63,7 @@ export class SharedBuffers {
     this.#max = max;
   }
 
-  /** Somebody takes slabs from now on; `leave` once. */
+  /** Registers a user of the buffers; call `leave` once at its end. */
   join(): void {
     this.#users += 1;
   }
@@ -72,7 +72,7 @@ export class SharedBuffers {
     this.#users -= 1;
   }
 
-  /** How many of `wanted` slabs at work each user may have, so that each has another one to fill. At least 1. */
+  /** How many of `wanted` buffers each user may have at the workers while it fills another one. At least 1. */
   share(wanted: number): number {
     return Math.max(1, Math.min(wanted, Math.floor(this.#max / this.#users) - 1));
   }

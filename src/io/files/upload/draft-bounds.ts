@@ -13,7 +13,7 @@ export interface BodyBounds {
   readonly roomBytes: number;
   /** Fewest bytes of a body that arrived whole. */
   readonly leastBytes: number;
-  /** Bytes of the whole file; undefined where nobody said. */
+  /** Bytes of the whole file; undefined where it was not declared. */
   readonly totalBytes: number | undefined;
 }
 

@@ -30,7 +30,7 @@ export class KeyedQueue {
     }
   }
 
-  /** Whoever waits takes the place that is left, so that nobody can slip in between. */
+  /** Hands the free slot to the first waiter directly, so that no later caller can take it in between. */
   #leave(name: string, queue: Queue): void {
     const next = queue.waiting.shift();
     if (next !== undefined) {

@@ -1,6 +1,6 @@
 /**
  * Takes the bytes of uploads from the network into parts, for v1 chunks and v2 streams alike, never with more in memory
- * than its slabs. How one body is taken: reception.ts.
+ * than its slabs. How one body is taken: body-writer.ts.
  *
  * Whoever calls sees to it that nobody else writes the same place of the part meanwhile, and that nothing there was
  * acknowledged before: bytes are in the part before their checksum is judged.
@@ -8,9 +8,9 @@
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import type { IncomingBody } from '../../http/body/incoming-body.ts';
+import { BodyWriter, type Received, type ReceiveOptions } from './body-writer.ts';
 import { type SharedBufferCounters, SharedBuffers } from './buffers.ts';
 import { HeldBody, type HeldTotals, type HoldBounds } from './held-body.ts';
-import { BodyWriter, type Received, type ReceiveOptions } from './reception.ts';
 
 /** Of bodies that nobody may read yet: their share of the 64 MiB of buffers, and a bound on what goes to the disk. */
 const HELD_MEMORY_BYTES_MAX = 8 * 1024 * 1024;

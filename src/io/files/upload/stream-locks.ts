@@ -1,15 +1,15 @@
 /**
- * Which upload stream of a file runs: one at a time. A newer one asks the running one to stop and begins when it has let
- * go of the bytes; of those that wait the newest stays.
+ * One lock for each file: at most one upload stream of a file runs. A newer stream stops the running one and starts when
+ * that one has released the lock. Of several waiting streams only the newest is kept.
  */
 import { GatewayError } from '../../../domain/errors.ts';
 
 interface StreamLock {
   /** Asks the stream that runs to end soon, without an end to its draft. */
   stop: (() => void) | undefined;
-  /** Who is next: `give` hands over the seat, `overtake` tells that a newer one came. */
+  /** The waiting stream: `give` grants the lock, `overtake` rejects because a newer stream arrived. */
   next: { give(): void; overtake(): void } | undefined;
-  /** Who only waits for the stream to be gone. */
+  /** Called when the running stream has released the lock. */
   watchers: (() => void)[];
 }
 
@@ -21,7 +21,7 @@ export class StreamLocks {
     return this.#locks.size;
   }
 
-  /** Resolves with the way to leave when the seat is this stream's. Rejects with `UploadConflict` when a newer one comes. */
+  /** Resolves with the release function once the lock is held. Rejects with `UploadConflict` when a newer stream arrives. */
   take(fileId: string, stop: () => void): Promise<() => void> {
     const lock = this.#locks.get(fileId) ?? { stop: undefined, next: undefined, watchers: [] };
     this.#locks.set(fileId, lock);
@@ -41,7 +41,7 @@ export class StreamLocks {
     });
   }
 
-  /** Stops the stream that runs; resolves when it has left its seat. */
+  /** Stops the stream that runs; resolves when it has released the lock. */
   clear(fileId: string): Promise<void> {
     const lock = this.#locks.get(fileId);
     const { stop } = lock ?? {};

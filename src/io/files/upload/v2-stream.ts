@@ -19,11 +19,11 @@ import type { Clock } from '../../../domain/time.ts';
 import type { IncomingBody } from '../../http/body/incoming-body.ts';
 import type { FileStorage, PartLease } from '../storage/port.ts';
 import type { Throttle, Timer } from '../throttle.ts';
+import type { Received } from './body-writer.ts';
 import { type DraftPlace, viewDraft } from './draft-access.ts';
 import { type BodyBounds, bodyBounds, checkSize } from './draft-bounds.ts';
 import { checkBody, checkFile } from './draft-digests.ts';
 import type { Receiver } from './receiver.ts';
-import type { Received } from './reception.ts';
 import { StreamLocks } from './stream-locks.ts';
 
 export interface DraftUploadParts {

@@ -1,8 +1,6 @@
 /**
- * One body on its way into a part: fills slabs, has worker threads write and hash them at their positions, holds the
- * client back when they are behind or the bandwidth limiter says so. A client that was asked to wait still sends what
- * is on its way: into further slabs, and where there is none it is written within the call, at its position, and hashed
- * from the file later (files.md "What uWebSockets.js does with bodies", item 1).
+ * Writes one body into a part through shared buffers and worker threads; pauses the client for them and for the limiter.
+ * A paused client still delivers what is in flight. Without a free buffer these bytes are written at once, hashed later.
  */
 import { createHash, type Hash } from 'node:crypto';
 import { writeSync } from 'node:fs';
@@ -16,9 +14,9 @@ import type { SharedBuffer, SharedBuffers } from './buffers.ts';
 
 /** Tasks of one upload at the worker threads; from then on its client waits. Fewer while many upload. */
 const TASKS_MAX = 4;
-/** What still comes of a client that waits goes into slabs, too, up to this: 6 MiB for one upload. */
+/** Bound on the buffers of one upload, with what a paused client still delivers: 6 MiB. */
 const TASKS_BURST_MAX = 12;
-/** Bytes that were written without a slab are read again to be hashed, so many at once. */
+/** Bytes that were written without a buffer are read again for the hash, in runs of this size. */
 const SURPLUS_RUN_BYTES = 2 * 1024 * 1024;
 
 export interface ReceiveOptions {
@@ -30,7 +28,7 @@ export interface ReceiveOptions {
   /** One byte more, declared or sent, and `receive` rejects with `tooLong`. */
   readonly maxBytes: number;
   readonly tooLong: ErrorName;
-  /** A body that fits into one slab is written only when it has this CRC-32; otherwise `crc32` of the result tells. */
+  /** A body that fits into one buffer is written only if it has this CRC-32; otherwise compare `crc32` of the result. */
   readonly expectedCrc32?: number;
   /** Left by the caller. */
   readonly throttled?: ThrottledStream;
@@ -67,7 +65,7 @@ export class BodyWriter implements IncomingSink {
   readonly #pieces: Piece[] = [];
   /** The one that is being filled. */
   #buffer: SharedBuffer | undefined;
-  /** Written without a slab since the last slab, not hashed yet. */
+  /** Written without a buffer since the last buffer, not hashed yet. */
   #surplusBytes = 0;
   #sizeBytes = 0;
   #tasks = 0;
@@ -157,7 +155,7 @@ export class BodyWriter implements IncomingSink {
     return this.#buffer;
   }
 
-  /** `expectedCrc32` is for a body that is whole in this slab. */
+  /** `expectedCrc32` is for a body that is whole in this buffer. */
   #submitBuffer(expectedCrc32?: number): void {
     const sharedBuffer = this.#buffer;
     if (sharedBuffer === undefined) return;
