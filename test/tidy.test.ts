@@ -1,191 +1,23 @@
 /**
- * House rules that no linter knows: layers, one owner per package, file length, what may not stand in the source.
- * Each rule is a function over file texts, so that a planted violation shows that it can fail.
+ * House rules that no linter knows. Each rule is a function over file texts (test/tidy/), so that a planted violation
+ * shows that it can fail.
  */
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { missingFromLock, withoutIntegrity } from '../tools/complete-lock.ts';
 import { SUITES, suiteOf } from './suites/table.ts';
-
-type Sources = ReadonlyMap<string, string>;
-
-const LINES_MAX = 400;
-/** Folders that wire the others together; they may import everything. */
-const ENTRY_FOLDERS = ['main.cts', 'bootstrap', 'cli'];
-
-/** What each layer may import beside itself; `types` marks layers of which only types may be taken. */
-const LAYERS: Record<string, { values: string[]; types: string[] }> = {
-  domain: { values: [], types: [] },
-  workers: { values: ['domain'], types: [] },
-  actors: { values: ['domain'], types: ['workers'] },
-  io: { values: ['domain', 'actors'], types: ['workers'] },
-  config: { values: ['domain'], types: [] },
-  sandbox: { values: ['domain'], types: [] },
-};
-
-/** Packages that one file (or one folder's file) alone may import within src. */
-const journalFile = (name: string) => `src/actors/runtime/journal/${name}.ts`;
-
-const OWNERS: Record<string, string[]> = {
-  typebox: ['src/domain/schema.ts', 'src/domain/json-schema.ts'],
-  piscina: ['src/workers/pool.ts'],
-  '@noble/ed25519': ['src/workers/ed25519.ts'],
-  '@simplewebauthn/server': ['src/workers/fido2.ts'],
-  'crc-32': ['src/workers/crc32.ts'],
-  '@node-rs/crc32': ['src/workers/crc32.ts'],
-  lmdb: ['lmdb', 'backup', 'owner', 'tables', 'walk'].map(journalFile),
-  msgpackr: ['row-checksum', 'tables', 'walk'].map(journalFile),
-  'uWebSockets.js': ['src/io/http/server.ts'],
-  koffi: ['src/io/http/listen/listening-sockets.ts', 'src/bootstrap/data-directory.ts'],
-  undici: ['src/io/webhooks/sender.ts', 'src/io/files/storage/storage-server.ts'],
-  pino: ['src/io/observability/log.ts'],
-  'prom-client': ['src/io/observability/metrics.ts', 'src/io/observability/process-metrics.ts'],
-  'jsonc-parser': ['src/config/load.ts'],
-};
-
-const FORBIDDEN: readonly { rule: string; pattern: RegExp; except: RegExp }[] = [
-  { rule: 'no default export', pattern: /^export default /m, except: /^$/ },
-  { rule: 'no console', pattern: /\bconsole\./, except: /^(bench|tools)\// },
-  {
-    rule: 'no process.env outside the configuration',
-    pattern: /\bprocess\.env\b/,
-    except: /^(src\/config\/load\.ts|src\/main\.cts|test\/|bench\/|tools\/)/,
-  },
-  {
-    rule: 'no skipped or lone tests',
-    pattern: /\b(t|tap|test)\.(skip|only)\(|\b(skip|only|todo): (true|'|"|`)/,
-    except: /^$/,
-  },
-  { rule: 'no switched-off check', pattern: /@ts-(ignore|expect-error|nocheck)|biome-ignore/, except: /^$/ },
-  { rule: 'no unfinished place', pattern: /\b(TODO|FIXME|XXX)\b/, except: /^$/ },
-  { rule: 'no empty catch', pattern: /catch\s*(\([^)]*\))?\s*\{\s*\}/, except: /^$/ },
-];
-
-function read(folders: readonly string[]): Sources {
-  const sources = new Map<string, string>();
-  for (const folder of folders) {
-    for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
-      const path = join(entry.parentPath, entry.name);
-      if (
-        entry.isFile() &&
-        /\.(ts|cts)$/.test(entry.name) &&
-        !/bench\/subjects\/peers\/.*node_modules/.test(path)
-      ) {
-        sources.set(path, readFileSync(path, 'utf8'));
-      }
-    }
-  }
-  return sources;
-}
-
-function layerOf(path: string): string {
-  const folder = path.split('/')[1] ?? '';
-  return path.startsWith('src/') && ENTRY_FOLDERS.includes(folder) ? 'entry' : folder;
-}
-
-interface Import {
-  readonly specifier: string;
-  readonly typeOnly: boolean;
-}
-
-function importsOf(source: string): Import[] {
-  const found: Import[] = [];
-  for (const match of source.matchAll(/^(?:import|export)\s+(type\s)?[^'";]*?from\s+'([^']+)'/gm)) {
-    found.push({ specifier: match[2] ?? '', typeOnly: match[1] !== undefined });
-  }
-  for (const match of source.matchAll(/^import\s+'([^']+)'/gm))
-    found.push({ specifier: match[1] ?? '', typeOnly: false });
-  for (const match of source.matchAll(/\bimport\(\s*'([^']+)'\s*\)/g))
-    found.push({ specifier: match[1] ?? '', typeOnly: false });
-  return found;
-}
-
-function layerFaults(sources: Sources): string[] {
-  const faults: string[] = [];
-  for (const [path, source] of sources) {
-    const layer = layerOf(path);
-    const rule = LAYERS[layer];
-    if (!path.startsWith('src/') || layer === 'entry') continue;
-    if (rule === undefined) faults.push(`${path}: ${layer} is no layer of the architecture`);
-    for (const { specifier, typeOnly } of importsOf(source)) {
-      if (rule === undefined || !specifier.startsWith('.')) continue;
-      const target = layerOf(join(path, '..', specifier));
-      const allowed =
-        target === layer || rule.values.includes(target) || (typeOnly && rule.types.includes(target));
-      if (!allowed) faults.push(`${path}: ${layer} may not import ${target} (${specifier})`);
-    }
-  }
-  return faults;
-}
-
-function ownerFaults(sources: Sources): string[] {
-  const faults: string[] = [];
-  for (const [path, source] of sources) {
-    if (!path.startsWith('src/')) continue;
-    for (const { specifier } of importsOf(source)) {
-      const name = Object.keys(OWNERS).find((each) => specifier === each || specifier.startsWith(`${each}/`));
-      if (name !== undefined && !OWNERS[name]?.includes(path))
-        faults.push(`${path}: ${name} belongs to ${OWNERS[name]}`);
-    }
-  }
-  return faults;
-}
-
-function lengthFaults(sources: Sources): string[] {
-  const long = [...sources].filter(([path]) => path.startsWith('src/'));
-  return long
-    .map(([path, source]) => ({ path, lines: source.trimEnd().split('\n').length }))
-    .filter(({ lines }) => lines > LINES_MAX)
-    .map(({ path, lines }) => `${path}: ${lines} lines, at most ${LINES_MAX}`);
-}
-
-function headerFaults(sources: Sources): string[] {
-  return [...sources]
-    .filter(([path, source]) => path.startsWith('src/') && !/^(#![^\n]*\n)?\/\*\*/.test(source))
-    .map(([path]) => `${path}: starts without a comment that says what it owns`);
-}
-
-function forbiddenFaults(sources: Sources): string[] {
-  const faults: string[] = [];
-  for (const [path, source] of sources) {
-    for (const { rule, pattern, except } of FORBIDDEN) {
-      if (!except.test(path) && path !== 'test/tidy.test.ts' && pattern.test(source))
-        faults.push(`${path}: ${rule}`);
-    }
-  }
-  return faults;
-}
-
-/** How often a property runs is the affair of test/support/depth.ts. */
-function depthFaults(sources: Sources): string[] {
-  const faults: string[] = [];
-  for (const [path, source] of sources) {
-    if (!path.startsWith('test/') || /^test\/(support\/)?(depth|tidy)(\.test)?\.ts$/.test(path)) continue;
-    const count = (pattern: RegExp) => source.match(pattern)?.length ?? 0;
-    if (/\bnumRuns\b/.test(source)) faults.push(`${path}: sets numRuns`);
-    else if (count(/\bfc\.assert\(/g) > count(/\bruns\(/g)) faults.push(`${path}: a property without runs()`);
-  }
-  return faults;
-}
-
-/** The client of the contract knows the contract alone: no import leads into the program, however far it goes. */
-function clientFaults(sources: Sources): string[] {
-  const faults: string[] = [];
-  const seen = new Set<string>();
-  const reached = [...sources.keys()].filter((path) => path.startsWith('test/contract/'));
-  for (const path of reached) {
-    if (seen.has(path)) continue;
-    seen.add(path);
-    for (const { specifier } of importsOf(sources.get(path) ?? '')) {
-      if (!specifier.startsWith('.')) continue;
-      const target = join(path, '..', specifier);
-      if (target.startsWith('src/')) faults.push(`${path}: the contract client reaches ${target}`);
-      else reached.push(target);
-    }
-  }
-  return faults;
-}
+import {
+  depthFaults,
+  FOLDER_FILES_MAX,
+  folderFaults,
+  forbiddenFaults,
+  headerFaults,
+  LINES_MAX,
+  lengthFaults,
+} from './tidy/files.ts';
+import { clientFaults, cycleFaults, layerFaults, ownerFaults } from './tidy/imports.ts';
+import { nameFaults, unusedFaults } from './tidy/names.ts';
+import { read } from './tidy/sources.ts';
 
 const RULES = {
   layerFaults,
@@ -195,12 +27,45 @@ const RULES = {
   forbiddenFaults,
   depthFaults,
   clientFaults,
+  cycleFaults,
+  nameFaults,
+  unusedFaults,
 };
-const sources = read(['src', 'test', 'bench', 'tools']);
+const sources = read(['src', 'test', 'bench', 'tools'], /\.(ts|cts)$/);
+const files = new Set(read(['.'], /./).keys());
 
 for (const [name, rule] of Object.entries(RULES)) {
   t.test(`tidy: ${name}: the tree holds to the rule`, async (t) => t.same(rule(sources), []));
 }
+
+t.test(`tidy: folders: none holds more than ${FOLDER_FILES_MAX} files`, async (t) => {
+  t.same(folderFaults(files), []);
+});
+
+t.test('tidy: folders: one file too many is found', async (t) => {
+  const many = Array.from({ length: FOLDER_FILES_MAX + 1 }, (_, index) => `src/io/${index}.ts`);
+  t.equal(folderFaults(many).length, 1);
+  t.same(folderFaults(many.slice(1)), []);
+});
+
+t.test('tidy: names and cycles: planted violations over several files are found', async (t) => {
+  const used = "import { A } from '../io/a.ts';\nimport { b } from '../io/b.ts';\nA(b);\n";
+  const tree = new Map([
+    ['src/main.cts', used.replaceAll('../', './')],
+    ['src/io/a.ts', "import type { b } from './b.ts';\nexport class A {}\n"],
+    ['src/io/b.ts', "import type { A } from './a.ts';\nexport const b = 1;\n"],
+  ]);
+  t.same(cycleFaults(tree), ['import cycle: src/io/a.ts, src/io/b.ts']);
+  t.same(unusedFaults(tree), []);
+  t.equal(unusedFaults(new Map([...tree, ['src/io/c.ts', '']])).length, 1, 'a file');
+  t.equal(
+    unusedFaults(new Map([...tree, ['src/io/b.ts', 'export const b = 1, x = 1;\nexport const d = 1;\n']]))
+      .length,
+    1,
+    'an export',
+  );
+  t.equal(nameFaults(new Map([...tree, ['src/io/b.ts', 'export interface A {}\n']])).length, 1);
+});
 
 t.test('tidy: a planted violation of each rule is found', async (t) => {
   const header = '/** Owns a thing. */\n';

@@ -20,7 +20,7 @@ import { openStorage } from './journal.ts';
 const JOURNAL_STEP_BYTES = 64 * 1024 * 1024;
 
 /** Whom actors call. */
-export interface ActorCalls {
+interface ActorCalls {
   readonly workers: WorkerPool;
   readonly modules: ModuleClient;
   readonly files: FileTransport;

@@ -10,7 +10,7 @@ import type { Log } from '../io/observability/log.ts';
 import type { Reload } from '../io/routes/admin/catalog.ts';
 import { reloadCatalog, type Started, warnOfPersonalReads } from './modules.ts';
 
-export interface ReloadParts extends Omit<Started, 'production'> {
+interface ReloadParts extends Omit<Started, 'production'> {
   /** Reads file and environment as the start did. */
   readonly read: () => ConfigurationResult;
   /** What this start was made with. */

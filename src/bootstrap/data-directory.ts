@@ -34,7 +34,7 @@ export class JournalUnusable extends Error {}
 export class FolderInUse extends Error {}
 
 /** Holds the lock; its text says whether the folder has had a journal, and whether a gateway serves it. */
-export const HOLD_FILE = 'gatehouse.lock';
+const HOLD_FILE = 'gatehouse.lock';
 /** Lines of its text: the journal has its name, and a gateway serves the folder. */
 const MARK = 'journal\n';
 const SERVED = 'served\n';

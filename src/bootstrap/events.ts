@@ -25,7 +25,7 @@ interface FeedCounters {
   readonly feedsFailing: number;
 }
 
-export type EventCounters = ReturnType<JournalEventLog['counters']> &
+type EventCounters = ReturnType<JournalEventLog['counters']> &
   ReturnType<EventInbox['counters']> &
   ReturnType<EventPush['counters']> &
   FeedCounters;
@@ -42,7 +42,7 @@ export interface EventDelivery {
   stop(): Promise<void>;
 }
 
-export interface EventDeliveryOptions {
+interface EventDeliveryOptions {
   readonly actors: RunningSystem;
   readonly settings: SettingsReader;
   readonly bounds: SharedBounds;

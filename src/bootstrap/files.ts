@@ -19,7 +19,7 @@ import { LocalStorage } from '../io/files/storage/local.ts';
 import type { FileStorage, StorageCounters } from '../io/files/storage/port.ts';
 import { RemoteStorage } from '../io/files/storage/remote.ts';
 import { type Direction, Throttle, type ThrottleCounters } from '../io/files/throttle.ts';
-import { Receiver, type ReceiverCounters } from '../io/files/upload/receiver.ts';
+import { BodyReceiver, type ReceiverCounters } from '../io/files/upload/receiver.ts';
 import { noteCleanStop, recoverUploads } from '../io/files/upload/recovery.ts';
 import { textBeginning } from '../io/files/upload/text-preview.ts';
 import { PartUploads } from '../io/files/upload/v1-parts.ts';
@@ -40,7 +40,7 @@ const THREADS = 1;
 /** 60 uploads of v1 and some thousand streams of v2, four tasks each. */
 const QUEUE_MAX = 10_000;
 
-export interface FileTransportOptions {
+interface FileTransportOptions {
   readonly configuration: Configuration;
   readonly settings: SettingsReader;
   readonly modules: ModuleClient;
@@ -60,7 +60,7 @@ export interface FileTransport {
   /** Threads for bytes of files alone. */
   readonly workers: WorkerPort;
   /** Takes the bodies of uploads. */
-  readonly receiver: Receiver;
+  readonly receiver: BodyReceiver;
   /** What the chat module says of finished files. */
   readonly directory: FileDirectory;
   /** The sender, under the quota of each version. */
@@ -101,7 +101,7 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
     elapsed: () => performance.now(),
     timer: nodeSchedule.timer,
   });
-  const receiver = new Receiver(workers, { folder });
+  const receiver = new BodyReceiver(workers, { folder });
   // The ports are made before the actors are; what an earlier run left waits for them here.
   let arrived: (actors: ActorSystem) => void = () => undefined;
   const actorsThere = new Promise<ActorSystem>((resolve) => {
@@ -165,7 +165,7 @@ export function openFileTransport(options: FileTransportOptions): FileTransport 
   };
 }
 
-export interface DraftOptions {
+interface DraftOptions {
   readonly actors: ActorSystem;
   readonly settings: SettingsReader;
   readonly files: FileTransport;

@@ -13,7 +13,7 @@ import { createRenewal } from './tls.ts';
 
 const CONNECTIONS_INTERNAL_MAX = 1_000;
 
-export interface Listeners {
+interface Listeners {
   readonly limiter: Limiter;
   readonly publicServer: Server;
   readonly internalServer: Server;

@@ -52,7 +52,7 @@ function sandboxNames(configuration: Configuration): SandboxModuleName[] {
 }
 
 /** `production` is that of the start: a file that says otherwise since waits for the next one. */
-export function accessPolicy({ mcpBasicPersonalReads }: Configuration, production: boolean): AccessPolicy {
+function accessPolicy({ mcpBasicPersonalReads }: Configuration, production: boolean): AccessPolicy {
   return { personalReads: mcpBasicPersonalReads ?? !production };
 }
 
@@ -136,7 +136,7 @@ export function moduleAddresses(
 }
 
 /** A module as far as its events go. */
-export interface EventModule {
+interface EventModule {
   readonly name: string;
   readonly url: string;
   /** Without one it cannot push. */

@@ -45,7 +45,7 @@ export function checkTls(file: unknown): Fault[] {
   return faults;
 }
 
-export interface RenewalParts {
+interface RenewalParts {
   readonly listen: { readonly tls: TlsFiles | undefined; readonly receiveBufferBytes: number };
   readonly server: Pick<Server, 'port' | 'renew'>;
   readonly log: Log;

@@ -25,19 +25,19 @@ export interface WebhookDelivery {
   stop(): Promise<void>;
 }
 
-export interface WebhookParts {
+interface WebhookParts {
   readonly actors: RunningSystem;
   readonly cipher: ApiKeyCipher;
   readonly events: { readonly log: EventLog };
 }
 
-export interface WebhookOpening {
+interface WebhookOpening {
   readonly port: WebhookPort;
   /** Starts delivery. Notifications of actors wait until then. */
   start(parts: WebhookParts): WebhookDelivery;
 }
 
-export interface WebhookOptions {
+interface WebhookOptions {
   readonly configuration: Configuration;
   readonly settings: SettingsReader;
   readonly log: Log;

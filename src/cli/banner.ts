@@ -3,7 +3,7 @@
  * set-up link, which is nowhere else.
  */
 
-export interface BannerFacts {
+interface BannerFacts {
   readonly version: string;
   /** The listener, as this machine reaches it. */
   readonly url: string;
@@ -17,7 +17,7 @@ export interface BannerFacts {
 }
 
 /** Client configuration for hosts that read `mcpServers`; the bearer comes from mcp_login. */
-export function clientConfiguration(url: string): object {
+function clientConfiguration(url: string): object {
   return {
     mcpServers: {
       gatehouse: {

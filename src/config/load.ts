@@ -99,7 +99,7 @@ export function processEnvironment(): Environment {
 }
 
 /** Checks the file as written, valid or not; `sandbox`: whether sandbox modules will run. */
-export type FileCheck = (file: unknown, sandbox: boolean) => readonly Fault[];
+type FileCheck = (file: unknown, sandbox: boolean) => readonly Fault[];
 
 /**
  * Merges flag over environment over file over default and checks all of it, `checks` included. Never throws for what

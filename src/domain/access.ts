@@ -15,7 +15,7 @@ export type Caller =
   | { readonly kind: 'anonymous' };
 
 /** How a session logged in: its login type, that of a signed `McpApp` login apart. */
-export type LoginClass = LoginType | 'McpApp:proven';
+type LoginClass = LoginType | 'McpApp:proven';
 /** All that visibility depends on. */
 export type CallerClass = 'anonymous' | LoginClass | `Capability:${CapabilityFamily}`;
 export const CALLER_CLASSES: readonly CallerClass[] = [

@@ -8,7 +8,7 @@ const SECTIONS = ['McpTools', 'McpResources'] as const;
 type Section = (typeof SECTIONS)[number];
 type Rows = Readonly<Record<string, unknown>>;
 /** The part of a file that holds such rows. */
-export interface RowSections {
+interface RowSections {
   readonly McpTools?: unknown;
   readonly McpResources?: unknown;
   readonly Config?: unknown;

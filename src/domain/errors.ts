@@ -8,7 +8,7 @@
  */
 import type { ScopeCode } from './limits/quotas.ts';
 
-export interface ErrorRow {
+interface ErrorRow {
   /** `error.code` of the REST envelope. */
   readonly code: number;
   /** HTTP status of a REST answer. */

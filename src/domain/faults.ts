@@ -10,7 +10,7 @@ export interface Fault {
 }
 
 /** What the validator says of one keyword that failed. `schemaPath` is a JSON pointer behind `#`. */
-export interface ValidationError {
+interface ValidationError {
   readonly keyword: string;
   readonly schemaPath: string;
   readonly instancePath: string;

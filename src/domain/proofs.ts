@@ -7,7 +7,7 @@ import { SECOND_MS } from './time.ts';
 export type ChallengeKind = 'register' | 'login';
 
 /** Seconds that the timestamp of an MCP login may be off, either way, inclusive. Source: spec 5.1 rule 2. */
-export const MCP_TIMESTAMP_WINDOW_SECONDS = 300n;
+const MCP_TIMESTAMP_WINDOW_SECONDS = 300n;
 
 const INT64_PATTERN = /^(?:0|-?[1-9][0-9]{0,18})$/;
 

@@ -38,7 +38,7 @@ export interface CompiledSchema<T> {
 }
 
 /** Faults reported of one value: enough to mend it, bounded whatever is sent. */
-export const FAULTS_MAX = 64;
+const FAULTS_MAX = 64;
 
 // The library stops at 8 faults of its own accord; a whole configuration is judged in one go.
 System.Settings.Set({ maxErrors: 4 * FAULTS_MAX });
@@ -50,7 +50,7 @@ Format.Set('int64', (digits) => {
   return value >= ID_MIN && value <= ID_MAX;
 });
 
-export type TextOptions = {
+type TextOptions = {
   minLength?: number;
   maxLength?: number;
   description?: string;

@@ -1,7 +1,7 @@
 /** The key of `Secrets.sealKey` as it is written in a configuration. */
 import { decodeBase64url } from './ids.ts';
 
-export const SEAL_KEY_BYTES = 32;
+const SEAL_KEY_BYTES = 32;
 const HEX = /^[0-9a-f]{64}$/i;
 
 /** Undefined for a text that is neither 32 bytes in hex nor in base64url. */

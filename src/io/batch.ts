@@ -6,7 +6,7 @@
 /** Items of one batch in one tick. Further items run at once: thousands of ready sockets must not wait for each other. */
 export const TICK_BATCH_MAX = 256;
 
-export type BatchPhase = 'work' | 'send';
+type BatchPhase = 'work' | 'send';
 
 /** Runs all batches at the end of the tick, in two `setImmediate` callbacks. */
 export class LoopTick {

@@ -11,13 +11,13 @@ import { SandboxError } from './errors.ts';
  * - `cut`: the call is done, the answer breaks off in the middle.
  */
 export const FAULT_MODES = ['down', 'slow', 'error', 'cut', 'ok'] as const;
-export type FaultMode = (typeof FAULT_MODES)[number];
+type FaultMode = (typeof FAULT_MODES)[number];
 
 /** Longer than the gateway's usual time-out of 30 s. */
-export const SLOW_DELAY_MS = 35_000;
+const SLOW_DELAY_MS = 35_000;
 const SLOW_DELAY_MAX_MS = 120_000;
 
-export interface FaultSetting {
+interface FaultSetting {
   readonly mode: FaultMode;
   readonly delayMs: number;
 }

@@ -11,7 +11,7 @@ import { createWallet } from './wallet/wallet.ts';
 export const SANDBOX_MODULES = ['wallet', 'chat', 'markets', 'payments', 'core'] as const;
 export type SandboxModuleName = (typeof SANDBOX_MODULES)[number];
 
-export interface SandboxModules {
+interface SandboxModules {
   readonly byName: ReadonlyMap<string, SandboxModule>;
   readonly chat: ChatModule;
 }

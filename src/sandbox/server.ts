@@ -16,7 +16,7 @@ const KEEP_ALIVE_MS = 60_000;
 const MODULE_PREFIX = /^\/at\/([a-z]+)(\/.*)$/;
 const LOOPBACK_HOST = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::[0-9]+)?$/;
 
-export interface RunningServer {
+interface RunningServer {
   readonly url: string;
   close(): Promise<void>;
 }

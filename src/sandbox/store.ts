@@ -11,7 +11,7 @@ import type { ModuleEndpoint, SandboxModule } from './module.ts';
 import { createModules } from './modules.ts';
 import { RecordLog, type SandboxRecord } from './record-log.ts';
 
-export interface SandboxRequest {
+interface SandboxRequest {
   readonly method: string;
   readonly path: string;
   readonly query: ReadonlyMap<string, string>;

@@ -10,7 +10,7 @@ const WAIT_MAX_MS = MINUTE_MS;
 /** Who stayed for so long begins with the shortest wait again. */
 const STAYED_MS = MINUTE_MS;
 
-export interface SandboxSupervisorOptions {
+interface SandboxSupervisorOptions {
   /** `startSandbox` unless given. */
   readonly start?: (options: SandboxOptions) => Promise<RunningSandbox>;
   /** Milliseconds, monotonic. */

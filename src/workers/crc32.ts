@@ -27,7 +27,7 @@ export interface WriteBufferTask {
 }
 
 /** What the system said instead of writing: a full disk is no bug of the task. */
-export interface SystemFault {
+interface SystemFault {
   /** `ENOSPC` and its like. */
   readonly code: string;
   readonly message: string;

@@ -40,7 +40,7 @@ const LOW_ORDER: ReadonlySet<string> = new Set(
   ].map((hex) => Buffer.from(hex, 'hex').toString('base64url')),
 );
 
-export interface SignedMessage {
+interface SignedMessage {
   /** 32 raw bytes. */
   readonly publicKey: Uint8Array;
   readonly message: Uint8Array;

@@ -34,7 +34,7 @@ export interface WorkerPoolOptions {
 }
 
 /** The same shape as `PortResult` of actors/runtime/ports.ts. */
-export type WorkerResult<T> =
+type WorkerResult<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly error: ErrorName };
 

@@ -12,7 +12,7 @@ import type { AppAccess, SessionRecord, UserEvent, UserState } from './user-type
 
 const APP = receiver<{ readonly type: 'join'; readonly userId: string }>('app');
 
-export interface RevokeAppAccess {
+interface RevokeAppAccess {
   readonly type: 'revokeAppAccess';
   readonly appId: string;
   readonly origin: Origin;

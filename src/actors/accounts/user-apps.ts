@@ -34,7 +34,7 @@ type RemoveMessage = Extract<AppCommand, { type: 'remove' }>;
 const APP = receiver<AppCommand>('app');
 
 /** Registers an application or changes one. The reply is the app actor's `SettledApp`. */
-export interface UpsertApp {
+interface UpsertApp {
   readonly type: 'upsertApp';
   /** Absent: found by its address or name. */
   readonly appId?: string;

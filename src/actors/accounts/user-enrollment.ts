@@ -40,7 +40,7 @@ export interface NewKey {
 }
 
 /** Key records of one user, removed ones included: they are kept, so they are counted. */
-export const KEY_RECORDS_MAX = 1_000;
+const KEY_RECORDS_MAX = 1_000;
 
 export interface AddKey {
   readonly type: 'addKey';

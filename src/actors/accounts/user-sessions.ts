@@ -13,7 +13,7 @@ import { sessionIndex, sessionOwner } from './owners.ts';
 import { endOf, isExpired, outdated } from './session-expiry.ts';
 import type { SessionRecord, UsedChallenge, UserEvent, UserState } from './user-types.ts';
 
-export const SWEEP_TIMER = 'sweep';
+const SWEEP_TIMER = 'sweep';
 
 export type SessionCommand =
   /** Ends one session if it is there; the reply is the number of sessions that ended. */
@@ -41,7 +41,7 @@ export interface ClosedSessions {
   readonly currentClosed: boolean;
 }
 
-export interface NewSession {
+interface NewSession {
   readonly kind: SessionKind;
   readonly loginType: LoginType | null;
   readonly keyId: string | null;

@@ -66,7 +66,7 @@ import { evolveUser, initialUser, restoredUser } from './user-state.ts';
 import type { AppAccess, AppEntry, SessionRecord, UserEvent, UserState } from './user-types.ts';
 import { upcastUser } from './user-upcast.ts';
 
-export type UserCommand =
+type UserCommand =
   | SignUpCommand
   | LoginCommand
   | CodeLoginCommand
@@ -77,7 +77,7 @@ export type UserCommand =
   | SessionCommand
   | AppsCommand;
 
-export type UserQuery =
+type UserQuery =
   /** `AccountView`. */
   | { readonly type: 'account' }
   /** What the person decided about an application: `AppAccess`, or undefined. */
@@ -169,7 +169,7 @@ interface UserVolatileReplies {
   readonly checkSession: boolean;
 }
 
-export type UserProtocol = Protocol<
+type UserProtocol = Protocol<
   UserCommand,
   UserReplies,
   UserQuery,

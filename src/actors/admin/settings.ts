@@ -11,11 +11,11 @@ import type { Protocol } from '../runtime/protocol.ts';
 /** The only instance. */
 export const SETTINGS_ID = 'all';
 
-export interface SettingsState {
+interface SettingsState {
   readonly values: Partial<Record<SettingName, SettingValue>>;
 }
 
-export interface ChangeSetting {
+interface ChangeSetting {
   readonly type: 'change';
   readonly name: string;
   readonly value: unknown;
@@ -24,24 +24,24 @@ export interface ChangeSetting {
   readonly address: string;
 }
 
-export interface SettingChanged {
+interface SettingChanged {
   readonly type: 'changed';
   readonly name: SettingName;
   readonly value: SettingValue;
 }
 
-export interface SettingsQuery {
+interface SettingsQuery {
   readonly type: 'values';
 }
 
 /** The reply to `change`. */
-export interface ChangedSetting {
+interface ChangedSetting {
   readonly name: SettingName;
   readonly value: SettingValue;
   readonly before: SettingValue;
 }
 
-export type SettingsProtocol = Protocol<
+type SettingsProtocol = Protocol<
   ChangeSetting,
   { readonly change: ChangedSetting },
   SettingsQuery,

@@ -8,7 +8,7 @@ export const STAFF_ID = 'all';
 /** Accounts with a role, at most. */
 const STAFF_MAX = 1_000;
 
-export interface StaffState {
+interface StaffState {
   readonly roles: Readonly<Record<string, Role>>;
 }
 
@@ -26,13 +26,13 @@ export interface SetRole {
   readonly hasKeys: boolean;
 }
 
-export interface RoleSet {
+interface RoleSet {
   readonly type: 'roleSet';
   readonly userId: string;
   readonly role: Role | null;
 }
 
-export interface StaffQuery {
+interface StaffQuery {
   readonly type: 'roles';
 }
 
@@ -42,7 +42,7 @@ export interface StaffRole {
   readonly role: Role | null;
 }
 
-export type StaffProtocol = Protocol<
+type StaffProtocol = Protocol<
   SetRole,
   { readonly setRole: StaffRole },
   StaffQuery,

@@ -14,7 +14,7 @@ export interface AppIndexEntry {
   readonly mcpPublicKey: string | null;
 }
 
-export interface IndexEntryCaller {
+interface IndexEntryCaller {
   readonly userId: string;
   /** base64url of the key of the login. */
   readonly publicKey: string | null;

@@ -40,7 +40,7 @@ export interface AppFlags {
   readonly mcpPublicKey: string | null;
 }
 
-export interface KeyRotated {
+interface KeyRotated {
   readonly type: 'keyRotated';
   readonly key: SealedKey;
   readonly utcMs: number;

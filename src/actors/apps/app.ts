@@ -68,7 +68,7 @@ export type AppCommand =
   | DeliveryCommand
   | WebhookCommand;
 
-export type AppQuery =
+type AppQuery =
   /** `AppView`, or undefined where there is none. */
   | { readonly type: 'view' }
   /** `WebhookView`, or undefined where nothing is delivered. */

@@ -26,7 +26,7 @@ import type { AppState } from './app-state.ts';
 import type { DeliveryEvent } from './delivery-events.ts';
 import type { DeliveryState } from './delivery-state.ts';
 
-export interface AttemptDecision {
+interface AttemptDecision {
   readonly events: readonly DeliveryEvent[];
   readonly outcome: AttemptRecord['outcome'];
 }

@@ -25,25 +25,25 @@ interface AppendLine {
   readonly line: LogLine;
 }
 
-export type LogCommand = AppendLine | { readonly type: 'expire' } | { readonly type: 'clear' };
+type LogCommand = AppendLine | { readonly type: 'expire' } | { readonly type: 'clear' };
 
-export interface LogState {
+interface LogState {
   /** Ascending by number. */
   readonly lines: readonly LogLine[];
 }
 
-export type LogEvent =
+type LogEvent =
   /** The first line of a round of the ring ends those of the round before. */
   | { readonly type: 'appended'; readonly line: LogLine; readonly anew: boolean }
   | { readonly type: 'expired'; readonly beforeMs: number };
 
 /** `LogLine[]`: lines that are kept at `nowMs`. */
-export interface LogQuery {
+interface LogQuery {
   readonly type: 'lines';
   readonly nowMs: number;
 }
 
-export type LogProtocol = Protocol<
+type LogProtocol = Protocol<
   LogCommand,
   { readonly append: null; readonly expire: null; readonly clear: null },
   LogQuery,

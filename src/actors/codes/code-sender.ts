@@ -26,7 +26,7 @@ interface DeliverCode extends CodeMessage {
   readonly failures: number;
 }
 
-export type CodeSenderCommand =
+type CodeSenderCommand =
   | DeliverCode
   | {
       readonly type: 'codeDelivered';
@@ -35,7 +35,7 @@ export type CodeSenderCommand =
     };
 
 /** Codes that wait for another try: their end by the name of their timer. No longer than the codes live. */
-export interface CodeSenderState {
+interface CodeSenderState {
   readonly waiting: Readonly<Record<string, number>>;
 }
 
@@ -44,7 +44,7 @@ type CodeSenderEvent =
   /** Delivered, given up, or overtaken by a newer one. */
   | { readonly type: 'codeSettled'; readonly timer: string; readonly expiresMs: number };
 
-export type SenderProtocol = Protocol<
+type SenderProtocol = Protocol<
   CodeSenderCommand,
   { readonly deliverCode: null; readonly codeDelivered: null }
 >;

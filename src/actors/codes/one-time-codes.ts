@@ -63,7 +63,7 @@ export interface RedeemCode {
   readonly origin: Origin;
 }
 
-export type CodeCommand = IssueCode | RedeemCode | CodeCompared;
+type CodeCommand = IssueCode | RedeemCode | CodeCompared;
 
 interface CodeCompared {
   readonly type: 'codeCompared';
@@ -94,7 +94,7 @@ export interface WrongCode {
   readonly row: 'InvalidCode' | 'ChallengeExpired';
 }
 
-export type CodeProtocol = Protocol<
+type CodeProtocol = Protocol<
   CodeCommand,
   {
     readonly issueCode: IssuedCode;

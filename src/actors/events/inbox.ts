@@ -12,7 +12,7 @@ import { rowOf } from './row.ts';
 
 /** Events that wait for their turn, of all modules together: in the usual half second, 100,000 a second. */
 export const WAITING_MAX = 50_000;
-export const WAITING_MAX_BYTES = 64 * 1024 * 1024;
+const WAITING_MAX_BYTES = 64 * 1024 * 1024;
 /** What one module may take of that: a flood of one leaves room for the others. */
 export const MODULE_SHARE = 0.5;
 /** Events released or read in one turn of the event loop. */
@@ -31,10 +31,7 @@ interface Waiter extends Waiting {
   readonly sizeBytes: number;
 }
 
-export type EventInboxOptions = Pick<
-  EventLogOptions,
-  'administration' | 'settings' | 'clock' | 'schedule'
-> & {
+type EventInboxOptions = Pick<EventLogOptions, 'administration' | 'settings' | 'clock' | 'schedule'> & {
   readonly log: Pick<JournalEventLog, 'append'>;
 };
 

@@ -25,7 +25,7 @@ export interface EventLogOptions {
 }
 
 /** An event that gets the next sequence number. */
-export interface EventEntry {
+interface EventEntry {
   /** Under which it has waited; null when it never did. */
   readonly arrival: number | null;
   readonly row: Packed;

@@ -19,7 +19,7 @@ const SLICE_WAIT_MS = 5;
 /** Stands for a damaged event: it goes once it is the oldest. */
 const DAMAGED: EventRow = ['', '', '', null, null, null, null, '', Number.NEGATIVE_INFINITY, null];
 
-export interface EventRetentionOptions {
+interface EventRetentionOptions {
   readonly rows: EventRows;
   readonly settings: SettingsReader;
   readonly clock: Clock;

@@ -24,12 +24,12 @@ import { type Budgets, openBudgets } from './network-budgets.ts';
 import { KeyWindow } from './unknown-keys.ts';
 
 /** Keys of all scopes in one window; further callers are counted by address alone. */
-export const LIMITER_KEYS_MAX = 1_000_000;
+const LIMITER_KEYS_MAX = 1_000_000;
 
 /** Scopes that live here. `s` lives in the user actors. */
-export type OpenScope = Exclude<ScopeCode, 's'>;
+type OpenScope = Exclude<ScopeCode, 's'>;
 
-export interface LimiterOptions {
+interface LimiterOptions {
   readonly settings: SettingsReader;
   /** Connections open in the process, at the start of a window: the bound of what an address may have held before. */
   readonly connectionsOpen: () => number;
@@ -38,7 +38,7 @@ export interface LimiterOptions {
 }
 
 /** Of a public key. */
-export interface KeyQuotaResult extends QuotaResult {
+interface KeyQuotaResult extends QuotaResult {
   /** Others use the key up: the caller is let through if a signature proves that it holds it (`settleProof`). */
   readonly needsProof?: true;
 }

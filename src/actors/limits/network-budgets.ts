@@ -9,7 +9,7 @@ import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../domain/time.ts';
 import { countDecision, type LimiterCounters, type ScopeCounters } from './limiter-counters.ts';
 import { type CallerNetworks, sharedKey } from './limiter-keys.ts';
 
-export interface NetworkBudgetOptions {
+interface NetworkBudgetOptions {
   /** Windows start at Unix multiples of it: those of 86,400 s are days in UTC. */
   readonly windowSeconds: number;
   /** Of one share, asked at every use; 0: no budget. */
@@ -22,7 +22,7 @@ export interface NetworkBudgetOptions {
   readonly counters: ScopeCounters;
 }
 
-export class NetworkBudget {
+class NetworkBudget {
   readonly #options: NetworkBudgetOptions;
   #window = -1;
   #used = new Map<string, number>();

@@ -14,7 +14,7 @@ interface KeyUse {
   others: Map<string, number> | undefined;
 }
 
-export interface KeyCharge {
+interface KeyCharge {
   /** After the charge; negative: refused, and nothing was counted. */
   readonly left: number;
   /** What the caller's own network has left after it, whatever others used. */

@@ -102,7 +102,7 @@ export interface Outcome<Event, Reply = unknown> {
   readonly notify?: (ports: Ports) => void;
 }
 
-export interface ActorLimits {
+interface ActorLimits {
   /** Commands waiting for this actor; one more is refused with `Overloaded`. */
   readonly mailbox: number;
   /** Events between snapshots. */
@@ -115,7 +115,7 @@ export interface ActorLimits {
  * One kind of actor. `Volatile` is state that is never written: limiter windows, last-seen times. It starts anew
  * whenever the actor is loaded.
  */
-export interface ActorKind<State, Command extends object, Event, Query, Volatile = undefined, P = undefined> {
+interface ActorKind<State, Command extends object, Event, Query, Volatile = undefined, P = undefined> {
   readonly kind: string;
   /** Never set: carries the protocol to the types of `ask`, `now`, `query` and `tell`. */
   readonly protocol?: P;
@@ -236,7 +236,7 @@ export type Handlers<State, P extends AnyProtocol, Event> = {
   ) => Outcome<Event, ReplyOf<P['replies'], T>> | Refusal;
 };
 
-export type QueryHandlers<State, P extends AnyProtocol, Volatile> = {
+type QueryHandlers<State, P extends AnyProtocol, Volatile> = {
   readonly [T in P['query']['type']]: (
     state: State,
     query: Extract<P['query'], { readonly type: T }>,
@@ -244,7 +244,7 @@ export type QueryHandlers<State, P extends AnyProtocol, Volatile> = {
   ) => ReplyOf<P['results'], T> | Refusal;
 };
 
-export type VolatileHandlers<State, P extends AnyProtocol, Volatile> = {
+type VolatileHandlers<State, P extends AnyProtocol, Volatile> = {
   readonly [T in P['volatileCommand']['type']]: (
     state: State,
     volatile: Volatile,

@@ -7,7 +7,7 @@ import type { Schedule } from './runtime-context.ts';
 /** Between batches while there is more to remove: other commits go on in between. */
 const BATCH_WAIT_MS = 100;
 
-export interface AuditRetentionOptions {
+interface AuditRetentionOptions {
   readonly administration: Pick<Administration, 'tidyAudit'>;
   readonly settings: SettingsReader;
   readonly clock: Clock;

@@ -12,14 +12,14 @@ interface Pending {
   readonly group: CommitGroup;
 }
 
-export interface ClaimConflict {
+interface ClaimConflict {
   readonly row: ErrorName;
   /** The conflict is with a write that is not on disk yet: the refusal waits for it. */
   readonly pending: boolean;
 }
 
 /** Told that a name is free again, once that is on disk and before anybody gets an answer that says so. */
-export type ReleaseListener = (key: string, owner: string) => void;
+type ReleaseListener = (key: string, owner: string) => void;
 
 export class Claims {
   readonly #journal: Journal;

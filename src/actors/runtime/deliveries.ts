@@ -16,7 +16,7 @@ import type { Turns } from './turns.ts';
 /** Wait for the instance's own writes before it is replayed. */
 const REPLAY_WAIT_MS = 100;
 
-export interface DeliveriesOptions {
+interface DeliveriesOptions {
   readonly journal: Journal;
   readonly context: RuntimeContext;
   readonly limits: RuntimeLimits;

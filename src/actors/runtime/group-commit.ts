@@ -12,7 +12,7 @@ const IDLE_WAIT_MS = 50;
 /** Looks at a commit before it has taken too long. */
 const LOOKS = 10;
 
-export interface GroupCommitOptions {
+interface GroupCommitOptions {
   readonly journal: Journal;
   readonly schedule: Schedule;
   readonly limits: RuntimeLimits;

@@ -24,7 +24,7 @@ export interface Entry {
   attempts: number;
 }
 
-export interface Mailbox {
+interface Mailbox {
   readonly kind: string;
   readonly id: string;
   /** Waiting, in order. */
@@ -42,7 +42,7 @@ export interface Mailbox {
 /** What became of an entry that was offered: taken, or to be offered again after so many milliseconds. */
 export type Delivery = 'taken' | 'busy' | { readonly retryMs: number };
 
-export interface MailboxesOptions {
+interface MailboxesOptions {
   readonly journal: Journal;
   readonly schedule: Schedule;
   /** Runs the turn of an entry, or says when to try again. */

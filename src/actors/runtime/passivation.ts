@@ -13,7 +13,7 @@ const SNAPSHOT_TAIL = 20;
 /** Instances looked at when room is needed; busy ones are passed over. */
 const EVICTION_LOOKS = 32;
 
-export interface PassivationOptions {
+interface PassivationOptions {
   readonly journal: Journal;
   readonly clock: Clock;
   readonly liveActorsMax: number;

@@ -17,7 +17,7 @@ export interface Chain {
 
 type Next = NonNullable<Outcome<unknown>['next']>;
 
-export interface PortCallRunnerOptions {
+interface PortCallRunnerOptions {
   readonly ports: Ports;
   readonly callsPerActorMax: number;
   readonly ended: (cell: Cell, chain: Chain, command: object) => void;

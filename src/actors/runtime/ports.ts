@@ -83,11 +83,11 @@ export interface FilePort {
    */
   hashRanges(
     key: FileKey,
-    ranges: readonly ByteRange[],
+    ranges: readonly FileSection[],
   ): Promise<PortResult<readonly (number | undefined)[]>>;
 }
 
-export interface ByteRange {
+export interface FileSection {
   readonly positionBytes: number;
   readonly lengthBytes: number;
 }

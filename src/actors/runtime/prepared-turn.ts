@@ -10,7 +10,7 @@ import type { Journal, MailRow, Operation, RingEntry, TimerChange } from './jour
 import type { Entry } from './mailbox.ts';
 import { dueOf } from './timer-list.ts';
 
-export interface TurnInput {
+interface TurnInput {
   readonly cell: Cell;
   readonly outcome: Outcome<unknown>;
   readonly chain: { readonly commandId: string; readonly entry: Entry | undefined };

@@ -8,7 +8,7 @@ import { MINUTE_MS } from '../../domain/time.ts';
 import type { AuditRecord } from './actor.ts';
 
 /** Of one share of a network and minute, so that one guesser does not use up what all share. */
-export const REFUSALS_PER_NETWORK_MAX = 10;
+const REFUSALS_PER_NETWORK_MAX = 10;
 
 export class RefusalBudget {
   #minute = -1;

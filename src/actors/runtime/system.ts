@@ -24,7 +24,7 @@ import { DEFAULT_LIMITS, type RuntimeLimits, TurnView } from './runtime-context.
 import { errorOf } from './turns.ts';
 import { type Wiring, type WiringOptions, wire } from './wiring.ts';
 
-export interface ActorSystemOptions extends WiringOptions {
+interface ActorSystemOptions extends WiringOptions {
   readonly limits?: Partial<RuntimeLimits>;
 }
 

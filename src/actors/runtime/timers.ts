@@ -12,7 +12,7 @@ const UNDER_WAY_MAX = 10_000;
 /** The longest sleep: a clock that jumps ahead is noticed by then. */
 const SLEEP_MAX_MS = 60_000;
 
-export interface TimersOptions {
+interface TimersOptions {
   readonly journal: Journal;
   readonly schedule: Schedule;
   readonly clock: Clock;

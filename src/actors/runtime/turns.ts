@@ -16,7 +16,7 @@ import { type PreparedTurn, prepareTurn } from './prepared-turn.ts';
 import { type RuntimeContext, type RuntimeLimits, TurnView } from './runtime-context.ts';
 import type { Supervision } from './supervision.ts';
 
-export interface TurnsOptions {
+interface TurnsOptions {
   readonly journal: Journal;
   readonly context: RuntimeContext;
   readonly limits: RuntimeLimits;

@@ -13,7 +13,7 @@ export const UPLOAD_SESSIONS_MAX = 60;
 /** No setting lifts it. Source: spec 8.3. */
 export const FILE_HARD_CAP_BYTES = 100 * 1024 * 1024;
 /** Of the UTF-8 form: the longest name that common file systems take. */
-export const FILE_NAME_BYTES_MAX = 255;
+const FILE_NAME_BYTES_MAX = 255;
 const CRC32_VALUES = 2 ** 32;
 
 /** Where the bytes of a file lie. Both are decimal int64, as `parseId` gives them. */

@@ -24,7 +24,7 @@ export interface Validators {
   readonly sizeBytes: number;
 }
 
-export type PreconditionResult =
+type PreconditionResult =
   | { readonly status: 200 | 304 | 412 | 416 }
   | { readonly status: 206; readonly ranges: readonly ByteRange[] };
 

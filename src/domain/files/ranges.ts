@@ -13,7 +13,7 @@ export interface ByteRange {
 }
 
 /** `whole`: there is no usable `Range`, the file is sent as if none had come. `none`: well-formed, nothing to give (416). */
-export type RangeResult =
+type RangeResult =
   | { readonly kind: 'whole' }
   | { readonly kind: 'none' }
   | { readonly kind: 'some'; readonly ranges: readonly ByteRange[] };

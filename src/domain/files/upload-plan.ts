@@ -4,7 +4,7 @@
  * (RFC 9530). Pure; whatever cannot be read is refused, as bytes at a guessed place would spoil the file.
  */
 
-export const INTEROP_VERSION = '8';
+const INTEROP_VERSION = '8';
 
 export interface Digests {
   /** 32 bytes. */
@@ -33,13 +33,13 @@ export interface UploadPlan {
   readonly fileDigests: Digests;
 }
 
-export type UploadPlanResult =
+type UploadPlanResult =
   | { readonly ok: true; readonly plan: UploadPlan }
   /** Names the field that cannot be read. */
   | { readonly ok: false; readonly fault: string };
 
 /** Lower-case name to value; undefined for a field that was not sent. */
-export type FieldReader = (name: string) => string | undefined;
+type FieldReader = (name: string) => string | undefined;
 
 const WHOLE = {
   offsetBytes: 0,

@@ -33,7 +33,7 @@ export interface Bound {
 export const SILENT_LIFE_SECONDS = 12;
 
 /** No network of several shares holds more of a bound than this part, however many shares it has. */
-export const WIDE_NETWORK_PART = 3 / 4;
+const WIDE_NETWORK_PART = 3 / 4;
 
 const MEBIBYTE = 1024 * 1024;
 

@@ -13,7 +13,7 @@ import { Holders } from './holders.ts';
 import { type BoundCounters, SharedBound } from './shares.ts';
 
 /** A bound as operators see it. Figures of a bound that each module has are those of all modules together. */
-export interface BoundReport extends BoundLimits, BoundCounters {
+interface BoundReport extends BoundLimits, BoundCounters {
   readonly name: BoundName;
   readonly unit: string;
   readonly summary: string;

@@ -6,7 +6,7 @@ interface SettingBase {
   readonly id: number;
   readonly summary: string;
 }
-export interface NumberSetting extends SettingBase {
+interface NumberSetting extends SettingBase {
   readonly type: 'number';
   readonly unit: string;
   readonly default: number;
@@ -15,7 +15,7 @@ export interface NumberSetting extends SettingBase {
   /** A value above `max` is accepted and used as `max` (spec 8.3: FileMaxSizeBytes). */
   readonly clamps?: true;
 }
-export interface FlagSetting extends SettingBase {
+interface FlagSetting extends SettingBase {
   readonly type: 'flag';
   readonly default: 0 | 1;
 }
@@ -41,7 +41,7 @@ export const bytesPerSecond = (id: number, value: number, summary: string) =>
 export const flag = (id: number, summary: string) => ({ id, type: 'flag', default: 0, summary }) as const;
 
 /** What the items of a text may be. */
-export const ITEMS = {
+const ITEMS = {
   port: { are: arePorts, expected: 'ports from 1 to 65535' },
   scope: { are: areScopes, expected: 'scopes out of c, i, p, s and m' },
 } as const;

@@ -216,7 +216,7 @@ export const SETTINGS = {
 } as const satisfies Record<string, SettingRow>;
 
 export type SettingName = keyof typeof SETTINGS;
-export type SettingOf<N extends SettingName> = (typeof SETTINGS)[N] extends TextSetting ? string : number;
+type SettingOf<N extends SettingName> = (typeof SETTINGS)[N] extends TextSetting ? string : number;
 
 export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[];
 

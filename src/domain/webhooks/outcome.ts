@@ -6,7 +6,7 @@ import type { AttemptResult } from './types.ts';
  * - `delivered`: 2xx. `rejected`: the receiver cannot take these events (400, 413, 422). `gone`: it wants no more
  *   (410). `blocked`: try the same again later (everything else).
  */
-export type OutcomeClass = 'delivered' | 'rejected' | 'gone' | 'blocked';
+type OutcomeClass = 'delivered' | 'rejected' | 'gone' | 'blocked';
 
 const REJECTING: ReadonlySet<number> = new Set([400, 413, 422]);
 const GONE = 410;

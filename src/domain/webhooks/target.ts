@@ -14,7 +14,7 @@ export interface WebhookRules {
   readonly ports: string;
 }
 
-export type TargetResult =
+type TargetResult =
   | { readonly ok: true; readonly url: URL }
   /** `reason` is for the caller; it never says what a name stands for. */
   | { readonly ok: false; readonly reason: string };

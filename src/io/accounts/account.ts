@@ -100,10 +100,10 @@ export const closeSessionsSchema = object({
 
 export const closedSessionsSchema = object({ sessionsClosed: integer() });
 
-export type UserKeyItem = Static<typeof userKeySchema>;
+type UserKeyItem = Static<typeof userKeySchema>;
 export type SessionItem = Static<typeof sessionSchema>;
-export type LoginItem = Static<typeof loginSchema>;
-export type CloseSessions = Static<typeof closeSessionsSchema>;
+type LoginItem = Static<typeof loginSchema>;
+type CloseSessions = Static<typeof closeSessionsSchema>;
 
 /** Everything that these functions need of a call. */
 export interface AccountCall {

@@ -20,12 +20,12 @@ import { auditingKeyRefusals, holderOf, originOf, PUBLIC_KEY_BYTES, requireBytes
 type Context = RouteContext<unknown, unknown, SessionContext>;
 
 /** Left out: unchanged. */
-export interface KeyAccess {
+interface KeyAccess {
   readonly mcpAccess?: boolean;
   readonly cardDavAccess?: boolean;
 }
 
-export interface NewClaim extends KeyAccess {
+interface NewClaim extends KeyAccess {
   /** base64url of 32 bytes. */
   readonly publicKey: string;
   readonly name?: string;

@@ -97,7 +97,7 @@ export function readChallengeId(challengeId: string | number): number {
   return id;
 }
 
-export interface ChallengeUse extends Pick<TakeChallenge, 'kinds' | 'orAnonymous'> {
+interface ChallengeUse extends Pick<TakeChallenge, 'kinds' | 'orAnonymous'> {
   readonly challengeId: string | number;
   /** With an Idempotency-Key a repeat while the first is under way gets the challenge too. */
   readonly repeatable?: boolean;

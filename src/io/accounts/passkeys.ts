@@ -14,7 +14,7 @@ import type { Site } from '../../domain/site.ts';
 import type { Ceremony } from '../../workers/fido2.ts';
 
 /** auth.md A10. */
-export const CREDENTIAL_ID_BYTES_MAX = 1_023;
+const CREDENTIAL_ID_BYTES_MAX = 1_023;
 const ATTESTATION_BYTES_MAX = 16 * 1024;
 /** Browsers write about 200 bytes, and origins of up to 2,000. */
 const CLIENT_DATA_BYTES_MAX = 4 * 1024;

@@ -31,7 +31,7 @@ export interface AuditSearch {
   readonly toMs: number;
 }
 
-export interface AuditPage {
+interface AuditPage {
   readonly rows: readonly AuditRow[];
   /** Where the next page begins (exclusive); undefined at the end of the log. */
   readonly next: number | undefined;

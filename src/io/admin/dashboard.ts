@@ -10,7 +10,7 @@ import type { MetricReadings } from '../observability/metric-table.ts';
 import type { CallObservation } from '../observability/metrics.ts';
 
 /** Interval between samples. */
-export const SAMPLE_INTERVAL_MS = 2_000;
+const SAMPLE_INTERVAL_MS = 2_000;
 /** Open dashboards, at most. */
 const WATCHERS_MAX = 50;
 /** Routes and tools in a sample: the busiest. */

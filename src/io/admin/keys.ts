@@ -32,7 +32,7 @@ export interface KeySearch {
   readonly limit: number;
 }
 
-export interface FoundKey {
+interface FoundKey {
   readonly userId: string;
   readonly key: UserKey;
 }

@@ -12,7 +12,7 @@ import {
 } from '../../domain/settings/settings.ts';
 
 /** A setting as admins see it. */
-export interface SettingView {
+interface SettingView {
   readonly id: number;
   readonly name: SettingName;
   readonly type: SettingRow['type'];

@@ -21,7 +21,7 @@ const TAG_BYTES = 16;
 /** Tells an API key from other secrets where one is found lying about. */
 const PREFIX = 'ghk_';
 
-export interface IssuedKey {
+interface IssuedKey {
   /** The clear text: goes to the caller and nowhere else. */
   readonly apiKey: string;
   readonly sealed: SealedKey;
@@ -43,7 +43,7 @@ export interface ApiKeyCipher {
 /** What the journal was sealed with before is not configured, or something else is. One sentence for the operator. */
 export class SealKeyUnusable extends Error {}
 
-export interface SealOptions {
+interface SealOptions {
   /** `Secrets.sealKey`: the first seals, all open. Empty: the journal's own secret seals. */
   readonly sealKeys: readonly string[];
   /** Keys that nothing opens are no reason to refuse. */

@@ -76,7 +76,7 @@ export const appAccessSchema = named(
 );
 
 export type AppItem = Static<typeof appSchema>;
-export type AppAccessItem = Static<typeof appAccessSchema>;
+type AppAccessItem = Static<typeof appAccessSchema>;
 
 export function appItem(view: AppView): AppItem {
   return {

@@ -46,13 +46,13 @@ export interface ThrottledStream {
 }
 
 /** Runs once after a while; what it returns cancels it. */
-export type Timer = (delayMs: number, run: () => void) => () => void;
+export type ThrottleTimer = (delayMs: number, run: () => void) => () => void;
 
-export interface ThrottleOptions {
+interface ThrottleOptions {
   readonly settings: SettingsReader;
   /** Milliseconds that only grow. */
   readonly elapsed: Clock;
-  readonly timer: Timer;
+  readonly timer: ThrottleTimer;
 }
 
 export interface ThrottleCounters {

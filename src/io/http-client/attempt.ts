@@ -15,7 +15,7 @@ const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 const NOTHING = Buffer.alloc(0);
 
-export interface AttemptOptions {
+interface AttemptOptions {
   readonly pool: ConnectionPool;
   readonly request: ModuleRequest;
   /** Head and body of the request. */

@@ -15,7 +15,7 @@ export interface QueuedRelay {
   go(): void;
 }
 
-export interface RelayQueueBounds {
+interface RelayQueueBounds {
   /** Admitted calls, whose bodies are being read. */
   readonly calls: SharedBound;
   /** Calls that wait for admission, their bodies unread. */

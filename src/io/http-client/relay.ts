@@ -57,7 +57,7 @@ export interface RelayPermit {
   readonly settle: (result: CallResult) => void;
 }
 
-export interface RelayOptions {
+interface RelayOptions {
   readonly pool: ConnectionPool;
   readonly queue: RelayQueue;
   readonly holder: Holder;

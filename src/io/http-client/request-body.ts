@@ -4,7 +4,7 @@ import type { GatheringBody, IncomingSink } from '../http/body/incoming-body.ts'
 /** Writes to the module's connection; false until it has drained. */
 export type Write = (bytes: Buffer) => boolean;
 
-export interface RequestBodyEvents {
+interface RequestBodyEvents {
   /** A piece arrived, or the module's connection drained. */
   progress(): void;
   /** The client disconnected, or the body differs from its declared length. */

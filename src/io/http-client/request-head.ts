@@ -15,7 +15,7 @@ export interface RequestLine {
 }
 
 /** Bytes of the body; `chunked` for an unknown length; undefined without a body. */
-export type BodySize = number | 'chunked' | undefined;
+type BodySize = number | 'chunked' | undefined;
 
 const TARGET = /^\/[\x21-\x7e]*$/;
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;

@@ -6,11 +6,11 @@
 import type { IncomingHead } from './request.ts';
 
 /** Path and query together. RFC 9110 4.1 asks for at least 8,000. */
-export const URL_LENGTH_MAX = 8_000;
+const URL_LENGTH_MAX = 8_000;
 /** Fields of one request. uWS itself stops at 98. */
-export const HEADERS_MAX = 100;
+const HEADERS_MAX = 100;
 
-export type GuardVerdict = 'pass' | 'close' | 'tooLarge';
+type GuardVerdict = 'pass' | 'close' | 'tooLarge';
 
 const LENGTH_PATTERN = /^[0-9]{1,15}$/;
 

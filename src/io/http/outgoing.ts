@@ -14,7 +14,7 @@ const POKE_MS = 20;
 const POKES_MAX = 500;
 const NO_BYTES = new Uint8Array(0);
 
-export interface OutgoingHooks {
+interface OutgoingHooks {
   /** The last byte is about to be handed over; afterwards the response may not be touched. */
   finishing(): void;
   /** The answer is over, in whatever way; `sentBytes` of its body were handed to the socket. */

@@ -23,7 +23,7 @@ import type { RouteDocs } from './openapi/route-docs.ts';
  * - `either`: a bearer if one is present, else the cookie, required. `eitherOptional`: the same, not required.
  * - `admin`: the cookie of an admin's session. `none`: neither cookie nor bearer is read (mcp_login, /mcp, health).
  */
-export type AuthRule = 'session' | 'optional' | 'either' | 'eitherOptional' | 'admin' | 'none';
+type AuthRule = 'session' | 'optional' | 'either' | 'eitherOptional' | 'admin' | 'none';
 
 /**
  * - `NoRateLimit`: not counted. With `auth: session` a request without a valid session is still charged to
@@ -31,7 +31,7 @@ export type AuthRule = 'session' | 'optional' | 'either' | 'eitherOptional' | 'a
  * - `CheckPubKey`: adds the public-key scope for the header `pkey`.
  * - `Self`: the route charges by itself through `context.limiter` (mcp_login, /mcp).
  */
-export type LimitRule = 'NoRateLimit' | 'CheckPubKey' | 'Self';
+type LimitRule = 'NoRateLimit' | 'CheckPubKey' | 'Self';
 
 export interface ClientFacts {
   /** Address in canonical text; trusted proxies taken into account. '' when the peer is gone already. */
@@ -41,7 +41,7 @@ export interface ClientFacts {
 }
 
 /** What the lookup of a live session returns. */
-export interface AuthenticatedSession {
+interface AuthenticatedSession {
   readonly session: SessionContext;
   /** Absent when the scope is off. */
   readonly quotaResult: QuotaResult | undefined;
@@ -184,7 +184,7 @@ export class Reply {
   }
 }
 
-export interface RouteDefinition<
+interface RouteDefinition<
   Q extends TSchema = TSchema,
   B extends TSchema = TSchema,
   A extends AuthRule = AuthRule,

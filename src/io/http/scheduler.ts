@@ -6,7 +6,7 @@ import { TickBatch } from '../batch.ts';
 import type { Exchange } from './exchange.ts';
 import type { AnyRoute } from './route.ts';
 
-export interface HandlingListener {
+interface HandlingListener {
   /** The client left before the answer was complete. */
   lost(exchange: Exchange): void;
   /** What the handler came to. */

@@ -44,7 +44,7 @@ export interface TlsFiles {
   readonly key: string;
 }
 
-export interface ServerOptions {
+interface ServerOptions {
   readonly host: string;
   /** 0 picks a free one when it is opened. */
   readonly port: number;
@@ -60,7 +60,7 @@ export interface ServerOptions {
 /** Takes one request. `request` is dead once the call returns. */
 export type RequestHandler = (response: HttpResponse, request: HttpRequest) => void;
 
-export interface ServerCounters {
+interface ServerCounters {
   readonly open: number;
   readonly openedTotal: number;
   /** Closed at once because of the cap, or because their network has its share of it. */

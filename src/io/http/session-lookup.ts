@@ -18,7 +18,7 @@ import type { SessionLookup } from './route.ts';
  */
 const OWNERS_KNOWN_MAX = 200_000;
 
-export interface SessionLookupOptions {
+interface SessionLookupOptions {
   readonly actors: ActorSystem;
   readonly clock: Clock;
   /** base64url keys whose holders are admins. */

@@ -2,7 +2,7 @@
 import { SECOND_MS } from '../../domain/time.ts';
 import type { HeaderList } from './route.ts';
 
-export const SID_COOKIE = 'sid';
+const SID_COOKIE = 'sid';
 
 /** Lives as long as the session may at most. No Domain attribute (auth.md A15). */
 export function setSid(token: string, createdMs: number, expiresMs: number, secure: boolean): HeaderList {

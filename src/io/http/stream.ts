@@ -40,7 +40,7 @@ export interface OutgoingSource {
   lost(): void;
 }
 
-export interface StreamOptions {
+interface StreamOptions {
   readonly contentType?: string;
   readonly headers?: HeaderList;
   /** Bytes of the whole body; undefined: chunked. */

@@ -26,12 +26,12 @@ const KNOWN_MAX = 10_000;
 const UNKNOWN_CODE = 2009;
 
 /** `unknown`: a module that gives out codes says so. `silent`: no module could be asked. */
-export type Resolution = CapabilityFamily | 'unknown' | 'silent';
+type Resolution = CapabilityFamily | 'unknown' | 'silent';
 
 /** What one module says; `absent`: it gives out no codes. */
 type Word = 'opens' | 'unknown' | 'absent' | 'failed';
 
-export interface CapabilityOptions {
+interface CapabilityOptions {
   readonly modules: Pick<ModuleClient, 'call'>;
   readonly moduleAddresses: ReadonlyMap<string, string>;
 }

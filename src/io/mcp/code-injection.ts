@@ -8,7 +8,7 @@ import type { ToolEntry } from './catalog.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
 import { unplaced } from './outgoing.ts';
 
-export interface TakenArguments {
+interface TakenArguments {
   /** What the tool's schema is asked about: the code and the device id only where it names them. */
   readonly checked: JsonObject;
   /** What goes to the backend. */

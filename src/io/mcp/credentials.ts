@@ -9,7 +9,7 @@ import { isObject, type JsonObject } from './input-schema.ts';
 const CODE = /^[\x21-\x7e]{1,256}$/;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-export type Credential =
+type Credential =
   | { readonly kind: 'none' }
   | { readonly kind: 'unfit' }
   | { readonly kind: 'value'; readonly value: string };

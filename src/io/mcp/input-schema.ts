@@ -25,7 +25,7 @@ const NESTING_MAX = 32;
 /** Faults named in one refusal of arguments. */
 export const NAMED_MAX = 8;
 
-export type CompiledInput =
+type CompiledInput =
   | { readonly ok: true; readonly compiled: CompiledSchema<unknown> }
   | { readonly ok: false; readonly faults: Fault[] };
 

@@ -32,7 +32,7 @@ import { TIMEOUT_MS } from './tool.ts';
 import { ToolLimits } from './tool-limits.ts';
 import type { GatewayCall, GatewayServices } from './tools/gateway.ts';
 
-export interface ToolCallOptions {
+interface ToolCallOptions {
   readonly catalog: { readonly current: Catalog };
   readonly modules: ModuleClient;
   readonly gateway: GatewayServices;

@@ -33,7 +33,7 @@ export function callResultOf(error: ModuleError | undefined, isSent: boolean): C
 }
 
 /** Permission to call an endpoint. Must be returned with `Breakers.settle`, once. */
-export interface Permit {
+interface Permit {
   readonly endpoint: string;
   /** Network of the caller, to which a time-out is attributed; '' for the gateway itself. */
   readonly network: string;

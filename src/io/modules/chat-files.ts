@@ -41,7 +41,7 @@ export interface ChatFiles extends ChatFilePort {
   describe(fileId: string, readerId: string | null): Promise<PortResult<ChatFile>>;
 }
 
-export interface ChatFilesOptions {
+interface ChatFilesOptions {
   readonly modules: Pick<ModuleClient, 'call'>;
   /** Base address of the chat module. */
   readonly chatUrl: string;

@@ -16,7 +16,7 @@ const SECRET_BYTES = 32;
 const ENDPOINT = 'chat:/chat/v1/codes/deliver';
 const DELIVERY_TIMEOUT_MS = 10 * SECOND_MS;
 
-export interface CodePortOptions {
+interface CodePortOptions {
   /** 32 bytes. Read at each use: the journal that stores it opens after the ports are created. */
   readonly secret: () => Promise<Uint8Array>;
   readonly modules: Pick<ModuleClient, 'call'>;

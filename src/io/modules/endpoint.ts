@@ -22,7 +22,7 @@ export interface Endpoint {
   readonly pathArguments: readonly string[];
 }
 
-export type EndpointResult =
+type EndpointResult =
   | { readonly ok: true; readonly endpoint: Endpoint }
   | { readonly ok: false; readonly fault: string };
 
@@ -34,7 +34,7 @@ export interface Target {
   readonly search: string;
 }
 
-export type UrlResult =
+type UrlResult =
   | { readonly ok: true; readonly url: Target }
   | { readonly ok: false; readonly argument: string };
 

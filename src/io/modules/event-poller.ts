@@ -28,10 +28,10 @@ const POLL_TIMEOUT_MS = 10 * SECOND_MS;
 /** Events requested at a time; halved while answers exceed the cap of the module client (4 MiB). */
 export const PAGE_EVENTS = 500;
 /** Events of one answer: a page may exceed the requested limit, because it never splits a tick. */
-export const PAGE_EVENTS_MAX = 20_000;
+const PAGE_EVENTS_MAX = 20_000;
 const CURSOR = 'eventFeed:';
 
-export interface EventPollerOptions {
+interface EventPollerOptions {
   readonly module: string;
   /** Base address of the module. */
   readonly url: string;

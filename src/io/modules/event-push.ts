@@ -9,7 +9,7 @@ import { readJsonText } from '../http/json.ts';
 import type { ModuleKeys } from './module-keys.ts';
 
 /** Events of one request. */
-export const EVENTS_PER_REQUEST_MAX = 1_000;
+const EVENTS_PER_REQUEST_MAX = 1_000;
 /** Body of one request. */
 export const EVENTS_BODY_MAX_BYTES = 4 * 1024 * 1024;
 

@@ -7,7 +7,7 @@ import { type SessionContext, scopesOf } from '../../domain/sessions.ts';
 import type { RouteContext } from '../http/route.ts';
 
 /** The caller of a module call. `anonymous`: a public path or resource, without session and code. */
-export type Caller =
+type ModuleCaller =
   | { readonly kind: 'session'; readonly session: SessionContext }
   | { readonly kind: 'capability'; readonly family: 'chat' | 'wallet' }
   | { readonly kind: 'anonymous' };
@@ -179,7 +179,7 @@ export function factsOf({
  * The gateway's headers of one call. Throws `InvalidInput` with the header's name for an unsafe value, because values may
  * come from a client or the configuration.
  */
-export function gatewayHeaders(caller: Caller, facts: CallFacts): Record<string, string> {
+export function gatewayHeaders(caller: ModuleCaller, facts: CallFacts): Record<string, string> {
   const headers: Record<string, string> = {
     'x-project': safe('X-Project', facts.project),
     'x-request-id': safe('X-Request-Id', facts.requestId),

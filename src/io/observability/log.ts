@@ -29,7 +29,7 @@ const WAITING_BYTES_MAX = 1024 * 1024;
 /** A line is written at the latest so long after its request. Milliseconds. */
 const FLUSH_MS = 100;
 
-export interface LineCounters {
+interface LineCounters {
   readonly written: number;
   /** The reader was behind, or is gone. */
   readonly dropped: number;

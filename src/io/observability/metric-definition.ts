@@ -1,6 +1,6 @@
 /** Types of the metric table: a metric's readings, labels and series follow from its definition. */
 
-export type MetricType = 'counter' | 'gauge' | 'histogram';
+type MetricType = 'counter' | 'gauge' | 'histogram';
 
 /** `values`: all that the label takes; null when another table has them (routes, tools, kinds of actors). */
 export interface Label<Name extends string = string, Value extends string = string> {

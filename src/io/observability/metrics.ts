@@ -6,7 +6,7 @@ import { type MetricLabels, type MetricReadings, OBSERVED_METRICS, SAMPLED_METRI
 import { registerProcessMetrics } from './process-metrics.ts';
 
 /** One finished request, as the HTTP front reports it. */
-export interface RequestObservation {
+interface RequestObservation {
   readonly route: string;
   readonly method: string;
   readonly status: number;
@@ -164,7 +164,7 @@ function register(registry: Registry, head: Head, read: () => Sample[]): void {
   registry.registerMetric({ name: head.name, get } as unknown as Metric);
 }
 
-export interface FamilyOptions {
+interface FamilyOptions {
   readonly name: string;
   readonly help: string;
   readonly labelNames: readonly string[];

@@ -20,7 +20,7 @@ export type ProxiedEnding =
   | { readonly kind: 'answered'; readonly status: number }
   | { readonly kind: 'failed'; readonly error: ModuleError };
 
-export interface ProxiedCallOptions extends AnsweredCall {
+interface ProxiedCallOptions extends AnsweredCall {
   readonly isHead: boolean;
   /** Called once, at the end of the module's answer. */
   readonly onEnded: (ending: ProxiedEnding) => void;

@@ -12,7 +12,7 @@ import type { HealthFacts } from './info.ts';
 /** Counters by name, as a part keeps them: `{ accepted: 3, late: 1 }`. */
 export type PartCounters = Readonly<Record<string, number>>;
 
-export interface InternalFacts extends HealthFacts {
+interface InternalFacts extends HealthFacts {
   readonly uptimeSeconds: number;
   readonly version: string;
   readonly parts: Readonly<Record<string, PartCounters>>;

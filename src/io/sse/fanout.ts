@@ -17,7 +17,7 @@ export const SLICE_STREAMS = 500;
 /** Events taken from the log at once. */
 const INTAKE_EVENTS = 256;
 
-export interface FanoutOptions {
+interface FanoutOptions {
   readonly log: EventLog;
   readonly clock: Clock;
   readonly schedule: Schedule;

@@ -16,7 +16,7 @@ const CURSOR_PATTERN = /^([A-Za-z0-9]{1,64})-(0|[1-9][0-9]{0,15})$/;
 const LINE_BREAK = /\r\n|\r|\n/g;
 
 /** `<epoch>-<sequence>`. */
-export function cursorText(epoch: string, sequence: number): string {
+function cursorText(epoch: string, sequence: number): string {
   return `${epoch}-${sequence}`;
 }
 

@@ -13,7 +13,7 @@ const PAGE_EVENTS = 128;
 /** Streams written to in one step. */
 const STREAMS_A_STEP = 100;
 
-export interface ReplayOptions {
+interface ReplayOptions {
   readonly log: EventLog;
   readonly ring: FrameRing;
   /** Sends and counts. */

@@ -17,7 +17,7 @@ export interface StreamOrigin {
 }
 
 /** Callbacks of a stream to the hub. */
-export interface StreamEvents {
+interface StreamEvents {
   started(stream: EventStream): void;
   drained(stream: EventStream): void;
   lost(stream: EventStream): void;

@@ -12,7 +12,7 @@ const ASSETS = '{{assets}}';
 const FOLDER_FILES_MAX = 2_000;
 const FOLDER_BYTES_MAX = 64 * 1024 * 1024;
 
-export const ADMIN_PAGES = [
+const ADMIN_PAGES = [
   'Setup',
   'Dashboard',
   'Settings',

@@ -10,7 +10,7 @@ import type { Subscriptions } from './subscriptions.ts';
 const META_KEY = 'webhooks';
 const INTERVAL_MS = 30 * SECOND_MS;
 
-export interface CheckpointOptions {
+interface CheckpointOptions {
   readonly administration: Pick<Administration, 'metaGet' | 'metaPut'>;
   readonly schedule: Pick<Schedule, 'timer'>;
   readonly subscriptions: Subscriptions;

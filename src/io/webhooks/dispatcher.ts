@@ -15,7 +15,7 @@ import { LogScanner } from './log-scanner.ts';
 import { oldestUndeliveredMs, type WebhookCounters, WebhookStatistics } from './metrics.ts';
 import { type Subscription, Subscriptions } from './subscriptions.ts';
 
-export interface DispatcherOptions
+interface DispatcherOptions
   extends Pick<DeliveryWorkerOptions, 'actors' | 'log' | 'sender' | 'cipher' | 'clock' | 'attemptLog'> {
   readonly administration: Pick<Administration, 'ids' | 'metaGet' | 'metaPut'>;
   readonly schedule: Schedule;

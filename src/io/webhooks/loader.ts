@@ -15,7 +15,7 @@ import type { Subscription, Subscriptions } from './subscriptions.ts';
 /** Applications loaded in one event-loop tick. */
 const APPS_PER_TICK = 200;
 
-export interface LoaderOptions {
+interface LoaderOptions {
   readonly actors: ActorSystem;
   readonly administration: Pick<Administration, 'ids'>;
   readonly schedule: Schedule;

@@ -33,7 +33,7 @@ import type { WebhookSender } from './sender.ts';
 const failureClasses = ['blocked_address', 'unresolved', 'unreachable', 'timed_out', 'broken'] as const;
 
 /** One attempt. `class` where there was no answer, `status` where there was one. */
-export const deliverySchema = named(
+const deliverySchema = named(
   'Delivery',
   object({
     number: integer(),
@@ -86,8 +86,8 @@ export const pingSchema = named(
   }),
 );
 
-export type DeliveryList = Static<typeof deliveriesSchema>;
-export type PingResult = Static<typeof pingSchema>;
+type DeliveryList = Static<typeof deliveriesSchema>;
+type PingResult = Static<typeof pingSchema>;
 
 /** Selects what is sent again. */
 export type ResendRequest =

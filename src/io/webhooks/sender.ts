@@ -31,7 +31,7 @@ export interface WebhookSender {
   close(): Promise<void>;
 }
 
-export interface SenderOptions {
+interface SenderOptions {
   readonly rules: () => WebhookRules;
   readonly resolve: Resolve;
   readonly clock: Clock;

@@ -14,7 +14,7 @@ export interface DeliveryKeys {
   readonly signing: readonly string[];
 }
 
-export interface SignedContent {
+interface SignedContent {
   readonly webhookId: string;
   /** Whole seconds of the Unix clock. */
   readonly timestamp: number;
@@ -22,7 +22,7 @@ export interface SignedContent {
 }
 
 /** `v1,<base64>`: over `<id>.<timestamp>.<body>`. */
-export function signatureOf(apiKey: string, { webhookId, timestamp, body }: SignedContent): string {
+function signatureOf(apiKey: string, { webhookId, timestamp, body }: SignedContent): string {
   const hmac = createHmac('sha256', Buffer.from(apiKey, 'utf8'));
   return `v1,${hmac.update(`${webhookId}.${timestamp}.`).update(body).digest('base64')}`;
 }

@@ -27,7 +27,7 @@ export interface MessageFile {
   complete: boolean;
 }
 
-export interface Member {
+interface Member {
   /** A user id; for an anonymous device an id of its own. */
   readonly id: string;
   readonly anonymous: boolean;

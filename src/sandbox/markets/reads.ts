@@ -9,7 +9,7 @@ import type { Markets, Trade } from './state.ts';
 const DAY_MS = 86_400_000;
 const INTERVALS_SECONDS = [60, 300, 900, 3600, 14_400, 86_400];
 
-export interface Quote {
+interface Quote {
   readonly pair: Pair;
   readonly from: Currency;
   readonly to: Currency;

@@ -48,7 +48,7 @@ type Ending = Pick<PaymentEnded, 'state' | 'txHash' | 'tick' | 'utcMs'>;
 export type PaymentsRecord = OrderCreated | PaymentStarted | PaymentEnded;
 
 /** What the payer needs or gave; never a whole card number. */
-export interface PaymentDetails {
+interface PaymentDetails {
   readonly card?: string;
   readonly account?: string;
   readonly reference?: string;
@@ -80,7 +80,7 @@ export interface PaymentOrder {
   readonly payments: Payment[];
 }
 
-export type PaymentOrderState = 'open' | 'pending' | 'paid' | 'expired';
+type PaymentOrderState = 'open' | 'pending' | 'paid' | 'expired';
 
 export class Payments {
   readonly events = new EventList('payments');

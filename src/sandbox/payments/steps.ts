@@ -5,7 +5,7 @@ import { formatAmount } from '../wallet/currencies.ts';
 import type { Payment, PaymentEnded, PaymentOrder, PaymentStarted, Payments } from './state.ts';
 import { feeOf, readTerminal } from './terminals.ts';
 
-export type PaymentStart = Pick<PaymentStarted, 'method' | 'details' | 'settled'>;
+type PaymentStart = Pick<PaymentStarted, 'method' | 'details' | 'settled'>;
 
 export function startPayment(
   payments: Payments,

@@ -5,14 +5,14 @@ import { type Currency, readCurrency } from '../wallet/currencies.ts';
 
 export type PaymentMethod = 'card' | 'p2p' | 'crypto';
 
-export interface Terminal {
+interface Terminal {
   readonly id: string;
   readonly method: PaymentMethod;
   readonly name: string;
   readonly currency: string;
 }
 
-export const TERMINALS: readonly Terminal[] = [
+const TERMINALS: readonly Terminal[] = [
   { id: '1', method: 'card', name: 'Demo card', currency: 'DEMO' },
   { id: '2', method: 'p2p', name: 'Transfer from a bank account', currency: 'DEMO' },
   { id: '3', method: 'crypto', name: 'Gate coin transfer', currency: 'GATE' },

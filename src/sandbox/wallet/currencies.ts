@@ -33,7 +33,7 @@ export const CURRENCIES: ReadonlyMap<string, Currency> = new Map(
 );
 
 /** What a new account holds of each currency, in whole units. */
-export const OPENING_BALANCE = 1_000n;
+const OPENING_BALANCE = 1_000n;
 
 /** 18 digits before the point: far more than there is, and a bound on the work. */
 const AMOUNT = /^(0|[1-9][0-9]{0,17})(?:\.([0-9]{1,18}))?$/;

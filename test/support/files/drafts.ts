@@ -15,7 +15,7 @@ import { filePort } from '../../../src/io/files/storage/actor-port.ts';
 import { LocalStorage } from '../../../src/io/files/storage/local.ts';
 import type { FileStorage } from '../../../src/io/files/storage/port.ts';
 import { Throttle } from '../../../src/io/files/throttle.ts';
-import { Receiver } from '../../../src/io/files/upload/receiver.ts';
+import { BodyReceiver } from '../../../src/io/files/upload/receiver.ts';
 import { DraftUploads } from '../../../src/io/files/upload/v2-stream.ts';
 import type { SessionLookup } from '../../../src/io/http/route.ts';
 import { createDraftRoutes } from '../../../src/io/routes/files-v2.ts';
@@ -58,7 +58,7 @@ export interface DraftFixture {
   readonly settings: LiveSettings;
   readonly codes: FileCodes;
   readonly uploads: DraftUploads;
-  readonly receiver: Receiver;
+  readonly receiver: BodyReceiver;
   /** What the operator was told of the storage. */
   readonly faults: string[];
   /** A draft of the person; its file id. */
@@ -104,7 +104,7 @@ export async function startDrafts(t: Test, options: DraftFixtureOptions = {}): P
     },
   });
   const codes = createFileCodes(Buffer.alloc(16, 7));
-  const receiver = new Receiver(workers, { folder: tmpdir() });
+  const receiver = new BodyReceiver(workers, { folder: tmpdir() });
   const uploads = new DraftUploads({
     actors: actors.system,
     settings,

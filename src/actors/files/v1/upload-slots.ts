@@ -61,10 +61,10 @@ export interface FreeSlot {
   readonly userId: string;
 }
 
-export type UploadSlotsCommand = GrantUpload | UploadPrepared | FreeSlot;
+type UploadSlotsCommand = GrantUpload | UploadPrepared | FreeSlot;
 
 /** `slots`: all of them. `stale`: those that were given long enough ago to have expired by now. */
-export type UploadSlotsQuery =
+type UploadSlotsQuery =
   | { readonly type: 'slots' }
   | { readonly type: 'stale'; readonly nowMs: number; readonly settings: SettingsReader };
 
@@ -87,7 +87,7 @@ type UploadSlotsEvent =
   | { readonly type: 'slotGranted'; readonly slot: UploadSlot }
   | { readonly type: 'slotFreed'; readonly uploadKey: string };
 
-export type UploadSlotsProtocol = Protocol<
+type UploadSlotsProtocol = Protocol<
   UploadSlotsCommand,
   { readonly grantUpload: number; readonly freeSlot: null },
   UploadSlotsQuery,

@@ -10,7 +10,7 @@ import { MINUTE_MS, SECOND_MS } from '../../../domain/time.ts';
 import type { Turn } from '../../runtime/actor.ts';
 
 /** A part that finished an upload, sent again within this, gets the same answer (spec 4.6). */
-export const FINISHED_MEMORY_MS = 10 * MINUTE_MS;
+const FINISHED_MEMORY_MS = 10 * MINUTE_MS;
 /** Finished uploads of one user that are remembered; the oldest go first. */
 const FINISHED_MAX = 64;
 /** Leftovers of one user; with so many the chat module does not answer, and nothing new is opened. */
@@ -54,7 +54,7 @@ export interface Upload {
   readonly waiters: readonly string[];
 }
 
-export interface FinishedUpload {
+interface FinishedUpload {
   readonly uploadId: number;
   readonly chunkNumber: number;
   readonly crc32: number;

@@ -41,12 +41,12 @@ import {
   type UploadState,
 } from './upload-state.ts';
 
-export interface CancelUpload {
+interface CancelUpload {
   readonly type: 'cancelUpload';
   readonly uploadId: number;
 }
 
-export type UploadCommand =
+type UploadCommand =
   | OpenUpload
   | Prepared
   | StoreChunk
@@ -62,7 +62,7 @@ export type UploadCommand =
   | UploadChecked;
 
 /** What is missing (refuses like the commands); whose parts a sweep has to leave alone. */
-export type UploadQuery =
+type UploadQuery =
   | {
       readonly type: 'status';
       readonly uploadId: number;
@@ -91,7 +91,7 @@ export interface PartPlace {
   readonly known: boolean;
 }
 
-export interface UploadStatus {
+interface UploadStatus {
   readonly uploadId: number;
   readonly chunkCount: number;
   readonly missing: readonly number[];

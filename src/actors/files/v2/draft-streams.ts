@@ -8,7 +8,7 @@ import type { PortResult, Ports } from '../../runtime/ports.ts';
 import { giveUp, messageOf, type UploadedFile } from './draft-ending.ts';
 import type { Draft, DraftEvent, DraftState } from './draft-state.ts';
 
-export interface BeginStream {
+interface BeginStream {
   readonly type: 'beginStream';
   readonly ownerId: string;
   readonly fileId: string;
@@ -50,7 +50,7 @@ interface FromStream {
   readonly stream: number;
 }
 
-export interface KeepBytes extends FromStream {
+interface KeepBytes extends FromStream {
   readonly type: 'keepBytes';
   readonly receivedBytes: number;
   readonly crc32: number;
@@ -59,14 +59,14 @@ export interface KeepBytes extends FromStream {
 }
 
 /** All bytes are here. Answered when the file is complete: `UploadedFile`. */
-export interface FinishBody extends FromStream {
+interface FinishBody extends FromStream {
   readonly type: 'finishBody';
   readonly sizeBytes: number;
   readonly crc32: number;
 }
 
 /** Broken off or refused, with nothing to keep: the draft goes with it. */
-export interface EndStream extends FromStream {
+interface EndStream extends FromStream {
   readonly type: 'endStream';
 }
 
@@ -180,11 +180,7 @@ export function finishBody(
 }
 
 /** Why a whole body of this size is refused: 1301 as at create_draft, 1307 where it is not what was declared. */
-export function sizeRefusal(
-  sizeBytes: number,
-  declaredBytes: number | null,
-  maxBytes: number,
-): Refusal | undefined {
+function sizeRefusal(sizeBytes: number, declaredBytes: number | null, maxBytes: number): Refusal | undefined {
   if (sizeBytes > maxBytes) return refuse('MaxFileSize');
   if (declaredBytes !== null && sizeBytes > declaredBytes) return refuse('WrongPart');
   if (declaredBytes !== null && sizeBytes < declaredBytes) return refuse('ShortPart');

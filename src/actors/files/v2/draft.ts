@@ -57,7 +57,7 @@ export interface OpenedDraft {
 }
 
 /** The owner gives the draft up. */
-export interface DropDraft {
+interface DropDraft {
   readonly type: 'dropDraft';
   readonly ownerId: string;
   readonly fileId: string;
@@ -76,7 +76,7 @@ interface ExpireDraft {
   readonly uploadKey: string;
 }
 
-export type DraftCommand =
+type DraftCommand =
   | OpenDraft
   | MessageAnswered
   | StreamCommand
@@ -88,7 +88,7 @@ export type DraftCommand =
   | DraftRemoved;
 
 /** `draft`: the open draft of this file and owner, else 1305. `part`: the file whose bytes a sweep has to leave alone. */
-export type DraftQuery =
+type DraftQuery =
   | { readonly type: 'draft'; readonly ownerId: string; readonly fileId: string }
   | { readonly type: 'part' };
 
@@ -105,7 +105,7 @@ export interface DraftView {
   readonly keeps: boolean;
 }
 
-export type DraftProtocol = Protocol<
+type DraftProtocol = Protocol<
   DraftCommand,
   {
     readonly openDraft: OpenedDraft | null;

@@ -41,7 +41,7 @@ export interface MetaPage {
   readonly fault: string | undefined;
 }
 
-export interface JournalHead {
+interface JournalHead {
   readonly sizeBytes: number;
   /** In the order of the file. */
   readonly pages: readonly [MetaPage, MetaPage];

@@ -7,7 +7,7 @@ import { dirname } from 'node:path';
 import { syncToDisk } from './file.ts';
 import { META_AT, META_PAGE_BYTES, type MetaPage, readHead } from './meta-pages.ts';
 
-export interface OlderCommit {
+interface OlderCommit {
   /** The commit that the journal continues from. */
   readonly transaction: bigint;
   /** Where the page that was overwritten is kept. */

@@ -37,7 +37,7 @@ export interface Table {
   getKeys(range: Range): Iterable<unknown>;
 }
 
-export interface ReadableTables {
+interface ReadableTables {
   readonly journal: Table;
   readonly snapshot: Table;
   readonly mailbox: Table;

@@ -29,7 +29,7 @@ export interface TableStats extends Pages {
   readonly free: Pages;
 }
 
-export interface SpaceOptions {
+interface SpaceOptions {
   /** The file that grows. */
   readonly file: string;
   /** Most bytes added at a time; more are added when less than half of a step is left. */

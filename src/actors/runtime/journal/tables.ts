@@ -10,7 +10,7 @@ import { openRow, seal } from './row-checksum.ts';
 import { type TableStats, tableBytes } from './space.ts';
 import { INDEXES, type Tables } from './writer.ts';
 
-export interface OpenTables {
+interface OpenTables {
   readonly tables: Tables;
   readonly indexes: ReadonlyMap<IndexName, StoredTable>;
   readonly events: EventTables;

@@ -11,7 +11,7 @@ import type { Part } from './reader.ts';
 import { createPackr, isSealed, openRow } from './row-checksum.ts';
 import type { TableStats } from './space.ts';
 
-export interface WalkOptions {
+interface WalkOptions {
   readonly directory: string;
   /** Pages alone: rows are counted and not read. */
   readonly quick: boolean;

@@ -31,7 +31,7 @@ export interface Tables {
   readonly meta: StoredTable;
 }
 
-export interface JournalWriterOptions {
+interface JournalWriterOptions {
   readonly tables: Tables;
   readonly indexes: ReadonlyMap<IndexName, StoredTable>;
   readonly events: JournalEvents;

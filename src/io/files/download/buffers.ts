@@ -23,7 +23,7 @@ export interface SendBufferCounters {
   readonly refused: number;
 }
 
-export interface SendBufferOptions {
+interface SendBufferOptions {
   readonly largeMax?: number;
   readonly smallMax?: number;
 }

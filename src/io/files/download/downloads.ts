@@ -22,7 +22,7 @@ import type { SendBufferCounters, SendBuffers } from './buffers.ts';
 import { presentationOf } from './headers.ts';
 import { createFileSource, type Pace, readWhole, WHOLE_BODY_BYTES } from './sender.ts';
 
-export interface DownloadOptions {
+interface DownloadOptions {
   readonly storage: Pick<FileStorage, 'open' | 'openKept'>;
   readonly buffers: SendBuffers;
   /** A stream under the bandwidth limiter, one per answer. */

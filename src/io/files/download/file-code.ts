@@ -19,7 +19,7 @@ const RAW_ID = /^[0-9]{1,19}$/;
 const REMEMBERED_MAX = 1_024;
 
 /** What stands in a download's path. */
-export type FileReference = { readonly fileId: string; readonly by: 'id' | 'code' };
+type FileReference = { readonly fileId: string; readonly by: 'id' | 'code' };
 
 export interface FileCodes {
   /** The code of a file; `fileId` is a decimal int64. */

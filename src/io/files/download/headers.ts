@@ -52,7 +52,7 @@ export function contentTypeOf({ name, contentType }: Pick<ChatFile, 'name' | 'co
 }
 
 /** Content-Disposition of RFC 6266, the name in both forms where ASCII does not suffice (RFC 8187). */
-export function dispositionOf(name: string, contentType: string): string {
+function dispositionOf(name: string, contentType: string): string {
   const kind = SHOWN.test(contentType) ? 'inline' : 'attachment';
   const safe = [...name.replace(UNSAFE, '_')].slice(0, NAME_CHARACTERS_MAX).join('');
   if (safe === '') return kind;
@@ -79,7 +79,7 @@ export function etagOf({ fileId, crc32, sizeBytes }: ChatFile): string {
 const DATE_AGE_MS = 2 * SECOND_MS;
 
 /** What its answers say of a file, made once for as long as the directory remembers it: small ranges come by hundreds. */
-export interface Presentation {
+interface Presentation {
   readonly etag: string;
   /** What `Last-Modified` says, and what dates in conditions are compared with. */
   readonly modifiedMs: number;

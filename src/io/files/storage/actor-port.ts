@@ -1,5 +1,5 @@
 /** The file storage as actors see it: failures are values, and what is hashed is hashed by the worker threads. */
-import type { ByteRange, FilePort, PortResult, WorkerPort } from '../../../actors/runtime/ports.ts';
+import type { FilePort, FileSection, PortResult, WorkerPort } from '../../../actors/runtime/ports.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import type { FileKey } from '../../../domain/files/files.ts';
 import type { FileStorage } from './port.ts';
@@ -29,7 +29,7 @@ async function hashRanges(
   storage: FileStorage,
   workers: WorkerPort,
   key: FileKey,
-  ranges: readonly ByteRange[],
+  ranges: readonly FileSection[],
 ): Promise<PortResult<readonly (number | undefined)[]>> {
   try {
     const lease = await storage.lease(key);

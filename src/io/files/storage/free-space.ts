@@ -7,7 +7,7 @@ import { GatewayError } from '../../../domain/errors.ts';
 import type { StorageFaults } from './faults.ts';
 
 /** Stays free: the journal may lie on the same disk, and on a full one it refuses what grows. */
-export const FREE_MARGIN_BYTES = 64 * 1024 * 1024;
+const FREE_MARGIN_BYTES = 64 * 1024 * 1024;
 
 /** Bytes that the disk of a folder has free for this process. */
 export type FreeSpaceProbe = () => Promise<number>;

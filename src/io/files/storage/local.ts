@@ -19,7 +19,7 @@ import type {
   WantedFiles,
 } from './port.ts';
 
-export interface LocalStorageOptions {
+interface LocalStorageOptions {
   /** There and writable. */
   readonly root: string;
   readonly onFault: StorageFaultListener;

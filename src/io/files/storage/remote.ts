@@ -12,7 +12,7 @@ import { Parts, partName } from './parts.ts';
 import type { FileStorage, PartLease, StorageCounters, StorageFaultListener, StoredFile } from './port.ts';
 import { StorageServer } from './storage-server.ts';
 
-export interface RemoteStorageOptions {
+interface RemoteStorageOptions {
   /** Threshold in decimal → server; at least one. */
   readonly servers: Readonly<Record<string, { readonly Host: string }>>;
   /** Folder of uploads under way: there and writable. */

@@ -15,7 +15,7 @@ import type { FileDirectory } from '../download/file-cache.ts';
 import type { FileStorage } from './port.ts';
 
 /** Files of one request. */
-export const REMOVALS_PER_REQUEST_MAX = 1_000;
+const REMOVALS_PER_REQUEST_MAX = 1_000;
 /** Body of one request; a file takes some 70 bytes. */
 export const REMOVALS_BODY_MAX_BYTES = 256 * 1024;
 /** Requests under way; one more is refused with `Overloaded`. */
@@ -25,7 +25,7 @@ const AT_ONCE = 8;
 /** Whose files these are. */
 const FILE_MODULE = 'chat';
 
-export interface FileRemovalsOptions {
+interface FileRemovalsOptions {
   readonly keys: ModuleKeys;
   readonly actors: Pick<ActorSystem, 'query' | 'lookup' | 'audit'>;
   readonly storage: Pick<FileStorage, 'removeFinished'>;

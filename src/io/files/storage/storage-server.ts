@@ -20,7 +20,7 @@ const IGNORED_BYTES_MAX = 64 * 1024;
 /** A kept connection that the server had closed meanwhile: the request did not arrive. Every method here is idempotent. */
 const CONNECTION_LOST: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
-export interface StorageServerOptions {
+interface StorageServerOptions {
   /** Base address; paths are appended to it. */
   readonly host: string;
   readonly stalledMs?: number;

@@ -54,7 +54,7 @@ interface Piece {
 }
 
 /** Counters that all receptions share. */
-export type ReceptionTotals = Record<'receivedBytes' | 'surplusBytes', number>;
+type ReceptionTotals = Record<'receivedBytes' | 'surplusBytes', number>;
 
 export class BodyWriter implements IncomingSink {
   readonly #options: ReceiveOptions;

@@ -16,7 +16,7 @@ import { HeldBody, type HeldTotals, type HoldBounds } from './held-body.ts';
 const HELD_MEMORY_BYTES_MAX = 8 * 1024 * 1024;
 const HELD_FILE_BYTES_MAX = 2 * 1024 * 1024 * 1024;
 
-export interface ReceiverOptions {
+interface ReceiverOptions {
   /** For bytes that arrive before they may come in. */
   readonly folder: string;
   readonly sharedBuffers?: SharedBuffers;
@@ -34,7 +34,7 @@ export interface ReceiverCounters {
   readonly held: Readonly<HeldTotals>;
 }
 
-export class Receiver {
+export class BodyReceiver {
   readonly #workers: WorkerPort;
   readonly #buffers: SharedBuffers;
   readonly #bounds: HoldBounds;

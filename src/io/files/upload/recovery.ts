@@ -14,13 +14,13 @@ import type { FileStorage, WantedFiles } from '../storage/port.ts';
 
 const META_KEY = 'filesClean';
 
-export interface RecoveryOptions {
+interface RecoveryOptions {
   readonly actors: ActorSystem;
   readonly administration: Pick<Administration, 'metaGet' | 'metaPut'>;
   readonly storage: Pick<FileStorage, 'sweep'>;
 }
 
-export interface RecoveryReport {
+interface RecoveryReport {
   /** The last run ended in order, or there was none. */
   readonly clean: boolean;
   /** v1 uploads that are open. */

@@ -13,19 +13,19 @@ import type { IncomingBody } from '../../http/body/incoming-body.ts';
 import type { FileStorage } from '../storage/port.ts';
 import type { Throttle, ThrottledStream } from '../throttle.ts';
 import { KeyedQueue } from './keyed-queue.ts';
-import type { Receiver } from './receiver.ts';
+import type { BodyReceiver } from './receiver.ts';
 
 /** Chunks of one upload that are received at once: 60 uploads keep within the slabs and a few hundred descriptors. */
 const RECEIVED_AT_ONCE_MAX = 8;
 
-export interface PartUploadsOptions {
+interface PartUploadsOptions {
   readonly storage: Pick<FileStorage, 'lease'>;
-  readonly receiver: Pick<Receiver, 'receive' | 'hold'>;
+  readonly receiver: Pick<BodyReceiver, 'receive' | 'hold'>;
   readonly throttle: Pick<Throttle, 'open'>;
 }
 
 /** One `upload_part` as it was asked for. */
-export interface PartRequest {
+interface PartRequest {
   readonly actors: ActorSystem;
   readonly userId: string;
   readonly address: string;

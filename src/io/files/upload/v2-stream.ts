@@ -18,27 +18,27 @@ import type { SettingsReader } from '../../../domain/settings/settings.ts';
 import type { Clock } from '../../../domain/time.ts';
 import type { IncomingBody } from '../../http/body/incoming-body.ts';
 import type { FileStorage, PartLease } from '../storage/port.ts';
-import type { Throttle, Timer } from '../throttle.ts';
+import type { Throttle, ThrottleTimer } from '../throttle.ts';
 import type { Received } from './body-writer.ts';
 import { type DraftPlace, viewDraft } from './draft-access.ts';
 import { type BodyBounds, bodyBounds, checkSize } from './draft-bounds.ts';
 import { checkBody, checkFile } from './draft-digests.ts';
-import type { Receiver } from './receiver.ts';
+import type { BodyReceiver } from './receiver.ts';
 import { StreamLocks } from './stream-locks.ts';
 
-export interface DraftUploadParts {
+interface DraftUploadParts {
   readonly actors: ActorSystem;
   readonly settings: SettingsReader;
   readonly storage: Pick<FileStorage, 'lease' | 'reserve' | 'release'>;
-  readonly receiver: Receiver;
+  readonly receiver: BodyReceiver;
   readonly throttle: Throttle;
   readonly workers: WorkerPort;
   readonly clock: Clock;
-  readonly timer: Timer;
+  readonly timer: ThrottleTimer;
 }
 
 /** What one request brings. */
-export interface UploadRequest {
+interface UploadRequest {
   readonly target: DraftPlace;
   readonly plan: UploadPlan;
   /** Undefined: there is no body. */

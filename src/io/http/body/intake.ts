@@ -14,7 +14,7 @@ import type { ReadyRoute } from '../router.ts';
 /** Cap of a body where the route names none (auth.md A10). */
 export const BODY_BYTES_MAX = 64 * 1024;
 
-export interface IntakeListener {
+interface IntakeListener {
   /** The route may run: its body is here, or open. May throw what the route throws. */
   ready(exchange: Exchange, ready: ReadyRoute): void;
   failed(exchange: Exchange, error: unknown): void;

@@ -17,7 +17,7 @@ export interface OpenBody {
 }
 
 /** Calls back once a second until the function it returns is called. */
-export type EverySecond = (act: () => void) => () => void;
+type EverySecond = (act: () => void) => () => void;
 
 /** Does not keep the process alive. */
 const BY_TIMER: EverySecond = (act) => {

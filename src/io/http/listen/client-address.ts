@@ -26,7 +26,7 @@ export interface ResolvedClient {
 }
 
 /** What a request says of its client beside the peer's address. */
-export interface NamedClient {
+interface NamedClient {
   /** The address of the PROXY protocol, '' without one. */
   readonly proxied: string;
   readonly forwardedFor: string | undefined;

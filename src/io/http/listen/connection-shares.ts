@@ -17,7 +17,7 @@ const NETWORKS_MAX = 16_384;
 /** Up to this part of the cap everybody is let in. */
 const FREE_PART = 1 / 2;
 
-export interface ConnectionSharesOptions {
+interface ConnectionSharesOptions {
   readonly bounds: SharedBounds;
   /** Addresses and CIDR blocks without a share: they stand for all of their clients. */
   readonly trustedProxies: readonly string[];

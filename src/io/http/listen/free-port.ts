@@ -35,7 +35,7 @@ export async function findFreePort(host: string, port: number): Promise<number> 
 }
 
 /** A port between the beginning of a start, which tries it, and the end, which listens on it. */
-export interface ReservedPort {
+interface ReservedPort {
   readonly port: number;
   /** To be called right before the port is listened on. Rejects with `ListenError` when it has been taken meanwhile. */
   claim(): Promise<void>;

@@ -8,13 +8,13 @@ import type { ResponseFieldName } from './header-fields.ts';
 import type { AnswerDocs } from './route-docs.ts';
 import type { SchemaBook } from './schemas.ts';
 
-export interface Answer {
+interface OperationAnswer {
   readonly description: string;
   readonly headers?: object;
   readonly content?: object;
 }
 
-export type Answers = Record<number, Answer>;
+export type Answers = Record<number, OperationAnswer>;
 
 const JSON_TYPE = 'application/json';
 const LIMIT_FIELDS = ['X-RateLimit', 'RateLimit', 'RateLimit-Policy'] as const;
@@ -80,7 +80,7 @@ function shownAnswer(
   answer: AnswerDocs,
   name: string,
   book: SchemaBook,
-): Answer {
+): OperationAnswer {
   const { description, type, schema } = answer;
   const headers = headersOf(route, status);
   if (type === undefined) return { description, headers };
@@ -146,7 +146,7 @@ function failuresOf(route: AnyRoute): Answers {
   return failures;
 }
 
-function failureOf(route: AnyRoute, status: number, names: readonly ErrorName[]): Answer {
+function failureOf(route: AnyRoute, status: number, names: readonly ErrorName[]): OperationAnswer {
   const lines = names.map((name) => `${errorRow(name).code} ${errorRow(name).message}`);
   const examples = names.map((name) => [name, { $ref: `#/components/examples/${name}` }]);
   const waits = status === 429 || names.some((name) => errorRow(name).retryAfterSeconds !== undefined);

@@ -9,7 +9,7 @@ import { examplesOf, jsonBodyOf, pathParameters, queryOf, shownCalls } from './e
 import { REQUEST_FIELDS, RESPONSE_FIELDS, type RequestFieldName } from './header-fields.ts';
 import { SchemaBook } from './schemas.ts';
 
-export interface ApiFacts {
+interface ApiFacts {
   readonly title: string;
   readonly version: string;
   readonly baseUrl: string;

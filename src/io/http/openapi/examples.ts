@@ -6,7 +6,7 @@ import type { RouteExample } from './route-docs.ts';
 import { exampleOf } from './schemas.ts';
 
 /** A call with everything that it needs, and the answer to it. */
-export interface WholeExample {
+interface WholeExample {
   readonly name: string;
   readonly params: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, unknown>>;

@@ -4,7 +4,7 @@
  */
 import { ID_EXAMPLE, KEY_EXAMPLE, SIGNATURE_EXAMPLE } from '../../../domain/examples.ts';
 
-export interface HeaderField {
+interface HeaderField {
   readonly description: string;
   readonly schema: object;
 }

@@ -38,7 +38,7 @@ export interface RouteExample {
   readonly result?: unknown;
 }
 
-export interface BodyDocs {
+interface BodyDocs {
   /** Media type. */
   readonly type: string;
   /** Absent: bytes. */

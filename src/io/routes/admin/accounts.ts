@@ -37,7 +37,7 @@ const userItem = named(
 );
 const ofUser = object({ userId: int64('User id: decimal string') });
 
-export interface AccountParts extends Pick<StaffParts, 'staff'> {
+interface AccountParts extends Pick<StaffParts, 'staff'> {
   readonly administration: Administration;
 }
 

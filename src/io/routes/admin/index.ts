@@ -12,7 +12,7 @@ import { createAdminSettingRoutes } from './settings.ts';
 import { createAdminStaffRoutes, type StaffParts } from './staff.ts';
 import { type AdminDeliveryParts, createAdminDeliveryRoutes } from './webhooks.ts';
 
-export interface AdminParts extends StaffParts, WorkParts, CatalogPart, AdminAppParts, AdminDeliveryParts {
+interface AdminParts extends StaffParts, WorkParts, CatalogPart, AdminAppParts, AdminDeliveryParts {
   readonly webhooks: AdminAppParts['webhooks'] & AdminDeliveryParts['webhooks'];
   readonly settings: LiveSettings;
   readonly health: () => HealthFacts;

@@ -24,7 +24,7 @@ const overview = object({
   auditDropped: integer(),
 });
 
-export interface RecordParts {
+interface RecordParts {
   readonly administration: Administration;
   readonly health: () => HealthFacts;
 }

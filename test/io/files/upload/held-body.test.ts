@@ -4,7 +4,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { HeldBody, type HeldTotals, type HoldBounds } from '../../../../src/io/files/upload/held-body.ts';
-import { Receiver } from '../../../../src/io/files/upload/receiver.ts';
+import { BodyReceiver } from '../../../../src/io/files/upload/receiver.ts';
 import { inlineWorkers } from '../../../support/account.ts';
 import { runs } from '../../../support/depth.ts';
 import { temporaryFolder } from '../../../support/files/file-storage.ts';
@@ -146,7 +146,7 @@ t.test('held body: bounds and a disk that fails are errors for the reader', asyn
 
 t.test('receiver: hold gives the body on and forgets it, whatever becomes of the work', async (t) => {
   const folder = temporaryFolder(t);
-  const receiver = new Receiver(inlineWorkers().workers, { folder });
+  const receiver = new BodyReceiver(inlineWorkers().workers, { folder });
   const body = new FakeBody();
   const refused = receiver.hold(body, async () => {
     throw new Error('not yours');

@@ -12,7 +12,7 @@ import type { PartLease } from '../../../../src/io/files/storage/port.ts';
 import { Throttle } from '../../../../src/io/files/throttle.ts';
 import type { ReceiveOptions } from '../../../../src/io/files/upload/body-writer.ts';
 import { SHARED_BUFFER_BYTES, SharedBuffers } from '../../../../src/io/files/upload/buffers.ts';
-import { Receiver } from '../../../../src/io/files/upload/receiver.ts';
+import { BodyReceiver } from '../../../../src/io/files/upload/receiver.ts';
 import { createWorkerPool } from '../../../../src/workers/pool.ts';
 import { inlineWorkers } from '../../../support/account.ts';
 import { runs } from '../../../support/depth.ts';
@@ -65,7 +65,7 @@ class GatedWorkers implements WorkerPort {
 t.test('receiver: a body is in the part with its checksums, through real threads', async (t) => {
   const pool = createWorkerPool({ threads: 2, queueMax: 100 });
   t.teardown(() => pool.close());
-  const receiver = new Receiver(pool, { folder: tmpdir() });
+  const receiver = new BodyReceiver(pool, { folder: tmpdir() });
   const lease = await newLease(t);
   const bytes = randomBytes(5 * MiB + 12_345);
   const body = new FakeBody(bytes.length);
@@ -95,7 +95,7 @@ t.test(
           fc.boolean(),
           async (sizes, sharedBuffers, choices, complete) => {
             const workers = new GatedWorkers();
-            const receiver = new Receiver(workers, {
+            const receiver = new BodyReceiver(workers, {
               folder: tmpdir(),
               sharedBuffers: new SharedBuffers(sharedBuffers),
             });
@@ -135,7 +135,7 @@ t.test(
   'receiver: four tasks under way hold the client back, what still comes fills eight more slabs, then is written at once',
   async (t) => {
     const workers = new GatedWorkers();
-    const receiver = new Receiver(workers, { folder: tmpdir() });
+    const receiver = new BodyReceiver(workers, { folder: tmpdir() });
     const lease = await newLease(t);
     const body = new FakeBody();
     const receiving = receiver.receive(optionsOf(body, lease));
@@ -169,7 +169,7 @@ t.test('receiver: it settles only when the last task has, whatever ended the upl
   };
   for (const [name, end] of Object.entries(endings)) {
     const workers = new GatedWorkers();
-    const receiver = new Receiver(workers, { folder: tmpdir() });
+    const receiver = new BodyReceiver(workers, { folder: tmpdir() });
     const lease = await newLease(t);
     const body = new FakeBody();
     const abort = new AbortController();
@@ -200,7 +200,7 @@ t.test(
   'receiver: the cap holds for what is declared and for what is sent; nothing is read in vain',
   async (t) => {
     const lease = await newLease(t);
-    const receiver = new Receiver(inlineWorkers().workers, { folder: tmpdir() });
+    const receiver = new BodyReceiver(inlineWorkers().workers, { folder: tmpdir() });
     const declared = new FakeBody(11);
     await rejectsWith(t, receiver.receive(optionsOf(declared, lease, { maxBytes: 10 })), 'MaxFileSize');
     t.ok(declared.discarded);
@@ -221,7 +221,7 @@ t.test(
 
 t.test('receiver: an empty body, and one that was lost before its first byte', async (t) => {
   const lease = await newLease(t);
-  const receiver = new Receiver(inlineWorkers().workers, { folder: tmpdir() });
+  const receiver = new BodyReceiver(inlineWorkers().workers, { folder: tmpdir() });
   const empty = new FakeBody(0);
   const receiving = receiver.receive(optionsOf(empty, lease, { sha256: true }));
   empty.end();
@@ -242,7 +242,7 @@ t.test(
   'receiver: a chunk with another checksum than the expected one leaves the part as it was',
   async (t) => {
     const lease = await newLease(t);
-    const receiver = new Receiver(inlineWorkers().workers, { folder: tmpdir() });
+    const receiver = new BodyReceiver(inlineWorkers().workers, { folder: tmpdir() });
     const send = async (bytes: Uint8Array, expectedCrc32: number) => {
       const body = new FakeBody(bytes.length);
       const receiving = receiver.receive(optionsOf(body, lease, { expectedCrc32 }));
@@ -264,7 +264,7 @@ t.test(
   async (t) => {
     const full = { ...(await newLease(t)), fd: openSync('/dev/full', 'r+') };
     for (const sharedBuffers of [4, 0]) {
-      const receiver = new Receiver(inlineWorkers().workers, {
+      const receiver = new BodyReceiver(inlineWorkers().workers, {
         folder: tmpdir(),
         sharedBuffers: new SharedBuffers(sharedBuffers),
       });
@@ -277,7 +277,7 @@ t.test(
     }
     const overloaded: WorkerPort = { run: async () => ({ ok: false, error: 'Overloaded' }) };
     const body = new FakeBody();
-    const receiving = new Receiver(overloaded, { folder: tmpdir() }).receive(
+    const receiving = new BodyReceiver(overloaded, { folder: tmpdir() }).receive(
       optionsOf(body, await newLease(t)),
     );
     body.send(randomBytes(SHARED_BUFFER_BYTES));
@@ -288,7 +288,7 @@ t.test(
 
 t.test('receiver: the limiter holds the client back, and the answer until all is paid', async (t) => {
   const lease = await newLease(t);
-  const receiver = new Receiver(inlineWorkers().workers, { folder: tmpdir() });
+  const receiver = new BodyReceiver(inlineWorkers().workers, { folder: tmpdir() });
   let nowMs = 0;
   let turn: (() => void) | undefined;
   const throttle = new Throttle({
@@ -358,7 +358,7 @@ t.test('slabs: users share them, each with one to fill and at least one at work'
 
 t.test('receiver: many uploads at once pause their clients sooner, and all go on', async (t) => {
   const workers = new GatedWorkers();
-  const receiver = new Receiver(workers, { folder: tmpdir(), sharedBuffers: new SharedBuffers(8) });
+  const receiver = new BodyReceiver(workers, { folder: tmpdir(), sharedBuffers: new SharedBuffers(8) });
   const uploads = await Promise.all(
     Array.from({ length: 4 }, async () => {
       const lease = await newLease(t);

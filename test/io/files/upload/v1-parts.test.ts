@@ -12,7 +12,7 @@ import { filePort } from '../../../../src/io/files/storage/actor-port.ts';
 import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
 import type { FileStorage } from '../../../../src/io/files/storage/port.ts';
 import { Throttle } from '../../../../src/io/files/throttle.ts';
-import { Receiver } from '../../../../src/io/files/upload/receiver.ts';
+import { BodyReceiver } from '../../../../src/io/files/upload/receiver.ts';
 import { PartUploads } from '../../../../src/io/files/upload/v1-parts.ts';
 import { inlineWorkers } from '../../../support/account.ts';
 import { ManualClock } from '../../../support/actors/actors.ts';
@@ -39,7 +39,7 @@ async function setUp(t: Test, file: SampleFile, { quota = 0, lease }: SetUpOptio
   const uploads = createUploadActors({ ports, settings });
   const time = new ManualClock();
   const throttle = new Throttle({ settings, elapsed: time.read, timer: time.timer });
-  const receiver = new Receiver(workers, { folder: temporaryFolder(t) });
+  const receiver = new BodyReceiver(workers, { folder: temporaryFolder(t) });
   const parts = new PartUploads({
     storage: lease === undefined ? storage : { lease },
     receiver,

@@ -1,0 +1,71 @@
+/** What a file may hold: its length, its header comment, forbidden code, depth of its properties; files in a folder. */
+import { dirname } from 'node:path';
+import type { Sources } from './sources.ts';
+
+/** Lines of a file of src, and of everything that a folder holds. */
+export const LINES_MAX = 400;
+export const FOLDER_FILES_MAX = 30;
+
+const FORBIDDEN: readonly { rule: string; pattern: RegExp; except: RegExp }[] = [
+  { rule: 'no default export', pattern: /^export default /m, except: /^$/ },
+  { rule: 'no console', pattern: /\bconsole\./, except: /^(bench|tools)\// },
+  {
+    rule: 'no process.env outside the configuration',
+    pattern: /\bprocess\.env\b/,
+    except: /^(src\/config\/load\.ts|src\/main\.cts|test\/|bench\/|tools\/)/,
+  },
+  {
+    rule: 'no skipped or lone tests',
+    pattern: /\b(t|tap|test)\.(skip|only)\(|\b(skip|only|todo): (true|'|"|`)/,
+    except: /^$/,
+  },
+  { rule: 'no switched-off check', pattern: /@ts-(ignore|expect-error|nocheck)|biome-ignore/, except: /^$/ },
+  { rule: 'no unfinished place', pattern: /\b(TODO|FIXME|XXX)\b/, except: /^$/ },
+  { rule: 'no empty catch', pattern: /catch\s*(\([^)]*\))?\s*\{\s*\}/, except: /^$/ },
+];
+
+export function lengthFaults(sources: Sources): string[] {
+  const long = [...sources].filter(([path]) => path.startsWith('src/'));
+  return long
+    .map(([path, source]) => ({ path, lines: source.trimEnd().split('\n').length }))
+    .filter(({ lines }) => lines > LINES_MAX)
+    .map(({ path, lines }) => `${path}: ${lines} lines, at most ${LINES_MAX}`);
+}
+
+export function headerFaults(sources: Sources): string[] {
+  return [...sources]
+    .filter(([path, source]) => path.startsWith('src/') && !/^(#![^\n]*\n)?\/\*\*/.test(source))
+    .map(([path]) => `${path}: starts without a comment that says what it owns`);
+}
+
+export function forbiddenFaults(sources: Sources): string[] {
+  const faults: string[] = [];
+  for (const [path, source] of sources) {
+    for (const { rule, pattern, except } of FORBIDDEN) {
+      if (!except.test(path) && !path.startsWith('test/tidy') && pattern.test(source))
+        faults.push(`${path}: ${rule}`);
+    }
+  }
+  return faults;
+}
+
+/** How often a property runs is the affair of test/support/depth.ts. */
+export function depthFaults(sources: Sources): string[] {
+  const faults: string[] = [];
+  for (const [path, source] of sources) {
+    if (!path.startsWith('test/') || /^test\/(support\/depth|tidy)/.test(path)) continue;
+    const count = (pattern: RegExp) => source.match(pattern)?.length ?? 0;
+    if (/\bnumRuns\b/.test(source)) faults.push(`${path}: sets numRuns`);
+    else if (count(/\bfc\.assert\(/g) > count(/\bruns\(/g)) faults.push(`${path}: a property without runs()`);
+  }
+  return faults;
+}
+
+/** `paths`: every file of the project. */
+export function folderFaults(paths: Iterable<string>): string[] {
+  const counts = new Map<string, number>();
+  for (const path of paths) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
+  return [...counts]
+    .filter(([folder, count]) => count > FOLDER_FILES_MAX && folder !== 'docs/decisions')
+    .map(([folder, count]) => `${folder}: ${count} files, at most ${FOLDER_FILES_MAX}`);
+}

@@ -1,0 +1,122 @@
+/** Which file may import which: layers, one owner for each package, the contract client, no cycle. */
+import { join } from 'node:path';
+import { importsOf, type Sources } from './sources.ts';
+
+/** Folders that wire the others together; they may import everything. */
+const ENTRY_FOLDERS = ['main.cts', 'bootstrap', 'cli'];
+
+/** What each layer may import beside itself; `types` marks layers of which only types may be taken. */
+const LAYERS: Record<string, { values: string[]; types: string[] }> = {
+  domain: { values: [], types: [] },
+  workers: { values: ['domain'], types: [] },
+  actors: { values: ['domain'], types: ['workers'] },
+  io: { values: ['domain', 'actors'], types: ['workers'] },
+  config: { values: ['domain'], types: [] },
+  sandbox: { values: ['domain'], types: [] },
+};
+
+/** Packages that one file (or one folder's file) alone may import within src. */
+const journalFile = (name: string) => `src/actors/runtime/journal/${name}.ts`;
+
+const OWNERS: Record<string, string[]> = {
+  typebox: ['src/domain/schema.ts', 'src/domain/json-schema.ts'],
+  piscina: ['src/workers/pool.ts'],
+  '@noble/ed25519': ['src/workers/ed25519.ts'],
+  '@simplewebauthn/server': ['src/workers/fido2.ts'],
+  'crc-32': ['src/workers/crc32.ts'],
+  '@node-rs/crc32': ['src/workers/crc32.ts'],
+  lmdb: ['lmdb', 'backup', 'owner', 'tables', 'walk'].map(journalFile),
+  msgpackr: ['row-checksum', 'tables', 'walk'].map(journalFile),
+  'uWebSockets.js': ['src/io/http/server.ts'],
+  koffi: ['src/io/http/listen/listening-sockets.ts', 'src/bootstrap/data-directory.ts'],
+  undici: ['src/io/webhooks/sender.ts', 'src/io/files/storage/storage-server.ts'],
+  pino: ['src/io/observability/log.ts'],
+  'prom-client': ['src/io/observability/metrics.ts', 'src/io/observability/process-metrics.ts'],
+  'jsonc-parser': ['src/config/load.ts'],
+};
+
+function layerOf(path: string): string {
+  const folder = path.split('/')[1] ?? '';
+  return path.startsWith('src/') && ENTRY_FOLDERS.includes(folder) ? 'entry' : folder;
+}
+
+export function layerFaults(sources: Sources): string[] {
+  const faults: string[] = [];
+  for (const [path, source] of sources) {
+    const layer = layerOf(path);
+    const rule = LAYERS[layer];
+    if (!path.startsWith('src/') || layer === 'entry') continue;
+    if (rule === undefined) faults.push(`${path}: ${layer} is no layer of the architecture`);
+    for (const { specifier, typeOnly } of importsOf(source)) {
+      if (rule === undefined || !specifier.startsWith('.')) continue;
+      const target = layerOf(join(path, '..', specifier));
+      const allowed =
+        target === layer || rule.values.includes(target) || (typeOnly && rule.types.includes(target));
+      if (!allowed) faults.push(`${path}: ${layer} may not import ${target} (${specifier})`);
+    }
+  }
+  return faults;
+}
+
+export function ownerFaults(sources: Sources): string[] {
+  const faults: string[] = [];
+  for (const [path, source] of sources) {
+    if (!path.startsWith('src/')) continue;
+    for (const { specifier } of importsOf(source)) {
+      const name = Object.keys(OWNERS).find((each) => specifier === each || specifier.startsWith(`${each}/`));
+      if (name !== undefined && !OWNERS[name]?.includes(path))
+        faults.push(`${path}: ${name} belongs to ${OWNERS[name]}`);
+    }
+  }
+  return faults;
+}
+
+/** The client of the contract knows the contract alone: no import leads into the program, however far it goes. */
+export function clientFaults(sources: Sources): string[] {
+  const faults: string[] = [];
+  const seen = new Set<string>();
+  const reached = [...sources.keys()].filter((path) => path.startsWith('test/contract/'));
+  for (const path of reached) {
+    if (seen.has(path)) continue;
+    seen.add(path);
+    for (const { specifier } of importsOf(sources.get(path) ?? '')) {
+      if (!specifier.startsWith('.')) continue;
+      const target = join(path, '..', specifier);
+      if (target.startsWith('src/')) faults.push(`${path}: the contract client reaches ${target}`);
+      else reached.push(target);
+    }
+  }
+  return faults;
+}
+
+/** Import cycles in src, imports of types included: each group of files that reach each other. */
+export function cycleFaults(sources: Sources): string[] {
+  const targets = new Map<string, string[]>();
+  for (const [path, source] of sources) {
+    if (!path.startsWith('src/')) continue;
+    const relative = importsOf(source).filter(({ specifier }) => specifier.startsWith('.'));
+    targets.set(
+      path,
+      relative.map(({ specifier }) => join(path, '..', specifier)),
+    );
+  }
+  const reached = new Map([...targets.keys()].map((path) => [path, reachedFrom(path, targets)]));
+  const faults = new Set<string>();
+  for (const [path, others] of reached) {
+    if (!others.has(path)) continue;
+    const group = [...others].filter((other) => reached.get(other)?.has(path)).sort();
+    faults.add(`import cycle: ${group.join(', ')}`);
+  }
+  return [...faults];
+}
+
+function reachedFrom(path: string, targets: ReadonlyMap<string, readonly string[]>): ReadonlySet<string> {
+  const reached = new Set<string>();
+  const open = [...(targets.get(path) ?? [])];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if (reached.has(next) || !targets.has(next)) continue;
+    reached.add(next);
+    open.push(...(targets.get(next) ?? []));
+  }
+  return reached;
+}
