@@ -1,4 +1,4 @@
-/** The program: commands, exit codes, signals. What it is made of is put together in assembly.ts. */
+/** The program: commands, exit codes, signals. What it is made of is put together in bootstrap/gateway.ts. */
 import { readFileSync } from 'node:fs';
 import { DamagedRow, JournalTooNew } from '../actors/runtime/journal/port.ts';
 import { FolderInUse, FolderUnusable, JournalUnusable } from '../bootstrap/data-directory.ts';
