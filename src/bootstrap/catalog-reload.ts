@@ -10,7 +10,7 @@ import type { Log } from '../io/observability/log.ts';
 import type { Reload } from '../io/routes/admin/catalog.ts';
 import { reloadCatalog, type Started, warnOfPersonalReads } from './modules.ts';
 
-interface ReloadParts extends Omit<Started, 'production'> {
+interface ReloadDeps extends Omit<Started, 'production'> {
   /** Reads file and environment as the start did. */
   readonly read: () => ConfigurationResult;
   /** What this start was made with. */
@@ -20,7 +20,7 @@ interface ReloadParts extends Omit<Started, 'production'> {
 }
 
 /** All faults of the file come back and are logged; with any of them the old catalog stays whole. */
-export function createReload({ read, configuration, catalog, log, addresses }: ReloadParts): Reload {
+export function createReload({ read, configuration, catalog, log, addresses }: ReloadDeps): Reload {
   const { production } = configuration;
   const started: Started = { addresses, production };
   return () => {

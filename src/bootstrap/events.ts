@@ -58,9 +58,9 @@ export async function startEventDelivery(options: EventDeliveryOptions): Promise
   const { administration } = actors;
   const { project } = configuration;
   const eventModules = eventModulesOf(configuration, sandbox);
-  const world = { administration, settings, clock: Date.now, schedule: nodeSchedule };
-  const log = await openEventLog({ ...world, newEpoch: () => randomBytes(8).toString('hex') });
-  const inbox = new EventInbox({ ...world, log });
+  const runtime = { administration, settings, clock: Date.now, schedule: nodeSchedule };
+  const log = await openEventLog({ ...runtime, newEpoch: () => randomBytes(8).toString('hex') });
+  const inbox = new EventInbox({ ...runtime, log });
   const keys = createModuleKeys(new Map(eventModules.map(({ name, key }) => [name, key])));
   const intake = createEventPush(inbox, keys);
   const feeds = eventModules

@@ -28,7 +28,7 @@ import { type ChatFiles, chatFilesOf } from '../io/modules/chat-files.ts';
 import type { ModuleClient } from '../io/modules/client.ts';
 import type { Log } from '../io/observability/log.ts';
 import { newRequestId } from '../io/observability/request-ids.ts';
-import type { DraftParts } from '../io/routes/files-v2.ts';
+import type { DraftDeps } from '../io/routes/files-v2.ts';
 import { createWorkerPool, type WorkerCounters } from '../workers/pool.ts';
 import { folderFault, makeFolder } from './data-directory.ts';
 
@@ -172,7 +172,7 @@ interface DraftOptions {
   readonly fileCodes: FileCodes;
 }
 
-export function openDrafts({ actors, settings, files, fileCodes }: DraftOptions): DraftParts {
+export function openDrafts({ actors, settings, files, fileCodes }: DraftOptions): DraftDeps {
   const { storage, receiver, throttle, workers } = files;
   return {
     uploads: new DraftUploads({

@@ -21,7 +21,7 @@ import { createPipelines, type HttpDeps, type Pipelines } from './http.ts';
 import { checkJournal, checkPages } from './journal.ts';
 import { reserveListeners } from './listeners.ts';
 import { observeRequests } from './metrics.ts';
-import { moduleAddresses, openCatalog, publicPaths, startStandIns, warnOfPersonalReads } from './modules.ts';
+import { moduleAddresses, openCatalog, publicPaths, startSandbox, warnOfPersonalReads } from './modules.ts';
 import type { AssemblyOptions } from './options.ts';
 import { addressOf, resolveSite } from './site.ts';
 import { openStaff } from './staff.ts';
@@ -53,7 +53,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const listeners = await reserveListeners(configuration, settings, bounds, log);
   const { publicServer, internalServer, renewCertificate } = listeners;
   const folder = await openFolder(configuration.dataPath, options.newJournal, log);
-  const sandbox = await startStandIns(configuration, log);
+  const sandbox = await startSandbox(configuration, log);
   const addresses = moduleAddresses(configuration, sandbox);
   const catalog = openCatalog(configuration, addresses);
   warnOfPersonalReads(catalog.current, configuration.production, log);
@@ -70,7 +70,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const webhookOpening = openWebhooks({ configuration, settings, log, sink: requests.sink });
   const calls = { workers, modules, files, chatUrl, webhooks: webhookOpening.port };
   const actors = await startActors(configuration, settings, calls, options);
-  whereThereIsRoom(() => folder.markJournal(), log);
+  unlessDiskFull(() => folder.markJournal(), log);
   bounds.observe('uploadSlots', () => actors.count('crc32'));
   const site = resolveSite(configuration, options.version, publicServer.port, chatUrl !== undefined);
   const staff = await openStaff(actors, site);
@@ -80,7 +80,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
   const events = await startEventDelivery({ configuration, settings, bounds, actors, sandbox, modules, log });
   const webhooks = webhookOpening.start({ actors, cipher, events });
   const reload = createReload({ read: options.readAgain, configuration, catalog, addresses, log });
-  const parts: HttpDeps = {
+  const deps: HttpDeps = {
     configuration,
     options,
     settings,
@@ -106,7 +106,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     ...listeners,
     sandbox,
   };
-  const pipelines = createPipelines(parts);
+  const pipelines = createPipelines(deps);
   await listeners.open(pipelines.public.handle, pipelines.internal.handle);
   return {
     url: addressOf(configuration.listen, publicServer.port),
@@ -116,7 +116,7 @@ export async function assemble(configuration: Configuration, options: AssemblyOp
     setupAddress: staff.setupAddress,
     reread: () => void Promise.all([reload(), renewCertificate()]),
     async stop() {
-      await takeDown(parts, pipelines);
+      await shutDown(deps, pipelines);
       await sandbox?.close();
       folder.release();
     },
@@ -136,12 +136,12 @@ async function openFolder(dataPath: string, newJournal: boolean, log: Log): Prom
     await checkPages(dataPath);
     log.warn('the gateway before did not end by itself; the pages of its journal have been looked at');
   }
-  whereThereIsRoom(() => folder.markServed(), log);
+  unlessDiskFull(() => folder.markServed(), log);
   return folder;
 }
 
 /** Marks of the folder are for caution: a disk without room for one must not keep the folder from being served. */
-function whereThereIsRoom(mark: () => void, log: Log): void {
+function unlessDiskFull(mark: () => void, log: Log): void {
   try {
     mark();
   } catch (error) {
@@ -151,7 +151,7 @@ function whereThereIsRoom(mark: () => void, log: Log): void {
 }
 
 /** In the order in which parts need each other: nothing new, what runs to its end, then what it ran on. */
-async function takeDown(parts: HttpDeps, pipelines: Pipelines): Promise<void> {
+async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
   const {
     actors,
     events,
@@ -163,10 +163,10 @@ async function takeDown(parts: HttpDeps, pipelines: Pipelines): Promise<void> {
     requests,
     webhooks,
     workers,
-  } = parts;
+  } = deps;
   publicServer.stopListening();
-  parts.dashboard.close();
-  parts.drafts.uploads.suspend();
+  deps.dashboard.close();
+  deps.drafts.uploads.suspend();
   const hooks = webhooks.stop();
   const left = await Promise.all(
     [pipelines.public, pipelines.internal, events.streams].map((part) => part.drain(DRAIN_MS)),

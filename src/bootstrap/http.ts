@@ -21,7 +21,7 @@ import { residentMemory } from '../io/observability/machine.ts';
 import type { Metrics } from '../io/observability/metrics.ts';
 import { newRequestId } from '../io/observability/request-ids.ts';
 import type { Reload } from '../io/routes/admin/catalog.ts';
-import type { DraftParts } from '../io/routes/files-v2.ts';
+import type { DraftDeps } from '../io/routes/files-v2.ts';
 import { createRoutes } from '../io/routes/index.ts';
 import { createInternalRoutes } from '../io/routes/internal.ts';
 import type { SupervisedSandbox } from '../sandbox/supervisor.ts';
@@ -48,7 +48,7 @@ export interface HttpDeps extends OpenedStaff {
   readonly modules: ModuleClient;
   readonly files: FileTransport;
   readonly fileCodes: FileCodes;
-  readonly drafts: DraftParts;
+  readonly drafts: DraftDeps;
   readonly site: Site;
   readonly moduleAddresses: ReadonlyMap<string, string>;
   readonly publicPaths: ReadonlyMap<string, readonly string[]>;
@@ -70,11 +70,11 @@ export interface Pipelines {
 }
 
 /** Builds both route tables and what serves them once the ports are open. */
-export function createPipelines(parts: HttpDeps): Pipelines {
-  const { configuration, options, settings, actors, limiter, metrics, publicServer } = parts;
-  const { site, dashboard } = parts;
-  const gate = gateOf(parts);
-  const challenges = openChallenges(parts.cipher);
+export function createPipelines(deps: HttpDeps): Pipelines {
+  const { configuration, options, settings, actors, limiter, metrics, publicServer } = deps;
+  const { site, dashboard } = deps;
+  const sessionLookup = sessionLookupOf(deps);
+  const challenges = openChallenges(deps.cipher);
   const startedMs = performance.now();
   const rss = residentMemory(() => performance.now());
   const facts = () => ({
@@ -91,12 +91,12 @@ export function createPipelines(parts: HttpDeps): Pipelines {
       routes,
       actors,
       settings,
-      sessionLookup: gate,
+      sessionLookup,
       ...listener,
       limiter,
       bounds,
       challenges,
-      onSignedUp: (userId) => parts.sandbox?.signedUp(userId),
+      onSignedUp: (userId) => deps.sandbox?.signedUp(userId),
       clock: Date.now,
       elapsed: () => performance.now(),
       newRequestId,
@@ -105,18 +105,18 @@ export function createPipelines(parts: HttpDeps): Pipelines {
       onBug: (error, requestId) => options.log.error({ err: error, requestId }, 'a request failed by a bug'),
       onUntrustedProxy: warnOnce(options.log),
       onFinished(record) {
-        parts.requests.observe(record);
+        deps.requests.observe(record);
         dashboard.observe(record);
       },
     });
   const api = createRoutes({
-    ...parts,
-    webhooks: parts.webhooks.ownerApi,
+    ...deps,
+    webhooks: deps.webhooks.ownerApi,
     onCall(call) {
       metrics.observeCall(call);
       dashboard.observeCall(call);
     },
-    eventLog: parts.events.log,
+    eventLog: deps.events.log,
     administration: actors.administration,
     health: facts,
   });
@@ -124,23 +124,23 @@ export function createPipelines(parts: HttpDeps): Pipelines {
   const publicPipeline = pipelineOf(
     [...api, ...pages.routes],
     { site, proxyProtocol: configuration.listen.proxyProtocol },
-    parts.bounds,
+    deps.bounds,
   );
-  const read = () => readMetrics(parts, publicPipeline);
+  const read = () => readMetrics(deps, publicPipeline);
   dashboard.read(read);
   metrics.sample(read);
-  const counters = countersOf(parts, publicPipeline);
+  const counters = countersOf(deps, publicPipeline);
   const internalFacts = () => ({
     ...facts(),
     version: options.version,
     uptimeSeconds: Math.round((performance.now() - startedMs) / 1000),
     parts: Object.fromEntries(Object.entries(counters).map(([name, source]) => [name, source()])),
   });
-  const { storage, directory } = parts.files;
-  const keys = parts.events.keys;
+  const { storage, directory } = deps.files;
+  const keys = deps.events.keys;
   const removals = new FileRemovals({ keys, actors, storage, directory, clock: Date.now });
   const internalPipeline = pipelineOf(
-    createInternalRoutes(metrics, internalFacts, parts.events.intake, removals),
+    createInternalRoutes(metrics, internalFacts, deps.events.intake, removals),
     { site: internalSite(site, configuration.internal), proxyProtocol: false },
     // Of its own: metrics and modules are served whatever the public listener holds.
     new SharedBounds(settings),
@@ -148,7 +148,7 @@ export function createPipelines(parts: HttpDeps): Pipelines {
   return { public: publicPipeline, internal: internalPipeline };
 }
 
-function gateOf({ actors, site, staff, options }: HttpDeps): SessionLookup {
+function sessionLookupOf({ actors, site, staff, options }: HttpDeps): SessionLookup {
   return createSessionLookup({
     actors,
     clock: Date.now,

@@ -16,7 +16,7 @@ import { type LineSink, openLineSink } from '../io/observability/log.ts';
 import type { MetricReadings } from '../io/observability/metric-table.ts';
 import type { Metrics } from '../io/observability/metrics.ts';
 import { createRequestLog } from '../io/observability/request-log.ts';
-import type { DraftParts } from '../io/routes/files-v2.ts';
+import type { DraftDeps } from '../io/routes/files-v2.ts';
 import type { WebhookCounters } from '../io/webhooks/metrics.ts';
 import type { WorkerPool } from '../workers/pool.ts';
 import type { EventDelivery } from './events.ts';
@@ -30,7 +30,7 @@ export interface MetricSources {
   readonly limiter: Limiter;
   readonly bounds: SharedBounds;
   readonly files: FileTransport;
-  readonly drafts: DraftParts;
+  readonly drafts: DraftDeps;
   readonly publicServer: Server;
   readonly events: Pick<EventDelivery, 'streams' | 'counters'>;
   readonly webhooks: { counters(): WebhookCounters };

@@ -103,7 +103,7 @@ export function reloadCatalog(
   return faultsOf(result);
 }
 
-export async function startStandIns(
+export async function startSandbox(
   configuration: Configuration,
   log: Log,
 ): Promise<SupervisedSandbox | undefined> {
@@ -155,13 +155,13 @@ export function eventModulesOf(
     key,
     poll,
   }));
-  const standIns = Object.entries(sandbox?.modules ?? {}).map(([name, url]) => ({
+  const sandboxed = Object.entries(sandbox?.modules ?? {}).map(([name, url]) => ({
     name,
     url,
     key: sandbox?.moduleKey,
     poll: true,
   }));
-  return [...standIns, ...configured];
+  return [...sandboxed, ...configured];
 }
 
 /** What of each module is proxied without a session. */

@@ -31,20 +31,20 @@ function boundCounters(bounds: SharedBounds): PartCounters {
   return flatten(Object.fromEntries(rows));
 }
 
-export function countersOf(parts: MetricSources, pipeline: Pipeline): Record<string, () => PartCounters> {
+export function countersOf(sources: MetricSources, pipeline: Pipeline): Record<string, () => PartCounters> {
   return {
-    gateway: () => gatewayCounters(parts),
-    actors: () => flatten(parts.actors.counters()),
-    workers: () => flatten(parts.workers.counters()),
-    modules: () => flatten(parts.modules.counters()),
-    files: () => flatten(parts.files.counters()),
-    drafts: () => flatten(parts.drafts.uploads.counters()),
-    bounds: () => boundCounters(parts.bounds),
-    limiter: () => flatten(parts.limiter.counters()),
-    connections: () => flatten(parts.publicServer.counters()),
-    events: () => flatten(parts.events.counters()),
-    streams: () => flatten(parts.events.streams.counters()),
-    webhooks: () => flatten(parts.webhooks.counters()),
+    gateway: () => gatewayCounters(sources),
+    actors: () => flatten(sources.actors.counters()),
+    workers: () => flatten(sources.workers.counters()),
+    modules: () => flatten(sources.modules.counters()),
+    files: () => flatten(sources.files.counters()),
+    drafts: () => flatten(sources.drafts.uploads.counters()),
+    bounds: () => boundCounters(sources.bounds),
+    limiter: () => flatten(sources.limiter.counters()),
+    connections: () => flatten(sources.publicServer.counters()),
+    events: () => flatten(sources.events.counters()),
+    streams: () => flatten(sources.events.streams.counters()),
+    webhooks: () => flatten(sources.webhooks.counters()),
     requests: () => flatten(pipeline.counters()),
   };
 }

@@ -45,7 +45,7 @@ export function checkTls(file: unknown): Fault[] {
   return faults;
 }
 
-interface RenewalParts {
+interface RenewalDeps {
   readonly listen: { readonly tls: TlsFiles | undefined; readonly receiveBufferBytes: number };
   readonly server: Pick<Server, 'port' | 'renew'>;
   readonly log: Log;
@@ -55,7 +55,7 @@ interface RenewalParts {
  * Reads the certificate again: a new one is served to connections from then on. One that is unusable is logged, and the
  * one in use stays. One renewal at a time.
  */
-export function createRenewal({ listen, server, log }: RenewalParts): () => Promise<void> {
+export function createRenewal({ listen, server, log }: RenewalDeps): () => Promise<void> {
   const { tls } = listen;
   if (tls === undefined) return () => Promise.resolve();
   const read = () => readFileSync(tls.cert, 'latin1') + readFileSync(tls.key, 'latin1');

@@ -25,7 +25,7 @@ export interface WebhookDelivery {
   stop(): Promise<void>;
 }
 
-interface WebhookParts {
+interface WebhookDeps {
   readonly actors: RunningSystem;
   readonly cipher: ApiKeyCipher;
   readonly events: { readonly log: EventLog };
@@ -34,7 +34,7 @@ interface WebhookParts {
 interface WebhookOpening {
   readonly port: WebhookPort;
   /** Starts delivery. Notifications of actors wait until then. */
-  start(parts: WebhookParts): WebhookDelivery;
+  start(deps: WebhookDeps): WebhookDelivery;
 }
 
 interface WebhookOptions {
@@ -65,9 +65,9 @@ export function openWebhooks(options: WebhookOptions): WebhookOpening {
         }
       },
     },
-    start(parts) {
-      opened(parts.events.log);
-      const started = startDispatcher(options, parts);
+    start(deps) {
+      opened(deps.events.log);
+      const started = startDispatcher(options, deps);
       dispatcher = started.dispatcher;
       return started.delivery;
     },
@@ -76,7 +76,7 @@ export function openWebhooks(options: WebhookOptions): WebhookOpening {
 
 function startDispatcher(
   { configuration, settings, log, sink }: WebhookOptions,
-  { actors, cipher, events }: WebhookParts,
+  { actors, cipher, events }: WebhookDeps,
 ): { dispatcher: WebhookDispatcher; delivery: WebhookDelivery } {
   const { production, webhookAllow: allow } = configuration;
   const elapsed = () => performance.now();

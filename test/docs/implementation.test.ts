@@ -9,7 +9,7 @@ import { LiveSettings } from '../../src/domain/settings/settings.ts';
 import type { FileRemovals } from '../../src/io/files/storage/removals.ts';
 import type { EventPush } from '../../src/io/modules/event-push.ts';
 import { createMetrics } from '../../src/io/observability/metrics.ts';
-import { createRoutes, type RouteParts } from '../../src/io/routes/index.ts';
+import { createRoutes, type RouteDeps } from '../../src/io/routes/index.ts';
 import { createInternalRoutes } from '../../src/io/routes/internal.ts';
 
 interface Line {
@@ -58,7 +58,7 @@ function readSource(file: string): string | undefined {
 
 /** The public and the internal table. The parts are only closed over, never used: no route is called. */
 function routeNames(): string[] {
-  const parts = { settings: new LiveSettings() } as unknown as RouteParts;
+  const parts = { settings: new LiveSettings() } as unknown as RouteDeps;
   const facts = () => {
     throw new Error('not called');
   };

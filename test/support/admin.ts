@@ -6,10 +6,10 @@ import { LiveStaff, type SetupLink } from '../../src/io/admin/staff.ts';
 import { createApiKeyCipher } from '../../src/io/apps/api-keys.ts';
 import { type CatalogResult, LiveCatalog, loadCatalog } from '../../src/io/mcp/catalog.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
-import type { AdminAppParts } from '../../src/io/routes/admin/apps.ts';
+import type { AdminAppDeps } from '../../src/io/routes/admin/apps.ts';
 import type { Reload } from '../../src/io/routes/admin/catalog.ts';
 import { createAdminRoutes } from '../../src/io/routes/admin/index.ts';
-import type { WorkParts } from '../../src/io/routes/admin/operations.ts';
+import type { OperationDeps } from '../../src/io/routes/admin/operations.ts';
 import { createAppRoutes } from '../../src/io/routes/apps.ts';
 import {
   type Account,
@@ -50,9 +50,9 @@ export interface AdminFixture extends AccountFixture {
 
 export interface AdminFixtureOptions extends AccountFixtureOptions {
   readonly reload?: Reload;
-  readonly webhooks?: AdminAppParts['webhooks'];
+  readonly webhooks?: AdminAppDeps['webhooks'];
   readonly setupLink?: SetupLink;
-  readonly eventLog?: WorkParts['eventLog'];
+  readonly eventLog?: OperationDeps['eventLog'];
   /** Without it the admin's key is one of the configuration. */
   readonly noKeys?: true;
 }

@@ -9,7 +9,7 @@ import { judge } from '../../src/domain/limits/quotas.ts';
 import { isProvenLogin, type LoginType, type SessionContext } from '../../src/domain/sessions.ts';
 import type { SettingName, SettingValue } from '../../src/domain/settings/settings.ts';
 import type { SessionLookup } from '../../src/io/http/route.ts';
-import type { NextTurn } from '../../src/io/mcp/batch.ts';
+import type { YieldToLoop } from '../../src/io/mcp/batch.ts';
 import { CapabilityCodes } from '../../src/io/mcp/capability.ts';
 import { type ConfiguredRows, LiveCatalog, loadCatalog } from '../../src/io/mcp/catalog.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
@@ -60,7 +60,7 @@ export interface McpFixtureOptions {
   /** Requests of one session before its verdict is a refusal; without it the scope is off. */
   readonly sessionQuota?: number;
   /** What gives the event loop back within a batch. */
-  readonly nextTurn?: NextTurn;
+  readonly nextTurn?: YieldToLoop;
 }
 
 export interface McpFixture {

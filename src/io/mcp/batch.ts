@@ -16,8 +16,8 @@ export const RESERVED_BYTES = 8 * 1024;
 export const SLICE_MESSAGES = 8;
 
 /** Gives the event loop back. */
-export type NextTurn = () => Promise<unknown>;
-export const nextTurn: NextTurn = () => setImmediate();
+export type YieldToLoop = () => Promise<unknown>;
+export const yieldToLoop: YieldToLoop = () => setImmediate();
 
 const OPEN = Buffer.from('[');
 const COMMA = Buffer.from(',');

@@ -12,7 +12,7 @@ import type { FileCodes } from '../files/download/file-code.ts';
 import { type AnyRoute, defineRoute, type HeaderList, type Reply, type RouteContext } from '../http/route.ts';
 import type { ChatFile } from '../modules/chat-files.ts';
 
-export interface DownloadParts {
+export interface DownloadDeps {
   readonly fileCodes: FileCodes;
   readonly files: { readonly directory: FileDirectory; readonly v1: Downloads; readonly v2: Downloads };
 }
@@ -54,11 +54,11 @@ const ERRORS = [
   'ModuleUnavailable',
 ] as const;
 
-export function createDownloadRoutes(parts: DownloadParts): AnyRoute[] {
-  return [createV1Route(parts), createV2Route(parts)];
+export function createDownloadRoutes(deps: DownloadDeps): AnyRoute[] {
+  return [createV1Route(deps), createV2Route(deps)];
 }
 
-function createV1Route(parts: DownloadParts): AnyRoute {
+function createV1Route(deps: DownloadDeps): AnyRoute {
   return defineRoute({
     method: 'GET',
     path: '/auth/v1/file/:fileId',
@@ -81,7 +81,7 @@ function createV1Route(parts: DownloadParts): AnyRoute {
     handle(context) {
       const fileId = parseId(context.params['fileId']);
       if (fileId === undefined) throw new GatewayError('FileNotFound');
-      const { directory, v1 } = parts.files;
+      const { directory, v1 } = deps.files;
       return withFile(directory, fileId, context.session.userId, context.nowMs, (file) =>
         v1.answer(context, file, v1Form(file, context.query.part_number)),
       );
@@ -118,7 +118,7 @@ function v1Form(file: ChatFile, partNumber: string | undefined): DownloadForm {
   };
 }
 
-function createV2Route(parts: DownloadParts): AnyRoute {
+function createV2Route(deps: DownloadDeps): AnyRoute {
   return defineRoute({
     method: 'GET',
     path: '/auth/v2/file/:idOrCode',
@@ -140,13 +140,13 @@ function createV2Route(parts: DownloadParts): AnyRoute {
     bytes: BYTES,
     errors: ['SessionNotFound', ...ERRORS],
     // Without a session a code opens its file; an agent whose bearer has expired loses nothing by sending it.
-    ignoresStaleBearer: ({ idOrCode = '' }) => parts.fileCodes.read(idOrCode)?.by !== 'id',
+    ignoresStaleBearer: ({ idOrCode = '' }) => deps.fileCodes.read(idOrCode)?.by !== 'id',
     handle(context) {
       if (context.session === undefined) refuseWithoutSession(context);
-      const reference = parts.fileCodes.read(context.params['idOrCode'] ?? '');
+      const reference = deps.fileCodes.read(context.params['idOrCode'] ?? '');
       if (reference === undefined) throw new GatewayError('FileNotFound');
       const readerId = reference.by === 'code' ? null : readerOf(context);
-      const { directory, v2 } = parts.files;
+      const { directory, v2 } = deps.files;
       const headers = readerId === null ? FOR_ANYBODY : FOR_THE_READER;
       return withFile(directory, reference.fileId, readerId, context.nowMs, (file) =>
         v2.answer(context, file, { headers }),

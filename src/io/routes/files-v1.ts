@@ -30,7 +30,7 @@ import type { FileCodes } from '../files/download/file-code.ts';
 import type { PartUploads } from '../files/upload/v1-parts.ts';
 import { type AnyRoute, defineRoute, type RequestLimiter } from '../http/route.ts';
 
-export interface UploadRouteParts {
+export interface V1UploadDeps {
   readonly files: { readonly uploads: PartUploads };
   readonly fileCodes: FileCodes;
 }
@@ -68,8 +68,8 @@ const statusResult = object({
   expiresUtc: utcText(),
 });
 
-export function createUploadRoutes(parts: UploadRouteParts): AnyRoute[] {
-  return [initUpload, createPartRoute(parts), cancelUpload, uploadStatus];
+export function createV1UploadRoutes(deps: V1UploadDeps): AnyRoute[] {
+  return [initUpload, createPartRoute(deps), cancelUpload, uploadStatus];
 }
 
 const initUpload = defineRoute({
@@ -112,7 +112,7 @@ const initUpload = defineRoute({
   },
 });
 
-function createPartRoute(parts: UploadRouteParts): AnyRoute {
+function createPartRoute(deps: V1UploadDeps): AnyRoute {
   return defineRoute({
     method: 'POST',
     path: '/auth/v1/file/upload_part',
@@ -153,7 +153,7 @@ function createPartRoute(parts: UploadRouteParts): AnyRoute {
       try {
         const formFault = bodyFormFault(header, repeatedHeaders);
         if (formFault !== undefined) throw new GatewayError('UnsupportedMediaType', formFault);
-        const { chunkNumber, fileId } = await parts.files.uploads.store({
+        const { chunkNumber, fileId } = await deps.files.uploads.store({
           actors,
           userId: session.userId,
           address: client.address,
@@ -162,7 +162,7 @@ function createPartRoute(parts: UploadRouteParts): AnyRoute {
           crc32: readCrc32(query.chunkCrc32) ?? -1,
           body: incoming,
         });
-        return { chunkNumber, fileId, fileCode: fileId === null ? null : parts.fileCodes.encode(fileId) };
+        return { chunkNumber, fileId, fileCode: fileId === null ? null : deps.fileCodes.encode(fileId) };
       } catch (error) {
         throw chargedRefusal(error, limiter);
       }

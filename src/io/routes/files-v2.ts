@@ -22,7 +22,7 @@ import { errorReply } from '../http/reply.ts';
 import { type AnyRoute, defineRoute, type HeaderList, Reply, type RouteContext } from '../http/route.ts';
 
 /** Only closed over while the routes are made. */
-export interface DraftParts {
+export interface DraftDeps {
   readonly uploads: DraftUploads;
   readonly codes: FileCodes;
 }
@@ -58,17 +58,17 @@ const STREAM_ERRORS = [
   'ChartApiFileError',
 ] as const;
 
-export function createDraftRoutes(parts: DraftParts): AnyRoute[] {
+export function createDraftRoutes(deps: DraftDeps): AnyRoute[] {
   return [
-    createDraft(parts),
-    takeStream(parts, 'POST', 'Send the bytes of a draft, whole or a piece'),
-    takeStream(parts, 'PATCH', 'The same, as resumable uploads call a further piece'),
-    tellOffset(parts),
-    dropDraft(parts),
+    createRoute(deps),
+    streamRoute(deps, 'POST', 'Send the bytes of a draft, whole or a piece'),
+    streamRoute(deps, 'PATCH', 'The same, as resumable uploads call a further piece'),
+    offsetRoute(deps),
+    dropRoute(deps),
   ];
 }
 
-function createDraft(parts: DraftParts): AnyRoute {
+function createRoute(deps: DraftDeps): AnyRoute {
   return defineRoute({
     method: 'POST',
     path: '/auth/v2/file/create_draft',
@@ -98,12 +98,12 @@ function createDraft(parts: DraftParts): AnyRoute {
     ],
     async handle(context) {
       const { fileId } = await openDraft(context);
-      return `${fileId}:${parts.codes.encode(fileId)}`;
+      return `${fileId}:${deps.codes.encode(fileId)}`;
     },
   });
 }
 
-function takeStream(parts: DraftParts, method: 'POST' | 'PATCH', summary: string): AnyRoute {
+function streamRoute(deps: DraftDeps, method: 'POST' | 'PATCH', summary: string): AnyRoute {
   return defineRoute({
     method,
     path: STREAM_PATH,
@@ -138,14 +138,14 @@ function takeStream(parts: DraftParts, method: 'POST' | 'PATCH', summary: string
       const target = findDraft(context.actors, context.session, context.params['fileId']);
       const plan = planOf(context);
       const { incoming, client } = context;
-      const outcome = await parts.uploads.upload({ target, plan, incoming, address: client.address });
+      const outcome = await deps.uploads.upload({ target, plan, incoming, address: client.address });
       return uploadReply(outcome, plan);
     },
   });
 }
 
 /** How much of it is kept (HEAD of resumable uploads). A stream that keeps its bytes ends, so that the figure holds. */
-function tellOffset(parts: DraftParts): AnyRoute {
+function offsetRoute(deps: DraftDeps): AnyRoute {
   return defineRoute({
     method: 'HEAD',
     path: STREAM_PATH,
@@ -163,14 +163,14 @@ function tellOffset(parts: DraftParts): AnyRoute {
     errors: ['InvalidID', 'Forbidden'],
     async handle({ actors, session, params, settings, nowMs }) {
       const target = findDraft(actors, session, params['fileId']);
-      if ((await viewDraft(actors, target)).keeps) await parts.uploads.interrupt(target);
+      if ((await viewDraft(actors, target)).keeps) await deps.uploads.interrupt(target);
       const view = await viewDraft(actors, target);
       return new Reply(204, null, undefined, offsetFields(view, settings, nowMs));
     },
   });
 }
 
-function dropDraft(parts: DraftParts): AnyRoute {
+function dropRoute(deps: DraftDeps): AnyRoute {
   return defineRoute({
     method: 'DELETE',
     path: STREAM_PATH,
@@ -186,7 +186,7 @@ function dropDraft(parts: DraftParts): AnyRoute {
     limits: [],
     errors: ['InvalidID', 'Forbidden'],
     async handle({ actors, session, params }) {
-      await parts.uploads.drop(findDraft(actors, session, params['fileId']));
+      await deps.uploads.drop(findDraft(actors, session, params['fileId']));
       return Reply.empty(204);
     },
   });

@@ -10,40 +10,40 @@ import type { StreamHub } from '../sse/hub.ts';
 import type { WebhookOwnerApi } from '../webhooks/owner-api.ts';
 import type { Reload } from './admin/catalog.ts';
 import { createAdminRoutes } from './admin/index.ts';
-import type { WorkParts } from './admin/operations.ts';
-import type { StaffParts } from './admin/staff.ts';
+import type { OperationDeps } from './admin/operations.ts';
+import type { StaffDeps } from './admin/staff.ts';
 import { createAppWebhookRoutes } from './app-webhooks.ts';
 import { createAppRoutes } from './apps.ts';
 import { login, loginOptions, loginOptionsFor, registerOptions } from './auth.ts';
 import { loginEmail, loginPhone } from './codes.ts';
 import { createDocsRoutes } from './docs.ts';
-import { createDownloadRoutes, type DownloadParts } from './downloads.ts';
+import { createDownloadRoutes, type DownloadDeps } from './downloads.ts';
 import { createEventStreamRoute } from './event-stream.ts';
-import { createUploadRoutes, type UploadRouteParts } from './files-v1.ts';
-import { createDraftRoutes, type DraftParts } from './files-v2.ts';
+import { createV1UploadRoutes, type V1UploadDeps } from './files-v1.ts';
+import { createDraftRoutes, type DraftDeps } from './files-v2.ts';
 import { createHealthRoute, getInfo, type HealthFacts, info } from './info.ts';
 import { registerKey, removeKey, updateKey, userKeys } from './keys.ts';
 import { createMcpRoutes } from './mcp.ts';
 import { mcpLogin } from './mcp-login.ts';
-import { createProxyRoutes, type ProxyParts } from './proxy.ts';
+import { createProxyRoutes, type ProxyDeps } from './proxy.ts';
 import { endSessions, loginLog, logout, sessions } from './sessions.ts';
 
-export interface RouteParts extends ProxyParts, StaffParts, WorkParts, Omit<DownloadParts, 'files'> {
-  readonly files: DownloadParts['files'] & UploadRouteParts['files'];
+export interface RouteDeps extends ProxyDeps, StaffDeps, OperationDeps, Omit<DownloadDeps, 'files'> {
+  readonly files: DownloadDeps['files'] & V1UploadDeps['files'];
   readonly settings: LiveSettings;
   readonly catalog: LiveCatalog;
   readonly cipher: ApiKeyCipher;
   readonly events: { readonly streams: StreamHub };
   readonly administration: Administration;
-  readonly drafts: DraftParts;
+  readonly drafts: DraftDeps;
   readonly health: () => HealthFacts;
   readonly reload: Reload;
   readonly webhooks: WebhookOwnerApi;
 }
 
-export function createRoutes(parts: RouteParts): AnyRoute[] {
+export function createRoutes(deps: RouteDeps): AnyRoute[] {
   const routes = [
-    createHealthRoute(parts.health),
+    createHealthRoute(deps.health),
     getInfo,
     info,
     registerOptions,
@@ -60,22 +60,22 @@ export function createRoutes(parts: RouteParts): AnyRoute[] {
     sessions,
     endSessions,
     loginLog,
-    ...createAppRoutes(parts.cipher),
-    createEventStreamRoute(() => parts.events.streams),
-    ...createUploadRoutes(parts),
-    ...createAppWebhookRoutes(parts.webhooks),
+    ...createAppRoutes(deps.cipher),
+    createEventStreamRoute(() => deps.events.streams),
+    ...createV1UploadRoutes(deps),
+    ...createAppWebhookRoutes(deps.webhooks),
     mcpLogin,
     ...createMcpRoutes({
-      catalog: parts.catalog,
-      modules: parts.modules,
+      catalog: deps.catalog,
+      modules: deps.modules,
       gateway: GATEWAY_SERVICES,
-      codes: new CapabilityCodes(parts),
-      onCall: parts.onCall,
+      codes: new CapabilityCodes(deps),
+      onCall: deps.onCall,
     }),
-    ...createDownloadRoutes(parts),
-    ...createDraftRoutes(parts.drafts),
-    ...createAdminRoutes(parts),
-    ...createProxyRoutes(parts),
+    ...createDownloadRoutes(deps),
+    ...createDraftRoutes(deps.drafts),
+    ...createAdminRoutes(deps),
+    ...createProxyRoutes(deps),
   ];
   return [...routes, ...createDocsRoutes(routes)];
 }

@@ -96,18 +96,18 @@ interface PublicFacts {
   readonly text: string;
 }
 
-let told: PublicFacts | undefined;
+let cached: PublicFacts | undefined;
 
 /** What everybody is told. The text is kept: every page asks for it first, and only settings in it ever change. */
 function publicFacts(site: Site, settings: SettingsReader): string {
   const { revision } = settings;
-  if (told?.site === site && told.revision === revision) return told.text;
+  if (cached?.site === site && cached.revision === revision) return cached.text;
   const { project, version, authMethods, baseUrl } = site;
   const { rpId, rpName, origins } = site.fido2;
   const fido2 = { rpId, rpName, origins };
   const limits = publicLimits(settings);
   const text = JSON.stringify({ project, version, baseUrl, authMethods, fido2, limits }).slice(1, -1);
-  told = { site, revision, text };
+  cached = { site, revision, text };
   return text;
 }
 

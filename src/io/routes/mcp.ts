@@ -9,7 +9,7 @@ import { readJson } from '../http/json.ts';
 import { errorReply } from '../http/reply.ts';
 import { type AnyRoute, defineRoute, type HeaderList, Reply, type RouteContext } from '../http/route.ts';
 import { type Authentication, authenticate } from '../mcp/authenticate.ts';
-import { BatchAnswers, type NextTurn, nextTurn, SLICE_MESSAGES } from '../mcp/batch.ts';
+import { BatchAnswers, SLICE_MESSAGES, type YieldToLoop, yieldToLoop } from '../mcp/batch.ts';
 import { describeMcp } from '../mcp/described.ts';
 import { failureText, McpDispatcher, type McpOptions, type RpcText } from '../mcp/dispatcher.ts';
 import { EndedSessions } from '../mcp/ended-sessions.ts';
@@ -21,10 +21,10 @@ const BODY_MAX_BYTES = 256 * 1024;
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const METHODS = 'POST, DELETE';
 
-/** The routes of /mcp. `giveBack`: what lets others have a turn of the loop within a batch. */
-export function createMcpRoutes(options: McpOptions, giveBack: NextTurn = nextTurn): AnyRoute[] {
+/** The routes of /mcp. `yielding`: how a batch yields to the event loop. */
+export function createMcpRoutes(options: McpOptions, yielding: YieldToLoop = yieldToLoop): AnyRoute[] {
   const ended = new EndedSessions();
-  const transport = new McpHttpHandler(new McpDispatcher(options), ended, giveBack);
+  const transport = new McpHttpHandler(new McpDispatcher(options), ended, yielding);
   const own = { path: '/mcp', group: 'mcp', auth: 'none', limits: ['Self'], refusal } as const;
   return [
     defineRoute({
@@ -81,12 +81,12 @@ export function createMcpRoutes(options: McpOptions, giveBack: NextTurn = nextTu
 class McpHttpHandler {
   readonly #dispatcher: McpDispatcher;
   readonly #ended: EndedSessions;
-  readonly #nextTurn: NextTurn;
+  readonly #yieldToLoop: YieldToLoop;
 
-  constructor(methods: McpDispatcher, ended: EndedSessions, nextTurn: NextTurn) {
+  constructor(methods: McpDispatcher, ended: EndedSessions, yieldToLoop: YieldToLoop) {
     this.#dispatcher = methods;
     this.#ended = ended;
-    this.#nextTurn = nextTurn;
+    this.#yieldToLoop = yieldToLoop;
   }
 
   post(context: RouteContext): Reply | Promise<Reply> {
@@ -103,9 +103,9 @@ class McpHttpHandler {
       );
     }
     const body = readBody(context.rawBody);
-    let admission: Authentication;
+    let authentication: Authentication;
     try {
-      admission = authenticate(context, body.kind === 'batch' ? body.messages.length : 1);
+      authentication = authenticate(context, body.kind === 'batch' ? body.messages.length : 1);
     } catch (error) {
       return failure(error, body.kind === 'single' ? idOf(body.message) : undefined, context);
     }
@@ -114,13 +114,17 @@ class McpHttpHandler {
       return json(errorRow(body.error).status, errorEnvelope(undefined, body.error, body.detail));
     }
     return body.kind === 'single'
-      ? this.#single(body.message, context, admission)
-      : this.#batch(body.messages, context, admission);
+      ? this.#single(body.message, context, authentication)
+      : this.#batch(body.messages, context, authentication);
   }
 
-  #single(message: RpcMessage, context: RouteContext, admission: Authentication): Reply | Promise<Reply> {
+  #single(
+    message: RpcMessage,
+    context: RouteContext,
+    authentication: Authentication,
+  ): Reply | Promise<Reply> {
     if (message.kind === 'silent') {
-      this.#dispatcher.onNotification(message, context, admission);
+      this.#dispatcher.onNotification(message, context, authentication);
       return Reply.empty();
     }
     if (message.kind === 'fault') {
@@ -128,7 +132,7 @@ class McpHttpHandler {
       return ok(errorEnvelope(message.id, message.error, message.detail));
     }
     try {
-      const answer = this.#dispatcher.answer(message, context, admission);
+      const answer = this.#dispatcher.answer(message, context, authentication);
       if (answer instanceof Promise) return answer.then(ok, (error) => failure(error, message.id, context));
       return message.method === 'initialize' ? json(200, answer, sessionHeader()) : ok(answer);
     } catch (error) {
@@ -139,7 +143,7 @@ class McpHttpHandler {
   async #batch(
     messages: readonly RpcMessage[],
     context: RouteContext,
-    admission: Authentication,
+    authentication: Authentication,
   ): Promise<Reply> {
     const due = messages.filter((message) => message.kind !== 'silent');
     const answers = new BatchAnswers(due.map(({ id }) => id));
@@ -148,13 +152,13 @@ class McpHttpHandler {
       isGone = true;
     });
     for (const [index, message] of messages.entries()) {
-      if (index > 0 && index % SLICE_MESSAGES === 0) await this.#nextTurn();
+      if (index > 0 && index % SLICE_MESSAGES === 0) await this.#yieldToLoop();
       if (isGone) break;
-      if (message.kind === 'silent') this.#dispatcher.onNotification(message, context, admission);
+      if (message.kind === 'silent') this.#dispatcher.onNotification(message, context, authentication);
       else if (message.kind === 'fault')
         answers.add(message.id, errorEnvelope(message.id, message.error, message.detail));
       else if (answers.isFull) answers.addTooLarge(message.id);
-      else answers.add(message.id, this.#answerOf(message, context, admission));
+      else answers.add(message.id, this.#answerOf(message, context, authentication));
     }
     const whole = await answers.whole();
     if (whole === undefined) return Reply.empty();
@@ -165,11 +169,11 @@ class McpHttpHandler {
   #answerOf(
     message: RpcRequest,
     context: RouteContext,
-    admission: Authentication,
+    authentication: Authentication,
   ): RpcText | Promise<RpcText> {
     const failed = (error: unknown) => failureText(error, message.id, context);
     try {
-      const answer = this.#dispatcher.answer(message, context, admission);
+      const answer = this.#dispatcher.answer(message, context, authentication);
       return answer instanceof Promise ? answer.catch(failed) : answer;
     } catch (error) {
       return failed(error);

@@ -38,7 +38,7 @@ const FOR_THE_GATEWAY =
   /^\/(?:[^/]+\/v[0-9]+\/(?:capability|codes\/deliver)|chat\/v[0-9]+\/(?:files\/(?:create|complete|cancel|describe)|chats\/personal))(?:[/;]|$)/i;
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
-export interface ProxyParts {
+export interface ProxyDeps {
   readonly modules: ModuleClient;
   /** Base address by module name. */
   readonly moduleAddresses: ReadonlyMap<string, string>;
@@ -84,7 +84,7 @@ function docsOf(method: string): RouteDocs {
 }
 
 /** One route per method; HEAD rides on GET. */
-export function createProxyRoutes(parts: ProxyParts): AnyRoute[] {
+export function createProxyRoutes(deps: ProxyDeps): AnyRoute[] {
   return METHODS.map((method) =>
     defineRoute({
       method,
@@ -99,17 +99,17 @@ export function createProxyRoutes(parts: ProxyParts): AnyRoute[] {
       limits: [],
       body: 'stream',
       errors: ['Forbidden', 'NotFound', 'ModuleFailed', 'ModuleTimedOut', 'ModuleUnavailable'],
-      serves: (rawPath) => serves(parts, rawPath),
-      isPublic: (rawPath) => isPublic(parts, rawPath),
+      serves: (rawPath) => serves(deps, rawPath),
+      isPublic: (rawPath) => isPublic(deps, rawPath),
       refusal(error, context) {
         if (error.row === 'SessionNotFound' || error.row === 'Forbidden')
-          auditDenied(context, callOf(parts, context));
+          auditDenied(context, callOf(deps, context));
         return undefined;
       },
       handle(context) {
-        const caller = callerOf(parts, context);
+        const caller = callerOf(deps, context);
         if (caller === undefined) throw new GatewayError('Forbidden');
-        return forward(parts, context, caller);
+        return forward(deps, context, caller);
       },
     }),
   );
@@ -125,7 +125,7 @@ function referenceOf(rawPath: string): string {
 }
 
 /** All other paths are nothing here: 404 before any session is asked for. */
-function serves({ moduleAddresses }: ProxyParts, rawPath: string): boolean {
+function serves({ moduleAddresses }: ProxyDeps, rawPath: string): boolean {
   const module = moduleOf(rawPath);
   return module !== '' && moduleAddresses.has(module) && !isForTheGateway(rawPath);
 }
@@ -147,7 +147,7 @@ function decodeAscii(text: string): string {
 }
 
 /** A prefix ends at a segment: `/core/v1/news` opens `/core/v1/news/today` and not `/core/v1/newsroom`. */
-function isPublic({ publicPaths }: ProxyParts, rawPath: string): boolean {
+function isPublic({ publicPaths }: ProxyDeps, rawPath: string): boolean {
   const prefixes = publicPaths.get(moduleOf(rawPath)) ?? [];
   const path = withoutParameters(rawPath);
   return prefixes.some((prefix) => {
@@ -160,13 +160,13 @@ function isPublic({ publicPaths }: ProxyParts, rawPath: string): boolean {
  * As whom the module is asked; undefined for what is out of reach. A path of `public` is open to all. Where personal reads
  * ask for proof, the module gets no account there that nothing proved.
  */
-function callerOf(parts: ProxyParts, context: RouteContext): Caller | undefined {
+function callerOf(deps: ProxyDeps, context: RouteContext): Caller | undefined {
   const { session, rawPath } = context;
   if (session === undefined) return { kind: 'anonymous' };
   const asSession: Caller = { kind: 'session', session };
-  if (isWithinReach(parts, context, session)) return asSession;
-  if (!isPublic(parts, rawPath)) return undefined;
-  const mayBeNamed = session.proven || parts.catalog.current.policy.personalReads;
+  if (isWithinReach(deps, context, session)) return asSession;
+  if (!isPublic(deps, rawPath)) return undefined;
+  const mayBeNamed = session.proven || deps.catalog.current.policy.personalReads;
   return mayBeNamed ? asSession : { kind: 'anonymous' };
 }
 
@@ -175,7 +175,7 @@ function callerOf(parts: ProxyParts, context: RouteContext): Caller | undefined 
  * resource of theirs would ask of the module, by its very path. All other sessions reach all.
  */
 function isWithinReach(
-  { catalog }: ProxyParts,
+  { catalog }: ProxyDeps,
   { method, rawPath }: RouteContext,
   session: SessionContext,
 ): boolean {
@@ -194,20 +194,20 @@ function isWithinReach(
 }
 
 /** Paths are the callers' own: the metrics name the module alone. */
-function callOf({ onCall }: ProxyParts, { method, rawPath }: RouteContext): CallRecord {
+function callOf({ onCall }: ProxyDeps, { method, rawPath }: RouteContext): CallRecord {
   const name = moduleOf(rawPath);
   return recordOf('rest.call', `${method} ${rawPath}`, (call) => onCall?.({ ...call, name }));
 }
 
-async function forward(parts: ProxyParts, context: RouteContext, asked: Caller): Promise<Reply> {
+async function forward(deps: ProxyDeps, context: RouteContext, asked: Caller): Promise<Reply> {
   const { session } = context;
   // The record names the session, also where the module gets no account.
   const requestContext: RequestContext = {
     context,
     caller: session === undefined ? { kind: 'anonymous' } : { kind: 'session', session },
   };
-  const record = callOf(parts, context);
-  const request = requestOf(parts, requestContext, asked, record);
+  const record = callOf(deps, context);
+  const request = requestOf(deps, requestContext, asked, record);
   // Which calls destroy something is the module's knowledge: each one that may change anything is taken for one.
   const changes = request.method !== 'GET' && request.method !== 'HEAD';
   if (changes && !(await auditAttempt(requestContext, record))) throw new GatewayError('ModuleFailed');
@@ -224,7 +224,7 @@ async function forward(parts: ProxyParts, context: RouteContext, asked: Caller):
       if (ending.kind === 'failed' && ending.error !== 'Aborted') context.error = ending.error;
     },
   });
-  const flow = parts.modules.relay({ ...request, body: context.incoming, holder: context.holder }, call);
+  const flow = deps.modules.relay({ ...request, body: context.incoming, holder: context.holder }, call);
   call.attach(flow);
   context.onAbort(() => flow.stop());
   return call.reply;
@@ -237,7 +237,7 @@ function endingOutcome(ending: ProxiedEnding): CallOutcome {
 
 /** Throws `InvalidInput` for what no module is asked: an upgrade, a path that is not plain, a GET with a body. */
 function requestOf(
-  parts: ProxyParts,
+  deps: ProxyDeps,
   requestContext: RequestContext,
   asked: Caller,
   record: CallRecord,
@@ -255,7 +255,7 @@ function requestOf(
   if (incoming !== undefined && (method === 'GET' || method === 'HEAD')) refuse(`body: ${method} has none`);
   const module = moduleOf(rawPath);
   const received = [...context.allHeaders()];
-  const url = proxiedUrl(parts.moduleAddresses.get(module) ?? '', rawPath, context.rawQuery);
+  const url = proxiedUrl(deps.moduleAddresses.get(module) ?? '', rawPath, context.rawQuery);
   return {
     method,
     url: url ?? refuse('path: expected plain segments without encoded separators'),
@@ -265,7 +265,7 @@ function requestOf(
       { via: viaOf(received) },
       gatewayHeaders(asked, factsOf(context)),
     ),
-    timeoutMs: parts.proxyTimeoutMs ?? TIMEOUT_MS,
+    timeoutMs: deps.proxyTimeoutMs ?? TIMEOUT_MS,
     // The name under which the tools of that endpoint have their breaker.
     endpoint: referenceOf(rawPath),
   };

@@ -22,7 +22,7 @@ import { originOf, requireId } from '../../accounts/login-parts.ts';
 import { pageOf, pageQuery, readPage, requireAccount, requireFresh } from '../../admin/pagination.ts';
 import { type AnyRoute, defineRoute } from '../../http/route.ts';
 import { accountCall } from '../sessions.ts';
-import type { StaffParts } from './staff.ts';
+import type { StaffDeps } from './staff.ts';
 
 const userItem = named(
   'Account',
@@ -37,12 +37,12 @@ const userItem = named(
 );
 const ofUser = object({ userId: int64('User id: decimal string') });
 
-interface AccountParts extends Pick<StaffParts, 'staff'> {
+interface AccountDeps extends Pick<StaffDeps, 'staff'> {
   readonly administration: Administration;
 }
 
-export function createAdminAccountRoutes(parts: AccountParts): AnyRoute[] {
-  return [usersRoute(parts.administration), blockRoute(parts.staff), sessionsRoute];
+export function createAdminAccountRoutes(deps: AccountDeps): AnyRoute[] {
+  return [usersRoute(deps.administration), blockRoute(deps.staff), sessionsRoute];
 }
 
 function usersRoute(administration: Administration): AnyRoute {
@@ -69,7 +69,7 @@ function usersRoute(administration: Administration): AnyRoute {
   });
 }
 
-function blockRoute(staff: StaffParts['staff']): AnyRoute {
+function blockRoute(staff: StaffDeps['staff']): AnyRoute {
   return defineRoute({
     method: 'POST',
     path: '/ProxyAdmin/api/users/block',

@@ -43,16 +43,16 @@ const change = object({
   mcpPublicKey: optional(nullable(text({ maxLength: 64, examples: [KEY_EXAMPLE] }))),
 });
 
-export interface AdminAppParts {
+export interface AdminAppDeps {
   readonly administration: Administration;
   readonly webhooks: Pick<WebhookOwnerApi, 'oldestUndeliveredSeconds'>;
 }
 
-export function createAdminAppRoutes(parts: AdminAppParts): AnyRoute[] {
-  return [appsRoute(parts), updateRoute(parts)];
+export function createAdminAppRoutes(deps: AdminAppDeps): AnyRoute[] {
+  return [appsRoute(deps), updateRoute(deps)];
 }
 
-function appsRoute({ administration, webhooks }: AdminAppParts): AnyRoute {
+function appsRoute({ administration, webhooks }: AdminAppDeps): AnyRoute {
   return defineRoute({
     method: 'GET',
     path: '/ProxyAdmin/api/apps',
@@ -76,7 +76,7 @@ function appsRoute({ administration, webhooks }: AdminAppParts): AnyRoute {
   });
 }
 
-function updateRoute({ webhooks }: AdminAppParts): AnyRoute {
+function updateRoute({ webhooks }: AdminAppDeps): AnyRoute {
   return defineRoute({
     method: 'POST',
     path: '/ProxyAdmin/api/apps/update',
@@ -119,7 +119,7 @@ function readFlags({
 
 function adminItem(
   view: AppView,
-  webhooks: AdminAppParts['webhooks'],
+  webhooks: AdminAppDeps['webhooks'],
   nowMs: number,
 ): Static<typeof adminAppItem> {
   const oldestUndeliveredSeconds = webhooks.oldestUndeliveredSeconds(view.id, nowMs);

@@ -10,13 +10,13 @@ import { requestIdsOf } from '../../observability/audit-fields.ts';
 /** Reads the configuration file again. No faults: a new catalog is served. Else the old one stays. */
 export type Reload = () => readonly Fault[];
 
-export interface CatalogPart {
+export interface CatalogDeps {
   readonly catalog: { readonly current: Catalog };
   readonly reload: Reload;
 }
 
 /** The faults stand in the envelope beside code and message: an admin mends all of them in one round. */
-export function createAdminCatalogRoute(parts: CatalogPart): AnyRoute {
+export function createAdminCatalogRoute(deps: CatalogDeps): AnyRoute {
   return defineRoute({
     method: 'POST',
     path: '/ProxyAdmin/api/reload',
@@ -33,7 +33,7 @@ export function createAdminCatalogRoute(parts: CatalogPart): AnyRoute {
     async handle(context) {
       requireFresh(context);
       const { actors, session, client, nowMs } = context;
-      const faults = parts.reload();
+      const faults = deps.reload();
       // On disk before the answer, as every change of an admin.
       await actors.auditFirst({
         utcMs: nowMs,
@@ -45,7 +45,7 @@ export function createAdminCatalogRoute(parts: CatalogPart): AnyRoute {
           ...requestIdsOf(context),
         },
       });
-      const { tools, resources } = parts.catalog.current;
+      const { tools, resources } = deps.catalog.current;
       if (faults.length === 0) return { tools: tools.size, resources: resources.size };
       context.error = 'ConfigurationRefused';
       const error = { ...errorBody('ConfigurationRefused'), faults };

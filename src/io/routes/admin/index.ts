@@ -3,31 +3,31 @@ import type { LiveSettings } from '../../../domain/settings/settings.ts';
 import type { AnyRoute } from '../../http/route.ts';
 import type { HealthFacts } from '../info.ts';
 import { createAdminAccountRoutes } from './accounts.ts';
-import { type AdminAppParts, createAdminAppRoutes } from './apps.ts';
-import { type CatalogPart, createAdminCatalogRoute } from './catalog.ts';
+import { type AdminAppDeps, createAdminAppRoutes } from './apps.ts';
+import { type CatalogDeps, createAdminCatalogRoute } from './catalog.ts';
 import { createAdminKeyRoutes } from './keys.ts';
-import { createAdminWorkRoutes, type WorkParts } from './operations.ts';
+import { createAdminOperationRoutes, type OperationDeps } from './operations.ts';
 import { createAdminRecordRoutes } from './records.ts';
 import { createAdminSettingRoutes } from './settings.ts';
-import { createAdminStaffRoutes, type StaffParts } from './staff.ts';
-import { type AdminDeliveryParts, createAdminDeliveryRoutes } from './webhooks.ts';
+import { createAdminStaffRoutes, type StaffDeps } from './staff.ts';
+import { type AdminWebhookDeps, createAdminWebhookRoutes } from './webhooks.ts';
 
-interface AdminParts extends StaffParts, WorkParts, CatalogPart, AdminAppParts, AdminDeliveryParts {
-  readonly webhooks: AdminAppParts['webhooks'] & AdminDeliveryParts['webhooks'];
+interface AdminDeps extends StaffDeps, OperationDeps, CatalogDeps, AdminAppDeps, AdminWebhookDeps {
+  readonly webhooks: AdminAppDeps['webhooks'] & AdminWebhookDeps['webhooks'];
   readonly settings: LiveSettings;
   readonly health: () => HealthFacts;
 }
 
-export function createAdminRoutes(parts: AdminParts): AnyRoute[] {
+export function createAdminRoutes(deps: AdminDeps): AnyRoute[] {
   return [
-    ...createAdminSettingRoutes(parts.settings),
-    ...createAdminAccountRoutes(parts),
-    ...createAdminKeyRoutes(parts.administration),
-    ...createAdminAppRoutes(parts),
-    ...createAdminDeliveryRoutes(parts),
-    ...createAdminRecordRoutes(parts),
-    ...createAdminStaffRoutes(parts),
-    ...createAdminWorkRoutes(parts),
-    createAdminCatalogRoute(parts),
+    ...createAdminSettingRoutes(deps.settings),
+    ...createAdminAccountRoutes(deps),
+    ...createAdminKeyRoutes(deps.administration),
+    ...createAdminAppRoutes(deps),
+    ...createAdminWebhookRoutes(deps),
+    ...createAdminRecordRoutes(deps),
+    ...createAdminStaffRoutes(deps),
+    ...createAdminOperationRoutes(deps),
+    createAdminCatalogRoute(deps),
   ];
 }

@@ -23,12 +23,12 @@ import type { Dashboard } from '../../admin/dashboard.ts';
 import { requireFresh } from '../../admin/pagination.ts';
 import { type AnyRoute, defineRoute, type RouteContext } from '../../http/route.ts';
 import { sessionLives } from '../../http/session-lookup.ts';
-import type { StaffParts } from './staff.ts';
+import type { StaffDeps } from './staff.ts';
 
 const DEAD_LETTERS_MAX = 1_000;
 const EVENTS_PAGE = 100;
 
-export interface WorkParts extends Pick<StaffParts, 'staff'> {
+export interface OperationDeps extends Pick<StaffDeps, 'staff'> {
   readonly administration: Administration;
   readonly dashboard: Dashboard;
   readonly eventLog: Pick<EventLog, 'newest' | 'page'>;
@@ -58,12 +58,12 @@ const withFaults = [
   'FreshLoginRequired',
 ] as const;
 
-export function createAdminWorkRoutes(parts: WorkParts): AnyRoute[] {
-  return [liveRoute(parts), uploadsRoute, eventsRoute(parts), actorsRoute(parts), ...actRoutes(parts)];
+export function createAdminOperationRoutes(deps: OperationDeps): AnyRoute[] {
+  return [liveRoute(deps), uploadsRoute, eventsRoute(deps), actorsRoute(deps), ...actRoutes(deps)];
 }
 
 /** Not counted as a request of the session: a page reconnects by itself. */
-function liveRoute({ dashboard, staff }: WorkParts): AnyRoute {
+function liveRoute({ dashboard, staff }: OperationDeps): AnyRoute {
   return defineRoute({
     ...admin,
     method: 'GET',
@@ -111,7 +111,7 @@ const uploadsRoute = defineRoute({
 });
 
 /** What an event says stays with those it concerns: here is where it came from and whom it goes to. */
-function eventsRoute({ eventLog }: WorkParts): AnyRoute {
+function eventsRoute({ eventLog }: OperationDeps): AnyRoute {
   return defineRoute({
     ...admin,
     method: 'GET',
@@ -153,7 +153,7 @@ function eventsRoute({ eventLog }: WorkParts): AnyRoute {
   });
 }
 
-function actorsRoute({ administration }: WorkParts): AnyRoute {
+function actorsRoute({ administration }: OperationDeps): AnyRoute {
   const dead = object({
     ...deadKey.properties,
     utc: utcText(),
@@ -200,7 +200,7 @@ function actorsRoute({ administration }: WorkParts): AnyRoute {
 
 type ActorName = { kind: string; id: string };
 
-function actRoutes({ administration }: WorkParts): AnyRoute[] {
+function actRoutes({ administration }: OperationDeps): AnyRoute[] {
   const note = (
     context: RouteContext<unknown, unknown, SessionContext>,
     event: AuditEvent,

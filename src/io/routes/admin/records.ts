@@ -24,16 +24,16 @@ const overview = object({
   auditDropped: integer(),
 });
 
-interface RecordParts {
+interface RecordDeps {
   readonly administration: Administration;
   readonly health: () => HealthFacts;
 }
 
-export function createAdminRecordRoutes(parts: RecordParts): AnyRoute[] {
-  return [...createAdminAuditRoutes(parts.administration), overviewRoute(parts)];
+export function createAdminRecordRoutes(deps: RecordDeps): AnyRoute[] {
+  return [...createAdminAuditRoutes(deps.administration), overviewRoute(deps)];
 }
 
-function overviewRoute({ administration, health }: RecordParts): AnyRoute {
+function overviewRoute({ administration, health }: RecordDeps): AnyRoute {
   return defineRoute({
     method: 'GET',
     path: '/ProxyAdmin/api/overview',

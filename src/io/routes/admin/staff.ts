@@ -10,7 +10,7 @@ import { requireFresh } from '../../admin/pagination.ts';
 import type { LiveStaff, SetupLink } from '../../admin/staff.ts';
 import { type AnyRoute, defineRoute } from '../../http/route.ts';
 
-export interface StaffParts {
+export interface StaffDeps {
   readonly staff: LiveStaff;
   /** Absent when this start found an admin. */
   readonly setupLink: SetupLink | undefined;
@@ -18,11 +18,11 @@ export interface StaffParts {
 
 const roleItem = named('StaffRole', object({ userId: idText(), role: oneOf(ROLES) }));
 
-export function createAdminStaffRoutes(parts: StaffParts): AnyRoute[] {
-  return [listRoute(parts), changeRoute(parts), claimRoute(parts)];
+export function createAdminStaffRoutes(deps: StaffDeps): AnyRoute[] {
+  return [listRoute(deps), changeRoute(deps), claimRoute(deps)];
 }
 
-function listRoute({ staff }: StaffParts): AnyRoute {
+function listRoute({ staff }: StaffDeps): AnyRoute {
   return defineRoute({
     method: 'GET',
     path: '/ProxyAdmin/api/staff',
@@ -37,7 +37,7 @@ function listRoute({ staff }: StaffParts): AnyRoute {
   });
 }
 
-function changeRoute({ staff }: StaffParts): AnyRoute {
+function changeRoute({ staff }: StaffDeps): AnyRoute {
   return defineRoute({
     method: 'POST',
     path: '/ProxyAdmin/api/staff',
@@ -60,7 +60,7 @@ function changeRoute({ staff }: StaffParts): AnyRoute {
 }
 
 /** The link proves that its holder reads the console of the program; the passkey is what opens the door from then on. */
-function claimRoute({ staff, setupLink }: StaffParts): AnyRoute {
+function claimRoute({ staff, setupLink }: StaffDeps): AnyRoute {
   return defineRoute({
     method: 'POST',
     path: '/ProxyAdmin/api/claim',

@@ -13,11 +13,11 @@ import { accountCall } from '../sessions.ts';
 const appIdSchema = int64('Application id: decimal string');
 const PAGE_LINES = 100;
 
-export interface AdminDeliveryParts {
+export interface AdminWebhookDeps {
   readonly webhooks: Pick<WebhookOwnerApi, 'deliveries' | 'resend'>;
 }
 
-export function createAdminDeliveryRoutes({ webhooks }: AdminDeliveryParts): AnyRoute[] {
+export function createAdminWebhookRoutes({ webhooks }: AdminWebhookDeps): AnyRoute[] {
   return [
     defineRoute({
       method: 'GET',

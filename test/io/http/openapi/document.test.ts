@@ -21,7 +21,7 @@ import {
 import { SchemaBook } from '../../../../src/io/http/openapi/schemas.ts';
 import { defineRoute } from '../../../../src/io/http/route.ts';
 import { BUILT_IN } from '../../../../src/io/mcp/tools/built-in.ts';
-import { createRoutes, type RouteParts } from '../../../../src/io/routes/index.ts';
+import { createRoutes, type RouteDeps } from '../../../../src/io/routes/index.ts';
 import { requestText, sendRaw, startHttp } from '../../../support/http.ts';
 
 interface Operation {
@@ -40,7 +40,7 @@ interface Document {
 
 const FACTS = { title: 'test gateway', version: '0.0.1', baseUrl: 'http://localhost' };
 /** The parts are only closed over: no route is called but the description's. */
-const TABLE = createRoutes({ settings: new LiveSettings() } as unknown as RouteParts);
+const TABLE = createRoutes({ settings: new LiveSettings() } as unknown as RouteDeps);
 
 t.test('openapi: a definition becomes parameters, schemas, security and the errors it implies', async (t) => {
   const route = defineRoute({

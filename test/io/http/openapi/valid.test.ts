@@ -2,7 +2,7 @@
 import t from 'tap';
 import { LiveSettings } from '../../../../src/domain/settings/settings.ts';
 import { describeApi } from '../../../../src/io/http/openapi/document.ts';
-import { createRoutes, type RouteParts } from '../../../../src/io/routes/index.ts';
+import { createRoutes, type RouteDeps } from '../../../../src/io/routes/index.ts';
 
 interface Problem {
   readonly ruleId: string;
@@ -33,7 +33,7 @@ const { Validator } = await load<SchemaValidator>('@seriousme/openapi-schema-val
 type Loose = { [key: string]: Loose };
 
 /** The parts are only closed over: no route is called. */
-const TABLE = createRoutes({ settings: new LiveSettings() } as unknown as RouteParts);
+const TABLE = createRoutes({ settings: new LiveSettings() } as unknown as RouteDeps);
 const describe = () =>
   describeApi(TABLE, { title: 'test gateway', version: '0.0.1', baseUrl: 'https://gate.test' }) as Loose;
 
