@@ -13,6 +13,7 @@ import { FileRemovals } from '../io/files/storage/removals.ts';
 import { createPipeline, type Pipeline } from '../io/http/pipeline.ts';
 import type { AnyRoute, SessionLookup } from '../io/http/route.ts';
 import type { Server } from '../io/http/server.ts';
+import type { Services } from '../io/http/services.ts';
 import { createSessionLookup } from '../io/http/session-lookup.ts';
 import type { LiveCatalog } from '../io/mcp/catalog.ts';
 import type { ModuleClient } from '../io/modules/client.ts';
@@ -84,7 +85,7 @@ export function createPipelines(deps: HttpDeps): Pipelines {
   });
   const pipelineOf = (
     routes: readonly AnyRoute[],
-    listener: { site: Site; proxyProtocol: boolean },
+    listener: { site: Site; proxyProtocol: boolean; notFound?: Services['notFound'] },
     bounds: SharedBounds,
   ) =>
     createPipeline({
@@ -123,7 +124,7 @@ export function createPipelines(deps: HttpDeps): Pipelines {
   const pages = openPages(configuration, api);
   const publicPipeline = pipelineOf(
     [...api, ...pages.routes],
-    { site, proxyProtocol: configuration.listen.proxyProtocol },
+    { site, proxyProtocol: configuration.listen.proxyProtocol, notFound: pages.notFound },
     deps.bounds,
   );
   const read = () => readMetrics(deps, publicPipeline);

@@ -4,7 +4,9 @@ import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Configuration } from '../domain/config/configuration.ts';
 import type { AnyRoute } from '../io/http/route.ts';
+import type { Services } from '../io/http/services.ts';
 import { type CachedFile, FileCache } from '../io/web/file-cache.ts';
+import { createNotFound } from '../io/web/not-found.ts';
 import { builtInFiles, FolderUnfit, folderFiles, type VendorFile } from '../io/web/page-tree.ts';
 import { FolderUnusable } from './data-directory.ts';
 
@@ -22,18 +24,21 @@ const VENDOR = [
 
 export interface Pages {
   readonly routes: readonly AnyRoute[];
+  readonly notFound: Services['notFound'];
 }
 
 /** Reads all pages. `api`: the routes that no file may hide. Throws `FolderUnusable` for an unfit `StaticPath`. */
 export function openPages({ staticPath }: Configuration, api: readonly AnyRoute[]): Pages {
-  const builtIn = new FileCache(
-    builtInFiles(WEB_FOLDER, vendorFiles(), { homePage: staticPath === undefined }),
-  );
-  if (staticPath === undefined) return builtIn;
+  const { files, notFound: page } = builtInFiles(WEB_FOLDER, vendorFiles(), {
+    homePage: staticPath === undefined,
+  });
+  const builtIn = new FileCache(files);
+  const notFound = createNotFound(page);
+  if (staticPath === undefined) return { routes: builtIn.routes, notFound };
   const taken = new Set([...api, ...builtIn.routes].map(({ path }) => path));
   // Custom pages bring their own content security policy, in a meta element.
   const own = new FileCache(readFolder(staticPath, taken), '');
-  return { routes: [...builtIn.routes, ...own.routes] };
+  return { routes: [...builtIn.routes, ...own.routes], notFound };
 }
 
 function readFolder(path: string, taken: ReadonlySet<string>): CachedFile[] {

@@ -103,6 +103,10 @@ function isStale(exchange: Exchange, route: AnyRoute): boolean {
 /** A refusal in the route's own form. A stale cookie that was refused is taken back, so that a client's repeat signs up. */
 export function refusal(exchange: Exchange, error: GatewayError): Reply {
   const { route, site } = exchange;
+  if (route === undefined && error.row === 'NotFound') {
+    const page = exchange.services.notFound?.(exchange.head);
+    if (page !== undefined) return page;
+  }
   const takesBack = error.row === 'SessionNotFound' && route !== undefined && isStale(exchange, route);
   return (
     route?.refusal?.(error, exchange) ?? errorReply(error, takesBack ? clearSid(site.secureCookies) : [])

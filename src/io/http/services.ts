@@ -7,7 +7,8 @@ import type { Site } from '../../domain/site.ts';
 import type { Challenges } from '../accounts/challenges.ts';
 import type { OpenBodies } from './body/open-bodies.ts';
 import type { InFlight } from './in-flight.ts';
-import type { SessionLookup } from './route.ts';
+import type { IncomingHead } from './request.ts';
+import type { Reply, SessionLookup } from './route.ts';
 
 export interface Services {
   readonly actors: ActorSystem;
@@ -20,6 +21,8 @@ export interface Services {
   /** Told of each account that was created, once or more. */
   readonly onSignedUp: (userId: string) => void;
   readonly inFlight: InFlight;
+  /** The answer to a path that no route has; undefined for the usual JSON. */
+  readonly notFound?: ((head: IncomingHead) => Reply | undefined) | undefined;
   /** Looks at the bodies that are still arriving; those of the process unless given. */
   readonly openBodies?: OpenBodies;
 }

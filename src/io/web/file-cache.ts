@@ -3,7 +3,7 @@
  * exempt from rate limits (spec 8.1 rule 6).
  */
 import { extname } from 'node:path';
-import { type AnyRoute, defineRoute } from '../http/route.ts';
+import { type AnyRoute, defineRoute, type HeaderList } from '../http/route.ts';
 import { CachedBody } from './cached-body.ts';
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -29,6 +29,21 @@ export const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
   "manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
+const FILE_FIELDS: HeaderList = [
+  ['Referrer-Policy', 'no-referrer'],
+  ['Cross-Origin-Resource-Policy', 'same-origin'],
+];
+
+/** Header fields of a page under this `Content-Security-Policy`. */
+export function pageFields(policy: string): HeaderList {
+  return [
+    ...FILE_FIELDS,
+    ['Content-Security-Policy', policy],
+    ['X-Frame-Options', 'DENY'],
+    ['Cross-Origin-Opener-Policy', 'same-origin'],
+  ];
+}
+
 export interface CachedFile {
   /** The path it is served at, with a leading `/`. */
   readonly path: string;
@@ -50,15 +65,11 @@ export class FileCache {
 
 function bodyOf(file: CachedFile, policy: string): CachedBody {
   const contentType = TYPES[extname(file.path) || '.html'] ?? 'application/octet-stream';
-  const fields: [string, string][] = [
+  const isPage = contentType.startsWith('text/html') && policy !== '';
+  const fields: HeaderList = [
     ['Cache-Control', file.immutable ? 'public, max-age=31536000, immutable' : 'no-cache'],
-    ['Referrer-Policy', 'no-referrer'],
-    ['Cross-Origin-Resource-Policy', 'same-origin'],
+    ...(isPage ? pageFields(policy) : FILE_FIELDS),
   ];
-  if (contentType.startsWith('text/html') && policy !== '') {
-    fields.push(['Content-Security-Policy', policy], ['X-Frame-Options', 'DENY']);
-    fields.push(['Cross-Origin-Opener-Policy', 'same-origin']);
-  }
   return new CachedBody(file.bytes, contentType, fields, !COMPRESSED.has(extname(file.path)));
 }
 

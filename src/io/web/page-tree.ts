@@ -35,6 +35,9 @@ const PAGES: Readonly<Record<string, readonly string[]>> = {
   'docs/index.html': ['/docs/swagger', '/docs/swagger/'],
 };
 
+/** Served at no path of its own. */
+const NOT_FOUND = 'not-found/index.html';
+
 /** A file of a library and its name below the assets. */
 export interface VendorFile {
   readonly name: string;
@@ -50,12 +53,18 @@ export class FolderUnfit extends Error {
   }
 }
 
+interface BuiltIn {
+  readonly files: readonly CachedFile[];
+  /** The page of an address that no route has. */
+  readonly notFound: Buffer;
+}
+
 /** The built-in pages from the folder that holds them. `homePage` false: `/` is served by other files. */
 export function builtInFiles(
   folder: string,
   vendor: readonly VendorFile[],
   { homePage }: { homePage: boolean },
-): CachedFile[] {
+): BuiltIn {
   const own = listFiles(folder).map((name) => ({ name, bytes: readFileSync(join(folder, name)) }));
   const foreign = vendor.map(({ name, file }) => ({ name: `vendor/${name}`, bytes: readFileSync(file) }));
   const assets = [...own.filter(({ name }) => extname(name) !== '.html'), ...foreign];
@@ -67,15 +76,17 @@ export function builtInFiles(
     bytes,
     immutable: true,
   }));
+  let notFound = Buffer.alloc(0);
   for (const { name, bytes } of own) {
     const page = Buffer.from(bytes.toString('utf8').replaceAll(ASSETS, base));
+    if (name === NOT_FOUND) notFound = page;
     for (const path of PAGES[name] ?? []) {
       if (path === '/' && !homePage) continue;
       const admin = path.startsWith('/ProxyAdmin');
       files.push({ path, bytes: page, immutable: false, ...(admin ? { adminOnly: true as const } : {}) });
     }
   }
-  return files;
+  return { files, notFound };
 }
 
 /** A folder unchanged: `index.html` at `/`, other files at their names. Throws `FolderUnfit`. */

@@ -99,6 +99,109 @@ t.test('files are not limited, and no other method is offered on them', async (t
   t.equal(posted.headers['allow'], 'GET, HEAD');
 });
 
+const JSON_404 = '{"error":{"code":1004,"message":"Not found"}}';
+/** What browsers send when somebody opens an address. */
+const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8';
+
+t.test('an unknown address is a page for browsers and JSON for every other client', async (t) => {
+  const { routes, notFound } = openPages({ staticPath: undefined } as Configuration, []);
+  const { url, port, close, bugs, finished } = startHttp({ routes: [...routes], pipeline: { notFound } });
+  t.teardown(close);
+  const get = (path: string, accept?: string, method = 'GET') =>
+    sendRaw(port, requestText(method, path, accept === undefined ? {} : { Accept: accept }));
+
+  for (const accept of [
+    BROWSER,
+    'text/html',
+    'TEXT/HTML;charset=utf-8',
+    'text/*, application/json;q=0.1, text/html',
+  ]) {
+    const { status, headers, body } = await get('/nothing', accept);
+    t.equal(status, 404, accept);
+    t.equal(headers['content-type'], 'text/html; charset=utf-8');
+    t.equal(headers['content-security-policy'], PAGE_POLICY);
+    t.equal(headers['x-frame-options'], 'DENY');
+    t.equal(headers['x-content-type-options'], 'nosniff');
+    t.equal(headers['cache-control'], 'no-store');
+    t.equal(headers['vary'], 'Accept');
+    t.match(body, /<h1>Page not found<\/h1>/);
+    t.match(body, /<a [^>]*href="\/"/, 'a link home');
+    t.notMatch(body, /\{\{|style=|<script/, 'nothing inline, no placeholder left');
+  }
+  const page = (await get('/nothing', BROWSER)).body;
+  const served = new Set(routes.map(({ path }) => path));
+  for (const [, address = ''] of page.matchAll(/(?:src|href)="(\/web\/[^"]+)"/g))
+    t.ok(served.has(address), address);
+  const head = await get('/nothing', BROWSER, 'HEAD');
+  t.equal(head.status, 404);
+  t.equal(head.headers['content-length'], String(page.length));
+  t.equal((await fetched(`${url}/nothing`, { accept: BROWSER }, 'HEAD')).body.length, 0);
+
+  for (const accept of [
+    undefined,
+    '*/*',
+    'application/json',
+    'text/html, application/json',
+    'application/json, text/html;q=0.9',
+    'text/html;q=0, */*;q=0.5',
+    'text/html;q=2',
+    'text/html;q=x',
+    'text/html;q=0.5, */*',
+    'text/html;q=0.5, application/*;q=0.6',
+    'text/htmlx',
+    '',
+  ]) {
+    const { status, headers, body } = await get('/nothing', accept);
+    t.equal(status, 404, accept ?? 'no Accept');
+    t.equal(headers['content-type'], 'application/json');
+    t.equal(headers['vary'], undefined);
+    t.equal(body, JSON_404);
+  }
+  for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS'])
+    t.equal((await get('/nothing', BROWSER, method)).headers['content-type'], 'application/json', method);
+  t.same(bugs, []);
+  t.ok(
+    finished.every(({ error }) => error === 'NotFound'),
+    'the log names the error of each',
+  );
+});
+
+t.test('addresses of APIs, modules among them, are JSON whatever is accepted', async (t) => {
+  const { routes, notFound } = openPages({ staticPath: undefined } as Configuration, []);
+  const { port, close } = startHttp({ routes: [...routes], pipeline: { notFound } });
+  t.teardown(close);
+  const typeOf = async (path: string) =>
+    (await sendRaw(port, requestText('GET', path, { Accept: BROWSER }))).headers['content-type'];
+  for (const path of [
+    '/auth',
+    '/auth/v1/nothing',
+    '/auth/v9',
+    '/mcp',
+    '/mcp/sse',
+    '/internal/v1/events',
+    '/metrics',
+    '/health',
+    '/.well-known/oauth-protected-resource/mcp',
+    '/ProxyAdmin/api',
+    '/ProxyAdmin/api/nothing',
+    '/docs/swagger/nothing.json',
+    '/wallet/v1/nothing',
+    '/nothing/v2',
+  ])
+    t.equal(await typeOf(path), 'application/json', path);
+  for (const path of [
+    '/authors',
+    '/mcp-guide',
+    '/ProxyAdmin/apis',
+    '/docs',
+    '/docs/nothing',
+    '/a/b/c',
+    '/v1',
+    '//',
+  ])
+    t.match(await typeOf(path), 'text/html', path);
+});
+
 t.test('admin pages are served to the allowed addresses alone', async (t) => {
   const { url, close } = startHttp({ routes: [...cacheOf().routes], site: { adminAllow: ['10.0.0.0/8'] } });
   t.teardown(close);
