@@ -103,14 +103,12 @@ function isStale(exchange: Exchange, route: AnyRoute): boolean {
 /** A refusal in the route's own form. A stale cookie that was refused is taken back, so that a client's repeat signs up. */
 export function refusal(exchange: Exchange, error: GatewayError): Reply {
   const { route, site } = exchange;
-  if (route === undefined && error.row === 'NotFound') {
-    const page = exchange.services.notFound?.(exchange.head);
-    if (page !== undefined) return page;
-  }
+  const page =
+    route === undefined && error.row === 'NotFound' ? exchange.services.notFound?.(exchange.head) : undefined;
+  const own = page ?? route?.refusal?.(error, exchange);
+  if (own !== undefined) return own.error === undefined ? own.withError(error.row) : own;
   const takesBack = error.row === 'SessionNotFound' && route !== undefined && isStale(exchange, route);
-  return (
-    route?.refusal?.(error, exchange) ?? errorReply(error, takesBack ? clearSid(site.secureCookies) : [])
-  );
+  return errorReply(error, takesBack ? clearSid(site.secureCookies) : []);
 }
 
 /** Header `pkey`: absent is not charged, malformed is refused (events.md). Keyed by the decoded bytes. */
@@ -166,6 +164,5 @@ export function answerUnrouted(exchange: Exchange, match: Exclude<Match, { found
     const offers = match.offered.flatMap((route) => route.offers?.(exchange.settings) ?? []);
     return preflight(site, head, match.methods, offers);
   }
-  exchange.error = 'MethodNotAllowed';
   return errorReply(new GatewayError('MethodNotAllowed'), [['Allow', match.methods.join(', ')]]);
 }

@@ -48,7 +48,6 @@ export class Exchange implements RouteContext, InFlightRequest {
   session: SessionContext | undefined;
   /** CORS fields of the answer. */
   cors: HeaderList = [];
-  error: ErrorName | undefined;
   /** The answer is written, or the client is gone. */
   over = false;
   aborted = false;
@@ -78,6 +77,7 @@ export class Exchange implements RouteContext, InFlightRequest {
   readonly startedMs: number;
   readonly #wire: Wire;
   #listeners: (() => void)[] | undefined;
+  #error: ErrorName | undefined;
 
   constructor(
     response: HttpResponse,
@@ -105,6 +105,10 @@ export class Exchange implements RouteContext, InFlightRequest {
     this.limiter = new RequestCharges(services.limiter, client.address, port, client.forwarded, nowMs);
   }
 
+  /** The failure that the answer reports, or that cut it off. */
+  get error(): ErrorName | undefined {
+    return this.#error;
+  }
   get rawQuery(): string {
     return this.head.rawQuery;
   }
@@ -202,8 +206,15 @@ export class Exchange implements RouteContext, InFlightRequest {
     };
   }
 
+  /** Fixes the answer of a request that is the last of its connection, before it is written. */
+  decide(reply: Reply): void {
+    this.decided = true;
+    this.#error = reply.error;
+  }
+
   /** Writes the answer; false when it came too late. Throws, with nothing written, when a header is unfit. */
   answer(reply: Reply, close: boolean): boolean {
+    if (reply.error !== undefined) this.#error = reply.error;
     if (this.over) return false;
     this.sentBytes = this.#wire.answer(reply, this.#factsOf(close), this.running);
     this.over = true;
@@ -212,7 +223,7 @@ export class Exchange implements RouteContext, InFlightRequest {
   }
 
   /** Starts an answer that leaves piece by piece. Throws as `answer` does. */
-  stream(reply: StreamReply, close: boolean, listener: StreamListener): void {
+  stream(reply: StreamReply, close: boolean, listener: Omit<StreamListener, 'cut'>): void {
     if (this.over) {
       reply.source.lost();
       return;
@@ -227,6 +238,9 @@ export class Exchange implements RouteContext, InFlightRequest {
           listener.ended(sentBytes);
         },
         failed: listener.failed,
+        cut: (error) => {
+          this.#error = error;
+        },
       });
     } catch (error) {
       this.over = false;

@@ -2,6 +2,7 @@
  * An answer's body as it leaves (events.md "What uWebSockets.js does with long responses", files.md item 10): known
  * lengths through `tryEnd`, others chunked in pieces that uWS does not lose. One per streamed answer.
  */
+import type { ErrorName } from '../../domain/errors.ts';
 import { corked, writePiece } from './cork.ts';
 import { endHeadPending, endPending } from './reply.ts';
 import type { HttpResponse } from './server.ts';
@@ -21,6 +22,8 @@ interface OutgoingHooks {
   ended(sentBytes: number): void;
   /** The source threw: a bug. The connection is cut. */
   failed(error: unknown): void;
+  /** The connection is about to be closed because of this failure. */
+  cut(error: ErrorName): void;
   /** After the end of an answer that stays pending: more of it has left. */
   left?(): void;
 }
@@ -117,9 +120,10 @@ export class OutgoingStream implements OutgoingBody {
     this.#finish();
   }
 
-  cut(): void {
+  cut(error?: ErrorName): void {
     if (this.#over) return;
     this.#ending = true;
+    if (error !== undefined) this.#hooks.cut(error);
     // onAborted fires within, and with it `lost`. A chunked body's own callback is no place for it: uWS reads on.
     const close = () => this.#over || this.#response.close();
     if (this.#pending) setImmediate(close);
@@ -179,7 +183,7 @@ export class OutgoingStream implements OutgoingBody {
       run();
     } catch (error) {
       this.#hooks.failed(error);
-      this.cut();
+      this.cut('InternalError');
     }
   }
 

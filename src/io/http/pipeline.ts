@@ -205,14 +205,12 @@ class Engine implements Pipeline {
   #fail(exchange: Exchange, thrown: unknown): void {
     if (exchange.decided) return;
     const known = thrown instanceof GatewayError ? thrown : this.#bug(exchange, thrown);
-    exchange.error = known.row;
     exchange.limiter.noteRefusal(known, exchange.holder);
     this.#finish(exchange, refusal(exchange, known), CLOSING.has(known.row));
   }
 
   #bug(exchange: Exchange, thrown: unknown): GatewayError {
     this.#options.onBug(thrown, exchange.requestId);
-    exchange.error = 'InternalError';
     return new GatewayError('InternalError');
   }
 
@@ -224,7 +222,7 @@ class Engine implements Pipeline {
   #finish(exchange: Exchange, reply: Reply, close: boolean): void {
     if (!exchange.last) this.#write(exchange, reply, close);
     else if (!exchange.decided) {
-      exchange.decided = true;
+      exchange.decide(reply);
       setImmediate(() => this.#write(exchange, reply, true));
     } else if (reply instanceof StreamReply) reply.source.lost();
   }

@@ -157,6 +157,7 @@ export function errorReply(error: GatewayError, headers: HeaderList = []): Reply
     errorRow(error.row).status,
     { error: errorBody(error.row, error.detail) },
     retry === undefined ? headers : [...headers, ['Retry-After', String(Math.max(1, Math.ceil(retry)))]],
+    error.row,
   );
 }
 

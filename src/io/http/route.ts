@@ -133,8 +133,6 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   readonly holder: Holder;
   /** A route that finds the session by itself (/mcp) names it here, so that bounds count for its user. Throws the row of a bound. */
   identify(session: SessionContext): void;
-  /** What the log names; a route that answers a failure in a form of its own (/mcp) puts it here. */
-  error?: ErrorName | undefined;
   /** Called once when the client leaves before the answer. */
   onAbort(listener: () => void): void;
 }
@@ -152,6 +150,8 @@ export class Reply {
   readonly headLengthBytes: number | undefined;
   /** The answer to HEAD came from elsewhere; otherwise its length is that of `body`. */
   readonly isHead: boolean;
+  /** The failure that this answer reports, in whatever form; log and metrics read it here. */
+  readonly error: ErrorName | undefined;
 
   constructor(
     status: number,
@@ -159,6 +159,7 @@ export class Reply {
     contentType?: string,
     headers: HeaderList = [],
     head?: { readonly lengthBytes: number | undefined },
+    error?: ErrorName,
   ) {
     this.status = status;
     this.body = body;
@@ -166,6 +167,7 @@ export class Reply {
     this.headers = headers;
     this.isHead = head !== undefined;
     this.headLengthBytes = head?.lengthBytes;
+    this.error = error;
   }
 
   /** The success envelope with further headers, a cookie for example. */
@@ -174,13 +176,19 @@ export class Reply {
   }
 
   /** JSON without the envelope. */
-  static json(status: number, value: unknown, headers: HeaderList = []): Reply {
-    return new Reply(status, JSON.stringify(value), 'application/json', headers);
+  static json(status: number, value: unknown, headers: HeaderList = [], error?: ErrorName): Reply {
+    return new Reply(status, JSON.stringify(value), 'application/json', headers, undefined, error);
   }
 
   /** Zero bytes. */
   static empty(status = 200, headers: HeaderList = []): Reply {
     return new Reply(status, null, undefined, headers);
+  }
+
+  /** The same answer as the report of a failure. */
+  withError(error: ErrorName): Reply {
+    const head = this.isHead ? { lengthBytes: this.headLengthBytes } : undefined;
+    return new Reply(this.status, this.body, this.contentType, this.headers, head, error);
   }
 }
 

@@ -3,6 +3,7 @@
  * downloads, proxied answers and event streams leave through a `StreamReply`. Types and the reply class; incoming.ts
  * and outgoing.ts do the work.
  */
+import type { ErrorName } from '../../domain/errors.ts';
 import type { IncomingSink } from './body/incoming-body.ts';
 import { type HeaderList, Reply } from './route.ts';
 
@@ -26,8 +27,8 @@ export interface OutgoingBody {
   send(bytes: Uint8Array | string): boolean;
   /** The answer is complete. Of an answer with a known length: once that many bytes were sent it ends by itself. */
   end(): void;
-  /** Ends the connection: what was promised cannot be finished. */
-  cut(): void;
+  /** Closes the connection because the promised body cannot be finished; the log names `error`. */
+  cut(error?: ErrorName): void;
 }
 
 /** Fills an answer. */

@@ -3,6 +3,7 @@
  * piece by piece, and is silent once the client is gone.
  */
 
+import type { ErrorName } from '../../domain/errors.ts';
 import { type IncomingHooks, IncomingStream } from './body/incoming.ts';
 import type { OpenBodies } from './body/open-bodies.ts';
 import { type BodySink, readBody } from './body/whole-body.ts';
@@ -25,13 +26,15 @@ const NO_INTAKE: IncomingHooks = {
   failed: () => undefined,
 };
 
-const NO_LISTENER: StreamListener = { ended: () => undefined, failed: () => undefined };
+const NO_LISTENER: StreamListener = { ended: () => undefined, failed: () => undefined, cut: () => undefined };
 
 /** What a streamed answer tells. */
 export interface StreamListener {
   ended(sentBytes: number): void;
   /** The source threw: a bug. The connection is cut. */
   failed(error: unknown): void;
+  /** The connection is about to be closed because of this failure. */
+  cut(error: ErrorName): void;
 }
 
 export class Wire {
@@ -187,6 +190,7 @@ export class Wire {
         if (this.#pending) this.#keepOpen();
       },
       failed: (error: unknown) => listener.failed(error),
+      cut: (error: ErrorName) => listener.cut(error),
       left: () => this.#keepOpen(),
     };
     const outgoing = new OutgoingStream(this.#response, source, lengthBytes, hooks, this.#pending);

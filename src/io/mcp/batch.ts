@@ -3,7 +3,8 @@
  * the event loop is given back between slices, so that one POST neither fills the memory nor holds up other callers.
  */
 import { setImmediate } from 'node:timers/promises';
-import { errorEnvelope } from './rpc.ts';
+import type { ErrorName } from '../../domain/errors.ts';
+import { errorEnvelope, type RpcAnswer, RpcFailure } from './rpc.ts';
 
 /** Bytes of an answer to a batch. Source: mcp.md. */
 export const BATCH_BYTES_MAX = 4 * 1024 * 1024;
@@ -32,6 +33,7 @@ export class BatchAnswers {
   #isFull = false;
   /** What was no answer at all: a bug. */
   #failure: { readonly error: unknown } | undefined;
+  #error: ErrorName | undefined;
 
   /** `ids`: JSON texts of those that get an answer. */
   constructor(ids: readonly (string | undefined)[]) {
@@ -43,7 +45,12 @@ export class BatchAnswers {
     return this.#isFull;
   }
 
-  add(id: string | undefined, answer: string | Buffer | Promise<string | Buffer>): void {
+  /** The last failure among the answers, for the log. */
+  get error(): ErrorName | undefined {
+    return this.#error;
+  }
+
+  add(id: string | undefined, answer: RpcAnswer | Promise<RpcAnswer>): void {
     const index = this.#answers.push(undefined) - 1;
     if (!(answer instanceof Promise)) {
       this.#place(index, id, answer);
@@ -69,7 +76,9 @@ export class BatchAnswers {
     return Buffer.concat([...parts, CLOSE]);
   }
 
-  #place(index: number, id: string | undefined, text: string | Buffer): void {
+  #place(index: number, id: string | undefined, answer: RpcAnswer): void {
+    if (answer instanceof RpcFailure) this.#error = answer.error;
+    const text = answer instanceof RpcFailure ? answer.text : answer;
     this.#reservedBytes -= reserveOf(id);
     const room = this.#leftBytes - this.#reservedBytes - COMMA.length;
     const bytes = typeof text === 'string' ? Buffer.from(text) : text;

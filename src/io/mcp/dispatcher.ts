@@ -10,7 +10,16 @@ import type { CapabilityCodes } from './capability.ts';
 import type { Catalog } from './catalog.ts';
 import { codeCredential, deviceCredential } from './credentials.ts';
 import { CallsInFlight, cancelScope, capabilityScope } from './in-flight.ts';
-import { errorEnvelope, paramText, type RpcMessage, type RpcRequest, resultEnvelope } from './rpc.ts';
+import {
+  paramText,
+  type RpcAnswer,
+  type RpcFailure,
+  type RpcMessage,
+  type RpcRequest,
+  type RpcText,
+  resultEnvelope,
+  rpcFailure,
+} from './rpc.ts';
 import { ToolCalls } from './tool-calls.ts';
 import type { GatewayServices } from './tools/gateway.ts';
 
@@ -27,9 +36,7 @@ export interface McpOptions {
   readonly onCall?: CallObserver | undefined;
 }
 
-/** JSON text, encoded where it was at hand so. */
-export type RpcText = string | Buffer;
-type Answer = RpcText | Promise<RpcText>;
+type Answer = RpcAnswer | Promise<RpcAnswer>;
 type Silent = Extract<RpcMessage, { kind: 'silent' }>;
 
 export class McpDispatcher {
@@ -129,11 +136,10 @@ function after(
 }
 
 /** The error of one message. Anything but a row of the table is a bug and is rethrown to the pipeline. */
-export function failureText(error: unknown, id: string | undefined, context: RouteContext): string {
+export function failureOf(error: unknown, id: string | undefined): RpcFailure {
   if (!(error instanceof GatewayError)) throw error;
-  context.error = error.row;
   const retryAfterSeconds = error.row === 'AccessRateLimit' ? (error.retryAfterSeconds ?? 1) : undefined;
-  return errorEnvelope(id, error.row, error.detail, retryAfterSeconds);
+  return rpcFailure(id, error.row, error.detail, retryAfterSeconds);
 }
 
 function initialized({ site }: RouteContext): string {

@@ -145,6 +145,31 @@ export class RepeatedResult {
   }
 }
 
+/** JSON text, encoded where it was at hand so. */
+export type RpcText = string | Buffer;
+export type RpcAnswer = RpcText | RpcFailure;
+
+/** The text of an answer together with the failure that the log names. */
+export class RpcFailure {
+  readonly text: string;
+  readonly error: ErrorName;
+
+  constructor(error: ErrorName, text: string) {
+    this.error = error;
+    this.text = text;
+  }
+}
+
+/** An `errorEnvelope` that the log names. */
+export function rpcFailure(
+  id: string | undefined,
+  error: ErrorName,
+  detail?: string,
+  retryAfterSeconds?: number,
+): RpcFailure {
+  return new RpcFailure(error, errorEnvelope(id, error, detail, retryAfterSeconds));
+}
+
 /**
  * Clients cannot read `id: null` (mcp.md): without an id the member is left out. The message of a limit is the table's
  * alone; what was limited stands in `data`.

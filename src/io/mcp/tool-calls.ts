@@ -27,7 +27,7 @@ import { argumentsOf, withCodeInQuery } from './code-injection.ts';
 import { type CallInFlight, type CallsInFlight, callScope } from './in-flight.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
 import { backendHeaders, backendRequest, type Outgoing } from './outgoing.ts';
-import { errorEnvelope, type RpcRequest, resultEnvelope } from './rpc.ts';
+import { errorEnvelope, RpcFailure, type RpcRequest, resultEnvelope, rpcFailure } from './rpc.ts';
 import { TIMEOUT_MS } from './tool.ts';
 import { ToolLimits } from './tool-limits.ts';
 import type { GatewayCall, GatewayServices } from './tools/gateway.ts';
@@ -41,7 +41,8 @@ interface ToolCallOptions {
 }
 
 /** JSON-RPC text of the answer. */
-type Answer = string | Promise<string>;
+type RpcReply = string | RpcFailure;
+type Answer = RpcReply | Promise<RpcReply>;
 
 export class ToolCalls {
   readonly #options: ToolCallOptions;
@@ -96,7 +97,7 @@ export class ToolCalls {
     values: JsonObject,
     outgoing: Sendable | undefined,
     call: ToolCall,
-  ): Promise<string> {
+  ): Promise<RpcReply> {
     try {
       if (!(await auditAttempt(call, call.record))) return errorEnvelope(call.id, 'ToolFailed', 'cancelled');
     } catch (error) {
@@ -178,8 +179,7 @@ export class ToolCalls {
       // A bound or the storage: the same as a module that is down.
       const failed = errorRow(error.row).status >= 500;
       audit(call, call.record, failed ? 'failed' : 'error');
-      if (failed) call.context.error = error.row;
-      if (failed) return errorEnvelope(call.id, error.row, error.detail, error.retryAfterSeconds);
+      if (failed) return rpcFailure(call.id, error.row, error.detail, error.retryAfterSeconds);
       return resultEnvelope(call.id, wrap(errorText(error.row, error.detail), true));
     }
   }
@@ -193,8 +193,7 @@ export class ToolCalls {
   ): Answer {
     if (endpoint === undefined || outgoing.url === undefined) {
       audit(call, call.record, 'failed');
-      call.context.error = 'ModuleUnavailable';
-      return errorEnvelope(call.id, 'ModuleUnavailable');
+      return rpcFailure(call.id, 'ModuleUnavailable');
     }
     const { context } = call;
     const { inFlight } = this.#options;
@@ -220,7 +219,7 @@ export class ToolCalls {
     });
   }
 
-  #answer(result: ModuleResult, call: ToolCall, wrap: Wrap): string {
+  #answer(result: ModuleResult, call: ToolCall, wrap: Wrap): RpcReply {
     if (result.ok) {
       const { status, body } = result.answer;
       const text = body.toString('utf8');
@@ -232,10 +231,9 @@ export class ToolCalls {
     audit(call, call.record, outcomeOf(error));
     if (error === 'Aborted') return errorEnvelope(call.id, 'ToolFailed', 'cancelled');
     if (error === 'AccessRateLimit') throw tooManyCalls(result.refusedBy);
-    call.context.error = error;
-    if (error === 'ModuleAnswerTooLarge')
-      return resultEnvelope(call.id, wrap(errorText('ModuleAnswerTooLarge', 'ask for less at once'), true));
-    return errorEnvelope(call.id, error);
+    if (error !== 'ModuleAnswerTooLarge') return rpcFailure(call.id, error);
+    const text = wrap(errorText(error, 'ask for less at once'), true);
+    return new RpcFailure(error, resultEnvelope(call.id, text));
   }
 }
 

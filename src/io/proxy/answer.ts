@@ -3,7 +3,7 @@
  * length, is streamed with back-pressure. An incomplete answer closes the connection, so it never looks complete.
  */
 
-import { GatewayError } from '../../domain/errors.ts';
+import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { RefusedBy } from '../../domain/limits/bounds.ts';
 import { Reply } from '../http/route.ts';
 import { type OutgoingBody, type OutgoingSource, StreamReply } from '../http/stream.ts';
@@ -42,7 +42,7 @@ export class ProxiedCall implements RelayListener, OutgoingSource {
   /** The client's socket is full. */
   #waiting = false;
   #ended = false;
-  #failed = false;
+  #failed: ModuleError | undefined;
 
   constructor(options: ProxiedCallOptions) {
     this.#options = options;
@@ -88,17 +88,17 @@ export class ProxiedCall implements RelayListener, OutgoingSource {
   }
 
   failed(error: ModuleError, refusedBy?: RefusedBy): void {
-    this.#failed = true;
+    this.#failed = error;
     this.#held = [];
     this.#options.onEnded({ kind: 'failed', error });
     // After an abort the answer is not read.
     if (!this.#opened) this.#reject(refusalOf(error, refusedBy));
-    else this.#out?.cut();
+    else this.#out?.cut(cutBy(error));
   }
 
   start(out: OutgoingBody): void {
     this.#out = out;
-    if (this.#failed) out.cut();
+    if (this.#failed !== undefined) out.cut(cutBy(this.#failed));
     else this.#continue();
   }
 
@@ -119,7 +119,7 @@ export class ProxiedCall implements RelayListener, OutgoingSource {
   /** Switches to streaming. */
   #open(): void {
     const head = this.#head;
-    if (this.#ended || this.#failed || this.#opened || head === undefined) return;
+    if (this.#ended || this.#failed !== undefined || this.#opened || head === undefined) return;
     this.#opened = true;
     const lengthBytes = declaredLength(head);
     const contentType = answerType(head.contentType);
@@ -167,6 +167,11 @@ export class ProxiedCall implements RelayListener, OutgoingSource {
     this.#paused = true;
     this.#flow?.pause();
   }
+}
+
+/** What the log names beside the status of success; a client that left is no failure. */
+function cutBy(error: ModuleError): ErrorName | undefined {
+  return error === 'Aborted' ? undefined : error;
 }
 
 function refusalOf(error: ModuleError, refusedBy?: RefusedBy): GatewayError {

@@ -11,9 +11,18 @@ import { type AnyRoute, defineRoute, type HeaderList, Reply, type RouteContext }
 import { type Authentication, authenticate } from '../mcp/authenticate.ts';
 import { BatchAnswers, SLICE_MESSAGES, type YieldToLoop, yieldToLoop } from '../mcp/batch.ts';
 import { describeMcp } from '../mcp/described.ts';
-import { failureText, McpDispatcher, type McpOptions, type RpcText } from '../mcp/dispatcher.ts';
+import { failureOf, McpDispatcher, type McpOptions } from '../mcp/dispatcher.ts';
 import { EndedSessions } from '../mcp/ended-sessions.ts';
-import { errorEnvelope, type RpcBody, type RpcMessage, type RpcRequest, readRpc } from '../mcp/rpc.ts';
+import {
+  errorEnvelope,
+  type RpcAnswer,
+  type RpcBody,
+  RpcFailure,
+  type RpcMessage,
+  type RpcRequest,
+  readRpc,
+  rpcFailure,
+} from '../mcp/rpc.ts';
 import { BUILT_IN } from '../mcp/tools/built-in.ts';
 
 /** Bytes of one POST, a batch included. */
@@ -96,11 +105,8 @@ class McpHttpHandler {
     }
     if (this.#ended.has(context.header('mcp-session-id'))) {
       authenticate(context, 1);
-      context.error = 'NotFound';
-      return json(
-        404,
-        errorEnvelope(undefined, 'NotFound', 'this Mcp-Session-Id was ended, initialize again'),
-      );
+      const ended = rpcFailure(undefined, 'NotFound', 'this Mcp-Session-Id was ended, initialize again');
+      return json(404, ended);
     }
     const body = readBody(context.rawBody);
     let authentication: Authentication;
@@ -110,8 +116,7 @@ class McpHttpHandler {
       return failure(error, body.kind === 'single' ? idOf(body.message) : undefined, context);
     }
     if (body.kind === 'refused') {
-      context.error = body.error;
-      return json(errorRow(body.error).status, errorEnvelope(undefined, body.error, body.detail));
+      return json(errorRow(body.error).status, rpcFailure(undefined, body.error, body.detail));
     }
     return body.kind === 'single'
       ? this.#single(body.message, context, authentication)
@@ -128,8 +133,7 @@ class McpHttpHandler {
       return Reply.empty();
     }
     if (message.kind === 'fault') {
-      context.error = message.error;
-      return ok(errorEnvelope(message.id, message.error, message.detail));
+      return ok(rpcFailure(message.id, message.error, message.detail));
     }
     try {
       const answer = this.#dispatcher.answer(message, context, authentication);
@@ -163,15 +167,16 @@ class McpHttpHandler {
     const whole = await answers.whole();
     if (whole === undefined) return Reply.empty();
     const begun = due.some((message) => message.kind === 'request' && message.method === 'initialize');
-    return json(200, whole, begun ? sessionHeader() : []);
+    const headers = begun ? sessionHeader() : [];
+    return new Reply(200, whole, 'application/json', headers, undefined, answers.error);
   }
 
   #answerOf(
     message: RpcRequest,
     context: RouteContext,
     authentication: Authentication,
-  ): RpcText | Promise<RpcText> {
-    const failed = (error: unknown) => failureText(error, message.id, context);
+  ): RpcAnswer | Promise<RpcAnswer> {
+    const failed = (error: unknown) => failureOf(error, message.id);
     try {
       const answer = this.#dispatcher.answer(message, context, authentication);
       return answer instanceof Promise ? answer.catch(failed) : answer;
@@ -201,18 +206,19 @@ function sessionHeader(): HeaderList {
   return [['Mcp-Session-Id', randomBytes(18).toString('base64url')]];
 }
 
-const ok = (text: RpcText) => json(200, text);
+const ok = (answer: RpcAnswer) => json(200, answer);
 
-function json(status: number, text: RpcText, headers: HeaderList = []): Reply {
-  return new Reply(status, text, 'application/json', headers);
+function json(status: number, answer: RpcAnswer, headers: HeaderList = []): Reply {
+  if (!(answer instanceof RpcFailure)) return new Reply(status, answer, 'application/json', headers);
+  return new Reply(status, answer.text, 'application/json', headers, undefined, answer.error);
 }
 
 /** A refusal of a whole request: 429 for a limit, an envelope and JSON-RPC at once (mcp.md), else HTTP 200. */
 function failure(error: unknown, id: string | undefined, context: RouteContext): Reply {
-  const text = failureText(error, id, context);
-  if (!(error instanceof GatewayError) || error.row !== 'AccessRateLimit') return ok(text);
+  const answer = failureOf(error, id);
+  if (!(error instanceof GatewayError) || error.row !== 'AccessRateLimit') return ok(answer);
   context.limiter.noteRefusal(error, context.holder);
-  return json(429, text, [['Retry-After', String(error.retryAfterSeconds ?? 1)]]);
+  return json(429, answer, [['Retry-After', String(error.retryAfterSeconds ?? 1)]]);
 }
 
 /** A bound, a share of it, or a stop: in the frame of JSON-RPC. Other refusals before the body keep the REST envelope. */
@@ -222,9 +228,5 @@ function refusal(error: GatewayError): Reply | undefined {
   if (status < 500 && !isLimit) return undefined;
   const retry = error.retryAfterSeconds;
   const headers: HeaderList = retry === undefined ? [] : [['Retry-After', String(retry)]];
-  return json(
-    status,
-    errorEnvelope(undefined, error.row, error.detail, isLimit ? retry : undefined),
-    headers,
-  );
+  return json(status, rpcFailure(undefined, error.row, error.detail, isLimit ? retry : undefined), headers);
 }

@@ -220,8 +220,6 @@ async function forward(deps: ProxyDeps, context: RouteContext, asked: Caller): P
     onEnded(ending) {
       record.backendMs = performance.now() - startedMs;
       audit(requestContext, record, endingOutcome(ending));
-      // An answer that broke off has a status of success in the log, and this beside it.
-      if (ending.kind === 'failed' && ending.error !== 'Aborted') context.error = ending.error;
     },
   });
   const flow = deps.modules.relay({ ...request, body: context.incoming, holder: context.holder }, call);

@@ -47,9 +47,8 @@ export function createAdminCatalogRoute(deps: CatalogDeps): AnyRoute {
       });
       const { tools, resources } = deps.catalog.current;
       if (faults.length === 0) return { tools: tools.size, resources: resources.size };
-      context.error = 'ConfigurationRefused';
       const error = { ...errorBody('ConfigurationRefused'), faults };
-      return Reply.json(errorRow('ConfigurationRefused').status, { error });
+      return Reply.json(errorRow('ConfigurationRefused').status, { error }, [], 'ConfigurationRefused');
     },
   });
 }
