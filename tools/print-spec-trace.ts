@@ -55,7 +55,7 @@ export function specTracePage(): string {
     '',
     'Generated from the contract client by `node build/tools/print-spec-trace.js`. The client (`test/contract/`) talks to the running program and knows only the [specification](specification.md). A line is one check: a sentence of the specification, word for word, and what a client sees. The check is the test “contract, section: what is seen” of the named file. What no client can see has another test, named in its line.',
     '',
-    'Every sentence has a line or is a [known gap](known-gaps.md), except those that announce what follows and those that begin with “Left open”. `test/docs/spec-trace.test.ts` checks that. Where things are built, and what other tests show: [IMPLEMENTATION.md](IMPLEMENTATION.md). Attacks: [SECURITY.md](SECURITY.md).',
+    'Every sentence has a line or is a [known gap](known-gaps.md), except those that announce what follows and those that begin with “Left open”. `test/docs/spec-trace.test.ts` checks that. Tests of readings, extensions, routes and errors: `test/docs/evidence/`. Attacks and faults: [SECURITY.md](SECURITY.md).',
     '',
     ...sections.flatMap((section) => sectionText(section, lines)),
   ].join('\n');

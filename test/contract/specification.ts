@@ -20,13 +20,13 @@ export interface Sentence {
 const PATH = 'docs/specification.md';
 const HEADING = /^#{2,3} (\d+(?:\.\d+)?)\.? (.+)$/;
 const HEAD_OF_TABLE = /^\|[-|\s:]+\|$/;
-const READING = /^\s*> /;
+const READING = /^\s*>/;
 /** The boundary between two sentences. */
 const SENTENCE_END = /(?<=\.)(?<!\be\.g\.)\s+(?=[A-Z0-9/])/;
 
 /**
  * The lines of a section without their Markdown. Table headers are omitted; quoted paragraphs are
- * readings and extensions, whose tests are in docs/IMPLEMENTATION.md.
+ * readings and extensions, whose tests are in test/docs/evidence.
  */
 function plainLines(lines: readonly string[]): string[] {
   return lines

@@ -1,6 +1,6 @@
 /**
- * docs/IMPLEMENTATION.md and docs/SECURITY.md: every route and every row of the error table has its line, and every line
- * that claims a test names one that exists, as it does with source files.
+ * Every route, every row of the error table, and every reading and extension of docs/specification.md has tests, and so
+ * has every line of docs/SECURITY.md. Named tests exist, and the specification names every route and error.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import t from 'tap';
@@ -11,49 +11,46 @@ import type { EventPush } from '../../src/io/modules/event-push.ts';
 import { createMetrics } from '../../src/io/observability/metrics.ts';
 import { createRoutes, type RouteDeps } from '../../src/io/routes/index.ts';
 import { createInternalRoutes } from '../../src/io/routes/internal.ts';
+import { ERROR_TESTS } from './evidence/errors.ts';
+import type { Evidence } from './evidence/evidence.ts';
+import { READINGS_1_TO_3 } from './evidence/readings-1-to-3.ts';
+import { READINGS_4 } from './evidence/readings-4.ts';
+import { READINGS_5_TO_9 } from './evidence/readings-5-to-9.ts';
+import { ROUTE_TESTS } from './evidence/routes.ts';
 
-interface Line {
-  readonly subject: string;
-  readonly shownBy: string;
+const READINGS: Evidence = { ...READINGS_1_TO_3, ...READINGS_4, ...READINGS_5_TO_9 };
+
+type Read = (file: string) => string | undefined;
+
+/** Table rows with tests: subject in the first column, tests in the last, which is titled “Shown by”. */
+function rowsOf(page: string): Evidence {
+  const tables = page.split(/\n(?!\|)/).filter((table) => /^\n*\|.*\| Shown by \|\n/.test(table));
+  const cells = tables
+    .flatMap((table) => table.trim().split('\n').slice(2))
+    .map((line) => line.split('|').map((cell) => cell.trim()));
+  return Object.fromEntries(
+    cells.map((row) => {
+      const references = [...(row.at(-2) ?? '').matchAll(/`(test\/[^`]+\.ts)`: “([^”]+)”/g)];
+      return [row[1] ?? '', references.map(([, file, name]) => `${file}: ${name}`)];
+    }),
+  );
 }
 
-/** Table lines of the page: subject in the first column, evidence in the last. */
-function linesOf(page: string): Line[] {
-  return page
-    .split('\n')
-    .filter((line) => line.startsWith('| ') && !line.startsWith('|---'))
-    .map((line) =>
-      line
-        .split('|')
-        .slice(1, -1)
-        .map((cell) => cell.trim()),
-    )
-    .map((cells) => ({ subject: cells[0] ?? '', shownBy: cells.at(-1) ?? '' }));
-}
-
-/** What is wrong with the evidence of a line. */
-function evidenceFaults(lines: readonly Line[], read: (file: string) => string | undefined): string[] {
-  const faults: string[] = [];
-  for (const { subject, shownBy } of lines) {
-    if (shownBy === 'Shown by') continue;
-    const references = [...shownBy.matchAll(/`(test\/[^`]+\.ts)`: “([^”]+)”/g)];
-    if (references.length === 0) faults.push(`${subject}: names no test`);
-    for (const [, file = '', name = ''] of references) {
+/** Subjects without a test, and tests that do not exist. */
+function evidenceFaults(evidence: Evidence, read: Read): string[] {
+  return Object.entries(evidence).flatMap(([subject, tests]) => {
+    if (tests.length === 0) return [`${subject}: names no test`];
+    return tests.flatMap((test) => {
+      const [, file = '', name = ''] = /^(\S+): (.+)$/.exec(test) ?? [];
       const source = read(file);
-      if (source === undefined) faults.push(`${subject}: ${file} does not exist`);
-      else if (!source.includes(name)) faults.push(`${subject}: ${file} has no test “${name}”`);
-    }
-  }
-  return faults;
+      if (source === undefined) return [`${subject}: ${file} does not exist`];
+      return name !== '' && source.includes(name) ? [] : [`${subject}: ${file} has no test “${name}”`];
+    });
+  });
 }
 
 function readSource(file: string): string | undefined {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
-  }
+  return existsSync(file) ? readFileSync(file, 'utf8') : undefined;
 }
 
 /** The public and the internal table. The parts are only closed over, never used: no route is called. */
@@ -67,44 +64,97 @@ function routeNames(): string[] {
   return [...names, ...internal.map((route) => `${route.method} internal ${route.path}`)];
 }
 
-const page = ['docs/IMPLEMENTATION.md', 'docs/SECURITY.md']
-  .map((path) => readFileSync(path, 'utf8'))
-  .join('\n');
-const lines = linesOf(page);
-const HEADERS = ['Route', 'Row', 'Section', 'Field', 'Transition', 'Rule', 'Request', 'Promise', 'Attack'];
-const subjects = new Set(lines.map((line) => line.subject.replaceAll('`', '')));
+/** Quoted paragraphs of numbered sections, `4.2 Reading: …`. Empty quoted lines separate paragraphs. */
+function readingsOf(page: string): string[] {
+  let section = '';
+  const paragraphs: string[] = [];
+  let isOpen = false;
+  for (const line of page.split('\n')) {
+    section = /^#{2,3} (\d+(?:\.\d+)?)/.exec(line)?.[1] ?? section;
+    const [, text] = /^\s*> (.+)$/.exec(line) ?? [];
+    if (text !== undefined && isOpen) paragraphs.push(`${paragraphs.pop()} ${text}`);
+    else if (text !== undefined && section !== '') paragraphs.push(`${section} ${text}`);
+    isOpen = text !== undefined && section !== '';
+  }
+  return paragraphs;
+}
 
-t.test('implementation: every row of the error table has a line', async (t) => {
-  for (const name of Object.keys(ERRORS)) t.ok(subjects.has(name), name);
+const MARKED = /^[\d.]+ (Reading|Extension): /;
+
+/** Paragraphs without a mark or a test, and evidence of words that no paragraph of its section has. */
+function readingFaults(paragraphs: readonly string[], subjects: readonly string[]): string[] {
+  const isIn = (subject: string, paragraph: string) => {
+    const [, section = '', words = ''] = /^(\S+) (.+)$/.exec(subject) ?? [];
+    return paragraph.startsWith(`${section} `) && paragraph.includes(words);
+  };
+  const texts = paragraphs.filter((paragraph) => !/^[\d.]+ \|/.test(paragraph));
+  return [
+    ...texts.filter((text) => !MARKED.test(text)).map((text) => `${text}: neither Reading nor Extension`),
+    ...texts.filter((text) => !subjects.some((each) => isIn(each, text))).map((text) => `${text}: no test`),
+    ...subjects.filter((each) => !texts.some((text) => isIn(each, text))).map((each) => `${each}: not said`),
+  ];
+}
+
+const specification = readFileSync('docs/specification.md', 'utf8');
+
+t.test('evidence: every row of the error table has tests', async (t) => {
+  t.same(Object.keys(ERROR_TESTS).sort(), Object.keys(ERRORS).sort());
 });
 
-t.test('implementation: every route has a line', async (t) => {
-  for (const name of routeNames()) t.ok(subjects.has(name), name);
+t.test('evidence: every route has tests', async (t) => {
+  t.same(Object.keys(ROUTE_TESTS).sort(), routeNames().sort());
 });
 
-t.test('implementation: every line names a test that exists', async (t) => {
-  t.same(evidenceFaults(lines, readSource), []);
+t.test('evidence: every reading and extension is marked and has tests', async (t) => {
+  t.same(readingFaults(readingsOf(specification), Object.keys(READINGS)), []);
 });
 
-t.test('implementation: every subject has one line, every source file exists', async (t) => {
-  const named = lines.map(({ subject }) => subject).filter((subject) => !HEADERS.includes(subject));
-  t.same(
-    named.filter((subject, index) => named.indexOf(subject) !== index),
-    [],
-  );
-  const files = [...page.matchAll(/`((?:src|tools|bench|docs)\/[^`]+)`/g)].map(([, file = '']) => file);
-  t.same(
-    files.filter((file) => !existsSync(file)),
-    [],
-  );
+t.test('evidence: every attack and fault of docs/SECURITY.md has tests', async (t) => {
+  const page = readFileSync('docs/SECURITY.md', 'utf8');
+  const rows = rowsOf(page);
+  t.equal(Object.keys(rows).length, page.match(/^\| (?!(?:Attack|Fault) \|)/gm)?.length, 'each subject once');
+  t.same(evidenceFaults(rows, readSource), []);
 });
 
-t.test('implementation: a line without a test, with a missing file or a missing name is found', async (t) => {
+t.test('evidence: named tests exist', async (t) => {
+  for (const evidence of [ERROR_TESTS, ROUTE_TESTS, READINGS])
+    t.same(evidenceFaults(evidence, readSource), []);
+});
+
+t.test('evidence: the specification names every route and every error', async (t) => {
+  const page = specification.replace(/\{\w+\}/g, '{}');
+  for (const name of routeNames()) {
+    const path = name.replace(/^\S+ (internal )?/, '').replace(/:\w+/g, '{}');
+    const below = path.replace(/^\/(ProxyAdmin\/api|auth\/v1\/app)\//, '');
+    t.ok(page.includes(`${path}\``) || page.includes(`\`${below}\``), name);
+  }
+  for (const [name, { code, status, message }] of Object.entries(ERRORS))
+    t.ok(specification.includes(`| ${code} | ${status} | ${message} | ${name} |`), name);
+});
+
+t.test('evidence: a subject without a test, with a missing file or a missing name is found', async (t) => {
   const read = (file: string) => (file === 'test/a.test.ts' ? "t.test('a thing: works')" : undefined);
-  const fault = (shownBy: string) => evidenceFaults([{ subject: 'x', shownBy }], read).length;
-  t.equal(fault(''), 1);
-  t.equal(fault('later'), 1);
-  t.equal(fault('`test/b.test.ts`: “a thing”'), 1);
-  t.equal(fault('`test/a.test.ts`: “another”'), 1);
-  t.equal(fault('`test/a.test.ts`: “a thing: works”'), 0);
+  const faults = (...tests: string[]) => evidenceFaults({ x: tests }, read).length;
+  t.equal(faults(), 1);
+  t.equal(faults('later'), 1);
+  t.equal(faults('test/b.test.ts: a thing'), 1);
+  t.equal(faults('test/a.test.ts: another'), 1);
+  t.equal(faults('test/a.test.ts: a thing: works'), 0);
+  const table = '| Attack | Answer | Shown by |\n|---|---|---|\n';
+  t.same(rowsOf(`text\n\n${table}| a | b | \`test/a.test.ts\`: “a thing” |\n| c | d | later |\n\ntext`), {
+    a: ['test/a.test.ts: a thing'],
+    c: [],
+  });
+});
+
+t.test('evidence: a reading without a mark, without a test, or that is not said is found', async (t) => {
+  const page =
+    '> before all\n\n## 1. One\n\n> Reading: a thing\n>\n> no mark\n> | a |\n\n### 1.1 Two\n   > Extension: b';
+  const paragraphs = readingsOf(page);
+  t.same(paragraphs, ['1 Reading: a thing', '1 no mark | a |', '1.1 Extension: b']);
+  t.same(readingFaults(paragraphs, ['1 thing', '1 no mark', '1.1 thing']), [
+    '1 no mark | a |: neither Reading nor Extension',
+    '1.1 Extension: b: no test',
+    '1.1 thing: not said',
+  ]);
 });

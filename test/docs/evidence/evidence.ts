@@ -1,0 +1,2 @@
+/** Subjects with the tests that show them: `file: part of the title`. */
+export type Evidence = Readonly<Record<string, readonly string[]>>;
