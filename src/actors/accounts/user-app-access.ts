@@ -4,13 +4,13 @@
  */
 import { APP_ACCESS_MAX } from '../../domain/apps.ts';
 import { type AppIndexEntry, mayOpenSession } from '../apps/app-access-index.ts';
+import { APP, type RemovedApp } from '../apps/app-messages.ts';
 import { audited, type Change, type Origin, outcome } from '../change.ts';
 import { type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
-import { messageTo, receiver } from '../runtime/protocol.ts';
+import { messageTo } from '../runtime/protocol.ts';
+import type { AppClosed, AppGone } from './user-messages.ts';
 import { endSessions } from './user-sessions.ts';
 import type { AppAccess, SessionRecord, UserEvent, UserState } from './user-types.ts';
-
-const APP = receiver<{ readonly type: 'join'; readonly userId: string }>('app');
 
 interface RevokeAppAccess {
   readonly type: 'revokeAppAccess';
@@ -26,33 +26,21 @@ export type AppAccessCommand =
       readonly appId: string;
       readonly indexEntry: AppIndexEntry | undefined;
       readonly origin: Origin;
-    }
-  /** From the app actor: its sessions that were opened before the tick are over. */
-  | { readonly type: 'appClosed'; readonly appId: string; readonly tick: string }
-  /** From the app actor: it was removed. */
-  | { readonly type: 'appGone'; readonly appId: string };
+    };
 
-export interface RevokedAppAccess {
-  readonly appId: string;
-  readonly sessionsClosed: number;
-}
+/** The reply to `revokeAppAccess`. */
+export type RevokedAppAccess = RemovedApp;
 
 export const NO_APP = 'no such application';
 
 type Decision<Reply> = Outcome<UserEvent, Reply> | Refusal;
 
-export function appClosed(
-  state: UserState,
-  { appId, tick }: Extract<AppAccessCommand, { type: 'appClosed' }>,
-): Outcome<UserEvent, null> {
+export function appClosed(state: UserState, { appId, tick }: AppClosed): Outcome<UserEvent, null> {
   const ended = sessionsOfApp(state, appId).filter(({ id }) => BigInt(id) < BigInt(tick));
   return outcome([endSessions(state, ended)], null);
 }
 
-export function appGone(
-  state: UserState,
-  { appId }: Extract<AppAccessCommand, { type: 'appGone' }>,
-): Outcome<UserEvent, null> {
+export function appGone(state: UserState, { appId }: AppGone): Outcome<UserEvent, null> {
   const known = accessOf(state, appId) !== undefined;
   const dropped: UserEvent[] = known ? [{ type: 'appAccessDropped', appId }] : [];
   return outcome([{ events: dropped }, endSessions(state, sessionsOfApp(state, appId))], null);

@@ -11,7 +11,13 @@ import {
   sameUrl,
 } from '../../domain/apps.ts';
 import { SECOND_MS } from '../../domain/time.ts';
-import type { AppCommand, ConfigureApp, SettledApp } from '../apps/app.ts';
+import {
+  APP,
+  type ConfigureApp,
+  type RemoveApp,
+  type RemovedApp,
+  type SettledApp,
+} from '../apps/app-messages.ts';
 import { type Change, type Origin, outcome } from '../change.ts';
 import {
   isRefusal,
@@ -23,15 +29,12 @@ import {
   type Timer,
   type Turn,
 } from '../runtime/actor.ts';
-import { messageTo, receiver } from '../runtime/protocol.ts';
-import { type AppAccessCommand, NO_APP, type RevokedAppAccess, sessionsOfApp } from './user-app-access.ts';
+import { messageTo } from '../runtime/protocol.ts';
+import { type AppAccessCommand, NO_APP, sessionsOfApp } from './user-app-access.ts';
 import { type KeptEntry, registeredWith, requestOf, requestTimers } from './user-app-request.ts';
+import type { AppSettled } from './user-messages.ts';
 import { endSessions } from './user-sessions.ts';
 import type { AppEntry, RequestKey, UserEvent, UserState } from './user-types.ts';
-
-type RemoveMessage = Extract<AppCommand, { type: 'remove' }>;
-
-const APP = receiver<AppCommand>('app');
 
 /** Registers an application or changes one. The reply is the app actor's `SettledApp`. */
 interface UpsertApp {
@@ -50,24 +53,17 @@ export type AppsCommand =
   | AppAccessCommand
   | UpsertApp
   | { readonly type: 'removeApp'; readonly appId: string; readonly origin: Origin }
-  /** From the app actor: it has done what the waiting command asked for. */
-  | { readonly type: 'appSettled'; readonly commandId: string; readonly reply: unknown }
   /** The app actor has not answered: it is quarantined, or its message became a dead letter. */
   | { readonly type: 'appOverdue'; readonly commandId: string }
   /** An hour after a registration with an Idempotency-Key. */
   | { readonly type: 'forgetAppRequest'; readonly appId: string };
-
-export type RemovedApp = RevokedAppAccess;
 
 type Decision<Reply> = Outcome<UserEvent, Reply> | Refusal;
 
 /** An application answers its account within milliseconds. */
 const ANSWER_TIMEOUT_MS = 10 * SECOND_MS;
 
-export function appSettled(
-  _state: UserState,
-  { commandId, reply }: Extract<AppsCommand, { type: 'appSettled' }>,
-): Outcome<UserEvent, null> {
+export function appSettled(_state: UserState, { commandId, reply }: AppSettled): Outcome<UserEvent, null> {
   return { answers: [{ commandId, reply }], timers: [{ name: overdueTimer(commandId), dueMs: null }] };
 }
 
@@ -174,7 +170,7 @@ export function removeApp(
   if (entry === undefined) return refuse('NotFound', NO_APP);
   const ended = sessionsOfApp(state, appId);
   const reply: RemovedApp = { appId, sessionsClosed: ended.length };
-  const remove: RemoveMessage = {
+  const remove: RemoveApp = {
     type: 'remove',
     commandId: turn.commandId,
     ownerId: state.userId,

@@ -6,6 +6,7 @@ import { type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.
 import type { LogEntry } from './login-log.ts';
 import type { SessionOwner } from './owners.ts';
 import { endingElsewhere } from './user-login.ts';
+import type { CodeRefused } from './user-messages.ts';
 import { openSession } from './user-sessions.ts';
 import type { UserEvent, UserState } from './user-types.ts';
 
@@ -20,11 +21,6 @@ export interface CodeLogin {
   readonly origin: Origin;
 }
 
-export type CodeLoginCommand =
-  | CodeLogin
-  /** A code sent to this user's contact was not accepted. */
-  | { readonly type: 'codeRefused'; readonly error: ErrorName; readonly origin: Origin };
-
 export interface CodeLoggedIn {
   readonly token: string;
   readonly userId: string;
@@ -35,7 +31,7 @@ export interface CodeLoggedIn {
 
 export function codeRefused(
   state: UserState,
-  { error, origin }: Extract<CodeLoginCommand, { type: 'codeRefused' }>,
+  { error, origin }: CodeRefused,
   turn: Turn,
 ): Outcome<UserEvent, null> {
   if (state.createdMs === null) return { reply: null };

@@ -14,14 +14,13 @@ import {
   refuse,
   type Turn,
 } from '../runtime/actor.ts';
-import { messageTo, receiver } from '../runtime/protocol.ts';
+import { messageTo } from '../runtime/protocol.ts';
 import { challengeUsed } from './challenges.ts';
 import { type KeyOwner, keyOwner } from './owners.ts';
+import { USER } from './user-messages.ts';
 import { changingSession, endSessions, sessionsOfKey } from './user-sessions.ts';
 import type { SessionRecord, UsedChallenge, UserEvent, UserState } from './user-types.ts';
 import { type Finding, type Proof, verifyEnrollment } from './verification.ts';
-
-const USER = receiver<{ readonly type: 'loseKey'; readonly keyId: string }>('user');
 
 /** What a new key is made of. A passkey's `publicKey` is its credential id, its parts come from the ceremony. */
 export interface NewKey {

@@ -17,6 +17,7 @@ import {
 import { findById } from './id-list.ts';
 import { keyLogged } from './user-admin-keys.ts';
 import { activeKeys, isActive, removal } from './user-enrollment.ts';
+import type { LoseKey } from './user-messages.ts';
 import { changerOf, endSessions, sessionsOfKey } from './user-sessions.ts';
 import type { UserEvent, UserState } from './user-types.ts';
 
@@ -35,8 +36,7 @@ export type KeyCommand =
       readonly keyId: string;
       readonly sessionId: string | null;
       readonly origin: Origin;
-    }
-  | { readonly type: 'loseKey'; readonly keyId: string };
+    };
 
 export interface RemovedKey {
   readonly keyId: string;
@@ -124,11 +124,7 @@ function recorded(
 }
 
 /** Another user proved possession of a key that this user only claimed. Its index entry has moved already. */
-export function loseKey(
-  state: UserState,
-  { keyId }: Extract<KeyCommand, { type: 'loseKey' }>,
-  turn: Turn,
-): Outcome<UserEvent, null> {
+export function loseKey(state: UserState, { keyId }: LoseKey, turn: Turn): Outcome<UserEvent, null> {
   const key = findById(state.keys, keyId);
   if (!isActive(key)) return { reply: null };
   const ended = sessionsOfKey(state, keyId);

@@ -9,13 +9,14 @@ import { type AppIndexEntry, formatIndexEntry } from '../apps/app-access-index.t
 import { audited, type Change, type Origin, outcome } from '../change.ts';
 import { type Message, type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import type { Ports } from '../runtime/ports.ts';
-import { messageTo, receiver } from '../runtime/protocol.ts';
+import { messageTo } from '../runtime/protocol.ts';
 import { challengeUsed, refusedChallenge } from './challenges.ts';
 import { findById } from './id-list.ts';
 import type { LogEntry } from './login-log.ts';
 import type { SessionOwner } from './owners.ts';
 import { allowsApp, firstLogin } from './user-app-access.ts';
 import { isActive } from './user-enrollment.ts';
+import { USER } from './user-messages.ts';
 import { credentialUsed } from './user-passkeys.ts';
 import { type Opening, openSession } from './user-sessions.ts';
 import type { UsedChallenge, UserEvent, UserState } from './user-types.ts';
@@ -28,12 +29,6 @@ import {
   verifyAssertion,
   verifyProof,
 } from './verification.ts';
-
-const USER = receiver<{
-  readonly type: 'endSession';
-  readonly sessionId: string;
-  readonly origin: Origin;
-}>('user');
 
 /** Exactly one of `proof` and `assertion`. */
 export interface Login {

@@ -11,13 +11,12 @@ import { refusedChallenge } from './challenges.ts';
 import { findById } from './id-list.ts';
 import { sessionIndex, sessionOwner } from './owners.ts';
 import { endOf, isExpired, outdated } from './session-expiry.ts';
+import type { EndSession } from './user-messages.ts';
 import type { SessionRecord, UsedChallenge, UserEvent, UserState } from './user-types.ts';
 
 const SWEEP_TIMER = 'sweep';
 
 export type SessionCommand =
-  /** Ends one session if it is there; the reply is the number of sessions that ended. */
-  | { readonly type: 'endSession'; readonly sessionId: string; readonly origin: Origin }
   /** The listed ones, all but the current one, or (neither given) all. */
   | {
       readonly type: 'closeSessions';
@@ -119,7 +118,7 @@ export function sessionsOfKey(state: UserState, keyId: string, kind?: SessionKin
 
 export function endSession(
   state: UserState,
-  { sessionId, origin }: Extract<SessionCommand, { type: 'endSession' }>,
+  { sessionId, origin }: EndSession,
   turn: Turn,
 ): Outcome<UserEvent, number> {
   const session = findById(state.sessions, sessionId);

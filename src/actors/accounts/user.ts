@@ -6,7 +6,7 @@
 import type { SealedKey } from '../../domain/apps.ts';
 import type { UserKey } from '../../domain/keys.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
-import type { SettledApp } from '../apps/app.ts';
+import type { RemovedApp, SettledApp } from '../apps/app-messages.ts';
 import { defineActor } from '../runtime/actor.ts';
 import type { Protocol } from '../runtime/protocol.ts';
 import { keptLog, type LogEntry } from './login-log.ts';
@@ -21,15 +21,8 @@ import {
   revokeAppAccess,
 } from './user-app-access.ts';
 import { forgetAppRequest, registeredWith } from './user-app-request.ts';
-import {
-  type AppsCommand,
-  appOverdue,
-  appSettled,
-  type RemovedApp,
-  removeApp,
-  upsertApp,
-} from './user-apps.ts';
-import { type CodeLoggedIn, type CodeLoginCommand, codeLogin, codeRefused } from './user-codes.ts';
+import { type AppsCommand, appOverdue, appSettled, removeApp, upsertApp } from './user-apps.ts';
+import { type CodeLoggedIn, type CodeLogin, codeLogin, codeRefused } from './user-codes.ts';
 import { type AddedKey, activeKeys, decideEnrollment, type EnrollmentCommand } from './user-enrollment.ts';
 import {
   type KeyCommand,
@@ -40,6 +33,7 @@ import {
   updateKey,
 } from './user-keys.ts';
 import { decideLogin, type LoggedIn, type LoginCommand } from './user-login.ts';
+import type { UserMessage } from './user-messages.ts';
 import { decidePasskey, type PasskeyCommand } from './user-passkeys.ts';
 import {
   type AuthenticateSession,
@@ -69,13 +63,14 @@ import { upcastUser } from './user-upcast.ts';
 type UserCommand =
   | SignUpCommand
   | LoginCommand
-  | CodeLoginCommand
+  | CodeLogin
   | EnrollmentCommand
   | PasskeyCommand
   | AdminKeyCommand
   | KeyCommand
   | SessionCommand
-  | AppsCommand;
+  | AppsCommand
+  | UserMessage;
 
 type UserQuery =
   /** `AccountView`. */

@@ -1,11 +1,19 @@
 /** What admins decide of an application: approval, McpApp logins, the explicit key; and the sessions that end with it. */
 
+import type { AppView } from '../../domain/apps.ts';
 import { type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import { formatIndexEntry } from './app-access-index.ts';
 import { appRecord, toUser } from './app-change.ts';
-import { type AppEvent, type AppFlags, type AppState, evolveApp, indexEntryOf, viewOf } from './app-state.ts';
+import {
+  type AppEvent,
+  type AppFlags,
+  type AppState,
+  evolveApp,
+  indexEntryOf,
+  shownApp,
+} from './app-state.ts';
 
-/** By an admin, from an address. The reply is the `AppView`. */
+/** By an admin, from an address. */
 export interface AdministerApp {
   readonly type: 'administer';
   readonly flags: Partial<AppFlags>;
@@ -14,17 +22,17 @@ export interface AdministerApp {
 }
 
 /** Closing ends every McpApp session, another explicit key those of the former one. */
-export function decideAdminister(
+export function administer(
   state: AppState,
   { flags, by, address }: AdministerApp,
   turn: Turn,
-): Outcome<AppEvent> | Refusal {
+): Outcome<AppEvent, AppView> | Refusal {
   if (state.phase !== 'registered') return refuse('NotFound', 'no such application');
   const { approved, mcpEnabled, disabled, mcpPublicKey } = state;
   const before: AppFlags = { approved, mcpEnabled, disabled, mcpPublicKey };
   const after: AppFlags = { ...before, ...flags };
   const changed = (Object.keys(before) as (keyof AppFlags)[]).filter((name) => before[name] !== after[name]);
-  if (changed.length === 0) return { reply: viewOf(state) };
+  if (changed.length === 0) return { reply: shownApp(state) };
   const tick = turn.newId();
   const open = after.approved && after.mcpEnabled && !after.disabled;
   const keyChanged = changed.includes('mcpPublicKey');
@@ -57,6 +65,6 @@ export function decideAdminister(
     audit: [
       appRecord(turn, 'app_administered', by, { appId: state.id, address, ...Object.fromEntries(values) }),
     ],
-    reply: viewOf(next),
+    reply: shownApp(next),
   };
 }

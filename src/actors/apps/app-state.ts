@@ -208,7 +208,11 @@ export function indexEntryOf({ ownerId, openedTick, keyTick, mcpPublicKey }: App
 
 /** Undefined for one that is not registered (any more). */
 export function viewOf(state: AppState): AppView | undefined {
-  if (state.phase !== 'registered') return undefined;
+  return state.phase === 'registered' ? shownApp(state) : undefined;
+}
+
+/** A registered application as its owner and admins see it. */
+export function shownApp(state: AppState): AppView {
   const {
     phase: _phase,
     openedTick: _opened,

@@ -2,14 +2,9 @@
  * The app actor: one registered application, its configuration, what admins allow it, its API keys. Its owner's account
  * decides which application a request means and sends it here; ends of McpApp sessions go out from here.
  */
-import {
-  type AppPatch,
-  type AppView,
-  PARTICIPANTS_MAX,
-  type SealedKey,
-  validKeys,
-} from '../../domain/apps.ts';
-import type { Origin } from '../change.ts';
+import { type AppKey, type AppPatch, type AppView, PARTICIPANTS_MAX, validKeys } from '../../domain/apps.ts';
+import type { Resend } from '../../domain/webhooks/types.ts';
+import type { AppSettled } from '../accounts/user-messages.ts';
 import {
   type Claim,
   defineActor,
@@ -19,10 +14,12 @@ import {
   type Refusal,
   type Turn,
 } from '../runtime/actor.ts';
+import type { Protocol } from '../runtime/protocol.ts';
 import { formatIndexEntry } from './app-access-index.ts';
-import { type AdministerApp, decideAdminister } from './app-administration.ts';
+import { type AdministerApp, administer } from './app-administration.ts';
 import { appRecord, toUser } from './app-change.ts';
-import { type AppKeyCommand, decideAppKeys } from './app-keys.ts';
+import { type AppKeyCommand, endKeyOverlap, rotateKey } from './app-keys.ts';
+import type { AppMessage, ConfigureApp, JoinApp, RemoveApp, SettledApp } from './app-messages.ts';
 import {
   type AppEvent,
   type AppState,
@@ -30,59 +27,48 @@ import {
   indexEntryOf,
   initialApp,
   viewOf,
+  type WebhookView,
   webhookOf,
 } from './app-state.ts';
 import { upcastApp } from './app-upcast.ts';
-import { type DeliveryCommand, decideDelivery, isDeliveryCommand } from './delivery.ts';
+import { type DeliveryProtocol, deliveryHandlers } from './delivery.ts';
 import type { DeliveryEvent } from './delivery-events.ts';
 import { clearMessages } from './delivery-log.ts';
-import { decideWebhook, type WebhookCommand } from './webhook-commands.ts';
+import { enableWebhook, resendEvents, type WebhookCommand } from './webhook-commands.ts';
 
-/** From the owner's account: creates the application or changes it. The reply goes back as `appSettled`. */
-export interface ConfigureApp {
-  readonly type: 'configure';
-  readonly commandId: string;
-  readonly ownerId: string;
-  readonly patch: AppPatch;
-  /** Used by a new application only. */
-  readonly key: SealedKey;
-  /** Sent again for an answer that was lost: an application that is there stays as it is. */
-  readonly repeat?: true;
-  readonly origin: Origin;
-}
-
-export type AppCommand =
-  | ConfigureApp
-  /** From the owner's account; `reply` is what its waiting caller gets. */
-  | {
-      readonly type: 'remove';
-      readonly commandId: string;
-      readonly ownerId: string;
-      readonly reply: unknown;
-      readonly origin: Origin;
-    }
-  /** From the account of another user that it acts for from now on. */
-  | { readonly type: 'join'; readonly userId: string }
-  | AppKeyCommand
-  | AdministerApp
-  | DeliveryCommand
-  | WebhookCommand;
+type AppCommand = AppMessage | AppKeyCommand | AdministerApp | WebhookCommand | DeliveryProtocol['command'];
 
 type AppQuery =
-  /** `AppView`, or undefined where there is none. */
   | { readonly type: 'view' }
-  /** `WebhookView`, or undefined where nothing is delivered. */
   | { readonly type: 'webhook' }
-  /** API keys that are valid now, the newest first: `AppKey[]`. */
+  /** API keys that are valid now, the newest first. */
   | { readonly type: 'keys'; readonly nowMs: number };
 
-export interface SettledApp {
-  readonly app: AppView;
-  /** The newest API key: tells whether the one that came with the request was taken. */
-  readonly keyId: string;
+interface AppReplies {
+  readonly join: null;
+  readonly rotateKey: AppView;
+  readonly endKeyOverlap: AppView;
+  readonly administer: AppView;
+  readonly resendEvents: Resend;
+  readonly enableWebhook: AppView;
 }
 
-type Decision = Outcome<AppEvent> | Refusal;
+interface AppResults {
+  /** Undefined where there is none. */
+  readonly view: AppView | undefined;
+  /** Undefined where nothing is delivered. */
+  readonly webhook: WebhookView | undefined;
+  readonly keys: readonly AppKey[];
+}
+
+export type AppProtocol = Protocol<
+  AppCommand,
+  AppReplies & DeliveryProtocol['replies'],
+  AppQuery,
+  AppResults
+>;
+
+type Decision<Reply> = Outcome<AppEvent, Reply> | Refusal;
 
 /** Commands that end something are served while the disk is full. */
 function frees(command: AppCommand): boolean {
@@ -92,50 +78,46 @@ function frees(command: AppCommand): boolean {
   return approved === false || mcpEnabled === false || disabled === true;
 }
 
-export const app = defineActor<AppState, AppCommand, AppEvent, AppQuery>({
+export const app = defineActor<AppState, AppProtocol, AppEvent>({
   kind: 'app',
   version: 3,
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
   initial: initialApp,
   evolve: evolveApp,
-  frees: (command) => frees(command as AppCommand),
-
-  decide(state, command, turn) {
-    if (isDeliveryCommand(command)) return decideDelivery(state, command, turn);
-    const decision = decideApp(state, command, turn);
-    if (isRefusal(decision) || (decision.events ?? []).length === 0) return decision;
-    return { ...decision, notify: ({ webhooks }) => webhooks?.changed(state.id) };
-  },
-
+  frees,
   upcast: upcastApp,
 
-  query(state, query) {
-    if (query.type === 'view') return viewOf(state);
-    if (query.type === 'webhook') return webhookOf(state);
-    return validKeys(state.keys, query.nowMs);
+  decide: {
+    ...deliveryHandlers,
+    configure: announced(configure),
+    remove: announced(remove),
+    join: announced(join),
+    rotateKey: announced(rotateKey),
+    endKeyOverlap: announced(endKeyOverlap),
+    administer: announced(administer),
+    resendEvents: announced(resendEvents),
+    enableWebhook: announced(enableWebhook),
+  },
+
+  query: {
+    view: viewOf,
+    webhook: webhookOf,
+    keys: ({ keys }, { nowMs }) => validKeys(keys, nowMs),
   },
 });
 
-function decideApp(state: AppState, command: Exclude<AppCommand, DeliveryCommand>, turn: Turn): Decision {
-  switch (command.type) {
-    case 'configure':
-      return decideConfigure(state, command, turn);
-    case 'remove':
-      return decideRemove(state, command, turn);
-    case 'join':
-      return decideJoin(state, command.userId);
-    case 'rotateKey':
-    case 'endKeyOverlap':
-      return decideAppKeys(state, command, turn);
-    case 'administer':
-      return decideAdminister(state, command, turn);
-    case 'resendEvents':
-    case 'enableWebhook':
-      return decideWebhook(state, command, turn);
-  }
+/** Notifies the webhook dispatcher of what changes the application. Deliveries report to it themselves. */
+function announced<Command, Reply>(
+  decide: (state: AppState, command: Command, turn: Turn) => Decision<Reply>,
+): (state: AppState, command: Command, turn: Turn) => Decision<Reply> {
+  return (state, command, turn) => {
+    const decision = decide(state, command, turn);
+    if (isRefusal(decision) || (decision.events ?? []).length === 0) return decision;
+    return { ...decision, notify: ({ webhooks }) => webhooks?.changed(state.id) };
+  };
 }
 
-function decideConfigure(state: AppState, command: ConfigureApp, turn: Turn): Decision {
+function configure(state: AppState, command: ConfigureApp, turn: Turn): Decision<null> {
   const { patch, key, ownerId, origin, commandId, repeat = false } = command;
   const events: AppEvent[] = [];
   const claims: Claim[] = [];
@@ -179,11 +161,11 @@ function changedFields(state: AppState, patch: AppPatch): string[] {
   return names.filter((name) => JSON.stringify(state[name]) !== JSON.stringify(patch[name]));
 }
 
-function decideRemove(
+function remove(
   state: AppState,
-  { commandId, ownerId, reply, origin }: Extract<AppCommand, { type: 'remove' }>,
+  { commandId, ownerId, reply, origin }: RemoveApp,
   turn: Turn,
-): Decision {
+): Decision<null> {
   const answer = settled(ownerId, commandId, reply);
   if (state.phase !== 'registered') return { send: [answer] };
   const gone = { type: 'appGone', appId: state.id } as const;
@@ -207,7 +189,7 @@ function decideRemove(
   };
 }
 
-function decideJoin(state: AppState, userId: string): Decision {
+function join(state: AppState, { userId }: JoinApp): Decision<null> {
   if (state.phase !== 'registered') return { send: [toUser(userId, { type: 'appGone', appId: state.id })] };
   const { participants, ownerId } = state;
   const known = userId === ownerId || participants.includes(userId);
@@ -215,6 +197,6 @@ function decideJoin(state: AppState, userId: string): Decision {
   return { events: [{ type: 'joined', userId }], reply: null };
 }
 
-function settled(ownerId: string, commandId: string, reply: unknown): Message {
+function settled(ownerId: string, commandId: string, reply: AppSettled['reply']): Message {
   return toUser(ownerId, { type: 'appSettled', commandId, reply });
 }

@@ -10,9 +10,10 @@ import type {
   OpenDelivery,
   WebhookNotice,
 } from '../../domain/webhooks/types.ts';
-import type { AuditRecord, Message, Outcome, Turn } from '../runtime/actor.ts';
-import { messageTo, receiver } from '../runtime/protocol.ts';
+import type { AuditRecord, Handlers, Message, Outcome, Turn } from '../runtime/actor.ts';
+import { messageTo, type Protocol } from '../runtime/protocol.ts';
 import { appRecord } from './app-change.ts';
+import { APP, type TellOwner } from './app-messages.ts';
 import {
   type AppEvent,
   type AppState,
@@ -26,94 +27,107 @@ import type { DeliveryEvent } from './delivery-events.ts';
 import { lineMessage } from './delivery-log.ts';
 import type { DeliveryState } from './delivery-state.ts';
 
-const APP = receiver<DeliveryCommand>('app');
-
-export type DeliveryCommand =
-  /** Before the first attempt. The reply is the `WebhookView` with the delivery in it, or without where it came too late. */
-  | { readonly type: 'openDelivery'; readonly delivery: Omit<OpenDelivery, 'attempts'> }
-  /**
-   * After an attempt; `behind`: more events may wait; `reopened`: a run before this one, or a turn that failed, may have
-   * sent it as well, with an outcome that nothing knows. The reply is the `WebhookView`, undefined when it is over.
-   */
-  | {
-      readonly type: 'settleDelivery';
-      readonly webhookId: string;
-      readonly result: AttemptResult;
-      readonly behind: boolean;
-      readonly reopened: boolean;
-    }
-  /** The events of the open delivery may no longer be sent, or are gone from the log. */
-  | { readonly type: 'dropDelivery'; readonly webhookId: string }
-  /** Nothing waits up to there. */
-  | { readonly type: 'caughtUp'; readonly cursor: Cursor }
-  /** Events between these places left the log before they could be delivered. */
-  | { readonly type: 'noteGap'; readonly after: number; readonly until: number }
-  | { readonly type: 'endResend'; readonly resendId: string }
-  /** A test was sent: a line of the log, nothing else. */
-  | {
-      readonly type: 'logPing';
-      readonly webhookId: string;
-      readonly tick: string;
-      readonly result: AttemptResult;
-    }
-  /** A message to oneself: the owner is to know. */
-  | { readonly type: 'tell'; readonly notice: WebhookNotice }
-  | { readonly type: 'told' };
-
-const DELIVERY_COMMANDS: ReadonlySet<string> = new Set<DeliveryCommand['type']>([
-  'openDelivery',
-  'settleDelivery',
-  'dropDelivery',
-  'caughtUp',
-  'noteGap',
-  'endResend',
-  'logPing',
-  'tell',
-  'told',
-]);
-
-export function isDeliveryCommand(command: { readonly type: string }): command is DeliveryCommand {
-  return DELIVERY_COMMANDS.has(command.type);
+/** Before the first attempt. The reply has the delivery in it, or not where it came too late. */
+interface OpenDeliveryCommand {
+  readonly type: 'openDelivery';
+  readonly delivery: Omit<OpenDelivery, 'attempts'>;
 }
 
-type Decision = Outcome<AppEvent>;
-
-export function decideDelivery(state: AppState, command: DeliveryCommand, turn: Turn): Decision {
-  const { delivery } = state;
-  switch (command.type) {
-    case 'openDelivery': {
-      const ready = isDeliverable(state) && delivery.state !== 'disabled' && delivery.open === null;
-      return ready ? changed(state, [opened(command.delivery)]) : unchanged(state);
-    }
-    case 'settleDelivery': {
-      const { open } = delivery;
-      if (state.phase !== 'registered' || open?.webhookId !== command.webhookId) return unchanged(state);
-      return settle(state, open, command, turn);
-    }
-    case 'dropDelivery':
-      if (delivery.open?.webhookId !== command.webhookId) return unchanged(state);
-      return changed(state, [{ type: 'deliveryDropped' }]);
-    case 'caughtUp': {
-      const late = !isDeliverable(state) || delivery.open !== null || delivery.state === 'disabled';
-      return late ? unchanged(state) : changed(state, [{ type: 'caughtUp', cursor: command.cursor }]);
-    }
-    case 'noteGap':
-      return noteGap(state, command, turn);
-    case 'endResend':
-      return changed(state, [{ type: 'resendEnded', resendId: command.resendId }]);
-    case 'logPing':
-      return state.phase === 'registered' ? logPing(state, command, turn) : unchanged(state);
-    case 'tell': {
-      const { notice } = command;
-      return { next: async ({ webhooks }) => tell(await webhooks?.tell(notice)) };
-    }
-    case 'told':
-      return {};
-  }
+/**
+ * After an attempt; `behind`: more events may wait; `reopened`: a run before this one, or a turn that failed, may have
+ * sent it as well, with an outcome that nothing knows.
+ */
+interface SettleDelivery {
+  readonly type: 'settleDelivery';
+  readonly webhookId: string;
+  readonly result: AttemptResult;
+  readonly behind: boolean;
+  readonly reopened: boolean;
 }
+
+/** The events of the open delivery may no longer be sent, or are gone from the log. */
+interface DropDelivery {
+  readonly type: 'dropDelivery';
+  readonly webhookId: string;
+}
+
+/** Nothing waits up to there. */
+interface CaughtUp {
+  readonly type: 'caughtUp';
+  readonly cursor: Cursor;
+}
+
+/** Events between these positions left the log before they could be delivered. */
+interface NoteGap {
+  readonly type: 'noteGap';
+  readonly after: number;
+  readonly until: number;
+}
+
+interface EndResend {
+  readonly type: 'endResend';
+  readonly resendId: string;
+}
+
+/** A test was sent: a line of the log, nothing else. */
+interface LogPing {
+  readonly type: 'logPing';
+  readonly webhookId: string;
+  readonly tick: string;
+  readonly result: AttemptResult;
+}
+
+/** The notice to the owner was tried. */
+interface Told {
+  readonly type: 'told';
+}
+
+/** What the worker of deliveries asks for. Each is answered with the webhook, null when it is over. */
+export type WorkerCommand =
+  | OpenDeliveryCommand
+  | SettleDelivery
+  | DropDelivery
+  | CaughtUp
+  | NoteGap
+  | EndResend
+  | LogPing;
+
+type DeliveryReplies = { readonly [T in WorkerCommand['type']]: WebhookView | null };
+
+export type DeliveryProtocol = Protocol<WorkerCommand | TellOwner | Told, DeliveryReplies>;
+
+type Decision = Outcome<AppEvent, WebhookView | null>;
+
+export const deliveryHandlers: Handlers<AppState, DeliveryProtocol, AppEvent> = {
+  openDelivery(state, command) {
+    const { delivery } = state;
+    const ready = isDeliverable(state) && delivery.state !== 'disabled' && delivery.open === null;
+    return ready ? changed(state, [opened(command.delivery)]) : unchanged(state);
+  },
+  settleDelivery(state, command, turn) {
+    const { open } = state.delivery;
+    if (state.phase !== 'registered' || open?.webhookId !== command.webhookId) return unchanged(state);
+    return settle(state, open, command, turn);
+  },
+  dropDelivery(state, { webhookId }) {
+    if (state.delivery.open?.webhookId !== webhookId) return unchanged(state);
+    return changed(state, [{ type: 'deliveryDropped' }]);
+  },
+  caughtUp(state, { cursor }) {
+    const { delivery } = state;
+    const late = !isDeliverable(state) || delivery.open !== null || delivery.state === 'disabled';
+    return late ? unchanged(state) : changed(state, [{ type: 'caughtUp', cursor }]);
+  },
+  noteGap,
+  endResend: (state, { resendId }) => changed(state, [{ type: 'resendEnded', resendId }]),
+  logPing: (state, command, turn) =>
+    state.phase === 'registered' ? logPing(state, command, turn) : unchanged(state),
+  tell: (_state, { notice }) => ({ next: async ({ webhooks }) => told(await webhooks?.tell(notice)) }),
+  told: () => ({}),
+};
 
 /** A notice that cannot be written down now is no reason to stop; the state itself shows what it says. */
-function tell(_result: unknown): DeliveryCommand {
+function told(_result: unknown): Told {
   return { type: 'told' };
 }
 
@@ -132,13 +146,13 @@ function changed(
   audit: readonly AuditRecord[] = [],
 ): Decision {
   const after = events.reduce<AppState>(evolveApp, state);
-  return { events, send, audit, reply: webhookOf(after) ?? (null satisfies WebhookView | null) };
+  return { events, send, audit, reply: webhookOf(after) ?? null };
 }
 
 function settle(
   state: AppState,
   open: OpenDelivery,
-  { result, behind, reopened }: Extract<DeliveryCommand, { type: 'settleDelivery' }>,
+  { result, behind, reopened }: SettleDelivery,
   turn: Turn,
 ): Decision {
   const { delivery } = state;
@@ -181,11 +195,7 @@ function disabledRecord(state: AppState, after: DeliveryState, turn: Turn): Audi
   return appRecord(turn, 'webhook_disabled', state.ownerId, { appId: state.id, reason: after.reason });
 }
 
-function noteGap(
-  state: AppState,
-  { after, until }: Extract<DeliveryCommand, { type: 'noteGap' }>,
-  turn: Turn,
-): Decision {
+function noteGap(state: AppState, { after, until }: NoteGap, turn: Turn): Decision {
   if (!isDeliverable(state)) return unchanged(state);
   const { cursor } = state.delivery;
   if (cursor !== null && cursor.sequence >= until) return unchanged(state);
@@ -207,11 +217,7 @@ function noteGap(
   );
 }
 
-function logPing(
-  state: AppState,
-  { webhookId, tick, result }: Extract<DeliveryCommand, { type: 'logPing' }>,
-  turn: Turn,
-): Decision {
+function logPing(state: AppState, { webhookId, tick, result }: LogPing, turn: Turn): Decision {
   const number = state.delivery.attempts + 1;
   const outcome = classify(result) === 'delivered' ? 'delivered' : 'failed';
   const line = {

@@ -1,41 +1,49 @@
 /** What the owner does with a webhook: have deliveries repeated, put a disabled one back to work. */
+import type { AppView } from '../../domain/apps.ts';
 import { BATCH_EVENTS_MAX, RESENDS_MAX, type Resend } from '../../domain/webhooks/types.ts';
 import type { Origin } from '../change.ts';
 import { type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import { appRecord } from './app-change.ts';
-import { type AppEvent, type AppState, evolveApp, isDeliverable, viewOf } from './app-state.ts';
+import { type AppEvent, type AppState, evolveApp, isDeliverable, shownApp } from './app-state.ts';
 import type { DeliveryEvent } from './delivery-events.ts';
 
-export type WebhookCommand =
-  /** `sequences`, or all between two places of the log. The reply is the `Resend`. */
-  | {
-      readonly type: 'resendEvents';
-      readonly userId: string;
-      readonly after: number;
-      readonly until: number;
-      readonly sequences: readonly number[] | null;
-      readonly events: number;
-      readonly origin: Origin;
-    }
-  /** From the cursor on, at once. The reply is the `AppView`. */
-  | {
-      readonly type: 'enableWebhook';
-      readonly userId: string;
-      /** Parked events leave the list: they were refused, and the owner has no use for them. */
-      readonly dropParked: boolean;
-      readonly origin: Origin;
-    };
+/** `sequences`, or all between two positions of the log. */
+interface ResendEvents {
+  readonly type: 'resendEvents';
+  readonly userId: string;
+  readonly after: number;
+  readonly until: number;
+  readonly sequences: readonly number[] | null;
+  readonly events: number;
+  readonly origin: Origin;
+}
 
-export function decideWebhook(
-  state: AppState,
-  command: WebhookCommand,
-  turn: Turn,
-): Outcome<AppEvent> | Refusal {
-  if (state.phase !== 'registered' || state.ownerId !== command.userId)
+/** From the cursor on, at once. */
+interface EnableWebhook {
+  readonly type: 'enableWebhook';
+  readonly userId: string;
+  /** Parked events leave the list: they were refused, and the owner has no use for them. */
+  readonly dropParked: boolean;
+  readonly origin: Origin;
+}
+
+export type WebhookCommand = ResendEvents | EnableWebhook;
+
+/** Undefined where this account may change the webhook. */
+function refusalOf(state: AppState, userId: string): Refusal | undefined {
+  if (state.phase !== 'registered' || state.ownerId !== userId)
     return refuse('NotFound', 'no such application');
-  if (!isDeliverable(state))
-    return refuse('WebhookDisabled', state.disabled ? 'the application is disabled' : 'it has no webhookUrl');
-  if (command.type === 'enableWebhook') return enable(state, command, turn);
+  if (isDeliverable(state)) return undefined;
+  return refuse('WebhookDisabled', state.disabled ? 'the application is disabled' : 'it has no webhookUrl');
+}
+
+export function resendEvents(
+  state: AppState,
+  command: ResendEvents,
+  turn: Turn,
+): Outcome<AppEvent, Resend> | Refusal {
+  const refusal = refusalOf(state, command.userId);
+  if (refusal !== undefined) return refusal;
   const { after, until, sequences, events, origin } = command;
   if (state.delivery.state === 'disabled') return refuse('WebhookDisabled', 'enable it first');
   if (state.delivery.resends.length >= RESENDS_MAX)
@@ -50,21 +58,23 @@ export function decideWebhook(
 }
 
 /** One that fails is tried again at once. */
-function enable(
+export function enableWebhook(
   state: AppState,
-  { userId, origin, dropParked }: Extract<WebhookCommand, { type: 'enableWebhook' }>,
+  { userId, origin, dropParked }: EnableWebhook,
   turn: Turn,
-): Outcome<AppEvent> {
+): Outcome<AppEvent, AppView> | Refusal {
+  const refusal = refusalOf(state, userId);
+  if (refusal !== undefined) return refusal;
   const { delivery } = state;
   const events: DeliveryEvent[] = [];
   if (delivery.state !== 'active') events.push({ type: 'webhookEnabled', utcMs: turn.nowMs });
   if (dropParked && delivery.parked.length > 0) events.push({ type: 'parkedDropped' });
-  if (events.length === 0) return { reply: viewOf(state) };
+  if (events.length === 0) return { reply: shownApp(state) };
   const dropped = dropParked ? delivery.parked.length : 0;
   const fields = { appId: state.id, parkedDropped: dropped, ip: origin.ip };
   return {
     events,
     audit: [appRecord(turn, 'webhook_enabled', userId, fields)],
-    reply: viewOf(events.reduce<AppState>(evolveApp, state)),
+    reply: shownApp(events.reduce<AppState>(evolveApp, state)),
   };
 }

@@ -6,6 +6,7 @@ import { type Contact, type ContactChannel, contactKey } from '../../domain/cont
 import { ERRORS } from '../../domain/errors.ts';
 import type { Network } from '../../domain/limits/networks.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../../domain/time.ts';
+import { USER } from '../accounts/user-messages.ts';
 import type { Origin } from '../change.ts';
 import {
   defineActor,
@@ -16,7 +17,7 @@ import {
   type Turn,
 } from '../runtime/actor.ts';
 import type { PortResult } from '../runtime/ports.ts';
-import { messageTo, type Protocol, receiver } from '../runtime/protocol.ts';
+import { messageTo, type Protocol } from '../runtime/protocol.ts';
 import { senderOf } from './code-sender.ts';
 import {
   CODE_LIFE_MS,
@@ -29,12 +30,6 @@ import {
   RESEND_AFTER_MS,
   recentlySent,
 } from './state.ts';
-
-const USER = receiver<{
-  readonly type: 'codeRefused';
-  readonly error: WrongCode['row'];
-  readonly origin: Origin;
-}>('user');
 
 /** The one instance. */
 export const ONE_TIME_CODES_ID = 'all';

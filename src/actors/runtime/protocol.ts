@@ -32,6 +32,12 @@ export type Tagged<Union, T extends string> = { readonly type: T } & Extract<Uni
 
 export type ReplyOf<Replies, T> = T extends keyof Replies ? Replies[T] : null | undefined;
 
+/** The commands of a kind that can be asked. */
+export type Asked<P extends AnyProtocol, T extends TypeIn<P['replies']> = TypeIn<P['replies']>> = Tagged<
+  P['command'],
+  T
+>;
+
 /** Names the receiver of messages by its kind and the commands it takes, where importing the kind would be a cycle. */
 export interface Receiver<Command extends Typed> {
   readonly kind: string;

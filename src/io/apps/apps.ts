@@ -118,7 +118,7 @@ function webhookItem({
 
 /** Undefined for one that is not registered (any more). */
 export async function viewApp(actors: ActorSystem, appId: string): Promise<AppView | undefined> {
-  return actors.query<AppView | undefined>(app, appId, { type: 'view' });
+  return actors.query(app, appId, { type: 'view' });
 }
 
 /** Applications that the account registered, in that order. */

@@ -10,7 +10,6 @@ import {
   APP_NAMES,
   APP_URL_LENGTH_MAX,
   type AppPatch,
-  type AppView,
   CURRENCIES_MAX,
   isWebUrl,
   NET_TYPES_MAX,
@@ -224,17 +223,17 @@ function rotateRoute(cipher: ApiKeyCipher): AnyRoute {
       const { actors, session, body } = context;
       const appId = requireId(body.appId, 'appId');
       if (body.finish === true) {
-        const command = { type: 'endKeyOverlap', userId: session.userId, origin: originOf(context) };
-        return appItem(await actors.ask<AppView>(app, appId, command));
+        const command = { type: 'endKeyOverlap' as const, userId: session.userId, origin: originOf(context) };
+        return appItem(await actors.ask(app, appId, command));
       }
       const issued = cipher.issue();
       const command = {
-        type: 'rotateKey',
+        type: 'rotateKey' as const,
         userId: session.userId,
         key: issued.sealed,
         origin: originOf(context),
       };
-      const view = await actors.ask<AppView>(app, appId, command);
+      const view = await actors.ask(app, appId, command);
       return { ...appItem(view), apiKey: issued.apiKey };
     },
   });

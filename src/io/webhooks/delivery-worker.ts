@@ -3,7 +3,8 @@
  * stored before it is sent and its result before the next one begins, so a crash repeats at most one delivery.
  */
 import { app } from '../../actors/apps/app.ts';
-import type { AppState, WebhookView } from '../../actors/apps/app-state.ts';
+import type { WebhookView } from '../../actors/apps/app-state.ts';
+import type { WorkerCommand } from '../../actors/apps/delivery.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { EventLog, StoredEvent } from '../../domain/events/events.ts';
 import type { Clock } from '../../domain/time.ts';
@@ -63,17 +64,13 @@ export class DeliveryWorker {
   async refresh(entry: Subscription): Promise<WebhookView | undefined> {
     const { actors } = this.#options;
     const { appId } = entry.view;
-    return this.#applyView(
-      entry,
-      await actors.query<WebhookView | undefined>(app, appId, { type: 'webhook' }),
-    );
+    return this.#applyView(entry, await actors.query(app, appId, { type: 'webhook' }));
   }
 
   /** The keys that are valid now; undefined when the application was removed. */
   async apiKeys(appId: string): Promise<DeliveryKeys | undefined> {
     const { actors, clock, cipher } = this.#options;
-    const query = { type: 'keys', nowMs: clock() };
-    const keys = await actors.query<AppState['keys']>(app, appId, query);
+    const keys = await actors.query(app, appId, { type: 'keys', nowMs: clock() });
     return openKeys(keys, cipher);
   }
 
@@ -87,9 +84,9 @@ export class DeliveryWorker {
     return view;
   }
 
-  async #ask(entry: Subscription, command: object): Promise<WebhookView | undefined> {
+  async #ask(entry: Subscription, command: WorkerCommand): Promise<WebhookView | undefined> {
     const { actors } = this.#options;
-    return this.#applyView(entry, await actors.ask<WebhookView | null>(app, entry.view.appId, command));
+    return this.#applyView(entry, await actors.ask(app, entry.view.appId, command));
   }
 
   async #prepare(entry: Subscription): Promise<Plan | undefined> {

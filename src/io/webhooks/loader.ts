@@ -63,7 +63,7 @@ export class SubscriptionLoader {
     const { actors, subscriptions, schedule } = this.#options;
     let view: WebhookView | undefined;
     try {
-      view = await actors.query<WebhookView | undefined>(app, appId, { type: 'webhook' });
+      view = await actors.query(app, appId, { type: 'webhook' });
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       this.#unread.add(appId);

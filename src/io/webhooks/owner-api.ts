@@ -23,7 +23,7 @@ import {
 } from '../../domain/schema.ts';
 import { SECOND_MS, toIso } from '../../domain/time.ts';
 import { classify } from '../../domain/webhooks/outcome.ts';
-import { RESEND_EVENTS_MAX, RESEND_SPAN_MAX_MS, type Resend } from '../../domain/webhooks/types.ts';
+import { RESEND_EVENTS_MAX, RESEND_SPAN_MAX_MS } from '../../domain/webhooks/types.ts';
 import { type AccountCall, askOptions } from '../accounts/account.ts';
 import { type AppItem, appItem, requireOwnApp } from '../apps/apps.ts';
 import type { AttemptLog } from './attempt-log.ts';
@@ -160,12 +160,12 @@ export class WebhookOwnerApi {
         ? await this.#eventsOf(call, view, request.webhookId)
         : await this.#eventsBetween(view, request);
     const command = {
-      type: 'resendEvents',
+      type: 'resendEvents' as const,
       userId: call.session.userId,
       ...target,
       origin: call.origin,
     };
-    const resend = await call.actors.ask<Resend>(app, appId, command, askOptions('app_resend', call));
+    const resend = await call.actors.ask(app, appId, command, askOptions('app_resend', call));
     return { resendId: resend.resendId, events: resend.events };
   }
 
@@ -210,8 +210,8 @@ export class WebhookOwnerApi {
   async enable(call: AccountCall, appId: string, dropParked: boolean): Promise<AppItem> {
     await requireOwnApp(call, appId);
     const { userId } = call.session;
-    const command = { type: 'enableWebhook', userId, dropParked, origin: call.origin };
-    return appItem(await call.actors.ask<AppView>(app, appId, command, askOptions('app_enable', call)));
+    const command = { type: 'enableWebhook' as const, userId, dropParked, origin: call.origin };
+    return appItem(await call.actors.ask(app, appId, command, askOptions('app_enable', call)));
   }
 
   async #lines({ actors, nowMs }: AccountCall, appId: string): Promise<LogLine[]> {

@@ -9,7 +9,7 @@ import { app } from '../../../src/actors/apps/app.ts';
 import { type AppState, initialApp } from '../../../src/actors/apps/app-state.ts';
 import { deliveryLog } from '../../../src/actors/apps/delivery-log.ts';
 import type { Operation } from '../../../src/actors/runtime/journal/port.ts';
-import { type AppKey, type AppView, sentKeyOf } from '../../../src/domain/apps.ts';
+import { sentKeyOf } from '../../../src/domain/apps.ts';
 import { KeyFlag, type UserKey } from '../../../src/domain/keys.ts';
 import { browserMessage } from '../../../src/domain/proofs.ts';
 import { DAY_MS } from '../../../src/domain/time.ts';
@@ -252,7 +252,7 @@ t.test('applications of version 2: the new key of a rotation stays the one that 
   for (const snapshot of [true, false]) {
     const actors = await planted('app', '70', rotated, snapshot, 2);
     const keysAt = async (nowMs: number) => {
-      const valid = await actors.system.query<AppKey[]>(app, '70', { type: 'keys', nowMs });
+      const valid = await actors.system.query(app, '70', { type: 'keys', nowMs });
       return { valid: valid.map(({ keyId }) => keyId), sent: sentKeyOf(valid)?.keyId };
     };
     const note = snapshot ? 'snapshot' : 'events';
@@ -271,14 +271,14 @@ t.test('applications of version 1: they have a webhook that begins with their re
   for (const written of GOLDEN.app) {
     for (const snapshot of [true, false]) {
       const actors = await planted('app', '70', written, snapshot);
-      const view = await actors.system.query<AppView>(app, '70', { type: 'view' });
+      const view = await actors.system.query(app, '70', { type: 'view' });
       t.match(view, {
         ownerId: '7',
         webhookUrl: 'https://shop.example/hook',
         maxBatch: 100,
         webhook: { state: 'active', failures: 0, parked: [] },
       });
-      t.match(await actors.system.query<AppState>(app, '70', { type: 'webhook' }), {
+      t.match(await actors.system.query(app, '70', { type: 'webhook' }), {
         sinceMs: 9,
         cursor: null,
         behind: true,

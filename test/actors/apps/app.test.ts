@@ -1,7 +1,7 @@
 /** Turns of the app actor, and what the index says of an application: who is let in, and since when. */
 import fc from 'fast-check';
 import t from 'tap';
-import { type AppCommand, app } from '../../../src/actors/apps/app.ts';
+import { type AppProtocol, app } from '../../../src/actors/apps/app.ts';
 import {
   type AppIndexEntry,
   formatIndexEntry,
@@ -22,8 +22,17 @@ import {
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { runs } from '../../support/depth.ts';
 
+type AppCommand = AppProtocol['command'];
+
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
 const OWNER = '101';
+const REMOVE: AppCommand = {
+  type: 'remove',
+  commandId: 'c',
+  ownerId: OWNER,
+  reply: { appId: '77', sessionsClosed: 1 },
+  origin: ORIGIN,
+};
 const KEY = 'A'.repeat(43);
 const OTHER_KEY = `${'A'.repeat(42)}E`;
 const OPEN: Partial<AppFlags> = { approved: true, mcpEnabled: true };
@@ -253,9 +262,8 @@ t.test('app: a registration that changes nothing writes nothing and still answer
 });
 
 t.test('app: once removed it is forgotten but for its owner; all that comes later is refused', async (t) => {
-  const remove: AppCommand = { type: 'remove', commandId: 'c', ownerId: OWNER, reply: 1, origin: ORIGIN };
   const state = registered(administer(OPEN), { type: 'join', userId: '102' });
-  const { state: removed, outcome } = decide(state, remove);
+  const { state: removed, outcome } = decide(state, REMOVE);
   t.same(removed, { ...app.initial('77'), phase: 'removed', ownerId: OWNER });
   t.equal(viewOf(removed), undefined);
   t.match(outcome.claims, [{ index: 'appId', key: '77', owner: null, replaces: formatIndexEntry(state) }]);
@@ -269,15 +277,14 @@ t.test('app: once removed it is forgotten but for its owner; all that comes late
     refuse: 'NotFound',
   });
   t.throws(() => app.decide(removed, configure({}), turn()), 'its account never sends that');
-  t.same(told(decide(removed, remove).outcome), [[OWNER, 'appSettled']], 'a second removal only answers');
+  t.same(told(decide(removed, REMOVE).outcome), [[OWNER, 'appSettled']], 'a second removal only answers');
 });
 
 t.test('app: what ends something is served while the disk is full, the rest is not', async (t) => {
   const frees = (command: AppCommand) => app.frees?.(command);
-  const remove: AppCommand = { type: 'remove', commandId: 'c', ownerId: OWNER, reply: 1, origin: ORIGIN };
   t.same(
     [
-      remove,
+      REMOVE,
       administer({ approved: false }),
       administer({ mcpEnabled: false }),
       administer({ disabled: true }),

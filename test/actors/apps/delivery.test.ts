@@ -1,6 +1,6 @@
 /** Turns of an application's webhook: what comes late is ignored, what is parked is bounded, the log is a ring. */
 import t from 'tap';
-import { type AppCommand, app } from '../../../src/actors/apps/app.ts';
+import { type AppProtocol, app } from '../../../src/actors/apps/app.ts';
 import { type AppEvent, type AppState, evolveApp, webhookOf } from '../../../src/actors/apps/app-state.ts';
 import { deliveryLog, logPageId, PAGE_LINES, PAGES } from '../../../src/actors/apps/delivery-log.ts';
 import { isRefusal, type Outcome, type Turn } from '../../../src/actors/runtime/actor.ts';
@@ -31,7 +31,7 @@ function turnAt(nowMs: number): Turn {
 
 function decide(
   state: AppState,
-  command: AppCommand,
+  command: AppProtocol['command'],
   nowMs = 5_000,
 ): { state: AppState; outcome: Outcome<AppEvent> } {
   const outcome = app.decide(state, command, turnAt(nowMs));
@@ -100,7 +100,8 @@ t.test('delivery: one at a time; what comes late, twice or after the end changes
     delivery: { open: null, cursor: { tick: '1', sequence: 1 } },
   });
   t.same(decide(done.state, settle(1, 200)).outcome.events ?? [], [], 'settled twice');
-  const remove = { type: 'remove', commandId: 'c', ownerId: OWNER, reply: null, origin: ORIGIN } as const;
+  const reply = { appId: '77', sessionsClosed: 0 };
+  const remove = { type: 'remove', commandId: 'c', ownerId: OWNER, reply, origin: ORIGIN } as const;
   const removed = decide(first.state, remove).state;
   t.match(decide(removed, settle(1, 200)), { outcome: { reply: null }, state: { phase: 'removed' } });
   t.equal(webhookOf(removed), undefined);

@@ -321,9 +321,16 @@ t.test(
     rig.receivers.answer = () => 200;
     await rig.restart();
     t.equal(rig.receivers.got.length, 2, 'nor after a restart');
-    const resend = { type: 'resendEvents', after: 0, until: 3, sequences: null, events: 3, origin: ORIGIN };
+    const resend = {
+      type: 'resendEvents' as const,
+      after: 0,
+      until: 3,
+      sequences: null,
+      events: 3,
+      origin: ORIGIN,
+    };
     await rejectsWith(t, rig.ask('77', { ...resend, userId: OWNER }), 'WebhookDisabled');
-    const enable = { type: 'enableWebhook', dropParked: false, origin: ORIGIN };
+    const enable = { type: 'enableWebhook' as const, dropParked: false, origin: ORIGIN };
     await rejectsWith(t, rig.ask('77', { ...enable, userId: '999' }), 'NotFound');
     await rig.ask('77', { type: 'enableWebhook', userId: OWNER, dropParked: false, origin: ORIGIN });
     await rig.actors.advance(MINUTE_MS);
@@ -372,7 +379,7 @@ t.test(
       type: 'remove',
       commandId: 'c',
       ownerId: OWNER,
-      reply: null,
+      reply: { appId: '77', sessionsClosed: 0 },
       origin: ORIGIN,
     });
     await approve(rig, '78', { disabled: true });

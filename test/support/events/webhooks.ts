@@ -4,10 +4,11 @@
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { user } from '../../../src/actors/accounts/user.ts';
-import { app } from '../../../src/actors/apps/app.ts';
+import { type AppProtocol, app } from '../../../src/actors/apps/app.ts';
 import type { WebhookView } from '../../../src/actors/apps/app-state.ts';
 import { deliveryLog, type LogLine, logPageId, PAGES } from '../../../src/actors/apps/delivery-log.ts';
 import type { WebhookPort } from '../../../src/actors/runtime/ports.ts';
+import type { Asked, TypeIn } from '../../../src/actors/runtime/protocol.ts';
 import type { AppPatch, AppView } from '../../../src/domain/apps.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { EventLog, OwnEvent, StoredEvent } from '../../../src/domain/events/events.ts';
@@ -161,7 +162,10 @@ export interface Rig {
   webhook(appId: string): Promise<WebhookView | undefined>;
   view(appId: string): Promise<AppView>;
   lines(appId: string): Promise<LogLine[]>;
-  ask<T>(appId: string, command: object): Promise<T>;
+  ask<T extends TypeIn<AppProtocol['replies']>>(
+    appId: string,
+    command: Asked<AppProtocol, T>,
+  ): Promise<AppProtocol['replies'][T]>;
   /** Kills the process and starts another over the same journal. */
   restart(): Promise<void>;
   settle(): Promise<void>;
@@ -268,7 +272,7 @@ function configureCommand(
     ...patch,
   };
   const key = cipher.issue().sealed;
-  return { type: 'configure', commandId: 'c', ownerId, patch: given, key, origin: ORIGIN };
+  return { type: 'configure', commandId: 'c', ownerId, patch: given, key, origin: ORIGIN } as const;
 }
 
 export async function createRig(options: RigOptions = {}): Promise<Rig> {
@@ -315,7 +319,6 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
     await settle();
   };
   await start();
-  const query = async <T>(appId: string, type: string) => actors.system.query<T>(app, appId, { type });
   return {
     actors,
     clock: actors.clock,
@@ -333,11 +336,15 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
       await actors.system.tell(app, appId, configureCommand(appId, patch));
       await settle();
     },
-    webhook: (appId) => query<WebhookView | undefined>(appId, 'webhook'),
-    view: (appId) => query<AppView>(appId, 'view'),
+    webhook: async (appId) => actors.system.query(app, appId, { type: 'webhook' }),
+    async view(appId) {
+      const view = await actors.system.query(app, appId, { type: 'view' });
+      if (view === undefined) throw new Error(`no application ${appId}`);
+      return view;
+    },
     lines: (appId) => linesOf(actors, appId),
-    async ask(appId, command) {
-      const reply = await actors.system.ask<never>(app, appId, command);
+    async ask<T extends TypeIn<AppProtocol['replies']>>(appId: string, command: Asked<AppProtocol, T>) {
+      const reply = await actors.system.ask<AppProtocol, T>(app, appId, command);
       await settle();
       return reply;
     },

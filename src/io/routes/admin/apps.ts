@@ -95,8 +95,13 @@ function updateRoute({ webhooks }: AdminAppDeps): AnyRoute {
       requireFresh(context);
       const { actors, session, client, body, nowMs } = context;
       const flags = readFlags(body);
-      const command = { type: 'administer', flags, by: session.userId, address: client.address };
-      const view = await actors.ask<AppView>(app, requireId(body.appId, 'appId'), command);
+      const command = {
+        type: 'administer' as const,
+        flags,
+        by: session.userId,
+        address: client.address,
+      };
+      const view = await actors.ask(app, requireId(body.appId, 'appId'), command);
       return adminItem(view, webhooks, nowMs);
     },
   });
