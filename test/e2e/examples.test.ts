@@ -1,0 +1,104 @@
+/** The modules of examples/ behind the real program: two tools, a REST call, an event, and the caller's identity. */
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { createInterface } from 'node:readline';
+import { parse } from 'jsonc-parser';
+import t, { type Test } from 'tap';
+import { callTool, expectOk, type Json, mcpLogin, request, signUp, updateKey } from '../../tools/agent.ts';
+import { launch, plainEnvironment, type RunningGateway } from '../../tools/launch.ts';
+
+t.setTimeout(120_000);
+
+const CONFIGURATION = parse(readFileSync('examples/gatehouse.jsonc', 'utf8'));
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+/** Ends the module when standard input ends, so that it does not outlive this process. */
+const TIED_TO_STDIN = '"$0" "$@" & module=$!; read -r _; kill $module; wait $module';
+
+async function startModule(
+  t: Test,
+  command: readonly string[],
+  environment: Record<string, string>,
+): Promise<void> {
+  const child = spawn('/bin/sh', ['-c', TIED_TO_STDIN, ...command], {
+    env: plainEnvironment(environment),
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  t.teardown(async () => {
+    child.stdin.end();
+    await once(child, 'close');
+  });
+  const [line] = await once(createInterface(child.stdout), 'line');
+  t.equal(line, `module at http://127.0.0.1:${environment['PORT']}`);
+}
+
+/** The first event of a stream whose type is `type`. */
+async function nextEvent(response: Response, type: string): Promise<Json> {
+  let text = '';
+  for await (const bytes of response.body ?? []) {
+    text += Buffer.from(bytes).toString();
+    const [, data] = new RegExp(`^event: ${type}\\ndata: (.+)\\n`, 'm').exec(text) ?? [];
+    if (data !== undefined) return JSON.parse(data);
+  }
+  throw new Error(`the stream ended without ${type}: ${text}`);
+}
+
+async function callBothTools(t: Test, gateway: RunningGateway): Promise<void> {
+  const person = await signUp(gateway.url);
+  const cookie = { Cookie: person.cookie };
+  expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
+  const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
+  const bearer = String(login.json['result']?.['sessionId']);
+  const stream = await fetch(`${gateway.url}/auth/v1/events`, { headers: cookie });
+  const call = async (name: string, values: object) => {
+    const answer = expectOk(name, await callTool(gateway.url, bearer, name, values));
+    return JSON.parse(String(answer.json['result']?.['content']?.['0']?.['text']));
+  };
+  const order = { id: '1', userId: person.userId, item: 'tea', amount: 2, by: 'McpVerified' };
+  t.same(await call('orders_create', { item: 'tea', amount: 2 }), { result: order }, 'identity by headers');
+  t.same(await call('orders_find', { item: 'te' }), { result: { orders: [order] } });
+  t.same(await call('orders_find', { item: 'coffee' }), { result: { orders: [] } });
+  const event = await nextEvent(stream, 'OrderCreated');
+  t.match(event, { module: 'core', type: 'OrderCreated', data: order });
+  await stream.body?.cancel().catch(() => undefined);
+  const rest = expectOk('REST', await request(`${gateway.url}/core/v1/orders/find`, { headers: cookie }));
+  t.same(rest.json, { result: { orders: [order] } });
+  const other = await signUp(gateway.url);
+  const none = await request(`${gateway.url}/core/v1/orders/find`, { headers: { Cookie: other.cookie } });
+  t.same(none.json, { result: { orders: [] } }, 'another user has no order');
+}
+
+async function serve(t: Test, command: readonly string[]): Promise<void> {
+  const port = await freePort();
+  const Modules = { core: { ...CONFIGURATION.Modules.core, url: `http://127.0.0.1:${port}` } };
+  const gateway = await launch({ configuration: { ...CONFIGURATION, Modules } });
+  t.teardown(() => gateway.stop());
+  const { key } = CONFIGURATION.Modules.core;
+  await startModule(t, command, { PORT: String(port), MODULE_KEY: key, GATEWAY: gateway.internal });
+  await callBothTools(t, gateway);
+}
+
+const python = spawnSync('python3', ['--version']);
+const pythonMissing = python.status === 0 ? false : 'python3 is not installed';
+
+t.test('examples: module.mjs serves two tools, pushes an event and reads who calls', async (t) => {
+  await serve(t, [process.execPath, 'examples/module.mjs']);
+});
+
+t.test(
+  'examples: module.py serves two tools, pushes an event and reads who calls',
+  { skip: pythonMissing },
+  async (t) => {
+    await serve(t, ['python3', 'examples/module.py']);
+  },
+);
