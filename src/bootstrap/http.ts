@@ -1,69 +1,21 @@
 /** The two listeners at work: gate, route tables, pages, metrics, and the pipelines between them. */
-import type { Limiter } from '../actors/limits/limiter.ts';
-import type { RunningSystem } from '../actors/runtime/system.ts';
-import type { Configuration } from '../domain/config/configuration.ts';
 import { SharedBounds } from '../domain/limits/shared-bounds.ts';
-import type { LiveSettings } from '../domain/settings/settings.ts';
 import type { Site } from '../domain/site.ts';
-import { openChallenges } from '../io/accounts/challenges.ts';
-import type { Dashboard } from '../io/admin/dashboard.ts';
-import type { ApiKeyCipher } from '../io/apps/api-keys.ts';
-import type { FileCodes } from '../io/files/download/file-code.ts';
 import { FileRemovals } from '../io/files/storage/removals.ts';
 import { createPipeline, type Pipeline } from '../io/http/pipeline.ts';
 import type { AnyRoute, SessionLookup } from '../io/http/route.ts';
-import type { Server } from '../io/http/server.ts';
 import type { Services } from '../io/http/services.ts';
 import { createSessionLookup } from '../io/http/session-lookup.ts';
-import type { LiveCatalog } from '../io/mcp/catalog.ts';
-import type { ModuleClient } from '../io/modules/client.ts';
 import type { Log } from '../io/observability/log.ts';
 import { residentMemory } from '../io/observability/machine.ts';
-import type { Metrics } from '../io/observability/metrics.ts';
 import { newRequestId } from '../io/observability/request-ids.ts';
-import type { Reload } from '../io/routes/admin/catalog.ts';
-import type { DraftDeps } from '../io/routes/files-v2.ts';
-import { createRoutes } from '../io/routes/index.ts';
 import { createInternalRoutes } from '../io/routes/internal.ts';
-import type { SupervisedSandbox } from '../sandbox/supervisor.ts';
-import type { WorkerPool } from '../workers/pool.ts';
-import type { EventDelivery } from './events.ts';
-import type { FileTransport } from './files.ts';
-import { type FinishedRequests, readMetrics } from './metrics.ts';
-import type { AssemblyOptions } from './options.ts';
+import type { HttpDeps } from './http-deps.ts';
+import { readMetrics } from './metrics.ts';
 import { countersOf } from './part-counters.ts';
+import { openRoutes } from './routes.ts';
 import { internalSite } from './site.ts';
-import type { OpenedStaff } from './staff.ts';
 import { openPages } from './static-pages.ts';
-import type { WebhookDelivery } from './webhooks.ts';
-
-export interface HttpDeps extends OpenedStaff {
-  readonly configuration: Configuration;
-  readonly options: AssemblyOptions;
-  readonly settings: LiveSettings;
-  readonly actors: RunningSystem;
-  readonly cipher: ApiKeyCipher;
-  readonly events: EventDelivery;
-  readonly webhooks: WebhookDelivery;
-  readonly workers: WorkerPool;
-  readonly modules: ModuleClient;
-  readonly files: FileTransport;
-  readonly fileCodes: FileCodes;
-  readonly drafts: DraftDeps;
-  readonly site: Site;
-  readonly moduleAddresses: ReadonlyMap<string, string>;
-  readonly publicPaths: ReadonlyMap<string, readonly string[]>;
-  readonly catalog: LiveCatalog;
-  readonly reload: Reload;
-  readonly limiter: Limiter;
-  readonly bounds: SharedBounds;
-  readonly metrics: Metrics;
-  readonly requests: FinishedRequests;
-  readonly dashboard: Dashboard;
-  readonly publicServer: Server;
-  readonly internalServer: Server;
-  readonly sandbox: SupervisedSandbox | undefined;
-}
 
 export interface Pipelines {
   readonly public: Pipeline;
@@ -75,7 +27,6 @@ export function createPipelines(deps: HttpDeps): Pipelines {
   const { configuration, options, settings, actors, limiter, metrics, publicServer } = deps;
   const { site, dashboard } = deps;
   const sessionLookup = sessionLookupOf(deps);
-  const challenges = openChallenges(deps.cipher);
   const startedMs = performance.now();
   const rss = residentMemory(() => performance.now());
   const facts = () => ({
@@ -96,8 +47,6 @@ export function createPipelines(deps: HttpDeps): Pipelines {
       ...listener,
       limiter,
       bounds,
-      challenges,
-      onSignedUp: (userId) => deps.sandbox?.signedUp(userId),
       clock: Date.now,
       elapsed: () => performance.now(),
       newRequestId,
@@ -110,17 +59,7 @@ export function createPipelines(deps: HttpDeps): Pipelines {
         dashboard.observe(record);
       },
     });
-  const api = createRoutes({
-    ...deps,
-    webhooks: deps.webhooks.ownerApi,
-    onCall(call) {
-      metrics.observeCall(call);
-      dashboard.observeCall(call);
-    },
-    eventLog: deps.events.log,
-    administration: actors.administration,
-    health: facts,
-  });
+  const api = openRoutes(deps, sessionLookup, facts);
   const pages = openPages(configuration, api);
   const publicPipeline = pipelineOf(
     [...api, ...pages.routes],

@@ -5,12 +5,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { ERRORS } from '../../src/domain/errors.ts';
-import { LiveSettings } from '../../src/domain/settings/settings.ts';
 import type { FileRemovals } from '../../src/io/files/storage/removals.ts';
 import type { EventPush } from '../../src/io/modules/event-push.ts';
 import { createMetrics } from '../../src/io/observability/metrics.ts';
-import { createRoutes, type RouteDeps } from '../../src/io/routes/index.ts';
 import { createInternalRoutes } from '../../src/io/routes/internal.ts';
+import { routeTable } from '../support/route-table.ts';
 import { ERROR_TESTS } from './evidence/errors.ts';
 import type { Evidence } from './evidence/evidence.ts';
 import { READINGS_1_TO_3 } from './evidence/readings-1-to-3.ts';
@@ -53,14 +52,13 @@ function readSource(file: string): string | undefined {
   return existsSync(file) ? readFileSync(file, 'utf8') : undefined;
 }
 
-/** The public and the internal table. The parts are only closed over, never used: no route is called. */
+/** The public and the internal table; no route is called. */
 function routeNames(): string[] {
-  const parts = { settings: new LiveSettings() } as unknown as RouteDeps;
   const facts = () => {
     throw new Error('not called');
   };
   const internal = createInternalRoutes(createMetrics(), facts, {} as EventPush, {} as FileRemovals);
-  const names = createRoutes(parts).map((route) => `${route.method} ${route.path}`);
+  const names = routeTable().map((route) => `${route.method} ${route.path}`);
   return [...names, ...internal.map((route) => `${route.method} internal ${route.path}`)];
 }
 

@@ -13,11 +13,11 @@ import { authMethods } from '../../src/domain/sessions.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings/settings.ts';
 import type { Site } from '../../src/domain/site.ts';
 import type { Challenges } from '../../src/io/accounts/challenges.ts';
-import type { AnyRoute } from '../../src/io/http/route.ts';
+import type { AnyRoute, SessionLookup } from '../../src/io/http/route.ts';
 import { createSessionLookup } from '../../src/io/http/session-lookup.ts';
-import * as authRoutes from '../../src/io/routes/auth.ts';
+import { createAuthRoutes, type LoginDeps } from '../../src/io/routes/auth.ts';
 import { loginEmail, loginPhone } from '../../src/io/routes/codes.ts';
-import * as keyRoutes from '../../src/io/routes/keys.ts';
+import { createKeyRoutes } from '../../src/io/routes/keys.ts';
 import { mcpLogin } from '../../src/io/routes/mcp-login.ts';
 import { endSessions, loginLog, logout, sessions } from '../../src/io/routes/sessions.ts';
 import { hashRange, writeBuffer } from '../../src/workers/crc32.ts';
@@ -28,23 +28,19 @@ import type { TaskName } from '../../src/workers/tasks.ts';
 import { createTestActors, type TestActors } from './actors/actors.ts';
 import { connectRaw, type HttpFixture, makeChallenges, NO_LIMITS, requestText, startHttp } from './http.ts';
 
-export const ACCOUNT_ROUTES = [
-  authRoutes.registerOptions,
-  authRoutes.loginOptions,
-  authRoutes.loginOptionsFor,
-  authRoutes.login,
-  loginPhone,
-  loginEmail,
-  keyRoutes.registerKey,
-  keyRoutes.userKeys,
-  keyRoutes.updateKey,
-  keyRoutes.removeKey,
-  mcpLogin,
-  endSessions,
-  loginLog,
-  logout,
-  sessions,
-];
+function accountRoutes(deps: LoginDeps): AnyRoute[] {
+  return [
+    ...createAuthRoutes(deps),
+    loginPhone,
+    loginEmail,
+    ...createKeyRoutes(deps),
+    mcpLogin,
+    endSessions,
+    loginLog,
+    logout,
+    sessions,
+  ];
+}
 
 export interface Key {
   /** base64url. */
@@ -140,7 +136,11 @@ export interface AccountFixtureOptions {
   /** With `127.0.0.1` the header `X-Forwarded-For` says where a request comes from. */
   readonly trustedProxies?: readonly string[];
   /** Served beside the account routes. */
-  readonly routes?: (actors: TestActors, bounds: SharedBounds) => readonly AnyRoute[];
+  readonly routes?: (
+    actors: TestActors,
+    bounds: SharedBounds,
+    sessions: SessionLookup,
+  ) => readonly AnyRoute[];
   /** What delivers one-time codes; without it no module does. */
   readonly codes?: CodePort;
   /** What hears of changed applications. */
@@ -181,23 +181,28 @@ export function startAccounts(options: AccountFixtureOptions = {}): AccountFixtu
   const adminPublicKeys = options.site?.adminPublicKeys ?? new Set<string>();
   const system = currentSystem(actors);
   const bounds = new SharedBounds(settings);
+  const sessionLookup = createSessionLookup({
+    actors: system,
+    clock: actors.clock.read,
+    adminPublicKeys,
+    ...(options.roleOf === undefined ? {} : { roleOf: options.roleOf }),
+    onTouchFailed: (error) => touchFailures.push(error),
+  });
+  const accounts = accountRoutes({
+    challenges: currentChallenges(actors),
+    openBound: bounds.of('challenges'),
+    onSignedUp: () => undefined,
+  });
   const http = startHttp({
-    routes: [...ACCOUNT_ROUTES, ...(options.routes?.(actors, bounds) ?? [])],
+    routes: [...accounts, ...(options.routes?.(actors, bounds, sessionLookup) ?? [])],
     pipeline: {
       bounds,
-      challenges: currentChallenges(actors),
       trustedProxies: options.trustedProxies ?? [],
     },
     settings,
     actors: system,
     site: { authMethods: authMethods(codes !== undefined), ...options.site },
-    gate: createSessionLookup({
-      actors: system,
-      clock: actors.clock.read,
-      adminPublicKeys,
-      ...(options.roleOf === undefined ? {} : { roleOf: options.roleOf }),
-      onTouchFailed: (error) => touchFailures.push(error),
-    }),
+    gate: sessionLookup,
     time: actors.clock,
   });
   const calls = createCalls(http);

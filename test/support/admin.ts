@@ -66,23 +66,32 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
     ...options,
     site,
     roleOf: (userId) => staff?.roleOf(userId),
-    routes: (actors, bounds) => {
+    routes: (actors, bounds, sessions) => {
+      const { administration } = actors.system;
+      const webhooks = { ...NO_WEBHOOKS, ...options.webhooks };
       staff = new LiveStaff(actors.system, new Set(keys));
       return [
         ...createAppRoutes(CIPHER),
         ...createAdminRoutes({
-          settings: new LiveSettings(),
-          administration: actors.system.administration,
-          catalog: catalogOf(BUILT),
-          staff,
-          dashboard: new Dashboard(),
-          eventLog: options.eventLog ?? { newest: 0, page: () => [] },
-          setupLink: options.setupLink,
-          reload: options.reload ?? (() => []),
-          webhooks: { ...NO_WEBHOOKS, ...options.webhooks },
-          health: () => ({ databaseConnected: true, activeSessions: 0, rssBytes: 1 }),
+          settings: { settings: new LiveSettings(), bounds },
+          accounts: { administration, staff },
+          keys: administration,
+          apps: { administration, webhooks },
+          webhooks: { webhooks },
+          records: {
+            administration,
+            health: () => ({ databaseConnected: true, activeSessions: 0, rssBytes: 1 }),
+          },
+          staff: { staff, setupLink: options.setupLink },
+          operations: {
+            administration,
+            dashboard: new Dashboard(),
+            eventLog: options.eventLog ?? { newest: 0, page: () => [] },
+            staff,
+          },
+          catalog: { catalog: catalogOf(BUILT), reload: options.reload ?? (() => []) },
         }),
-        ...(options.routes?.(actors, bounds) ?? []),
+        ...(options.routes?.(actors, bounds, sessions) ?? []),
       ];
     },
   });

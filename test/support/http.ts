@@ -125,8 +125,6 @@ export function startHttp(options: HttpFixtureOptions): HttpFixture {
     site: makeSite(server.port, options.site),
     limiter,
     bounds,
-    challenges: makeChallenges(),
-    onSignedUp: () => undefined,
     clock: () => time.nowMs,
     elapsed: () => performance.now(),
     newRequestId: () => `test-${++requests}`,

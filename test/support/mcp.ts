@@ -138,9 +138,11 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
   const catalog = new LiveCatalog(loaded.catalog);
   const audit: AuditRecord[] = [];
   const charged: McpFixture['charged'] = [];
+  const sessions = gateOf(options, charged);
   const fixture = startHttp({
     routes: createMcpRoutes(
       {
+        sessions,
         catalog,
         modules,
         gateway: options.gateway ?? GATEWAY_SERVICES,
@@ -152,7 +154,7 @@ export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixt
       },
       options.nextTurn,
     ),
-    gate: gateOf(options, charged),
+    gate: sessions,
     actors: auditOnly(audit, options.storage ?? (async () => undefined)),
     ...(options.settings === undefined ? {} : { settings: options.settings }),
     pipeline: { ...options.pipeline, bounds },

@@ -19,6 +19,7 @@ import type { Ceremony } from '../../workers/fido2.ts';
 import type { RouteContext } from '../http/route.ts';
 import { askOptions } from './account.ts';
 import {
+  type ChallengeDeps,
   challengePrefix,
   countingGuesses,
   credentialHolderOf,
@@ -65,13 +66,17 @@ export interface Registered {
 
 type Context = RouteContext<unknown, unknown>;
 
-export async function register(context: Context, request: Registration): Promise<Registered> {
+export async function register(
+  deps: ChallengeDeps,
+  context: Context,
+  request: Registration,
+): Promise<Registered> {
   const { publicKey, credential, passKeyFlag } = request;
   if ((publicKey === undefined) === (credential === undefined))
     throw new GatewayError('InvalidInput', 'exactly one of publicKey and credential is required');
   if (credential !== undefined && passKeyFlag === true)
     throw new GatewayError('InvalidInput', 'passKeyFlag goes with publicKey');
-  if (credential !== undefined) return registerPasskey(context, request, credential);
+  if (credential !== undefined) return registerPasskey(deps, context, request, credential);
   if (publicKey === undefined) throw new GatewayError('InvalidInput', 'publicKey: is required');
   requireBytes(publicKey, PUBLIC_KEY_BYTES, 'publicKey');
   const { session } = context;
@@ -82,7 +87,7 @@ export async function register(context: Context, request: Registration): Promise
   context.limiter.checkUnknownKeys();
   const { challengeId } = request;
   const use = { challengeId, kinds: ['register', 'login'], repeatable: session !== undefined } as const;
-  return usingChallenge(context, use, (challenge) =>
+  return usingChallenge(deps, context, use, (challenge) =>
     registerKey(context, request, publicKey, answer, challenge),
   );
 }
@@ -116,6 +121,7 @@ function isRepeat({ actors, idempotencyKey }: Context, session: SessionContext):
 
 /** The echo of the handle goes with the challenge; the proof of possession is the ceremony itself. */
 async function registerPasskey(
+  deps: ChallengeDeps,
   context: Context,
   request: Registration,
   credential: AttestationJson,
@@ -139,7 +145,7 @@ async function registerPasskey(
     return joined(session, await add(session, NO_CEREMONY));
   const { challengeId } = request;
   const use = { challengeId, kinds: ['register'], repeatable: session !== undefined } as const;
-  return usingChallenge(context, use, async (challenge) => {
+  return usingChallenge(deps, context, use, async (challenge) => {
     if (!isCodeOf(challenge, code)) throw new GatewayError('ChallengeExpired');
     const ceremony = ceremonyOf(context.site, challenge);
     const used = usedOf(context, challenge);

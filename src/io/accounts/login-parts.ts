@@ -11,13 +11,14 @@ import type { Challenge } from '../../domain/challenges.ts';
 import { ERRORS, type ErrorName, GatewayError } from '../../domain/errors.ts';
 import { KEY_EXAMPLE } from '../../domain/examples.ts';
 import { decodeBase64url, parseId } from '../../domain/ids.ts';
+import type { SharedBound } from '../../domain/limits/shares.ts';
 import { type ChallengeKind, signPrefix } from '../../domain/proofs.ts';
 import { int64, readId, text, utcText } from '../../domain/schema.ts';
 import type { LoginType } from '../../domain/sessions.ts';
 import { SECOND_MS, toIso } from '../../domain/time.ts';
 import type { RouteContext } from '../http/route.ts';
 import { requestIdsOf } from '../observability/audit-fields.ts';
-import type { ChallengeTerms, TakeChallenge } from './challenges.ts';
+import type { Challenges, ChallengeTerms, TakeChallenge } from './challenges.ts';
 
 export const PUBLIC_KEY_BYTES = 32;
 export const SIGNATURE_BYTES = 64;
@@ -44,6 +45,12 @@ export const challengeFields = {
 export const challengeIdSchema = int64('Number or decimal string, from register_options or login_options');
 
 type Context = RouteContext<unknown, unknown>;
+
+export interface ChallengeDeps {
+  readonly challenges: Challenges;
+  /** Challenges that may be open at once. */
+  readonly openBound: SharedBound;
+}
 
 export function originOf({ client }: Pick<Context, 'client'>): Origin {
   return { ip: client.address, userAgent: client.userAgent };
@@ -74,14 +81,15 @@ export function requireId(sent: string | number, field: string): string {
 }
 
 /** Throws `AccessRateLimit` when the network has its share of the open ones. */
-export function openChallenge(context: Context, kind: ChallengeKind): Challenge {
-  const { challenges, session, settings } = context;
+export function openChallenge(deps: ChallengeDeps, context: Context, kind: ChallengeKind): Challenge {
+  const { session, settings } = context;
   const binding = { kind, userId: session?.userId ?? null, sessionId: session?.id ?? null };
-  return challenges.open(binding, settings.get('ChallengeSeconds') * SECOND_MS, termsOf(context));
+  const lifetimeMs = settings.get('ChallengeSeconds') * SECOND_MS;
+  return deps.challenges.open(binding, lifetimeMs, termsOf(deps, context));
 }
 
-function termsOf({ nowMs, site, bounds, holder }: Context): ChallengeTerms {
-  const place = () => bounds.of('challenges').take(holder);
+function termsOf({ openBound }: ChallengeDeps, { nowMs, site, holder }: Context): ChallengeTerms {
+  const place = () => openBound.take(holder);
   return { nowMs, leewayMs: site.fido2.timestampDriftToleranceMs, place };
 }
 
@@ -108,11 +116,13 @@ interface ChallengeUse extends Pick<TakeChallenge, 'kinds' | 'orAnonymous'> {
  * Throws `InvalidInput`, `ChallengeExpired`, and what `run` throws.
  */
 export async function usingChallenge<T>(
+  deps: ChallengeDeps,
   context: Context,
   { challengeId, repeatable, ...use }: ChallengeUse,
   run: (challenge: Challenge) => Promise<T>,
 ): Promise<T> {
-  const { challenges, session, idempotencyKey } = context;
+  const { challenges } = deps;
+  const { session, idempotencyKey } = context;
   const asked: TakeChallenge = {
     id: readChallengeId(challengeId),
     userId: session?.userId ?? null,
@@ -122,7 +132,7 @@ export async function usingChallenge<T>(
   };
   let taken: Challenge | undefined;
   try {
-    taken = challenges.take(asked, termsOf(context));
+    taken = challenges.take(asked, termsOf(deps, context));
     const opened = await run(taken);
     challenges.spent(taken.id);
     return opened;

@@ -22,7 +22,7 @@ import { SECOND_MS, toIso } from '../../domain/time.ts';
 import type { RouteContext } from '../http/route.ts';
 import { CODE_DIGITS } from '../modules/chat.ts';
 import { auditRefusal, circumstances, originOf, readChallengeId } from './login-parts.ts';
-import { countingSignUps } from './sign-ups.ts';
+import { countingSignUps, type SignUpDeps } from './sign-ups.ts';
 
 /** No account has this id. */
 const NO_USER_ID = '0';
@@ -77,6 +77,7 @@ async function isKnown({ actors }: RouteContext, holder: string | null, network:
  * Throws `InvalidInput`, `ChallengeExpired`, `InvalidCode`, `AccessDenied` for a blocked user, `AccessRateLimit`.
  */
 export async function codeLogin(
+  deps: SignUpDeps,
   context: RouteContext,
   challengeId: string | number,
   code: string,
@@ -97,7 +98,7 @@ export async function codeLogin(
   };
   if (userId !== undefined) return context.actors.ask(user, userId, command);
   // Only the right code tells whether there is an account, so it is used up by then.
-  return countingSignUps(context, () => context.actors.ask(user, newUserId, command));
+  return countingSignUps(deps, context, () => context.actors.ask(user, newUserId, command));
 }
 
 async function redeem(context: RouteContext, id: number, code: string): Promise<RedeemedCode> {

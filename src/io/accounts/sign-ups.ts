@@ -2,12 +2,18 @@
 import { isLoopback } from '../../domain/limits/networks.ts';
 import type { RouteContext } from '../http/route.ts';
 
+export interface SignUpDeps {
+  /** Called at least once for each account that is created. */
+  readonly onSignedUp: (userId: string) => void;
+}
+
 /**
- * Runs what creates an account. Throws `AccessRateLimit` before it when the network has used its day up; one that was
- * not created is given back; of one that was `onSignedUp` is told. Loopback outside Production is not counted: programs of the same machine, tests for one.
+ * Runs `create`, which creates an account. Throws `AccessRateLimit` first when the network has used up its day. A failed
+ * `create` is not counted. Outside Production loopback is not counted, so that programs of one machine are not limited.
  */
 export async function countingSignUps<T extends { readonly userId: string }>(
-  { limiter, client, site, onSignedUp }: Pick<RouteContext, 'limiter' | 'client' | 'site' | 'onSignedUp'>,
+  { onSignedUp }: SignUpDeps,
+  { limiter, client, site }: Pick<RouteContext, 'limiter' | 'client' | 'site'>,
   create: () => Promise<T>,
 ): Promise<T> {
   const giveBack = !site.production && isLoopback(client.address) ? undefined : limiter.chargeSignUp();

@@ -80,7 +80,12 @@ function findSession(exchange: Exchange, route: AnyRoute, bearer: boolean, count
   const entered =
     token === undefined
       ? undefined
-      : exchange.sessionLookup.authenticate(token, bearer ? 'mcp' : 'browser', charge, exchange.client);
+      : exchange.services.sessionLookup.authenticate(
+          token,
+          bearer ? 'mcp' : 'browser',
+          charge,
+          exchange.client,
+        );
   if (entered !== undefined) {
     exchange.session = entered.session;
     exchange.limiter.noteSession(entered.quotaResult);

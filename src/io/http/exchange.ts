@@ -5,12 +5,10 @@
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { ErrorName } from '../../domain/errors.ts';
 import { type Holder, NO_HOLDER } from '../../domain/limits/holders.ts';
-import type { SharedBounds } from '../../domain/limits/shared-bounds.ts';
 import type { Lease } from '../../domain/limits/shares.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Site } from '../../domain/site.ts';
-import type { Challenges } from '../accounts/challenges.ts';
 import type { IncomingHooks, IncomingStream } from './body/incoming.ts';
 import { OPEN_BODIES } from './body/open-bodies.ts';
 import type { BodySink } from './body/whole-body.ts';
@@ -19,7 +17,7 @@ import type { InFlightRequest } from './in-flight.ts';
 import type { ResolvedClient } from './listen/client-address.ts';
 import type { AnswerFacts } from './reply.ts';
 import { type IncomingHead, NO_VALUES } from './request.ts';
-import type { AnyRoute, ClientFacts, HeaderList, Reply, RouteContext, SessionLookup } from './route.ts';
+import type { AnyRoute, ClientFacts, HeaderList, Reply, RouteContext } from './route.ts';
 import { type HttpResponse, remotePortOf } from './server.ts';
 import type { Services } from './services.ts';
 import type { StreamReply } from './stream.ts';
@@ -121,23 +119,11 @@ export class Exchange implements RouteContext, InFlightRequest {
   get repeatedHeaders(): ReadonlySet<string> {
     return this.head.repeatedHeaders;
   }
-  get sessionLookup(): SessionLookup {
-    return this.services.sessionLookup;
-  }
   get actors(): ActorSystem {
     return this.services.actors;
   }
   get settings(): SettingsReader {
     return this.services.settings;
-  }
-  get bounds(): SharedBounds {
-    return this.services.bounds;
-  }
-  get challenges(): Challenges {
-    return this.services.challenges;
-  }
-  get onSignedUp(): Services['onSignedUp'] {
-    return this.services.onSignedUp;
   }
   get site(): Site {
     return this.services.site;

@@ -7,13 +7,11 @@ import type { ErrorName, GatewayError } from '../../domain/errors.ts';
 import type { FormerNames } from '../../domain/former-names.ts';
 import type { Holder } from '../../domain/limits/holders.ts';
 import type { QuotaResult, ScopeCode } from '../../domain/limits/quotas.ts';
-import type { SharedBounds } from '../../domain/limits/shared-bounds.ts';
 import type { Role } from '../../domain/roles.ts';
 import type { Static, TSchema } from '../../domain/schema.ts';
 import type { SessionContext, SessionKind } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Site } from '../../domain/site.ts';
-import type { Challenges } from '../accounts/challenges.ts';
 import type { GatheringBody } from './body/incoming-body.ts';
 import type { RouteDocs } from './openapi/route-docs.ts';
 
@@ -121,14 +119,9 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   readonly nowMs: number;
   readonly idempotencyKey: string | undefined;
   readonly limiter: RequestLimiter;
-  readonly sessionLookup: SessionLookup;
   readonly actors: ActorSystem;
   readonly settings: SettingsReader;
   readonly site: Site;
-  readonly bounds: SharedBounds;
-  readonly challenges: Challenges;
-  /** Told of each account that was created, once or more. */
-  readonly onSignedUp: (userId: string) => void;
   /** The caller as shared bounds see it: what a route takes of one is taken for this holder. */
   readonly holder: Holder;
   /** A route that finds the session by itself (/mcp) names it here, so that bounds count for its user. Throws the row of a bound. */

@@ -4,7 +4,6 @@ import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { SharedBounds } from '../../domain/limits/shared-bounds.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Site } from '../../domain/site.ts';
-import type { Challenges } from '../accounts/challenges.ts';
 import type { OpenBodies } from './body/open-bodies.ts';
 import type { InFlight } from './in-flight.ts';
 import type { IncomingHead } from './request.ts';
@@ -17,9 +16,6 @@ export interface Services {
   readonly site: Site;
   readonly limiter: Limiter;
   readonly bounds: SharedBounds;
-  readonly challenges: Challenges;
-  /** Told of each account that was created, once or more. */
-  readonly onSignedUp: (userId: string) => void;
   readonly inFlight: InFlight;
   /** The answer to a path that no route has; undefined for the usual JSON. */
   readonly notFound?: ((head: IncomingHead) => Reply | undefined) | undefined;

@@ -8,7 +8,7 @@ import { GatewayError } from '../../domain/errors.ts';
 import type { SessionContext } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { readBearer } from '../http/request.ts';
-import type { RouteContext } from '../http/route.ts';
+import type { RouteContext, SessionLookup } from '../http/route.ts';
 import type { RequestContext } from './audit.ts';
 import { type CapabilityCodes, invalidCode } from './capability.ts';
 import { codeCredential, deviceCredential } from './credentials.ts';
@@ -34,7 +34,7 @@ const FORWARDED_SCOPES = ['IpRPSLimit'] as const;
  * Finds the session behind the bearer and charges `cost`, the number of messages. Throws `AccessRateLimit`, and
  * `InvalidRequest` for more messages than a whole window allows: waiting would not help. Those cost one.
  */
-export function authenticate(context: RouteContext, cost: number): Authentication {
+export function authenticate(sessions: SessionLookup, context: RouteContext, cost: number): Authentication {
   const authorization = context.header('authorization');
   if (authorization === undefined) {
     chargeOpen(context, cost);
@@ -44,9 +44,7 @@ export function authenticate(context: RouteContext, cost: number): Authenticatio
   const max = messagesMax(context.settings, KEY_SCOPE);
   const charge = { scope: 'p', cost: cost > max ? 1 : cost } as const;
   const entered =
-    token === undefined
-      ? undefined
-      : context.sessionLookup.authenticate(token, 'mcp', charge, context.client);
+    token === undefined ? undefined : sessions.authenticate(token, 'mcp', charge, context.client);
   if (entered === undefined) {
     chargeOpen(context, cost);
     return UNKNOWN;

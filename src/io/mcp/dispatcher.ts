@@ -1,7 +1,7 @@
 /** The methods of /mcp: what each message is answered with, as JSON-RPC text. One row a method. */
 import { callerClass } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
-import type { RouteContext } from '../http/route.ts';
+import type { RouteContext, SessionLookup } from '../http/route.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import type { CallObserver } from '../observability/metrics.ts';
 import { auditRefused, type RequestContext } from './audit.ts';
@@ -26,7 +26,8 @@ import type { GatewayServices } from './tools/gateway.ts';
 /** The version that is always reported (spec 9), whatever a client asks for. */
 export const PROTOCOL_VERSION = '2024-11-05';
 
-export interface McpOptions {
+export interface McpDeps {
+  readonly sessions: SessionLookup;
   /** `current` is read once per message, so a reload never shows half. */
   readonly catalog: { readonly current: Catalog };
   readonly modules: ModuleClient;
@@ -40,12 +41,12 @@ type Answer = RpcAnswer | Promise<RpcAnswer>;
 type Silent = Extract<RpcMessage, { kind: 'silent' }>;
 
 export class McpDispatcher {
-  readonly #catalog: McpOptions['catalog'];
+  readonly #catalog: McpDeps['catalog'];
   readonly #inFlight = new CallsInFlight();
   readonly #calls: ToolCalls;
   readonly #codes: CapabilityCodes;
 
-  constructor(options: McpOptions) {
+  constructor(options: McpDeps) {
     this.#catalog = options.catalog;
     this.#codes = options.codes;
     this.#calls = new ToolCalls({ ...options, inFlight: this.#inFlight });

@@ -22,6 +22,7 @@ import {
 } from '../../domain/schema.ts';
 import { SECOND_MS, toIso } from '../../domain/time.ts';
 import {
+  type ChallengeDeps,
   challengeFields,
   challengeIdSchema,
   challengePrefix,
@@ -50,7 +51,8 @@ import {
   readAssertion,
   requestOptions,
 } from '../accounts/passkeys.ts';
-import { defineRoute, Reply, type RouteContext } from '../http/route.ts';
+import type { SignUpDeps } from '../accounts/sign-ups.ts';
+import { type AnyRoute, defineRoute, Reply, type RouteContext } from '../http/route.ts';
 import { setSid } from '../http/sid-cookie.ts';
 
 const NAME_LENGTH_MAX = 64;
@@ -66,34 +68,42 @@ const requestOptionsShape = unknown({
   examples: [{ challenge: 'AQIDBAUGBwg', rpId: 'gate.example', userVerification: 'required' }],
 });
 
-export const registerOptions = defineRoute({
-  method: 'GET',
-  path: '/auth/v1/register_options',
-  summary: 'A challenge for a new key: for the account with a session, for a sign-up without',
-  docs: {
-    description:
-      'With a session the new key joins its account, without one `register_key` creates an account. The challenge is good for one answer, for `challengeSeconds` of `info`. `options` go to `navigator.credentials.create`.',
-  },
-  group: 'auth',
-  auth: 'optional',
-  strictSession: true,
-  limits: ['CheckPubKey'],
-  query: object({ name: optional(nameText(NAME_LENGTH_MAX)) }),
-  result: object({ ...challengeFields, options: creationOptionsShape }),
-  errors: ['InvalidInput', 'SessionNotFound'],
-  async handle(context) {
-    const { site, session, settings, query, actors } = context;
-    const opened = openChallenge(context, 'register');
-    const account =
-      session === undefined ? undefined : await actors.query(user, session.userId, { type: 'account' });
-    const options = creationOptions(site, opened, settings.get('ChallengeSeconds') * SECOND_MS, {
-      handle: account?.handle ?? opened.newHandle,
-      name: query.name,
-      keys: account?.keys ?? [],
-    });
-    return { ...challengeView(context, opened), options };
-  },
-});
+export type LoginDeps = ChallengeDeps & SignUpDeps;
+
+export function createAuthRoutes(deps: LoginDeps): AnyRoute[] {
+  return [registerOptionsRoute(deps), loginOptionsRoute(deps), loginOptionsForRoute(deps), loginRoute(deps)];
+}
+
+function registerOptionsRoute(deps: ChallengeDeps): AnyRoute {
+  return defineRoute({
+    method: 'GET',
+    path: '/auth/v1/register_options',
+    summary: 'A challenge for a new key: for the account with a session, for a sign-up without',
+    docs: {
+      description:
+        'With a session the new key joins its account, without one `register_key` creates an account. The challenge is good for one answer, for `challengeSeconds` of `info`. `options` go to `navigator.credentials.create`.',
+    },
+    group: 'auth',
+    auth: 'optional',
+    strictSession: true,
+    limits: ['CheckPubKey'],
+    query: object({ name: optional(nameText(NAME_LENGTH_MAX)) }),
+    result: object({ ...challengeFields, options: creationOptionsShape }),
+    errors: ['InvalidInput', 'SessionNotFound'],
+    async handle(context) {
+      const { site, session, settings, query, actors } = context;
+      const opened = openChallenge(deps, context, 'register');
+      const account =
+        session === undefined ? undefined : await actors.query(user, session.userId, { type: 'account' });
+      const options = creationOptions(site, opened, settings.get('ChallengeSeconds') * SECOND_MS, {
+        handle: account?.handle ?? opened.newHandle,
+        name: query.name,
+        keys: account?.keys ?? [],
+      });
+      return { ...challengeView(context, opened), options };
+    },
+  });
+}
 
 const loginOptionsBody = object({ credentialIds: optional(credentialIdsSchema) });
 const loginOptionsResult = object({
@@ -103,49 +113,53 @@ const loginOptionsResult = object({
 });
 
 /** No look-up of any user, so there is nothing to enumerate. */
-function openLogin(context: RouteContext, credentialIds: readonly string[] | undefined) {
+function openLogin(deps: ChallengeDeps, context: RouteContext, credentialIds: readonly string[] | undefined) {
   checkCredentialIds(credentialIds);
   const { site, settings } = context;
-  const opened = openChallenge(context, 'login');
+  const opened = openChallenge(deps, context, 'login');
   const timeoutMs = settings.get('ChallengeSeconds') * SECOND_MS;
   const options = requestOptions(site, opened, timeoutMs, credentialIds);
   return { ...challengeView(context, opened), methods: site.authMethods, options };
 }
 
-export const loginOptions = defineRoute({
-  method: 'GET',
-  path: '/auth/v1/login_options',
-  summary: 'A challenge for a login',
-  docs: {
-    description:
-      'Looks no account up, so the answer is the same for everybody. `options` go to `navigator.credentials.get`; a software key signs `signPrefix` followed by its public key in base64url, as UTF-8.',
-  },
-  group: 'auth',
-  auth: 'optional',
-  limits: ['CheckPubKey'],
-  result: loginOptionsResult,
-  errors: ['InvalidInput'],
-  handle: (context) => openLogin(context, undefined),
-});
+function loginOptionsRoute(deps: ChallengeDeps): AnyRoute {
+  return defineRoute({
+    method: 'GET',
+    path: '/auth/v1/login_options',
+    summary: 'A challenge for a login',
+    docs: {
+      description:
+        'Looks no account up, so the answer is the same for everybody. `options` go to `navigator.credentials.get`; a software key signs `signPrefix` followed by its public key in base64url, as UTF-8.',
+    },
+    group: 'auth',
+    auth: 'optional',
+    limits: ['CheckPubKey'],
+    result: loginOptionsResult,
+    errors: ['InvalidInput'],
+    handle: (context) => openLogin(deps, context, undefined),
+  });
+}
 
-export const loginOptionsFor = defineRoute({
-  method: 'POST',
-  path: '/auth/v1/login_options',
-  summary: 'A challenge for a login with one of the credentials that the client remembers',
-  docs: {
-    description:
-      'As the GET, with `credentialIds` echoed in `options` so that the browser offers these passkeys alone.',
-    examples: { usual: { body: { credentialIds: ['AQIDBAUGBwg'] } } },
-  },
-  group: 'auth',
-  auth: 'optional',
-  limits: ['CheckPubKey'],
-  body: loginOptionsBody,
-  bodyOptional: true,
-  result: loginOptionsResult,
-  errors: ['InvalidInput'],
-  handle: (context) => openLogin(context, context.body.credentialIds),
-});
+function loginOptionsForRoute(deps: ChallengeDeps): AnyRoute {
+  return defineRoute({
+    method: 'POST',
+    path: '/auth/v1/login_options',
+    summary: 'A challenge for a login with one of the credentials that the client remembers',
+    docs: {
+      description:
+        'As the GET, with `credentialIds` echoed in `options` so that the browser offers these passkeys alone.',
+      examples: { usual: { body: { credentialIds: ['AQIDBAUGBwg'] } } },
+    },
+    group: 'auth',
+    auth: 'optional',
+    limits: ['CheckPubKey'],
+    body: loginOptionsBody,
+    bodyOptional: true,
+    result: loginOptionsResult,
+    errors: ['InvalidInput'],
+    handle: (context) => openLogin(deps, context, context.body.credentialIds),
+  });
+}
 
 const loginBody = object({
   challengeId: challengeIdSchema,
@@ -160,74 +174,79 @@ const loginBody = object({
   credential: optional(assertionSchema),
 });
 
-export const login = defineRoute({
-  method: 'POST',
-  path: '/auth/v1/login',
-  summary: 'Log a browser in: the answer to a challenge of login_options',
-  docs: {
-    description:
-      'Send one of three: `credential` of a passkey; `publicKey` with its signature as `code`; or the one-time code alone as `code`. The challenge is used up, whatever follows. The session that came with the request ends.',
-    sends: ['Set-Cookie'],
-    examples: {
-      key: {
-        body: { challengeId: ID_EXAMPLE, publicKey: KEY_EXAMPLE, code: SIGNATURE_EXAMPLE },
+function loginRoute(deps: LoginDeps): AnyRoute {
+  return defineRoute({
+    method: 'POST',
+    path: '/auth/v1/login',
+    summary: 'Log a browser in: the answer to a challenge of login_options',
+    docs: {
+      description:
+        'Send one of three: `credential` of a passkey; `publicKey` with its signature as `code`; or the one-time code alone as `code`. The challenge is used up, whatever follows. The session that came with the request ends.',
+      sends: ['Set-Cookie'],
+      examples: {
+        key: {
+          body: { challengeId: ID_EXAMPLE, publicKey: KEY_EXAMPLE, code: SIGNATURE_EXAMPLE },
+        },
+        oneTimeCode: { body: { challengeId: ID_EXAMPLE, code: '314159' } },
+        passkey: { body: { challengeId: ID_EXAMPLE, credential: assertionExample } },
       },
-      oneTimeCode: { body: { challengeId: ID_EXAMPLE, code: '314159' } },
-      passkey: { body: { challengeId: ID_EXAMPLE, credential: assertionExample } },
     },
-  },
-  group: 'auth',
-  auth: 'optional',
-  limits: ['CheckPubKey'],
-  body: loginBody,
-  result: object({
-    userId: idText(),
-    keyId: nullable(idText()),
-    keyType: text({ examples: ['UserKey'] }),
-    newAccount: boolean(),
-    expiresUtc: utcText(),
-  }),
-  errors: [
-    'InvalidInput',
-    'SessionNotFound',
-    'AccountNotFound',
-    'AccessDenied',
-    'ChallengeExpired',
-    'InvalidSignature',
-    'InvalidCode',
-    'AccessRateLimit',
-  ],
-  async handle(context) {
-    const { site } = context;
-    const { userId, keyId, keyType, newAccount, token, createdMs, expiresMs } = await run(context);
-    const result = {
-      userId,
-      keyId: keyId ?? null,
-      keyType: keyType ?? 'Unknown',
-      newAccount: newAccount === true,
-      expiresUtc: toIso(expiresMs),
-    };
-    return Reply.result(result, setSid(token, createdMs, expiresMs, site.secureCookies));
-  },
-});
+    group: 'auth',
+    auth: 'optional',
+    limits: ['CheckPubKey'],
+    body: loginBody,
+    result: object({
+      userId: idText(),
+      keyId: nullable(idText()),
+      keyType: text({ examples: ['UserKey'] }),
+      newAccount: boolean(),
+      expiresUtc: utcText(),
+    }),
+    errors: [
+      'InvalidInput',
+      'SessionNotFound',
+      'AccountNotFound',
+      'AccessDenied',
+      'ChallengeExpired',
+      'InvalidSignature',
+      'InvalidCode',
+      'AccessRateLimit',
+    ],
+    async handle(context) {
+      const { site } = context;
+      const { userId, keyId, keyType, newAccount, token, createdMs, expiresMs } = await run(deps, context);
+      const result = {
+        userId,
+        keyId: keyId ?? null,
+        keyType: keyType ?? 'Unknown',
+        newAccount: newAccount === true,
+        expiresUtc: toIso(expiresMs),
+      };
+      return Reply.result(result, setSid(token, createdMs, expiresMs, site.secureCookies));
+    },
+  });
+}
 
 /** Of a key, or of a one-time code: then there is no key, and the account may be new. */
 type BrowserLogin = Pick<LoggedIn, 'token' | 'userId' | 'createdMs' | 'expiresMs'> &
   Partial<Pick<LoggedIn, 'keyId' | 'keyType'> & Pick<CodeLoggedIn, 'newAccount'>>;
 
 /** Shape first, then the challenge, which is used up whatever follows, then the key (auth.md A4). */
-async function run(context: RouteContext<unknown, Static<typeof loginBody>>): Promise<BrowserLogin> {
+async function run(
+  deps: LoginDeps,
+  context: RouteContext<unknown, Static<typeof loginBody>>,
+): Promise<BrowserLogin> {
   const { challengeId, publicKey, code, credential } = context.body;
   if (credential !== undefined) {
     if (publicKey !== undefined || code !== undefined)
       throw new GatewayError('InvalidInput', 'credential excludes publicKey and code');
-    return passkeyLogin(context, challengeId, credential);
+    return passkeyLogin(deps, context, challengeId, credential);
   }
   if (code === undefined) throw new GatewayError('InvalidInput', 'code: is required');
-  if (publicKey === undefined) return codeLogin(context, challengeId, code);
+  if (publicKey === undefined) return codeLogin(deps, context, challengeId, code);
   requireBytes(publicKey, PUBLIC_KEY_BYTES, 'publicKey');
   const signature = requireBytes(code, SIGNATURE_BYTES, 'code');
-  return answering(context, challengeId, (challenge) => {
+  return answering(deps, context, challengeId, (challenge) => {
     const holder = holderOf(context.actors, publicKey);
     if (holder === undefined) throw new GatewayError('SessionNotFound');
     const command: Login = {
@@ -244,12 +263,13 @@ async function run(context: RouteContext<unknown, Static<typeof loginBody>>): Pr
 
 /** The same with the answer of an authenticator. A credential that nobody has counts as an unknown key. */
 async function passkeyLogin(
+  deps: ChallengeDeps,
   context: RouteContext,
   challengeId: string | number,
   credential: AssertionJson,
 ): Promise<LoggedIn> {
   checkAssertion(credential);
-  return answering(context, challengeId, (challenge) => {
+  return answering(deps, context, challengeId, (challenge) => {
     const holder = credentialHolderOf(context.actors, credential.id);
     if (holder === undefined) throw new GatewayError('SessionNotFound');
     const command: Login = {
@@ -265,12 +285,13 @@ async function passkeyLogin(
 }
 
 async function answering(
+  deps: ChallengeDeps,
   context: RouteContext,
   challengeId: string | number,
   login: (challenge: Challenge) => Promise<LoggedIn>,
 ): Promise<LoggedIn> {
   context.limiter.checkUnknownKeys();
-  return usingChallenge(context, { challengeId, kinds: ['login'], orAnonymous: true }, (challenge) =>
+  return usingChallenge(deps, context, { challengeId, kinds: ['login'], orAnonymous: true }, (challenge) =>
     countingUnknownKeys(context, null, async () => login(challenge)),
   );
 }

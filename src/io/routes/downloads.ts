@@ -14,7 +14,9 @@ import type { ChatFile } from '../modules/chat-files.ts';
 
 export interface DownloadDeps {
   readonly fileCodes: FileCodes;
-  readonly files: { readonly directory: FileDirectory; readonly v1: Downloads; readonly v2: Downloads };
+  readonly directory: FileDirectory;
+  readonly v1: Downloads;
+  readonly v2: Downloads;
 }
 
 /** The bytes never change, and their holder was entitled to them. */
@@ -81,7 +83,7 @@ function createV1Route(deps: DownloadDeps): AnyRoute {
     handle(context) {
       const fileId = parseId(context.params['fileId']);
       if (fileId === undefined) throw new GatewayError('FileNotFound');
-      const { directory, v1 } = deps.files;
+      const { directory, v1 } = deps;
       return withFile(directory, fileId, context.session.userId, context.nowMs, (file) =>
         v1.answer(context, file, v1Form(file, context.query.part_number)),
       );
@@ -146,7 +148,7 @@ function createV2Route(deps: DownloadDeps): AnyRoute {
       const reference = deps.fileCodes.read(context.params['idOrCode'] ?? '');
       if (reference === undefined) throw new GatewayError('FileNotFound');
       const readerId = reference.by === 'code' ? null : readerOf(context);
-      const { directory, v2 } = deps.files;
+      const { directory, v2 } = deps;
       const headers = readerId === null ? FOR_ANYBODY : FOR_THE_READER;
       return withFile(directory, reference.fileId, readerId, context.nowMs, (file) =>
         v2.answer(context, file, { headers }),

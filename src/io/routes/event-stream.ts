@@ -18,9 +18,8 @@ const STREAM_HEADERS: HeaderList = [
 /** As much as a URL may hold: what is no place of the log is answered by `reset`, whatever it looks like. */
 const PLACE_MAX = 16_384;
 
-/** `streams`: the hub, asked for at each request. */
-export function createEventStreamRoute(streams: () => StreamHub): AnyRoute {
-  const noRoom = () => new Reply(200, overloadBody(streams().overloadRetryMs()), STREAM_TYPE, STREAM_HEADERS);
+export function createEventStreamRoute(streams: StreamHub): AnyRoute {
+  const noRoom = () => new Reply(200, overloadBody(streams.overloadRetryMs()), STREAM_TYPE, STREAM_HEADERS);
   return defineRoute({
     method: 'GET',
     path: '/auth/v1/events',
@@ -65,7 +64,7 @@ export function createEventStreamRoute(streams: () => StreamHub): AnyRoute {
         holder,
         lastEventId: place === '' ? undefined : place,
       };
-      const stream = streams().admit(origin);
+      const stream = streams.admit(origin);
       if (stream === undefined) return noRoom();
       const options = { contentType: STREAM_TYPE, headers: STREAM_HEADERS, longLived: true } as const;
       return new StreamReply(200, stream, options);

@@ -11,6 +11,7 @@ import { toUnsignedCrc32 } from '../../domain/files/files.ts';
 import { bodyFormFault } from '../../domain/files/upload-plan.ts';
 import { ID_MAX, ID_MIN } from '../../domain/ids.ts';
 import { isLoopback, networksOf } from '../../domain/limits/networks.ts';
+import type { SharedBound } from '../../domain/limits/shares.ts';
 import {
   array,
   idText,
@@ -31,8 +32,10 @@ import type { PartUploads } from '../files/upload/v1-parts.ts';
 import { type AnyRoute, defineRoute, type RequestLimiter } from '../http/route.ts';
 
 export interface V1UploadDeps {
-  readonly files: { readonly uploads: PartUploads };
+  readonly uploads: PartUploads;
   readonly fileCodes: FileCodes;
+  /** Counts the uploads that are refused; the slots themselves are those of the actor. */
+  readonly slotBound: Pick<SharedBound, 'countRefusal'>;
 }
 
 const GROUP = 'files';
@@ -69,50 +72,52 @@ const statusResult = object({
 });
 
 export function createV1UploadRoutes(deps: V1UploadDeps): AnyRoute[] {
-  return [initUpload, createPartRoute(deps), cancelUpload, uploadStatus];
+  return [initRoute(deps), partRoute(deps), cancelUpload, uploadStatus];
 }
 
-const initUpload = defineRoute({
-  method: 'POST',
-  path: '/auth/v1/file/init_upload',
-  summary: 'Open a buffered upload; the id is the declared CRC-32, unsigned',
-  docs: {
-    description:
-      'One upload of an account at a time. A chat id of 0, less, or none at all stands for the personal storage of the account. Chunks have 256 KB; `upload_part` sends them in any order.',
-  },
-  group: GROUP,
-  auth: 'session',
-  limits: [],
-  body: initBody,
-  result: integer({ examples: [907060870] }),
-  errors: [
-    'InvalidFileName',
-    'EmptyFile',
-    'MaxFileSize',
-    'AlreadyDownload',
-    'TooManyDownloads',
-    'CRC32AlreadyUsed',
-    'Forbidden',
-    'LinkedMessageNotFound',
-    'ChartApiFileError',
-    'StorageFull',
-  ],
-  async handle({ body, session, actors, settings, nowMs, client, site, bounds }) {
-    await endExpired(actors, settings, nowMs);
-    // One machine opens all of them where a gateway is tried out.
-    const networks = isLoopback(client.address) && !site.production ? [] : networksOf(client.address);
-    const command = { ...readInit(body, session.userId), networks };
-    try {
-      return await actors.ask(uploadSlots, UPLOAD_SLOTS_ID, command);
-    } catch (error) {
-      if (error instanceof GatewayError && error.row === 'TooManyDownloads')
-        bounds.of('uploadSlots').countRefusal(error.detail === undefined ? 'maximum' : 'network');
-      throw error;
-    }
-  },
-});
+function initRoute({ slotBound }: V1UploadDeps): AnyRoute {
+  return defineRoute({
+    method: 'POST',
+    path: '/auth/v1/file/init_upload',
+    summary: 'Open a buffered upload; the id is the declared CRC-32, unsigned',
+    docs: {
+      description:
+        'One upload of an account at a time. A chat id of 0, less, or none at all stands for the personal storage of the account. Chunks have 256 KB; `upload_part` sends them in any order.',
+    },
+    group: GROUP,
+    auth: 'session',
+    limits: [],
+    body: initBody,
+    result: integer({ examples: [907060870] }),
+    errors: [
+      'InvalidFileName',
+      'EmptyFile',
+      'MaxFileSize',
+      'AlreadyDownload',
+      'TooManyDownloads',
+      'CRC32AlreadyUsed',
+      'Forbidden',
+      'LinkedMessageNotFound',
+      'ChartApiFileError',
+      'StorageFull',
+    ],
+    async handle({ body, session, actors, settings, nowMs, client, site }) {
+      await endExpired(actors, settings, nowMs);
+      // One machine opens all of them where a gateway is tried out.
+      const networks = isLoopback(client.address) && !site.production ? [] : networksOf(client.address);
+      const command = { ...readInit(body, session.userId), networks };
+      try {
+        return await actors.ask(uploadSlots, UPLOAD_SLOTS_ID, command);
+      } catch (error) {
+        if (error instanceof GatewayError && error.row === 'TooManyDownloads')
+          slotBound.countRefusal(error.detail === undefined ? 'maximum' : 'network');
+        throw error;
+      }
+    },
+  });
+}
 
-function createPartRoute(deps: V1UploadDeps): AnyRoute {
+function partRoute(deps: V1UploadDeps): AnyRoute {
   return defineRoute({
     method: 'POST',
     path: '/auth/v1/file/upload_part',
@@ -153,7 +158,7 @@ function createPartRoute(deps: V1UploadDeps): AnyRoute {
       try {
         const formFault = bodyFormFault(header, repeatedHeaders);
         if (formFault !== undefined) throw new GatewayError('UnsupportedMediaType', formFault);
-        const { chunkNumber, fileId } = await deps.files.uploads.store({
+        const { chunkNumber, fileId } = await deps.uploads.store({
           actors,
           userId: session.userId,
           address: client.address,

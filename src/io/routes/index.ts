@@ -1,20 +1,13 @@
 /** The route table of the public listener: every group, in the order of the explorer. */
-import type { Administration } from '../../actors/runtime/administration.ts';
-import type { LiveSettings } from '../../domain/settings/settings.ts';
 import type { ApiKeyCipher } from '../apps/api-keys.ts';
 import type { AnyRoute } from '../http/route.ts';
-import { CapabilityCodes } from '../mcp/capability.ts';
-import type { LiveCatalog } from '../mcp/catalog.ts';
-import { GATEWAY_SERVICES } from '../mcp/tools/gateway.ts';
+import type { McpDeps } from '../mcp/dispatcher.ts';
 import type { StreamHub } from '../sse/hub.ts';
 import type { WebhookOwnerApi } from '../webhooks/owner-api.ts';
-import type { Reload } from './admin/catalog.ts';
-import { createAdminRoutes } from './admin/index.ts';
-import type { OperationDeps } from './admin/operations.ts';
-import type { StaffDeps } from './admin/staff.ts';
+import { type AdminDeps, createAdminRoutes } from './admin/index.ts';
 import { createAppWebhookRoutes } from './app-webhooks.ts';
 import { createAppRoutes } from './apps.ts';
-import { login, loginOptions, loginOptionsFor, registerOptions } from './auth.ts';
+import { createAuthRoutes, type LoginDeps } from './auth.ts';
 import { loginEmail, loginPhone } from './codes.ts';
 import { createDocsRoutes } from './docs.ts';
 import { createDownloadRoutes, type DownloadDeps } from './downloads.ts';
@@ -22,23 +15,25 @@ import { createEventStreamRoute } from './event-stream.ts';
 import { createV1UploadRoutes, type V1UploadDeps } from './files-v1.ts';
 import { createDraftRoutes, type DraftDeps } from './files-v2.ts';
 import { createHealthRoute, getInfo, type HealthFacts, info } from './info.ts';
-import { registerKey, removeKey, updateKey, userKeys } from './keys.ts';
+import { createKeyRoutes } from './keys.ts';
 import { createMcpRoutes } from './mcp.ts';
 import { mcpLogin } from './mcp-login.ts';
 import { createProxyRoutes, type ProxyDeps } from './proxy.ts';
 import { endSessions, loginLog, logout, sessions } from './sessions.ts';
 
-export interface RouteDeps extends ProxyDeps, StaffDeps, OperationDeps, Omit<DownloadDeps, 'files'> {
-  readonly files: DownloadDeps['files'] & V1UploadDeps['files'];
-  readonly settings: LiveSettings;
-  readonly catalog: LiveCatalog;
-  readonly cipher: ApiKeyCipher;
-  readonly events: { readonly streams: StreamHub };
-  readonly administration: Administration;
-  readonly drafts: DraftDeps;
+/** What each group of routes uses beside the request. */
+export interface RouteDeps {
   readonly health: () => HealthFacts;
-  readonly reload: Reload;
+  readonly accounts: LoginDeps;
+  readonly apiKeys: ApiKeyCipher;
   readonly webhooks: WebhookOwnerApi;
+  readonly eventStreams: StreamHub;
+  readonly v1Uploads: V1UploadDeps;
+  readonly v2Uploads: DraftDeps;
+  readonly downloads: DownloadDeps;
+  readonly mcp: McpDeps;
+  readonly admin: AdminDeps;
+  readonly proxy: ProxyDeps;
 }
 
 export function createRoutes(deps: RouteDeps): AnyRoute[] {
@@ -46,36 +41,24 @@ export function createRoutes(deps: RouteDeps): AnyRoute[] {
     createHealthRoute(deps.health),
     getInfo,
     info,
-    registerOptions,
-    loginOptions,
-    loginOptionsFor,
-    login,
+    ...createAuthRoutes(deps.accounts),
     loginPhone,
     loginEmail,
     logout,
-    registerKey,
-    userKeys,
-    updateKey,
-    removeKey,
+    ...createKeyRoutes(deps.accounts),
     sessions,
     endSessions,
     loginLog,
-    ...createAppRoutes(deps.cipher),
-    createEventStreamRoute(() => deps.events.streams),
-    ...createV1UploadRoutes(deps),
+    ...createAppRoutes(deps.apiKeys),
+    createEventStreamRoute(deps.eventStreams),
+    ...createV1UploadRoutes(deps.v1Uploads),
     ...createAppWebhookRoutes(deps.webhooks),
     mcpLogin,
-    ...createMcpRoutes({
-      catalog: deps.catalog,
-      modules: deps.modules,
-      gateway: GATEWAY_SERVICES,
-      codes: new CapabilityCodes(deps),
-      onCall: deps.onCall,
-    }),
-    ...createDownloadRoutes(deps),
-    ...createDraftRoutes(deps.drafts),
-    ...createAdminRoutes(deps),
-    ...createProxyRoutes(deps),
+    ...createMcpRoutes(deps.mcp),
+    ...createDownloadRoutes(deps.downloads),
+    ...createDraftRoutes(deps.v2Uploads),
+    ...createAdminRoutes(deps.admin),
+    ...createProxyRoutes(deps.proxy),
   ];
   return [...routes, ...createDocsRoutes(routes)];
 }

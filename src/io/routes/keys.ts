@@ -17,97 +17,103 @@ import { toIso } from '../../domain/time.ts';
 import { listKeys, userKeyItem, userKeySchema } from '../accounts/account.ts';
 import { register } from '../accounts/enrollment.ts';
 import { removeUserKey, setKeyAccess } from '../accounts/key-changes.ts';
-import { auditingKeyRefusals, challengeIdSchema } from '../accounts/login-parts.ts';
+import { auditingKeyRefusals, type ChallengeDeps, challengeIdSchema } from '../accounts/login-parts.ts';
 import { attestationExample, attestationSchema } from '../accounts/passkeys.ts';
-import { countingSignUps } from '../accounts/sign-ups.ts';
-import { defineRoute, Reply } from '../http/route.ts';
+import { countingSignUps, type SignUpDeps } from '../accounts/sign-ups.ts';
+import { type AnyRoute, defineRoute, Reply } from '../http/route.ts';
 import { clearSid, setSid } from '../http/sid-cookie.ts';
 import { accountCall } from './sessions.ts';
 
 const keyIdSchema = int64('Key id: decimal string');
 
-export const registerKey = defineRoute({
-  method: 'POST',
-  path: '/auth/v1/keys/register_key',
-  summary: 'Add a key to the account; without a session, create the account',
-  docs: {
-    description:
-      'A software key is sent as `publicKey`, a passkey as `credential`. `code` of a software key is either the code of the challenge (a claim: nothing is proved) or a signature (a proof). Without a session the answer carries the cookie of the new account. `passKeyFlag` marks a key derived from a password; it replaces the former one.',
-    sends: ['Set-Cookie'],
-    examples: {
-      softwareKey: {
-        body: {
-          challengeId: ID_EXAMPLE,
-          code: SIGNATURE_EXAMPLE,
-          publicKey: KEY_EXAMPLE,
-          name: 'Laptop',
+export function createKeyRoutes(deps: ChallengeDeps & SignUpDeps): AnyRoute[] {
+  return [registerRoute(deps), userKeys, updateKey, removeKey];
+}
+
+function registerRoute(deps: ChallengeDeps & SignUpDeps): AnyRoute {
+  return defineRoute({
+    method: 'POST',
+    path: '/auth/v1/keys/register_key',
+    summary: 'Add a key to the account; without a session, create the account',
+    docs: {
+      description:
+        'A software key is sent as `publicKey`, a passkey as `credential`. `code` of a software key is either the code of the challenge (a claim: nothing is proved) or a signature (a proof). Without a session the answer carries the cookie of the new account. `passKeyFlag` marks a key derived from a password; it replaces the former one.',
+      sends: ['Set-Cookie'],
+      examples: {
+        softwareKey: {
+          body: {
+            challengeId: ID_EXAMPLE,
+            code: SIGNATURE_EXAMPLE,
+            publicKey: KEY_EXAMPLE,
+            name: 'Laptop',
+          },
         },
-      },
-      passkey: {
-        body: {
-          challengeId: ID_EXAMPLE,
-          code: KEY_EXAMPLE,
-          credential: attestationExample,
+        passkey: {
+          body: {
+            challengeId: ID_EXAMPLE,
+            code: KEY_EXAMPLE,
+            credential: attestationExample,
+          },
         },
       },
     },
-  },
-  group: 'keys',
-  auth: 'optional',
-  strictSession: true,
-  limits: ['CheckPubKey'],
-  body: object({
-    challengeId: challengeIdSchema,
-    code: text({
-      maxLength: 128,
-      description: 'The code of the challenge (a claim), or a signature of the key (a proof)',
-      examples: [SIGNATURE_EXAMPLE],
+    group: 'keys',
+    auth: 'optional',
+    strictSession: true,
+    limits: ['CheckPubKey'],
+    body: object({
+      challengeId: challengeIdSchema,
+      code: text({
+        maxLength: 128,
+        description: 'The code of the challenge (a claim), or a signature of the key (a proof)',
+        examples: [SIGNATURE_EXAMPLE],
+      }),
+      credential: optional(attestationSchema),
+      publicKey: optional(text({ maxLength: 64, examples: [KEY_EXAMPLE] })),
+      passKeyFlag: optional(boolean()),
+      name: optional(nameText(64)),
     }),
-    credential: optional(attestationSchema),
-    publicKey: optional(text({ maxLength: 64, examples: [KEY_EXAMPLE] })),
-    passKeyFlag: optional(boolean()),
-    name: optional(nameText(64)),
-  }),
-  result: object({
-    key: userKeySchema,
-    userId: idText(),
-    newAccount: boolean(),
-    replaced: array(idText()),
-    expiresUtc: utcText(),
-  }),
-  errors: [
-    'InvalidInput',
-    'SessionNotFound',
-    'ChallengeExpired',
-    'InvalidSignature',
-    'KeyLimitReached',
-    'KeyAlreadyRegistered',
-    'FreshLoginRequired',
-    'AccessRateLimit',
-  ],
-  idempotent: true,
-  async handle(context) {
-    const run = () => register(context, context.body);
-    const registered = await auditingKeyRefusals(context, 'register_key', () =>
-      context.session === undefined ? countingSignUps(context, run) : run(),
-    );
-    const { key, current, userId, newAccount, replaced, expiresMs, opened } = registered;
-    const result = {
-      key: userKeyItem(key, current ? key.id : null),
-      userId,
-      newAccount,
-      replaced,
-      expiresUtc: toIso(expiresMs),
-    };
-    const cookie =
-      opened === undefined
-        ? []
-        : setSid(opened.token, opened.createdMs, expiresMs, context.site.secureCookies);
-    return Reply.result(result, cookie);
-  },
-});
+    result: object({
+      key: userKeySchema,
+      userId: idText(),
+      newAccount: boolean(),
+      replaced: array(idText()),
+      expiresUtc: utcText(),
+    }),
+    errors: [
+      'InvalidInput',
+      'SessionNotFound',
+      'ChallengeExpired',
+      'InvalidSignature',
+      'KeyLimitReached',
+      'KeyAlreadyRegistered',
+      'FreshLoginRequired',
+      'AccessRateLimit',
+    ],
+    idempotent: true,
+    async handle(context) {
+      const run = () => register(deps, context, context.body);
+      const registered = await auditingKeyRefusals(context, 'register_key', () =>
+        context.session === undefined ? countingSignUps(deps, context, run) : run(),
+      );
+      const { key, current, userId, newAccount, replaced, expiresMs, opened } = registered;
+      const result = {
+        key: userKeyItem(key, current ? key.id : null),
+        userId,
+        newAccount,
+        replaced,
+        expiresUtc: toIso(expiresMs),
+      };
+      const cookie =
+        opened === undefined
+          ? []
+          : setSid(opened.token, opened.createdMs, expiresMs, context.site.secureCookies);
+      return Reply.result(result, cookie);
+    },
+  });
+}
 
-export const userKeys = defineRoute({
+const userKeys = defineRoute({
   method: 'GET',
   path: '/auth/v1/keys/user_keys',
   summary: 'Active keys of the account',
@@ -123,7 +129,7 @@ export const userKeys = defineRoute({
   handle: (context) => listKeys(accountCall(context)),
 });
 
-export const updateKey = defineRoute({
+const updateKey = defineRoute({
   method: 'POST',
   path: '/auth/v1/keys/update_key',
   summary: 'Allow or forbid a key for MCP and for contact sync; omitted flags stay as they are',
@@ -148,7 +154,7 @@ export const updateKey = defineRoute({
   },
 });
 
-export const removeKey = defineRoute({
+const removeKey = defineRoute({
   method: 'POST',
   path: '/auth/v1/keys/remove_key',
   summary: 'Remove a key and end its sessions',

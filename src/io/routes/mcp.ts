@@ -7,11 +7,18 @@ import { randomBytes } from 'node:crypto';
 import { errorRow, GatewayError } from '../../domain/errors.ts';
 import { readJson } from '../http/json.ts';
 import { errorReply } from '../http/reply.ts';
-import { type AnyRoute, defineRoute, type HeaderList, Reply, type RouteContext } from '../http/route.ts';
+import {
+  type AnyRoute,
+  defineRoute,
+  type HeaderList,
+  Reply,
+  type RouteContext,
+  type SessionLookup,
+} from '../http/route.ts';
 import { type Authentication, authenticate } from '../mcp/authenticate.ts';
 import { BatchAnswers, SLICE_MESSAGES, type YieldToLoop, yieldToLoop } from '../mcp/batch.ts';
 import { describeMcp } from '../mcp/described.ts';
-import { failureOf, McpDispatcher, type McpOptions } from '../mcp/dispatcher.ts';
+import { failureOf, type McpDeps, McpDispatcher } from '../mcp/dispatcher.ts';
 import { EndedSessions } from '../mcp/ended-sessions.ts';
 import {
   errorEnvelope,
@@ -31,9 +38,9 @@ const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const METHODS = 'POST, DELETE';
 
 /** The routes of /mcp. `yielding`: how a batch yields to the event loop. */
-export function createMcpRoutes(options: McpOptions, yielding: YieldToLoop = yieldToLoop): AnyRoute[] {
+export function createMcpRoutes(deps: McpDeps, yielding: YieldToLoop = yieldToLoop): AnyRoute[] {
   const ended = new EndedSessions();
-  const transport = new McpHttpHandler(new McpDispatcher(options), ended, yielding);
+  const transport = new McpHttpHandler(deps, ended, yielding);
   const own = { path: '/mcp', group: 'mcp', auth: 'none', limits: ['Self'], refusal } as const;
   return [
     defineRoute({
@@ -58,7 +65,7 @@ export function createMcpRoutes(options: McpOptions, yielding: YieldToLoop = yie
       },
       errors: ['MethodNotAllowed', 'AccessRateLimit'],
       handle: (context) => {
-        authenticate(context, 1);
+        authenticate(deps.sessions, context, 1);
         return errorReply(new GatewayError('MethodNotAllowed'), [['Allow', METHODS]]);
       },
     }),
@@ -75,7 +82,7 @@ export function createMcpRoutes(options: McpOptions, yielding: YieldToLoop = yie
       },
       errors: ['MethodNotAllowed', 'AccessRateLimit'],
       handle: (context) => {
-        authenticate(context, 1);
+        authenticate(deps.sessions, context, 1);
         const sessionId = context.header('mcp-session-id');
         if (sessionId !== undefined) {
           ended.end(sessionId);
@@ -88,30 +95,36 @@ export function createMcpRoutes(options: McpOptions, yielding: YieldToLoop = yie
 }
 
 class McpHttpHandler {
+  readonly #sessions: SessionLookup;
   readonly #dispatcher: McpDispatcher;
   readonly #ended: EndedSessions;
   readonly #yieldToLoop: YieldToLoop;
 
-  constructor(methods: McpDispatcher, ended: EndedSessions, yieldToLoop: YieldToLoop) {
-    this.#dispatcher = methods;
+  constructor(deps: McpDeps, ended: EndedSessions, yieldToLoop: YieldToLoop) {
+    this.#sessions = deps.sessions;
+    this.#dispatcher = new McpDispatcher(deps);
     this.#ended = ended;
     this.#yieldToLoop = yieldToLoop;
   }
 
   post(context: RouteContext): Reply | Promise<Reply> {
     if (!JSON_TYPE.test(context.header('content-type') ?? '')) {
-      authenticate(context, 1);
+      authenticate(this.#sessions, context, 1);
       throw new GatewayError('UnsupportedMediaType', 'Content-Type must be application/json');
     }
     if (this.#ended.has(context.header('mcp-session-id'))) {
-      authenticate(context, 1);
+      authenticate(this.#sessions, context, 1);
       const ended = rpcFailure(undefined, 'NotFound', 'this Mcp-Session-Id was ended, initialize again');
       return json(404, ended);
     }
     const body = readBody(context.rawBody);
     let authentication: Authentication;
     try {
-      authentication = authenticate(context, body.kind === 'batch' ? body.messages.length : 1);
+      authentication = authenticate(
+        this.#sessions,
+        context,
+        body.kind === 'batch' ? body.messages.length : 1,
+      );
     } catch (error) {
       return failure(error, body.kind === 'single' ? idOf(body.message) : undefined, context);
     }

@@ -46,13 +46,11 @@ async function start(t: Test, personalReads = true) {
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
   const catalog = new LiveCatalog(loaded.catalog);
   const modules = createModuleClient({ clock: () => START_MS, bounds: freshBounds() });
-  const routes = createMcpRoutes({
-    catalog,
-    modules,
-    gateway: GATEWAY_SERVICES,
-    codes: new CapabilityCodes({ modules, moduleAddresses: new Map() }),
+  const codes = new CapabilityCodes({ modules, moduleAddresses: new Map() });
+  const fixture = await startAdmin({
+    routes: (_actors, _bounds, sessions) =>
+      createMcpRoutes({ sessions, catalog, modules, gateway: GATEWAY_SERVICES, codes }),
   });
-  const fixture = await startAdmin({ routes: () => routes });
   t.teardown(async () => {
     await modules.close();
     wallet.closeAllConnections();

@@ -1,6 +1,7 @@
 /** What anybody may ask (info, get_info, health) and who may see the settings. */
 import t, { type Test } from 'tap';
 import { SCOPE_SETTINGS } from '../../../src/domain/limits/quotas.ts';
+import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
 import type { SessionContext } from '../../../src/domain/sessions.ts';
 import { LiveSettings, SETTINGS } from '../../../src/domain/settings/settings.ts';
 import { MINUTE_MS } from '../../../src/domain/time.ts';
@@ -35,7 +36,12 @@ const GATE: SessionLookup = {
 
 function start(t: Test, facts: () => HealthFacts = () => HEALTHY, site = {}) {
   const live = new LiveSettings({ ApiRPSLimit: 0, IpRPSLimit: 0 });
-  const routes = [getInfo, info, createHealthRoute(facts), ...createAdminSettingRoutes(live)];
+  const routes = [
+    getInfo,
+    info,
+    createHealthRoute(facts),
+    ...createAdminSettingRoutes({ settings: live, bounds: new SharedBounds(live) }),
+  ];
   const fixture = startHttp({ routes, settings: live, gate: GATE, site });
   t.teardown(() => fixture.close());
   const get = async (path: string, headers = {}) => {

@@ -3,10 +3,10 @@ import t from 'tap';
 import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { EndedSessions } from '../../../src/io/mcp/ended-sessions.ts';
-import { createRoutes, type RouteDeps } from '../../../src/io/routes/index.ts';
 import { runs } from '../../support/depth.ts';
 import { connectRaw, requestText, startHttp } from '../../support/http.ts';
 import { type McpFixture, startMcp, TOKENS } from '../../support/mcp.ts';
+import { routeTable } from '../../support/route-table.ts';
 
 const mcp: McpFixture = await startMcp({ backend: () => ({ body: '{"result":{"a":1.50}}' }) });
 t.teardown(() => mcp.close());
@@ -271,7 +271,7 @@ t.test('body: one byte over 256 KiB is 413', async (t) => {
 
 t.test('paths of an authorization server: 404 with a small JSON body, whatever the method', async (t) => {
   const whole = startHttp({
-    routes: createRoutes({ settings: new LiveSettings() } as unknown as RouteDeps),
+    routes: routeTable(),
   });
   t.teardown(() => whole.close());
 

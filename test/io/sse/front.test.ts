@@ -45,7 +45,7 @@ function start(t: Test, settings: Partial<Record<SettingName, SettingValue>> = {
       });
       hub = own;
       actors.system.onRelease('sidHash', (_, owner) => own.sessionEnded(parseSessionOwner(owner).sessionId));
-      return [createEventStreamRoute(() => own)];
+      return [createEventStreamRoute(own)];
     },
   });
   if (hub === undefined) throw new Error('no hub');

@@ -125,7 +125,7 @@ export async function startDownloads(
     },
   };
   const http = startHttp({
-    routes: createDownloadRoutes({ fileCodes: codes, files: { directory, v1: downloads, v2: downloads } }),
+    routes: createDownloadRoutes({ fileCodes: codes, directory, v1: downloads, v2: downloads }),
     gate,
     settings: { ...NO_LIMITS, ...options.settings },
   });

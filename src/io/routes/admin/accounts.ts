@@ -37,11 +37,11 @@ const userItem = named(
 );
 const ofUser = object({ userId: int64('User id: decimal string') });
 
-interface AccountDeps extends Pick<StaffDeps, 'staff'> {
+export interface AdminAccountDeps extends Pick<StaffDeps, 'staff'> {
   readonly administration: Administration;
 }
 
-export function createAdminAccountRoutes(deps: AccountDeps): AnyRoute[] {
+export function createAdminAccountRoutes(deps: AdminAccountDeps): AnyRoute[] {
   return [usersRoute(deps.administration), blockRoute(deps.staff), sessionsRoute];
 }
 

@@ -1,33 +1,38 @@
-/** The admin JSON (config.md "Admin JSON"), a file a noun. Admin sessions from allowed addresses only: the pipeline asks. */
-import type { LiveSettings } from '../../../domain/settings/settings.ts';
+/** The admin JSON, one file a noun: for sessions of admins from allowed addresses (`auth: 'admin'` of each route). */
+import type { Administration } from '../../../actors/runtime/administration.ts';
 import type { AnyRoute } from '../../http/route.ts';
-import type { HealthFacts } from '../info.ts';
-import { createAdminAccountRoutes } from './accounts.ts';
+import { type AdminAccountDeps, createAdminAccountRoutes } from './accounts.ts';
 import { type AdminAppDeps, createAdminAppRoutes } from './apps.ts';
 import { type CatalogDeps, createAdminCatalogRoute } from './catalog.ts';
 import { createAdminKeyRoutes } from './keys.ts';
 import { createAdminOperationRoutes, type OperationDeps } from './operations.ts';
-import { createAdminRecordRoutes } from './records.ts';
-import { createAdminSettingRoutes } from './settings.ts';
+import { createAdminRecordRoutes, type RecordDeps } from './records.ts';
+import { type AdminSettingDeps, createAdminSettingRoutes } from './settings.ts';
 import { createAdminStaffRoutes, type StaffDeps } from './staff.ts';
 import { type AdminWebhookDeps, createAdminWebhookRoutes } from './webhooks.ts';
 
-interface AdminDeps extends StaffDeps, OperationDeps, CatalogDeps, AdminAppDeps, AdminWebhookDeps {
-  readonly webhooks: AdminAppDeps['webhooks'] & AdminWebhookDeps['webhooks'];
-  readonly settings: LiveSettings;
-  readonly health: () => HealthFacts;
+export interface AdminDeps {
+  readonly settings: AdminSettingDeps;
+  readonly accounts: AdminAccountDeps;
+  readonly keys: Administration;
+  readonly apps: AdminAppDeps;
+  readonly webhooks: AdminWebhookDeps;
+  readonly records: RecordDeps;
+  readonly staff: StaffDeps;
+  readonly operations: OperationDeps;
+  readonly catalog: CatalogDeps;
 }
 
 export function createAdminRoutes(deps: AdminDeps): AnyRoute[] {
   return [
     ...createAdminSettingRoutes(deps.settings),
-    ...createAdminAccountRoutes(deps),
-    ...createAdminKeyRoutes(deps.administration),
-    ...createAdminAppRoutes(deps),
-    ...createAdminWebhookRoutes(deps),
-    ...createAdminRecordRoutes(deps),
-    ...createAdminStaffRoutes(deps),
-    ...createAdminOperationRoutes(deps),
-    createAdminCatalogRoute(deps),
+    ...createAdminAccountRoutes(deps.accounts),
+    ...createAdminKeyRoutes(deps.keys),
+    ...createAdminAppRoutes(deps.apps),
+    ...createAdminWebhookRoutes(deps.webhooks),
+    ...createAdminRecordRoutes(deps.records),
+    ...createAdminStaffRoutes(deps.staff),
+    ...createAdminOperationRoutes(deps.operations),
+    createAdminCatalogRoute(deps.catalog),
   ];
 }

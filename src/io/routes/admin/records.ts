@@ -24,7 +24,7 @@ const overview = object({
   auditDropped: integer(),
 });
 
-interface RecordDeps {
+export interface RecordDeps {
   readonly administration: Administration;
   readonly health: () => HealthFacts;
 }

@@ -1,4 +1,5 @@
 /** Admin JSON of the runtime settings (spec 8) and of the bounds that callers share. */
+import type { SharedBounds } from '../../../domain/limits/shared-bounds.ts';
 import {
   array,
   integer,
@@ -46,7 +47,12 @@ const boundView = named(
   }),
 );
 
-export function createAdminSettingRoutes(live: LiveSettings): AnyRoute[] {
+export interface AdminSettingDeps {
+  readonly settings: LiveSettings;
+  readonly bounds: Pick<SharedBounds, 'report'>;
+}
+
+export function createAdminSettingRoutes({ settings: live, bounds }: AdminSettingDeps): AnyRoute[] {
   return [
     defineRoute({
       method: 'GET',
@@ -74,7 +80,7 @@ export function createAdminSettingRoutes(live: LiveSettings): AnyRoute[] {
       limits: [],
       result: array(boundView),
       errors: ['SessionNotFound', 'Forbidden'],
-      handle: ({ bounds }) =>
+      handle: () =>
         bounds.report().map((row) => ({ ...row, session: row.session ?? null, user: row.user ?? null })),
     }),
     defineRoute({

@@ -9,7 +9,6 @@ import {
   optional,
   text,
 } from '../../../../src/domain/schema.ts';
-import { LiveSettings } from '../../../../src/domain/settings/settings.ts';
 import { describeApi, GROUPS } from '../../../../src/io/http/openapi/document.ts';
 import {
   examplesOf,
@@ -21,8 +20,8 @@ import {
 import { SchemaBook } from '../../../../src/io/http/openapi/schemas.ts';
 import { defineRoute } from '../../../../src/io/http/route.ts';
 import { BUILT_IN } from '../../../../src/io/mcp/tools/built-in.ts';
-import { createRoutes, type RouteDeps } from '../../../../src/io/routes/index.ts';
 import { requestText, sendRaw, startHttp } from '../../../support/http.ts';
+import { routeTable } from '../../../support/route-table.ts';
 
 interface Operation {
   operationId: string;
@@ -39,8 +38,7 @@ interface Document {
 }
 
 const FACTS = { title: 'test gateway', version: '0.0.1', baseUrl: 'http://localhost' };
-/** The parts are only closed over: no route is called but the description's. */
-const TABLE = createRoutes({ settings: new LiveSettings() } as unknown as RouteDeps);
+const TABLE = routeTable();
 
 t.test('openapi: a definition becomes parameters, schemas, security and the errors it implies', async (t) => {
   const route = defineRoute({

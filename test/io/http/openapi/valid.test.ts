@@ -1,8 +1,7 @@
 /** The description of the API before two validators: neither finds anything, and each finds what is planted. */
 import t from 'tap';
-import { LiveSettings } from '../../../../src/domain/settings/settings.ts';
 import { describeApi } from '../../../../src/io/http/openapi/document.ts';
-import { createRoutes, type RouteDeps } from '../../../../src/io/routes/index.ts';
+import { routeTable } from '../../../support/route-table.ts';
 
 interface Problem {
   readonly ruleId: string;
@@ -32,8 +31,7 @@ const { Validator } = await load<SchemaValidator>('@seriousme/openapi-schema-val
 
 type Loose = { [key: string]: Loose };
 
-/** The parts are only closed over: no route is called. */
-const TABLE = createRoutes({ settings: new LiveSettings() } as unknown as RouteDeps);
+const TABLE = routeTable();
 const describe = () =>
   describeApi(TABLE, { title: 'test gateway', version: '0.0.1', baseUrl: 'https://gate.test' }) as Loose;
 

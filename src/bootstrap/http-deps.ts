@@ -1,0 +1,52 @@
+/** Everything that the two listeners serve: made by gateway.ts, read by http.ts, routes.ts and metrics.ts. */
+import type { Limiter } from '../actors/limits/limiter.ts';
+import type { RunningSystem } from '../actors/runtime/system.ts';
+import type { Configuration } from '../domain/config/configuration.ts';
+import type { SharedBounds } from '../domain/limits/shared-bounds.ts';
+import type { LiveSettings } from '../domain/settings/settings.ts';
+import type { Site } from '../domain/site.ts';
+import type { Dashboard } from '../io/admin/dashboard.ts';
+import type { ApiKeyCipher } from '../io/apps/api-keys.ts';
+import type { FileCodes } from '../io/files/download/file-code.ts';
+import type { Server } from '../io/http/server.ts';
+import type { LiveCatalog } from '../io/mcp/catalog.ts';
+import type { ModuleClient } from '../io/modules/client.ts';
+import type { Metrics } from '../io/observability/metrics.ts';
+import type { Reload } from '../io/routes/admin/catalog.ts';
+import type { DraftDeps } from '../io/routes/files-v2.ts';
+import type { SupervisedSandbox } from '../sandbox/supervisor.ts';
+import type { WorkerPool } from '../workers/pool.ts';
+import type { EventDelivery } from './events.ts';
+import type { FileTransport } from './files.ts';
+import type { FinishedRequests } from './metrics.ts';
+import type { AssemblyOptions } from './options.ts';
+import type { OpenedStaff } from './staff.ts';
+import type { WebhookDelivery } from './webhooks.ts';
+
+export interface HttpDeps extends OpenedStaff {
+  readonly configuration: Configuration;
+  readonly options: AssemblyOptions;
+  readonly settings: LiveSettings;
+  readonly actors: RunningSystem;
+  readonly cipher: ApiKeyCipher;
+  readonly events: EventDelivery;
+  readonly webhooks: WebhookDelivery;
+  readonly workers: WorkerPool;
+  readonly modules: ModuleClient;
+  readonly files: FileTransport;
+  readonly fileCodes: FileCodes;
+  readonly drafts: DraftDeps;
+  readonly site: Site;
+  readonly moduleAddresses: ReadonlyMap<string, string>;
+  readonly publicPaths: ReadonlyMap<string, readonly string[]>;
+  readonly catalog: LiveCatalog;
+  readonly reload: Reload;
+  readonly limiter: Limiter;
+  readonly bounds: SharedBounds;
+  readonly metrics: Metrics;
+  readonly requests: FinishedRequests;
+  readonly dashboard: Dashboard;
+  readonly publicServer: Server;
+  readonly internalServer: Server;
+  readonly sandbox: SupervisedSandbox | undefined;
+}

@@ -1,0 +1,55 @@
+/** Gives each group of routes of the public listener what it uses. */
+
+import { openChallenges } from '../io/accounts/challenges.ts';
+import type { AnyRoute, SessionLookup } from '../io/http/route.ts';
+import { CapabilityCodes } from '../io/mcp/capability.ts';
+import { GATEWAY_SERVICES } from '../io/mcp/tools/gateway.ts';
+import type { CallObserver } from '../io/observability/metrics.ts';
+import { createRoutes } from '../io/routes/index.ts';
+import type { HealthFacts } from '../io/routes/info.ts';
+import type { HttpDeps } from './http-deps.ts';
+
+export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () => HealthFacts): AnyRoute[] {
+  const { actors, bounds, catalog, cipher, dashboard, events, fileCodes, files, modules, staff } = deps;
+  const { administration } = actors;
+  const { moduleAddresses, publicPaths } = deps;
+  const { ownerApi } = deps.webhooks;
+  const onCall: CallObserver = (call) => {
+    deps.metrics.observeCall(call);
+    dashboard.observeCall(call);
+  };
+  return createRoutes({
+    health,
+    accounts: {
+      challenges: openChallenges(cipher),
+      openBound: bounds.of('challenges'),
+      onSignedUp: (userId) => deps.sandbox?.signedUp(userId),
+    },
+    apiKeys: cipher,
+    webhooks: ownerApi,
+    eventStreams: events.streams,
+    v1Uploads: { uploads: files.uploads, fileCodes, slotBound: bounds.of('uploadSlots') },
+    v2Uploads: deps.drafts,
+    downloads: { fileCodes, directory: files.directory, v1: files.v1, v2: files.v2 },
+    mcp: {
+      sessions,
+      catalog,
+      modules,
+      gateway: GATEWAY_SERVICES,
+      codes: new CapabilityCodes({ modules, moduleAddresses }),
+      onCall,
+    },
+    admin: {
+      settings: { settings: deps.settings, bounds },
+      accounts: { administration, staff },
+      keys: administration,
+      apps: { administration, webhooks: ownerApi },
+      webhooks: { webhooks: ownerApi },
+      records: { administration, health },
+      staff: { staff, setupLink: deps.setupLink },
+      operations: { administration, dashboard, eventLog: events.log, staff },
+      catalog: { catalog, reload: deps.reload },
+    },
+    proxy: { modules, moduleAddresses, publicPaths, catalog, onCall },
+  });
+}
